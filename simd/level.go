@@ -1,0 +1,65 @@
+// Package simd computes on float32 slices with the widest vector instructions
+// of the machine: AVX-512 or AVX2 with FMA on amd64, NEON on arm64, plain Go
+// elsewhere and under the build tag noasm.
+//
+// It knows no device, no context and no errors: slices go in and out, and a
+// length that does not fit is a panic, as it is for an index. Packages device
+// and batch check everything before they call it.
+package simd
+
+import (
+	"fmt"
+	"os"
+)
+
+// Level is a family of vector instructions that the kernels of this package
+// are written in. Levels order from the narrowest to the widest.
+type Level uint8
+
+// The levels. A machine supports Generic and at most one other family.
+const (
+	Generic Level = iota // plain Go, the reference of every other level
+	NEON                 // arm64: 4 lanes
+	AVX2                 // amd64: 8 lanes, with FMA and F16C
+	AVX512               // amd64: 16 lanes: F, DQ, BW, VL
+)
+
+var levelNames = [...]string{"generic", "neon", "avx2", "avx512"}
+
+// String returns the name that RAYO_SIMD understands.
+func (l Level) String() string {
+	if int(l) < len(levelNames) {
+		return levelNames[l]
+	}
+	return fmt.Sprintf("Level(%d)", uint8(l))
+}
+
+// active is fixed before any kernel runs: see init.
+var active, refused = choose(os.Getenv("RAYO_SIMD"))
+
+// Active returns the level that the kernels of this process use: the widest
+// supported one, or what RAYO_SIMD names if the machine supports that.
+func Active() Level { return active }
+
+// Refused says why RAYO_SIMD was not followed, or "" if it was or is unset.
+func Refused() string { return refused }
+
+// Supported returns the levels that this machine can run, narrowest first.
+func Supported() []Level {
+	ls := []Level{Generic}
+	return append(ls, machineLevels()...)
+}
+
+func choose(want string) (Level, string) {
+	ls := Supported()
+	best := ls[len(ls)-1]
+	if want == "" {
+		return best, ""
+	}
+	for _, l := range ls {
+		if l.String() == want {
+			return l, ""
+		}
+	}
+	return best, fmt.Sprintf("RAYO_SIMD=%s: this machine has %v", want, ls)
+}

@@ -1,0 +1,6 @@
+//go:build arm64 && !noasm
+
+package simd
+
+// machineLevels: Advanced SIMD is part of every arm64 system that Go runs on.
+func machineLevels() []Level { return []Level{NEON} }
