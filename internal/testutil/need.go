@@ -1,0 +1,119 @@
+// Package testutil says what a test needs of the machine.
+//
+// A test that needs something which not every machine has calls [Need] first.
+// Where the thing is missing the test is skipped with one line that says why,
+// and fails instead if the environment variable RAYO_REQUIRE, a comma-separated
+// list, names it: a machine that is known to have qemu cannot lose its arm64
+// tests without anyone noticing.
+package testutil
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// things maps each name that Need and RAYO_REQUIRE understand to a probe,
+// which returns why the thing is missing, or nil.
+var things = map[string]func() error{
+	"avx2":   cpu("amd64", cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2),
+	"avx512": cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
+	"neon":   cpu("arm64", cpuid.ASIMD),
+	"cores":  cores,
+	"race":   race,
+	"cgo":    command("gcc", "clang", "cc"),
+	"go":     command("go"),
+	"node":   command("node"),
+	"qemu":   command("qemu-aarch64-static", "qemu-aarch64"),
+}
+
+// Need skips the test if the machine lacks the named thing, and fails it if
+// RAYO_REQUIRE lists that thing. The names:
+//
+//	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
+//	cores               two or more processors
+//	race                the race detector is on
+//	cgo                 a C compiler
+//	go                  the go command
+//	node                Node.js
+//	qemu                user-mode emulation of arm64
+func Need(t testing.TB, thing string) {
+	t.Helper()
+	probe, ok := things[thing]
+	if !ok {
+		t.Fatalf("testutil: no thing is called %q; there are %s", thing, strings.Join(Things(), ", "))
+	}
+	err := probe()
+	switch {
+	case err == nil:
+	case Required(thing):
+		t.Fatalf("RAYO_REQUIRE lists %s, but %v", thing, err)
+	default:
+		t.Skipf("needs %s: %v", thing, err)
+	}
+}
+
+// Required reports whether RAYO_REQUIRE lists the thing.
+func Required(thing string) bool { return slices.Contains(required(), thing) }
+
+// Things returns the names that Need understands, in order.
+func Things() []string {
+	var names []string
+	for n := range things {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func required() []string {
+	return strings.FieldsFunc(os.Getenv("RAYO_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func cpu(arch string, features ...cpuid.FeatureID) func() error {
+	return func() error {
+		if runtime.GOARCH != arch {
+			return fmt.Errorf("this is %s", runtime.GOARCH)
+		}
+		for _, f := range features {
+			if !cpuid.CPU.Supports(f) {
+				return fmt.Errorf("this processor has no %v", f)
+			}
+		}
+		return nil
+	}
+}
+
+func cores() error {
+	if n := runtime.NumCPU(); n < 2 {
+		return fmt.Errorf("this machine has %d processor", n)
+	}
+	return nil
+}
+
+func race() error {
+	if !raceEnabled {
+		return errors.New("the test was built without -race")
+	}
+	return nil
+}
+
+// command looks for the first of names on the path.
+func command(names ...string) func() error {
+	return func() error {
+		for _, n := range names {
+			if _, err := exec.LookPath(n); err == nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not on the path", strings.Join(names, " or "))
+	}
+}

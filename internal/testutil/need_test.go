@@ -1,0 +1,77 @@
+package testutil
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder stands in for a test and keeps what Need did to it. Need must not
+// return after Skipf or Fatalf, so both end the goroutine as testing.T does.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.failed = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func need(thing string) (r *recorder, returned bool) {
+	r = &recorder{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Need(r, thing)
+		returned = true
+	}()
+	<-done
+	return r, returned
+}
+
+func TestNeed(t *testing.T) {
+	things["present"] = func() error { return nil }
+	things["absent"] = func() error { return errors.New("there is none") }
+	defer delete(things, "present")
+	defer delete(things, "absent")
+
+	for _, c := range []struct {
+		require, thing  string
+		skipped, failed string
+	}{
+		{"", "present", "", ""},
+		{"present", "present", "", ""},
+		{"", "absent", "needs absent: there is none", ""},
+		{"present,other", "absent", "needs absent: there is none", ""},
+		{"present, absent", "absent", "", "RAYO_REQUIRE lists absent, but there is none"},
+		{"", "abacus", "", `testutil: no thing is called "abacus"`},
+	} {
+		t.Setenv("RAYO_REQUIRE", c.require)
+		r, returned := need(c.thing)
+		if r.skipped != c.skipped || !strings.HasPrefix(r.failed, c.failed) || (c.failed == "") != (r.failed == "") {
+			t.Errorf("RAYO_REQUIRE=%q Need(%q): skipped %q, failed %q", c.require, c.thing, r.skipped, r.failed)
+		}
+		if want := c.skipped == "" && c.failed == ""; returned != want {
+			t.Errorf("RAYO_REQUIRE=%q Need(%q): returned %v, want %v", c.require, c.thing, returned, want)
+		}
+	}
+}
+
+// TestRequiredNames catches a misspelt RAYO_REQUIRE, which would require nothing.
+func TestRequiredNames(t *testing.T) {
+	for _, name := range required() {
+		if _, ok := things[name]; !ok {
+			t.Errorf("RAYO_REQUIRE lists %q, which is not one of %s", name, strings.Join(Things(), ", "))
+		}
+	}
+}

@@ -1,0 +1,215 @@
+"""Writes elementwise.json: golden values of the elementwise operations.
+
+    python3 gen_golden.py > elementwise.json
+
+Needs mpmath and numpy. The results come from mpmath at 200 bits and not from
+this project's formulas, so that a wrong formula cannot agree with itself.
+
+Layout of the file:
+
+    inputs     the float32 arguments that every unary operation is asked
+    pairs      the float32 pairs that every binary operation is asked
+    unary      for each operation: params, y (exact results, rounded once to
+               float64), and
+                 limit   indices of inputs where y is the limit of the function
+                         but the usual formula, evaluated in IEEE arithmetic,
+                         gives NaN (silu(-Inf) = -Inf * 0)
+                 numpy   for operations that NumPy has: what kind of float32
+                         NumPy answers at each special input, by index: NaN, Inf, -Inf,
+                         0, -0, or n for any other number
+    binary     the same over pairs; comparisons answer 1 or 0
+
+Numbers are JSON numbers, except "NaN", "Inf", "-Inf" and "-0".
+"""
+
+import json
+import math
+import sys
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.prec = 200
+np.seterr(all="ignore")
+
+F32_TINY = 1.401298464324817e-45  # smallest denormal
+F32_MIN = 1.1754943508222875e-38  # smallest normal
+F32_MAX = 3.4028234663852886e38
+
+MAGNITUDES = [
+    F32_TINY, 1e-40, F32_MIN, 1e-20, 1e-6, 1e-3, 0.1, 0.25, 0.5, 0.625, 0.75, 1.0,
+    1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.7, 6.0, 9.0, 10.5, 17.0, 31.25, 87.3, 88.8,
+    103.5, 150.0, 1000.5, 8388607.5, 16777216.0, 1e20, F32_MAX,
+]
+INPUTS = [np.float32(v) for v in [math.nan, math.inf, -math.inf, 0.0, -0.0]]
+INPUTS += [np.float32(s * m) for m in MAGNITUDES for s in (1, -1)]
+
+PAIR_VALUES = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, 1 / 3, -8.0, F32_TINY, F32_MAX, -1e20]
+PAIRS = [(np.float32(a), np.float32(b)) for a in PAIR_VALUES for b in PAIR_VALUES]
+
+SELU_ALPHA = mp.mpf("1.6732632423543772848170429916717")
+SELU_SCALE = mp.mpf("1.0507009873554804934193349852946")
+
+
+def is_special(v):
+    return math.isnan(v) or math.isinf(v) or v == 0
+
+
+def sigmoid(x):
+    return 1 / (1 + mp.exp(-x)) if x >= 0 else mp.exp(x) / (1 + mp.exp(x))
+
+
+def softplus(x):
+    return mp.log1p(mp.exp(-abs(x))) + max(x, 0)
+
+
+def half_even(x):
+    f = mp.floor(x)
+    d = x - f
+    if d > 0.5 or (d == 0.5 and int(f) % 2):
+        f += 1
+    return f
+
+
+def positive(f):
+    return lambda x: f(x) if x > 0 else mp.nan
+
+
+# name: (params, function of a finite nonzero mpf, results at Inf, -Inf, 0 and -0,
+# NumPy's name or None). ("limit", y) is y with a mark.
+SPECIALS = ["Inf", "-Inf", "0", "-0"]
+NAN, INF = math.nan, math.inf
+UNARY = {
+    "relu": ({}, lambda x: max(x, 0), (INF, 0.0, 0.0, 0.0), None),
+    "leaky_relu": ({"alpha": 0.01}, lambda x: x if x > 0 else mp.mpf(float(np.float32(0.01))) * x, (INF, -INF, 0.0, -0.0), None),
+    "elu": ({"alpha": 1}, lambda x: x if x > 0 else mp.expm1(x), (INF, -1.0, 0.0, -0.0), None),
+    "selu": ({}, lambda x: SELU_SCALE * (x if x > 0 else SELU_ALPHA * mp.expm1(x)), (INF, float(-SELU_SCALE * SELU_ALPHA), 0.0, -0.0), None),
+    "sigmoid": ({}, sigmoid, (1.0, 0.0, 0.5, 0.5), None),
+    "tanh": ({}, mp.tanh, (1.0, -1.0, 0.0, -0.0), "tanh"),
+    "silu": ({}, lambda x: x * sigmoid(x), (INF, ("limit", -0.0), 0.0, -0.0), None),
+    "hardswish": ({}, lambda x: x * min(max(x + 3, 0), 6) / 6, (INF, ("limit", -0.0), 0.0, -0.0), None),
+    "mish": ({}, lambda x: x * mp.tanh(softplus(x)), (INF, ("limit", -0.0), 0.0, -0.0), None),
+    "gelu": ({}, lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, (INF, ("limit", -0.0), 0.0, -0.0), None),
+    # 0.5 (1 + tanh u) is the sigmoid of 2u, which does not cancel.
+    "gelu_tanh": ({}, lambda x: x * sigmoid(2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)), (INF, ("limit", -0.0), 0.0, -0.0), None),
+    "softplus": ({}, softplus, (INF, 0.0, math.log(2), math.log(2)), None),
+    "abs": ({}, abs, (INF, INF, 0.0, 0.0), "absolute"),
+    "neg": ({}, lambda x: -x, (-INF, INF, -0.0, 0.0), "negative"),
+    "sign": ({}, mp.sign, (1.0, -1.0, 0.0, 0.0), "sign"),
+    "floor": ({}, mp.floor, (INF, -INF, 0.0, -0.0), "floor"),
+    "ceil": ({}, mp.ceil, (INF, -INF, 0.0, -0.0), "ceil"),
+    "round": ({}, half_even, (INF, -INF, 0.0, -0.0), "rint"),
+    "trunc": ({}, lambda x: mp.floor(x) if x > 0 else mp.ceil(x), (INF, -INF, 0.0, -0.0), "trunc"),
+    "exp": ({}, mp.exp, (INF, 0.0, 1.0, 1.0), "exp"),
+    "exp2": ({}, lambda x: mp.power(2, x), (INF, 0.0, 1.0, 1.0), "exp2"),
+    "log": ({}, positive(mp.log), (INF, NAN, -INF, -INF), "log"),
+    "log2": ({}, positive(lambda x: mp.log(x, 2)), (INF, NAN, -INF, -INF), "log2"),
+    "log1p": ({}, lambda x: mp.log1p(x) if x > -1 else (-mp.inf if x == -1 else mp.nan), (INF, NAN, 0.0, -0.0), "log1p"),
+    "sqrt": ({}, positive(mp.sqrt), (INF, NAN, 0.0, -0.0), "sqrt"),
+    "rsqrt": ({}, positive(lambda x: 1 / mp.sqrt(x)), (0.0, NAN, INF, -INF), None),
+    "recip": ({}, lambda x: 1 / x, (0.0, -0.0, INF, -INF), "reciprocal"),
+    "square": ({}, lambda x: x * x, (INF, INF, 0.0, 0.0), "square"),
+    "sin": ({}, mp.sin, (NAN, NAN, 0.0, -0.0), "sin"),
+    "cos": ({}, mp.cos, (NAN, NAN, 1.0, 1.0), "cos"),
+}
+
+BINARY = {
+    "add": (lambda a, b: a + b, np.add),
+    "sub": (lambda a, b: a - b, np.subtract),
+    "mul": (lambda a, b: a * b, np.multiply),
+    "div": (lambda a, b: a / b, np.divide),
+    "min": (min, np.minimum),
+    "max": (max, np.maximum),
+    "pow": (lambda a, b: mp.power(a, b) if a > 0 or b == mp.floor(b) else mp.nan, np.power),
+    "eq": (None, np.equal),
+    "ne": (None, np.not_equal),
+    "lt": (None, np.less),
+    "le": (None, np.less_equal),
+    "gt": (None, np.greater),
+    "ge": (None, np.greater_equal),
+}
+
+
+def to_float(v, like=None):
+    """Rounds once; keeps the sign of a zero that a rounding operation made of
+    a negative argument, which mpmath does not have."""
+    f = float(v)
+    if f == 0 and like is not None and like < 0 and not math.copysign(1, f) < 0:
+        return -0.0
+    return f
+
+
+def encode(v):
+    if math.isnan(v):
+        return "NaN"
+    if math.isinf(v):
+        return "Inf" if v > 0 else "-Inf"
+    if v == 0 and math.copysign(1, v) < 0:
+        return "-0"
+    if v == int(v) and abs(v) < 1e15:
+        return int(v)
+    return v
+
+
+def kind(v):
+    v = float(v)
+    return encode(v) if math.isnan(v) or math.isinf(v) or v == 0 and math.copysign(1, v) < 0 else ("0" if v == 0 else "n")
+
+
+# Results that vanish keep the argument's sign in these.
+ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hardswish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p"}
+
+
+def unary(name):
+    params, f, specials, native = UNARY[name]
+    y, limit = [], []
+    for i, x in enumerate(INPUTS):
+        x = float(x)
+        if math.isnan(x):
+            y.append(NAN)
+        elif is_special(x):
+            r = specials[SPECIALS.index(kind(x))]
+            if isinstance(r, tuple):
+                limit.append(i)
+                r = r[1]
+            y.append(r)
+        else:
+            y.append(to_float(f(mp.mpf(x)), x if name in ODD else None))
+    out = {"op": name}
+    if params:
+        out["params"] = params
+    out["y"] = [encode(v) for v in y]
+    if limit:
+        out["limit"] = limit
+    if native:
+        z = getattr(np, native)(np.array(INPUTS, dtype=np.float32))
+        out["numpy"] = {str(i): kind(z[i]) for i, x in enumerate(INPUTS) if is_special(x)}
+    return out
+
+
+def binary(name):
+    f, native = BINARY[name]
+    y = []
+    for a, b in PAIRS:
+        a, b = float(a), float(b)
+        # NumPy's float64 follows IEEE 754 and C99 at special values and is
+        # exact for comparisons; elsewhere mpmath rounds once.
+        v = float(native(np.float64(a), np.float64(b)))
+        if f is not None and not is_special(a) and not is_special(b):
+            e = f(mp.mpf(a), mp.mpf(b))
+            v = NAN if mp.isnan(e) else to_float(e)
+        y.append(v)
+    return {"op": name, "y": [encode(v) for v in y]}
+
+
+def main():
+    w = sys.stdout.write
+    w("{\n")
+    w('"generator": "python3 gen_golden.py > elementwise.json",\n')
+    w('"inputs": %s,\n' % json.dumps([encode(float(x)) for x in INPUTS]))
+    w('"pairs": %s,\n' % json.dumps([[encode(float(a)), encode(float(b))] for a, b in PAIRS]))
+    w('"unary": [\n' + ",\n".join(json.dumps(unary(n)) for n in UNARY) + "\n],\n")
+    w('"binary": [\n' + ",\n".join(json.dumps(binary(n)) for n in BINARY) + "\n]\n}\n")
+
+
+main()
