@@ -1,0 +1,192 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// The codes. The first group is what every back end implements; the second,
+// from Exp on, has an expansion into the first ([Lower]), which a back end may
+// replace by a native function that is as accurate.
+const (
+	None Code = iota
+
+	Arg   // operand Index of the operation, an element of an array
+	Param // scalar parameter Index of the operation, the same for all elements
+	Const // Value
+
+	Add
+	Sub
+	Mul
+	Div
+	Neg
+	Abs
+	Min      // the lesser; NaN if either is NaN
+	Max      // the greater; NaN if either is NaN
+	Fma      // a*b+c, rounded once
+	Sqrt     // correctly rounded
+	Floor    // towards -Inf
+	Ceil     // towards +Inf
+	Trunc    // towards 0
+	Round    // to nearest, halves to even
+	CopySign // magnitude of a, sign of b
+
+	Eq // a == b; false if either is NaN
+	Ne // a != b; true if either is NaN
+	Lt // a < b; false if either is NaN
+	Le // a <= b; false if either is NaN
+
+	And // of Bool, or of the bits of integers
+	Or
+	Xor
+	Not
+
+	Shl // integer shift left; counts of 32 and more are not defined
+	Shr // shift right: arithmetic for I32, logical for U32
+
+	Select // a if c else b, with operands in the order c, a, b
+
+	Convert // to Type by value: float to integer truncates and saturates, NaN gives 0; to Bool is != 0
+	Bitcast // to Type by bits, between F32, I32 and U32
+	Ldexp   // a * 2**b for an integral F32 b in [-300, 300], rounded once, with gradual underflow
+
+	Exp     // e**a
+	Exp2    // 2**a
+	Expm1   // e**a - 1, accurate near 0
+	Log     // natural logarithm
+	Log2    // logarithm to base 2
+	Log1p   // log(1+a), accurate near 0
+	Tanh    // hyperbolic tangent
+	Sigmoid // 1 / (1 + e**-a)
+	Erf     // Gauss error function
+	Erfc    // 1 - erf(a), accurate for large a
+	Sin     // a in radians
+	Cos     // a in radians
+	Pow     // a**b as math.Pow and NumPy define it
+	Recip   // 1/a
+	Rsqrt   // 1/sqrt(a)
+
+	numCodes
+)
+
+// codeInfo is what is known of a code. Everything else (type rules, constant
+// folding, the float64 reference, names in listings) is derived from it.
+type codeInfo struct {
+	name  string
+	arity int
+	// commutes: swapping the first two operands changes nothing, not even
+	// which NaN or zero comes out.
+	commutes bool
+	// on lists the operand types that the code takes.
+	on typeSet
+	// eval computes the code in float64: the reference.
+	eval func(a, b, c float64) float64
+}
+
+type typeSet uint8
+
+const (
+	onF32   typeSet = 1 << F32
+	onInt   typeSet = 1<<I32 | 1<<U32
+	onBool  typeSet = 1 << Bool
+	onNum           = onF32 | onInt
+	onLogic         = onBool | onInt
+	onAny           = onNum | onBool
+)
+
+func (s typeSet) has(t Type) bool { return s&(1<<t) != 0 }
+
+var codes = [numCodes]codeInfo{
+	Arg:      {name: "arg"},
+	Param:    {name: "param"},
+	Const:    {name: "const"},
+	Add:      {"add", 2, true, onNum, func(a, b, _ float64) float64 { return a + b }},
+	Sub:      {"sub", 2, false, onNum, func(a, b, _ float64) float64 { return a - b }},
+	Mul:      {"mul", 2, true, onNum, func(a, b, _ float64) float64 { return a * b }},
+	Div:      {"div", 2, false, onF32, func(a, b, _ float64) float64 { return a / b }},
+	Neg:      {"neg", 1, false, onNum, func(a, _, _ float64) float64 { return -a }},
+	Abs:      {"abs", 1, false, onNum, func(a, _, _ float64) float64 { return math.Abs(a) }},
+	Min:      {"min", 2, false, onNum, func(a, b, _ float64) float64 { return min(a, b) }},
+	Max:      {"max", 2, false, onNum, func(a, b, _ float64) float64 { return max(a, b) }},
+	Fma:      {"fma", 3, true, onF32, math.FMA},
+	Sqrt:     {"sqrt", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
+	Floor:    {"floor", 1, false, onF32, func(a, _, _ float64) float64 { return math.Floor(a) }},
+	Ceil:     {"ceil", 1, false, onF32, func(a, _, _ float64) float64 { return math.Ceil(a) }},
+	Trunc:    {"trunc", 1, false, onF32, func(a, _, _ float64) float64 { return math.Trunc(a) }},
+	Round:    {"round", 1, false, onF32, func(a, _, _ float64) float64 { return math.RoundToEven(a) }},
+	CopySign: {"copysign", 2, false, onF32, func(a, b, _ float64) float64 { return math.Copysign(a, b) }},
+	Eq:       {"eq", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a == b) }},
+	Ne:       {"ne", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a != b) }},
+	Lt:       {"lt", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a < b) }},
+	Le:       {"le", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a <= b) }},
+	And:      {"and", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) & int64(b)) }},
+	Or:       {"or", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) | int64(b)) }},
+	Xor:      {"xor", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) ^ int64(b)) }},
+	Not:      {"not", 1, false, onLogic, nil}, // depends on the type: see Eval
+	Shl:      {"shl", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) << (uint64(b) & 31)) }},
+	Shr:      {"shr", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) >> (uint64(b) & 31)) }},
+	Select: {"select", 3, false, onAny, func(c, a, b float64) float64 {
+		if c != 0 {
+			return a
+		}
+		return b
+	}},
+	Convert: {"convert", 1, false, onAny, nil}, // depends on the types: see Eval
+	Bitcast: {"bitcast", 1, false, onNum, nil}, // likewise
+	Ldexp:   {"ldexp", 2, false, onF32, func(a, b, _ float64) float64 { return math.Ldexp(a, int(max(-2000, min(2000, b)))) }},
+	Exp:     {"exp", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp(a) }},
+	Exp2:    {"exp2", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp2(a) }},
+	Expm1:   {"expm1", 1, false, onF32, func(a, _, _ float64) float64 { return math.Expm1(a) }},
+	Log:     {"log", 1, false, onF32, func(a, _, _ float64) float64 { return math.Log(a) }},
+	Log2:    {"log2", 1, false, onF32, func(a, _, _ float64) float64 { return math.Log2(a) }},
+	Log1p:   {"log1p", 1, false, onF32, func(a, _, _ float64) float64 { return math.Log1p(a) }},
+	Tanh:    {"tanh", 1, false, onF32, func(a, _, _ float64) float64 { return math.Tanh(a) }},
+	Sigmoid: {"sigmoid", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / (1 + math.Exp(-a)) }},
+	Erf:     {"erf", 1, false, onF32, func(a, _, _ float64) float64 { return math.Erf(a) }},
+	Erfc:    {"erfc", 1, false, onF32, func(a, _, _ float64) float64 { return math.Erfc(a) }},
+	Sin:     {"sin", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sin(a) }},
+	Cos:     {"cos", 1, false, onF32, func(a, _, _ float64) float64 { return math.Cos(a) }},
+	Pow:     {"pow", 2, false, onF32, func(a, b, _ float64) float64 { return math.Pow(a, b) }},
+	Recip:   {"recip", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
+	Rsqrt:   {"rsqrt", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / math.Sqrt(a) }},
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// String returns the name of the code, as listings and generated symbols
+// spell it.
+func (c Code) String() string {
+	if c < numCodes && codes[c].name != "" {
+		return codes[c].name
+	}
+	return fmt.Sprintf("Code(%d)", uint8(c))
+}
+
+// Arity returns how many operands the code takes.
+func (c Code) Arity() int {
+	if c < numCodes {
+		return codes[c].arity
+	}
+	return 0
+}
+
+// Commutes reports whether the first two operands may be swapped without any
+// change of the result.
+func (c Code) Commutes() bool { return c < numCodes && codes[c].commutes }
+
+// Composite reports whether the code has an expansion into simpler ones.
+func (c Code) Composite() bool { return c >= Exp && c < numCodes }
+
+// Codes returns every code that computes something, in the order of the table.
+func Codes() []Code {
+	var cs []Code
+	for c := Add; c < numCodes; c++ {
+		cs = append(cs, c)
+	}
+	return cs
+}

@@ -1,0 +1,59 @@
+// Package ir holds typed scalar expressions as immutable nodes. They are what
+// an elementwise operation of package op is made of, and what every printer
+// (vector assembly, Go, WGSL, PTX) reads.
+//
+// A node is built by the functions of build.go, which check types and fold
+// constants, and is never changed afterwards, so nodes may be shared: an
+// expression is a directed acyclic graph. [Flatten] turns it into a list in
+// evaluation order with equal nodes merged. [Lower] replaces the functions
+// that a back end does not have by arithmetic that every back end has.
+package ir
+
+import "fmt"
+
+// Type is the type of a scalar value in a register.
+type Type uint8
+
+// The types. Storage formats that are narrower (half floats, quantised
+// blocks) are converted when they are loaded and never appear here.
+const (
+	Invalid Type = iota
+	F32
+	I32
+	U32
+	Bool
+)
+
+var typeNames = [...]string{"invalid", "f32", "i32", "u32", "bool"}
+
+// String returns the name of the type as WGSL spells it.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("Type(%d)", uint8(t))
+}
+
+// Integer reports whether t is I32 or U32.
+func (t Type) Integer() bool { return t == I32 || t == U32 }
+
+// Code says what a node computes. The comments of the table in code.go are
+// the definition of each.
+type Code uint8
+
+// Node is one value of an expression.
+type Node struct {
+	Code Code
+	Type Type
+	// Index is the number of the operand for Arg and of the parameter for
+	// Param; otherwise 0.
+	Index int
+	// Value is the value of a Const. A float constant holds a float32 value
+	// exactly; an integer constant holds the integer; a Bool holds 0 or 1.
+	Value float64
+	// Args are the operands, as many as Code.Arity says; the rest is nil.
+	Args [3]*Node
+}
+
+// Operands returns the operands of n without the unused places.
+func (n *Node) Operands() []*Node { return n.Args[:n.Code.Arity()] }
