@@ -151,6 +151,9 @@ func Retype(root *Node, t Type) (*Node, error) {
 		}
 		switch n.Code {
 		case Arg:
+			if n.Type != F32 {
+				return n // a condition
+			}
 			return NewArg(n.Index, t)
 		case Param:
 			return NewConvert(n, t)

@@ -2,35 +2,46 @@ package ir
 
 import "math"
 
-// Eval computes a flat expression in float64: the reference that every back
-// end is compared with. list comes from [Flatten], whose last entry is the
-// result; args and params are indexed by Arg and Param; scratch needs len(list)
-// places, or nil.
-//
-// Integers wrap at 32 bits and Convert saturates as the codes say.
-func Eval(list []*Node, args, params, scratch []float64) float64 {
-	if len(scratch) < len(list) {
-		scratch = make([]float64, len(list))
-	}
+// Evaluator computes expressions in float64: the reference that every back end
+// is compared with. Integers wrap at 32 bits and Convert saturates, as the
+// codes say. It is not safe for concurrent use.
+type Evaluator struct {
+	list   []*Node
+	places [][3]int // of the operands of each entry
+	values []float64
+}
+
+// NewEvaluator prepares the evaluation of root.
+func NewEvaluator(root *Node) *Evaluator {
+	list, _ := Flatten(root)
+	e := &Evaluator{list, make([][3]int, len(list)), make([]float64, len(list))}
 	at := make(map[*Node]int, len(list))
 	for i, n := range list {
 		at[n] = i
-		switch n.Code {
-		case Arg:
-			scratch[i] = args[n.Index]
-		case Param:
-			scratch[i] = params[n.Index]
-		case Const:
-			scratch[i] = n.Value
-		default:
-			var v [3]float64
-			for j, a := range n.Operands() {
-				v[j] = scratch[at[a]]
-			}
-			scratch[i] = evalNode(n, v[0], v[1], v[2])
+		for j, a := range n.Operands() {
+			e.places[i][j] = at[a]
 		}
 	}
-	return scratch[len(list)-1]
+	return e
+}
+
+// Eval returns the value of the expression; args and params are indexed by
+// Arg and Param.
+func (e *Evaluator) Eval(args, params []float64) float64 {
+	for i, n := range e.list {
+		switch n.Code {
+		case Arg:
+			e.values[i] = args[n.Index]
+		case Param:
+			e.values[i] = params[n.Index]
+		case Const:
+			e.values[i] = n.Value
+		default:
+			p := &e.places[i]
+			e.values[i] = evalNode(n, e.values[p[0]], e.values[p[1]], e.values[p[2]])
+		}
+	}
+	return e.values[len(e.values)-1]
 }
 
 // evalNode applies the code of n to values of its operands.

@@ -78,13 +78,11 @@ func TestFlattenMergesEqualValues(t *testing.T) {
 func TestEvalWrapsIntegers(t *testing.T) {
 	m := must(t)
 	x := NewArg(0, I32)
-	list, _ := Flatten(m(New(Mul, x, x)))
-	if got := Eval(list, []float64{1 << 20}, nil, nil); got != 0 {
+	if got := NewEvaluator(m(New(Mul, x, x))).Eval([]float64{1 << 20}, nil); got != 0 {
 		t.Errorf("(1<<20)**2 = %v in i32, want 0", got)
 	}
 	u := NewArg(0, U32)
-	list, _ = Flatten(m(New(Not, u)))
-	if got := Eval(list, []float64{0}, nil, nil); got != math.MaxUint32 {
+	if got := NewEvaluator(m(New(Not, u))).Eval([]float64{0}, nil); got != math.MaxUint32 {
 		t.Errorf("^0 = %v in u32", got)
 	}
 }

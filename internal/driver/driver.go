@@ -1,0 +1,185 @@
+// Package driver is the interface between planning and a device. A driver
+// allocates memory, makes a program executable, submits it and waits for it;
+// it plans nothing and checks nothing that the engine has checked. CPU, CUDA
+// and WebGPU implement it.
+//
+// How it maps:
+//
+//	            CPU                      CUDA                          WebGPU
+//	Prepare     look kernels up,         generate PTX, load modules,   generate WGSL, create pipelines,
+//	            reserve scratch          capture a graph               bind groups, staging buffers
+//	Submit      run, or queue a          async copies from a pinned    write buffers, one command buffer
+//	            goroutine                ring, launch on one stream,   with copies to staging, one submit
+//	                                     async copies back, an event
+//	Fence.Wait  wait for the goroutine   wait for the event            map the staging buffers
+//	Host        used in place            staged through pinned memory  written and read through staging
+//	operands
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// Kind is a kind of device.
+type Kind uint8
+
+// The kinds, from the one that is tried last to the one tried first.
+const (
+	CPU Kind = iota + 1
+	WebGPU
+	CUDA
+)
+
+// Kinds returns every kind in the order in which Open tries them.
+func Kinds() []Kind { return []Kind{CUDA, WebGPU, CPU} }
+
+// String returns cpu, webgpu or cuda.
+func (k Kind) String() string {
+	switch k {
+	case CPU:
+		return "cpu"
+	case WebGPU:
+		return "webgpu"
+	case CUDA:
+		return "cuda"
+	}
+	return "no device"
+}
+
+// Info describes a device.
+type Info struct {
+	Kind   Kind
+	Index  int    // among the devices of its kind
+	Name   string // as the vendor names it
+	Detail string // instruction set, driver version, API
+	// Identity changes when anything changes that measurements depend on:
+	// model, driver, threads, rayo's kernels. Measurements are stored under it.
+	Identity string
+	Memory   int64 // bytes that it can hold, 0 if not known
+	Threads  int   // CPU threads that it uses; 0 for a GPU
+}
+
+// String returns the text that RAYO_DEVICE takes: kind:index.
+func (i Info) String() string {
+	return i.Kind.String() + ":" + itoa(i.Index)
+}
+
+func itoa(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+// Limits are the sizes beyond which a device cannot go.
+type Limits struct {
+	MaxBuffer int64 // bytes of one buffer
+	MaxRank   int   // extents of a shape
+}
+
+// Memory is a range of device memory that a driver handed out.
+type Memory interface {
+	// Bytes returns the size that was asked for.
+	Bytes() int64
+	// Free returns the memory. It may be called once, after every submission
+	// that uses the memory has completed.
+	Free()
+}
+
+// Device is one open device. All methods are safe for concurrent use.
+type Device interface {
+	Info() Info
+	Limits() Limits
+
+	// Fuses reports whether the device runs an elementwise program inside a
+	// step of operation o at that place. Where it says no, the planner makes
+	// a step of its own.
+	Fuses(o *op.Operation, at Place) bool
+
+	// Alloc returns bytes of device memory, not cleared, or ErrOutOfMemory.
+	Alloc(bytes int64) (Memory, error)
+
+	// Prepare makes p executable: finds or compiles its kernels and reserves
+	// its temporary memory. It may be slow. ErrUnsupported names a step that
+	// the device cannot run.
+	Prepare(ctx context.Context, p *Program) (Executable, error)
+
+	// Close frees everything. The engine has closed every Executable, freed
+	// all memory and waited for every fence before.
+	Close() error
+}
+
+// Place is a place in a step where an elementwise program can run.
+type Place uint8
+
+const (
+	// Prologue: on the elements of an operand as they are read.
+	Prologue Place = iota
+	// Epilogue: on the elements of the result before they are written.
+	Epilogue
+)
+
+// Executable is a prepared program. It is safe for concurrent use: where its
+// temporary memory serves one submission at a time, it keeps several or makes
+// the others wait.
+type Executable interface {
+	// Submit starts the program over the given external slots and returns a
+	// fence that is done when results are in place. All of it is one round
+	// trip: host operands are carried to the device and results back in the
+	// same submission. ext and what it refers to stay untouched by the caller
+	// until the fence is done.
+	//
+	// Submissions to one device that share device memory take effect in the
+	// order of their Submit calls.
+	//
+	// If s.Wait is set the caller is going to wait at once: a CPU runs the
+	// program in the caller's goroutine and returns a nil fence.
+	Submit(ctx context.Context, s *Submission) (Fence, error)
+	// Close frees the program's resources once no submission uses them.
+	Close()
+}
+
+// Submission is one run of a program.
+type Submission struct {
+	Ext   []Binding // for Program.Slots, by Slot.Ext
+	Wait  bool      // the caller waits at once
+	Times *Times    // if not nil, filled with device clocks by the time the fence is done
+}
+
+// Binding is what an external slot stands for in one submission: host memory
+// or device memory.
+type Binding struct {
+	Host []byte // host memory, or nil
+	Mem  Memory // device memory
+	Off  int64  // offset into Mem in bytes, a multiple of 4
+}
+
+// Fence is the completion of a submission.
+type Fence interface {
+	// Done is closed when the submission has completed or failed.
+	Done() <-chan struct{}
+	// Wait waits for completion or for ctx, and returns the error of the
+	// submission or of ctx. On an error of ctx the submission still runs.
+	Wait(ctx context.Context) error
+}
+
+// Times are device clocks of one submission. Steps has a place for each step;
+// both times count from the start of the submission.
+type Times struct {
+	Steps []Span
+	Total Span
+}
+
+// Span is a start and an end.
+type Span struct{ Start, End time.Duration }
+
+// Immediate is what a device implements on which one step over host memory
+// costs less than preparing a program: the CPU. Run computes s over its
+// operands, which are all host memory, and returns when the results are in
+// place. It does not keep s or anything that it refers to.
+type Immediate interface {
+	Run(ctx context.Context, s *Step, ext []Binding) error
+}

@@ -1,0 +1,22 @@
+package driver
+
+import (
+	"errors"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// The errors that callers test for with errors.Is. Package device exports
+// them.
+var (
+	ErrNoDevice    = errors.New("no device")
+	ErrOutOfMemory = errors.New("out of memory")
+	ErrDeviceLost  = errors.New("device lost")
+	ErrClosed      = errors.New("closed")
+	ErrOverlap     = errors.New("operands overlap")
+	ErrForeign     = errors.New("belongs to another device or batch")
+	ErrLimit       = errors.New("beyond a limit of the device")
+	ErrNotExecuted = errors.New("not executed")
+	ErrUnsupported = op.ErrUnsupported
+	ErrShape       = op.ErrShape
+)

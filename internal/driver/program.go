@@ -1,0 +1,164 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Program is a list of steps over slots of memory: what a device runs in one
+// submission.
+type Program struct {
+	Steps []Step
+	Slots []Slot
+	// Arena is the bytes of temporary memory; temporary slots are places in
+	// it, and slots whose lives do not overlap share places.
+	Arena int64
+	// Ext is the number of external slots.
+	Ext int
+}
+
+// Slot is one array that steps read and write.
+type Slot struct {
+	Type  op.DType
+	Shape op.Shape
+	// Bytes is the size in memory.
+	Bytes int64
+	// Ext is the index in Submission.Ext, or -1 for a temporary.
+	Ext int
+	// Off is the place of a temporary in the arena, in bytes: a multiple of 256.
+	Off int64
+	// Data is the value of a constant slot (Ext and Off mean nothing then).
+	Data []byte
+	// Written reports whether a step writes the slot.
+	Written bool
+}
+
+// Step is one kernel: an elementwise program alone, or an operation of another
+// class with elementwise programs before and after it.
+type Step struct {
+	// Op is nil for a step that is elementwise alone: then Post holds its
+	// program and In are the operands of that.
+	Op    *op.Operation
+	Attrs op.Attrs
+	// In are the operands of Op, in its order; an absent optional operand has
+	// Slot -1. If Pre[i] is not nil, operand i is the result of that program.
+	In  []Operand
+	Pre []*Fused // nil, or one entry for each of In
+	// Post, if not nil, computes the outputs from the first result of Op,
+	// which is its operand 0 (spread Full), and from further operands.
+	Post *Fused
+	Out  []Operand
+	// Dims are the shapes that Op sees: of its operands, then of its results.
+	Dims []op.Shape
+}
+
+// Operand is a slot as a step uses it.
+type Operand struct {
+	Slot   int
+	Type   op.DType
+	Spread op.Spread // over the result of an elementwise program
+	N      int       // elements in memory
+}
+
+// Fused is an elementwise program: instructions in order, each computing one
+// value for each element of the result.
+type Fused struct {
+	// In are the operands; in a Post program of a step with an Op the first
+	// is the operation's result and its Slot is -1.
+	In   []Operand
+	Body []Instr
+	// Out says which values are stored, one for each output of the step (or
+	// the one value that a Pre program yields): a number below len(In) is an
+	// operand, others are Body[v-len(In)].
+	Out []int
+	// Shape is the shape of the result.
+	Shape op.Shape
+}
+
+// Instr applies an elementwise operation.
+type Instr struct {
+	Op    *op.Operation
+	Attrs op.Attrs
+	// Args number the values: below len(In) an operand, then Body in order.
+	Args []int
+	Type op.DType // of the value
+}
+
+// Expressions returns the program as one expression for each output, with
+// parameters replaced by constants: what a GPU kernel is printed from. Arg i is
+// operand i.
+func (f *Fused) Expressions() ([]*ir.Node, error) {
+	vals := make([]*ir.Node, 0, len(f.In)+len(f.Body))
+	types := make([]op.DType, 0, cap(vals))
+	for i, in := range f.In {
+		vals = append(vals, ir.NewArg(i, op.Register(in.Type)))
+		types = append(types, in.Type)
+	}
+	for i := range f.Body {
+		b := &f.Body[i]
+		var params []*ir.Node
+		for j := range b.Attrs.F {
+			params = append(params, ir.NewConst(float64(b.Attrs.Float(j)), ir.F32))
+		}
+		args := make([]*ir.Node, len(b.Args))
+		in := make([]op.DType, len(b.Args))
+		for j, a := range b.Args {
+			args[j], in[j] = vals[a], types[a]
+		}
+		e, err := b.Op.Expression(&b.Attrs, in)
+		if err != nil {
+			return nil, err
+		}
+		vals = append(vals, ir.Substitute(e, args, params))
+		types = append(types, b.Type)
+	}
+	out := make([]*ir.Node, len(f.Out))
+	for i, v := range f.Out {
+		out[i] = vals[v]
+	}
+	return out, nil
+}
+
+// String writes the program as formulas over x0, x1 …
+func (f *Fused) String() string {
+	es, err := f.Expressions()
+	if err != nil {
+		return err.Error()
+	}
+	var s []string
+	for _, e := range es {
+		s = append(s, ir.Format(e, nil, nil))
+	}
+	return strings.Join(s, "; ")
+}
+
+// Name returns a short name of the step: the operation, or the fused ones
+// joined by plus signs.
+func (s *Step) Name() string {
+	var names []string
+	for _, p := range s.Pre {
+		names = append(names, p.names()...)
+	}
+	if s.Op != nil {
+		names = append(names, s.Op.Name())
+	}
+	names = append(names, s.Post.names()...)
+	if len(names) > 8 {
+		names = append(names[:7], fmt.Sprintf("%d more", len(names)-7))
+	}
+	return strings.Join(names, "+")
+}
+
+func (f *Fused) names() []string {
+	if f == nil {
+		return nil
+	}
+	var s []string
+	for _, b := range f.Body {
+		s = append(s, b.Op.Name())
+	}
+	return s
+}

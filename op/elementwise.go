@@ -1,0 +1,265 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+var operandNames = []string{"x", "y", "z"}
+
+// x, y and z are the operands of the expressions below; c is a condition in
+// the place of the first.
+var (
+	x = argument(0)
+	y = argument(1)
+	z = argument(2)
+	c = Cond{ir.NewArg(0, ir.Bool)}
+
+	zero = Const(0)
+	one  = Const(1)
+	half = Const(0.5)
+)
+
+// of is the part of an elementwise entry that differs from the usual.
+type of struct {
+	aliases []string
+	params  []Param
+	options string
+	special string
+	types   typeRule
+	tol     Tolerance
+	inputs  []string
+}
+
+func elementwise(arity int, name, doc string, e Expr, s of) *Operation {
+	if s.inputs == nil {
+		s.inputs = operandNames[:arity]
+	}
+	return add(&Operation{name: name, class: Elementwise, doc: doc, arity: [2]int{arity, arity}, expr: e.n,
+		aliases: s.aliases, params: s.params, options: s.options, special: s.special, types: s.types, tol: s.tol, inputs: s.inputs})
+}
+
+func comparison(name, doc string, e Cond) *Operation {
+	return elementwise(2, name, doc, Expr{e.n}, of{types: compares,
+		special: "A comparison with NaN is false, but not_equal is true; -0 equals +0."})
+}
+
+// ulp is the tolerance of an elementwise function.
+func ulp(n float64) Tolerance { return Tolerance{ULP: n} }
+
+// The element type rules. An absent operand is InvalidType.
+
+// floats takes one floating type for all operands and gives it.
+func floats(_ *Attrs, in []DType) ([]DType, error) { return same(in, DType.Float) }
+
+// numbers takes any numeric type.
+func numbers(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d.Float() || d == I32 || d == U32 })
+}
+
+// signed takes floating types and i32.
+func signed(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d.Float() || d == I32 })
+}
+
+// compares takes what numbers takes and gives Bool.
+func compares(a *Attrs, in []DType) ([]DType, error) {
+	if _, err := numbers(a, in); err != nil {
+		return nil, err
+	}
+	return []DType{Bool}, nil
+}
+
+// chooses takes a Bool and two of one numeric type.
+func chooses(a *Attrs, in []DType) ([]DType, error) {
+	if in[0] != Bool {
+		return nil, fmt.Errorf("condition of type %v, not bool: %w", in[0], ErrUnsupported)
+	}
+	return numbers(a, in[1:])
+}
+
+// casts gives the type that the parameters name.
+func casts(a *Attrs, in []DType) ([]DType, error) {
+	to := DType(a.I[0])
+	if to.Size() == 0 || in[0].Size() == 0 {
+		return nil, fmt.Errorf("cast from %v to %v: %w", in[0], to, ErrUnsupported)
+	}
+	return []DType{to}, nil
+}
+
+func same(in []DType, ok func(DType) bool) ([]DType, error) {
+	t := in[0]
+	for _, d := range in {
+		if d != t && d != InvalidType {
+			return nil, fmt.Errorf("operands of types %v and %v: %w", t, d, ErrUnsupported)
+		}
+	}
+	if !ok(t) {
+		return nil, fmt.Errorf("operand of type %v: %w", t, ErrUnsupported)
+	}
+	return []DType{t}, nil
+}
+
+// Activations.
+var (
+	Relu = elementwise(1, "relu", "the positive part", x.Max(zero),
+		of{types: signed, special: "NaN stays NaN; the sign of a zero result is not defined."})
+
+	LeakyRelu = elementwise(1, "leaky_relu", "x, scaled by slope where it is negative",
+		Select(x.Lt(zero), x.Mul(parameter(0)), x),
+		of{options: "LeakyReluOpts", tol: ulp(1), special: "NaN stays NaN.",
+			params: []Param{{Name: "slope", Doc: "factor of negative x", Default: 0.01}}})
+
+	Elu = elementwise(1, "elu", "the exponential linear unit",
+		Select(x.Le(zero), parameter(0).Mul(x.Expm1()), x),
+		of{options: "EluOpts", tol: ulp(4), special: "NaN stays NaN; -Inf gives -alpha.",
+			params: []Param{{Name: "alpha", Doc: "magnitude of the limit at -Inf", Default: 1}}})
+
+	Selu = elementwise(1, "selu", "the scaled exponential linear unit of Klambauer et al. 2017",
+		Const(1.0507009873554804934193349852946).Mul(
+			Select(x.Le(zero), Const(1.6732632423543772848170429916717).Mul(x.Expm1()), x)),
+		of{tol: ulp(5), special: "NaN stays NaN; -Inf gives about -1.7581."})
+
+	Sigmoid = elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
+		of{tol: ulp(3), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf."})
+
+	Tanh = elementwise(1, "tanh", "the hyperbolic tangent", x.Tanh(),
+		of{tol: ulp(2), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
+
+	Silu = elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
+		of{aliases: []string{"swish"}, tol: ulp(4), special: "NaN stays NaN; at -Inf NaN, as 0 times -Inf is."})
+
+	HardSwish = elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
+		x.Mul(x.Add(Const(3)).Max(zero).Min(Const(6))).Div(Const(6)),
+		of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; at -Inf NaN."})
+
+	Mish = elementwise(1, "mish", "x times tanh(softplus(x))", mish(),
+		of{tol: ulp(6), special: "NaN stays NaN; at -Inf NaN."})
+
+	Gelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
+		// erfc keeps its relative accuracy where 1+erf would cancel.
+		half.Mul(x).Mul(x.Mul(Const(-math.Sqrt2/2)).Erfc()),
+		of{tol: Tolerance{ULP: 6, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
+
+	GeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
+		// (1+tanh u)/2 is sigmoid(2u), which does not cancel for negative u.
+		x.Mul(x.Mul(x.Square().Fma(Const(2*0.044715*0.7978845608028654), Const(2*0.7978845608028654))).Sigmoid()),
+		of{tol: Tolerance{ULP: 48, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
+
+	Softplus = elementwise(1, "softplus", "log(1 + e**x) without overflow",
+		x.Max(zero).Add(x.Abs().Neg().Exp().Log1p()),
+		of{tol: ulp(3), special: "NaN stays NaN; 0 at -Inf, +Inf at +Inf."})
+)
+
+// mish: tanh(log(1+e**x)) is ((1+e)² - 1) / ((1+e)² + 1) with e = e**x; the
+// numerator is written e·(e+2) so that it does not cancel, and x is bounded
+// where the quotient has long been 1 so that e² does not overflow.
+func mish() Expr {
+	e := x.Min(Const(20)).Exp()
+	n := e.Mul(e.Add(Const(2)))
+	return x.Mul(n.Div(n.Add(Const(2))))
+}
+
+// Arithmetic of one operand.
+var (
+	Abs = elementwise(1, "abs", "the magnitude", x.Abs(),
+		of{types: signed, special: "NaN stays NaN; -0 gives +0. The least i32 stays itself."})
+	Neg = elementwise(1, "neg", "the negative", x.Neg(),
+		of{types: signed, special: "NaN stays NaN; 0 gives -0. The least i32 stays itself."})
+	Sign = elementwise(1, "sign", "-1, 0 or 1 by the sign of x",
+		Select(x.Gt(zero), one, Select(x.Lt(zero), Const(-1), Select(x.Eq(zero), zero, x))),
+		of{types: signed, special: "NaN stays NaN; ±0 gives +0."})
+	Floor = elementwise(1, "floor", "the greatest integer not above x", x.Floor(), of{special: integral})
+	Ceil  = elementwise(1, "ceil", "the least integer not below x", x.Ceil(), of{special: integral})
+	Round = elementwise(1, "round", "the nearest integer, the even one of two", x.Round(), of{special: integral})
+	Trunc = elementwise(1, "trunc", "x without its fraction", x.Trunc(), of{special: integral})
+
+	Exp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(2), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0."})
+	Exp2  = elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
+	Log   = elementwise(1, "log", "the natural logarithm", x.Log(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
+	Log2  = elementwise(1, "log2", "the logarithm to base 2", x.Log2(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
+	Log1p = elementwise(1, "log1p", "log(1 + x), accurate near 0", x.Log1p(), of{tol: ulp(2), special: "NaN for x < -1; -Inf at -1; -0 stays -0."})
+	Sqrt  = elementwise(1, "sqrt", "the square root, correctly rounded", x.Sqrt(), of{special: "NaN for x < 0; -0 stays -0."})
+	Rsqrt = elementwise(1, "rsqrt", "1 / sqrt(x)", x.Rsqrt(), of{tol: ulp(2), special: "NaN for x < 0; ±Inf at ±0."})
+	Recip = elementwise(1, "recip", "1 / x", x.Recip(), of{aliases: []string{"reciprocal"}, tol: ulp(1), special: "±Inf at ±0."})
+
+	Square = elementwise(1, "square", "x times x", x.Square(), of{types: numbers, special: "NaN stays NaN."})
+
+	Sin = elementwise(1, "sin", "the sine of x radians", x.Sin(), of{tol: ulp(2), special: "NaN at NaN and ±Inf; -0 stays -0."})
+	Cos = elementwise(1, "cos", "the cosine of x radians", x.Cos(), of{tol: ulp(2), special: "NaN at NaN and ±Inf."})
+	Erf = elementwise(1, "erf", "the Gauss error function", x.Erf(), of{tol: ulp(3), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
+)
+
+const integral = "NaN, infinities and -0 stay what they are."
+
+// Arithmetic with a scalar.
+var (
+	Clip = elementwise(1, "clip", "x limited to [lo, hi]", x.Max(parameter(0)).Min(parameter(1)),
+		of{params: []Param{{Name: "lo", Doc: "lower limit", Required: true}, {Name: "hi", Doc: "upper limit", Required: true}},
+			special: "NaN in x, lo or hi gives NaN; hi where lo > hi."})
+	Scale = elementwise(1, "scale", "x times s", x.Mul(parameter(0)),
+		of{params: []Param{{Name: "s", Doc: "the factor", Required: true}}, special: "IEEE 754."})
+	AddScalar = elementwise(1, "add_scalar", "x plus s", x.Add(parameter(0)),
+		of{params: []Param{{Name: "s", Doc: "the summand", Required: true}}, special: "IEEE 754."})
+)
+
+// Arithmetic of two and three operands.
+var (
+	Add     = elementwise(2, "add", "x plus y", x.Add(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Sub     = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Mul     = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Div     = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y), of{special: "IEEE 754."})
+	Minimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
+	Maximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
+	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{tol: ulp(4), special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral."})
+	Axpy    = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
+		of{tol: Tolerance{ULP: 1}, params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754."})
+	Lerp = elementwise(2, "lerp", "x + t·(y-x)", parameter(0).Fma(y.Sub(x), x),
+		of{tol: Tolerance{ULP: 2}, params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN for equal infinities."})
+	Fma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
+)
+
+// Comparisons and choice.
+var (
+	Equal        = comparison("equal", "whether x == y", x.Eq(y))
+	NotEqual     = comparison("not_equal", "whether x != y", x.Ne(y))
+	Less         = comparison("less", "whether x < y", x.Lt(y))
+	LessEqual    = comparison("less_equal", "whether x <= y", x.Le(y))
+	Greater      = comparison("greater", "whether x > y", x.Gt(y))
+	GreaterEqual = comparison("greater_equal", "whether x >= y", x.Ge(y))
+
+	Where = elementwise(3, "where", "y where c holds, else z", Select(c, y, z),
+		of{aliases: []string{"select"}, types: chooses, inputs: []string{"c", "y", "z"}, special: "Values pass unchanged."})
+
+	// Cast converts between element types; its parameter is the type.
+	Cast = elementwise(1, "cast", "x in another element type", x,
+		of{types: casts, special: "To a float: rounded to nearest even. Float to integer: truncated and saturated, NaN gives 0. To bool: x != 0, which holds for NaN."})
+)
+
+// LeakyReluOpts are the parameters of [LeakyRelu].
+type LeakyReluOpts struct {
+	Slope float32 // factor of negative x; 0 stands for 0.01
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o LeakyReluOpts) Attrs() Attrs { return Floats(or(o.Slope, LeakyRelu.params[0].Default)) }
+
+// EluOpts are the parameters of [Elu].
+type EluOpts struct {
+	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o EluOpts) Attrs() Attrs { return Floats(or(o.Alpha, Elu.params[0].Default)) }
+
+// CastTo returns the parameters of [Cast].
+func CastTo(d DType) Attrs { return Attrs{I: [8]int{int(d)}} }
+
+func or(v, otherwise float32) float32 {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

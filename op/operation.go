@@ -1,0 +1,325 @@
+// Package op holds what an operation is: its name, operands, parameters, rules
+// for shapes and element types, its expression or reference in float64, its
+// behaviour at NaN, infinities and signed zero, and its tolerance. Everything
+// else in the module (kernels for each kind of device, the methods of packages
+// device and batch, docs/OPS.md, the conformance tests) is made from these
+// entries.
+//
+// Users define elementwise operations of their own with [Unary], [Binary] and
+// [Ternary].
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Class says how an operation's result depends on its operands.
+type Class uint8
+
+const (
+	// Elementwise: each element of the result depends on the elements of the
+	// operands at the same place.
+	Elementwise Class = iota
+	// Reduction: many elements become one, over the whole array or along rows.
+	Reduction
+	// Row: each row of the result depends on the same row of the operand.
+	Row
+	// Shaped: anything else; the shape rule says what.
+	Shaped
+)
+
+// String names the class.
+func (c Class) String() string {
+	return [...]string{"elementwise", "reduction", "row", "shaped"}[c&3]
+}
+
+// MaxInputs is the most operands that an operation takes.
+const MaxInputs = 4
+
+// Operation is one entry of the catalogue, or a user's own elementwise
+// operation. It is immutable and safe for concurrent use.
+type Operation struct {
+	name    string
+	aliases []string
+	class   Class
+	doc     string // one sentence, what the operation returns
+	formula string
+	special string // what happens at NaN, infinities, signed zero, and outside the domain
+	arity   [2]int // fewest and most operands
+	inputs  []string
+	outs    int
+	params  []Param
+	options string // name of the option struct, "" if there is none
+	key     string // what it computes, for caches
+	id      int    // place in the catalogue, -1 for a user's
+	err     error
+
+	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
+	types typeRule  // which element types it takes and gives
+	shape shapeRule // nil for elementwise: Broadcast
+	ref   reference // nil for elementwise: the expression in float64
+	tol   Tolerance
+	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
+}
+
+// Param is a scalar parameter of an operation. Float parameters are found in
+// Attrs.F at the place of their order.
+type Param struct {
+	Name     string  // as in the formula and in Go, lower case: alpha, slope
+	Doc      string  // what it means
+	Default  float32 // what the zero option struct stands for
+	Required bool    // it has no default and is an argument of the method
+}
+
+type (
+	// shapeRule returns the shapes of the results.
+	shapeRule func(a *Attrs, in []Shape) ([]Shape, error)
+	// typeRule returns the element types of the results.
+	typeRule func(a *Attrs, in []DType) ([]DType, error)
+	// reference computes the results in float64. Absent operands are nil.
+	reference func(a *Attrs, in []*Array) ([]*Array, error)
+)
+
+// Array is a dense row-major array in float64: an operand or result of the
+// reference.
+type Array struct {
+	Shape Shape
+	Data  []float64
+	// Mag, if not nil, is for each element the sum of the magnitudes of the
+	// terms that were added up for it: what an error bound of a sum is
+	// relative to.
+	Mag []float64
+}
+
+// Tolerance bounds the error of a float32 result against the reference:
+//
+//	|got - want| <= ULP·ulp(want) + Mag·ε·magnitude + Abs
+//
+// where ulp is that of the result's element type, ε is 2^-23 and magnitude is
+// [Array].Mag of the reference, or 0. NaN and infinities must agree.
+type Tolerance struct {
+	ULP float64 // units in the last place of the true result
+	Mag float64 // units of ε·Σ|terms|: for sums, whose error does not follow the result
+	Abs float64 // absolute, for results near 0 of functions that cancel
+}
+
+// Attrs are the parameters of one use of an operation in a form that can be
+// compared with == and hashed. The option structs convert to it.
+type Attrs struct {
+	F    [4]uint32  // float parameters, as bits: NaN must equal itself
+	I    [8]int     // integer parameters
+	Act  *Operation // activation applied to each element of the result, or nil
+	ActF [2]uint32  // its float parameters
+}
+
+// Float returns float parameter i.
+func (a *Attrs) Float(i int) float32 { return math.Float32frombits(a.F[i]) }
+
+// Floats returns Attrs with the given float parameters.
+func Floats(v ...float32) Attrs {
+	var a Attrs
+	for i, f := range v {
+		a.F[i] = math.Float32bits(f)
+	}
+	return a
+}
+
+// Name returns the name: lower case, words joined by underscores.
+func (o *Operation) Name() string { return o.name }
+
+// Aliases returns the other names under which the field knows the operation.
+func (o *Operation) Aliases() []string { return o.aliases }
+
+// String returns the name.
+func (o *Operation) String() string { return o.name }
+
+// Class returns how the result depends on the operands.
+func (o *Operation) Class() Class { return o.class }
+
+// Doc returns one sentence that says what the operation computes.
+func (o *Operation) Doc() string { return o.doc }
+
+// Formula returns the definition.
+func (o *Operation) Formula() string { return o.formula }
+
+// Special returns what happens at NaN, infinities and signed zeros.
+func (o *Operation) Special() string { return o.special }
+
+// Arity returns the fewest and the most operands.
+func (o *Operation) Arity() (fewest, most int) { return o.arity[0], o.arity[1] }
+
+// Inputs returns the names of the operands.
+func (o *Operation) Inputs() []string { return o.inputs }
+
+// Results returns the number of results.
+func (o *Operation) Results() int { return o.outs }
+
+// Params returns the float parameters, in the order of Attrs.F.
+func (o *Operation) Params() []Param { return o.params }
+
+// Options returns the name of the option struct, or "".
+func (o *Operation) Options() string { return o.options }
+
+// ID returns the place in the catalogue, or -1 for a user's operation.
+func (o *Operation) ID() int { return o.id }
+
+// Key returns a text that two operations share exactly if they compute the
+// same.
+func (o *Operation) Key() string {
+	if o.key != "" {
+		return o.key
+	}
+	return o.name
+}
+
+// Err returns what is wrong with a user's operation, or nil.
+func (o *Operation) Err() error { return o.err }
+
+// Tolerance returns the error bound of float32 results.
+func (o *Operation) Tolerance() Tolerance { return o.tol }
+
+// Defaults returns the parameters that an absent option struct stands for.
+func (o *Operation) Defaults() Attrs {
+	var a Attrs
+	for i, p := range o.params {
+		a.F[i] = math.Float32bits(p.Default)
+	}
+	return a
+}
+
+// Types returns the element types of the results for operands of the given
+// types, InvalidType standing for an absent operand, or an ErrUnsupported.
+func (o *Operation) Types(a *Attrs, in []DType) ([]DType, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	if err := o.count(len(in)); err != nil {
+		return nil, err
+	}
+	rule := o.types
+	if rule == nil {
+		rule = floats
+	}
+	return rule(a, in)
+}
+
+// Shapes returns the shapes of the results for operands of the given shapes,
+// nil standing for an absent operand (a scalar is the empty shape, not nil),
+// or an ErrShape.
+func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	if err := o.count(len(in)); err != nil {
+		return nil, err
+	}
+	for _, s := range in {
+		if _, err := s.Size(); err != nil {
+			return nil, err
+		}
+	}
+	if o.shape != nil {
+		return o.shape(a, in)
+	}
+	out, err := Broadcast(in...)
+	return []Shape{out}, err
+}
+
+func (o *Operation) count(n int) error {
+	if n < o.arity[0] || n > o.arity[1] {
+		return fmt.Errorf("%d operands: %w", n, ErrShape)
+	}
+	return nil
+}
+
+// Flops returns the arithmetic operations that one use does, as the field
+// counts them: a multiply-add is two, an elementwise function is one.
+func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
+	if o.flops != nil {
+		return o.flops(a, in, out)
+	}
+	n := 0.0
+	for _, s := range in {
+		if k, err := s.Size(); err == nil {
+			n = max(n, float64(k))
+		}
+	}
+	return n
+}
+
+// Expression returns the expression of an elementwise operation over operands
+// of the given element types: Arg i is operand i in the register type of
+// in[i], Param i is Attrs.F[i].
+func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
+	if o.class != Elementwise {
+		return nil, fmt.Errorf("%s has no expression: %w", o.name, ErrUnsupported)
+	}
+	if _, err := o.Types(a, in); err != nil {
+		return nil, err
+	}
+	if o == Cast {
+		return ir.NewConvert(ir.NewArg(0, Register(in[0])), Register(DType(a.I[0]))), nil
+	}
+	// The last operand is never a condition: its type is the type of the
+	// arithmetic.
+	n, err := ir.Retype(o.expr, Register(in[len(in)-1]))
+	if err != nil {
+		return nil, fmt.Errorf("%s of %v: %v: %w", o.name, in, err, ErrUnsupported)
+	}
+	return n, nil
+}
+
+// Register returns the type in which elements of type d are computed.
+func Register(d DType) ir.Type {
+	switch d {
+	case F32, F16, BF16:
+		return ir.F32
+	case I32:
+		return ir.I32
+	case U32:
+		return ir.U32
+	case Bool:
+		return ir.Bool
+	}
+	return ir.Invalid
+}
+
+var catalogue []*Operation
+
+// Catalogue returns the built-in operations, in the order of docs/OPS.md.
+func Catalogue() []*Operation { return append([]*Operation(nil), catalogue...) }
+
+// Lookup returns the built-in operation of that name or alias, or nil.
+func Lookup(name string) *Operation {
+	for _, o := range catalogue {
+		if o.name == name {
+			return o
+		}
+		for _, a := range o.aliases {
+			if a == name {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// add enters o into the catalogue.
+func add(o *Operation) *Operation {
+	o.id = len(catalogue)
+	if o.outs == 0 {
+		o.outs = 1
+	}
+	if o.expr != nil && o.formula == "" {
+		var names []string
+		for _, p := range o.params {
+			names = append(names, p.Name)
+		}
+		o.formula = ir.Format(o.expr, o.inputs, names)
+	}
+	catalogue = append(catalogue, o)
+	return o
+}
