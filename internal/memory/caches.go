@@ -1,0 +1,37 @@
+package memory
+
+import "github.com/klauspost/cpuid/v2"
+
+// Caches are the data caches that one core sees, in bytes.
+type Caches struct {
+	L1, L2 int
+	Last   int // the last level, often shared by many cores
+}
+
+var caches = sane(Caches{cpuid.CPU.Cache.L1D, cpuid.CPU.Cache.L2, cpuid.CPU.Cache.L3})
+
+// CPUCaches returns the caches of this machine, with modest guesses for those
+// that it does not tell.
+func CPUCaches() Caches { return caches }
+
+// LastLevelCache returns the size in bytes of the last cache before memory.
+// A result much larger than this is better stored past the caches, as no
+// reader will find it in one.
+func LastLevelCache() int { return caches.Last }
+
+// sane replaces what virtual machines and other systems leave out: an
+// unknown size is 0 or negative. A level is never smaller than the one before.
+func sane(c Caches) Caches {
+	if c.L1 <= 0 {
+		c.L1 = 32 << 10
+	}
+	if c.L2 <= 0 {
+		c.L2 = 512 << 10
+	}
+	c.L2 = max(c.L2, c.L1)
+	if c.Last <= 0 {
+		c.Last = max(8<<20, c.L2)
+	}
+	c.Last = max(c.Last, c.L2)
+	return c
+}

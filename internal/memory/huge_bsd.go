@@ -1,0 +1,7 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package memory
+
+// adviseHuge has nothing to ask: these systems promote aligned memory to
+// large pages themselves or not at all.
+func adviseHuge([]byte) {}

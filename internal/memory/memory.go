@@ -1,0 +1,99 @@
+// Package memory allocates the arrays that kernels run on: every one starts
+// on a cache line, large ones lie on huge pages where the system has them, and
+// running out is an error wherever the system says so.
+//
+// There are two kinds, because they have different owners. Floats returns
+// ordinary slices that the garbage collector frees; nobody can misuse them. A
+// Pool hands out Blocks that are freed by hand and used again while they are
+// warm; its large blocks live outside the Go heap, so they neither pace the
+// garbage collector nor outlast their last use.
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Line is the alignment in bytes of every allocation: a cache line, and the
+// width of the widest vector register.
+const Line = 64
+
+// Huge is the size in bytes of a huge page, and of the smallest allocation
+// that is put on huge pages.
+const Huge = 2 << 20
+
+// ErrOutOfMemory says that an allocation was refused: by the system, by a
+// Pool's limit, or because its size is negative or not addressable.
+var ErrOutOfMemory = errors.New("out of memory")
+
+// An Element is what arrays are made of.
+type Element interface {
+	~float32 | ~float64 | ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64
+}
+
+// Size returns the bytes that n elements of T take, or ErrOutOfMemory if n is
+// negative or the product exceeds what the machine can address.
+func Size[T Element](n int) (int, error) {
+	var t T
+	if n < 0 || n > largest/int(unsafe.Sizeof(t)) {
+		return 0, fmt.Errorf("%d elements of %d bytes: %w", n, unsafe.Sizeof(t), ErrOutOfMemory)
+	}
+	return n * int(unsafe.Sizeof(t)), nil
+}
+
+// Floats returns n zeroed elements of ordinary Go memory that start on a
+// cache line and, from 2 MiB on, on a huge page. The garbage collector frees
+// them.
+//
+// # Errors
+//   - [ErrOutOfMemory] if n is negative or too large for the machine. Only
+//     the systems that map memory for a Pool can tell the latter in advance;
+//     elsewhere an allocation that does not fit ends the program, as make does.
+func Floats(n int) ([]float32, error) {
+	b, err := Slice[float32](n)
+	return b, err
+}
+
+// Slice is Floats for any element.
+func Slice[T Element](n int) ([]T, error) {
+	size, err := Size[T](n)
+	if err != nil {
+		return nil, err
+	}
+	b, err := heap(size)
+	if err != nil {
+		return nil, err
+	}
+	return view[T](b), nil
+}
+
+// heap returns size zeroed bytes of Go memory, aligned.
+func heap(size int) ([]byte, error) {
+	if size == 0 {
+		return []byte{}, nil
+	}
+	if size < Huge {
+		return align(make([]byte, size+Line-1), Line)[:size:size], nil
+	}
+	// The Go runtime ends the program when the system refuses memory, so ask
+	// the system first. The test mapping is never touched.
+	if err := probe(size + Huge); err != nil {
+		return nil, err
+	}
+	b := align(make([]byte, size+Huge-1), Huge)
+	adviseHuge(b[:size&^(Huge-1)])
+	return b[:size:size], nil
+}
+
+// align returns b from its first address that is a multiple of a.
+func align(b []byte, a uintptr) []byte {
+	return b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&(a-1):]
+}
+
+// view returns b, which must be aligned, as elements of T.
+func view[T Element](b []byte) []T {
+	var t T
+	n := len(b) / int(unsafe.Sizeof(t))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)[:n:n]
+}

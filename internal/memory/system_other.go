@@ -1,0 +1,15 @@
+//go:build !(linux || darwin || dragonfly || freebsd || netbsd || openbsd)
+
+package memory
+
+// mapAligned falls back to Go memory, which the garbage collector returns.
+func mapAligned(size int) (block, mapping []byte, err error) {
+	block, err = heap(size)
+	return block, nil, err
+}
+
+func unmap([]byte) error { return nil }
+
+func probe(int) error { return nil }
+
+func adviseHuge([]byte) {}
