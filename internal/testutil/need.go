@@ -8,7 +8,6 @@
 package testutil
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,8 +27,8 @@ var things = map[string]func() error{
 	"avx512": cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
 	"neon":   cpu("arm64", cpuid.ASIMD),
 	"cores":  cores,
-	"race":   race,
 	"cgo":    command("gcc", "clang", "cc"),
+	"race":   command("gcc", "clang", "cc"),
 	"go":     command("go"),
 	"node":   command("node"),
 	"qemu":   command("qemu-aarch64-static", "qemu-aarch64"),
@@ -40,8 +39,7 @@ var things = map[string]func() error{
 //
 //	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
 //	cores               two or more processors
-//	race                the race detector is on
-//	cgo                 a C compiler
+//	cgo, race           a C compiler, which -race needs too
 //	go                  the go command
 //	node                Node.js
 //	qemu                user-mode emulation of arm64
@@ -95,13 +93,6 @@ func cpu(arch string, features ...cpuid.FeatureID) func() error {
 func cores() error {
 	if n := runtime.NumCPU(); n < 2 {
 		return fmt.Errorf("this machine has %d processor", n)
-	}
-	return nil
-}
-
-func race() error {
-	if !raceEnabled {
-		return errors.New("the test was built without -race")
 	}
 	return nil
 }

@@ -1,0 +1,13 @@
+#!/bin/bash
+# generated.sh COMMAND... runs the command, which remakes the generated files,
+# and fails if the tree differs from what it was before.
+set -euo pipefail
+state() { git status --porcelain --untracked-files=all; git diff; }
+before=$(state)
+"$@"
+after=$(state)
+if [ "$before" != "$after" ]; then
+	diff <(echo "$before") <(echo "$after") | head -100 || true
+	echo "FAIL: generated files differ from what their generators make; run make generate" >&2
+	exit 1
+fi

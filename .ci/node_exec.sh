@@ -1,0 +1,6 @@
+#!/bin/bash
+# node_exec.sh PROGRAM.wasm ARGUMENTS... runs a js/wasm program under Node.js.
+# Go's launcher refuses an environment of more than a few KiB, so only what the
+# tests look at is passed on.
+exec env -i PATH="$PATH" HOME="${HOME-/}" TMPDIR="${TMPDIR-/tmp}" RAYO_REQUIRE="${RAYO_REQUIRE-}" \
+	"$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "$@"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# packages.sh SET prints the import paths of a set of packages of the root
+# module. The sets are found by looking, so that a new package joins by itself.
+#
+#   concurrent  what uses package sync or stands on a package that does
+#   kernels     kernels, the devices that run them, and what records work
+#   portable    everything that a browser can run
+set -euo pipefail
+module=$(go list -m)
+
+case $1 in
+concurrent)
+	go list -f '{{.ImportPath}} {{join .Imports " "}} | {{join .Deps " "}}' ./... | awk -v m="$module" '
+		{ path[NR] = $1; line[NR] = $0; direct = $0; sub(/ \| .*/, " ", direct); direct = direct " "
+		  if (direct ~ / sync(\/atomic)? /) shared[$1] = 1 }
+		END { for (i = 1; i <= NR; i++) {
+			n = split(line[i], word, " ")
+			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
+		} }' | grep -v "^$module/\(cmd\|examples\)/" || true
+	;;
+kernels)
+	for d in simd device batch internal/engine internal/driver internal/workers internal/memory; do
+		[ ! -d $d ] || go list "./$d/..."
+	done
+	;;
+portable)
+	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
+		grep -v "^$module/\(cmd\|examples\)/" || true
+	;;
+*)
+	echo "packages.sh: no set is called $1" >&2
+	exit 2
+	;;
+esac

@@ -1,0 +1,35 @@
+#!/bin/bash
+# with.sh THING COMMAND... runs the command if this machine has the thing.
+# Without it, one line says that the command was skipped; if RAYO_REQUIRE
+# (a comma-separated list) names the thing, that is a failure instead.
+set -u
+thing=$1
+shift
+
+reason=
+case $thing in
+cgo | race)
+	for c in ${CC:-gcc clang cc}; do command -v "$c" >/dev/null && found=1; done
+	[ "${found-}" ] || reason="no C compiler is on the path"
+	;;
+qemu)
+	command -v qemu-aarch64-static qemu-aarch64 >/dev/null || reason="qemu-aarch64-static is not on the path (Debian package qemu-user-static)"
+	;;
+node)
+	command -v node >/dev/null || reason="node is not on the path (Debian package nodejs)"
+	;;
+*)
+	reason="with.sh knows no thing of this name"
+	;;
+esac
+
+if [ -z "$reason" ]; then
+	exec "$@"
+fi
+case ",${RAYO_REQUIRE-}," in
+*[,\ ]"$thing"[,\ ]*)
+	echo "FAIL: RAYO_REQUIRE lists $thing, but $reason" >&2
+	exit 1
+	;;
+esac
+echo "SKIPPED, needs $thing: $reason"

@@ -1,0 +1,112 @@
+# Every target works on a machine with only Go and make: what else it wants
+# (a C compiler, qemu, Node.js) it skips with one line that says so, or fails
+# without if RAYO_REQUIRE names it. See CONTRIBUTING.md.
+
+SHELL       := /bin/bash
+GO          ?= go
+FUZZTIME    ?= 10s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+QEMU        := $(firstword $(shell command -v qemu-aarch64-static qemu-aarch64))
+WITH        := bash .ci/with.sh
+PACKAGES    := bash .ci/packages.sh
+# The browser build gives a program its arguments and environment in 4 KiB.
+NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## every test, then again under the race detector where it can be built
+	$(GO) test -timeout 10m ./...
+	@$(MAKE) --no-print-directory race
+
+.PHONY: race
+race: ## the packages that work on several goroutines, under the race detector
+	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(PACKAGES) concurrent)
+
+.PHONY: levels
+levels: ## the kernels and devices again on each narrower instruction set, and without assembly
+	RAYO_SIMD=avx2 $(GO) test -timeout 10m $$($(PACKAGES) kernels)
+	RAYO_SIMD=generic $(GO) test -timeout 10m $$($(PACKAGES) kernels)
+	$(GO) test -tags noasm,nocuda,nowebgpu -timeout 10m $$($(PACKAGES) kernels)
+
+.PHONY: arm64
+arm64: ## the kernels and devices as arm64 programs under qemu
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) kernels)
+
+.PHONY: wasm-test
+wasm-test: ## the plain Go path as js/wasm programs under Node.js
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+
+.PHONY: cross
+cross: ## build for every platform that the project promises
+	GOOS=linux   GOARCH=arm64   CGO_ENABLED=0 $(GO) build ./...
+	GOOS=windows GOARCH=amd64   CGO_ENABLED=0 $(GO) build ./...
+	GOOS=darwin  GOARCH=arm64   CGO_ENABLED=0 $(GO) build ./...
+	GOOS=js      GOARCH=wasm    CGO_ENABLED=0 $(GO) build ./... # browsers
+	GOOS=linux   GOARCH=386     CGO_ENABLED=0 $(GO) build ./... # int has 32 bits
+	GOOS=linux   GOARCH=riscv64 CGO_ENABLED=0 $(GO) build ./... # no assembly
+	CGO_ENABLED=0 $(GO) build ./...
+	@$(WITH) cgo env CGO_ENABLED=1 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) build -tags noasm,nocuda,nowebgpu ./...
+
+.PHONY: check
+check: format vet lint tidy generated ## what CI says of the source: format, vet, lint, tidy modules, generated files
+
+.PHONY: format
+format: ## gofmt has nothing to change
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet, for each architecture that has assembly
+	$(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./...
+	$(GO) vet -tags noasm ./...
+
+.PHONY: lint
+lint: ## staticcheck
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: tidy
+tidy: ## go.mod and go.sum of every module are as go mod tidy leaves them
+	@for m in $$(git ls-files 'go.mod' '*/go.mod'); do echo "go mod tidy -diff: $$m"; (cd $$(dirname $$m) && $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: generate
+generate: ## remake every generated file
+	@for m in $$(git ls-files '*_asm/go.mod'); do echo "go generate: $$(dirname $$m)"; (cd $$(dirname $$m) && $(GO) generate ./...) || exit 1; done
+	$(GO) generate ./...
+
+.PHONY: generated
+generated: ## remake every generated file and fail if one differs
+	@bash .ci/generated.sh $(MAKE) --no-print-directory generate
+
+.PHONY: cover
+cover: ## test coverage of the packages, as dist/cover.html
+	@mkdir -p dist
+	$(GO) test -coverprofile dist/cover.out -coverpkg ./... ./...
+	$(GO) tool cover -func dist/cover.out | tail -1
+	$(GO) tool cover -html dist/cover.out -o dist/cover.html
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@bash .ci/fuzz.sh $(FUZZTIME)
+
+.PHONY: examples
+examples: ## run every example
+	@for d in $$(ls -d examples/*/main.go | xargs -r -n1 dirname); do echo "== go run ./$$d"; timeout 120 $(GO) run ./$$d || exit 1; done
+
+.PHONY: demo
+demo: ## the demonstration: a photograph, a product of matrices, a chain of operations
+	$(GO) run ./cmd/rayo demo
+
+.PHONY: bench
+bench: ## the benchmarks of the packages
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-peers
+bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md (PEERS_FLAGS=-quick)
+	@bash bench/peers.sh
+	cd bench && $(GO) build -o out/bench . && ./out/bench $(PEERS_FLAGS)

@@ -1,0 +1,134 @@
+// Package archtest holds the order of the packages: imports point down only.
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+)
+
+const module = "github.com/rayo-go/rayo"
+
+// order lists the rooms from the top of the house to its foundation. A package
+// may import its own room and every room on a line below its own; rooms on one
+// line do not know each other, except as beside says.
+var order = [][]string{
+	{"cmd", "examples"},
+	{"llm"},
+	{"batch"},
+	{"device"},
+	{"internal/engine"},
+	{"internal/graph", "internal/driver"},
+	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers"},
+	{"internal/dl"},
+	{"kernel"},
+	{"op"},
+	{"internal/ir", "gguf"},
+	{"gguf/block"},
+}
+
+// beside lists the imports between rooms on one line: a room and what it may use.
+var beside = map[string][]string{
+	"internal/driver": {"internal/graph"},
+	"internal/webgpu": {"wgsl"},
+}
+
+// outside lists the modules that each room may use beyond the standard library
+// and golang.org/x/sys.
+var outside = map[string][]string{
+	"cmd":             {"github.com/alecthomas/kong", "github.com/schollz/progressbar/v3"},
+	"simd":            {"github.com/klauspost/cpuid/v2"},
+	"internal/driver": {"github.com/klauspost/cpuid/v2"},
+	"internal/memory": {"github.com/klauspost/cpuid/v2"},
+	"op":              {"github.com/x448/float16"},
+}
+
+// notInBrowsers lists what no package that device reaches may import under
+// GOOS=js: every page that uses rayo would have to load it.
+var notInBrowsers = []string{"net/http", "encoding/json", "text/template", "regexp", "os/exec"}
+
+// room returns the longest entry of order that holds the package, and its line.
+func room(pkg string) (name string, line int) {
+	line = -1
+	for i, rooms := range order {
+		for _, r := range rooms {
+			if (pkg == r || strings.HasPrefix(pkg, r+"/")) && len(r) > len(name) {
+				name, line = r, i
+			}
+		}
+	}
+	return name, line
+}
+
+// list runs go list in the root of the module, one line a package.
+func list(t *testing.T, env []string, args ...string) [][]string {
+	t.Helper()
+	testutil.Need(t, "go")
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
+	}
+	var lines [][]string
+	for _, l := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		lines = append(lines, strings.Fields(l))
+	}
+	return lines
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, l := range list(t, nil, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+		pkg := strings.TrimPrefix(l[0], module+"/")
+		if pkg == module || pkg == "internal/testutil" || pkg == "internal/archtest" {
+			continue
+		}
+		from, line := room(pkg)
+		if from == "" {
+			t.Errorf("%s stands in no room: add it to order", pkg)
+			continue
+		}
+		for _, imp := range l[1:] {
+			if !strings.Contains(strings.Split(imp, "/")[0], ".") {
+				continue // the standard library
+			}
+			imp, ours := strings.CutPrefix(imp, module+"/")
+			if !ours {
+				if !slices.ContainsFunc(append(outside[from], "golang.org/x/sys"), func(m string) bool {
+					return imp == m || strings.HasPrefix(imp, m+"/")
+				}) {
+					t.Errorf("%s imports %s, which %s may not", pkg, imp, from)
+				}
+				continue
+			}
+			to, toLine := room(imp)
+			if from == to || toLine > line || toLine == line && slices.Contains(beside[from], to) {
+				continue
+			}
+			t.Errorf("%s imports %s: imports point down", pkg, imp)
+		}
+	}
+}
+
+func TestBrowserImports(t *testing.T) {
+	if _, err := os.Stat("../../device"); err != nil {
+		t.Skip("there is no package device")
+	}
+	env := []string{"GOOS=js", "GOARCH=wasm"}
+	for _, l := range list(t, env, "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./device", "./batch") {
+		if !strings.HasPrefix(l[0], module) {
+			continue
+		}
+		for _, imp := range l[1:] {
+			if slices.Contains(notInBrowsers, imp) {
+				t.Errorf("%s imports %s, which browsers would have to load", l[0], imp)
+			}
+		}
+	}
+}
