@@ -147,6 +147,10 @@ type Submission struct {
 	Ext   []Binding // for Program.Slots, by Slot.Ext
 	Wait  bool      // the caller waits at once
 	Times *Times    // if not nil, filled with device clocks by the time the fence is done
+	// Complete, if not nil, is called once when a submission without Wait has
+	// completed or failed, just before its fence is done. It does not block.
+	// It is not called if Submit returned an error or if Wait is set.
+	Complete func(error)
 }
 
 // Binding is what an external slot stands for in one submission: host memory
