@@ -30,6 +30,7 @@ type of struct {
 	special string
 	types   typeRule
 	tol     Tolerance
+	mag     Expr // what tol.Mag refers to
 	inputs  []string
 }
 
@@ -37,7 +38,7 @@ func elementwise(arity int, name, doc string, e Expr, s of) *Operation {
 	if s.inputs == nil {
 		s.inputs = operandNames[:arity]
 	}
-	return add(&Operation{name: name, class: Elementwise, doc: doc, arity: [2]int{arity, arity}, expr: e.n,
+	return add(&Operation{name: name, class: Elementwise, doc: doc, arity: [2]int{arity, arity}, expr: e.n, mag: s.mag.n,
 		aliases: s.aliases, params: s.params, options: s.options, special: s.special, types: s.types, tol: s.tol, inputs: s.inputs})
 }
 
@@ -75,7 +76,7 @@ func compares(a *Attrs, in []DType) ([]DType, error) {
 // chooses takes a Bool and two of one numeric type.
 func chooses(a *Attrs, in []DType) ([]DType, error) {
 	if in[0] != Bool {
-		return nil, fmt.Errorf("condition of type %v, not bool: %w", in[0], ErrUnsupported)
+		return nil, unsupported("condition of type %v, not bool", in[0])
 	}
 	return numbers(a, in[1:])
 }
@@ -83,21 +84,31 @@ func chooses(a *Attrs, in []DType) ([]DType, error) {
 // casts gives the type that the parameters name.
 func casts(a *Attrs, in []DType) ([]DType, error) {
 	to := DType(a.I[0])
+	if int(to) != a.I[0] {
+		to = InvalidType
+	}
 	if to.Size() == 0 || in[0].Size() == 0 {
-		return nil, fmt.Errorf("cast from %v to %v: %w", in[0], to, ErrUnsupported)
+		return nil, unsupported("cast from %v to %v", in[0], to)
 	}
 	return []DType{to}, nil
 }
 
+// unsupported returns an ErrUnsupported that says what is.
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrUnsupported)...)
+}
+
+// same takes one type, of which ok holds, for all operands that are present
+// and gives it.
 func same(in []DType, ok func(DType) bool) ([]DType, error) {
 	t := in[0]
 	for _, d := range in {
 		if d != t && d != InvalidType {
-			return nil, fmt.Errorf("operands of types %v and %v: %w", t, d, ErrUnsupported)
+			return nil, unsupported("operands of types %v and %v", t, d)
 		}
 	}
 	if !ok(t) {
-		return nil, fmt.Errorf("operand of type %v: %w", t, ErrUnsupported)
+		return nil, unsupported("operand of type %v", t)
 	}
 	return []DType{t}, nil
 }
@@ -215,9 +226,14 @@ var (
 	Maximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
 	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{tol: ulp(4), special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral."})
 	Axpy    = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
-		of{tol: Tolerance{ULP: 1}, params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754."})
-	Lerp = elementwise(2, "lerp", "x + t·(y-x)", parameter(0).Fma(y.Sub(x), x),
-		of{tol: Tolerance{ULP: 2}, params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN for equal infinities."})
+		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
+			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754."})
+	// Written so that it neither overflows between finite numbers nor misses
+	// x at 0 and y at 1.
+	Lerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
+		parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
+		of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
+			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite."})
 	Fma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
 )
 

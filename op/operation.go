@@ -12,6 +12,7 @@ package op
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -39,6 +40,9 @@ func (c Class) String() string {
 // MaxInputs is the most operands that an operation takes.
 const MaxInputs = 4
 
+// MaxRank is the most extents that the shape of an operand or result has.
+const MaxRank = 8
+
 // Operation is one entry of the catalogue, or a user's own elementwise
 // operation. It is immutable and safe for concurrent use.
 type Operation struct {
@@ -58,6 +62,7 @@ type Operation struct {
 	err     error
 
 	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
+	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
 	shape shapeRule // nil for elementwise: Broadcast
 	ref   reference // nil for elementwise: the expression in float64
@@ -79,8 +84,10 @@ type (
 	shapeRule func(a *Attrs, in []Shape) ([]Shape, error)
 	// typeRule returns the element types of the results.
 	typeRule func(a *Attrs, in []DType) ([]DType, error)
-	// reference computes the results in float64. Absent operands are nil.
-	reference func(a *Attrs, in []*Array) ([]*Array, error)
+	// reference computes the results in float64, without the activation. There
+	// are MaxInputs operands, absent ones nil, whose shapes have been checked,
+	// and results of zeros of the right shapes.
+	reference func(a *Attrs, in, out []*Array)
 )
 
 // Array is a dense row-major array in float64: an operand or result of the
@@ -88,22 +95,11 @@ type (
 type Array struct {
 	Shape Shape
 	Data  []float64
-	// Mag, if not nil, is for each element the sum of the magnitudes of the
-	// terms that were added up for it: what an error bound of a sum is
-	// relative to.
+	// Mag, if not nil, is for each element what the error of a sum is
+	// relative to: the magnitudes of its terms, each times the roundings that
+	// it may pass through. An infinite Mag says that the element is not
+	// defined.
 	Mag []float64
-}
-
-// Tolerance bounds the error of a float32 result against the reference:
-//
-//	|got - want| <= ULP·ulp(want) + Mag·ε·magnitude + Abs
-//
-// where ulp is that of the result's element type, ε is 2^-23 and magnitude is
-// [Array].Mag of the reference, or 0. NaN and infinities must agree.
-type Tolerance struct {
-	ULP float64 // units in the last place of the true result
-	Mag float64 // units of ε·Σ|terms|: for sums, whose error does not follow the result
-	Abs float64 // absolute, for results near 0 of functions that cancel
 }
 
 // Attrs are the parameters of one use of an operation in a form that can be
@@ -216,21 +212,41 @@ func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
 	if err := o.count(len(in)); err != nil {
 		return nil, err
 	}
-	for _, s := range in {
-		if _, err := s.Size(); err != nil {
+	for i, s := range in {
+		if s == nil && i < o.arity[0] {
+			return nil, mismatch("operand %s is absent", o.inputs[i])
+		}
+		if err := s.check(); err != nil {
 			return nil, err
 		}
 	}
-	if o.shape != nil {
-		return o.shape(a, in)
+	rule := o.shape
+	if rule == nil {
+		rule = broadcasts
 	}
+	out, err := rule(a, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range out {
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func broadcasts(_ *Attrs, in []Shape) ([]Shape, error) {
 	out, err := Broadcast(in...)
 	return []Shape{out}, err
 }
 
 func (o *Operation) count(n int) error {
 	if n < o.arity[0] || n > o.arity[1] {
-		return fmt.Errorf("%d operands: %w", n, ErrShape)
+		if o.arity[0] == o.arity[1] {
+			return mismatch("%d operands, not %d", n, o.arity[0])
+		}
+		return mismatch("%d operands, not %d to %d", n, o.arity[0], o.arity[1])
 	}
 	return nil
 }
@@ -289,6 +305,15 @@ func Register(d DType) ir.Type {
 
 var catalogue []*Operation
 
+// The entries stand in several files, whose initialization follows their
+// names; readers want the simple classes first.
+func init() {
+	slices.SortStableFunc(catalogue, func(a, b *Operation) int { return int(a.class) - int(b.class) })
+	for i, o := range catalogue {
+		o.id = i
+	}
+}
+
 // Catalogue returns the built-in operations, in the order of docs/OPS.md.
 func Catalogue() []*Operation { return append([]*Operation(nil), catalogue...) }
 
@@ -309,7 +334,6 @@ func Lookup(name string) *Operation {
 
 // add enters o into the catalogue.
 func add(o *Operation) *Operation {
-	o.id = len(catalogue)
 	if o.outs == 0 {
 		o.outs = 1
 	}

@@ -28,11 +28,11 @@ func (s Shape) Size() (int, error) {
 	for _, d := range s {
 		switch {
 		case d < 0:
-			return 0, fmt.Errorf("negative extent in %v: %w", s, ErrShape)
+			return 0, mismatch("negative extent in %v", s)
 		case d == 0:
 			zero = true
 		case n > math.MaxInt/16/d:
-			return 0, fmt.Errorf("%v overflows the address space: %w", s, ErrShape)
+			return 0, mismatch("%v overflows the address space", s)
 		default:
 			n *= d
 		}
@@ -41,6 +41,20 @@ func (s Shape) Size() (int, error) {
 		return 0, nil
 	}
 	return n, nil
+}
+
+// check returns an ErrShape if a device could not hold an array of shape s.
+func (s Shape) check() error {
+	if len(s) > MaxRank {
+		return mismatch("%d extents, the most is %d", len(s), MaxRank)
+	}
+	_, err := s.Size()
+	return err
+}
+
+// mismatch returns an ErrShape that says what does not fit.
+func mismatch(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrShape)...)
 }
 
 // Equal reports whether s and t have the same extents.
@@ -107,72 +121,86 @@ func (s Spread) String() string {
 
 // Broadcast returns the shape of an elementwise result over operands of the
 // given shapes, by NumPy's rule restricted to what every device does without
-// index arithmetic: some operand has the shape of the result, and each other
-// one spreads over it as [SpreadOf] says.
+// index arithmetic: some operand has all the elements of the result, and each
+// other one spreads over it as [SpreadOf] says. No shapes give a scalar.
 func Broadcast(in ...Shape) (Shape, error) {
-	var out Shape
+	rank := 0
 	for _, s := range in {
-		if len(s) > len(out) {
-			out = s
-		} else if len(s) == len(out) {
-			for i := range s {
-				if s[i] > out[i] || s[i] == 0 {
-					out = s
-					break
-				} else if s[i] < out[i] {
-					break
+		rank = max(rank, len(s))
+	}
+	out := make(Shape, rank)
+	for i := range out {
+		out[i] = 1
+		for _, s := range in {
+			if d := s.at(i, rank); d != 1 && d != out[i] {
+				if out[i] != 1 {
+					return nil, mismatch("%v do not broadcast", in)
 				}
+				out[i] = d
 			}
 		}
 	}
+	full := len(in) == 0
 	for _, s := range in {
-		if _, err := SpreadOf(s, out); err != nil {
+		spread, err := SpreadOf(s, out)
+		if err != nil {
 			return nil, err
 		}
+		full = full || spread == Full
+	}
+	if !full {
+		return nil, mismatch("%v: none has all the elements of the result %v", in, out)
 	}
 	return out, nil
+}
+
+// at returns extent i of s seen as a shape of that rank: as in NumPy, shapes
+// are aligned at the end and missing leading extents are ones.
+func (s Shape) at(i, rank int) int {
+	if j := i - (rank - len(s)); j >= 0 {
+		return s[j]
+	}
+	return 1
 }
 
 // SpreadOf returns how an operand of shape s lies over a result of shape out,
 // or an ErrShape.
 func SpreadOf(s, out Shape) (Spread, error) {
-	if s.Equal(out) {
+	rank := len(out)
+	if len(s) > rank {
+		return 0, mismatch("%v does not spread over %v", s, out)
+	}
+	// Where s differs from out it has a one. The axes on which it does must
+	// all come before or all after those of more than one element on which it
+	// agrees: anything else needs index arithmetic.
+	const none = -1
+	firstOne, lastOne, firstSame, lastSame := none, none, none, none
+	for i, d := range out {
+		switch e := s.at(i, rank); {
+		case e == d && d == 1:
+		case e == d:
+			if firstSame == none {
+				firstSame = i
+			}
+			lastSame = i
+		case e == 1:
+			if firstOne == none {
+				firstOne = i
+			}
+			lastOne = i
+		default:
+			return 0, mismatch("%v does not spread over %v", s, out)
+		}
+	}
+	switch {
+	case firstOne == none:
 		return Full, nil
+	case firstSame == none:
+		return Scalar, nil
+	case lastOne < firstSame:
+		return Periodic, nil
+	case lastSame < firstOne:
+		return Stretched, nil
 	}
-	if len(s) <= len(out) {
-		ones := true
-		for _, d := range s {
-			ones = ones && d == 1
-		}
-		if ones {
-			return Scalar, nil
-		}
-		// Align at the end, as NumPy does; missing leading extents are ones.
-		at := func(i int) int {
-			if j := i - (len(out) - len(s)); j >= 0 {
-				return s[j]
-			}
-			return 1
-		}
-		i := 0
-		for i < len(out) && at(i) == 1 && out[i] != 1 {
-			i++
-		}
-		tail := i
-		for i < len(out) && at(i) == out[i] {
-			i++
-		}
-		if i == len(out) {
-			return Periodic, nil
-		}
-		if tail == 0 {
-			for i < len(out) && at(i) == 1 {
-				i++
-			}
-			if i == len(out) {
-				return Stretched, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("%v does not spread over %v: %w", s, out, ErrShape)
+	return 0, mismatch("%v spreads over inner axes of %v", s, out)
 }

@@ -1,0 +1,95 @@
+package op
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// F16FromFloat32 returns the bits of the binary16 nearest to v, the even one
+// of two. From 65520 on that is +Inf. NaN stays NaN.
+func F16FromFloat32(v float32) uint16 { return float16.Fromfloat32(v).Bits() }
+
+// F16ToFloat32 returns the value of binary16 bits.
+func F16ToFloat32(bits uint16) float32 { return float16.Frombits(bits).Float32() }
+
+// BF16FromFloat32 returns the bits of the bfloat16 nearest to v, the even one
+// of two. NaN stays NaN.
+func BF16FromFloat32(v float32) uint16 {
+	b := math.Float32bits(v)
+	if v != v {
+		return uint16(b>>16) | 0x40 // quiet: the bits that are cut off may be all there are
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// BF16ToFloat32 returns the value of bfloat16 bits.
+func BF16ToFloat32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+
+// Round returns v as an element of type d holds it: rounded to float32 and
+// then to d for a floating type, truncated and saturated for an integer, 0 or
+// 1 for Bool.
+func (d DType) Round(v float64) float64 {
+	switch d {
+	case F32:
+		return float64(float32(v))
+	case F16:
+		return float64(F16ToFloat32(F16FromFloat32(float32(v))))
+	case BF16:
+		return float64(BF16ToFloat32(BF16FromFloat32(float32(v))))
+	case I32:
+		return saturate(v, math.MinInt32, math.MaxInt32)
+	case U32:
+		return saturate(v, 0, math.MaxUint32)
+	case Bool:
+		if v != 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+func saturate(v, lo, hi float64) float64 {
+	if v != v {
+		return 0
+	}
+	return math.Trunc(max(lo, min(hi, v)))
+}
+
+// Float64 returns element i of an array of type d in memory. It panics if
+// the memory is too short, as an index does.
+func (d DType) Float64(memory []byte, i int) float64 {
+	if d.Size() == 2 {
+		bits := binary.NativeEndian.Uint16(memory[2*i:])
+		if d == F16 {
+			return float64(F16ToFloat32(bits))
+		}
+		return float64(BF16ToFloat32(bits))
+	}
+	bits := binary.NativeEndian.Uint32(memory[4*i:])
+	switch d {
+	case F32:
+		return float64(math.Float32frombits(bits))
+	case I32:
+		return float64(int32(bits))
+	}
+	return float64(bits)
+}
+
+// PutFloat64 stores v, as [DType.Round] gives it, as element i of an array of
+// type d in memory. It panics if the memory is too short, as an index does.
+func (d DType) PutFloat64(memory []byte, i int, v float64) {
+	switch d {
+	case F16:
+		binary.NativeEndian.PutUint16(memory[2*i:], F16FromFloat32(float32(v)))
+	case BF16:
+		binary.NativeEndian.PutUint16(memory[2*i:], BF16FromFloat32(float32(v)))
+	case F32:
+		binary.NativeEndian.PutUint32(memory[4*i:], math.Float32bits(float32(v)))
+	case I32:
+		binary.NativeEndian.PutUint32(memory[4*i:], uint32(int32(d.Round(v))))
+	default:
+		binary.NativeEndian.PutUint32(memory[4*i:], uint32(d.Round(v)))
+	}
+}

@@ -1,0 +1,277 @@
+package op
+
+import (
+	"math"
+)
+
+// The two ways to reduce: the value of Attrs.I[0] of a reduction.
+const (
+	AllElements = 0 // everything becomes one element of shape []
+	AlongRows   = 1 // each row, along the last axis, becomes one element
+)
+
+// Rows returns the parameters of a reduction made to reduce along rows.
+func (a Attrs) Rows() Attrs {
+	a.I[0] = AlongRows
+	return a
+}
+
+// VarOpts are the parameters of [Var].
+type VarOpts struct {
+	// DDof is subtracted from the number of elements in the divisor: 0 gives
+	// the variance of the elements, 1 the estimate for what they were drawn from.
+	DDof int
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o VarOpts) Attrs() Attrs { return Attrs{I: [8]int{1: o.DDof}} }
+
+// VarOptsOf reads what [VarOpts.Attrs] wrote.
+func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDof: a.I[1]} }
+
+// rowReducer reduces one row in float64 and returns the value and what
+// Tolerance.Mag refers to. y is the row of the second operand of dot, else nil.
+type rowReducer func(a *Attrs, x, y []float64) (v, mag float64)
+
+// reduces is the part of a reduction's entry that differs.
+type reduces struct {
+	formula, special string
+	inputs           []string
+	options          string
+	types            typeRule
+	tol              Tolerance
+	nonempty         bool    // nothing has no result
+	flops            float64 // for each element
+}
+
+func reduction(name, doc string, f rowReducer, s reduces) *Operation {
+	if s.inputs == nil {
+		s.inputs = operandNames[:1]
+	}
+	n := len(s.inputs)
+	return add(&Operation{name: name, class: Reduction, doc: doc, formula: s.formula, special: s.special, options: s.options,
+		arity: [2]int{n, n}, inputs: s.inputs, types: s.types, tol: s.tol,
+		shape: func(a *Attrs, in []Shape) ([]Shape, error) { return reducedShape(a, in, s.nonempty) },
+		ref:   func(a *Attrs, in, out []*Array) { reduceRows(a, in, out[0], f) },
+		flops: func(_ *Attrs, in, _ []Shape) float64 { return s.flops * elements(in[0]) }})
+}
+
+// extremum is the tolerance of a reduction that chooses an element.
+var extremum = Tolerance{}
+
+// blocked is the tolerance of sums in float32.
+var blocked = Tolerance{ULP: 1, Mag: 1}
+
+// Reductions.
+var (
+	Sum = reduction("sum", "the sum", reduceSum,
+		reduces{formula: "Σ x", tol: blocked, flops: 1,
+			special: "IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole would not be."})
+	Dot = reduction("dot", "the sum of the products", reduceDot,
+		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked, flops: 2,
+			special: "IEEE 754; 0 of no elements. Products and partial sums overflow as in sum."})
+	Mean = reduction("mean", "the arithmetic mean", reduceMean,
+		reduces{formula: "Σ x / n", tol: blocked, flops: 1, special: "NaN of no elements. Partial sums overflow as in sum."})
+	Var = reduction("var", "the variance", reduceVar,
+		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked, flops: 3, options: "VarOpts",
+			special: "NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite. Elements of opposite sign near the range's end may give infinity or NaN."})
+	Min = reduction("min", "the least element", reduceMin,
+		reduces{formula: "min x", tol: extremum, flops: 1, nonempty: true,
+			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
+	Max = reduction("max", "the greatest element", reduceMax,
+		reduces{formula: "max x", tol: extremum, flops: 1, nonempty: true,
+			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
+	ArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
+		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true,
+			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
+	ArgMax = reduction("argmax", "the index of the greatest element", reduceArgMax,
+		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true,
+			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
+	NormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
+		reduces{formula: "Σ |x|", tol: blocked, flops: 2, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
+	NormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
+		reduces{formula: "sqrt(Σ x²)", tol: blocked, flops: 2,
+			special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are float32: where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below 2^-63 may count as 0."})
+	NormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
+		reduces{formula: "max |x|", tol: extremum, flops: 1, nonempty: true, special: "NaN if any is NaN. Of no elements ErrShape."})
+)
+
+// indexes takes one floating type and gives I32.
+func indexes(a *Attrs, in []DType) ([]DType, error) {
+	if _, err := floats(a, in); err != nil {
+		return nil, err
+	}
+	return []DType{I32}, nil
+}
+
+func reducedShape(a *Attrs, in []Shape, nonempty bool) ([]Shape, error) {
+	for _, s := range in[1:] {
+		if !s.Equal(in[0]) {
+			return nil, mismatch("%v and %v differ", in[0], s)
+		}
+	}
+	n, err := in[0].Size()
+	if err != nil {
+		return nil, err
+	}
+	rows, cols := 1, n
+	out := Shape{}
+	switch a.I[0] {
+	case AllElements:
+	case AlongRows:
+		rows, cols = in[0].Rows()
+		if len(in[0]) > 0 {
+			out = append(out, in[0][:len(in[0])-1]...)
+		}
+	default:
+		return nil, mismatch("axis mode %d, not %d or %d", a.I[0], AllElements, AlongRows)
+	}
+	if nonempty && cols == 0 && rows > 0 {
+		return nil, mismatch("no elements in rows of %v", in[0])
+	}
+	if cols > math.MaxInt32 {
+		// Indices and counts are 32-bit integers on every device.
+		return nil, mismatch("%d elements become one, the most is 2^31-1", cols)
+	}
+	if a.I[1] < 0 || a.I[1] > math.MaxInt32 {
+		return nil, mismatch("ddof %d is out of range", a.I[1])
+	}
+	return []Shape{out}, nil
+}
+
+// reduceRows applies f to each row, or to everything as one.
+func reduceRows(a *Attrs, in []*Array, out *Array, f rowReducer) {
+	x := in[0]
+	if len(out.Data) == 0 {
+		return
+	}
+	out.Mag = make([]float64, len(out.Data))
+	cols := len(x.Data) / len(out.Data)
+	for i := range out.Data {
+		var y []float64
+		if in[1] != nil {
+			y = in[1].Data[i*cols:][:cols]
+		}
+		out.Data[i], out.Mag[i] = f(a, x.Data[i*cols:][:cols], y)
+	}
+}
+
+// sumOf returns the sum of f over the elements and of the magnitudes.
+func sumOf(x []float64, f func(i int, v float64) float64) (s, mag float64) {
+	for i, v := range x {
+		t := f(i, v)
+		s += t
+		mag += math.Abs(t)
+	}
+	return s, mag
+}
+
+func itself(_ int, v float64) float64 { return v }
+
+func reduceSum(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v, mag = sumOf(x, itself)
+	return v, mag * Depth(len(x))
+}
+
+func reduceDot(_ *Attrs, x, y []float64) (v, mag float64) {
+	v, mag = sumOf(x, func(i int, v float64) float64 { return v * y[i] })
+	return v, mag * Depth(len(x))
+}
+
+func reduceMean(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v, mag = sumOf(x, itself)
+	n := float64(len(x))
+	return v / n, mag * Depth(len(x)) / n
+}
+
+// reduceVar: a device subtracts a mean that is itself off by a sum's error,
+// which enters squared. That bound tells the two passes from the difference
+// of the mean square and the squared mean, which cancels.
+func reduceVar(a *Attrs, x, _ []float64) (v, mag float64) {
+	n := float64(len(x))
+	mean, abs := sumOf(x, itself)
+	mean /= n
+	v, _ = sumOf(x, func(_ int, v float64) float64 { return (v - mean) * (v - mean) })
+	d := Depth(len(x))
+	off := d * abs / n
+	mag = v*(d+2) + n*epsilon*off*off
+	n -= float64(VarOptsOf(a).DDof)
+	return v / max(n, 0), mag / max(n, 0)
+}
+
+func reduceMin(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v = x[0]
+	for _, e := range x {
+		v = min(v, e)
+	}
+	return v, 0
+}
+
+func reduceMax(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v = x[0]
+	for _, e := range x {
+		v = max(v, e)
+	}
+	return v, 0
+}
+
+func reduceArgMin(_ *Attrs, x, _ []float64) (v, mag float64) {
+	return first(x, func(a, b float64) bool { return a < b }), 0
+}
+
+func reduceArgMax(_ *Attrs, x, _ []float64) (v, mag float64) {
+	return first(x, func(a, b float64) bool { return a > b }), 0
+}
+
+// first returns the place of the first element that none is better than; NaN
+// is better than any number.
+func first(x []float64, better func(a, b float64) bool) float64 {
+	at := 0
+	for i, v := range x {
+		if x[at] == x[at] && (v != v || better(v, x[at])) {
+			at = i
+		}
+	}
+	return float64(at)
+}
+
+func reduceNormL1(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v, mag = sumOf(x, func(_ int, v float64) float64 { return math.Abs(v) })
+	return v, mag * Depth(len(x))
+}
+
+func reduceNormL2(_ *Attrs, x, _ []float64) (v, mag float64) {
+	s, infinite := 0.0, false
+	for _, e := range x {
+		s += e * e
+		infinite = infinite || math.IsInf(e, 0)
+	}
+	v = math.Sqrt(s)
+	switch {
+	case s != s || infinite || s == 0:
+		mag = 0
+	case s >= overflow:
+		mag = math.Inf(1)
+	default:
+		// Squares that underflow lose at most half the least subnormal each.
+		lost := float64(len(x)) * minNormal
+		mag = v*Depth(len(x))/2 + (math.Sqrt(s+lost)-v)/epsilon
+	}
+	return v, mag
+}
+
+func reduceNormLinf(_ *Attrs, x, _ []float64) (v, mag float64) {
+	for _, e := range x {
+		v = max(v, math.Abs(e))
+	}
+	return v, 0
+}
+
+// elements returns the size of a shape that has been checked.
+func elements(s Shape) float64 {
+	n := 1.0
+	for _, d := range s {
+		n *= float64(d)
+	}
+	return n
+}

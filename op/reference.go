@@ -1,0 +1,196 @@
+package op
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// NewArray returns an array of zeros. The shape must be valid.
+func NewArray(s Shape) *Array {
+	n, err := s.Size()
+	if err != nil {
+		n = 0
+	}
+	return &Array{Shape: s, Data: make([]float64, n)}
+}
+
+// Reference computes the results in float64 over operands of the given
+// element types; absent operands are nil and InvalidType. It is what every
+// device is compared with, by [Operation.Check]. Results are not rounded to
+// their type.
+func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, error) {
+	if len(in) != len(types) {
+		return nil, mismatch("%d operands of %d types", len(in), len(types))
+	}
+	if _, err := o.Types(a, types); err != nil {
+		return nil, err
+	}
+	shapes := make([]Shape, len(in))
+	for i, x := range in {
+		if x == nil {
+			continue
+		}
+		shapes[i] = x.Shape
+		if shapes[i] == nil {
+			shapes[i] = Shape{}
+		}
+		if n, err := shapes[i].Size(); err != nil || n != len(x.Data) {
+			return nil, mismatch("%d elements in an array of shape %v", len(x.Data), x.Shape)
+		}
+	}
+	out, err := o.Shapes(a, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if o.ref != nil {
+		results := make([]*Array, len(out))
+		for i, s := range out {
+			results[i] = NewArray(s)
+		}
+		full := make([]*Array, MaxInputs) // so that absent operands at the end are nil too
+		copy(full, in)
+		o.ref(a, full, results)
+		if a.Act != nil {
+			activate(a, o.tol, results[0])
+		}
+		return results, nil
+	}
+	y, err := o.evaluate(a, in, types, out[0])
+	if err != nil {
+		return nil, err
+	}
+	return []*Array{y}, nil
+}
+
+// evaluate computes an elementwise operation.
+func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*Array, error) {
+	e, err := o.Expression(a, types)
+	if err != nil {
+		return nil, err
+	}
+	y := NewArray(out)
+	at := make([]func(int) int, len(in))
+	for i, x := range in {
+		if at[i], err = Index(x.Shape, out); err != nil {
+			return nil, err
+		}
+	}
+	params := make([]float64, len(a.F))
+	for i := range params {
+		params[i] = float64(a.Float(i))
+	}
+	args := make([]float64, len(in))
+	fill := func(dst []float64, root *ir.Node) {
+		ev := ir.NewEvaluator(root)
+		for i := range dst {
+			for j, x := range in {
+				args[j] = x.Data[at[j](i)]
+			}
+			dst[i] = ev.Eval(args, params)
+		}
+	}
+	fill(y.Data, e)
+	if o.mag != nil {
+		y.Mag = make([]float64, len(y.Data))
+		fill(y.Mag, o.mag)
+	}
+	return y, nil
+}
+
+// Index returns the function from the place of an element of an elementwise
+// result of shape out to the place of the operand's element, for an operand
+// of shape s.
+func Index(s, out Shape) (func(int) int, error) {
+	spread, err := SpreadOf(s, out)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.Size()
+	if err != nil {
+		return nil, err
+	}
+	m, err := out.Size()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case spread == Scalar:
+		return func(int) int { return 0 }, nil
+	case spread == Periodic && n > 0:
+		return func(i int) int { return i % n }, nil
+	case spread == Stretched && n > 0 && m > 0:
+		return func(i int) int { return i / (m / n) }, nil
+	}
+	return func(i int) int { return i }, nil
+}
+
+// Activation returns the elementwise operation that is applied to the result,
+// and its parameters, or nil.
+func (a *Attrs) Activation() (*Operation, Attrs) {
+	return a.Act, Attrs{F: [4]uint32{a.ActF[0], a.ActF[1]}}
+}
+
+// withAct returns a with an activation. Zero parameters stand for the
+// activation's defaults.
+func withAct(a Attrs, act *Operation, params Attrs) Attrs {
+	if act == nil {
+		return a
+	}
+	if params == (Attrs{}) {
+		params = act.Defaults()
+	}
+	a.Act = act
+	copy(a.ActF[:], params.F[:])
+	return a
+}
+
+// checkAct returns an ErrUnsupported if the activation cannot be one.
+func (a *Attrs) checkAct(d DType) error {
+	o := a.Act
+	switch {
+	case o == nil:
+		return nil
+	case o.err != nil:
+		return o.err
+	case o.class != Elementwise || o.arity[1] != 1 || len(o.params) > len(a.ActF):
+		return unsupported("activation %s is not an elementwise operation of one operand and at most %d parameters", o.name, len(a.ActF))
+	}
+	_, attrs := a.Activation()
+	got, err := o.Types(&attrs, []DType{d})
+	if err != nil {
+		return err
+	}
+	if got[0] != d {
+		return unsupported("activation %s gives %v for %v", o.name, got[0], d)
+	}
+	return nil
+}
+
+// activate applies the activation of a to r, an array of results with
+// tolerance t, and carries the error bound through it.
+func activate(a *Attrs, t Tolerance, r *Array) {
+	o, attrs := a.Activation()
+	e, err := o.Expression(&attrs, []DType{F32})
+	if err != nil {
+		return // Types has refused it
+	}
+	ev := ir.NewEvaluator(e)
+	params := []float64{float64(attrs.Float(0)), float64(attrs.Float(1))}
+	f := func(v float64) float64 { return ev.Eval([]float64{v}, params) }
+	if r.Mag == nil {
+		r.Mag = make([]float64, len(r.Data))
+	}
+	for i, v := range r.Data {
+		y := f(v)
+		b := t.Bound(v, r.Mag[i], F32)
+		spread := 0.0
+		for _, w := range [...]float64{v - b, v + b} {
+			if d := math.Abs(f(w) - y); d > spread {
+				spread = d
+			}
+		}
+		spread += o.tol.Bound(y, 0, F32)
+		r.Data[i], r.Mag[i] = y, spread/(t.Mag*epsilon)
+	}
+}
