@@ -35,6 +35,7 @@ var order = [][]string{
 var beside = map[string][]string{
 	"internal/driver": {"internal/graph"},
 	"internal/webgpu": {"wgsl"},
+	"simd":            {"internal/memory", "internal/workers"},
 }
 
 // outside lists the modules that each room may use beyond the standard library

@@ -1,0 +1,185 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+)
+
+//go:generate go -C _asm run ./reduce ..
+
+// Reduction is a way to make one number of many.
+//
+// Sums are made in float32 by many accumulators within blocks of ReduceBlock
+// elements, and in float64 from block to block, always in the same order: the
+// result does not depend on the number of threads. Where a sum within a block
+// overflows or, for a norm, underflows, the block is summed again in float64,
+// so that a result overflows only if its true value does.
+//
+// The error of a sum of n terms is at most 2^-23·(8+min(n, ReduceBlock)/32) of
+// the sum of their magnitudes, and usually less than a tenth of that.
+//
+// NaN reaches every result. The extremes of -0 and +0 may be either.
+type Reduction uint8
+
+// The reductions of x, and for ReduceDot of x and y. What they give for no
+// elements stands behind.
+const (
+	ReduceSum        Reduction = iota // sum; 0
+	ReduceSumAbs                      // sum of |x|, the L1 norm; 0
+	ReduceSumSquares                  // sum of x²; 0
+	ReduceNorm                        // square root of the sum of x², the L2 norm; 0
+	ReduceDot                         // sum of x·y; 0
+	ReduceMean                        // sum divided by the number; NaN
+	ReduceVar                         // mean of (x-mean)², with ddof taken off the number; NaN
+	ReduceMax                         // greatest; NaN
+	ReduceMin                         // least; NaN
+	ReduceMaxAbs                      // greatest |x|, the L∞ norm; 0
+	ReduceArgMax                      // index of the first NaN, or of the first greatest; -1
+	ReduceArgMin                      // index of the first NaN, or of the first least; -1
+
+	numReductions
+)
+
+var reductionNames = [numReductions]string{"sum", "sumabs", "sumsquares", "norm", "dot", "mean", "var",
+	"max", "min", "maxabs", "argmax", "argmin"}
+
+// String returns the name.
+func (r Reduction) String() string {
+	if r < numReductions {
+		return reductionNames[r]
+	}
+	return fmt.Sprintf("Reduction(%d)", uint8(r))
+}
+
+// ReduceBlock is the number of elements of a block: all blocks of a slice have
+// as many, but for the last.
+const ReduceBlock = 8192
+
+// Partial is the reduction of some neighbouring elements, complete enough to
+// be joined with that of their neighbours. The zero Partial is that of none.
+type Partial struct {
+	n     int     // elements
+	value float64 // sum or extreme; of a variance the mean
+	m2    float64 // of a variance: the sum of squared distances from the mean
+	at    int     // of an index: where value is
+}
+
+// kind says which kernel reduces the blocks.
+func (r Reduction) kind() kind {
+	switch r {
+	case ReduceSumAbs:
+		return kindSumAbs
+	case ReduceSumSquares, ReduceNorm:
+		return kindSumSquares
+	case ReduceDot:
+		return kindDot
+	case ReduceMax, ReduceArgMax:
+		return kindMax
+	case ReduceMin, ReduceArgMin:
+		return kindMin
+	case ReduceMaxAbs:
+		return kindMaxAbs
+	}
+	return kindSum
+}
+
+// Block reduces one block: at most ReduceBlock elements of x, and for
+// ReduceDot as many of y, which is nil for all others. at is the index of x[0]
+// in the whole.
+func (r Reduction) Block(x, y []float32, at int) Partial {
+	n := len(x)
+	if n == 0 {
+		return Partial{}
+	}
+	k := r.kind()
+	var yp *float32
+	if k == kindDot {
+		yp = &y[:n][0]
+	}
+	raw := reducers.block[k](&x[0], yp, n)
+	p := Partial{n: n, value: float64(raw)}
+	switch r {
+	case ReduceVar:
+		p.value = k.repair(raw, x, y)
+		p.value, p.m2 = deviations(x, p.value/float64(n))
+	case ReduceArgMax, ReduceArgMin:
+		p.at = at + reducers.index(&x[0], n, raw)
+	case ReduceMax, ReduceMin, ReduceMaxAbs:
+	default:
+		p.value = k.repair(raw, x, y)
+	}
+	return p
+}
+
+// deviations returns the mean of x and the sum of the squared distances from
+// it, given the mean but for rounding. Distances from the rounded mean sum up
+// to what the rounding was, which corrects both.
+func deviations(x []float32, mean float64) (exact, m2 float64) {
+	m := float32(mean)
+	s1, s2 := reducers.deviations(&x[0], len(x), m)
+	if !finite(s2) {
+		return deviations64(x, mean)
+	}
+	d := float64(s1) / float64(len(x))
+	return float64(m) + d, max(0, float64(s2)-d*float64(s1))
+}
+
+// Join returns the reduction of a's elements followed by b's.
+func (r Reduction) Join(a, b Partial) Partial {
+	if a.n == 0 {
+		return b
+	}
+	if b.n == 0 {
+		return a
+	}
+	switch r {
+	case ReduceVar:
+		n := float64(a.n + b.n)
+		d := b.value - a.value
+		a.m2 += b.m2 + d*d*(float64(a.n)/n)*float64(b.n)
+		a.value += d * (float64(b.n) / n)
+	case ReduceMax, ReduceMaxAbs, ReduceArgMax:
+		if b.value > a.value || b.value != b.value && a.value == a.value {
+			a.value, a.at = b.value, b.at
+		}
+	case ReduceMin, ReduceArgMin:
+		if b.value < a.value || b.value != b.value && a.value == a.value {
+			a.value, a.at = b.value, b.at
+		}
+	default:
+		a.value += b.value
+	}
+	a.n += b.n
+	return a
+}
+
+// Value returns the result that p stands for. ddof is taken off the number of
+// elements that a variance divides by (never below 0), and means nothing to
+// the others. For an index see [Reduction.Index].
+func (r Reduction) Value(p Partial, ddof int) float32 {
+	n := float64(p.n)
+	switch r {
+	case ReduceNorm:
+		return float32(math.Sqrt(p.value))
+	case ReduceMean:
+		return float32(p.value / n)
+	case ReduceVar:
+		return float32(p.m2 / max(0, n-float64(ddof)))
+	case ReduceMax, ReduceMin:
+		if p.n == 0 {
+			return float32(math.NaN())
+		}
+	}
+	return float32(p.value)
+}
+
+// Index returns the index that p of ReduceArgMax or ReduceArgMin stands for,
+// or -1 if it is of no elements.
+func (r Reduction) Index(p Partial) int {
+	if p.n == 0 {
+		return -1
+	}
+	return p.at
+}
+
+func finite(x float32) bool { return x-x == 0 }

@@ -1,0 +1,132 @@
+package simd
+
+import "math"
+
+// reduceGeneric is the reference of the other levels. Sums are float64.
+var reduceGeneric = reduceKernels{
+	block: [numKinds]func(x, y *float32, n int) float32{
+		kindSum: sumGeneric, kindSumAbs: sumAbsGeneric, kindSumSquares: sumSquaresGeneric, kindDot: dotGeneric,
+		kindMax: maxGeneric, kindMin: minGeneric, kindMaxAbs: maxAbsGeneric,
+	},
+	rows: [numKinds]func(dst, x, y *float32, rows, cols int){
+		kindSum: rowsGeneric(sumGeneric), kindSumAbs: rowsGeneric(sumAbsGeneric),
+		kindSumSquares: rowsGeneric(sumSquaresGeneric), kindDot: rowsGeneric(dotGeneric),
+		kindMax: rowsGeneric(maxGeneric), kindMin: rowsGeneric(minGeneric), kindMaxAbs: rowsGeneric(maxAbsGeneric),
+	},
+	deviations: deviationsGeneric,
+	index:      indexGeneric,
+}
+
+// rowsGeneric makes the kernel of many rows from that of one.
+func rowsGeneric(block func(x, y *float32, n int) float32) func(dst, x, y *float32, rows, cols int) {
+	return func(dst, x, y *float32, rows, cols int) {
+		d, in := floats(dst, rows), floats(x, rows*cols)
+		for r := range d {
+			yp := y
+			if y != nil {
+				yp = &floats(y, rows*cols)[r*cols]
+			}
+			d[r] = block(&in[r*cols], yp, cols)
+		}
+	}
+}
+
+func sumGeneric(x, _ *float32, n int) float32 {
+	var a, b, c, d float64
+	s := floats(x, n)
+	for ; len(s) >= 4; s = s[4:] {
+		a += float64(s[0])
+		b += float64(s[1])
+		c += float64(s[2])
+		d += float64(s[3])
+	}
+	for _, v := range s {
+		a += float64(v)
+	}
+	return float32((a + c) + (b + d))
+}
+
+func sumAbsGeneric(x, _ *float32, n int) float32 {
+	var a, b float64
+	s := floats(x, n)
+	for ; len(s) >= 2; s = s[2:] {
+		a += math.Abs(float64(s[0]))
+		b += math.Abs(float64(s[1]))
+	}
+	for _, v := range s {
+		a += math.Abs(float64(v))
+	}
+	return float32(a + b)
+}
+
+func sumSquaresGeneric(x, _ *float32, n int) float32 { return dotGeneric(x, x, n) }
+
+func dotGeneric(x, y *float32, n int) float32 {
+	var a, b, c, d float64
+	s, t := floats(x, n), floats(y, n)
+	for ; len(s) >= 4 && len(t) >= 4; s, t = s[4:], t[4:] {
+		a += float64(s[0]) * float64(t[0])
+		b += float64(s[1]) * float64(t[1])
+		c += float64(s[2]) * float64(t[2])
+		d += float64(s[3]) * float64(t[3])
+	}
+	for i, v := range s {
+		a += float64(v) * float64(t[i])
+	}
+	return float32((a + c) + (b + d))
+}
+
+func maxGeneric(x, _ *float32, n int) float32 {
+	s := floats(x, n)
+	m := s[0]
+	for _, v := range s {
+		m = max(m, v)
+	}
+	return m
+}
+
+func minGeneric(x, _ *float32, n int) float32 {
+	s := floats(x, n)
+	m := s[0]
+	for _, v := range s {
+		m = min(m, v)
+	}
+	return m
+}
+
+func maxAbsGeneric(x, _ *float32, n int) float32 {
+	m := uint32(0)
+	// Magnitudes order as their bits do, NaN above all.
+	for _, v := range floats(x, n) {
+		m = max(m, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(m)
+}
+
+func deviationsGeneric(x *float32, n int, m float32) (s1, s2 float32) {
+	var a, b float64
+	for _, v := range floats(x, n) {
+		d := float64(v) - float64(m)
+		a += d
+		b += d * d
+	}
+	return float32(a), float32(b)
+}
+
+func indexGeneric(x *float32, n int, v float32) int {
+	s := floats(x, n)
+	if v != v {
+		for i, e := range s {
+			if e != e {
+				return i
+			}
+		}
+		return n
+	}
+	for i, e := range s {
+		if e == v {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,82 @@
+package simd
+
+import (
+	"math"
+	"unsafe"
+)
+
+// kind numbers the kernels that make one number of many.
+type kind uint8
+
+const (
+	kindSum kind = iota
+	kindSumAbs
+	kindSumSquares
+	kindDot
+	kindMax
+	kindMin
+	kindMaxAbs
+
+	numKinds
+)
+
+// reduceKernels are the kernels of one level. Lengths are positive. y is read
+// only by kindDot.
+type reduceKernels struct {
+	// block reduces n elements.
+	block [numKinds]func(x, y *float32, n int) float32
+	// rows reduces each of rows rows of cols elements as block does, to the
+	// last bit: one call for many short rows.
+	rows [numKinds]func(dst, x, y *float32, rows, cols int)
+	// deviations returns the sum of x-m and that of its squares.
+	deviations func(x *float32, n int, m float32) (s1, s2 float32)
+	// index returns the first i with x[i] == v, or the first NaN if v is NaN,
+	// or n if there is none.
+	index func(x *float32, n int, v float32) int
+}
+
+var reducers = *reduceKernelsOf(active)
+
+// tiny is a sum of squares below which squares may have underflowed.
+const tiny = 0x1p-80
+
+// repair returns the sum of a block whose kernel made raw, in float64 if the
+// kernel overflowed or underflowed.
+func (k kind) repair(raw float32, x, y []float32) float64 {
+	if finite(raw) && (k != kindSumSquares || raw >= tiny || reducers.block[kindMaxAbs](&x[0], nil, len(x)) == 0) {
+		return float64(raw)
+	}
+	n := len(x)
+	if m := reducers.block[kindMax](&x[0], nil, n); m != m {
+		return math.NaN()
+	}
+	var s float64
+	for i, v := range x {
+		switch v := float64(v); k {
+		case kindSum:
+			s += v
+		case kindSumAbs:
+			s += math.Abs(v)
+		case kindSumSquares:
+			s += v * v
+		case kindDot:
+			s += v * float64(y[i])
+		}
+	}
+	return s
+}
+
+// deviations64 is deviations where float32 does not suffice.
+func deviations64(x []float32, mean float64) (exact, m2 float64) {
+	var s1, s2 float64
+	for _, v := range x {
+		d := float64(v) - mean
+		s1 += d
+		s2 += d * d
+	}
+	d := s1 / float64(len(x))
+	return mean + d, max(0, s2-d*s1)
+}
+
+// floats is the n elements at p.
+func floats(p *float32, n int) []float32 { return unsafe.Slice(p, n) }

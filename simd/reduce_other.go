@@ -1,0 +1,5 @@
+//go:build noasm || !(amd64 || arm64)
+
+package simd
+
+func reduceKernelsOf(Level) *reduceKernels { return &reduceGeneric }

@@ -1,0 +1,126 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// ReduceRows sets dst[i] to the reduction of row i of x, and of y for
+// ReduceDot: rows of cols elements each, without gaps. ddof is for ReduceVar.
+// Every result equals that of [Reduce] of the row. dst must not overlap x or y.
+// It panics if a length does not fit, and for the reductions to an index, which
+// [ReduceRowsIndex] makes.
+func ReduceRows(p *workers.Pool, r Reduction, ddof int, dst, x, y []float32, rows, cols int) {
+	if r == ReduceArgMax || r == ReduceArgMin {
+		panic(fmt.Sprintf("simd: ReduceRows: %v gives indices", r))
+	}
+	reduceRows(p, rowsTask{r: r, ddof: ddof, dst: dst, x: x, y: y, rows: rows, cols: cols}, len(dst))
+}
+
+// ReduceRowsIndex sets dst[i] to the index in row i of x that r, ReduceArgMax
+// or ReduceArgMin, gives: see [ReduceRows]. Rows of no elements give -1.
+func ReduceRowsIndex(p *workers.Pool, r Reduction, dst []int32, x []float32, rows, cols int) {
+	if r != ReduceArgMax && r != ReduceArgMin {
+		panic(fmt.Sprintf("simd: ReduceRowsIndex: %v gives no indices", r))
+	}
+	reduceRows(p, rowsTask{r: r, index: dst, x: x, rows: rows, cols: cols}, len(dst))
+}
+
+func reduceRows(p *workers.Pool, task rowsTask, have int) {
+	rows, cols := task.rows, task.cols
+	n := area(rows, cols)
+	if have < rows || len(task.x) < n || task.r == ReduceDot && len(task.y) < n || task.r >= numReductions {
+		panic(fmt.Sprintf("simd: %v of %d rows of %d: lengths %d, %d, %d", task.r, rows, cols, have, len(task.x), len(task.y)))
+	}
+	if rows == 0 {
+		return
+	}
+	work := float64(rows) * (reduceRowsNS + float64(cols)*task.r.ns())
+	if !p.Worth(work) {
+		task.do(nil, 0, rows)
+		return
+	}
+	if rows < 4*p.Threads() && cols > 2*ReduceBlock {
+		task.do(p, 0, rows)
+		return
+	}
+	t := rowsTasks.Get().(*rowsTask)
+	*t = task
+	parts := min(rows, 8*p.Threads())
+	t.group = (rows + parts - 1) / parts
+	p.Do((rows+t.group-1)/t.group, t)
+	*t = rowsTask{}
+	rowsTasks.Put(t)
+}
+
+// area returns rows*cols, or panics if one is negative or the product is not
+// an int.
+func area(rows, cols int) int {
+	if rows < 0 || cols < 0 || rows > 0 && cols > math.MaxInt/rows {
+		panic(fmt.Sprintf("simd: %d rows of %d elements", rows, cols))
+	}
+	return rows * cols
+}
+
+type rowsTask struct {
+	r          Reduction
+	ddof       int
+	dst        []float32
+	index      []int32
+	x, y       []float32
+	rows, cols int
+	group      int
+}
+
+var rowsTasks = sync.Pool{New: func() any { return new(rowsTask) }}
+
+// Part reduces a few rows.
+func (t *rowsTask) Part(i int) { t.do(nil, i*t.group, min((i+1)*t.group, t.rows)) }
+
+// do reduces the rows from first to last.
+func (t *rowsTask) do(p *workers.Pool, first, last int) {
+	r, cols := t.r, t.cols
+	row := func(i int) (x, y []float32) {
+		x = t.x[i*cols : (i+1)*cols]
+		if r == ReduceDot {
+			y = t.y[i*cols : (i+1)*cols]
+		}
+		return x, y
+	}
+	switch {
+	case t.index != nil:
+		for i := first; i < last; i++ {
+			x, y := row(i)
+			t.index[i] = int32(r.Index(Fold(p, r, x, y)))
+		}
+		return
+	case cols == 0 || cols > ReduceBlock || r == ReduceVar:
+		for i := first; i < last; i++ {
+			x, y := row(i)
+			t.dst[i] = r.Value(Fold(p, r, x, y), t.ddof)
+		}
+		return
+	}
+	k := r.kind()
+	var yp *float32
+	if k == kindDot {
+		yp = &t.y[first*cols]
+	}
+	dst := t.dst[first:last]
+	reducers.rows[k](&dst[0], &t.x[first*cols], yp, len(dst), cols)
+	switch r {
+	case ReduceMax, ReduceMin, ReduceMaxAbs:
+		return
+	}
+	for i, raw := range dst {
+		v := float64(raw)
+		if !finite(raw) || k == kindSumSquares && raw < tiny {
+			x, y := row(first + i)
+			v = k.repair(raw, x, y)
+		}
+		dst[i] = r.Value(Partial{n: cols, value: v}, 0)
+	}
+}

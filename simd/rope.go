@@ -1,0 +1,140 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// A Rope rotates pairs of elements of vectors by angles that grow with the
+// position of the vector: the rotary position embedding of Su et al. 2021.
+//
+// The vectors are the rows of Outer×Positions×Inner: [heads, positions, dim]
+// has the heads as Outer, [positions, heads, dim] as Inner. Pair i of a vector
+// at position t turns by t·Base^(-2i/Rotary). The angles and their sines and
+// cosines are computed in float64 and rounded once, so the error is at most
+// 2^-23 of the length of the pair.
+type Rope struct {
+	Outer, Positions, Inner int // 0 in Outer or Inner means 1
+	Dim                     int // elements of a vector
+	// Rotary is how many elements of each vector turn, an even number not
+	// above Dim; the rest is copied. 0 means Dim, or Dim-1 if that is odd.
+	Rotary int
+	// Half pairs element i with i+Rotary/2, as GPT-NeoX and Llama's published
+	// weights for most programs do; otherwise neighbours are pairs, as in the
+	// paper.
+	Half   bool
+	Base   float64 // 0 means 10000
+	Offset int     // the position of the first vector
+	At     []int32 // positions, one for each of Positions, in place of Offset + 0, 1, 2 …; or nil
+}
+
+// ropeNS is what one thread takes for an element, in nanoseconds, and
+// ropeAngleNS for a sine and a cosine.
+const (
+	ropeNS      = 0.5
+	ropeAngleNS = 25
+)
+
+// Run sets dst to the rotated vectors of x, with the threads of p; a nil Pool is
+// the calling thread alone. dst may be x, but must not overlap it otherwise.
+// It panics if a length or a size does not fit.
+func (r Rope) Run(p *workers.Pool, dst, x []float32) {
+	if r.Outer == 0 {
+		r.Outer = 1
+	}
+	if r.Inner == 0 {
+		r.Inner = 1
+	}
+	if r.Rotary == 0 {
+		r.Rotary = r.Dim &^ 1
+	}
+	if r.Base == 0 {
+		r.Base = 10000
+	}
+	n := area(area(area(r.Outer, r.Positions), r.Inner), r.Dim)
+	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions || len(dst) < n || len(x) < n {
+		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions: lengths %d, %d",
+			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(dst), len(x)))
+	}
+	if n == 0 {
+		return
+	}
+	t := ropes.Get().(*ropeTask)
+	t.Rope, t.dst, t.x = r, dst, x
+	t.frequencies = t.frequencies[:0]
+	// Powers by multiplication: in float64 its error is far below what an
+	// angle shows in float32.
+	ratio, f := math.Pow(r.Base, -2/float64(max(2, r.Rotary))), 1.0
+	for range r.Rotary / 2 {
+		t.frequencies = append(t.frequencies, f)
+		f *= ratio
+	}
+	t.group = r.Positions
+	if p.Worth(float64(n)*ropeNS + float64(r.Positions*r.Rotary/2)*ropeAngleNS) {
+		t.group = max(1, r.Positions/(8*p.Threads()))
+	}
+	p.Do((r.Positions+t.group-1)/t.group, t)
+	t.Rope, t.dst, t.x = Rope{}, nil, nil
+	ropes.Put(t)
+}
+
+type ropeTask struct {
+	Rope
+	dst, x      []float32
+	frequencies []float64
+	group       int
+}
+
+// turn is the cosines and sines of one position.
+type turn struct{ cos, sin []float32 }
+
+var (
+	ropes = sync.Pool{New: func() any { return new(ropeTask) }}
+	turns = sync.Pool{New: func() any { return new(turn) }}
+)
+
+// Part rotates the vectors of a few positions.
+func (t *ropeTask) Part(i int) {
+	a := turns.Get().(*turn)
+	for pos := i * t.group; pos < min((i+1)*t.group, t.Positions); pos++ {
+		at := float64(t.Offset) + float64(pos)
+		if t.At != nil {
+			at = float64(t.At[pos])
+		}
+		a.cos, a.sin = a.cos[:0], a.sin[:0]
+		for _, f := range t.frequencies {
+			s, c := math.Sincos(at * f)
+			a.cos, a.sin = append(a.cos, float32(c)), append(a.sin, float32(s))
+		}
+		for o := range t.Outer {
+			for in := range t.Inner {
+				v := ((o*t.Positions+pos)*t.Inner + in) * t.Dim
+				t.rotate(t.dst[v:][:t.Dim], t.x[v:][:t.Dim], a)
+			}
+		}
+	}
+	turns.Put(a)
+}
+
+// rotate turns the pairs of one vector.
+func (t *ropeTask) rotate(dst, x []float32, a *turn) {
+	h := t.Rotary / 2
+	cos, sin := a.cos[:h], a.sin[:h]
+	if t.Half {
+		d0, d1 := dst[:h], dst[h:][:h]
+		x0, x1 := x[:h], x[h:][:h]
+		for i, c := range cos {
+			u, v, s := x0[i], x1[i], sin[i]
+			d0[i], d1[i] = u*c-v*s, u*s+v*c
+		}
+	} else {
+		for i, c := range cos {
+			u, v, s := x[2*i], x[2*i+1], sin[i]
+			dst[2*i], dst[2*i+1] = u*c-v*s, u*s+v*c
+		}
+	}
+	copy(dst[t.Rotary:], x[t.Rotary:])
+}

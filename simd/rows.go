@@ -1,0 +1,278 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// RowKind names what a [RowOp] computes.
+type RowKind uint8
+
+// The kinds.
+const (
+	// RowSoftmax: exp(x) / sum(exp(x)), computed from x - max(x). A row that
+	// holds a NaN or +Inf, or nothing but -Inf, gives NaN in every place.
+	RowSoftmax RowKind = iota
+	// RowLogSoftmax: the logarithm of that, x - max - log(sum(exp(x - max))).
+	// The same rows give NaN; -Inf beside a finite number stays -Inf.
+	RowLogSoftmax
+	// RowLayerNorm: (x - mean) / sqrt(var + Eps) * Gamma + Beta, the variance
+	// dividing by the number of elements. A row that holds a NaN or an
+	// infinity gives NaN in every place.
+	RowLayerNorm
+	// RowRMSNorm: x / sqrt(mean(x²) + Eps) * Gamma + Beta.
+	RowRMSNorm
+
+	numRowKinds
+)
+
+// A RowOp computes each row of a matrix from the same row of another.
+//
+// The error is a few units in the last place of the terms of the formula,
+// and for a softmax besides that 2^-24·|x-max| of the result, which is what
+// the rounding of the difference means.
+type RowOp struct {
+	Kind RowKind
+	// Gamma and Beta scale and shift the results of the norms; nil stands for
+	// ones and zeros.
+	Gamma, Beta []float32
+	Eps         float32
+}
+
+// What one thread takes for an element in nanoseconds, and for a row.
+const (
+	softmaxNS = 0.4
+	normNS    = 0.25
+	rowNS     = 20
+)
+
+// Softmax sets the rows of dst to the softmax of those of x: see [RowSoftmax].
+func Softmax(p *workers.Pool, dst, x []float32, rows, cols int) {
+	o := RowOp{Kind: RowSoftmax}
+	o.Rows(p, dst, x, rows, cols)
+}
+
+// Rows computes rows rows of cols elements, without gaps, with the threads of p;
+// a nil Pool is the calling thread alone. dst may be x, but must not overlap
+// it otherwise. The result does not depend on the number of threads. Rows
+// allocates nothing once it is warm, and panics if a length does not fit.
+func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
+	n := area(rows, cols)
+	if len(dst) < n || len(x) < n || o.Kind >= numRowKinds ||
+		o.Gamma != nil && len(o.Gamma) < cols || o.Beta != nil && len(o.Beta) < cols {
+		panic(fmt.Sprintf("simd: row kind %d of %d rows of %d: lengths %d, %d, gamma %d, beta %d",
+			o.Kind, rows, cols, len(dst), len(x), len(o.Gamma), len(o.Beta)))
+	}
+	if n == 0 {
+		return
+	}
+	t := rowTasks.Get().(*rowTask)
+	t.op, t.dst, t.x, t.rows, t.cols = *o, dst[:n], x[:n], rows, cols
+	ns := normNS
+	if o.Kind <= RowLogSoftmax {
+		ns = softmaxNS
+	}
+	blocks := (cols + ReduceBlock - 1) / ReduceBlock
+	switch {
+	case !p.Worth(float64(rows) * (rowNS + float64(cols)*ns)):
+		t.serial(0, rows)
+	case rows >= 4*p.Threads() || blocks == 1:
+		t.phase = byRows
+		t.group = max(1, rows/(8*p.Threads()))
+		p.Do((rows+t.group-1)/t.group, t)
+	default:
+		t.reserve(blocks)
+		t.group = max(1, blocks/(8*p.Threads()))
+		for r := range rows {
+			t.dst, t.x = dst[r*cols:][:cols], x[r*cols:][:cols]
+			t.phase = byBlocks
+			p.Do((blocks+t.group-1)/t.group, t)
+			t.total()
+			t.phase = finish
+			p.Do((blocks+t.group-1)/t.group, t)
+		}
+	}
+	t.op, t.dst, t.x = RowOp{}, nil, nil
+	rowTasks.Put(t)
+}
+
+// Row computes one row in the calling thread: what a caller uses that has
+// work of its own to do on each row while it is in the cache. dst and x are of
+// one length; dst may be x.
+func (o *RowOp) Row(dst, x []float32) { o.Rows(nil, dst, x, 1, len(x)) }
+
+// rowTask is a RowOp on its way through the workers. Rows of more than one
+// block take two passes: the first makes a Partial of every block (and the
+// exponentials, which the softmax needs anyway, relative to the maximum of the
+// block), the second finishes the blocks with what all of them say.
+type rowTask struct {
+	op         RowOp
+	dst, x     []float32
+	rows, cols int
+	group      int
+	phase      rowPhase
+	parts      []Partial
+	all        Partial
+}
+
+type rowPhase uint8
+
+const (
+	byRows   rowPhase = iota // a part is some rows
+	byBlocks                 // a part is the first pass over some blocks of one row
+	finish                   // a part is the second
+)
+
+var rowTasks = sync.Pool{New: func() any { return new(rowTask) }}
+
+// Part does one part of the phase.
+func (t *rowTask) Part(i int) {
+	first, last := i*t.group, (i+1)*t.group
+	switch t.phase {
+	case byRows:
+		u := rowTasks.Get().(*rowTask)
+		u.op, u.dst, u.x, u.cols = t.op, t.dst, t.x, t.cols
+		u.serial(first, min(last, t.rows))
+		u.op, u.dst, u.x = RowOp{}, nil, nil
+		rowTasks.Put(u)
+	case byBlocks:
+		for b := first; b < min(last, len(t.parts)); b++ {
+			lo, hi := t.block(b)
+			t.parts[b] = t.op.begin(t.dst[lo:hi], t.x[lo:hi])
+		}
+	case finish:
+		for b := first; b < min(last, len(t.parts)); b++ {
+			lo, hi := t.block(b)
+			t.op.end(t.dst[lo:hi], t.x[lo:hi], lo, t.parts[b], t.all)
+		}
+	}
+}
+
+// block returns where block b of a row lies.
+func (t *rowTask) block(b int) (lo, hi int) {
+	return b * ReduceBlock, min((b+1)*ReduceBlock, t.cols)
+}
+
+func (t *rowTask) reserve(blocks int) {
+	if cap(t.parts) < blocks {
+		t.parts = make([]Partial, blocks)
+	}
+	t.parts = t.parts[:blocks]
+}
+
+// total joins the blocks of a row.
+func (t *rowTask) total() {
+	t.all = Partial{}
+	for _, q := range t.parts {
+		t.all = t.op.join(t.all, q)
+	}
+}
+
+// serial computes the rows from first to last.
+func (t *rowTask) serial(first, last int) {
+	cols := t.cols
+	if cols <= ReduceBlock {
+		for r := first; r < last; r++ {
+			dst, x := t.dst[r*cols:][:cols], t.x[r*cols:][:cols]
+			q := t.op.begin(dst, x)
+			t.op.end(dst, x, 0, q, q)
+		}
+		return
+	}
+	t.reserve((cols + ReduceBlock - 1) / ReduceBlock)
+	for r := first; r < last; r++ {
+		dst, x := t.dst[r*cols:][:cols], t.x[r*cols:][:cols]
+		for b := range t.parts {
+			lo, hi := t.block(b)
+			t.parts[b] = t.op.begin(dst[lo:hi], x[lo:hi])
+		}
+		t.total()
+		for b := range t.parts {
+			lo, hi := t.block(b)
+			t.op.end(dst[lo:hi], x[lo:hi], lo, t.parts[b], t.all)
+		}
+	}
+}
+
+// begin is the first pass over a block of a row. The Partial of a softmax is
+// the maximum and the sum of exponentials relative to it; that of a norm is a
+// variance or a sum of squares.
+func (o *RowOp) begin(dst, x []float32) Partial {
+	switch o.Kind {
+	case RowLayerNorm:
+		return ReduceVar.Block(x, nil, 0)
+	case RowRMSNorm:
+		return ReduceSumSquares.Block(x, nil, 0)
+	}
+	n := len(x)
+	m := reducers.block[kindMax](&x[0], nil, n)
+	from := m
+	if math.IsInf(float64(m), -1) {
+		// The maximum of the row may be finite, and then these are zeros.
+		from = 0
+	}
+	var sum float32
+	if o.Kind == RowSoftmax {
+		sum = rowKernel.expStore(&dst[0], &x[0], n, from)
+	} else {
+		sum = rowKernel.expSum(&x[0], n, from)
+	}
+	return Partial{n: n, value: float64(m), m2: float64(sum)}
+}
+
+// join adds block b to the Partial of those before it.
+func (o *RowOp) join(a, b Partial) Partial {
+	switch {
+	case o.Kind == RowLayerNorm:
+		return ReduceVar.Join(a, b)
+	case o.Kind == RowRMSNorm:
+		return ReduceSumSquares.Join(a, b)
+	case a.n == 0:
+		return b
+	}
+	m := max(a.value, b.value)
+	return Partial{n: a.n + b.n, value: m, m2: a.m2*shrink(a.value, m) + b.m2*shrink(b.value, m)}
+}
+
+// shrink is exp(from - to): the factor that makes exponentials relative to
+// from relative to to.
+func shrink(from, to float64) float64 {
+	if from == to && finite(float32(to)) {
+		return 1
+	}
+	return math.Exp(from - to)
+}
+
+// end is the second pass: block is what begin returned for these elements,
+// which lie at column at, and row is all blocks joined.
+func (o *RowOp) end(dst, x []float32, at int, block, row Partial) {
+	n := len(x)
+	d, s := &dst[0], &x[0]
+	var gamma, beta *float32
+	if o.Kind >= RowLayerNorm {
+		if o.Gamma != nil {
+			gamma = &o.Gamma[at]
+		}
+		if o.Beta != nil {
+			beta = &o.Beta[at]
+		}
+	}
+	switch o.Kind {
+	case RowSoftmax:
+		rowKernel.affine(d, d, nil, nil, n, 0, float32(shrink(block.value, row.value)/row.m2), 0)
+	case RowLogSoftmax:
+		// The reference point is the maximum, so that the differences are
+		// accurate however large the elements are.
+		rowKernel.affine(d, s, nil, nil, n, float32(row.value), 1, float32(-math.Log(row.m2*shrink(row.value, row.value))))
+	case RowLayerNorm:
+		mean := float32(row.value)
+		f := 1 / math.Sqrt(row.m2/float64(row.n)+float64(o.Eps))
+		rowKernel.affine(d, s, gamma, beta, n, mean, float32(f), float32((float64(mean)-row.value)*f))
+	case RowRMSNorm:
+		f := 1 / math.Sqrt(row.value/float64(row.n)+float64(o.Eps))
+		rowKernel.affine(d, s, gamma, beta, n, 0, float32(f), 0)
+	}
+}

@@ -1,0 +1,61 @@
+package simd
+
+import "math"
+
+// rowKernels are the kernels of one level. Lengths are positive; dst may be x.
+type rowKernels struct {
+	// expStore sets dst to exp(x-m) and returns the sum of dst.
+	expStore func(dst, x *float32, n int, m float32) float32
+	// expSum returns the sum of exp(x-m).
+	expSum func(x *float32, n int, m float32) float32
+	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
+	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
+}
+
+var rowKernel = *rowKernelsOf(active)
+
+var rowsGenericKernels = rowKernels{expStore: expStoreGeneric, expSum: expSumGeneric, affine: affineGeneric}
+
+func expStoreGeneric(dst, x *float32, n int, m float32) float32 {
+	d, s := floats(dst, n), floats(x, n)
+	var sum float64
+	for i, v := range s {
+		e := float32(math.Exp(float64(v - m)))
+		d[i] = e
+		sum += float64(e)
+	}
+	return float32(sum)
+}
+
+func expSumGeneric(x *float32, n int, m float32) float32 {
+	var sum float64
+	for _, v := range floats(x, n) {
+		sum += math.Exp(float64(v - m))
+	}
+	return float32(sum)
+}
+
+func affineGeneric(dst, x, gamma, beta *float32, n int, m, s, b float32) {
+	d, v := floats(dst, n), floats(x, n)
+	switch {
+	case gamma == nil && beta == nil:
+		for i := range v {
+			d[i] = (v[i]-m)*s + b
+		}
+	case beta == nil:
+		g := floats(gamma, n)
+		for i := range v {
+			d[i] = ((v[i]-m)*s + b) * g[i]
+		}
+	case gamma == nil:
+		h := floats(beta, n)
+		for i := range v {
+			d[i] = ((v[i]-m)*s + b) + h[i]
+		}
+	default:
+		g, h := floats(gamma, n), floats(beta, n)
+		for i := range v {
+			d[i] = ((v[i]-m)*s+b)*g[i] + h[i]
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// TopK finds the k greatest elements of each of rows rows of cols elements:
+// values[i*k:] gets them in descending order and index[i*k:] their columns.
+// Of equal elements the one with the lower column comes first; NaN counts as
+// greater than everything and equal to itself, -0 as equal to +0. values or
+// index may be nil. A nil Pool is the calling thread alone. It panics if k is
+// not between 0 and cols, if cols exceeds 2^31-1, or if a length does not fit.
+func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, cols, k int) {
+	n := area(rows, cols)
+	if k < 0 || k > cols || uint64(cols) > math.MaxInt32 || len(x) < n ||
+		values != nil && len(values) < rows*k || index != nil && len(index) < rows*k {
+		panic(fmt.Sprintf("simd: TopK %d of %d rows of %d: lengths %d, %d, %d", k, rows, cols, len(values), len(index), len(x)))
+	}
+	if rows == 0 || k == 0 {
+		return
+	}
+	t := topKs.Get().(*topKTask)
+	t.values, t.index, t.x, t.rows, t.cols, t.k = values, index, x, rows, cols, k
+	t.group = rows
+	ns := topKNS
+	if k*topKSelect > cols {
+		ns = topKSelectNS
+	}
+	if p.Worth(float64(n) * ns) {
+		t.group = max(1, rows/(8*p.Threads()))
+	}
+	p.Do((rows+t.group-1)/t.group, t)
+	t.values, t.index, t.x = nil, nil, nil
+	topKs.Put(t)
+}
+
+const (
+	topKNS       = 0.1 // for an element, where k is small
+	topKSelectNS = 6   // where it is not
+
+	// topKSelect is how many times k must go into the length of a row for
+	// the heap to be the better way: it wants most elements to be rejected at
+	// a glance.
+	topKSelect = 16
+
+	// topKChunk is the number of elements that one glance takes in.
+	topKChunk = 128
+)
+
+type topKTask struct {
+	values        []float32
+	index         []int32
+	x             []float32
+	rows, cols, k int
+	group         int
+}
+
+// keys are elements on which the order of the integers is the order of TopK.
+type keys struct{ of []uint64 }
+
+var (
+	topKs = sync.Pool{New: func() any { return new(topKTask) }}
+	keyss = sync.Pool{New: func() any { return new(keys) }}
+)
+
+// topKey returns the key of value v in column i.
+func topKey(v float32, i int) uint64 {
+	b := math.Float32bits(v + 0) // -0 + 0 is +0
+	switch {
+	case v != v:
+		b = 1<<32 - 1
+	case b>>31 != 0:
+		b = ^b
+	default:
+		b |= 1 << 31
+	}
+	return uint64(b)<<32 | uint64(^uint32(i))
+}
+
+// Part finds the elements of a few rows.
+func (t *topKTask) Part(i int) {
+	s := keyss.Get().(*keys)
+	for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
+		row := t.x[r*t.cols:][:t.cols]
+		var top []uint64
+		if t.k*topKSelect > t.cols {
+			top = s.selected(row, t.k)
+		} else {
+			top = s.heaped(row, t.k)
+		}
+		slices.Sort(top)
+		for j := range top {
+			at := ^uint32(top[t.k-1-j])
+			if t.values != nil {
+				t.values[r*t.k+j] = row[at]
+			}
+			if t.index != nil {
+				t.index[r*t.k+j] = int32(at)
+			}
+		}
+	}
+	keyss.Put(s)
+}
+
+func (s *keys) reserve(n int) []uint64 {
+	if cap(s.of) < n {
+		s.of = make([]uint64, n)
+	}
+	return s.of[:n]
+}
+
+// heaped returns the k greatest keys of row in no order. It keeps them in a
+// heap with the least on top and passes over whole chunks that hold nothing
+// greater.
+func (s *keys) heaped(row []float32, k int) []uint64 {
+	h := s.reserve(k)
+	for i := range h {
+		h[i] = topKey(row[i], i)
+	}
+	for i := k/2 - 1; i >= 0; i-- {
+		sink(h, i)
+	}
+	for from := k; from < len(row); from += topKChunk {
+		chunk := row[from:min(from+topKChunk, len(row))]
+		m := reducers.block[kindMax](&chunk[0], nil, len(chunk))
+		// An equal element further on is less.
+		if topKey(m, from) < h[0] {
+			continue
+		}
+		for i, v := range chunk {
+			if key := topKey(v, from+i); key > h[0] {
+				h[0] = key
+				sink(h, 0)
+			}
+		}
+	}
+	return h
+}
+
+// sink restores the order of the heap below i.
+func sink(h []uint64, i int) {
+	v := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && h[c+1] < h[c] {
+			c++
+		}
+		if v <= h[c] {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = v
+}
+
+// selected returns the k greatest keys of row in no order, by partitioning
+// all of them. Keys are distinct.
+func (s *keys) selected(row []float32, k int) []uint64 {
+	a := s.reserve(len(row))
+	for i, v := range row {
+		a[i] = topKey(v, i)
+	}
+	// The greatest k are to be at the end, from at on.
+	at := len(a) - k
+	lo, hi := 0, len(a)
+	for rounds := 0; at > lo && hi-lo > 32; rounds++ {
+		if rounds == 64 {
+			break // an unlucky row: sort what is left of it
+		}
+		pivot := median(a[lo], a[lo+(hi-lo)/2], a[hi-1])
+		i, j := lo, hi-1
+		for i <= j {
+			for a[i] < pivot {
+				i++
+			}
+			for a[j] > pivot {
+				j--
+			}
+			if i <= j {
+				a[i], a[j] = a[j], a[i]
+				i++
+				j--
+			}
+		}
+		// lo..j <= pivot <= i..hi-1, and what is between equals it.
+		switch {
+		case at <= j:
+			hi = j + 1
+		case at >= i:
+			lo = i
+		default:
+			return a[at:]
+		}
+	}
+	if at > lo {
+		slices.Sort(a[lo:hi])
+	}
+	return a[at:]
+}
+
+func median(a, b, c uint64) uint64 {
+	return max(min(a, b), min(max(a, b), c))
+}

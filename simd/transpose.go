@@ -1,0 +1,81 @@
+package simd
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// Transpose sets dst[j*rows+i] = x[i*cols+j] for a matrix of rows rows and
+// cols columns, with the threads of p; a nil Pool is the calling thread alone.
+// dst must not overlap x. It panics if a length does not fit.
+func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
+	n := area(rows, cols)
+	if len(dst) < n || len(x) < n {
+		panic(fmt.Sprintf("simd: Transpose of %d rows of %d: lengths %d, %d", rows, cols, len(dst), len(x)))
+	}
+	if n == 0 {
+		return
+	}
+	if rows == 1 || cols == 1 {
+		copy(dst[:n], x[:n])
+		return
+	}
+	t := transposes.Get().(*transposeTask)
+	t.dst, t.x, t.rows, t.cols = dst, x, rows, cols
+	t.down, t.across = (rows+transposeSide-1)/transposeSide, (cols+transposeSide-1)/transposeSide
+	blocks := t.down * t.across
+	t.group = blocks
+	if p.Worth(float64(n) * transposeNS) {
+		t.group = max(1, blocks/(8*p.Threads()))
+	}
+	p.Do((blocks+t.group-1)/t.group, t)
+	t.dst, t.x = nil, nil
+	transposes.Put(t)
+}
+
+const (
+	// transposeSide is the side of the squares that are transposed at a
+	// time: few enough pages and lines on either side to stay in reach.
+	transposeSide = 64
+	transposeNS   = 0.2 // for an element
+)
+
+type transposeTask struct {
+	dst, x       []float32
+	rows, cols   int
+	down, across int // squares
+	group        int // squares of a part
+}
+
+var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
+
+// Part transposes a few squares.
+func (t *transposeTask) Part(i int) {
+	for b := i * t.group; b < min((i+1)*t.group, t.down*t.across); b++ {
+		i, j := b/t.across*transposeSide, b%t.across*transposeSide
+		transposeKernel(&t.dst[j*t.rows+i], &t.x[i*t.cols+j], t.rows, t.cols,
+			min(transposeSide, t.rows-i), min(transposeSide, t.cols-j))
+	}
+}
+
+// transposeKernel sets dst[j*ds+i] = x[i*xs+j] for i < rows and j < cols.
+var transposeKernel = transposeKernelOf(active)
+
+func transposeSquareGeneric(dst, x *float32, ds, xs, rows, cols int) {
+	d, s := floats(dst, (cols-1)*ds+rows), floats(x, (rows-1)*xs+cols)
+	i := 0
+	for ; i+4 <= rows; i += 4 {
+		a, b, c, e := s[i*xs:][:cols], s[(i+1)*xs:][:cols], s[(i+2)*xs:][:cols], s[(i+3)*xs:][:cols]
+		for j := range a {
+			o := d[j*ds+i:][:4]
+			o[0], o[1], o[2], o[3] = a[j], b[j], c[j], e[j]
+		}
+	}
+	for ; i < rows; i++ {
+		for j, v := range s[i*xs:][:cols] {
+			d[j*ds+i] = v
+		}
+	}
+}
