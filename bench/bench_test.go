@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestQuantile(t *testing.T) {
+	v := []float64{4, 1, 3, 2}
+	for _, c := range []struct{ q, want float64 }{{0, 1}, {0.25, 1.75}, {0.5, 2.5}, {1, 4}} {
+		if got := quantile(v, c.q); got != c.want {
+			t.Errorf("quantile %g of %v is %g, want %g", c.q, v, got, c.want)
+		}
+	}
+}
+
+func TestGeomean(t *testing.T) {
+	if got := geomean([]float64{0.5, 8}); math.Abs(got-2) > 1e-12 {
+		t.Errorf("geometric mean of 0.5 and 8 is %g", got)
+	}
+}
+
+// TestVerify holds the check of results to wrong ones: all zeros, and one element off.
+func TestVerify(t *testing.T) {
+	for _, c := range cells([]string{"arrays", "matmul"}, []int{1000, 128, 8}) {
+		want, _ := reference(c)
+		if err := verify(c, want); err != nil {
+			t.Errorf("%s: the reference itself: %v", c.key(), err)
+		}
+		for i := range want {
+			wrong := append([]float64{}, want...)
+			wrong[i] += 0.01 * (math.Abs(want[i]) + 1)
+			if c.Op == "dot" || c.Op == "sum" {
+				wrong[i] = 2*want[i] + 1
+			}
+			if verify(c, wrong) == nil {
+				t.Errorf("%s: element %d is %g instead of %g, and no one minds", c.key(), i, wrong[i], want[i])
+			}
+		}
+	}
+}
+
+// invented returns results for every cell of a full run.
+func invented() *results {
+	r := &results{Machine: "a machine", Versions: map[string]string{"Go": "1"}, Cells: map[string]*line{}}
+	for _, c := range cells(nil, nil) {
+		r.clear(c)
+		for i, server := range c.servers() {
+			ns := c.bytes() / 10
+			if c.M != 0 {
+				ns = c.flops() / 100
+			}
+			r.add(c, server, reply{Ns: []float64{ns * (1 + 0.5*float64(i)), ns * (1.1 + 0.5*float64(i))}, Form: "f(x)"})
+		}
+	}
+	return r
+}
+
+func TestDocument(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "BENCHMARKS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := t.TempDir()
+	file := filepath.Join(docs, "BENCHMARKS.md")
+	if err := os.WriteFile(file, page, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r := invented()
+	slow := cell{Op: "tanh", N: 1000, Threads: 1}
+	r.Cells[slow.key()].By["numpy"].Ns = []float64{1} // a loss that must show
+	if err := r.document(docs); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := os.ReadFile(file)
+	if !strings.Contains(string(first), "| tanh | 1K | 1 | NumPy |") {
+		t.Error("the list of losses lacks the one there is")
+	}
+	for _, name := range []string{"arrays-1.svg", "arrays-2.svg", "matmul.svg"} {
+		if s, err := os.Stat(filepath.Join(docs, "bench", name)); err != nil || s.Size() < 1000 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := r.document(docs); err != nil {
+		t.Fatal(err)
+	}
+	if second, _ := os.ReadFile(file); string(second) != string(first) {
+		t.Error("writing the same results twice gives two documents")
+	}
+}
+
+// TestServe asks rayo's server as the driver does.
+func TestServe(t *testing.T) {
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- serve(in, out); out.Close() }()
+	e, d := json.NewEncoder(ask), json.NewDecoder(answers)
+	for _, c := range cells([]string{"relu", "tanh", "softmax", "sum", "matmul", "own"}, []int{16, 100, 128}) {
+		if err := e.Encode(request{cell: c, Samples: 2, Ms: 0.1}); err != nil {
+			t.Fatal(err)
+		}
+		var a reply
+		if err := d.Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Error != "" || len(a.Ns) != 2 || !(a.Ns[0] > 0) {
+			t.Errorf("%s: %+v", c.key(), a)
+		} else if err := verify(c, a.Check); err != nil {
+			t.Error(err)
+		}
+	}
+	ask.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

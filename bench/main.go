@@ -1,0 +1,202 @@
+// Command bench compares rayo on the CPU with NumPy, PyTorch, OpenBLAS and MKL,
+// side by side on one machine:
+//
+//	make bench-peers
+//	make bench-peers PEERS_FLAGS='-only tanh,matmul -sizes 1000,1024'
+//
+// Every implementation runs in a process of its own. For each cell the
+// processes take turns, in a new random order every round, and all but the
+// one whose turn it is are stopped. A full run rewrites the tables between the markers
+// of docs/BENCHMARKS.md and the plots in docs/bench.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.BoolVar(&o.serve, "serve", false, "answer requests on standard input, as this program asks itself to")
+	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, own")
+	sizes := flag.String("sizes", "", "comma-separated `sizes` to measure: elements, or rows or columns of a product")
+	flag.BoolVar(&o.quick, "quick", false, "fewer rounds; documents are left as they are")
+	flag.BoolVar(&o.json, "json", false, "print the results as JSON instead of tables")
+	flag.BoolVar(&o.keep, "keep", false, "keep the results of earlier runs for the cells that this run does not measure")
+	flag.BoolVar(&o.report, "report", false, "measure nothing: tables and plots of the results kept in out/results.json")
+	flag.Parse()
+	o.only = list(*only)
+	for _, s := range list(*sizes) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: -sizes: %v\n", err)
+			os.Exit(2)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	serve, quick, json, keep, report bool
+	only                             []string
+	sizes                            []int
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func run(o options) error {
+	if o.serve {
+		return serve(os.Stdin, os.Stdout)
+	}
+	root, err := findRoot()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(root, "bench", "out", "results.json")
+	res := &results{}
+	if o.keep || o.report {
+		if res, err = load(file); err != nil {
+			return err
+		}
+	}
+	if !o.report {
+		measured := cells(o.only, o.sizes)
+		if len(measured) == 0 {
+			return fmt.Errorf("no cell is called so; -only knows %s and the groups roofs, arrays, matmul, own", strings.Join(arrayOps, ", "))
+		}
+		if err := res.describe(root, o.quick); err != nil {
+			return err
+		}
+		if err := measure(root, measured, o.quick, res); err != nil {
+			return err
+		}
+		if err := res.save(file); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return res.write(os.Stdout)
+	}
+	res.print(os.Stdout)
+	if missing := res.missing(); missing > 0 || res.Quick {
+		fmt.Printf("\ndocs/BENCHMARKS.md stays as it is: ")
+		if missing > 0 {
+			fmt.Printf("%d cells have no results yet.\n", missing)
+		} else {
+			fmt.Printf("these are the results of a quick run.\n")
+		}
+		return nil
+	}
+	return res.document(filepath.Join(root, "docs"))
+}
+
+// findRoot returns the folder of the repository, from it or from bench.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "bench", "peers", "peers.py")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("run this inside the repository")
+		}
+	}
+	return "", err
+}
+
+// python returns the interpreter of the environment that peers.sh makes.
+func python(root string) string {
+	if dir := os.Getenv("PEERS"); dir != "" {
+		return filepath.Join(dir, "bin", "python")
+	}
+	return filepath.Join(root, "bench", "out", "venv", "bin", "python")
+}
+
+// measure asks every server about every cell and adds the answers to res.
+func measure(root string, measured []cell, quick bool, res *results) error {
+	runtime.LockOSThread() // the servers die with this thread
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	script := filepath.Join(root, "bench", "peers", "peers.py")
+	commands := map[string][]string{
+		"rayo":     {self, "-serve"},
+		"numpy":    {python(root), script, "numpy"},
+		"torch":    {python(root), script, "torch"},
+		"openblas": {python(root), script, "numpy"},
+		"mkl":      {python(root), script, "mkl"},
+	}
+	peers := map[string]*peer{}
+	defer func() {
+		for _, p := range peers {
+			p.close()
+		}
+	}()
+
+	rounds, samples := 7, 5
+	if quick {
+		rounds, samples = 3, 3
+	}
+	start := time.Now()
+	for i, c := range measured {
+		res.clear(c)
+		failed := map[string]bool{}
+		for range rounds {
+			names := c.servers()
+			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			for _, name := range names {
+				select {
+				case <-interrupted:
+					return fmt.Errorf("interrupted at %s", c.key())
+				default:
+				}
+				if failed[name] {
+					continue
+				}
+				p := peers[name]
+				if p == nil {
+					if p, err = startPeer(name, commands[name]...); err != nil {
+						return err
+					}
+					peers[name] = p
+				}
+				a, err := p.ask(request{cell: c, Samples: samples, Ms: 1})
+				if err == nil {
+					err = verify(c, a.Check)
+				}
+				if err != nil {
+					// A cell that one server cannot do, or does wrongly, has no number.
+					fmt.Fprintf(os.Stderr, "\r%s: %v\n", name, err)
+					failed[name] = true
+					continue
+				}
+				res.add(c, name, a)
+			}
+		}
+		for name := range failed {
+			delete(res.Cells[c.key()].By, name)
+		}
+		fmt.Fprintf(os.Stderr, "\r%3d of %d cells, %s \x1b[K", i+1, len(measured), time.Since(start).Round(time.Second))
+	}
+	fmt.Fprintln(os.Stderr)
+	return nil
+}

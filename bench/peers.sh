@@ -1,0 +1,18 @@
+#!/bin/bash
+# peers.sh makes a Python environment with the systems that the benchmarks
+# compare with, from PyPI, in the folder $PEERS (bench/out/venv). An environment
+# that already works is left as it is. It takes about 7 GB: PyPI's PyTorch for
+# Linux wants the CUDA libraries even where it runs on the CPU.
+set -euo pipefail
+cd "$(dirname "$0")"
+venv=${PEERS:-$PWD/out/venv}
+
+works() { [ -x "$venv/bin/python" ] && "$venv/bin/python" peers/peers.py versions 2>/dev/null; }
+
+if ! works; then
+	python=$(command -v python3) || { echo "peers.sh needs python3 (Debian packages python3 and python3-venv)" >&2; exit 1; }
+	"$python" -m venv "$venv"
+	"$venv/bin/pip" install --quiet --upgrade pip
+	"$venv/bin/pip" install --quiet --upgrade numpy scipy mkl torch
+	works || { "$venv/bin/python" peers/peers.py versions; exit 1; }
+fi
