@@ -1,5 +1,12 @@
 // Package workers splits one piece of work over the cores of the machine.
 //
+// Handing work to a thread that sleeps costs more than most calls of a kernel
+// take, so workers that have just been useful spin for a moment and pick up
+// the next job within a microsecond. How long, and from how much work on
+// splitting pays, is measured while the pool runs: see [Pool.Worth]. Nothing
+// ever waits for a worker that is late, and on a machine that is busy with
+// something else the pool withdraws.
+//
 // A Pool belongs to whoever made it and is closed by its owner; nothing in
 // this package is global.
 package workers
@@ -19,35 +26,50 @@ type Task interface {
 }
 
 // A Pool is a fixed set of workers that take parts of one Task at a time.
-// All methods may be called from any number of goroutines at once, and by
-// tasks themselves. A nil Pool is serial.
+// All methods but Close may be called from any number of goroutines at once,
+// and by tasks themselves. A nil Pool is serial.
 type Pool struct {
 	threads int
-	closed  atomic.Bool
-	stop    chan struct{}
-	wake    chan struct{}
-	stopped sync.WaitGroup
+	workers []worker
+	running sync.WaitGroup
+	judge
 
-	// One job at a time: whoever sets busy owns task and n until left is 0.
-	busy     atomic.Bool
-	task     Task
-	n        int
-	panicked any // first panic of a part, under panicMu
-	panicMu  sync.Mutex
-	finished chan struct{} // a token when the last part ends after the caller slept
+	// One job at a time: whoever sets busy owns the fields below it until
+	// end. Workers read them only while they own a part, which keeps the job
+	// in place.
+	busy      atomic.Bool
+	task      Task
+	n         int
+	began     int64 // when the job was published
+	mine      int64 // parts that the caller has done
+	hoped     bool  // a worker was spinning when the job was published
+	dispersed bool  // disperse has been tried since a worker last joined
+	panicMu   sync.Mutex
+	panicked  any // the first panic of a part
+	finished  chan struct{}
 
-	_    [64]byte
-	free atomic.Int64 // parts that nobody has claimed; may fall below zero
-	_    [56]byte
-	left atomic.Int64 // parts that have not ended, plus sleeping while the caller sleeps
+	// Each on its own cache line, as all threads write them.
+	_      [64]byte
+	free   atomic.Int64 // parts that nobody has claimed; below zero after late claims
+	_      [56]byte
+	left   atomic.Int64 // parts that have not ended; plus asleep while the caller sleeps
+	_      [56]byte
+	joined atomic.Bool  // a worker has begun a part
+	hot    atomic.Int32 // workers that spin
+	parked atomic.Int32 // workers that must be roused
+	home   atomic.Int32 // the processor of the last caller that roused one
+	closed atomic.Bool
+	_      [40]byte
 }
 
-// sleeping is added to left by a caller that has stopped spinning.
-const sleeping = 1 << 62
+// asleep is added to Pool.left by a caller that has stopped spinning.
+const asleep = 1 << 62
 
 // New returns a pool of the given number of threads, the calling one
-// included: threads-1 workers are started. With threads <= 0 there are as
-// many as the program may use at once (GOMAXPROCS), and never more than that.
+// included: it starts threads-1 workers. With threads <= 0 there are as many
+// as the program may use at once, and there are never more than that: the
+// smaller of GOMAXPROCS, which knows the limits of a container, and the number
+// of processors that the process is allowed on.
 func New(threads int) *Pool {
 	most := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if threads <= 0 || threads > most {
@@ -56,11 +78,16 @@ func New(threads int) *Pool {
 	return start(threads)
 }
 
+// start makes a pool with any number of threads.
 func start(threads int) *Pool {
-	p := &Pool{threads: threads, stop: make(chan struct{}), wake: make(chan struct{}, threads), finished: make(chan struct{}, 1)}
-	for range threads - 1 {
-		p.stopped.Add(1)
-		go p.work()
+	p := &Pool{threads: threads, workers: make([]worker, threads-1), finished: make(chan struct{}, 1)}
+	p.judge.init(threads)
+	for i := range p.workers {
+		w := &p.workers[i]
+		w.pool = p
+		w.sleep.init()
+		p.running.Add(1)
+		go w.run()
 	}
 	return p
 }
@@ -73,16 +100,14 @@ func (p *Pool) Threads() int {
 	return p.threads
 }
 
-// Worth reports whether splitting work that takes serialNS nanoseconds on
-// one thread is likely to end sooner than not splitting it.
-func (p *Pool) Worth(serialNS float64) bool {
-	return p.Threads() > 1 && serialNS > 20_000
-}
-
 // Do runs t.Part(i) once for every i in [0, n) and returns when all have
-// ended. The caller takes parts itself and never waits for a worker that has
-// not begun one. If a part panics, the rest still run and Do panics with the
-// first value. Do allocates nothing.
+// ended. The caller takes parts itself, in rising order, and waits only for
+// parts that a worker has begun. If the pool is nil, closed, or at work for
+// somebody else (perhaps for the task that calls), the caller does all parts.
+//
+// If parts panic, Do panics with the value of one of them, after all parts
+// that had begun have ended; those that had not may be left out. Do allocates
+// nothing.
 func (p *Pool) Do(n int, t Task) {
 	if p == nil || p.threads == 1 || n <= 1 || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
 		for i := range n {
@@ -90,97 +115,162 @@ func (p *Pool) Do(n int, t Task) {
 		}
 		return
 	}
-	p.task, p.n = t, n
+	now := clock()
+	p.demand(now, now)
+	p.task, p.n, p.began, p.mine = t, n, now, 0
+	p.joined.Store(false)
 	p.left.Store(int64(n))
+	p.hoped = p.hot.Load() > 0
 	p.free.Store(int64(n))
-	for range min(n, p.threads) - 1 {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+	if p.hot.Load() == 0 && p.parked.Load() > 0 {
+		// One is enough: it rouses others while the caller works.
+		p.home.Store(processor())
+		p.rouse(1)
+		p.wakeNS.learn(clock() - now)
 	}
-	p.take()
+	defer p.end()
+	for p.take(nil) {
+	}
+}
+
+// end waits for the workers and frees the pool for the next job. It is
+// deferred, as a part may end the caller's goroutine.
+func (p *Pool) end() {
+	for p.take(nil) {
+	}
 	p.await()
 	r := p.panicked
 	p.task, p.panicked = nil, nil
+	now := clock()
+	p.last.Store(now)
+	p.worked(now - p.began)
+	if p.joined.Load() {
+		p.dispersed = false
+	} else if p.hoped && now-p.began > spinAtLeast {
+		// A worker that spins took no part in all this time: it does not run.
+		p.disperse()
+	}
 	p.busy.Store(false)
 	if r != nil {
 		panic(r)
 	}
 }
 
-// take does parts until none is free.
-func (p *Pool) take() {
+// take does parts until none is free. It reports whether it must be called
+// again: a panic ends the loop but not the job. w is nil for the caller of Do.
+func (p *Pool) take(w *worker) (again bool) {
+	var did int64
+	defer func() {
+		if did == 0 {
+			return
+		}
+		if w == nil {
+			p.mine += did
+		}
+		if r := recover(); r != nil {
+			p.panicMu.Lock()
+			if p.panicked == nil {
+				p.panicked = r
+			}
+			p.panicMu.Unlock()
+			again = true
+		}
+		if p.left.Add(-did) == asleep {
+			p.finished <- struct{}{}
+		}
+	}()
 	for p.free.Load() > 0 {
 		f := p.free.Add(-1)
 		if f < 0 {
-			return
+			break
 		}
-		// Owning a part keeps the job in place: task and n cannot change now.
-		p.part(p.n - 1 - int(f))
-	}
-}
-
-func (p *Pool) part(i int) {
-	defer p.ended()
-	p.task.Part(i)
-}
-
-// ended is deferred by part: it records a panic and counts the part.
-func (p *Pool) ended() {
-	if r := recover(); r != nil {
-		p.panicMu.Lock()
-		if p.panicked == nil {
-			p.panicked = r
+		did++
+		if w != nil && did == 1 {
+			w.began(f)
 		}
-		p.panicMu.Unlock()
+		p.task.Part(p.n - 1 - int(f))
 	}
-	if p.left.Add(-1) == sleeping {
-		p.finished <- struct{}{}
-	}
+	return false
 }
 
-// await returns when no part is running.
+// await returns when all parts have ended.
 func (p *Pool) await() {
 	if p.left.Load() == 0 {
 		return
 	}
-	for t := time.Now(); time.Since(t) < 50*time.Microsecond; {
-		for range 32 {
+	from := clock()
+	worked := from - p.began
+	// What a worker began last ends, with parts of one size, within a part.
+	due := max(spinAtLeast, worked/max(p.mine, 1))
+	patience := max(due+p.longest(), worked/4)
+	now := from
+	for turns := 1; now-from < patience && turns < turnsAtMost; turns++ {
+		for range 16 {
 			if p.left.Load() == 0 {
 				return
 			}
+			pause()
+		}
+		now = clock()
+		if now-from > due {
+			// The worker has lost its processor, perhaps to this very thread,
+			p.disperse()
+			yield()
+			if turns%256 == 0 {
+				// or waits for one of the scheduler's.
+				runtime.Gosched()
+			}
 		}
 	}
-	if p.left.Add(sleeping) != sleeping {
+	if p.left.Add(asleep) != asleep {
 		<-p.finished
 	}
-}
-
-func (p *Pool) work() {
-	defer p.stopped.Done()
-	for {
-		p.take()
-		t := time.Now()
-		for p.free.Load() <= 0 && time.Since(t) < 50*time.Microsecond {
-		}
-		if p.free.Load() > 0 {
-			continue
-		}
-		select {
-		case <-p.wake:
-		case <-p.stop:
-			return
-		}
+	if now = clock(); now-from > max(worked, stallAtLeast) {
+		p.stalled(now, now-from)
 	}
 }
 
-// Close stops the workers and waits for them. A Do that is running ends
-// first; a later one is serial. Close may be called more than once.
-func (p *Pool) Close() {
-	if p == nil || !p.closed.CompareAndSwap(false, true) {
+// wanted reports whether a worker must not park.
+func (p *Pool) wanted() bool { return p.free.Load() > 0 || p.closed.Load() }
+
+// disperse moves the workers off the caller's processor, where some kernels
+// put them together to save another, once until that has helped.
+func (p *Pool) disperse() {
+	if p.dispersed {
 		return
 	}
-	close(p.stop)
-	p.stopped.Wait()
+	p.dispersed = true
+	cpu := processor()
+	for i := range p.workers {
+		p.workers[i].sleep.leaveTo(cpu)
+	}
 }
+
+// rouse wakes up to n parked workers.
+func (p *Pool) rouse(n int) {
+	for i := range p.workers {
+		if n == 0 || p.parked.Load() == 0 {
+			return
+		}
+		if w := &p.workers[i]; w.sleep.rouse(p) {
+			n--
+		}
+	}
+}
+
+// Close stops the workers and waits for the parts they are doing. A Do that
+// is running goes on without them, and a later one is serial. Close may be
+// called more than once, but not by a task of this pool.
+func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
+	p.closed.Store(true)
+	p.rouse(len(p.workers))
+	p.running.Wait()
+}
+
+var epoch = time.Now()
+
+// clock returns nanoseconds of the monotonic clock.
+func clock() int64 { return int64(time.Since(epoch)) }

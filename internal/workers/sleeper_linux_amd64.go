@@ -1,0 +1,4 @@
+package workers
+
+// sysGetcpu is missing from package syscall.
+const sysGetcpu = 309

@@ -1,0 +1,3 @@
+package workers
+
+const sysGetcpu = 168

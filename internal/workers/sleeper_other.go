@@ -1,0 +1,49 @@
+//go:build !(linux && (amd64 || arm64))
+
+package workers
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// A sleeper is how a worker parks: on a channel, which every system has.
+type sleeper struct {
+	parked   atomic.Bool
+	rousedAt atomic.Int64
+	token    chan struct{}
+}
+
+func (s *sleeper) init()         { s.token = make(chan struct{}, 1) }
+func (s *sleeper) enter()        {}
+func (s *sleeper) leave()        {}
+func (s *sleeper) widen()        {}
+func (s *sleeper) leaveTo(int32) {}
+
+// park returns when the worker is wanted or was roused, and then when that
+// was. The caller has counted the worker in p.parked.
+func (s *sleeper) park(p *Pool) (rousedAt int64) {
+	s.parked.Store(true)
+	if p.wanted() && s.parked.CompareAndSwap(true, false) {
+		p.parked.Add(-1)
+		return 0
+	}
+	<-s.token
+	return s.rousedAt.Load()
+}
+
+// rouse wakes the worker if it is parked.
+func (s *sleeper) rouse(p *Pool) bool {
+	if !s.parked.CompareAndSwap(true, false) {
+		return false
+	}
+	p.parked.Add(-1)
+	s.rousedAt.Store(clock())
+	s.token <- struct{}{}
+	return true
+}
+
+// processor is not asked where threads cannot be placed.
+func processor() int32 { return -1 }
+
+func yield() { runtime.Gosched() }
