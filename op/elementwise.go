@@ -2,7 +2,6 @@ package op
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -19,7 +18,6 @@ var (
 
 	zero = Const(0)
 	one  = Const(1)
-	half = Const(0.5)
 )
 
 // of is the part of an elementwise entry that differs from the usual.
@@ -150,8 +148,9 @@ var (
 		of{tol: ulp(6), special: "NaN stays NaN; at -Inf NaN."})
 
 	Gelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
-		// erfc keeps its relative accuracy where 1+erf would cancel.
-		half.Mul(x).Mul(x.Mul(Const(-math.Sqrt2/2)).Erfc()),
+		// Not (1+erf(x/sqrt 2))/2, which cancels for negative x, nor by erfc,
+		// whose value at -10 moves by 100 units when x/sqrt 2 is rounded.
+		x.Mul(x.NormCDF()),
 		of{tol: Tolerance{ULP: 6, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
 	GeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",

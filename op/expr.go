@@ -124,6 +124,9 @@ func (x Expr) Erf() Expr { return x.unary(ir.Erf) }
 // Erfc returns 1-erf(x), accurate for large x.
 func (x Expr) Erfc() Expr { return x.unary(ir.Erfc) }
 
+// NormCDF returns the normal distribution function, accurate for large -x.
+func (x Expr) NormCDF() Expr { return x.unary(ir.NormCDF) }
+
 // Sin returns the sine of x radians.
 func (x Expr) Sin() Expr { return x.unary(ir.Sin) }
 

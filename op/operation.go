@@ -12,7 +12,7 @@ package op
 import (
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -57,8 +57,10 @@ type Operation struct {
 	outs    int
 	params  []Param
 	options string // name of the option struct, "" if there is none
+	shapes  string // the shape rule in words, "" where it follows from the class
 	key     string // what it computes, for caches
 	id      int    // place in the catalogue, -1 for a user's
+	plain   bool   // see Plain
 	err     error
 
 	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
@@ -143,6 +145,23 @@ func (o *Operation) Formula() string { return o.formula }
 
 // Special returns what happens at NaN, infinities and signed zeros.
 func (o *Operation) Special() string { return o.special }
+
+// ShapeDoc returns the shape rule in words.
+func (o *Operation) ShapeDoc() string {
+	switch {
+	case o.shapes != "":
+		return o.shapes
+	case o.class == Reduction:
+		return "all elements give one of shape []; along rows [... n] gives [...]"
+	case o.class == Row && len(o.inputs) > 1:
+		return "x [... n], " + strings.Join(o.inputs[1:], " and ") + " [n]; gives the shape of x"
+	case o.class == Row:
+		return "x [... n]; gives the shape of x"
+	case o.arity[1] > 1:
+		return "operands broadcast; gives the common shape"
+	}
+	return "any; gives the shape of x"
+}
 
 // Arity returns the fewest and the most operands.
 func (o *Operation) Arity() (fewest, most int) { return o.arity[0], o.arity[1] }
@@ -301,49 +320,4 @@ func Register(d DType) ir.Type {
 		return ir.Bool
 	}
 	return ir.Invalid
-}
-
-var catalogue []*Operation
-
-// The entries stand in several files, whose initialization follows their
-// names; readers want the simple classes first.
-func init() {
-	slices.SortStableFunc(catalogue, func(a, b *Operation) int { return int(a.class) - int(b.class) })
-	for i, o := range catalogue {
-		o.id = i
-	}
-}
-
-// Catalogue returns the built-in operations, in the order of docs/OPS.md.
-func Catalogue() []*Operation { return append([]*Operation(nil), catalogue...) }
-
-// Lookup returns the built-in operation of that name or alias, or nil.
-func Lookup(name string) *Operation {
-	for _, o := range catalogue {
-		if o.name == name {
-			return o
-		}
-		for _, a := range o.aliases {
-			if a == name {
-				return o
-			}
-		}
-	}
-	return nil
-}
-
-// add enters o into the catalogue.
-func add(o *Operation) *Operation {
-	if o.outs == 0 {
-		o.outs = 1
-	}
-	if o.expr != nil && o.formula == "" {
-		var names []string
-		for _, p := range o.params {
-			names = append(names, p.Name)
-		}
-		o.formula = ir.Format(o.expr, o.inputs, names)
-	}
-	catalogue = append(catalogue, o)
-	return o
 }

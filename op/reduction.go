@@ -56,30 +56,27 @@ func reduction(name, doc string, f rowReducer, s reduces) *Operation {
 		flops: func(_ *Attrs, in, _ []Shape) float64 { return s.flops * elements(in[0]) }})
 }
 
-// extremum is the tolerance of a reduction that chooses an element.
-var extremum = Tolerance{}
-
-// blocked is the tolerance of sums in float32.
-var blocked = Tolerance{ULP: 1, Mag: 1}
+// blocked returns the tolerance of sums in float32.
+func blocked() Tolerance { return Tolerance{ULP: 1, Mag: 1} }
 
 // Reductions.
 var (
 	Sum = reduction("sum", "the sum", reduceSum,
-		reduces{formula: "Σ x", tol: blocked, flops: 1,
+		reduces{formula: "Σ x", tol: blocked(), flops: 1,
 			special: "IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole would not be."})
 	Dot = reduction("dot", "the sum of the products", reduceDot,
-		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked, flops: 2,
+		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked(), flops: 2,
 			special: "IEEE 754; 0 of no elements. Products and partial sums overflow as in sum."})
 	Mean = reduction("mean", "the arithmetic mean", reduceMean,
-		reduces{formula: "Σ x / n", tol: blocked, flops: 1, special: "NaN of no elements. Partial sums overflow as in sum."})
+		reduces{formula: "Σ x / n", tol: blocked(), flops: 1, special: "NaN of no elements. Partial sums overflow as in sum."})
 	Var = reduction("var", "the variance", reduceVar,
-		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked, flops: 3, options: "VarOpts",
+		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
 			special: "NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite. Elements of opposite sign near the range's end may give infinity or NaN."})
 	Min = reduction("min", "the least element", reduceMin,
-		reduces{formula: "min x", tol: extremum, flops: 1, nonempty: true,
+		reduces{formula: "min x", flops: 1, nonempty: true,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
 	Max = reduction("max", "the greatest element", reduceMax,
-		reduces{formula: "max x", tol: extremum, flops: 1, nonempty: true,
+		reduces{formula: "max x", flops: 1, nonempty: true,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
 	ArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
 		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true,
@@ -88,12 +85,12 @@ var (
 		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true,
 			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
 	NormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
-		reduces{formula: "Σ |x|", tol: blocked, flops: 2, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
+		reduces{formula: "Σ |x|", tol: blocked(), flops: 2, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
 	NormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
-		reduces{formula: "sqrt(Σ x²)", tol: blocked, flops: 2,
+		reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2,
 			special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are float32: where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below 2^-63 may count as 0."})
 	NormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
-		reduces{formula: "max |x|", tol: extremum, flops: 1, nonempty: true, special: "NaN if any is NaN. Of no elements ErrShape."})
+		reduces{formula: "max |x|", flops: 1, nonempty: true, special: "NaN if any is NaN. Of no elements ErrShape."})
 )
 
 // indexes takes one floating type and gives I32.

@@ -1,20 +1,10 @@
 package op
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 )
-
-// ErrShape is the error of sizes, shapes or parameters that an operation does
-// not take. Test for it with errors.Is.
-var ErrShape = errors.New("shape mismatch")
-
-// ErrUnsupported is the error of something that is well formed but not
-// defined or not available: an element type that an operation does not take,
-// a feature that a device lacks.
-var ErrUnsupported = errors.New("unsupported")
 
 // Shape is the extents of an array, outermost first; arrays are row-major.
 // The empty shape is a scalar: one element.

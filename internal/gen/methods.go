@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// parameters returns the arguments of a method that stand for parameters, each
+// with a comma before it, and the expression of the Attrs.
+func parameters(o *op.Operation) (args, attrs string) {
+	if o == op.Cast {
+		return ", to op.DType", "op.CastTo(to)"
+	}
+	if o.Options() != "" {
+		return ", opts ...op." + o.Options(), "firstOption(opts).Attrs()"
+	}
+	var names []string
+	for _, p := range o.Params() {
+		names = append(names, p.Name)
+	}
+	if len(names) == 0 {
+		return "", "op.Attrs{}"
+	}
+	list := strings.Join(names, ", ")
+	return ", " + list + " float32", "op.Floats(" + list + ")"
+}
+
+// oneShot reports whether the operation has a method on slices of float32:
+// conditions are not numbers.
+func oneShot(o *op.Operation) bool {
+	types := make([]op.DType, len(o.Inputs()))
+	for i := range types {
+		types[i] = op.F32
+	}
+	out, err := o.Types(new(op.Attrs), types)
+	return err == nil && (out[0] == op.F32 || o.Class() == op.Reduction)
+}
+
+// file collects the methods of one package.
+type file struct {
+	bytes.Buffer
+	receiver string
+}
+
+// method writes a method with its comment.
+func (f *file) method(doc, signature, body string) {
+	fmt.Fprintf(f, "\n%sfunc (%s) %s {\n\t%s\n}\n", comment(doc), f.receiver, signature, body)
+}
+
+func (f *file) format() ([]byte, error) { return format.Source(f.Bytes()) }
+
+func deviceMethods() ([]byte, error) {
+	f := &file{receiver: "d *Device"}
+	f.WriteString(header + "package device\n\nimport (\n\t\"context\"\n\n\t\"github.com/rayo-go/rayo/op\"\n)\n")
+	for _, o := range op.Catalogue() {
+		if !oneShot(o) {
+			continue
+		}
+		switch o.Class() {
+		case op.Elementwise:
+			f.elementwise(o)
+		case op.Reduction:
+			f.reduction(o)
+		case op.Row:
+			f.row(o)
+		}
+	}
+	f.WriteString(firstOption)
+	return f.format()
+}
+
+// deviceDoc is the comment of a method that waits.
+func deviceDoc(name string, o *op.Operation, what, shape, overlap string) string {
+	s := fmt.Sprintf("%s %s\n\n%s\n\n# Errors\n\n  - [ErrShape] %s\n", name, what, strings.TrimSpace(shape+" "+o.Special()), mismatches(o))
+	if overlap != "" {
+		s += "  - [ErrOverlap] " + overlap + "\n"
+	}
+	return s + "  - [ErrClosed] after Close; the error of ctx if that ends first.\n\n# Accuracy\n\n" + accuracy(o)
+}
+
+// mismatches says what makes an ErrShape.
+func mismatches(o *op.Operation) string {
+	switch {
+	case o.Class() == op.Elementwise:
+		return "if the lengths differ."
+	case o.Class() == op.Row:
+		return "if rows or cols is negative or a length does not follow from them."
+	case needsElements(o):
+		return "if there are no elements."
+	}
+	return "if the lengths differ or are out of range."
+}
+
+func needsElements(o *op.Operation) bool {
+	in := make([]op.Shape, len(o.Inputs()))
+	for i := range in {
+		in[i] = op.Shape{0}
+	}
+	_, err := o.Shapes(new(op.Attrs), in)
+	return err != nil
+}
+
+// async writes the method that does not wait.
+func (f *file) async(name, of, args, result, call string) {
+	f.method(fmt.Sprintf("%s starts [Device.%s] and returns at once. The slices belong to it until it is done.", name, of),
+		fmt.Sprintf("%s(ctx context.Context, %s) %s", name, args, result), "return d."+call)
+}
+
+func (f *file) elementwise(o *op.Operation) {
+	args, attrs := parameters(o)
+	in := o.Inputs()
+	operands := slices.Clone(in)
+	for len(operands) < 3 {
+		operands = append(operands, "nil")
+	}
+	list := "dst, " + strings.Join(in, ", ") + " []float32" + args
+	call := fmt.Sprintf("(ctx, op.%s, %s, dst, %s)", goName(o.Name()), attrs, strings.Join(operands, ", "))
+	for i, name := range append([]string{goName(o.Name())}, goAliases(o)...) {
+		if i > 0 {
+			f.method(fmt.Sprintf("%s is another name of [Device.%s].", name, goName(o.Name())),
+				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
+		} else {
+			f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
+				fmt.Sprintf("%s have the same length, and dst may be %s.", join(append([]string{"dst"}, in...), "and"), join(in, "or")),
+				fmt.Sprintf("if dst shares some of its elements with %s, not all.", join(in, "or"))),
+				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
+		}
+		f.async(name+"Async", name, list, "*Pending", "elementwiseAsync"+call)
+	}
+}
+
+func (f *file) reduction(o *op.Operation) {
+	args, attrs := parameters(o)
+	name, in := goName(o.Name()), o.Inputs()
+	second := "nil"
+	if len(in) > 1 {
+		second = in[1]
+	}
+	types, _ := o.Types(new(op.Attrs), slices.Repeat([]op.DType{op.F32}, len(in)))
+	value, dst, kind, operands := "float32", "[]float32", "", in[0]+", "+second
+	if types[0] == op.I32 {
+		value, dst, kind, operands = "int", "[]int32", "Index", in[0]
+	}
+	operand := join(in, "and")
+	list := strings.Join(in, ", ") + " []float32" + args
+	call := fmt.Sprintf("(ctx, op.%s, %s, %s)", name, attrs, operands)
+	same := ""
+	if len(in) > 1 {
+		same = operand + " have the same length. "
+	}
+	f.method(deviceDoc(name, o, fmt.Sprintf("returns %s of %s: %s.", o.Doc(), operand, o.Formula()), same, ""),
+		fmt.Sprintf("%s(ctx context.Context, %s) (%s, error)", name, list, value), "return d.reduce"+kind+call)
+	f.async(name+"Async", name, list, "*Future["+value+"]", "reduce"+kind+"Async"+call)
+
+	rows := strings.TrimSuffix(attrs, "{}")
+	if rows != attrs {
+		rows = "op.Attrs{}"
+	}
+	list = "dst " + dst + ", " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
+	if dst == "[]float32" {
+		list = "dst, " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
+	}
+	call = fmt.Sprintf("(ctx, op.%s, %s.Rows(), dst, %s, rows, cols)", name, rows, operands)
+	f.method(fmt.Sprintf("%sRows computes [Device.%s] of each row: dst has rows elements, %s rows·cols, row after row.\n\n# Errors\n\n"+
+		"  - [ErrShape] if rows or cols is negative or a length does not follow from them%s.\n  - [ErrOverlap] if dst overlaps %s.\n  - [ErrClosed] after Close; the error of ctx if that ends first.",
+		name, name, operand, map[bool]string{true: ", or if there are rows of no elements"}[needsElements(o)], join(in, "or")),
+		fmt.Sprintf("%sRows(ctx context.Context, %s) error", name, list), "return d.reduceRows"+kind+call)
+	f.async(name+"RowsAsync", name+"Rows", list, "*Pending", "reduceRows"+kind+"Async"+call)
+}
+
+func (f *file) row(o *op.Operation) {
+	args, attrs := parameters(o)
+	name, in := goName(o.Name()), o.Inputs()
+	weights := ""
+	for _, w := range []string{"gamma", "beta"} {
+		if slices.Contains(in, w) {
+			weights += ", " + w
+		} else {
+			weights += ", nil"
+		}
+	}
+	list := "dst, " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
+	call := fmt.Sprintf("(ctx, op.%s, %s, dst, x%s, rows, cols)", name, attrs, weights)
+	shape := "dst and x have rows·cols elements, row after row, and dst may be x."
+	if len(in) > 1 {
+		shape += " " + join(in[1:], "and") + " cols; nil stands for " + map[bool]string{true: "ones and zeros.", false: "ones."}[len(in) > 2]
+		shape = strings.Replace(shape, "beta cols;", "beta have cols;", 1)
+		if len(in) == 2 {
+			shape = strings.Replace(shape, "gamma cols;", "gamma has cols;", 1)
+		}
+	}
+	f.method(deviceDoc(name, o, fmt.Sprintf("computes, for each row of x, %s: dst = %s.", o.Doc(), o.Formula()), shape,
+		fmt.Sprintf("if dst shares elements with %s, unless dst is x.", join(in, "or"))),
+		fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.rowwise"+call)
+	f.async(name+"Async", name, list, "*Pending", "rowwiseAsync"+call)
+}
+
+func join(names []string, word string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	n := len(names) - 1
+	return strings.Join(names[:n], ", ") + " " + word + " " + names[n]
+}
+
+// withOptional names the methods of package batch that take an optional
+// operand: the operation's name and this.
+var withOptional = map[string]string{"bias": "Bias", "positions": "At"}
+
+func batchMethods() ([]byte, error) {
+	f := &file{receiver: "r *Batch"}
+	f.WriteString(header + "package batch\n\nimport \"github.com/rayo-go/rayo/op\"\n")
+	for _, o := range op.Catalogue() {
+		if o.Results() != 1 || o == op.Reshape {
+			continue // written by hand
+		}
+		f.recorded(o)
+	}
+	f.WriteString(firstOption)
+	return f.format()
+}
+
+// recorded writes the methods of package batch for one operation.
+func (f *file) recorded(o *op.Operation) {
+	args, attrs := parameters(o)
+	name, in := goName(o.Name()), o.Inputs()
+	fewest, _ := o.Arity()
+	doc := func(name string) string {
+		return fmt.Sprintf("%s records %s: %s.\n\nShapes: %s. %s\n\n# Errors\n\n  - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.\n\n# Accuracy\n\n%s",
+			name, o.Doc(), o.Formula(), o.ShapeDoc(), o.Special(), accuracy(o))
+	}
+	write := func(name, doc string, in []string, attrs string) {
+		list := strings.Join(in, ", ")
+		f.method(doc, fmt.Sprintf("%s(%s Value%s) Value", name, list, args),
+			fmt.Sprintf("return r.apply(op.%s, %s, %s)", goName(o.Name()), attrs, list))
+	}
+	switch {
+	case o.Class() == op.Row && len(in) > 1:
+		write(name, doc(name)+"\n\nThe zero Value stands for absent "+join(in[1:], "or")+".", in, attrs)
+	case o.Class() == op.Shaped:
+		write(name, doc(name), in[:fewest], attrs)
+		if fewest < len(in) {
+			more := name + withOptional[in[fewest]]
+			write(more, fmt.Sprintf("%s is [Batch.%s] with %s.", more, name, in[fewest]), in, attrs)
+		}
+	default:
+		write(name, doc(name), in, attrs)
+	}
+	for _, alias := range goAliases(o) {
+		write(alias, fmt.Sprintf("%s is another name of [Batch.%s].", alias, name), in, attrs)
+	}
+	if o.Class() == op.Reduction {
+		write(name+"Rows", fmt.Sprintf("%sRows records [Batch.%s] along rows: [... n] gives [...].", name, name), in, attrs+".Rows()")
+	}
+}

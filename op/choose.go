@@ -1,0 +1,109 @@
+package op
+
+import (
+	"math"
+	"slices"
+)
+
+// Gather and TopK, which choose elements.
+var (
+	// Gather takes rows of a table: an embedding.
+	Gather = add(&Operation{name: "gather", class: Shaped, doc: "the rows of a table that ids names, as an embedding does",
+		formula: "table[ids[i], j]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2}, shapes: "table [v d], ids of i32 of any shape s; gives [s... d]",
+		types: gatherTypes, shape: gatherShape, ref: gatherReference,
+		special: "Values pass unchanged. An id outside [0, v) gives a row of NaN on every device."})
+
+	// TopK finds the greatest elements of each row, and where they are.
+	TopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row, from the greatest, and their indices",
+		formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
+		shapes: "x [... n] with n >= k; gives values and indices [... k]",
+		types:  topKTypes, shape: topKShape, ref: topKReference,
+		special: "Ordered as NumPy's sort: NaN counts as greater than +Inf, so it comes first; -0 equals 0; of equal elements the one with the lower index comes first."})
+)
+
+// TopKOpts are the parameters of [TopK].
+type TopKOpts struct {
+	K int // how many; 0 gives none
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o TopKOpts) Attrs() Attrs { return Attrs{I: [8]int{o.K}} }
+
+// TopKOptsOf reads what [TopKOpts.Attrs] wrote.
+func TopKOptsOf(a *Attrs) TopKOpts { return TopKOpts{a.I[0]} }
+
+func gatherTypes(a *Attrs, in []DType) ([]DType, error) {
+	if in[1] != I32 {
+		return nil, unsupported("ids of type %v, not i32", in[1])
+	}
+	return floats(a, in[:1])
+}
+
+func gatherShape(_ *Attrs, in []Shape) ([]Shape, error) {
+	table, ids := in[0], in[1]
+	if len(table) != 2 {
+		return nil, mismatch("a table of shape %v, not [v d]", table)
+	}
+	return []Shape{append(append(Shape{}, ids...), table[1])}, nil
+}
+
+func gatherReference(_ *Attrs, in, out []*Array) {
+	table, y := in[0], out[0]
+	rows, d := table.Shape[0], table.Shape[1]
+	for i, id := range in[1].Data {
+		for j := range d {
+			y.Data[i*d+j] = math.NaN()
+			if id >= 0 && id < float64(rows) {
+				y.Data[i*d+j] = table.Data[int(id)*d+j]
+			}
+		}
+	}
+}
+
+func topKTypes(a *Attrs, in []DType) ([]DType, error) {
+	out, err := floats(a, in)
+	return append(out, I32), err
+}
+
+func topKShape(a *Attrs, in []Shape) ([]Shape, error) {
+	x, k := in[0], TopKOptsOf(a).K
+	if len(x) == 0 {
+		return nil, mismatch("a scalar has no rows")
+	}
+	n := x[len(x)-1]
+	if k < 0 || k > n {
+		return nil, mismatch("the %d greatest of %d elements", k, n)
+	}
+	if n > math.MaxInt32 {
+		return nil, mismatch("rows of %d elements, the most is 2^31-1", n)
+	}
+	out := append(append(Shape{}, x[:len(x)-1]...), k)
+	return []Shape{out, out}, nil
+}
+
+func topKReference(a *Attrs, in, out []*Array) {
+	k := TopKOptsOf(a).K
+	_, n := in[0].Shape.Rows()
+	if k == 0 || len(out[0].Data) == 0 {
+		return
+	}
+	place := make([]int, n)
+	for r := range len(out[0].Data) / k {
+		x := in[0].Data[r*n:][:n]
+		for i := range place {
+			place[i] = i
+		}
+		slices.SortStableFunc(place, func(i, j int) int {
+			switch a, b := x[i], x[j]; {
+			case a == b || a != a && b != b:
+				return 0
+			case a != a || a > b:
+				return -1
+			}
+			return 1
+		})
+		for i, p := range place[:k] {
+			out[0].Data[r*k+i], out[1].Data[r*k+i] = x[p], float64(p)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package op
+
+import "math"
+
+// MatMulOpts are the parameters of [MatMul].
+type MatMulOpts struct {
+	TransA    bool       // a is stored [k m], not [m k]
+	TransB    bool       // b is stored [n k], not [k n]
+	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
+	ActParams Attrs      // its parameters; the zero value stands for its defaults
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o MatMulOpts) Attrs() Attrs {
+	return withAct(Attrs{I: [8]int{integer(o.TransA), integer(o.TransB)}}, o.Act, o.ActParams)
+}
+
+// MatMulOptsOf reads what [MatMulOpts.Attrs] wrote.
+func MatMulOptsOf(a *Attrs) MatMulOpts {
+	act, params := a.Activation()
+	return MatMulOpts{a.I[0] != 0, a.I[1] != 0, act, params}
+}
+
+// MatVecOpts are the parameters of [MatVec].
+type MatVecOpts struct {
+	Trans bool // a is stored [k m], not [m k]
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o MatVecOpts) Attrs() Attrs { return Attrs{I: [8]int{integer(o.Trans)}} }
+
+// MatVecOptsOf reads what [MatVecOpts.Attrs] wrote.
+func MatVecOptsOf(a *Attrs) MatVecOpts { return MatVecOpts{a.I[0] != 0} }
+
+func integer(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Products of matrices.
+var (
+	// MatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
+	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
+		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
+		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
+		options: "MatMulOpts", tol: blocked(), types: activated, shape: matMulShape, ref: matMulReference,
+		special: "IEEE 754; 0 where k = 0, before bias and activation. float32 products are never rounded to a narrower type. A partial sum beyond the range is infinite even if the whole would not be.",
+		flops: func(a *Attrs, in, _ []Shape) float64 {
+			p, _ := MatMulOf(a, in)
+			return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
+		}})
+
+	// MatVec multiplies a matrix and a vector.
+	MatVec = add(&Operation{name: "matvec", class: Shaped, doc: "the product of a matrix and a vector",
+		formula: "Σ_k a[i, k] * x[k]", inputs: []string{"a", "x"}, arity: [2]int{2, 2},
+		shapes:  "a [m k], x [k]; gives [m]",
+		options: "MatVecOpts", tol: blocked(), shape: matVecShape, ref: matVecReference, special: "As matmul.",
+		flops: func(_ *Attrs, in, _ []Shape) float64 { return 2 * elements(in[0]) }})
+)
+
+// Product is the sizes of a product of matrices.
+type Product struct {
+	Batch, M, K, N int
+	SharedB        bool // one b for the whole batch
+}
+
+// MatMulOf returns the sizes of a [MatMul] over operands of the given shapes,
+// or an ErrShape.
+func MatMulOf(a *Attrs, in []Shape) (Product, error) {
+	o := MatMulOptsOf(a)
+	x, y := in[0], in[1]
+	if len(x) < 2 || len(y) < 2 {
+		return Product{}, mismatch("%v times %v: a matrix has two extents", x, y)
+	}
+	lead, xm := x[:len(x)-2], x[len(x)-2:]
+	leadY, ym := y[:len(y)-2], y[len(y)-2:]
+	p := Product{Batch: 1, M: xm[0], K: xm[1], N: ym[1], SharedB: len(leadY) == 0}
+	k := ym[0]
+	if o.TransA {
+		p.M, p.K = p.K, p.M
+	}
+	if o.TransB {
+		k, p.N = p.N, k
+	}
+	switch {
+	case k != p.K:
+		return Product{}, mismatch("%v times %v (transposed: %v, %v): inner extents %d and %d", x, y, o.TransA, o.TransB, p.K, k)
+	case len(leadY) > 0 && !lead.Equal(leadY):
+		return Product{}, mismatch("%v times %v: leading extents %v and %v", x, y, lead, leadY)
+	case len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{p.N}):
+		return Product{}, mismatch("bias %v for %d columns", in[2], p.N)
+	}
+	var err error
+	p.Batch, err = lead.Size()
+	return p, err
+}
+
+func matMulShape(a *Attrs, in []Shape) ([]Shape, error) {
+	p, err := MatMulOf(a, in)
+	if err != nil {
+		return nil, err
+	}
+	lead := in[0][:len(in[0])-2]
+	return []Shape{append(append(Shape{}, lead...), p.M, p.N)}, nil
+}
+
+// activated takes one floating type for all operands, which the activation
+// must keep.
+func activated(a *Attrs, in []DType) ([]DType, error) {
+	out, err := floats(a, in)
+	if err == nil {
+		err = a.checkAct(out[0])
+	}
+	return out, err
+}
+
+func matMulReference(a *Attrs, in, out []*Array) {
+	shapes := []Shape{in[0].Shape, in[1].Shape}
+	p, _ := MatMulOf(a, shapes)
+	o := MatMulOptsOf(a)
+	y := out[0]
+	y.Mag = make([]float64, len(y.Data))
+	at := func(x []float64, row, col, rows, cols int, trans bool) float64 {
+		if trans {
+			return x[col*rows+row]
+		}
+		return x[row*cols+col]
+	}
+	depth := Depth(p.K)
+	for i := range y.Data {
+		q, r, c := i/(p.M*p.N), i/p.N%p.M, i%p.N
+		x, w := in[0].Data[q*p.M*p.K:], in[1].Data
+		if !p.SharedB {
+			w = w[q*p.K*p.N:]
+		}
+		s, mag := 0.0, 0.0
+		for k := range p.K {
+			t := at(x, r, k, p.M, p.K, o.TransA) * at(w, k, c, p.K, p.N, o.TransB)
+			s += t
+			mag += math.Abs(t)
+		}
+		if in[2] != nil {
+			s += in[2].Data[c]
+			mag += math.Abs(in[2].Data[c])
+		}
+		y.Data[i], y.Mag[i] = s, mag*depth
+	}
+}
+
+func matVecShape(a *Attrs, in []Shape) ([]Shape, error) {
+	m, x := in[0], in[1]
+	if len(m) != 2 || len(x) != 1 {
+		return nil, mismatch("%v times %v: not a matrix and a vector", m, x)
+	}
+	rows, cols := m[0], m[1]
+	if MatVecOptsOf(a).Trans {
+		rows, cols = cols, rows
+	}
+	if cols != x[0] {
+		return nil, mismatch("%v times %v: %d columns", m, x, cols)
+	}
+	return []Shape{{rows}}, nil
+}
+
+func matVecReference(a *Attrs, in, out []*Array) {
+	x := *in[1]
+	x.Shape = Shape{len(x.Data), 1}
+	y := *out[0]
+	y.Shape = Shape{len(y.Data), 1}
+	mm := MatMulOpts{TransA: MatVecOptsOf(a).Trans}.Attrs()
+	matMulReference(&mm, []*Array{in[0], &x, nil}, []*Array{&y})
+	out[0].Mag = y.Mag
+}

@@ -1,0 +1,95 @@
+package op
+
+import "math"
+
+// RopeOpts are the parameters of [Rope].
+type RopeOpts struct {
+	Start       int     // position of the first row where there is no operand of positions
+	Theta       float32 // base of the wavelengths; 0 stands for 10000
+	Interleaved bool    // pairs are neighbours, not d/2 apart
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o RopeOpts) Attrs() Attrs {
+	a := Floats(or(o.Theta, ropeTheta))
+	a.I[0], a.I[1] = o.Start, integer(o.Interleaved)
+	return a
+}
+
+// RopeOptsOf reads what [RopeOpts.Attrs] wrote.
+func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], or(a.Float(0), ropeTheta), a.I[1] != 0} }
+
+const ropeTheta = 10000
+
+// maxPosition is the greatest position that a float32 tells from its
+// neighbours.
+const maxPosition = 1 << 24
+
+// Rope rotates pairs of elements by angles that grow with the position.
+var Rope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
+	formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
+	inputs:  []string{"x", "positions"}, arity: [2]int{1, 2},
+	shapes:  "x [t h d] with d even, positions [t] of i32; gives the shape of x; without positions row i stands at start + i",
+	options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
+	tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
+	special: "NaN or an infinity in a pair gives NaN in both. Positions are within ±2^24; those of an operand that are not have undefined angles.",
+	flops:   func(_ *Attrs, in, _ []Shape) float64 { return 3 * elements(in[0]) }})
+
+// RopeFrequencies returns theta**(-2j/d) for each pair j of a head of d
+// elements. Devices multiply positions by these in float32.
+func RopeFrequencies(d int, theta float32) []float32 {
+	f := make([]float32, max(d, 0)/2)
+	for j := range f {
+		f[j] = float32(math.Pow(float64(theta), -2*float64(j)/float64(d)))
+	}
+	return f
+}
+
+func ropeTypes(a *Attrs, in []DType) ([]DType, error) {
+	if len(in) > 1 && in[1] != InvalidType && in[1] != I32 {
+		return nil, unsupported("positions of type %v, not i32", in[1])
+	}
+	return floats(a, in[:1])
+}
+
+func ropeShape(a *Attrs, in []Shape) ([]Shape, error) {
+	x, o := in[0], RopeOptsOf(a)
+	switch {
+	case len(x) != 3 || x[2]%2 != 0:
+		return nil, mismatch("%v is not [t h d] with d even", x)
+	case len(in) > 1 && in[1] != nil && !in[1].Equal(x[:1]):
+		return nil, mismatch("positions %v for %d rows", in[1], x[0])
+	case o.Start < -maxPosition || o.Start > maxPosition || x[0] > maxPosition:
+		return nil, mismatch("%d positions from %d on: beyond 2^24", x[0], o.Start)
+	}
+	return []Shape{x}, nil
+}
+
+func ropeReference(a *Attrs, in, out []*Array) {
+	x, y, o := in[0], out[0], RopeOptsOf(a)
+	y.Mag = make([]float64, len(y.Data))
+	heads, d := x.Shape[1], x.Shape[2]
+	for p := range len(x.Data) / 2 {
+		// Pair p of all pairs in memory order of their first elements.
+		row, j := p/(d/2), p%(d/2)
+		u, v := row*d+j, row*d+j+d/2
+		if o.Interleaved {
+			u, v = row*d+2*j, row*d+2*j+1
+		}
+		at := row / heads
+		position := float64(o.Start + at)
+		if in[1] != nil {
+			position = in[1].Data[at]
+		}
+		angle := position * math.Pow(float64(o.Theta), -2*float64(j)/float64(d))
+		sin, cos := math.Sincos(angle)
+		y.Data[u] = x.Data[u]*cos - x.Data[v]*sin
+		y.Data[v] = x.Data[u]*sin + x.Data[v]*cos
+		// The angle is off by two roundings, the functions by two units each.
+		mag := (math.Abs(x.Data[u]) + math.Abs(x.Data[v])) * (math.Abs(angle) + 4)
+		if math.Abs(position) > maxPosition {
+			mag = math.Inf(1)
+		}
+		y.Mag[u], y.Mag[v] = mag, mag
+	}
+}
