@@ -292,11 +292,9 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 	if o.class != Elementwise {
 		return nil, fmt.Errorf("%s has no expression: %w", o.name, ErrUnsupported)
 	}
-	if _, err := o.Types(a, in); err != nil {
+	out, err := o.Types(a, in)
+	if err != nil {
 		return nil, err
-	}
-	if o == Cast {
-		return ir.NewConvert(ir.NewArg(0, Register(in[0])), Register(DType(a.I[0]))), nil
 	}
 	// The last operand is never a condition: its type is the type of the
 	// arithmetic.
@@ -304,7 +302,8 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s of %v: %v: %w", o.name, in, err, ErrUnsupported)
 	}
-	return n, nil
+	// Only cast gives another type than its expression.
+	return ir.NewConvert(n, Register(out[0])), nil
 }
 
 // Register returns the type in which elements of type d are computed.
