@@ -16,16 +16,13 @@ type Expr struct{ n *ir.Node }
 // Cond is a truth value in the expression of an elementwise operation.
 type Cond struct{ n *ir.Node }
 
-// invalid marks an expression that could not be built.
-var invalid = &ir.Node{}
-
 // Const returns the number v, rounded to float32.
 func Const(v float64) Expr { return Expr{ir.NewConst(v, ir.F32)} }
 
 func build(c ir.Code, args ...*ir.Node) *ir.Node {
 	n, err := ir.New(c, args...)
 	if err != nil {
-		return invalid
+		return &ir.Node{} // no expression takes it as an operand
 	}
 	return n
 }
