@@ -81,13 +81,13 @@ SPECIALS = ["Inf", "-Inf", "0", "-0"]
 NAN, INF = math.nan, math.inf
 UNARY = {
     "relu": ({}, lambda x: max(x, 0), (INF, 0.0, 0.0, 0.0), None),
-    "leaky_relu": ({"alpha": 0.01}, lambda x: x if x > 0 else mp.mpf(float(np.float32(0.01))) * x, (INF, -INF, 0.0, -0.0), None),
+    "leaky_relu": ({"slope": 0.01}, lambda x: x if x > 0 else mp.mpf(float(np.float32(0.01))) * x, (INF, -INF, 0.0, -0.0), None),
     "elu": ({"alpha": 1}, lambda x: x if x > 0 else mp.expm1(x), (INF, -1.0, 0.0, -0.0), None),
     "selu": ({}, lambda x: SELU_SCALE * (x if x > 0 else SELU_ALPHA * mp.expm1(x)), (INF, float(-SELU_SCALE * SELU_ALPHA), 0.0, -0.0), None),
     "sigmoid": ({}, sigmoid, (1.0, 0.0, 0.5, 0.5), None),
     "tanh": ({}, mp.tanh, (1.0, -1.0, 0.0, -0.0), "tanh"),
     "silu": ({}, lambda x: x * sigmoid(x), (INF, ("limit", -0.0), 0.0, -0.0), None),
-    "hardswish": ({}, lambda x: x * min(max(x + 3, 0), 6) / 6, (INF, ("limit", -0.0), 0.0, -0.0), None),
+    "hard_swish": ({}, lambda x: x * min(max(x + 3, 0), 6) / 6, (INF, ("limit", -0.0), 0.0, -0.0), None),
     "mish": ({}, lambda x: x * mp.tanh(softplus(x)), (INF, ("limit", -0.0), 0.0, -0.0), None),
     "gelu": ({}, lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, (INF, ("limit", -0.0), 0.0, -0.0), None),
     # 0.5 (1 + tanh u) is the sigmoid of 2u, which does not cancel.
@@ -111,6 +111,7 @@ UNARY = {
     "square": ({}, lambda x: x * x, (INF, INF, 0.0, 0.0), "square"),
     "sin": ({}, mp.sin, (NAN, NAN, 0.0, -0.0), "sin"),
     "cos": ({}, mp.cos, (NAN, NAN, 1.0, 1.0), "cos"),
+    "erf": ({}, mp.erf, (1.0, -1.0, 0.0, -0.0), None),
 }
 
 BINARY = {
@@ -118,15 +119,15 @@ BINARY = {
     "sub": (lambda a, b: a - b, np.subtract),
     "mul": (lambda a, b: a * b, np.multiply),
     "div": (lambda a, b: a / b, np.divide),
-    "min": (min, np.minimum),
-    "max": (max, np.maximum),
+    "minimum": (min, np.minimum),
+    "maximum": (max, np.maximum),
     "pow": (lambda a, b: mp.power(a, b) if a > 0 or b == mp.floor(b) else mp.nan, np.power),
-    "eq": (None, np.equal),
-    "ne": (None, np.not_equal),
-    "lt": (None, np.less),
-    "le": (None, np.less_equal),
-    "gt": (None, np.greater),
-    "ge": (None, np.greater_equal),
+    "equal": (None, np.equal),
+    "not_equal": (None, np.not_equal),
+    "less": (None, np.less),
+    "less_equal": (None, np.less_equal),
+    "greater": (None, np.greater),
+    "greater_equal": (None, np.greater_equal),
 }
 
 
@@ -157,7 +158,7 @@ def kind(v):
 
 
 # Results that vanish keep the argument's sign in these.
-ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hardswish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p"}
+ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf"}
 
 
 def unary(name):
