@@ -67,8 +67,8 @@ vet: ## go vet, for each architecture that has assembly
 	$(GO) vet -tags noasm ./...
 
 .PHONY: lint
-lint: ## staticcheck
-	$(GO) run $(STATICCHECK) ./...
+lint: ## staticcheck, in every module
+	@for m in $$(git ls-files 'go.mod' '*/go.mod'); do echo "staticcheck: $$m"; (cd $$(dirname $$m) && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
 .PHONY: tidy
 tidy: ## go.mod and go.sum of every module are as go mod tidy leaves them
@@ -96,7 +96,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: examples
 examples: ## run every example
-	@for d in $$(ls -d examples/*/main.go | xargs -r -n1 dirname); do echo "== go run ./$$d"; timeout 120 $(GO) run ./$$d || exit 1; done
+	@for d in $$(ls -d examples/*/main.go | xargs -n1 dirname); do echo "== go run ./$$d"; timeout 120 $(GO) run ./$$d || exit 1; done
 
 .PHONY: demo
 demo: ## the demonstration: a photograph, a product of matrices, a chain of operations

@@ -12,4 +12,5 @@ for p in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./..
 	done
 done
 echo "$found fuzz targets"
+[ $found -gt 0 ] || rc=1
 exit $rc
