@@ -96,7 +96,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: examples
 examples: ## run every example
-	@for d in $$(ls -d examples/*/main.go | xargs -n1 dirname); do echo "== go run ./$$d"; timeout 120 $(GO) run ./$$d || exit 1; done
+	@n=0; for m in examples/*/main.go; do [ -f $$m ] || continue; n=$$((n+1)); echo "== go run ./$$(dirname $$m)"; timeout 120 $(GO) run ./$$(dirname $$m) || exit 1; done; [ $$n -gt 0 ]
 
 .PHONY: demo
 demo: ## the demonstration: a photograph, a product of matrices, a chain of operations
