@@ -5,20 +5,20 @@ import "math"
 // reduceGeneric is the reference of the other levels. Sums are float64.
 var reduceGeneric = reduceKernels{
 	block: [numKinds]func(x, y *float32, n int) float32{
-		kindSum: sumGeneric, kindSumAbs: sumAbsGeneric, kindSumSquares: sumSquaresGeneric, kindDot: dotGeneric,
-		kindMax: maxGeneric, kindMin: minGeneric, kindMaxAbs: maxAbsGeneric,
+		kindSum: reduceSumGeneric, kindSumAbs: reduceSumAbsGeneric, kindSumSquares: reduceSumSquaresGeneric, kindDot: reduceDotGeneric,
+		kindMax: reduceMaxGeneric, kindMin: reduceMinGeneric, kindMaxAbs: reduceMaxAbsGeneric,
 	},
 	rows: [numKinds]func(dst, x, y *float32, rows, cols int){
-		kindSum: rowsGeneric(sumGeneric), kindSumAbs: rowsGeneric(sumAbsGeneric),
-		kindSumSquares: rowsGeneric(sumSquaresGeneric), kindDot: rowsGeneric(dotGeneric),
-		kindMax: rowsGeneric(maxGeneric), kindMin: rowsGeneric(minGeneric), kindMaxAbs: rowsGeneric(maxAbsGeneric),
+		kindSum: reduceRowsGeneric(reduceSumGeneric), kindSumAbs: reduceRowsGeneric(reduceSumAbsGeneric),
+		kindSumSquares: reduceRowsGeneric(reduceSumSquaresGeneric), kindDot: reduceRowsGeneric(reduceDotGeneric),
+		kindMax: reduceRowsGeneric(reduceMaxGeneric), kindMin: reduceRowsGeneric(reduceMinGeneric), kindMaxAbs: reduceRowsGeneric(reduceMaxAbsGeneric),
 	},
-	deviations: deviationsGeneric,
-	index:      indexGeneric,
+	deviations: reduceDeviationsGeneric,
+	index:      reduceIndexGeneric,
 }
 
-// rowsGeneric makes the kernel of many rows from that of one.
-func rowsGeneric(block func(x, y *float32, n int) float32) func(dst, x, y *float32, rows, cols int) {
+// reduceRowsGeneric makes the kernel of many rows from that of one.
+func reduceRowsGeneric(block func(x, y *float32, n int) float32) func(dst, x, y *float32, rows, cols int) {
 	return func(dst, x, y *float32, rows, cols int) {
 		d, in := floats(dst, rows), floats(x, rows*cols)
 		for r := range d {
@@ -31,7 +31,7 @@ func rowsGeneric(block func(x, y *float32, n int) float32) func(dst, x, y *float
 	}
 }
 
-func sumGeneric(x, _ *float32, n int) float32 {
+func reduceSumGeneric(x, _ *float32, n int) float32 {
 	var a, b, c, d float64
 	s := floats(x, n)
 	for ; len(s) >= 4; s = s[4:] {
@@ -46,7 +46,7 @@ func sumGeneric(x, _ *float32, n int) float32 {
 	return float32((a + c) + (b + d))
 }
 
-func sumAbsGeneric(x, _ *float32, n int) float32 {
+func reduceSumAbsGeneric(x, _ *float32, n int) float32 {
 	var a, b float64
 	s := floats(x, n)
 	for ; len(s) >= 2; s = s[2:] {
@@ -59,9 +59,9 @@ func sumAbsGeneric(x, _ *float32, n int) float32 {
 	return float32(a + b)
 }
 
-func sumSquaresGeneric(x, _ *float32, n int) float32 { return dotGeneric(x, x, n) }
+func reduceSumSquaresGeneric(x, _ *float32, n int) float32 { return reduceDotGeneric(x, x, n) }
 
-func dotGeneric(x, y *float32, n int) float32 {
+func reduceDotGeneric(x, y *float32, n int) float32 {
 	var a, b, c, d float64
 	s, t := floats(x, n), floats(y, n)
 	for ; len(s) >= 4 && len(t) >= 4; s, t = s[4:], t[4:] {
@@ -76,7 +76,7 @@ func dotGeneric(x, y *float32, n int) float32 {
 	return float32((a + c) + (b + d))
 }
 
-func maxGeneric(x, _ *float32, n int) float32 {
+func reduceMaxGeneric(x, _ *float32, n int) float32 {
 	s := floats(x, n)
 	m := s[0]
 	for _, v := range s {
@@ -85,7 +85,7 @@ func maxGeneric(x, _ *float32, n int) float32 {
 	return m
 }
 
-func minGeneric(x, _ *float32, n int) float32 {
+func reduceMinGeneric(x, _ *float32, n int) float32 {
 	s := floats(x, n)
 	m := s[0]
 	for _, v := range s {
@@ -94,7 +94,7 @@ func minGeneric(x, _ *float32, n int) float32 {
 	return m
 }
 
-func maxAbsGeneric(x, _ *float32, n int) float32 {
+func reduceMaxAbsGeneric(x, _ *float32, n int) float32 {
 	m := uint32(0)
 	// Magnitudes order as their bits do, NaN above all.
 	for _, v := range floats(x, n) {
@@ -103,7 +103,7 @@ func maxAbsGeneric(x, _ *float32, n int) float32 {
 	return math.Float32frombits(m)
 }
 
-func deviationsGeneric(x *float32, n int, m float32) (s1, s2 float32) {
+func reduceDeviationsGeneric(x *float32, n int, m float32) (s1, s2 float32) {
 	var a, b float64
 	for _, v := range floats(x, n) {
 		d := float64(v) - float64(m)
@@ -113,7 +113,7 @@ func deviationsGeneric(x *float32, n int, m float32) (s1, s2 float32) {
 	return float32(a), float32(b)
 }
 
-func indexGeneric(x *float32, n int, v float32) int {
+func reduceIndexGeneric(x *float32, n int, v float32) int {
 	s := floats(x, n)
 	if v != v {
 		for i, e := range s {

@@ -56,7 +56,7 @@ func Var(x []float32, ddof int) float32 {
 // and for indices see [Fold].
 func Reduce(p *workers.Pool, r Reduction, x, y []float32) float32 {
 	// Short slices pay for no more than they need.
-	if n := len(x); n-1 < ReduceBlock-1 && r <= ReduceMaxAbs && r != ReduceVar {
+	if n := len(x); n <= ReduceBlock && r <= ReduceMaxAbs && r != ReduceVar && (r != ReduceDot || len(y) == n) {
 		return r.Value(r.Block(x, y, 0), 0)
 	}
 	return r.Value(Fold(p, r, x, y), 0)

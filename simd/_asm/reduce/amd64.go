@@ -1,0 +1,399 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"math"
+	"os"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// amd64 is AVX-512 or AVX2 with FMA.
+type amd64 struct {
+	*build.Context
+	wide    bool
+	ints    []reg.GPVirtual
+	used    [32]bool
+	tail    vec               // AVX2: mask of part
+	mask    reg.OpmaskVirtual // AVX-512: the same
+	magn    vec               // of abs
+	nans    vec               // AVX2: lanes that were NaN
+	nanMask reg.OpmaskVirtual // AVX-512: the same
+	labels  int
+	consts  map[uint32]string
+	masks   bool
+}
+
+func newAMD64(wide bool) *amd64 {
+	m := &amd64{Context: build.NewContext(), wide: wide, consts: map[uint32]string{}}
+	m.ConstraintExpr("amd64,!noasm")
+	return m
+}
+
+func (m *amd64) level() string {
+	if m.wide {
+		return "AVX512"
+	}
+	return "AVX2"
+}
+
+func (m *amd64) lanes() int {
+	if m.wide {
+		return 16
+	}
+	return 8
+}
+
+// write prints the assembly and the Go declarations.
+func (m *amd64) write(dir, base string) error {
+	f, err := m.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(f); err != nil {
+		return err
+	}
+	cfg := printer.Config{Name: command, Pkg: "simd"}
+	for _, p := range []struct {
+		suffix string
+		print  printer.Builder
+	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
+		out, err := p.print(cfg).Print(f)
+		if err != nil {
+			return err
+		}
+		if p.suffix == ".go" {
+			if out, err = format.Source(out); err != nil {
+				return err
+			}
+		}
+		out = bytes.Replace(out, []byte("by command: "+command+". DO NOT EDIT."), []byte("by "+command+"; DO NOT EDIT."), 1)
+		out = bytes.Replace(out, []byte("by "+command+". DO NOT EDIT."), []byte("by "+command+"; DO NOT EDIT."), 1)
+		if err := os.WriteFile(dir+"/"+base+p.suffix, out, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *amd64) begin(f *fn) {
+	m.Function(f.name + m.level())
+	m.Attributes(attr.NOSPLIT)
+	m.Pragma("noescape")
+	m.SignatureExpr("func" + f.signature())
+	m.Doc(f.name + m.level() + " " + f.doc)
+	m.ints, m.used = nil, [32]bool{}
+}
+
+func (m *amd64) ret() {
+	m.VZEROUPPER()
+	m.RET()
+}
+
+func (m *amd64) g(r gp) reg.GPVirtual { return m.ints[r] }
+
+func (m *amd64) v(v vec) reg.Register { return m.wider(v, m.wide) }
+
+func (m *amd64) wider(v vec, wide bool) reg.Register {
+	if v < 0 {
+		panic("no register")
+	}
+	if wide {
+		return reg.Vector.Lookup(reg.Index(v), reg.S512)
+	}
+	return reg.Vector.Lookup(reg.Index(v), reg.S256)
+}
+
+func (m *amd64) x(v vec) reg.Register { return reg.Vector.Lookup(reg.Index(v), reg.S128) }
+
+func (m *amd64) pointer(name string) gp {
+	r := m.int()
+	m.Load(m.Param(name), m.g(r))
+	return r
+}
+
+func (m *amd64) scalar(name string) vec {
+	v := m.vec()
+	b, err := m.Param(name).Resolve()
+	check(err)
+	m.VBROADCASTSS(b.Addr, m.v(v))
+	return v
+}
+
+func (m *amd64) resultLane(name string, v vec) {
+	m.Store(m.x(v), m.Return(name))
+}
+
+func (m *amd64) resultInt(name string, r gp) { m.Store(m.g(r), m.Return(name)) }
+
+func (m *amd64) resultParam(r, p string) { m.resultInt(r, m.pointer(p)) }
+
+func (m *amd64) label(l string) { m.Label(l) }
+func (m *amd64) jump(l string)  { m.JMP(operand.LabelRef(l)) }
+
+func (m *amd64) ifLess(r gp, than int, l string) {
+	m.CMPQ(m.g(r), operand.I32(than))
+	m.JLT(operand.LabelRef(l))
+}
+
+func (m *amd64) ifAtLeast(r gp, bound int, l string) {
+	m.CMPQ(m.g(r), operand.I32(bound))
+	m.JGE(operand.LabelRef(l))
+}
+
+func (m *amd64) ifNil(r gp, l string) {
+	m.TESTQ(m.g(r), m.g(r))
+	m.JZ(operand.LabelRef(l))
+}
+
+func (m *amd64) ifNotLess(r, than gp, l string) {
+	m.CMPQ(m.g(r), m.g(than))
+	m.JGE(operand.LabelRef(l))
+}
+
+func (m *amd64) clearInt(r gp) { m.XORL(m.g(r).As32(), m.g(r).As32()) }
+
+func (m *amd64) int() gp {
+	m.ints = append(m.ints, m.GP64())
+	return gp(len(m.ints) - 1)
+}
+
+func (m *amd64) drop(...gp) {} // avo sees where they end
+
+func (m *amd64) copyInt(dst, src gp)  { m.MOVQ(m.g(src), m.g(dst)) }
+func (m *amd64) addConst(r gp, c int) { m.ADDQ(operand.I32(c), m.g(r)) }
+func (m *amd64) addInt(dst, src gp)   { m.ADDQ(m.g(src), m.g(dst)) }
+func (m *amd64) times4(dst, src gp) {
+	m.copyInt(dst, src)
+	m.SHLQ(operand.U8(2), m.g(dst))
+}
+
+func (m *amd64) vec() vec {
+	n := 16
+	if m.wide {
+		n = 32
+	}
+	for i := range n {
+		if !m.used[i] {
+			m.used[i] = true
+			return vec(i)
+		}
+	}
+	panic("out of vector registers in " + m.level())
+}
+
+func (m *amd64) free(vs ...vec) {
+	for _, v := range vs {
+		if v >= 0 {
+			m.used[v] = false
+		}
+	}
+}
+
+func (m *amd64) zero(v vec) {
+	if v >= 16 {
+		m.VPXORD(m.v(v), m.v(v), m.v(v))
+		return
+	}
+	// Clears the whole register, in fewer bytes.
+	m.VXORPS(m.x(v), m.x(v), m.x(v))
+}
+
+func (m *amd64) copyVec(dst, src vec) { m.VMOVAPS(m.v(src), m.v(dst)) }
+
+// data returns the constant of these bits.
+func (m *amd64) data(bits uint32) operand.Mem {
+	name, ok := m.consts[bits]
+	if !ok {
+		name = fmt.Sprintf("reduce%s_%08x", m.level(), bits)
+		m.consts[bits] = name
+		m.StaticGlobal(name)
+		m.DataAttributes(attr.RODATA | attr.NOPTR)
+		m.AddDatum(0, operand.U32(bits))
+	}
+	return operand.NewDataAddr(operand.Symbol{Name: name, Static: true}, 0)
+}
+
+func (m *amd64) constant(v vec, x float32) { m.VBROADCASTSS(m.data(math.Float32bits(x)), m.v(v)) }
+
+func (m *amd64) splat(v vec, p gp) { m.VBROADCASTSS(m.mem(p, 0), m.v(v)) }
+
+func (m *amd64) mem(p gp, i int) operand.Mem {
+	return operand.Mem{Base: m.g(p), Disp: i * 4 * m.lanes()}
+}
+
+func (m *amd64) load(v vec, p gp, i int)  { m.VMOVUPS(m.mem(p, i), m.v(v)) }
+func (m *amd64) store(p gp, i int, v vec) { m.VMOVUPS(m.v(v), m.mem(p, i)) }
+func (m *amd64) storeLane(p gp, v vec)    { m.VMOVSS(m.x(v), m.mem(p, 0)) }
+
+// maskTable is 8 lanes of ones and 8 of zeros: a window on it is a mask.
+const maskTable = "reduceMasks"
+
+func (m *amd64) part(n gp) {
+	if m.wide {
+		ones := m.GP32()
+		m.mask = m.K()
+		m.MOVL(operand.I32(-1), ones)
+		m.BZHIL(m.g(n).As32(), ones, ones)
+		m.KMOVW(ones, m.mask)
+		return
+	}
+	if !m.masks {
+		m.masks = true
+		m.StaticGlobal(maskTable)
+		m.DataAttributes(attr.RODATA | attr.NOPTR)
+		for i := range 16 {
+			v := operand.U32(0)
+			if i < 8 {
+				v = ^operand.U32(0)
+			}
+			m.AddDatum(4*i, v)
+		}
+	}
+	at, back := m.GP64(), m.GP64()
+	m.LEAQ(operand.NewDataAddr(operand.Symbol{Name: maskTable, Static: true}, 32), at)
+	m.MOVQ(m.g(n), back)
+	m.NEGQ(back)
+	m.tail = m.vec()
+	m.VMOVUPS(operand.Mem{Base: at, Index: back, Scale: 4}, m.v(m.tail))
+}
+
+func (m *amd64) partEnd() {
+	if !m.wide {
+		m.free(m.tail)
+	}
+}
+
+func (m *amd64) loadPart(v vec, p gp, rest vec) {
+	switch {
+	case m.wide && rest == none:
+		m.VMOVUPS_Z(m.mem(p, 0), m.mask, m.v(v))
+	case m.wide:
+		m.copyVec(v, rest)
+		m.VMOVUPS(m.mem(p, 0), m.mask, m.v(v))
+	default:
+		m.VMASKMOVPS(m.mem(p, 0), m.v(m.tail), m.v(v))
+		if rest != none {
+			m.VBLENDVPS(m.v(m.tail), m.v(v), m.v(rest), m.v(v))
+		}
+	}
+}
+
+func (m *amd64) storePart(p gp, v vec) {
+	if m.wide {
+		m.VMOVUPS(m.v(v), m.mask, m.mem(p, 0))
+		return
+	}
+	m.VMASKMOVPS(m.v(v), m.v(m.tail), m.mem(p, 0))
+}
+
+func (m *amd64) add(dst, a, b vec)     { m.VADDPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) sub(dst, a, b vec)     { m.VSUBPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) mul(dst, a, b vec)     { m.VMULPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) fma(acc, a, b vec)     { m.VFMADD231PS(m.v(b), m.v(a), m.v(acc)) }
+func (m *amd64) max(dst, a, b vec)     { m.VMAXPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) min(dst, a, b vec)     { m.VMINPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) maxBits(dst, a, b vec) { m.VPMAXUD(m.v(b), m.v(a), m.v(dst)) }
+
+func (m *amd64) absStart() {
+	m.magn = m.vec()
+	m.VBROADCASTSS(m.data(1<<31-1), m.v(m.magn))
+}
+func (m *amd64) abs(dst, a vec) { m.VANDPS(m.v(a), m.v(m.magn), m.v(dst)) }
+func (m *amd64) absEnd()        { m.free(m.magn) }
+
+const unordered = 3
+
+func (m *amd64) markStart() {
+	if m.wide {
+		m.nanMask = m.K()
+		m.KXORW(m.nanMask, m.nanMask, m.nanMask)
+		return
+	}
+	m.nans = m.vec()
+	m.zero(m.nans)
+}
+
+func (m *amd64) mark(a, b vec) {
+	if m.wide {
+		k := m.K()
+		m.VCMPPS(operand.U8(unordered), m.v(b), m.v(a), k)
+		m.KORW(k, m.nanMask, m.nanMask)
+		return
+	}
+	t := m.vec()
+	m.VCMPPS(operand.U8(unordered), m.v(b), m.v(a), m.v(t))
+	m.VORPS(m.v(t), m.v(m.nans), m.v(m.nans))
+	m.free(t)
+}
+
+func (m *amd64) marked(v vec) {
+	l := m.fresh("number")
+	if m.wide {
+		m.KORTESTW(m.nanMask, m.nanMask)
+	} else {
+		bits := m.GP32()
+		m.VMOVMSKPS(m.v(m.nans), bits)
+		m.TESTL(bits, bits)
+	}
+	m.JZ(operand.LabelRef(l))
+	m.constant(v, float32(math.NaN()))
+	m.Label(l)
+}
+
+func (m *amd64) markEnd() {
+	if !m.wide {
+		m.free(m.nans)
+	}
+}
+
+func (m *amd64) fresh(s string) string {
+	m.labels++
+	return fmt.Sprintf("%s%d", s, m.labels)
+}
+
+func (m *amd64) across(v vec, f fold) {
+	t := m.vec()
+	wide := m.wide
+	if wide {
+		m.VEXTRACTF64X4(operand.U8(1), m.wider(v, true), m.wider(t, false))
+		m.wide = false // the upper halves have done their part
+		f(v, v, t)
+	}
+	m.VEXTRACTF128(operand.U8(1), m.v(v), m.x(t))
+	f(v, v, t)
+	m.VPERMILPS(operand.U8(0b1110), m.x(v), m.x(t))
+	f(v, v, t)
+	m.VPERMILPS(operand.U8(0b0001), m.x(v), m.x(t))
+	f(v, v, t)
+	m.wide = wide
+	m.free(t)
+}
+
+func (m *amd64) first(i gp, a, b vec, nan bool, otherwise string) {
+	predicate := operand.U8(0)
+	if nan {
+		predicate, b = unordered, a
+	}
+	bits := m.g(i).As32()
+	if m.wide {
+		k := m.K()
+		m.VCMPPS(predicate, m.v(b), m.v(a), k)
+		m.KMOVW(k, bits)
+	} else {
+		t := m.vec()
+		m.VCMPPS(predicate, m.v(b), m.v(a), m.v(t))
+		m.VMOVMSKPS(m.v(t), bits)
+		m.free(t)
+	}
+	m.TESTL(bits, bits)
+	m.JZ(operand.LabelRef(otherwise))
+	m.TZCNTL(bits, bits)
+}

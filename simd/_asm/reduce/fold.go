@@ -1,0 +1,362 @@
+package main
+
+import "fmt"
+
+// writer writes kernels on a machine.
+type writer struct {
+	machine
+	labels int
+}
+
+func (k *writer) fresh(s string) string {
+	k.labels++
+	return fmt.Sprintf("%s_%d", s, k.labels)
+}
+
+// reduction is a kernel that makes one number of a row.
+type reduction struct {
+	name, doc string
+	two       bool // of x and y
+	// first says that lanes without an element hold the first one of the
+	// row, rather than 0.
+	first bool
+	// add lets vector x (and y) into the accumulator, and may destroy it.
+	add func(m machine, acc, x, y vec)
+	// join joins two accumulators.
+	join  func(m machine) fold
+	abs   bool // uses abs
+	marks bool // looks for NaN
+}
+
+func sums(m machine) fold { return m.add }
+
+var reductions = []reduction{
+	{name: "Sum", doc: "the sum of x", join: sums,
+		add: func(m machine, acc, x, _ vec) { m.add(acc, acc, x) }},
+	{name: "SumAbs", doc: "the sum of |x|", join: sums, abs: true,
+		add: func(m machine, acc, x, _ vec) { m.abs(x, x); m.add(acc, acc, x) }},
+	{name: "SumSquares", doc: "the sum of the squares of x", join: sums,
+		add: func(m machine, acc, x, _ vec) { m.fma(acc, x, x) }},
+	{name: "Dot", doc: "the sum of the products of x and y", join: sums, two: true,
+		add: func(m machine, acc, x, y vec) { m.fma(acc, x, y) }},
+	{name: "Max", doc: "the greatest of x, or NaN", first: true, marks: true,
+		join: func(m machine) fold { return m.max },
+		add:  func(m machine, acc, x, _ vec) { m.max(acc, acc, x) }},
+	{name: "Min", doc: "the least of x, or NaN", first: true, marks: true,
+		join: func(m machine) fold { return m.min },
+		add:  func(m machine, acc, x, _ vec) { m.min(acc, acc, x) }},
+	{name: "MaxAbs", doc: "the greatest of |x|, or NaN", abs: true,
+		join: func(m machine) fold { return m.maxBits },
+		add:  func(m machine, acc, x, _ vec) { m.abs(x, x); m.maxBits(acc, acc, x) }},
+}
+
+// block writes the kernel that reduces n > 0 elements.
+func (k *writer) block(r reduction) {
+	k.begin(&fn{name: "reduce" + r.name, doc: "returns " + r.doc + ", of n > 0 elements.",
+		params: list("x y *float32, n int"), results: list("ret float32")})
+	x, n := k.pointer("x"), k.pointer("n")
+	y := gp(-1)
+	if r.two {
+		y = k.pointer("y")
+	}
+	if r.abs {
+		k.absStart()
+	}
+	k.resultLane("ret", k.reduce(r, x, y, n))
+	k.ret()
+}
+
+// rows writes the kernel that reduces many rows. Rows that fit one vector
+// have a loop of their own.
+func (k *writer) rows(r reduction) {
+	k.begin(&fn{name: "reduce" + r.name + "Rows", doc: "sets dst to " + r.doc + ", for each of rows > 0 rows of cols > 0 elements.",
+		params: list("dst x y *float32, rows cols int")})
+	dst, x, rows, cols := k.pointer("dst"), k.pointer("x"), k.pointer("rows"), k.pointer("cols")
+	y := gp(-1)
+	if r.two {
+		y = k.pointer("y")
+	}
+	if r.abs {
+		k.absStart()
+	}
+	step := k.int()
+	k.times4(step, cols)
+	short, long, next, done := k.fresh("short"), k.fresh("long"), k.fresh("next"), k.fresh("done")
+	k.ifLess(cols, k.lanes()+1, short)
+
+	k.label(long)
+	px, n, py := k.int(), k.int(), gp(-1)
+	k.copyInt(px, x)
+	k.copyInt(n, cols)
+	if r.two {
+		py = k.int()
+		k.copyInt(py, y)
+		k.addInt(y, step)
+	}
+	acc := k.reduce(r, px, py, n)
+	k.drop(px, n)
+	if r.two {
+		k.drop(py)
+	}
+	k.storeLane(dst, acc)
+	k.free(acc)
+	k.addConst(dst, 4)
+	k.addInt(x, step)
+	k.addConst(rows, -1)
+	k.ifAtLeast(rows, 1, long)
+	k.jump(done)
+
+	k.label(short)
+	k.part(cols)
+	k.label(next)
+	acc, v, w, rest := k.vec(), k.vec(), none, none
+	if r.marks {
+		k.markStart()
+	}
+	if r.first {
+		rest = k.vec()
+		k.splat(rest, x)
+		k.loadPart(acc, x, rest)
+		k.mark(acc, acc)
+	} else {
+		k.zero(acc)
+		k.loadPart(v, x, none)
+		if r.two {
+			w = k.vec()
+			k.loadPart(w, y, none)
+			k.addInt(y, step)
+		}
+		r.add(k, acc, v, w)
+	}
+	k.across(acc, r.join(k))
+	if r.marks {
+		k.marked(acc)
+		k.markEnd()
+	}
+	k.storeLane(dst, acc)
+	k.free(acc, v, w, rest)
+	k.addConst(dst, 4)
+	k.addInt(x, step)
+	k.addConst(rows, -1)
+	k.ifAtLeast(rows, 1, next)
+	k.partEnd()
+	k.label(done)
+	k.ret()
+}
+
+// reduce writes the reduction of n elements from x on, and from y on, and
+// returns the register whose lane 0 is the result. It moves x, y and n.
+//
+// Eight accumulators hide the latency of the additions. What is left over
+// goes into the first four in one step each, so that a short row costs four
+// steps at most, and no more than four registers to join.
+func (k *writer) reduce(r reduction, x, y, n gp) vec {
+	L := k.lanes()
+	var acc [8]vec
+	for i := range acc {
+		acc[i] = k.vec()
+	}
+	start := acc[0]
+	if r.first {
+		k.splat(start, x)
+		for _, a := range acc[1:4] {
+			k.copyVec(a, start)
+		}
+	} else {
+		for _, a := range acc[:4] {
+			k.zero(a)
+		}
+	}
+	if r.marks {
+		k.markStart()
+	}
+	join := r.join(k)
+	// count lets that many vectors into accumulators from the first on.
+	count := func(c int, first int) {
+		var xs, ys []vec
+		for i := range c {
+			v, w := k.vec(), none
+			k.load(v, x, i)
+			if r.two {
+				w = k.vec()
+				k.load(w, y, i)
+			}
+			xs, ys = append(xs, v), append(ys, w)
+			if i%2 == 0 && i+1 < c {
+				continue
+			}
+			if r.marks {
+				k.mark(xs[0], xs[len(xs)-1])
+			}
+			for j := range xs {
+				r.add(k, acc[first+i+1-len(xs)+j], xs[j], ys[j])
+			}
+			k.free(xs...)
+			k.free(ys...)
+			xs, ys = nil, nil
+		}
+		k.addConst(x, 4*c*L)
+		if r.two {
+			k.addConst(y, 4*c*L)
+		}
+		k.addConst(n, -c*L)
+	}
+	four, two, one, last, done := k.fresh("four"), k.fresh("two"), k.fresh("one"), k.fresh("last"), k.fresh("done")
+	k.ifLess(n, 8*L, four)
+	for _, a := range acc[4:] {
+		if r.first {
+			k.copyVec(a, start)
+		} else {
+			k.zero(a)
+		}
+	}
+	loop := k.fresh("loop")
+	k.label(loop)
+	count(8, 0)
+	k.ifAtLeast(n, 8*L, loop)
+	for i := range 4 {
+		join(acc[i], acc[i], acc[i+4])
+	}
+	k.free(acc[4:]...)
+	k.label(four)
+	k.ifLess(n, 4*L, two)
+	count(4, 0)
+	k.label(two)
+	k.ifLess(n, 2*L, one)
+	count(2, 0)
+	k.label(one)
+	k.ifLess(n, L, last)
+	count(1, 2)
+	k.label(last)
+	k.ifNil(n, done)
+	k.part(n)
+	v, w, rest := k.vec(), none, none
+	if r.first {
+		// Any element that has been counted may be counted again.
+		rest = acc[3]
+	}
+	k.loadPart(v, x, rest)
+	if r.two {
+		w = k.vec()
+		k.loadPart(w, y, none)
+	}
+	if r.marks {
+		k.mark(v, v)
+	}
+	r.add(k, acc[3], v, w)
+	k.free(v, w)
+	k.partEnd()
+	k.label(done)
+	join(acc[0], acc[0], acc[1])
+	join(acc[2], acc[2], acc[3])
+	join(acc[0], acc[0], acc[2])
+	k.across(acc[0], join)
+	if r.marks {
+		k.marked(acc[0])
+		k.markEnd()
+	}
+	k.free(acc[1:4]...)
+	return acc[0]
+}
+
+// deviations writes the kernel of the variance.
+func (k *writer) deviations() {
+	k.begin(&fn{name: "reduceDeviations", doc: "returns the sum of x-m and that of its squares, of n > 0 elements.",
+		params: list("x *float32, n int, m float32"), results: list("s1 s2 float32")})
+	x, n, m := k.pointer("x"), k.pointer("n"), k.scalar("m")
+	L := k.lanes()
+	var s1, s2 [4]vec
+	for i := range 4 {
+		s1[i], s2[i] = k.vec(), k.vec()
+		k.zero(s1[i])
+		k.zero(s2[i])
+	}
+	one := func(i int, v vec) {
+		k.sub(v, v, m)
+		k.add(s1[i], s1[i], v)
+		k.fma(s2[i], v, v)
+		k.free(v)
+	}
+	count := func(c int) {
+		for i := range c {
+			v := k.vec()
+			k.load(v, x, i)
+			one(i, v)
+		}
+		k.addConst(x, 4*c*L)
+		k.addConst(n, -c*L)
+	}
+	loop, two, single, last, done := k.fresh("loop"), k.fresh("two"), k.fresh("one"), k.fresh("last"), k.fresh("done")
+	k.label(loop)
+	k.ifLess(n, 4*L, two)
+	count(4)
+	k.jump(loop)
+	k.label(two)
+	k.ifLess(n, 2*L, single)
+	count(2)
+	k.label(single)
+	k.ifLess(n, L, last)
+	count(1)
+	k.label(last)
+	k.ifNil(n, done)
+	k.part(n)
+	v := k.vec()
+	k.loadPart(v, x, m) // m deviates by 0
+	one(3, v)
+	k.partEnd()
+	k.label(done)
+	for _, s := range [][4]vec{s1, s2} {
+		k.add(s[0], s[0], s[1])
+		k.add(s[2], s[2], s[3])
+		k.add(s[0], s[0], s[2])
+		k.across(s[0], k.add)
+	}
+	k.resultLane("s1", s1[0])
+	k.resultLane("s2", s2[0])
+	k.ret()
+}
+
+// index writes the search for an element.
+func (k *writer) index() {
+	k.begin(&fn{name: "reduceIndex", doc: "returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.",
+		params: list("x *float32, n int, v float32"), results: list("ret int")})
+	x, n, v := k.pointer("x"), k.pointer("n"), k.scalar("v")
+	L := k.lanes()
+	at, i, t := k.int(), k.int(), k.vec()
+	missing, found := k.fresh("missing"), k.fresh("found")
+	k.clearInt(at)
+	search := func(nan bool) {
+		loop, next, last := k.fresh("loop"), k.fresh("next"), k.fresh("last")
+		k.label(loop)
+		k.ifLess(n, L, last)
+		k.load(t, x, 0)
+		k.first(i, t, v, nan, next)
+		k.addInt(at, i)
+		k.jump(found)
+		k.label(next)
+		k.addConst(x, 4*L)
+		k.addConst(at, L)
+		k.addConst(n, -L)
+		k.jump(loop)
+		k.label(last)
+		k.ifNil(n, missing)
+		k.part(n)
+		k.loadPart(t, x, none)
+		k.first(i, t, v, nan, missing)
+		k.ifNotLess(i, n, missing)
+		k.addInt(at, i)
+		k.jump(found)
+		k.partEnd()
+	}
+	number := k.fresh("number")
+	k.first(i, v, v, true, number)
+	search(true)
+	k.label(number)
+	search(false)
+	k.label(missing)
+	k.resultParam("ret", "n")
+	k.ret()
+	k.label(found)
+	k.resultInt("ret", at)
+	k.ret()
+}

@@ -1,0 +1,134 @@
+package main
+
+import "strings"
+
+// The kernels of this command are written once, over a machine, and printed
+// for each instruction set. Registers are named by number and taken and given
+// back by hand: the kernels are short.
+
+// vec is a vector register of float32 lanes.
+type vec int
+
+// gp is a general register.
+type gp int
+
+// param is a parameter or a result of a kernel: *float32, int or float32.
+type param struct{ name, typ string }
+
+// fn is the declaration of a kernel.
+type fn struct {
+	name    string // without the level
+	doc     string // what it does, after its name
+	params  []param
+	results []param
+}
+
+// list parses "x y *float32, n int".
+func list(s string) []param {
+	var ps []param
+	for _, group := range strings.Split(s, ",") {
+		w := strings.Fields(group)
+		if len(w) == 0 {
+			continue
+		}
+		for _, name := range w[:len(w)-1] {
+			ps = append(ps, param{name, w[len(w)-1]})
+		}
+	}
+	return ps
+}
+
+// signature writes the declaration without func and name.
+func (f *fn) signature() string {
+	join := func(ps []param) string {
+		var s []string
+		for _, p := range ps {
+			s = append(s, p.name+" "+p.typ)
+		}
+		return "(" + strings.Join(s, ", ") + ")"
+	}
+	s := join(f.params)
+	if len(f.results) > 0 {
+		s += " " + join(f.results)
+	}
+	return s
+}
+
+// fold is an operation that joins two vectors lane by lane.
+type fold func(dst, a, b vec)
+
+// machine writes instructions. Destinations come first.
+type machine interface {
+	level() string // the ending of names
+	lanes() int
+
+	begin(f *fn)
+	ret()
+	pointer(name string) gp  // parameter of 64 bits
+	scalar(name string) vec  // float parameter, in all lanes
+	resultLane(string, vec)  // lane 0 is the result of that name
+	resultInt(string, gp)    // the result of that name
+	resultParam(r, p string) // the parameter p, an int, is the result r
+
+	label(l string)
+	jump(l string)
+	ifLess(r gp, than int, l string)
+	ifAtLeast(r gp, bound int, l string)
+	ifNil(r gp, l string)
+	int() gp
+	drop(...gp)
+	ifNotLess(r, than gp, l string)
+	clearInt(r gp)
+	copyInt(dst, src gp)
+	addConst(r gp, c int)
+	addInt(dst, src gp)
+	times4(dst, src gp)
+
+	vec() vec
+	free(...vec)
+	zero(v vec)
+	copyVec(dst, src vec)
+	constant(v vec, x float32)
+	// splat loads one element into all lanes.
+	splat(v vec, p gp)
+	// load and store access the vector that lies i vectors behind p.
+	load(v vec, p gp, i int)
+	store(p gp, i int, v vec)
+	storeLane(p gp, v vec)
+	// part prepares loadPart and storePart for n elements, 0 < n <= lanes.
+	// partEnd gives back what it took.
+	part(n gp)
+	partEnd()
+	// loadPart loads n elements; the other lanes are those of rest, or 0 if
+	// rest is none.
+	loadPart(v vec, p gp, rest vec)
+	storePart(p gp, v vec)
+
+	add(dst, a, b vec)
+	sub(dst, a, b vec)
+	mul(dst, a, b vec)
+	fma(acc, a, b vec) // acc += a*b
+	max(dst, a, b vec) // either operand, or NaN, if one is NaN: see mark
+	min(dst, a, b vec)
+	// maxBits is the maximum of the lanes as unsigned integers.
+	maxBits(dst, a, b vec)
+	absStart()
+	abs(dst, a vec)
+	absEnd()
+
+	// markStart, mark and marked tell whether a NaN went into max or min:
+	// markStart forgets, mark looks at two vectors, marked sets lane 0 of v
+	// to NaN if there was one.
+	markStart()
+	mark(a, b vec)
+	marked(v vec)
+	markEnd()
+
+	// across joins the lanes of v in lane 0.
+	across(v vec, f fold)
+	// first sets i to the first lane in which a == b (or which is NaN in a,
+	// if nan is set), or jumps.
+	first(i gp, a, b vec, nan bool, otherwise string)
+}
+
+const none vec = -1
