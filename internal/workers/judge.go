@@ -46,6 +46,7 @@ func (p *Pool) Worth(serialNS float64) bool {
 	if p.Threads() == 1 || p.closed.Load() || p.busy.Load() {
 		return false
 	}
+	serialNS = min(serialNS, 1e15) // which also is a valid int64
 	// A hand-off is two messages, and the last part ends late by half a part.
 	saved := serialNS*p.gain - 2*float64(p.hotNS.get())
 	if !(saved > serialNS/8) {
@@ -123,12 +124,15 @@ func (j *judge) worked(ns int64) {
 // processor: the pool withdraws, and longer each time it finds the same again.
 func (j *judge) stalled(now, ns int64) {
 	j.stallNS.learn(ns)
+	calm := j.calm.Load()
+	if now < calm {
+		return // workers that park late see the same trouble
+	}
 	if lost := j.lost.Add(ns); lost < lostAtLeast || lost < j.active.Load()/4 {
 		return
 	}
 	j.active.Store(0)
 	j.lost.Store(0)
-	calm := j.calm.Load()
 	pause := 16 * ns
 	if before := j.pause.Load(); now-calm < 4*before {
 		pause = max(pause, 2*before)
@@ -144,7 +148,7 @@ const (
 	pauseAtMost    = 1_000_000_000 // ns
 )
 
-// An average follows a duration: it moves an eighth of the way, and
+// An average follows a duration: an eighth of the way to each new one, and
 // little for outliers, which are waits for something else.
 type average struct{ ns atomic.Int64 }
 

@@ -1,13 +1,24 @@
 package workers
 
 import (
+	"errors"
+	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
+
+// taskFunc lets a test write its part in place.
+type taskFunc func(i int)
+
+func (f taskFunc) Part(i int) { f(i) }
 
 // tally counts how often each part ran.
 type tally struct{ ran []atomic.Int32 }
+
+func newTally(n int) *tally { return &tally{make([]atomic.Int32, n)} }
 
 func (t *tally) Part(i int) { t.ran[i].Add(1) }
 
@@ -15,17 +26,48 @@ func (t *tally) check(tb testing.TB) {
 	tb.Helper()
 	for i := range t.ran {
 		if c := t.ran[i].Load(); c != 1 {
-			tb.Fatalf("part %d of %d ran %d times", i, len(t.ran), c)
+			tb.Errorf("part %d of %d ran %d times", i, len(t.ran), c)
+			return
 		}
 	}
 }
 
+// soon waits for a state that other threads bring about.
+func soon(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			tb.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// idle reports whether all workers sleep.
+func (p *Pool) idle() bool { return int(p.parked.Load()) == len(p.workers) && p.hot.Load() == 0 }
+
+func TestNew(t *testing.T) {
+	most := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	for _, c := range []struct{ ask, want int }{{-1, most}, {0, most}, {1, 1}, {most, most}, {most + 5, most}} {
+		p := New(c.ask)
+		if p.Threads() != c.want {
+			t.Errorf("New(%d) has %d threads, want %d", c.ask, p.Threads(), c.want)
+		}
+		p.Close()
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := New(0)
+	defer p.Close()
+	if p.Threads() != 1 {
+		t.Errorf("with GOMAXPROCS=1 there are %d threads", p.Threads())
+	}
+}
+
 func TestEveryPartRunsOnce(t *testing.T) {
-	for _, threads := range []int{1, 2, 3, 8} {
+	for _, threads := range []int{1, 2, 3, 8, 70} {
 		p := start(threads)
-		for _, n := range []int{0, 1, 2, 3, 7, 64, 1000} {
+		for _, n := range []int{-1, 0, 1, 2, 3, 7, 64, 1000} {
 			for range 50 {
-				c := &tally{make([]atomic.Int32, n)}
+				c := newTally(max(n, 0))
 				p.Do(n, c)
 				c.check(t)
 			}
@@ -34,20 +76,261 @@ func TestEveryPartRunsOnce(t *testing.T) {
 	}
 }
 
-func TestConcurrentDo(t *testing.T) {
+func TestNilPool(t *testing.T) {
+	var p *Pool
+	if p.Threads() != 1 || p.Worth(1e12) {
+		t.Error("a nil pool is not serial")
+	}
+	c := newTally(9)
+	p.Do(9, c)
+	c.check(t)
+	p.Close()
+}
+
+// Both parts must run at the same time for the task to end.
+func TestPartsOverlap(t *testing.T) {
+	p := start(2)
+	defer p.Close()
+	for range 100 {
+		var meet sync.WaitGroup
+		meet.Add(2)
+		p.Do(2, taskFunc(func(int) {
+			meet.Done()
+			meet.Wait()
+		}))
+	}
+}
+
+// A pool whose workers never come must not make the caller wait.
+func TestNobodyWaitsForLateWorkers(t *testing.T) {
+	p := &Pool{threads: 4, finished: make(chan struct{}, 1)}
+	p.judge.init(4)
+	for range 10 {
+		c := newTally(100)
+		p.Do(100, c)
+		c.check(t)
+	}
+}
+
+// The caller ends first and goes to sleep until the worker is done.
+func TestCallerSleeps(t *testing.T) {
+	p := start(2)
+	defer p.Close()
+	for range 10 {
+		var meet sync.WaitGroup
+		meet.Add(2)
+		var order, done atomic.Int32
+		p.Do(2, taskFunc(func(int) {
+			meet.Done()
+			meet.Wait()
+			if order.Add(1) == 1 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			done.Add(1)
+		}))
+		if done.Load() != 2 {
+			t.Fatal("Do returned before its parts had ended")
+		}
+	}
+}
+
+func TestNestedDo(t *testing.T) {
+	p := start(3)
+	defer p.Close()
+	var ran atomic.Int32
+	p.Do(20, taskFunc(func(int) {
+		p.Do(20, taskFunc(func(int) {
+			p.Do(2, taskFunc(func(int) { ran.Add(1) }))
+		}))
+		p.Worth(1e6)
+	}))
+	if ran.Load() != 800 {
+		t.Errorf("%d parts ran, want 800", ran.Load())
+	}
+}
+
+func TestManyCallers(t *testing.T) {
 	p := start(4)
 	defer p.Close()
 	var wg sync.WaitGroup
-	for range 1000 {
+	for g := range 1000 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for n := range 20 {
-				c := &tally{make([]atomic.Int32, n)}
-				p.Do(n, c)
+			r := rand.New(rand.NewPCG(uint64(g), 7))
+			for range 20 {
+				c := newTally(r.IntN(40))
+				p.Do(len(c.ran), c)
 				c.check(t)
+				p.Worth(float64(r.IntN(100_000)))
+				if r.IntN(30) == 0 {
+					time.Sleep(time.Duration(r.IntN(500)) * time.Microsecond)
+				}
 			}
 		}()
 	}
 	wg.Wait()
+}
+
+func TestParkAndRouse(t *testing.T) {
+	p := start(3)
+	defer p.Close()
+	for range 20 {
+		c := newTally(30)
+		p.Do(30, c)
+		c.check(t)
+		soon(t, "workers without work sleep", p.idle)
+	}
+}
+
+func TestPanicReachesTheCaller(t *testing.T) {
+	boom := errors.New("boom")
+	for _, threads := range []int{1, 2, 4} {
+		p := start(threads)
+		for round := range 50 {
+			var running atomic.Int32
+			func() {
+				defer func() {
+					if r := recover(); r != boom {
+						t.Fatalf("recovered %v", r)
+					}
+					if running.Load() != 0 {
+						t.Fatal("a part was still running")
+					}
+				}()
+				p.Do(16, taskFunc(func(i int) {
+					running.Add(1)
+					defer running.Add(-1)
+					if i%(1+round%5) == 0 {
+						panic(boom)
+					}
+				}))
+				t.Fatal("Do returned")
+			}()
+			c := newTally(16)
+			p.Do(16, c)
+			c.check(t)
+		}
+		p.Close()
+	}
+}
+
+// runtime.Goexit, which t.FailNow calls, ends the goroutine of a part: that of
+// the caller as it would without a pool, and not for good that of a worker.
+func TestGoexit(t *testing.T) {
+	p := start(2)
+	defer p.Close()
+	for range 20 {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			var meet sync.WaitGroup
+			meet.Add(2)
+			p.Do(2, taskFunc(func(int) {
+				meet.Done()
+				meet.Wait()
+				runtime.Goexit()
+			}))
+			t.Error("Do returned")
+		}()
+		<-ended
+		var meet sync.WaitGroup
+		meet.Add(2)
+		p.Do(2, taskFunc(func(int) {
+			meet.Done()
+			meet.Wait()
+		}))
+	}
+}
+
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		p := start(5)
+		p.Do(10, newTally(10))
+		p.Close()
+		p.Close()
+		c := newTally(10)
+		p.Do(10, c)
+		c.check(t)
+		if p.Worth(1e9) {
+			t.Error("a closed pool is worth splitting for")
+		}
+	}
+	soon(t, "Close ends the workers' goroutines", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+func TestCloseWhileBusy(t *testing.T) {
+	for range 50 {
+		p := start(3)
+		var callers sync.WaitGroup
+		for range 3 {
+			callers.Add(1)
+			go func() {
+				defer callers.Done()
+				for range 30 {
+					c := newTally(12)
+					p.Do(12, c)
+					c.check(t)
+				}
+			}()
+		}
+		p.Close()
+		callers.Wait()
+	}
+}
+
+func TestDoAllocatesNothing(t *testing.T) {
+	p := start(2)
+	defer p.Close()
+	c := &crunch{turns: 1000}
+	if n := testing.AllocsPerRun(200, func() {
+		if p.Worth(1e6) {
+			p.Do(8, c)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	soon(t, "workers sleep", p.idle)
+	if n := testing.AllocsPerRun(1, func() { p.Do(8, c) }); n != 0 {
+		t.Errorf("%v allocations with sleeping workers", n)
+	}
+}
+
+// Workers must get and lose the scheduler's processors like other goroutines.
+func TestGarbageCollectionGoesOn(t *testing.T) {
+	p := start(4)
+	defer p.Close()
+	stop := make(chan struct{})
+	var collector sync.WaitGroup
+	collector.Add(1)
+	go func() {
+		defer collector.Done()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	for range 300 {
+		c := newTally(20)
+		p.Do(20, c)
+		c.check(t)
+	}
+	close(stop)
+	collector.Wait()
+}
+
+func TestFewerProcessorsThanThreads(t *testing.T) {
+	p := start(4)
+	defer p.Close()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 200 {
+		c := newTally(20)
+		p.Do(20, c)
+		c.check(t)
+	}
 }

@@ -1,0 +1,183 @@
+package workers
+
+import (
+	"math"
+	"testing"
+)
+
+// judged returns a pool without goroutines, whose judge the test feeds.
+func judged(threads int, hot, cold, wake int64) *Pool {
+	p := &Pool{threads: threads, finished: make(chan struct{}, 1)}
+	p.judge.init(threads)
+	p.hotNS.ns.Store(hot)
+	p.coldNS.ns.Store(cold)
+	p.wakeNS.ns.Store(wake)
+	p.parked.Store(int32(threads - 1))
+	return p
+}
+
+func TestWorth(t *testing.T) {
+	const micro = 1000.0
+	for _, c := range []struct {
+		name    string
+		threads int
+		hot     bool
+		serial  float64
+		want    bool
+	}{
+		{"tiny", 2, true, 1 * micro, false},
+		{"hot from a few hand-offs on", 2, true, 5 * micro, true},
+		{"hot", 2, true, 20 * micro, true},
+		{"cold and less than waking takes", 2, false, 40 * micro, false},
+		{"cold and just as long", 2, false, 60 * micro, false},
+		{"cold and long", 2, false, 200 * micro, true},
+		{"one thread", 1, true, 1e9, false},
+		{"nothing", 2, true, 0, false},
+		{"negative", 2, true, -5, false},
+		{"not a number", 2, true, math.NaN(), false},
+		{"forever", 2, false, math.Inf(1), true},
+	} {
+		p := judged(c.threads, 500, 50_000, 10_000)
+		if c.hot {
+			p.hot.Store(1)
+		}
+		if got := p.Worth(c.serial); got != c.want {
+			t.Errorf("%s: Worth(%v) = %t", c.name, c.serial, got)
+		}
+	}
+}
+
+// Many threads save more of the same work.
+func TestWorthOfMoreThreads(t *testing.T) {
+	if judged(2, 500, 50_000, 10_000).Worth(90_000) || !judged(16, 500, 50_000, 10_000).Worth(90_000) {
+		t.Error("90 µs are to be worth splitting by 16 but not by 2")
+	}
+}
+
+func TestWorthWakesForARunOfCalls(t *testing.T) {
+	p := judged(2, 500, 50_000, 10_000)
+	calls := 0
+	for !p.Worth(10_000) {
+		if calls++; calls > 100 {
+			t.Fatal("a run of calls never wakes the workers")
+		}
+	}
+	if calls < 3 {
+		t.Errorf("woken after %d calls that would have saved 4 µs each, for a price of 10", calls)
+	}
+	// The same calls far apart never do.
+	p = judged(2, 500, 50_000, 10_000)
+	for range 100 {
+		p.last.Store(clock() - 10_000_000)
+		if p.Worth(10_000) {
+			t.Fatal("calls far apart wake the workers")
+		}
+	}
+}
+
+// A bad estimate of the time to wake must not keep the pool asleep forever.
+func TestWorthTriesAgain(t *testing.T) {
+	p := judged(2, 500, 300_000, 10_000)
+	tries := 0
+	for range 640 {
+		p.last.Store(clock() - 10_000_000)
+		if p.Worth(350_000) {
+			tries++
+		}
+	}
+	if tries != 10 {
+		t.Errorf("%d tries in 640 calls, want 10", tries)
+	}
+}
+
+func TestWithdrawal(t *testing.T) {
+	const ms = 1_000_000
+	p := judged(2, 500, 50_000, 10_000)
+	p.hot.Store(1)
+	// Now and then a fifth of a millisecond is lost: that happens everywhere.
+	now := clock()
+	for range 1000 {
+		p.worked(10 * ms)
+		p.stalled(now, ms/5)
+	}
+	if !p.Worth(50_000) {
+		t.Fatal("a few short stalls made the pool withdraw")
+	}
+	// Half of the time is lost.
+	p = judged(2, 500, 50_000, 10_000)
+	p.hot.Store(1)
+	for range 10 {
+		p.worked(3 * ms)
+		p.stalled(now, 3*ms)
+	}
+	if p.Worth(50_000) || p.budget(now) != 0 {
+		t.Fatal("the pool goes on although it stalls half of the time")
+	}
+	if !p.Worth(100 * ms) {
+		t.Error("work much longer than a stall is not split")
+	}
+	first := p.pause.Load()
+	for range 20 {
+		now = p.calm.Load() + ms
+		p.stalled(now, 3*ms)
+	}
+	if p.pause.Load() <= first || p.pause.Load() > pauseAtMost {
+		t.Errorf("pauses went from %d to %d ns", first, p.pause.Load())
+	}
+	// Trouble long after the last is new trouble.
+	now = p.calm.Load() + 10*pauseAtMost
+	p.stalled(now, 3*ms)
+	if p.pause.Load() != 16*3*ms {
+		t.Errorf("the pause after a long calm is %d ns", p.pause.Load())
+	}
+}
+
+func TestSpinBudget(t *testing.T) {
+	p := judged(2, 500, 50_000, 10_000)
+	for range 8 {
+		p.last.Store(0)
+		p.demand(1e9, 1e9)
+	}
+	if b := p.budget(clock()); b != p.longest()/8 {
+		t.Errorf("after calls far apart workers spin for %d ns", b)
+	}
+	for range 3 {
+		p.demand(p.last.Load()+1000, p.last.Load()+2000)
+	}
+	if b := p.budget(clock()); b != p.longest() || b != 240_000 {
+		t.Errorf("after calls in close succession workers spin for %d ns", b)
+	}
+}
+
+func TestAverage(t *testing.T) {
+	var a average
+	a.guess(1000)
+	if a.get() != 1000 {
+		t.Errorf("guess is %d", a.get())
+	}
+	a.learn(0)
+	a.learn(-5)
+	if a.get() != 1000 {
+		t.Errorf("a coarse clock made it %d", a.get())
+	}
+	a.learn(300)
+	if a.get() != 300 {
+		t.Errorf("the first observation made it %d", a.get())
+	}
+	for range 100 {
+		a.learn(500)
+	}
+	if a.get() < 480 || a.get() > 500 {
+		t.Errorf("after many 500 it is %d", a.get())
+	}
+	a.learn(1e9)
+	if a.get() > 600 {
+		t.Errorf("one outlier made it %d", a.get())
+	}
+	for range 100 {
+		a.learn(1)
+	}
+	if a.get() < 1 || a.get() > 10 {
+		t.Errorf("after many 1 it is %d", a.get())
+	}
+}

@@ -1,0 +1,47 @@
+//go:build amd64 || arm64
+
+package workers
+
+import (
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// A worker that was confined to some processors must be free afterwards.
+func TestWorkersMayRunEverywhere(t *testing.T) {
+	p := start(3)
+	defer p.Close()
+	for range 30 {
+		c := newTally(30)
+		p.Do(30, c)
+		p.dispersed = false
+		p.Do(30, c)
+		p.disperse()
+		p.Do(30, c)
+		soon(t, "workers sleep", p.idle)
+	}
+	for i := range p.workers {
+		s := &p.workers[i].sleep
+		var set cpuSet
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, uintptr(s.thread.Load()), unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
+			t.Fatal(errno)
+		}
+		if set != everywhere {
+			t.Errorf("worker %d is left confined to %b of %b", i, set[0], everywhere[0])
+		}
+	}
+}
+
+// After a second without work a worker gives its thread up, and still comes.
+func TestDeepSleep(t *testing.T) {
+	p := start(2)
+	defer p.Close()
+	soon(t, "the worker gives up its thread", func() bool { return p.workers[0].sleep.state.Load() == inSelect })
+	for range 3 {
+		c := newTally(10)
+		p.Do(10, c)
+		c.check(t)
+	}
+	soon(t, "the worker sleeps again", p.idle)
+}
