@@ -183,7 +183,8 @@ type Span struct{ Start, End time.Duration }
 // Immediate is what a device implements on which one step over host memory
 // costs less than preparing a program: the CPU. Run computes s over its
 // operands, which are all host memory, and returns when the results are in
-// place. It does not keep s or anything that it refers to.
+// place. The Slot of an operand is its place in ext. Run does not keep s or
+// anything that it refers to.
 type Immediate interface {
 	Run(ctx context.Context, s *Step, ext []Binding) error
 }

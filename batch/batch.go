@@ -1,0 +1,451 @@
+// Package batch records many operations and runs them in one round trip to a
+// device: the operands travel there once, elementwise operations fuse with
+// each other and with their neighbours, intermediate results share memory and
+// never travel back.
+//
+//	b := batch.New(dev)
+//	x := b.Upload([]float32{1, 2, -3, 4})
+//	y := b.Scale(b.Relu(x), 2)
+//	err := b.Execute(ctx)
+//	out, err := b.Read(ctx, y) // [2 4 0 8]
+//
+// Recording computes nothing and reports nothing: the first mistake sticks,
+// with the file and line of the call, and Execute or Compile returns it.
+package batch
+
+//go:generate go run github.com/rayo-go/rayo/internal/gen
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Batch records operations. It belongs to one goroutine. One recording is
+// executed or compiled once or more often; Reset begins the next.
+type Batch struct {
+	dev *device.Device
+	eng *engine.Engine
+
+	g    graph.Graph
+	refs []engine.Ref
+	bufs map[*engine.Buffer]int32
+	// used marks the values that something consumes, by node.
+	used []bool
+	kept []graph.ID
+	gets []get
+	gen  uint32 // counts recordings, so that values of an old one are known
+	err  error
+
+	ran     bool
+	pending *Pending // of ExecuteAsync
+	results map[graph.ID][]byte
+}
+
+// get is a result that goes straight into the user's memory.
+type get struct {
+	id  graph.ID
+	dst []byte
+}
+
+// Value is a value of a recording: an operand or the result of an operation.
+// It is immutable, and valid until the batch is reset. The zero Value stands
+// for an optional operand that is absent.
+type Value struct {
+	b   *Batch
+	id  graph.ID
+	gen uint32
+}
+
+// New returns an empty batch for a device.
+func New(dev *device.Device) *Batch {
+	b := &Batch{dev: dev, bufs: make(map[*engine.Buffer]int32)}
+	if dev == nil {
+		b.fail(fmt.Errorf("nil device: %w", device.ErrNoDevice))
+		return b
+	}
+	b.eng = dev.Engine()
+	return b
+}
+
+// Device returns the device that the batch is for.
+func (b *Batch) Device() *device.Device { return b.dev }
+
+// Reset forgets the recording and its results, so that the batch can record
+// again. Values of the old recording are no longer valid; slices that Read
+// returned are the caller's.
+func (b *Batch) Reset() {
+	clear(b.refs)
+	clear(b.bufs)
+	clear(b.gets)
+	b.g = graph.Graph{Nodes: b.g.Nodes[:0]}
+	b.refs, b.used, b.kept, b.gets = b.refs[:0], b.used[:0], b.kept[:0], b.gets[:0]
+	b.gen++
+	b.ran, b.results, b.pending, b.err = false, nil, nil, nil
+	if b.dev == nil {
+		b.fail(fmt.Errorf("nil device: %w", device.ErrNoDevice))
+	}
+}
+
+// Err returns the first mistake of the recording, or nil.
+func (b *Batch) Err() error { return b.err }
+
+// Len returns the number of recorded nodes: operands, operations and stores.
+func (b *Batch) Len() int { return len(b.g.Nodes) }
+
+// fail keeps the first mistake, with the place of the call that made it.
+func (b *Batch) fail(err error) Value {
+	if b.err == nil {
+		b.err = fmt.Errorf("%s: %w", caller(), err)
+	}
+	return Value{}
+}
+
+func (b *Batch) failOp(o *op.Operation, err error, in []Value) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	e := &device.OpError{Op: "nil operation", Device: b.dev.String(), Err: err}
+	if o != nil {
+		e.Op = o.Name()
+	}
+	for _, v := range in {
+		var s op.Shape
+		if v.b == b && v.gen == b.gen && int(v.id) < len(b.g.Nodes) {
+			s = b.g.Nodes[v.id].Shape
+		}
+		e.Shapes = append(e.Shapes, s)
+	}
+	return b.fail(e)
+}
+
+// caller returns file:line of the first frame outside this package.
+func caller() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !strings.Contains(f.Function, "rayo/batch.") || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "unknown place"
+		}
+	}
+}
+
+// own reports whether v is a value of this recording.
+func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
+
+// foreign is the error of a value that is not of this recording.
+func (b *Batch) foreign(v Value) error {
+	switch {
+	case v.b == nil:
+		return fmt.Errorf("the zero value is no operand here: %w", device.ErrShape)
+	case v.b != b:
+		return fmt.Errorf("value of another batch: %w", device.ErrForeign)
+	}
+	return fmt.Errorf("value of a recording before Reset: %w", device.ErrForeign)
+}
+
+// Shape returns the extents of the value, nil for the zero Value or one that
+// is no longer valid. It is not to be changed.
+func (v Value) Shape() op.Shape {
+	if v.b == nil || !v.b.own(v) {
+		return nil
+	}
+	return v.b.g.Nodes[v.id].Shape
+}
+
+// Type returns the element type of the value, op.InvalidType for the zero
+// Value or one that is no longer valid.
+func (v Value) Type() op.DType {
+	if v.b == nil || !v.b.own(v) {
+		return op.InvalidType
+	}
+	return v.b.g.Nodes[v.id].Type
+}
+
+func (b *Batch) add(n graph.Node) Value {
+	if b.ran {
+		return b.fail(fmt.Errorf("recording after Execute: Reset first: %w", device.ErrForeign))
+	}
+	b.used = append(b.used, false)
+	return Value{b, b.g.Add(n), b.gen}
+}
+
+// Upload records an operand in host memory. Without a shape it has one
+// extent, the length. The slice is read when the batch runs, not now: it must
+// stay as it is until Execute has ended.
+func (b *Batch) Upload(data []float32, shape ...int) Value {
+	return b.upload(op.F32, engine.Bytes(data), len(data), shape)
+}
+
+// Upload records an operand of any element type, as [Batch.Upload] does.
+func Upload[T device.Element](b *Batch, data []T, shape ...int) Value {
+	return b.upload(device.TypeOf[T](), engine.Bytes(data), len(data), shape)
+}
+
+func (b *Batch) upload(t op.DType, data []byte, n int, shape []int) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	s, err := b.shape(n, shape)
+	if err != nil {
+		return b.fail(fmt.Errorf("upload: %w", err))
+	}
+	b.refs = append(b.refs, engine.Ref{Host: data})
+	return b.add(graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
+}
+
+// shape returns the shape of n elements, by default one extent.
+func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
+	if len(shape) == 0 {
+		return op.Shape{n}, nil
+	}
+	s := append(op.Shape(nil), shape...)
+	if len(s) > b.eng.Limits().MaxRank {
+		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(s), b.eng.Limits().MaxRank, device.ErrLimit)
+	}
+	size, err := s.Size()
+	if err == nil && size != n {
+		err = fmt.Errorf("%d elements for %v: %w", n, s, device.ErrShape)
+	}
+	return s, err
+}
+
+// Const records an array of one number; without a shape it is a scalar.
+// Operations on constants are computed when the batch is planned.
+func (b *Batch) Const(v float32, shape ...int) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	data := make([]byte, 4)
+	op.F32.PutFloat64(data, 0, float64(v))
+	b.g.Data = append(b.g.Data, data)
+	c := b.add(graph.Node{Kind: graph.Constant, Type: op.F32, Shape: op.Shape{}, Ref: int32(len(b.g.Data) - 1)})
+	if len(shape) == 0 {
+		return c
+	}
+	s := append(op.Shape(nil), shape...)
+	n, err := s.Size()
+	if err != nil {
+		return b.fail(fmt.Errorf("const: %w", err))
+	}
+	if n > maxConst {
+		return b.fail(fmt.Errorf("constant of %d elements, the most is %d: upload it, or let a scalar spread: %w", n, maxConst, device.ErrLimit))
+	}
+	data = make([]byte, 4*n)
+	for i := range n {
+		op.F32.PutFloat64(data, i, float64(v))
+	}
+	b.g.Data[len(b.g.Data)-1] = data
+	b.g.Nodes[c.id].Shape = s
+	return c
+}
+
+// maxConst bounds the elements of a constant: it becomes part of the plan.
+const maxConst = 1 << 20
+
+// Use records an operand that lives on the device, as it is at this place in
+// the recording: before the stores that follow, after those that precede.
+func (b *Batch) Use(buf *device.Buffer) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	ref, err := b.buffer(buf)
+	if err != nil {
+		return b.fail(fmt.Errorf("use: %w", err))
+	}
+	return b.add(graph.Node{Kind: graph.Resident, Type: buf.Type(), Shape: buf.Shape(), Ref: ref})
+}
+
+func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
+	if buf == nil {
+		return 0, fmt.Errorf("nil buffer: %w", device.ErrForeign)
+	}
+	m := buf.Memory()
+	if m.Engine() != b.eng {
+		return 0, fmt.Errorf("buffer of %v in a batch for %v: %w", buf.Device(), b.dev, device.ErrForeign)
+	}
+	ref, ok := b.bufs[m]
+	if !ok {
+		ref = int32(len(b.refs))
+		b.refs = append(b.refs, engine.Ref{Buf: m})
+		b.bufs[m] = ref
+	}
+	return ref, nil
+}
+
+// Store records that v is written into buf from element off on, in row-major
+// order. Stores happen in the order in which they are recorded, and always.
+func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
+	if b.err != nil {
+		return
+	}
+	if !b.own(v) {
+		b.fail(fmt.Errorf("store: %w", b.foreign(v)))
+		return
+	}
+	ref, err := b.buffer(buf)
+	if err != nil {
+		b.fail(fmt.Errorf("store: %w", err))
+		return
+	}
+	n := &b.g.Nodes[v.id]
+	size, _ := n.Shape.Size()
+	have, _ := buf.Shape().Size()
+	if n.Type != buf.Type() {
+		b.fail(fmt.Errorf("store of %v into a buffer of %v: %w", n.Type, buf.Type(), device.ErrUnsupported))
+		return
+	}
+	if off < 0 || off > have || size > have-off {
+		b.fail(fmt.Errorf("store of %v at %d of %v: %w", n.Shape, off, buf.Shape(), device.ErrShape))
+		return
+	}
+	b.used[v.id] = true
+	s := graph.Node{Kind: graph.Store, Type: n.Type, Shape: n.Shape, Ref: ref, NIn: 1, Off: int64(off) * int64(n.Type.Size())}
+	s.In[0] = v.id
+	b.add(s)
+}
+
+// Keep makes v an output although something consumes it, so that it can be
+// read after Execute.
+func (b *Batch) Keep(v Value) {
+	if b.err != nil {
+		return
+	}
+	if !b.own(v) {
+		b.fail(fmt.Errorf("keep: %w", b.foreign(v)))
+		return
+	}
+	b.kept = append(b.kept, v.id)
+}
+
+// Get records that v goes straight into dst when the batch runs. dst must have
+// as many elements as v.
+func (b *Batch) Get(v Value, dst []float32) { GetInto(b, v, dst) }
+
+// GetInto is [Batch.Get] for any element type.
+func GetInto[T device.Element](b *Batch, v Value, dst []T) {
+	if b.err != nil {
+		return
+	}
+	if err := b.fits(v, device.Holds[T](v.Type()), len(dst)); err != nil {
+		b.fail(fmt.Errorf("get: %w", err))
+		return
+	}
+	b.gets = append(b.gets, get{v.id, engine.Bytes(dst)})
+}
+
+// fits checks that a slice of n elements can take v.
+func (b *Batch) fits(v Value, holds bool, n int) error {
+	if !b.own(v) {
+		return b.foreign(v)
+	}
+	if !holds {
+		return fmt.Errorf("value of type %v: %w", v.Type(), device.ErrUnsupported)
+	}
+	if size, _ := v.Shape().Size(); size != n {
+		return fmt.Errorf("%d elements for %v: %w", n, v.Shape(), device.ErrShape)
+	}
+	return nil
+}
+
+// apply records an operation.
+func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {
+		return b.failOp(o, device.ErrUnsupported, nil)
+	}
+	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: a, NIn: uint8(len(in))}
+	plain := o.Plain() // and all operands float32 of one shape
+	for i, v := range in {
+		if !b.own(v) {
+			if fewest, _ := o.Arity(); v.b == nil && i >= fewest {
+				n.In[i] = graph.Absent
+				continue
+			}
+			return b.failOp(o, b.foreign(v), copyOf(in))
+		}
+		n.In[i] = v.id
+		x := &b.g.Nodes[v.id]
+		if plain && (x.Type != op.F32 || i > 0 && !x.Shape.Equal(b.g.Nodes[n.In[0]].Shape)) {
+			plain = false
+		}
+	}
+	if fewest, most := o.Arity(); plain && len(in) >= fewest && len(in) <= most {
+		n.Type, n.Shape = op.F32, b.g.Nodes[n.In[0]].Shape
+	} else if err := b.infer(&n); err != nil {
+		return b.failOp(o, err, copyOf(in))
+	}
+	for _, id := range n.Inputs() {
+		if id != graph.Absent {
+			b.used[id] = true
+		}
+	}
+	return b.add(n)
+}
+
+// copyOf keeps the operands of calls that succeed on the stack.
+func copyOf(in []Value) []Value { return append([]Value(nil), in...) }
+
+// infer finds the type and shape of the first result by the operation's rules.
+func (b *Batch) infer(n *graph.Node) error {
+	t, s, err := b.rules(n)
+	if err != nil {
+		return err
+	}
+	if len(s[0]) > b.eng.Limits().MaxRank {
+		return fmt.Errorf("%d extents, the most is %d: %w", len(s[0]), b.eng.Limits().MaxRank, device.ErrLimit)
+	}
+	n.Type, n.Shape = t[0], s[0]
+	return nil
+}
+
+func (b *Batch) rules(n *graph.Node) ([]op.DType, []op.Shape, error) {
+	var types [op.MaxInputs]op.DType
+	var shapes [op.MaxInputs]op.Shape
+	for i, id := range n.Inputs() {
+		if id != graph.Absent {
+			types[i], shapes[i] = b.g.Nodes[id].Type, b.g.Nodes[id].Shape
+		}
+	}
+	t, err := n.Op.Types(&n.Attrs, types[:n.NIn])
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := n.Op.Shapes(&n.Attrs, shapes[:n.NIn])
+	return t, s, err
+}
+
+// second records the second result of the operation that v is the first of.
+func (b *Batch) second(v Value) Value {
+	if b.err != nil {
+		return Value{}
+	}
+	n := &b.g.Nodes[v.id]
+	t, s, err := b.rules(n)
+	if err != nil {
+		return b.failOp(n.Op, err, nil)
+	}
+	two := graph.Node{Kind: graph.Second, Type: t[1], Shape: s[1], NIn: 1}
+	two.In[0] = v.id
+	return b.add(two)
+}
+
+// Map records an elementwise operation, built in or of the user's own, with
+// its default parameters.
+func (b *Batch) Map(o *op.Operation, in ...Value) Value {
+	if o == nil || o.Class() != op.Elementwise {
+		return b.failOp(o, fmt.Errorf("not an elementwise operation: %w", device.ErrUnsupported), copyOf(in))
+	}
+	return b.apply(o, o.Defaults(), in...)
+}

@@ -1,0 +1,200 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// Execute runs the recording in one submission and waits. Every value that
+// nothing consumes comes back, and those of Keep and Get; naming outs instead
+// brings back only them, Keep's and Get's, and what nothing of that needs is
+// not computed. Read returns the results.
+//
+// A batch is executed once; Reset it to record again.
+//
+// # Errors
+//   - the first mistake of the recording, with file and line.
+//   - the error of ctx. The slices of the batch are no longer used then.
+func (b *Batch) Execute(ctx context.Context, outs ...Value) error {
+	p, dst, err := b.prepare(ctx, outs)
+	if err != nil {
+		return err
+	}
+	if err := p.Run(ctx, b.refs, dst, nil); err != nil {
+		return b.explain(err)
+	}
+	b.finish(dst)
+	return nil
+}
+
+// ExecuteAsync is Execute without waiting. The slices of the batch belong to
+// it until the Pending is done, and so does the batch itself: Read waits.
+func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
+	p, dst, err := b.prepare(ctx, outs)
+	if err != nil {
+		return &Pending{p: engine.Failed(err), b: b}
+	}
+	pend := &Pending{p: p.Start(ctx, b.refs, dst), b: b}
+	b.pending = pend
+	b.finish(dst)
+	return pend
+}
+
+// Pending is an asynchronous execution under way. It is safe for concurrent
+// use.
+type Pending struct {
+	p *engine.Pending
+	b *Batch
+}
+
+// Done returns a channel that is closed when the execution is over.
+func (p *Pending) Done() <-chan struct{} { return p.p.Done() }
+
+// Wait waits for the end of the execution and returns its error, or for ctx
+// and returns the error of that; the execution goes on then.
+func (p *Pending) Wait(ctx context.Context) error { return p.b.explain(p.p.Wait(ctx)) }
+
+// explain names the device in an error of a run.
+func (b *Batch) explain(err error) error {
+	if err == nil || b.dev == nil {
+		return err
+	}
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("batch of %d nodes on %v: %w", len(b.g.Nodes), b.dev, err)
+}
+
+// prepare finds the outputs, plans, and finds memory for the results.
+func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]byte, error) {
+	if b.err != nil {
+		return nil, nil, b.err
+	}
+	if b.ran {
+		return nil, nil, fmt.Errorf("batch executed before: Reset and record again, or Compile a plan: %w", device.ErrForeign)
+	}
+	if err := b.outputs(outs); err != nil {
+		return nil, nil, err
+	}
+	p, err := b.eng.Compile(ctx, &b.g)
+	if err != nil {
+		return nil, nil, b.explain(err)
+	}
+	dst := make([][]byte, len(b.g.Outputs))
+	for i, id := range b.g.Outputs {
+		if i >= len(b.g.Outputs)-len(b.gets) {
+			dst[i] = b.gets[i-(len(b.g.Outputs)-len(b.gets))].dst
+			continue
+		}
+		if dst[i], err = b.memory(id); err != nil {
+			return nil, nil, err
+		}
+	}
+	b.ran = true
+	return p, dst, nil
+}
+
+// outputs lists the outputs: named or not consumed, then kept, then those with
+// a destination of their own, which stand last.
+func (b *Batch) outputs(outs []Value) error {
+	b.g.Outputs = b.g.Outputs[:0]
+	seen := make(map[graph.ID]bool)
+	put := func(id graph.ID) {
+		if !seen[id] {
+			seen[id] = true
+			b.g.Outputs = append(b.g.Outputs, id)
+		}
+	}
+	got := make(map[graph.ID]bool)
+	for _, g := range b.gets {
+		got[g.id] = true
+	}
+	for _, v := range outs {
+		if !b.own(v) {
+			return b.foreign(v)
+		}
+		put(v.id)
+	}
+	if len(outs) == 0 {
+		for i := range b.g.Nodes {
+			n := &b.g.Nodes[i]
+			if !b.used[i] && !got[graph.ID(i)] && (n.Kind == graph.Compute || n.Kind == graph.Second) {
+				put(graph.ID(i))
+			}
+		}
+	}
+	for _, id := range b.kept {
+		put(id)
+	}
+	for _, g := range b.gets {
+		b.g.Outputs = append(b.g.Outputs, g.id)
+	}
+	return nil
+}
+
+// memory returns memory for the value of a node, aligned for its elements.
+func (b *Batch) memory(id graph.ID) ([]byte, error) {
+	n := &b.g.Nodes[id]
+	size, err := n.Shape.Size()
+	if err != nil {
+		return nil, err
+	}
+	bytes := size * n.Type.Size()
+	f, err := memory.Floats((bytes + 3) / 4)
+	if err != nil {
+		return nil, fmt.Errorf("result %v: %w: %w", n.Shape, driver.ErrOutOfMemory, err)
+	}
+	return engine.Bytes(f)[:bytes], nil
+}
+
+// finish notes where the results are.
+func (b *Batch) finish(dst [][]byte) {
+	b.results = make(map[graph.ID][]byte, len(dst))
+	for i, id := range b.g.Outputs {
+		b.results[id] = dst[i]
+	}
+}
+
+// Read returns the elements of v, which came back with Execute. The slice is
+// the caller's; reading v again returns the same one. After ExecuteAsync it
+// waits for the end of the execution or for ctx.
+//
+// # Errors
+//   - [device.ErrNotExecuted] before Execute, and for a value that did not come back: see Keep.
+//   - [device.ErrForeign] for a value of another batch or recording.
+//   - [device.ErrUnsupported] if v is not of float32: see [ReadAs].
+func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
+	return ReadAs[float32](ctx, b, v)
+}
+
+// ReadAs is [Batch.Read] for any element type.
+func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if !b.own(v) {
+		return nil, b.foreign(v)
+	}
+	if b.pending != nil {
+		if err := b.pending.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	data, ok := b.results[v.id]
+	if !ok {
+		if b.ran {
+			return nil, fmt.Errorf("value did not come back: Keep it: %w", device.ErrNotExecuted)
+		}
+		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
+	}
+	if !device.Holds[T](v.Type()) {
+		return nil, fmt.Errorf("value of type %v: %w", v.Type(), device.ErrUnsupported)
+	}
+	return engine.View[T](data), nil
+}

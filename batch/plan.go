@@ -1,0 +1,218 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Plan is a recording made ready to run many times with other operands. It is
+// safe for concurrent use, and does not need its batch any more.
+type Plan struct {
+	p    *engine.Plan
+	name string
+	refs []engine.Ref // as recorded
+	outs []planOut
+	gen  uint32
+	b    *Batch // to know its values; its contents are not used
+	in   map[graph.ID]planIn
+	runs sync.Pool // of *planRun
+}
+
+type planIn struct {
+	ref int32
+	typ op.DType
+}
+
+type planOut struct {
+	id    graph.ID
+	typ   op.DType
+	bytes int
+	dst   []byte // of a recorded Get
+}
+
+// planRun is what one run binds.
+type planRun struct {
+	refs []engine.Ref
+	outs [][]byte
+	// spare holds results that nobody asked for.
+	spare [][]byte
+}
+
+// Compile makes a plan of the recording. The outputs are those of Execute.
+// The slices of Upload and Get, if a run binds no others, and the buffers of
+// Use and Store are used by every run.
+func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if err := b.outputs(outs); err != nil {
+		return nil, err
+	}
+	p, err := b.eng.Compile(ctx, &b.g)
+	if err != nil {
+		return nil, b.explain(err)
+	}
+	k := &Plan{p: p, name: b.dev.String(), b: b, gen: b.gen, refs: append([]engine.Ref(nil), b.refs...), in: make(map[graph.ID]planIn)}
+	for i := range b.g.Nodes {
+		if n := &b.g.Nodes[i]; n.Kind == graph.Input {
+			k.in[graph.ID(i)] = planIn{n.Ref, n.Type}
+		}
+	}
+	for i, id := range b.g.Outputs {
+		n := &b.g.Nodes[id]
+		size, _ := n.Shape.Size()
+		o := planOut{id: id, typ: n.Type, bytes: size * n.Type.Size()}
+		if at := i - (len(b.g.Outputs) - len(b.gets)); at >= 0 {
+			o.dst = b.gets[at].dst
+		}
+		k.outs = append(k.outs, o)
+	}
+	return k, nil
+}
+
+// Binding gives a run of a plan an operand or a place for a result: see [Set]
+// and [Get].
+type Binding struct {
+	v    Value
+	data []byte
+	typ  op.DType
+	set  bool
+}
+
+// Set binds a slice to a value that was recorded with Upload, for one run.
+func Set[T device.Element](v Value, data []T) Binding {
+	return Binding{v, engine.Bytes(data), device.TypeOf[T](), true}
+}
+
+// Get binds a slice to an output, for one run.
+func Get[T device.Element](v Value, dst []T) Binding {
+	return Binding{v, engine.Bytes(dst), device.TypeOf[T](), false}
+}
+
+// Run runs the plan once and waits. Results that no Get asks for, here or in
+// the recording, are dropped.
+//
+// # Errors
+//   - [device.ErrForeign] for a binding to a value that is not an operand or output of the plan.
+//   - [device.ErrShape] for a slice of another length than recorded.
+//   - [device.ErrUnsupported] for a slice of another element type.
+//   - the error of ctx. The slices are no longer used then.
+func (p *Plan) Run(ctx context.Context, bind ...Binding) error {
+	r := p.run()
+	err := p.bind(r, bind)
+	if err == nil {
+		err = p.p.Run(ctx, r.refs, r.outs, nil)
+	}
+	p.free(r)
+	if err != nil {
+		return p.explain(err)
+	}
+	return nil
+}
+
+// RunAsync is Run without waiting. The slices belong to the run until the
+// Pending is done.
+func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
+	r := p.run()
+	if err := p.bind(r, bind); err != nil {
+		p.free(r)
+		return &Pending{p: engine.Failed(p.explain(err)), b: noBatch}
+	}
+	// Spare results may still be written after this run is given back, and by
+	// another run at the same time; nobody reads them.
+	pend := p.p.Start(ctx, r.refs, r.outs)
+	r.spare = nil
+	p.free(r)
+	return &Pending{p: pend, b: noBatch}
+}
+
+var noBatch = new(Batch)
+
+func (p *Plan) explain(err error) error {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("plan on %s: %w", p.name, err)
+}
+
+func (p *Plan) run() *planRun {
+	if r, ok := p.runs.Get().(*planRun); ok {
+		return r
+	}
+	return &planRun{refs: make([]engine.Ref, len(p.refs)), outs: make([][]byte, len(p.outs))}
+}
+
+func (p *Plan) free(r *planRun) {
+	clear(r.refs)
+	clear(r.outs)
+	p.runs.Put(r)
+}
+
+func (p *Plan) bind(r *planRun, bind []Binding) error {
+	copy(r.refs, p.refs)
+	for i := range p.outs {
+		r.outs[i] = p.outs[i].dst
+	}
+	for i := range bind {
+		d := &bind[i]
+		if d.v.b != p.b || d.v.gen != p.gen {
+			return fmt.Errorf("binding %d to a value of another recording: %w", i, device.ErrForeign)
+		}
+		found := false
+		if d.set {
+			var in planIn
+			if in, found = p.in[d.v.id]; found {
+				if err := d.fits(i, in.typ, len(p.refs[in.ref].Host)); err != nil {
+					return err
+				}
+				r.refs[in.ref].Host = d.data
+			}
+		} else {
+			for j := range p.outs {
+				if o := &p.outs[j]; o.id == d.v.id && !found {
+					if err := d.fits(i, o.typ, o.bytes); err != nil {
+						return err
+					}
+					r.outs[j], found = d.data, true
+				}
+			}
+		}
+		if !found {
+			return fmt.Errorf("binding %d to a value that is no operand or output of the plan: %w", i, device.ErrForeign)
+		}
+	}
+	for i, o := range p.outs {
+		if r.outs[i] != nil || o.bytes == 0 {
+			continue
+		}
+		if r.spare == nil {
+			r.spare = make([][]byte, len(p.outs))
+		}
+		if r.spare[i] == nil {
+			r.spare[i] = make([]byte, o.bytes)
+		}
+		r.outs[i] = r.spare[i]
+	}
+	return nil
+}
+
+// fits checks the slice of binding i against an array of the plan.
+func (d *Binding) fits(i int, t op.DType, bytes int) error {
+	if d.typ != t && !(t == op.Bool && d.typ == op.U32) {
+		return fmt.Errorf("binding %d of %v to an array of %v: %w", i, d.typ, t, device.ErrUnsupported)
+	}
+	if len(d.data) != bytes {
+		return fmt.Errorf("binding %d of %d bytes to an array of %d: %w", i, len(d.data), bytes, device.ErrShape)
+	}
+	return nil
+}
+
+// String lists the steps of the plan, the fused expressions, where values lie,
+// and what sharing of memory saves.
+func (p *Plan) String() string { return p.p.String() }

@@ -1,0 +1,198 @@
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Element is what slices of arrays hold: float32, int32, uint32, or the bits of
+// half floats as [op.Float16] and [op.BFloat16]. Arrays of Bool are read and
+// written as uint32 of 0 and 1.
+type Element interface {
+	float32 | int32 | uint32 | op.Float16 | op.BFloat16
+}
+
+// TypeOf returns the element type of T.
+func TypeOf[T Element]() op.DType {
+	var v T
+	switch any(v).(type) {
+	case float32:
+		return op.F32
+	case int32:
+		return op.I32
+	case uint32:
+		return op.U32
+	case op.Float16:
+		return op.F16
+	}
+	return op.BF16
+}
+
+// Holds reports whether arrays of type d are read and written as slices of T.
+func Holds[T Element](d op.DType) bool {
+	t := TypeOf[T]()
+	return d == t || d == op.Bool && t == op.U32
+}
+
+// Buffer is an array that lives on a device until it is closed: weights, a
+// cache, state between batches. Batches read it with Use and write it with
+// Store. It is safe for concurrent use; submissions that share it take effect
+// one after the other if one of them writes.
+type Buffer struct {
+	dev *Device
+	buf *engine.Buffer
+}
+
+// NewBuffer returns an array of zeros on the device.
+//
+// # Errors
+//   - [ErrShape] for a negative extent or a size that overflows.
+//   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
+func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buffer, error) {
+	b, err := d.eng.NewBuffer(t, shape)
+	if err != nil {
+		return nil, d.wrap(err, alloc, shape)
+	}
+	buf := &Buffer{d, b}
+	if err := buf.clear(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return buf, nil
+}
+
+// alloc and copying name what is no operation of the catalogue in errors.
+var (
+	alloc   = op.Unary("new buffer", func(x op.Expr) op.Expr { return x })
+	copying = op.Unary("copy", func(x op.Expr) op.Expr { return x })
+)
+
+// Upload copies a slice to the device. Without a shape the buffer has one
+// extent, the length.
+func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (*Buffer, error) {
+	s := op.Shape(shape)
+	if len(s) == 0 {
+		s = op.Shape{len(data)}
+	}
+	if n, err := s.Size(); err != nil || n != len(data) {
+		if err == nil {
+			err = fmt.Errorf("%d elements for %v: %w", len(data), s, ErrShape)
+		}
+		return nil, d.wrap(err, copying, s)
+	}
+	b, err := d.eng.NewBuffer(TypeOf[T](), s)
+	if err != nil {
+		return nil, d.wrap(err, alloc, s)
+	}
+	buf := &Buffer{d, b}
+	if err := buf.write(ctx, engine.Bytes(data)); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return buf, nil
+}
+
+// Write replaces the contents of b by data, which must have its element type
+// and length.
+func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
+	if err := matches[T](b, len(data)); err != nil {
+		return err
+	}
+	return b.write(ctx, engine.Bytes(data))
+}
+
+// Read copies the contents of b to dst, which must have its element type and
+// length.
+func Read[T Element](ctx context.Context, dst []T, b *Buffer) error {
+	if err := matches[T](b, len(dst)); err != nil {
+		return err
+	}
+	return b.read(ctx, engine.Bytes(dst))
+}
+
+func matches[T Element](b *Buffer, n int) error {
+	if b == nil {
+		return fmt.Errorf("nil buffer: %w", ErrForeign)
+	}
+	if !Holds[T](b.Type()) {
+		return b.dev.wrap(fmt.Errorf("%v slice for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
+	}
+	if size, _ := b.Shape().Size(); size != n {
+		return b.dev.wrap(fmt.Errorf("%d elements: %w", n, ErrShape), copying, b.Shape())
+	}
+	return nil
+}
+
+// Type returns the element type.
+func (b *Buffer) Type() op.DType { return b.buf.Type() }
+
+// Shape returns the extents; it is not to be changed.
+func (b *Buffer) Shape() op.Shape { return b.buf.Shape() }
+
+// Device returns the device on which the array lives.
+func (b *Buffer) Device() *Device { return b.dev }
+
+// Close gives the memory back as soon as nothing uses it. Later uses return
+// ErrClosed; later calls of Close do nothing.
+func (b *Buffer) Close() error { return b.buf.Close() }
+
+// Memory is for package batch.
+func (b *Buffer) Memory() *engine.Buffer { return b.buf }
+
+// A transfer is a graph like any other work: an input stored, a resident that
+// is an output, a constant stored.
+
+func (b *Buffer) node(k graph.Kind) graph.Node {
+	return graph.Node{Kind: k, Type: b.Type(), Shape: b.Shape()}
+}
+
+func (b *Buffer) write(ctx context.Context, data []byte) error {
+	g := &graph.Graph{}
+	in := g.Add(b.node(graph.Input))
+	s := b.node(graph.Store)
+	s.Ref, s.NIn, s.In[0] = 1, 1, in
+	g.Add(s)
+	return b.run(ctx, g, []engine.Ref{{Host: data}, {Buf: b.buf}}, nil)
+}
+
+func (b *Buffer) clear(ctx context.Context) error {
+	g := &graph.Graph{Data: [][]byte{make([]byte, b.Type().Size())}}
+	zero := graph.Node{Kind: graph.Constant, Type: b.Type(), Shape: op.Shape{}}
+	z := g.Add(zero)
+	s := b.node(graph.Store)
+	s.NIn, s.In[0] = 1, z
+	g.Add(s)
+	return b.run(ctx, g, []engine.Ref{{Buf: b.buf}}, nil)
+}
+
+func (b *Buffer) read(ctx context.Context, dst []byte) error {
+	g := &graph.Graph{}
+	g.Outputs = []graph.ID{g.Add(b.node(graph.Resident))}
+	return b.run(ctx, g, []engine.Ref{{Buf: b.buf}}, [][]byte{dst})
+}
+
+func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, outs [][]byte) error {
+	p, err := b.dev.eng.Compile(ctx, g)
+	if err == nil {
+		err = p.Run(ctx, refs, outs, nil)
+	}
+	return b.dev.wrap(err, copying, b.Shape())
+}
+
+// Alloc returns n zeros in memory that is aligned to 64 bytes and, where it is
+// large, sits on huge pages if the system has them: large arrays in it are
+// read and written up to half again as fast as in memory from make. It is
+// ordinary memory of the garbage collector. Alloc returns nil if n is negative
+// or more than the address space holds.
+func Alloc(n int) []float32 {
+	x, err := memory.Floats(n)
+	if err != nil {
+		return nil
+	}
+	return x
+}

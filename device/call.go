@@ -1,0 +1,444 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/op"
+)
+
+// pick returns the engine that runs a one-shot call of o over n elements.
+func (d *Device) pick(o *op.Operation, n int) *engine.Engine {
+	if d.route == nil {
+		return d.eng
+	}
+	return d.route.Pick(o, n)
+}
+
+// routed runs a synchronous call where it is fastest, and measures it as long
+// as that is not known.
+func (d *Device) routed(o *op.Operation, n int, call func(*engine.Engine) error) error {
+	if d.route == nil {
+		return call(d.eng)
+	}
+	e := d.route.Pick(o, n)
+	if d.route.Settled(o, n) {
+		return call(e)
+	}
+	start := time.Now()
+	err := call(e)
+	if err == nil {
+		d.route.Learn(e, o, n, time.Since(start))
+	}
+	return err
+}
+
+// share reports whether two slices have memory in common, and whether they
+// are the same slice.
+func share(a, b []float32) (some, all bool) {
+	if len(a) == 0 || len(b) == 0 {
+		return false, false
+	}
+	a0, b0 := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	if a0 == b0 && len(a) == len(b) {
+		return true, true
+	}
+	return a0 < b0+uintptr(len(b))*4 && b0 < a0+uintptr(len(a))*4, false
+}
+
+// inPlace returns ErrOverlap if dst shares memory with x without being x.
+func inPlace(dst, x []float32) error {
+	if some, all := share(dst, x); some && !all {
+		return ErrOverlap
+	}
+	return nil
+}
+
+// checkElementwise checks a call of an elementwise operation on slices.
+func checkElementwise(o *op.Operation, dst, x, y, z []float32) error {
+	if o == nil {
+		return ErrUnsupported
+	}
+	if err := o.Err(); err != nil {
+		return err
+	}
+	_, arity := o.Arity()
+	n := len(dst)
+	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
+		return ErrShape
+	}
+	if err := inPlace(dst, x); err != nil {
+		return err
+	}
+	if arity > 1 {
+		if err := inPlace(dst, y); err != nil {
+			return err
+		}
+		if arity > 2 {
+			return inPlace(dst, z)
+		}
+	}
+	return nil
+}
+
+// fail is the slow end of elementwise calls.
+func (d *Device) fail(err error, o *op.Operation, lens ...int) error {
+	var shapes []op.Shape
+	for _, n := range lens {
+		shapes = append(shapes, op.Shape{n})
+	}
+	return d.wrap(err, o, shapes...)
+}
+
+func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y, z []float32) error {
+	err := checkElementwise(o, dst, x, y, z)
+	if err == nil {
+		if d.route == nil {
+			err = d.eng.Elementwise(ctx, o, &a, dst, x, y, z)
+		} else {
+			err = d.routed(o, len(dst), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
+		}
+	}
+	if err != nil {
+		return d.fail(err, o, len(dst), len(x), len(y), len(z))
+	}
+	return nil
+}
+
+func (d *Device) elementwiseAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y, z []float32) *Pending {
+	if err := checkElementwise(o, dst, x, y, z); err != nil {
+		return failed(d.fail(err, o, len(dst), len(x), len(y), len(z)))
+	}
+	n := op.Shape{len(dst)}
+	in := []engine.Host{f32(x, n), f32(y, n), f32(z, n)}
+	_, arity := o.Arity()
+	return d.start(ctx, o, a, in[:arity], f32(dst, n))
+}
+
+// start runs an operation without waiting for it.
+func (d *Device) start(ctx context.Context, o *op.Operation, a op.Attrs, in []engine.Host, out ...engine.Host) *Pending {
+	n := 0
+	for i := range in {
+		n = max(n, len(in[i].Data)/4)
+	}
+	return &Pending{p: d.pick(o, n).Start(ctx, o, &a, in, out), explain: func(err error) error {
+		var shapes []op.Shape
+		for i := range in {
+			shapes = append(shapes, in[i].Shape)
+		}
+		return d.wrap(err, o, shapes...)
+	}}
+}
+
+func f32(x []float32, s op.Shape) engine.Host {
+	return engine.Host{Data: engine.Bytes(x), Type: op.F32, Shape: s}
+}
+
+func i32(x []int32, s op.Shape) engine.Host {
+	return engine.Host{Data: engine.Bytes(x), Type: op.I32, Shape: s}
+}
+
+// Map runs an elementwise operation, built in or of the user's own, over
+// slices of one length: as many operands as the operation takes. Parameters
+// have their defaults.
+//
+// # Errors
+//   - [ErrShape] if the lengths or the number of operands differ from what the operation takes.
+//   - [ErrUnsupported] if the operation is not elementwise, is broken, or is not over float32 alone.
+//   - [ErrOverlap] if dst partly overlaps an operand.
+func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) error {
+	var v [3][]float32
+	if err := checkMap(o, in); err != nil {
+		return d.fail(err, o, len(dst))
+	}
+	copy(v[:], in)
+	return d.elementwise(ctx, o, o.Defaults(), dst, v[0], v[1], v[2])
+}
+
+// MapAsync is Map without waiting.
+func (d *Device) MapAsync(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) *Pending {
+	var v [3][]float32
+	if err := checkMap(o, in); err != nil {
+		return failed(d.fail(err, o, len(dst)))
+	}
+	copy(v[:], in)
+	return d.elementwiseAsync(ctx, o, o.Defaults(), dst, v[0], v[1], v[2])
+}
+
+func checkMap(o *op.Operation, in [][]float32) error {
+	if o == nil || o.Class() != op.Elementwise {
+		return fmt.Errorf("not an elementwise operation: %w", ErrUnsupported)
+	}
+	if err := o.Err(); err != nil {
+		return err
+	}
+	if fewest, most := o.Arity(); len(in) < fewest || len(in) > most {
+		return fmt.Errorf("%d operands, not %d: %w", len(in), most, ErrShape)
+	}
+	var types [3]op.DType
+	for i := range in {
+		types[i] = op.F32
+	}
+	a := o.Defaults()
+	out, err := o.Types(&a, types[:len(in)])
+	if err == nil && out[0] != op.F32 {
+		err = fmt.Errorf("result of type %v: use a batch: %w", out[0], ErrUnsupported)
+	}
+	return err
+}
+
+// checkReduce checks a reduction of all elements.
+func checkReduce(o *op.Operation, x, y []float32) error {
+	if _, arity := o.Arity(); arity > 1 && len(x) != len(y) {
+		return ErrShape
+	}
+	if len(x) > 0 {
+		return nil
+	}
+	// Some reductions of nothing are defined, some are not.
+	a := op.Attrs{}
+	_, arity := o.Arity()
+	_, err := o.Shapes(&a, []op.Shape{{0}, {0}}[:arity])
+	return err
+}
+
+func (d *Device) reduce(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) (float32, error) {
+	err := checkReduce(o, x, y)
+	var bits uint32
+	if err == nil {
+		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
+			bits, err = e.Reduce(ctx, o, &a, x, y)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, d.fail(err, o, len(x), len(y))
+	}
+	return math.Float32frombits(bits), nil
+}
+
+func (d *Device) reduceIndex(ctx context.Context, o *op.Operation, a op.Attrs, x []float32) (int, error) {
+	err := checkReduce(o, x, nil)
+	var bits uint32
+	if err == nil {
+		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
+			bits, err = e.Reduce(ctx, o, &a, x, nil)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, d.fail(err, o, len(x))
+	}
+	return int(int32(bits)), nil
+}
+
+func (d *Device) reduceStart(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32, t op.DType, to []byte) *Pending {
+	if err := checkReduce(o, x, y); err != nil {
+		return failed(d.fail(err, o, len(x), len(y)))
+	}
+	in := []engine.Host{f32(x, op.Shape{len(x)}), f32(y, op.Shape{len(y)})}
+	_, arity := o.Arity()
+	return d.start(ctx, o, a, in[:arity], engine.Host{Data: to, Type: t, Shape: op.Shape{}})
+}
+
+func (d *Device) reduceAsync(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) *Future[float32] {
+	v := new([1]float32)
+	p := d.reduceStart(ctx, o, a, x, y, op.F32, engine.Bytes(v[:]))
+	return &Future[float32]{Pending: p, value: func() float32 { return v[0] }}
+}
+
+func (d *Device) reduceIndexAsync(ctx context.Context, o *op.Operation, a op.Attrs, x []float32) *Future[int] {
+	v := new([1]int32)
+	p := d.reduceStart(ctx, o, a, x, nil, op.I32, i32(v[:], nil).Data)
+	return &Future[int]{Pending: p, value: func() int { return int(v[0]) }}
+}
+
+// matrix checks that a slice holds rows·cols elements.
+func matrix(x []float32, rows, cols int) error {
+	if n, err := (op.Shape{rows, cols}).Size(); err != nil {
+		return err
+	} else if n != len(x) {
+		return fmt.Errorf("%d elements for %d rows of %d: %w", len(x), rows, cols, ErrShape)
+	}
+	return nil
+}
+
+// request is a call of an operation that is not elementwise, before it is run
+// or started. It is passed by pointer and does not outlive the call, so that
+// it stays on the caller's stack.
+type request struct {
+	o    *op.Operation
+	a    op.Attrs
+	in   [op.MaxInputs]engine.Host
+	nin  int
+	out  [2]engine.Host
+	nout int
+	err  error // what the checks found
+}
+
+// expect checks that out is as large as the rules of the operation say and
+// shares no memory with an operand, but for dst == x where that is allowed.
+func (r *request) expect(out ...engine.Host) {
+	r.nout = copy(r.out[:], out)
+	for i := range r.out[:r.nout] {
+		for j := range r.in[:r.nin] {
+			x, y := r.out[i].Data, r.in[j].Data
+			same := len(x) == len(y) && len(x) > 0 && &x[0] == &y[0] && r.o.Class() == op.Row && j == 0
+			if r.err == nil && !same && engine.Overlap(x, y) {
+				r.err = ErrOverlap
+			}
+		}
+	}
+}
+
+// rules applies the operation's own shape rule and compares the results.
+func (r *request) rules() {
+	if r.err != nil {
+		return
+	}
+	shapes := make([]op.Shape, r.nin)
+	for i := range shapes {
+		h := &r.in[i]
+		if h.Type == op.InvalidType {
+			continue
+		}
+		shapes[i] = h.Shape
+		if n, err := h.Shape.Size(); err != nil || n*h.Type.Size() != len(h.Data) {
+			if err == nil {
+				err = fmt.Errorf("%d elements for %s of shape %v: %w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape, ErrShape)
+			}
+			r.err = err
+			return
+		}
+	}
+	out, err := r.o.Shapes(&r.a, shapes)
+	if err != nil {
+		r.err = err
+		return
+	}
+	for i, s := range out {
+		h := &r.out[i]
+		n, err := s.Size()
+		if err == nil && n*h.Type.Size() != len(h.Data) {
+			err = fmt.Errorf("%d elements for a result of shape %v: %w", len(h.Data)/h.Type.Size(), s, ErrShape)
+		}
+		if err != nil {
+			r.err = err
+			return
+		}
+		h.Shape = s
+	}
+}
+
+// elements is the size of the largest operand: what the time of a call goes by.
+func (r *request) elements() int {
+	n := 0
+	for i := range r.in[:r.nin] {
+		n = max(n, len(r.in[i].Data)/4)
+	}
+	return n
+}
+
+// explain wraps err with the operation and the shapes of the call.
+func (d *Device) explain(r *request, err error) error {
+	var shapes []op.Shape
+	for _, h := range r.in[:r.nin] {
+		shapes = append(shapes, append(op.Shape(nil), h.Shape...))
+	}
+	return d.wrap(err, r.o, shapes...)
+}
+
+// do runs a request and waits.
+func (d *Device) do(ctx context.Context, r *request) error {
+	err := r.err
+	if err == nil {
+		err = d.routed(r.o, r.elements(), func(e *engine.Engine) error {
+			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+		})
+	}
+	if err != nil {
+		return d.explain(r, err)
+	}
+	return nil
+}
+
+// begin runs a request without waiting.
+func (d *Device) begin(ctx context.Context, r *request) *Pending {
+	if r.err != nil {
+		return failed(d.explain(r, r.err))
+	}
+	p := d.pick(r.o, r.elements()).Start(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+	return &Pending{p: p, explain: func(err error) error { return d.wrap(err, r.o) }}
+}
+
+// rows is the request of a reduction along rows.
+func rows(o *op.Operation, a op.Attrs, dst engine.Host, x, y []float32, rows, cols int) *request {
+	r := &request{o: o, a: a}
+	_, r.nin = o.Arity()
+	r.in[0] = f32(x, op.Shape{rows, cols})
+	r.err = matrix(x, rows, cols)
+	if r.nin > 1 {
+		r.in[1] = f32(y, op.Shape{rows, cols})
+		if r.err == nil {
+			r.err = matrix(y, rows, cols)
+		}
+	}
+	if r.err == nil && len(dst.Data)/4 != rows {
+		r.err = fmt.Errorf("%d results for %d rows: %w", len(dst.Data)/4, rows, ErrShape)
+	}
+	r.expect(dst)
+	if cols == 0 {
+		r.rules() // some reductions of nothing are defined, some are not
+	}
+	return r
+}
+
+func (d *Device) reduceRows(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) error {
+	return d.do(ctx, rows(o, a, f32(dst, op.Shape{nrows}), x, y, nrows, cols))
+}
+
+func (d *Device) reduceRowsAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) *Pending {
+	return d.begin(ctx, rows(o, a, f32(dst, op.Shape{nrows}), x, y, nrows, cols))
+}
+
+func (d *Device) reduceRowsIndex(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) error {
+	return d.do(ctx, rows(o, a, i32(dst, op.Shape{nrows}), x, nil, nrows, cols))
+}
+
+func (d *Device) reduceRowsIndexAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) *Pending {
+	return d.begin(ctx, rows(o, a, i32(dst, op.Shape{nrows}), x, nil, nrows, cols))
+}
+
+// rowwise is the request of a row operation; gamma and beta may be nil.
+func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *request {
+	s := op.Shape{rows, cols}
+	r := &request{o: o, a: a, nin: 1}
+	r.in[0] = f32(x, s)
+	if r.err = matrix(x, rows, cols); r.err == nil {
+		r.err = matrix(dst, rows, cols)
+	}
+	for i, w := range [...][]float32{gamma, beta} {
+		if w == nil {
+			continue
+		}
+		r.in[1+i] = f32(w, op.Shape{cols})
+		r.nin = i + 2
+		if r.err == nil && len(w) != cols {
+			r.err = fmt.Errorf("%d weights for rows of %d: %w", len(w), cols, ErrShape)
+		}
+	}
+	r.expect(f32(dst, s))
+	return r
+}
+
+func (d *Device) rowwise(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) error {
+	return d.do(ctx, rowwise(o, a, dst, x, gamma, beta, rows, cols))
+}
+
+func (d *Device) rowwiseAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *Pending {
+	return d.begin(ctx, rowwise(o, a, dst, x, gamma, beta, rows, cols))
+}

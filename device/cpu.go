@@ -1,0 +1,16 @@
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
+)
+
+func openCPU(_ context.Context, c *config) (driver.Device, error) {
+	if c.index > 0 {
+		return nil, fmt.Errorf("cpu:%d: there is one cpu, cpu:0: %w", c.index, ErrNoDevice)
+	}
+	return cpu.Open(c.threads)
+}

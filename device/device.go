@@ -1,0 +1,205 @@
+// Package device runs numeric operations on whatever the machine has. [Open]
+// returns the best device; its methods work on slices, one operation a call.
+// Package batch records many operations and runs them in one round trip.
+//
+//	dev, err := device.Open(ctx)
+//	if err != nil { ... }
+//	defer dev.Close()
+//	err = dev.Relu(ctx, dst, x)
+//
+// The destination comes first, as in copy. A synchronous call never touches
+// its slices after it has returned, even if it was cancelled. An asynchronous
+// one (…Async) owns its slices until its Pending is done. A context cancels
+// waiting; work that a GPU has begun still finishes.
+//
+// For elementwise and row operations dst may be the same slice as an operand;
+// any other overlap is ErrOverlap.
+package device
+
+//go:generate go run github.com/rayo-go/rayo/internal/gen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/engine"
+)
+
+// Device is an open device. It is safe for concurrent use by any number of
+// goroutines.
+type Device struct {
+	eng *engine.Engine
+	log *slog.Logger
+	// pinned devices run everything themselves. Others may send a one-shot
+	// call to the CPU where that has been measured to be faster.
+	pinned  bool
+	route   *engine.Router // nil if pinned or there is nothing to choose
+	refused []Refusal
+}
+
+// Refusal says why a device was not taken.
+type Refusal struct {
+	Kind Kind
+	Err  error
+}
+
+// Open returns the best device of the machine: CUDA, else WebGPU, else the
+// CPU. RAYO_DEVICE=kind:index and [Require] choose another and pin it.
+//
+// # Errors
+//   - [ErrNoDevice] if the required device is not there; the error says why.
+//   - the error of ctx.
+func Open(ctx context.Context, opts ...Option) (*Device, error) {
+	var c config
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.environment(); err != nil {
+		return nil, err
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var refused []Refusal
+	for _, k := range driver.Kinds() {
+		if c.kind != 0 && c.kind != k {
+			continue
+		}
+		drv, err := open(ctx, k, &c)
+		if err == nil {
+			err = selfTest(ctx, drv)
+		}
+		if err != nil {
+			refused = append(refused, Refusal{k, err})
+			c.log.LogAttrs(ctx, slog.LevelInfo, "device refused", slog.String("kind", k.String()), slog.Any("reason", err))
+			continue
+		}
+		d := &Device{eng: drv, log: c.log, pinned: c.pinned, refused: refused}
+		if !c.pinned && k != CPU {
+			d.addRoute(ctx, &c)
+		}
+		c.log.LogAttrs(ctx, slog.LevelInfo, "device opened", slog.String("device", d.String()), slog.String("name", d.Info().Name))
+		return d, nil
+	}
+	var reasons []error
+	for _, r := range refused {
+		reasons = append(reasons, fmt.Errorf("%v: %w", r.Kind, r.Err))
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoDevice, errors.Join(reasons...))
+}
+
+// open opens one device of kind k.
+func open(ctx context.Context, k Kind, c *config) (*engine.Engine, error) {
+	f := openers[k]
+	if f == nil {
+		return nil, fmt.Errorf("not part of this build: %w", ErrUnsupported)
+	}
+	drv, err := f(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(drv), nil
+}
+
+// opener opens a device of one kind. The drivers that a build has enter
+// themselves into openers, in files with build constraints.
+type opener func(ctx context.Context, c *config) (driver.Device, error)
+
+var openers = map[Kind]opener{CPU: openCPU}
+
+// addRoute lets d send small one-shot calls to the CPU.
+func (d *Device) addRoute(ctx context.Context, c *config) {
+	cpu, err := open(ctx, CPU, c)
+	if err != nil {
+		return
+	}
+	d.route = engine.NewRouter(d.eng, cpu)
+}
+
+// List returns the devices that can be opened, best first.
+func List(ctx context.Context) ([]Info, error) {
+	var infos []Info
+	for _, k := range driver.Kinds() {
+		for i := 0; ; i++ {
+			d, err := Open(ctx, Require(k), WithIndex(i))
+			if err != nil {
+				if ctx.Err() != nil {
+					return infos, ctx.Err()
+				}
+				break
+			}
+			infos = append(infos, d.Info())
+			d.Close()
+		}
+	}
+	return infos, nil
+}
+
+// Available returns nil if a device of that kind can be opened, else
+// ErrNoDevice with the reason.
+func Available(ctx context.Context, k Kind) error {
+	d, err := Open(ctx, Require(k))
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+// String returns the device as RAYO_DEVICE takes it: cpu:0, cuda:1.
+func (d *Device) String() string { return d.eng.Name() }
+
+// Info describes the device.
+func (d *Device) Info() Info { return d.eng.Info() }
+
+// Limits returns the sizes beyond which the device cannot go.
+func (d *Device) Limits() Limits { return d.eng.Limits() }
+
+// Pinned reports whether the device runs everything itself.
+func (d *Device) Pinned() bool { return d.pinned }
+
+// Refused returns the better devices that Open tried before this one, with
+// the reason why each was not taken.
+func (d *Device) Refused() []Refusal { return append([]Refusal(nil), d.refused...) }
+
+// Stats are counts since the device was opened.
+type Stats struct {
+	engine.Stats
+	// Elsewhere are the counts of the CPU to which a device that is not
+	// pinned sends one-shot calls; nil if there is none.
+	Elsewhere *engine.Stats
+}
+
+// Stats returns the counts; publish them with expvar.Func if you like.
+func (d *Device) Stats() Stats {
+	s := Stats{Stats: d.eng.Stats()}
+	if d.route != nil {
+		e := d.route.Other().Stats()
+		s.Elsewhere = &e
+	}
+	return s
+}
+
+// Close waits for what is under way, then frees the device and all its
+// buffers. Later calls of any method return ErrClosed, and of Close what the
+// first returned.
+func (d *Device) Close() error {
+	err := d.eng.Close()
+	if d.route != nil {
+		err = errors.Join(err, d.route.Close())
+	}
+	return err
+}
+
+// Engine is for package batch.
+func (d *Device) Engine() *engine.Engine { return d.eng }

@@ -1,0 +1,62 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The errors of this package and of package batch. They come wrapped, most
+// often in an [OpError]; test for them with errors.Is.
+var (
+	ErrNoDevice    = driver.ErrNoDevice    // no device of the kind that was required
+	ErrUnsupported = driver.ErrUnsupported // not defined for the element type, or not available on the device
+	ErrOutOfMemory = driver.ErrOutOfMemory // the device or the system has no memory left
+	ErrDeviceLost  = driver.ErrDeviceLost  // the device stopped working: open it again
+	ErrClosed      = driver.ErrClosed      // used after Close
+	ErrShape       = driver.ErrShape       // lengths, shapes or parameters that do not fit
+	ErrOverlap     = driver.ErrOverlap     // the result shares memory with an operand in a way that the operation forbids
+	ErrForeign     = driver.ErrForeign     // a buffer of another device, a value of another batch
+	ErrLimit       = driver.ErrLimit       // larger than the device can handle
+	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
+)
+
+// OpError says which operation failed, on what, and where.
+type OpError struct {
+	Op     string     // the operation, as in docs/OPS.md
+	Shapes []op.Shape // of the operands, as far as they are known
+	Device string     // kind:index
+	Err    error
+}
+
+// Error returns operation, shapes, device and reason on one line.
+func (e *OpError) Error() string {
+	var s []string
+	for _, sh := range e.Shapes {
+		if sh == nil {
+			s = append(s, "-")
+			continue
+		}
+		s = append(s, sh.String())
+	}
+	return fmt.Sprintf("%s %s on %s: %v", e.Op, strings.Join(s, "x"), e.Device, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// wrap returns err as an OpError, unless it is one or is the end of a context.
+func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
+	var oe *OpError
+	if err == nil || errors.As(err, &oe) {
+		return err
+	}
+	name := "nil operation"
+	if o != nil {
+		name = o.Name()
+	}
+	return &OpError{Op: name, Shapes: shapes, Device: d.String(), Err: err}
+}

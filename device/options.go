@@ -1,0 +1,121 @@
+package device
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/driver"
+)
+
+// Kind is a kind of device.
+type Kind = driver.Kind
+
+// The kinds of devices.
+const (
+	CPU    = driver.CPU    // this processor, by its vector instructions
+	WebGPU = driver.WebGPU // any GPU, through WebGPU
+	CUDA   = driver.CUDA   // NVIDIA GPUs, through their driver
+)
+
+// Info describes a device.
+type Info = driver.Info
+
+// Limits are the sizes beyond which a device cannot go.
+type Limits = driver.Limits
+
+// Option changes what [Open] opens and how.
+type Option func(*config) error
+
+type config struct {
+	kind    Kind // required; 0 for any
+	index   int
+	threads int
+	log     *slog.Logger
+	pinned  bool
+}
+
+// Require makes [Open] return a device of that kind or ErrNoDevice with the
+// reason, and pins it: it never runs work elsewhere.
+func Require(k Kind) Option {
+	return func(c *config) error {
+		switch k {
+		case CPU, WebGPU, CUDA:
+			c.kind, c.pinned = k, true
+			return nil
+		}
+		return fmt.Errorf("kind %d: %w", k, ErrNoDevice)
+	}
+}
+
+// WithIndex chooses among the devices of a kind; the default is 0.
+func WithIndex(i int) Option {
+	return func(c *config) error {
+		if i < 0 {
+			return fmt.Errorf("device index %d: %w", i, ErrNoDevice)
+		}
+		c.index = i
+		return nil
+	}
+}
+
+// WithThreads bounds the threads that the CPU computes with, the caller's
+// included. The default, for n <= 0, is GOMAXPROCS.
+func WithThreads(n int) Option {
+	return func(c *config) error {
+		c.threads = max(n, 0)
+		return nil
+	}
+}
+
+// WithLogger makes the device say what it does: what it opened and refused,
+// plans made, devices lost. The default is silence.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) error {
+		c.log = l
+		return nil
+	}
+}
+
+// environment applies RAYO_DEVICE (kind or kind:index, as [Device.String]
+// prints it) and RAYO_THREADS, where no option says otherwise.
+func (c *config) environment() error {
+	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("RAYO_THREADS=%q is no number of threads: %w", v, ErrUnsupported)
+		}
+		c.threads = n
+	}
+	v := os.Getenv("RAYO_DEVICE")
+	if v == "" || c.kind != 0 {
+		return nil
+	}
+	k, i, err := ParseName(v)
+	if err != nil {
+		return fmt.Errorf("RAYO_DEVICE=%q: %w", v, err)
+	}
+	c.kind, c.index, c.pinned = k, i, true
+	return nil
+}
+
+// ParseName reads the text that [Device.String] prints and RAYO_DEVICE takes:
+// a kind (cpu, webgpu, cuda), or kind:index.
+func ParseName(s string) (Kind, int, error) {
+	name, num, found := strings.Cut(s, ":")
+	i := 0
+	if found {
+		var err error
+		if i, err = strconv.Atoi(num); err != nil || i < 0 {
+			return 0, 0, fmt.Errorf("%q is no device index: %w", num, ErrNoDevice)
+		}
+	}
+	for _, k := range driver.Kinds() {
+		if k.String() == strings.ToLower(name) {
+			return k, i, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("%q is none of cuda, webgpu, cpu: %w", name, ErrNoDevice)
+}

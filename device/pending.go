@@ -1,0 +1,44 @@
+package device
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/engine"
+)
+
+// Pending is an asynchronous call under way. It owns the slices of the call
+// until it is done. It is safe for concurrent use.
+type Pending struct {
+	p       *engine.Pending
+	explain func(error) error
+}
+
+func failed(err error) *Pending { return &Pending{p: engine.Failed(err)} }
+
+// Done returns a channel that is closed when the call is over.
+func (p *Pending) Done() <-chan struct{} { return p.p.Done() }
+
+// Wait waits for the end of the call and returns its error, or for ctx and
+// returns the error of that; the call goes on then and still owns its slices.
+func (p *Pending) Wait(ctx context.Context) error {
+	err := p.p.Wait(ctx)
+	if err != nil && p.explain != nil {
+		err = p.explain(err)
+	}
+	return err
+}
+
+// Future is a Pending that ends with a value.
+type Future[T any] struct {
+	*Pending
+	value func() T
+}
+
+// Value waits like Wait and returns the value.
+func (f *Future[T]) Value(ctx context.Context) (T, error) {
+	if err := f.Wait(ctx); err != nil {
+		var zero T
+		return zero, err
+	}
+	return f.value(), nil
+}

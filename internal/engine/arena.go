@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"sort"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// arenaAlign is the alignment of temporaries: what every device's vector
+// loads and binding offsets need.
+const arenaAlign = 256
+
+func alignUp(n int64) int64 { return (n + arenaAlign - 1) &^ (arenaAlign - 1) }
+
+// placeTemporaries gives every temporary slot of p a place in one arena, so
+// that slots whose lives do not overlap share memory, and lets a step write
+// over an operand that nothing reads afterwards where that is safe. It returns
+// the bytes that the temporaries would take without sharing.
+func placeTemporaries(p *driver.Program) (unshared int64) {
+	const never = -1
+	last := make([]int, len(p.Slots)) // the last step that touches a slot
+	for i := range last {
+		last[i] = never
+	}
+	for i := range p.Steps {
+		eachOperand(&p.Steps[i], func(o *driver.Operand) { last[o.Slot] = i })
+		for _, o := range p.Steps[i].Out {
+			last[o.Slot] = i
+		}
+	}
+	var free []span
+	placed := make([]bool, len(p.Slots))
+	temporary := func(s int) bool { return p.Slots[s].Ext < 0 && p.Slots[s].Data == nil }
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		taken := make(map[int]bool) // operands whose place went to an output
+		for _, o := range step.Out {
+			if !temporary(o.Slot) || placed[o.Slot] {
+				continue
+			}
+			out := &p.Slots[o.Slot]
+			need := alignUp(out.Bytes)
+			unshared += need
+			placed[o.Slot] = true
+			if in := overwritable(step, o, func(s int) bool {
+				return temporary(s) && last[s] == i && !taken[s] && alignUp(p.Slots[s].Bytes) == need
+			}); in >= 0 {
+				taken[in] = true
+				out.Off = p.Slots[in].Off
+				continue
+			}
+			out.Off, free = take(free, need, &p.Arena)
+		}
+		dead := make(map[int]bool)
+		release := func(s int) {
+			if temporary(s) && last[s] == i && !taken[s] && !dead[s] {
+				dead[s] = true
+				free = give(free, span{p.Slots[s].Off, alignUp(p.Slots[s].Bytes)})
+			}
+		}
+		eachOperand(step, func(o *driver.Operand) { release(o.Slot) })
+		for _, o := range step.Out {
+			release(o.Slot)
+		}
+	}
+	return unshared
+}
+
+// overwritable returns a slot that step reads and may overwrite with out, or
+// -1. Elementwise steps with one output read an element before they write it;
+// row operations read a row before they write it. Everything else reads in
+// another order.
+func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) bool) int {
+	row := step.Op != nil && step.Op.Class() == op.Row && step.Pre == nil && step.Post == nil
+	if step.Op != nil && !row || len(step.Out) != 1 {
+		return -1
+	}
+	found := -1
+	eachOperand(step, func(o *driver.Operand) {
+		if found < 0 && o.Spread == op.Full && o.N == out.N && o.Type.Size() == out.Type.Size() && dies(o.Slot) {
+			found = o.Slot
+		}
+	})
+	if found < 0 {
+		return -1
+	}
+	uses := 0
+	eachOperand(step, func(o *driver.Operand) {
+		if o.Slot == found {
+			uses++
+		}
+	})
+	if row && (uses > 1 || step.In[0].Slot != found) || !row && spreads(step, found) {
+		return -1
+	}
+	return found
+}
+
+// spreads reports whether step also reads slot in another layout.
+func spreads(step *driver.Step, slot int) bool {
+	other := false
+	eachOperand(step, func(o *driver.Operand) { other = other || o.Slot == slot && o.Spread != op.Full })
+	return other
+}
+
+// eachOperand calls f for every operand that a step reads from memory.
+func eachOperand(s *driver.Step, f func(*driver.Operand)) {
+	all := func(os []driver.Operand) {
+		for i := range os {
+			if os[i].Slot >= 0 {
+				f(&os[i])
+			}
+		}
+	}
+	if s.Op != nil {
+		all(s.In)
+	}
+	for _, p := range s.Pre {
+		if p != nil {
+			all(p.In)
+		}
+	}
+	if s.Post != nil {
+		all(s.Post.In)
+	}
+}
+
+type span struct{ off, size int64 }
+
+// take finds size bytes: in the tightest free span, or at the end.
+func take(free []span, size int64, end *int64) (int64, []span) {
+	best := -1
+	for i, s := range free {
+		if s.size >= size && (best < 0 || s.size < free[best].size) {
+			best = i
+		}
+	}
+	if best < 0 {
+		// A free span at the end of the arena can grow.
+		if n := len(free); n > 0 && free[n-1].off+free[n-1].size == *end {
+			off := free[n-1].off
+			*end = off + size
+			return off, free[:n-1]
+		}
+		off := *end
+		*end += size
+		return off, free
+	}
+	off := free[best].off
+	if free[best].size == size {
+		return off, append(free[:best], free[best+1:]...)
+	}
+	free[best].off += size
+	free[best].size -= size
+	return off, free
+}
+
+// give returns a span, merged with its neighbours; free stays sorted.
+func give(free []span, s span) []span {
+	if s.size == 0 {
+		return free
+	}
+	i := sort.Search(len(free), func(i int) bool { return free[i].off > s.off })
+	free = append(free, span{})
+	copy(free[i+1:], free[i:])
+	free[i] = s
+	if i+1 < len(free) && free[i].off+free[i].size == free[i+1].off {
+		free[i].size += free[i+1].size
+		free = append(free[:i+1], free[i+2:]...)
+	}
+	if i > 0 && free[i-1].off+free[i-1].size == free[i].off {
+		free[i-1].size += free[i].size
+		free = append(free[:i], free[i+1:]...)
+	}
+	return free
+}

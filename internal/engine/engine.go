@@ -1,0 +1,166 @@
+// Package engine stands between the public packages and a driver: it makes
+// programs of graphs, keeps them, gives memory out, counts, and sees to it
+// that nothing outlives its device. Every piece of work, one call or a batch
+// of thousands, reaches a device through it.
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rayo-go/rayo/internal/driver"
+)
+
+// Engine owns one open driver.Device. It is safe for concurrent use.
+type Engine struct {
+	dev  driver.Device
+	imm  driver.Immediate // nil if the device has no cheaper way for one step
+	info driver.Info
+	name string
+	lim  driver.Limits
+
+	// state counts what is under way, with closedBit once Close has begun.
+	state   atomic.Int64
+	drained chan struct{}
+	closed  chan struct{} // closed when Close has finished
+	err     error         // of Close
+
+	plans planCache
+
+	mu      sync.Mutex
+	buffers map[*Buffer]struct{}
+	execs   map[*executable]struct{}
+
+	counters
+}
+
+const closedBit = 1 << 62
+
+// New returns an engine that owns dev.
+func New(dev driver.Device) *Engine {
+	e := &Engine{dev: dev, info: dev.Info(), lim: dev.Limits(), drained: make(chan struct{}, 1), closed: make(chan struct{}),
+		buffers: make(map[*Buffer]struct{}), execs: make(map[*executable]struct{})}
+	e.name = e.info.String()
+	e.imm, _ = dev.(driver.Immediate)
+	e.plans.init(maxPlans)
+	return e
+}
+
+// Info describes the device.
+func (e *Engine) Info() driver.Info { return e.info }
+
+// Limits returns the limits of the device.
+func (e *Engine) Limits() driver.Limits { return e.lim }
+
+// Name returns kind:index.
+func (e *Engine) Name() string { return e.name }
+
+// enter counts work in; the caller must exit if it returns true. It returns
+// false once the engine is closed.
+func (e *Engine) enter() bool {
+	if e.state.Add(1)&closedBit != 0 {
+		e.exit()
+		return false
+	}
+	return true
+}
+
+func (e *Engine) exit() {
+	if e.state.Add(-1) == closedBit {
+		// The last of what was under way when Close began, or a call that
+		// came too late: whoever reaches zero first tells Close.
+		select {
+		case e.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Err returns ErrClosed once Close has been called, else nil.
+func (e *Engine) Err() error {
+	if e.state.Load()&closedBit != 0 {
+		return driver.ErrClosed
+	}
+	return nil
+}
+
+// Close waits for everything under way, then frees all memory and the device.
+// It may be called more than once and from several goroutines; each call
+// returns when the device is closed.
+func (e *Engine) Close() error {
+	for {
+		s := e.state.Load()
+		if s&closedBit != 0 {
+			<-e.closed
+			return e.err
+		}
+		if e.state.CompareAndSwap(s, s|closedBit) {
+			break
+		}
+	}
+	for e.state.Load() != closedBit {
+		<-e.drained
+	}
+	e.plans.clear()
+	e.mu.Lock()
+	left := e.buffers
+	e.buffers = nil
+	var execs []*executable
+	for k := range e.execs {
+		execs = append(execs, k)
+	}
+	e.mu.Unlock()
+	for _, k := range execs {
+		k.end()
+	}
+	for b := range left {
+		b.drop()
+	}
+	e.err = e.dev.Close()
+	close(e.closed)
+	return e.err
+}
+
+// guard turns a panic, which can only be a defect of this module, into an
+// error: a user's process does not die of it.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("BUG: %v", p)
+	}
+}
+
+// counters are what Stats reads.
+type counters struct {
+	steps       atomic.Int64
+	submissions atomic.Int64
+	compiles    atomic.Int64
+	hits        atomic.Int64
+	live        atomic.Int64
+	peak        atomic.Int64
+	count       atomic.Int64
+}
+
+// Stats are counts since the device was opened.
+type Stats struct {
+	Submissions int64 // round trips: one-shot calls, batches, plans
+	Steps       int64 // kernels run in them
+	Compiled    int64 // plans made
+	CacheHits   int64 // batches that found their plan ready
+	Buffers     int64 // open buffers
+	BufferBytes int64 // bytes in open buffers
+	PeakBytes   int64 // the most that BufferBytes has been
+}
+
+// Stats returns the counts.
+func (e *Engine) Stats() Stats {
+	return Stats{
+		Submissions: e.submissions.Load(),
+		Steps:       e.steps.Load(),
+		Compiled:    e.compiles.Load(),
+		CacheHits:   e.hits.Load(),
+		Buffers:     e.count.Load(),
+		BufferBytes: e.live.Load(),
+		PeakBytes:   e.peak.Load(),
+	}
+}

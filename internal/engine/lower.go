@@ -1,0 +1,363 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+// extern says what an external slot of a program is bound to.
+type extern struct {
+	kind  externKind
+	ref   int32 // of the graph, for inputs and residents
+	off   int64 // into a resident, in bytes
+	out   int   // output of the graph, for results
+	bytes int64
+}
+
+type externKind uint8
+
+const (
+	extInput externKind = iota
+	extResident
+	extResult
+)
+
+// lowered is a program with the meaning of its external slots.
+type lowered struct {
+	prog     *driver.Program
+	ext      []extern
+	unshared int64 // bytes of the temporaries without sharing
+}
+
+// lower makes a program of the groups of g.
+func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
+	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), second: make(map[graph.ID]graph.ID)}
+	l.prog = new(driver.Program)
+	for i := range l.slot {
+		l.slot[i] = -1
+	}
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == graph.Second {
+			l.second[g.Nodes[i].In[0]] = graph.ID(i)
+		}
+	}
+	result := make(map[graph.ID]int) // the output that a value becomes in place
+	for k, o := range g.Outputs {
+		b := g.Base(o)
+		if _, ok := result[b]; !ok && (g.Nodes[b].Kind == graph.Compute || g.Nodes[b].Kind == graph.Second) {
+			result[b] = k
+		}
+	}
+	direct, skip := l.directStores(groups, result)
+	for i := range groups {
+		r := &groups[i]
+		root := &g.Nodes[r.Root]
+		if root.Kind == graph.Store {
+			if !skip[r.Root] {
+				dst, err := l.resident(root)
+				if err != nil {
+					return nil, err
+				}
+				l.copy(root.In[0], dst, root.Shape)
+			}
+			continue
+		}
+		outs := append([]graph.ID(nil), r.Outs...)
+		if root.Kind == graph.Compute && root.Op.Results() == 2 {
+			outs = append(outs, l.secondOf(r.Root))
+		}
+		var out []driver.Operand
+		for _, id := range outs {
+			s, err := l.define(id, r.Root, result, direct)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+		l.step(r, out)
+	}
+	for k, o := range g.Outputs {
+		b := g.Base(o)
+		if at, ok := result[b]; ok && at == k {
+			continue
+		}
+		n := &g.Nodes[o]
+		bytes, err := bytesOf(n)
+		if err != nil {
+			return nil, err
+		}
+		dst := l.add(driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}, &extern{kind: extResult, out: k, bytes: bytes})
+		l.copy(o, dst, n.Shape)
+	}
+	l.prog.Ext = len(l.ext)
+	l.unshared = placeTemporaries(l.prog)
+	return &l.lowered, nil
+}
+
+type lowerer struct {
+	lowered
+	g      *graph.Graph
+	slot   []int // of base nodes; -1 until they have one
+	second map[graph.ID]graph.ID
+}
+
+// secondOf returns the node of the second result of id, or Absent.
+func (l *lowerer) secondOf(id graph.ID) graph.ID {
+	if s, ok := l.second[id]; ok {
+		return s
+	}
+	return graph.Absent
+}
+
+func bytesOf(n *graph.Node) (int64, error) {
+	k, err := n.Shape.Size()
+	return int64(k) * int64(n.Type.Size()), err
+}
+
+func (l *lowerer) add(s driver.Slot, e *extern) int {
+	s.Ext = -1
+	if e != nil {
+		s.Ext = len(l.ext)
+		l.ext = append(l.ext, *e)
+	}
+	l.prog.Slots = append(l.prog.Slots, s)
+	return len(l.prog.Slots) - 1
+}
+
+// resident returns the slot that store n writes.
+func (l *lowerer) resident(n *graph.Node) (int, error) {
+	bytes, err := bytesOf(n)
+	if err != nil {
+		return 0, err
+	}
+	return l.add(driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true},
+		&extern{kind: extResident, ref: n.Ref, off: n.Off, bytes: bytes}), nil
+}
+
+// define gives the result id of the group rooted at root its slot: the host
+// memory of an output, the device memory of a store, or a temporary.
+func (l *lowerer) define(id, root graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) (driver.Operand, error) {
+	n := &l.g.Nodes[root]
+	if id == graph.Absent {
+		// The second result of an operation when nobody wants it.
+		t, err := n.Op.Types(&n.Attrs, l.types(n))
+		if err != nil {
+			return driver.Operand{}, err
+		}
+		size, err := n.Shape.Size()
+		if err != nil {
+			return driver.Operand{}, err
+		}
+		s := l.add(driver.Slot{Type: t[1], Shape: n.Shape, Bytes: int64(size * t[1].Size()), Written: true}, nil)
+		return driver.Operand{Slot: s, Type: t[1], N: size}, nil
+	}
+	n = &l.g.Nodes[id]
+	size, err := n.Shape.Size()
+	if err != nil {
+		return driver.Operand{}, err
+	}
+	bytes := int64(size) * int64(n.Type.Size())
+	slot := driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}
+	if k, ok := result[id]; ok {
+		l.slot[id] = l.add(slot, &extern{kind: extResult, out: k, bytes: bytes})
+	} else if s, ok := direct[id]; ok {
+		st := &l.g.Nodes[s]
+		l.slot[id] = l.add(slot, &extern{kind: extResident, ref: st.Ref, off: st.Off, bytes: bytes})
+	} else {
+		l.slot[id] = l.add(slot, nil)
+	}
+	return driver.Operand{Slot: l.slot[id], Type: n.Type, N: size}, nil
+}
+
+func (l *lowerer) types(n *graph.Node) []op.DType {
+	ts := make([]op.DType, n.NIn)
+	for i, in := range n.Inputs() {
+		if in != graph.Absent {
+			ts[i] = l.g.Nodes[in].Type
+		}
+	}
+	return ts
+}
+
+// use returns the slot that holds the value of id, making one for what comes
+// from outside.
+func (l *lowerer) use(id graph.ID) int {
+	b := l.g.Base(id)
+	if l.slot[b] >= 0 {
+		return l.slot[b]
+	}
+	n := &l.g.Nodes[b]
+	bytes, err := bytesOf(n)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: %v was checked when it was recorded", n.Shape))
+	}
+	slot := driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes}
+	switch n.Kind {
+	case graph.Input:
+		l.slot[b] = l.add(slot, &extern{kind: extInput, ref: n.Ref, bytes: bytes})
+	case graph.Resident:
+		l.slot[b] = l.add(slot, &extern{kind: extResident, ref: n.Ref, off: n.Off, bytes: bytes})
+	case graph.Constant:
+		slot.Data = l.g.Data[n.Ref]
+		if len(slot.Data) == 0 {
+			slot.Data = []byte{} // an empty constant is one all the same
+		}
+		l.slot[b] = l.add(slot, nil)
+	default:
+		panic(fmt.Sprintf("BUG: node %d is used before it is computed", b))
+	}
+	return l.slot[b]
+}
+
+func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
+	n := &l.g.Nodes[id]
+	size, _ := n.Shape.Size()
+	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size}
+	if over != nil {
+		spread, err := op.SpreadOf(n.Shape, over)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: %v was checked when it was recorded", err))
+		}
+		o.Spread = spread
+	}
+	return o
+}
+
+// copy adds a step that copies the value of id, spread over shape, to slot dst.
+func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) {
+	x := l.operand(id, shape)
+	n, _ := shape.Size()
+	l.prog.Steps = append(l.prog.Steps, driver.Step{
+		Post: &driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: shape},
+		Out:  []driver.Operand{{Slot: dst, Type: x.Type, N: n}},
+	})
+}
+
+// step adds the kernel of a group.
+func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
+	s := driver.Step{Out: out}
+	if r.Core != graph.Absent {
+		n := &l.g.Nodes[r.Core]
+		s.Op, s.Attrs = n.Op, n.Attrs
+		for i, in := range n.Inputs() {
+			switch {
+			case in == graph.Absent:
+				s.In = append(s.In, driver.Operand{Slot: -1})
+				s.Dims = append(s.Dims, nil)
+				continue
+			case len(r.Pre[i]) > 0:
+				if s.Pre == nil {
+					s.Pre = make([]*driver.Fused, n.NIn)
+				}
+				a := &l.g.Nodes[in]
+				s.Pre[i] = l.fused(r.Pre[i], graph.Absent, []graph.ID{in})
+				size, _ := a.Shape.Size()
+				s.In = append(s.In, driver.Operand{Slot: -1, Type: a.Type, N: size})
+			default:
+				s.In = append(s.In, l.operand(in, nil))
+			}
+			s.Dims = append(s.Dims, l.g.Nodes[in].Shape)
+		}
+		s.Dims = append(s.Dims, n.Shape)
+		if n.Op.Results() == 2 {
+			s.Dims = append(s.Dims, n.Shape)
+		}
+	}
+	if len(r.Post) > 0 {
+		s.Post = l.fused(r.Post, r.Core, r.Outs)
+	}
+	l.prog.Steps = append(l.prog.Steps, s)
+}
+
+// fused makes the elementwise program of nodes; core, if there is one, is its
+// operand 0.
+func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *driver.Fused {
+	f := &driver.Fused{Shape: l.g.Nodes[nodes[len(nodes)-1]].Shape}
+	value := make(map[graph.ID]int) // operands as they are, instructions from below 0
+	for i, id := range nodes {
+		value[id] = -1 - i
+	}
+	if core != graph.Absent {
+		n := &l.g.Nodes[core]
+		size, _ := n.Shape.Size()
+		f.In = append(f.In, driver.Operand{Slot: -1, Type: n.Type, N: size})
+		value[core] = 0
+	}
+	for _, id := range nodes {
+		for _, in := range l.g.Nodes[id].Inputs() {
+			if _, ok := value[in]; !ok {
+				value[in] = len(f.In)
+				f.In = append(f.In, l.operand(in, f.Shape))
+			}
+		}
+	}
+	number := func(id graph.ID) int {
+		if v := value[id]; v < 0 {
+			return len(f.In) - 1 - v
+		}
+		return value[id]
+	}
+	for _, id := range nodes {
+		n := &l.g.Nodes[id]
+		in := driver.Instr{Op: n.Op, Attrs: n.Attrs, Type: n.Type}
+		for _, a := range n.Inputs() {
+			in.Args = append(in.Args, number(a))
+		}
+		f.Body = append(f.Body, in)
+	}
+	for _, o := range outs {
+		f.Out = append(f.Out, number(o))
+	}
+	return f
+}
+
+// directStores finds the stores whose value the producing kernel may write
+// straight into device memory: the value runs between the same stores, nothing
+// else needs it later, and nothing reads the memory in between. It returns
+// the store for each such value, and the stores that need no step.
+func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (direct map[graph.ID]graph.ID, skip map[graph.ID]bool) {
+	g := l.g
+	direct, skip = make(map[graph.ID]graph.ID), make(map[graph.ID]bool)
+	read := make(map[int32]bool)
+	roots := make(map[graph.ID]bool)
+	for i := range groups {
+		roots[groups[i].Root] = true
+	}
+	consumers := make(map[graph.ID]int)
+	epoch := make([]int, len(g.Nodes))
+	stores := 0
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		epoch[i] = stores
+		switch n.Kind {
+		case graph.Resident:
+			read[n.Ref] = true
+		case graph.Store:
+			stores++
+		}
+		for _, in := range n.Inputs() {
+			if in != graph.Absent {
+				consumers[g.Base(in)]++
+			}
+		}
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Kind != graph.Store || read[n.Ref] {
+			continue
+		}
+		v := g.Base(n.In[0])
+		if !g.Nodes[n.In[0]].Shape.Equal(n.Shape) {
+			continue // the value is spread over the memory
+		}
+		_, wanted := result[v]
+		if roots[v] && g.Nodes[v].Kind == graph.Compute && g.Nodes[v].Op.Results() == 1 && !wanted && consumers[v] == 1 && epoch[v] == epoch[i] {
+			direct[v] = graph.ID(i)
+			skip[graph.ID(i)] = true
+		}
+	}
+	return direct, skip
+}

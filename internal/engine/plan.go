@@ -1,0 +1,371 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Plan is a graph made ready to run many times. It is safe for concurrent
+// use.
+type Plan struct {
+	eng  *Engine
+	exec *executable
+	lowered
+	outputs int // of the graph
+	refs    int // references of the graph: inputs and buffers
+	stores  bool
+	jobs    sync.Pool // of *job
+}
+
+// Ref is what a reference of a graph stands for in one run: host memory for
+// an input, a buffer for a resident.
+type Ref struct {
+	Host []byte
+	Buf  *Buffer
+}
+
+// Compile makes a plan of g, whose shapes and types are right. A plan that
+// was made for an equal graph is used again.
+func (e *Engine) Compile(ctx context.Context, g *graph.Graph) (p *Plan, err error) {
+	defer guard(&err)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !e.enter() {
+		return nil, driver.ErrClosed
+	}
+	defer e.exit()
+	hash := g.Hash()
+	if p := e.plans.get(hash, g); p != nil {
+		e.hits.Add(1)
+		return p, nil
+	}
+	g = g.Clone()
+	p, err = e.build(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return e.plans.put(hash, g, p), nil
+}
+
+func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
+	opt, err := graph.Apply(g, graph.Passes()...)
+	if err != nil {
+		return nil, err
+	}
+	groups := graph.Fuse(opt,
+		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) },
+		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Epilogue) })
+	l, err := lower(opt, groups)
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.prog.Slots {
+		if s := &l.prog.Slots[i]; s.Bytes > e.lim.MaxBuffer {
+			return nil, fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, e.lim.MaxBuffer, driver.ErrLimit)
+		}
+	}
+	p := &Plan{eng: e, lowered: *l, outputs: len(g.Outputs)}
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; n.Kind {
+		case graph.Store:
+			p.stores = true
+			fallthrough
+		case graph.Input, graph.Resident:
+			p.refs = max(p.refs, int(n.Ref)+1)
+		}
+	}
+	x, err := e.dev.Prepare(ctx, p.prog)
+	if err != nil {
+		return nil, err
+	}
+	e.compiles.Add(1)
+	p.exec = e.own(x)
+	// The cache forgets plans and users drop them: what the device holds for
+	// one goes when the last reference does, or with the engine.
+	runtime.AddCleanup(p, (*executable).end, p.exec)
+	return p, nil
+}
+
+// executable is a driver.Executable that is closed once.
+type executable struct {
+	driver.Executable
+	eng  *Engine
+	once sync.Once
+}
+
+func (e *Engine) own(x driver.Executable) *executable {
+	k := &executable{Executable: x, eng: e}
+	e.mu.Lock()
+	e.execs[k] = struct{}{}
+	e.mu.Unlock()
+	return k
+}
+
+func (k *executable) end() {
+	k.once.Do(func() {
+		k.eng.mu.Lock()
+		delete(k.eng.execs, k)
+		k.eng.mu.Unlock()
+		k.Close()
+	})
+}
+
+// job is one run of a plan.
+type job struct {
+	plan  *Plan
+	sub   driver.Submission
+	ext   []driver.Binding
+	bufs  []*Buffer
+	late  []lateCopy
+	pend  *Pending
+	done  func(error) // job.complete as a value, made once
+	timed driver.Times
+}
+
+// lateCopy is a result that goes to its place only after the run, because
+// that place is also read.
+type lateCopy struct{ dst, src []byte }
+
+func (p *Plan) job() *job {
+	if j, ok := p.jobs.Get().(*job); ok {
+		return j
+	}
+	j := &job{plan: p, ext: make([]driver.Binding, len(p.ext))}
+	j.done = j.complete
+	return j
+}
+
+// bind checks what the caller brought and fills the bindings.
+func (j *job) bind(refs []Ref, outs [][]byte) error {
+	p := j.plan
+	if len(refs) < p.refs || len(outs) != p.outputs {
+		return fmt.Errorf("plan of %d references and %d outputs run with %d and %d: %w", p.refs, p.outputs, len(refs), len(outs), driver.ErrShape)
+	}
+	for i := range p.ext {
+		x := &p.ext[i]
+		switch x.kind {
+		case extInput:
+			h := refs[x.ref].Host
+			if int64(len(h)) != x.bytes {
+				return fmt.Errorf("input of %d bytes bound to %d: %w", x.bytes, len(h), driver.ErrShape)
+			}
+			j.ext[i] = driver.Binding{Host: h}
+		case extResident:
+			b := refs[x.ref].Buf
+			switch {
+			case b == nil:
+				return fmt.Errorf("no buffer bound: %w", driver.ErrForeign)
+			case b.eng != p.eng:
+				return fmt.Errorf("buffer of %s used on %s: %w", b.eng.name, p.eng.name, driver.ErrForeign)
+			case x.off+x.bytes > b.bytes:
+				return fmt.Errorf("%d bytes from %d on of a buffer of %d: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
+			case !b.retain():
+				return fmt.Errorf("buffer: %w", driver.ErrClosed)
+			}
+			j.bufs = append(j.bufs, b)
+			j.ext[i] = driver.Binding{Mem: b.mem, Off: x.off}
+		case extResult:
+			h := outs[x.out]
+			if int64(len(h)) != x.bytes {
+				return fmt.Errorf("output %d of %d bytes bound to %d: %w", x.out, x.bytes, len(h), driver.ErrShape)
+			}
+			j.ext[i] = driver.Binding{Host: h}
+		}
+	}
+	// A result may go where an input comes from: then it must wait, for the
+	// input may be read after the first results are written.
+	for i := range p.ext {
+		if p.ext[i].kind != extResult {
+			continue
+		}
+		for k := range p.ext {
+			if k != i && p.ext[k].kind != extResident && Overlap(j.ext[i].Host, j.ext[k].Host) {
+				h := j.ext[i].Host
+				src := make([]byte, len(h)+8)
+				src = src[(8-int(uintptr(unsafe.Pointer(&src[0]))&7))&7:][:len(h)]
+				j.late = append(j.late, lateCopy{h, src})
+				j.ext[i].Host = src
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// Overlap reports whether two byte slices share memory.
+func Overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	a0, b0 := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return a0 < b0+uintptr(len(b)) && b0 < a0+uintptr(len(a))
+}
+
+// free gives the job back. Nothing of the caller stays reachable from it.
+func (j *job) free() {
+	for i, b := range j.bufs {
+		b.release()
+		j.bufs[i] = nil
+	}
+	j.bufs = j.bufs[:0]
+	clear(j.ext)
+	clear(j.late)
+	j.late = j.late[:0]
+	j.pend = nil
+	j.sub = driver.Submission{}
+	j.plan.jobs.Put(j)
+}
+
+// settle puts late results in place.
+func (j *job) settle() {
+	for _, c := range j.late {
+		copy(c.dst, c.src)
+	}
+}
+
+// Run runs the plan and waits: refs by reference number, outs by output. times,
+// if not nil, gets the device's clocks.
+func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver.Times) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !p.eng.enter() {
+		return driver.ErrClosed
+	}
+	j := p.job()
+	err := j.bind(refs, outs)
+	if err == nil {
+		p.count()
+		j.sub = driver.Submission{Ext: j.ext, Wait: true, Times: times}
+		var f driver.Fence
+		if f, err = p.exec.Submit(ctx, &j.sub); err == nil && f != nil {
+			err = f.Wait(ctx)
+			if err != nil && ctx.Err() != nil {
+				// The submission still runs over the caller's memory: the
+				// call may not return before it is done.
+				<-f.Done()
+			}
+		}
+		if err == nil {
+			j.settle()
+		}
+	}
+	j.free()
+	p.eng.exit()
+	return err
+}
+
+// Start runs the plan without waiting. refs and outs may be reused at once,
+// the memory that they name only when the Pending is done.
+func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
+	if err := ctx.Err(); err != nil {
+		return Failed(err)
+	}
+	if !p.eng.enter() {
+		return Failed(driver.ErrClosed)
+	}
+	j := p.job()
+	err := j.bind(refs, outs)
+	if err == nil {
+		p.count()
+		pend := &Pending{done: make(chan struct{})}
+		j.pend = pend
+		j.sub = driver.Submission{Ext: j.ext, Complete: j.done}
+		if _, err = p.exec.Submit(ctx, &j.sub); err == nil {
+			return pend
+		}
+	}
+	j.free()
+	p.eng.exit()
+	return Failed(err)
+}
+
+// complete is called by the driver when an asynchronous run is over.
+func (j *job) complete(err error) {
+	if err == nil {
+		j.settle()
+	}
+	pend, eng := j.pend, j.plan.eng
+	j.free()
+	pend.finish(err)
+	eng.exit()
+}
+
+func (p *Plan) count() {
+	p.eng.submissions.Add(1)
+	p.eng.steps.Add(int64(len(p.prog.Steps)))
+}
+
+// Program returns the program, for listings and profiles. It is not to be
+// changed.
+func (p *Plan) Program() *driver.Program { return p.prog }
+
+// Engine returns the engine that made the plan.
+func (p *Plan) Engine() *Engine { return p.eng }
+
+// String lists the steps with their fused expressions and slots, and what the
+// memory plan saves.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan for %s: %d steps, %d slots, temporaries %d bytes", p.eng.name, len(p.prog.Steps), len(p.prog.Slots), p.prog.Arena)
+	if p.unshared > p.prog.Arena {
+		fmt.Fprintf(&b, " (%d saved by reuse)", p.unshared-p.prog.Arena)
+	}
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i := range p.prog.Steps {
+		s := &p.prog.Steps[i]
+		var in, out []string
+		eachOperand(s, func(o *driver.Operand) { in = append(in, p.slotName(o.Slot)) })
+		for _, o := range s.Out {
+			out = append(out, p.slotName(o.Slot))
+		}
+		name := s.Name()
+		if name == "" {
+			name = "copy"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t<- %s\t", i, name, strings.Join(out, " "), strings.Join(in, " "))
+		for j, f := range s.Pre {
+			if f != nil {
+				fmt.Fprintf(w, "operand %d: %s ", j, f)
+			}
+		}
+		if s.Post != nil && len(s.Post.Body) > 0 {
+			fmt.Fprintf(w, "%s", s.Post)
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	return b.String()
+}
+
+// slotName writes a slot as kind, number, type and shape: in0:f32[4 4].
+func (p *Plan) slotName(i int) string {
+	s := &p.prog.Slots[i]
+	kind := fmt.Sprintf("tmp@%d", s.Off)
+	switch {
+	case s.Data != nil:
+		kind = "const"
+	case s.Ext >= 0:
+		x := &p.ext[s.Ext]
+		switch x.kind {
+		case extInput:
+			kind = fmt.Sprintf("in%d", x.ref)
+		case extResident:
+			kind = fmt.Sprintf("buf%d+%d", x.ref, x.off)
+		case extResult:
+			kind = fmt.Sprintf("out%d", x.out)
+		}
+	}
+	return fmt.Sprintf("%s:%v%v", kind, s.Type, s.Shape)
+}

@@ -1,0 +1,242 @@
+package graph
+
+import "github.com/rayo-go/rayo/op"
+
+// Group is the nodes that become one kernel: at most one operation that is not
+// elementwise, with elementwise ones before and after it.
+type Group struct {
+	// Root is the last node; the kernel runs at its place in the list. Other
+	// groups read no other value of this one.
+	Root ID
+	// Core is the operation that is not elementwise, or Absent.
+	Core ID
+	// Pre are the elementwise nodes on operand i of Core, in order; the last
+	// one is the operand. Post are those that follow.
+	Pre  [op.MaxInputs][]ID
+	Post []ID
+	// Outs are the values that leave the group, in order: the root, and
+	// others that are outputs of the graph.
+	Outs []ID
+}
+
+const (
+	// maxFused bounds the elementwise nodes of a kernel, and maxOperands its
+	// arrays: GPUs bind no more than 8 to 16 at once.
+	maxFused    = 64
+	maxOperands = 8
+)
+
+// zone is a place in a group where elementwise nodes go.
+type zone struct {
+	group int // index, -1 for none
+	place int // 0… for Pre, postZone, coreZone
+}
+
+const (
+	postZone = op.MaxInputs + iota
+	coreZone
+	storeZone
+)
+
+var outside = zone{group: -1}
+
+// Fuse groups the nodes of g into kernels, in the order in which they run.
+// prologue and epilogue say whether the device fuses elementwise programs into
+// an operation.
+//
+// An elementwise node joins the group of its consumers if all of them are in
+// one place of one group and see it element for element. So no value is
+// computed twice, and no cycle can arise: nothing outside the group depends on
+// a node that joined.
+func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool) []Group {
+	f := fuser{g: g, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
+		epoch: make([]int, len(g.Nodes)), stored: g.stored()}
+	epoch := 0
+	for i := range g.Nodes {
+		f.zones[i] = outside
+		f.epoch[i] = epoch
+		if g.Nodes[i].Kind == Store {
+			epoch++
+		}
+		for j, in := range g.Nodes[i].Inputs() {
+			if in != Absent {
+				f.uses[in] = append(f.uses[in], use{ID(i), j})
+			}
+		}
+	}
+	for _, o := range g.Outputs {
+		f.output[o] = true
+	}
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		id := ID(i)
+		n := &g.Nodes[i]
+		switch {
+		case n.Kind == Store:
+			f.start(id, storeZone)
+		case n.Kind != Compute || n.View():
+		case n.Elementwise():
+			if z := f.home(id, prologue); z != outside {
+				f.join(id, z)
+			} else {
+				f.start(id, postZone)
+			}
+		default:
+			if z := f.home(id, nil); z != outside && z.place == postZone && n.Op.Results() == 1 &&
+				f.groups[z.group].Core == Absent && epilogue(n.Op) {
+				f.groups[z.group].Core = id
+				f.zones[i] = zone{z.group, coreZone}
+				f.reads(id, z.group)
+			} else {
+				f.start(id, coreZone)
+			}
+		}
+	}
+	return f.finish()
+}
+
+type use struct {
+	by ID
+	at int // operand
+}
+
+type fuser struct {
+	g      *Graph
+	groups []Group // latest root first
+	zones  []zone
+	uses   [][]use
+	output []bool
+	epoch  []int // number of stores before the node
+	stored map[int32]bool
+	arrays []map[ID]bool // operands of each group, from outside
+}
+
+func (f *fuser) start(id ID, place int) {
+	r := Group{Root: id, Core: Absent}
+	if place == coreZone {
+		r.Core = id
+	}
+	z := zone{len(f.groups), place}
+	f.groups = append(f.groups, r)
+	f.arrays = append(f.arrays, map[ID]bool{})
+	f.zones[id] = z
+	if place == postZone {
+		f.groups[z.group].Post = append(f.groups[z.group].Post, id)
+	}
+	f.reads(id, z.group)
+}
+
+func (f *fuser) reads(id ID, group int) {
+	delete(f.arrays[group], id)
+	for _, in := range f.g.Nodes[id].Inputs() {
+		if in != Absent {
+			f.arrays[group][in] = true
+		}
+	}
+}
+
+func (f *fuser) join(id ID, z zone) {
+	r := &f.groups[z.group]
+	if z.place == postZone {
+		r.Post = append(r.Post, id)
+	} else {
+		r.Pre[z.place] = append(r.Pre[z.place], id)
+	}
+	f.zones[id] = z
+	f.reads(id, z.group)
+}
+
+// home returns the one place in which all consumers of id would have it, or
+// outside.
+func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
+	n := &f.g.Nodes[id]
+	z := outside
+	for i, u := range f.uses[id] {
+		c := &f.g.Nodes[u.by]
+		at := f.zones[u.by]
+		if at == outside {
+			return outside
+		}
+		switch at.place {
+		case storeZone:
+			return outside
+		case coreZone:
+			if prologue == nil || f.output[id] || !prologue(c.Op) {
+				return outside
+			}
+			at.place = u.at
+		default:
+			if !c.Shape.Equal(n.Shape) {
+				return outside
+			}
+		}
+		if i > 0 && at != z {
+			return outside
+		}
+		z = at
+	}
+	if z == outside {
+		return z
+	}
+	r := &f.groups[z.group]
+	if f.output[id] && z.place != postZone {
+		return outside
+	}
+	if len(r.Post)+len(r.Pre[0])+len(r.Pre[1])+len(r.Pre[2])+len(r.Pre[3]) >= maxFused {
+		return outside
+	}
+	more := 0
+	for _, in := range n.Inputs() {
+		if in != Absent && !f.arrays[z.group][in] {
+			more++
+		}
+	}
+	if len(f.arrays[z.group])-1+more > maxOperands {
+		return outside
+	}
+	// A kernel runs at the place of its root. What reads memory that is
+	// stored to must not move across a store.
+	if f.reader(id) && f.epoch[id] != f.epoch[r.Root] {
+		return outside
+	}
+	return z
+}
+
+// reader reports whether id reads memory that the graph writes.
+func (f *fuser) reader(id ID) bool {
+	for _, in := range f.g.Nodes[id].Inputs() {
+		if in != Absent {
+			if b := &f.g.Nodes[f.g.Base(in)]; b.Kind == Resident && f.stored[b.Ref] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f *fuser) finish() []Group {
+	out := make([]Group, 0, len(f.groups))
+	for i := len(f.groups) - 1; i >= 0; i-- {
+		r := f.groups[i]
+		reverse(r.Post)
+		for j := range r.Pre {
+			reverse(r.Pre[j])
+		}
+		r.Outs = append(r.Outs, r.Root)
+		if r.Core != Absent && r.Core != r.Root && f.output[r.Core] {
+			r.Outs = append(r.Outs, r.Core)
+		}
+		for _, id := range r.Post {
+			if id != r.Root && f.output[id] {
+				r.Outs = append(r.Outs, id)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func reverse(s []ID) {
+	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
+		s[i], s[j] = s[j], s[i]
+	}
+}

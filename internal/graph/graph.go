@@ -1,0 +1,135 @@
+// Package graph holds recorded work as a list of immutable nodes in static
+// single assignment form, and the passes that improve it. A node's operands
+// are earlier nodes, so the order of the list is an order of evaluation. The
+// only effect is Store; stores keep their place in the list relative to the
+// nodes that read what they write.
+//
+// A pass is a value that turns a graph into another one. [Fuse] groups the
+// nodes of the result into kernels; package engine makes a program of the
+// groups.
+package graph
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// ID is the place of a node in its graph.
+type ID int32
+
+// Absent stands for an optional operand that is not there.
+const Absent ID = -1
+
+// Kind says what a node is.
+type Kind uint8
+
+const (
+	// Compute applies Op to In.
+	Compute Kind = iota
+	// Input is host memory that is bound when the graph runs: reference Ref.
+	Input
+	// Resident is device memory: reference Ref from byte Off on, as it is at
+	// this place in the list.
+	Resident
+	// Constant is known now: Graph.Data[Ref].
+	Constant
+	// Store writes In[0] to reference Ref from byte Off on.
+	Store
+	// Second is the second result of In[0].
+	Second
+)
+
+// Node is one value, or one effect.
+type Node struct {
+	Kind  Kind
+	Type  op.DType
+	NIn   uint8
+	Ref   int32
+	In    [op.MaxInputs]ID
+	Op    *op.Operation
+	Attrs op.Attrs
+	Shape op.Shape
+	Off   int64
+}
+
+// Inputs returns the operands; some may be Absent.
+func (n *Node) Inputs() []ID { return n.In[:n.NIn] }
+
+// Graph is a list of nodes and the values that leave it.
+type Graph struct {
+	Nodes []Node
+	// Outputs are the values that come back to the host, in order; one may
+	// occur twice.
+	Outputs []ID
+	// Data are the contents of the constants.
+	Data [][]byte
+}
+
+// Add appends a node and returns its place.
+func (g *Graph) Add(n Node) ID {
+	g.Nodes = append(g.Nodes, n)
+	return ID(len(g.Nodes) - 1)
+}
+
+// Pass is a step of planning: a function from graph to graph with a name.
+type Pass struct {
+	Name string
+	Run  func(*Graph) (*Graph, error)
+}
+
+// Passes are the passes that every graph goes through, in order.
+func Passes() []Pass {
+	return []Pass{Simplify, Fold, CSE, DCE, Snapshot}
+}
+
+// Apply runs the passes one after the other.
+func Apply(g *Graph, passes ...Pass) (*Graph, error) {
+	for _, p := range passes {
+		var err error
+		if g, err = p.Run(g); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return g, nil
+}
+
+// rewrite builds a graph node by node: f gets each node with its operands
+// already renamed and says where its value is found in out, usually by
+// out.Add(n).
+func (g *Graph) rewrite(f func(out *Graph, old ID, n Node) (ID, error)) (*Graph, error) {
+	out := &Graph{Nodes: make([]Node, 0, len(g.Nodes)), Data: g.Data}
+	to := make([]ID, len(g.Nodes))
+	for i := range g.Nodes {
+		n := g.Nodes[i]
+		for j, in := range n.Inputs() {
+			if in != Absent {
+				n.In[j] = to[in]
+			}
+		}
+		id, err := f(out, ID(i), n)
+		if err != nil {
+			return nil, err
+		}
+		to[i] = id
+	}
+	for _, o := range g.Outputs {
+		out.Outputs = append(out.Outputs, to[o])
+	}
+	return out, nil
+}
+
+// View reports whether n is the same elements as its operand in another shape.
+func (n *Node) View() bool { return n.Kind == Compute && n.Op == op.Reshape }
+
+// Base returns the node whose memory holds the value of id: itself, or what a
+// view looks at.
+func (g *Graph) Base(id ID) ID {
+	for g.Nodes[id].View() {
+		id = g.Nodes[id].In[0]
+	}
+	return id
+}
+
+// Elementwise reports whether n can be an instruction of a fused program.
+func (n *Node) Elementwise() bool { return n.Kind == Compute && n.Op.Class() == op.Elementwise }
