@@ -57,6 +57,14 @@ func evalNode(n *Node, a, b, c float64) float64 {
 	case Bitcast:
 		return bitcast(a, n.Args[0].Type, n.Type)
 	}
+	if n.Type.Integer() && (n.Code == Mul || n.Code == Shl) {
+		// The whole product may need more bits than a float64 has.
+		v := int64(a) * int64(b)
+		if n.Code == Shl {
+			v = int64(a) << (uint64(b) & 31)
+		}
+		return wrap(float64(uint32(v)), n.Type)
+	}
 	return wrap(codes[n.Code].eval(a, b, c), n.Type)
 }
 

@@ -81,6 +81,16 @@ func TestEvalWrapsIntegers(t *testing.T) {
 	if got := NewEvaluator(m(New(Mul, x, x))).Eval([]float64{1 << 20}, nil); got != 0 {
 		t.Errorf("(1<<20)**2 = %v in i32, want 0", got)
 	}
+	if got := NewEvaluator(m(New(Mul, x, x))).Eval([]float64{math.MaxInt32}, nil); got != 1 {
+		t.Errorf("(2**31-1)**2 = %v in i32, want 1", got)
+	}
+	w := NewArg(0, U32)
+	if got := NewEvaluator(m(New(Mul, w, w))).Eval([]float64{math.MaxUint32}, nil); got != 1 {
+		t.Errorf("(2**32-1)**2 = %v in u32, want 1", got)
+	}
+	if got := NewEvaluator(m(New(Shl, w, NewConst(31, U32)))).Eval([]float64{math.MaxUint32}, nil); got != 1<<31 {
+		t.Errorf("(2**32-1)<<31 = %v in u32, want 2**31", got)
+	}
 	u := NewArg(0, U32)
 	if got := NewEvaluator(m(New(Not, u))).Eval([]float64{0}, nil); got != math.MaxUint32 {
 		t.Errorf("^0 = %v in u32", got)
