@@ -60,6 +60,7 @@ const (
 	Sigmoid // 1 / (1 + e**-a)
 	Erf     // Gauss error function
 	Erfc    // 1 - erf(a), accurate for large a
+	NormCDF // erfc(-a/sqrt(2))/2, the normal distribution function, accurate for large -a
 	Sin     // a in radians
 	Cos     // a in radians
 	Pow     // a**b as math.Pow and NumPy define it
@@ -144,6 +145,7 @@ var codes = [numCodes]codeInfo{
 	Sigmoid: {"sigmoid", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / (1 + math.Exp(-a)) }},
 	Erf:     {"erf", 1, false, onF32, func(a, _, _ float64) float64 { return math.Erf(a) }},
 	Erfc:    {"erfc", 1, false, onF32, func(a, _, _ float64) float64 { return math.Erfc(a) }},
+	NormCDF: {"normcdf", 1, false, onF32, func(a, _, _ float64) float64 { return 0.5 * math.Erfc(-a/math.Sqrt2) }},
 	Sin:     {"sin", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sin(a) }},
 	Cos:     {"cos", 1, false, onF32, func(a, _, _ float64) float64 { return math.Cos(a) }},
 	Pow:     {"pow", 2, false, onF32, func(a, b, _ float64) float64 { return math.Pow(a, b) }},

@@ -1,0 +1,344 @@
+package ir
+
+import "math"
+
+// Lower returns root with every code that a back end does not have replaced by
+// arithmetic that it has. native reports which of the following codes the back
+// end computes itself, as accurately as the expansion: the composite ones
+// ([Code.Composite]), and CopySign, Round and Ldexp. All other codes every
+// back end has. A nil native stands for none.
+//
+// The expansions are free of branches, follow IEEE 754 at NaN, infinities,
+// signed zeros and subnormal numbers, and rely on Fma being fused. Errors, in
+// units of the last place of the result (the tests of package simd measure
+// them):
+//
+//	exp 1, exp2 1, expm1 1.5, log 1, log2 1.5, log1p 1.5, tanh 2, sigmoid 2.5,
+//	erf 2, erfc 4, normcdf 4, sin and cos 2, pow 1, recip 0.5, rsqrt 1
+//
+// Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
+// compute them in another way.
+func Lower(root *Node, native func(Code) bool) *Node {
+	if native == nil {
+		native = func(Code) bool { return false }
+	}
+	l := &lowering{native: native}
+	return Map(root, l.expand)
+}
+
+// TrigLimit is the largest |x| for which the expansions of Sin and Cos are
+// accurate: up to it the nearest multiple of pi is exact in float32.
+const TrigLimit = 1 << 16
+
+// expansions holds how each code is computed from others. The operands are
+// lowered already and so must the result be: the functions build only codes
+// that are not in the table, except through methods of lowering that ask
+// whether the code is native.
+var expansions [numCodes]func(l *lowering, a [3]*Node) *Node
+
+func init() {
+	// Set here because the expansions refer to the table through expand.
+	expansions = [numCodes]func(l *lowering, a [3]*Node) *Node{
+		CopySign: func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
+		Round:    func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
+		Ldexp:    func(l *lowering, a [3]*Node) *Node { return l.ldexp(a[0], a[1]) },
+		Exp:      func(l *lowering, a [3]*Node) *Node { return l.exp(a[0]) },
+		Exp2:     func(l *lowering, a [3]*Node) *Node { return l.exp2(a[0]) },
+		Expm1:    func(l *lowering, a [3]*Node) *Node { return l.expm1(a[0]) },
+		Log:      func(l *lowering, a [3]*Node) *Node { return l.log(a[0]) },
+		Log2:     func(l *lowering, a [3]*Node) *Node { return l.log2(a[0]) },
+		Log1p:    func(l *lowering, a [3]*Node) *Node { return l.log1p(a[0]) },
+		Tanh:     func(l *lowering, a [3]*Node) *Node { return l.tanh(a[0]) },
+		Sigmoid:  func(l *lowering, a [3]*Node) *Node { return l.sigmoid(a[0]) },
+		Erf:      func(l *lowering, a [3]*Node) *Node { return l.erf(a[0]) },
+		Erfc:     func(l *lowering, a [3]*Node) *Node { return l.erfc(a[0]) },
+		NormCDF:  func(l *lowering, a [3]*Node) *Node { return l.normCDF(a[0]) },
+		Sin:      func(l *lowering, a [3]*Node) *Node { return l.sin(a[0]) },
+		Cos:      func(l *lowering, a [3]*Node) *Node { return l.cos(a[0]) },
+		Pow:      func(l *lowering, a [3]*Node) *Node { return l.pow(a[0], a[1]) },
+		Recip:    func(l *lowering, a [3]*Node) *Node { return div(c(1), a[0]) },
+		Rsqrt:    func(l *lowering, a [3]*Node) *Node { return div(c(1), node(Sqrt, a[0])) },
+	}
+}
+
+type lowering struct{ native func(Code) bool }
+
+func (l *lowering) expand(n *Node) *Node {
+	f := expansions[n.Code]
+	if f == nil || l.native(n.Code) {
+		return n
+	}
+	return f(l, n.Args)
+}
+
+// The functions below write expressions shortly. Their operands come from this
+// package alone, so an operand that does not fit is a mistake in it.
+
+func node(code Code, args ...*Node) *Node {
+	n, err := New(code, args...)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return n
+}
+
+func c(v float64) *Node             { return NewConst(v, F32) }
+func ci(v int64) *Node              { return NewConst(float64(v), I32) }
+func add(a, b *Node) *Node          { return node(Add, a, b) }
+func sub(a, b *Node) *Node          { return node(Sub, a, b) }
+func mul(a, b *Node) *Node          { return node(Mul, a, b) }
+func div(a, b *Node) *Node          { return node(Div, a, b) }
+func neg(a *Node) *Node             { return node(Neg, a) }
+func abs(a *Node) *Node             { return node(Abs, a) }
+func fma(a, b, c *Node) *Node       { return node(Fma, a, b, c) }
+func least(a, b *Node) *Node        { return node(Min, a, b) }
+func most(a, b *Node) *Node         { return node(Max, a, b) }
+func lt(a, b *Node) *Node           { return node(Lt, a, b) }
+func eq(a, b *Node) *Node           { return node(Eq, a, b) }
+func choose(cond, a, b *Node) *Node { return node(Select, cond, a, b) }
+func bits(a *Node) *Node            { return NewBitcast(a, I32) }
+func float(a *Node) *Node           { return NewBitcast(a, F32) }
+
+// horner returns p[0] + p[1]·x + p[2]·x² …
+func horner(x *Node, p []float64) *Node {
+	y := c(p[len(p)-1])
+	for i := len(p) - 2; i >= 0; i-- {
+		y = fma(y, x, c(p[i]))
+	}
+	return y
+}
+
+// copySign returns the magnitude of a with the sign of b.
+func (l *lowering) copySign(a, b *Node) *Node {
+	if l.native(CopySign) {
+		return node(CopySign, a, b)
+	}
+	return float(node(Or, node(And, bits(a), ci(math.MaxInt32)), node(And, bits(b), ci(math.MinInt32))))
+}
+
+// round returns the nearest integral number.
+func (l *lowering) round(a *Node) *Node {
+	if l.native(Round) {
+		return node(Round, a)
+	}
+	// Below 2^23 adding 2^23 rounds the fraction away; from there on there is
+	// none. NaN is not below.
+	const big = 1 << 23
+	m := abs(a)
+	return choose(lt(m, c(big)), l.copySign(sub(add(m, c(big)), c(big)), a), a)
+}
+
+// ldexp returns a·2**b for any a.
+func (l *lowering) ldexp(a, b *Node) *Node {
+	if l.native(Ldexp) {
+		return node(Ldexp, a, b)
+	}
+	// Three factors, as one has not the range. A factor of 2^-102 leaves more
+	// than 24 bits of scale to the next, so that a result which is not 0 is
+	// rounded in one of them only.
+	for range 2 {
+		n := choose(lt(b, c(-126)), c(-102), choose(lt(c(127), b), c(127), c(0)))
+		a, b = mul(a, pow2(n)), sub(b, n)
+	}
+	return mul(a, pow2(b))
+}
+
+// pow2 returns 2**n for an integral n in [-126, 127].
+func pow2(n *Node) *Node {
+	return float(node(Shl, add(NewConvert(n, I32), ci(127)), ci(23)))
+}
+
+// magic rounds to an integer by addition: the bits of x+magic end in the
+// integer nearest to x, in two's complement.
+const magic = 3 << 22
+
+// scaled is p·2**n, not yet multiplied: p in [1/2, 2] is the mantissa of an
+// exponential and n the integer, also in the bits of t = n + magic.
+type scaled struct{ p, n, t *Node }
+
+// scale returns s.p·2**s.n for n in [-152, 129], rounded once. Where s.p is NaN
+// so is the result.
+func (l *lowering) scale(s scaled) *Node {
+	if l.native(Ldexp) {
+		return node(Ldexp, s.p, s.n)
+	}
+	// 2^n has not the range: the first factor is 2^(n±64), the second 2^∓64.
+	down := lt(s.n, c(0))
+	bias := choose(down, ci((127+64)<<23), ci((127-64)<<23))
+	first := float(add(node(Shl, bits(s.t), ci(23)), bias))
+	return mul(mul(s.p, first), choose(down, c(0x1p-64), c(0x1p64)))
+}
+
+// scaleDown is scale for n in [-190, 0].
+func (l *lowering) scaleDown(s scaled) *Node {
+	if l.native(Ldexp) {
+		return node(Ldexp, s.p, s.n)
+	}
+	first := float(add(node(Shl, bits(s.t), ci(23)), ci((127+64)<<23)))
+	return mul(mul(s.p, first), c(0x1p-64))
+}
+
+// reduce splits e**x into 2**n and r = x - n·ln 2, |r| <= ln(2)/2.
+func reduce(x *Node) (r *Node, s scaled) {
+	s.t = fma(x, c(math.Log2E), c(magic))
+	s.n = sub(s.t, c(magic))
+	r = fma(s.n, c(-ln2Parts[0]), x)
+	return fma(s.n, c(-ln2Parts[1]), r), s
+}
+
+// expScaled returns e**x for x in [-128, 128] unscaled.
+func expScaled(x *Node) scaled {
+	r, s := reduce(x)
+	s.p = horner(r, append([]float64{1, 1}, expm1Poly...))
+	return s
+}
+
+// The arguments below and above which e**x is 0 and infinite.
+const (
+	expLow  = -104
+	expHigh = 89
+)
+
+func clamp(x *Node, lo, hi float64) *Node { return least(most(x, c(lo)), c(hi)) }
+
+func (l *lowering) exp(x *Node) *Node { return l.scale(expScaled(clamp(x, expLow, expHigh))) }
+
+// expNegative returns e**x for x <= 0.
+func (l *lowering) expNegative(x *Node) *Node {
+	return l.scaleDown(expScaled(most(x, c(expLow))))
+}
+
+// exp2Scaled returns 2**(x + low) unscaled, for x in [-152, 129] and a small
+// low; a nil low is 0.
+func exp2Scaled(x, low *Node) scaled {
+	var s scaled
+	s.t = add(x, c(magic))
+	s.n = sub(s.t, c(magic))
+	r := sub(x, s.n)
+	if low != nil {
+		r = add(r, low)
+	}
+	s.p = horner(r, append([]float64{1}, exp2Poly...))
+	return s
+}
+
+func (l *lowering) exp2(x *Node) *Node { return l.scale(exp2Scaled(clamp(x, -151, 128), nil)) }
+
+// expm1Core returns (e**x-1)/2 for x in [-26, 89]: half, so that 2**n does not
+// overflow before the 1 is taken off.
+func expm1Core(x *Node) *Node {
+	r, s := reduce(x)
+	p := fma(mul(r, r), horner(r, expm1Poly), r)
+	half := float(add(node(Shl, bits(s.t), ci(23)), ci(126<<23))) // 2^(n-1)
+	return fma(half, p, sub(half, c(0.5)))
+}
+
+func (l *lowering) expm1(x *Node) *Node {
+	y := expm1Core(clamp(x, -26, expHigh))
+	return l.copySign(add(y, y), x) // for -0
+}
+
+// tanh: with E = e**2|x| - 1 it is E/(E+2), which does not cancel. Here E is
+// twice the value of expm1Core.
+func (l *lowering) tanh(x *Node) *Node {
+	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
+	return l.copySign(div(h, add(h, c(1))), x)
+}
+
+// sigmoid: with e = e**-|x| it is 1/(1+e) for positive x and e/(1+e) for
+// negative, and neither overflows nor cancels.
+func (l *lowering) sigmoid(x *Node) *Node {
+	e := l.expNegative(neg(abs(x)))
+	return div(choose(lt(x, c(0)), e, c(1)), add(e, c(1)))
+}
+
+// log returns the logarithm of a positive normal number with mantissa 1+f in
+// [sqrt(1/2), sqrt(2)] and exponent e: e·ln 2 + log(1+f).
+func logOf(e, f *Node) *Node {
+	y := fma(mul(mul(f, f), f), horner(f, logPoly), mul(e, c(ln2Parts[1])))
+	y = fma(mul(f, f), c(-0.5), y)
+	return fma(e, c(ln2Parts[0]), add(y, f))
+}
+
+// sqrtHalf is the bits of sqrt(1/2).
+const sqrtHalf = 0x3f3504f3
+
+// mantissa splits a positive normal x into 2**e and m in [sqrt(1/2), sqrt(2)).
+// exponent holds e in its bits from 23 on.
+func mantissa(x *Node) (m, e, exponent *Node) {
+	k := node(Shr, sub(bits(x), ci(sqrtHalf)), ci(23))
+	exponent = node(Shl, k, ci(23))
+	return float(sub(bits(x), exponent)), NewConvert(k, F32), exponent
+}
+
+// normalize returns x·2**23 and 23 where x is subnormal, else x and 0.
+func normalize(x *Node) (y, shift *Node) {
+	tiny := lt(x, c(0x1p-126))
+	return choose(tiny, mul(x, c(0x1p23)), x), choose(tiny, c(23), c(0))
+}
+
+// logDomain gives y its values where x is not a positive finite number.
+func logDomain(x, y *Node) *Node {
+	inf, nan := c(math.Inf(1)), c(math.NaN())
+	return choose(lt(c(0), x), choose(lt(x, inf), y, inf), choose(eq(x, c(0)), c(math.Inf(-1)), nan))
+}
+
+func (l *lowering) log(x *Node) *Node {
+	y, shift := normalize(x)
+	m, e, _ := mantissa(y)
+	return logDomain(x, logOf(sub(e, shift), sub(m, c(1))))
+}
+
+func (l *lowering) log2(x *Node) *Node {
+	y, shift := normalize(x)
+	m, e, _ := mantissa(y)
+	f := sub(m, c(1))
+	// log(1+f) as f + low, times 1/ln 2 in two parts.
+	ff := mul(f, f)
+	low := fma(mul(ff, f), horner(f, logPoly), mul(ff, c(-0.5)))
+	t := fma(low, c(log2eParts[0]), mul(f, c(log2eParts[1])))
+	t = fma(f, c(log2eParts[0]), t)
+	return logDomain(x, add(t, sub(e, shift)))
+}
+
+// log1p: the mantissa of u = 1+x, and what the addition lost, brought to the
+// scale of the mantissa.
+func (l *lowering) log1p(x *Node) *Node {
+	u := add(x, c(1))
+	lost := sub(x, sub(u, c(1)))
+	m, e, exponent := mantissa(u)
+	scale := float(sub(ci(127<<23), exponent)) // 2^-e; 0 for the largest e
+	y := logDomain(u, logOf(e, fma(lost, scale, sub(m, c(1)))))
+	return choose(eq(x, c(0)), x, y) // for -0
+}
+
+// sin: n·pi is taken off in three steps, of which the first is exact, and the
+// sign is that of (-1)**n.
+func (l *lowering) sin(x *Node) *Node {
+	t := fma(x, c(1/math.Pi), c(magic))
+	n := sub(t, c(magic))
+	r := x
+	for _, p := range piParts {
+		r = fma(n, c(-p), r)
+	}
+	y := sinTimes(r, t)
+	return choose(eq(x, c(0)), x, y) // for -0
+}
+
+// cos: as sin of x + pi/2, with odd multiples of pi/2 taken off.
+func (l *lowering) cos(x *Node) *Node {
+	t := add(fma(x, c(1/math.Pi), c(-0.5)), c(magic))
+	n := fma(sub(t, c(magic)), c(2), c(1))
+	r := x
+	for _, p := range halfPiParts {
+		r = fma(n, c(-p), r)
+	}
+	return neg(sinTimes(r, t))
+}
+
+// sinTimes returns sin(r) for |r| <= pi/2, negated if the last bit of t is set.
+func sinTimes(r, t *Node) *Node {
+	u := mul(r, r)
+	y := fma(mul(u, r), horner(u, sinPoly), r)
+	return float(node(Xor, bits(y), node(Shl, bits(t), ci(31))))
+}

@@ -1,0 +1,51 @@
+package ir
+
+import "math"
+
+// erf: by its series up to 1, by 1 - erfc from there on, with erfc as a power
+// of 2.
+func (l *lowering) erf(x *Node) *Node {
+	a := least(abs(x), c(4))
+	u := mul(a, a)
+	small := fma(a, horner(u, erfSmallPoly), a)
+	e := neg(mul(a, horner(a, erfLargePoly)))
+	large := sub(c(1), l.scaleDown(exp2Scaled(e, nil)))
+	return l.copySign(choose(lt(a, c(1)), small, large), x)
+}
+
+// erfcxScale is the factor of t in w = 1/(1 + 3t/8), over which e**t²·erfc(t)
+// is nearly a straight line.
+const erfcxScale = 0.375
+
+// tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t², where s
+// is given as a sum of two numbers: rounding it would cost up to a hundred
+// units.
+func (l *lowering) tail(t, s, low *Node, factor float64) *Node {
+	w := div(c(1), fma(t, c(erfcxScale), c(1)))
+	p := make([]float64, len(erfcxPoly))
+	for i := range p {
+		p[i] = erfcxPoly[i] * factor
+	}
+	y := mul(w, horner(w, p))
+	e := expScaled(neg(s))
+	y = mul(e.p, fma(y, neg(low), y))
+	e.p = y
+	return l.scaleDown(e)
+}
+
+func (l *lowering) erfc(x *Node) *Node {
+	t := least(abs(x), c(10.3))
+	s := mul(t, t)
+	y := l.tail(t, s, fma(t, t, neg(s)), 1)
+	return choose(lt(x, c(0)), sub(c(2), y), y)
+}
+
+// normCDF: erfc(-x/sqrt 2)/2, with the exponent -x²/2 free of the error that
+// dividing x first would bring.
+func (l *lowering) normCDF(x *Node) *Node {
+	t := least(abs(x), c(14.5))
+	h := mul(t, c(0.5))
+	s := mul(h, t)
+	y := l.tail(mul(t, c(1/math.Sqrt2)), s, fma(h, t, neg(s)), 0.5)
+	return choose(lt(c(0), x), sub(c(1), y), y)
+}

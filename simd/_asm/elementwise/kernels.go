@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// kernel is one function to write: an expression applied to every element.
+type kernel struct {
+	name  string   // under which it is looked up: relu, code.sub.vs, i32.add
+	names []string // all names that compute the same, the first of them name
+	root  *ir.Node // not yet lowered
+	// vector reports whether there is assembly, else only Go.
+	vector bool
+}
+
+// symbol returns the name as Go writes it: CodeSubVS.
+func (k *kernel) symbol() string { return camel(k.name) }
+
+// trig reports whether the kernel holds only up to ir.TrigLimit.
+func (k *kernel) trig() bool { return k.root.Code == ir.Sin || k.root.Code == ir.Cos }
+
+// formula returns the definition for a comment.
+func (k *kernel) formula() string { return ir.Format(k.root, []string{"x", "y", "z"}, nil) }
+
+func camel(name string) string {
+	var b strings.Builder
+	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' }) {
+		switch w {
+		case "vs", "sv":
+			b.WriteString(strings.ToUpper(w))
+		default:
+			b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+		}
+	}
+	return b.String()
+}
+
+// kernels returns the functions to write: every elementwise operation of the
+// catalogue, every code over float32 and Bool, the binary ones also with a
+// scalar operand, and what the catalogue allows for integers.
+func kernels() []*kernel {
+	l := &list{byKey: map[string]*kernel{}}
+	for _, o := range op.Catalogue() {
+		if o.Class() == op.Elementwise && o != op.Cast {
+			l.operation(o, "", op.F32)
+		}
+	}
+	for _, c := range ir.Codes() {
+		l.code(c)
+	}
+	for _, d := range []op.DType{op.I32, op.U32} {
+		for _, o := range op.Catalogue() {
+			if o.Class() == op.Elementwise && o != op.Cast {
+				l.operation(o, d.String()+".", d)
+			}
+		}
+	}
+	types := []op.DType{op.F32, op.I32, op.U32, op.Bool}
+	for _, from := range types {
+		for _, to := range types {
+			if from != to {
+				x := ir.NewArg(0, op.Register(from))
+				l.add(fmt.Sprintf("cast.%v.%v", from, to), ir.NewConvert(x, op.Register(to)))
+			}
+		}
+	}
+	return l.kernels
+}
+
+type list struct {
+	kernels []*kernel
+	byKey   map[string]*kernel
+}
+
+func (l *list) add(name string, root *ir.Node) {
+	root = lanes(root)
+	key := ir.Key(root)
+	if k, ok := l.byKey[key]; ok {
+		k.names = append(k.names, name)
+		return
+	}
+	k := &kernel{name: name, names: []string{name}, root: root, vector: vectorial(root)}
+	l.byKey[key] = k
+	l.kernels = append(l.kernels, k)
+}
+
+// operation enters an operation over operands of type d, if it takes them.
+func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
+	n, _ := o.Arity()
+	in := make([]op.DType, n)
+	for i := range in {
+		in[i] = d
+	}
+	a := o.Defaults()
+	if o == op.Where {
+		in[0] = op.Bool
+	}
+	root, err := o.Expression(&a, in)
+	if err != nil {
+		return
+	}
+	l.add(prefix+o.Name(), root)
+}
+
+// code enters a code over F32, or over Bool if it has none of F32.
+func (l *list) code(c ir.Code) {
+	switch c {
+	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr:
+		return
+	}
+	t := ir.F32
+	switch c {
+	case ir.And, ir.Or, ir.Xor, ir.Not:
+		t = ir.Bool
+	}
+	var args []*ir.Node
+	for i := range c.Arity() {
+		args = append(args, ir.NewArg(i, t))
+	}
+	if c == ir.Select {
+		args[0] = ir.NewArg(0, ir.Bool)
+	}
+	l.add("code."+c.String(), build(c, args...))
+	if c.Arity() == 2 && t == ir.F32 {
+		x, p := ir.NewArg(0, t), ir.NewParam(0)
+		l.add("code."+c.String()+".vs", build(c, x, p))
+		l.add("code."+c.String()+".sv", build(c, p, x))
+	}
+}
+
+func build(c ir.Code, args ...*ir.Node) *ir.Node {
+	n, err := ir.New(c, args...)
+	check(err)
+	return n
+}
+
+// lanes returns root with operands that are only moved typed as U32: bits
+// that are no number pass unchanged on every machine.
+func lanes(root *ir.Node) *ir.Node {
+	if root.Code != ir.Select || root.Args[1].Code != ir.Arg || root.Args[2].Code != ir.Arg {
+		return root
+	}
+	return build(ir.Select, root.Args[0], ir.NewArg(root.Args[1].Index, ir.U32), ir.NewArg(root.Args[2].Index, ir.U32))
+}
+
+// vectorial reports whether the back ends have what root needs.
+func vectorial(root *ir.Node) bool {
+	list, _ := ir.Flatten(root)
+	for _, n := range list {
+		if n.Type.Integer() && n.Code != ir.Arg && n.Code != ir.Select || n.Code == ir.Convert {
+			return false
+		}
+		for _, a := range n.Operands() {
+			if a.Type.Integer() && n.Code != ir.Select {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"sort"
+)
+
+// writeNames writes the list of names and the lookup of the plain Go kernels.
+func writeNames(ks []*kernel) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\npackage simd\n\nimport \"math\"\n", header)
+	var names []string
+	for _, k := range ks {
+		names = append(names, k.names...)
+	}
+	sort.Strings(names)
+	fmt.Fprintf(&b, "\nvar mapNames = [...]string{\n")
+	for _, n := range names {
+		fmt.Fprintf(&b, "%q,\n", n)
+	}
+	fmt.Fprintf(&b, "}\n")
+	lookup(&b, ks, "Generic")
+	out, err := format.Source(b.Bytes())
+	check(err)
+	return out
+}
+
+// lookup writes the function that finds the kernels of a level.
+func lookup(b *bytes.Buffer, ks []*kernel, level string) {
+	fmt.Fprintf(b, "\nfunc map%s(name string) MapFunc {\nswitch name {\n", level)
+	for _, k := range ks {
+		if level != "Generic" && !k.vector {
+			continue
+		}
+		for i, n := range k.names {
+			if i > 0 {
+				b.WriteString(", ")
+			} else {
+				b.WriteString("case ")
+			}
+			fmt.Fprintf(b, "%q", n)
+		}
+		f := "map" + k.symbol() + level
+		if k.trig() {
+			f = "trig" + k.symbol() + level
+		}
+		fmt.Fprintf(b, ":\nreturn %s\n", f)
+	}
+	fmt.Fprintf(b, "}\nreturn nil\n}\n")
+	for _, k := range ks {
+		if k.trig() {
+			s := k.symbol()
+			fmt.Fprintf(b, "\nfunc trig%s%s(dst, x, y, z *float32, n int, p *float32) {\n", s, level)
+			fmt.Fprintf(b, "trig(map%s%s, %s, math.%s, dst, x, n)\n}\n", s, level, level, s)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package simd
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+//go:generate go -C _asm run ./elementwise ..
+
+// MapFunc applies an elementwise kernel: dst[i] = f(x[i], y[i], z[i]) for each
+// i < n, with scalar parameters p. Lanes have 32 bits: float32, or int32,
+// uint32 and Bool (0 or 1) behind pointers of the same type. What the kernel
+// does not take may be nil. dst may be one of the operands, but must not
+// overlap one in another way. n may be 0.
+//
+// A kernel in assembly cannot be preempted: callers with more than some 65,536
+// elements call it several times.
+type MapFunc func(dst, x, y, z *float32, n int, p *float32)
+
+// Map returns the kernel of that name at the active level, or nil if there is
+// none. The names are
+//
+//	relu, add, clip …         an elementwise operation of package op
+//	code.mul, code.expm1 …    one code of an expression
+//	code.sub.vs, code.sub.sv  a binary code of x and p[0], of p[0] and x
+//	i32.add, u32.less …       an operation over integers
+//	cast.f32.i32 …            a conversion between types of 32 bits
+func Map(name string) MapFunc { return MapAt(active, name) }
+
+// MapAt returns the kernel of that name at a level that the machine supports,
+// or nil if there is none. Where a level has no kernel of its own, it is that
+// of Generic.
+func MapAt(level Level, name string) MapFunc {
+	if f := mapLevel(level, name); f != nil {
+		return f
+	}
+	return mapGeneric(name)
+}
+
+// MapNames returns the names that [Map] knows, sorted.
+func MapNames() []string { return append([]string(nil), mapNames[:]...) }
+
+// mapChunk is the number of elements for which one call of a kernel keeps a
+// thread from being preempted.
+const mapChunk = 1 << 16
+
+// apply runs a kernel over slices of the same length. The slices do not
+// escape, though f is not known: no kernel keeps its arguments.
+func apply(f MapFunc, dst, x, y, z []float32, p *float32) {
+	for len(dst) > 0 {
+		n := min(len(dst), mapChunk)
+		f(hide(dst), hide(x), hide(y), hide(z), n, (*float32)(noescape(unsafe.Pointer(p))))
+		dst, x, y, z = dst[n:], rest(x, n), rest(y, n), rest(z, n)
+	}
+}
+
+func hide(s []float32) *float32 { return (*float32)(noescape(unsafe.Pointer(unsafe.SliceData(s)))) }
+
+func rest(s []float32, n int) []float32 {
+	if s == nil {
+		return nil
+	}
+	return s[n:]
+}
+
+// noescape hides a pointer from escape analysis.
+func noescape(p unsafe.Pointer) unsafe.Pointer {
+	u := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&u))
+}
+
+// trigBlock is the number of elements that are asked together whether they
+// are within the reach of a vector kernel.
+const trigBlock = 512
+
+// trig runs a kernel that holds for |x| <= ir.TrigLimit, and f in float64 on
+// the blocks that contain something larger.
+func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32, n int) {
+	largest := reduceKernelsOf(level).block[kindMaxAbs]
+	for n > 0 {
+		m := min(n, trigBlock)
+		if largest(x, nil, m) <= ir.TrigLimit {
+			kernel(dst, x, nil, nil, m, nil)
+		} else {
+			d, s := unsafe.Slice(dst, m), unsafe.Slice(x, m)
+			for i := range d {
+				d[i] = float32(f(float64(s[i])))
+			}
+		}
+		if n -= m; n > 0 {
+			dst, x = &unsafe.Slice(dst, m+1)[m], &unsafe.Slice(x, m+1)[m]
+		}
+	}
+}
+
+// truth is how a Bool is stored.
+func truth(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// fma returns a*b + c, rounded once. The product is exact in float64, but
+// their sum is rounded there and again here: where the first rounding made a
+// tie of it, the error of the sum says to which side it belongs.
+func fma(a, b, c float32) float32 {
+	p := float64(a) * float64(b)
+	s := p + float64(c)
+	if math.Float64bits(s)&(1<<29-1) == 1<<28 || math.Abs(s) < 0x1p-126 {
+		return fmaTie(p, float64(c), s)
+	}
+	return float32(s)
+}
+
+// fmaTie moves s by the error of p + c, so that it is no tie unless the exact
+// sum is one.
+func fmaTie(p, c, s float64) float32 {
+	t := s - p
+	e := (p - (s - t)) + (c - t)
+	switch {
+	case s-s != 0 || e == 0:
+	case (e > 0) == (s > 0):
+		s = math.Float64frombits(math.Float64bits(s) | 1)
+	default:
+		s = math.Float64frombits((math.Float64bits(s) - 1) | 1)
+	}
+	return float32(s)
+}
+
+// toI32 truncates and saturates; NaN gives 0.
+func toI32(v float32) int32 {
+	switch {
+	case v != v:
+		return 0
+	case v >= 1<<31:
+		return math.MaxInt32
+	case v < -1<<31:
+		return math.MinInt32
+	}
+	return int32(v)
+}
+
+// toU32 truncates and saturates; NaN gives 0.
+func toU32(v float32) uint32 {
+	switch {
+	case !(v > 0):
+		return 0
+	case v >= 1<<32:
+		return math.MaxUint32
+	}
+	return uint32(int64(v))
+}
