@@ -8,7 +8,7 @@ type Caches struct {
 	Last   int // the last level, often shared by many cores
 }
 
-var caches = sane(Caches{cpuid.CPU.Cache.L1D, cpuid.CPU.Cache.L2, cpuid.CPU.Cache.L3})
+var caches = sane(Caches{cpuid.CPU.Cache.L1D, cpuid.CPU.Cache.L2, cpuid.CPU.Cache.L3}.or(systemCaches()))
 
 // CPUCaches returns the caches of this machine, with modest guesses for those
 // that it does not tell.
@@ -19,19 +19,25 @@ func CPUCaches() Caches { return caches }
 // reader will find it in one.
 func LastLevelCache() int { return caches.Last }
 
+// or returns c with what it lacks taken from d.
+func (c Caches) or(d Caches) Caches {
+	if c.L1 <= 0 {
+		c.L1 = d.L1
+	}
+	if c.L2 <= 0 {
+		c.L2 = d.L2
+	}
+	if c.Last <= 0 {
+		c.Last = d.Last
+	}
+	return c
+}
+
 // sane replaces what virtual machines and other systems leave out: an
 // unknown size is 0 or negative. A level is never smaller than the one before.
 func sane(c Caches) Caches {
-	if c.L1 <= 0 {
-		c.L1 = 32 << 10
-	}
-	if c.L2 <= 0 {
-		c.L2 = 512 << 10
-	}
+	c = c.or(Caches{32 << 10, 512 << 10, 8 << 20})
 	c.L2 = max(c.L2, c.L1)
-	if c.Last <= 0 {
-		c.Last = max(8<<20, c.L2)
-	}
 	c.Last = max(c.Last, c.L2)
 	return c
 }

@@ -5,5 +5,5 @@ package memory
 import "math"
 
 // largest is the size in bytes above which nothing is asked of the system.
-// Sums of a size and an alignment must not overflow.
-const largest = min(math.MaxInt, 1<<46) - 2*Huge
+// A size that is rounded to its class or to an alignment must not overflow.
+const largest = min(math.MaxInt/2, 1<<46)

@@ -1,4 +1,4 @@
 package memory
 
 // largest is half of what WebAssembly can address, although int has 64 bits.
-const largest = 1<<31 - 2*Huge
+const largest = 1 << 31

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package memory
+
+func systemCaches() Caches { return Caches{} }
