@@ -1,0 +1,131 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+func openCPU(t testing.TB) *device.Device {
+	t.Helper()
+	dev, err := device.Open(context.Background(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+func equal(t *testing.T, got []float32, want ...float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestExecuteAndRead(t *testing.T) {
+	ctx := context.Background()
+	b := batch.New(openCPU(t))
+	x := b.Upload([]float32{1, 2, -3, 4})
+	y := b.Scale(b.Relu(x), 2)
+	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrNotExecuted) {
+		t.Errorf("Read before Execute: %v", err)
+	}
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.Read(ctx, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, out, 2, 4, 0, 8)
+	b.Reset()
+	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrForeign) {
+		t.Errorf("Read of an old value: %v", err)
+	}
+}
+
+func TestFirstMistakeSticksWithItsPlace(t *testing.T) {
+	b := batch.New(openCPU(t))
+	x := b.Upload(make([]float32, 6), 2, 3)
+	y := b.Upload(make([]float32, 8), 2, 4)
+	_, _, line, _ := runtime.Caller(0)
+	b.Relu(b.Add(x, y)) // the line that the error names
+	err := b.Execute(context.Background())
+	if !errors.Is(err, device.ErrShape) || !strings.Contains(err.Error(), fmt.Sprintf("batch_test.go:%d", line+1)) {
+		t.Errorf("got %v", err)
+	}
+	var oe *device.OpError
+	if !errors.As(err, &oe) || oe.Op != "add" || len(oe.Shapes) != 2 {
+		t.Errorf("got %#v", oe)
+	}
+}
+
+func TestPlanReplaysWithOtherOperands(t *testing.T) {
+	ctx := context.Background()
+	b := batch.New(openCPU(t))
+	x := b.Upload(make([]float32, 3))
+	s := b.Sum(b.Square(x))
+	y := b.Div(x, b.Map(op.Sqrt, s))
+	p, err := b.Compile(ctx, y, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out, sum := []float32{3, 0, 4}, make([]float32, 3), make([]float32, 1)
+	if err := p.Run(ctx, batch.Set(x, in), batch.Get(y, out), batch.Get(s, sum)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, out, 0.6, 0, 0.8)
+	equal(t, sum, 25)
+	// In place: the result goes where the operand comes from.
+	if err := p.Run(ctx, batch.Set(x, in), batch.Get(y, in)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, in, 0.6, 0, 0.8)
+	if err := p.Run(ctx, batch.Set(x, in[:2])); !errors.Is(err, device.ErrShape) {
+		t.Errorf("short operand: %v", err)
+	}
+}
+
+func TestStoresKeepTheirPlace(t *testing.T) {
+	ctx := context.Background()
+	dev := openCPU(t)
+	buf, err := device.Upload(ctx, dev, []float32{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := batch.New(dev)
+	before := b.Use(buf)
+	b.Store(buf, 2, b.Upload([]float32{30, 40}))
+	after := b.Use(buf)
+	x, y := b.Neg(before), b.Neg(after)
+	b.Store(buf, 0, b.Scale(after, 10))
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	gx, _ := b.Read(ctx, x)
+	gy, _ := b.Read(ctx, y)
+	equal(t, gx, -1, -2, -3, -4)
+	equal(t, gy, -1, -2, -30, -40)
+	got := make([]float32, 4)
+	if err := device.Read(ctx, got, buf); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, got, 10, 20, 300, 400)
+}

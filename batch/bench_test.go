@@ -1,0 +1,99 @@
+package batch_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+func BenchmarkRecord(b *testing.B) {
+	dev := openCPU(b)
+	rec := batch.New(dev)
+	b.ReportAllocs()
+	x := rec.Upload(make([]float32, 16))
+	v := x
+	for i := 0; b.Loop(); i++ {
+		if i%100 == 99 {
+			rec.Reset()
+			x = rec.Upload(nil)
+			v = x
+		}
+		v = rec.Relu(v)
+	}
+}
+
+func BenchmarkRecordMatMul(b *testing.B) {
+	dev := openCPU(b)
+	rec := batch.New(dev)
+	b.ReportAllocs()
+	w := make([]float32, 16)
+	x := rec.Upload(w, 4, 4)
+	v := x
+	for i := 0; b.Loop(); i++ {
+		if i%100 == 99 {
+			rec.Reset()
+			x = rec.Upload(w, 4, 4)
+			v = x
+		}
+		v = rec.MatMul(v, x)
+	}
+}
+
+// BenchmarkReplay runs a plan of 20 tiny operations that do not fuse.
+func BenchmarkReplay(b *testing.B) {
+	ctx := context.Background()
+	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	rec := batch.New(dev)
+	in := make([]float32, 16)
+	x := rec.Upload(in, 4, 4)
+	v := x
+	for range 20 {
+		v = rec.Transpose(v)
+		v = rec.Softmax(v)
+	}
+	_ = op.Relu
+	p, err := rec.Compile(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := make([]float32, 16)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := p.Run(ctx, batch.Set(x, in), batch.Get(v, out)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCompile100(b *testing.B) {
+	ctx := context.Background()
+	dev := openCPU(b)
+	in := make([]float32, 16)
+	i := 0
+	for b.Loop() {
+		rec := batch.New(dev)
+		x := rec.Upload(in, 4, 4)
+		v := x
+		for j := range 99 {
+			switch j % 3 {
+			case 0:
+				v = rec.Scale(v, float32(i)) // a new graph each time
+			case 1:
+				v = rec.Softmax(v)
+			case 2:
+				v = rec.MatMul(v, x)
+			}
+			i++
+		}
+		if _, err := rec.Compile(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
