@@ -11,6 +11,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -69,6 +70,7 @@ func run(o options) error {
 	}
 	file := filepath.Join(root, "bench", "out", "results.json")
 	res := &results{}
+	var failed error
 	if o.keep || o.report {
 		if res, err = load(file); err != nil {
 			return err
@@ -82,17 +84,20 @@ func run(o options) error {
 		if err := res.describe(root, o.quick); err != nil {
 			return err
 		}
-		if err := measure(root, measured, o.quick, res); err != nil {
-			return err
-		}
+		// What was measured before an interruption or the death of a peer is
+		// worth keeping, and is printed.
+		failed = measure(root, measured, o.quick, res)
 		if err := res.save(file); err != nil {
 			return err
 		}
 	}
 	if o.json {
-		return res.write(os.Stdout)
+		return errors.Join(res.write(os.Stdout), failed)
 	}
 	res.print(os.Stdout)
+	if failed != nil {
+		return failed
+	}
 	if missing := res.missing(); missing > 0 || res.Quick {
 		fmt.Printf("\ndocs/BENCHMARKS.md stays as it is: ")
 		if missing > 0 {
@@ -192,7 +197,7 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 				res.add(c, name, a)
 			}
 		}
-		for name := range failed {
+		for name := range failed { // without samples, or with wrong results
 			delete(res.Cells[c.key()].By, name)
 		}
 		fmt.Fprintf(os.Stderr, "\r%3d of %d cells, %s \x1b[K", i+1, len(measured), time.Since(start).Round(time.Second))
