@@ -1,0 +1,237 @@
+package cpu
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/op"
+)
+
+// kernel computes n elements: see simd.MapFunc.
+type kernel = func(dst, x, y, z *float32, n int, p *float32)
+
+// A program is an elementwise program as calls of kernels over blocks of a
+// thousand elements or so. Intermediate values are registers: blocks of a
+// lane's memory that stay in the first cache. Operands are read where they
+// lie, and results written there.
+//
+// Every value of the program has a place in a table of addresses, which the
+// calls name by number:
+//
+//	0                  nothing (nil)
+//	1 ...              streams: operands, then results
+//	firstConst ...     constants and parameters
+//	firstCell ...      values that are one number: scalars, and factors of a run
+//	firstRegister ...  registers
+//
+// A program is immutable but for what it learns of its speed.
+type program struct {
+	streams []stream
+	inputs  int // streams that are operands
+
+	// The calls, by how often they run: once in each lane, at the start of a
+	// segment (a block within which every Stretched operand is one number),
+	// and on each block.
+	once, segment, block []call
+
+	consts                               []*float32
+	firstConst, firstCell, firstRegister int
+	table                                int // entries
+
+	tiles []repeated // registers that repeat a short operand
+
+	size     int  // elements of a block
+	stride   int  // elements from register to register
+	even     bool // every stream is Full: blocks need no other ends than size
+	straight bool // one call over whole operands: it needs no lane
+	n        int  // elements of the result
+
+	cost cost
+}
+
+// A call is one kernel over table entries.
+type call struct {
+	fn           kernel
+	dst, x, y, z int32
+	p            int32
+	n            int32 // elements: 0 means as many as the block has
+}
+
+// A stream is an operand or a result in memory.
+type stream struct {
+	spread op.Spread
+	size   int  // bytes of an element
+	period int  // Periodic: elements in memory; Stretched: elements of the result for each
+	slot   int  // -1: not memory of its own, but what the runner computes
+	fixed  bool // its entry does not move with the blocks
+	spelt  bool // Stretched, but written out into a register
+}
+
+// repeated is a register that holds a Periodic operand several times over, one
+// period more than a block: segments read it from their phase on.
+type repeated struct{ entry, period int }
+
+// place is where a stream is now: the element org of the result is at base.
+type place struct {
+	base unsafe.Pointer
+	org  int
+}
+
+// A lane is what one goroutine runs programs in.
+type lane struct {
+	table  []unsafe.Pointer
+	memory []float32
+	begun  *program // whose addresses are in table
+}
+
+const line = memory.Line / 4 // floats of a cache line
+
+// begin prepares the lane for blocks of p whose streams are at the given
+// places; no more than most elements will be computed between two calls.
+// It panics if there is no memory.
+func (l *lane) begin(p *program, at []place, most int) {
+	if l.begun != p {
+		l.adopt(p)
+	}
+	for i := range p.streams {
+		if p.streams[i].fixed {
+			l.table[1+i] = at[i].base
+		}
+	}
+	if len(p.once) == 0 {
+		return
+	}
+	for _, r := range p.tiles {
+		l.table[r.entry] = l.register(p, r.entry, 0)
+	}
+	t := l.pointers()
+	most = min(most, p.size)
+	for i := range p.once {
+		c := &p.once[i]
+		n := int(c.n)
+		if n == 0 {
+			n = most
+		}
+		c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+	}
+}
+
+// adopt lays the table of p out.
+func (l *lane) adopt(p *program) {
+	need := (p.firstRegister-p.firstCell)*line + (p.table-p.firstRegister)*p.stride
+	if len(l.memory) < need {
+		// Lanes serve every program, so leave room for the next.
+		m, err := memory.Floats(1 << bits.Len(uint(need)))
+		if err != nil {
+			panic(err)
+		}
+		l.memory = m
+	}
+	if len(l.table) < p.table {
+		l.table = make([]unsafe.Pointer, 1<<bits.Len(uint(p.table)))
+	}
+	clear(l.table[:p.firstConst])
+	for i, c := range p.consts {
+		l.table[p.firstConst+i] = unsafe.Pointer(c)
+	}
+	for i := p.firstCell; i < p.firstRegister; i++ {
+		l.table[i] = unsafe.Pointer(&l.memory[(i-p.firstCell)*line])
+	}
+	for i := p.firstRegister; i < p.table; i++ {
+		l.table[i] = l.register(p, i, 0)
+	}
+	l.begun = p
+}
+
+// register returns the address of element i of a register.
+func (l *lane) register(p *program, entry, i int) unsafe.Pointer {
+	return unsafe.Pointer(&l.memory[(p.firstRegister-p.firstCell)*line+(entry-p.firstRegister)*p.stride+i])
+}
+
+// pointers returns the table as kernels take it. Elements may be narrower than
+// a float32; no kernel reads beyond what its type says.
+func (l *lane) pointers() []*float32 {
+	return unsafe.Slice((**float32)(unsafe.Pointer(unsafe.SliceData(l.table))), len(l.table))
+}
+
+// run computes elements lo to hi of the program that the lane has begun.
+func (l *lane) run(at []place, lo, hi int) {
+	p := l.begun
+	t := l.pointers()
+	for pos := lo; pos < hi; {
+		n := min(p.size, hi-pos)
+		if p.even {
+			for i := range p.streams {
+				l.table[1+i] = unsafe.Add(at[i].base, (pos-at[i].org)*p.streams[i].size)
+			}
+		} else {
+			n = l.seek(p, at, pos, n)
+			for i := range p.segment {
+				c := &p.segment[i]
+				c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
+			}
+		}
+		for i := range p.block {
+			c := &p.block[i]
+			c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+		}
+		pos += n
+	}
+}
+
+// seek sets the entries of the streams for a segment that starts at pos and
+// returns its length, at most n.
+func (l *lane) seek(p *program, at []place, pos, n int) int {
+	for i := range p.streams {
+		s := &p.streams[i]
+		switch {
+		case s.fixed:
+		case s.spread == op.Full:
+			l.table[1+i] = unsafe.Add(at[i].base, (pos-at[i].org)*s.size)
+		case s.spread == op.Periodic:
+			phase := pos % s.period
+			n = min(n, s.period-phase)
+			l.table[1+i] = unsafe.Add(at[i].base, phase*s.size)
+		case s.spread == op.Stretched:
+			k := pos / s.period
+			// A run that is written out may begin only at the start of a
+			// segment or be all of it.
+			if phase := pos - k*s.period; !s.spelt || phase > 0 {
+				n = min(n, s.period-phase)
+			}
+			l.table[1+i] = unsafe.Add(at[i].base, k*s.size)
+		}
+	}
+	for _, r := range p.tiles {
+		l.table[r.entry] = l.register(p, r.entry, pos%r.period)
+	}
+	return n
+}
+
+// end forgets the addresses of the caller's memory.
+func (l *lane) end() { clear(l.table[1 : 1+len(l.begun.streams)]) }
+
+// lanes lends lanes to the parts of tasks.
+type lanes struct {
+	mu   sync.Mutex
+	free []*lane
+}
+
+func (s *lanes) get() *lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		l := s.free[n-1]
+		s.free = s.free[:n-1]
+		return l
+	}
+	return new(lane)
+}
+
+func (s *lanes) put(l *lane) {
+	s.mu.Lock()
+	s.free = append(s.free, l)
+	s.mu.Unlock()
+}

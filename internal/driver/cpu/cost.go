@@ -1,0 +1,82 @@
+package cpu
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// cost is what a kernel or program takes for an element on one thread: a
+// guess from its instructions at first, and then what runs were measured to
+// take. There is one figure for data in the caches of a core, one for data in
+// the shared cache, one for memory.
+type cost struct {
+	seed  float32          // nanoseconds of computing
+	bytes float32          // moved
+	ns    [3]atomic.Uint32 // float32 bits; 0: not measured
+}
+
+// Bytes that a core moves in a nanosecond, by the level that they come from.
+var bytesPerNS = [3]float32{40, 15, 10}
+
+// level returns which figure holds for n elements.
+func (c *cost) level(n int) int {
+	b := float64(n) * float64(c.bytes)
+	caches := memory.CPUCaches()
+	switch {
+	case b < float64(caches.L2):
+		return 0
+	case b < float64(caches.Last)/2:
+		return 1
+	}
+	return 2
+}
+
+// of returns the nanoseconds that n elements take.
+func (c *cost) of(n int) float64 {
+	l := c.level(n)
+	ns := math.Float32frombits(c.ns[l].Load())
+	if ns == 0 {
+		ns = max(c.seed, c.bytes/bytesPerNS[l])
+	}
+	return float64(ns) * float64(n)
+}
+
+// Runs shorter than this are not timed: reading the clock would cost a
+// noticeable share of them.
+const timedNS = 4000
+
+// learn notes that n elements took d on one thread.
+func (c *cost) learn(n int, d time.Duration) {
+	l := c.level(n)
+	got := float32(d) / float32(n)
+	old := math.Float32frombits(c.ns[l].Load())
+	if old == 0 {
+		old = max(c.seed, c.bytes/bytesPerNS[l])
+	}
+	// A run that lost its processor looks slow, and nothing makes one look
+	// fast: go down quickly and up slowly.
+	ns := old + (min(got, 2*old)-old)/8
+	if got < old {
+		ns = old + (got-old)/2
+	}
+	// Writing the same figure again and again would only move the line from
+	// core to core.
+	if ns > old*1.02 || ns < old*0.98 {
+		c.ns[l].Store(math.Float32bits(ns))
+	}
+}
+
+// Parts of a split are at least this long, as handing one out costs a little,
+// and there are enough of them that threads end at about the same time.
+const (
+	partNS         = 10_000
+	partsPerThread = 6
+)
+
+// parts returns into how many parts work of ns nanoseconds is split.
+func parts(ns float64, threads int) int {
+	return int(max(float64(threads), min(ns/partNS, float64(partsPerThread*threads))))
+}

@@ -1,0 +1,110 @@
+// Package cpu runs programs on the processor: vector kernels of package simd
+// over the threads of a pool of workers.
+//
+// From the call down: a [driver.Program] is prepared as a list of runners, one
+// for each step (step.go); an elementwise program becomes a list of kernel
+// calls over blocks that stay in the first cache (fuse.go, lower.go, block.go),
+// alone or before and after an operation of another class (reduce.go, row.go,
+// matmul.go and so on). What has no kernel runs through the reference of its
+// operation (reference.go). Submissions that share device memory are ordered
+// in order.go, those that nobody waits for run in queue.go, and single
+// operations over host memory take the short way through immediate.go.
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/cpuid/v2"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// kernelVersion is part of a device's identity: raise it when the speed of
+// kernels changes, so that stored measurements are taken again.
+const kernelVersion = "1"
+
+// processor is the CPU device. It has no settings that change: all methods
+// are safe for concurrent use.
+type processor struct {
+	info   driver.Info
+	pool   *workers.Pool
+	memory *memory.Pool
+	ledger ledger
+	queue  queue
+	lanes  lanes
+	users  users
+
+	// plain holds what calls of a single operation need, by op.Operation.ID.
+	plain []plain
+	shots sync.Pool // of *shot
+
+	closed atomic.Bool
+}
+
+// Open returns a device of the given number of threads, the calling one
+// included; with 0 or less it has as many as the process may use.
+func Open(threads int) (driver.Device, error) {
+	d := &processor{
+		pool:   workers.New(threads),
+		memory: memory.NewPool(memory.Options{}),
+	}
+	d.queue.ledger = &d.ledger
+	d.queue.idle.L = &d.queue.mu
+	name := cpuid.CPU.BrandName
+	if name == "" {
+		name = runtime.GOARCH + " processor"
+	}
+	n := d.pool.Threads()
+	d.info = driver.Info{
+		Kind:     driver.CPU,
+		Name:     name,
+		Detail:   fmt.Sprintf("%v, %d threads", simd.Active(), n),
+		Identity: fmt.Sprintf("cpu/%s/%v/threads=%d/kernels=%s", name, simd.Active(), n, kernelVersion),
+		Threads:  n,
+	}
+	if n == 1 {
+		d.info.Detail = fmt.Sprintf("%v, 1 thread", simd.Active())
+	}
+	d.plain = plainKernels()
+	return d, nil
+}
+
+func (d *processor) Info() driver.Info { return d.info }
+
+// maxRank is the most extents of a shape. No kernel depends on it.
+const maxRank = 8
+
+func (d *processor) Limits() driver.Limits {
+	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: maxRank}
+}
+
+// Fuses: reductions and row operations compute on blocks of a row that their
+// neighbours may change in the cache; the products hand out finished pieces of
+// the result. A prologue of a product would be computed once for every time
+// that the operand is read, or need a copy of it, so it is no better than a
+// step of its own. The other operations move elements about and gain nothing.
+func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
+	if o.Class() == op.Reduction || o.Class() == op.Row {
+		return true
+	}
+	return at == driver.Epilogue && fusesEpilogue(o)
+}
+
+// Close waits for queued submissions, which the engine has waited for already,
+// and stops the workers.
+func (d *processor) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.queue.wait()
+	d.pool.Close()
+	d.memory.Close()
+	return nil
+}

@@ -1,0 +1,370 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// executable is a prepared program. What changes while it runs is in frames;
+// each serves one submission at a time.
+type executable struct {
+	d     *processor
+	slots []driver.Slot
+	steps []step
+	arena int  // bytes of temporaries, the program's and the steps' own
+	keep  bool // the arena is small: each frame has its own
+
+	written []bool  // by external slot
+	need    []int64 // bytes, by external slot
+	consts  []constant
+
+	frames chan *frame // nil entries are frames not made yet
+	shut   chan struct{}
+	closed atomic.Bool
+	once   sync.Once
+
+	mu     sync.Mutex
+	queued int           // submissions in the queue
+	empty  chan struct{} // made by Close, closed when queued has become 0
+}
+
+// constant is the memory of a constant slot.
+type constant struct {
+	slot int
+	data []byte
+}
+
+// step is one step of a program, prepared. It is immutable.
+type step interface {
+	// runner returns what runs the step in one frame.
+	runner(f *frame) runner
+}
+
+// runner runs one step in a frame, over the memory that f.base names.
+type runner interface {
+	run(ctx context.Context, f *frame) error
+}
+
+// A frame is what one submission works in.
+type frame struct {
+	d       *processor
+	base    []unsafe.Pointer // of each slot; nil if it is empty
+	arena   memory.Block
+	temp    unsafe.Pointer // the arena
+	runners []runner
+	lane    lane // of the calling goroutine
+}
+
+const (
+	// Arenas up to this size stay with their frame; larger ones return to the
+	// device's pool after each submission, so that a plan that rests holds
+	// nothing.
+	keepArena = 256 << 10
+	// Concurrent submissions of one program: each uses all cores anyway, so
+	// more frames only bound how many wait.
+	maxFrames = 16
+	// All frames of one program together hold at most about this much.
+	maxArenas = 64 << 20
+)
+
+func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := &executable{d: d, slots: p.Slots, shut: make(chan struct{}),
+		written: make([]bool, p.Ext), need: make([]int64, p.Ext)}
+	for i := range p.Slots {
+		s := &p.Slots[i]
+		switch {
+		case s.Data != nil:
+			e.consts = append(e.consts, constant{i, aligned(s.Data)})
+		case s.Ext >= 0:
+			e.written[s.Ext] = e.written[s.Ext] || s.Written
+			e.need[s.Ext] = max(e.need[s.Ext], s.Bytes)
+		}
+	}
+	e.arena = int(p.Arena)
+	for i := range p.Steps {
+		st, err := d.prepareStep(&p.Steps[i], e)
+		if err != nil {
+			return nil, fmt.Errorf("step %d, %s: %w", i, p.Steps[i].Name(), err)
+		}
+		e.steps = append(e.steps, st)
+	}
+	e.keep = e.arena <= keepArena
+	n := max(1, min(maxFrames, maxArenas/max(1, e.arena)))
+	e.frames = make(chan *frame, n)
+	for range n {
+		e.frames <- nil
+	}
+	return e, nil
+}
+
+// aligned returns b at an address that holds 32-bit values.
+func aligned(b []byte) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 == 0 {
+		return b
+	}
+	w := make([]uint32, (len(b)+3)/4)
+	c := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), len(b))
+	copy(c, b)
+	return c
+}
+
+// reserve adds bytes of temporary memory of a step to the arena and returns
+// their offset.
+func (e *executable) reserve(bytes int) int {
+	at := (e.arena + 255) &^ 255
+	e.arena = at + bytes
+	return at
+}
+
+func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
+	if e.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := e.check(s.Ext); err != nil {
+		return nil, err
+	}
+	t := newTicket(s.Ext, e.written)
+	if s.Wait {
+		if t != nil {
+			e.d.ledger.enter(t)
+		}
+		return nil, e.admit(ctx, s, t)
+	}
+	j := &job{ctx: ctx, e: e, s: *s, ticket: t, done: make(chan struct{})}
+	j.s.Ext = append([]driver.Binding(nil), s.Ext...)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.empty != nil {
+		return nil, driver.ErrClosed
+	}
+	e.queued++
+	e.d.queue.push(j)
+	return j, nil
+}
+
+// check guards against bindings that the steps would read or write beyond.
+func (e *executable) check(ext []driver.Binding) error {
+	if len(ext) < len(e.need) {
+		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+	}
+	for i := range e.need {
+		b := &ext[i]
+		have := int64(len(b.Host))
+		if b.Mem != nil {
+			a, ok := b.Mem.(*array)
+			if !ok {
+				return driver.ErrForeign
+			}
+			if have = a.bytes - b.Off; b.Off < 0 || a.base == nil && a.bytes > 0 {
+				have = -1
+			}
+		}
+		if have < e.need[i] {
+			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, e.need[i], driver.ErrShape)
+		}
+	}
+	return nil
+}
+
+// admit runs s when its ticket is admitted.
+func (e *executable) admit(ctx context.Context, s *driver.Submission, t *ticket) error {
+	if t == nil {
+		return e.enter(ctx, s)
+	}
+	if err := e.d.ledger.await(ctx, t); err != nil {
+		return err
+	}
+	defer e.d.ledger.leave(t)
+	return e.enter(ctx, s)
+}
+
+// enter runs s when there is a frame for it. Whoever has a frame waits for
+// nobody.
+func (e *executable) enter(ctx context.Context, s *driver.Submission) error {
+	var f *frame
+	select {
+	case f = <-e.frames:
+	default:
+		select {
+		case f = <-e.frames:
+		case <-e.shut:
+			return driver.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { e.frames <- f }()
+	if e.closed.Load() {
+		return driver.ErrClosed
+	}
+	if f == nil {
+		n, err := e.newFrame()
+		if err != nil {
+			return err
+		}
+		f = n
+	}
+	if !e.keep {
+		if err := f.takeArena(e); err != nil {
+			return err
+		}
+		defer f.dropArena()
+	}
+	f.bind(e, s.Ext)
+	defer f.unbind(e)
+	return f.run(ctx, s.Times)
+}
+
+func (e *executable) newFrame() (*frame, error) {
+	f := &frame{d: e.d, base: make([]unsafe.Pointer, len(e.slots))}
+	if e.keep {
+		if err := f.takeArena(e); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range e.consts {
+		f.base[c.slot] = unsafe.Pointer(unsafe.SliceData(c.data))
+	}
+	for _, s := range e.steps {
+		f.runners = append(f.runners, s.runner(f))
+	}
+	return f, nil
+}
+
+func (f *frame) takeArena(e *executable) error {
+	b, err := e.d.memory.Get(e.arena)
+	if err != nil {
+		return fmt.Errorf("temporary memory: %w: %w", driver.ErrOutOfMemory, err)
+	}
+	f.arena, f.temp = b, base(b)
+	for i := range e.slots {
+		if s := &e.slots[i]; s.Data == nil && s.Ext < 0 && s.Bytes > 0 {
+			f.base[i] = unsafe.Add(f.temp, s.Off)
+		}
+	}
+	return nil
+}
+
+func (f *frame) dropArena() {
+	f.arena.Free()
+	f.arena, f.temp = memory.Block{}, nil
+}
+
+// bind notes where the external slots are.
+func (f *frame) bind(e *executable, ext []driver.Binding) {
+	for i := range e.slots {
+		s := &e.slots[i]
+		if s.Ext < 0 || s.Data != nil {
+			continue
+		}
+		b := &ext[s.Ext]
+		switch {
+		case s.Bytes == 0:
+			f.base[i] = nil
+		case b.Mem != nil:
+			f.base[i] = unsafe.Add(b.Mem.(*array).base, b.Off)
+		default:
+			f.base[i] = unsafe.Pointer(unsafe.SliceData(b.Host))
+		}
+	}
+}
+
+// unbind forgets the caller's memory, so that the frame does not keep it
+// alive.
+func (f *frame) unbind(e *executable) {
+	for i := range e.slots {
+		if e.slots[i].Data == nil && e.slots[i].Ext >= 0 {
+			f.base[i] = nil
+		}
+	}
+}
+
+// run runs the steps in order. A panic in a step, which would be a defect of
+// this package or of a kernel, ends here as an error.
+func (f *frame) run(ctx context.Context, times *driver.Times) (err error) {
+	defer recovered(&err)
+	if times != nil {
+		return f.runTimed(ctx, times)
+	}
+	for _, r := range f.runners {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.run(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *frame) runTimed(ctx context.Context, times *driver.Times) error {
+	start := time.Now()
+	for i, r := range f.runners {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from := time.Since(start)
+		if err := r.run(ctx, f); err != nil {
+			return err
+		}
+		if i < len(times.Steps) {
+			times.Steps[i] = driver.Span{Start: from, End: time.Since(start)}
+		}
+	}
+	times.Total = driver.Span{End: time.Since(start)}
+	return nil
+}
+
+// recovered is deferred where a device's code meets its caller's.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
+	}
+}
+
+// left notes that a queued submission has ended.
+func (e *executable) left() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.queued--
+	if e.queued == 0 && e.empty != nil {
+		close(e.empty)
+	}
+}
+
+// Close waits for the submissions that run and frees the frames.
+func (e *executable) Close() {
+	e.once.Do(func() {
+		e.mu.Lock()
+		e.empty = make(chan struct{})
+		if e.queued == 0 {
+			close(e.empty)
+		}
+		e.mu.Unlock()
+		<-e.empty
+		e.closed.Store(true)
+		close(e.shut)
+		for range cap(e.frames) {
+			if f := <-e.frames; f != nil {
+				f.dropArena()
+			}
+		}
+	})
+}

@@ -1,0 +1,465 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/op"
+)
+
+// when says how often a value changes.
+type when uint8
+
+const (
+	once    when = iota // it is one number for all elements
+	segment             // one number for each run of elements
+	block               // one for each element
+)
+
+// A value is a result of an instruction, or an operand, while a program is
+// being built.
+type value struct {
+	typ  op.DType // as in a register: F32, I32, U32 or Bool
+	when when
+	at   int // its entry of the table if it has one from the start, else -1
+	// reads says that the entry is a stream, whose memory a result may
+	// overwrite.
+	reads bool
+	wide  int // the same as a block of equal numbers, once somebody needed it; else -1
+}
+
+// An inst is a call whose operands are values.
+type inst struct {
+	name string
+	fn   kernel
+	dst  int
+	args [3]int // values; -1: none
+	par  int    // the value or constant whose address is p; -1: none
+	when when   // which list it is on
+	many bool   // on a whole block, not one number
+	n    int    // elements if not all of the block
+	ns   float32
+}
+
+type repetition struct{ value, period int }
+
+// builder turns a driver.Fused into a program.
+type builder struct {
+	p     *program
+	vals  []value
+	insts []inst
+	tiles []int // values that are blocks made once: registers for good
+	// repeats are those of tiles that have a phase.
+	repeats []repetition
+	unit    int // a good block is a multiple of it
+	slack   int // the longest period that is repeated
+}
+
+const (
+	// smallest and largest block in elements.
+	leastBlock, mostBlock = 256, 2048
+	// A Periodic operand up to this period is repeated over a block once; a
+	// Stretched one up to the other is written out, as segments that short
+	// would spend their time in calls.
+	smallPeriod = 512
+	smallRun    = 48
+)
+
+// fuse builds the program of f, which stores its results as elements of the
+// given types. Operand 0 is given by the runner if its slot is -1.
+func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error) {
+	n, err := f.Shape.Size()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{n: n, inputs: len(f.In), even: true}
+	b := &builder{p: p, unit: 1}
+	for i := range f.In {
+		b.stream(&f.In[i])
+	}
+	for i := range out {
+		p.streams = append(p.streams, stream{size: out[i].Type.Size(), slot: out[i].Slot})
+	}
+	vals := make([]int, len(f.In), len(f.In)+len(f.Body))
+	for i := range f.In {
+		if vals[i], err = b.load(i, f.In[i].Type); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.Body {
+		in := &f.Body[i]
+		args := make([]int, len(in.Args))
+		types := make([]op.DType, len(in.Args))
+		for j, a := range in.Args {
+			if a < 0 || a >= len(vals) {
+				return nil, fmt.Errorf("instruction %d takes value %d: %w", i, a, driver.ErrUnsupported)
+			}
+			args[j] = vals[a]
+			if a < len(f.In) {
+				types[j] = f.In[a].Type
+			} else {
+				types[j] = f.Body[a-len(f.In)].Type
+			}
+		}
+		v, err := b.apply(in, args, types)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Op.Name(), err)
+		}
+		vals = append(vals, v)
+	}
+	b.store(f, vals, out)
+	b.finish()
+	return p, nil
+}
+
+// stream adds an operand.
+func (b *builder) stream(o *driver.Operand) {
+	s := stream{spread: o.Spread, size: o.Type.Size(), slot: o.Slot}
+	p := b.p
+	switch o.Spread {
+	case op.Full:
+	case op.Scalar:
+		s.fixed = true
+	case op.Periodic:
+		s.period = max(1, o.N)
+		if s.period <= smallPeriod {
+			s.fixed = true
+			b.slack = max(b.slack, s.period)
+		}
+	case op.Stretched:
+		s.period = max(1, p.n/max(1, o.N))
+		if s.period <= smallRun && s.size == 4 {
+			s.spelt = true
+			b.unit = max(b.unit, s.period)
+		}
+	}
+	p.even = p.even && (o.Spread == op.Full)
+	p.streams = append(p.streams, s)
+}
+
+// load returns the value of operand i in the type of a register.
+func (b *builder) load(i int, t op.DType) (int, error) {
+	s := &b.p.streams[i]
+	v := value{typ: t, at: 1 + i, when: block, reads: true, wide: -1}
+	switch {
+	case s.spread == op.Scalar:
+		v.when, v.reads = once, false
+	case s.spread == op.Stretched:
+		v.when = segment
+	}
+	x := b.add(v)
+	if t == op.F16 || t == op.BF16 {
+		// The address of a half is one all right; what it points to is not a
+		// number until it has been widened.
+		b.vals[x].typ = op.F32
+		n := 0
+		if s.fixed && s.spread == op.Periodic {
+			n = s.period
+		}
+		y := b.add(value{typ: op.F32, when: v.when, at: -1, wide: -1})
+		in := inst{name: "widen", fn: widen(t), dst: y, args: [3]int{x, -1, -1}, par: -1, when: v.when, many: v.when == block, ns: 0.05}
+		if n > 0 {
+			in.when, in.n = once, n
+			b.tiles = append(b.tiles, y)
+		}
+		b.insts = append(b.insts, in)
+		x = y
+	}
+	switch {
+	case s.fixed && s.spread == op.Periodic:
+		return b.tile(x, s.period), nil
+	case s.spelt:
+		y := b.add(value{typ: b.vals[x].typ, when: block, at: -1, wide: -1})
+		b.insts = append(b.insts, inst{name: "stretch", fn: stretch, dst: y, args: [3]int{x, -1, -1},
+			par: b.constant(math.Float32frombits(uint32(s.period))), when: block, many: true, ns: 0.7})
+		return y, nil
+	}
+	return x, nil
+}
+
+// tile returns the value that repeats the first n elements of x over a block.
+func (b *builder) tile(x, n int) int {
+	y := b.add(value{typ: b.vals[x].typ, when: block, at: -1, wide: -1})
+	b.tiles = append(b.tiles, y)
+	b.insts = append(b.insts, inst{name: "tile", fn: tile, dst: y, args: [3]int{x, -1, -1},
+		par: b.constant(math.Float32frombits(uint32(n))), when: once, many: true})
+	b.repeats = append(b.repeats, repetition{y, n})
+	return y
+}
+
+func (b *builder) add(v value) int {
+	b.vals = append(b.vals, v)
+	return len(b.vals) - 1
+}
+
+// constant returns the value that stands for the address of the numbers v.
+func (b *builder) constant(v ...float32) int {
+	k := append([]float32(nil), v...)
+	b.p.consts = append(b.p.consts, unsafe.SliceData(k))
+	return b.add(value{typ: op.F32, when: once, at: -2 - (len(b.p.consts) - 1), wide: -1})
+}
+
+// changes returns how often a result of args changes.
+func (b *builder) changes(args []int) when {
+	w := once
+	for _, a := range args {
+		w = max(w, b.vals[a].when)
+	}
+	return w
+}
+
+// emit adds a call of fn, whose operands it takes as they are if the result
+// changes as rarely as they do, and else as blocks. par is a value whose
+// address is p, or -1.
+func (b *builder) emit(name string, fn kernel, typ op.DType, par int, ns float32, args ...int) int {
+	w := b.changes(args)
+	if par >= 0 {
+		w = max(w, b.vals[par].when)
+	}
+	in := inst{name: name, fn: fn, args: [3]int{-1, -1, -1}, par: par, when: w, many: w == block, ns: ns}
+	for i, a := range args {
+		if w == block {
+			a = b.widened(a)
+		}
+		in.args[i] = a
+	}
+	in.dst = b.add(value{typ: typ, when: w, at: -1, wide: -1})
+	b.insts = append(b.insts, in)
+	return in.dst
+}
+
+// widened returns x as a block.
+func (b *builder) widened(x int) int {
+	v := b.vals[x]
+	if v.when == block {
+		return x
+	}
+	if v.wide >= 0 {
+		return v.wide
+	}
+	y := b.add(value{typ: v.typ, when: block, at: -1, wide: -1})
+	in := inst{name: "fill", fn: fill, dst: y, args: [3]int{-1, -1, -1}, par: x, when: v.when, many: true, ns: 0.03}
+	if v.when == once {
+		b.tiles = append(b.tiles, y)
+	} else {
+		in.when = block
+	}
+	b.insts = append(b.insts, in)
+	b.vals[x].wide = y
+	return y
+}
+
+// store adds what brings the results into memory.
+func (b *builder) store(f *driver.Fused, vals []int, out []driver.Operand) {
+	// The result of the last instruction goes straight to its place, and so
+	// does an earlier one if no later instruction reads memory: an operand may
+	// lie where a result does.
+	dst := make([]int, len(out)) // the values to be stored
+	for k, o := range f.Out {
+		dst[k] = vals[o]
+		if v := &b.vals[dst[k]]; len(out) > 1 && v.reads && v.when == block {
+			dst[k] = b.emit("copy", move, v.typ, -1, 0.03, dst[k])
+		}
+	}
+	b.prune(dst)
+	taken := make(map[int]bool)
+	for k := range out {
+		entry := 1 + b.p.inputs + k
+		x := dst[k]
+		switch t := out[k].Type; {
+		case t == op.F16 || t == op.BF16:
+			b.final("narrow", narrow(t), entry, b.widened(x), -1, 0.1)
+		case b.vals[x].when != block:
+			b.final("fill", fill, entry, -1, x, 0.03)
+		case b.vals[x].at == -1 && !taken[x] && b.direct(x):
+			taken[x] = true
+			b.vals[x].at = entry
+		default:
+			b.final("copy", move, entry, x, -1, 0.03)
+		}
+	}
+}
+
+// final adds an instruction that writes the result at a table entry.
+func (b *builder) final(name string, fn kernel, entry, x, par int, ns float32) {
+	y := b.add(value{typ: op.F32, when: block, at: entry, wide: -1})
+	b.insts = append(b.insts, inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: par, when: block, many: true, ns: ns})
+}
+
+// direct reports whether x may be computed in the memory of a result: it is
+// made on each block, and nothing after it reads an operand.
+func (b *builder) direct(x int) bool {
+	for i := len(b.insts) - 1; i >= 0; i-- {
+		in := &b.insts[i]
+		if in.when != block {
+			if in.dst == x {
+				return false
+			}
+			continue
+		}
+		if in.dst == x {
+			return true
+		}
+		for _, a := range in.args {
+			if a >= 0 && b.vals[a].reads {
+				return false
+			}
+		}
+		if in.par >= 0 && b.vals[in.par].reads {
+			return false
+		}
+	}
+	return false
+}
+
+// prune drops instructions whose results nobody uses.
+func (b *builder) prune(results []int) {
+	used := make([]bool, len(b.vals))
+	for _, v := range results {
+		used[v] = true
+	}
+	for i := len(b.insts) - 1; i >= 0; i-- {
+		in := &b.insts[i]
+		if !used[in.dst] {
+			continue
+		}
+		for _, a := range in.args {
+			if a >= 0 {
+				used[a] = true
+			}
+		}
+		if in.par >= 0 {
+			used[in.par] = true
+		}
+	}
+	kept := b.insts[:0]
+	for _, in := range b.insts {
+		if used[in.dst] {
+			kept = append(kept, in)
+		}
+	}
+	b.insts = kept
+	b.tiles = slices.DeleteFunc(b.tiles, func(v int) bool { return !used[v] })
+	b.repeats = slices.DeleteFunc(b.repeats, func(r repetition) bool { return !used[r.value] })
+}
+
+// finish gives every value its table entry and makes the calls.
+func (b *builder) finish() {
+	p := b.p
+	p.firstConst = 1 + len(p.streams)
+	p.firstCell = p.firstConst + len(p.consts)
+
+	// Cells, and blocks that are made once, keep their places.
+	cells := p.firstCell
+	for i := range b.insts {
+		if in := &b.insts[i]; !in.many && in.n == 0 {
+			b.vals[in.dst].at = cells
+			cells++
+		}
+	}
+	p.firstRegister = cells
+	next := cells
+	for _, v := range b.tiles {
+		b.vals[v].at = next
+		next++
+	}
+	for _, r := range b.repeats {
+		p.tiles = append(p.tiles, repeated{b.vals[r.value].at, r.period})
+	}
+
+	// The others share: a register is free again after the last use of its
+	// value, from the next instruction's result on. A result may take the
+	// place of an operand of the same instruction.
+	last := make([]int, len(b.vals))
+	for i := range b.insts {
+		for _, a := range b.insts[i].args {
+			if a >= 0 {
+				last[a] = i
+			}
+		}
+	}
+	var free []int
+	for i := range b.insts {
+		in := &b.insts[i]
+		for j, a := range in.args {
+			if a >= 0 && last[a] == i && b.vals[a].when == block && b.owned(a) && !dup(in.args[:j], a) {
+				free = append(free, b.vals[a].at)
+			}
+		}
+		if v := &b.vals[in.dst]; v.at == -1 {
+			if n := len(free); n > 0 {
+				v.at, free = free[n-1], free[:n-1]
+			} else {
+				v.at = next
+				next++
+			}
+		}
+	}
+	p.table = next
+
+	streams := 0
+	for i := range p.streams {
+		if !p.streams[i].fixed {
+			streams++
+		}
+	}
+	size := memory.CPUCaches().L1 / 2 / 4 / max(1, streams+next-p.firstRegister)
+	size = min(mostBlock, max(leastBlock, size)) &^ 63
+	p.size = size / b.unit * b.unit
+	// Registers a multiple of 4 KiB apart would hold each other's loads up.
+	p.stride = (p.size+b.slack+line-1)/line*line + 5*line
+
+	for i := range b.insts {
+		in := &b.insts[i]
+		c := call{fn: in.fn, dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
+			z: b.entry(in.args[2]), p: b.entry(in.par), n: int32(in.n)}
+		switch in.when {
+		case once:
+			if !in.many && c.n == 0 {
+				c.n = 1
+			}
+			p.once = append(p.once, c)
+		case segment:
+			p.segment = append(p.segment, c)
+		default:
+			p.block = append(p.block, c)
+			p.cost.seed += in.ns
+		}
+	}
+	for i := range p.streams {
+		if s := &p.streams[i]; s.spread == op.Full {
+			p.cost.bytes += float32(s.size)
+		}
+	}
+	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
+}
+
+// owned reports whether x is in a register that it leaves after its last use.
+func (b *builder) owned(x int) bool {
+	at := b.vals[x].at
+	return at >= b.p.firstRegister+len(b.tiles)
+}
+
+func dup(args []int, a int) bool {
+	for _, x := range args {
+		if x == a {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) entry(x int) int32 {
+	if x < 0 {
+		return 0
+	}
+	at := b.vals[x].at
+	if at <= -2 {
+		at = b.p.firstConst + (-2 - at)
+	}
+	return int32(at)
+}

@@ -1,0 +1,175 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// tame are operations whose errors do not grow along a chain, on numbers of
+// modest size.
+var tame = []*op.Operation{
+	op.Relu, op.Tanh, op.Sigmoid, op.Abs, op.Neg, op.Sin, op.Clip, op.Scale, op.AddScalar,
+	op.Minimum, op.Maximum, op.Axpy, op.Lerp, op.Gelu,
+	op.Unary("softsign", func(x op.Expr) op.Expr { return x.Div(x.Abs().Add(op.Const(1))) }),
+	op.Binary("mixed", func(x, y op.Expr) op.Expr {
+		return op.Select(x.Lt(y), op.Const(2).Sub(x), y.Mul(op.Const(0.25)).Add(x)).Tanh()
+	}),
+	op.Ternary("middle", func(x, y, z op.Expr) op.Expr { return x.Max(y).Min(z.Neg().Max(op.Const(-1))) }),
+	op.Unary("answer", func(x op.Expr) op.Expr { return op.Const(0.42) }),
+}
+
+// grow adds random instructions to f and their values in float64 to vals, and
+// returns both with the types of all values.
+func (r *rig) grow(f *driver.Fused, vals []*op.Array, n int) []*op.Array {
+	r.t.Helper()
+	var types []op.DType
+	for _, in := range f.In {
+		types = append(types, in.Type)
+	}
+	for len(f.Body) < n {
+		o := tame[r.rand.IntN(len(tame))]
+		if r.rand.IntN(8) == 0 {
+			o = op.Cast
+		}
+		_, arity := o.Arity()
+		a := attrsOf(o)
+		if o == op.Cast {
+			a = op.CastTo([]op.DType{op.F32, op.F16, op.BF16}[r.rand.IntN(3)])
+		}
+		var args []int
+		var in []*op.Array
+		var ts []op.DType
+		for range arity {
+			v := r.rand.IntN(len(vals))
+			if r.rand.IntN(2) == 0 && len(vals) > 3 {
+				v = len(vals) - 1 - r.rand.IntN(3)
+			}
+			args, in, ts = append(args, v), append(in, vals[v]), append(ts, types[v])
+		}
+		same := true
+		for _, t := range ts {
+			same = same && t == ts[0]
+		}
+		if !same {
+			continue
+		}
+		made, err := o.Types(&a, ts)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		y, err := o.Reference(&a, in, ts)
+		if err != nil {
+			continue // the operands do not broadcast
+		}
+		if o == op.Cast {
+			for i, v := range y[0].Data {
+				y[0].Data[i] = made[0].Round(v)
+			}
+		}
+		y[0].Mag = nil
+		f.Body = append(f.Body, driver.Instr{Op: o, Attrs: a, Args: args, Type: made[0]})
+		vals, types = append(vals, y[0]), append(types, made[0])
+	}
+	return vals
+}
+
+// spreadOver returns a, whose elements are all of shape or spread over it, as
+// an array of that shape.
+func spreadOver(t testing.TB, a *op.Array, shape op.Shape) *op.Array {
+	t.Helper()
+	at, err := op.Index(a.Shape, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := op.NewArray(shape)
+	for i := range y.Data {
+		y.Data[i] = a.Data[at(i)]
+	}
+	return y
+}
+
+// random adds a step of a random elementwise program.
+func (r *rig) random(set []op.Shape, n int) {
+	r.t.Helper()
+	full := set[0]
+	f := &driver.Fused{Shape: full}
+	var vals []*op.Array
+	t := []op.DType{op.F32, op.F32, op.F16, op.BF16}[r.rand.IntN(4)]
+	for k := range 1 + r.rand.IntN(4) {
+		shape := full
+		if k > 0 {
+			shape = set[r.rand.IntN(len(set))]
+		}
+		s, v := r.input(t, shape)
+		f.In = append(f.In, r.operand(s, full))
+		vals = append(vals, v)
+	}
+	vals = r.grow(f, vals, n)
+	st := driver.Step{Post: f}
+	for k := range 1 + r.rand.IntN(3) {
+		v := len(vals) - 1
+		if k > 0 {
+			v = r.rand.IntN(len(vals))
+		}
+		f.Out = append(f.Out, v)
+		typ := typeOf(f, v)
+		s := r.output(typ, spreadOver(r.t, vals[v], full), loose)
+		st.Out = append(st.Out, r.operand(s, nil))
+	}
+	r.p.Steps = append(r.p.Steps, st)
+}
+
+func TestRandomPrograms(t *testing.T) {
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		for seed := range uint64(300) {
+			r := newRig(t, seed)
+			set := spreads[r.rand.IntN(len(spreads))]
+			if seed%40 == 0 {
+				set = []op.Shape{{400, 700}, {700}, {400, 1}, {1}}
+			}
+			r.random(set, r.rand.IntN(20))
+			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
+		}
+	}
+}
+
+// TestInPlace: the result of a step with one output may lie over an operand
+// of its size, however often the program reads that.
+func TestInPlace(t *testing.T) {
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		for seed := range uint64(100) {
+			r := newRig(t, seed)
+			set := spreads[r.rand.IntN(len(spreads))]
+			r.random(set, 1+r.rand.IntN(12))
+			st := &r.p.Steps[0]
+			st.Out, st.Post.Out, r.want = st.Out[:1], st.Post.Out[:1], r.want[:1]
+			in, out := &r.p.Slots[st.Post.In[0].Slot], &r.p.Slots[st.Out[0].Slot]
+			if in.Type.Size() != out.Type.Size() {
+				continue
+			}
+			r.data[out.Ext] = r.data[in.Ext]
+			e, err := d.Prepare(t.Context(), &r.p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Submit(t.Context(), &driver.Submission{Ext: r.bindings(), Wait: true}); err != nil {
+				t.Fatal(err)
+			}
+			r.verify(fmt.Sprintf("seed %d in place: %v", seed, st.Post))
+			e.Close()
+		}
+	}
+}
+
+// typeOf returns the type of value v of f.
+func typeOf(f *driver.Fused, v int) op.DType {
+	if v < len(f.In) {
+		return f.In[v].Type
+	}
+	return f.Body[v-len(f.In)].Type
+}

@@ -1,0 +1,38 @@
+package cpu
+
+import (
+	"strings"
+
+	"github.com/rayo-go/rayo/simd"
+)
+
+// kernelNamed returns the kernel of package simd of that name, or nil.
+func kernelNamed(name string) kernel {
+	if f := simd.Map(name); f != nil {
+		return kernel(f)
+	}
+	return nil
+}
+
+// kernelNS guesses what an element takes in the kernel of that name, in
+// nanoseconds on the widest vectors: where a cost begins before anything has
+// been measured.
+func kernelNS(name string) float32 {
+	ns := float32(0.05)
+	switch name[strings.LastIndexByte(strings.TrimSuffix(strings.TrimSuffix(name, ".vs"), ".sv"), '.')+1:] {
+	case "exp", "exp2", "expm1", "sigmoid", "silu", "elu", "selu", "log", "log2", "recip", "div", "sqrt", "rsqrt", "hard_swish":
+		ns = 0.2
+	case "tanh", "log1p", "erf", "erfc", "gelu", "gelu_tanh", "mish", "softplus", "sin", "cos":
+		ns = 0.4
+	case "pow":
+		ns = 1
+	}
+	switch simd.Active() {
+	case simd.AVX512:
+	case simd.AVX2, simd.NEON:
+		ns *= 2
+	default:
+		ns *= 20
+	}
+	return ns
+}

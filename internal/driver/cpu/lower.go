@@ -1,0 +1,238 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// register returns the type in which elements of type t are computed.
+func register(t op.DType) op.DType {
+	if t == op.F16 || t == op.BF16 {
+		return op.F32
+	}
+	return t
+}
+
+// ofIR returns the element type of register type t.
+func ofIR(t ir.Type) op.DType {
+	switch t {
+	case ir.I32:
+		return op.I32
+	case ir.U32:
+		return op.U32
+	case ir.Bool:
+		return op.Bool
+	}
+	return op.F32
+}
+
+// apply adds an instruction over operands of the given types in memory and
+// returns its value.
+//
+// A built-in operation has a kernel that computes all of it. A user's has
+// none, and is taken apart into the codes of its expression; so is a simple
+// operation with an operand that is one number, as the codes have kernels for
+// that case.
+func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, error) {
+	if err := in.Op.Err(); err != nil {
+		return 0, err
+	}
+	if in.Op == op.Cast {
+		if _, err := in.Op.Types(&in.Attrs, types); err != nil {
+			return 0, err
+		}
+		return b.cast(args[0], types[0], op.DType(in.Attrs.I[0])), nil
+	}
+	e, err := in.Op.Expression(&in.Attrs, types)
+	if err != nil {
+		return 0, err
+	}
+	mixed := false
+	for _, a := range args {
+		mixed = mixed || b.vals[a].when != block
+	}
+	mixed = mixed && b.changes(args) == block
+	if in.Op.ID() >= 0 && !(mixed && simple(e)) {
+		name := in.Op.Name()
+		if t := register(types[len(types)-1]); t != op.F32 {
+			name = t.String() + "." + name
+		}
+		if fn := kernelNamed(name); fn != nil {
+			return b.emit(name, fn, ofIR(e.Type), b.params(&in.Attrs, in.Op), kernelNS(name), args...), nil
+		}
+	}
+	return b.expression(e, &in.Attrs, args), nil
+}
+
+// simple reports whether e is one code over operands and numbers.
+func simple(e *ir.Node) bool {
+	for _, a := range e.Operands() {
+		if a.Code.Arity() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// params returns the value whose address kernels take the parameters from, or
+// -1.
+func (b *builder) params(a *op.Attrs, o *op.Operation) int {
+	n := len(o.Params())
+	if n == 0 {
+		return -1
+	}
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = a.Float(i)
+	}
+	return b.constant(v...)
+}
+
+// expression adds the codes of e.
+func (b *builder) expression(e *ir.Node, a *op.Attrs, args []int) int {
+	list, at := ir.Flatten(e)
+	place := make(map[*ir.Node]int, len(list))
+	for i, n := range list {
+		if m := list[at[0]]; i == at[0] && m != n {
+			n = m
+		}
+		if _, ok := place[n]; ok {
+			continue
+		}
+		switch n.Code {
+		case ir.Arg:
+			place[n] = args[n.Index]
+		case ir.Param:
+			place[n] = b.constant(a.Float(n.Index))
+		case ir.Const:
+			place[n] = b.number(n.Value, n.Type)
+		default:
+			vs := make([]int, n.Code.Arity())
+			for j, o := range n.Operands() {
+				vs[j] = place[o]
+			}
+			place[n] = b.code(n, vs)
+		}
+	}
+	return place[list[at[0]]]
+}
+
+// number returns the constant v of type t.
+func (b *builder) number(v float64, t ir.Type) int {
+	var x int
+	switch t {
+	case ir.F32:
+		x = b.constant(float32(v))
+	default:
+		x = b.constant(math.Float32frombits(uint32(int64(v))))
+	}
+	b.vals[x].typ = ofIR(t)
+	return x
+}
+
+// code adds one code over values.
+func (b *builder) code(n *ir.Node, args []int) int {
+	typ := ofIR(n.Type)
+	name := "code." + n.Code.String()
+	// A selection and a comparison of integers differ by the operands' type.
+	if t := ofIR(n.Operands()[n.Code.Arity()-1].Type); t == op.I32 || t == op.U32 {
+		name = t.String() + "." + name
+	}
+	if n.Code == ir.Convert {
+		return b.cast(args[0], ofIR(n.Args[0].Type), typ)
+	}
+	if len(args) == 2 && b.changes(args) == block {
+		x, y := args[0], args[1]
+		switch {
+		case b.vals[y].when != block:
+			if fn := kernelNamed(name + ".vs"); fn != nil {
+				return b.emit(name+".vs", fn, typ, y, kernelNS(name), x)
+			}
+		case b.vals[x].when != block:
+			if n.Code.Commutes() {
+				if fn := kernelNamed(name + ".vs"); fn != nil {
+					return b.emit(name+".vs", fn, typ, x, kernelNS(name), y)
+				}
+			}
+			if fn := kernelNamed(name + ".sv"); fn != nil {
+				return b.emit(name+".sv", fn, typ, x, kernelNS(name), y)
+			}
+		}
+	}
+	fn := kernelNamed(name)
+	if fn == nil {
+		fn, name = evaluated(n), "reference "+name
+	}
+	return b.emit(name, fn, typ, -1, kernelNS(name), args...)
+}
+
+// evaluated returns a kernel that evaluates the code of n in float64: slow, for
+// the few that have no kernel.
+func evaluated(n *ir.Node) kernel {
+	leaf := *n
+	types := make([]ir.Type, n.Code.Arity())
+	for i, a := range n.Operands() {
+		types[i] = a.Type
+		leaf.Args[i] = ir.NewArg(i, a.Type)
+	}
+	pool := sync.Pool{New: func() any { return ir.NewEvaluator(&leaf) }}
+	out := n.Type
+	return func(dst, x, y, z *float32, n int, _ *float32) {
+		e := pool.Get().(*ir.Evaluator)
+		defer pool.Put(e)
+		in := [3]*float32{x, y, z}
+		var args [3]float64
+		d := words(dst, n)
+		for i := range d {
+			for j, t := range types {
+				args[j] = numeral(words(in[j], n)[i], t)
+			}
+			d[i] = bitsOf(e.Eval(args[:len(types)], nil), out)
+		}
+	}
+}
+
+func numeral(bits uint32, t ir.Type) float64 {
+	switch t {
+	case ir.F32:
+		return float64(math.Float32frombits(bits))
+	case ir.I32:
+		return float64(int32(bits))
+	}
+	return float64(bits)
+}
+
+func bitsOf(v float64, t ir.Type) uint32 {
+	switch t {
+	case ir.F32:
+		return math.Float32bits(float32(v))
+	case ir.I32:
+		return uint32(int32(int64(v)))
+	}
+	return uint32(int64(v))
+}
+
+// words returns the n elements at p as bits.
+func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(p)), n) }
+
+// cast adds a conversion between element types. A half is rounded here even
+// though it stays in a register of 32 bits: the caller has asked for it.
+func (b *builder) cast(x int, from, to op.DType) int {
+	f, t := register(from), register(to)
+	if f != t {
+		fn, name := kernelNamed("cast."+f.String()+"."+t.String()), "cast"
+		if fn == nil {
+			fn = casts[[2]op.DType{f, t}]
+		}
+		x = b.emit(name, fn, t, -1, 0.1, x)
+	}
+	if to != from && (to == op.F16 || to == op.BF16) {
+		x = b.emit("round", rounded(to), op.F32, -1, 0.3, x)
+	}
+	return x
+}

@@ -1,0 +1,44 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// array is device memory: a block of the pool, and who uses it now.
+type array struct {
+	block memory.Block
+	base  unsafe.Pointer
+	bytes int64
+	access
+}
+
+func (d *processor) Alloc(bytes int64) (driver.Memory, error) {
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	if bytes < 0 || bytes > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
+	}
+	b, err := d.memory.Get(int(bytes))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
+	}
+	return &array{block: b, base: base(b), bytes: bytes}, nil
+}
+
+func (a *array) Bytes() int64 { return a.bytes }
+
+func (a *array) Free() {
+	a.block.Free()
+	a.base = nil
+}
+
+// base returns the address of a block; nil if it is empty.
+func base(b memory.Block) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(memory.As[uint8](b)))
+}

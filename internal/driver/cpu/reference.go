@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// referenceCore computes an operation that has no kernel by its reference in
+// float64: right, and slow.
+type referenceCore struct{ o *opStep }
+
+func (c referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	arrays := make([]*op.Array, len(in))
+	types := make([]op.DType, len(in))
+	for i := range c.o.in {
+		a := &c.o.in[i]
+		if a.absent {
+			continue
+		}
+		types[i] = a.typ
+		arrays[i] = op.NewArray(c.o.dims[i])
+		mem := unsafe.Slice((*byte)(in[i]), a.n*4)
+		for j := range arrays[i].Data {
+			arrays[i].Data[j] = a.typ.Float64(mem, j)
+		}
+	}
+	results, err := c.o.op.Reference(&c.o.attrs, arrays, types)
+	if err != nil {
+		return err
+	}
+	for i := range c.o.out {
+		a := &c.o.out[i]
+		mem := unsafe.Slice((*byte)(out[i]), a.n*4)
+		for j, v := range results[i].Data {
+			a.typ.PutFloat64(mem, j, v)
+		}
+	}
+	return ctx.Err()
+}
+
+// fused returns the step in the best form that there is for it.
+func (o *opStep) fused() (step, error) {
+	return o.plain(func() core { return referenceCore{o} }), nil
+}
+
+func fusesEpilogue(o *op.Operation) bool { return o == op.MatMul || o == op.MatVec || o == op.Conv2D }
