@@ -83,3 +83,18 @@ func reduceDeviationsAVX2(x *float32, n int, m float32) (s1 float32, s2 float32)
 //
 //go:noescape
 func reduceIndexAVX2(x *float32, n int, v float32) (ret int)
+
+// rowsExpStoreAVX2 sets dst to exp(x-m) and returns its sum, of n > 0 elements, none above m unless that is NaN.
+//
+//go:noescape
+func rowsExpStoreAVX2(dst *float32, x *float32, n int, m float32) (ret float32)
+
+// rowsExpSumAVX2 returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+//
+//go:noescape
+func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
+
+// rowsAffineAVX2 sets dst to ((x-m)*s+b)*gamma+beta, n > 0 elements; gamma and beta may be nil.
+//
+//go:noescape
+func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)

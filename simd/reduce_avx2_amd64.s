@@ -1048,16 +1048,16 @@ TEXT ·reduceMaxAVX2(SB), NOSPLIT, $0-28
 	MOVQ         x+0(FP), AX
 	MOVQ         n+16(FP), CX
 	VBROADCASTSS (AX), Y0
-	VMOVAPS      Y0, Y1
-	VMOVAPS      Y0, Y2
-	VMOVAPS      Y0, Y3
+	VMOVUPS      Y0, Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      Y0, Y3
 	VXORPS       X8, X8, X8
 	CMPQ         CX, $+64
 	JLT          four_65
-	VMOVAPS      Y0, Y4
-	VMOVAPS      Y0, Y5
-	VMOVAPS      Y0, Y6
-	VMOVAPS      Y0, Y7
+	VMOVUPS      Y0, Y4
+	VMOVUPS      Y0, Y5
+	VMOVUPS      Y0, Y6
+	VMOVUPS      Y0, Y7
 
 loop_70:
 	VMOVUPS (AX), Y9
@@ -1184,16 +1184,16 @@ long_72:
 	MOVQ         CX, DI
 	MOVQ         BX, R8
 	VBROADCASTSS (DI), Y0
-	VMOVAPS      Y0, Y1
-	VMOVAPS      Y0, Y2
-	VMOVAPS      Y0, Y3
+	VMOVUPS      Y0, Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      Y0, Y3
 	VXORPS       X8, X8, X8
 	CMPQ         R8, $+64
 	JLT          four_75
-	VMOVAPS      Y0, Y4
-	VMOVAPS      Y0, Y5
-	VMOVAPS      Y0, Y6
-	VMOVAPS      Y0, Y7
+	VMOVUPS      Y0, Y4
+	VMOVUPS      Y0, Y5
+	VMOVUPS      Y0, Y6
+	VMOVUPS      Y0, Y7
 
 loop_80:
 	VMOVUPS (DI), Y9
@@ -1346,16 +1346,16 @@ TEXT ·reduceMinAVX2(SB), NOSPLIT, $0-28
 	MOVQ         x+0(FP), AX
 	MOVQ         n+16(FP), CX
 	VBROADCASTSS (AX), Y0
-	VMOVAPS      Y0, Y1
-	VMOVAPS      Y0, Y2
-	VMOVAPS      Y0, Y3
+	VMOVUPS      Y0, Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      Y0, Y3
 	VXORPS       X8, X8, X8
 	CMPQ         CX, $+64
 	JLT          four_81
-	VMOVAPS      Y0, Y4
-	VMOVAPS      Y0, Y5
-	VMOVAPS      Y0, Y6
-	VMOVAPS      Y0, Y7
+	VMOVUPS      Y0, Y4
+	VMOVUPS      Y0, Y5
+	VMOVUPS      Y0, Y6
+	VMOVUPS      Y0, Y7
 
 loop_86:
 	VMOVUPS (AX), Y9
@@ -1479,16 +1479,16 @@ long_88:
 	MOVQ         CX, DI
 	MOVQ         BX, R8
 	VBROADCASTSS (DI), Y0
-	VMOVAPS      Y0, Y1
-	VMOVAPS      Y0, Y2
-	VMOVAPS      Y0, Y3
+	VMOVUPS      Y0, Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      Y0, Y3
 	VXORPS       X8, X8, X8
 	CMPQ         R8, $+64
 	JLT          four_91
-	VMOVAPS      Y0, Y4
-	VMOVAPS      Y0, Y5
-	VMOVAPS      Y0, Y6
-	VMOVAPS      Y0, Y7
+	VMOVUPS      Y0, Y4
+	VMOVUPS      Y0, Y5
+	VMOVUPS      Y0, Y6
+	VMOVUPS      Y0, Y7
 
 loop_96:
 	VMOVUPS (DI), Y9
@@ -2096,5 +2096,762 @@ missing_118:
 
 found_119:
 	MOVQ DX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func rowsExpStoreAVX2(dst *float32, x *float32, n int, m float32) (ret float32)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·rowsExpStoreAVX2(SB), NOSPLIT, $0-36
+	MOVQ         x+8(FP), AX
+	MOVQ         n+16(FP), CX
+	VBROADCASTSS m+24(FP), Y0
+	MOVQ         dst+0(FP), DX
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         CX, $+16
+	JLT          one_128
+
+loop_127:
+	VMOVUPS     (AX), Y3
+	VMOVUPS     32(AX), Y4
+	VSUBPS      Y0, Y3, Y3
+	VSUBPS      Y0, Y4, Y4
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS      Y3, Y5, Y3
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS      Y4, Y5, Y4
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS      Y3, Y5, Y3
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS      Y4, Y5, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y7
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y6, Y8
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y7, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y9
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y9
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y10
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y9, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y10, Y4
+	VPSLLD      $0x17, Y5, Y5
+	VPSLLD      $0x17, Y6, Y6
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y7
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y8, Y8
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y10
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y11
+	VBLENDVPS   Y8, reduceAVX2_all_5f800000<>+0(SB), Y11, Y10
+	VPADDD      Y9, Y5, Y9
+	VPADDD      Y10, Y6, Y10
+	VMULPS      Y9, Y3, Y9
+	VMULPS      Y10, Y4, Y10
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y8, reduceAVX2_all_1f800000<>+0(SB), Y3, Y8
+	VMULPS      Y7, Y9, Y7
+	VMULPS      Y8, Y10, Y8
+	VMOVUPS     Y7, (DX)
+	VADDPS      Y7, Y1, Y1
+	VMOVUPS     Y8, 32(DX)
+	VADDPS      Y8, Y2, Y2
+	ADDQ        $+64, AX
+	ADDQ        $+64, DX
+	ADDQ        $-16, CX
+	CMPQ        CX, $+16
+	JGE         loop_127
+
+one_128:
+	CMPQ        CX, $+8
+	JLT         last_129
+	VMOVUPS     (AX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
+	VMAXPS      Y3, Y4, Y3
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y4
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
+	VPSLLD      $0x17, Y4, Y4
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y5, Y5
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y7
+	VBLENDVPS   Y5, reduceAVX2_all_5f800000<>+0(SB), Y7, Y6
+	VPADDD      Y6, Y4, Y6
+	VMULPS      Y6, Y3, Y6
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y5, reduceAVX2_all_1f800000<>+0(SB), Y3, Y5
+	VMULPS      Y5, Y6, Y5
+	VMOVUPS     Y5, (DX)
+	VADDPS      Y5, Y1, Y1
+	ADDQ        $+32, AX
+	ADDQ        $+32, DX
+	ADDQ        $-8, CX
+	JMP         one_128
+
+last_129:
+	TESTQ        CX, CX
+	JZ           done_130
+	LEAQ         reduceMasks<>+32(SB), BX
+	NEGQ         CX
+	VMOVUPS      (BX)(CX*4), Y3
+	VBROADCASTSS reduceAVX2_ff800000<>+0(SB), Y5
+	VMASKMOVPS   (AX), Y3, Y4
+	VBLENDVPS    Y3, Y4, Y5, Y4
+	VSUBPS       Y0, Y4, Y4
+	VMOVUPS      reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
+	VMOVUPS      reduceAVX2_all_3c091714<>+0(SB), Y7
+	VFMADD231PS  reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y6
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS    Y6, reduceAVX2_all_5f800000<>+0(SB), Y8, Y7
+	VPADDD       Y7, Y5, Y7
+	VMULPS       Y7, Y4, Y7
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS    Y6, reduceAVX2_all_1f800000<>+0(SB), Y4, Y6
+	VMULPS       Y6, Y7, Y6
+	VMASKMOVPS   Y6, Y3, (DX)
+	VADDPS       Y6, Y1, Y1
+
+done_130:
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x0e, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x01, X1, X3
+	VADDPS       Y3, Y1, Y1
+	MOVSS        X1, ret+32(FP)
+	VZEROUPPER
+	RET
+
+DATA reduceAVX2_all_c2d00000<>+0(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+4(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+8(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+12(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+16(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+20(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+24(SB)/4, $0xc2d00000
+DATA reduceAVX2_all_c2d00000<>+28(SB)/4, $0xc2d00000
+GLOBL reduceAVX2_all_c2d00000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_42b20000<>+0(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+4(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+8(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+12(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+16(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+20(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+24(SB)/4, $0x42b20000
+DATA reduceAVX2_all_42b20000<>+28(SB)/4, $0x42b20000
+GLOBL reduceAVX2_all_42b20000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_4b400000<>+0(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+4(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+8(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+12(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+16(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+20(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+24(SB)/4, $0x4b400000
+DATA reduceAVX2_all_4b400000<>+28(SB)/4, $0x4b400000
+GLOBL reduceAVX2_all_4b400000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA reduceAVX2_all_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+GLOBL reduceAVX2_all_3fb8aa3b<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_bf317200<>+0(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+4(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+8(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+12(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+16(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+20(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+24(SB)/4, $0xbf317200
+DATA reduceAVX2_all_bf317200<>+28(SB)/4, $0xbf317200
+GLOBL reduceAVX2_all_bf317200<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_b5bfbe8e<>+0(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+4(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+8(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+12(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+16(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+20(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+24(SB)/4, $0xb5bfbe8e
+DATA reduceAVX2_all_b5bfbe8e<>+28(SB)/4, $0xb5bfbe8e
+GLOBL reduceAVX2_all_b5bfbe8e<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3c091714<>+0(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+4(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+8(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+12(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+16(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+20(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+24(SB)/4, $0x3c091714
+DATA reduceAVX2_all_3c091714<>+28(SB)/4, $0x3c091714
+GLOBL reduceAVX2_all_3c091714<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3ab55efd<>+0(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+4(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+8(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+12(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+16(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+20(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+24(SB)/4, $0x3ab55efd
+DATA reduceAVX2_all_3ab55efd<>+28(SB)/4, $0x3ab55efd
+GLOBL reduceAVX2_all_3ab55efd<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3d2aabcb<>+0(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+4(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+8(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+12(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+16(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+20(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+24(SB)/4, $0x3d2aabcb
+DATA reduceAVX2_all_3d2aabcb<>+28(SB)/4, $0x3d2aabcb
+GLOBL reduceAVX2_all_3d2aabcb<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3e2aaa54<>+0(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+4(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+8(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+12(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+16(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+20(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+24(SB)/4, $0x3e2aaa54
+DATA reduceAVX2_all_3e2aaa54<>+28(SB)/4, $0x3e2aaa54
+GLOBL reduceAVX2_all_3e2aaa54<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3effffff<>+0(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+4(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+8(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+12(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+16(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+20(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+24(SB)/4, $0x3effffff
+DATA reduceAVX2_all_3effffff<>+28(SB)/4, $0x3effffff
+GLOBL reduceAVX2_all_3effffff<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_3f800000<>+0(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+4(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+8(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+12(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+16(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+20(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+24(SB)/4, $0x3f800000
+DATA reduceAVX2_all_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL reduceAVX2_all_3f800000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_00000000<>+0(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+4(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+8(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+12(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+16(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+20(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+24(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+28(SB)/4, $0x00000000
+GLOBL reduceAVX2_all_00000000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_1f800000<>+0(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+4(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+8(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+12(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+16(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+20(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+24(SB)/4, $0x1f800000
+DATA reduceAVX2_all_1f800000<>+28(SB)/4, $0x1f800000
+GLOBL reduceAVX2_all_1f800000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_all_5f800000<>+0(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+4(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+8(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+12(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+16(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+20(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+24(SB)/4, $0x5f800000
+DATA reduceAVX2_all_5f800000<>+28(SB)/4, $0x5f800000
+GLOBL reduceAVX2_all_5f800000<>(SB), RODATA|NOPTR, $32
+
+DATA reduceAVX2_ff800000<>+0(SB)/4, $0xff800000
+GLOBL reduceAVX2_ff800000<>(SB), RODATA|NOPTR, $4
+
+// func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·rowsExpSumAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS m+16(FP), Y0
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         CX, $+16
+	JLT          one_132
+
+loop_131:
+	VMOVUPS     (AX), Y3
+	VMOVUPS     32(AX), Y4
+	VSUBPS      Y0, Y3, Y3
+	VSUBPS      Y0, Y4, Y4
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS      Y3, Y5, Y3
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS      Y4, Y5, Y4
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS      Y3, Y5, Y3
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS      Y4, Y5, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y7
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y6, Y8
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y7, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y9
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y9
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y10
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y9, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y10, Y4
+	VPSLLD      $0x17, Y5, Y5
+	VPSLLD      $0x17, Y6, Y6
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y7
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y8, Y8
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y10
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y11
+	VBLENDVPS   Y8, reduceAVX2_all_5f800000<>+0(SB), Y11, Y10
+	VPADDD      Y9, Y5, Y9
+	VPADDD      Y10, Y6, Y10
+	VMULPS      Y9, Y3, Y9
+	VMULPS      Y10, Y4, Y10
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y8, reduceAVX2_all_1f800000<>+0(SB), Y3, Y8
+	VMULPS      Y7, Y9, Y7
+	VMULPS      Y8, Y10, Y8
+	VADDPS      Y7, Y1, Y1
+	VADDPS      Y8, Y2, Y2
+	ADDQ        $+64, AX
+	ADDQ        $-16, CX
+	CMPQ        CX, $+16
+	JGE         loop_131
+
+one_132:
+	CMPQ        CX, $+8
+	JLT         last_133
+	VMOVUPS     (AX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
+	VMAXPS      Y3, Y4, Y3
+	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y4
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
+	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
+	VPSLLD      $0x17, Y4, Y4
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y5, Y5
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y7
+	VBLENDVPS   Y5, reduceAVX2_all_5f800000<>+0(SB), Y7, Y6
+	VPADDD      Y6, Y4, Y6
+	VMULPS      Y6, Y3, Y6
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
+	VBLENDVPS   Y5, reduceAVX2_all_1f800000<>+0(SB), Y3, Y5
+	VMULPS      Y5, Y6, Y5
+	VADDPS      Y5, Y1, Y1
+	ADDQ        $+32, AX
+	ADDQ        $-8, CX
+	JMP         one_132
+
+last_133:
+	TESTQ        CX, CX
+	JZ           done_134
+	LEAQ         reduceMasks<>+32(SB), DX
+	NEGQ         CX
+	VMOVUPS      (DX)(CX*4), Y3
+	VBROADCASTSS reduceAVX2_ff800000<>+0(SB), Y5
+	VMASKMOVPS   (AX), Y3, Y4
+	VBLENDVPS    Y3, Y4, Y5, Y4
+	VSUBPS       Y0, Y4, Y4
+	VMOVUPS      reduceAVX2_all_c2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      reduceAVX2_all_42b20000<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
+	VMOVUPS      reduceAVX2_all_3c091714<>+0(SB), Y7
+	VFMADD231PS  reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y6
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS    Y6, reduceAVX2_all_5f800000<>+0(SB), Y8, Y7
+	VPADDD       Y7, Y5, Y7
+	VMULPS       Y7, Y4, Y7
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS    Y6, reduceAVX2_all_1f800000<>+0(SB), Y4, Y6
+	VMULPS       Y6, Y7, Y6
+	VADDPS       Y6, Y1, Y1
+
+done_134:
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x0e, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x01, X1, X3
+	VADDPS       Y3, Y1, Y1
+	MOVSS        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
+// Requires: AVX, FMA3
+TEXT ·rowsAffineAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gamma+16(FP), DX
+	MOVQ         beta+24(FP), BX
+	MOVQ         n+32(FP), SI
+	VBROADCASTSS m+40(FP), Y0
+	VBROADCASTSS s+44(FP), Y1
+	VBROADCASTSS b+48(FP), Y2
+	TESTQ        DX, DX
+	JZ           noGamma_135
+	TESTQ        BX, BX
+	JZ           onlyGamma_137
+	CMPQ         SI, $+32
+	JLT          one_139
+
+loop_138:
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (DX), Y4
+	VMOVUPS     (BX), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (AX)
+	VMOVUPS     32(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(DX), Y4
+	VMOVUPS     32(BX), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 32(AX)
+	VMOVUPS     64(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(DX), Y4
+	VMOVUPS     64(BX), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 64(AX)
+	VMOVUPS     96(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(DX), Y4
+	VMOVUPS     96(BX), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 96(AX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, AX
+	ADDQ        $+128, DX
+	ADDQ        $+128, BX
+	ADDQ        $-32, SI
+	CMPQ        SI, $+32
+	JGE         loop_138
+
+one_139:
+	CMPQ        SI, $+8
+	JLT         last_140
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (DX), Y4
+	VMOVUPS     (BX), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (AX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, AX
+	ADDQ        $+32, DX
+	ADDQ        $+32, BX
+	ADDQ        $-8, SI
+	JMP         one_139
+
+last_140:
+	TESTQ       SI, SI
+	JZ          done_141
+	LEAQ        reduceMasks<>+32(SB), DI
+	NEGQ        SI
+	VMOVUPS     (DI)(SI*4), Y3
+	VMASKMOVPS  (CX), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (DX), Y3, Y5
+	VMASKMOVPS  (BX), Y3, Y6
+	VFMADD213PS Y6, Y5, Y4
+	VMASKMOVPS  Y4, Y3, (AX)
+
+done_141:
+	VZEROUPPER
+	RET
+
+noGamma_135:
+	TESTQ BX, BX
+	JZ    neither_136
+	CMPQ  SI, $+32
+	JLT   one_143
+
+loop_142:
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (BX), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (AX)
+	VMOVUPS     32(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(BX), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 32(AX)
+	VMOVUPS     64(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(BX), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 64(AX)
+	VMOVUPS     96(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(BX), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 96(AX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, AX
+	ADDQ        $+128, BX
+	ADDQ        $-32, SI
+	CMPQ        SI, $+32
+	JGE         loop_142
+
+one_143:
+	CMPQ        SI, $+8
+	JLT         last_144
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (BX), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (AX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, AX
+	ADDQ        $+32, BX
+	ADDQ        $-8, SI
+	JMP         one_143
+
+last_144:
+	TESTQ       SI, SI
+	JZ          done_145
+	LEAQ        reduceMasks<>+32(SB), DX
+	NEGQ        SI
+	VMOVUPS     (DX)(SI*4), Y3
+	VMASKMOVPS  (CX), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (BX), Y3, Y5
+	VADDPS      Y5, Y4, Y4
+	VMASKMOVPS  Y4, Y3, (AX)
+
+done_145:
+	VZEROUPPER
+	RET
+
+onlyGamma_137:
+	CMPQ SI, $+32
+	JLT  one_147
+
+loop_146:
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (DX), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (AX)
+	VMOVUPS     32(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(DX), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 32(AX)
+	VMOVUPS     64(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(DX), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 64(AX)
+	VMOVUPS     96(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(DX), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 96(AX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, AX
+	ADDQ        $+128, DX
+	ADDQ        $-32, SI
+	CMPQ        SI, $+32
+	JGE         loop_146
+
+one_147:
+	CMPQ        SI, $+8
+	JLT         last_148
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (DX), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (AX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, AX
+	ADDQ        $+32, DX
+	ADDQ        $-8, SI
+	JMP         one_147
+
+last_148:
+	TESTQ       SI, SI
+	JZ          done_149
+	LEAQ        reduceMasks<>+32(SB), BX
+	NEGQ        SI
+	VMOVUPS     (BX)(SI*4), Y3
+	VMASKMOVPS  (CX), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (DX), Y3, Y5
+	VMULPS      Y5, Y4, Y4
+	VMASKMOVPS  Y4, Y3, (AX)
+
+done_149:
+	VZEROUPPER
+	RET
+
+neither_136:
+	CMPQ SI, $+32
+	JLT  one_151
+
+loop_150:
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, (AX)
+	VMOVUPS     32(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 32(AX)
+	VMOVUPS     64(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 64(AX)
+	VMOVUPS     96(CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 96(AX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, AX
+	ADDQ        $-32, SI
+	CMPQ        SI, $+32
+	JGE         loop_150
+
+one_151:
+	CMPQ        SI, $+8
+	JLT         last_152
+	VMOVUPS     (CX), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, (AX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, AX
+	ADDQ        $-8, SI
+	JMP         one_151
+
+last_152:
+	TESTQ       SI, SI
+	JZ          done_153
+	LEAQ        reduceMasks<>+32(SB), DX
+	MOVQ        SI, BX
+	NEGQ        BX
+	VMOVUPS     (DX)(BX*4), Y3
+	VMASKMOVPS  (CX), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  Y4, Y3, (AX)
+
+done_153:
 	VZEROUPPER
 	RET

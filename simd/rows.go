@@ -31,9 +31,10 @@ const (
 
 // A RowOp computes each row of a matrix from the same row of another.
 //
-// The error is a few units in the last place of the terms of the formula,
-// and for a softmax besides that 2^-24·|x-max| of the result, which is what
-// the rounding of the difference means.
+// The error is a few units in the last place of the terms of the formula, for
+// a softmax besides that 2^-24·|x-max| of the result, which is what the
+// rounding of the difference means, and for a layer norm a few units in
+// the last place of Gamma, which is what the rounding of the mean means.
 type RowOp struct {
 	Kind RowKind
 	// Gamma and Beta scale and shift the results of the norms; nil stands for
@@ -240,7 +241,10 @@ func (o *RowOp) join(a, b Partial) Partial {
 // shrink is exp(from - to): the factor that makes exponentials relative to
 // from relative to to.
 func shrink(from, to float64) float64 {
-	if from == to && finite(float32(to)) {
+	switch {
+	case math.IsInf(from, -1):
+		return 0 // also if to is -Inf: the exponentials are zeros
+	case from == to && !math.IsInf(to, 1):
 		return 1
 	}
 	return math.Exp(from - to)
@@ -266,7 +270,7 @@ func (o *RowOp) end(dst, x []float32, at int, block, row Partial) {
 	case RowLogSoftmax:
 		// The reference point is the maximum, so that the differences are
 		// accurate however large the elements are.
-		rowKernel.affine(d, s, nil, nil, n, float32(row.value), 1, float32(-math.Log(row.m2*shrink(row.value, row.value))))
+		rowKernel.affine(d, s, nil, nil, n, float32(row.value), 1, float32(-math.Log(row.m2)))
 	case RowLayerNorm:
 		mean := float32(row.value)
 		f := 1 / math.Sqrt(row.m2/float64(row.n)+float64(o.Eps))

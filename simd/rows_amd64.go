@@ -2,4 +2,17 @@
 
 package simd
 
-func rowKernelsOf(Level) *rowKernels { return &rowsGenericKernels }
+var (
+	rowsAVX512 = rowKernels{expStore: rowsExpStoreAVX512, expSum: rowsExpSumAVX512, affine: rowsAffineAVX512}
+	rowsAVX2   = rowKernels{expStore: rowsExpStoreAVX2, expSum: rowsExpSumAVX2, affine: rowsAffineAVX2}
+)
+
+func rowKernelsOf(l Level) *rowKernels {
+	switch l {
+	case AVX512:
+		return &rowsAVX512
+	case AVX2:
+		return &rowsAVX2
+	}
+	return &rowsGeneric
+}

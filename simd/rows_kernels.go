@@ -14,9 +14,9 @@ type rowKernels struct {
 
 var rowKernel = *rowKernelsOf(active)
 
-var rowsGenericKernels = rowKernels{expStore: expStoreGeneric, expSum: expSumGeneric, affine: affineGeneric}
+var rowsGeneric = rowKernels{expStore: rowsExpStoreGeneric, expSum: rowsExpSumGeneric, affine: rowsAffineGeneric}
 
-func expStoreGeneric(dst, x *float32, n int, m float32) float32 {
+func rowsExpStoreGeneric(dst, x *float32, n int, m float32) float32 {
 	d, s := floats(dst, n), floats(x, n)
 	var sum float64
 	for i, v := range s {
@@ -27,7 +27,7 @@ func expStoreGeneric(dst, x *float32, n int, m float32) float32 {
 	return float32(sum)
 }
 
-func expSumGeneric(x *float32, n int, m float32) float32 {
+func rowsExpSumGeneric(x *float32, n int, m float32) float32 {
 	var sum float64
 	for _, v := range floats(x, n) {
 		sum += math.Exp(float64(v - m))
@@ -35,7 +35,7 @@ func expSumGeneric(x *float32, n int, m float32) float32 {
 	return float32(sum)
 }
 
-func affineGeneric(dst, x, gamma, beta *float32, n int, m, s, b float32) {
+func rowsAffineGeneric(dst, x, gamma, beta *float32, n int, m, s, b float32) {
 	d, v := floats(dst, n), floats(x, n)
 	switch {
 	case gamma == nil && beta == nil:

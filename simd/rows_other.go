@@ -2,4 +2,4 @@
 
 package simd
 
-func rowKernelsOf(Level) *rowKernels { return &rowsGenericKernels }
+func rowKernelsOf(Level) *rowKernels { return &rowsGeneric }

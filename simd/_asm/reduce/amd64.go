@@ -13,6 +13,8 @@ import (
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/rayo-go/rayo/internal/ir"
 )
 
 // amd64 is AVX-512 or AVX2 with FMA.
@@ -28,11 +30,14 @@ type amd64 struct {
 	nanMask reg.OpmaskVirtual // AVX-512: the same
 	labels  int
 	consts  map[uint32]string
+	pools   map[uint32]string
+	pins    []uint32
+	held    map[uint32]vec // AVX-512: constants in registers
 	masks   bool
 }
 
 func newAMD64(wide bool) *amd64 {
-	m := &amd64{Context: build.NewContext(), wide: wide, consts: map[uint32]string{}}
+	m := &amd64{Context: build.NewContext(), wide: wide, consts: map[uint32]string{}, pools: map[uint32]string{}}
 	m.ConstraintExpr("amd64,!noasm")
 	return m
 }
@@ -99,7 +104,31 @@ func (m *amd64) ret() {
 
 func (m *amd64) g(r gp) reg.GPVirtual { return m.ints[r] }
 
-func (m *amd64) v(v vec) reg.Register { return m.wider(v, m.wide) }
+// v is a register, or the memory of a pinned constant.
+func (m *amd64) v(v vec) operand.Op {
+	if v >= inMemory {
+		return m.pool(m.pins[v-inMemory])
+	}
+	return m.wider(v, m.wide)
+}
+
+// inMemory is the number of the first constant that has no register.
+const inMemory vec = 1000
+
+// pool is a constant as wide as a register.
+func (m *amd64) pool(bits uint32) operand.Mem {
+	name, ok := m.pools[bits]
+	if !ok {
+		name = fmt.Sprintf("reduce%s_all_%08x", m.level(), bits)
+		m.pools[bits] = name
+		m.StaticGlobal(name)
+		m.DataAttributes(attr.RODATA | attr.NOPTR)
+		for i := range m.lanes() {
+			m.AddDatum(4*i, operand.U32(bits))
+		}
+	}
+	return operand.NewDataAddr(operand.Symbol{Name: name, Static: true}, 0)
+}
 
 func (m *amd64) wider(v vec, wide bool) reg.Register {
 	if v < 0 {
@@ -206,7 +235,7 @@ func (m *amd64) zero(v vec) {
 	m.VXORPS(m.x(v), m.x(v), m.x(v))
 }
 
-func (m *amd64) copyVec(dst, src vec) { m.VMOVAPS(m.v(src), m.v(dst)) }
+func (m *amd64) copyVec(dst, src vec) { m.VMOVUPS(m.v(src), m.v(dst)) }
 
 // data returns the constant of these bits.
 func (m *amd64) data(bits uint32) operand.Mem {
@@ -294,12 +323,31 @@ func (m *amd64) storePart(p gp, v vec) {
 	m.VMASKMOVPS(m.v(v), m.v(m.tail), m.mem(p, 0))
 }
 
-func (m *amd64) add(dst, a, b vec)     { m.VADDPS(m.v(b), m.v(a), m.v(dst)) }
-func (m *amd64) sub(dst, a, b vec)     { m.VSUBPS(m.v(b), m.v(a), m.v(dst)) }
-func (m *amd64) mul(dst, a, b vec)     { m.VMULPS(m.v(b), m.v(a), m.v(dst)) }
-func (m *amd64) fma(acc, a, b vec)     { m.VFMADD231PS(m.v(b), m.v(a), m.v(acc)) }
-func (m *amd64) max(dst, a, b vec)     { m.VMAXPS(m.v(b), m.v(a), m.v(dst)) }
-func (m *amd64) min(dst, a, b vec)     { m.VMINPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) add(dst, a, b vec) { m.VADDPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) sub(dst, a, b vec) { m.VSUBPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) mul(dst, a, b vec) { m.VMULPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) fma(acc, a, b vec) { m.VFMADD231PS(m.v(b), m.v(a), m.v(acc)) }
+func (m *amd64) max(dst, a, b vec) {
+	a, done := m.inRegister(a)
+	m.VMAXPS(m.v(b), m.v(a), m.v(dst))
+	done()
+}
+func (m *amd64) min(dst, a, b vec) {
+	a, done := m.inRegister(a)
+	m.VMINPS(m.v(b), m.v(a), m.v(dst))
+	done()
+}
+
+// inRegister returns a, or a copy for the time being if a is in memory.
+func (m *amd64) inRegister(a vec) (r vec, done func()) {
+	if a < inMemory {
+		return a, func() {}
+	}
+	r = m.vec()
+	m.copyVec(r, a)
+	return r, func() { m.free(r) }
+}
+
 func (m *amd64) maxBits(dst, a, b vec) { m.VPMAXUD(m.v(b), m.v(a), m.v(dst)) }
 
 func (m *amd64) absStart() {
@@ -308,6 +356,85 @@ func (m *amd64) absStart() {
 }
 func (m *amd64) abs(dst, a vec) { m.VANDPS(m.v(a), m.v(m.magn), m.v(dst)) }
 func (m *amd64) absEnd()        { m.free(m.magn) }
+
+func (m *amd64) pinned(bits uint32) vec {
+	if v, ok := m.held[bits]; ok {
+		return v
+	}
+	var v vec
+	if m.wide {
+		v = m.vec()
+		m.VBROADCASTSS(m.data(bits), m.v(v))
+	} else {
+		v = inMemory + vec(len(m.pins))
+		m.pins = append(m.pins, bits)
+	}
+	if m.held == nil {
+		m.held = map[uint32]vec{}
+	}
+	m.held[bits] = v
+	return v
+}
+
+func (m *amd64) unpin() {
+	for _, v := range m.held {
+		if v < inMemory {
+			m.free(v)
+		}
+	}
+	m.held, m.pins = nil, nil
+}
+
+func (m *amd64) fma3(dst, a, b, c vec) {
+	switch {
+	case dst == c:
+		if a >= inMemory {
+			a, b = b, a
+		}
+		m.VFMADD231PS(m.v(b), m.v(a), m.v(dst))
+	case dst == a || dst == b:
+		if dst == b {
+			a, b = b, a
+		}
+		if b < inMemory {
+			m.VFMADD213PS(m.v(c), m.v(b), m.v(dst)) // dst = b*dst + c
+			return
+		}
+		if c >= inMemory {
+			panic("fma3: two constants in memory")
+		}
+		m.VFMADD132PS(m.v(b), m.v(c), m.v(dst)) // dst = dst*b + c
+	default:
+		m.copyVec(dst, c)
+		m.fma3(dst, a, b, dst)
+	}
+}
+
+func (m *amd64) expUnroll() int {
+	if m.wide {
+		return 4
+	}
+	return 2
+}
+
+func (m *amd64) native(c ir.Code) bool { return m.wide && c == ir.Ldexp }
+
+func (m *amd64) ldexp(dst, a, b vec) { m.VSCALEFPS(m.v(b), m.v(a), m.v(dst)) }
+
+const lessThan = 1
+
+func (m *amd64) less(dst, a, b vec) {
+	m.VCMPPS(operand.U8(lessThan), m.v(b), m.v(a), m.v(dst))
+}
+
+func (m *amd64) choose(dst, c, a, b vec) {
+	b, done := m.inRegister(b)
+	m.VBLENDVPS(m.v(c), m.v(a), m.v(b), m.v(dst))
+	done()
+}
+
+func (m *amd64) addBits(dst, a, b vec)       { m.VPADDD(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) shiftBits(dst, a vec, n int) { m.VPSLLD(operand.U8(n), m.v(a), m.v(dst)) }
 
 const unordered = 3
 

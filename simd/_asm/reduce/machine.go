@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // The kernels of this command are written once, over a machine, and printed
 // for each instruction set. Registers are named by number and taken and given
@@ -115,6 +119,21 @@ type machine interface {
 	absStart()
 	abs(dst, a vec)
 	absEnd()
+
+	// fma3 sets dst to a*b+c, rounded once. dst may be any of the operands.
+	fma3(dst, a, b, c vec)
+	// pinned is a register or the memory of a constant that lasts until
+	// unpin: an operand of arithmetic, never a destination.
+	pinned(bits uint32) vec
+	unpin()
+	expUnroll() int // operands of the exponential that the registers allow at once
+	// native reports whether the machine computes that code of an expression.
+	native(c ir.Code) bool
+	ldexp(dst, a, b vec)
+	less(dst, a, b vec)      // all bits of a lane where a < b
+	choose(dst, c, a, b vec) // a where less said so, b elsewhere
+	addBits(dst, a, b vec)   // as integers
+	shiftBits(dst, a vec, n int)
 
 	// markStart, mark and marked tell whether a NaN went into max or min:
 	// markStart forgets, mark looks at two vectors, marked sets lane 0 of v

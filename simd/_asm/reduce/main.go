@@ -33,6 +33,9 @@ func kernels(m machine) {
 	}
 	k.deviations()
 	k.index()
+	k.exp(true)
+	k.exp(false)
+	k.affine()
 }
 
 func check(err error) {

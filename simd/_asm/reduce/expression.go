@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// expression is a lowered expression over one operand, ready to be written.
+type expression struct {
+	nodes []*ir.Node
+	last  map[*ir.Node]int // where each is used last
+}
+
+// lower prepares root for the machine.
+func (k *writer) lower(root *ir.Node) *expression {
+	nodes, _ := ir.Flatten(ir.Lower(root, k.native))
+	e := &expression{nodes: nodes, last: map[*ir.Node]int{}}
+	for i, n := range nodes {
+		for _, a := range n.Operands() {
+			e.last[a] = i
+		}
+	}
+	e.last[nodes[len(nodes)-1]] = len(nodes)
+	return e
+}
+
+// pin puts the constants of e in their places.
+func (k *writer) pin(e *expression) {
+	for _, n := range e.nodes {
+		if n.Code == ir.Const && !e.count(n) {
+			k.pinned(constBits(n))
+		}
+	}
+}
+
+// count reports whether n is only a number of places to shift by.
+func (e *expression) count(n *ir.Node) bool {
+	for _, m := range e.nodes {
+		for i, a := range m.Operands() {
+			if a == n && !(m.Code == ir.Shl && i == 1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func constBits(n *ir.Node) uint32 {
+	if n.Type == ir.F32 {
+		return math.Float32bits(float32(n.Value))
+	}
+	return uint32(int64(n.Value))
+}
+
+// apply replaces each of xs by the expression of it. The instructions of the
+// different operands are interleaved, so that one does not wait for the other.
+func (k *writer) apply(e *expression, xs []vec) {
+	where := make([]map[*ir.Node]vec, len(xs))
+	for u := range xs {
+		where[u] = map[*ir.Node]vec{}
+	}
+	for i, n := range e.nodes {
+		for u := range xs {
+			w := where[u]
+			switch n.Code {
+			case ir.Arg:
+				w[n] = xs[u]
+				continue
+			case ir.Const:
+				if !e.count(n) {
+					w[n] = k.pinned(constBits(n))
+				}
+				continue
+			case ir.Bitcast:
+				// The register changes its owner.
+				w[n] = w[n.Args[0]]
+				if e.last[n.Args[0]] > i {
+					panic("bitcast of a value that lives on")
+				}
+				continue
+			}
+			// A register of an operand that is used for the last time serves
+			// the result: that of an addend first, as FMA overwrites it.
+			dst := none
+			var a [3]vec
+			for j := len(n.Operands()) - 1; j >= 0; j-- {
+				o := n.Args[j]
+				a[j] = w[o]
+				if e.last[o] == i && o.Code != ir.Const && dst == none {
+					dst = a[j]
+				}
+			}
+			if dst == none {
+				dst = k.vec()
+			}
+			k.instruction(n, dst, a)
+			for j, o := range n.Operands() {
+				if e.last[o] == i && o.Code != ir.Const && a[j] != dst {
+					k.free(a[j])
+				}
+			}
+			w[n] = dst
+		}
+	}
+	for u := range xs {
+		xs[u] = where[u][e.nodes[len(e.nodes)-1]]
+	}
+}
+
+// instruction writes one node.
+func (k *writer) instruction(n *ir.Node, dst vec, a [3]vec) {
+	constant := func(i int) bool { return n.Args[i].Code == ir.Const }
+	switch n.Code {
+	case ir.Add, ir.Mul:
+		if constant(0) {
+			a[0], a[1] = a[1], a[0]
+		}
+		switch {
+		case n.Code == ir.Mul:
+			k.mul(dst, a[0], a[1])
+		case n.Type == ir.F32:
+			k.add(dst, a[0], a[1])
+		default:
+			k.addBits(dst, a[0], a[1])
+		}
+	case ir.Sub:
+		k.sub(dst, a[0], a[1])
+	case ir.Fma:
+		k.fma3(dst, a[0], a[1], a[2])
+	case ir.Max, ir.Min:
+		// The second operand is what comes out if one is NaN, so the constant
+		// is the first.
+		if !constant(1) {
+			panic("max of variables")
+		}
+		if n.Code == ir.Max {
+			k.max(dst, a[1], a[0])
+		} else {
+			k.min(dst, a[1], a[0])
+		}
+	case ir.Ldexp:
+		k.ldexp(dst, a[0], a[1])
+	case ir.Lt:
+		k.less(dst, a[0], a[1])
+	case ir.Select:
+		k.choose(dst, a[0], a[1], a[2])
+	case ir.Shl:
+		k.shiftBits(dst, a[0], int(n.Args[1].Value))
+	default:
+		panic(fmt.Sprintf("no instruction for %v", n.Code))
+	}
+}
