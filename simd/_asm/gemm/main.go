@@ -1,0 +1,93 @@
+// Command gemm writes the amd64 assembly of the matrix kernels of package
+// simd, once for AVX-512 and once for AVX2 with FMA.
+//
+// Run it through go generate in folder simd.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"os"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+const header = "go run ./gemm"
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: gemm DIR")
+		os.Exit(2)
+	}
+	dir := os.Args[1]
+	for _, v := range []isa{avx512{}, avx2{}} {
+		g := &gen{Context: build.NewContext(), isa: v}
+		g.ConstraintExpr("amd64,!noasm")
+		if v, ok := v.(avx2); ok {
+			v.maskTable(g)
+		}
+		for mr := 1; mr <= v.rows(); mr++ {
+			g.tile(mr)
+		}
+		g.transpose()
+		g.copyPanels()
+		f, err := g.Result()
+		check(err)
+		check(pass.Compile.Execute(f))
+		write(dir, "gemm_"+v.lower()+"_amd64", f)
+	}
+}
+
+// write prints the assembly and the Go declarations of one file.
+func write(dir, base string, f *ir.File) {
+	cfg := printer.Config{Name: header, Pkg: "simd"}
+	for _, p := range []struct {
+		suffix string
+		print  printer.Builder
+	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
+		out, err := p.print(cfg).Print(f)
+		check(err)
+		if p.suffix == ".go" {
+			out, err = format.Source(out)
+			check(err)
+		}
+		// The command is known, the avo in use is in go.mod.
+		out = bytes.Replace(out, []byte("by command: "+header+". DO NOT EDIT."), []byte("by "+header+"; DO NOT EDIT."), 1)
+		check(os.WriteFile(dir+"/"+base+p.suffix, out, 0o644))
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gemm:", err)
+		os.Exit(1)
+	}
+}
+
+// gen is a build context that knows the instruction set it writes for.
+type gen struct {
+	*build.Context
+	isa
+	labels int
+}
+
+// function starts a function whose pointers do not escape.
+func (g *gen) function(name, signature string, doc ...string) {
+	g.Function(name)
+	g.Attributes(attr.NOSPLIT)
+	g.Pragma("noescape")
+	g.SignatureExpr(signature)
+	g.Doc(doc...)
+}
+
+// label makes a name that is unique in the file, so that bodies can be
+// emitted more than once.
+func (g *gen) label(name string) string {
+	g.labels++
+	return fmt.Sprintf("%s%d", name, g.labels)
+}

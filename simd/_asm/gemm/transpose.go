@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transpose writes the kernel that transposes up to as many rows as a vector
+// has lanes, block after block of as many columns. Rows that are not there are
+// neither read nor stored.
+func (g *gen) transpose() {
+	g.function("gemmTranspose"+g.upper(),
+		"func(dst, src *float32, ds, ss, rows, cols int)",
+		fmt.Sprintf("gemmTranspose%s is a transposeFunc.", g.upper()))
+	lanes := g.lanes()
+	dst, src, ds, ss, rows, cols := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("dst"), dst)
+	g.Load(g.Param("src"), src)
+	g.Load(g.Param("ds"), ds)
+	g.Load(g.Param("ss"), ss)
+	g.Load(g.Param("cols"), cols)
+
+	var v []reg.Register
+	for i := 0; i < lanes; i++ {
+		v = append(v, g.vector(i))
+	}
+	p, left := g.GP64(), g.GP64()
+	block, whole, part, loaded := g.label("block"), g.label("whole"), g.label("part"), g.label("loaded")
+	done := g.label("done")
+
+	g.Label(block)
+	g.Load(g.Param("rows"), rows)
+	g.TESTQ(cols, cols)
+	g.JLE(LabelRef(done))
+	g.MOVQ(src, p)
+	g.CMPQ(cols, I32(lanes))
+	g.JGE(LabelRef(whole))
+
+	// The last block: fewer columns.
+	mask := g.tailMask(g, cols, g.registers()-1)
+	for i := range v {
+		absent := g.label("absent")
+		g.zero(g, v[i])
+		g.CMPQ(rows, I32(i))
+		g.JLE(LabelRef(absent))
+		g.loadMasked(g, Mem{Base: p}, mask, v[i])
+		g.Label(absent)
+		g.ADDQ(ss, p)
+	}
+	g.JMP(LabelRef(loaded))
+
+	g.Label(whole)
+	g.CMPQ(rows, I32(lanes))
+	g.JLT(LabelRef(part))
+	for i := range v {
+		g.VMOVUPS(Mem{Base: p}, v[i])
+		g.ADDQ(ss, p)
+	}
+	g.JMP(LabelRef(loaded))
+
+	g.Label(part)
+	for i := range v {
+		absent := g.label("absent")
+		g.zero(g, v[i])
+		g.CMPQ(rows, I32(i))
+		g.JLE(LabelRef(absent))
+		g.VMOVUPS(Mem{Base: p}, v[i])
+		g.Label(absent)
+		g.ADDQ(ss, p)
+	}
+
+	g.Label(loaded)
+	out := g.shuffle(g)
+	mask = g.tailMask(g, rows, 0)
+	g.MOVQ(cols, left)
+	for i := range out {
+		g.storeMasked(g, out[i], mask, Mem{Base: dst})
+		g.ADDQ(ds, dst)
+		if i < lanes-1 {
+			g.DECQ(left)
+			g.JEQ(LabelRef(done))
+		}
+	}
+	g.ADDQ(I32(4*lanes), src)
+	g.SUBQ(I32(lanes), cols)
+	g.JMP(LabelRef(block))
+
+	g.Label(done)
+	g.VZEROUPPER()
+	g.RET()
+}

@@ -1,0 +1,121 @@
+package simd
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+//go:generate go -C _asm run ./gemm ..
+
+// A Gemm describes a product of matrices of float32, or a batch of them:
+//
+//	C = epilogue(A·B + bias)        or, with Accumulate,
+//	C = epilogue(C + A·B + bias)
+//
+// A is M×K, B is K×N and C is M×N. Element (i, k) of A is A[i*ARow+k*ACol],
+// and B likewise, so that a transposed matrix is one with its strides
+// exchanged. Strides count elements and are not negative; an A or B whose two
+// strides are 0 is row-major without gaps. C is row-major, its rows CRow
+// elements apart, or N if CRow is 0. C must not overlap A, B or Bias.
+//
+// Sums are float32, and every product enters them: a NaN or an infinity
+// in A or B reaches C even through a zero. With K = 0 the product is zero.
+type Gemm struct {
+	M, N, K int
+
+	A          []float32
+	ARow, ACol int
+	B          []float32
+	BRow, BCol int
+	C          []float32
+	CRow       int
+
+	Accumulate bool      // add to C rather than overwrite it
+	Bias       []float32 // N elements that are added to every row, or nil
+
+	// Epilogue, unless nil, is called once for every finished piece of a row
+	// of C while that is still in the cache: row is C at row i from column
+	// j on. Calls come from several goroutines at once, in any order.
+	// In a batch i counts on from matrix to matrix: matrix b has the
+	// rows b*M to (b+1)*M.
+	Epilogue func(row []float32, i, j int)
+
+	// Batch is the number of products, 0 meaning 1. The strides are the
+	// distances from one matrix to the next; AStride and BStride may be 0, for
+	// one matrix that takes part in all products.
+	Batch                     int
+	AStride, BStride, CStride int
+}
+
+// Run computes the product with the threads of p; a nil Pool is the calling
+// thread alone. It allocates nothing once its buffers are warm, and
+// panics if a size is negative or a slice too short.
+func (g *Gemm) Run(p *workers.Pool) {
+	d := *g
+	d.check()
+	if d.M == 0 || d.N == 0 || d.Batch == 0 {
+		return
+	}
+	d.run(p)
+}
+
+// check fills in the defaults and panics on what does not fit.
+func (g *Gemm) check() {
+	if g.M < 0 || g.N < 0 || g.K < 0 || g.Batch < 0 {
+		panic(fmt.Sprintf("simd: Gemm of %dx%dx%d, batch of %d: negative size", g.M, g.K, g.N, g.Batch))
+	}
+	if g.Batch == 0 {
+		g.Batch = 1
+	}
+	if g.ARow == 0 && g.ACol == 0 {
+		g.ARow, g.ACol = g.K, 1
+	}
+	if g.BRow == 0 && g.BCol == 0 {
+		g.BRow, g.BCol = g.N, 1
+	}
+	if g.CRow == 0 {
+		g.CRow = g.N
+	}
+	if g.CRow < g.N && g.M > 1 {
+		panic(fmt.Sprintf("simd: Gemm: rows of C are %d apart and %d long", g.CRow, g.N))
+	}
+	if g.M == 0 || g.N == 0 {
+		return
+	}
+	fits("A", len(g.A), g.Batch, g.AStride, g.M, g.ARow, g.K, g.ACol)
+	fits("B", len(g.B), g.Batch, g.BStride, g.K, g.BRow, g.N, g.BCol)
+	fits("C", len(g.C), g.Batch, g.CStride, g.M, g.CRow, g.N, 1)
+	if g.Batch > 1 && g.CStride < (g.M-1)*g.CRow+g.N {
+		panic(fmt.Sprintf("simd: Gemm: the matrices of C overlap: %d apart", g.CStride))
+	}
+	if g.Bias != nil && len(g.Bias) < g.N {
+		panic(fmt.Sprintf("simd: Gemm: bias of %d for %d columns", len(g.Bias), g.N))
+	}
+}
+
+// fits panics unless have elements hold all that the three sizes and strides
+// reach. An empty matrix reaches nothing.
+func fits(name string, have, batch, batchStride, rows, rowStride, cols, colStride int) {
+	if batchStride < 0 || rowStride < 0 || colStride < 0 {
+		panic(fmt.Sprintf("simd: %s has negative strides", name))
+	}
+	if batch == 0 || rows == 0 || cols == 0 {
+		return
+	}
+	last := uint64(0)
+	for _, d := range [3][2]int{{batch, batchStride}, {rows, rowStride}, {cols, colStride}} {
+		hi, lo := bits.Mul64(uint64(d[0]-1), uint64(d[1]))
+		var carry uint64
+		last, carry = bits.Add64(last, lo, 0)
+		if hi|carry != 0 {
+			last = ^uint64(0)
+			break
+		}
+	}
+	if last >= uint64(have) {
+		panic(fmt.Sprintf("simd: %s of %d elements is too short for %d of %dx%d with strides %d, %d, %d",
+			name, have, batch, rows, cols, batchStride, rowStride, colStride))
+	}
+}

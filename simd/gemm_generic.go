@@ -1,0 +1,96 @@
+package simd
+
+import "unsafe"
+
+// gemmGeneric are the kernels in plain Go: what the assembly is compared with
+// and what machines without any run. The tile is as large as what compilers
+// keep in registers.
+var gemmGeneric = gemmKernels{
+	rows: 3, cols: 4,
+	tile:      []tileFunc{gemmTile1Generic, gemmTile2Generic, gemmTile3Generic},
+	transpose: transposeGeneric,
+	lanes:     4,
+}
+
+func gemmTile1Generic(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
+	tileGeneric(1, a, b, c, bias, as, bs, bp, cs, k, n, add)
+}
+
+func gemmTile2Generic(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
+	tileGeneric(2, a, b, c, bias, as, bs, bp, cs, k, n, add)
+}
+
+func gemmTile3Generic(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
+	tileGeneric(3, a, b, c, bias, as, bs, bp, cs, k, n, add)
+}
+
+func tileGeneric(rows int, a, b, c, bias *float32, as, bs, bp, cs, k, n int, add bool) {
+	const cols = 4
+	as, bs, bp, cs = as/4, bs/4, bp/4, cs/4
+	for j := 0; j < n; j += cols {
+		var t [3][cols]float32
+		w := min(cols, n-j)
+		if bias != nil {
+			for i := range rows {
+				copy(t[i][:], unsafe.Slice(step(bias, j), w))
+			}
+		}
+		if rows == 3 && w == cols && k > 0 {
+			tile3x4Generic(&t, a, step(b, j/cols*bp), as, bs, k)
+		} else {
+			for i := range rows {
+				for p := range k {
+					x := *step(a, i*as+p)
+					for q, y := range unsafe.Slice(step(b, j/cols*bp+p*bs), w) {
+						t[i][q] += x * y
+					}
+				}
+			}
+		}
+		for i := range rows {
+			row := unsafe.Slice(step(c, i*cs+j), w)
+			if !add {
+				copy(row, t[i][:])
+				continue
+			}
+			for q := range row {
+				row[q] += t[i][q]
+			}
+		}
+	}
+}
+
+// tile3x4Generic adds the product of three rows and four columns to t.
+func tile3x4Generic(t *[3][4]float32, a, b *float32, as, bs, k int) {
+	t00, t01, t02, t03 := t[0][0], t[0][1], t[0][2], t[0][3]
+	t10, t11, t12, t13 := t[1][0], t[1][1], t[1][2], t[1][3]
+	t20, t21, t22, t23 := t[2][0], t[2][1], t[2][2], t[2][3]
+	for p := range k {
+		y := (*[4]float32)(unsafe.Pointer(step(b, p*bs)))
+		x0, x1, x2 := *step(a, p), *step(a, as+p), *step(a, 2*as+p)
+		y0, y1, y2, y3 := y[0], y[1], y[2], y[3]
+		t00 += x0 * y0
+		t01 += x0 * y1
+		t02 += x0 * y2
+		t03 += x0 * y3
+		t10 += x1 * y0
+		t11 += x1 * y1
+		t12 += x1 * y2
+		t13 += x1 * y3
+		t20 += x2 * y0
+		t21 += x2 * y1
+		t22 += x2 * y2
+		t23 += x2 * y3
+	}
+	t[0] = [4]float32{t00, t01, t02, t03}
+	t[1] = [4]float32{t10, t11, t12, t13}
+	t[2] = [4]float32{t20, t21, t22, t23}
+}
+
+func transposeGeneric(dst, src *float32, ds, ss, rows, cols int) {
+	for i := range rows {
+		for j := range cols {
+			*step(dst, j*ds/4+i) = *step(src, i*ss/4+j)
+		}
+	}
+}

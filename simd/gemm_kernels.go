@@ -1,0 +1,43 @@
+package simd
+
+import "unsafe"
+
+// gemmKernels are the kernels of one level.
+type gemmKernels struct {
+	rows, cols int        // the largest tile
+	tile       []tileFunc // for 1 to rows rows
+
+	lanes      int // most rows that transpose takes
+	transpose  transposeFunc
+	copyPanels copyPanelsFunc // or nil
+}
+
+// tileFunc multiplies a few rows of A by a row of panels of B:
+//
+//	for each panel of cols columns, the last one narrower:
+//		t = bias[panel] or 0, for every row
+//		t[i][j] += a[i*as + p*4] * b[p*bs + j*4]   for p in 0..k
+//		c[i*cs + j*4] = t[i][j], or += with add
+//		b += bp
+//
+// n is the number of columns in all. Strides are in bytes and A is
+// contiguous along k. bias may be nil. next, unless nil, is where rows ns bytes
+// apart lie that the caller will read soon: a hint.
+type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)
+
+// transposeFunc writes the transpose of a matrix of rows×cols elements that
+// are contiguous in its rows, rows <= lanes: element j of row i, at i*ss bytes,
+// goes to element i of row j, at j*ds bytes.
+type transposeFunc func(dst, src *float32, ds, ss, rows, cols int)
+
+// copyPanelsFunc copies k rows of B, ss bytes apart, to whole panels that
+// begin dp bytes apart.
+type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
+
+// step returns the address of the element i after the one at p.
+func step(p *float32, i int) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), i*4))
+}
+
+// gemmActive are the kernels of the active level.
+var gemmActive = gemmKernelsOf(active)

@@ -1,0 +1,194 @@
+package simd
+
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// A gemmJob is a product, or a batch of them, on its way through the pool of
+// workers. Every C is cut into a grid of parts that need nothing from each
+// other: threads meet only at the end, and what two parts pack twice is little
+// beside their products.
+//
+// A part walks over blocks of B that fit in half of the second cache, once
+// packed, and for each block over the tiles of A, which stay in the first
+// cache while the block streams past them.
+type gemmJob struct {
+	g  Gemm
+	ks *gemmKernels
+
+	mParts, nParts int // the grid of one C
+	kSteps         int // blocks along K
+	nBlock         int // most panels in a block of B
+	kBlock         int // most elements along K in a block
+	packA, packB   bool
+}
+
+// scratch is a buffer that lives on between products.
+type scratch struct{ data []float32 }
+
+var (
+	gemmJobs  = sync.Pool{New: func() any { return new(gemmJob) }}
+	scratches = sync.Pool{New: func() any { return new(scratch) }}
+)
+
+// floats returns n floats of the scratch, which start on a cache line.
+func (s *scratch) floats(n int) []float32 {
+	if len(s.data) < n {
+		// From this size on there are huge pages.
+		d, err := memory.Floats(max(n, memory.Huge/4))
+		if err != nil {
+			panic(err)
+		}
+		s.data = d
+	}
+	return s.data[:n]
+}
+
+// spread returns where part i of n things in the given number of parts begins.
+func spread(n, parts, i int) int { return n/parts*i + min(i, n%parts) }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// flopsPerNS is a guess for deciding on threads, on the high side: of
+// splitting too little work little is lost.
+const flopsPerNS = 100
+
+func (g *Gemm) run(p *workers.Pool) {
+	j := gemmJobs.Get().(*gemmJob)
+	j.g, j.ks = *g, gemmActive
+	j.plan(p)
+	p.Do(g.Batch*j.mParts*j.nParts, j)
+	j.g = Gemm{}
+	gemmJobs.Put(j)
+}
+
+var (
+	tkc, tnc    int
+	directBytes = 100 << 10
+)
+
+func (j *gemmJob) plan(p *workers.Pool) {
+	g, ks := &j.g, j.ks
+	cache := memory.CPUCaches()
+
+	kMost := min(512, cache.L1*6/10/(4*ks.rows))
+	if tkc > 0 {
+		kMost = tkc
+	}
+	j.kSteps = max(1, ceilDiv(g.K, kMost))
+	j.kBlock = ceilDiv(g.K, j.kSteps)
+	panels := ceilDiv(g.N, ks.cols)
+	most := max(1, cache.L2/2/(4*ks.cols*max(1, j.kBlock)))
+	if tnc > 0 {
+		most = tnc / ks.cols
+	}
+	j.nBlock = ceilDiv(panels, ceilDiv(panels, most))
+
+	j.packB = g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directBytes
+	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow)
+
+	j.grid(p)
+}
+
+// aliases reports whether rows that are so many bytes apart would push each
+// other out of the first cache, whose ways repeat every 4096 bytes.
+func aliases(stride int) bool {
+	d := stride % 4096
+	return min(d, 4096-d) < 64
+}
+
+// grid cuts C into parts.
+func (j *gemmJob) grid(p *workers.Pool) {
+	g, ks := &j.g, j.ks
+	j.mParts, j.nParts = 1, 1
+	ns := 2 * float64(g.M) * float64(g.N) * float64(g.K) * float64(g.Batch) / flopsPerNS
+	if !p.Worth(ns) {
+		return
+	}
+	// Several parts a thread, for a thread that comes late, but none of less
+	// than a few microseconds.
+	threads := p.Threads()
+	parts := min(4*threads, max(threads, int(ns/20_000)))
+	parts = ceilDiv(parts, g.Batch)
+	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
+	best := -1.0
+	for m := 1; m <= min(parts, tiles); m++ {
+		n := min(ceilDiv(parts, m), panels)
+		if m*n < min(parts, tiles*panels) {
+			continue
+		}
+		// Each column of parts packs all of A, each row all of B.
+		cost := float64(n)*float64(g.M) + float64(m)*float64(g.N)
+		if best < 0 || cost < best {
+			best, j.mParts, j.nParts = cost, m, n
+		}
+	}
+}
+
+// Part computes part i of the grid.
+func (j *gemmJob) Part(i int) {
+	g, ks := &j.g, j.ks
+	batch := i / (j.mParts * j.nParts)
+	pm, pn := i%j.mParts, i/j.mParts%j.nParts
+	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
+	t0, t1 := spread(tiles, j.mParts, pm), spread(tiles, j.mParts, pm+1)
+	p0, p1 := spread(panels, j.nParts, pn), spread(panels, j.nParts, pn+1)
+
+	sc := scratches.Get().(*scratch)
+	stride := pad(j.kBlock)
+	buf := sc.floats(ks.rows*stride + j.kBlock*j.nBlock*ks.cols)
+	at, bt := buf[:ks.rows*stride], buf[ks.rows*stride:]
+	c := g.C[batch*g.CStride:]
+
+	blocks := ceilDiv(p1-p0, j.nBlock)
+	for nb := range blocks {
+		q0, q1 := p0+spread(p1-p0, blocks, nb), p0+spread(p1-p0, blocks, nb+1)
+		c0, c1 := q0*ks.cols, min(q1*ks.cols, g.N)
+		for s := range j.kSteps {
+			k0, k1 := spread(g.K, j.kSteps, s), spread(g.K, j.kSteps, s+1)
+			var a []float32
+			var b *float32
+			bs, bp := 4*g.BRow, 4*ks.cols
+			if k1 > k0 {
+				a = g.A[batch*g.AStride+k0*g.ACol:]
+				bsrc := g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:]
+				b = &bsrc[0]
+				if j.packB {
+					ks.packB(bt, bsrc, g.BRow, g.BCol, k1-k0, c1-c0)
+					b, bs, bp = &bt[0], 4*ks.cols, 4*ks.cols*(k1-k0)
+				}
+			}
+			var bias *float32
+			if g.Bias != nil && s == 0 {
+				bias = &g.Bias[c0]
+			}
+			add := g.Accumulate || s > 0
+			last := s == j.kSteps-1
+			for t := t0; t < t1; t++ {
+				r0, r1 := spread(g.M, tiles, t), spread(g.M, tiles, t+1)
+				var ap, next *float32
+				as := g.ARow
+				if k1 > k0 {
+					ap = &a[r0*g.ARow]
+					if j.packA {
+						ks.packA(at, stride, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k1-k0)
+						ap, as = &at[0], stride
+					}
+					if t+1 < t1 && g.ACol == 1 {
+						next = &a[r1*g.ARow]
+					}
+				}
+				ks.tile[r1-r0-1](ap, b, &c[r0*g.CRow+c0], bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k1-k0, c1-c0, add)
+				if last && g.Epilogue != nil {
+					for r := r0; r < r1; r++ {
+						g.Epilogue(c[r*g.CRow+c0:][:c1-c0:c1-c0], batch*g.M+r, c0)
+					}
+				}
+			}
+		}
+	}
+	scratches.Put(sc)
+}
