@@ -114,9 +114,13 @@ func (s Spread) String() string {
 // index arithmetic: some operand has all the elements of the result, and each
 // other one spreads over it as [SpreadOf] says. No shapes give a scalar.
 func Broadcast(in ...Shape) (Shape, error) {
-	rank := 0
+	same, rank := len(in) > 0, 0
 	for _, s := range in {
+		same = same && s != nil && s.Equal(in[0])
 		rank = max(rank, len(s))
+	}
+	if same {
+		return in[0], nil // the usual case, without allocation
 	}
 	out := make(Shape, rank)
 	for i := range out {
@@ -130,13 +134,20 @@ func Broadcast(in ...Shape) (Shape, error) {
 			}
 		}
 	}
+	all, err := out.Size()
+	if err != nil {
+		return nil, err
+	}
 	full := len(in) == 0
 	for _, s := range in {
-		spread, err := SpreadOf(s, out)
+		if _, err := SpreadOf(s, out); err != nil {
+			return nil, err
+		}
+		n, err := s.Size()
 		if err != nil {
 			return nil, err
 		}
-		full = full || spread == Full
+		full = full || n == all
 	}
 	if !full {
 		return nil, mismatch("%v: none has all the elements of the result %v", in, out)

@@ -1,0 +1,246 @@
+package op
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+// number is a float64 in JSON, where NaN, infinities and -0 are strings.
+type number float64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `"NaN"`:
+		*n = number(math.NaN())
+	case `"Inf"`:
+		*n = number(math.Inf(1))
+	case `"-Inf"`:
+		*n = number(math.Inf(-1))
+	case `"-0"`:
+		*n = number(math.Copysign(0, -1))
+	default:
+		return json.Unmarshal(b, (*float64)(n))
+	}
+	return nil
+}
+
+func readGolden(t *testing.T, name string, v any) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// close64 reports whether two float64 computations of one value agree.
+func close64(got, want, scale float64) bool {
+	return got == want || got != got && want != want ||
+		math.Abs(got-want) <= 1e-13*(math.Abs(want)+scale)
+}
+
+// goldenNames are the names of elementwise.json that are others here.
+var goldenNames = map[string]string{
+	"hardswish": "hard_swish", "min": "minimum", "max": "maximum", "eq": "equal", "ne": "not_equal",
+	"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}
+
+func goldenOperation(t *testing.T, name string) *Operation {
+	t.Helper()
+	if n, ok := goldenNames[name]; ok {
+		name = n
+	}
+	o := Lookup(name)
+	if o == nil {
+		t.Fatalf("no operation %s", name)
+	}
+	return o
+}
+
+// TestElementwiseReferencesAreTheFunctions compares the expressions, in float64, with
+// values that do not come from them. Constants in expressions are float32
+// and a function near its zero may cancel, so the bound is a few float32 units,
+// which is within each operation's own tolerance.
+func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
+	var g struct {
+		Inputs []number
+		Pairs  [][2]number
+		Unary  []struct {
+			Op     string
+			Params map[string]number
+			Y      []number
+			Limit  []int
+		}
+		Binary []struct {
+			Op string
+			Y  []number
+		}
+	}
+	readGolden(t, "elementwise.json", &g)
+	if len(g.Unary) < 30 || len(g.Binary) < 13 {
+		t.Fatalf("%d unary and %d binary operations", len(g.Unary), len(g.Binary))
+	}
+	check := func(o *Operation, in []float64, want float64, limit bool) {
+		t.Helper()
+		operands := make([]*Array, len(in))
+		types := make([]DType, len(in))
+		for i, v := range in {
+			operands[i], types[i] = &Array{Shape: Shape{1}, Data: []float64{v}}, F32
+		}
+		a := o.Defaults()
+		y, err := o.Reference(&a, operands, types)
+		if err != nil {
+			t.Fatalf("%s: %v", o, err)
+		}
+		got := y[0].Data[0]
+		if limit && got != got {
+			return // the entry states it
+		}
+		tol := o.Tolerance()
+		if err := (Tolerance{ULP: max(tol.ULP, 1), Abs: tol.Abs}).Check(got, want, 0, F32); err != nil && !(math.IsInf(want, 0) && math.Abs(got) >= overflow) {
+			t.Errorf("%s(%v): %v", o, in, err)
+		}
+	}
+	for _, c := range g.Unary {
+		o := goldenOperation(t, c.Op)
+		limit := map[int]bool{}
+		for _, i := range c.Limit {
+			limit[i] = true
+		}
+		for i, x := range g.Inputs {
+			check(o, []float64{float64(x)}, float64(c.Y[i]), limit[i])
+		}
+	}
+	for _, c := range g.Binary {
+		o := goldenOperation(t, c.Op)
+		for i, p := range g.Pairs {
+			if c.Op == "pow" && math.IsInf(float64(p[0]), -1) && p[1] == 0.5 {
+				continue // C99 says +Inf; NumPy takes the root
+			}
+			check(o, []float64{float64(p[0]), float64(p[1])}, float64(c.Y[i]), false)
+		}
+	}
+}
+
+type goldenArray struct {
+	Shape Shape
+	Data  []number
+}
+
+func (g *goldenArray) array() *Array {
+	if g == nil {
+		return nil
+	}
+	a := &Array{Shape: g.Shape, Data: make([]float64, len(g.Data))}
+	for i, v := range g.Data {
+		a.Data[i] = float64(v)
+	}
+	return a
+}
+
+func TestReferencesAgreeWithOthers(t *testing.T) {
+	var g struct {
+		Cases []struct {
+			Op      string
+			F       []float32
+			I       []int
+			In, Out []*goldenArray
+		}
+	}
+	readGolden(t, "shaped.json", &g)
+	seen := map[string]bool{}
+	for n, c := range g.Cases {
+		o := Lookup(c.Op)
+		if o == nil {
+			t.Fatalf("no operation %s", c.Op)
+		}
+		seen[c.Op] = true
+		a := Floats(c.F...)
+		copy(a.I[:], c.I)
+		name := fmt.Sprintf("case %d, %s f=%v i=%v", n, c.Op, c.F, c.I)
+		in := make([]*Array, len(c.In))
+		types := make([]DType, len(c.In))
+		for i, x := range c.In {
+			if in[i] = x.array(); in[i] != nil {
+				types[i] = F32
+				if o.inputs[i] == "ids" || o.inputs[i] == "positions" {
+					types[i] = I32
+				}
+			}
+		}
+		out, err := o.Reference(&a, in, types)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(out) != len(c.Out) {
+			t.Errorf("%s: %d results, want %d", name, len(out), len(c.Out))
+			continue
+		}
+		for r, want := range c.Out {
+			if !out[r].Shape.Equal(want.Shape) {
+				t.Errorf("%s: shape %v, want %v", name, out[r].Shape, want.Shape)
+				continue
+			}
+			for i, w := range want.Data {
+				scale := 0.0
+				if out[r].Mag != nil && out[r].Mag[i] < math.Inf(1) {
+					scale = out[r].Mag[i]
+				}
+				if !close64(out[r].Data[i], float64(w), scale) {
+					t.Errorf("%s: result %d[%d] = %v, want %v", name, r, i, out[r].Data[i], w)
+				}
+			}
+		}
+	}
+	for _, o := range Catalogue() {
+		if o.Class() != Elementwise && !seen[o.Name()] {
+			t.Errorf("no golden values of %s", o)
+		}
+	}
+}
+
+// TestCatalogueIsComplete holds every entry to what docs/OPS.md prints.
+func TestCatalogueIsComplete(t *testing.T) {
+	names := map[string]*Operation{}
+	for i, o := range Catalogue() {
+		if o.ID() != i {
+			t.Errorf("%s has the place %d, not %d", o, o.ID(), i)
+		}
+		for _, n := range append([]string{o.Name()}, o.Aliases()...) {
+			if names[n] != nil {
+				t.Errorf("%s and %s are both called %s", o, names[n], n)
+			}
+			names[n] = o
+			if Lookup(n) != o {
+				t.Errorf("Lookup(%q) = %v", n, Lookup(n))
+			}
+		}
+		fewest, most := o.Arity()
+		if most != len(o.Inputs()) || fewest > most || fewest < 1 || most > MaxInputs {
+			t.Errorf("%s takes %d to %d operands called %v", o, fewest, most, o.Inputs())
+		}
+		for what, text := range map[string]string{"doc": o.Doc(), "formula": o.Formula(), "special values": o.Special(), "shapes": o.ShapeDoc()} {
+			if text == "" || strings.Contains(text, "…") {
+				t.Errorf("%s: %s: %q", o, what, text)
+			}
+		}
+		if o.Class() != Elementwise && o.ref == nil {
+			t.Errorf("%s has no reference", o)
+		}
+		if tol := o.Tolerance(); tol.ULP < 0 || tol.Mag < 0 || tol.Abs < 0 || tol.Abs > 1e-30 {
+			t.Errorf("%s: tolerance %+v", o, tol)
+		}
+	}
+	for _, n := range []string{"relu", "where", "softmax", "attention", "rope", "topk", "select", "swish"} {
+		if names[n] == nil {
+			t.Errorf("there is no %s", n)
+		}
+	}
+}

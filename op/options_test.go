@@ -1,0 +1,65 @@
+package op
+
+import (
+	"math"
+	"testing"
+)
+
+// TestOptionsSurviveAttrs: what an option struct writes its reader returns.
+func TestOptionsSurviveAttrs(t *testing.T) {
+	check := func(what string, got, want any) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	for _, o := range []MatMulOpts{{}, {TransA: true}, {TransB: true, Act: Relu}, {Act: LeakyRelu, ActParams: Floats(0.3)}, {Act: Clip, ActParams: Floats(-1, 1)}} {
+		a := o.Attrs()
+		check("matmul", MatMulOptsOf(&a), o)
+	}
+	a := MatMulOpts{Act: LeakyRelu}.Attrs()
+	check("the activation's default", MatMulOptsOf(&a).ActParams, LeakyRelu.Defaults())
+
+	for _, o := range []Conv2DOpts{
+		{Stride: [2]int{1, 2}, Pad: [2]int{3, 4}, Dilation: [2]int{5, 6}, Groups: 7},
+		{Stride: [2]int{2, 1}, Dilation: [2]int{1, 1}, Groups: 1, Act: Gelu},
+	} {
+		a := o.Attrs()
+		check("conv2d", Conv2DOptsOf(&a), o)
+	}
+	ones := Conv2DOpts{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	check("conv2d of nothing", Conv2DOptsOf(new(Attrs)), ones)
+	check("conv2d of zeros", Conv2DOpts{}.Attrs(), ones.Attrs())
+
+	for _, o := range []AttentionOpts{{}, {Causal: true, Scale: 0.5}} {
+		a := o.Attrs()
+		check("attention", AttentionOptsOf(&a), o)
+	}
+	for _, o := range []RopeOpts{{Theta: 10000}, {Start: -4, Theta: 3, Interleaved: true}} {
+		a := o.Attrs()
+		check("rope", RopeOptsOf(&a), o)
+	}
+	check("rope of nothing", RopeOptsOf(new(Attrs)), RopeOpts{Theta: 10000})
+	for _, o := range []VarOpts{{}, {DDof: 1}} {
+		a := o.Attrs().Rows()
+		check("var", VarOptsOf(&a), o)
+		check("rows", a.I[0], AlongRows)
+	}
+	a = NormOpts{}.Attrs()
+	check("norm", NormOptsOf(&a), NormOpts{Eps: 1e-5})
+	a = TopKOpts{K: 5}.Attrs()
+	check("topk", TopKOptsOf(&a), TopKOpts{K: 5})
+	a = MatVecOpts{Trans: true}.Attrs()
+	check("matvec", MatVecOptsOf(&a), MatVecOpts{Trans: true})
+}
+
+// TestAttrsCompare: equal parameters are equal Attrs, NaN and -0 included.
+func TestAttrsCompare(t *testing.T) {
+	nan := float32(math.NaN())
+	if Floats(nan) != Floats(nan) {
+		t.Error("NaN differs from itself")
+	}
+	if Floats(float32(math.Copysign(0, -1))) == Floats(0) {
+		t.Error("-0 equals 0")
+	}
+}
