@@ -32,6 +32,9 @@ type Engine struct {
 	buffers map[*Buffer]struct{}
 	execs   map[*executable]struct{}
 
+	peaksMu sync.Mutex
+	peaks   *Peaks // once measured
+
 	counters
 }
 

@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// StepCost returns the bytes that a step reads and writes in memory, each
+// operand once, and its arithmetic operations.
+func StepCost(s *driver.Step) (bytes int64, flops float64) {
+	count := func(o *driver.Operand) { bytes += int64(o.N) * int64(o.Type.Size()) }
+	eachOperand(s, count)
+	for i := range s.Out {
+		count(&s.Out[i])
+	}
+	program := func(f *driver.Fused) {
+		if f == nil {
+			return
+		}
+		n, _ := f.Shape.Size()
+		flops += float64(n) * float64(len(f.Body))
+	}
+	for _, p := range s.Pre {
+		program(p)
+	}
+	program(s.Post)
+	if s.Op != nil {
+		in, out := s.Dims[:len(s.In)], s.Dims[len(s.In):]
+		flops += s.Op.Flops(&s.Attrs, append([]op.Shape(nil), in...), out)
+	}
+	return bytes, flops
+}

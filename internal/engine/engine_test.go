@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+func open(t testing.TB) *Engine {
+	t.Helper()
+	d, err := cpu.Open(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(d)
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// graphOnly hides the short way of the CPU: what a GPU looks like to the
+// engine.
+type graphOnly struct{ driver.Device }
+
+func (g graphOnly) Info() driver.Info {
+	i := g.Device.Info()
+	i.Kind, i.Identity = driver.WebGPU, "pretended"
+	return i
+}
+
+func TestOneShotCallsAgreeWithGraphs(t *testing.T) {
+	d, err := cpu.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := New(graphOnly{d})
+	defer far.Close()
+	ctx := context.Background()
+	for _, e := range []*Engine{open(t), far} {
+		x, y, got := []float32{1, -2, 3}, []float32{4, 5, 6}, make([]float32, 3)
+		if err := e.Elementwise(ctx, op.Add, &op.Attrs{}, got, x, y, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got[0] != 5 || got[1] != 3 || got[2] != 9 {
+			t.Errorf("add on %s: %v", e.Name(), got)
+		}
+		bits, err := e.Reduce(ctx, op.ArgMin, &op.Attrs{}, x, nil)
+		if err != nil || bits != 1 {
+			t.Errorf("argmin on %s: %v, %v", e.Name(), bits, err)
+		}
+		values, indices := make([]float32, 2), make([]int32, 2)
+		a := op.TopKOpts{K: 2}.Attrs()
+		err = e.Call(ctx, op.TopK, &a, []Host{{Bytes(x), op.F32, op.Shape{1, 3}}},
+			[]Host{{Bytes(values), op.F32, op.Shape{1, 2}}, {Bytes(indices), op.I32, op.Shape{1, 2}}})
+		if err != nil || values[0] != 3 || indices[0] != 2 || indices[1] != 0 {
+			t.Errorf("topk on %s: %v %v, %v", e.Name(), values, indices, err)
+		}
+	}
+}
+
+func TestCloseWaitsAndThenRefuses(t *testing.T) {
+	e := open(t)
+	ctx := context.Background()
+	b, err := e.NewBuffer(op.F32, op.Shape{10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			x := make([]float32, 1000)
+			for {
+				if err := e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil); err != nil {
+					if !errors.Is(err, driver.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}()
+	}
+	time.Sleep(5 * time.Millisecond)
+	for range 3 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			e.Close()
+		}()
+	}
+	wg.Wait()
+	if _, err := e.NewBuffer(op.F32, op.Shape{1}); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("NewBuffer after Close: %v", err)
+	}
+	if _, err := e.Compile(ctx, &graph.Graph{}); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Compile after Close: %v", err)
+	}
+	if s := e.Stats(); s.Buffers != 0 || s.BufferBytes != 0 {
+		t.Errorf("left after Close: %+v", s)
+	}
+	b.Close() // late, and harmless
+}
+
+func TestPlansAreFoundAgainAndForgotten(t *testing.T) {
+	e := open(t)
+	ctx := context.Background()
+	plan := func(s float32) {
+		g := &graph.Graph{}
+		x := g.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{4}})
+		n := graph.Node{Kind: graph.Compute, Op: op.Scale, Attrs: op.Floats(s), Type: op.F32, Shape: op.Shape{4}, NIn: 1}
+		n.In[0] = x
+		g.Outputs = []graph.ID{g.Add(n)}
+		if _, err := e.Compile(ctx, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan(2)
+	plan(2)
+	if s := e.Stats(); s.Compiled != 1 || s.CacheHits != 1 {
+		t.Errorf("two equal graphs: %+v", s)
+	}
+	for i := range 3 * maxPlans {
+		plan(float32(10 + i))
+	}
+	if n := e.plans.last.Len(); n != maxPlans {
+		t.Errorf("%d plans kept, the bound is %d", n, maxPlans)
+	}
+}
+
+func TestRouterLearnsAndRemembers(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	pair := func() (*Engine, *Router) {
+		d, err := cpu.Open(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		far := New(graphOnly{d})
+		return far, NewRouter(far, open(t))
+	}
+	far, r := pair()
+	for !r.Settled(op.Exp, 1000) || !r.Settled(op.Exp, 1<<20) {
+		for _, n := range []int{1000, 1 << 20} {
+			e := r.Pick(op.Exp, n)
+			took := time.Microsecond * time.Duration(n) / 1000 // near: grows with the size
+			if e == far {
+				took = 100 * time.Microsecond // far: a round trip, whatever the size
+			}
+			r.Learn(e, op.Exp, n, took)
+		}
+	}
+	check := func(when string, far *Engine, r *Router) {
+		t.Helper()
+		if r.Pick(op.Exp, 1000) == far || r.Pick(op.Exp, 1<<20) != far {
+			t.Errorf("%s: small calls must stay near, large ones go far", when)
+		}
+	}
+	check("measured", far, r)
+	r.Close()
+	far.Close()
+	far, r = pair()
+	check("remembered", far, r)
+	r.Close()
+	far.Close()
+}
