@@ -144,6 +144,7 @@ func layerNormRow(a *Attrs, x, gamma, beta, y, mag []float64) {
 	v /= n
 	s := math.Sqrt(v + float64(NormOptsOf(a).Eps))
 	d := Depth(len(x))
+	beyond := beyondSquares(x, squares)
 	off := d * abs / s // the error of the mean, in units of ε·s
 	for i, e := range x {
 		u := (e - mean) / s
@@ -158,7 +159,7 @@ func layerNormRow(a *Attrs, x, gamma, beta, y, mag []float64) {
 		// The variance is off by a sum's share of itself and by the square of
 		// the mean's error; the root halves both.
 		mag[i] = math.Abs(g)*(off+math.Abs(u)*(d/2+4+epsilon*off*off/2)) + math.Abs(b)
-		if beyondSquares(x, squares) {
+		if beyond {
 			mag[i] = math.Inf(1)
 		}
 	}
@@ -167,13 +168,14 @@ func layerNormRow(a *Attrs, x, gamma, beta, y, mag []float64) {
 func rmsNormRow(a *Attrs, x, gamma, _, y, mag []float64) {
 	squares, _ := sumOf(x, func(_ int, v float64) float64 { return v * v })
 	s := math.Sqrt(squares/float64(len(x)) + float64(NormOptsOf(a).Eps))
+	beyond := beyondSquares(x, squares)
 	for i, e := range x {
 		y[i] = e / s
 		if gamma != nil {
 			y[i] *= gamma[i]
 		}
 		mag[i] = math.Abs(y[i]) * (Depth(len(x))/2 + 4)
-		if beyondSquares(x, squares) {
+		if beyond {
 			mag[i] = math.Inf(1)
 		}
 	}
