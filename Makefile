@@ -20,26 +20,26 @@ help: ## this list
 
 .PHONY: test
 test: ## every test, then again under the race detector where it can be built
-	$(GO) test -timeout 10m ./...
+	$(GO) test -timeout 5m ./...
 	@$(MAKE) --no-print-directory race
 
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(PACKAGES) concurrent)
+	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -timeout 8m $$($(PACKAGES) concurrent)
 
 .PHONY: levels
 levels: ## the kernels and devices again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -timeout 10m $$($(PACKAGES) kernels)
-	RAYO_SIMD=generic $(GO) test -timeout 10m $$($(PACKAGES) kernels)
-	$(GO) test -tags noasm,nocuda,nowebgpu -timeout 10m $$($(PACKAGES) kernels)
+	RAYO_SIMD=avx2 $(GO) test -timeout 5m $$($(PACKAGES) kernels)
+	RAYO_SIMD=generic $(GO) test -timeout 5m $$($(PACKAGES) kernels)
+	$(GO) test -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) kernels)
 
 .PHONY: arm64
 arm64: ## the kernels and devices as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: cross
 cross: ## build for every platform that the project promises
