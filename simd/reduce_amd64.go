@@ -21,6 +21,7 @@ var reduceAVX512 = reduceKernels{
 		kindMin:        reduceMinRowsAVX512,
 		kindMaxAbs:     reduceMaxAbsRowsAVX512,
 	},
+	dotEach:    reduceDotEachAVX512,
 	deviations: reduceDeviationsAVX512,
 	index:      reduceIndexAVX512,
 }
@@ -44,6 +45,7 @@ var reduceAVX2 = reduceKernels{
 		kindMin:        reduceMinRowsAVX2,
 		kindMaxAbs:     reduceMaxAbsRowsAVX2,
 	},
+	dotEach:    reduceDotEachAVX2,
 	deviations: reduceDeviationsAVX2,
 	index:      reduceIndexAVX2,
 }

@@ -74,6 +74,11 @@ func reduceMaxAbsAVX2(x *float32, y *float32, n int) (ret float32)
 //go:noescape
 func reduceMaxAbsRowsAVX2(dst *float32, x *float32, y *float32, rows int, cols int)
 
+// reduceDotEachAVX2 sets dst to the sum of the products of x and y, for each of rows > 0 rows of cols > 0 elements.
+//
+//go:noescape
+func reduceDotEachAVX2(dst *float32, x *float32, y *float32, rows int, cols int)
+
 // reduceDeviationsAVX2 returns the sum of x-m and that of its squares, of n > 0 elements.
 //
 //go:noescape

@@ -1904,6 +1904,166 @@ done_106:
 	VZEROUPPER
 	RET
 
+// func reduceDotEachAVX2(dst *float32, x *float32, y *float32, rows int, cols int)
+// Requires: AVX, FMA3
+TEXT ·reduceDotEachAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rows+24(FP), DX
+	MOVQ cols+32(FP), BX
+	MOVQ y+16(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+	CMPQ BX, $+9
+	JLT  short_113
+
+long_114:
+	MOVQ   CX, R8
+	MOVQ   BX, R9
+	MOVQ   SI, R10
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	CMPQ   R9, $+64
+	JLT    four_117
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+
+loop_122:
+	VMOVUPS     (R8), Y8
+	VMOVUPS     (R10), Y9
+	VMOVUPS     32(R8), Y10
+	VMOVUPS     32(R10), Y11
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y11, Y10, Y1
+	VMOVUPS     64(R8), Y8
+	VMOVUPS     64(R10), Y9
+	VMOVUPS     96(R8), Y10
+	VMOVUPS     96(R10), Y11
+	VFMADD231PS Y9, Y8, Y2
+	VFMADD231PS Y11, Y10, Y3
+	VMOVUPS     128(R8), Y8
+	VMOVUPS     128(R10), Y9
+	VMOVUPS     160(R8), Y10
+	VMOVUPS     160(R10), Y11
+	VFMADD231PS Y9, Y8, Y4
+	VFMADD231PS Y11, Y10, Y5
+	VMOVUPS     192(R8), Y8
+	VMOVUPS     192(R10), Y9
+	VMOVUPS     224(R8), Y10
+	VMOVUPS     224(R10), Y11
+	VFMADD231PS Y9, Y8, Y6
+	VFMADD231PS Y11, Y10, Y7
+	ADDQ        $+256, R8
+	ADDQ        $+256, R10
+	ADDQ        $-64, R9
+	CMPQ        R9, $+64
+	JGE         loop_122
+	VADDPS      Y4, Y0, Y0
+	VADDPS      Y5, Y1, Y1
+	VADDPS      Y6, Y2, Y2
+	VADDPS      Y7, Y3, Y3
+
+four_117:
+	CMPQ        R9, $+32
+	JLT         two_118
+	VMOVUPS     (R8), Y4
+	VMOVUPS     (R10), Y5
+	VMOVUPS     32(R8), Y6
+	VMOVUPS     32(R10), Y7
+	VFMADD231PS Y5, Y4, Y0
+	VFMADD231PS Y7, Y6, Y1
+	VMOVUPS     64(R8), Y4
+	VMOVUPS     64(R10), Y5
+	VMOVUPS     96(R8), Y6
+	VMOVUPS     96(R10), Y7
+	VFMADD231PS Y5, Y4, Y2
+	VFMADD231PS Y7, Y6, Y3
+	ADDQ        $+128, R8
+	ADDQ        $+128, R10
+	ADDQ        $-32, R9
+
+two_118:
+	CMPQ        R9, $+16
+	JLT         one_119
+	VMOVUPS     (R8), Y4
+	VMOVUPS     (R10), Y5
+	VMOVUPS     32(R8), Y6
+	VMOVUPS     32(R10), Y7
+	VFMADD231PS Y5, Y4, Y0
+	VFMADD231PS Y7, Y6, Y1
+	ADDQ        $+64, R8
+	ADDQ        $+64, R10
+	ADDQ        $-16, R9
+
+one_119:
+	CMPQ        R9, $+8
+	JLT         last_120
+	VMOVUPS     (R8), Y4
+	VMOVUPS     (R10), Y5
+	VFMADD231PS Y5, Y4, Y2
+	ADDQ        $+32, R8
+	ADDQ        $+32, R10
+	ADDQ        $-8, R9
+
+last_120:
+	TESTQ       R9, R9
+	JZ          done_121
+	LEAQ        reduceMasks<>+32(SB), R11
+	NEGQ        R9
+	VMOVUPS     (R11)(R9*4), Y4
+	VMASKMOVPS  (R8), Y4, Y5
+	VMASKMOVPS  (R10), Y4, Y6
+	VFMADD231PS Y6, Y5, Y3
+
+done_121:
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       Y4, Y0, Y0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       Y4, Y0, Y0
+	VPERMILPS    $0x01, X0, X4
+	VADDPS       Y4, Y0, Y0
+	VMOVSS       X0, (AX)
+	ADDQ         $+4, AX
+	ADDQ         DI, CX
+	ADDQ         $-1, DX
+	CMPQ         DX, $+1
+	JGE          long_114
+	JMP          done_116
+
+short_113:
+	LEAQ    reduceMasks<>+32(SB), R8
+	NEGQ    BX
+	VMOVUPS (R8)(BX*4), Y0
+
+next_115:
+	VXORPS       X1, X1, X1
+	VMASKMOVPS   (CX), Y0, Y2
+	VMASKMOVPS   (SI), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	VEXTRACTF128 $0x01, Y1, X4
+	VADDPS       Y4, Y1, Y1
+	VPERMILPS    $0x0e, X1, X4
+	VADDPS       Y4, Y1, Y1
+	VPERMILPS    $0x01, X1, X4
+	VADDPS       Y4, Y1, Y1
+	VMOVSS       X1, (AX)
+	ADDQ         $+4, AX
+	ADDQ         DI, CX
+	ADDQ         $-1, DX
+	CMPQ         DX, $+1
+	JGE          next_115
+
+done_116:
+	VZEROUPPER
+	RET
+
 // func reduceDeviationsAVX2(x *float32, n int, m float32) (s1 float32, s2 float32)
 // Requires: AVX, FMA3, SSE
 TEXT ·reduceDeviationsAVX2(SB), NOSPLIT, $0-32
@@ -1919,9 +2079,9 @@ TEXT ·reduceDeviationsAVX2(SB), NOSPLIT, $0-32
 	VXORPS       X7, X7, X7
 	VXORPS       X8, X8, X8
 
-loop_113:
+loop_123:
 	CMPQ        CX, $+32
-	JLT         two_114
+	JLT         two_124
 	VMOVUPS     (AX), Y9
 	VSUBPS      Y0, Y9, Y9
 	VADDPS      Y9, Y1, Y1
@@ -1940,11 +2100,11 @@ loop_113:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+128, AX
 	ADDQ        $-32, CX
-	JMP         loop_113
+	JMP         loop_123
 
-two_114:
+two_124:
 	CMPQ        CX, $+16
-	JLT         one_115
+	JLT         one_125
 	VMOVUPS     (AX), Y9
 	VSUBPS      Y0, Y9, Y9
 	VADDPS      Y9, Y1, Y1
@@ -1956,9 +2116,9 @@ two_114:
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
 
-one_115:
+one_125:
 	CMPQ        CX, $+8
-	JLT         last_116
+	JLT         last_126
 	VMOVUPS     (AX), Y9
 	VSUBPS      Y0, Y9, Y9
 	VADDPS      Y9, Y1, Y1
@@ -1966,9 +2126,9 @@ one_115:
 	ADDQ        $+32, AX
 	ADDQ        $-8, CX
 
-last_116:
+last_126:
 	TESTQ       CX, CX
-	JZ          done_117
+	JZ          done_127
 	LEAQ        reduceMasks<>+32(SB), DX
 	NEGQ        CX
 	VMOVUPS     (DX)(CX*4), Y9
@@ -1978,7 +2138,7 @@ last_116:
 	VADDPS      Y10, Y7, Y7
 	VFMADD231PS Y10, Y10, Y8
 
-done_117:
+done_127:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y7, Y5, Y5
 	VADDPS       Y5, Y1, Y1
@@ -2012,30 +2172,30 @@ TEXT ·reduceIndexAVX2(SB), NOSPLIT, $0-32
 	VCMPPS       $0x03, Y0, Y0, Y2
 	VMOVMSKPS    Y2, BX
 	TESTL        BX, BX
-	JZ           number_120
+	JZ           number_130
 	TZCNTL       BX, BX
 
-loop_121:
+loop_131:
 	CMPQ      CX, $+8
-	JLT       last_123
+	JLT       last_133
 	VMOVUPS   (AX), Y1
 	VCMPPS    $0x03, Y1, Y1, Y2
 	VMOVMSKPS Y2, BX
 	TESTL     BX, BX
-	JZ        next_122
+	JZ        next_132
 	TZCNTL    BX, BX
 	ADDQ      BX, DX
-	JMP       found_119
+	JMP       found_129
 
-next_122:
+next_132:
 	ADDQ $+32, AX
 	ADDQ $+8, DX
 	ADDQ $-8, CX
-	JMP  loop_121
+	JMP  loop_131
 
-last_123:
+last_133:
 	TESTQ      CX, CX
-	JZ         missing_118
+	JZ         missing_128
 	LEAQ       reduceMasks<>+32(SB), BX
 	MOVQ       CX, SI
 	NEGQ       SI
@@ -2044,35 +2204,35 @@ last_123:
 	VCMPPS     $0x03, Y1, Y1, Y3
 	VMOVMSKPS  Y3, BX
 	TESTL      BX, BX
-	JZ         missing_118
+	JZ         missing_128
 	TZCNTL     BX, BX
 	CMPQ       BX, CX
-	JGE        missing_118
+	JGE        missing_128
 	ADDQ       BX, DX
-	JMP        found_119
+	JMP        found_129
 
-number_120:
-loop_124:
+number_130:
+loop_134:
 	CMPQ      CX, $+8
-	JLT       last_126
+	JLT       last_136
 	VMOVUPS   (AX), Y1
 	VCMPPS    $0x00, Y0, Y1, Y2
 	VMOVMSKPS Y2, BX
 	TESTL     BX, BX
-	JZ        next_125
+	JZ        next_135
 	TZCNTL    BX, BX
 	ADDQ      BX, DX
-	JMP       found_119
+	JMP       found_129
 
-next_125:
+next_135:
 	ADDQ $+32, AX
 	ADDQ $+8, DX
 	ADDQ $-8, CX
-	JMP  loop_124
+	JMP  loop_134
 
-last_126:
+last_136:
 	TESTQ      CX, CX
-	JZ         missing_118
+	JZ         missing_128
 	LEAQ       reduceMasks<>+32(SB), BX
 	MOVQ       CX, SI
 	NEGQ       SI
@@ -2081,20 +2241,20 @@ last_126:
 	VCMPPS     $0x00, Y0, Y1, Y3
 	VMOVMSKPS  Y3, BX
 	TESTL      BX, BX
-	JZ         missing_118
+	JZ         missing_128
 	TZCNTL     BX, BX
 	CMPQ       BX, CX
-	JGE        missing_118
+	JGE        missing_128
 	ADDQ       BX, DX
-	JMP        found_119
+	JMP        found_129
 
-missing_118:
+missing_128:
 	MOVQ n+8(FP), AX
 	MOVQ AX, ret+24(FP)
 	VZEROUPPER
 	RET
 
-found_119:
+found_129:
 	MOVQ DX, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -2109,9 +2269,9 @@ TEXT ·rowsExpStoreAVX2(SB), NOSPLIT, $0-36
 	VXORPS       X1, X1, X1
 	VXORPS       X2, X2, X2
 	CMPQ         CX, $+16
-	JLT          one_128
+	JLT          one_138
 
-loop_127:
+loop_137:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2174,11 +2334,11 @@ loop_127:
 	ADDQ        $+64, DX
 	ADDQ        $-16, CX
 	CMPQ        CX, $+16
-	JGE         loop_127
+	JGE         loop_137
 
-one_128:
+one_138:
 	CMPQ        CX, $+8
-	JLT         last_129
+	JLT         last_139
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
@@ -2211,11 +2371,11 @@ one_128:
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	ADDQ        $-8, CX
-	JMP         one_128
+	JMP         one_138
 
-last_129:
+last_139:
 	TESTQ        CX, CX
-	JZ           done_130
+	JZ           done_140
 	LEAQ         reduceMasks<>+32(SB), BX
 	NEGQ         CX
 	VMOVUPS      (BX)(CX*4), Y3
@@ -2251,7 +2411,7 @@ last_129:
 	VMASKMOVPS   Y6, Y3, (DX)
 	VADDPS       Y6, Y1, Y1
 
-done_130:
+done_140:
 	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X3
 	VADDPS       Y3, Y1, Y1
@@ -2425,9 +2585,9 @@ TEXT ·rowsExpSumAVX2(SB), NOSPLIT, $0-28
 	VXORPS       X1, X1, X1
 	VXORPS       X2, X2, X2
 	CMPQ         CX, $+16
-	JLT          one_132
+	JLT          one_142
 
-loop_131:
+loop_141:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2487,11 +2647,11 @@ loop_131:
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
 	CMPQ        CX, $+16
-	JGE         loop_131
+	JGE         loop_141
 
-one_132:
+one_142:
 	CMPQ        CX, $+8
-	JLT         last_133
+	JLT         last_143
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
@@ -2522,11 +2682,11 @@ one_132:
 	VADDPS      Y5, Y1, Y1
 	ADDQ        $+32, AX
 	ADDQ        $-8, CX
-	JMP         one_132
+	JMP         one_142
 
-last_133:
+last_143:
 	TESTQ        CX, CX
-	JZ           done_134
+	JZ           done_144
 	LEAQ         reduceMasks<>+32(SB), DX
 	NEGQ         CX
 	VMOVUPS      (DX)(CX*4), Y3
@@ -2561,7 +2721,7 @@ last_133:
 	VMULPS       Y6, Y7, Y6
 	VADDPS       Y6, Y1, Y1
 
-done_134:
+done_144:
 	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X3
 	VADDPS       Y3, Y1, Y1
@@ -2585,13 +2745,13 @@ TEXT ·rowsAffineAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS s+44(FP), Y1
 	VBROADCASTSS b+48(FP), Y2
 	TESTQ        DX, DX
-	JZ           noGamma_135
+	JZ           noGamma_145
 	TESTQ        BX, BX
-	JZ           onlyGamma_137
+	JZ           onlyGamma_147
 	CMPQ         SI, $+32
-	JLT          one_139
+	JLT          one_149
 
-loop_138:
+loop_148:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2626,11 +2786,11 @@ loop_138:
 	ADDQ        $+128, BX
 	ADDQ        $-32, SI
 	CMPQ        SI, $+32
-	JGE         loop_138
+	JGE         loop_148
 
-one_139:
+one_149:
 	CMPQ        SI, $+8
-	JLT         last_140
+	JLT         last_150
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2643,11 +2803,11 @@ one_139:
 	ADDQ        $+32, DX
 	ADDQ        $+32, BX
 	ADDQ        $-8, SI
-	JMP         one_139
+	JMP         one_149
 
-last_140:
+last_150:
 	TESTQ       SI, SI
-	JZ          done_141
+	JZ          done_151
 	LEAQ        reduceMasks<>+32(SB), DI
 	NEGQ        SI
 	VMOVUPS     (DI)(SI*4), Y3
@@ -2659,17 +2819,17 @@ last_140:
 	VFMADD213PS Y6, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_141:
+done_151:
 	VZEROUPPER
 	RET
 
-noGamma_135:
+noGamma_145:
 	TESTQ BX, BX
-	JZ    neither_136
+	JZ    neither_146
 	CMPQ  SI, $+32
-	JLT   one_143
+	JLT   one_153
 
-loop_142:
+loop_152:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2699,11 +2859,11 @@ loop_142:
 	ADDQ        $+128, BX
 	ADDQ        $-32, SI
 	CMPQ        SI, $+32
-	JGE         loop_142
+	JGE         loop_152
 
-one_143:
+one_153:
 	CMPQ        SI, $+8
-	JLT         last_144
+	JLT         last_154
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2714,11 +2874,11 @@ one_143:
 	ADDQ        $+32, AX
 	ADDQ        $+32, BX
 	ADDQ        $-8, SI
-	JMP         one_143
+	JMP         one_153
 
-last_144:
+last_154:
 	TESTQ       SI, SI
-	JZ          done_145
+	JZ          done_155
 	LEAQ        reduceMasks<>+32(SB), DX
 	NEGQ        SI
 	VMOVUPS     (DX)(SI*4), Y3
@@ -2729,15 +2889,15 @@ last_144:
 	VADDPS      Y5, Y4, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_145:
+done_155:
 	VZEROUPPER
 	RET
 
-onlyGamma_137:
+onlyGamma_147:
 	CMPQ SI, $+32
-	JLT  one_147
+	JLT  one_157
 
-loop_146:
+loop_156:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2767,11 +2927,11 @@ loop_146:
 	ADDQ        $+128, DX
 	ADDQ        $-32, SI
 	CMPQ        SI, $+32
-	JGE         loop_146
+	JGE         loop_156
 
-one_147:
+one_157:
 	CMPQ        SI, $+8
-	JLT         last_148
+	JLT         last_158
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2782,11 +2942,11 @@ one_147:
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	ADDQ        $-8, SI
-	JMP         one_147
+	JMP         one_157
 
-last_148:
+last_158:
 	TESTQ       SI, SI
-	JZ          done_149
+	JZ          done_159
 	LEAQ        reduceMasks<>+32(SB), BX
 	NEGQ        SI
 	VMOVUPS     (BX)(SI*4), Y3
@@ -2797,15 +2957,15 @@ last_148:
 	VMULPS      Y5, Y4, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_149:
+done_159:
 	VZEROUPPER
 	RET
 
-neither_136:
+neither_146:
 	CMPQ SI, $+32
-	JLT  one_151
+	JLT  one_161
 
-loop_150:
+loop_160:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2826,11 +2986,11 @@ loop_150:
 	ADDQ        $+128, AX
 	ADDQ        $-32, SI
 	CMPQ        SI, $+32
-	JGE         loop_150
+	JGE         loop_160
 
-one_151:
+one_161:
 	CMPQ        SI, $+8
-	JLT         last_152
+	JLT         last_162
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2838,11 +2998,11 @@ one_151:
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
 	ADDQ        $-8, SI
-	JMP         one_151
+	JMP         one_161
 
-last_152:
+last_162:
 	TESTQ       SI, SI
-	JZ          done_153
+	JZ          done_163
 	LEAQ        reduceMasks<>+32(SB), DX
 	MOVQ        SI, BX
 	NEGQ        BX
@@ -2852,6 +3012,6 @@ last_152:
 	VFMADD213PS Y2, Y1, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_153:
+done_163:
 	VZEROUPPER
 	RET

@@ -1922,6 +1922,170 @@ done_106:
 	VZEROUPPER
 	RET
 
+// func reduceDotEachAVX512(dst *float32, x *float32, y *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reduceDotEachAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rows+24(FP), DX
+	MOVQ cols+32(FP), BX
+	MOVQ y+16(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+	CMPQ BX, $+17
+	JLT  short_113
+
+long_114:
+	MOVQ   CX, R8
+	MOVQ   BX, R9
+	MOVQ   SI, R10
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	CMPQ   R9, $+128
+	JLT    four_117
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+
+loop_122:
+	VMOVUPS     (R8), Z8
+	VMOVUPS     (R10), Z9
+	VMOVUPS     64(R8), Z10
+	VMOVUPS     64(R10), Z11
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z11, Z10, Z1
+	VMOVUPS     128(R8), Z8
+	VMOVUPS     128(R10), Z9
+	VMOVUPS     192(R8), Z10
+	VMOVUPS     192(R10), Z11
+	VFMADD231PS Z9, Z8, Z2
+	VFMADD231PS Z11, Z10, Z3
+	VMOVUPS     256(R8), Z8
+	VMOVUPS     256(R10), Z9
+	VMOVUPS     320(R8), Z10
+	VMOVUPS     320(R10), Z11
+	VFMADD231PS Z9, Z8, Z4
+	VFMADD231PS Z11, Z10, Z5
+	VMOVUPS     384(R8), Z8
+	VMOVUPS     384(R10), Z9
+	VMOVUPS     448(R8), Z10
+	VMOVUPS     448(R10), Z11
+	VFMADD231PS Z9, Z8, Z6
+	VFMADD231PS Z11, Z10, Z7
+	ADDQ        $+512, R8
+	ADDQ        $+512, R10
+	ADDQ        $-128, R9
+	CMPQ        R9, $+128
+	JGE         loop_122
+	VADDPS      Z4, Z0, Z0
+	VADDPS      Z5, Z1, Z1
+	VADDPS      Z6, Z2, Z2
+	VADDPS      Z7, Z3, Z3
+
+four_117:
+	CMPQ        R9, $+64
+	JLT         two_118
+	VMOVUPS     (R8), Z4
+	VMOVUPS     (R10), Z5
+	VMOVUPS     64(R8), Z6
+	VMOVUPS     64(R10), Z7
+	VFMADD231PS Z5, Z4, Z0
+	VFMADD231PS Z7, Z6, Z1
+	VMOVUPS     128(R8), Z4
+	VMOVUPS     128(R10), Z5
+	VMOVUPS     192(R8), Z6
+	VMOVUPS     192(R10), Z7
+	VFMADD231PS Z5, Z4, Z2
+	VFMADD231PS Z7, Z6, Z3
+	ADDQ        $+256, R8
+	ADDQ        $+256, R10
+	ADDQ        $-64, R9
+
+two_118:
+	CMPQ        R9, $+32
+	JLT         one_119
+	VMOVUPS     (R8), Z4
+	VMOVUPS     (R10), Z5
+	VMOVUPS     64(R8), Z6
+	VMOVUPS     64(R10), Z7
+	VFMADD231PS Z5, Z4, Z0
+	VFMADD231PS Z7, Z6, Z1
+	ADDQ        $+128, R8
+	ADDQ        $+128, R10
+	ADDQ        $-32, R9
+
+one_119:
+	CMPQ        R9, $+16
+	JLT         last_120
+	VMOVUPS     (R8), Z4
+	VMOVUPS     (R10), Z5
+	VFMADD231PS Z5, Z4, Z2
+	ADDQ        $+64, R8
+	ADDQ        $+64, R10
+	ADDQ        $-16, R9
+
+last_120:
+	TESTQ       R9, R9
+	JZ          done_121
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (R8), K1, Z4
+	VMOVUPS.Z   (R10), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+done_121:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X4
+	VADDPS        Y4, Y0, Y0
+	VPERMILPS     $0x0e, X0, X4
+	VADDPS        Y4, Y0, Y0
+	VPERMILPS     $0x01, X0, X4
+	VADDPS        Y4, Y0, Y0
+	VMOVSS        X0, (AX)
+	ADDQ          $+4, AX
+	ADDQ          DI, CX
+	ADDQ          $-1, DX
+	CMPQ          DX, $+1
+	JGE           long_114
+	JMP           done_116
+
+short_113:
+	MOVL  $-1, R8
+	BZHIL BX, R8, R8
+	KMOVW R8, K1
+
+next_115:
+	VXORPS        X0, X0, X0
+	VMOVUPS.Z     (CX), K1, Z1
+	VMOVUPS.Z     (SI), K1, Z2
+	VFMADD231PS   Z2, Z1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y3
+	VADDPS        Y3, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X3
+	VADDPS        Y3, Y0, Y0
+	VPERMILPS     $0x0e, X0, X3
+	VADDPS        Y3, Y0, Y0
+	VPERMILPS     $0x01, X0, X3
+	VADDPS        Y3, Y0, Y0
+	VMOVSS        X0, (AX)
+	ADDQ          $+4, AX
+	ADDQ          DI, CX
+	ADDQ          $-1, DX
+	CMPQ          DX, $+1
+	JGE           next_115
+
+done_116:
+	VZEROUPPER
+	RET
+
 // func reduceDeviationsAVX512(x *float32, n int, m float32) (s1 float32, s2 float32)
 // Requires: AVX, AVX512F, BMI2, SSE
 TEXT ·reduceDeviationsAVX512(SB), NOSPLIT, $0-32
@@ -1937,9 +2101,9 @@ TEXT ·reduceDeviationsAVX512(SB), NOSPLIT, $0-32
 	VXORPS       X7, X7, X7
 	VXORPS       X8, X8, X8
 
-loop_113:
+loop_123:
 	CMPQ        CX, $+64
-	JLT         two_114
+	JLT         two_124
 	VMOVUPS     (AX), Z9
 	VSUBPS      Z0, Z9, Z9
 	VADDPS      Z9, Z1, Z1
@@ -1958,11 +2122,11 @@ loop_113:
 	VFMADD231PS Z9, Z9, Z8
 	ADDQ        $+256, AX
 	ADDQ        $-64, CX
-	JMP         loop_113
+	JMP         loop_123
 
-two_114:
+two_124:
 	CMPQ        CX, $+32
-	JLT         one_115
+	JLT         one_125
 	VMOVUPS     (AX), Z9
 	VSUBPS      Z0, Z9, Z9
 	VADDPS      Z9, Z1, Z1
@@ -1974,9 +2138,9 @@ two_114:
 	ADDQ        $+128, AX
 	ADDQ        $-32, CX
 
-one_115:
+one_125:
 	CMPQ        CX, $+16
-	JLT         last_116
+	JLT         last_126
 	VMOVUPS     (AX), Z9
 	VSUBPS      Z0, Z9, Z9
 	VADDPS      Z9, Z1, Z1
@@ -1984,9 +2148,9 @@ one_115:
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
 
-last_116:
+last_126:
 	TESTQ       CX, CX
-	JZ          done_117
+	JZ          done_127
 	MOVL        $-1, DX
 	BZHIL       CX, DX, DX
 	KMOVW       DX, K1
@@ -1996,7 +2160,7 @@ last_116:
 	VADDPS      Z9, Z7, Z7
 	VFMADD231PS Z9, Z9, Z8
 
-done_117:
+done_127:
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z5, Z1, Z1
@@ -2034,30 +2198,30 @@ TEXT ·reduceIndexAVX512(SB), NOSPLIT, $0-32
 	VCMPPS       $0x03, Z0, Z0, K1
 	KMOVW        K1, BX
 	TESTL        BX, BX
-	JZ           number_120
+	JZ           number_130
 	TZCNTL       BX, BX
 
-loop_121:
+loop_131:
 	CMPQ    CX, $+16
-	JLT     last_123
+	JLT     last_133
 	VMOVUPS (AX), Z1
 	VCMPPS  $0x03, Z1, Z1, K1
 	KMOVW   K1, BX
 	TESTL   BX, BX
-	JZ      next_122
+	JZ      next_132
 	TZCNTL  BX, BX
 	ADDQ    BX, DX
-	JMP     found_119
+	JMP     found_129
 
-next_122:
+next_132:
 	ADDQ $+64, AX
 	ADDQ $+16, DX
 	ADDQ $-16, CX
-	JMP  loop_121
+	JMP  loop_131
 
-last_123:
+last_133:
 	TESTQ     CX, CX
-	JZ        missing_118
+	JZ        missing_128
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -2065,35 +2229,35 @@ last_123:
 	VCMPPS    $0x03, Z1, Z1, K1
 	KMOVW     K1, BX
 	TESTL     BX, BX
-	JZ        missing_118
+	JZ        missing_128
 	TZCNTL    BX, BX
 	CMPQ      BX, CX
-	JGE       missing_118
+	JGE       missing_128
 	ADDQ      BX, DX
-	JMP       found_119
+	JMP       found_129
 
-number_120:
-loop_124:
+number_130:
+loop_134:
 	CMPQ    CX, $+16
-	JLT     last_126
+	JLT     last_136
 	VMOVUPS (AX), Z1
 	VCMPPS  $0x00, Z0, Z1, K1
 	KMOVW   K1, BX
 	TESTL   BX, BX
-	JZ      next_125
+	JZ      next_135
 	TZCNTL  BX, BX
 	ADDQ    BX, DX
-	JMP     found_119
+	JMP     found_129
 
-next_125:
+next_135:
 	ADDQ $+64, AX
 	ADDQ $+16, DX
 	ADDQ $-16, CX
-	JMP  loop_124
+	JMP  loop_134
 
-last_126:
+last_136:
 	TESTQ     CX, CX
-	JZ        missing_118
+	JZ        missing_128
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -2101,20 +2265,20 @@ last_126:
 	VCMPPS    $0x00, Z0, Z1, K1
 	KMOVW     K1, BX
 	TESTL     BX, BX
-	JZ        missing_118
+	JZ        missing_128
 	TZCNTL    BX, BX
 	CMPQ      BX, CX
-	JGE       missing_118
+	JGE       missing_128
 	ADDQ      BX, DX
-	JMP       found_119
+	JMP       found_129
 
-missing_118:
+missing_128:
 	MOVQ n+8(FP), AX
 	MOVQ AX, ret+24(FP)
 	VZEROUPPER
 	RET
 
-found_119:
+found_129:
 	MOVQ DX, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -2141,9 +2305,9 @@ TEXT ·rowsExpStoreAVX512(SB), NOSPLIT, $0-36
 	VXORPS       X13, X13, X13
 	VXORPS       X14, X14, X14
 	CMPQ         CX, $+64
-	JLT          one_128
+	JLT          one_138
 
-loop_127:
+loop_137:
 	VMOVUPS     (AX), Z15
 	VMOVUPS     64(AX), Z16
 	VMOVUPS     128(AX), Z17
@@ -2224,11 +2388,11 @@ loop_127:
 	ADDQ        $+256, DX
 	ADDQ        $-64, CX
 	CMPQ        CX, $+64
-	JGE         loop_127
+	JGE         loop_137
 
-one_128:
+one_138:
 	CMPQ        CX, $+16
-	JLT         last_129
+	JLT         last_139
 	VMOVUPS     (AX), Z15
 	VSUBPS      Z0, Z15, Z15
 	VMAXPS      Z15, Z2, Z15
@@ -2251,11 +2415,11 @@ one_128:
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	ADDQ        $-16, CX
-	JMP         one_128
+	JMP         one_138
 
-last_129:
+last_139:
 	TESTQ        CX, CX
-	JZ           done_130
+	JZ           done_140
 	MOVL         $-1, BX
 	BZHIL        CX, BX, BX
 	KMOVW        BX, K1
@@ -2281,7 +2445,7 @@ last_129:
 	VMOVUPS      Z16, K1, (DX)
 	VADDPS       Z16, Z13, Z13
 
-done_130:
+done_140:
 	VADDPS        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y1
 	VADDPS        Y1, Y13, Y13
@@ -2355,9 +2519,9 @@ TEXT ·rowsExpSumAVX512(SB), NOSPLIT, $0-28
 	VXORPS       X13, X13, X13
 	VXORPS       X14, X14, X14
 	CMPQ         CX, $+64
-	JLT          one_132
+	JLT          one_142
 
-loop_131:
+loop_141:
 	VMOVUPS     (AX), Z15
 	VMOVUPS     64(AX), Z16
 	VMOVUPS     128(AX), Z17
@@ -2433,11 +2597,11 @@ loop_131:
 	ADDQ        $+256, AX
 	ADDQ        $-64, CX
 	CMPQ        CX, $+64
-	JGE         loop_131
+	JGE         loop_141
 
-one_132:
+one_142:
 	CMPQ        CX, $+16
-	JLT         last_133
+	JLT         last_143
 	VMOVUPS     (AX), Z15
 	VSUBPS      Z0, Z15, Z15
 	VMAXPS      Z15, Z2, Z15
@@ -2458,11 +2622,11 @@ one_132:
 	VADDPS      Z16, Z13, Z13
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
-	JMP         one_132
+	JMP         one_142
 
-last_133:
+last_143:
 	TESTQ        CX, CX
-	JZ           done_134
+	JZ           done_144
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
 	KMOVW        DX, K1
@@ -2487,7 +2651,7 @@ last_133:
 	VSCALEFPS    Z16, Z15, Z16
 	VADDPS       Z16, Z13, Z13
 
-done_134:
+done_144:
 	VADDPS        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y1
 	VADDPS        Y1, Y13, Y13
@@ -2513,13 +2677,13 @@ TEXT ·rowsAffineAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS s+44(FP), Z1
 	VBROADCASTSS b+48(FP), Z2
 	TESTQ        DX, DX
-	JZ           noGamma_135
+	JZ           noGamma_145
 	TESTQ        BX, BX
-	JZ           onlyGamma_137
+	JZ           onlyGamma_147
 	CMPQ         SI, $+64
-	JLT          one_139
+	JLT          one_149
 
-loop_138:
+loop_148:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2554,11 +2718,11 @@ loop_138:
 	ADDQ        $+256, BX
 	ADDQ        $-64, SI
 	CMPQ        SI, $+64
-	JGE         loop_138
+	JGE         loop_148
 
-one_139:
+one_149:
 	CMPQ        SI, $+16
-	JLT         last_140
+	JLT         last_150
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2571,11 +2735,11 @@ one_139:
 	ADDQ        $+64, DX
 	ADDQ        $+64, BX
 	ADDQ        $-16, SI
-	JMP         one_139
+	JMP         one_149
 
-last_140:
+last_150:
 	TESTQ       SI, SI
-	JZ          done_141
+	JZ          done_151
 	MOVL        $-1, DI
 	BZHIL       SI, DI, DI
 	KMOVW       DI, K1
@@ -2587,17 +2751,17 @@ last_140:
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_141:
+done_151:
 	VZEROUPPER
 	RET
 
-noGamma_135:
+noGamma_145:
 	TESTQ BX, BX
-	JZ    neither_136
+	JZ    neither_146
 	CMPQ  SI, $+64
-	JLT   one_143
+	JLT   one_153
 
-loop_142:
+loop_152:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2627,11 +2791,11 @@ loop_142:
 	ADDQ        $+256, BX
 	ADDQ        $-64, SI
 	CMPQ        SI, $+64
-	JGE         loop_142
+	JGE         loop_152
 
-one_143:
+one_153:
 	CMPQ        SI, $+16
-	JLT         last_144
+	JLT         last_154
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2642,11 +2806,11 @@ one_143:
 	ADDQ        $+64, AX
 	ADDQ        $+64, BX
 	ADDQ        $-16, SI
-	JMP         one_143
+	JMP         one_153
 
-last_144:
+last_154:
 	TESTQ       SI, SI
-	JZ          done_145
+	JZ          done_155
 	MOVL        $-1, DX
 	BZHIL       SI, DX, DX
 	KMOVW       DX, K1
@@ -2657,15 +2821,15 @@ last_144:
 	VADDPS      Z4, Z3, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_145:
+done_155:
 	VZEROUPPER
 	RET
 
-onlyGamma_137:
+onlyGamma_147:
 	CMPQ SI, $+64
-	JLT  one_147
+	JLT  one_157
 
-loop_146:
+loop_156:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2695,11 +2859,11 @@ loop_146:
 	ADDQ        $+256, DX
 	ADDQ        $-64, SI
 	CMPQ        SI, $+64
-	JGE         loop_146
+	JGE         loop_156
 
-one_147:
+one_157:
 	CMPQ        SI, $+16
-	JLT         last_148
+	JLT         last_158
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2710,11 +2874,11 @@ one_147:
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	ADDQ        $-16, SI
-	JMP         one_147
+	JMP         one_157
 
-last_148:
+last_158:
 	TESTQ       SI, SI
-	JZ          done_149
+	JZ          done_159
 	MOVL        $-1, BX
 	BZHIL       SI, BX, BX
 	KMOVW       BX, K1
@@ -2725,15 +2889,15 @@ last_148:
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_149:
+done_159:
 	VZEROUPPER
 	RET
 
-neither_136:
+neither_146:
 	CMPQ SI, $+64
-	JLT  one_151
+	JLT  one_161
 
-loop_150:
+loop_160:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2754,11 +2918,11 @@ loop_150:
 	ADDQ        $+256, AX
 	ADDQ        $-64, SI
 	CMPQ        SI, $+64
-	JGE         loop_150
+	JGE         loop_160
 
-one_151:
+one_161:
 	CMPQ        SI, $+16
-	JLT         last_152
+	JLT         last_162
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2766,11 +2930,11 @@ one_151:
 	ADDQ        $+64, CX
 	ADDQ        $+64, AX
 	ADDQ        $-16, SI
-	JMP         one_151
+	JMP         one_161
 
-last_152:
+last_162:
 	TESTQ       SI, SI
-	JZ          done_153
+	JZ          done_163
 	MOVL        $-1, DX
 	BZHIL       SI, DX, DX
 	KMOVW       DX, K1
@@ -2779,6 +2943,6 @@ last_152:
 	VFMADD213PS Z2, Z1, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_153:
+done_163:
 	VZEROUPPER
 	RET

@@ -13,6 +13,7 @@ var reduceGeneric = reduceKernels{
 		kindSumSquares: reduceRowsGeneric(reduceSumSquaresGeneric), kindDot: reduceRowsGeneric(reduceDotGeneric),
 		kindMax: reduceRowsGeneric(reduceMaxGeneric), kindMin: reduceRowsGeneric(reduceMinGeneric), kindMaxAbs: reduceRowsGeneric(reduceMaxAbsGeneric),
 	},
+	dotEach:    reduceDotEachGeneric,
 	deviations: reduceDeviationsGeneric,
 	index:      reduceIndexGeneric,
 }
@@ -74,6 +75,13 @@ func reduceDotGeneric(x, y *float32, n int) float32 {
 		a += float64(v) * float64(t[i])
 	}
 	return float32((a + c) + (b + d))
+}
+
+func reduceDotEachGeneric(dst, x, y *float32, rows, cols int) {
+	in := floats(x, rows*cols)
+	for r := range floats(dst, rows) {
+		floats(dst, rows)[r] = reduceDotGeneric(&in[r*cols], y, cols)
+	}
 }
 
 func reduceMaxGeneric(x, _ *float32, n int) float32 {

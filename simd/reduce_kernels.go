@@ -28,6 +28,9 @@ type reduceKernels struct {
 	// rows reduces each of rows rows of cols elements as block does, to the
 	// last bit: one call for many short rows.
 	rows [numKinds]func(dst, x, y *float32, rows, cols int)
+	// dotEach sets dst[i] to the sum of the products of row i of x and y, a
+	// single row: rows rows of cols elements.
+	dotEach func(dst, x, y *float32, rows, cols int)
 	// deviations returns the sum of x-m and that of its squares.
 	deviations func(x *float32, n int, m float32) (s1, s2 float32)
 	// index returns the first i with x[i] == v, or the first NaN if v is NaN,
@@ -64,6 +67,14 @@ func (k kind) repair(raw float32, x, y []float32) float64 {
 		}
 	}
 	return s
+}
+
+// allMaxAbs returns the greatest magnitude of any number of elements.
+func (k *reduceKernels) allMaxAbs(x []float32) float32 {
+	if len(x) == 0 {
+		return 0
+	}
+	return k.block[kindMaxAbs](&x[0], nil, len(x))
 }
 
 // deviations64 is deviations where float32 does not suffice.

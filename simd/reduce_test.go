@@ -10,13 +10,13 @@ import (
 )
 
 // eachLevel runs f once for every level of this machine, the reductions, row
-// operations and transposes using its kernels meanwhile.
+// operations, products and transposes using its kernels meanwhile.
 func eachLevel(t *testing.T, f func(t *testing.T)) {
 	for _, l := range Supported() {
 		t.Run(l.String(), func(t *testing.T) {
-			r, w, s := reducers, rowKernel, transposeKernel
-			defer func() { reducers, rowKernel, transposeKernel = r, w, s }()
-			reducers, rowKernel, transposeKernel = *reduceKernelsOf(l), *rowKernelsOf(l), transposeKernelOf(l)
+			r, w, g := reducers, rowKernel, gemmActive
+			defer func() { reducers, rowKernel, gemmActive = r, w, g }()
+			reducers, rowKernel, gemmActive = *reduceKernelsOf(l), *rowKernelsOf(l), gemmKernelsOf(l)
 			f(t)
 		})
 	}

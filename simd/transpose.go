@@ -55,27 +55,9 @@ var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 func (t *transposeTask) Part(i int) {
 	for b := i * t.group; b < min((i+1)*t.group, t.down*t.across); b++ {
 		i, j := b/t.across*transposeSide, b%t.across*transposeSide
-		transposeKernel(&t.dst[j*t.rows+i], &t.x[i*t.cols+j], t.rows, t.cols,
-			min(transposeSide, t.rows-i), min(transposeSide, t.cols-j))
-	}
-}
-
-// transposeKernel sets dst[j*ds+i] = x[i*xs+j] for i < rows and j < cols.
-var transposeKernel = transposeKernelOf(active)
-
-func transposeSquareGeneric(dst, x *float32, ds, xs, rows, cols int) {
-	d, s := floats(dst, (cols-1)*ds+rows), floats(x, (rows-1)*xs+cols)
-	i := 0
-	for ; i+4 <= rows; i += 4 {
-		a, b, c, e := s[i*xs:][:cols], s[(i+1)*xs:][:cols], s[(i+2)*xs:][:cols], s[(i+3)*xs:][:cols]
-		for j := range a {
-			o := d[j*ds+i:][:4]
-			o[0], o[1], o[2], o[3] = a[j], b[j], c[j], e[j]
-		}
-	}
-	for ; i < rows; i++ {
-		for j, v := range s[i*xs:][:cols] {
-			d[j*ds+i] = v
+		rows, cols := min(transposeSide, t.rows-i), min(transposeSide, t.cols-j)
+		for r := 0; r < rows; r += gemmActive.lanes {
+			gemmActive.transpose(&t.dst[j*t.rows+i+r], &t.x[(i+r)*t.cols+j], 4*t.rows, 4*t.cols, min(gemmActive.lanes, rows-r), cols)
 		}
 	}
 }

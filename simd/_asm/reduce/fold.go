@@ -13,10 +13,14 @@ func (k *writer) fresh(s string) string {
 	return fmt.Sprintf("%s_%d", s, k.labels)
 }
 
+// each is dot with one y for all rows.
+var each = reduction{name: "Dot", doc: reductions[3].doc, join: sums, two: true, one: true, add: reductions[3].add}
+
 // reduction is a kernel that makes one number of a row.
 type reduction struct {
 	name, doc string
 	two       bool // of x and y
+	one       bool // all rows have the same y
 	// first says that lanes without an element hold the first one of the
 	// row, rather than 0.
 	first bool
@@ -69,7 +73,11 @@ func (k *writer) block(r reduction) {
 // rows writes the kernel that reduces many rows. Rows that fit one vector
 // have a loop of their own.
 func (k *writer) rows(r reduction) {
-	k.begin(&fn{name: "reduce" + r.name + "Rows", doc: "sets dst to " + r.doc + ", for each of rows > 0 rows of cols > 0 elements.",
+	suffix := "Rows"
+	if r.one {
+		suffix = "Each"
+	}
+	k.begin(&fn{name: "reduce" + r.name + suffix, doc: "sets dst to " + r.doc + ", for each of rows > 0 rows of cols > 0 elements.",
 		params: list("dst x y *float32, rows cols int")})
 	dst, x, rows, cols := k.pointer("dst"), k.pointer("x"), k.pointer("rows"), k.pointer("cols")
 	y := gp(-1)
@@ -91,7 +99,9 @@ func (k *writer) rows(r reduction) {
 	if r.two {
 		py = k.int()
 		k.copyInt(py, y)
-		k.addInt(y, step)
+		if !r.one {
+			k.addInt(y, step)
+		}
 	}
 	acc := k.reduce(r, px, py, n)
 	k.drop(px, n)
@@ -124,7 +134,9 @@ func (k *writer) rows(r reduction) {
 		if r.two {
 			w = k.vec()
 			k.loadPart(w, y, none)
-			k.addInt(y, step)
+			if !r.one {
+				k.addInt(y, step)
+			}
 		}
 		r.add(k, acc, v, w)
 	}

@@ -31,6 +31,7 @@ func kernels(m machine) {
 		k.block(r)
 		k.rows(r)
 	}
+	k.rows(each)
 	k.deviations()
 	k.index()
 	k.exp(true)

@@ -1,0 +1,283 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// Attention is scaled dot-product attention over heads:
+//
+//	Dst[h, i, :] = sum over j of softmax_j(Scale · Q[h, i, :]·K[g, j, :]) · V[g, j, :]
+//
+// Q is [Heads, Queries, Dim], K [KVHeads, Keys, Dim], V [KVHeads, Keys,
+// ValueDim] and Dst [Heads, Queries, ValueDim], all without gaps. Heads is a
+// multiple of KVHeads, and g is h divided by their ratio: neighbouring heads
+// share their keys and values. A batch is more heads of either.
+//
+// With Causal, query i sees the keys j <= i + Keys - Queries, otherwise all. A
+// query that sees no key gives zeros. Keys and values that a query does not see
+// do not affect it, NaN or not.
+//
+// Scores are never stored but for a block of queries and keys: the softmax is
+// corrected as further keys come (Milakov and Gimelshein 2018).
+type Attention struct {
+	Heads, KVHeads int
+	Queries, Keys  int
+	Dim            int
+	ValueDim       int // 0 means Dim
+	Q, K, V, Dst   []float32
+	Scale          float32 // 0 means 1/sqrt(Dim)
+	Causal         bool
+}
+
+const (
+	attentionRows = 64  // queries in a block, of all heads that share keys
+	attentionKeys = 256 // keys in a block
+
+	// Few queries leave no parts for several threads but along the keys. Up
+	// to fewQueries the keys are therefore cut in stretches, on any number of
+	// threads, so that all give the same result.
+	fewQueries       = 16
+	attentionStretch = 1024
+
+	// dotQueries is the most queries in a block for which scores are made by
+	// dot products, which read the keys where they are.
+	dotQueries = 4
+)
+
+// Run computes the attention with the threads of p; a nil Pool is the calling
+// thread alone. Dst must not overlap the operands. The result does not depend
+// on the number of threads. Run panics if a size or a length does not fit.
+func (a *Attention) Run(p *workers.Pool) {
+	d := *a
+	if d.ValueDim == 0 {
+		d.ValueDim = d.Dim
+	}
+	if d.Scale == 0 {
+		d.Scale = float32(1 / math.Sqrt(float64(d.Dim)))
+	}
+	queries, keys := area(d.Heads, d.Queries), area(d.KVHeads, d.Keys)
+	if d.Heads > 0 && (d.KVHeads <= 0 || d.Heads%d.KVHeads != 0) ||
+		len(d.Q) < area(queries, d.Dim) || len(d.K) < area(keys, d.Dim) ||
+		len(d.V) < area(keys, d.ValueDim) || len(d.Dst) < area(queries, d.ValueDim) {
+		panic(fmt.Sprintf("simd: Attention of %d heads of %d queries, %d of %d keys, dim %d and %d: lengths %d, %d, %d, %d",
+			d.Heads, d.Queries, d.KVHeads, d.Keys, d.Dim, d.ValueDim, len(d.Q), len(d.K), len(d.V), len(d.Dst)))
+	}
+	if queries == 0 || d.ValueDim == 0 {
+		return
+	}
+	if d.Keys == 0 {
+		clear(d.Dst[:queries*d.ValueDim])
+		return
+	}
+	t := attentions.Get().(*attentionTask)
+	t.run(d, p)
+	t.Attention = Attention{}
+	attentions.Put(t)
+}
+
+// attentionTask is an Attention on its way through the workers. The rows of
+// one head of keys are the queries of all heads that share it, which lie
+// behind each other.
+type attentionTask struct {
+	Attention
+	rows   int // of one head of keys
+	blocks int // of rows
+	splits int // stretches of keys
+
+	// With more than one stretch: the results of each, not yet divided, and
+	// what the softmax needs to join them.
+	partial []float32
+	tops    []float32 // maxima of the scores
+	sums    []float64 // sums of their exponentials
+}
+
+// attentionScratch is what a part needs besides the operands.
+type attentionScratch struct {
+	q, scores []float32
+	tops      []float32
+	sums      []float64
+}
+
+var (
+	attentions         = sync.Pool{New: func() any { return new(attentionTask) }}
+	attentionScratches = sync.Pool{New: func() any { return new(attentionScratch) }}
+)
+
+// resized returns s with n elements of any value.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+func (t *attentionTask) run(a Attention, p *workers.Pool) {
+	t.Attention = a
+	t.rows = a.Heads / a.KVHeads * a.Queries
+	t.blocks, t.splits = ceilDiv(t.rows, attentionRows), 1
+	if t.rows <= fewQueries {
+		t.splits = ceilDiv(a.Keys, attentionStretch)
+	}
+	queries := a.Heads * a.Queries
+	if t.splits > 1 {
+		t.partial = resized(t.partial, t.splits*queries*a.ValueDim)
+		t.tops, t.sums = resized(t.tops, t.splits*queries), resized(t.sums, t.splits*queries)
+	}
+	parts := a.KVHeads * t.blocks * t.splits
+	ns := float64(queries) * float64(a.Keys) * float64(a.Dim+a.ValueDim) / 25
+	if !p.Worth(ns) {
+		p = nil
+	}
+	p.Do(parts, t)
+	if t.splits > 1 {
+		t.join()
+	}
+}
+
+// Part computes a block of queries against a stretch of keys.
+func (t *attentionTask) Part(i int) {
+	split, block, head := i%t.splits, i/t.splits%t.blocks, i/t.splits/t.blocks
+	// The last queries see the most keys: their blocks go first.
+	block = t.blocks - 1 - block
+	r0, r1 := spread(t.rows, t.blocks, block), spread(t.rows, t.blocks, block+1)
+	k0, k1 := spread(t.Keys, t.splits, split), spread(t.Keys, t.splits, split+1)
+	n := r1 - r0
+
+	s := attentionScratches.Get().(*attentionScratch)
+	s.q, s.scores = resized(s.q, n*t.Dim), resized(s.scores, n*attentionKeys)
+	s.tops, s.sums = resized(s.tops, n), resized(s.sums, n)
+
+	first := head*t.rows + r0 // of the rows of Q
+	out, tops, sums := t.Dst[first*t.ValueDim:][:n*t.ValueDim], s.tops, s.sums
+	if t.splits > 1 {
+		at := split*t.Heads*t.Queries + first
+		out = t.partial[at*t.ValueDim:][:n*t.ValueDim]
+		tops, sums = t.tops[at:][:n], t.sums[at:][:n]
+	}
+	for r := range n {
+		tops[r], sums[r] = float32(math.Inf(-1)), 0
+	}
+	clear(out)
+	if n*t.Dim > 0 {
+		rowKernel.affine(&s.q[0], &t.Q[first*t.Dim], nil, nil, n*t.Dim, 0, t.Scale, 0)
+	}
+	most := 0
+	for r := r0; r < r1; r++ {
+		most = max(most, t.seen(r))
+	}
+	k1 = min(k1, most)
+	for j := k0; j < k1; j += attentionKeys {
+		t.keys(s, out, tops, sums, head, r0, n, j, min(attentionKeys, k1-j))
+	}
+	if t.splits == 1 {
+		for r := range n {
+			t.divide(out[r*t.ValueDim:][:t.ValueDim], sums[r], t.seen(r0+r))
+		}
+	}
+	attentionScratches.Put(s)
+}
+
+// seen returns how many keys the query of row r sees.
+func (t *attentionTask) seen(r int) int {
+	if !t.Causal {
+		return t.Keys
+	}
+	return max(0, min(t.Keys, r%t.Queries+1+t.Keys-t.Queries))
+}
+
+// keys lets n rows from r0 on see the keys from j on, of which there are
+// count.
+func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []float64, head, r0, n, j, count int) {
+	k := t.K[(head*t.Keys+j)*t.Dim:][:count*t.Dim]
+	v := t.V[(head*t.Keys+j)*t.ValueDim:][:count*t.ValueDim]
+	scores := s.scores[:n*count]
+	switch {
+	case t.Dim == 0:
+		clear(scores)
+	case n <= dotQueries:
+		for r := range n {
+			reducers.dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
+		}
+	default:
+		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: t.Dim, C: scores}
+		g.Run(nil)
+	}
+
+	hidden := false
+	for r := range n {
+		row := scores[r*count:][:count]
+		see := max(0, min(count, t.seen(r0+r)-j))
+		hidden = hidden || see < count
+		// Hidden keys count as infinitely far away.
+		clear(row[see:])
+		if see == 0 {
+			continue
+		}
+		top := max(tops[r], reducers.block[kindMax](&row[0], nil, see))
+		from := top
+		if math.IsInf(float64(top), -1) {
+			from = 0 // no weight yet, but a later key may have one
+		}
+		sum := rowKernel.expStore(&row[0], &row[0], see, from)
+		if f := shrink(float64(tops[r]), float64(top)); f != 1 {
+			o := &out[r*t.ValueDim]
+			rowKernel.affine(o, o, nil, nil, t.ValueDim, 0, float32(f), 0)
+			sums[r] *= f
+		}
+		sums[r] += float64(sum)
+		tops[r] = top
+	}
+
+	// A weight of 0 would not hide a NaN from the product.
+	if hidden && !finite(reducers.allMaxAbs(v)) {
+		for r := range n {
+			o := out[r*t.ValueDim:][:t.ValueDim]
+			for i := range max(0, min(count, t.seen(r0+r)-j)) {
+				w := scores[r*count+i]
+				for c, e := range v[i*t.ValueDim:][:t.ValueDim] {
+					o[c] += w * e
+				}
+			}
+		}
+		return
+	}
+	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, C: out, Accumulate: true}
+	g.Run(nil)
+}
+
+// divide makes weights of a row add up to 1.
+func (t *attentionTask) divide(row []float32, sum float64, seen int) {
+	if seen == 0 {
+		return // zeros
+	}
+	rowKernel.affine(&row[0], &row[0], nil, nil, len(row), 0, float32(1/sum), 0)
+}
+
+// join joins the stretches of keys, in their order.
+func (t *attentionTask) join() {
+	queries := t.Heads * t.Queries
+	for q := range queries {
+		top, sum := math.Inf(-1), 0.0
+		for s := range t.splits {
+			top = max(top, float64(t.tops[s*queries+q]))
+		}
+		dst := t.Dst[q*t.ValueDim:][:t.ValueDim]
+		clear(dst)
+		for s := range t.splits {
+			f := shrink(float64(t.tops[s*queries+q]), top)
+			if f == 0 {
+				continue // no keys that count, and perhaps none at all
+			}
+			sum += t.sums[s*queries+q] * f
+			w := float32(f)
+			for c, e := range t.partial[(s*queries+q)*t.ValueDim:][:t.ValueDim] {
+				dst[c] += e * w
+			}
+		}
+		t.divide(dst, sum, t.seen(q%t.rows))
+	}
+}
