@@ -42,8 +42,9 @@ type Pool struct {
 	n         int
 	began     int64 // when the job was published
 	mine      int64 // parts that the caller has done
-	hoped     bool  // a worker was spinning when the job was published
-	dispersed bool  // disperse has been tried since a worker last joined
+	breath    breath
+	hoped     bool // a worker was spinning when the job was published
+	dispersed bool // disperse has been tried since a worker last joined
 	panicMu   sync.Mutex
 	panicked  any // the first panic of a part
 	finished  chan struct{}
@@ -150,9 +151,14 @@ func (p *Pool) end() {
 		// A worker that spins took no part in all this time: it does not run.
 		p.disperse()
 	}
+	breathe := p.breath.due(now)
 	p.busy.Store(false)
 	if r != nil {
 		panic(r)
+	}
+	if breathe {
+		runtime.Gosched()
+		p.breath.took(clock(), clock()-now)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // roused. After a second without work it gives the thread up.
 type sleeper struct {
 	state    atomic.Uint32
-	thread   atomic.Int32
+	thread   atomic.Int32 // the worker's own; 0 while it has none
 	confined atomic.Bool  // the thread may not run everywhere
 	cpu      atomic.Int32 // where it was when last roused; -1 while parked
 	rousedAt atomic.Int64
@@ -41,13 +41,23 @@ func (s *sleeper) enter() {
 }
 
 func (s *sleeper) leave() {
+	s.thread.Store(0)
 	s.widen()
 	runtime.UnlockOSThread()
 }
 
+// unlocked calls f, a scheduling point, without the lock on the thread: to
+// switch goroutines on a locked one takes a hand-off to another thread and back.
+func (s *sleeper) unlocked(f func()) {
+	s.leave()
+	f()
+	s.enter()
+}
+
 // park returns when the worker is wanted or was roused, and then when that
-// was. The caller has counted the worker in p.parked.
-func (s *sleeper) park(p *Pool) (rousedAt int64) {
+// was. The caller has counted the worker in p.parked. Deep sleep is the one
+// that gives the scheduler's processor back at once.
+func (s *sleeper) park(p *Pool, deep bool) (rousedAt int64) {
 	s.cpu.Store(-1)
 	s.state.Store(inFutex)
 	for s.state.Load() == inFutex {
@@ -55,7 +65,7 @@ func (s *sleeper) park(p *Pool) (rousedAt int64) {
 			p.parked.Add(-1)
 			return 0
 		}
-		if s.wait() == syscall.ETIMEDOUT && s.state.CompareAndSwap(inFutex, inSelect) {
+		if (deep || s.wait() == syscall.ETIMEDOUT) && s.state.CompareAndSwap(inFutex, inSelect) {
 			s.leave()
 			<-s.token
 			s.enter()
@@ -123,31 +133,46 @@ func (s *sleeper) place(p *Pool) {
 	for i := range p.workers {
 		set.remove(p.workers[i].sleep.cpu.Load())
 	}
-	if set == (cpuSet{}) {
-		return
-	}
-	s.confined.Store(confine(uintptr(s.thread.Load()), &set))
+	s.confine(&set)
 }
 
 // leaveTo leaves processor cpu to its caller: a worker that runs or waits there goes on elsewhere.
 func (s *sleeper) leaveTo(cpu int32) {
 	set := everywhere
 	set.remove(cpu)
-	if s.state.Load() == awake && set != (cpuSet{}) {
-		s.confined.Store(confine(uintptr(s.thread.Load()), &set))
+	if s.state.Load() == awake {
+		s.confine(&set)
 	}
 }
 
-// widen undoes place and leaveTo.
+// confine limits the worker's thread to set, if that is not empty, until
+// widen. The worker may undo that or give the thread up at the same time; no
+// thread may go back to the runtime confined.
+func (s *sleeper) confine(set *cpuSet) {
+	thread := s.thread.Load()
+	if thread == 0 || *set == (cpuSet{}) {
+		return
+	}
+	s.confined.Store(true)
+	setAffinity(thread, set)
+	s.confined.Store(true)
+	if s.thread.Load() != thread {
+		setAffinity(thread, &everywhere)
+	}
+}
+
+// widen undoes confine. Only the worker calls it.
 func (s *sleeper) widen() {
 	if s.confined.Load() {
-		s.confined.Store(!confine(0, &everywhere))
+		s.confined.Store(false)
+		setAffinity(0, &everywhere)
 	}
 }
 
-func confine(thread uintptr, set *cpuSet) bool {
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, thread, unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
-	return errno == 0
+// setAffinity limits a thread, 0 being the caller's. It may be refused, and
+// then the kernel's choice holds.
+func setAffinity(thread int32, set *cpuSet) {
+	syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(thread), unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
 }
 
 // yield lets another thread run that waits for this processor.

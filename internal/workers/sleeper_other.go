@@ -22,7 +22,7 @@ func (s *sleeper) leaveTo(int32) {}
 
 // park returns when the worker is wanted or was roused, and then when that
 // was. The caller has counted the worker in p.parked.
-func (s *sleeper) park(p *Pool) (rousedAt int64) {
+func (s *sleeper) park(p *Pool, _ bool) (rousedAt int64) {
 	s.parked.Store(true)
 	if p.wanted() && s.parked.CompareAndSwap(true, false) {
 		p.parked.Add(-1)

@@ -1,5 +1,7 @@
 package workers
 
+import "runtime"
+
 // A worker is one goroutine of a pool: it takes parts, spins, and parks.
 type worker struct {
 	pool  *Pool
@@ -7,6 +9,7 @@ type worker struct {
 
 	spun   bool // it came to the present job by spinning
 	misses int  // spins in a row that no job ended
+	breath breath
 	_      [64]byte
 }
 
@@ -60,9 +63,15 @@ func (w *worker) began(free int64) {
 // spin waits for a job that comes soon; false: none did.
 func (w *worker) spin() bool {
 	p := w.pool
+	from := clock()
+	if w.breath.due(from) {
+		w.sleep.unlocked(runtime.Gosched)
+		now := clock()
+		w.breath.took(now, now-from)
+		from = now
+	}
 	p.hot.Add(1)
 	defer p.hot.Add(-1)
-	from := clock()
 	budget := p.budget(from) >> min(w.misses, 4)
 	for last, turns := from, 0; ; turns++ {
 		for range 16 {
@@ -93,7 +102,7 @@ func (w *worker) spin() bool {
 func (w *worker) park() {
 	p := w.pool
 	p.parked.Add(1)
-	if roused := w.sleep.park(p); roused > 0 {
+	if roused := w.sleep.park(p, clock() < p.calm.Load()); roused > 0 {
 		p.coldNS.learn(clock() - roused)
 	}
 }
