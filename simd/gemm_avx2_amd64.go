@@ -34,6 +34,46 @@ func gemmTile5AVX2(a *float32, b *float32, c *float32, bias *float32, next *floa
 //go:noescape
 func gemmTile6AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
+// gemmRows1AVX2 is a rowsFunc of 1 rows.
+//
+//go:noescape
+func gemmRows1AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows2AVX2 is a rowsFunc of 2 rows.
+//
+//go:noescape
+func gemmRows2AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows3AVX2 is a rowsFunc of 3 rows.
+//
+//go:noescape
+func gemmRows3AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows4AVX2 is a rowsFunc of 4 rows.
+//
+//go:noescape
+func gemmRows4AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmDots1AVX2 is a dotsFunc of 1.
+//
+//go:noescape
+func gemmDots1AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots2AVX2 is a dotsFunc of 2.
+//
+//go:noescape
+func gemmDots2AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots3AVX2 is a dotsFunc of 3.
+//
+//go:noescape
+func gemmDots3AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots4AVX2 is a dotsFunc of 4.
+//
+//go:noescape
+func gemmDots4AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
 // gemmTransposeAVX2 is a transposeFunc.
 //
 //go:noescape

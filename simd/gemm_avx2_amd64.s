@@ -3112,6 +3112,1651 @@ done161:
 	VZEROUPPER
 	RET
 
+// func gemmRows1AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+// Requires: AVX, FMA3
+TEXT ·gemmRows1AVX2(SB), NOSPLIT, $0-64
+chunk194:
+	CMPQ         k+48(FP), $+4
+	JLT          next193
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	VBROADCASTSS 8(AX), Y2
+	VBROADCASTSS 12(AX), Y3
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         cs+40(FP), BX
+	MOVQ         n+56(FP), BX
+	LEAQ         (AX)(CX*2), SI
+	ADDQ         CX, SI
+	SUBQ         $+32, BX
+	JLT          end196
+
+columns195:
+	VMOVUPS     (DX), Y4
+	VMOVUPS     32(DX), Y5
+	VMOVUPS     64(DX), Y6
+	VMOVUPS     96(DX), Y7
+	VFMADD231PS (AX), Y0, Y4
+	VFMADD231PS 32(AX), Y0, Y5
+	VFMADD231PS 64(AX), Y0, Y6
+	VFMADD231PS 96(AX), Y0, Y7
+	VFMADD231PS (AX)(CX*1), Y1, Y4
+	VFMADD231PS 32(AX)(CX*1), Y1, Y5
+	VFMADD231PS 64(AX)(CX*1), Y1, Y6
+	VFMADD231PS 96(AX)(CX*1), Y1, Y7
+	VFMADD231PS (AX)(CX*2), Y2, Y4
+	VFMADD231PS 32(AX)(CX*2), Y2, Y5
+	VFMADD231PS 64(AX)(CX*2), Y2, Y6
+	VFMADD231PS 96(AX)(CX*2), Y2, Y7
+	VFMADD231PS (SI), Y3, Y4
+	VFMADD231PS 32(SI), Y3, Y5
+	VFMADD231PS 64(SI), Y3, Y6
+	VFMADD231PS 96(SI), Y3, Y7
+	VMOVUPS     Y4, (DX)
+	VMOVUPS     Y5, 32(DX)
+	VMOVUPS     Y6, 64(DX)
+	VMOVUPS     Y7, 96(DX)
+	ADDQ        $+128, AX
+	ADDQ        $+128, SI
+	ADDQ        $+128, DX
+	SUBQ        $+32, BX
+	JGE         columns195
+
+end196:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JLT  end198
+
+columns197:
+	VMOVUPS     (DX), Y4
+	VFMADD231PS (AX), Y0, Y4
+	VFMADD231PS (AX)(CX*1), Y1, Y4
+	VFMADD231PS (AX)(CX*2), Y2, Y4
+	VFMADD231PS (SI), Y3, Y4
+	VMOVUPS     Y4, (DX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, SI
+	ADDQ        $+32, DX
+	SUBQ        $+8, BX
+	JGE         columns197
+
+end198:
+	ADDQ        $+8, BX
+	TESTQ       BX, BX
+	JEQ         done199
+	LEAQ        gemmMasks<>+32(SB), DI
+	NEGQ        BX
+	VMOVUPS     (DI)(BX*4), Y15
+	VMASKMOVPS  (DX), Y15, Y4
+	VMASKMOVPS  (AX), Y15, Y5
+	VFMADD231PS Y5, Y0, Y4
+	VMASKMOVPS  (AX)(CX*1), Y15, Y5
+	VFMADD231PS Y5, Y1, Y4
+	VMASKMOVPS  (AX)(CX*2), Y15, Y5
+	VFMADD231PS Y5, Y2, Y4
+	VMASKMOVPS  (SI), Y15, Y5
+	VFMADD231PS Y5, Y3, Y4
+	VMASKMOVPS  Y4, Y15, (DX)
+
+done199:
+	ADDQ   $+16, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+4, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+4, k+48(FP)
+	JMP    chunk194
+
+next193:
+chunk201:
+	CMPQ         k+48(FP), $+1
+	JLT          next200
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), CX
+	MOVQ         cs+40(FP), DX
+	MOVQ         n+56(FP), DX
+	SUBQ         $+32, DX
+	JLT          end203
+
+columns202:
+	VMOVUPS     (CX), Y1
+	VMOVUPS     32(CX), Y2
+	VMOVUPS     64(CX), Y3
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS (AX), Y0, Y1
+	VFMADD231PS 32(AX), Y0, Y2
+	VFMADD231PS 64(AX), Y0, Y3
+	VFMADD231PS 96(AX), Y0, Y4
+	VMOVUPS     Y1, (CX)
+	VMOVUPS     Y2, 32(CX)
+	VMOVUPS     Y3, 64(CX)
+	VMOVUPS     Y4, 96(CX)
+	ADDQ        $+128, AX
+	ADDQ        $+128, CX
+	SUBQ        $+32, DX
+	JGE         columns202
+
+end203:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JLT  end205
+
+columns204:
+	VMOVUPS     (CX), Y1
+	VFMADD231PS (AX), Y0, Y1
+	VMOVUPS     Y1, (CX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+8, DX
+	JGE         columns204
+
+end205:
+	ADDQ        $+8, DX
+	TESTQ       DX, DX
+	JEQ         done206
+	LEAQ        gemmMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y15
+	VMASKMOVPS  (CX), Y15, Y1
+	VMASKMOVPS  (AX), Y15, Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMASKMOVPS  Y1, Y15, (CX)
+
+done206:
+	ADDQ   $+4, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+1, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+1, k+48(FP)
+	JMP    chunk201
+
+next200:
+	VZEROUPPER
+	RET
+
+// func gemmRows2AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+// Requires: AVX, FMA3
+TEXT ·gemmRows2AVX2(SB), NOSPLIT, $0-64
+chunk209:
+	CMPQ         k+48(FP), $+4
+	JLT          next208
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	VBROADCASTSS 8(AX), Y2
+	VBROADCASTSS 12(AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	VBROADCASTSS 4(AX), Y5
+	VBROADCASTSS 8(AX), Y6
+	VBROADCASTSS 12(AX), Y7
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         cs+40(FP), BX
+	MOVQ         n+56(FP), SI
+	LEAQ         (AX)(CX*2), DI
+	ADDQ         CX, DI
+	SUBQ         $+16, SI
+	JLT          end211
+
+columns210:
+	VMOVUPS     (DX), Y8
+	VMOVUPS     32(DX), Y9
+	VMOVUPS     (DX)(BX*1), Y10
+	VMOVUPS     32(DX)(BX*1), Y11
+	VMOVUPS     (AX), Y12
+	VFMADD231PS Y12, Y0, Y8
+	VFMADD231PS Y12, Y4, Y10
+	VMOVUPS     32(AX), Y12
+	VFMADD231PS Y12, Y0, Y9
+	VFMADD231PS Y12, Y4, Y11
+	VMOVUPS     (AX)(CX*1), Y12
+	VFMADD231PS Y12, Y1, Y8
+	VFMADD231PS Y12, Y5, Y10
+	VMOVUPS     32(AX)(CX*1), Y12
+	VFMADD231PS Y12, Y1, Y9
+	VFMADD231PS Y12, Y5, Y11
+	VMOVUPS     (AX)(CX*2), Y12
+	VFMADD231PS Y12, Y2, Y8
+	VFMADD231PS Y12, Y6, Y10
+	VMOVUPS     32(AX)(CX*2), Y12
+	VFMADD231PS Y12, Y2, Y9
+	VFMADD231PS Y12, Y6, Y11
+	VMOVUPS     (DI), Y12
+	VFMADD231PS Y12, Y3, Y8
+	VFMADD231PS Y12, Y7, Y10
+	VMOVUPS     32(DI), Y12
+	VFMADD231PS Y12, Y3, Y9
+	VFMADD231PS Y12, Y7, Y11
+	VMOVUPS     Y8, (DX)
+	VMOVUPS     Y9, 32(DX)
+	VMOVUPS     Y10, (DX)(BX*1)
+	VMOVUPS     Y11, 32(DX)(BX*1)
+	ADDQ        $+64, AX
+	ADDQ        $+64, DI
+	ADDQ        $+64, DX
+	SUBQ        $+16, SI
+	JGE         columns210
+
+end211:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JLT  end213
+
+columns212:
+	VMOVUPS     (DX), Y8
+	VMOVUPS     (DX)(BX*1), Y9
+	VMOVUPS     (AX), Y10
+	VFMADD231PS Y10, Y0, Y8
+	VFMADD231PS Y10, Y4, Y9
+	VMOVUPS     (AX)(CX*1), Y10
+	VFMADD231PS Y10, Y1, Y8
+	VFMADD231PS Y10, Y5, Y9
+	VMOVUPS     (AX)(CX*2), Y10
+	VFMADD231PS Y10, Y2, Y8
+	VFMADD231PS Y10, Y6, Y9
+	VMOVUPS     (DI), Y10
+	VFMADD231PS Y10, Y3, Y8
+	VFMADD231PS Y10, Y7, Y9
+	VMOVUPS     Y8, (DX)
+	VMOVUPS     Y9, (DX)(BX*1)
+	ADDQ        $+32, AX
+	ADDQ        $+32, DI
+	ADDQ        $+32, DX
+	SUBQ        $+8, SI
+	JGE         columns212
+
+end213:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JEQ         done214
+	LEAQ        gemmMasks<>+32(SB), R8
+	NEGQ        SI
+	VMOVUPS     (R8)(SI*4), Y15
+	VMASKMOVPS  (DX), Y15, Y8
+	VMASKMOVPS  (DX)(BX*1), Y15, Y9
+	VMASKMOVPS  (AX), Y15, Y10
+	VFMADD231PS Y10, Y0, Y8
+	VFMADD231PS Y10, Y4, Y9
+	VMASKMOVPS  (AX)(CX*1), Y15, Y10
+	VFMADD231PS Y10, Y1, Y8
+	VFMADD231PS Y10, Y5, Y9
+	VMASKMOVPS  (AX)(CX*2), Y15, Y10
+	VFMADD231PS Y10, Y2, Y8
+	VFMADD231PS Y10, Y6, Y9
+	VMASKMOVPS  (DI), Y15, Y10
+	VFMADD231PS Y10, Y3, Y8
+	VFMADD231PS Y10, Y7, Y9
+	VMASKMOVPS  Y8, Y15, (DX)
+	VMASKMOVPS  Y9, Y15, (DX)(BX*1)
+
+done214:
+	ADDQ   $+16, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+4, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+4, k+48(FP)
+	JMP    chunk209
+
+next208:
+chunk216:
+	CMPQ         k+48(FP), $+1
+	JLT          next215
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), CX
+	MOVQ         cs+40(FP), DX
+	MOVQ         n+56(FP), BX
+	SUBQ         $+16, BX
+	JLT          end218
+
+columns217:
+	VMOVUPS     (CX), Y2
+	VMOVUPS     32(CX), Y3
+	VMOVUPS     (CX)(DX*1), Y4
+	VMOVUPS     32(CX)(DX*1), Y5
+	VMOVUPS     (AX), Y6
+	VFMADD231PS Y6, Y0, Y2
+	VFMADD231PS Y6, Y1, Y4
+	VMOVUPS     32(AX), Y6
+	VFMADD231PS Y6, Y0, Y3
+	VFMADD231PS Y6, Y1, Y5
+	VMOVUPS     Y2, (CX)
+	VMOVUPS     Y3, 32(CX)
+	VMOVUPS     Y4, (CX)(DX*1)
+	VMOVUPS     Y5, 32(CX)(DX*1)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	SUBQ        $+16, BX
+	JGE         columns217
+
+end218:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JLT  end220
+
+columns219:
+	VMOVUPS     (CX), Y2
+	VMOVUPS     (CX)(DX*1), Y3
+	VMOVUPS     (AX), Y4
+	VFMADD231PS Y4, Y0, Y2
+	VFMADD231PS Y4, Y1, Y3
+	VMOVUPS     Y2, (CX)
+	VMOVUPS     Y3, (CX)(DX*1)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+8, BX
+	JGE         columns219
+
+end220:
+	ADDQ        $+8, BX
+	TESTQ       BX, BX
+	JEQ         done221
+	LEAQ        gemmMasks<>+32(SB), SI
+	NEGQ        BX
+	VMOVUPS     (SI)(BX*4), Y15
+	VMASKMOVPS  (CX), Y15, Y2
+	VMASKMOVPS  (CX)(DX*1), Y15, Y3
+	VMASKMOVPS  (AX), Y15, Y4
+	VFMADD231PS Y4, Y0, Y2
+	VFMADD231PS Y4, Y1, Y3
+	VMASKMOVPS  Y2, Y15, (CX)
+	VMASKMOVPS  Y3, Y15, (CX)(DX*1)
+
+done221:
+	ADDQ   $+4, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+1, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+1, k+48(FP)
+	JMP    chunk216
+
+next215:
+	VZEROUPPER
+	RET
+
+// func gemmRows3AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+// Requires: AVX, FMA3
+TEXT ·gemmRows3AVX2(SB), NOSPLIT, $0-64
+chunk224:
+	CMPQ         k+48(FP), $+2
+	JLT          next223
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	VBROADCASTSS 4(AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	VBROADCASTSS 4(AX), Y5
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         cs+40(FP), BX
+	MOVQ         n+56(FP), SI
+	SUBQ         $+16, SI
+	JLT          end226
+
+columns225:
+	VMOVUPS     (DX), Y6
+	VMOVUPS     32(DX), Y7
+	VMOVUPS     (DX)(BX*1), Y8
+	VMOVUPS     32(DX)(BX*1), Y9
+	VMOVUPS     (DX)(BX*2), Y10
+	VMOVUPS     32(DX)(BX*2), Y11
+	VMOVUPS     (AX), Y12
+	VFMADD231PS Y12, Y0, Y6
+	VFMADD231PS Y12, Y2, Y8
+	VFMADD231PS Y12, Y4, Y10
+	VMOVUPS     32(AX), Y12
+	VFMADD231PS Y12, Y0, Y7
+	VFMADD231PS Y12, Y2, Y9
+	VFMADD231PS Y12, Y4, Y11
+	VMOVUPS     (AX)(CX*1), Y12
+	VFMADD231PS Y12, Y1, Y6
+	VFMADD231PS Y12, Y3, Y8
+	VFMADD231PS Y12, Y5, Y10
+	VMOVUPS     32(AX)(CX*1), Y12
+	VFMADD231PS Y12, Y1, Y7
+	VFMADD231PS Y12, Y3, Y9
+	VFMADD231PS Y12, Y5, Y11
+	VMOVUPS     Y6, (DX)
+	VMOVUPS     Y7, 32(DX)
+	VMOVUPS     Y8, (DX)(BX*1)
+	VMOVUPS     Y9, 32(DX)(BX*1)
+	VMOVUPS     Y10, (DX)(BX*2)
+	VMOVUPS     Y11, 32(DX)(BX*2)
+	ADDQ        $+64, AX
+	ADDQ        $+64, DX
+	SUBQ        $+16, SI
+	JGE         columns225
+
+end226:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JLT  end228
+
+columns227:
+	VMOVUPS     (DX), Y6
+	VMOVUPS     (DX)(BX*1), Y7
+	VMOVUPS     (DX)(BX*2), Y8
+	VMOVUPS     (AX), Y9
+	VFMADD231PS Y9, Y0, Y6
+	VFMADD231PS Y9, Y2, Y7
+	VFMADD231PS Y9, Y4, Y8
+	VMOVUPS     (AX)(CX*1), Y9
+	VFMADD231PS Y9, Y1, Y6
+	VFMADD231PS Y9, Y3, Y7
+	VFMADD231PS Y9, Y5, Y8
+	VMOVUPS     Y6, (DX)
+	VMOVUPS     Y7, (DX)(BX*1)
+	VMOVUPS     Y8, (DX)(BX*2)
+	ADDQ        $+32, AX
+	ADDQ        $+32, DX
+	SUBQ        $+8, SI
+	JGE         columns227
+
+end228:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JEQ         done229
+	LEAQ        gemmMasks<>+32(SB), DI
+	NEGQ        SI
+	VMOVUPS     (DI)(SI*4), Y15
+	VMASKMOVPS  (DX), Y15, Y6
+	VMASKMOVPS  (DX)(BX*1), Y15, Y7
+	VMASKMOVPS  (DX)(BX*2), Y15, Y8
+	VMASKMOVPS  (AX), Y15, Y9
+	VFMADD231PS Y9, Y0, Y6
+	VFMADD231PS Y9, Y2, Y7
+	VFMADD231PS Y9, Y4, Y8
+	VMASKMOVPS  (AX)(CX*1), Y15, Y9
+	VFMADD231PS Y9, Y1, Y6
+	VFMADD231PS Y9, Y3, Y7
+	VFMADD231PS Y9, Y5, Y8
+	VMASKMOVPS  Y6, Y15, (DX)
+	VMASKMOVPS  Y7, Y15, (DX)(BX*1)
+	VMASKMOVPS  Y8, Y15, (DX)(BX*2)
+
+done229:
+	ADDQ   $+8, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+2, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+2, k+48(FP)
+	JMP    chunk224
+
+next223:
+chunk231:
+	CMPQ         k+48(FP), $+1
+	JLT          next230
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), CX
+	MOVQ         cs+40(FP), DX
+	MOVQ         n+56(FP), BX
+	SUBQ         $+16, BX
+	JLT          end233
+
+columns232:
+	VMOVUPS     (CX), Y3
+	VMOVUPS     32(CX), Y4
+	VMOVUPS     (CX)(DX*1), Y5
+	VMOVUPS     32(CX)(DX*1), Y6
+	VMOVUPS     (CX)(DX*2), Y7
+	VMOVUPS     32(CX)(DX*2), Y8
+	VMOVUPS     (AX), Y9
+	VFMADD231PS Y9, Y0, Y3
+	VFMADD231PS Y9, Y1, Y5
+	VFMADD231PS Y9, Y2, Y7
+	VMOVUPS     32(AX), Y9
+	VFMADD231PS Y9, Y0, Y4
+	VFMADD231PS Y9, Y1, Y6
+	VFMADD231PS Y9, Y2, Y8
+	VMOVUPS     Y3, (CX)
+	VMOVUPS     Y4, 32(CX)
+	VMOVUPS     Y5, (CX)(DX*1)
+	VMOVUPS     Y6, 32(CX)(DX*1)
+	VMOVUPS     Y7, (CX)(DX*2)
+	VMOVUPS     Y8, 32(CX)(DX*2)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	SUBQ        $+16, BX
+	JGE         columns232
+
+end233:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JLT  end235
+
+columns234:
+	VMOVUPS     (CX), Y3
+	VMOVUPS     (CX)(DX*1), Y4
+	VMOVUPS     (CX)(DX*2), Y5
+	VMOVUPS     (AX), Y6
+	VFMADD231PS Y6, Y0, Y3
+	VFMADD231PS Y6, Y1, Y4
+	VFMADD231PS Y6, Y2, Y5
+	VMOVUPS     Y3, (CX)
+	VMOVUPS     Y4, (CX)(DX*1)
+	VMOVUPS     Y5, (CX)(DX*2)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+8, BX
+	JGE         columns234
+
+end235:
+	ADDQ        $+8, BX
+	TESTQ       BX, BX
+	JEQ         done236
+	LEAQ        gemmMasks<>+32(SB), SI
+	NEGQ        BX
+	VMOVUPS     (SI)(BX*4), Y15
+	VMASKMOVPS  (CX), Y15, Y3
+	VMASKMOVPS  (CX)(DX*1), Y15, Y4
+	VMASKMOVPS  (CX)(DX*2), Y15, Y5
+	VMASKMOVPS  (AX), Y15, Y6
+	VFMADD231PS Y6, Y0, Y3
+	VFMADD231PS Y6, Y1, Y4
+	VFMADD231PS Y6, Y2, Y5
+	VMASKMOVPS  Y3, Y15, (CX)
+	VMASKMOVPS  Y4, Y15, (CX)(DX*1)
+	VMASKMOVPS  Y5, Y15, (CX)(DX*2)
+
+done236:
+	ADDQ   $+4, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+1, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+1, k+48(FP)
+	JMP    chunk231
+
+next230:
+	VZEROUPPER
+	RET
+
+// func gemmRows4AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+// Requires: AVX, FMA3
+TEXT ·gemmRows4AVX2(SB), NOSPLIT, $0-64
+chunk239:
+	CMPQ         k+48(FP), $+2
+	JLT          next238
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	VBROADCASTSS 4(AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	VBROADCASTSS 4(AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y6
+	VBROADCASTSS 4(AX), Y7
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         cs+40(FP), BX
+	MOVQ         n+56(FP), SI
+	LEAQ         (DX)(BX*2), DI
+	ADDQ         BX, DI
+	SUBQ         $+8, SI
+	JLT          end241
+
+columns240:
+	VMOVUPS     (DX), Y8
+	VMOVUPS     (DX)(BX*1), Y9
+	VMOVUPS     (DX)(BX*2), Y10
+	VMOVUPS     (DI), Y11
+	VMOVUPS     (AX), Y12
+	VFMADD231PS Y12, Y0, Y8
+	VFMADD231PS Y12, Y2, Y9
+	VFMADD231PS Y12, Y4, Y10
+	VFMADD231PS Y12, Y6, Y11
+	VMOVUPS     (AX)(CX*1), Y12
+	VFMADD231PS Y12, Y1, Y8
+	VFMADD231PS Y12, Y3, Y9
+	VFMADD231PS Y12, Y5, Y10
+	VFMADD231PS Y12, Y7, Y11
+	VMOVUPS     Y8, (DX)
+	VMOVUPS     Y9, (DX)(BX*1)
+	VMOVUPS     Y10, (DX)(BX*2)
+	VMOVUPS     Y11, (DI)
+	ADDQ        $+32, AX
+	ADDQ        $+32, DX
+	ADDQ        $+32, DI
+	SUBQ        $+8, SI
+	JGE         columns240
+
+end241:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JEQ         done242
+	LEAQ        gemmMasks<>+32(SB), R8
+	NEGQ        SI
+	VMOVUPS     (R8)(SI*4), Y15
+	VMASKMOVPS  (DX), Y15, Y8
+	VMASKMOVPS  (DX)(BX*1), Y15, Y9
+	VMASKMOVPS  (DX)(BX*2), Y15, Y10
+	VMASKMOVPS  (DI), Y15, Y11
+	VMASKMOVPS  (AX), Y15, Y12
+	VFMADD231PS Y12, Y0, Y8
+	VFMADD231PS Y12, Y2, Y9
+	VFMADD231PS Y12, Y4, Y10
+	VFMADD231PS Y12, Y6, Y11
+	VMASKMOVPS  (AX)(CX*1), Y15, Y12
+	VFMADD231PS Y12, Y1, Y8
+	VFMADD231PS Y12, Y3, Y9
+	VFMADD231PS Y12, Y5, Y10
+	VFMADD231PS Y12, Y7, Y11
+	VMASKMOVPS  Y8, Y15, (DX)
+	VMASKMOVPS  Y9, Y15, (DX)(BX*1)
+	VMASKMOVPS  Y10, Y15, (DX)(BX*2)
+	VMASKMOVPS  Y11, Y15, (DI)
+
+done242:
+	ADDQ   $+8, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+2, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+2, k+48(FP)
+	JMP    chunk239
+
+next238:
+chunk244:
+	CMPQ         k+48(FP), $+1
+	JLT          next243
+	MOVQ         a+0(FP), AX
+	MOVQ         as+24(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y3
+	MOVQ         b+8(FP), AX
+	MOVQ         bs+32(FP), CX
+	MOVQ         c+16(FP), CX
+	MOVQ         cs+40(FP), DX
+	MOVQ         n+56(FP), BX
+	LEAQ         (CX)(DX*2), SI
+	ADDQ         DX, SI
+	SUBQ         $+8, BX
+	JLT          end246
+
+columns245:
+	VMOVUPS     (CX), Y4
+	VMOVUPS     (CX)(DX*1), Y5
+	VMOVUPS     (CX)(DX*2), Y6
+	VMOVUPS     (SI), Y7
+	VMOVUPS     (AX), Y8
+	VFMADD231PS Y8, Y0, Y4
+	VFMADD231PS Y8, Y1, Y5
+	VFMADD231PS Y8, Y2, Y6
+	VFMADD231PS Y8, Y3, Y7
+	VMOVUPS     Y4, (CX)
+	VMOVUPS     Y5, (CX)(DX*1)
+	VMOVUPS     Y6, (CX)(DX*2)
+	VMOVUPS     Y7, (SI)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	ADDQ        $+32, SI
+	SUBQ        $+8, BX
+	JGE         columns245
+
+end246:
+	ADDQ        $+8, BX
+	TESTQ       BX, BX
+	JEQ         done247
+	LEAQ        gemmMasks<>+32(SB), DI
+	NEGQ        BX
+	VMOVUPS     (DI)(BX*4), Y15
+	VMASKMOVPS  (CX), Y15, Y4
+	VMASKMOVPS  (CX)(DX*1), Y15, Y5
+	VMASKMOVPS  (CX)(DX*2), Y15, Y6
+	VMASKMOVPS  (SI), Y15, Y7
+	VMASKMOVPS  (AX), Y15, Y8
+	VFMADD231PS Y8, Y0, Y4
+	VFMADD231PS Y8, Y1, Y5
+	VFMADD231PS Y8, Y2, Y6
+	VFMADD231PS Y8, Y3, Y7
+	VMASKMOVPS  Y4, Y15, (CX)
+	VMASKMOVPS  Y5, Y15, (CX)(DX*1)
+	VMASKMOVPS  Y6, Y15, (CX)(DX*2)
+	VMASKMOVPS  Y7, Y15, (SI)
+
+done247:
+	ADDQ   $+4, a+0(FP)
+	MOVQ   bs+32(FP), AX
+	IMUL3Q $+1, AX, AX
+	ADDQ   AX, b+8(FP)
+	SUBQ   $+1, k+48(FP)
+	JMP    chunk244
+
+next243:
+	VZEROUPPER
+	RET
+
+// func gemmDots1AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+// Requires: AVX, FMA3
+TEXT ·gemmDots1AVX2(SB), NOSPLIT, $0-64
+group250:
+	CMPQ   rows+56(FP), $+6
+	JLT    next249
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), BX
+	LEAQ   (AX)(DX*2), SI
+	ADDQ   DX, SI
+	SUBQ   $+8, BX
+	JLT    rest252
+
+loop251:
+	VMOVUPS     (CX), Y6
+	VFMADD231PS (AX), Y6, Y0
+	VFMADD231PS (AX)(DX*1), Y6, Y1
+	VFMADD231PS (AX)(DX*2), Y6, Y2
+	VFMADD231PS (SI), Y6, Y3
+	VFMADD231PS (SI)(DX*1), Y6, Y4
+	VFMADD231PS (SI)(DX*2), Y6, Y5
+	ADDQ        $+32, AX
+	ADDQ        $+32, SI
+	ADDQ        $+32, CX
+	SUBQ        $+8, BX
+	JGE         loop251
+
+rest252:
+	ADDQ        $+8, BX
+	JEQ         sum253
+	LEAQ        gemmMasks<>+32(SB), DI
+	NEGQ        BX
+	VMOVUPS     (DI)(BX*4), Y15
+	VMOVUPS     (CX), Y6
+	VMASKMOVPS  (AX), Y15, Y7
+	VFMADD231PS Y7, Y6, Y0
+	VMASKMOVPS  (AX)(DX*1), Y15, Y7
+	VFMADD231PS Y7, Y6, Y1
+	VMASKMOVPS  (AX)(DX*2), Y15, Y7
+	VFMADD231PS Y7, Y6, Y2
+	VMASKMOVPS  (SI), Y15, Y7
+	VFMADD231PS Y7, Y6, Y3
+	VMASKMOVPS  (SI)(DX*1), Y15, Y7
+	VFMADD231PS Y7, Y6, Y4
+	VMASKMOVPS  (SI)(DX*2), Y15, Y7
+	VFMADD231PS Y7, Y6, Y5
+
+sum253:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), DX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y0, X6
+	VADDPS       X6, X0, X0
+	VPERMILPS    $0x0e, X0, X6
+	VADDPS       X6, X0, X0
+	VMOVSHDUP    X0, X6
+	VADDSS       X6, X0, X0
+	VADDSS       (DX), X0, X0
+	VMOVSS       X0, (DX)
+	ADDQ         CX, AX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y1, X6
+	VADDPS       X6, X1, X1
+	VPERMILPS    $0x0e, X1, X6
+	VADDPS       X6, X1, X1
+	VMOVSHDUP    X1, X6
+	VADDSS       X6, X1, X1
+	VADDSS       (DX), X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         CX, AX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y2, X6
+	VADDPS       X6, X2, X2
+	VPERMILPS    $0x0e, X2, X6
+	VADDPS       X6, X2, X2
+	VMOVSHDUP    X2, X6
+	VADDSS       X6, X2, X2
+	VADDSS       (DX), X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         CX, AX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y3, X6
+	VADDPS       X6, X3, X3
+	VPERMILPS    $0x0e, X3, X6
+	VADDPS       X6, X3, X3
+	VMOVSHDUP    X3, X6
+	VADDSS       X6, X3, X3
+	VADDSS       (DX), X3, X3
+	VMOVSS       X3, (DX)
+	ADDQ         CX, AX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y4, X6
+	VADDPS       X6, X4, X4
+	VPERMILPS    $0x0e, X4, X6
+	VADDPS       X6, X4, X4
+	VMOVSHDUP    X4, X6
+	VADDSS       X6, X4, X4
+	VADDSS       (DX), X4, X4
+	VMOVSS       X4, (DX)
+	ADDQ         CX, AX
+	MOVQ         AX, DX
+	VEXTRACTF128 $0x01, Y5, X6
+	VADDPS       X6, X5, X5
+	VPERMILPS    $0x0e, X5, X6
+	VADDPS       X6, X5, X5
+	VMOVSHDUP    X5, X6
+	VADDSS       X6, X5, X5
+	VADDSS       (DX), X5, X5
+	VMOVSS       X5, (DX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+6, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+6, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+6, rows+56(FP)
+	JMP          group250
+
+next249:
+group255:
+	CMPQ   rows+56(FP), $+1
+	JLT    next254
+	VXORPS Y0, Y0, Y0
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), DX
+	SUBQ   $+8, DX
+	JLT    rest257
+
+loop256:
+	VMOVUPS     (CX), Y1
+	VFMADD231PS (AX), Y1, Y0
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+8, DX
+	JGE         loop256
+
+rest257:
+	ADDQ        $+8, DX
+	JEQ         sum258
+	LEAQ        gemmMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y15
+	VMOVUPS     (CX), Y1
+	VMASKMOVPS  (AX), Y15, Y2
+	VFMADD231PS Y2, Y1, Y0
+
+sum258:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), CX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+1, rows+56(FP)
+	JMP          group255
+
+next254:
+	VZEROUPPER
+	RET
+
+// func gemmDots2AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+// Requires: AVX, FMA3
+TEXT ·gemmDots2AVX2(SB), NOSPLIT, $0-64
+group261:
+	CMPQ   rows+56(FP), $+4
+	JLT    next260
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), BX
+	LEAQ   (AX)(DX*2), SI
+	ADDQ   DX, SI
+	SUBQ   $+8, BX
+	JLT    rest263
+
+loop262:
+	VMOVUPS     (AX), Y9
+	VMOVUPS     (AX)(DX*1), Y10
+	VMOVUPS     (AX)(DX*2), Y11
+	VMOVUPS     (SI), Y12
+	VMOVUPS     (CX), Y8
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y8, Y10, Y2
+	VFMADD231PS Y8, Y11, Y4
+	VFMADD231PS Y8, Y12, Y6
+	VMOVUPS     32(CX), Y8
+	VFMADD231PS Y8, Y9, Y1
+	VFMADD231PS Y8, Y10, Y3
+	VFMADD231PS Y8, Y11, Y5
+	VFMADD231PS Y8, Y12, Y7
+	ADDQ        $+32, AX
+	ADDQ        $+32, SI
+	ADDQ        $+64, CX
+	SUBQ        $+8, BX
+	JGE         loop262
+
+rest263:
+	ADDQ        $+8, BX
+	JEQ         sum264
+	LEAQ        gemmMasks<>+32(SB), DI
+	NEGQ        BX
+	VMOVUPS     (DI)(BX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y9
+	VMASKMOVPS  (AX)(DX*1), Y15, Y10
+	VMASKMOVPS  (AX)(DX*2), Y15, Y11
+	VMASKMOVPS  (SI), Y15, Y12
+	VMOVUPS     (CX), Y8
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y8, Y10, Y2
+	VFMADD231PS Y8, Y11, Y4
+	VFMADD231PS Y8, Y12, Y6
+	VMOVUPS     32(CX), Y8
+	VFMADD231PS Y8, Y9, Y1
+	VFMADD231PS Y8, Y10, Y3
+	VFMADD231PS Y8, Y11, Y5
+	VFMADD231PS Y8, Y12, Y7
+
+sum264:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), DX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y0, X8
+	VADDPS       X8, X0, X0
+	VPERMILPS    $0x0e, X0, X8
+	VADDPS       X8, X0, X0
+	VMOVSHDUP    X0, X8
+	VADDSS       X8, X0, X0
+	VADDSS       (BX), X0, X0
+	VMOVSS       X0, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y1, X8
+	VADDPS       X8, X1, X1
+	VPERMILPS    $0x0e, X1, X8
+	VADDPS       X8, X1, X1
+	VMOVSHDUP    X1, X8
+	VADDSS       X8, X1, X1
+	VADDSS       (BX), X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y2, X8
+	VADDPS       X8, X2, X2
+	VPERMILPS    $0x0e, X2, X8
+	VADDPS       X8, X2, X2
+	VMOVSHDUP    X2, X8
+	VADDSS       X8, X2, X2
+	VADDSS       (BX), X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y3, X8
+	VADDPS       X8, X3, X3
+	VPERMILPS    $0x0e, X3, X8
+	VADDPS       X8, X3, X3
+	VMOVSHDUP    X3, X8
+	VADDSS       X8, X3, X3
+	VADDSS       (BX), X3, X3
+	VMOVSS       X3, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y4, X8
+	VADDPS       X8, X4, X4
+	VPERMILPS    $0x0e, X4, X8
+	VADDPS       X8, X4, X4
+	VMOVSHDUP    X4, X8
+	VADDSS       X8, X4, X4
+	VADDSS       (BX), X4, X4
+	VMOVSS       X4, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y5, X8
+	VADDPS       X8, X5, X5
+	VPERMILPS    $0x0e, X5, X8
+	VADDPS       X8, X5, X5
+	VMOVSHDUP    X5, X8
+	VADDSS       X8, X5, X5
+	VADDSS       (BX), X5, X5
+	VMOVSS       X5, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y6, X8
+	VADDPS       X8, X6, X6
+	VPERMILPS    $0x0e, X6, X8
+	VADDPS       X8, X6, X6
+	VMOVSHDUP    X6, X8
+	VADDSS       X8, X6, X6
+	VADDSS       (BX), X6, X6
+	VMOVSS       X6, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y7, X8
+	VADDPS       X8, X7, X7
+	VPERMILPS    $0x0e, X7, X8
+	VADDPS       X8, X7, X7
+	VMOVSHDUP    X7, X8
+	VADDSS       X8, X7, X7
+	VADDSS       (BX), X7, X7
+	VMOVSS       X7, (BX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+4, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+4, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+4, rows+56(FP)
+	JMP          group261
+
+next260:
+group266:
+	CMPQ   rows+56(FP), $+1
+	JLT    next265
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), DX
+	SUBQ   $+8, DX
+	JLT    rest268
+
+loop267:
+	VMOVUPS     (AX), Y3
+	VMOVUPS     (CX), Y2
+	VFMADD231PS Y2, Y3, Y0
+	VMOVUPS     32(CX), Y2
+	VFMADD231PS Y2, Y3, Y1
+	ADDQ        $+32, AX
+	ADDQ        $+64, CX
+	SUBQ        $+8, DX
+	JGE         loop267
+
+rest268:
+	ADDQ        $+8, DX
+	JEQ         sum269
+	LEAQ        gemmMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y3
+	VMOVUPS     (CX), Y2
+	VFMADD231PS Y2, Y3, Y0
+	VMOVUPS     32(CX), Y2
+	VFMADD231PS Y2, Y3, Y1
+
+sum269:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), CX
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X0
+	VPERMILPS    $0x0e, X0, X2
+	VADDPS       X2, X0, X0
+	VMOVSHDUP    X0, X2
+	VADDSS       X2, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VPERMILPS    $0x0e, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VADDSS       (AX), X1, X1
+	VMOVSS       X1, (AX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+1, rows+56(FP)
+	JMP          group266
+
+next265:
+	VZEROUPPER
+	RET
+
+// func gemmDots3AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+// Requires: AVX, FMA3
+TEXT ·gemmDots3AVX2(SB), NOSPLIT, $0-64
+group272:
+	CMPQ   rows+56(FP), $+3
+	JLT    next271
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), BX
+	SUBQ   $+8, BX
+	JLT    rest274
+
+loop273:
+	VMOVUPS     (AX), Y10
+	VMOVUPS     (AX)(DX*1), Y11
+	VMOVUPS     (AX)(DX*2), Y12
+	VMOVUPS     (CX), Y9
+	VFMADD231PS Y9, Y10, Y0
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y9, Y12, Y6
+	VMOVUPS     32(CX), Y9
+	VFMADD231PS Y9, Y10, Y1
+	VFMADD231PS Y9, Y11, Y4
+	VFMADD231PS Y9, Y12, Y7
+	VMOVUPS     64(CX), Y9
+	VFMADD231PS Y9, Y10, Y2
+	VFMADD231PS Y9, Y11, Y5
+	VFMADD231PS Y9, Y12, Y8
+	ADDQ        $+32, AX
+	ADDQ        $+96, CX
+	SUBQ        $+8, BX
+	JGE         loop273
+
+rest274:
+	ADDQ        $+8, BX
+	JEQ         sum275
+	LEAQ        gemmMasks<>+32(SB), SI
+	NEGQ        BX
+	VMOVUPS     (SI)(BX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y10
+	VMASKMOVPS  (AX)(DX*1), Y15, Y11
+	VMASKMOVPS  (AX)(DX*2), Y15, Y12
+	VMOVUPS     (CX), Y9
+	VFMADD231PS Y9, Y10, Y0
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y9, Y12, Y6
+	VMOVUPS     32(CX), Y9
+	VFMADD231PS Y9, Y10, Y1
+	VFMADD231PS Y9, Y11, Y4
+	VFMADD231PS Y9, Y12, Y7
+	VMOVUPS     64(CX), Y9
+	VFMADD231PS Y9, Y10, Y2
+	VFMADD231PS Y9, Y11, Y5
+	VFMADD231PS Y9, Y12, Y8
+
+sum275:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), DX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y0, X9
+	VADDPS       X9, X0, X0
+	VPERMILPS    $0x0e, X0, X9
+	VADDPS       X9, X0, X0
+	VMOVSHDUP    X0, X9
+	VADDSS       X9, X0, X0
+	VADDSS       (BX), X0, X0
+	VMOVSS       X0, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y1, X9
+	VADDPS       X9, X1, X1
+	VPERMILPS    $0x0e, X1, X9
+	VADDPS       X9, X1, X1
+	VMOVSHDUP    X1, X9
+	VADDSS       X9, X1, X1
+	VADDSS       (BX), X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y2, X9
+	VADDPS       X9, X2, X2
+	VPERMILPS    $0x0e, X2, X9
+	VADDPS       X9, X2, X2
+	VMOVSHDUP    X2, X9
+	VADDSS       X9, X2, X2
+	VADDSS       (BX), X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y3, X9
+	VADDPS       X9, X3, X3
+	VPERMILPS    $0x0e, X3, X9
+	VADDPS       X9, X3, X3
+	VMOVSHDUP    X3, X9
+	VADDSS       X9, X3, X3
+	VADDSS       (BX), X3, X3
+	VMOVSS       X3, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y4, X9
+	VADDPS       X9, X4, X4
+	VPERMILPS    $0x0e, X4, X9
+	VADDPS       X9, X4, X4
+	VMOVSHDUP    X4, X9
+	VADDSS       X9, X4, X4
+	VADDSS       (BX), X4, X4
+	VMOVSS       X4, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y5, X9
+	VADDPS       X9, X5, X5
+	VPERMILPS    $0x0e, X5, X9
+	VADDPS       X9, X5, X5
+	VMOVSHDUP    X5, X9
+	VADDSS       X9, X5, X5
+	VADDSS       (BX), X5, X5
+	VMOVSS       X5, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y6, X9
+	VADDPS       X9, X6, X6
+	VPERMILPS    $0x0e, X6, X9
+	VADDPS       X9, X6, X6
+	VMOVSHDUP    X6, X9
+	VADDSS       X9, X6, X6
+	VADDSS       (BX), X6, X6
+	VMOVSS       X6, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y7, X9
+	VADDPS       X9, X7, X7
+	VPERMILPS    $0x0e, X7, X9
+	VADDPS       X9, X7, X7
+	VMOVSHDUP    X7, X9
+	VADDSS       X9, X7, X7
+	VADDSS       (BX), X7, X7
+	VMOVSS       X7, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y8, X9
+	VADDPS       X9, X8, X8
+	VPERMILPS    $0x0e, X8, X9
+	VADDPS       X9, X8, X8
+	VMOVSHDUP    X8, X9
+	VADDSS       X9, X8, X8
+	VADDSS       (BX), X8, X8
+	VMOVSS       X8, (BX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+3, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+3, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+3, rows+56(FP)
+	JMP          group272
+
+next271:
+group277:
+	CMPQ   rows+56(FP), $+1
+	JLT    next276
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), DX
+	SUBQ   $+8, DX
+	JLT    rest279
+
+loop278:
+	VMOVUPS     (AX), Y4
+	VMOVUPS     (CX), Y3
+	VFMADD231PS Y3, Y4, Y0
+	VMOVUPS     32(CX), Y3
+	VFMADD231PS Y3, Y4, Y1
+	VMOVUPS     64(CX), Y3
+	VFMADD231PS Y3, Y4, Y2
+	ADDQ        $+32, AX
+	ADDQ        $+96, CX
+	SUBQ        $+8, DX
+	JGE         loop278
+
+rest279:
+	ADDQ        $+8, DX
+	JEQ         sum280
+	LEAQ        gemmMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y4
+	VMOVUPS     (CX), Y3
+	VFMADD231PS Y3, Y4, Y0
+	VMOVUPS     32(CX), Y3
+	VFMADD231PS Y3, Y4, Y1
+	VMOVUPS     64(CX), Y3
+	VFMADD231PS Y3, Y4, Y2
+
+sum280:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), CX
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPS       X3, X0, X0
+	VPERMILPS    $0x0e, X0, X3
+	VADDPS       X3, X0, X0
+	VMOVSHDUP    X0, X3
+	VADDSS       X3, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       X3, X1, X1
+	VPERMILPS    $0x0e, X1, X3
+	VADDPS       X3, X1, X1
+	VMOVSHDUP    X1, X3
+	VADDSS       X3, X1, X1
+	VADDSS       (AX), X1, X1
+	VMOVSS       X1, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VADDSS       (AX), X2, X2
+	VMOVSS       X2, (AX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+1, rows+56(FP)
+	JMP          group277
+
+next276:
+	VZEROUPPER
+	RET
+
+// func gemmDots4AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+// Requires: AVX, FMA3
+TEXT ·gemmDots4AVX2(SB), NOSPLIT, $0-64
+group283:
+	CMPQ   rows+56(FP), $+2
+	JLT    next282
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), BX
+	SUBQ   $+8, BX
+	JLT    rest285
+
+loop284:
+	VMOVUPS     (AX), Y9
+	VMOVUPS     (AX)(DX*1), Y10
+	VMOVUPS     (CX), Y8
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y8, Y10, Y4
+	VMOVUPS     32(CX), Y8
+	VFMADD231PS Y8, Y9, Y1
+	VFMADD231PS Y8, Y10, Y5
+	VMOVUPS     64(CX), Y8
+	VFMADD231PS Y8, Y9, Y2
+	VFMADD231PS Y8, Y10, Y6
+	VMOVUPS     96(CX), Y8
+	VFMADD231PS Y8, Y9, Y3
+	VFMADD231PS Y8, Y10, Y7
+	ADDQ        $+32, AX
+	ADDQ        $+128, CX
+	SUBQ        $+8, BX
+	JGE         loop284
+
+rest285:
+	ADDQ        $+8, BX
+	JEQ         sum286
+	LEAQ        gemmMasks<>+32(SB), SI
+	NEGQ        BX
+	VMOVUPS     (SI)(BX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y9
+	VMASKMOVPS  (AX)(DX*1), Y15, Y10
+	VMOVUPS     (CX), Y8
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y8, Y10, Y4
+	VMOVUPS     32(CX), Y8
+	VFMADD231PS Y8, Y9, Y1
+	VFMADD231PS Y8, Y10, Y5
+	VMOVUPS     64(CX), Y8
+	VFMADD231PS Y8, Y9, Y2
+	VFMADD231PS Y8, Y10, Y6
+	VMOVUPS     96(CX), Y8
+	VFMADD231PS Y8, Y9, Y3
+	VFMADD231PS Y8, Y10, Y7
+
+sum286:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), DX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y0, X8
+	VADDPS       X8, X0, X0
+	VPERMILPS    $0x0e, X0, X8
+	VADDPS       X8, X0, X0
+	VMOVSHDUP    X0, X8
+	VADDSS       X8, X0, X0
+	VADDSS       (BX), X0, X0
+	VMOVSS       X0, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y1, X8
+	VADDPS       X8, X1, X1
+	VPERMILPS    $0x0e, X1, X8
+	VADDPS       X8, X1, X1
+	VMOVSHDUP    X1, X8
+	VADDSS       X8, X1, X1
+	VADDSS       (BX), X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y2, X8
+	VADDPS       X8, X2, X2
+	VPERMILPS    $0x0e, X2, X8
+	VADDPS       X8, X2, X2
+	VMOVSHDUP    X2, X8
+	VADDSS       X8, X2, X2
+	VADDSS       (BX), X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y3, X8
+	VADDPS       X8, X3, X3
+	VPERMILPS    $0x0e, X3, X8
+	VADDPS       X8, X3, X3
+	VMOVSHDUP    X3, X8
+	VADDSS       X8, X3, X3
+	VADDSS       (BX), X3, X3
+	VMOVSS       X3, (BX)
+	ADDQ         CX, AX
+	MOVQ         AX, BX
+	VEXTRACTF128 $0x01, Y4, X8
+	VADDPS       X8, X4, X4
+	VPERMILPS    $0x0e, X4, X8
+	VADDPS       X8, X4, X4
+	VMOVSHDUP    X4, X8
+	VADDSS       X8, X4, X4
+	VADDSS       (BX), X4, X4
+	VMOVSS       X4, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y5, X8
+	VADDPS       X8, X5, X5
+	VPERMILPS    $0x0e, X5, X8
+	VADDPS       X8, X5, X5
+	VMOVSHDUP    X5, X8
+	VADDSS       X8, X5, X5
+	VADDSS       (BX), X5, X5
+	VMOVSS       X5, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y6, X8
+	VADDPS       X8, X6, X6
+	VPERMILPS    $0x0e, X6, X8
+	VADDPS       X8, X6, X6
+	VMOVSHDUP    X6, X8
+	VADDSS       X8, X6, X6
+	VADDSS       (BX), X6, X6
+	VMOVSS       X6, (BX)
+	ADDQ         DX, BX
+	VEXTRACTF128 $0x01, Y7, X8
+	VADDPS       X8, X7, X7
+	VPERMILPS    $0x0e, X7, X8
+	VADDPS       X8, X7, X7
+	VMOVSHDUP    X7, X8
+	VADDSS       X8, X7, X7
+	VADDSS       (BX), X7, X7
+	VMOVSS       X7, (BX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+2, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+2, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+2, rows+56(FP)
+	JMP          group283
+
+next282:
+group288:
+	CMPQ   rows+56(FP), $+1
+	JLT    next287
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   s+0(FP), AX
+	MOVQ   p+8(FP), CX
+	MOVQ   ss+24(FP), DX
+	MOVQ   k+48(FP), DX
+	SUBQ   $+8, DX
+	JLT    rest290
+
+loop289:
+	VMOVUPS     (AX), Y5
+	VMOVUPS     (CX), Y4
+	VFMADD231PS Y4, Y5, Y0
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS Y4, Y5, Y1
+	VMOVUPS     64(CX), Y4
+	VFMADD231PS Y4, Y5, Y2
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS Y4, Y5, Y3
+	ADDQ        $+32, AX
+	ADDQ        $+128, CX
+	SUBQ        $+8, DX
+	JGE         loop289
+
+rest290:
+	ADDQ        $+8, DX
+	JEQ         sum291
+	LEAQ        gemmMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y15
+	VMASKMOVPS  (AX), Y15, Y5
+	VMOVUPS     (CX), Y4
+	VFMADD231PS Y4, Y5, Y0
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS Y4, Y5, Y1
+	VMOVUPS     64(CX), Y4
+	VFMADD231PS Y4, Y5, Y2
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS Y4, Y5, Y3
+
+sum291:
+	MOVQ         c+16(FP), AX
+	MOVQ         cr+32(FP), CX
+	MOVQ         cq+40(FP), CX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y1, X4
+	VADDPS       X4, X1, X1
+	VPERMILPS    $0x0e, X1, X4
+	VADDPS       X4, X1, X1
+	VMOVSHDUP    X1, X4
+	VADDSS       X4, X1, X1
+	VADDSS       (AX), X1, X1
+	VMOVSS       X1, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y2, X4
+	VADDPS       X4, X2, X2
+	VPERMILPS    $0x0e, X2, X4
+	VADDPS       X4, X2, X2
+	VMOVSHDUP    X2, X4
+	VADDSS       X4, X2, X2
+	VADDSS       (AX), X2, X2
+	VMOVSS       X2, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VPERMILPS    $0x0e, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDSS       X4, X3, X3
+	VADDSS       (AX), X3, X3
+	VMOVSS       X3, (AX)
+	MOVQ         ss+24(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, s+0(FP)
+	MOVQ         cr+32(FP), AX
+	IMUL3Q       $+1, AX, AX
+	ADDQ         AX, c+16(FP)
+	SUBQ         $+1, rows+56(FP)
+	JMP          group288
+
+next287:
+	VZEROUPPER
+	RET
+
 // func gemmTransposeAVX2(dst *float32, src *float32, ds int, ss int, rows int, cols int)
 // Requires: AVX
 TEXT ·gemmTransposeAVX2(SB), NOSPLIT, $0-48
@@ -3121,78 +4766,78 @@ TEXT ·gemmTransposeAVX2(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block193:
+block293:
 	MOVQ       rows+32(FP), SI
 	TESTQ      DI, DI
-	JLE        done197
+	JLE        done297
 	MOVQ       CX, R8
 	CMPQ       DI, $+8
-	JGE        whole194
+	JGE        whole294
 	LEAQ       gemmMasks<>+32(SB), R9
 	MOVQ       DI, R10
 	NEGQ       R10
 	VMOVUPS    (R9)(R10*4), Y15
 	VXORPS     Y0, Y0, Y0
 	CMPQ       SI, $+0
-	JLE        absent198
+	JLE        absent298
 	VMASKMOVPS (R8), Y15, Y0
 
-absent198:
+absent298:
 	ADDQ       BX, R8
 	VXORPS     Y1, Y1, Y1
 	CMPQ       SI, $+1
-	JLE        absent199
+	JLE        absent299
 	VMASKMOVPS (R8), Y15, Y1
 
-absent199:
+absent299:
 	ADDQ       BX, R8
 	VXORPS     Y2, Y2, Y2
 	CMPQ       SI, $+2
-	JLE        absent200
+	JLE        absent300
 	VMASKMOVPS (R8), Y15, Y2
 
-absent200:
+absent300:
 	ADDQ       BX, R8
 	VXORPS     Y3, Y3, Y3
 	CMPQ       SI, $+3
-	JLE        absent201
+	JLE        absent301
 	VMASKMOVPS (R8), Y15, Y3
 
-absent201:
+absent301:
 	ADDQ       BX, R8
 	VXORPS     Y4, Y4, Y4
 	CMPQ       SI, $+4
-	JLE        absent202
+	JLE        absent302
 	VMASKMOVPS (R8), Y15, Y4
 
-absent202:
+absent302:
 	ADDQ       BX, R8
 	VXORPS     Y5, Y5, Y5
 	CMPQ       SI, $+5
-	JLE        absent203
+	JLE        absent303
 	VMASKMOVPS (R8), Y15, Y5
 
-absent203:
+absent303:
 	ADDQ       BX, R8
 	VXORPS     Y6, Y6, Y6
 	CMPQ       SI, $+6
-	JLE        absent204
+	JLE        absent304
 	VMASKMOVPS (R8), Y15, Y6
 
-absent204:
+absent304:
 	ADDQ       BX, R8
 	VXORPS     Y7, Y7, Y7
 	CMPQ       SI, $+7
-	JLE        absent205
+	JLE        absent305
 	VMASKMOVPS (R8), Y15, Y7
 
-absent205:
+absent305:
 	ADDQ BX, R8
-	JMP  loaded196
+	JMP  loaded296
 
-whole194:
+whole294:
 	CMPQ    SI, $+8
-	JLT     part195
+	JLT     part295
 	VMOVUPS (R8), Y0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y1
@@ -3209,67 +4854,67 @@ whole194:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y7
 	ADDQ    BX, R8
-	JMP     loaded196
+	JMP     loaded296
 
-part195:
+part295:
 	VXORPS  Y0, Y0, Y0
 	CMPQ    SI, $+0
-	JLE     absent206
+	JLE     absent306
 	VMOVUPS (R8), Y0
 
-absent206:
+absent306:
 	ADDQ    BX, R8
 	VXORPS  Y1, Y1, Y1
 	CMPQ    SI, $+1
-	JLE     absent207
+	JLE     absent307
 	VMOVUPS (R8), Y1
 
-absent207:
+absent307:
 	ADDQ    BX, R8
 	VXORPS  Y2, Y2, Y2
 	CMPQ    SI, $+2
-	JLE     absent208
+	JLE     absent308
 	VMOVUPS (R8), Y2
 
-absent208:
+absent308:
 	ADDQ    BX, R8
 	VXORPS  Y3, Y3, Y3
 	CMPQ    SI, $+3
-	JLE     absent209
+	JLE     absent309
 	VMOVUPS (R8), Y3
 
-absent209:
+absent309:
 	ADDQ    BX, R8
 	VXORPS  Y4, Y4, Y4
 	CMPQ    SI, $+4
-	JLE     absent210
+	JLE     absent310
 	VMOVUPS (R8), Y4
 
-absent210:
+absent310:
 	ADDQ    BX, R8
 	VXORPS  Y5, Y5, Y5
 	CMPQ    SI, $+5
-	JLE     absent211
+	JLE     absent311
 	VMOVUPS (R8), Y5
 
-absent211:
+absent311:
 	ADDQ    BX, R8
 	VXORPS  Y6, Y6, Y6
 	CMPQ    SI, $+6
-	JLE     absent212
+	JLE     absent312
 	VMOVUPS (R8), Y6
 
-absent212:
+absent312:
 	ADDQ    BX, R8
 	VXORPS  Y7, Y7, Y7
 	CMPQ    SI, $+7
-	JLE     absent213
+	JLE     absent313
 	VMOVUPS (R8), Y7
 
-absent213:
+absent313:
 	ADDQ BX, R8
 
-loaded196:
+loaded296:
 	VUNPCKLPS  Y1, Y0, Y8
 	VUNPCKHPS  Y1, Y0, Y9
 	VUNPCKLPS  Y3, Y2, Y10
@@ -3301,38 +4946,38 @@ loaded196:
 	VMASKMOVPS Y8, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y9, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y10, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y11, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y12, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y13, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y14, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done197
+	JEQ        done297
 	VMASKMOVPS Y15, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+32, CX
 	SUBQ       $+8, DI
-	JMP        block193
+	JMP        block293
 
-done197:
+done297:
 	VZEROUPPER
 	RET
 
@@ -3346,14 +4991,14 @@ TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest215
+	JLT  rest315
 
-rows214:
+rows314:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels218:
+panels318:
 	PREFETCHT0 256(R9)
 	VMOVUPS    (R9), Y0
 	VMOVUPS    Y0, (R10)
@@ -3377,22 +5022,22 @@ panels218:
 	ADDQ       $+64, R9
 	ADDQ       SI, R10
 	DECQ       R8
-	JNE        panels218
+	JNE        panels318
 	ADDQ       $+256, AX
 	LEAQ       (CX)(DX*4), CX
 	SUBQ       $+4, DI
-	JGE        rows214
+	JGE        rows314
 
-rest215:
+rest315:
 	ADDQ $+4, DI
-	JEQ  done217
+	JEQ  done317
 
-last216:
+last316:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels219:
+panels319:
 	PREFETCHT0 256(R9)
 	VMOVUPS    (R9), Y0
 	VMOVUPS    Y0, (R10)
@@ -3401,12 +5046,12 @@ panels219:
 	ADDQ       $+64, R9
 	ADDQ       SI, R10
 	DECQ       R8
-	JNE        panels219
+	JNE        panels319
 	ADDQ       $+64, AX
 	ADDQ       DX, CX
 	DECQ       DI
-	JNE        last216
+	JNE        last316
 
-done217:
+done317:
 	VZEROUPPER
 	RET

@@ -74,6 +74,66 @@ func gemmTile13AVX512(a *float32, b *float32, c *float32, bias *float32, next *f
 //go:noescape
 func gemmTile14AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
+// gemmRows1AVX512 is a rowsFunc of 1 rows.
+//
+//go:noescape
+func gemmRows1AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows2AVX512 is a rowsFunc of 2 rows.
+//
+//go:noescape
+func gemmRows2AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows3AVX512 is a rowsFunc of 3 rows.
+//
+//go:noescape
+func gemmRows3AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmRows4AVX512 is a rowsFunc of 4 rows.
+//
+//go:noescape
+func gemmRows4AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
+
+// gemmDots1AVX512 is a dotsFunc of 1.
+//
+//go:noescape
+func gemmDots1AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots2AVX512 is a dotsFunc of 2.
+//
+//go:noescape
+func gemmDots2AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots3AVX512 is a dotsFunc of 3.
+//
+//go:noescape
+func gemmDots3AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots4AVX512 is a dotsFunc of 4.
+//
+//go:noescape
+func gemmDots4AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots5AVX512 is a dotsFunc of 5.
+//
+//go:noescape
+func gemmDots5AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots6AVX512 is a dotsFunc of 6.
+//
+//go:noescape
+func gemmDots6AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots7AVX512 is a dotsFunc of 7.
+//
+//go:noescape
+func gemmDots7AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
+// gemmDots8AVX512 is a dotsFunc of 8.
+//
+//go:noescape
+func gemmDots8AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
+
 // gemmTransposeAVX512 is a transposeFunc.
 //
 //go:noescape

@@ -8,8 +8,10 @@ import "unsafe"
 var gemmGeneric = gemmKernels{
 	rows: 3, cols: 4,
 	tile:      []tileFunc{gemmTile1Generic, gemmTile2Generic, gemmTile3Generic},
-	transpose: transposeGeneric,
+	transpose: gemmTransposeGeneric,
 	lanes:     4,
+	rowsFew:   []rowsFunc{gemmRowsGeneric},
+	dots:      []dotsFunc{gemmDotsGeneric},
 }
 
 func gemmTile1Generic(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
@@ -87,10 +89,41 @@ func tile3x4Generic(t *[3][4]float32, a, b *float32, as, bs, k int) {
 	t[2] = [4]float32{t20, t21, t22, t23}
 }
 
-func transposeGeneric(dst, src *float32, ds, ss, rows, cols int) {
+func gemmTransposeGeneric(dst, src *float32, ds, ss, rows, cols int) {
 	for i := range rows {
 		for j := range cols {
 			*step(dst, j*ds/4+i) = *step(src, i*ss/4+j)
 		}
+	}
+}
+
+func gemmRowsGeneric(a, b, c *float32, _, bs, _, k, n int) {
+	row := unsafe.Slice(c, n)
+	for p := range k {
+		x := *step(a, p)
+		for j, y := range unsafe.Slice(step(b, p*bs/4), n) {
+			row[j] += x * y
+		}
+	}
+}
+
+func gemmDotsGeneric(s, p, c *float32, ss, cr, _, k, rows int) {
+	y := unsafe.Slice(p, k)
+	for r := range rows {
+		// Four sums, as one would wait for itself at every step.
+		var t [4]float32
+		x := unsafe.Slice(step(s, r*ss/4), k)[:len(y)]
+		for len(x) >= 4 && len(y) >= 4 {
+			t[0] += x[0] * y[0]
+			t[1] += x[1] * y[1]
+			t[2] += x[2] * y[2]
+			t[3] += x[3] * y[3]
+			x, y = x[4:], y[4:]
+		}
+		for i, v := range x {
+			t[0] += v * y[i]
+		}
+		y = unsafe.Slice(p, k)
+		*step(c, r*cr/4) += t[0] + t[1] + (t[2] + t[3])
 	}
 }

@@ -10,6 +10,9 @@ type gemmKernels struct {
 	lanes      int // most rows that transpose takes
 	transpose  transposeFunc
 	copyPanels copyPanelsFunc // or nil
+
+	rowsFew []rowsFunc // for 1 row and more, as far as they beat tiles
+	dots    []dotsFunc // for 1 and more
 }
 
 // tileFunc multiplies a few rows of A by a row of panels of B:
@@ -33,6 +36,19 @@ type transposeFunc func(dst, src *float32, ds, ss, rows, cols int)
 // copyPanelsFunc copies k rows of B, ss bytes apart, to whole panels that
 // begin dp bytes apart.
 type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
+
+// rowsFunc adds the product of a few rows of A, contiguous along k, and a B
+// that is contiguous along n to C. Strides are in bytes.
+//
+//	c[i*cs + j*4] += a[i*as + p*4] * b[p*bs + j*4]   for p in 0..k
+type rowsFunc func(a, b, c *float32, as, bs, cs, k, n int)
+
+// dotsFunc adds the products of rows of s, contiguous along k, and of q vectors
+// p to C. In p a vector's worth of elements of one alternates with as many
+// of the others, and the last ones are filled up with zeros.
+//
+//	c[r*cr + i*cq] += s[r*ss + k*4] * p_i[k]   for r in 0..rows, i in 0..q
+type dotsFunc func(s, p, c *float32, ss, cr, cq, k, rows int)
 
 // step returns the address of the element i after the one at p.
 func step(p *float32, i int) *float32 {

@@ -16,15 +16,28 @@ import (
 // packed, and for each block over the tiles of A, which stay in the first
 // cache while the block streams past them.
 type gemmJob struct {
-	g  Gemm
-	ks *gemmKernels
+	g    Gemm
+	ks   *gemmKernels
+	form gemmForm
 
 	mParts, nParts int // the grid of one C
 	kSteps         int // blocks along K
 	nBlock         int // most panels in a block of B
 	kBlock         int // most elements along K in a block
 	packA, packB   bool
+
+	vectors *scratch // of the form of dots
+	dots    dotsPlan
 }
+
+// gemmForm is a way to go over the matrices.
+type gemmForm uint8
+
+const (
+	formTiles gemmForm = iota // tiles that stay in registers
+	formRows                  // few rows of C: sums of scaled rows of B
+	formDots                  // few rows or columns of C: scalar products
+)
 
 // scratch is a buffer that lives on between products.
 type scratch struct{ data []float32 }
@@ -56,25 +69,45 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 // splitting too little work little is lost.
 const flopsPerNS = 100
 
+// bytesPerNS is the same for memory.
+const bytesPerNS = 20
+
 func (g *Gemm) run(p *workers.Pool) {
 	j := gemmJobs.Get().(*gemmJob)
 	j.g, j.ks = *g, gemmActive
 	j.plan(p)
 	p.Do(g.Batch*j.mParts*j.nParts, j)
-	j.g = Gemm{}
+	if j.vectors != nil {
+		scratches.Put(j.vectors)
+		j.vectors = nil
+	}
+	j.g, j.dots = Gemm{}, dotsPlan{}
 	gemmJobs.Put(j)
 }
 
-var (
-	tkc, tnc    int
-	directBytes = 100 << 10
-)
-
+// plan chooses the form and the blocks.
 func (j *gemmJob) plan(p *workers.Pool) {
 	g, ks := &j.g, j.ks
+	switch {
+	case j.planDots():
+		j.form = formDots
+		j.cut(p, ceilDiv(j.dots.rows, dotsUnit))
+		return
+	case g.M <= len(ks.rowsFew) && g.BCol == 1:
+		j.form = formRows
+		j.cut(p, ceilDiv(g.N, rowsUnit))
+		return
+	}
+	j.form = formTiles
 	cache := memory.CPUCaches()
 
+	// A tile of A shares the first cache with what streams past.
 	kMost := min(512, cache.L1*6/10/(4*ks.rows))
+	j.packB = g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB
+	if !j.packB && g.K*g.N*4 > cache.L2/2 {
+		// B is read once and from afar: along few rows side by side.
+		kMost = farK
+	}
 	if tkc > 0 {
 		kMost = tkc
 	}
@@ -82,16 +115,28 @@ func (j *gemmJob) plan(p *workers.Pool) {
 	j.kBlock = ceilDiv(g.K, j.kSteps)
 	panels := ceilDiv(g.N, ks.cols)
 	most := max(1, cache.L2/2/(4*ks.cols*max(1, j.kBlock)))
+	if !j.packB {
+		most = ceilDiv(farN, ks.cols)
+	}
 	if tnc > 0 {
 		most = tnc / ks.cols
 	}
 	j.nBlock = ceilDiv(panels, ceilDiv(panels, most))
-
-	j.packB = g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directBytes
 	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow)
-
 	j.grid(p)
 }
+
+// directB is the size in bytes up to which B is read where it lies although
+// several tiles of A need it.
+const directB = 300 << 10
+
+// Blocks of a B that is read where it lies, once.
+const (
+	farK = 16
+	farN = 1024
+)
+
+var tkc, tnc int
 
 // aliases reports whether rows that are so many bytes apart would push each
 // other out of the first cache, whose ways repeat every 4096 bytes.
@@ -100,19 +145,35 @@ func aliases(stride int) bool {
 	return min(d, 4096-d) < 64
 }
 
-// grid cuts C into parts.
+// parts returns into how many parts of about equal work the batch is cut:
+// several for every thread, in case one comes late, but none of less than a
+// few microseconds. It is 1 if threads do not pay.
+func (j *gemmJob) parts(p *workers.Pool) int {
+	g := &j.g
+	m, n, k := float64(g.M), float64(g.N), float64(g.K)
+	// Memory is the slower one where every element is used a few times only.
+	ns := float64(g.Batch) * max(2*m*n*k/flopsPerNS, 4*(m*k+k*n+m*n)/bytesPerNS)
+	if !p.Worth(ns) {
+		return 1
+	}
+	threads := p.Threads()
+	return min(4*threads, max(threads, int(ns/20_000)))
+}
+
+// cut divides C along one dimension.
+func (j *gemmJob) cut(p *workers.Pool, units int) {
+	j.mParts = 1
+	j.nParts = max(1, min(ceilDiv(j.parts(p), j.g.Batch), units))
+}
+
+// grid cuts C into parts along both dimensions.
 func (j *gemmJob) grid(p *workers.Pool) {
 	g, ks := &j.g, j.ks
 	j.mParts, j.nParts = 1, 1
-	ns := 2 * float64(g.M) * float64(g.N) * float64(g.K) * float64(g.Batch) / flopsPerNS
-	if !p.Worth(ns) {
+	parts := ceilDiv(j.parts(p), g.Batch)
+	if parts == 1 {
 		return
 	}
-	// Several parts a thread, for a thread that comes late, but none of less
-	// than a few microseconds.
-	threads := p.Threads()
-	parts := min(4*threads, max(threads, int(ns/20_000)))
-	parts = ceilDiv(parts, g.Batch)
 	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
 	best := -1.0
 	for m := 1; m <= min(parts, tiles); m++ {
@@ -130,9 +191,20 @@ func (j *gemmJob) grid(p *workers.Pool) {
 
 // Part computes part i of the grid.
 func (j *gemmJob) Part(i int) {
-	g, ks := &j.g, j.ks
 	batch := i / (j.mParts * j.nParts)
 	pm, pn := i%j.mParts, i/j.mParts%j.nParts
+	switch j.form {
+	case formRows:
+		j.rowsPart(batch, pn)
+	case formDots:
+		j.dotsPart(batch, pn)
+	default:
+		j.tilesPart(batch, pm, pn)
+	}
+}
+
+func (j *gemmJob) tilesPart(batch, pm, pn int) {
+	g, ks := &j.g, j.ks
 	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
 	t0, t1 := spread(tiles, j.mParts, pm), spread(tiles, j.mParts, pm+1)
 	p0, p1 := spread(panels, j.nParts, pn), spread(panels, j.nParts, pn+1)

@@ -23,6 +23,10 @@ type isa interface {
 	storeMasked(g *gen, v, mask reg.Register, m Mem)
 	zero(g *gen, v reg.Register)
 
+	rowsShape(mr int) (k, wide int) // of rowsChunk: rows of B, vectors of columns
+	dotsMost() int                  // most q of dots
+	dotsRows(q int) int             // rows that dots takes at once
+
 	// shuffle transposes the square matrix in the first registers and returns
 	// where its rows are then.
 	shuffle(g *gen) []reg.Register
@@ -86,6 +90,12 @@ func (avx2) loadMasked(g *gen, m Mem, mask, v reg.Register)  { g.VMASKMOVPS(m, m
 func (avx2) storeMasked(g *gen, v, mask reg.Register, m Mem) { g.VMASKMOVPS(v, mask, m) }
 func (avx2) zero(g *gen, v reg.Register)                     { g.VXORPS(v, v, v) }
 
+func (avx512) rowsShape(mr int) (k, wide int) {
+	return []int{8, 8, 4, 4}[mr-1], []int{4, 2, 2, 2}[mr-1]
+}
+func (avx512) dotsMost() int      { return 8 }
+func (avx512) dotsRows(q int) int { return []int{8, 6, 6, 6, 4, 4, 3, 3}[q-1] }
+
 func (v avx512) shuffle(g *gen) []reg.Register {
 	g.unpack(0, 16)
 	// Lane l of register 4*i+q now has column 4*l+q of the rows 4*i to 4*i+3.
@@ -109,6 +119,12 @@ func (v avx512) shuffle(g *gen) []reg.Register {
 	}
 	return out
 }
+
+func (avx2) rowsShape(mr int) (k, wide int) {
+	return []int{4, 4, 2, 2}[mr-1], []int{4, 2, 2, 1}[mr-1]
+}
+func (avx2) dotsMost() int      { return 4 }
+func (avx2) dotsRows(q int) int { return []int{6, 4, 3, 2}[q-1] }
 
 func (v avx2) shuffle(g *gen) []reg.Register {
 	g.unpack(0, 8)

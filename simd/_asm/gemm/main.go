@@ -34,6 +34,12 @@ func main() {
 		for mr := 1; mr <= v.rows(); mr++ {
 			g.tile(mr)
 		}
+		for mr := 1; mr <= mostRows; mr++ {
+			g.fewRows(mr)
+		}
+		for q := 1; q <= v.dotsMost(); q++ {
+			g.dots(q)
+		}
 		g.transpose()
 		g.copyPanels()
 		f, err := g.Result()

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// rowAddresses returns addresses of n rows that are stride bytes apart, from
+// first on: every third row has a pointer of its own, which the function
+// advance moves.
+func (g *gen) rowAddresses(first, stride reg.GPVirtual, n int) (at func(i, disp int) Mem, advance func(op Op)) {
+	rows := []reg.GPVirtual{first}
+	for i := 3; i < n; i += 3 {
+		p := g.GP64()
+		g.LEAQ(Mem{Base: rows[len(rows)-1], Index: stride, Scale: 2}, p)
+		g.ADDQ(stride, p)
+		rows = append(rows, p)
+	}
+	at = func(i, disp int) Mem {
+		m := Mem{Base: rows[i/3], Disp: disp}
+		if i%3 != 0 {
+			m.Index, m.Scale = stride, uint8(i%3)
+		}
+		return m
+	}
+	advance = func(op Op) {
+		for _, p := range rows {
+			g.ADDQ(op, p)
+		}
+	}
+	return at, advance
+}
+
+// mostRows is the most rows that fewRows is written for.
+const mostRows = 4
+
+// fewRows writes the kernel that adds the product of mr rows to C, for an mr
+// too small to be worth tiles: rows of B, scaled, are added to those of C. It
+// goes over B once, several rows side by side, as memory is fastest then.
+func (g *gen) fewRows(mr int) {
+	g.function(fmt.Sprintf("gemmRows%d%s", mr, g.upper()),
+		"func(a, b, c *float32, as, bs, cs, k, n int)",
+		fmt.Sprintf("gemmRows%d%s is a rowsFunc of %d rows.", mr, g.upper(), mr))
+	kMost, wide := g.rowsShape(mr)
+	next := g.label("next")
+	for _, kk := range []int{kMost, 1} {
+		chunk := g.label("chunk")
+		g.Label(chunk)
+		g.CMPQ(g.slot("k"), I32(kk))
+		g.JLT(LabelRef(next))
+		g.rowsChunk(mr, kk, wide)
+		g.ADDQ(I32(4*kk), g.slot("a"))
+		step := g.GP64()
+		g.Load(g.Param("bs"), step)
+		g.IMUL3Q(I32(kk), step, step)
+		g.ADDQ(step, g.slot("b"))
+		g.SUBQ(I32(kk), g.slot("k"))
+		g.JMP(LabelRef(chunk))
+		g.Label(next)
+		next = g.label("next")
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// rowsChunk writes the walk along kk rows of B.
+func (g *gen) rowsChunk(mr, kk, wide int) {
+	vecBytes := 4 * g.lanes()
+	a, as := g.GP64(), g.GP64()
+	g.Load(g.Param("a"), a)
+	g.Load(g.Param("as"), as)
+	var av [][]reg.Register
+	used := 0
+	fresh := func() reg.Register {
+		used++
+		return g.vector(used - 1)
+	}
+	for i := 0; i < mr; i++ {
+		av = append(av, nil)
+		for p := 0; p < kk; p++ {
+			v := fresh()
+			g.VBROADCASTSS(Mem{Base: a, Disp: 4 * p}, v)
+			av[i] = append(av[i], v)
+		}
+		if i < mr-1 {
+			g.ADDQ(as, a)
+		}
+	}
+
+	b, bs, c, cs, n := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("b"), b)
+	g.Load(g.Param("bs"), bs)
+	g.Load(g.Param("c"), c)
+	g.Load(g.Param("cs"), cs)
+	g.Load(g.Param("n"), n)
+	bAt, bStep := g.rowAddresses(b, bs, kk)
+	cAt, cStep := g.rowAddresses(c, cs, mr)
+
+	mark := used
+	body := func(wide int, mask reg.Register) {
+		used = mark
+		acc := make([][]reg.Register, mr)
+		for i := range acc {
+			for v := 0; v < wide; v++ {
+				r := fresh()
+				acc[i] = append(acc[i], r)
+				if mask != nil {
+					g.loadMasked(g, cAt(i, v*vecBytes), mask, r)
+				} else {
+					g.VMOVUPS(cAt(i, v*vecBytes), r)
+				}
+			}
+		}
+		bv := fresh()
+		for p := 0; p < kk; p++ {
+			for v := 0; v < wide; v++ {
+				m := bAt(p, v*vecBytes)
+				switch {
+				case mask != nil:
+					g.loadMasked(g, m, mask, bv)
+				case mr == 1:
+					g.VFMADD231PS(m, av[0][p], acc[0][v])
+					continue
+				default:
+					g.VMOVUPS(m, bv)
+				}
+				for i := range acc {
+					g.VFMADD231PS(bv, av[i][p], acc[i][v])
+				}
+			}
+		}
+		for i := range acc {
+			for v := range acc[i] {
+				if mask != nil {
+					g.storeMasked(g, acc[i][v], mask, cAt(i, v*vecBytes))
+				} else {
+					g.VMOVUPS(acc[i][v], cAt(i, v*vecBytes))
+				}
+			}
+		}
+	}
+	loop := func(wide int) {
+		top, end := g.label("columns"), g.label("end")
+		g.SUBQ(I32(wide*g.lanes()), n)
+		g.JLT(LabelRef(end))
+		g.Label(top)
+		body(wide, nil)
+		bStep(I32(wide * vecBytes))
+		cStep(I32(wide * vecBytes))
+		g.SUBQ(I32(wide*g.lanes()), n)
+		g.JGE(LabelRef(top))
+		g.Label(end)
+		g.ADDQ(I32(wide*g.lanes()), n)
+	}
+	loop(wide)
+	if wide > 1 {
+		loop(1)
+	}
+	done := g.label("done")
+	g.TESTQ(n, n)
+	g.JEQ(LabelRef(done))
+	body(1, g.tailMask(g, n, g.registers()-1))
+	g.Label(done)
+}

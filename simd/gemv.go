@@ -1,0 +1,202 @@
+package simd
+
+// Products with few rows or columns are bound by reading the large matrix
+// once. They neither pack it nor cut it into tiles; what they do not read
+// along is small.
+
+// rowsUnit is the number of columns that parts of the form of rows are
+// multiples of.
+const rowsUnit = 64
+
+// rowsPart computes the columns of part pn: rows of B, scaled, are added up in
+// rows of C that stay in the first cache.
+func (j *gemmJob) rowsPart(batch, pn int) {
+	g := &j.g
+	units := ceilDiv(g.N, rowsUnit)
+	first, end := spread(units, j.nParts, pn)*rowsUnit, min(spread(units, j.nParts, pn+1)*rowsUnit, g.N)
+	c := g.C[batch*g.CStride:]
+	var a []float32
+	aRow := g.ARow
+	var sc *scratch
+	if g.K > 0 {
+		a = g.A[batch*g.AStride:]
+		if g.ACol != 1 {
+			sc = scratches.Get().(*scratch)
+			aRow = pad(g.K)
+			packed := sc.floats(g.M * aRow)
+			gatherRows(packed, aRow, a, g.ARow, g.ACol, g.M, g.K)
+			a = packed
+		}
+	}
+	// C takes at most 16 KiB, a call of the kernel some tens of microseconds.
+	const most, calls = 4096, 128
+	width := most / g.M / rowsUnit * rowsUnit
+	for c0 := first; c0 < end; c0 += width {
+		c1 := min(c0+width, end)
+		j.start(c, 0, g.M, c0, c1)
+		for k := 0; k < g.K; k += calls {
+			b := g.B[batch*g.BStride+k*g.BRow+c0:]
+			j.ks.rowsFew[g.M-1](&a[k], &b[0], &c[c0], 4*aRow, 4*g.BRow, 4*g.CRow, min(calls, g.K-k), c1-c0)
+		}
+		j.finish(c, batch, 0, g.M, c0, c1)
+	}
+	if sc != nil {
+		scratches.Put(sc)
+	}
+}
+
+// gatherRows copies rows×k elements to rows that are stride elements apart.
+func gatherRows(dst []float32, stride int, src []float32, row, col, rows, k int) {
+	for i := range rows {
+		from, to := src[i*row:], dst[i*stride:][:k]
+		for p := range to {
+			to[p] = from[p*col]
+		}
+	}
+}
+
+// start gives C the values that products are added to.
+func (j *gemmJob) start(c []float32, i0, i1, c0, c1 int) {
+	g := &j.g
+	for i := i0; i < i1; i++ {
+		row := c[i*g.CRow+c0:][:c1-c0]
+		switch {
+		case !g.Accumulate && g.Bias == nil:
+			clear(row)
+		case !g.Accumulate:
+			copy(row, g.Bias[c0:c1])
+		case g.Bias != nil:
+			for q, v := range g.Bias[c0:c1] {
+				row[q] += v
+			}
+		}
+	}
+}
+
+// finish hands a finished piece of C to the epilogue.
+func (j *gemmJob) finish(c []float32, batch, i0, i1, c0, c1 int) {
+	g := &j.g
+	if g.Epilogue == nil {
+		return
+	}
+	for i := i0; i < i1; i++ {
+		g.Epilogue(c[i*g.CRow+c0:][:c1-c0:c1-c0], batch*g.M+i, c0)
+	}
+}
+
+// A dotsPlan has one matrix in the role of many rows, which are read where
+// they lie, and the other in the role of few vectors, which are packed.
+type dotsPlan struct {
+	byRows   bool // the rows are those of A, else the columns of B
+	rows, q  int
+	kBlock   int
+	chunk    int // vectors that the kernel takes at once
+	perBatch int // floats that the vectors of one batch take
+}
+
+const (
+	dotsUnit = 8  // rows that parts are multiples of
+	dotsFew  = 8  // most columns of C, for which tiles would be mostly empty
+	dotsMany = 16 // most rows of C, for which a B that lies across would have to be transposed
+)
+
+// planDots decides for or against the form of dots and packs the vectors.
+func (j *gemmJob) planDots() bool {
+	g, ks := &j.g, j.ks
+	d := &j.dots
+	switch {
+	case g.K < 4*ks.lanes || len(ks.dots) == 0:
+		return false
+	case g.N <= min(dotsFew, 2*len(ks.dots)) && g.ACol == 1 && g.M >= dotsUnit:
+		*d = dotsPlan{byRows: true, rows: g.M, q: g.N}
+	case g.M <= min(dotsMany, 4*len(ks.dots)) && g.BRow == 1 && g.N >= dotsUnit:
+		*d = dotsPlan{rows: g.N, q: g.M}
+	default:
+		return false
+	}
+	chunks := ceilDiv(d.q, len(ks.dots))
+	d.chunk = ceilDiv(d.q, chunks)
+	// The vectors of a block are to stay in the nearer half of the caches.
+	d.kBlock = max(16384/d.chunk/ks.lanes, 1) * ks.lanes
+	d.perBatch = ceilDiv(g.K, ks.lanes) * ks.lanes * d.q
+	batches := g.Batch
+	if stride := g.AStride; !d.byRows && stride == 0 || d.byRows && g.BStride == 0 {
+		batches = 1
+	}
+	j.vectors = scratches.Get().(*scratch)
+	dst := j.vectors.floats(d.perBatch * batches)
+	for b := range batches {
+		if d.byRows {
+			j.packVectors(dst[b*d.perBatch:], g.B[b*g.BStride:], g.BCol, g.BRow)
+		} else {
+			j.packVectors(dst[b*d.perBatch:], g.A[b*g.AStride:], g.ARow, g.ACol)
+		}
+	}
+	if batches == 1 {
+		d.perBatch = 0
+	}
+	return true
+}
+
+// packVectors lays out q vectors, which begin v elements apart and whose
+// elements are e apart, in the order of the loops of dotsPart.
+func (j *gemmJob) packVectors(dst, src []float32, v, e int) {
+	d, lanes := &j.dots, j.ks.lanes
+	for k0 := 0; k0 < j.g.K; k0 += d.kBlock {
+		k1 := min(k0+d.kBlock, j.g.K)
+		for q0 := 0; q0 < d.q; q0 += d.chunk {
+			q1 := min(q0+d.chunk, d.q)
+			for k := k0; k < k1; k += lanes {
+				for q := q0; q < q1; q++ {
+					line := dst[:lanes]
+					dst = dst[lanes:]
+					from := src[q*v+k*e:]
+					n := min(lanes, k1-k)
+					if e == 1 {
+						copy(line, from[:n])
+					} else {
+						for i := range n {
+							line[i] = from[i*e]
+						}
+					}
+					clear(line[n:])
+				}
+			}
+		}
+	}
+}
+
+// dotsPart computes part pn of the rows.
+func (j *gemmJob) dotsPart(batch, pn int) {
+	g, ks, d := &j.g, j.ks, &j.dots
+	units := ceilDiv(d.rows, dotsUnit)
+	first, end := spread(units, j.nParts, pn)*dotsUnit, min(spread(units, j.nParts, pn+1)*dotsUnit, d.rows)
+	c := g.C[batch*g.CStride:]
+	s, sRow := g.B[batch*g.BStride:], g.BCol
+	cr, cq := 1, g.CRow
+	if d.byRows {
+		s, sRow = g.A[batch*g.AStride:], g.ARow
+		cr, cq = g.CRow, 1
+	}
+	// A call of the kernel takes some tens of microseconds; where the vectors
+	// are taken in several chunks the rows stay in the second cache.
+	block := max(dotsUnit, (128<<10)/min(g.K, d.kBlock)/dotsUnit*dotsUnit)
+	for r0 := first; r0 < end; r0 += block {
+		r1 := min(r0+block, end)
+		i0, i1, c0, c1 := 0, g.M, r0, r1
+		if d.byRows {
+			i0, i1, c0, c1 = r0, r1, 0, g.N
+		}
+		j.start(c, i0, i1, c0, c1)
+		vectors := j.vectors.data[batch*d.perBatch:]
+		for k0 := 0; k0 < g.K; k0 += d.kBlock {
+			k := min(d.kBlock, g.K-k0)
+			for q0 := 0; q0 < d.q; q0 += d.chunk {
+				q := min(d.chunk, d.q-q0)
+				ks.dots[q-1](&s[r0*sRow+k0], &vectors[0], &c[r0*cr+q0*cq], 4*sRow, 4*cr, 4*cq, k, r1-r0)
+				vectors = vectors[ceilDiv(k, ks.lanes)*ks.lanes*q:]
+			}
+		}
+		j.finish(c, batch, i0, i1, c0, c1)
+	}
+}
