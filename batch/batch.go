@@ -39,6 +39,7 @@ type Batch struct {
 	used []bool
 	kept []graph.ID
 	gets []get
+	memo memo
 	gen  uint32 // counts recordings, so that values of an old one are known
 	err  error
 
@@ -396,50 +397,6 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 
 // copyOf keeps the operands of calls that succeed on the stack.
 func copyOf(in []Value) []Value { return append([]Value(nil), in...) }
-
-// infer finds the type and shape of the first result by the operation's rules.
-func (b *Batch) infer(n *graph.Node) error {
-	t, s, err := b.rules(n)
-	if err != nil {
-		return err
-	}
-	if len(s[0]) > b.eng.Limits().MaxRank {
-		return fmt.Errorf("%d extents, the most is %d: %w", len(s[0]), b.eng.Limits().MaxRank, device.ErrLimit)
-	}
-	n.Type, n.Shape = t[0], s[0]
-	return nil
-}
-
-func (b *Batch) rules(n *graph.Node) ([]op.DType, []op.Shape, error) {
-	var types [op.MaxInputs]op.DType
-	var shapes [op.MaxInputs]op.Shape
-	for i, id := range n.Inputs() {
-		if id != graph.Absent {
-			types[i], shapes[i] = b.g.Nodes[id].Type, b.g.Nodes[id].Shape
-		}
-	}
-	t, err := n.Op.Types(&n.Attrs, types[:n.NIn])
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := n.Op.Shapes(&n.Attrs, shapes[:n.NIn])
-	return t, s, err
-}
-
-// second records the second result of the operation that v is the first of.
-func (b *Batch) second(v Value) Value {
-	if b.err != nil {
-		return Value{}
-	}
-	n := &b.g.Nodes[v.id]
-	t, s, err := b.rules(n)
-	if err != nil {
-		return b.failOp(n.Op, err, nil)
-	}
-	two := graph.Node{Kind: graph.Second, Type: t[1], Shape: s[1], NIn: 1}
-	two.In[0] = v.id
-	return b.add(two)
-}
 
 // Map records an elementwise operation, built in or of the user's own, with
 // its default parameters.
