@@ -34,6 +34,7 @@ func (j *judge) init(threads int) {
 	j.wakeNS.guess(10_000)
 	j.stallNS.guess(1_000_000)
 	j.dense.Store(1)
+	j.active.Store(8_000_000) // one stall at the start says nothing
 	j.last.Store(-spinAtMost)
 }
 

@@ -25,9 +25,9 @@ type sleeper struct {
 // States of a sleeper. Only the worker leaves awake; whoever leaves the
 // others has the duty to wake.
 const (
-	awake    = iota
-	inFutex  // or about to be: the thread is the worker's
-	inSelect // the goroutine waits for a token
+	awake     = iota
+	inFutex   // or about to be: the thread is the worker's
+	inChannel // the goroutine waits for a token
 )
 
 func (s *sleeper) init() {
@@ -65,7 +65,7 @@ func (s *sleeper) park(p *Pool, deep bool) (rousedAt int64) {
 			p.parked.Add(-1)
 			return 0
 		}
-		if (deep || s.wait() == syscall.ETIMEDOUT) && s.state.CompareAndSwap(inFutex, inSelect) {
+		if (deep || s.wait() == syscall.ETIMEDOUT) && s.state.CompareAndSwap(inFutex, inChannel) {
 			s.leave()
 			<-s.token
 			s.enter()
@@ -85,7 +85,7 @@ func (s *sleeper) rouse(p *Pool) bool {
 		syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&s.state)), futexWakePrivate, 1, 0, 0, 0)
 		return true
 	}
-	if s.state.CompareAndSwap(inSelect, awake) {
+	if s.state.CompareAndSwap(inChannel, awake) {
 		p.parked.Add(-1)
 		s.token <- struct{}{}
 		return true
@@ -136,7 +136,8 @@ func (s *sleeper) place(p *Pool) {
 	s.confine(&set)
 }
 
-// leaveTo leaves processor cpu to its caller: a worker that runs or waits there goes on elsewhere.
+// leaveTo leaves processor cpu to its caller: a worker that runs or waits
+// there goes on elsewhere.
 func (s *sleeper) leaveTo(cpu int32) {
 	set := everywhere
 	set.remove(cpu)

@@ -37,7 +37,7 @@ func TestWorkersMayRunEverywhere(t *testing.T) {
 func TestDeepSleep(t *testing.T) {
 	p := start(2)
 	defer p.Close()
-	soon(t, "the worker gives up its thread", func() bool { return p.workers[0].sleep.state.Load() == inSelect })
+	soon(t, "the worker gives up its thread", func() bool { return p.workers[0].sleep.state.Load() == inChannel })
 	for range 3 {
 		c := newTally(10)
 		p.Do(10, c)
