@@ -14,11 +14,12 @@ type sleeper struct {
 	token    chan struct{}
 }
 
-func (s *sleeper) init()         { s.token = make(chan struct{}, 1) }
-func (s *sleeper) enter()        {}
-func (s *sleeper) leave()        {}
-func (s *sleeper) widen()        {}
-func (s *sleeper) leaveTo(int32) {}
+func (s *sleeper) init()             { s.token = make(chan struct{}, 1) }
+func (s *sleeper) enter()            {}
+func (s *sleeper) leave()            {}
+func (s *sleeper) widen()            {}
+func (s *sleeper) leaveTo(int32)     {}
+func (s *sleeper) unlocked(f func()) { f() }
 
 // park returns when the worker is wanted or was roused, and then when that
 // was. The caller has counted the worker in p.parked.
