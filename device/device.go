@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
@@ -32,7 +31,6 @@ import (
 // goroutines.
 type Device struct {
 	eng *engine.Engine
-	log *slog.Logger
 	// pinned devices run everything themselves. Others may send a one-shot
 	// call to the CPU where that has been measured to be faster.
 	pinned  bool
@@ -66,7 +64,7 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 		return nil, err
 	}
 	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+		c.log = func(context.Context, string, ...any) {}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -82,14 +80,14 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 		}
 		if err != nil {
 			refused = append(refused, Refusal{k, err})
-			c.log.LogAttrs(ctx, slog.LevelInfo, "device refused", slog.String("kind", k.String()), slog.Any("reason", err))
+			c.log(ctx, "device refused", "kind", k.String(), "reason", err)
 			continue
 		}
-		d := &Device{eng: drv, log: c.log, pinned: c.pinned, refused: refused}
+		d := &Device{eng: drv, pinned: c.pinned, refused: refused}
 		if !c.pinned && k != CPU {
 			d.addRoute(ctx, &c)
 		}
-		c.log.LogAttrs(ctx, slog.LevelInfo, "device opened", slog.String("device", d.String()), slog.String("name", d.Info().Name))
+		c.log(ctx, "device opened", "device", d.String(), "name", d.Info().Name, "detail", d.Info().Detail)
 		return d, nil
 	}
 	var reasons []error

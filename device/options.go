@@ -1,8 +1,8 @@
 package device
 
 import (
+	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -29,11 +29,14 @@ type Limits = driver.Limits
 // Option changes what [Open] opens and how.
 type Option func(*config) error
 
+// logFunc writes one line of the log: a message, then names and values in turn.
+type logFunc func(ctx context.Context, msg string, args ...any)
+
 type config struct {
 	kind    Kind // required; 0 for any
 	index   int
 	threads int
-	log     *slog.Logger
+	log     logFunc
 	pinned  bool
 }
 
@@ -66,15 +69,6 @@ func WithIndex(i int) Option {
 func WithThreads(n int) Option {
 	return func(c *config) error {
 		c.threads = max(n, 0)
-		return nil
-	}
-}
-
-// WithLogger makes the device say what it does: what it opened and refused,
-// plans made, devices lost. The default is silence.
-func WithLogger(l *slog.Logger) Option {
-	return func(c *config) error {
-		c.log = l
 		return nil
 	}
 }

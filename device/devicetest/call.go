@@ -1,0 +1,302 @@
+package devicetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The methods of devices and batches are found by the names of the catalogue,
+// so that every one that is made from it is tested and none is forgotten.
+
+// method returns the method of v whose name, in lower case, is name.
+func method(v any, name string) (reflect.Value, bool) {
+	r := reflect.ValueOf(v)
+	name = strings.ReplaceAll(name, "_", "")
+	for i := range r.NumMethod() {
+		if strings.EqualFold(r.Type().Method(i).Name, name) {
+			return r.Method(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// arguments are what stands for parameters at the end of a call.
+func (c *Case) arguments() []reflect.Value {
+	var args []reflect.Value
+	for _, p := range c.Params {
+		args = append(args, reflect.ValueOf(p))
+	}
+	if c.Options != nil {
+		args = append(args, reflect.ValueOf(c.Options))
+	}
+	if c.Op == op.Cast {
+		args = append(args, reflect.ValueOf(c.To))
+	}
+	return args
+}
+
+// suffix is what the name of a batch's method has after the operation's.
+func (c *Case) suffix() string {
+	fewest, _ := c.Op.Arity()
+	switch {
+	case c.Rows:
+		return "rows"
+	case c.Op.Class() == op.Shaped && len(c.In) > fewest:
+		return map[string]string{"bias": "bias", "positions": "at"}[c.Op.Inputs()[fewest]]
+	}
+	return ""
+}
+
+// record records the case and returns its results.
+func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
+	switch c.Op {
+	case op.Reshape:
+		return []batch.Value{b.Reshape(in[0], c.Extents...)}, nil
+	case op.TopK:
+		v, i := b.TopK(in[0], c.Options.(op.TopKOpts).K)
+		return []batch.Value{v, i}, nil
+	}
+	if c.Op.ID() < 0 {
+		return []batch.Value{b.Map(c.Op, in...)}, nil
+	}
+	name := c.Op.Name() + c.suffix()
+	m, ok := method(b, name)
+	if !ok {
+		return nil, fmt.Errorf("a batch has no method %s", name)
+	}
+	var args []reflect.Value
+	for _, v := range in {
+		args = append(args, reflect.ValueOf(v))
+	}
+	if c.Op.Class() == op.Row {
+		for len(args) < len(c.Op.Inputs()) {
+			args = append(args, reflect.ValueOf(batch.Value{}))
+		}
+	}
+	return []batch.Value{m.Call(append(args, c.arguments()...))[0].Interface().(batch.Value)}, nil
+}
+
+// uploads records the operands.
+func uploads(b *batch.Batch, in []*array, c *Case) []batch.Value {
+	values := make([]batch.Value, len(in))
+	for i, a := range in {
+		if a != nil {
+			values[i] = a.upload(b, c.In[i].Shape)
+		}
+	}
+	return values
+}
+
+// operands returns the operands in memory, nil for absent ones.
+func (c *Case) operands() []*array {
+	in := make([]*array, len(c.In))
+	for i, x := range c.In {
+		if x.Type != op.InvalidType {
+			in[i] = arrayOf(x)
+		}
+	}
+	return in
+}
+
+// inBatch computes the case in a batch.
+func (c *Case) inBatch(ctx context.Context, dev *device.Device, in, out []*array) error {
+	b := batch.New(dev)
+	values, err := c.record(b, uploads(b, in, c))
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		out[i].get(b, v)
+	}
+	return b.Execute(ctx)
+}
+
+// slicesOf returns the operands as arguments of a one-shot call.
+func slicesOf(in []*array, n int) []reflect.Value {
+	var args []reflect.Value
+	for i := range n {
+		switch {
+		case i >= len(in) || in[i] == nil:
+			args = append(args, reflect.ValueOf([]float32(nil)))
+		case in[i].typ == op.I32:
+			args = append(args, reflect.ValueOf(view[int32](in[i])))
+		default:
+			args = append(args, reflect.ValueOf(in[i].float32s()))
+		}
+	}
+	return args
+}
+
+// errNoCall is the error of a case for which devices have no one-shot method.
+var errNoCall = fmt.Errorf("no one-shot method")
+
+// oneShot computes the case by a method of the device: in is float32. It
+// returns errNoCall if there is none.
+func (c *Case) oneShot(ctx context.Context, dev *device.Device, async bool, in, out []*array) error {
+	suffix := ""
+	if async {
+		suffix = "async"
+	}
+	types := c.Types()
+	for i, t := range types {
+		if t != op.F32 && t != op.InvalidType && !(t == op.I32 && c.Op == op.Gather) || c.Op == op.Rope && i > 0 {
+			return errNoCall
+		}
+	}
+	args := []reflect.Value{reflect.ValueOf(ctx)}
+	name := c.Op.Name()
+	ints := func(v ...int) {
+		for _, n := range v {
+			args = append(args, reflect.ValueOf(n))
+		}
+	}
+	dst := func() { args = append(args, slicesOf(out, len(out))...) }
+	x := c.In[0].Shape
+	switch c.Op.Class() {
+	case op.Elementwise:
+		for _, y := range c.In {
+			if !y.Shape.Equal(x) || len(x) != 1 {
+				return errNoCall
+			}
+		}
+		if c.Op.ID() < 0 {
+			return errNoCall
+		}
+		dst()
+		args = append(args, slicesOf(in, len(in))...)
+	case op.Reduction:
+		if c.Rows {
+			name += "rows"
+			dst()
+		}
+		args = append(args, slicesOf(in, len(in))...)
+		if c.Rows {
+			ints(x.Rows())
+		}
+	case op.Row:
+		dst()
+		args = append(args, slicesOf(in, len(c.Op.Inputs()))...)
+		ints(x.Rows())
+	default:
+		return c.shapedCall(ctx, dev, suffix, in, out)
+	}
+	m, ok := method(dev, name+suffix)
+	if !ok {
+		return errNoCall
+	}
+	return outcome(ctx, m.Call(append(args, c.arguments()...)), out)
+}
+
+// outcome takes what a method returned: an error, a value and an error, a
+// Pending, or a Future.
+func outcome(ctx context.Context, results []reflect.Value, out []*array) error {
+	if f := results[0].MethodByName("Value"); f.IsValid() {
+		results = f.Call([]reflect.Value{reflect.ValueOf(ctx)})
+	} else if w := results[0].MethodByName("Wait"); w.IsValid() {
+		results = w.Call([]reflect.Value{reflect.ValueOf(ctx)})
+	}
+	err, _ := results[len(results)-1].Interface().(error)
+	if len(results) == 2 && err == nil {
+		switch v := results[0].Interface().(type) {
+		case float32:
+			out[0].typ.PutFloat64(out[0].data, 0, float64(v))
+		case int:
+			out[0].typ.PutFloat64(out[0].data, 0, float64(v))
+		}
+	}
+	return err
+}
+
+// shapedCall calls the method of a shaped operation; each has its own way to
+// be told the sizes.
+func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string, in, out []*array) error {
+	var shapes []op.Shape
+	for _, x := range c.In {
+		shapes = append(shapes, x.Shape)
+	}
+	a := c.Attrs()
+	args := append([]reflect.Value{reflect.ValueOf(ctx)}, slicesOf(out, len(out))...)
+	ints := func(v ...int) {
+		for _, n := range v {
+			args = append(args, reflect.ValueOf(n))
+		}
+	}
+	name := c.Op.Name()
+	operands := slicesOf(in, len(in))
+	switch c.Op {
+	case op.MatMul:
+		p, err := op.MatMulOf(&a, shapes)
+		if err != nil {
+			return err
+		}
+		lead := len(shapes[0]) > 2
+		if lead && (p.SharedB || len(in) > 2) {
+			return errNoCall
+		}
+		args = append(args, operands...)
+		switch {
+		case lead:
+			name = "matmulbatch"
+			ints(p.Batch)
+		case len(in) > 2:
+			name = "matmulbias"
+		}
+		ints(p.M, p.K, p.N)
+	case op.MatVec:
+		m, k := shapes[0][0], shapes[0][1]
+		if op.MatVecOptsOf(&a).Trans {
+			m, k = k, m
+		}
+		args = append(args, operands...)
+		ints(m, k)
+	case op.Transpose:
+		if len(shapes[0]) != 2 {
+			return errNoCall
+		}
+		args = append(args, operands...)
+		ints(shapes[0]...)
+	case op.Conv2D:
+		args = append(args, slicesOf(in, 3)...)
+		args = append(args, reflect.ValueOf([4]int(shapes[0])), reflect.ValueOf([4]int(shapes[1])))
+	case op.Gather:
+		rows := float64(shapes[0][0])
+		if len(shapes[1]) != 1 || slices.ContainsFunc(c.In[1].Data, func(id float64) bool { return id < 0 || id >= rows }) {
+			return errNoCall // refused: see errors
+		}
+		args = append(args, operands...)
+		ints(shapes[0]...)
+	case op.TopK:
+		args = append(args, operands...)
+		ints(shapes[0].Rows())
+		ints(op.TopKOptsOf(&a).K)
+		m, _ := method(dev, name+suffix)
+		return outcome(ctx, m.Call(args), out)
+	case op.Attention:
+		if len(shapes[0]) != 3 {
+			return errNoCall
+		}
+		s, err := op.AttentionOf(&a, shapes)
+		if err != nil {
+			return err
+		}
+		args = append(args, operands...)
+		args = append(args, reflect.ValueOf(device.AttentionSize{Heads: s.Heads, KVHeads: s.KVHeads, Tq: s.Tq, Tk: s.Tk, Dim: s.D}))
+	case op.Rope:
+		args = append(args, operands...)
+		ints(shapes[0]...)
+	default:
+		return errNoCall
+	}
+	m, ok := method(dev, name+suffix)
+	if !ok {
+		return errNoCall
+	}
+	return outcome(ctx, m.Call(append(args, c.arguments()...)), out)
+}

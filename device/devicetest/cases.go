@@ -1,0 +1,394 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// Options is an option struct of package op.
+type Options interface{ Attrs() op.Attrs }
+
+// Tensor is an operand: values that its element type holds exactly.
+type Tensor struct {
+	Type  op.DType
+	Shape op.Shape
+	Data  []float64
+}
+
+// Case is one use of an operation: what a device is given and, by
+// [Case.Reference], what it must answer.
+type Case struct {
+	Op *op.Operation
+	// Options are the parameters of operations that have an option struct, nil
+	// for its defaults; Params are those of others.
+	Options Options
+	Params  []float32
+	Rows    bool     // of a reduction: along rows
+	To      op.DType // of cast
+	Extents []int    // of reshape
+	In      []Tensor // an absent operand has InvalidType
+}
+
+// String names the operation, its parameters and its operands.
+func (c *Case) String() string {
+	s := c.Op.Name()
+	if c.Rows {
+		s += " along rows"
+	}
+	if c.Options != nil {
+		s += fmt.Sprintf(" %+v", c.Options)
+	}
+	if c.Params != nil {
+		s += fmt.Sprintf(" %v", c.Params)
+	}
+	if c.Op == op.Cast {
+		s += " to " + c.To.String()
+	}
+	if c.Extents != nil {
+		s += fmt.Sprintf(" to %v", c.Extents)
+	}
+	s += " of"
+	for _, x := range c.In {
+		if x.Type == op.InvalidType {
+			s += " -"
+			continue
+		}
+		s += fmt.Sprintf(" %v%v", x.Type, x.Shape)
+	}
+	return s
+}
+
+// Attrs returns the parameters as graphs carry them.
+func (c *Case) Attrs() op.Attrs {
+	var a op.Attrs
+	switch {
+	case c.Options != nil:
+		a = c.Options.Attrs()
+	case c.Params != nil:
+		a = op.Floats(c.Params...)
+	case c.Op == op.Cast:
+		a = op.CastTo(c.To)
+	case c.Op == op.Reshape:
+		a, _ = op.ReshapeTo(c.Extents...)
+	default:
+		a = c.Op.Defaults()
+	}
+	if c.Rows {
+		a = a.Rows()
+	}
+	return a
+}
+
+// Types returns the element types of the operands.
+func (c *Case) Types() []op.DType {
+	types := make([]op.DType, len(c.In))
+	for i, x := range c.In {
+		types[i] = x.Type
+	}
+	return types
+}
+
+// Reference returns the results in float64 and their element types.
+func (c *Case) Reference() ([]*op.Array, []op.DType, error) {
+	a := c.Attrs()
+	in := make([]*op.Array, len(c.In))
+	for i, x := range c.In {
+		if x.Type != op.InvalidType {
+			in[i] = &op.Array{Shape: x.Shape, Data: x.Data}
+		}
+	}
+	types, err := c.Op.Types(&a, c.Types())
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := c.Op.Reference(&a, in, c.Types())
+	return out, types, err
+}
+
+// generator makes operands.
+type generator struct{ *rand.Rand }
+
+func newGenerator(seed uint64) *generator {
+	return &generator{rand.New(rand.NewPCG(seed, 0x7261796f))}
+}
+
+// floats are the values at which functions are delicate, besides random ones.
+var floats = []float64{
+	math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, -3,
+	0x1p-149, -0x1p-140, 0x1p-126, 1e-20, 88.7, 88.8, -87.4, -103.9, -104.1, 127.99, 128, -149.5, 1e4, -1e4,
+	8388607.5, 16777216, -16777216, 2147483648, 1e20, -1e20, math.MaxFloat32, -math.MaxFloat32,
+}
+
+var integers = []float64{0, 1, -1, 2, 31, 32, math.MaxInt32, math.MinInt32, math.MaxUint32, 65536, -65536, 46341, 12345679}
+
+// wild returns a value of any magnitude, special ones included.
+func (g *generator) wild(d op.DType) float64 {
+	switch {
+	case d == op.Bool:
+		return float64(g.IntN(2))
+	case !d.Float() && g.IntN(3) == 0:
+		return d.Round(integers[g.IntN(len(integers))])
+	case !d.Float():
+		return d.Round(float64(int32(g.Uint32())) / float64(int64(1)<<g.IntN(30)))
+	}
+	switch g.IntN(4) {
+	case 0:
+		return d.Round(floats[g.IntN(len(floats))])
+	case 1:
+		return d.Round(g.NormFloat64() * 8)
+	case 2:
+		return d.Round(math.Ldexp(g.NormFloat64(), g.IntN(250)-125))
+	}
+	return d.Round(g.NormFloat64())
+}
+
+// tame returns a value of ordinary magnitude.
+func (g *generator) tame(d op.DType) float64 {
+	if d.Float() {
+		return d.Round(g.NormFloat64())
+	}
+	return d.Round(float64(g.IntN(21) - 10))
+}
+
+func (g *generator) tensor(d op.DType, s op.Shape, value func(op.DType) float64) Tensor {
+	n, err := s.Size()
+	if err != nil {
+		panic(err) // the shapes of cases are written in this package
+	}
+	t := Tensor{d, s, make([]float64, n)}
+	for i := range t.Data {
+		t.Data[i] = value(d)
+	}
+	return t
+}
+
+// lengths are around the widths of vectors and of the blocks that devices
+// work in, and primes.
+var lengths = []int{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 997, 1024, 4099}
+
+// large is beyond the blocks of every device and not a multiple of any.
+const large = 70001
+
+// spreads are operands that are laid over each other; the first two columns
+// serve operations of two operands.
+var spreads = [][]op.Shape{
+	{{3, 65}, {65}, {3, 65}},
+	{{65}, {3, 65}, {3, 1}},
+	{{7, 130}, {7, 1}, {1}},
+	{{7, 1}, {7, 130}, {}},
+	{{}, {129}, {}},
+	{{129}, {1}, {129}},
+	{{2, 3, 17}, {3, 17}, {2, 1, 1}},
+	{{2, 3, 17}, {2, 3, 1}, {17}},
+	{{5, 1}, {5, 1}, {1}},
+	{{0, 5}, {5}, {1}},
+	{{4, 0}, {4, 1}, {4, 0}},
+	{{3, 1500}, {1500}, {3, 1}},
+	{{1500, 3}, {3}, {1500, 1}},
+	{{2, 1, 33}, {33}, {2, 1, 1}},
+	{{1, 40}, {40}, {1, 1}},
+}
+
+// params returns parameters that the operation requires, and options other
+// than the defaults.
+func (g *generator) params(o *op.Operation) (params []float32, options []Options) {
+	switch o {
+	case op.Clip:
+		return []float32{-0.75, 1.25}, nil
+	case op.LeakyRelu:
+		return nil, []Options{nil, op.LeakyReluOpts{Slope: 0.25}}
+	case op.Elu:
+		return nil, []Options{nil, op.EluOpts{Alpha: 0.7}}
+	}
+	for range o.Params() {
+		params = append(params, float32(g.NormFloat64()))
+	}
+	return params, []Options{nil}
+}
+
+// Elementwise returns the cases of an elementwise operation for operands of
+// element type d; there are none if it does not take them. short leaves the
+// large ones out.
+func Elementwise(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
+	g := newGenerator(seed)
+	var cases []Case
+	types := make([]op.DType, len(o.Inputs()))
+	for i := range types {
+		types[i] = d
+	}
+	if o == op.Where {
+		types[0] = op.Bool
+	}
+	put := func(shapes []op.Shape) {
+		params, options := g.params(o)
+		if len(params) > 0 || len(options) == 0 {
+			options = []Options{nil}
+		}
+		targets := []op.DType{op.InvalidType}
+		if o == op.Cast {
+			targets = op.DTypes()
+		}
+		for _, opts := range options {
+			for _, to := range targets {
+				c := Case{Op: o, Options: opts, Params: params, To: to}
+				for i, t := range types {
+					c.In = append(c.In, g.tensor(t, shapes[i], g.wild))
+				}
+				a := c.Attrs()
+				if _, err := o.Types(&a, types); err != nil {
+					return
+				}
+				cases = append(cases, c)
+			}
+		}
+	}
+	for _, n := range lengths {
+		if d != op.F32 && n > 16 && n < 63 || short && n > 300 {
+			continue
+		}
+		put([]op.Shape{{n}, {n}, {n}})
+	}
+	if d == op.F32 && !short {
+		put([]op.Shape{{large}, {large}, {large}})
+	}
+	if len(types) > 1 {
+		for i, s := range spreads {
+			if d == op.F32 || i%3 == 0 {
+				put(s)
+			}
+		}
+	}
+	return cases
+}
+
+// Reduction returns the cases of a reduction over operands of a floating type.
+func Reduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
+	g := newGenerator(seed)
+	var cases []Case
+	options := []Options{nil}
+	if o == op.Var {
+		options = append(options, op.VarOpts{DDof: 1})
+	}
+	put := func(s op.Shape, value func(op.DType) float64) {
+		for _, rows := range []bool{false, true} {
+			for _, opts := range options {
+				c := Case{Op: o, Options: opts, Rows: rows}
+				for range o.Inputs() {
+					c.In = append(c.In, g.tensor(d, s, value))
+				}
+				a := c.Attrs()
+				shapes := make([]op.Shape, len(c.In))
+				for i := range shapes {
+					shapes[i] = s
+				}
+				if _, err := o.Shapes(&a, shapes); err != nil {
+					continue // the extreme of nothing
+				}
+				cases = append(cases, c)
+			}
+		}
+	}
+	// Small integers have exact sums, so that one element lost or counted
+	// twice shows however many there are.
+	whole := func(d op.DType) float64 { return d.Round(float64(g.IntN(9) - 4)) }
+	offset := func(d op.DType) float64 { return d.Round(100 + g.NormFloat64()) }
+	for _, n := range lengths {
+		if short && n > 300 {
+			continue
+		}
+		put(op.Shape{n}, g.tame)
+		if d == op.F32 || n > 250 {
+			put(op.Shape{n}, whole)
+		}
+	}
+	for _, s := range []op.Shape{{}, {1, 1}, {3, 65}, {65, 3}, {2, 3, 64}, {0, 5}, {5, 0}, {33, 129}, {1, 997}, {997, 1}} {
+		put(s, g.tame)
+		put(s, offset)
+	}
+	if !short && d == op.F32 {
+		put(op.Shape{large}, whole)
+		put(op.Shape{large}, g.tame)
+		put(op.Shape{3, large}, whole)
+		put(op.Shape{large, 3}, g.tame)
+	}
+	// Special values, one kind at a time, at places that vectors treat apart.
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, n := range []int{1, 40, 257} {
+			for _, at := range []int{0, n / 2, n - 1} {
+				x := g.tensor(d, op.Shape{n}, g.tame)
+				x.Data[at] = v
+				c := Case{Op: o, In: []Tensor{x}}
+				if len(o.Inputs()) > 1 {
+					c.In = append(c.In, g.tensor(d, op.Shape{n}, g.tame))
+				}
+				cases = append(cases, c)
+			}
+		}
+	}
+	// Equal extremes: the first one counts.
+	few := func(d op.DType) float64 { return float64(g.IntN(3)) }
+	put(op.Shape{130}, few)
+	put(op.Shape{9, 70}, few)
+	put(op.Shape{40}, func(op.DType) float64 { return math.NaN() })
+	put(op.Shape{40}, func(op.DType) float64 { return 7 })
+	return cases
+}
+
+// Row returns the cases of a row operation.
+func Row(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
+	g := newGenerator(seed)
+	var cases []Case
+	options := []Options{nil}
+	if o.Options() != "" {
+		options = append(options, op.NormOpts{Eps: 0.3})
+	}
+	put := func(s op.Shape, value func(op.DType) float64) {
+		for i, opts := range options {
+			c := Case{Op: o, Options: opts, In: []Tensor{g.tensor(d, s, value)}}
+			weights := len(o.Inputs()) - 1
+			for w := range weights {
+				// With and without each weight.
+				t := Tensor{}
+				if (len(cases)+i)>>w&1 == 0 {
+					t = g.tensor(d, op.Shape{s[len(s)-1]}, g.tame)
+				}
+				c.In = append(c.In, t)
+			}
+			for len(c.In) > 1 && c.In[len(c.In)-1].Type == op.InvalidType {
+				c.In = c.In[:len(c.In)-1]
+			}
+			cases = append(cases, c)
+		}
+	}
+	wide := func(d op.DType) float64 { return d.Round(g.NormFloat64() * 30) }
+	offset := func(d op.DType) float64 { return d.Round(50 + g.NormFloat64()) }
+	for _, cols := range lengths {
+		if short && cols > 300 {
+			continue
+		}
+		put(op.Shape{1, cols}, g.tame)
+		put(op.Shape{3, cols}, wide)
+	}
+	for _, s := range []op.Shape{{5}, {0, 7}, {7, 0}, {2, 3, 65}, {65, 2}, {257, 33}, {2, 1000}} {
+		put(s, g.tame)
+		put(s, offset)
+	}
+	if !short && d == op.F32 {
+		put(op.Shape{2, large}, g.tame)
+		put(op.Shape{2000, 35}, wide)
+	}
+	// One special value in the second of three rows must not reach the others.
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, cols := range []int{1, 20, 70} {
+			x := g.tensor(d, op.Shape{3, cols}, g.tame)
+			x.Data[cols+cols/2] = v
+			cases = append(cases, Case{Op: o, In: []Tensor{x}})
+		}
+	}
+	put(op.Shape{2, 37}, func(op.DType) float64 { return math.Inf(-1) })
+	put(op.Shape{2, 37}, func(op.DType) float64 { return -1000 })
+	return cases
+}

@@ -1,0 +1,158 @@
+package devicetest
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// array is an array in memory between guards that nobody may touch. It begins
+// where no vector would.
+type array struct {
+	typ  op.DType
+	n    int
+	all  []byte
+	data []byte
+}
+
+const (
+	guardBytes = 68
+	guard      = 0xa5
+	// poison fills results before they are computed: as a float it is a NaN
+	// of a kind that no arithmetic makes, and no index or truth value.
+	poison = 0xff
+)
+
+func newArray(t op.DType, n int) *array {
+	size := n * t.Size()
+	words := make([]uint32, (2*guardBytes+size+3)/4)
+	a := &array{typ: t, n: n, all: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))}
+	for i := range a.all {
+		a.all[i] = guard
+	}
+	a.data = a.all[guardBytes:][:size:size]
+	a.poison()
+	return a
+}
+
+// arrayOf returns an array that holds the values of a tensor.
+func arrayOf(x Tensor) *array {
+	a := newArray(x.Type, len(x.Data))
+	for i, v := range x.Data {
+		x.Type.PutFloat64(a.data, i, v)
+	}
+	return a
+}
+
+func (a *array) poison() {
+	for i := range a.data {
+		a.data[i] = poison
+	}
+}
+
+func (a *array) clone() *array {
+	b := newArray(a.typ, a.n)
+	copy(b.data, a.data)
+	return b
+}
+
+// intact reports what is wrong if a guard was overwritten.
+func (a *array) intact() error {
+	for i, b := range a.all {
+		inside := i >= guardBytes && i < guardBytes+len(a.data)
+		if !inside && b != guard {
+			return fmt.Errorf("wrote at byte %d of an array of %d bytes", i-guardBytes, len(a.data))
+		}
+	}
+	return nil
+}
+
+// unchanged reports what is wrong if a differs from what it was.
+func (a *array) unchanged(was *array) error {
+	if !bytes.Equal(a.data, was.data) {
+		return fmt.Errorf("an operand was written")
+	}
+	return a.intact()
+}
+
+// check compares the array with a reference, and sees to it that every
+// element was written.
+func (a *array) check(o *op.Operation, want *op.Array) error {
+	if err := a.intact(); err != nil {
+		return err
+	}
+	if len(want.Data) != a.n {
+		return fmt.Errorf("%d elements, want %d", a.n, len(want.Data))
+	}
+	size := a.typ.Size()
+	for i, w := range want.Data {
+		got := a.typ.Float64(a.data, i)
+		untouched := true
+		for _, b := range a.data[i*size:][:size] {
+			untouched = untouched && b == poison
+		}
+		if untouched && w != got {
+			return fmt.Errorf("element %d was not written (want %v)", i, w)
+		}
+		mag := 0.0
+		if want.Mag != nil {
+			mag = want.Mag[i]
+		}
+		if err := o.Check(got, w, mag, a.typ); err != nil {
+			return fmt.Errorf("element %d of %v: %w", i, want.Shape, err)
+		}
+	}
+	return nil
+}
+
+func view[T device.Element](a *array) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(a.data))), a.n)
+}
+
+func (a *array) float32s() []float32 { return view[float32](a) }
+
+// upload records the array as an operand of a batch.
+func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
+	switch a.typ {
+	case op.F16:
+		return uploadAs[op.Float16](b, a, s)
+	case op.BF16:
+		return uploadAs[op.BFloat16](b, a, s)
+	case op.I32:
+		return uploadAs[int32](b, a, s)
+	case op.U32:
+		return uploadAs[uint32](b, a, s)
+	case op.Bool:
+		// There is no slice of truth values: a comparison makes them.
+		return b.NotEqual(uploadAs[uint32](b, a, s), batch.Upload(b, []uint32{0}))
+	}
+	return uploadAs[float32](b, a, s)
+}
+
+func uploadAs[T device.Element](b *batch.Batch, a *array, s op.Shape) batch.Value {
+	if len(s) == 0 {
+		// Without extents Upload gives one: a scalar is made of it.
+		return b.Reshape(batch.Upload(b, view[T](a)))
+	}
+	return batch.Upload(b, view[T](a), s...)
+}
+
+// get records that a value goes into the array.
+func (a *array) get(b *batch.Batch, v batch.Value) {
+	switch a.typ {
+	case op.F16:
+		batch.GetInto(b, v, view[op.Float16](a))
+	case op.BF16:
+		batch.GetInto(b, v, view[op.BFloat16](a))
+	case op.I32:
+		batch.GetInto(b, v, view[int32](a))
+	case op.U32, op.Bool:
+		batch.GetInto(b, v, view[uint32](a))
+	default:
+		batch.GetInto(b, v, view[float32](a))
+	}
+}

@@ -1,0 +1,172 @@
+// Package devicetest is what a device must pass: every operation of the
+// catalogue against its float64 reference, within its tolerance, over all
+// element types and awkward shapes, alone and fused at random; and the rules
+// of the API: overlapping slices, mistakes, cancellation, use after Close,
+// concurrency, leaks.
+//
+// A driver's test is a few lines:
+//
+//	func TestDevice(t *testing.T) {
+//		devicetest.Run(t, func(t testing.TB) *device.Device {
+//			d, err := device.Open(t.Context(), device.Require(device.CPU))
+//			...
+//			return d
+//		})
+//	}
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Open opens a new device for a test, which closes it. It must be pinned: a
+// device that sends work elsewhere would test the other one.
+type Open func(t testing.TB) *device.Device
+
+// Run tests devices that open returns. With -short it leaves large arrays out.
+func Run(t *testing.T, open Open) {
+	t.Run("operations", func(t *testing.T) { operations(t, open) })
+	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
+	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
+	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
+	t.Run("buffers", func(t *testing.T) { buffers(t, open) })
+	t.Run("plans", func(t *testing.T) { plans(t, open) })
+	t.Run("cancellation", func(t *testing.T) { cancellation(t, open) })
+	t.Run("closing", func(t *testing.T) { closing(t, open) })
+	t.Run("concurrency", func(t *testing.T) { concurrency(t, open) })
+	t.Run("leaks", func(t *testing.T) { leaks(t, open) })
+}
+
+// start opens a pinned device and closes it at the end of the test.
+func start(t testing.TB, open Open) *device.Device {
+	t.Helper()
+	dev := open(t)
+	if dev == nil {
+		t.Fatal("no device")
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	if !dev.Pinned() {
+		t.Fatalf("%v is not pinned: it may run work elsewhere", dev)
+	}
+	return dev
+}
+
+// lacks reports whether err says that a device of a kind that may lack a type
+// lacks it. The CPU has them all, and every device has float32 and int32.
+func lacks(dev *device.Device, d op.DType, err error) bool {
+	return errors.Is(err, device.ErrUnsupported) && dev.Info().Kind != device.CPU && (d == op.F16 || d == op.BF16)
+}
+
+// operations runs every case of the catalogue, in a batch and, where there is
+// a method, one-shot, sync and async.
+func operations(t *testing.T, open Open) {
+	dev := start(t, open)
+	for _, o := range op.Catalogue() {
+		t.Run(o.Name(), func(t *testing.T) {
+			cases, calls := 0, 0
+			for i, d := range op.DTypes() {
+				for _, c := range Cases(o, d, uint64(o.ID()*16+i), testing.Short()) {
+					n, err := c.run(t.Context(), dev)
+					if lacks(dev, d, err) {
+						t.Logf("%v lacks %v: %v", dev, d, err)
+						break
+					}
+					cases++
+					calls += n
+					if err != nil {
+						t.Errorf("%v: %v", &c, err)
+					}
+					if t.Failed() && cases > 200 {
+						t.Fatal("and perhaps more")
+					}
+				}
+			}
+			if cases == 0 {
+				t.Error("no cases")
+			}
+			if calls == 0 && o != op.Reshape && hasMethod(o) {
+				t.Error("never called one-shot")
+			}
+		})
+	}
+}
+
+// hasMethod reports whether devices have a one-shot method of o: it takes and
+// gives numbers.
+func hasMethod(o *op.Operation) bool {
+	types := make([]op.DType, len(o.Inputs()))
+	for i := range types {
+		types[i] = op.F32
+	}
+	if o == op.Gather || o == op.Rope {
+		types = []op.DType{op.F32, op.I32}
+	}
+	out, err := o.Types(new(op.Attrs), types)
+	return err == nil && out[0] != op.Bool
+}
+
+// run computes the case in every way and compares each result. It returns the
+// number of one-shot calls.
+func (c *Case) run(ctx context.Context, dev *device.Device) (calls int, err error) {
+	want, types, err := c.Reference()
+	if err != nil {
+		return 0, fmt.Errorf("reference: %w", err)
+	}
+	in := c.operands()
+	var was []*array
+	for _, a := range in {
+		if a == nil {
+			was = append(was, nil)
+			continue
+		}
+		was = append(was, a.clone())
+	}
+	try := func(how string, call func(out []*array) error) error {
+		var out []*array
+		for i, w := range want {
+			out = append(out, newArray(types[i], len(w.Data)))
+		}
+		if err := call(out); err != nil {
+			return fmt.Errorf("%s: %w", how, err)
+		}
+		for i, w := range want {
+			if err := out[i].check(c.Op, w); err != nil {
+				return fmt.Errorf("%s: result %d: %w", how, i, err)
+			}
+		}
+		for i := range in {
+			if in[i] == nil {
+				continue
+			}
+			if err := in[i].unchanged(was[i]); err != nil {
+				return fmt.Errorf("%s: operand %d: %w", how, i, err)
+			}
+		}
+		return nil
+	}
+	if err := try("batch", func(out []*array) error { return c.inBatch(ctx, dev, in, out) }); err != nil {
+		return 0, err
+	}
+	for _, async := range []bool{false, true} {
+		how := map[bool]string{false: "call", true: "async call"}[async]
+		err := try(how, func(out []*array) error { return c.oneShot(ctx, dev, async, in, out) })
+		if errors.Is(err, errNoCall) {
+			return calls, nil
+		}
+		if err != nil {
+			return calls, err
+		}
+		calls++
+	}
+	return calls, nil
+}
