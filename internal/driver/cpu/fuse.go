@@ -70,7 +70,8 @@ const (
 )
 
 // fuse builds the program of f, which stores its results as elements of the
-// given types. Operand 0 is given by the runner if its slot is -1.
+// given types. An operand of slot -1 is given by the runner, in the form of a
+// register whatever its type.
 func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error) {
 	n, err := f.Shape.Size()
 	if err != nil {
@@ -86,7 +87,11 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	}
 	vals := make([]int, len(f.In), len(f.In)+len(f.Body))
 	for i := range f.In {
-		if vals[i], err = b.load(i, f.In[i].Type); err != nil {
+		t := f.In[i].Type
+		if f.In[i].Slot < 0 {
+			t = register(t)
+		}
+		if vals[i], err = b.load(i, t); err != nil {
 			return nil, err
 		}
 	}
@@ -119,6 +124,9 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 // stream adds an operand.
 func (b *builder) stream(o *driver.Operand) {
 	s := stream{spread: o.Spread, size: o.Type.Size(), slot: o.Slot}
+	if o.Slot < 0 {
+		s.size = register(o.Type).Size()
+	}
 	p := b.p
 	switch o.Spread {
 	case op.Full:

@@ -31,6 +31,9 @@ type rig struct {
 	p    driver.Program
 	data [][]byte // of external slots: operands, and results before the run
 	want []result
+	// casts lets random programs round to halves. What is computed from an
+	// operand that is itself off by little may then be off by much.
+	casts bool
 }
 
 type result struct {
@@ -213,6 +216,9 @@ func loose(got, want, _ float64, d op.DType) error {
 	switch d {
 	case op.F16:
 		eps = 2e-3
+		if math.IsInf(got, 0) && math.Abs(want) > 65000 && got*want > 0 {
+			return nil
+		}
 	case op.BF16:
 		eps = 1e-2
 	case op.F32:

@@ -42,8 +42,6 @@ type opStep struct {
 	dims  []op.Shape
 	in    []arrayOperand
 	out   []arrayOperand // results of the operation
-	post  *program       // from the first result to all outputs; nil: none
-	outs  []int          // slots of the outputs if there is post
 	e     *executable
 }
 
@@ -107,15 +105,9 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		case s.Post != nil && i > 0:
 			return nil, fmt.Errorf("epilogue of an operation with %d results: %w", results, driver.ErrUnsupported)
 		case s.Post != nil:
-			// The array is in the type of a register, whatever the program
-			// takes the result for.
-			post := *s.Post
-			post.In = append([]driver.Operand(nil), post.In...)
-			post.In[0].Type, post.In[0].Slot = a.typ, -1
-			if o.post, err = d.fuse(&post, s.Out); err != nil {
+			if a.p, err = d.fuse(s.Post, s.Out); err != nil {
 				return nil, err
 			}
-			a.p = o.post
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
 		case s.Out[i].Type.Size() != 4:

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -178,12 +179,12 @@ func (r *rig) use(d *processor, u sample, t op.DType, with fusion) bool {
 		mag := want[0].Mag
 		f, v := r.around(want[0].Shape, made[0], 0, want[0])
 		s.Post = f
-		bound := 1e-4
+		most := 1e-4
 		for i, m := range mag {
-			bound = max(bound, u.op.Tolerance().Bound(want[0].Data[i], m, op.F32)*4)
+			most = max(most, u.op.Tolerance().Bound(want[0].Data[i], m, op.F32)*4)
 		}
 		slot := r.output(typeOf(f, f.Out[0]), v, func(got, want, _ float64, d op.DType) error {
-			if e := loose(got, want, 0, d); e != nil && (got-want > bound || want-got > bound || got != got) {
+			if e := bound(f)(got, want, 0, d); e != nil && !(math.Abs(got-want) <= most) {
 				return e
 			}
 			return nil
