@@ -1,0 +1,248 @@
+package graph
+
+import (
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// builder makes graphs tersely.
+type builder struct {
+	*Graph
+	t *testing.T
+}
+
+func build(t *testing.T) builder { return builder{new(Graph), t} }
+
+func (b builder) input(ref int, shape ...int) ID {
+	return b.Add(Node{Kind: Input, Type: op.F32, Shape: shape, Ref: int32(ref)})
+}
+
+func (b builder) resident(ref int, shape ...int) ID {
+	return b.Add(Node{Kind: Resident, Type: op.F32, Shape: shape, Ref: int32(ref)})
+}
+
+func (b builder) store(ref int, v ID) ID {
+	n := Node{Kind: Store, Type: op.F32, Shape: b.Nodes[v].Shape, Ref: int32(ref), NIn: 1}
+	n.In[0] = v
+	return b.Add(n)
+}
+
+func (b builder) constant(v float64) ID {
+	data := make([]byte, 4)
+	op.F32.PutFloat64(data, 0, v)
+	b.Data = append(b.Data, data)
+	return b.Add(Node{Kind: Constant, Type: op.F32, Shape: op.Shape{}, Ref: int32(len(b.Data) - 1)})
+}
+
+func (b builder) op(o *op.Operation, a op.Attrs, in ...ID) ID {
+	b.t.Helper()
+	n := Node{Kind: Compute, Op: o, Attrs: a, NIn: uint8(len(in))}
+	copy(n.In[:], in)
+	var shapes []op.Shape
+	var types []op.DType
+	for _, i := range in {
+		shapes = append(shapes, b.Nodes[i].Shape)
+		types = append(types, b.Nodes[i].Type)
+	}
+	s, err := o.Shapes(&a, shapes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	d, err := o.Types(&a, types)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	n.Shape, n.Type = s[0], d[0]
+	return b.Add(n)
+}
+
+func apply(t *testing.T, g *Graph, p ...Pass) *Graph {
+	t.Helper()
+	g, err := Apply(g, p...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func count(g *Graph, o *op.Operation) int {
+	k := 0
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == Compute && g.Nodes[i].Op == o {
+			k++
+		}
+	}
+	return k
+}
+
+func TestCSEKeepsTheOrderOfOperands(t *testing.T) {
+	b := build(t)
+	x, y := b.input(0, 4), b.input(1, 4)
+	d1, d2 := b.op(op.Sub, op.Attrs{}, x, y), b.op(op.Sub, op.Attrs{}, y, x)
+	s1, s2 := b.op(op.Add, op.Attrs{}, x, y), b.op(op.Add, op.Attrs{}, y, x)
+	m1, m2 := b.op(op.Scale, op.Floats(2), x), b.op(op.Scale, op.Floats(3), x)
+	b.Outputs = []ID{d1, d2, s1, s2, m1, m2}
+	g := apply(t, b.Graph, CSE, DCE)
+	if n := count(g, op.Sub); n != 2 {
+		t.Errorf("%d subtractions of x-y and y-x, want 2", n)
+	}
+	if n := count(g, op.Add); n != 1 {
+		t.Errorf("%d additions of x+y and y+x, want 1", n)
+	}
+	if n := count(g, op.Scale); n != 2 {
+		t.Errorf("%d scalings by 2 and 3, want 2", n)
+	}
+}
+
+func TestDCEStartsFromOutputsAndStores(t *testing.T) {
+	b := build(t)
+	x := b.input(0, 4)
+	b.op(op.Exp, op.Attrs{}, x)
+	b.store(1, b.op(op.Neg, op.Attrs{}, x))
+	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, x)}
+	g := apply(t, b.Graph, DCE)
+	if count(g, op.Exp) != 0 || count(g, op.Neg) != 1 || count(g, op.Abs) != 1 {
+		t.Errorf("left: exp %d neg %d abs %d", count(g, op.Exp), count(g, op.Neg), count(g, op.Abs))
+	}
+}
+
+func TestFoldComputesConstants(t *testing.T) {
+	b := build(t)
+	c := b.op(op.Exp, op.Attrs{}, b.op(op.Sub, op.Attrs{}, b.constant(3), b.constant(3)))
+	b.Outputs = []ID{b.op(op.Add, op.Attrs{}, b.input(0, 2), c)}
+	g := apply(t, b.Graph, Passes()...)
+	if len(g.Nodes) != 3 {
+		t.Fatalf("%d nodes, want input, constant, add", len(g.Nodes))
+	}
+	for _, n := range g.Nodes {
+		if n.Kind == Constant {
+			if v := op.F32.Float64(g.Data[n.Ref], 0); v != 1 {
+				t.Errorf("exp(3-3) folded to %v", v)
+			}
+		}
+	}
+}
+
+func TestSimplifyKeepsWhatChangesAValue(t *testing.T) {
+	b := build(t)
+	x := b.input(0, 2, 3)
+	same := b.op(op.Transpose, op.Attrs{}, b.op(op.Transpose, op.Attrs{}, b.op(op.Scale, op.Floats(1), x)))
+	zero := b.op(op.AddScalar, op.Floats(0), x) // -0 + 0 is +0
+	b.Outputs = []ID{same, zero}
+	g := apply(t, b.Graph, Simplify, DCE)
+	if count(g, op.Transpose)+count(g, op.Scale) != 0 || count(g, op.AddScalar) != 1 {
+		t.Errorf("%d nodes left", len(g.Nodes))
+	}
+}
+
+func all(*op.Operation) bool  { return true }
+func none(*op.Operation) bool { return false }
+
+func TestChainsAndTreesBecomeOneKernel(t *testing.T) {
+	b := build(t)
+	x, y, bias := b.input(0, 4, 8), b.input(1, 4, 8), b.input(2, 8)
+	e := b.op(op.Exp, op.Attrs{}, x)
+	v := b.op(op.Add, op.Attrs{}, b.op(op.Mul, op.Attrs{}, e, y), b.op(op.Add, op.Attrs{}, e, bias))
+	b.Outputs = []ID{v}
+	if r := Fuse(b.Graph, all, all); len(r) != 1 || len(r[0].Post) != 4 {
+		t.Errorf("groups: %+v", r)
+	}
+	// A value that is also an output stays in the kernel and leaves it too.
+	b.Outputs = []ID{v, e}
+	if r := Fuse(b.Graph, all, all); len(r) != 1 || len(r[0].Outs) != 2 {
+		t.Errorf("groups: %+v", r)
+	}
+}
+
+func TestCoreTakesPrologueAndEpilogue(t *testing.T) {
+	b := build(t)
+	x := b.input(0, 4, 8)
+	s := b.op(op.Sum, op.Attrs{}.Rows(), b.op(op.Square, op.Attrs{}, x))
+	b.Outputs = []ID{b.op(op.Sqrt, op.Attrs{}, s)}
+	r := Fuse(b.Graph, all, all)
+	if len(r) != 1 || r[0].Core != s || len(r[0].Pre[0]) != 1 || len(r[0].Post) != 1 {
+		t.Errorf("groups: %+v", r)
+	}
+	if r := Fuse(b.Graph, none, none); len(r) != 3 {
+		t.Errorf("%d groups on a device that fuses nothing, want 3", len(r))
+	}
+}
+
+func TestNormalisationDoesNotFuseIntoACycle(t *testing.T) {
+	// e is needed before and after the sum: it must stay a kernel of its own.
+	b := build(t)
+	e := b.op(op.Exp, op.Attrs{}, b.input(0, 4, 8))
+	s := b.op(op.Sum, op.Attrs{}, e)
+	b.Outputs = []ID{b.op(op.Div, op.Attrs{}, e, s)}
+	r := Fuse(b.Graph, all, all)
+	if len(r) != 3 || r[0].Root != e || r[1].Root != s {
+		t.Errorf("groups: %+v", r)
+	}
+}
+
+func TestReadersDoNotMoveAcrossStores(t *testing.T) {
+	b := build(t)
+	u := b.resident(0, 4)
+	early := b.op(op.Neg, op.Attrs{}, u) // reads what is there before the store
+	b.store(0, b.input(1, 4))
+	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, early)}
+	g := apply(t, b.Graph, Passes()...)
+	r := Fuse(g, all, all)
+	if len(r) != 3 || g.Nodes[r[0].Root].Op != op.Neg || g.Nodes[r[1].Root].Kind != Store {
+		t.Errorf("groups: %+v", r)
+	}
+	// And a value that is itself used only afterwards is copied in time.
+	b = build(t)
+	u = b.resident(0, 4)
+	b.store(0, b.input(1, 4))
+	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, u)}
+	g = apply(t, b.Graph, Passes()...)
+	r = Fuse(g, all, all)
+	if len(r) != 3 || g.Nodes[r[0].Root].Op != op.Cast || g.Nodes[r[1].Root].Kind != Store {
+		t.Errorf("groups: %+v", r)
+	}
+}
+
+func TestKernelsStayWithinTheOperandLimit(t *testing.T) {
+	b := build(t)
+	v := b.input(0, 4)
+	for i := 1; i < 40; i++ {
+		v = b.op(op.Add, op.Attrs{}, v, b.input(i, 4))
+	}
+	b.Outputs = []ID{v}
+	for _, r := range Fuse(b.Graph, all, all) {
+		in := map[ID]bool{}
+		for _, id := range r.Post {
+			for _, a := range b.Nodes[id].Inputs() {
+				in[a] = true
+			}
+		}
+		for _, id := range r.Post {
+			delete(in, id)
+		}
+		if len(in) > maxOperands {
+			t.Errorf("%d operands in one kernel", len(in))
+		}
+	}
+}
+
+func TestEqualAndHash(t *testing.T) {
+	make := func(s float32, n int) *Graph {
+		b := build(t)
+		b.Outputs = []ID{b.op(op.Scale, op.Floats(s), b.input(0, n))}
+		return b.Graph
+	}
+	a := make(2, 4)
+	for _, c := range []struct {
+		g    *Graph
+		same bool
+	}{{make(2, 4), true}, {make(3, 4), false}, {make(2, 5), false}, {a.Clone(), true}} {
+		if got := a.Equal(c.g); got != c.same {
+			t.Errorf("Equal = %v", got)
+		}
+		if c.same && a.Hash() != c.g.Hash() {
+			t.Error("equal graphs with different hashes")
+		}
+	}
+}
