@@ -2,4 +2,13 @@
 
 package simd
 
-func mapLevel(Level, string) MapFunc { return nil }
+// mapLevel returns the kernel in assembly, or nil if there is none.
+func mapLevel(level Level, name string) MapFunc {
+	switch level {
+	case AVX2:
+		return mapAVX2(name)
+	case AVX512:
+		return mapAVX512(name)
+	}
+	return nil
+}

@@ -57,9 +57,9 @@ func mapEluGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v20 := fma(v17, -0x1.62e4p-01, v7)
 		v21 := fma(v17, -0x1.7f7d1cp-20, v20)
 		v22 := float32(v21 * v21)
-		v25 := fma(0x1.6abdfap-10, v21, 0x1.122e28p-07)
-		v27 := fma(v25, v21, 0x1.555796p-05)
-		v29 := fma(v27, v21, 0x1.5554a8p-03)
+		v25 := fma(0x1.6b7b9ap-10, v21, 0x1.122912p-07)
+		v27 := fma(v25, v21, 0x1.55571p-05)
+		v29 := fma(v27, v21, 0x1.5554aep-03)
 		v31 := fma(v29, v21, 0x1.fffffep-02)
 		v32 := fma(v22, v31, v21)
 		v34 := float32(v16 - 0x1p-01)
@@ -94,9 +94,9 @@ func mapSeluGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v21 := fma(v18, -0x1.62e4p-01, v8)
 		v22 := fma(v18, -0x1.7f7d1cp-20, v21)
 		v23 := float32(v22 * v22)
-		v26 := fma(0x1.6abdfap-10, v22, 0x1.122e28p-07)
-		v28 := fma(v26, v22, 0x1.555796p-05)
-		v30 := fma(v28, v22, 0x1.5554a8p-03)
+		v26 := fma(0x1.6b7b9ap-10, v22, 0x1.122912p-07)
+		v28 := fma(v26, v22, 0x1.55571p-05)
+		v30 := fma(v28, v22, 0x1.5554aep-03)
 		v32 := fma(v30, v22, 0x1.fffffep-02)
 		v33 := fma(v23, v32, v22)
 		v35 := float32(v17 - 0x1p-01)
@@ -128,9 +128,9 @@ func mapSigmoidGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v11 := float32(v10 - 0x1.8p+23)
 		v14 := fma(v11, -0x1.62e4p-01, v7)
 		v15 := fma(v11, -0x1.7f7d1cp-20, v14)
-		v17 := fma(0x1.6abdfap-10, v15, 0x1.122e28p-07)
-		v19 := fma(v17, v15, 0x1.555796p-05)
-		v21 := fma(v19, v15, 0x1.5554a8p-03)
+		v17 := fma(0x1.6b7b9ap-10, v15, 0x1.122912p-07)
+		v19 := fma(v17, v15, 0x1.55571p-05)
+		v21 := fma(v19, v15, 0x1.5554aep-03)
 		v23 := fma(v21, v15, 0x1.fffffep-02)
 		v25 := fma(v23, v15, 0x1p+00)
 		v26 := fma(v25, v15, 0x1p+00)
@@ -169,17 +169,24 @@ func mapTanhGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v18 := fma(v15, -0x1.62e4p-01, v5)
 		v19 := fma(v15, -0x1.7f7d1cp-20, v18)
 		v20 := float32(v19 * v19)
-		v23 := fma(0x1.6abdfap-10, v19, 0x1.122e28p-07)
-		v25 := fma(v23, v19, 0x1.555796p-05)
-		v27 := fma(v25, v19, 0x1.5554a8p-03)
+		v23 := fma(0x1.6b7b9ap-10, v19, 0x1.122912p-07)
+		v25 := fma(v23, v19, 0x1.55571p-05)
+		v27 := fma(v25, v19, 0x1.5554aep-03)
 		v29 := fma(v27, v19, 0x1.fffffep-02)
 		v30 := fma(v20, v29, v19)
 		v32 := float32(v14 - 0x1p-01)
 		v33 := fma(v14, v30, v32)
 		v35 := float32(v33 + 0x1p+00)
-		v36 := float32(v33 / v35)
-		v37 := float32(math.Copysign(float64(v36), float64(v0)))
-		d[i] = v37
+		v36 := float32(0x1p+00 / v35)
+		v37 := float32(v33 * v36)
+		v38 := -v37
+		v39 := float32(v35 - 0x1p+00)
+		v40 := float32(v33 - v39)
+		v41 := fma(v38, v35, v33)
+		v42 := fma(v38, v40, v41)
+		v43 := fma(v42, v36, v37)
+		v44 := float32(math.Copysign(float64(v43), float64(v0)))
+		d[i] = v44
 	}
 }
 
@@ -198,9 +205,9 @@ func mapSiluGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v11 := float32(v10 - 0x1.8p+23)
 		v14 := fma(v11, -0x1.62e4p-01, v7)
 		v15 := fma(v11, -0x1.7f7d1cp-20, v14)
-		v17 := fma(0x1.6abdfap-10, v15, 0x1.122e28p-07)
-		v19 := fma(v17, v15, 0x1.555796p-05)
-		v21 := fma(v19, v15, 0x1.5554a8p-03)
+		v17 := fma(0x1.6b7b9ap-10, v15, 0x1.122912p-07)
+		v19 := fma(v17, v15, 0x1.55571p-05)
+		v21 := fma(v19, v15, 0x1.5554aep-03)
 		v23 := fma(v21, v15, 0x1.fffffep-02)
 		v25 := fma(v23, v15, 0x1p+00)
 		v26 := fma(v25, v15, 0x1p+00)
@@ -221,7 +228,7 @@ func mapSiluGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
-// mapHardSwishGeneric stores (x * min(max(x + 3, 0), 6)) / 6.
+// mapHardSwishGeneric stores x * (min(max(x + 3, 0), 6) * 0.16666667).
 func mapHardSwishGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
 	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
@@ -231,9 +238,9 @@ func mapHardSwishGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v2 := float32(v0 + 0x1.8p+01)
 		v4 := max(v2, 0x0p+00)
 		v6 := min(v4, 0x1.8p+02)
-		v7 := float32(v0 * v6)
-		v8 := float32(v7 / 0x1.8p+02)
-		d[i] = v8
+		v8 := float32(v6 * 0x1.555556p-03)
+		v9 := float32(v0 * v8)
+		d[i] = v9
 	}
 }
 
@@ -251,9 +258,9 @@ func mapMishGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v11 := float32(v10 - 0x1.8p+23)
 		v14 := fma(v11, -0x1.62e4p-01, v7)
 		v15 := fma(v11, -0x1.7f7d1cp-20, v14)
-		v17 := fma(0x1.6abdfap-10, v15, 0x1.122e28p-07)
-		v19 := fma(v17, v15, 0x1.555796p-05)
-		v21 := fma(v19, v15, 0x1.5554a8p-03)
+		v17 := fma(0x1.6b7b9ap-10, v15, 0x1.122912p-07)
+		v19 := fma(v17, v15, 0x1.55571p-05)
+		v21 := fma(v19, v15, 0x1.5554aep-03)
 		v23 := fma(v21, v15, 0x1.fffffep-02)
 		v25 := fma(v23, v15, 0x1p+00)
 		v26 := fma(v25, v15, 0x1p+00)
@@ -298,41 +305,43 @@ func mapGeluGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v15 := float32(v14 - 0x1.8p+23)
 		v18 := fma(v15, -0x1.62e4p-01, v11)
 		v19 := fma(v15, -0x1.7f7d1cp-20, v18)
-		v21 := fma(0x1.6abdfap-10, v19, 0x1.122e28p-07)
-		v23 := fma(v21, v19, 0x1.555796p-05)
-		v25 := fma(v23, v19, 0x1.5554a8p-03)
+		v21 := fma(0x1.6b7b9ap-10, v19, 0x1.122912p-07)
+		v23 := fma(v21, v19, 0x1.55571p-05)
+		v25 := fma(v23, v19, 0x1.5554aep-03)
 		v27 := fma(v25, v19, 0x1.fffffep-02)
 		v28 := fma(v27, v19, 0x1p+00)
 		v29 := fma(v28, v19, 0x1p+00)
 		v31 := float32(v7 * 0x1.6a09e6p-01)
 		v33 := fma(v31, 0x1.8p-02, 0x1p+00)
 		v34 := float32(0x1p+00 / v33)
-		v37 := fma(0x1.f6503p-06, v34, -0x1.25286p-03)
-		v39 := fma(v37, v34, 0x1.b8a1eep-03)
-		v41 := fma(v39, v34, -0x1.d1124ep-04)
-		v43 := fma(v41, v34, 0x1.16b0fcp-03)
-		v45 := fma(v43, v34, 0x1.f45924p-05)
-		v47 := fma(v45, v34, 0x1.a4260ep-04)
-		v49 := fma(v47, v34, 0x1.af74d4p-04)
-		v51 := fma(v49, v34, 0x1.b161bap-04)
-		v52 := float32(v34 * v51)
-		v53 := fma(v9, v7, v11)
-		v54 := -v53
-		v55 := fma(v52, v54, v52)
-		v56 := float32(v29 * v55)
-		v57 := int32(math.Float32bits(v14))
-		v59 := v57 << (0x17 & 31)
-		v61 := v59 + 0x5f800000
-		v62 := math.Float32frombits(uint32(v61))
-		v63 := float32(v56 * v62)
-		v65 := float32(v63 * 0x1p-64)
-		v66 := float32(0x1p+00 - v65)
-		v67 := v65
+		v35 := float32(v34 * 0x1p-01)
+		v36 := float32(v31 * v34)
+		v37 := float32(v35 * v36)
+		v40 := fma(0x1.936b6ep-16, v36, -0x1.bfc4ap-13)
+		v42 := fma(v40, v36, 0x1.a31fep-12)
+		v44 := fma(v42, v36, 0x1.b1e756p-10)
+		v46 := fma(v44, v36, -0x1.619e04p-09)
+		v48 := fma(v46, v36, -0x1.9ea12p-05)
+		v50 := fma(v48, v36, 0x1.2d6a54p-02)
+		v52 := fma(v50, v36, -0x1.81bafep-01)
+		v53 := fma(v37, v52, v35)
+		v54 := fma(v9, v7, v11)
+		v55 := -v54
+		v56 := fma(v53, v55, v53)
+		v57 := float32(v29 * v56)
+		v58 := int32(math.Float32bits(v14))
+		v60 := v58 << (0x17 & 31)
+		v62 := v60 + 0x5f800000
+		v63 := math.Float32frombits(uint32(v62))
+		v64 := float32(v57 * v63)
+		v66 := float32(v64 * 0x1p-64)
+		v67 := float32(0x1p+00 - v66)
+		v68 := v66
 		if v2 {
-			v67 = v66
+			v68 = v67
 		}
-		v68 := float32(v0 * v67)
-		d[i] = v68
+		v69 := float32(v0 * v68)
+		d[i] = v69
 	}
 }
 
@@ -354,9 +363,9 @@ func mapGeluTanhGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v16 := float32(v15 - 0x1.8p+23)
 		v19 := fma(v16, -0x1.62e4p-01, v12)
 		v20 := fma(v16, -0x1.7f7d1cp-20, v19)
-		v22 := fma(0x1.6abdfap-10, v20, 0x1.122e28p-07)
-		v24 := fma(v22, v20, 0x1.555796p-05)
-		v26 := fma(v24, v20, 0x1.5554a8p-03)
+		v22 := fma(0x1.6b7b9ap-10, v20, 0x1.122912p-07)
+		v24 := fma(v22, v20, 0x1.55571p-05)
+		v26 := fma(v24, v20, 0x1.5554aep-03)
 		v28 := fma(v26, v20, 0x1.fffffep-02)
 		v30 := fma(v28, v20, 0x1p+00)
 		v31 := fma(v30, v20, 0x1p+00)
@@ -393,9 +402,9 @@ func mapSoftplusGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v13 := float32(v12 - 0x1.8p+23)
 		v16 := fma(v13, -0x1.62e4p-01, v9)
 		v17 := fma(v13, -0x1.7f7d1cp-20, v16)
-		v19 := fma(0x1.6abdfap-10, v17, 0x1.122e28p-07)
-		v21 := fma(v19, v17, 0x1.555796p-05)
-		v23 := fma(v21, v17, 0x1.5554a8p-03)
+		v19 := fma(0x1.6b7b9ap-10, v17, 0x1.122912p-07)
+		v21 := fma(v19, v17, 0x1.55571p-05)
+		v23 := fma(v21, v17, 0x1.5554aep-03)
 		v25 := fma(v23, v17, 0x1.fffffep-02)
 		v27 := fma(v25, v17, 0x1p+00)
 		v28 := fma(v27, v17, 0x1p+00)
@@ -424,46 +433,47 @@ func mapSoftplusGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v52 := float32(v51)
 		v54 := float32(v44 - 0x1p+00)
 		v55 := float32(v42 - v54)
-		v57 := v51 << (0x17 & 31)
-		v58 := 0x3f800000 - v57
-		v59 := math.Float32frombits(uint32(v58))
-		v60 := v48 - v57
+		v57 := float32(v55 * 0x1p-01)
+		v59 := v51 << (0x17 & 31)
+		v60 := 0x40000000 - v59
 		v61 := math.Float32frombits(uint32(v60))
-		v62 := float32(v61 - 0x1p+00)
-		v63 := fma(v55, v59, v62)
-		v64 := float32(v63 * v63)
-		v66 := float32(v64 * v63)
-		v69 := fma(-0x1.38fb6ep-04, v63, 0x1.05711ep-03)
-		v71 := fma(v69, v63, -0x1.0d81ecp-03)
-		v73 := fma(v71, v63, 0x1.22d684p-03)
-		v75 := fma(v73, v63, -0x1.547234p-03)
-		v77 := fma(v75, v63, 0x1.99a034p-03)
-		v79 := fma(v77, v63, -0x1.000228p-02)
-		v81 := fma(v79, v63, 0x1.555554p-02)
-		v83 := float32(v52 * 0x1.7f7d1cp-20)
-		v84 := fma(v66, v81, v83)
-		v85 := fma(v64, -0x1p-01, v84)
-		v86 := float32(v85 + v63)
-		v87 := fma(v52, 0x1.62e4p-01, v86)
-		v88 := float32(math.Float32frombits(0x7f800000))
+		v62 := v48 - v59
+		v63 := math.Float32frombits(uint32(v62))
+		v64 := float32(v63 - 0x1p+00)
+		v65 := fma(v57, v61, v64)
+		v66 := float32(v65 * v65)
+		v68 := float32(v66 * v65)
+		v71 := fma(-0x1.38ce94p-04, v65, 0x1.055fe4p-03)
+		v73 := fma(v71, v65, -0x1.0d81e2p-03)
+		v75 := fma(v73, v65, 0x1.22d8fep-03)
+		v77 := fma(v75, v65, -0x1.54728ep-03)
+		v79 := fma(v77, v65, 0x1.99a01ep-03)
+		v81 := fma(v79, v65, -0x1.000226p-02)
+		v83 := fma(v81, v65, 0x1.555554p-02)
+		v85 := float32(v52 * 0x1.7f7d1cp-20)
+		v86 := fma(v68, v83, v85)
+		v87 := fma(v66, -0x1p-01, v86)
+		v88 := float32(v87 + v65)
+		v89 := fma(v52, 0x1.62e4p-01, v88)
+		v90 := float32(math.Float32frombits(0x7f800000))
 		if v47 {
-			v88 = v87
+			v90 = v89
 		}
-		v89 := v44 == 0x0p+00
-		v92 := float32(math.Float32frombits(0x7fc00000))
-		if v89 {
-			v92 = math.Float32frombits(0xff800000)
+		v91 := v44 == 0x0p+00
+		v94 := float32(math.Float32frombits(0x7fc00000))
+		if v91 {
+			v94 = math.Float32frombits(0xff800000)
 		}
-		v93 := v92
+		v95 := v94
 		if v45 {
-			v93 = v88
+			v95 = v90
 		}
-		v94 := v93
+		v96 := v95
 		if v43 {
-			v94 = v42
+			v96 = v42
 		}
-		v95 := float32(v2 + v94)
-		d[i] = v95
+		v97 := float32(v2 + v96)
+		d[i] = v97
 	}
 }
 
@@ -578,9 +588,9 @@ func mapExpGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v9 := float32(v8 - 0x1.8p+23)
 		v12 := fma(v9, -0x1.62e4p-01, v5)
 		v13 := fma(v9, -0x1.7f7d1cp-20, v12)
-		v15 := fma(0x1.6abdfap-10, v13, 0x1.122e28p-07)
-		v17 := fma(v15, v13, 0x1.555796p-05)
-		v19 := fma(v17, v13, 0x1.5554a8p-03)
+		v15 := fma(0x1.6b7b9ap-10, v13, 0x1.122912p-07)
+		v17 := fma(v15, v13, 0x1.55571p-05)
+		v19 := fma(v17, v13, 0x1.5554aep-03)
 		v21 := fma(v19, v13, 0x1.fffffep-02)
 		v23 := fma(v21, v13, 0x1p+00)
 		v24 := fma(v23, v13, 0x1p+00)
@@ -615,10 +625,10 @@ func mapExp2Generic(dst, x, y, z *float32, n int, p *float32) {
 		v7 := float32(v5 + 0x1.8p+23)
 		v8 := float32(v7 - 0x1.8p+23)
 		v9 := float32(v5 - v8)
-		v11 := fma(0x1.17b7c8p-13, v9, 0x1.5ef50ep-10)
-		v13 := fma(v11, v9, 0x1.3b680ap-07)
-		v15 := fma(v13, v9, 0x1.c6af9ep-05)
-		v17 := fma(v15, v9, 0x1.ebfb94p-03)
+		v11 := fma(0x1.3fa8dcp-13, v9, 0x1.5f0cf8p-10)
+		v13 := fma(v11, v9, 0x1.3b309cp-07)
+		v15 := fma(v13, v9, 0x1.c6af74p-05)
+		v17 := fma(v15, v9, 0x1.ebfbd8p-03)
 		v19 := fma(v17, v9, 0x1.62e43p-01)
 		v21 := fma(v19, v9, 0x1p+00)
 		v22 := int32(math.Float32bits(v7))
@@ -670,12 +680,12 @@ func mapLogGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v24 := float32(v22 - 0x1p+00)
 		v25 := float32(v24 * v24)
 		v27 := float32(v25 * v24)
-		v30 := fma(-0x1.38fb6ep-04, v24, 0x1.05711ep-03)
-		v32 := fma(v30, v24, -0x1.0d81ecp-03)
-		v34 := fma(v32, v24, 0x1.22d684p-03)
-		v36 := fma(v34, v24, -0x1.547234p-03)
-		v38 := fma(v36, v24, 0x1.99a034p-03)
-		v40 := fma(v38, v24, -0x1.000228p-02)
+		v30 := fma(-0x1.38ce94p-04, v24, 0x1.055fe4p-03)
+		v32 := fma(v30, v24, -0x1.0d81e2p-03)
+		v34 := fma(v32, v24, 0x1.22d8fep-03)
+		v36 := fma(v34, v24, -0x1.54728ep-03)
+		v38 := fma(v36, v24, 0x1.99a01ep-03)
+		v40 := fma(v38, v24, -0x1.000226p-02)
 		v42 := fma(v40, v24, 0x1.555554p-02)
 		v44 := float32(v18 * 0x1.7f7d1cp-20)
 		v45 := fma(v27, v42, v44)
@@ -723,12 +733,12 @@ func mapLog2Generic(dst, x, y, z *float32, n int, p *float32) {
 		v19 := float32(v17 - 0x1p+00)
 		v21 := float32(v19 * v19)
 		v22 := float32(v21 * v19)
-		v25 := fma(-0x1.38fb6ep-04, v19, 0x1.05711ep-03)
-		v27 := fma(v25, v19, -0x1.0d81ecp-03)
-		v29 := fma(v27, v19, 0x1.22d684p-03)
-		v31 := fma(v29, v19, -0x1.547234p-03)
-		v33 := fma(v31, v19, 0x1.99a034p-03)
-		v35 := fma(v33, v19, -0x1.000228p-02)
+		v25 := fma(-0x1.38ce94p-04, v19, 0x1.055fe4p-03)
+		v27 := fma(v25, v19, -0x1.0d81e2p-03)
+		v29 := fma(v27, v19, 0x1.22d8fep-03)
+		v31 := fma(v29, v19, -0x1.54728ep-03)
+		v33 := fma(v31, v19, 0x1.99a01ep-03)
+		v35 := fma(v33, v19, -0x1.000226p-02)
 		v37 := fma(v35, v19, 0x1.555554p-02)
 		v39 := float32(v21 * -0x1p-01)
 		v40 := fma(v22, v37, v39)
@@ -776,45 +786,46 @@ func mapLog1pGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v13 := float32(v12)
 		v15 := float32(v4 - 0x1p+00)
 		v16 := float32(v0 - v15)
-		v18 := v12 << (0x17 & 31)
-		v19 := 0x3f800000 - v18
-		v20 := math.Float32frombits(uint32(v19))
-		v21 := v8 - v18
+		v18 := float32(v16 * 0x1p-01)
+		v20 := v12 << (0x17 & 31)
+		v21 := 0x40000000 - v20
 		v22 := math.Float32frombits(uint32(v21))
-		v23 := float32(v22 - 0x1p+00)
-		v24 := fma(v16, v20, v23)
-		v25 := float32(v24 * v24)
-		v27 := float32(v25 * v24)
-		v30 := fma(-0x1.38fb6ep-04, v24, 0x1.05711ep-03)
-		v32 := fma(v30, v24, -0x1.0d81ecp-03)
-		v34 := fma(v32, v24, 0x1.22d684p-03)
-		v36 := fma(v34, v24, -0x1.547234p-03)
-		v38 := fma(v36, v24, 0x1.99a034p-03)
-		v40 := fma(v38, v24, -0x1.000228p-02)
-		v42 := fma(v40, v24, 0x1.555554p-02)
-		v44 := float32(v13 * 0x1.7f7d1cp-20)
-		v45 := fma(v27, v42, v44)
-		v46 := fma(v25, -0x1p-01, v45)
-		v47 := float32(v46 + v24)
-		v48 := fma(v13, 0x1.62e4p-01, v47)
-		v49 := float32(math.Float32frombits(0x7f800000))
+		v23 := v8 - v20
+		v24 := math.Float32frombits(uint32(v23))
+		v25 := float32(v24 - 0x1p+00)
+		v26 := fma(v18, v22, v25)
+		v27 := float32(v26 * v26)
+		v29 := float32(v27 * v26)
+		v32 := fma(-0x1.38ce94p-04, v26, 0x1.055fe4p-03)
+		v34 := fma(v32, v26, -0x1.0d81e2p-03)
+		v36 := fma(v34, v26, 0x1.22d8fep-03)
+		v38 := fma(v36, v26, -0x1.54728ep-03)
+		v40 := fma(v38, v26, 0x1.99a01ep-03)
+		v42 := fma(v40, v26, -0x1.000226p-02)
+		v44 := fma(v42, v26, 0x1.555554p-02)
+		v46 := float32(v13 * 0x1.7f7d1cp-20)
+		v47 := fma(v29, v44, v46)
+		v48 := fma(v27, -0x1p-01, v47)
+		v49 := float32(v48 + v26)
+		v50 := fma(v13, 0x1.62e4p-01, v49)
+		v51 := float32(math.Float32frombits(0x7f800000))
 		if v7 {
-			v49 = v48
+			v51 = v50
 		}
-		v50 := v4 == 0x0p+00
-		v53 := float32(math.Float32frombits(0x7fc00000))
-		if v50 {
-			v53 = math.Float32frombits(0xff800000)
+		v52 := v4 == 0x0p+00
+		v55 := float32(math.Float32frombits(0x7fc00000))
+		if v52 {
+			v55 = math.Float32frombits(0xff800000)
 		}
-		v54 := v53
+		v56 := v55
 		if v5 {
-			v54 = v49
+			v56 = v51
 		}
-		v55 := v54
+		v57 := v56
 		if v2 {
-			v55 = v0
+			v57 = v0
 		}
-		d[i] = v55
+		d[i] = v57
 	}
 }
 
@@ -882,9 +893,9 @@ func mapSinGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v12 := fma(v6, -0x1.84698ap-47, v11)
 		v13 := float32(v12 * v12)
 		v14 := float32(v13 * v12)
-		v17 := fma(-0x1.b623c2p-26, v13, 0x1.72cddcp-19)
-		v19 := fma(v17, v13, -0x1.a023ccp-13)
-		v21 := fma(v19, v13, 0x1.111136p-07)
+		v17 := fma(-0x1.adefp-26, v13, 0x1.7270cap-19)
+		v19 := fma(v17, v13, -0x1.a0212ap-13)
+		v21 := fma(v19, v13, 0x1.11113p-07)
 		v23 := fma(v21, v13, -0x1.555556p-03)
 		v24 := fma(v14, v23, v12)
 		v25 := int32(math.Float32bits(v24))
@@ -916,9 +927,9 @@ func mapCosGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v15 := fma(v9, -0x1.84698ap-48, v14)
 		v16 := float32(v15 * v15)
 		v17 := float32(v16 * v15)
-		v20 := fma(-0x1.b623c2p-26, v16, 0x1.72cddcp-19)
-		v22 := fma(v20, v16, -0x1.a023ccp-13)
-		v24 := fma(v22, v16, 0x1.111136p-07)
+		v20 := fma(-0x1.adefp-26, v16, 0x1.7270cap-19)
+		v22 := fma(v20, v16, -0x1.a0212ap-13)
+		v24 := fma(v22, v16, 0x1.11113p-07)
 		v26 := fma(v24, v16, -0x1.555556p-03)
 		v27 := fma(v17, v26, v15)
 		v28 := int32(math.Float32bits(v27))
@@ -942,10 +953,10 @@ func mapErfGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v3 := min(v1, 0x1p+02)
 		v5 := v3 < 0x1p+00
 		v7 := float32(v3 * v3)
-		v9 := fma(0x1.4771fep-14, v7, -0x1.a3515ep-11)
-		v11 := fma(v9, v7, 0x1.53f224p-08)
-		v13 := fma(v11, v7, -0x1.b7f71ap-06)
-		v15 := fma(v13, v7, 0x1.ce2ce6p-04)
+		v9 := fma(0x1.4917a4p-14, v7, -0x1.a3d812p-11)
+		v11 := fma(v9, v7, 0x1.540172p-08)
+		v13 := fma(v11, v7, -0x1.b7f88cp-06)
+		v15 := fma(v13, v7, 0x1.ce2cf2p-04)
 		v17 := fma(v15, v7, -0x1.81273ep-02)
 		v19 := fma(v17, v7, 0x1.06eba8p-03)
 		v20 := fma(v3, v19, v3)
@@ -959,10 +970,10 @@ func mapErfGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v36 := float32(v34 + 0x1.8p+23)
 		v37 := float32(v36 - 0x1.8p+23)
 		v38 := float32(v34 - v37)
-		v40 := fma(0x1.17b7c8p-13, v38, 0x1.5ef50ep-10)
-		v42 := fma(v40, v38, 0x1.3b680ap-07)
-		v44 := fma(v42, v38, 0x1.c6af9ep-05)
-		v46 := fma(v44, v38, 0x1.ebfb94p-03)
+		v40 := fma(0x1.3fa8dcp-13, v38, 0x1.5f0cf8p-10)
+		v42 := fma(v40, v38, 0x1.3b309cp-07)
+		v44 := fma(v42, v38, 0x1.c6af74p-05)
+		v46 := fma(v44, v38, 0x1.ebfbd8p-03)
 		v48 := fma(v46, v38, 0x1.62e43p-01)
 		v49 := fma(v48, v38, 0x1p+00)
 		v50 := int32(math.Float32bits(v36))
@@ -1183,8 +1194,8 @@ func mapPowGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v65 := float32(v64 + v62)
 		v66 := float32(v60 * v60)
 		v67 := float32(v66 * v60)
-		v70 := fma(0x1.f135c4p-04, v66, 0x1.23d3eep-03)
-		v72 := fma(v70, v66, 0x1.999c26p-03)
+		v70 := fma(0x1.ec1e38p-04, v66, 0x1.23f1ap-03)
+		v72 := fma(v70, v66, 0x1.999bd4p-03)
 		v74 := fma(v72, v66, 0x1.555554p-02)
 		v75 := -v60
 		v76 := float32(v59 - 0x1p+00)
@@ -1192,74 +1203,75 @@ func mapPowGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v78 := fma(v75, v59, v58)
 		v79 := fma(v75, v77, v78)
 		v80 := float32(v79 / v59)
-		v81 := fma(v67, v74, v80)
-		v83 := -v62
-		v84 := fma(v60, 0x1.715476p+01, v83)
-		v85 := fma(v60, 0x1.4ae0cp-25, v84)
-		v86 := fma(v81, 0x1.715476p+01, v85)
-		v87 := float32(v65 + v86)
-		v88 := float32(v63 + v87)
-		v89 := v88
+		v81 := fma(v80, v66, v80)
+		v82 := fma(v67, v74, v81)
+		v84 := -v62
+		v85 := fma(v60, 0x1.715476p+01, v84)
+		v86 := fma(v60, 0x1.4ae0cp-25, v85)
+		v87 := fma(v82, 0x1.715476p+01, v86)
+		v88 := float32(v65 + v87)
+		v89 := float32(v63 + v88)
+		v90 := v89
 		if v38 {
-			v89 = v40
+			v90 = v40
 		}
-		v90 := float32(v0 * v89)
-		v92 := max(v90, -0x1.2ep+07)
-		v94 := min(v92, 0x1.02p+07)
-		v96 := float32(v94 + 0x1.8p+23)
-		v97 := float32(v96 - 0x1.8p+23)
-		v98 := float32(v94 - v97)
-		v99 := math.Float32frombits(math.Float32bits(v90) &^ (1 << 31))
-		v101 := v99 < 0x1p+08
-		v102 := float32(v63 - v88)
-		v103 := float32(v102 + v87)
-		v104 := v103
+		v91 := float32(v0 * v90)
+		v93 := max(v91, -0x1.2ep+07)
+		v95 := min(v93, 0x1.02p+07)
+		v97 := float32(v95 + 0x1.8p+23)
+		v98 := float32(v97 - 0x1.8p+23)
+		v99 := float32(v95 - v98)
+		v100 := math.Float32frombits(math.Float32bits(v91) &^ (1 << 31))
+		v102 := v100 < 0x1p+08
+		v103 := float32(v63 - v89)
+		v104 := float32(v103 + v88)
+		v105 := v104
 		if v38 {
-			v104 = 0x0p+00
+			v105 = 0x0p+00
 		}
-		v105 := -v90
-		v106 := fma(v0, v89, v105)
-		v107 := fma(v0, v104, v106)
-		v108 := float32(0x0p+00)
-		if v101 {
-			v108 = v107
+		v106 := -v91
+		v107 := fma(v0, v90, v106)
+		v108 := fma(v0, v105, v107)
+		v109 := float32(0x0p+00)
+		if v102 {
+			v109 = v108
 		}
-		v109 := float32(v98 + v108)
-		v111 := fma(0x1.17b7c8p-13, v109, 0x1.5ef50ep-10)
-		v113 := fma(v111, v109, 0x1.3b680ap-07)
-		v115 := fma(v113, v109, 0x1.c6af9ep-05)
-		v117 := fma(v115, v109, 0x1.ebfb94p-03)
-		v119 := fma(v117, v109, 0x1.62e43p-01)
-		v120 := fma(v119, v109, 0x1p+00)
-		v121 := int32(math.Float32bits(v96))
-		v122 := v121 << (0x17 & 31)
-		v123 := v97 < 0x0p+00
-		v126 := int32(0x1f800000)
-		if v123 {
-			v126 = 0x5f800000
+		v110 := float32(v99 + v109)
+		v112 := fma(0x1.3fa8dcp-13, v110, 0x1.5f0cf8p-10)
+		v114 := fma(v112, v110, 0x1.3b309cp-07)
+		v116 := fma(v114, v110, 0x1.c6af74p-05)
+		v118 := fma(v116, v110, 0x1.ebfbd8p-03)
+		v120 := fma(v118, v110, 0x1.62e43p-01)
+		v121 := fma(v120, v110, 0x1p+00)
+		v122 := int32(math.Float32bits(v97))
+		v123 := v122 << (0x17 & 31)
+		v124 := v98 < 0x0p+00
+		v127 := int32(0x1f800000)
+		if v124 {
+			v127 = 0x5f800000
 		}
-		v127 := v122 + v126
-		v128 := math.Float32frombits(uint32(v127))
-		v129 := float32(v120 * v128)
-		v132 := float32(0x1p+64)
-		if v123 {
-			v132 = 0x1p-64
+		v128 := v123 + v127
+		v129 := math.Float32frombits(uint32(v128))
+		v130 := float32(v121 * v129)
+		v133 := float32(0x1p+64)
+		if v124 {
+			v133 = 0x1p-64
 		}
-		v133 := float32(v129 * v132)
-		v134 := -v133
-		v135 := v133
+		v134 := float32(v130 * v133)
+		v135 := -v134
+		v136 := v134
 		if v34 {
-			v135 = v134
-		}
-		v136 := v135
-		if v24 {
-			v136 = math.Float32frombits(0x7fc00000)
+			v136 = v135
 		}
 		v137 := v136
-		if v13 {
-			v137 = 0x1p+00
+		if v24 {
+			v137 = math.Float32frombits(0x7fc00000)
 		}
-		d[i] = v137
+		v138 := v137
+		if v13 {
+			v138 = 0x1p+00
+		}
+		d[i] = v138
 	}
 }
 
@@ -1925,9 +1937,9 @@ func mapCodeExpm1Generic(dst, x, y, z *float32, n int, p *float32) {
 		v17 := fma(v14, -0x1.62e4p-01, v4)
 		v18 := fma(v14, -0x1.7f7d1cp-20, v17)
 		v19 := float32(v18 * v18)
-		v22 := fma(0x1.6abdfap-10, v18, 0x1.122e28p-07)
-		v24 := fma(v22, v18, 0x1.555796p-05)
-		v26 := fma(v24, v18, 0x1.5554a8p-03)
+		v22 := fma(0x1.6b7b9ap-10, v18, 0x1.122912p-07)
+		v24 := fma(v22, v18, 0x1.55571p-05)
+		v26 := fma(v24, v18, 0x1.5554aep-03)
 		v28 := fma(v26, v18, 0x1.fffffep-02)
 		v29 := fma(v19, v28, v18)
 		v31 := float32(v13 - 0x1p-01)
@@ -1954,39 +1966,41 @@ func mapCodeErfcGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v13 := float32(v12 - 0x1.8p+23)
 		v16 := fma(v13, -0x1.62e4p-01, v9)
 		v17 := fma(v13, -0x1.7f7d1cp-20, v16)
-		v19 := fma(0x1.6abdfap-10, v17, 0x1.122e28p-07)
-		v21 := fma(v19, v17, 0x1.555796p-05)
-		v23 := fma(v21, v17, 0x1.5554a8p-03)
+		v19 := fma(0x1.6b7b9ap-10, v17, 0x1.122912p-07)
+		v21 := fma(v19, v17, 0x1.55571p-05)
+		v23 := fma(v21, v17, 0x1.5554aep-03)
 		v25 := fma(v23, v17, 0x1.fffffep-02)
 		v27 := fma(v25, v17, 0x1p+00)
 		v28 := fma(v27, v17, 0x1p+00)
 		v30 := fma(v7, 0x1.8p-02, 0x1p+00)
 		v31 := float32(0x1p+00 / v30)
-		v34 := fma(0x1.f6503p-05, v31, -0x1.25286p-02)
-		v36 := fma(v34, v31, 0x1.b8a1eep-02)
-		v38 := fma(v36, v31, -0x1.d1124ep-03)
-		v40 := fma(v38, v31, 0x1.16b0fcp-02)
-		v42 := fma(v40, v31, 0x1.f45924p-04)
-		v44 := fma(v42, v31, 0x1.a4260ep-03)
-		v46 := fma(v44, v31, 0x1.af74d4p-03)
-		v48 := fma(v46, v31, 0x1.b161bap-03)
-		v49 := float32(v31 * v48)
-		v50 := fma(v7, v7, v9)
-		v51 := -v50
-		v52 := fma(v49, v51, v49)
-		v53 := float32(v28 * v52)
-		v54 := int32(math.Float32bits(v12))
-		v56 := v54 << (0x17 & 31)
-		v58 := v56 + 0x5f800000
-		v59 := math.Float32frombits(uint32(v58))
-		v60 := float32(v53 * v59)
-		v62 := float32(v60 * 0x1p-64)
-		v63 := float32(0x1p+01 - v62)
-		v64 := v62
+		v32 := float32(v31 * 0x1p+00)
+		v33 := float32(v7 * v31)
+		v34 := float32(v32 * v33)
+		v37 := fma(0x1.936b6ep-16, v33, -0x1.bfc4ap-13)
+		v39 := fma(v37, v33, 0x1.a31fep-12)
+		v41 := fma(v39, v33, 0x1.b1e756p-10)
+		v43 := fma(v41, v33, -0x1.619e04p-09)
+		v45 := fma(v43, v33, -0x1.9ea12p-05)
+		v47 := fma(v45, v33, 0x1.2d6a54p-02)
+		v49 := fma(v47, v33, -0x1.81bafep-01)
+		v50 := fma(v34, v49, v32)
+		v51 := fma(v7, v7, v9)
+		v52 := -v51
+		v53 := fma(v50, v52, v50)
+		v54 := float32(v28 * v53)
+		v55 := int32(math.Float32bits(v12))
+		v57 := v55 << (0x17 & 31)
+		v59 := v57 + 0x5f800000
+		v60 := math.Float32frombits(uint32(v59))
+		v61 := float32(v54 * v60)
+		v63 := float32(v61 * 0x1p-64)
+		v64 := float32(0x1p+01 - v63)
+		v65 := v63
 		if v2 {
-			v64 = v63
+			v65 = v64
 		}
-		d[i] = v64
+		d[i] = v65
 	}
 }
 
@@ -2007,40 +2021,42 @@ func mapCodeNormcdfGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v15 := float32(v14 - 0x1.8p+23)
 		v18 := fma(v15, -0x1.62e4p-01, v11)
 		v19 := fma(v15, -0x1.7f7d1cp-20, v18)
-		v21 := fma(0x1.6abdfap-10, v19, 0x1.122e28p-07)
-		v23 := fma(v21, v19, 0x1.555796p-05)
-		v25 := fma(v23, v19, 0x1.5554a8p-03)
+		v21 := fma(0x1.6b7b9ap-10, v19, 0x1.122912p-07)
+		v23 := fma(v21, v19, 0x1.55571p-05)
+		v25 := fma(v23, v19, 0x1.5554aep-03)
 		v27 := fma(v25, v19, 0x1.fffffep-02)
 		v28 := fma(v27, v19, 0x1p+00)
 		v29 := fma(v28, v19, 0x1p+00)
 		v31 := float32(v7 * 0x1.6a09e6p-01)
 		v33 := fma(v31, 0x1.8p-02, 0x1p+00)
 		v34 := float32(0x1p+00 / v33)
-		v37 := fma(0x1.f6503p-06, v34, -0x1.25286p-03)
-		v39 := fma(v37, v34, 0x1.b8a1eep-03)
-		v41 := fma(v39, v34, -0x1.d1124ep-04)
-		v43 := fma(v41, v34, 0x1.16b0fcp-03)
-		v45 := fma(v43, v34, 0x1.f45924p-05)
-		v47 := fma(v45, v34, 0x1.a4260ep-04)
-		v49 := fma(v47, v34, 0x1.af74d4p-04)
-		v51 := fma(v49, v34, 0x1.b161bap-04)
-		v52 := float32(v34 * v51)
-		v53 := fma(v9, v7, v11)
-		v54 := -v53
-		v55 := fma(v52, v54, v52)
-		v56 := float32(v29 * v55)
-		v57 := int32(math.Float32bits(v14))
-		v59 := v57 << (0x17 & 31)
-		v61 := v59 + 0x5f800000
-		v62 := math.Float32frombits(uint32(v61))
-		v63 := float32(v56 * v62)
-		v65 := float32(v63 * 0x1p-64)
-		v66 := float32(0x1p+00 - v65)
-		v67 := v65
+		v35 := float32(v34 * 0x1p-01)
+		v36 := float32(v31 * v34)
+		v37 := float32(v35 * v36)
+		v40 := fma(0x1.936b6ep-16, v36, -0x1.bfc4ap-13)
+		v42 := fma(v40, v36, 0x1.a31fep-12)
+		v44 := fma(v42, v36, 0x1.b1e756p-10)
+		v46 := fma(v44, v36, -0x1.619e04p-09)
+		v48 := fma(v46, v36, -0x1.9ea12p-05)
+		v50 := fma(v48, v36, 0x1.2d6a54p-02)
+		v52 := fma(v50, v36, -0x1.81bafep-01)
+		v53 := fma(v37, v52, v35)
+		v54 := fma(v9, v7, v11)
+		v55 := -v54
+		v56 := fma(v53, v55, v53)
+		v57 := float32(v29 * v56)
+		v58 := int32(math.Float32bits(v14))
+		v60 := v58 << (0x17 & 31)
+		v62 := v60 + 0x5f800000
+		v63 := math.Float32frombits(uint32(v62))
+		v64 := float32(v57 * v63)
+		v66 := float32(v64 * 0x1p-64)
+		v67 := float32(0x1p+00 - v66)
+		v68 := v66
 		if v2 {
-			v67 = v66
+			v68 = v67
 		}
-		d[i] = v67
+		d[i] = v68
 	}
 }
 
@@ -2113,8 +2129,8 @@ func mapCodePowVSGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v65 := float32(v64 + v62)
 		v66 := float32(v60 * v60)
 		v67 := float32(v66 * v60)
-		v70 := fma(0x1.f135c4p-04, v66, 0x1.23d3eep-03)
-		v72 := fma(v70, v66, 0x1.999c26p-03)
+		v70 := fma(0x1.ec1e38p-04, v66, 0x1.23f1ap-03)
+		v72 := fma(v70, v66, 0x1.999bd4p-03)
 		v74 := fma(v72, v66, 0x1.555554p-02)
 		v75 := -v60
 		v76 := float32(v59 - 0x1p+00)
@@ -2122,74 +2138,75 @@ func mapCodePowVSGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v78 := fma(v75, v59, v58)
 		v79 := fma(v75, v77, v78)
 		v80 := float32(v79 / v59)
-		v81 := fma(v67, v74, v80)
-		v83 := -v62
-		v84 := fma(v60, 0x1.715476p+01, v83)
-		v85 := fma(v60, 0x1.4ae0cp-25, v84)
-		v86 := fma(v81, 0x1.715476p+01, v85)
-		v87 := float32(v65 + v86)
-		v88 := float32(v63 + v87)
-		v89 := v88
+		v81 := fma(v80, v66, v80)
+		v82 := fma(v67, v74, v81)
+		v84 := -v62
+		v85 := fma(v60, 0x1.715476p+01, v84)
+		v86 := fma(v60, 0x1.4ae0cp-25, v85)
+		v87 := fma(v82, 0x1.715476p+01, v86)
+		v88 := float32(v65 + v87)
+		v89 := float32(v63 + v88)
+		v90 := v89
 		if v38 {
-			v89 = v40
+			v90 = v40
 		}
-		v90 := float32(p0 * v89)
-		v92 := max(v90, -0x1.2ep+07)
-		v94 := min(v92, 0x1.02p+07)
-		v96 := float32(v94 + 0x1.8p+23)
-		v97 := float32(v96 - 0x1.8p+23)
-		v98 := float32(v94 - v97)
-		v99 := math.Float32frombits(math.Float32bits(v90) &^ (1 << 31))
-		v101 := v99 < 0x1p+08
-		v102 := float32(v63 - v88)
-		v103 := float32(v102 + v87)
-		v104 := v103
+		v91 := float32(p0 * v90)
+		v93 := max(v91, -0x1.2ep+07)
+		v95 := min(v93, 0x1.02p+07)
+		v97 := float32(v95 + 0x1.8p+23)
+		v98 := float32(v97 - 0x1.8p+23)
+		v99 := float32(v95 - v98)
+		v100 := math.Float32frombits(math.Float32bits(v91) &^ (1 << 31))
+		v102 := v100 < 0x1p+08
+		v103 := float32(v63 - v89)
+		v104 := float32(v103 + v88)
+		v105 := v104
 		if v38 {
-			v104 = 0x0p+00
+			v105 = 0x0p+00
 		}
-		v105 := -v90
-		v106 := fma(p0, v89, v105)
-		v107 := fma(p0, v104, v106)
-		v108 := float32(0x0p+00)
-		if v101 {
-			v108 = v107
+		v106 := -v91
+		v107 := fma(p0, v90, v106)
+		v108 := fma(p0, v105, v107)
+		v109 := float32(0x0p+00)
+		if v102 {
+			v109 = v108
 		}
-		v109 := float32(v98 + v108)
-		v111 := fma(0x1.17b7c8p-13, v109, 0x1.5ef50ep-10)
-		v113 := fma(v111, v109, 0x1.3b680ap-07)
-		v115 := fma(v113, v109, 0x1.c6af9ep-05)
-		v117 := fma(v115, v109, 0x1.ebfb94p-03)
-		v119 := fma(v117, v109, 0x1.62e43p-01)
-		v120 := fma(v119, v109, 0x1p+00)
-		v121 := int32(math.Float32bits(v96))
-		v122 := v121 << (0x17 & 31)
-		v123 := v97 < 0x0p+00
-		v126 := int32(0x1f800000)
-		if v123 {
-			v126 = 0x5f800000
+		v110 := float32(v99 + v109)
+		v112 := fma(0x1.3fa8dcp-13, v110, 0x1.5f0cf8p-10)
+		v114 := fma(v112, v110, 0x1.3b309cp-07)
+		v116 := fma(v114, v110, 0x1.c6af74p-05)
+		v118 := fma(v116, v110, 0x1.ebfbd8p-03)
+		v120 := fma(v118, v110, 0x1.62e43p-01)
+		v121 := fma(v120, v110, 0x1p+00)
+		v122 := int32(math.Float32bits(v97))
+		v123 := v122 << (0x17 & 31)
+		v124 := v98 < 0x0p+00
+		v127 := int32(0x1f800000)
+		if v124 {
+			v127 = 0x5f800000
 		}
-		v127 := v122 + v126
-		v128 := math.Float32frombits(uint32(v127))
-		v129 := float32(v120 * v128)
-		v132 := float32(0x1p+64)
-		if v123 {
-			v132 = 0x1p-64
+		v128 := v123 + v127
+		v129 := math.Float32frombits(uint32(v128))
+		v130 := float32(v121 * v129)
+		v133 := float32(0x1p+64)
+		if v124 {
+			v133 = 0x1p-64
 		}
-		v133 := float32(v129 * v132)
-		v134 := -v133
-		v135 := v133
+		v134 := float32(v130 * v133)
+		v135 := -v134
+		v136 := v134
 		if v34 {
-			v135 = v134
-		}
-		v136 := v135
-		if v24 {
-			v136 = math.Float32frombits(0x7fc00000)
+			v136 = v135
 		}
 		v137 := v136
-		if v13 {
-			v137 = 0x1p+00
+		if v24 {
+			v137 = math.Float32frombits(0x7fc00000)
 		}
-		d[i] = v137
+		v138 := v137
+		if v13 {
+			v138 = 0x1p+00
+		}
+		d[i] = v138
 	}
 }
 
@@ -2262,8 +2279,8 @@ func mapCodePowSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v65 := float32(v64 + v62)
 		v66 := float32(v60 * v60)
 		v67 := float32(v66 * v60)
-		v70 := fma(0x1.f135c4p-04, v66, 0x1.23d3eep-03)
-		v72 := fma(v70, v66, 0x1.999c26p-03)
+		v70 := fma(0x1.ec1e38p-04, v66, 0x1.23f1ap-03)
+		v72 := fma(v70, v66, 0x1.999bd4p-03)
 		v74 := fma(v72, v66, 0x1.555554p-02)
 		v75 := -v60
 		v76 := float32(v59 - 0x1p+00)
@@ -2271,74 +2288,75 @@ func mapCodePowSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v78 := fma(v75, v59, v58)
 		v79 := fma(v75, v77, v78)
 		v80 := float32(v79 / v59)
-		v81 := fma(v67, v74, v80)
-		v83 := -v62
-		v84 := fma(v60, 0x1.715476p+01, v83)
-		v85 := fma(v60, 0x1.4ae0cp-25, v84)
-		v86 := fma(v81, 0x1.715476p+01, v85)
-		v87 := float32(v65 + v86)
-		v88 := float32(v63 + v87)
-		v89 := v88
+		v81 := fma(v80, v66, v80)
+		v82 := fma(v67, v74, v81)
+		v84 := -v62
+		v85 := fma(v60, 0x1.715476p+01, v84)
+		v86 := fma(v60, 0x1.4ae0cp-25, v85)
+		v87 := fma(v82, 0x1.715476p+01, v86)
+		v88 := float32(v65 + v87)
+		v89 := float32(v63 + v88)
+		v90 := v89
 		if v38 {
-			v89 = v40
+			v90 = v40
 		}
-		v90 := float32(v0 * v89)
-		v92 := max(v90, -0x1.2ep+07)
-		v94 := min(v92, 0x1.02p+07)
-		v96 := float32(v94 + 0x1.8p+23)
-		v97 := float32(v96 - 0x1.8p+23)
-		v98 := float32(v94 - v97)
-		v99 := math.Float32frombits(math.Float32bits(v90) &^ (1 << 31))
-		v101 := v99 < 0x1p+08
-		v102 := float32(v63 - v88)
-		v103 := float32(v102 + v87)
-		v104 := v103
+		v91 := float32(v0 * v90)
+		v93 := max(v91, -0x1.2ep+07)
+		v95 := min(v93, 0x1.02p+07)
+		v97 := float32(v95 + 0x1.8p+23)
+		v98 := float32(v97 - 0x1.8p+23)
+		v99 := float32(v95 - v98)
+		v100 := math.Float32frombits(math.Float32bits(v91) &^ (1 << 31))
+		v102 := v100 < 0x1p+08
+		v103 := float32(v63 - v89)
+		v104 := float32(v103 + v88)
+		v105 := v104
 		if v38 {
-			v104 = 0x0p+00
+			v105 = 0x0p+00
 		}
-		v105 := -v90
-		v106 := fma(v0, v89, v105)
-		v107 := fma(v0, v104, v106)
-		v108 := float32(0x0p+00)
-		if v101 {
-			v108 = v107
+		v106 := -v91
+		v107 := fma(v0, v90, v106)
+		v108 := fma(v0, v105, v107)
+		v109 := float32(0x0p+00)
+		if v102 {
+			v109 = v108
 		}
-		v109 := float32(v98 + v108)
-		v111 := fma(0x1.17b7c8p-13, v109, 0x1.5ef50ep-10)
-		v113 := fma(v111, v109, 0x1.3b680ap-07)
-		v115 := fma(v113, v109, 0x1.c6af9ep-05)
-		v117 := fma(v115, v109, 0x1.ebfb94p-03)
-		v119 := fma(v117, v109, 0x1.62e43p-01)
-		v120 := fma(v119, v109, 0x1p+00)
-		v121 := int32(math.Float32bits(v96))
-		v122 := v121 << (0x17 & 31)
-		v123 := v97 < 0x0p+00
-		v126 := int32(0x1f800000)
-		if v123 {
-			v126 = 0x5f800000
+		v110 := float32(v99 + v109)
+		v112 := fma(0x1.3fa8dcp-13, v110, 0x1.5f0cf8p-10)
+		v114 := fma(v112, v110, 0x1.3b309cp-07)
+		v116 := fma(v114, v110, 0x1.c6af74p-05)
+		v118 := fma(v116, v110, 0x1.ebfbd8p-03)
+		v120 := fma(v118, v110, 0x1.62e43p-01)
+		v121 := fma(v120, v110, 0x1p+00)
+		v122 := int32(math.Float32bits(v97))
+		v123 := v122 << (0x17 & 31)
+		v124 := v98 < 0x0p+00
+		v127 := int32(0x1f800000)
+		if v124 {
+			v127 = 0x5f800000
 		}
-		v127 := v122 + v126
-		v128 := math.Float32frombits(uint32(v127))
-		v129 := float32(v120 * v128)
-		v132 := float32(0x1p+64)
-		if v123 {
-			v132 = 0x1p-64
+		v128 := v123 + v127
+		v129 := math.Float32frombits(uint32(v128))
+		v130 := float32(v121 * v129)
+		v133 := float32(0x1p+64)
+		if v124 {
+			v133 = 0x1p-64
 		}
-		v133 := float32(v129 * v132)
-		v134 := -v133
-		v135 := v133
+		v134 := float32(v130 * v133)
+		v135 := -v134
+		v136 := v134
 		if v34 {
-			v135 = v134
-		}
-		v136 := v135
-		if v24 {
-			v136 = math.Float32frombits(0x7fc00000)
+			v136 = v135
 		}
 		v137 := v136
-		if v13 {
-			v137 = 0x1p+00
+		if v24 {
+			v137 = math.Float32frombits(0x7fc00000)
 		}
-		d[i] = v137
+		v138 := v137
+		if v13 {
+			v138 = 0x1p+00
+		}
+		d[i] = v138
 	}
 }
 

@@ -14,7 +14,7 @@ import "math"
 // them):
 //
 //	exp 1, exp2 1, expm1 1.5, log 1, log2 1.5, log1p 1.5, tanh 2, sigmoid 2.5,
-//	erf 2, erfc 4, normcdf 4, sin and cos 2, pow 1, recip 0.5, rsqrt 1
+//	erf 2.5, erfc 7, normcdf 7, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
 // compute them in another way.
@@ -238,11 +238,16 @@ func (l *lowering) expm1(x *Node) *Node {
 	return l.copySign(add(y, y), x) // for -0
 }
 
-// tanh: with E = e**2|x| - 1 it is E/(E+2), which does not cancel. Here E is
-// twice the value of expm1Core.
+// tanh: with h = (e**2|x| - 1)/2 it is h/(h+1), which does not cancel. What
+// the sum and the quotient lost is made up for.
 func (l *lowering) tanh(x *Node) *Node {
 	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
-	return l.copySign(div(h, add(h, c(1))), x)
+	d := add(h, c(1))
+	low := sub(h, sub(d, c(1)))
+	inverse := div(c(1), d)
+	q := mul(h, inverse)
+	rest := fma(neg(q), low, fma(neg(q), d, h))
+	return l.copySign(fma(rest, inverse, q), x)
 }
 
 // sigmoid: with e = e**-|x| it is 1/(1+e) for positive x and e/(1+e) for
@@ -307,8 +312,8 @@ func (l *lowering) log1p(x *Node) *Node {
 	u := add(x, c(1))
 	lost := sub(x, sub(u, c(1)))
 	m, e, exponent := mantissa(u)
-	scale := float(sub(ci(127<<23), exponent)) // 2^-e; 0 for the largest e
-	y := logDomain(u, logOf(e, fma(lost, scale, sub(m, c(1)))))
+	scale := float(sub(ci(128<<23), exponent)) // 2^(1-e); 0 for the largest e
+	y := logDomain(u, logOf(e, fma(mul(lost, c(0.5)), scale, sub(m, c(1)))))
 	return choose(eq(x, c(0)), x, y) // for -0
 }
 

@@ -13,25 +13,23 @@ func (l *lowering) erf(x *Node) *Node {
 	return l.copySign(choose(lt(a, c(1)), small, large), x)
 }
 
-// erfcxScale is the factor of t in w = 1/(1 + 3t/8), over which e**t²·erfc(t)
-// is nearly a straight line.
-const erfcxScale = 0.375
-
 // tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t², where s
 // is given as a sum of two numbers: rounding it would cost up to a hundred
 // units.
 func (l *lowering) tail(t, s, low *Node, factor float64) *Node {
+	// With w = 1/(1 + 3t/8), erfc(t)·e**t²/w is a polynomial of v = t·w: a
+	// small t has a small v, so that the errors of w do not count there.
 	w := div(c(1), fma(t, c(erfcxScale), c(1)))
-	p := make([]float64, len(erfcxPoly))
-	for i := range p {
-		p[i] = erfcxPoly[i] * factor
-	}
-	y := mul(w, horner(w, p))
+	y := mul(w, c(factor))
+	v := mul(t, w)
+	y = fma(mul(y, v), horner(v, erfcxPoly), y)
 	e := expScaled(neg(s))
-	y = mul(e.p, fma(y, neg(low), y))
-	e.p = y
+	e.p = mul(e.p, fma(y, neg(low), y))
 	return l.scaleDown(e)
 }
+
+// erfcxScale is the 3/8 that erfcxPoly is fitted with.
+const erfcxScale = 0.375
 
 func (l *lowering) erfc(x *Node) *Node {
 	t := least(abs(x), c(10.3))

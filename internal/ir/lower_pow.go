@@ -49,7 +49,7 @@ func log2Pair(a *Node) (high, low *Node) {
 	s := div(num, den)
 	sLow := div(fma(neg(s), denLow, fma(neg(s), den, num)), den)
 	u := mul(s, s)
-	sLow = fma(mul(u, s), horner(u, atanhPoly), sLow)
+	sLow = fma(mul(u, s), horner(u, atanhPoly), fma(sLow, u, sLow)) // atanh' is about 1+u
 
 	p := mul(s, c(twoLog2eParts[0]))
 	pLow := fma(s, c(twoLog2eParts[0]), neg(p))

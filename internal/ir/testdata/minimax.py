@@ -5,8 +5,8 @@
 Each polynomial is the minimax approximation (Remez exchange in 60-digit
 arithmetic, mpmath) of the function named in its comment, with the error
 weighted as the comment says. Coefficients are rounded to float32 one after
-another from the lowest power up; after each rounding the rest is fitted anew,
-so that they make up for the error of those already fixed.
+another from the lowest power up; the rest is changed after each rounding to
+make up for it, by least squares.
 """
 
 import struct
@@ -66,16 +66,22 @@ def remez(f, w, powers, lo, hi):
 
 
 def fit(f, w, powers, lo, hi):
-    fixed, left = [], list(powers)
-    while left:
-        rest = lambda x: f(x) - sum(c * x**p for c, p in fixed)
-        c, err = remez(rest, w, left, lo, hi)
-        fixed.append((f32(c[0]), left[0]))
-        left = left[1:]
-    g = lambda x: abs((f(x) - sum(c * x**p for c, p in fixed)) * w(x))
+    c, _ = remez(f, w, powers, lo, hi)
     lo, hi = mp.mpf(lo), mp.mpf(hi)
+    nodes = [(lo + hi) / 2 - (hi - lo) / 2 * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / 64) for i in range(64)]
+    for k in range(len(c)):
+        moved = f32(c[k]) - c[k]
+        c[k] += moved
+        left = powers[k + 1 :]
+        if left:  # the least squares change of the rest that makes up for it
+            A = mp.matrix([[w(x) * x**p for p in left] for x in nodes])
+            b = mp.matrix([-moved * w(x) * x ** powers[k] for x in nodes])
+            d = mp.lu_solve(A, b)
+            for i in range(len(left)):
+                c[k + 1 + i] += d[i]
+    g = lambda x: abs((f(x) - sum(v * x**p for v, p in zip(c, powers))) * w(x))
     err = max(g(lo + (hi - lo) * i / 1000) for i in range(1001))
-    return [c for c, _ in fixed], err
+    return c, err
 
 
 def emit(name, doc, f, w, powers, lo, hi):
@@ -129,9 +135,11 @@ def main():
          away(lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1), away(lambda u: mp.sqrt(u) / mp.erf(mp.sqrt(u))), range(7), 0, 1)
     emit("erfLargePoly", "-log2(erfc(a))/a for 1 <= a <= 4, weighted by erfc(a)·a",
          lambda a: -mp.log(mp.erfc(a), 2) / a, lambda a: mp.erfc(a) * a * ln2, range(6), 1, mp.mpf("4.0"))
-    emit("erfcxPoly", "e**(t²)·erfc(t)/w over w = 1/(1 + 3t/8) for 0 <= t <= 10.2, relative",
-         lambda w: erfcx((1 / w - 1) * 8 / 3) / w, lambda w: w / erfcx((1 / w - 1) * 8 / 3),
-         range(9), 1 / mp.mpf("4.825"), 1)
+    t = lambda v: v / (1 - v * 3 / 8)
+    w = lambda v: 1 - v * 3 / 8
+    emit("erfcxPoly", "(e**(t²)·erfc(t)/w - 1)/v over v = t·w for w = 1/(1 + 3t/8) and 0 <= t <= 10.2, relative to e**(t²)·erfc(t)/(w·v)",
+         away(lambda v: (erfcx(t(v)) / w(v) - 1) / v), lambda v: w(v) * v / erfcx(t(v)),
+         range(8), 0, mp.mpf("10.2") / mp.mpf("4.825"))
 
 
 main()

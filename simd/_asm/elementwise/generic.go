@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"go/format"
 	"math"
 	"strings"
 
@@ -20,9 +19,7 @@ func writeGeneric(ks []*kernel) []byte {
 		goBody(&b, ir.Lower(k.root, func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round }))
 		b.WriteString("}\n")
 	}
-	out, err := format.Source(b.Bytes())
-	check(err)
-	return out
+	return gofmt(b.Bytes())
 }
 
 var goTypes = map[ir.Type]string{ir.F32: "float32", ir.I32: "int32", ir.U32: "uint32", ir.Bool: "uint32"}

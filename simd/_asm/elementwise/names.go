@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"go/format"
 	"sort"
 )
 
@@ -22,9 +21,7 @@ func writeNames(ks []*kernel) []byte {
 	}
 	fmt.Fprintf(&b, "}\n")
 	lookup(&b, ks, "Generic")
-	out, err := format.Source(b.Bytes())
-	check(err)
-	return out
+	return gofmt(b.Bytes())
 }
 
 // lookup writes the function that finds the kernels of a level.

@@ -1,0 +1,310 @@
+package main
+
+import "math"
+
+// Straight-line machine code with virtual registers, and the allocation of
+// real ones. The three instruction sets share it: what differs is how a code
+// is selected and how an instruction is printed.
+
+// class is a kind of register.
+type class uint8
+
+const (
+	vector    class = iota
+	predicate       // AVX-512 opmasks
+	numClasses
+)
+
+// value is the result of an instruction, or a constant or parameter.
+type value struct {
+	class class
+	// fixed values are the same in every iteration of the loop: constants and
+	// parameters. They are kept in a register (pinned) or used from memory.
+	fixed  bool
+	bits   []uint32 // of a constant: one lane for all, or a table of all lanes
+	param  int      // number of the parameter, if bits is nil
+	pinned int      // register, or -1
+	// While registers are allocated:
+	reg  int // or -1
+	slot int // place on the stack, or -1
+	uses []int
+}
+
+// instruction is one machine instruction. Sources come in the order of the
+// formula, not of the assembler.
+type instruction struct {
+	op  string
+	dst *value // nil: a store
+	src []*value
+	// tied is the source whose register the result takes, -1 for none and
+	// anyTied for any of the sources.
+	tied int
+	// folds says which sources may be memory, and commutes that the first two
+	// may be swapped for it.
+	folds    []int
+	commutes bool
+	imm      int
+	mem      string // address of a load or store without the copy's offset
+	copy     int    // copy of the body that a load or store belongs to
+
+	folded int    // the source that is read from memory, or -1
+	regs   [5]int // of the result and the sources, once allocated
+}
+
+const anyTied = -2
+
+// block is the body of a loop: copies of the same code, interleaved so that
+// one fills the waiting times of another.
+type block struct {
+	code   []*instruction
+	fixed  []*value
+	frame  int // stack slots in use
+	spills int
+}
+
+// registers are the number of registers of each class that may be used.
+type registers [numClasses]int
+
+// fold decides, for every constant that is not pinned, whether an instruction
+// reads it from memory or needs it loaded before.
+func (b *block) fold(memory bool) []*instruction {
+	var out []*instruction
+	for _, in := range b.code {
+		c := *in
+		c.src = append([]*value(nil), in.src...)
+		c.folded = -1
+		if memory && c.commutes && loose(c.src[0]) && !loose(c.src[1]) && !foldable(&c, 0) && foldable(&c, 1) {
+			c.src[0], c.src[1] = c.src[1], c.src[0]
+		}
+		loaded := map[*value]*value{}
+		for i, s := range c.src {
+			if !loose(s) {
+				continue
+			}
+			if memory && c.folded < 0 && foldable(&c, i) && loaded[s] == nil && s.bits != nil {
+				c.folded = i
+				continue
+			}
+			v := loaded[s]
+			if v == nil {
+				v = &value{class: vector}
+				loaded[s] = v
+				out = append(out, &instruction{op: "const", dst: v, src: []*value{s}, tied: -1, folded: 0})
+			}
+			c.src[i] = v
+		}
+		out = append(out, &c)
+	}
+	return out
+}
+
+// loose reports whether v is fixed and in no register.
+func loose(v *value) bool { return v.fixed && v.pinned < 0 }
+
+func foldable(in *instruction, i int) bool {
+	for _, f := range in.folds {
+		if f == i {
+			return true
+		}
+	}
+	return false
+}
+
+// allocate gives registers to the values of code and returns it with spills,
+// reloads and copies added. Pinned registers are the highest ones.
+func (b *block) allocate(code []*instruction, have registers) (out []*instruction) {
+	for _, in := range code {
+		if in.dst != nil {
+			in.dst.reg, in.dst.slot, in.dst.uses = -1, -1, nil
+		}
+	}
+	for i, in := range code {
+		for _, s := range in.src {
+			if !s.fixed {
+				s.uses = append(s.uses, i)
+			}
+		}
+	}
+	b.frame, b.spills = 0, 0
+	var owner [numClasses][]*value
+	for c := range owner {
+		owner[c] = make([]*value, have[c])
+	}
+	var freeSlots []int
+	emit := func(in *instruction) { out = append(out, in) }
+	next := func(v *value, i int) int {
+		for _, u := range v.uses {
+			if u >= i {
+				return u
+			}
+		}
+		return math.MaxInt
+	}
+	take := func(c class, i int, busy []*value) int {
+		for r, v := range owner[c] {
+			if v == nil {
+				return r
+			}
+		}
+		victim, far := -1, -1
+	scan:
+		for r, v := range owner[c] {
+			for _, w := range busy {
+				if v == w {
+					continue scan
+				}
+			}
+			if n := next(v, i); n > far {
+				victim, far = r, n
+			}
+		}
+		if victim < 0 {
+			panic("BUG: an instruction needs more registers than there are")
+		}
+		v := owner[c][victim]
+		if v.slot < 0 {
+			if k := len(freeSlots); k > 0 {
+				v.slot, freeSlots = freeSlots[k-1], freeSlots[:k-1]
+			} else {
+				v.slot = b.frame
+				b.frame++
+			}
+			in := &instruction{op: "spill", src: []*value{v}, imm: v.slot, folded: -1}
+			in.regs[1] = v.reg
+			emit(in)
+		}
+		b.spills++
+		v.reg = -1
+		owner[c][victim] = nil
+		return victim
+	}
+	hold := func(v *value, r int) { v.reg, owner[v.class][r] = r, v }
+	for i, in := range code {
+		for j, s := range in.src {
+			if s.fixed || j == in.folded || s.reg >= 0 {
+				continue
+			}
+			r := take(s.class, i, in.src)
+			hold(s, r)
+			re := &instruction{op: "reload", dst: s, imm: s.slot, folded: -1}
+			re.regs[0] = r
+			emit(re)
+			b.spills++
+		}
+		for j, s := range in.src {
+			in.regs[j+1] = s.reg
+			if s.fixed {
+				in.regs[j+1] = s.pinned
+			}
+		}
+		dies := func(s *value) bool { return !s.fixed && next(s, i+1) == math.MaxInt }
+		if in.tied == anyTied {
+			in.tied = -1
+			for j, s := range in.src {
+				if j != in.folded && dies(s) {
+					in.tied = j
+				}
+			}
+			if in.tied < 0 {
+				for j := range in.src {
+					if j != in.folded {
+						in.tied = j // copied below
+					}
+				}
+			}
+		}
+		if in.tied >= 0 && !dies(in.src[in.tied]) {
+			s := in.src[in.tied]
+			r := take(in.dst.class, i, in.src)
+			mv := &instruction{op: "move", dst: in.dst, src: []*value{s}, folded: -1}
+			mv.regs[0], mv.regs[1] = r, in.regs[in.tied+1]
+			emit(mv)
+			in.regs[in.tied+1] = r
+			hold(in.dst, r)
+		}
+		for _, s := range in.src {
+			if dies(s) && s.reg >= 0 && owner[s.class][s.reg] == s {
+				owner[s.class][s.reg] = nil
+				if s.slot >= 0 {
+					freeSlots = append(freeSlots, s.slot)
+				}
+				s.reg = -1
+			}
+		}
+		if in.dst != nil && in.dst.reg < 0 {
+			r := -1
+			if in.tied >= 0 {
+				r = in.regs[in.tied+1]
+			} else {
+				r = take(in.dst.class, i, append([]*value{in.dst}, in.src...))
+			}
+			hold(in.dst, r)
+		}
+		if in.dst != nil {
+			in.regs[0] = in.dst.reg
+			if len(in.dst.uses) == 0 {
+				owner[in.dst.class][in.dst.reg] = nil
+			}
+		}
+		emit(in)
+	}
+	return out
+}
+
+// fit pins as many constants as there are registers for and allocates. It
+// reports whether no value had to be kept on the stack.
+func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) {
+	for pins := min(len(b.fixed), have[vector]-2); pins >= 0; pins-- {
+		left := have
+		left[vector] -= pins
+		for i, v := range b.fixed {
+			v.pinned = -1
+			if i < pins {
+				v.pinned = left[vector] + i
+			}
+		}
+		if pins < b.params() {
+			break // parameters have no other place
+		}
+		if !roomy(b.fold(memory), left) {
+			continue
+		}
+		code = b.allocate(b.fold(memory), left)
+		if b.spills == 0 || pins == b.params() {
+			return code, b.spills == 0
+		}
+	}
+	return code, code != nil && b.spills == 0
+}
+
+// roomy reports whether each instruction finds registers for its operands.
+func roomy(code []*instruction, have registers) bool {
+	for _, in := range code {
+		n := [numClasses]int{}
+		for _, s := range in.src {
+			if !s.fixed {
+				n[s.class]++
+			}
+		}
+		if in.dst != nil {
+			n[in.dst.class]++
+		}
+		for c := range n {
+			if n[c] > have[c] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// params returns the number of parameters among the fixed values; they come
+// first.
+func (b *block) params() (n int) {
+	for _, v := range b.fixed {
+		if v.bits == nil {
+			n++
+		}
+	}
+	return n
+}

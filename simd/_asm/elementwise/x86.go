@@ -1,0 +1,619 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// x86 writes AVX-512 if wide, else AVX2 with FMA.
+type x86 struct{ wide bool }
+
+func (x x86) level() string {
+	if x.wide {
+		return "AVX512"
+	}
+	return "AVX2"
+}
+
+// lanes returns the floats in a vector.
+func (x x86) lanes() int {
+	if x.wide {
+		return 16
+	}
+	return 8
+}
+
+// registers: K0 means no mask, K1 is the mask of the tail. In the tail of
+// AVX2 the mask is the last vector register.
+func (x x86) registers(tail bool) registers {
+	switch {
+	case x.wide:
+		return registers{32, 6}
+	case tail:
+		return registers{15, 0}
+	}
+	return registers{16, 0}
+}
+
+func (x x86) native(c ir.Code) bool {
+	switch c {
+	case ir.Round:
+		return true
+	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf:
+		return x.wide
+	}
+	return false
+}
+
+// The predicates of VCMPPS, and those with the operands swapped.
+var predicates = map[ir.Code][2]int{ir.Eq: {0, 0}, ir.Ne: {4, 4}, ir.Lt: {17, 30}, ir.Le: {18, 29}}
+
+var x86Float = map[ir.Code]string{ir.Add: "VADDPS", ir.Sub: "VSUBPS", ir.Mul: "VMULPS", ir.Div: "VDIVPS", ir.Min: "VMINPS", ir.Max: "VMAXPS"}
+var x86Int = map[ir.Code]string{ir.Add: "VPADDD", ir.Sub: "VPSUBD", ir.Mul: "VPMULLD"}
+var x86Bits = map[ir.Code]string{ir.And: "VANDPS", ir.Or: "VORPS", ir.Xor: "VXORPS"}
+var x86Rounding = map[ir.Code]int{ir.Round: 8, ir.Floor: 9, ir.Ceil: 10, ir.Trunc: 11}
+
+const signBit = 1 << 31
+
+var second = []int{1}
+
+func (x x86) emit(s *selector, n *ir.Node) *value {
+	arg := func(i int) *value { return s.value(n.Args[i]) }
+	t := n.Args[0].Type
+	if t == ir.Bool && n.Code != ir.Select {
+		return x.logic(s, n)
+	}
+	switch n.Code {
+	case ir.Add, ir.Mul, ir.Sub, ir.Div:
+		op := x86Float[n.Code]
+		if t != ir.F32 {
+			op = x86Int[n.Code]
+		}
+		a, b := arg(0), arg(1)
+		if n.Code.Commutes() {
+			return s.commuting(op, second, a, b)
+		}
+		return s.plain(op, second, a, b)
+	case ir.Min, ir.Max:
+		return x.extreme(s, n)
+	case ir.Neg:
+		if m := n.Args[0]; m.Code == ir.Abs {
+			return s.plain("VORPS", second, s.value(m.Args[0]), s.constant(signBit))
+		}
+		return s.plain("VXORPS", second, arg(0), s.constant(signBit))
+	case ir.Abs:
+		return s.plain("VANDPS", second, arg(0), s.constant(signBit-1))
+	case ir.Fma:
+		return x.fma(s, n)
+	case ir.Sqrt:
+		return s.plain("VSQRTPS", nil, arg(0))
+	case ir.Floor, ir.Ceil, ir.Trunc, ir.Round:
+		op := "VROUNDPS"
+		if x.wide {
+			op = "VRNDSCALEPS"
+		}
+		return s.add(instruction{op: op, src: []*value{arg(0)}, tied: -1, imm: x86Rounding[n.Code]})
+	case ir.And, ir.Or, ir.Xor:
+		return s.commuting(x86Bits[n.Code], second, arg(0), arg(1))
+	case ir.Shl, ir.Shr:
+		op := "VPSLLD"
+		if n.Code == ir.Shr {
+			op = "VPSRAD"
+			if t == ir.U32 {
+				op = "VPSRLD"
+			}
+		}
+		if n.Args[1].Code != ir.Const {
+			break
+		}
+		return s.add(instruction{op: op, src: []*value{arg(0)}, tied: -1, imm: int(n.Args[1].Value)})
+	case ir.Convert:
+		switch {
+		case t == ir.I32 && n.Type == ir.F32:
+			return s.plain("VCVTDQ2PS", nil, arg(0))
+		case t == ir.F32 && n.Type == ir.I32: // of small numbers only, in expansions
+			return s.plain("VCVTTPS2DQ", nil, arg(0))
+		}
+	case ir.CopySign:
+		a, b := arg(0), arg(1)
+		return s.add(instruction{op: "VPTERNLOGD", src: []*value{a, b, s.constant(signBit)}, tied: 0, folds: []int{2}, imm: 0xD8})
+	case ir.Ldexp:
+		return s.plain("VSCALEFPS", second, arg(0), arg(1))
+	case ir.Eq, ir.Ne, ir.Lt, ir.Le:
+		return x.compare(s, n)
+	case ir.Select:
+		return x.choose(s, n)
+	case ir.Tanh, ir.Erf:
+		return x.table(s, n)
+	}
+	check(fmt.Errorf("%s has no instructions for %v of %v", x.level(), n.Code, t))
+	return nil
+}
+
+// extreme selects a minimum or maximum that is NaN if either operand is. The
+// instruction returns its second operand where one is NaN: a constant must be
+// the first.
+func (x x86) extreme(s *selector, n *ir.Node) *value {
+	op, a, b := x86Float[n.Code], n.Args[0], n.Args[1]
+	if fixedNode(b) {
+		a, b = b, a
+	}
+	va, vb := s.value(a), s.value(b)
+	y := s.plain(op, nil, va, vb)
+	if fixedNode(a) {
+		return y
+	}
+	const unordered = 3
+	m := s.add(instruction{op: "VCMPPS", dst: x.truth(), src: []*value{va, va}, tied: -1, imm: unordered})
+	return x.blend(s, m, va, y)
+}
+
+// truth returns a new truth value.
+func (x x86) truth() *value {
+	if x.wide {
+		return &value{class: predicate}
+	}
+	return &value{class: vector}
+}
+
+// blend returns a where m holds, else b.
+func (x x86) blend(s *selector, m, a, b *value) *value {
+	if x.wide {
+		if b.fixed && b.bits != nil && len(b.bits) == 1 && b.bits[0] == 0 {
+			return s.plain("VMOVAPS.Z", nil, m, a)
+		}
+		return s.plain("VBLENDMPS", second, m, a, b)
+	}
+	return s.plain("VBLENDVPS", second, m, a, b)
+}
+
+func (x x86) choose(s *selector, n *ir.Node) *value {
+	m, a, b := s.value(n.Args[0]), s.value(n.Args[1]), s.value(n.Args[2])
+	if n.Type == ir.Bool && x.wide {
+		yes := s.mask("KANDW", m, a)
+		no := s.mask("KANDNW", m, b)
+		return s.mask("KORW", yes, no)
+	}
+	return x.blend(s, m, a, b)
+}
+
+func (s *selector) mask(op string, src ...*value) *value {
+	return s.add(instruction{op: op, dst: &value{class: predicate}, src: src, tied: -1})
+}
+
+func (x x86) compare(s *selector, n *ir.Node) *value {
+	a, b := s.value(n.Args[0]), s.value(n.Args[1])
+	if n.Args[0].Type == ir.F32 {
+		imm := predicates[n.Code][0]
+		if loose(a) && !loose(b) {
+			a, b, imm = b, a, predicates[n.Code][1]
+		}
+		return s.add(instruction{op: "VCMPPS", dst: x.truth(), src: []*value{a, b}, tied: -1, folds: second, imm: imm})
+	}
+	if n.Args[0].Type != ir.I32 || n.Code != ir.Lt {
+		check(fmt.Errorf("%s: no %v of %v", x.level(), n.Code, n.Args[0].Type))
+	}
+	if x.wide {
+		return s.add(instruction{op: "VPCMPD", dst: x.truth(), src: []*value{a, b}, tied: -1, folds: second, imm: 1})
+	}
+	return s.plain("VPCMPGTD", second, b, a)
+}
+
+func (x x86) logic(s *selector, n *ir.Node) *value {
+	a := s.value(n.Args[0])
+	if n.Code == ir.Not {
+		if x.wide {
+			return s.mask("KNOTW", a)
+		}
+		return s.plain("VXORPS", second, a, s.constant(1<<32-1))
+	}
+	b := s.value(n.Args[1])
+	if x.wide {
+		return s.mask(map[ir.Code]string{ir.And: "KANDW", ir.Or: "KORW", ir.Xor: "KXORW"}[n.Code], a, b)
+	}
+	return s.commuting(x86Bits[n.Code], second, a, b)
+}
+
+// fma selects one of the four signs of a fused multiply-add.
+func (x x86) fma(s *selector, n *ir.Node) *value {
+	a, na := negated(n.Args[0])
+	b, nb := negated(n.Args[1])
+	c, nc := negated(n.Args[2])
+	op := "VFMADD"
+	if na != nb {
+		op = "VFNMADD"
+	}
+	va, vb, vc := s.value(a), s.value(b), s.value(c)
+	if nc {
+		op = op[:len(op)-3] + "SUB"
+	}
+	return s.add(instruction{op: op, src: []*value{va, vb, vc}, tied: anyTied, folds: []int{2, 1, 0}})
+}
+
+func (x x86) load(s *selector, n *ir.Node) *value {
+	v := s.add(instruction{op: "load", tied: -1, mem: string("xyz"[n.Index])})
+	if n.Type != ir.Bool {
+		return v
+	}
+	if x.wide {
+		return s.add(instruction{op: "VPTESTMD", dst: x.truth(), src: []*value{v, v}, tied: -1})
+	}
+	v = s.plain("VPCMPEQD", second, v, s.constant(0))
+	return s.plain("VXORPS", second, v, s.constant(1<<32-1))
+}
+
+func (x x86) store(s *selector, v *value, t ir.Type) {
+	if t == ir.Bool {
+		if x.wide {
+			v = s.plain("VMOVAPS.Z", nil, v, s.constant(1))
+		} else {
+			v = s.add(instruction{op: "VPSRLD", src: []*value{v}, tied: -1, imm: 31})
+		}
+	}
+	s.code = append(s.code, &instruction{op: "store", src: []*value{v}, tied: -1, mem: "dst", copy: s.copy})
+}
+
+// The printing.
+
+// x86File collects the functions of one level and their constants.
+type x86File struct {
+	x86
+	text  bytes.Buffer
+	stubs bytes.Buffer
+	pool  pool
+}
+
+// pool is the constants of a file, each once.
+type pool struct {
+	words []uint32
+	at    map[string]int
+	// spread is the number of copies of a constant that is not a table.
+	spread int
+}
+
+func (p *pool) offset(bits []uint32) int {
+	key := fmt.Sprint(bits)
+	if o, ok := p.at[key]; ok {
+		return o
+	}
+	o := 4 * len(p.words)
+	if p.at == nil {
+		p.at = map[string]int{}
+	}
+	p.at[key] = o
+	if len(bits) > 1 {
+		p.words = append(p.words, bits...)
+	} else {
+		for range p.spread {
+			p.words = append(p.words, bits[0])
+		}
+	}
+	return o
+}
+
+// copies chooses how many vectors one iteration works on: enough independent
+// work to fill the waiting times of short bodies; long ones overlap by
+// themselves, iteration with iteration.
+func copies(instructions int) int {
+	switch {
+	case instructions <= 8:
+		return 4
+	case instructions <= 40:
+		return 2
+	}
+	return 1
+}
+
+// function writes the assembly of a kernel.
+func (f *x86File) function(k *kernel) {
+	tail := selectBody(f, k.root, 1)
+	u := copies(len(tail.code))
+	var body *block
+	var code []*instruction
+	for {
+		body = selectBody(f, k.root, u)
+		var ok bool
+		code, ok = body.fit(f.registers(false), true)
+		if ok || u == 1 {
+			break
+		}
+		u /= 2
+	}
+	// The tail has the same constants in the same registers, so that they are
+	// loaded once.
+	pins := map[string]int{}
+	for _, v := range body.fixed {
+		if v.pinned >= 0 {
+			pins[v.key()] = v.pinned
+		}
+	}
+	lowest := 32
+	for _, r := range pins {
+		lowest = min(lowest, r)
+	}
+	have := f.registers(true)
+	if len(pins) > 0 {
+		have[vector] = min(have[vector], lowest)
+	}
+	maskReg := 0
+	if !f.wide {
+		// The register below the pinned ones.
+		have[vector] = min(f.registers(false)[vector], lowest) - 1
+		maskReg = have[vector]
+	}
+	for _, v := range tail.fixed {
+		v.pinned = -1
+		if r, ok := pins[v.key()]; ok {
+			v.pinned = r
+		}
+	}
+	tailCode := tail.allocate(tail.fold(true), have)
+
+	name := "map" + k.symbol() + f.level()
+	fmt.Fprintf(&f.stubs, "\n// %s stores %s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), k.symbol(), name)
+	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+	w := &f.text
+	nosplit := "NOSPLIT"
+	if frame > 256 {
+		nosplit = "0"
+	}
+	fmt.Fprintf(w, "\n// func %s(dst, x, y, z *float32, n int, p *float32)\nTEXT ·%s(SB), %s, $%d-48\n", name, name, nosplit, frame)
+	fmt.Fprintf(w, "\tMOVQ dst+0(FP), DI\n")
+	for i, r := range []string{"SI", "DX", "CX"} {
+		if usesArg(k.root, i) {
+			fmt.Fprintf(w, "\tMOVQ %c+%d(FP), %s\n", "xyz"[i], 8+8*i, r)
+		}
+	}
+	fmt.Fprintf(w, "\tMOVQ n+32(FP), BX\n")
+	if body.params() > 0 {
+		fmt.Fprintf(w, "\tMOVQ p+40(FP), R8\n")
+	}
+	for _, v := range body.fixed {
+		if v.pinned < 0 {
+			continue
+		}
+		if v.bits == nil {
+			fmt.Fprintf(w, "\tVBROADCASTSS %d(R8), %s\n", 4*v.param, f.reg(vector, v.pinned))
+		} else {
+			f.constant(v, v.pinned)
+		}
+	}
+	step := u * f.lanes()
+	fmt.Fprintf(w, "\tXORQ AX, AX\n\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
+	f.print(code, loopPart, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
+	if f.wide {
+		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
+	} else {
+		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
+	}
+	f.print(tailCode, maskReg, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n\tVZEROUPPER\n\tRET\n", f.lanes(), f.lanes())
+}
+
+func (v *value) key() string {
+	if v.bits == nil {
+		return fmt.Sprintf("p%d", v.param)
+	}
+	return fmt.Sprint(v.bits)
+}
+
+func usesArg(root *ir.Node, i int) bool {
+	list, _ := ir.Flatten(root)
+	for _, n := range list {
+		if n.Code == ir.Arg && n.Index == i {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *x86File) reg(c class, r int) string {
+	switch {
+	case c == predicate:
+		return fmt.Sprintf("K%d", r+2)
+	case f.wide:
+		return fmt.Sprintf("Z%d", r)
+	}
+	return fmt.Sprintf("Y%d", r)
+}
+
+// constant loads v into vector register r.
+func (f *x86File) constant(v *value, r int) {
+	if len(v.bits) > 1 {
+		fmt.Fprintf(&f.text, "\tVMOVUPS mapConstants%s<>+%d(SB), %s\n", f.level(), f.pool.offset(v.bits), f.reg(vector, r))
+		return
+	}
+	if v.bits[0] == 0 && r < 16 {
+		fmt.Fprintf(&f.text, "\tVXORPS X%d, X%d, X%d\n", r, r, r)
+		return
+	}
+	fmt.Fprintf(&f.text, "\tVBROADCASTSS mapConstants%s<>+%d(SB), %s\n", f.level(), f.pool.offset(v.bits), f.reg(vector, r))
+}
+
+var x86Pointers = map[string]string{"dst": "DI", "x": "SI", "y": "DX", "z": "CX"}
+
+// loopPart stands for the mask of code that works on whole vectors.
+const loopPart = -1
+
+// print writes instructions. maskReg is the vector register that holds the
+// mask of the tail in AVX2; in AVX-512 it is K1 for every maskReg but
+// loopPart.
+func (f *x86File) print(code []*instruction, maskReg, frame int) {
+	rest := maskReg != loopPart
+	w := &f.text
+	for _, in := range code {
+		reg := func(i int) string { // of source i, or the result for -1
+			c := vector
+			if i < 0 {
+				c = in.dst.class
+			} else {
+				c = in.src[i].class
+			}
+			return f.reg(c, in.regs[i+1])
+		}
+		op, suffix := in.op, ""
+		src := func(i int) string {
+			if i != in.folded {
+				return reg(i)
+			}
+			v := in.src[i]
+			if f.wide && len(v.bits) == 1 {
+				suffix = ".BCST"
+			}
+			return fmt.Sprintf("mapConstants%s<>+%d(SB)", f.level(), f.pool.offset(v.bits))
+		}
+		address := func() string {
+			return fmt.Sprintf("%d(%s)(AX*4)", 4*f.lanes()*in.copy, x86Pointers[in.mem])
+		}
+		line := func(operands ...string) {
+			fmt.Fprintf(w, "\t%s%s ", op, suffix)
+			for i, o := range operands {
+				if i > 0 {
+					fmt.Fprintf(w, ", ")
+				}
+				fmt.Fprintf(w, "%s", o)
+			}
+			fmt.Fprintln(w)
+		}
+		imm := fmt.Sprintf("$%d", in.imm)
+		switch op {
+		case "load":
+			switch {
+			case !rest:
+				op = "VMOVUPS"
+				line(address(), reg(-1))
+			case f.wide:
+				op = "VMOVUPS.Z"
+				line(address(), "K1", reg(-1))
+			default:
+				op = "VMASKMOVPS"
+				line(address(), f.reg(vector, maskReg), reg(-1))
+			}
+		case "store":
+			switch {
+			case !rest:
+				op = "VMOVUPS"
+				line(reg(0), address())
+			case f.wide:
+				op = "VMOVUPS"
+				line(reg(0), "K1", address())
+			default:
+				op = "VMASKMOVPS"
+				line(reg(0), f.reg(vector, maskReg), address())
+			}
+		case "const":
+			f.constant(in.src[0], in.regs[0])
+		case "spill", "reload", "move":
+			f.move(in, frame)
+		case "VSQRTPS", "VCVTDQ2PS", "VCVTTPS2DQ", "KNOTW":
+			line(reg(0), reg(-1))
+		case "VROUNDPS", "VRNDSCALEPS", "VPSLLD", "VPSRAD", "VPSRLD":
+			line(imm, reg(0), reg(-1))
+		case "VCMPPS", "VPCMPD":
+			b := src(1)
+			line(imm, b, reg(0), reg(-1))
+		case "VBLENDMPS": // m, a, b
+			a := src(1)
+			line(a, reg(2), reg(0), reg(-1))
+		case "VBLENDVPS":
+			a := src(1)
+			line(reg(0), a, reg(2), reg(-1))
+		case "VMOVAPS.Z": // m, a
+			line(reg(1), reg(0), reg(-1))
+		case "VPTERNLOGD":
+			c := src(2)
+			line(imm, c, reg(1), reg(-1))
+		case "VPERMI2PS": // index, low, high
+			h := src(2)
+			line(h, reg(1), reg(-1))
+		case "VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB":
+			a, b, c := src(0), src(1), src(2)
+			switch {
+			case in.tied == 2: // result in c
+				op += "231PS"
+				if in.folded == 0 {
+					a, b = b, a
+				}
+				line(b, a, c)
+			default: // result in a or b
+				if in.tied == 1 {
+					a, b = b, a
+				}
+				// Now the result is in a; b or c may be memory.
+				if in.folded == 2 || in.folded < 0 {
+					op += "213PS"
+					line(c, b, a)
+				} else {
+					op += "132PS"
+					line(b, c, a)
+				}
+			}
+		default: // KANDNW too: not first and second
+			b := src(1)
+			line(b, reg(0), reg(-1))
+		}
+	}
+}
+
+func (f *x86File) move(in *instruction, frame int) {
+	w := &f.text
+	slot := fmt.Sprintf("%d(SP)", 4*f.lanes()*in.imm)
+	switch in.op {
+	case "spill":
+		op := "VMOVUPS"
+		if in.src[0].class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, f.reg(in.src[0].class, in.regs[1]), slot)
+	case "reload":
+		op := "VMOVUPS"
+		if in.dst.class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, slot, f.reg(in.dst.class, in.regs[0]))
+	case "move":
+		op := "VMOVAPS"
+		if in.dst.class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, f.reg(in.src[0].class, in.regs[1]), f.reg(in.dst.class, in.regs[0]))
+	}
+}
+
+// writeX86 returns the assembly and the Go file of a level.
+func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
+	f := &x86File{x86: x86{wide}}
+	f.pool.spread = 1
+	if !wide {
+		f.pool.spread = 8
+	}
+	for _, k := range ks {
+		if k.vector {
+			f.function(k)
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
+	if !wide {
+		f.data(&b, "mapMasks", []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	}
+	f.data(&b, "mapConstants"+f.level(), f.pool.words)
+	b.Write(f.text.Bytes())
+
+	var g bytes.Buffer
+	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
+	lookup(&g, ks, f.level())
+	g.Write(f.stubs.Bytes())
+	return b.Bytes(), gofmt(g.Bytes())
+}
+
+func (f *x86File) data(b *bytes.Buffer, name string, words []uint32) {
+	fmt.Fprintln(b)
+	for i, w := range words {
+		fmt.Fprintf(b, "DATA %s<>+%d(SB)/4, $%#08x\n", name, 4*i, w)
+	}
+	fmt.Fprintf(b, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", name, 4*len(words))
+}
