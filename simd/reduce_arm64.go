@@ -2,4 +2,33 @@
 
 package simd
 
-func reduceKernelsOf(Level) *reduceKernels { return &reduceGeneric }
+var reduceNEON = reduceKernels{
+	block: [numKinds]func(x, y *float32, n int) float32{
+		kindSum:        reduceSumNEON,
+		kindSumAbs:     reduceSumAbsNEON,
+		kindSumSquares: reduceSumSquaresNEON,
+		kindDot:        reduceDotNEON,
+		kindMax:        reduceMaxNEON,
+		kindMin:        reduceMinNEON,
+		kindMaxAbs:     reduceMaxAbsNEON,
+	},
+	rows: [numKinds]func(dst, x, y *float32, rows, cols int){
+		kindSum:        reduceSumRowsNEON,
+		kindSumAbs:     reduceSumAbsRowsNEON,
+		kindSumSquares: reduceSumSquaresRowsNEON,
+		kindDot:        reduceDotRowsNEON,
+		kindMax:        reduceMaxRowsNEON,
+		kindMin:        reduceMinRowsNEON,
+		kindMaxAbs:     reduceMaxAbsRowsNEON,
+	},
+	dotEach:    reduceDotEachNEON,
+	deviations: reduceDeviationsNEON,
+	index:      reduceIndexNEON,
+}
+
+func reduceKernelsOf(l Level) *reduceKernels {
+	if l == NEON {
+		return &reduceNEON
+	}
+	return &reduceGeneric
+}

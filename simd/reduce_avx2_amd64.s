@@ -2294,14 +2294,14 @@ loop_137:
 	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y9
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y9
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y10
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y10
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y9
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y9
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y10
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y10
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
@@ -2350,10 +2350,10 @@ one_138:
 	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
 	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y6
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
@@ -2392,10 +2392,10 @@ last_139:
 	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
 	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
 	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      reduceAVX2_all_3c091714<>+0(SB), Y7
-	VFMADD231PS  reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y7
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4
@@ -2483,45 +2483,45 @@ DATA reduceAVX2_all_b5bfbe8e<>+24(SB)/4, $0xb5bfbe8e
 DATA reduceAVX2_all_b5bfbe8e<>+28(SB)/4, $0xb5bfbe8e
 GLOBL reduceAVX2_all_b5bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_3c091714<>+0(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+4(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+8(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+12(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+16(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+20(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+24(SB)/4, $0x3c091714
-DATA reduceAVX2_all_3c091714<>+28(SB)/4, $0x3c091714
-GLOBL reduceAVX2_all_3c091714<>(SB), RODATA|NOPTR, $32
+DATA reduceAVX2_all_3c091489<>+0(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+4(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+8(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+12(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+16(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+20(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+24(SB)/4, $0x3c091489
+DATA reduceAVX2_all_3c091489<>+28(SB)/4, $0x3c091489
+GLOBL reduceAVX2_all_3c091489<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_3ab55efd<>+0(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+4(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+8(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+12(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+16(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+20(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+24(SB)/4, $0x3ab55efd
-DATA reduceAVX2_all_3ab55efd<>+28(SB)/4, $0x3ab55efd
-GLOBL reduceAVX2_all_3ab55efd<>(SB), RODATA|NOPTR, $32
+DATA reduceAVX2_all_3ab5bdcd<>+0(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+4(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+8(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+12(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+16(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+20(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+24(SB)/4, $0x3ab5bdcd
+DATA reduceAVX2_all_3ab5bdcd<>+28(SB)/4, $0x3ab5bdcd
+GLOBL reduceAVX2_all_3ab5bdcd<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_3d2aabcb<>+0(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+4(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+8(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+12(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+16(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+20(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+24(SB)/4, $0x3d2aabcb
-DATA reduceAVX2_all_3d2aabcb<>+28(SB)/4, $0x3d2aabcb
-GLOBL reduceAVX2_all_3d2aabcb<>(SB), RODATA|NOPTR, $32
+DATA reduceAVX2_all_3d2aab88<>+0(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+4(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+8(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+12(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+16(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+20(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+24(SB)/4, $0x3d2aab88
+DATA reduceAVX2_all_3d2aab88<>+28(SB)/4, $0x3d2aab88
+GLOBL reduceAVX2_all_3d2aab88<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_3e2aaa54<>+0(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+4(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+8(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+12(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+16(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+20(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+24(SB)/4, $0x3e2aaa54
-DATA reduceAVX2_all_3e2aaa54<>+28(SB)/4, $0x3e2aaa54
-GLOBL reduceAVX2_all_3e2aaa54<>(SB), RODATA|NOPTR, $32
+DATA reduceAVX2_all_3e2aaa57<>+0(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+4(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+8(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+12(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+16(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+20(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+24(SB)/4, $0x3e2aaa57
+DATA reduceAVX2_all_3e2aaa57<>+28(SB)/4, $0x3e2aaa57
+GLOBL reduceAVX2_all_3e2aaa57<>(SB), RODATA|NOPTR, $32
 
 DATA reduceAVX2_all_3effffff<>+0(SB)/4, $0x3effffff
 DATA reduceAVX2_all_3effffff<>+4(SB)/4, $0x3effffff
@@ -2610,14 +2610,14 @@ loop_141:
 	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y9
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y9
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y10
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y10
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y9
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y9
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y10
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y10
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y9
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y10
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
@@ -2663,10 +2663,10 @@ one_142:
 	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
 	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
 	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS     reduceAVX2_all_3c091714<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3ab55efd<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3d2aabcb<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3e2aaa54<>+0(SB), Y3, Y6
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y6
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y6
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
 	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
@@ -2703,10 +2703,10 @@ last_143:
 	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
 	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
 	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      reduceAVX2_all_3c091714<>+0(SB), Y7
-	VFMADD231PS  reduceAVX2_all_3ab55efd<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3d2aabcb<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3e2aaa54<>+0(SB), Y4, Y7
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y7
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
 	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4

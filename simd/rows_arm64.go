@@ -2,4 +2,11 @@
 
 package simd
 
-func rowKernelsOf(Level) *rowKernels { return &rowsGeneric }
+var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON}
+
+func rowKernelsOf(l Level) *rowKernels {
+	if l == NEON {
+		return &rowsNEON
+	}
+	return &rowsGeneric
+}

@@ -410,6 +410,8 @@ func (m *amd64) fma3(dst, a, b, c vec) {
 	}
 }
 
+func (m *amd64) addendOnly() bool { return false }
+
 func (m *amd64) expUnroll() int {
 	if m.wide {
 		return 4

@@ -88,7 +88,8 @@ func (k *writer) apply(e *expression, xs []vec) {
 			for j := len(n.Operands()) - 1; j >= 0; j-- {
 				o := n.Args[j]
 				a[j] = w[o]
-				if e.last[o] == i && o.Code != ir.Const && dst == none {
+				serves := n.Code != ir.Fma || j == 2 || !k.addendOnly()
+				if e.last[o] == i && o.Code != ir.Const && dst == none && serves {
 					dst = a[j]
 				}
 			}

@@ -122,6 +122,7 @@ type machine interface {
 
 	// fma3 sets dst to a*b+c, rounded once. dst may be any of the operands.
 	fma3(dst, a, b, c vec)
+	addendOnly() bool // fma3 is one instruction only if dst is c
 	// pinned is a register or the memory of a constant that lasts until
 	// unpin: an operand of arithmetic, never a destination.
 	pinned(bits uint32) vec

@@ -1,5 +1,5 @@
-// Command reduce writes the assembly of the reductions, the row operations
-// and the transpose of package simd for AVX-512, AVX2 and NEON.
+// Command reduce writes the assembly of the reductions and the row operations
+// of package simd for AVX-512, AVX2 and NEON.
 //
 // Run it through go generate in folder simd.
 package main
@@ -22,6 +22,9 @@ func main() {
 	check(wide.write(dir, "reduce_avx512_amd64"))
 	kernels(narrow)
 	check(narrow.write(dir, "reduce_avx2_amd64"))
+	arm := newARM64()
+	kernels(arm)
+	check(arm.write(dir, "reduce_neon_arm64"))
 }
 
 // kernels writes all kernels for one instruction set.
