@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/memory"
@@ -148,7 +147,7 @@ func (b *Batch) memory(id graph.ID) ([]byte, error) {
 	bytes := size * n.Type.Size()
 	f, err := memory.Floats((bytes + 3) / 4)
 	if err != nil {
-		return nil, fmt.Errorf("result %v: %w: %w", n.Shape, driver.ErrOutOfMemory, err)
+		return nil, fmt.Errorf("result %v: %w", n.Shape, err)
 	}
 	return engine.Bytes(f)[:bytes], nil
 }

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -10,7 +11,7 @@ import (
 // them.
 var (
 	ErrNoDevice    = errors.New("no device")
-	ErrOutOfMemory = errors.New("out of memory")
+	ErrOutOfMemory = memory.ErrOutOfMemory
 	ErrDeviceLost  = errors.New("device lost")
 	ErrClosed      = errors.New("closed")
 	ErrOverlap     = errors.New("operands overlap")

@@ -251,7 +251,7 @@ func (e *executable) newFrame() (*frame, error) {
 func (f *frame) takeArena(e *executable) error {
 	b, err := e.d.memory.Get(e.arena)
 	if err != nil {
-		return fmt.Errorf("temporary memory: %w: %w", driver.ErrOutOfMemory, err)
+		return fmt.Errorf("temporary memory: %w", err)
 	}
 	f.arena, f.temp = b, base(b)
 	for i := range e.slots {

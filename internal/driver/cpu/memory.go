@@ -26,7 +26,7 @@ func (d *processor) Alloc(bytes int64) (driver.Memory, error) {
 	}
 	b, err := d.memory.Get(int(bytes))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
+		return nil, err
 	}
 	return &array{block: b, base: base(b), bytes: bytes}, nil
 }
