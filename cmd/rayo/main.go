@@ -1,0 +1,92 @@
+// Command rayo shows what this machine can compute with, and how fast.
+//
+//	rayo devices        the devices found, those refused, and why
+//	rayo ops [name]     the catalogue of operations
+//	rayo bench          the speed of this machine, beside its limits
+//	rayo demo           a photograph, a matrix product and a chain, all checked
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/alecthomas/kong"
+)
+
+// grammar is the command line. A subcommand is a struct with a method Run.
+type grammar struct {
+	Devices devicesCmd `cmd:"" help:"List the devices found, those refused, and why."`
+	Ops     opsCmd     `cmd:"" help:"List the operations, or show one in full."`
+	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
+	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
+}
+
+const description = `Numeric work on whatever this machine has.
+
+RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 bounds the CPU's threads, and
+RAYO_SIMD=avx2 or generic its instructions.`
+
+// app is what a subcommand works with.
+type app struct {
+	ctx      context.Context
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// The exit codes.
+const (
+	exitOK    = 0
+	exitFail  = 1 // the command could not do its work, or a check failed
+	exitUsage = 2 // the command line is wrong
+)
+
+// exit is what kong's own end of the program becomes: a panic that run catches.
+type exit int
+
+// run runs one command line and returns its exit code.
+func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, ok := p.(exit)
+			if !ok {
+				panic(p)
+			}
+			code = int(c)
+		}
+	}()
+	var g grammar
+	k, err := kong.New(&g, kong.Name("rayo"), kong.Description(description), kong.Writers(out, errs),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(c int) { panic(exit(c)) }))
+	if err != nil {
+		fmt.Fprintln(errs, "rayo: BUG:", err)
+		return exitFail
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	c, err := k.Parse(args)
+	if err != nil {
+		fmt.Fprintf(errs, "rayo: %v\nrayo --help shows what there is.\n", err)
+		return exitUsage
+	}
+	switch err := c.Run(&app{ctx, out, errs}); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(errs, "rayo: interrupted")
+	default:
+		fmt.Fprintf(errs, "rayo: %v\n", err)
+	}
+	return exitFail
+}

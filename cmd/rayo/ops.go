@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+type opsCmd struct {
+	Name string `arg:"" optional:"" help:"An operation, or another name that the field has for it."`
+}
+
+func (c *opsCmd) Run(a *app) error {
+	if c.Name != "" {
+		return c.show(a)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	class := op.Class(255)
+	for _, o := range op.Catalogue() {
+		if o.Class() != class {
+			if class != 255 {
+				fmt.Fprintln(w)
+			}
+			class = o.Class()
+			fmt.Fprintln(w, strings.ToUpper(class.String()))
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", signature(o), o.Doc())
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(a.out, "\nrayo ops NAME shows one in full.")
+	return err
+}
+
+// signature writes an operation with its operands, optional ones in brackets,
+// and the parameters without default.
+func signature(o *op.Operation) string {
+	fewest, _ := o.Arity()
+	var s strings.Builder
+	s.WriteString(o.Name() + "(")
+	for i, in := range o.Inputs() {
+		switch {
+		case i >= fewest && i > 0:
+			s.WriteString("[, " + in + "]")
+		case i > 0:
+			s.WriteString(", " + in)
+		default:
+			s.WriteString(in)
+		}
+	}
+	for _, p := range o.Params() {
+		if p.Required {
+			s.WriteString(", " + p.Name)
+		}
+	}
+	return s.String() + ")"
+}
+
+func (c *opsCmd) show(a *app) error {
+	name := strings.ToLower(c.Name)
+	o := op.Lookup(name)
+	if o == nil {
+		return fmt.Errorf("there is no operation %q%s; rayo ops lists them", c.Name, similar(name))
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	row := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", key, value)
+		}
+	}
+	row("operation", signature(o))
+	row("also called", strings.Join(o.Aliases(), ", "))
+	row("class", o.Class().String())
+	row("computes", o.Doc())
+	row("formula", o.Formula())
+	row("shapes", o.ShapeDoc())
+	row("types", types(o))
+	if o.Options() != "" {
+		row("options", "op."+o.Options())
+	}
+	for i, p := range o.Params() {
+		key := ""
+		if i == 0 {
+			key = "parameters"
+		}
+		value := p.Name + ": " + p.Doc
+		if !p.Required {
+			value += fmt.Sprintf("; default %g", p.Default)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", key, value)
+	}
+	row("special values", o.Special())
+	row("tolerance", o.Tolerance().String())
+	return w.Flush()
+}
+
+// types tries which element types the operation takes as its last operand,
+// which is never a condition or an optional one.
+func types(o *op.Operation) string {
+	if o.Class() != op.Elementwise || o == op.Cast {
+		return ""
+	}
+	var ok []string
+	a := o.Defaults()
+	for _, d := range op.DTypes() {
+		_, n := o.Arity()
+		in := make([]op.DType, n)
+		for i := range in {
+			in[i] = d
+		}
+		if o == op.Where {
+			in[0] = op.Bool
+		}
+		if _, err := o.Types(&a, in); err == nil {
+			ok = append(ok, d.String())
+		}
+	}
+	return strings.Join(ok, " ")
+}
+
+// similar names operations that contain the name or are contained in it.
+func similar(name string) string {
+	var near []string
+	for _, o := range op.Catalogue() {
+		for _, n := range append([]string{o.Name()}, o.Aliases()...) {
+			plain := strings.ReplaceAll(n, "_", "")
+			want := strings.NewReplacer("_", "", "-", "").Replace(name)
+			if len(want) > 1 && (strings.Contains(plain, want) || strings.Contains(want, plain)) {
+				near = append(near, o.Name())
+				break
+			}
+		}
+	}
+	if len(near) == 0 || len(near) > 6 {
+		return ""
+	}
+	return " (is it " + strings.Join(near, " or ") + "?)"
+}
