@@ -223,7 +223,8 @@ func userOperation(name string, arity int, result Expr) *Operation {
 		}
 	}
 	o := &Operation{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
-		expr: result.n, formula: ir.Format(result.n, operandNames, nil)}
+		tol:  Tolerance{ULP: 1, Mag: 1}, // the reference computes the magnitude from the expression
+		expr: result.n, inputs: operandNames[:arity], formula: ir.Format(result.n, operandNames, nil)}
 	o.key = "user:" + ir.Key(result.n)
 	o.setPlain()
 	return o

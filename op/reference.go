@@ -95,6 +95,16 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 		y.Mag = make([]float64, len(y.Data))
 		fill(y.Mag, o.mag)
 	}
+	if o.id < 0 {
+		y.Mag = make([]float64, len(y.Data))
+		b := newBounder(e)
+		for i := range y.Mag {
+			for j, x := range in {
+				args[j] = x.Data[at[j](i)]
+			}
+			y.Mag[i] = b.bound(args, params) / epsilon
+		}
+	}
 	return y, nil
 }
 

@@ -137,6 +137,7 @@ func TestShapeRulesRefuse(t *testing.T) {
 		{Add, Attrs{}, []Shape{{2}}},
 		{Add, Attrs{}, []Shape{{2}, {2}, {2}}},
 		{Add, Attrs{}, []Shape{{2}, nil}},
+		{Binary("user's", func(x, y Expr) Expr { return x.Add(y) }), Attrs{}, []Shape{nil, {2}}},
 		{Relu, Attrs{}, []Shape{{1, 1, 1, 1, 1, 1, 1, 1, 1}}},
 		{Relu, Attrs{}, []Shape{{-2}}},
 		{Sum, Attrs{I: [8]int{2}}, []Shape{{2}}},

@@ -22,10 +22,19 @@ type array struct {
 const (
 	guardBytes = 68
 	guard      = 0xa5
-	// poison fills results before they are computed: as a float it is a NaN
-	// of a kind that no arithmetic makes, and no index or truth value.
-	poison = 0xff
 )
+
+// poisonOf returns the bytes that fill results before they are computed: as a
+// float a NaN that no arithmetic makes, and else no index or truth value.
+func poisonOf(t op.DType) []byte {
+	switch t {
+	case op.F16:
+		return []byte{0xa5, 0x7e}
+	case op.BF16:
+		return []byte{0xe5, 0x7f}
+	}
+	return []byte{0xa5, 0xa5, 0xe5, 0x7f}
+}
 
 func newArray(t op.DType, n int) *array {
 	size := n * t.Size()
@@ -49,8 +58,9 @@ func arrayOf(x Tensor) *array {
 }
 
 func (a *array) poison() {
+	p := poisonOf(a.typ)
 	for i := range a.data {
-		a.data[i] = poison
+		a.data[i] = p[i%len(p)]
 	}
 }
 
@@ -88,14 +98,10 @@ func (a *array) check(o *op.Operation, want *op.Array) error {
 	if len(want.Data) != a.n {
 		return fmt.Errorf("%d elements, want %d", a.n, len(want.Data))
 	}
-	size := a.typ.Size()
+	size, poison := a.typ.Size(), poisonOf(a.typ)
 	for i, w := range want.Data {
 		got := a.typ.Float64(a.data, i)
-		untouched := true
-		for _, b := range a.data[i*size:][:size] {
-			untouched = untouched && b == poison
-		}
-		if untouched && w != got {
+		if w != got && bytes.Equal(a.data[i*size:][:size], poison) {
 			return fmt.Errorf("element %d was not written (want %v)", i, w)
 		}
 		mag := 0.0

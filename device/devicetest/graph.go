@@ -1,0 +1,503 @@
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// graph is a random recording: operations over inputs and over each other.
+type graph struct {
+	g      *generator
+	inputs []Tensor
+	nodes  []node
+	values []known
+}
+
+// node is one operation; args number values: the inputs first, then the
+// results of the nodes.
+type node struct {
+	c    Case // without the data of the operands
+	args []int
+}
+
+// known is a value as float64 arithmetic knows it: each element and how far
+// a device may be from it. An infinite err says that the device's answer is
+// its own affair, as where an argument may be on either side of a jump.
+type known struct {
+	typ   op.DType
+	shape op.Shape
+	data  []float64
+	err   []float64
+}
+
+// soft is a user's operation among those that graphs are made of.
+var soft = op.Unary("softsign", func(x op.Expr) op.Expr { return x.Div(x.Abs().Add(op.Const(1))) })
+
+// blend is one of three operands.
+var blend = op.Ternary("blend", func(x, y, z op.Expr) op.Expr {
+	return op.Select(z.Lt(op.Const(0)), x, x.Add(y).Mul(op.Const(0.5)))
+})
+
+var (
+	unaries = []*op.Operation{op.Relu, op.LeakyRelu, op.Elu, op.Sigmoid, op.Tanh, op.Silu, op.HardSwish, op.Gelu, op.GeluTanh,
+		op.Softplus, op.Abs, op.Neg, op.Sign, op.Floor, op.Round, op.Exp, op.Sqrt, op.Square, op.Sin, op.Cos, op.Erf,
+		op.Clip, op.Scale, op.AddScalar, soft}
+	binaries    = []*op.Operation{op.Add, op.Sub, op.Mul, op.Div, op.Minimum, op.Maximum, op.Axpy, op.Lerp}
+	comparisons = []*op.Operation{op.Less, op.LessEqual, op.Greater, op.GreaterEqual, op.Equal, op.NotEqual}
+	reductions  = []*op.Operation{op.Sum, op.Mean, op.Max, op.Min, op.Var, op.NormL1, op.NormL2, op.NormLinf}
+)
+
+// newGraph makes a graph of n operations.
+func newGraph(seed uint64, n int) (*graph, error) {
+	r := &graph{g: newGenerator(seed)}
+	rows, cols := []int{1, 2, 3, 17, 64}[r.g.IntN(5)], []int{1, 5, 16, 33, 64, 130}[r.g.IntN(6)]
+	for _, s := range []op.Shape{{rows, cols}, {rows, cols}, {cols}, {rows, 1}, {}} {
+		t := r.g.tensor(op.F32, s, r.g.tame)
+		r.inputs = append(r.inputs, t)
+		r.values = append(r.values, known{op.F32, s, t.Data, make([]float64, len(t.Data))})
+	}
+	for range n {
+		if err := r.grow(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// pick returns a value of the type, a late one more often, and -1 if there is none.
+func (r *graph) pick(ok func(known) bool) int {
+	var found []int
+	for i, v := range r.values {
+		if ok(v) {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 0 {
+		return -1
+	}
+	i := max(r.g.IntN(len(found)), r.g.IntN(len(found)))
+	return found[i]
+}
+
+func number(v known) bool { return v.typ == op.F32 }
+
+// beside returns a value that lies over value i or under it, of type d.
+func (r *graph) beside(i int, d op.DType) int {
+	return r.pick(func(v known) bool {
+		if v.typ != d {
+			return false
+		}
+		_, err := op.Broadcast(v.shape, r.values[i].shape)
+		return err == nil
+	})
+}
+
+// grow adds one operation, or none if what it tried does not fit.
+func (r *graph) grow() error {
+	g := r.g
+	c := Case{}
+	var args []int
+	x := r.pick(number)
+	switch k := g.IntN(20); {
+	case k < 8:
+		c.Op, args = unaries[g.IntN(len(unaries))], []int{x}
+	case k < 13:
+		c.Op, args = binaries[g.IntN(len(binaries))], []int{x, r.beside(x, op.F32)}
+	case k < 14:
+		y := r.beside(x, op.F32)
+		c.Op, args = []*op.Operation{op.Fma, blend}[g.IntN(2)], []int{x, y, r.beside(x, op.F32)}
+	case k < 16:
+		if b := r.beside(x, op.Bool); b >= 0 && g.IntN(3) > 0 {
+			c.Op, args = op.Where, []int{b, x, r.beside(x, op.F32)}
+		} else {
+			c.Op, args = comparisons[g.IntN(len(comparisons))], []int{x, r.beside(x, op.F32)}
+		}
+	case k < 18:
+		c.Op, args, c.Rows = reductions[g.IntN(len(reductions))], []int{x}, g.IntN(2) == 0
+	case k < 19:
+		c.Op, args = []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm}[g.IntN(4)], []int{x}
+	default:
+		m := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.shape) == 2 })
+		switch {
+		case m < 0:
+			return nil
+		case g.IntN(3) == 0:
+			c.Op, args = op.Transpose, []int{m}
+		default:
+			// A matrix times another, or itself, transposed.
+			w := r.pick(func(v known) bool {
+				return v.typ == op.F32 && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
+			})
+			o := op.MatMulOpts{TransB: true}
+			if g.IntN(2) == 0 {
+				o.Act = op.Tanh
+			}
+			c.Op, c.Options, args = op.MatMul, o, []int{m, w}
+		}
+	}
+	for _, a := range args {
+		if a < 0 {
+			return nil
+		}
+	}
+	c.Params, _ = g.params(c.Op)
+	if c.Op.Options() != "" {
+		c.Params = nil
+	}
+	for i := range c.Params {
+		c.Params[i] = float32(g.IntN(9)-4) / 4
+	}
+	shapes := make([]op.Shape, len(args))
+	for i, a := range args {
+		shapes[i] = r.values[a].shape
+		c.In = append(c.In, Tensor{Type: r.values[a].typ, Shape: shapes[i]})
+	}
+	a := c.Attrs()
+	out, err := c.Op.Shapes(&a, shapes)
+	if err != nil {
+		return nil // does not fit: three that fit pairwise, the extreme of nothing
+	}
+	if n, _ := out[0].Size(); n > 1<<14 {
+		return nil
+	}
+	v, err := r.infer(&c, args, r.values)
+	if err != nil {
+		return err
+	}
+	for _, e := range v.data {
+		if math.Abs(e) > 1e6 && v.typ == op.F32 {
+			return nil // keep clear of overflow
+		}
+	}
+	r.nodes = append(r.nodes, node{c, args})
+	r.values = append(r.values, v)
+	return nil
+}
+
+// infer computes a node in float64, and how far a device may be from that:
+// its own tolerance, plus what the errors of the operands become, which is
+// found by moving the operands.
+func (r *graph) infer(c *Case, args []int, values []known) (known, error) {
+	center := *c
+	center.In = nil
+	exact := true
+	for _, a := range args {
+		v := values[a]
+		center.In = append(center.In, Tensor{v.typ, v.shape, v.data})
+		for _, e := range v.err {
+			exact = exact && e == 0
+		}
+	}
+	ref, types, err := center.Reference()
+	if err != nil {
+		return known{}, fmt.Errorf("%v: %w", &center, err)
+	}
+	out := known{types[0], ref[0].Shape, ref[0].Data, make([]float64, len(ref[0].Data))}
+	if !exact {
+		patterns, factor := 1<<len(args), 1.5
+		if c.Op.Class() != op.Elementwise {
+			// Sums of errors of any sign; a few samples stand for all.
+			patterns, factor = 8, 3.0
+		}
+		for p := range patterns {
+			moved := center
+			moved.In = nil
+			for i, a := range args {
+				moved.In = append(moved.In, r.moved(values[a], p, i, c.Op.Class() == op.Elementwise))
+			}
+			y, _, err := moved.Reference()
+			if err != nil {
+				return known{}, err
+			}
+			for j, w := range y[0].Data {
+				d := math.Abs(w - out.data[j])
+				if w == out.data[j] || w != w && out.data[j] != out.data[j] {
+					d = 0
+				}
+				if d != d {
+					d = math.Inf(1)
+				}
+				out.err[j] = max(out.err[j], factor*d)
+			}
+		}
+	}
+	if out.typ == op.F32 {
+		for j, w := range out.data {
+			mag := 0.0
+			if ref[0].Mag != nil {
+				mag = ref[0].Mag[j]
+			}
+			b := c.Op.Tolerance().Bound(w, mag, op.F32)
+			if b != b {
+				b = 0 // NaN or infinite, exactly
+			}
+			// A tolerance holds at the moved operands too, where it may be larger.
+			out.err[j] += b + 0x1p-22*out.err[j]
+		}
+	}
+	return out, nil
+}
+
+// moved returns the values moved by their errors in pattern p for operand i.
+func (r *graph) moved(v known, p, i int, elementwise bool) Tensor {
+	t := Tensor{v.typ, v.shape, make([]float64, len(v.data))}
+	for j, w := range v.data {
+		sign := 1.0
+		switch {
+		case elementwise || p < 2:
+			if p>>i&1 != 0 {
+				sign = -1
+			}
+		case r.g.Uint32()&1 != 0:
+			sign = -1
+		}
+		t.Data[j] = w + sign*v.err[j]
+		if v.err[j] == 0 {
+			t.Data[j] = w
+		}
+		if v.typ == op.Bool {
+			t.Data[j] = w
+			if v.err[j] > 0 && sign < 0 {
+				t.Data[j] = 1 - w // may be either
+			}
+		}
+	}
+	return t
+}
+
+// String lists the graph.
+func (r *graph) String() string {
+	var b strings.Builder
+	for i, x := range r.inputs {
+		fmt.Fprintf(&b, "v%d = input %v\n", i, x.Shape)
+	}
+	for i, n := range r.nodes {
+		fmt.Fprintf(&b, "v%d = %v from %v\n", len(r.inputs)+i, &n.c, n.args)
+	}
+	return b.String()
+}
+
+// sinks returns the values that nothing consumes, and some others.
+func (r *graph) sinks() []int {
+	used := make([]bool, len(r.values))
+	for _, n := range r.nodes {
+		for _, a := range n.args {
+			used[a] = true
+		}
+	}
+	var list []int
+	for i := len(r.inputs); i < len(r.values); i++ {
+		if !used[i] || i%5 == 0 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// compare holds what a device gave for value i to what is known of it.
+func (v *known) compare(a *array) error {
+	if err := a.intact(); err != nil {
+		return err
+	}
+	for j, want := range v.data {
+		got := a.typ.Float64(a.data, j)
+		switch {
+		case got == want, got != got && want != want, math.IsInf(v.err[j], 1):
+		case math.Abs(got-want) <= v.err[j]:
+		default:
+			return fmt.Errorf("element %d of %v is %v, want %v within %.3g", j, v.shape, got, want, v.err[j])
+		}
+	}
+	return nil
+}
+
+// record records the graph with its sinks going into arrays.
+func (r *graph) record(b *batch.Batch, inputs []*array) (values []batch.Value, outs map[int]*array, err error) {
+	for i, a := range inputs {
+		values = append(values, a.upload(b, r.inputs[i].Shape))
+	}
+	for _, n := range r.nodes {
+		var in []batch.Value
+		for _, a := range n.args {
+			in = append(in, values[a])
+		}
+		v, err := n.c.record(b, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		values = append(values, v[0])
+	}
+	outs = map[int]*array{}
+	for _, i := range r.sinks() {
+		v := r.values[i]
+		outs[i] = newArray(v.typ, len(v.data))
+		outs[i].get(b, values[i])
+	}
+	return values, outs, b.Err()
+}
+
+// run executes the graph in one batch, where a device may fuse, and operation
+// by operation, and as a plan.
+func (r *graph) run(ctx context.Context, dev *device.Device) error {
+	var inputs []*array
+	for _, x := range r.inputs {
+		inputs = append(inputs, arrayOf(x))
+	}
+	b := batch.New(dev)
+	_, outs, err := r.record(b, inputs)
+	if err != nil {
+		return err
+	}
+	if len(outs) == 0 {
+		return nil
+	}
+	if err := b.Execute(ctx); err != nil {
+		return fmt.Errorf("in one batch: %w", err)
+	}
+	for i, a := range outs {
+		if err := r.values[i].compare(a); err != nil {
+			return fmt.Errorf("in one batch: v%d: %w", i, err)
+		}
+	}
+	for i, a := range inputs {
+		if err := a.unchanged(arrayOf(r.inputs[i])); err != nil {
+			return fmt.Errorf("in one batch: v%d: %w", i, err)
+		}
+	}
+
+	// Each operation alone, on what the one before it gave: then its own
+	// tolerance must hold.
+	arrays := append([]*array(nil), inputs...)
+	for i, n := range r.nodes {
+		c := n.c
+		c.In = append([]Tensor(nil), n.c.In...)
+		var in []*array
+		for j, a := range n.args {
+			x := arrays[a]
+			c.In[j].Data = make([]float64, x.n)
+			for k := range c.In[j].Data {
+				c.In[j].Data[k] = x.typ.Float64(x.data, k)
+			}
+			in = append(in, x)
+		}
+		want, types, err := c.Reference()
+		if err != nil {
+			return err
+		}
+		out := newArray(types[0], len(want[0].Data))
+		if err := c.inBatch(ctx, dev, in, []*array{out}); err != nil {
+			return fmt.Errorf("alone: v%d: %w", len(inputs)+i, err)
+		}
+		if err := out.check(c.Op, want[0]); err != nil {
+			return fmt.Errorf("alone: v%d, %v: %w", len(inputs)+i, &c, err)
+		}
+		arrays = append(arrays, out)
+	}
+	for i := range outs {
+		if err := r.values[i].compare(arrays[i]); err != nil {
+			return fmt.Errorf("one by one: v%d: %w", i, err)
+		}
+	}
+	return r.replay(ctx, dev, inputs)
+}
+
+// replay runs the graph as a plan, twice with other operands.
+func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array) error {
+	var blank []*array
+	for _, a := range inputs {
+		blank = append(blank, newArray(a.typ, a.n))
+	}
+	b := batch.New(dev)
+	values, outs, err := r.record(b, blank)
+	if err != nil {
+		return err
+	}
+	plan, err := b.Compile(ctx)
+	if err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	for round := range 2 {
+		vals := append([]known(nil), r.values[:len(r.inputs)]...)
+		if round == 1 {
+			for i := range vals {
+				t := r.g.tensor(op.F32, vals[i].shape, r.g.tame)
+				vals[i].data = t.Data
+			}
+		}
+		var bind []batch.Binding
+		for i := range vals {
+			a := arrayOf(Tensor{op.F32, vals[i].shape, vals[i].data})
+			// A scalar is a reshaped upload, whose own value is not kept here.
+			if len(vals[i].shape) > 0 {
+				bind = append(bind, batch.Set(values[i], a.float32s()))
+			} else {
+				copy(blank[i].data, a.data)
+			}
+		}
+		for _, a := range outs {
+			a.poison()
+		}
+		if err := plan.Run(ctx, bind...); err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+		for i := range r.nodes {
+			n := &r.nodes[i]
+			v, err := r.infer(&n.c, n.args, vals)
+			if err != nil {
+				return err
+			}
+			vals = append(vals, v)
+		}
+		for i, a := range outs {
+			if err := vals[i].compare(a); err != nil {
+				return fmt.Errorf("plan, run %d: v%d: %w\n%v", round, i, err, plan)
+			}
+		}
+	}
+	return nil
+}
+
+func graphs(t *testing.T, open Open) {
+	dev := start(t, open)
+	n := 150
+	if testing.Short() {
+		n = 30
+	}
+	for seed := range n {
+		r, err := newGraph(uint64(seed), 4+seed%28)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.run(t.Context(), dev); err != nil {
+			t.Errorf("graph %d: %v\n%v", seed, err, r)
+		}
+	}
+}
+
+// FuzzGraph is the body of a fuzz target: random graphs, in one batch, as a
+// plan and operation by operation, against the reference.
+//
+//	func FuzzGraph(f *testing.F) { devicetest.FuzzGraph(f, open) }
+func FuzzGraph(f *testing.F, open Open) {
+	for seed := range 10 {
+		f.Add(uint64(1000+seed), uint8(3*seed))
+	}
+	dev := start(f, open)
+	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
+		r, err := newGraph(seed, int(n%64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.run(t.Context(), dev); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v\n%v", err, r)
+		}
+	})
+}

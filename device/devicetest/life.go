@@ -1,0 +1,521 @@
+package devicetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// buffers: arrays that live on the device.
+func buffers(t *testing.T, open Open) {
+	dev := start(t, open)
+	ctx := t.Context()
+	before := dev.Stats()
+	for _, n := range []int{0, 1, 7, 1000} {
+		roundTrip[float32](t, dev, n)
+		roundTrip[int32](t, dev, n)
+		roundTrip[uint32](t, dev, n)
+		roundTrip[op.Float16](t, dev, n)
+		roundTrip[op.BFloat16](t, dev, n)
+	}
+
+	// Stores and uses take effect in the order of recording.
+	cache, err := dev.NewBuffer(ctx, op.F32, 3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := batch.New(dev)
+	zero := b.Use(cache)
+	b.Keep(zero)
+	row := b.Upload([]float32{1, 2, 3, 4})
+	b.Store(cache, 4, b.Scale(row, 10))
+	between := b.AddScalar(b.Use(cache), 1)
+	b.Store(cache, 7, b.Upload([]float32{-1, -2}))
+	after := b.AddScalar(b.Use(cache), 1)
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		v    batch.Value
+		want []float32
+	}{
+		"before the stores":  {zero, []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+		"between the stores": {between, []float32{1, 1, 1, 1, 11, 21, 31, 41, 1, 1, 1, 1}},
+		"after the stores":   {after, []float32{1, 1, 1, 1, 11, 21, 31, 0, -1, 1, 1, 1}},
+	} {
+		got, err := b.Read(ctx, c.v)
+		if err != nil || !equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	got := make([]float32, 12)
+	if err := device.Read(ctx, got, cache); err != nil || !equal(got, []float32{0, 0, 0, 0, 10, 20, 30, -1, -2, 0, 0, 0}) {
+		t.Errorf("the buffer holds %v, %v", got, err)
+	}
+	// An update in place: what is stored depends on what was there.
+	b.Reset()
+	b.Store(cache, 0, b.Add(b.Use(cache), b.Use(cache)))
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := device.Read(ctx, got, cache); err != nil || !equal(got, []float32{0, 0, 0, 0, 20, 40, 60, -2, -4, 0, 0, 0}) {
+		t.Errorf("doubled in place the buffer holds %v, %v", got, err)
+	}
+	for name, c := range map[string]struct{ got, want error }{
+		"write too few":    {device.Write(ctx, cache, got[:11]), device.ErrShape},
+		"read too few":     {device.Read(ctx, got[:11], cache), device.ErrShape},
+		"write a type":     {device.Write(ctx, cache, make([]int32, 12)), device.ErrUnsupported},
+		"read a type":      {device.Read(ctx, make([]int32, 12), cache), device.ErrUnsupported},
+		"upload, no shape": {second(device.Upload(ctx, dev, got, 5)), device.ErrShape},
+		"write to nil":     {device.Write(ctx, nil, got), device.ErrForeign},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+	for range 2 {
+		if err := cache.Close(); err != nil {
+			t.Errorf("Close of a buffer: %v", err)
+		}
+	}
+	if err := device.Read(ctx, got, cache); !errors.Is(err, device.ErrClosed) {
+		t.Errorf("read of a closed buffer: %v, want ErrClosed", err)
+	}
+	b.Reset()
+	b.Relu(b.Use(cache))
+	if err := b.Execute(ctx); !errors.Is(err, device.ErrClosed) {
+		t.Errorf("use of a closed buffer: %v, want ErrClosed", err)
+	}
+	if s := dev.Stats(); s.Buffers != before.Buffers || s.BufferBytes != before.BufferBytes {
+		t.Errorf("%d buffers of %d bytes are left open", s.Buffers-before.Buffers, s.BufferBytes-before.BufferBytes)
+	}
+}
+
+func equal(a, b []float32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// roundTrip carries bits to the device and back unchanged.
+func roundTrip[T device.Element](t *testing.T, dev *device.Device, n int) {
+	t.Helper()
+	ctx := t.Context()
+	d := device.TypeOf[T]()
+	g := newGenerator(uint64(n))
+	in, out := newArray(d, n), newArray(d, n)
+	for i := range in.data {
+		in.data[i] = byte(g.Uint32())
+	}
+	buf, err := device.Upload(ctx, dev, view[T](in), n)
+	if err != nil {
+		if !lacks(dev, d, err) {
+			t.Errorf("upload of %d %v: %v", n, d, err)
+		}
+		return
+	}
+	defer buf.Close()
+	for range 2 {
+		out.poison()
+		if err := device.Read(ctx, view[T](out), buf); err != nil {
+			t.Errorf("read of %d %v: %v", n, d, err)
+		} else if !bytes.Equal(in.data, out.data) || out.intact() != nil {
+			t.Errorf("%d %v came back changed", n, d)
+		}
+		for i := range in.data {
+			in.data[i] ^= byte(i)
+		}
+		if err := device.Write(ctx, buf, view[T](in)); err != nil {
+			t.Errorf("write of %d %v: %v", n, d, err)
+		}
+	}
+}
+
+// plans: kept and replayed, with other operands, from many goroutines.
+func plans(t *testing.T, open Open) {
+	dev := start(t, open)
+	ctx := t.Context()
+	const n = 1000
+	b := batch.New(dev)
+	x := b.Upload(make([]float32, n))
+	y := b.Scale(b.Relu(x), 2)
+	s := b.Sum(y)
+	plan, err := b.Compile(ctx, y, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Reset() // the plan does not need it
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			in, out, sum := make([]float32, n), make([]float32, n), make([]float32, 1)
+			for round := range 20 {
+				want := 0.0
+				for i := range in {
+					in[i] = float32((i*(k+3)+round)%17 - 8)
+					want += 2 * max(0, float64(in[i]))
+				}
+				bind := []batch.Binding{batch.Set(x, in), batch.Get(y, out), batch.Get(s, sum)}
+				var err error
+				if round%2 == 0 {
+					err = plan.Run(ctx, bind...)
+				} else {
+					err = plan.RunAsync(ctx, bind...).Wait(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range in {
+					if out[i] != 2*max(0, in[i]) {
+						t.Errorf("element %d of run %d is %v", i, round, out[i])
+						return
+					}
+				}
+				if float64(sum[0]) != want {
+					t.Errorf("the sum of run %d is %v, want %v", round, sum[0], want)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	other := batch.New(dev)
+	for name, c := range map[string]struct {
+		bind batch.Binding
+		want error
+	}{
+		"another's value": {batch.Set(other.Upload([]float32{1}), []float32{1}), device.ErrForeign},
+		"too few":         {batch.Set(x, make([]float32, n-1)), device.ErrShape},
+		"another type":    {batch.Set(x, make([]int32, n)), device.ErrUnsupported},
+		"get too many":    {batch.Get(y, make([]float32, n+1)), device.ErrShape},
+		"get an operand":  {batch.Get(x, make([]float32, n)), device.ErrForeign},
+		"set a result":    {batch.Set(y, make([]float32, n)), device.ErrForeign},
+		"the zero value":  {batch.Set(batch.Value{}, make([]float32, n)), device.ErrForeign},
+	} {
+		if err := plan.Run(ctx, c.bind); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// cancellation: a context that is over stops calls, and what has returned
+// does not touch its slices any more.
+func cancellation(t *testing.T, open Open) {
+	dev := start(t, open)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range everyMethod(over, dev) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with a context that is over: %v, want context.Canceled", name, err)
+		}
+	}
+	b := batch.New(dev)
+	b.Relu(b.Upload([]float32{1}))
+	if err := b.Execute(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Execute with a context that is over: %v", err)
+	}
+
+	const n = 256
+	x, w := device.Alloc(n*n), device.Alloc(n*n)
+	for i := range x {
+		x[i], w[i] = float32(i%7), float32(i%5)
+	}
+	dst := make([]float32, n*n)
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*20*time.Microsecond)
+		err := dev.MatMul(ctx, dst, x, w, n, n, n)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		// The slice is the caller's again.
+		for j := range dst {
+			dst[j] = -1
+		}
+		time.Sleep(2 * time.Millisecond)
+		for j, v := range dst {
+			if v != -1 {
+				t.Fatalf("element %d was written after the call had returned", j)
+			}
+		}
+	}
+	// Waiting ends with its own context; the work does not.
+	p := dev.MatMulAsync(t.Context(), dst, x, w, n, n, n)
+	if err := p.Wait(over); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait with a context that is over: %v", err)
+	}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	select {
+	case <-p.Done():
+	default:
+		t.Error("Wait has returned and Done is open")
+	}
+	want := float32(0)
+	for i := range n {
+		want += x[i] * w[i*n] // small integers: exact
+	}
+	if dst[0] != want {
+		t.Errorf("the product begins with %v, want %v", dst[0], want)
+	}
+}
+
+// closing: everything returns ErrClosed after Close, and Close waits.
+func closing(t *testing.T, open Open) {
+	ctx := t.Context()
+	dev := open(t)
+	buf, err := device.Upload(ctx, dev, []float32{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := batch.New(dev)
+	b.Relu(b.Upload([]float32{1, 2, 3}))
+	plan, err := b.Compile(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 300
+	dst, a := make([]float32, n*n), make([]float32, n*n)
+	for i := range a {
+		a[i] = 1
+	}
+	p := dev.MatMulAsync(ctx, dst, a, a, n, n, n)
+	for range 2 {
+		if err := dev.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	select {
+	case <-p.Done():
+		if err := p.Wait(ctx); err == nil && (dst[0] != n || dst[n*n-1] != n) {
+			t.Error("work that Close waited for is wrong")
+		} else if err != nil && !errors.Is(err, device.ErrClosed) {
+			t.Errorf("work under way: %v", err)
+		}
+	default:
+		t.Error("Close did not wait for work under way")
+	}
+	for name, err := range everyMethod(ctx, dev) {
+		if !errors.Is(err, device.ErrClosed) {
+			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"Execute":        b.Execute(ctx),
+		"Plan.Run":       plan.Run(ctx),
+		"Plan.RunAsync":  plan.RunAsync(ctx).Wait(ctx),
+		"Read":           device.Read(ctx, make([]float32, 3), buf),
+		"Write":          device.Write(ctx, buf, make([]float32, 3)),
+		"Upload":         second(device.Upload(ctx, dev, []float32{1})),
+		"a later batch":  later(ctx, dev),
+		"a later upload": second(device.Upload(ctx, dev, []op.Float16{1})),
+	} {
+		if !errors.Is(err, device.ErrClosed) {
+			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
+		}
+	}
+	if err := buf.Close(); err != nil {
+		t.Errorf("Close of a buffer after that of its device: %v", err)
+	}
+	_, _, _ = dev.Info(), dev.Stats(), dev.Limits()
+
+	// Closed while others work: each call succeeds or says ErrClosed.
+	dev = open(t)
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			x, dst := make([]float32, 5000), make([]float32, 5000)
+			for {
+				var err error
+				switch k % 4 {
+				case 0:
+					err = dev.Exp(ctx, dst, x)
+				case 1:
+					err = dev.ExpAsync(ctx, dst, x).Wait(ctx)
+				case 2:
+					err = later(ctx, dev)
+				case 3:
+					var b *device.Buffer
+					if b, err = device.Upload(ctx, dev, x); err == nil {
+						err = b.Close()
+					}
+				}
+				if err != nil {
+					if !errors.Is(err, device.ErrClosed) {
+						t.Errorf("while Close runs: %v", err)
+					}
+					return
+				}
+			}
+		}()
+	}
+	time.Sleep(5 * time.Millisecond)
+	if err := dev.Close(); err != nil {
+		t.Errorf("Close while others work: %v", err)
+	}
+	wg.Wait()
+}
+
+func later(ctx context.Context, dev *device.Device) error {
+	b := batch.New(dev)
+	b.Sum(b.Relu(b.Upload([]float32{1, -2, 3})))
+	return b.Execute(ctx)
+}
+
+// concurrency: one device, many goroutines, right answers.
+func concurrency(t *testing.T, open Open) {
+	dev := start(t, open)
+	ctx := t.Context()
+	workers, rounds := 200, 8
+	if testing.Short() {
+		workers = 40
+	}
+	shared, err := device.Upload(ctx, dev, []float32{1, 2, 3, 4}, 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	var wg sync.WaitGroup
+	for k := range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			n := 1 + k*37%3000
+			x, dst := make([]float32, n), make([]float32, n)
+			sum := 0.0
+			for i := range x {
+				x[i] = float32((i+k)%9 - 4)
+				sum += float64(x[i])
+			}
+			b := batch.New(dev)
+			for r := range rounds {
+				switch (k + r) % 5 {
+				case 0:
+					if err := dev.Relu(ctx, dst, x); err != nil {
+						t.Error(err)
+					}
+				case 1:
+					if err := dev.ReluAsync(ctx, dst, x).Wait(ctx); err != nil {
+						t.Error(err)
+					}
+				case 2:
+					if s, err := dev.Sum(ctx, x); err != nil || float64(s) != sum {
+						t.Errorf("sum %v, %v, want %v", s, err, sum)
+					}
+					continue
+				case 3:
+					b.Reset()
+					y := b.Relu(b.Upload(x))
+					b.Get(y, dst)
+					if err := b.Execute(ctx); err != nil {
+						t.Error(err)
+					}
+				case 4:
+					b.Reset()
+					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1))
+					if err := b.Execute(ctx); err != nil {
+						t.Error(err)
+						continue
+					}
+					if out, err := b.Read(ctx, y); err != nil || out[0] != 1+2*float32(k) || out[1] != 3+4*float32(k) {
+						t.Errorf("product %v, %v", out, err)
+					}
+					continue
+				}
+				for i := range dst {
+					if dst[i] != max(0, x[i]) {
+						t.Errorf("goroutine %d: element %d is %v", k, i, dst[i])
+						break
+					}
+					dst[i] = float32(math.NaN())
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// leaks: memory and goroutines stay what they were.
+func leaks(t *testing.T, open Open) {
+	goroutines := runtime.NumGoroutine()
+	dev := open(t)
+	ctx := t.Context()
+	x := make([]float32, 300)
+	work := func(n int) {
+		b := batch.New(dev)
+		for i := range n {
+			b.Reset()
+			b.Sum(b.Relu(b.Upload(x[:1+i%len(x)])))
+			if err := b.Execute(ctx); err != nil {
+				t.Fatal(err)
+			}
+			// Every other batch has a shape or a constant not seen before.
+			b.Reset()
+			b.Scale(b.Upload(x), float32(i))
+			if err := b.ExecuteAsync(ctx).Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			buf, err := device.Upload(ctx, dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			buf.Close()
+			if err := dev.ExpAsync(ctx, x, x).Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			clear(x)
+		}
+	}
+	rounds := 3000
+	if testing.Short() {
+		rounds = 600
+	}
+	work(rounds)
+	before := heap()
+	work(rounds)
+	if after := heap(); after > before+4<<20 {
+		t.Errorf("the heap grew from %d to %d bytes over %d batches", before, after, 4*rounds)
+	}
+	if s := dev.Stats(); s.Buffers != 0 || s.BufferBytes != 0 {
+		t.Errorf("%d buffers of %d bytes are left", s.Buffers, s.BufferBytes)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= goroutines {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	buf := make([]byte, 1<<16)
+	t.Errorf("%d goroutines before Open, %d after Close\n%s", goroutines, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
