@@ -169,7 +169,7 @@ func (r *Batch) Mish(x Value) Value {
 //
 // # Accuracy
 //
-// Within 6 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 8 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Gelu(x Value) Value {
 	return r.apply(op.Gelu, op.Attrs{}, x)
 }

@@ -250,7 +250,7 @@ func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // # Accuracy
 //
-// Within 6 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 8 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (d *Device) Gelu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Gelu, op.Attrs{}, dst, x, nil, nil)
 }
