@@ -23,33 +23,53 @@ func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 	if e.peaks != nil {
 		return *e.peaks, nil
 	}
-	const n, m = 8 << 20, 1024
-	x, err := memory.Floats(n)
-	if err != nil {
-		return Peaks{}, err
-	}
-	y, err := memory.Floats(n)
-	if err != nil {
-		return Peaks{}, err
-	}
 	var p Peaks
-	one := op.Floats(2)
-	copying, err := fastest(func() error { return e.Elementwise(ctx, op.Scale, &one, y, x, nil, nil) })
-	if err != nil {
-		return Peaks{}, err
-	}
-	p.Bandwidth = 8 * n / copying.Seconds()
-	s := op.Shape{m, m}
-	in := []Host{{Bytes(x[:m*m]), op.F32, s}, {Bytes(x[m*m : 2*m*m]), op.F32, s}}
-	product, err := fastest(func() error {
-		return e.Call(ctx, op.MatMul, &op.Attrs{}, in, []Host{{Bytes(y[:m*m]), op.F32, s}})
+	two := op.Floats(2)
+	err := grow(1<<16, 8<<20, 4, func(n int) (time.Duration, error) {
+		x, err := memory.Floats(2 * n)
+		if err != nil {
+			return 0, err
+		}
+		took, err := fastest(func() error { return e.Elementwise(ctx, op.Scale, &two, x[:n], x[n:], nil, nil) })
+		p.Bandwidth = 8 * float64(n) / took.Seconds()
+		return took, err
 	})
 	if err != nil {
 		return Peaks{}, err
 	}
-	p.Flops = 2 * m * m * m / product.Seconds()
+	err = grow(128, 1024, 2, func(m int) (time.Duration, error) {
+		x, err := memory.Floats(3 * m * m)
+		if err != nil {
+			return 0, err
+		}
+		array := func(i int) Host { return Host{Bytes(x[i*m*m : (i+1)*m*m]), op.F32, op.Shape{m, m}} }
+		took, err := fastest(func() error {
+			return e.Call(ctx, op.MatMul, &op.Attrs{}, []Host{array(0), array(1)}, []Host{array(2)})
+		})
+		p.Flops = 2 * float64(m) * float64(m) * float64(m) / took.Seconds()
+		return took, err
+	})
+	if err != nil {
+		return Peaks{}, err
+	}
 	e.peaks = &p
 	return p, nil
+}
+
+// grow calls f with sizes from first to last, each times the one before, as
+// long as one call takes less than 10 ms: the largest size counts, but slow
+// machines are not kept busy for seconds.
+func grow(first, last, times int, f func(n int) (time.Duration, error)) error {
+	for n := first; n <= last; n *= times {
+		took, err := f(n)
+		if err != nil {
+			return err
+		}
+		if took > 10*time.Millisecond {
+			break
+		}
+	}
+	return nil
 }
 
 // fastest returns the least time of a few runs.
