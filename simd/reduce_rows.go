@@ -38,8 +38,7 @@ func reduceRows(p *workers.Pool, task rowsTask, have int) {
 	if rows == 0 {
 		return
 	}
-	work := float64(rows) * (reduceRowsNS + float64(cols)*task.r.ns())
-	if !p.Worth(work) {
+	if !p.Worth(float64(rows)*reduceRowNS + task.r.ns(n)) {
 		task.do(nil, 0, rows)
 		return
 	}

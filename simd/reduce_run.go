@@ -4,22 +4,35 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// What one thread takes for an element, in nanoseconds, where the cores have
-// memory bandwidth to spare: what decides whether a split pays.
+// What one thread takes in nanoseconds: what decides whether a split pays.
 const (
-	reduceNS     = 0.05
-	reduceVarNS  = 0.12
-	reduceRowsNS = 4 // for a row, besides its elements
+	cachedByteNS = 0.009 // for a byte from the second cache
+	remoteByteNS = 0.03  // for one from beyond
+	reduceRowNS  = 4     // for a row, besides its elements
 )
 
-func (r Reduction) ns() float64 {
-	if r == ReduceVar {
-		return reduceVarNS
+// readNS is what reading n elements takes.
+func readNS(n int) float64 {
+	bytes := 4 * float64(n)
+	if bytes > float64(memory.CPUCaches().L2) {
+		return bytes * remoteByteNS
 	}
-	return reduceNS
+	return bytes * cachedByteNS
+}
+
+// ns is what reducing n elements takes.
+func (r Reduction) ns(n int) float64 {
+	switch r {
+	case ReduceDot:
+		n *= 2
+	case ReduceVar:
+		return readNS(n) + float64(n)*0.04 // the second look
+	}
+	return readNS(n)
 }
 
 // Sum returns the sum of x: see [Reduction] for its accuracy.
@@ -69,8 +82,8 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 		panic(fmt.Sprintf("simd: %v of %d and %d elements", r, len(x), len(y)))
 	}
 	blocks := (len(x) + ReduceBlock - 1) / ReduceBlock
-	if blocks < 2 || !p.Worth(float64(len(x))*r.ns()) {
-		return r.fold(x, y, 0, blocks)
+	if blocks < 2 || !p.Worth(r.ns(len(x))) {
+		return r.search(x, r.fold(x, y, 0, blocks))
 	}
 	t := folds.Get().(*foldTask)
 	t.r, t.x, t.y, t.blocks = r, x, y, blocks
@@ -90,7 +103,17 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	}
 	t.x, t.y = nil, nil
 	folds.Put(t)
-	return sum
+	return r.search(x, sum)
+}
+
+// search finds the index of an extreme of which the block is known: looking
+// for it in one block rather than in all is half of the work.
+func (r Reduction) search(x []float32, p Partial) Partial {
+	if (r == ReduceArgMax || r == ReduceArgMin) && p.n > 0 {
+		block := x[p.at:min(p.at+ReduceBlock, len(x))]
+		p.at += reducers.index(&block[0], len(block), float32(p.value))
+	}
+	return p
 }
 
 // fold joins the blocks from first to last.
@@ -102,11 +125,15 @@ func (r Reduction) fold(x, y []float32, first, last int) Partial {
 	return sum
 }
 
-// nth reduces block b of x.
+// nth reduces block b of x. For an index it leaves the place in the block
+// to search.
 func (r Reduction) nth(x, y []float32, b int) Partial {
 	lo, hi := b*ReduceBlock, min((b+1)*ReduceBlock, len(x))
-	if r == ReduceDot {
+	switch r {
+	case ReduceDot:
 		return r.Block(x[lo:hi], y[lo:hi], lo)
+	case ReduceArgMax, ReduceArgMin:
+		return Partial{n: hi - lo, value: float64(reducers.block[r.kind()](&x[lo], nil, hi-lo)), at: lo}
 	}
 	return r.Block(x[lo:hi], nil, lo)
 }

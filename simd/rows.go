@@ -70,16 +70,21 @@ func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 	if n == 0 {
 		return
 	}
-	t := rowTasks.Get().(*rowTask)
-	t.op, t.dst, t.x, t.rows, t.cols = *o, dst[:n], x[:n], rows, cols
 	ns := normNS
 	if o.Kind <= RowLogSoftmax {
 		ns = softmaxNS
 	}
+	split := p.Worth(float64(rows) * (rowNS + float64(cols)*ns))
+	if !split && cols <= ReduceBlock {
+		o.short(dst, x, 0, rows, cols)
+		return
+	}
+	t := rowTasks.Get().(*rowTask)
+	t.op, t.dst, t.x, t.rows, t.cols = *o, dst[:n], x[:n], rows, cols
 	blocks := (cols + ReduceBlock - 1) / ReduceBlock
 	switch {
-	case !p.Worth(float64(rows) * (rowNS + float64(cols)*ns)):
-		t.serial(0, rows)
+	case !split:
+		t.long(0, rows)
 	case rows >= 4*p.Threads() || blocks == 1:
 		t.phase = byRows
 		t.group = max(1, rows/(8*p.Threads()))
@@ -98,6 +103,15 @@ func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 	}
 	t.op, t.dst, t.x = RowOp{}, nil, nil
 	rowTasks.Put(t)
+}
+
+// short computes rows of one block, from first to last.
+func (o *RowOp) short(dst, x []float32, first, last, cols int) {
+	for r := first; r < last; r++ {
+		d, s := dst[r*cols:][:cols], x[r*cols:][:cols]
+		q := o.begin(d, s)
+		o.end(d, s, 0, q, q)
+	}
 }
 
 // Row computes one row in the calling thread: what a caller uses that has
@@ -134,9 +148,13 @@ func (t *rowTask) Part(i int) {
 	first, last := i*t.group, (i+1)*t.group
 	switch t.phase {
 	case byRows:
+		if t.cols <= ReduceBlock {
+			t.op.short(t.dst, t.x, first, min(last, t.rows), t.cols)
+			return
+		}
 		u := rowTasks.Get().(*rowTask)
 		u.op, u.dst, u.x, u.cols = t.op, t.dst, t.x, t.cols
-		u.serial(first, min(last, t.rows))
+		u.long(first, min(last, t.rows))
 		u.op, u.dst, u.x = RowOp{}, nil, nil
 		rowTasks.Put(u)
 	case byBlocks:
@@ -172,17 +190,9 @@ func (t *rowTask) total() {
 	}
 }
 
-// serial computes the rows from first to last.
-func (t *rowTask) serial(first, last int) {
+// long computes rows of several blocks, from first to last.
+func (t *rowTask) long(first, last int) {
 	cols := t.cols
-	if cols <= ReduceBlock {
-		for r := first; r < last; r++ {
-			dst, x := t.dst[r*cols:][:cols], t.x[r*cols:][:cols]
-			q := t.op.begin(dst, x)
-			t.op.end(dst, x, 0, q, q)
-		}
-		return
-	}
 	t.reserve((cols + ReduceBlock - 1) / ReduceBlock)
 	for r := first; r < last; r++ {
 		dst, x := t.dst[r*cols:][:cols], t.x[r*cols:][:cols]
