@@ -5,7 +5,13 @@ go 1.24.0
 require (
 	github.com/alecthomas/kong v1.14.0
 	github.com/klauspost/cpuid/v2 v2.4.2
+	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/x448/float16 v0.8.4
 )
 
-require golang.org/x/sys v0.41.0 // indirect
+require (
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	golang.org/x/sys v0.41.0 // indirect
+	golang.org/x/term v0.28.0 // indirect
+)

@@ -1,5 +1,200 @@
 package main
 
-type benchCmd struct{}
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"text/tabwriter"
+	"time"
 
-func (c *benchCmd) Run(a *app) error { return nil }
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/roofline"
+	"github.com/schollz/progressbar/v3"
+)
+
+type benchCmd struct {
+	JSON     bool   `name:"json" help:"Write JSON."`
+	Threads  int    `placeholder:"N" help:"Threads of the CPU; all by default."`
+	Only     string `placeholder:"REGEXP" help:"Only what matches, as 'matmul|relu 1M'."`
+	Quick    bool   `help:"Fewer sizes and less time for each."`
+	Profile  bool   `help:"Instead show where the time of the demonstration's pipeline goes, step by step."`
+	Trace    string `placeholder:"FILE" help:"With --profile: write a timeline in Chrome's trace format."`
+	Save     string `placeholder:"FILE" help:"With --profile: keep the times as a baseline."`
+	Baseline string `placeholder:"FILE" help:"With --profile: compare with a baseline."`
+}
+
+// benchReport is what rayo bench measures.
+type benchReport struct {
+	Device   string      `json:"device"`
+	Name     string      `json:"name"`
+	Detail   string      `json:"detail"`
+	Roofline *roofReport `json:"roofline,omitempty"`
+	Results  []measured  `json:"results"`
+}
+
+// roofReport is the limits of the machine, in 10⁹ a second.
+type roofReport struct {
+	Read float64 `json:"readGBps"`
+	Copy float64 `json:"copyGBps"`
+	FMA  float64 `json:"fmaGFLOPs"`
+}
+
+// measured is one line of the table.
+type measured struct {
+	Op     string  `json:"op"`
+	Size   string  `json:"size"`
+	NS     float64 `json:"ns"` // median
+	GBps   float64 `json:"GBps"`
+	GFLOPs float64 `json:"GFLOPs"`
+	// Share is the least time that the limits allow over the median. It is
+	// above 1 where the data comes from caches.
+	Share float64 `json:"share,omitempty"`
+	Bound string  `json:"bound,omitempty"` // memory or arithmetic: which limit that is
+}
+
+// validate returns what is wrong with the flags, and the cells that are wanted.
+func (c *benchCmd) validate() (*regexp.Regexp, error) {
+	only, err := regexp.Compile(c.Only)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--only: %w", err)
+	case c.Threads < 0:
+		return nil, fmt.Errorf("--threads=%d: not a number of threads", c.Threads)
+	case !c.Profile && (c.Trace != "" || c.Save != "" || c.Baseline != ""):
+		return nil, fmt.Errorf("--trace, --save and --baseline go with --profile")
+	}
+	return only, nil
+}
+
+func (c *benchCmd) Run(a *app) error {
+	only, err := c.validate()
+	if err != nil {
+		return err
+	}
+	dev, err := openPinned(a.ctx, device.WithThreads(c.Threads))
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	if c.Profile {
+		return c.profile(a, dev)
+	}
+	var cells []cell
+	for _, cl := range cellsOf(c.Quick) {
+		if only.MatchString(cl.op + " " + cl.size) {
+			cells = append(cells, cl)
+		}
+	}
+	if len(cells) == 0 {
+		return fmt.Errorf("--only=%s matches nothing", c.Only)
+	}
+	bar := progress(a.err, len(cells)+1)
+	info := dev.Info()
+	r := &benchReport{Device: dev.String(), Name: info.Name, Detail: info.Detail, Results: []measured{}}
+	var roof roofline.Roofline
+	if info.Kind == device.CPU {
+		bar.Describe("limits")
+		if roof, err = roofline.Measure(a.ctx, info.Threads); err != nil {
+			return err
+		}
+		r.Roofline = &roofReport{roof.Read / 1e9, roof.Copy / 1e9, roof.FMA / 1e9}
+	}
+	bar.Add(1)
+	budget := 200 * time.Millisecond
+	if c.Quick {
+		budget = 40 * time.Millisecond
+	}
+	for _, cl := range cells {
+		bar.Describe(cl.op + " " + cl.size)
+		m, err := cl.measure(a, dev, roof, budget)
+		if err != nil {
+			return err
+		}
+		r.Results = append(r.Results, m)
+		bar.Add(1)
+	}
+	bar.Finish()
+	if c.JSON {
+		return writeJSON(a.out, r)
+	}
+	return r.write(a.out)
+}
+
+// openPinned opens the device that Open would choose so that it runs
+// everything itself.
+func openPinned(ctx context.Context, opts ...device.Option) (*device.Device, error) {
+	dev, err := device.Open(ctx, opts...)
+	if err != nil || dev.Pinned() {
+		return dev, err
+	}
+	info := dev.Info()
+	dev.Close()
+	return device.Open(ctx, append(opts, device.Require(info.Kind), device.WithIndex(info.Index))...)
+}
+
+// progress returns a bar on w if that is a terminal, else one that shows
+// nothing.
+func progress(w io.Writer, n int) *progressbar.ProgressBar {
+	f, ok := w.(*os.File)
+	if ok {
+		s, err := f.Stat()
+		ok = err == nil && s.Mode()&os.ModeCharDevice != 0
+	}
+	return progressbar.NewOptions(n, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(ok),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowCount())
+}
+
+// measure measures one cell and places it under the roofline.
+func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budget time.Duration) (measured, error) {
+	w, err := cl.prepare(a.ctx, dev)
+	if err != nil {
+		return measured{}, fmt.Errorf("%s %s: %w", cl.op, cl.size, err)
+	}
+	t, err := medianFor(a, budget, w.run)
+	if err != nil {
+		return measured{}, err
+	}
+	s := t.Seconds()
+	m := measured{Op: cl.op, Size: cl.size, NS: float64(t), GBps: w.bytes / s / 1e9, GFLOPs: w.flops / s / 1e9}
+	if roof.Copy == 0 || roof.FMA == 0 {
+		return m, nil
+	}
+	bandwidth := roof.Copy
+	if w.reads {
+		bandwidth = roof.Read
+	}
+	memory, arithmetic := w.bytes/bandwidth, w.flops/roof.FMA
+	m.Share, m.Bound = memory/s, "memory"
+	if arithmetic > memory {
+		m.Share, m.Bound = arithmetic/s, "arithmetic"
+	}
+	return m, nil
+}
+
+func (r *benchReport) write(out io.Writer) error {
+	fmt.Fprintf(out, "%s: %s (%s)\n", r.Device, r.Name, r.Detail)
+	if l := r.Roofline; l != nil {
+		fmt.Fprintf(out, "limits: %s GB/s read, %s GB/s copied, %s GFLOP/s of fused multiply-adds\n", digits(l.Read), digits(l.Copy), digits(l.FMA))
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "operation\tsize\ttime\tGB/s\tGFLOP/s\tof the limit\t\t")
+	for _, m := range r.Results {
+		gflops, share, bound := "", "", ""
+		if m.Bound == "arithmetic" || r.Roofline == nil {
+			gflops = digits(m.GFLOPs)
+		}
+		if m.Bound != "" {
+			share, bound = fmt.Sprintf("%.0f%%", 100*m.Share), "of "+m.Bound
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", m.Op, m.Size, timeText(time.Duration(m.NS)), digits(m.GBps), gflops, share, bound)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, "\nTimes are medians into memory that is used again. GB/s counts what must be read and written\nat least; above 100% of the limit of memory the data came from caches.\n")
+	return err
+}

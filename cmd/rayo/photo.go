@@ -53,7 +53,7 @@ var (
 	binomial5 = []float32{1. / 16, 4. / 16, 6. / 16, 4. / 16, 1. / 16}
 	// hues turns a gradient into a colour by its direction: gold where the
 	// light changes sideways, blue where it changes upwards.
-	hues = directions(-20, 40, 100)
+	hues = directions(-15, 52, 100)
 	glow = gaussian(13, 3.5)
 )
 
@@ -75,7 +75,7 @@ func neon[V any](r recorder[V], p picture) V {
 	halo = r.Conv2D(halo, r.Upload(three(glow), 3, 1, len(glow), 1), op.Conv2DOpts{Pad: [2]int{len(glow) / 2, 0}, Groups: 3})
 	halo = r.Conv2D(halo, r.Upload(three(glow), 3, 1, 1, len(glow)), op.Conv2DOpts{Pad: [2]int{0, len(glow) / 2}, Groups: 3})
 	light := r.Add(r.Scale(lines, 1.5), r.Scale(r.Reshape(halo, 3, h*w), 2))
-	return r.Clip(r.Axpy(r.Upload(p.rgb, 3, h*w), light, 0.35), 0, 1)
+	return r.Clip(r.Axpy(r.Upload(p.rgb, 3, h*w), light, 0.45), 0, 1)
 }
 
 func outer(x, y []float32) []float32 {
