@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"image/png"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestMain lets the tests run the command itself in a process of its own, for
+// what is fixed when a process starts.
+func TestMain(m *testing.M) {
+	if os.Getenv("RAYO_TEST_COMMAND") != "" {
+		os.Unsetenv("RAYO_TEST_COMMAND")
+		main()
+	}
+	os.Unsetenv("RAYO_DEVICE")
+	os.Unsetenv("RAYO_THREADS")
+	os.Exit(m.Run())
+}
+
+// rayo runs a command line in this process.
+func rayo(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// process runs a command line in another process, with more environment.
+func process(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(append(os.Environ(), "RAYO_TEST_COMMAND=1"), env...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err = c.Run()
+	if err != nil && c.ProcessState == nil {
+		t.Skipf("no processes here: %v", err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		name, args  string
+		code        int
+		out, errors string // expressions that must match
+	}{
+		{"no arguments show the help", "", 0, `(?s)Usage: rayo.*devices.*ops.*bench.*demo`, `^$`},
+		{"help", "--help", 0, `RAYO_DEVICE`, `^$`},
+		{"help of a command", "bench --help", 0, `--threads=N`, `^$`},
+		{"unknown command", "devics", 2, `^$`, `did you mean "devices"`},
+		{"unknown flag", "ops --colour", 2, `^$`, `unknown flag --colour`},
+		{"too many arguments", "ops relu tanh", 2, `^$`, `unexpected argument tanh`},
+		{"flag without its value", "bench --threads", 2, `^$`, `expected`},
+		{"flag with a value of another type", "bench --threads=two", 2, `^$`, `two`},
+		{"negative threads", "bench --threads=-1", 1, `^$`, `not a number of threads`},
+		{"broken expression", "bench --only=(", 1, `^$`, `--only: error parsing regexp`},
+		{"expression that matches nothing", "bench --only=xyzzy", 1, `^$`, `matches nothing`},
+		{"flags of a profile without one", "bench --save=x", 1, `^$`, `go with --profile`},
+		{"baseline that is not there", "bench --profile --baseline=" + os.DevNull + "/x", 1, `^$`, `x`},
+		{"operation by its name", "ops tanh", 0, `(?m)^tolerance +2 ulp$`, `^$`},
+		{"operation by another name", "ops SWISH", 0, `^operation +silu\(x\)`, `^$`},
+		{"operation with parameters", "ops clip", 0, `(?s)clip\(x, lo, hi\).*lo: lower limit`, `^$`},
+		{"operation with a default", "ops leaky_relu", 0, `(?s)op\.LeakyReluOpts.*default 0\.01`, `^$`},
+		{"operation that is not there", "ops conv", 1, `^$`, `is it conv2d\?`},
+		{"operation that resembles nothing", "ops zzz", 1, `^$`, `no operation "zzz"; rayo ops lists them`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := rayo(t, strings.Fields(c.args)...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if !regexp.MustCompile(c.out).MatchString(out) {
+				t.Errorf("output %q does not match %q", out, c.out)
+			}
+			if !regexp.MustCompile(c.errors).MatchString(errs) {
+				t.Errorf("errors %q do not match %q", errs, c.errors)
+			}
+		})
+	}
+}
+
+func TestOpsListsTheWholeCatalogue(t *testing.T) {
+	_, out, _ := rayo(t, "ops")
+	for _, o := range op.Catalogue() {
+		if !strings.Contains(out, "  "+o.Name()+"(") {
+			t.Errorf("%s is not listed", o)
+		}
+		if code, one, _ := rayo(t, "ops", o.Name()); code != 0 || !strings.Contains(one, o.Formula()) {
+			t.Errorf("%s alone: code %d\n%s", o, code, one)
+		}
+	}
+}
+
+func TestDevicesSaysWhatItFound(t *testing.T) {
+	code, out, errs := rayo(t, "devices")
+	if code != 0 || !regexp.MustCompile(`(?m)^cpu:0 .*device\.Open takes this one$`).MatchString(out) {
+		t.Errorf("code %d, errors %q\n%s", code, errs, out)
+	}
+	code, out, _ = rayo(t, "devices", "--json")
+	var m machine
+	if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 {
+		t.Fatalf("code %d: %v", code, err)
+	}
+	if m.Open != "cpu:0" || len(m.Devices) != 1 || m.Devices[0].Threads < 1 || m.SIMD.Active == "" || m.Caches.L1 <= 0 {
+		t.Errorf("%+v", m)
+	}
+	for _, r := range m.Refused {
+		if r.Reason == "" || strings.HasPrefix(r.Reason, "no device") {
+			t.Errorf("%s refused because %q", r.Kind, r.Reason)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "nonsense")
+	for _, command := range []string{"demo", "bench"} {
+		if code, _, errs := rayo(t, command); code != 1 || !strings.Contains(errs, `RAYO_DEVICE="nonsense"`) {
+			t.Errorf("%s: code %d, %q", command, code, errs)
+		}
+	}
+	// devices is what one runs to see what is wrong: it lists all the same.
+	if code, out, errs := rayo(t, "devices"); code != 1 || !strings.Contains(out, "cpu:0") || !strings.Contains(errs, "nonsense") {
+		t.Errorf("devices: code %d, %q\n%s", code, errs, out)
+	}
+	t.Setenv("RAYO_DEVICE", "cpu:1")
+	if code, _, errs := rayo(t, "bench", "--quick", "--only=relu"); code != 1 || !strings.Contains(errs, "no device") {
+		t.Errorf("cpu:1: code %d, %q", code, errs)
+	}
+	t.Setenv("RAYO_DEVICE", "cpu")
+	t.Setenv("RAYO_THREADS", "none")
+	if code, _, errs := rayo(t, "demo"); code != 1 || !strings.Contains(errs, "RAYO_THREADS") {
+		t.Errorf("RAYO_THREADS=none: code %d, %q", code, errs)
+	}
+}
+
+func TestSIMDLevelOfAProcess(t *testing.T) {
+	code, out, errs := process(t, []string{"RAYO_SIMD=generic"}, "devices")
+	if code != 0 || !strings.Contains(out, "SIMD     generic, of generic") {
+		t.Errorf("RAYO_SIMD=generic: code %d, %q\n%s", code, errs, out)
+	}
+	code, out, _ = process(t, []string{"RAYO_SIMD=abacus"}, "devices")
+	if code != 0 || !strings.Contains(out, "RAYO_SIMD=abacus: this machine has") {
+		t.Errorf("RAYO_SIMD=abacus: code %d\n%s", code, out)
+	}
+}
+
+func TestBenchMeasures(t *testing.T) {
+	code, out, errs := rayo(t, "bench", "--quick", "--json", "--threads=1", "--only=^(relu|dot) 10K$")
+	var r benchReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+		t.Fatalf("code %d, %q: %v", code, errs, err)
+	}
+	if len(r.Results) != 2 || r.Results[0].Op != "relu" || r.Results[1].Op != "dot" || r.Roofline == nil || !strings.Contains(r.Detail, "1 thread") {
+		t.Fatalf("%+v", r)
+	}
+	for _, m := range r.Results {
+		if m.NS <= 0 || math.Abs(m.GBps*m.NS-80_000) > 1 || m.Share <= 0 || m.Bound != "memory" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if errs != "" {
+		t.Errorf("a bar where there is no terminal: %q", errs)
+	}
+	if code, out, _ = rayo(t, "bench", "--quick", "--only=^sum 10K"); code != 0 || !strings.Contains(out, "sum") {
+		t.Errorf("code %d\n%s", code, out)
+	}
+}
+
+func TestCellsRun(t *testing.T) {
+	ctx := context.Background()
+	dev, err := openPinned(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	seen := make(map[string]bool)
+	for _, c := range cellsOf(true) {
+		if seen[c.op+c.size] {
+			t.Errorf("%s %s occurs twice", c.op, c.size)
+		}
+		seen[c.op+c.size] = true
+		w, err := c.prepare(ctx, dev)
+		if err == nil {
+			err = w.run()
+		}
+		if err != nil || w.bytes <= 0 {
+			t.Errorf("%s %s: %v, %v bytes", c.op, c.size, err, w.bytes)
+		}
+	}
+}
+
+func TestProfileKeepsABaseline(t *testing.T) {
+	dir := t.TempDir()
+	base, trace := filepath.Join(dir, "base"), filepath.Join(dir, "trace.json")
+	if code, out, errs := rayo(t, "bench", "--profile", "--save", base, "--trace", trace); code != 0 || !strings.Contains(out, "conv2d") {
+		t.Fatalf("code %d, %q\n%s", code, errs, out)
+	}
+	var events struct {
+		TraceEvents []struct{ Name string }
+	}
+	data, err := os.ReadFile(trace)
+	if err == nil {
+		err = json.Unmarshal(data, &events)
+	}
+	if err != nil || len(events.TraceEvents) < 3 {
+		t.Errorf("trace: %v, %d events", err, len(events.TraceEvents))
+	}
+	if code, out, errs := rayo(t, "bench", "--profile", "--baseline", base); code != 0 || !strings.Contains(out, "ratio") {
+		t.Errorf("code %d, %q\n%s", code, errs, out)
+	}
+	if code, _, errs := rayo(t, "bench", "--profile", "--baseline", trace); code != 1 || !strings.Contains(errs, "baseline line 1") {
+		t.Errorf("a baseline that is none: code %d, %q", code, errs)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	code, out, errs := rayo(t, "demo", "-o", dir)
+	if code != 0 {
+		t.Fatalf("code %d, %q\n%s", code, errs, out)
+	}
+	for _, want := range []string{"photograph 640×427", "matmul 1024×1024×1024", "upload → relu → scale → read", filepath.Join(dir, "rayo-demo.png")} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, " ok\n"); n != 3 {
+		t.Errorf("%d results ok\n%s", n, out)
+	}
+	f, err := os.Open(filepath.Join(dir, "rayo-demo.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil || img.Bounds().Dx() < 1280 || img.Bounds().Dy() != 427 {
+		t.Fatalf("picture %v: %v", img.Bounds(), err)
+	}
+	// The rocket shines on the right, where it is in the middle of the left.
+	if r, _, _, _ := img.At(963, 300).RGBA(); r < 0x8000 {
+		t.Errorf("no light where the rocket is: red %#x", r)
+	}
+}
+
+func TestDemoSaysWhereItCannotWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := rayo(t, "demo", "-o", file); code != 1 || !strings.Contains(errs, file) {
+		t.Errorf("code %d, %q", code, errs)
+	}
+}
+
+func TestInterruptEndsTheCommand(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"bench"}, &out, &errs); code != 1 || out.Len() > 0 {
+		t.Errorf("code %d, %q", code, out.String())
+	}
+}
