@@ -83,7 +83,9 @@ type place struct {
 type lane struct {
 	table  []unsafe.Pointer
 	memory []float32
-	begun  *program // whose addresses are in table
+	begun  *program  // whose addresses are in table
+	extra  []float32 // what programs make for operations: see feed
+	at     []place
 }
 
 const line = memory.Line / 4 // floats of a cache line
@@ -213,25 +215,56 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 // end forgets the addresses of the caller's memory.
 func (l *lane) end() { clear(l.table[1 : 1+len(l.begun.streams)]) }
 
-// lanes lends lanes to the parts of tasks.
-type lanes struct {
-	mu   sync.Mutex
-	free []*lane
+// lanes lends lanes to the parts of tasks. They are kept by processor, so that
+// threads neither wait for each other nor exchange warm caches.
+var lanes = sync.Pool{New: func() any { return new(lane) }}
+
+// A source is an array of 32-bit elements that an operation reads: in memory,
+// or made by a program block by block.
+type source struct {
+	p    *program // nil: in memory
+	at   []place  // of p's streams; the last is the result
+	base unsafe.Pointer
 }
 
-func (s *lanes) get() *lane {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.free); n > 0 {
-		l := s.free[n-1]
-		s.free = s.free[:n-1]
-		return l
+// open prepares the lane for at most so many elements at a time of s.
+func (l *lane) open(s *source, most int) {
+	if s.p == nil {
+		return
 	}
-	return new(lane)
+	l.reserve(most)
+	l.at = append(l.at[:0], s.at...)
+	l.begin(s.p, l.at, most)
 }
 
-func (s *lanes) put(l *lane) {
-	s.mu.Lock()
-	s.free = append(s.free, l)
-	s.mu.Unlock()
+// reserve makes room for n elements in l.extra.
+func (l *lane) reserve(n int) {
+	if len(l.extra) < n {
+		m, err := memory.Floats(1 << bits.Len(uint(n)))
+		if err != nil {
+			panic(err)
+		}
+		l.extra = m
+	}
+}
+
+// feed returns elements lo to hi of s, for which the lane is open.
+func (l *lane) feed(s *source, lo, hi int) []float32 {
+	if s.p == nil {
+		if s.base == nil || lo == hi {
+			return nil
+		}
+		return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
+	}
+	l.at[s.p.inputs] = place{unsafe.Pointer(unsafe.SliceData(l.extra)), lo}
+	l.run(l.at, lo, hi)
+	return l.extra[:hi-lo]
+}
+
+// shut ends the use of s.
+func (l *lane) shut(s *source) {
+	if s.p != nil {
+		l.end()
+		clear(l.at)
+	}
 }

@@ -38,7 +38,6 @@ type processor struct {
 	memory *memory.Pool
 	ledger ledger
 	queue  queue
-	lanes  lanes
 	users  users
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
@@ -94,7 +93,7 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	if o.Class() == op.Reduction || o.Class() == op.Row {
 		return true
 	}
-	return at == driver.Epilogue && fusesEpilogue(o)
+	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
 // Close waits for queued submissions, which the engine has waited for already,

@@ -71,7 +71,7 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 func (t *mapTask) Part(i int) {
 	var l *lane
 	if !t.p.straight {
-		l = t.d.lanes.get()
+		l = lanes.Get().(*lane)
 	}
 	lo := i * t.chunk
 	hi := min(lo+t.chunk, t.p.n)
@@ -87,7 +87,7 @@ func (t *mapTask) Part(i int) {
 		t.p.cost.learn(hi, time.Since(from))
 	}
 	if l != nil {
-		t.d.lanes.put(l)
+		lanes.Put(l)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // float64: right, and slow.
 type referenceCore struct{ o *opStep }
 
+// configure does nothing: opStep has it all.
+func (referenceCore) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
+
 func (c referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	arrays := make([]*op.Array, len(in))
 	types := make([]op.DType, len(in))
@@ -39,10 +42,3 @@ func (c referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) er
 	}
 	return ctx.Err()
 }
-
-// fused returns the step in the best form that there is for it.
-func (o *opStep) fused() (step, error) {
-	return o.plain(func() core { return referenceCore{o} }), nil
-}
-
-func fusesEpilogue(o *op.Operation) bool { return o == op.MatMul || o == op.MatVec || o == op.Conv2D }

@@ -24,7 +24,26 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.fused()
+	switch {
+	case o.op.Class() == op.Reduction:
+		return o.reduceStep(), nil
+	case o.op.Class() == op.Row && !o.long():
+		return o.rowStep(), nil
+	case o.op == op.MatMul || o.op == op.MatVec:
+		return o.productStep()
+	}
+	c := d.newCore(s.Op)
+	if c == nil {
+		return o.plain(func() core { return referenceCore{o} }), nil
+	}
+	if err := c.configure(o.op, &o.attrs, o.dims); err != nil {
+		return nil, err
+	}
+	return o.plain(func() core {
+		c := d.newCore(o.op)
+		_ = c.configure(o.op, &o.attrs, o.dims) // it did once
+		return c
+	}), nil
 }
 
 // opStep is a step of an operation that is not elementwise. What the operation
@@ -95,6 +114,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, o.attrs = activated(s, made)
 	for i := range results {
 		n, err := s.Dims[len(s.In)+i].Size()
 		if err != nil {
@@ -111,8 +131,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
 		case s.Out[i].Type.Size() != 4:
-			narrow := &driver.Fused{In: []driver.Operand{{Slot: -1, Type: a.typ, N: n}}, Out: []int{0}, Shape: s.Dims[len(s.In)+i]}
-			if a.p, err = d.fuse(narrow, s.Out[i:i+1]); err != nil {
+			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), s.Out[i:i+1]); err != nil {
 				return nil, err
 			}
 		default:
@@ -121,6 +140,61 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		o.out = append(o.out, a)
 	}
 	return o, nil
+}
+
+// identity returns the program over an operation's result that stores it.
+func identity(t op.DType, s op.Shape, n int) *driver.Fused {
+	return &driver.Fused{In: []driver.Operand{{Slot: -1, Type: t, N: n}}, Out: []int{0}, Shape: s}
+}
+
+// activated returns s with its activation, if it has one, as the beginning of
+// the epilogue, and the parameters that are left. A built-in activation that
+// nothing follows stays: it has a kernel that needs no program.
+func activated(s *driver.Step, made []op.DType) (*driver.Step, op.Attrs) {
+	act, attrs := s.Attrs.Activation()
+	if act == nil || s.Post == nil && activation(act) != nil && made[0].Size() == 4 {
+		return s, s.Attrs
+	}
+	t := *s
+	t.Attrs.Act, t.Attrs.ActF = nil, [2]uint32{}
+	post := s.Post
+	if post == nil {
+		d := s.Dims[len(s.In)]
+		post = identity(made[0], d, size(d))
+	}
+	t.Post = &driver.Fused{In: post.In, Shape: post.Shape,
+		Body: []driver.Instr{{Op: act, Attrs: attrs, Args: []int{0}, Type: made[0]}}}
+	// The result of the operation is now that of the first instruction.
+	n := len(post.In)
+	moved := func(vs []int) []int {
+		m := make([]int, len(vs))
+		for i, v := range vs {
+			switch {
+			case v == 0:
+				m[i] = n
+			case v >= n:
+				m[i] = v + 1
+			default:
+				m[i] = v
+			}
+		}
+		return m
+	}
+	for _, b := range post.Body {
+		b.Args = moved(b.Args)
+		t.Post.Body = append(t.Post.Body, b)
+	}
+	t.Post.Out = moved(post.Out)
+	return &t, t.Attrs
+}
+
+// activation returns the kernel that applies a built-in operation of one
+// float32, or nil.
+func activation(o *op.Operation) kernel {
+	if o.ID() < 0 {
+		return nil
+	}
+	return kernelNamed(o.Name())
 }
 
 // reserve gives operand or result a its place in the arena, for steps that
@@ -133,6 +207,8 @@ func (o *opStep) reserve(a *arrayOperand) {
 
 // core computes an operation over arrays in memory; absent ones are nil.
 type core interface {
+	// configure sets everything but the memory. Shapes have been checked.
+	configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error
 	compute(ctx context.Context, in, out []unsafe.Pointer) error
 }
 
@@ -177,21 +253,29 @@ func tasksOf(f *frame, as []arrayOperand) []*mapTask {
 	return ts
 }
 
-func (r *plainRunner) run(ctx context.Context, f *frame) error {
-	for i, t := range r.pre {
-		a := &r.s.in[i]
+// materialize sets at to the arrays of as, making those that have programs.
+func (f *frame) materialize(ctx context.Context, as []arrayOperand, ts []*mapTask, at []unsafe.Pointer) error {
+	for i, t := range ts {
+		a := &as[i]
 		switch {
 		case a.absent:
 		case t == nil:
-			r.in[i] = f.base[a.slot]
+			at[i] = f.base[a.slot]
 		default:
-			r.in[i] = unsafe.Add(f.temp, a.temp)
+			at[i] = unsafe.Add(f.temp, a.temp)
 			t.bind(f)
-			t.at[t.p.inputs].base = r.in[i]
+			t.at[t.p.inputs].base = at[i]
 			if err := t.run(ctx, &f.lane); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (r *plainRunner) run(ctx context.Context, f *frame) error {
+	if err := f.materialize(ctx, r.s.in, r.pre, r.in); err != nil {
+		return err
 	}
 	for i, t := range r.post {
 		a := &r.s.out[i]
@@ -212,6 +296,34 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// newCore returns what computes operation o on this device, or nil if nothing
+// but the reference does.
+func (d *processor) newCore(o *op.Operation) core {
+	switch o {
+	case op.MatMul, op.MatVec:
+		return &productTask{d: d}
+	case op.Transpose:
+		return &transposeTask{d: d}
+	case op.Reshape:
+		return &reshapeTask{}
+	case op.Gather:
+		return &gatherTask{d: d}
+	case op.TopK:
+		return &topKTask{d: d}
+	case op.Attention:
+		return &attentionTask{d: d}
+	case op.Rope:
+		return &ropeTask{d: d}
+	}
+	switch o.Class() {
+	case op.Reduction:
+		return &reduceTask{d: d}
+	case op.Row:
+		return &rowTask{d: d}
 	}
 	return nil
 }

@@ -1,0 +1,219 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A productTask multiplies matrices, or a matrix and a vector.
+type productTask struct {
+	d    *processor
+	gemm simd.Gemm // but for the memory
+	a, b int       // elements that the operands take
+	epilogue
+}
+
+// An epilogue is what becomes of finished pieces of rows of a result: nothing,
+// an activation, or a program of which the piece is operand 0.
+type epilogue struct {
+	n      int  // elements of a row
+	late   bool // rows are so short that all of it runs after the product
+	act    kernel
+	params [2]float32
+	post   source
+	// finish is the method of that name, made once: a method value allocates.
+	finish func(row []float32, i, j int)
+}
+
+func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	t.gemm = simd.Gemm{}
+	g := &t.gemm
+	if o == op.MatVec {
+		g.M, g.K, g.N = dims[0][0], dims[0][1], 1
+		g.ARow, g.ACol = g.K, 1
+		if op.MatVecOptsOf(a).Trans {
+			g.M, g.K = g.K, g.M
+			g.ARow, g.ACol = 1, g.M
+		}
+		g.BRow, g.BCol = 1, 1
+		t.a, t.b = g.M*g.K, g.K
+		return t.epilogue.configure(a, 1)
+	}
+	p, err := op.MatMulOf(a, dims[:2])
+	if err != nil {
+		return err
+	}
+	opts := op.MatMulOptsOf(a)
+	g.M, g.N, g.K = p.M, p.N, p.K
+	g.Batch = p.Batch
+	g.ARow, g.ACol = p.K, 1
+	if opts.TransA {
+		g.ARow, g.ACol = 1, p.M
+	}
+	g.BRow, g.BCol = p.N, 1
+	if opts.TransB {
+		g.BRow, g.BCol = 1, p.K
+	}
+	g.AStride, g.CStride = p.M*p.K, p.M*p.N
+	g.BStride = p.K * p.N
+	t.a, t.b = p.Batch*p.M*p.K, p.Batch*p.K*p.N
+	if p.SharedB {
+		g.BStride, t.b = 0, p.K*p.N
+		if !opts.TransA {
+			// One matrix for all rows: the batch is one taller product.
+			g.M, g.Batch = p.Batch*p.M, 1
+		}
+	}
+	return t.epilogue.configure(a, p.N)
+}
+
+// lateColumns is the length from which on rows are worth a call each.
+const lateColumns = 32
+
+// configure sets the activation of a.
+func (e *epilogue) configure(a *op.Attrs, n int) error {
+	e.n, e.act, e.late = n, nil, n < lateColumns
+	if o, attrs := a.Activation(); o != nil {
+		e.act = activation(o)
+		e.params = [2]float32{attrs.Float(0), attrs.Float(1)}
+		if e.act == nil {
+			return driver.ErrUnsupported
+		}
+	}
+	return nil
+}
+
+// run is the epilogue of a piece of row i from column j on.
+func (e *epilogue) run(row []float32, i, j int) {
+	if e.post.p == nil {
+		p := unsafe.SliceData(row)
+		e.act(p, p, nil, nil, len(row), &e.params[0])
+		return
+	}
+	lo := i*e.n + j
+	l := lanes.Get().(*lane)
+	l.at = append(l.at[:0], e.post.at...)
+	l.at[0] = place{unsafe.Pointer(unsafe.SliceData(row)), lo}
+	l.begin(e.post.p, l.at, len(row))
+	l.run(l.at, lo, lo+len(row))
+	l.shut(&e.post)
+	lanes.Put(l)
+}
+
+// hook returns what the product calls with finished pieces, or nil.
+func (e *epilogue) hook() func(row []float32, i, j int) {
+	if e.act == nil && e.post.p == nil || e.late {
+		return nil
+	}
+	if e.finish == nil {
+		e.finish = e.run
+	}
+	return e.finish
+}
+
+// slice returns n elements at p.
+func slice(p unsafe.Pointer, n int) []float32 {
+	if p == nil || n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(p), n)
+}
+
+// compute implements core.
+func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	g := t.gemm
+	if g.Batch == 0 {
+		g.Batch = 1
+	}
+	g.A, g.B = slice(in[0], t.a), slice(in[1], t.b)
+	g.C = slice(out[0], g.Batch*g.M*g.N)
+	if len(in) > 2 && in[2] != nil {
+		g.Bias = slice(in[2], g.N)
+	}
+	g.Epilogue = t.hook()
+	if len(g.C) == 0 {
+		return nil
+	}
+	g.Run(t.d.pool)
+	if t.late && t.act != nil {
+		for c := g.C; len(c) > 0; c = c[min(callElements, len(c)):] {
+			t.epilogue.run(c[:min(callElements, len(c))], 0, 0)
+		}
+	}
+	return ctx.Err()
+}
+
+// productStep is a product of matrices whose epilogue runs on pieces of rows
+// as they are finished.
+type productStep struct {
+	*opStep
+	over int // the output in whose memory the product is made, or -1: in the arena
+}
+
+type productRunner struct {
+	s       productStep
+	task    productTask
+	in, out []unsafe.Pointer
+	pre     []*mapTask
+	post    *mapTask
+}
+
+func (o *opStep) productStep() (step, error) {
+	s := productStep{o, -1}
+	for i := range o.in {
+		o.reserve(&o.in[i])
+	}
+	if p := o.out[0].p; p != nil {
+		for k, st := range p.streams[p.inputs:] {
+			if st.size == 4 {
+				s.over = k
+				break
+			}
+		}
+		if s.over < 0 {
+			o.reserve(&o.out[0])
+		}
+	}
+	t := productTask{d: o.d}
+	return s, t.configure(o.op, &o.attrs, o.dims)
+}
+
+func (s productStep) runner(f *frame) runner {
+	r := &productRunner{s: s, in: make([]unsafe.Pointer, len(s.in)), out: make([]unsafe.Pointer, 1)}
+	r.task.d = f.d
+	_ = r.task.configure(s.op, &s.attrs, s.dims) // it did once
+	r.pre = tasksOf(f, s.in)
+	if r.post = tasksOf(f, s.out)[0]; r.post != nil {
+		r.task.post.p, r.task.post.at = r.post.p, r.post.at
+	}
+	return r
+}
+
+func (r *productRunner) run(ctx context.Context, f *frame) error {
+	if err := f.materialize(ctx, r.s.in, r.pre, r.in); err != nil {
+		return err
+	}
+	a := &r.s.out[0]
+	switch {
+	case r.post == nil:
+		r.out[0] = f.base[a.slot]
+	case r.s.over >= 0:
+		r.post.bind(f)
+		r.out[0] = r.post.at[a.p.inputs+r.s.over].base
+	default:
+		r.post.bind(f)
+		r.out[0] = unsafe.Add(f.temp, a.temp)
+	}
+	if err := r.task.compute(ctx, r.in, r.out); err != nil {
+		return err
+	}
+	if r.post != nil && r.task.late {
+		r.post.at[0].base = r.out[0]
+		return r.post.run(ctx, &f.lane)
+	}
+	return nil
+}

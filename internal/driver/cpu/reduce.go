@@ -1,0 +1,337 @@
+package cpu
+
+import (
+	"context"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// reductions maps operations to kernels.
+func reductionOf(o *op.Operation) (simd.Reduction, bool) {
+	switch o {
+	case op.Sum:
+		return simd.ReduceSum, true
+	case op.Dot:
+		return simd.ReduceDot, true
+	case op.Mean:
+		return simd.ReduceMean, true
+	case op.Var:
+		return simd.ReduceVar, true
+	case op.Min:
+		return simd.ReduceMin, true
+	case op.Max:
+		return simd.ReduceMax, true
+	case op.ArgMin:
+		return simd.ReduceArgMin, true
+	case op.ArgMax:
+		return simd.ReduceArgMax, true
+	case op.NormL1:
+		return simd.ReduceSumAbs, true
+	case op.NormL2:
+		return simd.ReduceNorm, true
+	case op.NormLinf:
+		return simd.ReduceMaxAbs, true
+	}
+	return 0, false
+}
+
+// A reduceTask reduces rows of cols elements to one each. Every row is cut in
+// blocks whose results are joined in their order, so that neither the number
+// of threads nor the way in which work is split changes a result.
+type reduceTask struct {
+	d          *processor
+	kind       simd.Reduction
+	index      bool // results are I32
+	ddof       int
+	rows, cols int
+	x, y       source
+	dst        unsafe.Pointer
+	cost       *cost
+
+	ctx      context.Context
+	stopped  atomic.Bool
+	block    int // elements of a block
+	group    int // of rows, or of blocks of one row, in a part
+	row      int // -1: parts are rows; otherwise parts are blocks of this row
+	partials []simd.Partial
+}
+
+// A block that a program makes should still be in the first cache when it is
+// reduced.
+const madeBlock = mostBlock
+
+var reduceCost = cost{seed: 0.05, bytes: 4}
+
+func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	t.kind, _ = reductionOf(o)
+	t.index = t.kind == simd.ReduceArgMax || t.kind == simd.ReduceArgMin
+	if o == op.Var {
+		t.ddof = op.VarOptsOf(a).DDof
+	}
+	if a.I[0] == op.AlongRows {
+		t.rows, t.cols = dims[0].Rows()
+	} else {
+		n, err := dims[0].Size()
+		if err != nil {
+			return err
+		}
+		t.rows, t.cols = 1, n
+	}
+	t.cost = &reduceCost
+	return nil
+}
+
+// compute implements core.
+func (t *reduceTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	t.x.base, t.dst = in[0], out[0]
+	if len(in) > 1 {
+		t.y.base = in[1]
+	}
+	err := t.run(ctx)
+	t.x.base, t.y.base, t.dst = nil, nil, nil
+	return err
+}
+
+func (t *reduceTask) run(ctx context.Context) error {
+	n := t.rows * t.cols
+	made := t.x.p != nil || t.y.p != nil
+	t.block = simd.ReduceBlock
+	if made {
+		t.block = madeBlock
+	}
+	if t.rows == 1 && t.cols <= t.block && !made {
+		t.put(0, t.kind.Block(t.x.in(0, n), t.y.in(0, n), 0))
+		return nil
+	}
+	ns := t.cost.of(n) + 5*float64(t.rows)
+	threads := t.d.pool.Threads()
+	t.ctx = ctx
+	t.stopped.Store(false)
+	split := t.d.pool.Worth(ns)
+	if t.rows < 4*threads && t.cols > 2*t.block {
+		// Long rows are split themselves.
+		blocks := (t.cols + t.block - 1) / t.block
+		if cap(t.partials) < blocks {
+			t.partials = make([]simd.Partial, blocks)
+		}
+		t.partials = t.partials[:blocks]
+		for t.row = range t.rows {
+			k := 1
+			if split {
+				k = parts(ns/float64(t.rows), threads)
+			}
+			t.group = (blocks + k - 1) / k
+			t.do((blocks+t.group-1)/t.group, split)
+			var sum simd.Partial
+			for i := range t.partials {
+				sum = t.kind.Join(sum, t.partials[i])
+			}
+			if t.stopped.Load() {
+				break
+			}
+			t.put(t.row, sum)
+		}
+	} else {
+		t.row = -1
+		k := 1
+		if split {
+			k = parts(ns, threads)
+		}
+		t.group = max(1, (t.rows+k-1)/k)
+		t.do((t.rows+t.group-1)/t.group, split)
+	}
+	t.ctx = nil
+	if t.stopped.Load() {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (t *reduceTask) do(parts int, split bool) {
+	if split {
+		t.d.pool.Do(parts, t)
+		return
+	}
+	for i := range parts {
+		t.Part(i)
+	}
+}
+
+// in returns elements lo to hi of a source in memory.
+func (s *source) in(lo, hi int) []float32 {
+	if s.base == nil {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
+}
+
+// put stores the result of a row.
+func (t *reduceTask) put(row int, p simd.Partial) {
+	at := unsafe.Add(t.dst, row*4)
+	if t.index {
+		*(*int32)(at) = int32(t.kind.Index(p))
+	} else {
+		*(*float32)(at) = t.kind.Value(p, t.ddof)
+	}
+}
+
+// Part implements workers.Task.
+func (t *reduceTask) Part(i int) {
+	lo := i * t.group
+	if t.x.p == nil && t.y.p == nil && t.row < 0 {
+		t.plainRows(lo, min(lo+t.group, t.rows))
+		return
+	}
+	x, y := lanes.Get().(*lane), lanes.Get().(*lane)
+	// Short rows are made several at a time.
+	most := t.block
+	if t.row < 0 && t.cols < t.block {
+		most = max(1, t.block/max(1, t.cols)) * t.cols
+	}
+	x.open(&t.x, most)
+	y.open(&t.y, most)
+	if t.row >= 0 {
+		base := t.row * t.cols
+		for b := lo; b < min(lo+t.group, len(t.partials)); b++ {
+			if t.cancelled() {
+				break
+			}
+			from, to := b*t.block, min((b+1)*t.block, t.cols)
+			t.partials[b] = t.kind.Block(x.feed(&t.x, base+from, base+to), y.feed(&t.y, base+from, base+to), from)
+		}
+	} else {
+		t.madeRows(x, y, lo, min(lo+t.group, t.rows), most)
+	}
+	x.shut(&t.x)
+	y.shut(&t.y)
+	lanes.Put(x)
+	lanes.Put(y)
+}
+
+// plainRows reduces rows that are in memory.
+func (t *reduceTask) plainRows(lo, hi int) {
+	step := max(1, callElements/max(1, t.cols))
+	for r := lo; r < hi; r += step {
+		if t.cancelled() {
+			return
+		}
+		k := min(step, hi-r)
+		t.reduceRows(r, t.x.in(r*t.cols, (r+k)*t.cols), t.y.in(r*t.cols, (r+k)*t.cols), k)
+	}
+}
+
+// reduceRows reduces k rows from row r on, whose elements are x and y.
+func (t *reduceTask) reduceRows(r int, x, y []float32, k int) {
+	at := unsafe.Add(t.dst, r*4)
+	if t.index {
+		simd.ReduceRowsIndex(nil, t.kind, unsafe.Slice((*int32)(at), k), x, k, t.cols)
+	} else {
+		simd.ReduceRows(nil, t.kind, t.ddof, unsafe.Slice((*float32)(at), k), x, y, k, t.cols)
+	}
+}
+
+// madeRows reduces rows that programs make, at most so many elements at once.
+func (t *reduceTask) madeRows(x, y *lane, lo, hi, most int) {
+	if t.cols <= most {
+		step := max(1, most/max(1, t.cols))
+		for r := lo; r < hi; r += step {
+			if t.cancelled() {
+				return
+			}
+			k := min(step, hi-r)
+			from, to := r*t.cols, (r+k)*t.cols
+			t.reduceRows(r, x.feed(&t.x, from, to), y.feed(&t.y, from, to), k)
+		}
+		return
+	}
+	for r := lo; r < hi; r++ {
+		if t.cancelled() {
+			return
+		}
+		var sum simd.Partial
+		for from := 0; from < t.cols; from += t.block {
+			to := min(from+t.block, t.cols)
+			sum = t.kind.Join(sum, t.kind.Block(x.feed(&t.x, r*t.cols+from, r*t.cols+to), y.feed(&t.y, r*t.cols+from, r*t.cols+to), from))
+		}
+		t.put(r, sum)
+	}
+}
+
+// cancelled reports whether the work is to end early.
+func (t *reduceTask) cancelled() bool {
+	if t.stopped.Load() {
+		return true
+	}
+	if t.ctx.Err() != nil {
+		t.stopped.Store(true)
+		return true
+	}
+	return false
+}
+
+// reduceStep is a reduction whose operands programs may make block by block.
+type reduceStep struct{ *opStep }
+
+type reduceRunner struct {
+	s    reduceStep
+	task reduceTask
+	feed [2]*mapTask // bind the streams of the sources
+	post *mapTask
+}
+
+func (o *opStep) reduceStep() step {
+	o.reserve(&o.out[0])
+	return reduceStep{o}
+}
+
+func (s reduceStep) runner(f *frame) runner {
+	r := &reduceRunner{s: s}
+	r.task.d = f.d
+	// prepareOp has checked the shapes.
+	_ = r.task.configure(s.op, &s.attrs, s.dims)
+	c := &cost{seed: reduceCost.seed, bytes: reduceCost.bytes}
+	for i, t := range tasksOf(f, s.in) {
+		r.feed[i] = t
+		if t != nil {
+			src := [2]*source{&r.task.x, &r.task.y}[i]
+			src.p, src.at = t.p, t.at
+			c.seed += t.p.cost.seed
+		}
+	}
+	if r.feed[0] != nil || r.feed[1] != nil {
+		r.task.cost = c
+	}
+	r.post = tasksOf(f, s.out)[0]
+	return r
+}
+
+func (r *reduceRunner) run(ctx context.Context, f *frame) error {
+	t := &r.task
+	for i := range r.s.in {
+		src := [2]*source{&t.x, &t.y}[i]
+		if m := r.feed[i]; m != nil {
+			m.bind(f)
+		} else {
+			src.base = f.base[r.s.in[i].slot]
+		}
+	}
+	a := &r.s.out[0]
+	if r.post != nil {
+		t.dst = unsafe.Add(f.temp, a.temp)
+	} else {
+		t.dst = f.base[a.slot]
+	}
+	if err := t.run(ctx); err != nil {
+		return err
+	}
+	t.x.base, t.y.base = nil, nil
+	if r.post == nil {
+		return nil
+	}
+	r.post.bind(f)
+	r.post.at[0].base = t.dst
+	return r.post.run(ctx, &f.lane)
+}

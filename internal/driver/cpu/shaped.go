@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+func integers(p unsafe.Pointer, n int) []int32 {
+	if p == nil || n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*int32)(p), n)
+}
+
+// size returns the elements of a shape that has been checked.
+func size(s op.Shape) int {
+	n, _ := s.Size()
+	return n
+}
+
+// transposeTask exchanges the last two axes of arrays of 32-bit elements.
+type transposeTask struct {
+	d                 *processor
+	batch, rows, cols int
+}
+
+func (t *transposeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
+	s := dims[0]
+	t.rows, t.cols = s[len(s)-2], s[len(s)-1]
+	t.batch = size(s[:len(s)-2])
+	return nil
+}
+
+func (t *transposeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	n := t.rows * t.cols
+	for b := range t.batch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		simd.Transpose(t.d.pool, slice(unsafe.Add(out[0], 4*b*n), n), slice(unsafe.Add(in[0], 4*b*n), n), t.rows, t.cols)
+	}
+	return nil
+}
+
+// reshapeTask copies.
+type reshapeTask struct{ n int }
+
+func (t *reshapeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
+	t.n = size(dims[0])
+	return nil
+}
+
+func (t *reshapeTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
+	copy(slice(out[0], t.n), slice(in[0], t.n))
+	return nil
+}
+
+// gatherTask takes rows of a table.
+type gatherTask struct {
+	d               *processor
+	rows, cols, ids int
+}
+
+func (t *gatherTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
+	t.rows, t.cols, t.ids = dims[0][0], dims[0][1], size(dims[1])
+	return nil
+}
+
+func (t *gatherTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
+	simd.Gather(t.d.pool, slice(out[0], t.ids*t.cols), slice(in[0], t.rows*t.cols), integers(in[1], t.ids), t.rows, t.cols)
+	return nil
+}
+
+// topKTask finds the greatest elements of rows.
+type topKTask struct {
+	d             *processor
+	rows, cols, k int
+}
+
+func (t *topKTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	t.rows, t.cols = dims[0].Rows()
+	t.k = op.TopKOptsOf(a).K
+	return nil
+}
+
+func (t *topKTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
+	simd.TopK(t.d.pool, slice(out[0], t.rows*t.k), integers(out[1], t.rows*t.k), slice(in[0], t.rows*t.cols), t.rows, t.cols, t.k)
+	return nil
+}
+
+// attentionTask is the scaled dot-product attention.
+type attentionTask struct {
+	d     *processor
+	sizes op.AttentionSizes
+	a     simd.Attention // but for the memory
+}
+
+func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	s, err := op.AttentionOf(a, dims[:3])
+	t.sizes = s
+	// A batch is more heads.
+	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
+		Dim: s.D, Scale: s.Scale, Causal: op.AttentionOptsOf(a).Causal}
+	return err
+}
+
+func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	a := t.a
+	q, k := a.Heads*a.Queries*a.Dim, a.KVHeads*a.Keys*a.Dim
+	if q == 0 {
+		return nil
+	}
+	a.Q, a.K, a.V, a.Dst = slice(in[0], q), slice(in[1], k), slice(in[2], k), slice(out[0], q)
+	a.Run(t.d.pool)
+	return ctx.Err()
+}
+
+// ropeTask turns pairs of elements by angles that grow with the position.
+type ropeTask struct {
+	d    *processor
+	rope simd.Rope // but for the positions
+	n    int
+}
+
+func (t *ropeTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	o, s := op.RopeOptsOf(a), dims[0]
+	t.rope = simd.Rope{Outer: 1, Positions: s[0], Inner: s[1], Dim: s[2], Half: !o.Interleaved,
+		Base: float64(o.Theta), Offset: o.Start}
+	t.n = size(s)
+	return nil
+}
+
+func (t *ropeTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
+	if t.n == 0 {
+		return nil
+	}
+	r := t.rope
+	if len(in) > 1 && in[1] != nil {
+		r.At = integers(in[1], r.Positions)
+	}
+	r.Run(t.d.pool, slice(out[0], t.n), slice(in[0], t.n))
+	return nil
+}
