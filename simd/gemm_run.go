@@ -132,7 +132,7 @@ const directB = 300 << 10
 
 // Blocks of a B that is read where it lies, once.
 const (
-	farK = 16
+	farK = 32
 	farN = 1024
 )
 
@@ -238,7 +238,6 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 				bias = &g.Bias[c0]
 			}
 			add := g.Accumulate || s > 0
-			last := s == j.kSteps-1
 			for t := t0; t < t1; t++ {
 				r0, r1 := spread(g.M, tiles, t), spread(g.M, tiles, t+1)
 				var ap, next *float32
@@ -254,10 +253,8 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 					}
 				}
 				ks.tile[r1-r0-1](ap, b, &c[r0*g.CRow+c0], bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k1-k0, c1-c0, add)
-				if last && g.Epilogue != nil {
-					for r := r0; r < r1; r++ {
-						g.Epilogue(c[r*g.CRow+c0:][:c1-c0:c1-c0], batch*g.M+r, c0)
-					}
+				if s == j.kSteps-1 {
+					j.finish(c, batch, r0, r1, c0, c1)
 				}
 			}
 		}
