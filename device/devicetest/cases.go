@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/rayo-go/rayo/op"
 )
@@ -39,7 +40,7 @@ func (c *Case) String() string {
 		s += " along rows"
 	}
 	if c.Options != nil {
-		s += fmt.Sprintf(" %+v", c.Options)
+		s += optionText(c.Options)
 	}
 	if c.Params != nil {
 		s += fmt.Sprintf(" %v", c.Params)
@@ -57,6 +58,18 @@ func (c *Case) String() string {
 			continue
 		}
 		s += fmt.Sprintf(" %v%v", x.Type, x.Shape)
+	}
+	return s
+}
+
+// optionText writes the fields that are not zero.
+func optionText(o Options) string {
+	s := ""
+	v := reflect.ValueOf(o)
+	for i := range v.NumField() {
+		if f := v.Field(i); !f.IsZero() && f.Type() != reflect.TypeFor[op.Attrs]() {
+			s += fmt.Sprintf(" %s=%v", v.Type().Field(i).Name, f.Interface())
+		}
 	}
 	return s
 }

@@ -112,7 +112,8 @@ func equal(a, b []float32) bool {
 	return true
 }
 
-// roundTrip carries bits to the device and back unchanged.
+// roundTrip carries bits to the device and back unchanged. Half floats may pass
+// through float32, where a signalling NaN becomes a quiet one.
 func roundTrip[T device.Element](t *testing.T, dev *device.Device, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -122,6 +123,14 @@ func roundTrip[T device.Element](t *testing.T, dev *device.Device, n int) {
 	for i := range in.data {
 		in.data[i] = byte(g.Uint32())
 	}
+	quiet := func() {
+		for i := range n {
+			if v := d.Float64(in.data, i); d.Size() == 2 && v != v {
+				d.PutFloat64(in.data, i, v)
+			}
+		}
+	}
+	quiet()
 	buf, err := device.Upload(ctx, dev, view[T](in), n)
 	if err != nil {
 		if !lacks(dev, d, err) {
@@ -140,6 +149,7 @@ func roundTrip[T device.Element](t *testing.T, dev *device.Device, n int) {
 		for i := range in.data {
 			in.data[i] ^= byte(i)
 		}
+		quiet()
 		if err := device.Write(ctx, buf, view[T](in)); err != nil {
 			t.Errorf("write of %d %v: %v", n, d, err)
 		}
