@@ -2276,60 +2276,58 @@ loop_137:
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
 	VSUBPS      Y0, Y4, Y4
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS      Y3, Y5, Y3
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS      Y4, Y5, Y4
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS      Y3, Y5, Y3
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS      Y4, Y5, Y4
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y7
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y6, Y8
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y7, Y3
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y9
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y9
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y10
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y9, Y3
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y10, Y4
-	VPSLLD      $0x17, Y5, Y5
-	VPSLLD      $0x17, Y6, Y6
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y7
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y8, Y8
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y10
-	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y10, Y9
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y11
-	VBLENDVPS   Y8, reduceAVX2_all_5f800000<>+0(SB), Y11, Y10
-	VPADDD      Y9, Y5, Y9
-	VPADDD      Y10, Y6, Y10
-	VMULPS      Y9, Y3, Y9
-	VMULPS      Y10, Y4, Y10
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y3, Y7
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y8, reduceAVX2_all_1f800000<>+0(SB), Y3, Y8
-	VMULPS      Y7, Y9, Y7
-	VMULPS      Y8, Y10, Y8
-	VMOVUPS     Y7, (DX)
-	VADDPS      Y7, Y1, Y1
-	VMOVUPS     Y8, 32(DX)
-	VADDPS      Y8, Y2, Y2
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y5
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y6
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y8
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y8
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y8, Y10
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y10, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y10, Y4
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y11
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y11
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y12
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y11, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y12, Y4
+	VPSLLD      $0x17, Y7, Y7
+	VPSLLD      $0x17, Y8, Y8
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y9, Y11
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y12
+	VBLENDVPS   Y11, reduceAVX2_all_5f800000<>+0(SB), Y12, Y10
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y13
+	VBLENDVPS   Y9, reduceAVX2_all_5f800000<>+0(SB), Y13, Y12
+	VPADDD      Y10, Y7, Y10
+	VPADDD      Y12, Y8, Y12
+	VMULPS      Y10, Y3, Y10
+	VMULPS      Y12, Y4, Y12
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS   Y11, reduceAVX2_all_1f800000<>+0(SB), Y4, Y3
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y7
+	VBLENDVPS   Y9, reduceAVX2_all_1f800000<>+0(SB), Y7, Y4
+	VMULPS      Y3, Y10, Y3
+	VMULPS      Y4, Y12, Y4
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     Y3, (DX)
+	VADDPS      Y3, Y1, Y1
+	VMOVUPS     Y4, 32(DX)
+	VADDPS      Y4, Y2, Y2
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	ADDQ        $-16, CX
@@ -2341,33 +2339,32 @@ one_138:
 	JLT         last_139
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
-	VMAXPS      Y3, Y4, Y3
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y4
-	VMINPS      Y3, Y4, Y3
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y4
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
-	VPSLLD      $0x17, Y4, Y4
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y5, Y5
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y7
-	VBLENDVPS   Y5, reduceAVX2_all_5f800000<>+0(SB), Y7, Y6
-	VPADDD      Y6, Y4, Y6
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y6, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y3
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y7, Y3
+	VPSLLD      $0x17, Y5, Y5
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y7
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y8, Y6
+	VPADDD      Y6, Y5, Y6
 	VMULPS      Y6, Y3, Y6
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y5, reduceAVX2_all_1f800000<>+0(SB), Y3, Y5
-	VMULPS      Y5, Y6, Y5
-	VMOVUPS     Y5, (DX)
-	VADDPS      Y5, Y1, Y1
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y5
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y5, Y3
+	VMULPS      Y3, Y6, Y3
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, (DX)
+	VADDPS      Y3, Y1, Y1
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	ADDQ        $-8, CX
@@ -2383,33 +2380,32 @@ last_139:
 	VMASKMOVPS   (AX), Y3, Y4
 	VBLENDVPS    Y3, Y4, Y5, Y4
 	VSUBPS       Y0, Y4, Y4
-	VMOVUPS      reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMOVUPS      reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y5
-	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
-	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
-	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y7
-	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y6
-	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y8
-	VBLENDVPS    Y6, reduceAVX2_all_5f800000<>+0(SB), Y8, Y7
-	VPADDD       Y7, Y5, Y7
+	VCMPPS       $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y5
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y6, Y7
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y7, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y4
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y8
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y8, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y8
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y9
+	VBLENDVPS    Y8, reduceAVX2_all_5f800000<>+0(SB), Y9, Y7
+	VPADDD       Y7, Y6, Y7
 	VMULPS       Y7, Y4, Y7
-	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y4
-	VBLENDVPS    Y6, reduceAVX2_all_1f800000<>+0(SB), Y4, Y6
-	VMULPS       Y6, Y7, Y6
-	VMASKMOVPS   Y6, Y3, (DX)
-	VADDPS       Y6, Y1, Y1
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y6
+	VBLENDVPS    Y8, reduceAVX2_all_1f800000<>+0(SB), Y6, Y4
+	VMULPS       Y4, Y7, Y4
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMASKMOVPS   Y4, Y3, (DX)
+	VADDPS       Y4, Y1, Y1
 
 done_140:
 	VADDPS       Y2, Y1, Y1
@@ -2433,15 +2429,15 @@ DATA reduceAVX2_all_c2d00000<>+24(SB)/4, $0xc2d00000
 DATA reduceAVX2_all_c2d00000<>+28(SB)/4, $0xc2d00000
 GLOBL reduceAVX2_all_c2d00000<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_42b20000<>+0(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+4(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+8(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+12(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+16(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+20(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+24(SB)/4, $0x42b20000
-DATA reduceAVX2_all_42b20000<>+28(SB)/4, $0x42b20000
-GLOBL reduceAVX2_all_42b20000<>(SB), RODATA|NOPTR, $32
+DATA reduceAVX2_all_00000000<>+0(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+4(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+8(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+12(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+16(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+20(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+24(SB)/4, $0x00000000
+DATA reduceAVX2_all_00000000<>+28(SB)/4, $0x00000000
+GLOBL reduceAVX2_all_00000000<>(SB), RODATA|NOPTR, $32
 
 DATA reduceAVX2_all_4b400000<>+0(SB)/4, $0x4b400000
 DATA reduceAVX2_all_4b400000<>+4(SB)/4, $0x4b400000
@@ -2543,16 +2539,6 @@ DATA reduceAVX2_all_3f800000<>+24(SB)/4, $0x3f800000
 DATA reduceAVX2_all_3f800000<>+28(SB)/4, $0x3f800000
 GLOBL reduceAVX2_all_3f800000<>(SB), RODATA|NOPTR, $32
 
-DATA reduceAVX2_all_00000000<>+0(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+4(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+8(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+12(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+16(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+20(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+24(SB)/4, $0x00000000
-DATA reduceAVX2_all_00000000<>+28(SB)/4, $0x00000000
-GLOBL reduceAVX2_all_00000000<>(SB), RODATA|NOPTR, $32
-
 DATA reduceAVX2_all_1f800000<>+0(SB)/4, $0x1f800000
 DATA reduceAVX2_all_1f800000<>+4(SB)/4, $0x1f800000
 DATA reduceAVX2_all_1f800000<>+8(SB)/4, $0x1f800000
@@ -2592,58 +2578,56 @@ loop_141:
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
 	VSUBPS      Y0, Y4, Y4
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS      Y3, Y5, Y3
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS      Y4, Y5, Y4
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS      Y3, Y5, Y3
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS      Y4, Y5, Y4
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y7
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y6, Y8
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y7, Y3
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y8, Y4
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y3
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y8, Y4
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y9
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y9
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y10
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y9
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y10
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y9, Y3
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y10, Y4
-	VPSLLD      $0x17, Y5, Y5
-	VPSLLD      $0x17, Y6, Y6
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y7
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y8, Y8
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y10
-	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y10, Y9
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y11
-	VBLENDVPS   Y8, reduceAVX2_all_5f800000<>+0(SB), Y11, Y10
-	VPADDD      Y9, Y5, Y9
-	VPADDD      Y10, Y6, Y10
-	VMULPS      Y9, Y3, Y9
-	VMULPS      Y10, Y4, Y10
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y3, Y7
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y8, reduceAVX2_all_1f800000<>+0(SB), Y3, Y8
-	VMULPS      Y7, Y9, Y7
-	VMULPS      Y8, Y10, Y8
-	VADDPS      Y7, Y1, Y1
-	VADDPS      Y8, Y2, Y2
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y5
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y6
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y8
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y8
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y8, Y10
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y10, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y10, Y4
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y11
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y11
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y12
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y11, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y12, Y4
+	VPSLLD      $0x17, Y7, Y7
+	VPSLLD      $0x17, Y8, Y8
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y9, Y11
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y12
+	VBLENDVPS   Y11, reduceAVX2_all_5f800000<>+0(SB), Y12, Y10
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y13
+	VBLENDVPS   Y9, reduceAVX2_all_5f800000<>+0(SB), Y13, Y12
+	VPADDD      Y10, Y7, Y10
+	VPADDD      Y12, Y8, Y12
+	VMULPS      Y10, Y3, Y10
+	VMULPS      Y12, Y4, Y12
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS   Y11, reduceAVX2_all_1f800000<>+0(SB), Y4, Y3
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y7
+	VBLENDVPS   Y9, reduceAVX2_all_1f800000<>+0(SB), Y7, Y4
+	VMULPS      Y3, Y10, Y3
+	VMULPS      Y4, Y12, Y4
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VADDPS      Y3, Y1, Y1
+	VADDPS      Y4, Y2, Y2
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
 	CMPQ        CX, $+16
@@ -2654,32 +2638,31 @@ one_142:
 	JLT         last_143
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
-	VMOVUPS     reduceAVX2_all_c2d00000<>+0(SB), Y4
-	VMAXPS      Y3, Y4, Y3
-	VMOVUPS     reduceAVX2_all_42b20000<>+0(SB), Y4
-	VMINPS      Y3, Y4, Y3
-	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y4
-	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y4, Y5
-	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y5, Y3
-	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y6
-	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y6
-	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y6, Y3
-	VPSLLD      $0x17, Y4, Y4
-	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y5, Y5
-	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y7
-	VBLENDVPS   Y5, reduceAVX2_all_5f800000<>+0(SB), Y7, Y6
-	VPADDD      Y6, Y4, Y6
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y6, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y3
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y7, Y3
+	VPSLLD      $0x17, Y5, Y5
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y7
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y8, Y6
+	VPADDD      Y6, Y5, Y6
 	VMULPS      Y6, Y3, Y6
-	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y3
-	VBLENDVPS   Y5, reduceAVX2_all_1f800000<>+0(SB), Y3, Y5
-	VMULPS      Y5, Y6, Y5
-	VADDPS      Y5, Y1, Y1
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y5
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y5, Y3
+	VMULPS      Y3, Y6, Y3
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VADDPS      Y3, Y1, Y1
 	ADDQ        $+32, AX
 	ADDQ        $-8, CX
 	JMP         one_142
@@ -2694,32 +2677,31 @@ last_143:
 	VMASKMOVPS   (AX), Y3, Y4
 	VBLENDVPS    Y3, Y4, Y5, Y4
 	VSUBPS       Y0, Y4, Y4
-	VMOVUPS      reduceAVX2_all_c2d00000<>+0(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMOVUPS      reduceAVX2_all_42b20000<>+0(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y5
-	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
-	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y6, Y4
-	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y7
-	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y7
-	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y7, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y6
-	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y8
-	VBLENDVPS    Y6, reduceAVX2_all_5f800000<>+0(SB), Y8, Y7
-	VPADDD       Y7, Y5, Y7
+	VCMPPS       $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y5
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y6, Y7
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y7, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y4
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y8
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y8, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y8
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y9
+	VBLENDVPS    Y8, reduceAVX2_all_5f800000<>+0(SB), Y9, Y7
+	VPADDD       Y7, Y6, Y7
 	VMULPS       Y7, Y4, Y7
-	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y4
-	VBLENDVPS    Y6, reduceAVX2_all_1f800000<>+0(SB), Y4, Y6
-	VMULPS       Y6, Y7, Y6
-	VADDPS       Y6, Y1, Y1
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y6
+	VBLENDVPS    Y8, reduceAVX2_all_1f800000<>+0(SB), Y6, Y4
+	VMULPS       Y4, Y7, Y4
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VADDPS       Y4, Y1, Y1
 
 done_144:
 	VADDPS       Y2, Y1, Y1

@@ -2558,11 +2558,11 @@ TEXT ·rowsExpStoreNEON(SB), NOSPLIT, $0-36
 	FMOVS m+24(FP), F0
 	VDUP V0.S[0], V0.S4
 	MOVD dst+0(FP), R2
-	MOVD $0x3ab5bdcd, R3
-	VDUP R3, V1.S4
 	MOVD $0xc2d00000, R3
+	VDUP R3, V1.S4
+	MOVD $0x00000000, R3
 	VDUP R3, V2.S4
-	MOVD $0x42b20000, R3
+	MOVD $0x3ab5bdcd, R3
 	VDUP R3, V3.S4
 	MOVD $0x3fb8aa3b, R3
 	VDUP R3, V4.S4
@@ -2582,80 +2582,82 @@ TEXT ·rowsExpStoreNEON(SB), NOSPLIT, $0-36
 	VDUP R3, V11.S4
 	MOVD $0x3f800000, R3
 	VDUP R3, V12.S4
-	MOVD $0x00000000, R3
-	VDUP R3, V13.S4
 	MOVD $0x5f800000, R3
-	VDUP R3, V14.S4
+	VDUP R3, V13.S4
 	MOVD $0x1f800000, R3
-	VDUP R3, V15.S4
+	VDUP R3, V14.S4
+	VEOR V15.B16, V15.B16, V15.B16
 	VEOR V16.B16, V16.B16, V16.B16
-	VEOR V17.B16, V17.B16, V17.B16
 	CMP $8, R1
 	BLT one_138
 
 loop_137:
-	FMOVQ 0(R0), F18
-	FMOVQ 16(R0), F19
+	FMOVQ 0(R0), F17
+	FMOVQ 16(R0), F18
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4EA0D673 // fsub v19.4s, v19.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4E33F453 // fmax v19.4s, v2.4s, v19.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
-	WORD $0x4EB3F473 // fmin v19.4s, v3.4s, v19.4s
-	VMOV V5.B16, V20.B16
-	WORD $0x4E24CE54 // fmla v20.4s, v18.4s, v4.4s
+	WORD $0x6EB1E433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x6EB2E434 // fcmgt v20.4s, v1.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
 	VMOV V5.B16, V21.B16
-	WORD $0x4E24CE75 // fmla v21.4s, v19.4s, v4.4s
-	WORD $0x4EA5D696 // fsub v22.4s, v20.4s, v5.4s
+	WORD $0x4E24CE35 // fmla v21.4s, v17.4s, v4.4s
+	VMOV V5.B16, V22.B16
+	WORD $0x4E24CE56 // fmla v22.4s, v18.4s, v4.4s
 	WORD $0x4EA5D6B7 // fsub v23.4s, v21.4s, v5.4s
-	WORD $0x4E27CED2 // fmla v18.4s, v22.4s, v7.4s
-	WORD $0x4E27CEF3 // fmla v19.4s, v23.4s, v7.4s
-	WORD $0x4E26CED2 // fmla v18.4s, v22.4s, v6.4s
-	WORD $0x4E26CEF3 // fmla v19.4s, v23.4s, v6.4s
-	VMOV V8.B16, V24.B16
-	WORD $0x4E32CC38 // fmla v24.4s, v1.4s, v18.4s
+	WORD $0x4EA5D6D8 // fsub v24.4s, v22.4s, v5.4s
+	WORD $0x4E27CEF1 // fmla v17.4s, v23.4s, v7.4s
+	WORD $0x4E27CF12 // fmla v18.4s, v24.4s, v7.4s
+	WORD $0x4E26CEF1 // fmla v17.4s, v23.4s, v6.4s
+	WORD $0x4E26CF12 // fmla v18.4s, v24.4s, v6.4s
 	VMOV V8.B16, V25.B16
-	WORD $0x4E33CC39 // fmla v25.4s, v1.4s, v19.4s
-	VMOV V9.B16, V26.B16
-	WORD $0x4E32CF1A // fmla v26.4s, v24.4s, v18.4s
-	VMOV V9.B16, V24.B16
-	WORD $0x4E33CF38 // fmla v24.4s, v25.4s, v19.4s
-	VMOV V10.B16, V25.B16
+	WORD $0x4E31CC79 // fmla v25.4s, v3.4s, v17.4s
+	VMOV V8.B16, V26.B16
+	WORD $0x4E32CC7A // fmla v26.4s, v3.4s, v18.4s
+	VMOV V9.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V9.B16, V25.B16
 	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
 	VMOV V10.B16, V26.B16
-	WORD $0x4E33CF1A // fmla v26.4s, v24.4s, v19.4s
-	VMOV V11.B16, V24.B16
-	WORD $0x4E32CF38 // fmla v24.4s, v25.4s, v18.4s
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V10.B16, V27.B16
+	WORD $0x4E32CF3B // fmla v27.4s, v25.4s, v18.4s
 	VMOV V11.B16, V25.B16
-	WORD $0x4E33CF59 // fmla v25.4s, v26.4s, v19.4s
-	VMOV V12.B16, V26.B16
-	WORD $0x4E32CF1A // fmla v26.4s, v24.4s, v18.4s
-	VMOV V12.B16, V24.B16
-	WORD $0x4E33CF38 // fmla v24.4s, v25.4s, v19.4s
+	WORD $0x4E31CF59 // fmla v25.4s, v26.4s, v17.4s
+	VMOV V11.B16, V26.B16
+	WORD $0x4E32CF7A // fmla v26.4s, v27.4s, v18.4s
+	VMOV V12.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
 	VMOV V12.B16, V25.B16
 	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
-	VMOV V12.B16, V18.B16
-	WORD $0x4E33CF12 // fmla v18.4s, v24.4s, v19.4s
-	WORD $0x4F375694 // shl v20.4s, v20.4s, #23
+	VMOV V12.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V12.B16, V17.B16
+	WORD $0x4E32CF31 // fmla v17.4s, v25.4s, v18.4s
 	WORD $0x4F3756B5 // shl v21.4s, v21.4s, #23
-	WORD $0x6EB6E5B6 // fcmgt v22.4s, v13.4s, v22.4s
-	WORD $0x6EB7E5B7 // fcmgt v23.4s, v13.4s, v23.4s
-	VMOV V22.B16, V19.B16
-	WORD $0x6E6F1DD3 // bsl v19.16b, v14.16b, v15.16b
-	VMOV V23.B16, V24.B16
-	WORD $0x6E6F1DD8 // bsl v24.16b, v14.16b, v15.16b
-	WORD $0x4EB38693 // add v19.4s, v20.4s, v19.4s
+	WORD $0x4F3756D6 // shl v22.4s, v22.4s, #23
+	WORD $0x6EB7E452 // fcmgt v18.4s, v2.4s, v23.4s
+	WORD $0x6EB8E457 // fcmgt v23.4s, v2.4s, v24.4s
+	VMOV V18.B16, V24.B16
+	WORD $0x6E6E1DB8 // bsl v24.16b, v13.16b, v14.16b
+	VMOV V23.B16, V25.B16
+	WORD $0x6E6E1DB9 // bsl v25.16b, v13.16b, v14.16b
 	WORD $0x4EB886B8 // add v24.4s, v21.4s, v24.4s
-	WORD $0x6E33DF33 // fmul v19.4s, v25.4s, v19.4s
-	WORD $0x6E38DE58 // fmul v24.4s, v18.4s, v24.4s
-	WORD $0x6E6E1DF6 // bsl v22.16b, v15.16b, v14.16b
-	WORD $0x6E6E1DF7 // bsl v23.16b, v15.16b, v14.16b
-	WORD $0x6E36DE76 // fmul v22.4s, v19.4s, v22.4s
-	WORD $0x6E37DF17 // fmul v23.4s, v24.4s, v23.4s
-	FMOVQ F22, 0(R2)
-	WORD $0x4E36D610 // fadd v16.4s, v16.4s, v22.4s
-	FMOVQ F23, 16(R2)
-	WORD $0x4E37D631 // fadd v17.4s, v17.4s, v23.4s
+	WORD $0x4EB986D9 // add v25.4s, v22.4s, v25.4s
+	WORD $0x6E38DF58 // fmul v24.4s, v26.4s, v24.4s
+	WORD $0x6E39DE39 // fmul v25.4s, v17.4s, v25.4s
+	VMOV V18.B16, V17.B16
+	WORD $0x6E6D1DD1 // bsl v17.16b, v14.16b, v13.16b
+	VMOV V23.B16, V18.B16
+	WORD $0x6E6D1DD2 // bsl v18.16b, v14.16b, v13.16b
+	WORD $0x6E31DF11 // fmul v17.4s, v24.4s, v17.4s
+	WORD $0x6E32DF32 // fmul v18.4s, v25.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	FMOVQ F17, 0(R2)
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	FMOVQ F18, 16(R2)
+	WORD $0x4E32D610 // fadd v16.4s, v16.4s, v18.4s
 	ADD $32, R0
 	ADD $32, R2
 	SUB $8, R1
@@ -2665,37 +2667,39 @@ loop_137:
 one_138:
 	CMP $4, R1
 	BLT last_139
-	FMOVQ 0(R0), F18
-	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
+	FMOVQ 0(R0), F17
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
 	VMOV V5.B16, V19.B16
-	WORD $0x4E24CE53 // fmla v19.4s, v18.4s, v4.4s
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
 	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
-	WORD $0x4E27CE92 // fmla v18.4s, v20.4s, v7.4s
-	WORD $0x4E26CE92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
 	VMOV V8.B16, V21.B16
-	WORD $0x4E32CC35 // fmla v21.4s, v1.4s, v18.4s
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
 	VMOV V9.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V10.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V11.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V12.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V12.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6EB4E5B4 // fcmgt v20.4s, v13.4s, v20.4s
-	VMOV V20.B16, V18.B16
-	WORD $0x6E6F1DD2 // bsl v18.16b, v14.16b, v15.16b
-	WORD $0x4EB28672 // add v18.4s, v19.4s, v18.4s
-	WORD $0x6E32DED2 // fmul v18.4s, v22.4s, v18.4s
-	WORD $0x6E6E1DF4 // bsl v20.16b, v15.16b, v14.16b
-	WORD $0x6E34DE54 // fmul v20.4s, v18.4s, v20.4s
-	FMOVQ F20, 0(R2)
-	WORD $0x4E34D610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	FMOVQ F19, 0(R2)
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 	ADD $16, R0
 	ADD $16, R2
 	SUB $4, R1
@@ -2704,77 +2708,79 @@ one_138:
 last_139:
 	CBZ R1, done_140
 	MOVD $0xff800000, R3
-	VDUP R3, V19.S4
+	VDUP R3, V18.S4
 	CMP $4, R1
 	BGE whole94
-	VMOV V19.B16, V18.B16
+	VMOV V18.B16, V17.B16
 	MOVD R0, R3
-	VLD1 (R3), V18.S[0]
+	VLD1 (R3), V17.S[0]
 	CMP $2, R1
 	BLT part96
 	ADD $4, R3
-	VLD1 (R3), V18.S[1]
+	VLD1 (R3), V17.S[1]
 	CMP $3, R1
 	BLT part96
 	ADD $4, R3
-	VLD1 (R3), V18.S[2]
+	VLD1 (R3), V17.S[2]
 
 part96:
 	JMP loaded95
 
 whole94:
-	FMOVQ 0(R0), F18
+	FMOVQ 0(R0), F17
 
 loaded95:
-	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
 	VMOV V5.B16, V19.B16
-	WORD $0x4E24CE53 // fmla v19.4s, v18.4s, v4.4s
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
 	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
-	WORD $0x4E27CE92 // fmla v18.4s, v20.4s, v7.4s
-	WORD $0x4E26CE92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
 	VMOV V8.B16, V21.B16
-	WORD $0x4E32CC35 // fmla v21.4s, v1.4s, v18.4s
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
 	VMOV V9.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V10.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V11.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V12.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V12.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6EB4E5B4 // fcmgt v20.4s, v13.4s, v20.4s
-	VMOV V20.B16, V18.B16
-	WORD $0x6E6F1DD2 // bsl v18.16b, v14.16b, v15.16b
-	WORD $0x4EB28672 // add v18.4s, v19.4s, v18.4s
-	WORD $0x6E32DED2 // fmul v18.4s, v22.4s, v18.4s
-	WORD $0x6E6E1DF4 // bsl v20.16b, v15.16b, v14.16b
-	WORD $0x6E34DE54 // fmul v20.4s, v18.4s, v20.4s
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
 	MOVD R2, R3
-	VST1 V20.S[0], (R3)
+	VST1 V19.S[0], (R3)
 	CMP $2, R1
 	BLT part97
 	ADD $4, R3
-	VST1 V20.S[1], (R3)
+	VST1 V19.S[1], (R3)
 	CMP $3, R1
 	BLT part97
 	ADD $4, R3
-	VST1 V20.S[2], (R3)
+	VST1 V19.S[2], (R3)
 
 part97:
-	WORD $0x4E34D610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 
 done_140:
-	WORD $0x4E31D610 // fadd v16.4s, v16.4s, v17.4s
-	VEXT $8, V16.B16, V16.B16, V1.B16
-	WORD $0x4E21D610 // fadd v16.4s, v16.4s, v1.4s
-	VEXT $4, V16.B16, V16.B16, V1.B16
-	WORD $0x4E21D610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS F16, ret+32(FP)
+	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
+	VEXT $8, V15.B16, V15.B16, V1.B16
+	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	VEXT $4, V15.B16, V15.B16, V1.B16
+	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	FMOVS F15, ret+32(FP)
 	RET
 
 // func rowsExpSumNEON(x *float32, n int, m float32) (ret float32)
@@ -2783,11 +2789,11 @@ TEXT ·rowsExpSumNEON(SB), NOSPLIT, $0-28
 	MOVD n+8(FP), R1
 	FMOVS m+16(FP), F0
 	VDUP V0.S[0], V0.S4
-	MOVD $0x3ab5bdcd, R2
-	VDUP R2, V1.S4
 	MOVD $0xc2d00000, R2
+	VDUP R2, V1.S4
+	MOVD $0x00000000, R2
 	VDUP R2, V2.S4
-	MOVD $0x42b20000, R2
+	MOVD $0x3ab5bdcd, R2
 	VDUP R2, V3.S4
 	MOVD $0x3fb8aa3b, R2
 	VDUP R2, V4.S4
@@ -2807,78 +2813,80 @@ TEXT ·rowsExpSumNEON(SB), NOSPLIT, $0-28
 	VDUP R2, V11.S4
 	MOVD $0x3f800000, R2
 	VDUP R2, V12.S4
-	MOVD $0x00000000, R2
-	VDUP R2, V13.S4
 	MOVD $0x5f800000, R2
-	VDUP R2, V14.S4
+	VDUP R2, V13.S4
 	MOVD $0x1f800000, R2
-	VDUP R2, V15.S4
+	VDUP R2, V14.S4
+	VEOR V15.B16, V15.B16, V15.B16
 	VEOR V16.B16, V16.B16, V16.B16
-	VEOR V17.B16, V17.B16, V17.B16
 	CMP $8, R1
 	BLT one_142
 
 loop_141:
-	FMOVQ 0(R0), F18
-	FMOVQ 16(R0), F19
+	FMOVQ 0(R0), F17
+	FMOVQ 16(R0), F18
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4EA0D673 // fsub v19.4s, v19.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4E33F453 // fmax v19.4s, v2.4s, v19.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
-	WORD $0x4EB3F473 // fmin v19.4s, v3.4s, v19.4s
-	VMOV V5.B16, V20.B16
-	WORD $0x4E24CE54 // fmla v20.4s, v18.4s, v4.4s
+	WORD $0x6EB1E433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x6EB2E434 // fcmgt v20.4s, v1.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
 	VMOV V5.B16, V21.B16
-	WORD $0x4E24CE75 // fmla v21.4s, v19.4s, v4.4s
-	WORD $0x4EA5D696 // fsub v22.4s, v20.4s, v5.4s
+	WORD $0x4E24CE35 // fmla v21.4s, v17.4s, v4.4s
+	VMOV V5.B16, V22.B16
+	WORD $0x4E24CE56 // fmla v22.4s, v18.4s, v4.4s
 	WORD $0x4EA5D6B7 // fsub v23.4s, v21.4s, v5.4s
-	WORD $0x4E27CED2 // fmla v18.4s, v22.4s, v7.4s
-	WORD $0x4E27CEF3 // fmla v19.4s, v23.4s, v7.4s
-	WORD $0x4E26CED2 // fmla v18.4s, v22.4s, v6.4s
-	WORD $0x4E26CEF3 // fmla v19.4s, v23.4s, v6.4s
-	VMOV V8.B16, V24.B16
-	WORD $0x4E32CC38 // fmla v24.4s, v1.4s, v18.4s
+	WORD $0x4EA5D6D8 // fsub v24.4s, v22.4s, v5.4s
+	WORD $0x4E27CEF1 // fmla v17.4s, v23.4s, v7.4s
+	WORD $0x4E27CF12 // fmla v18.4s, v24.4s, v7.4s
+	WORD $0x4E26CEF1 // fmla v17.4s, v23.4s, v6.4s
+	WORD $0x4E26CF12 // fmla v18.4s, v24.4s, v6.4s
 	VMOV V8.B16, V25.B16
-	WORD $0x4E33CC39 // fmla v25.4s, v1.4s, v19.4s
-	VMOV V9.B16, V26.B16
-	WORD $0x4E32CF1A // fmla v26.4s, v24.4s, v18.4s
-	VMOV V9.B16, V24.B16
-	WORD $0x4E33CF38 // fmla v24.4s, v25.4s, v19.4s
-	VMOV V10.B16, V25.B16
+	WORD $0x4E31CC79 // fmla v25.4s, v3.4s, v17.4s
+	VMOV V8.B16, V26.B16
+	WORD $0x4E32CC7A // fmla v26.4s, v3.4s, v18.4s
+	VMOV V9.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V9.B16, V25.B16
 	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
 	VMOV V10.B16, V26.B16
-	WORD $0x4E33CF1A // fmla v26.4s, v24.4s, v19.4s
-	VMOV V11.B16, V24.B16
-	WORD $0x4E32CF38 // fmla v24.4s, v25.4s, v18.4s
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V10.B16, V27.B16
+	WORD $0x4E32CF3B // fmla v27.4s, v25.4s, v18.4s
 	VMOV V11.B16, V25.B16
-	WORD $0x4E33CF59 // fmla v25.4s, v26.4s, v19.4s
-	VMOV V12.B16, V26.B16
-	WORD $0x4E32CF1A // fmla v26.4s, v24.4s, v18.4s
-	VMOV V12.B16, V24.B16
-	WORD $0x4E33CF38 // fmla v24.4s, v25.4s, v19.4s
+	WORD $0x4E31CF59 // fmla v25.4s, v26.4s, v17.4s
+	VMOV V11.B16, V26.B16
+	WORD $0x4E32CF7A // fmla v26.4s, v27.4s, v18.4s
+	VMOV V12.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
 	VMOV V12.B16, V25.B16
 	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
-	VMOV V12.B16, V18.B16
-	WORD $0x4E33CF12 // fmla v18.4s, v24.4s, v19.4s
-	WORD $0x4F375694 // shl v20.4s, v20.4s, #23
+	VMOV V12.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V12.B16, V17.B16
+	WORD $0x4E32CF31 // fmla v17.4s, v25.4s, v18.4s
 	WORD $0x4F3756B5 // shl v21.4s, v21.4s, #23
-	WORD $0x6EB6E5B6 // fcmgt v22.4s, v13.4s, v22.4s
-	WORD $0x6EB7E5B7 // fcmgt v23.4s, v13.4s, v23.4s
-	VMOV V22.B16, V19.B16
-	WORD $0x6E6F1DD3 // bsl v19.16b, v14.16b, v15.16b
-	VMOV V23.B16, V24.B16
-	WORD $0x6E6F1DD8 // bsl v24.16b, v14.16b, v15.16b
-	WORD $0x4EB38693 // add v19.4s, v20.4s, v19.4s
+	WORD $0x4F3756D6 // shl v22.4s, v22.4s, #23
+	WORD $0x6EB7E452 // fcmgt v18.4s, v2.4s, v23.4s
+	WORD $0x6EB8E457 // fcmgt v23.4s, v2.4s, v24.4s
+	VMOV V18.B16, V24.B16
+	WORD $0x6E6E1DB8 // bsl v24.16b, v13.16b, v14.16b
+	VMOV V23.B16, V25.B16
+	WORD $0x6E6E1DB9 // bsl v25.16b, v13.16b, v14.16b
 	WORD $0x4EB886B8 // add v24.4s, v21.4s, v24.4s
-	WORD $0x6E33DF33 // fmul v19.4s, v25.4s, v19.4s
-	WORD $0x6E38DE58 // fmul v24.4s, v18.4s, v24.4s
-	WORD $0x6E6E1DF6 // bsl v22.16b, v15.16b, v14.16b
-	WORD $0x6E6E1DF7 // bsl v23.16b, v15.16b, v14.16b
-	WORD $0x6E36DE76 // fmul v22.4s, v19.4s, v22.4s
-	WORD $0x6E37DF17 // fmul v23.4s, v24.4s, v23.4s
-	WORD $0x4E36D610 // fadd v16.4s, v16.4s, v22.4s
-	WORD $0x4E37D631 // fadd v17.4s, v17.4s, v23.4s
+	WORD $0x4EB986D9 // add v25.4s, v22.4s, v25.4s
+	WORD $0x6E38DF58 // fmul v24.4s, v26.4s, v24.4s
+	WORD $0x6E39DE39 // fmul v25.4s, v17.4s, v25.4s
+	VMOV V18.B16, V17.B16
+	WORD $0x6E6D1DD1 // bsl v17.16b, v14.16b, v13.16b
+	VMOV V23.B16, V18.B16
+	WORD $0x6E6D1DD2 // bsl v18.16b, v14.16b, v13.16b
+	WORD $0x6E31DF11 // fmul v17.4s, v24.4s, v17.4s
+	WORD $0x6E32DF32 // fmul v18.4s, v25.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	WORD $0x4E32D610 // fadd v16.4s, v16.4s, v18.4s
 	ADD $32, R0
 	SUB $8, R1
 	CMP $8, R1
@@ -2887,36 +2895,38 @@ loop_141:
 one_142:
 	CMP $4, R1
 	BLT last_143
-	FMOVQ 0(R0), F18
-	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
+	FMOVQ 0(R0), F17
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
 	VMOV V5.B16, V19.B16
-	WORD $0x4E24CE53 // fmla v19.4s, v18.4s, v4.4s
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
 	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
-	WORD $0x4E27CE92 // fmla v18.4s, v20.4s, v7.4s
-	WORD $0x4E26CE92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
 	VMOV V8.B16, V21.B16
-	WORD $0x4E32CC35 // fmla v21.4s, v1.4s, v18.4s
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
 	VMOV V9.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V10.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V11.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V12.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V12.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6EB4E5B4 // fcmgt v20.4s, v13.4s, v20.4s
-	VMOV V20.B16, V18.B16
-	WORD $0x6E6F1DD2 // bsl v18.16b, v14.16b, v15.16b
-	WORD $0x4EB28672 // add v18.4s, v19.4s, v18.4s
-	WORD $0x6E32DED2 // fmul v18.4s, v22.4s, v18.4s
-	WORD $0x6E6E1DF4 // bsl v20.16b, v15.16b, v14.16b
-	WORD $0x6E34DE54 // fmul v20.4s, v18.4s, v20.4s
-	WORD $0x4E34D610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 	ADD $16, R0
 	SUB $4, R1
 	JMP one_142
@@ -2924,65 +2934,67 @@ one_142:
 last_143:
 	CBZ R1, done_144
 	MOVD $0xff800000, R2
-	VDUP R2, V19.S4
+	VDUP R2, V18.S4
 	CMP $4, R1
 	BGE whole98
-	VMOV V19.B16, V18.B16
+	VMOV V18.B16, V17.B16
 	MOVD R0, R2
-	VLD1 (R2), V18.S[0]
+	VLD1 (R2), V17.S[0]
 	CMP $2, R1
 	BLT part100
 	ADD $4, R2
-	VLD1 (R2), V18.S[1]
+	VLD1 (R2), V17.S[1]
 	CMP $3, R1
 	BLT part100
 	ADD $4, R2
-	VLD1 (R2), V18.S[2]
+	VLD1 (R2), V17.S[2]
 
 part100:
 	JMP loaded99
 
 whole98:
-	FMOVQ 0(R0), F18
+	FMOVQ 0(R0), F17
 
 loaded99:
-	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
-	WORD $0x4E32F452 // fmax v18.4s, v2.4s, v18.4s
-	WORD $0x4EB2F472 // fmin v18.4s, v3.4s, v18.4s
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
 	VMOV V5.B16, V19.B16
-	WORD $0x4E24CE53 // fmla v19.4s, v18.4s, v4.4s
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
 	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
-	WORD $0x4E27CE92 // fmla v18.4s, v20.4s, v7.4s
-	WORD $0x4E26CE92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
 	VMOV V8.B16, V21.B16
-	WORD $0x4E32CC35 // fmla v21.4s, v1.4s, v18.4s
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
 	VMOV V9.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V10.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V11.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	VMOV V12.B16, V21.B16
-	WORD $0x4E32CED5 // fmla v21.4s, v22.4s, v18.4s
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
 	VMOV V12.B16, V22.B16
-	WORD $0x4E32CEB6 // fmla v22.4s, v21.4s, v18.4s
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
 	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
-	WORD $0x6EB4E5B4 // fcmgt v20.4s, v13.4s, v20.4s
-	VMOV V20.B16, V18.B16
-	WORD $0x6E6F1DD2 // bsl v18.16b, v14.16b, v15.16b
-	WORD $0x4EB28672 // add v18.4s, v19.4s, v18.4s
-	WORD $0x6E32DED2 // fmul v18.4s, v22.4s, v18.4s
-	WORD $0x6E6E1DF4 // bsl v20.16b, v15.16b, v14.16b
-	WORD $0x6E34DE54 // fmul v20.4s, v18.4s, v20.4s
-	WORD $0x4E34D610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 
 done_144:
-	WORD $0x4E31D610 // fadd v16.4s, v16.4s, v17.4s
-	VEXT $8, V16.B16, V16.B16, V1.B16
-	WORD $0x4E21D610 // fadd v16.4s, v16.4s, v1.4s
-	VEXT $4, V16.B16, V16.B16, V1.B16
-	WORD $0x4E21D610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS F16, ret+24(FP)
+	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
+	VEXT $8, V15.B16, V15.B16, V1.B16
+	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	VEXT $4, V15.B16, V15.B16, V1.B16
+	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	FMOVS F15, ret+24(FP)
 	RET
 
 // func rowsAffineNEON(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)

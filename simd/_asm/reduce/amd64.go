@@ -33,6 +33,7 @@ type amd64 struct {
 	pools   map[uint32]string
 	pins    []uint32
 	held    map[uint32]vec // AVX-512: constants in registers
+	opmasks []reg.OpmaskVirtual
 	masks   bool
 }
 
@@ -220,7 +221,7 @@ func (m *amd64) vec() vec {
 
 func (m *amd64) free(vs ...vec) {
 	for _, v := range vs {
-		if v >= 0 {
+		if v >= 0 && v < inMemory {
 			m.used[v] = false
 		}
 	}
@@ -327,16 +328,8 @@ func (m *amd64) add(dst, a, b vec) { m.VADDPS(m.v(b), m.v(a), m.v(dst)) }
 func (m *amd64) sub(dst, a, b vec) { m.VSUBPS(m.v(b), m.v(a), m.v(dst)) }
 func (m *amd64) mul(dst, a, b vec) { m.VMULPS(m.v(b), m.v(a), m.v(dst)) }
 func (m *amd64) fma(acc, a, b vec) { m.VFMADD231PS(m.v(b), m.v(a), m.v(acc)) }
-func (m *amd64) max(dst, a, b vec) {
-	a, done := m.inRegister(a)
-	m.VMAXPS(m.v(b), m.v(a), m.v(dst))
-	done()
-}
-func (m *amd64) min(dst, a, b vec) {
-	a, done := m.inRegister(a)
-	m.VMINPS(m.v(b), m.v(a), m.v(dst))
-	done()
-}
+func (m *amd64) max(dst, a, b vec) { m.VMAXPS(m.v(b), m.v(a), m.v(dst)) }
+func (m *amd64) min(dst, a, b vec) { m.VMINPS(m.v(b), m.v(a), m.v(dst)) }
 
 // inRegister returns a, or a copy for the time being if a is in memory.
 func (m *amd64) inRegister(a vec) (r vec, done func()) {
@@ -425,11 +418,31 @@ func (m *amd64) ldexp(dst, a, b vec) { m.VSCALEFPS(m.v(b), m.v(a), m.v(dst)) }
 
 const lessThan = 1
 
+// condition is an opmask in AVX-512, and lanes of zeros or ones in AVX2.
+func (m *amd64) condition() vec {
+	if !m.wide {
+		return m.vec()
+	}
+	m.opmasks = append(m.opmasks, m.K())
+	return firstOpmask + vec(len(m.opmasks)-1)
+}
+
+// firstOpmask is the number of the first condition in AVX-512.
+const firstOpmask vec = 2000
+
 func (m *amd64) less(dst, a, b vec) {
+	if m.wide {
+		m.VCMPPS(operand.U8(lessThan), m.v(b), m.v(a), m.opmasks[dst-firstOpmask])
+		return
+	}
 	m.VCMPPS(operand.U8(lessThan), m.v(b), m.v(a), m.v(dst))
 }
 
 func (m *amd64) choose(dst, c, a, b vec) {
+	if m.wide {
+		m.VBLENDMPS(m.v(a), m.v(b), m.opmasks[c-firstOpmask], m.v(dst))
+		return
+	}
 	b, done := m.inRegister(b)
 	m.VBLENDVPS(m.v(c), m.v(a), m.v(b), m.v(dst))
 	done()

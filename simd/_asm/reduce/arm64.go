@@ -293,6 +293,8 @@ func (m *arm64) native(ir.Code) bool { return false }
 
 func (m *arm64) ldexp(_, _, _ vec) { panic("not native") }
 
+func (m *arm64) condition() vec { return m.vec() }
+
 func (m *arm64) less(dst, a, b vec) { m.word(0x6EA0E400, "fcmgt", dst, b, a, "4s") }
 
 func (m *arm64) choose(dst, c, a, b vec) {

@@ -13,9 +13,19 @@ type expression struct {
 	last  map[*ir.Node]int // where each is used last
 }
 
-// lower prepares root for the machine.
+// lower prepares root for the machine. The operands of the functions in it lie
+// where these are finite and not 0, and so nothing has to keep them there.
 func (k *writer) lower(root *ir.Node) *expression {
-	nodes, _ := ir.Flatten(ir.Lower(root, k.native))
+	root = ir.Map(ir.Lower(root, k.native), func(n *ir.Node) *ir.Node {
+		if n.Code == ir.Max || n.Code == ir.Min {
+			if n.Args[1].Code != ir.Const {
+				panic("max of variables")
+			}
+			return n.Args[0]
+		}
+		return n
+	})
+	nodes, _ := ir.Flatten(root)
 	e := &expression{nodes: nodes, last: map[*ir.Node]int{}}
 	for i, n := range nodes {
 		for _, a := range n.Operands() {
@@ -89,11 +99,15 @@ func (k *writer) apply(e *expression, xs []vec) {
 				o := n.Args[j]
 				a[j] = w[o]
 				serves := n.Code != ir.Fma || j == 2 || !k.addendOnly()
+				serves = serves && o.Type != ir.Bool && n.Type != ir.Bool
 				if e.last[o] == i && o.Code != ir.Const && dst == none && serves {
 					dst = a[j]
 				}
 			}
-			if dst == none {
+			switch {
+			case n.Type == ir.Bool:
+				dst = k.condition()
+			case dst == none:
 				dst = k.vec()
 			}
 			k.instruction(n, dst, a)
@@ -130,17 +144,6 @@ func (k *writer) instruction(n *ir.Node, dst vec, a [3]vec) {
 		k.sub(dst, a[0], a[1])
 	case ir.Fma:
 		k.fma3(dst, a[0], a[1], a[2])
-	case ir.Max, ir.Min:
-		// The second operand is what comes out if one is NaN, so the constant
-		// is the first.
-		if !constant(1) {
-			panic("max of variables")
-		}
-		if n.Code == ir.Max {
-			k.max(dst, a[1], a[0])
-		} else {
-			k.min(dst, a[1], a[0])
-		}
 	case ir.Ldexp:
 		k.ldexp(dst, a[0], a[1])
 	case ir.Lt:

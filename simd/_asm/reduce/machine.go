@@ -131,7 +131,8 @@ type machine interface {
 	// native reports whether the machine computes that code of an expression.
 	native(c ir.Code) bool
 	ldexp(dst, a, b vec)
-	less(dst, a, b vec)      // all bits of a lane where a < b
+	condition() vec          // a register of conditions
+	less(dst, a, b vec)      // a < b, dst a condition
 	choose(dst, c, a, b vec) // a where less said so, b elsewhere
 	addBits(dst, a, b vec)   // as integers
 	shiftBits(dst, a vec, n int)

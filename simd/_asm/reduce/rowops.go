@@ -19,9 +19,7 @@ func (k *writer) exp(store bool) {
 	if store {
 		dst = k.pointer("dst")
 	}
-	exp, err := ir.New(ir.Exp, ir.NewArg(0, ir.F32))
-	check(err)
-	e := k.lower(exp)
+	e := k.lower(expOfNegative())
 	k.pin(e)
 	L := k.lanes()
 	sum := [2]vec{k.vec(), k.vec()}
@@ -169,4 +167,19 @@ func (k *writer) affine() {
 	pass(true, false)
 	k.label(neither)
 	pass(false, false)
+}
+
+// expOfNegative returns e**x for x <= 0. Below -104 that is 0; the lanes where
+// it is, and there are whole rows of them behind a mask of -Inf, must not
+// underflow on their way, which processors of Intel take a hundred times
+// longer for.
+func expOfNegative() *ir.Node {
+	node := func(c ir.Code, args ...*ir.Node) *ir.Node {
+		n, err := ir.New(c, args...)
+		check(err)
+		return n
+	}
+	x, zero := ir.NewArg(0, ir.F32), ir.NewConst(0, ir.F32)
+	far := node(ir.Lt, x, ir.NewConst(-104, ir.F32))
+	return node(ir.Select, far, zero, node(ir.Exp, node(ir.Select, far, zero, x)))
 }
