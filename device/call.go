@@ -300,12 +300,13 @@ func (r *request) rules() {
 	if r.err != nil {
 		return
 	}
-	shapes := make([]op.Shape, r.nin)
+	shapes, types := make([]op.Shape, r.nin), make([]op.DType, r.nin)
 	for i := range shapes {
 		h := &r.in[i]
 		if h.Type == op.InvalidType {
 			continue
 		}
+		types[i] = h.Type
 		shapes[i] = h.Shape
 		if n, err := h.Shape.Size(); err != nil || n*h.Type.Size() != len(h.Data) {
 			if err == nil {
@@ -314,6 +315,12 @@ func (r *request) rules() {
 			r.err = err
 			return
 		}
+	}
+	// The types are what the methods' signatures say, but the activation is the
+	// caller's.
+	if _, err := r.o.Types(&r.a, types); err != nil {
+		r.err = err
+		return
 	}
 	out, err := r.o.Shapes(&r.a, shapes)
 	if err != nil {
