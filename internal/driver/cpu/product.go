@@ -33,7 +33,7 @@ func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) e
 	t.gemm = simd.Gemm{}
 	g := &t.gemm
 	if o == op.MatVec {
-		g.M, g.K, g.N = dims[0][0], dims[0][1], 1
+		g.Batch, g.M, g.K, g.N = 1, dims[0][0], dims[0][1], 1
 		g.ARow, g.ACol = g.K, 1
 		if op.MatVecOptsOf(a).Trans {
 			g.M, g.K = g.K, g.M
@@ -126,9 +126,6 @@ func slice(p unsafe.Pointer, n int) []float32 {
 // compute implements core.
 func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	g := t.gemm
-	if g.Batch == 0 {
-		g.Batch = 1
-	}
 	g.A, g.B = slice(in[0], t.a), slice(in[1], t.b)
 	g.C = slice(out[0], g.Batch*g.M*g.N)
 	if len(in) > 2 && in[2] != nil {
