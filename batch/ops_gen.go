@@ -483,7 +483,7 @@ func (r *Batch) Square(x Value) Value {
 //
 // # Accuracy
 //
-// Within 2 ulp of the true result.
+// Within 2.5 ulp of the true result.
 func (r *Batch) Sin(x Value) Value {
 	return r.apply(op.Sin, op.Attrs{}, x)
 }
@@ -499,7 +499,7 @@ func (r *Batch) Sin(x Value) Value {
 //
 // # Accuracy
 //
-// Within 2 ulp of the true result.
+// Within 2.5 ulp of the true result.
 func (r *Batch) Cos(x Value) Value {
 	return r.apply(op.Cos, op.Attrs{}, x)
 }

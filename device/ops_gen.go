@@ -712,7 +712,7 @@ func (d *Device) SquareAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // # Accuracy
 //
-// Within 2 ulp of the true result.
+// Within 2.5 ulp of the true result.
 func (d *Device) Sin(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sin, op.Attrs{}, dst, x, nil, nil)
 }
@@ -735,7 +735,7 @@ func (d *Device) SinAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // # Accuracy
 //
-// Within 2 ulp of the true result.
+// Within 2.5 ulp of the true result.
 func (d *Device) Cos(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Cos, op.Attrs{}, dst, x, nil, nil)
 }
