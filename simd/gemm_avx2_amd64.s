@@ -43,31 +43,26 @@ zeros5:
 	VXORPS Y1, Y1, Y1
 
 start6:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread7
-	PREFETCHT0 (DI)
-
-spread7:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given8
+	JNE   given7
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given8:
+given7:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest10
+	JLT  rest9
 
-loop9:
+loop8:
 	VMOVUPS      (CX), Y12
 	VMOVUPS      32(CX), Y13
 	VBROADCASTSS (AX), Y14
@@ -99,13 +94,13 @@ loop9:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop9
+	JGE          loop8
 
-rest10:
+rest9:
 	ADDQ $+4, SI
-	JEQ  store12
+	JEQ  store11
 
-last11:
+last10:
 	VMOVUPS      (CX), Y12
 	VMOVUPS      32(CX), Y13
 	VBROADCASTSS (AX), Y14
@@ -114,29 +109,29 @@ last11:
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last11
+	JNE          last10
 
-store12:
+store11:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), CL
 	TESTB  CL, CL
-	JEQ    write13
+	JEQ    write12
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	MOVQ   c+16(FP), AX
 
-write13:
+write12:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	MOVQ    bp+56(FP), AX
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias14
+	JEQ     nobias13
 	ADDQ    $+64, bias+24(FP)
 
-nobias14:
+nobias13:
 	SUBQ $+16, n+88(FP)
 	JMP  panel4
 
@@ -153,41 +148,36 @@ narrow2:
 	MOVQ       a+0(FP), AX
 	MOVQ       bias+24(FP), CX
 	TESTQ      CX, CX
-	JEQ        zeros15
+	JEQ        zeros14
 	VMOVUPS    (CX), Y0
 	VMASKMOVPS 32(CX), Y15, Y1
-	JMP        start16
+	JMP        start15
 
-zeros15:
+zeros14:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-start16:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread17
-	PREFETCHT0 (DI)
-
-spread17:
+start15:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given18
+	JNE   given16
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given18:
+given16:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest20
+	JLT  rest18
 
-loop19:
+loop17:
 	VMOVUPS      (CX), Y12
 	VMASKMOVPS   32(CX), Y15, Y13
 	VBROADCASTSS (AX), Y14
@@ -218,13 +208,13 @@ loop19:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop19
+	JGE          loop17
 
-rest20:
+rest18:
 	ADDQ $+4, SI
-	JEQ  store22
+	JEQ  store20
 
-last21:
+last19:
 	VMOVUPS      (CX), Y12
 	VMASKMOVPS   32(CX), Y15, Y13
 	VBROADCASTSS (AX), Y14
@@ -233,20 +223,20 @@ last21:
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last21
+	JNE          last19
 
-store22:
+store20:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), CL
 	TESTB      CL, CL
-	JEQ        write23
+	JEQ        write21
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
 	MOVQ       c+16(FP), AX
 
-write23:
+write21:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	JMP        done1
@@ -259,39 +249,34 @@ single3:
 	MOVQ       a+0(FP), AX
 	MOVQ       bias+24(FP), CX
 	TESTQ      CX, CX
-	JEQ        zeros24
+	JEQ        zeros22
 	VMASKMOVPS (CX), Y15, Y0
-	JMP        start25
+	JMP        start23
 
-zeros24:
+zeros22:
 	VXORPS Y0, Y0, Y0
 
-start25:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread26
-	PREFETCHT0 (DI)
-
-spread26:
+start23:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given27
+	JNE   given24
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given27:
+given24:
 	ADDQ $+32, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest29
+	JLT  rest26
 
-loop28:
+loop25:
 	VMASKMOVPS   (CX), Y15, Y12
 	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -314,32 +299,32 @@ loop28:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop28
+	JGE          loop25
 
-rest29:
+rest26:
 	ADDQ $+4, SI
-	JEQ  store31
+	JEQ  store28
 
-last30:
+last27:
 	VMASKMOVPS   (CX), Y15, Y12
 	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last30
+	JNE          last27
 
-store31:
+store28:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), CL
 	TESTB      CL, CL
-	JEQ        write32
+	JEQ        write29
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	MOVQ       c+16(FP), AX
 
-write32:
+write29:
 	VMASKMOVPS Y0, Y15, (AX)
 
 done1:
@@ -349,55 +334,48 @@ done1:
 // func gemmTile2AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile2AVX2(SB), NOSPLIT, $0-97
-panel36:
+panel33:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow34
+	JLT     narrow31
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros37
+	JEQ     zeros34
 	VMOVUPS (DX), Y0
 	VMOVAPS Y0, Y2
 	VMOVUPS 32(DX), Y1
 	VMOVAPS Y1, Y3
-	JMP     start38
+	JMP     start35
 
-zeros37:
+zeros34:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-start38:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread39
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread39:
+start35:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given40
+	JNE   given36
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given40:
+given36:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest42
+	JLT  rest38
 
-loop41:
+loop37:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -441,13 +419,13 @@ loop41:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop41
+	JGE          loop37
 
-rest42:
+rest38:
 	ADDQ $+4, DI
-	JEQ  store44
+	JEQ  store40
 
-last43:
+last39:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -459,14 +437,14 @@ last43:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last43
+	JNE          last39
 
-store44:
+store40:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write45
+	JEQ    write41
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -474,7 +452,7 @@ store44:
 	VADDPS 32(AX), Y3, Y3
 	MOVQ   c+16(FP), AX
 
-write45:
+write41:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -484,18 +462,18 @@ write45:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias46
+	JEQ     nobias42
 	ADDQ    $+64, bias+24(FP)
 
-nobias46:
+nobias42:
 	SUBQ $+16, n+88(FP)
-	JMP  panel36
+	JMP  panel33
 
-narrow34:
+narrow31:
 	TESTQ      AX, AX
-	JLE        done33
+	JLE        done30
 	CMPQ       AX, $+8
-	JLE        single35
+	JLE        single32
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
@@ -504,47 +482,40 @@ narrow34:
 	MOVQ       a+0(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros47
+	JEQ        zeros43
 	VMOVUPS    (DX), Y0
 	VMOVAPS    Y0, Y2
 	VMASKMOVPS 32(DX), Y15, Y1
 	VMOVAPS    Y1, Y3
-	JMP        start48
+	JMP        start44
 
-zeros47:
+zeros43:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-start48:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread49
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread49:
+start44:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given50
+	JNE   given45
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given50:
+given45:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest52
+	JLT  rest47
 
-loop51:
+loop46:
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -587,13 +558,13 @@ loop51:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop51
+	JGE          loop46
 
-rest52:
+rest47:
 	ADDQ $+4, DI
-	JEQ  store54
+	JEQ  store49
 
-last53:
+last48:
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -605,14 +576,14 @@ last53:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last53
+	JNE          last48
 
-store54:
+store49:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write55
+	JEQ        write50
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -622,15 +593,15 @@ store54:
 	VADDPS     Y14, Y3, Y3
 	MOVQ       c+16(FP), AX
 
-write55:
+write50:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
 	VMOVUPS    Y2, (AX)
 	VMASKMOVPS Y3, Y15, 32(AX)
-	JMP        done33
+	JMP        done30
 
-single35:
+single32:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
@@ -638,43 +609,36 @@ single35:
 	MOVQ       a+0(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros56
+	JEQ        zeros51
 	VMASKMOVPS (DX), Y15, Y0
 	VMOVAPS    Y0, Y1
-	JMP        start57
+	JMP        start52
 
-zeros56:
+zeros51:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-start57:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread58
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread58:
+start52:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given59
+	JNE   given53
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given59:
+given53:
 	ADDQ $+32, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest61
+	JLT  rest55
 
-loop60:
+loop54:
 	VMASKMOVPS   (DX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -705,13 +669,13 @@ loop60:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop60
+	JGE          loop54
 
-rest61:
+rest55:
 	ADDQ $+4, DI
-	JEQ  store63
+	JEQ  store57
 
-last62:
+last56:
 	VMASKMOVPS   (DX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -720,14 +684,14 @@ last62:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last62
+	JNE          last56
 
-store63:
+store57:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write64
+	JEQ        write58
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -735,36 +699,36 @@ store63:
 	VADDPS     Y14, Y1, Y1
 	MOVQ       c+16(FP), AX
 
-write64:
+write58:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
 
-done33:
+done30:
 	VZEROUPPER
 	RET
 
 // func gemmTile3AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile3AVX2(SB), NOSPLIT, $0-97
-panel68:
+panel62:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow66
+	JLT     narrow60
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros69
+	JEQ     zeros63
 	VMOVUPS (DX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
 	VMOVUPS 32(DX), Y1
 	VMOVAPS Y1, Y3
 	VMOVAPS Y1, Y5
-	JMP     start70
+	JMP     start64
 
-zeros69:
+zeros63:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -772,36 +736,27 @@ zeros69:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start70:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread71
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread71:
+start64:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+6, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given72
+	JNE   given65
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given72:
+given65:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest74
+	JLT  rest67
 
-loop73:
+loop66:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -857,13 +812,13 @@ loop73:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop73
+	JGE          loop66
 
-rest74:
+rest67:
 	ADDQ $+4, DI
-	JEQ  store76
+	JEQ  store69
 
-last75:
+last68:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -878,14 +833,14 @@ last75:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last75
+	JNE          last68
 
-store76:
+store69:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write77
+	JEQ    write70
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -896,7 +851,7 @@ store76:
 	VADDPS 32(AX), Y5, Y5
 	MOVQ   c+16(FP), AX
 
-write77:
+write70:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -909,18 +864,18 @@ write77:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias78
+	JEQ     nobias71
 	ADDQ    $+64, bias+24(FP)
 
-nobias78:
+nobias71:
 	SUBQ $+16, n+88(FP)
-	JMP  panel68
+	JMP  panel62
 
-narrow66:
+narrow60:
 	TESTQ      AX, AX
-	JLE        done65
+	JLE        done59
 	CMPQ       AX, $+8
-	JLE        single67
+	JLE        single61
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
@@ -929,16 +884,16 @@ narrow66:
 	MOVQ       a+0(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros79
+	JEQ        zeros72
 	VMOVUPS    (DX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
 	VMASKMOVPS 32(DX), Y15, Y1
 	VMOVAPS    Y1, Y3
 	VMOVAPS    Y1, Y5
-	JMP        start80
+	JMP        start73
 
-zeros79:
+zeros72:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -946,36 +901,27 @@ zeros79:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start80:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread81
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread81:
+start73:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+6, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given82
+	JNE   given74
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given82:
+given74:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest84
+	JLT  rest76
 
-loop83:
+loop75:
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -1020,6 +966,137 @@ loop83:
 	VBROADCASTSS 12(CX)(AX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	CMOVQLE      DX, R8
+	CMPQ         R12, $+3
+	CMOVQEQ      R10, R8
+	CMOVQEQ      R11, R9
+	ADDQ         $+16, CX
+	LEAQ         (DX)(BX*4), DX
+	SUBQ         $+4, DI
+	JGE          loop75
+
+rest76:
+	ADDQ $+4, DI
+	JEQ  store78
+
+last77:
+	VMOVUPS      (DX), Y12
+	VMASKMOVPS   32(DX), Y15, Y13
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (CX)(AX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (CX)(AX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	ADDQ         $+4, CX
+	ADDQ         BX, DX
+	DECQ         DI
+	JNE          last77
+
+store78:
+	MOVQ       c+16(FP), AX
+	MOVQ       cs+64(FP), CX
+	MOVB       add+96(FP), DL
+	TESTB      DL, DL
+	JEQ        write79
+	VADDPS     (AX), Y0, Y0
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y1, Y1
+	ADDQ       CX, AX
+	VADDPS     (AX), Y2, Y2
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y3, Y3
+	ADDQ       CX, AX
+	VADDPS     (AX), Y4, Y4
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y5, Y5
+	MOVQ       c+16(FP), AX
+
+write79:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	JMP        done59
+
+single61:
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       as+40(FP), AX
+	MOVQ       a+0(FP), CX
+	MOVQ       bias+24(FP), DX
+	TESTQ      DX, DX
+	JEQ        zeros80
+	VMASKMOVPS (DX), Y15, Y0
+	VMOVAPS    Y0, Y1
+	VMOVAPS    Y0, Y2
+	JMP        start81
+
+zeros80:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+start81:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  $+6, R12
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given82
+	MOVQ  DX, R10
+	XORQ  R11, R11
+
+given82:
+	ADDQ $+32, next+32(FP)
+	MOVQ bs+48(FP), BX
+	LEAQ (BX)(BX*2), SI
+	SUBQ $+4, DI
+	JLT  rest84
+
+loop83:
+	VMASKMOVPS   (DX), Y15, Y12
+	VBROADCASTSS (CX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (CX)(AX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (CX)(AX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VMASKMOVPS   (DX)(BX*1), Y15, Y12
+	VBROADCASTSS 4(CX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 4(CX)(AX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 4(CX)(AX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VMASKMOVPS   (DX)(BX*2), Y15, Y12
+	VBROADCASTSS 8(CX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 8(CX)(AX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 8(CX)(AX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VMASKMOVPS   (DX)(SI*1), Y15, Y12
+	VBROADCASTSS 12(CX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(CX)(AX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(CX)(AX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
 	PREFETCHT0   (R8)
 	ADDQ         R9, R8
 	DECQ         R12
@@ -1037,17 +1114,13 @@ rest84:
 	JEQ  store86
 
 last85:
-	VMOVUPS      (DX), Y12
-	VMASKMOVPS   32(DX), Y15, Y13
+	VMASKMOVPS   (DX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
 	VBROADCASTSS (CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
+	VFMADD231PS  Y12, Y14, Y1
 	VBROADCASTSS (CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
+	VFMADD231PS  Y12, Y14, Y2
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
@@ -1059,142 +1132,6 @@ store86:
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
 	JEQ        write87
-	VADDPS     (AX), Y0, Y0
-	VMASKMOVPS 32(AX), Y15, Y14
-	VADDPS     Y14, Y1, Y1
-	ADDQ       CX, AX
-	VADDPS     (AX), Y2, Y2
-	VMASKMOVPS 32(AX), Y15, Y14
-	VADDPS     Y14, Y3, Y3
-	ADDQ       CX, AX
-	VADDPS     (AX), Y4, Y4
-	VMASKMOVPS 32(AX), Y15, Y14
-	VADDPS     Y14, Y5, Y5
-	MOVQ       c+16(FP), AX
-
-write87:
-	VMOVUPS    Y0, (AX)
-	VMASKMOVPS Y1, Y15, 32(AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y2, (AX)
-	VMASKMOVPS Y3, Y15, 32(AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y4, (AX)
-	VMASKMOVPS Y5, Y15, 32(AX)
-	JMP        done65
-
-single67:
-	LEAQ       gemmMasks<>+32(SB), CX
-	NEGQ       AX
-	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	MOVQ       bias+24(FP), DX
-	TESTQ      DX, DX
-	JEQ        zeros88
-	VMASKMOVPS (DX), Y15, Y0
-	VMOVAPS    Y0, Y1
-	VMOVAPS    Y0, Y2
-	JMP        start89
-
-zeros88:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-
-start89:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread90
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread90:
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given91
-	MOVQ  DX, R10
-	XORQ  R11, R11
-
-given91:
-	ADDQ $+32, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest93
-
-loop92:
-	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VMASKMOVPS   (DX)(BX*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VMASKMOVPS   (DX)(BX*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VMASKMOVPS   (DX)(SI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop92
-
-rest93:
-	ADDQ $+4, DI
-	JEQ  store95
-
-last94:
-	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last94
-
-store95:
-	MOVQ       c+16(FP), AX
-	MOVQ       cs+64(FP), CX
-	MOVB       add+96(FP), DL
-	TESTB      DL, DL
-	JEQ        write96
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -1205,31 +1142,31 @@ store95:
 	VADDPS     Y14, Y2, Y2
 	MOVQ       c+16(FP), AX
 
-write96:
+write87:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y2, Y15, (AX)
 
-done65:
+done59:
 	VZEROUPPER
 	RET
 
 // func gemmTile4AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile4AVX2(SB), NOSPLIT, $0-97
-panel100:
+panel91:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow98
+	JLT     narrow89
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros101
+	JEQ     zeros92
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -1238,9 +1175,9 @@ panel100:
 	VMOVAPS Y1, Y3
 	VMOVAPS Y1, Y5
 	VMOVAPS Y1, Y7
-	JMP     start102
+	JMP     start93
 
-zeros101:
+zeros92:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1250,38 +1187,27 @@ zeros101:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-start102:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread103
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread103:
+start93:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given104
+	JNE   given94
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given104:
+given94:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest106
+	JLT  rest96
 
-loop105:
+loop95:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -1350,13 +1276,13 @@ loop105:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop105
+	JGE          loop95
 
-rest106:
+rest96:
 	ADDQ $+4, R8
-	JEQ  store108
+	JEQ  store98
 
-last107:
+last97:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -1375,14 +1301,14 @@ last107:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last107
+	JNE          last97
 
-store108:
+store98:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write109
+	JEQ    write99
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -1396,7 +1322,7 @@ store108:
 	VADDPS 32(AX), Y7, Y7
 	MOVQ   c+16(FP), AX
 
-write109:
+write99:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -1412,18 +1338,18 @@ write109:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias110
+	JEQ     nobias100
 	ADDQ    $+64, bias+24(FP)
 
-nobias110:
+nobias100:
 	SUBQ $+16, n+88(FP)
-	JMP  panel100
+	JMP  panel91
 
-narrow98:
+narrow89:
 	TESTQ      AX, AX
-	JLE        done97
+	JLE        done88
 	CMPQ       AX, $+8
-	JLE        single99
+	JLE        single90
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
@@ -1434,7 +1360,7 @@ narrow98:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros111
+	JEQ        zeros101
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -1443,9 +1369,9 @@ narrow98:
 	VMOVAPS    Y1, Y3
 	VMOVAPS    Y1, Y5
 	VMOVAPS    Y1, Y7
-	JMP        start112
+	JMP        start102
 
-zeros111:
+zeros101:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1455,38 +1381,27 @@ zeros111:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-start112:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread113
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread113:
+start102:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given114
+	JNE   given103
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given114:
+given103:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest116
+	JLT  rest105
 
-loop115:
+loop104:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -1554,13 +1469,13 @@ loop115:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop115
+	JGE          loop104
 
-rest116:
+rest105:
 	ADDQ $+4, R8
-	JEQ  store118
+	JEQ  store107
 
-last117:
+last106:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -1579,14 +1494,14 @@ last117:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last117
+	JNE          last106
 
-store118:
+store107:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write119
+	JEQ        write108
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -1604,7 +1519,7 @@ store118:
 	VADDPS     Y14, Y7, Y7
 	MOVQ       c+16(FP), AX
 
-write119:
+write108:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -1616,9 +1531,9 @@ write119:
 	ADDQ       CX, AX
 	VMOVUPS    Y6, (AX)
 	VMASKMOVPS Y7, Y15, 32(AX)
-	JMP        done97
+	JMP        done88
 
-single99:
+single90:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
@@ -1628,51 +1543,40 @@ single99:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros120
+	JEQ        zeros109
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
-	JMP        start121
+	JMP        start110
 
-zeros120:
+zeros109:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-start121:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread122
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread122:
+start110:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given123
+	JNE   given111
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given123:
+given111:
 	ADDQ $+32, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest125
+	JLT  rest113
 
-loop124:
+loop112:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -1720,13 +1624,13 @@ loop124:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop124
+	JGE          loop112
 
-rest125:
+rest113:
 	ADDQ $+4, R8
-	JEQ  store127
+	JEQ  store115
 
-last126:
+last114:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -1740,14 +1644,14 @@ last126:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last126
+	JNE          last114
 
-store127:
+store115:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write128
+	JEQ        write116
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -1761,7 +1665,7 @@ store127:
 	VADDPS     Y14, Y3, Y3
 	MOVQ       c+16(FP), AX
 
-write128:
+write116:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -1770,24 +1674,24 @@ write128:
 	ADDQ       CX, AX
 	VMASKMOVPS Y3, Y15, (AX)
 
-done97:
+done88:
 	VZEROUPPER
 	RET
 
 // func gemmTile5AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile5AVX2(SB), NOSPLIT, $0-97
-panel132:
+panel120:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow130
+	JLT     narrow118
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros133
+	JEQ     zeros121
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -1798,9 +1702,9 @@ panel132:
 	VMOVAPS Y1, Y5
 	VMOVAPS Y1, Y7
 	VMOVAPS Y1, Y9
-	JMP     start134
+	JMP     start122
 
-zeros133:
+zeros121:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1812,40 +1716,27 @@ zeros133:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-start134:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread135
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread135:
+start122:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given136
+	JNE   given123
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given136:
+given123:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest138
+	JLT  rest125
 
-loop137:
+loop124:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -1926,13 +1817,13 @@ loop137:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop137
+	JGE          loop124
 
-rest138:
+rest125:
 	ADDQ $+4, R8
-	JEQ  store140
+	JEQ  store127
 
-last139:
+last126:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -1954,14 +1845,14 @@ last139:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last139
+	JNE          last126
 
-store140:
+store127:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write141
+	JEQ    write128
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -1978,7 +1869,7 @@ store140:
 	VADDPS 32(AX), Y9, Y9
 	MOVQ   c+16(FP), AX
 
-write141:
+write128:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -1997,18 +1888,18 @@ write141:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias142
+	JEQ     nobias129
 	ADDQ    $+64, bias+24(FP)
 
-nobias142:
+nobias129:
 	SUBQ $+16, n+88(FP)
-	JMP  panel132
+	JMP  panel120
 
-narrow130:
+narrow118:
 	TESTQ      AX, AX
-	JLE        done129
+	JLE        done117
 	CMPQ       AX, $+8
-	JLE        single131
+	JLE        single119
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
@@ -2019,7 +1910,7 @@ narrow130:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros143
+	JEQ        zeros130
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -2030,9 +1921,9 @@ narrow130:
 	VMOVAPS    Y1, Y5
 	VMOVAPS    Y1, Y7
 	VMOVAPS    Y1, Y9
-	JMP        start144
+	JMP        start131
 
-zeros143:
+zeros130:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2044,40 +1935,27 @@ zeros143:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-start144:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread145
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread145:
+start131:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given146
+	JNE   given132
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given146:
+given132:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest148
+	JLT  rest134
 
-loop147:
+loop133:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -2157,13 +2035,13 @@ loop147:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop147
+	JGE          loop133
 
-rest148:
+rest134:
 	ADDQ $+4, R8
-	JEQ  store150
+	JEQ  store136
 
-last149:
+last135:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -2185,14 +2063,14 @@ last149:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last149
+	JNE          last135
 
-store150:
+store136:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write151
+	JEQ        write137
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -2214,7 +2092,7 @@ store150:
 	VADDPS     Y14, Y9, Y9
 	MOVQ       c+16(FP), AX
 
-write151:
+write137:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -2229,9 +2107,9 @@ write151:
 	ADDQ       CX, AX
 	VMOVUPS    Y8, (AX)
 	VMASKMOVPS Y9, Y15, 32(AX)
-	JMP        done129
+	JMP        done117
 
-single131:
+single119:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
@@ -2241,55 +2119,42 @@ single131:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros152
+	JEQ        zeros138
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
 	VMOVAPS    Y0, Y4
-	JMP        start153
+	JMP        start139
 
-zeros152:
+zeros138:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-start153:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread154
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread154:
+start139:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given155
+	JNE   given140
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given155:
+given140:
 	ADDQ $+32, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest157
+	JLT  rest142
 
-loop156:
+loop141:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -2345,13 +2210,13 @@ loop156:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop156
+	JGE          loop141
 
-rest157:
+rest142:
 	ADDQ $+4, R8
-	JEQ  store159
+	JEQ  store144
 
-last158:
+last143:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -2367,14 +2232,14 @@ last158:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last158
+	JNE          last143
 
-store159:
+store144:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write160
+	JEQ        write145
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -2391,7 +2256,7 @@ store159:
 	VADDPS     Y14, Y4, Y4
 	MOVQ       c+16(FP), AX
 
-write160:
+write145:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -2402,24 +2267,24 @@ write160:
 	ADDQ       CX, AX
 	VMASKMOVPS Y4, Y15, (AX)
 
-done129:
+done117:
 	VZEROUPPER
 	RET
 
 // func gemmTile6AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gemmTile6AVX2(SB), NOSPLIT, $0-97
-panel164:
+panel149:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow162
+	JLT     narrow147
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros165
+	JEQ     zeros150
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -2432,9 +2297,9 @@ panel164:
 	VMOVAPS Y1, Y7
 	VMOVAPS Y1, Y9
 	VMOVAPS Y1, Y11
-	JMP     start166
+	JMP     start151
 
-zeros165:
+zeros150:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2448,42 +2313,27 @@ zeros165:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-start166:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread167
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread167:
+start151:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given168
+	JNE   given152
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given168:
+given152:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest170
+	JLT  rest154
 
-loop169:
+loop153:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -2576,13 +2426,13 @@ loop169:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop169
+	JGE          loop153
 
-rest170:
+rest154:
 	ADDQ $+4, R8
-	JEQ  store172
+	JEQ  store156
 
-last171:
+last155:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
@@ -2607,14 +2457,14 @@ last171:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last171
+	JNE          last155
 
-store172:
+store156:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write173
+	JEQ    write157
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -2634,7 +2484,7 @@ store172:
 	VADDPS 32(AX), Y11, Y11
 	MOVQ   c+16(FP), AX
 
-write173:
+write157:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -2656,18 +2506,18 @@ write173:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias174
+	JEQ     nobias158
 	ADDQ    $+64, bias+24(FP)
 
-nobias174:
+nobias158:
 	SUBQ $+16, n+88(FP)
-	JMP  panel164
+	JMP  panel149
 
-narrow162:
+narrow147:
 	TESTQ      AX, AX
-	JLE        done161
+	JLE        done146
 	CMPQ       AX, $+8
-	JLE        single163
+	JLE        single148
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
@@ -2678,7 +2528,7 @@ narrow162:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros175
+	JEQ        zeros159
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -2691,9 +2541,9 @@ narrow162:
 	VMOVAPS    Y1, Y7
 	VMOVAPS    Y1, Y9
 	VMOVAPS    Y1, Y11
-	JMP        start176
+	JMP        start160
 
-zeros175:
+zeros159:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2707,42 +2557,27 @@ zeros175:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-start176:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread177
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread177:
+start160:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given178
+	JNE   given161
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given178:
+given161:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest180
+	JLT  rest163
 
-loop179:
+loop162:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -2834,13 +2669,13 @@ loop179:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop179
+	JGE          loop162
 
-rest180:
+rest163:
 	ADDQ $+4, R8
-	JEQ  store182
+	JEQ  store165
 
-last181:
+last164:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
 	VBROADCASTSS (CX), Y14
@@ -2865,14 +2700,14 @@ last181:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last181
+	JNE          last164
 
-store182:
+store165:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write183
+	JEQ        write166
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -2898,7 +2733,7 @@ store182:
 	VADDPS     Y14, Y11, Y11
 	MOVQ       c+16(FP), AX
 
-write183:
+write166:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -2916,9 +2751,9 @@ write183:
 	ADDQ       CX, AX
 	VMOVUPS    Y10, (AX)
 	VMASKMOVPS Y11, Y15, 32(AX)
-	JMP        done161
+	JMP        done146
 
-single163:
+single148:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
@@ -2928,16 +2763,16 @@ single163:
 	ADDQ       AX, DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros184
+	JEQ        zeros167
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
 	VMOVAPS    Y0, Y4
 	VMOVAPS    Y0, Y5
-	JMP        start185
+	JMP        start168
 
-zeros184:
+zeros167:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2945,42 +2780,27 @@ zeros184:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start185:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread186
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread186:
+start168:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given187
+	JNE   given169
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given187:
+given169:
 	ADDQ $+32, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest189
+	JLT  rest171
 
-loop188:
+loop170:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -3044,13 +2864,13 @@ loop188:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop188
+	JGE          loop170
 
-rest189:
+rest171:
 	ADDQ $+4, R8
-	JEQ  store191
+	JEQ  store173
 
-last190:
+last172:
 	VMASKMOVPS   (BX), Y15, Y12
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -3068,14 +2888,14 @@ last190:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last190
+	JNE          last172
 
-store191:
+store173:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write192
+	JEQ        write174
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -3095,7 +2915,7 @@ store191:
 	VADDPS     Y14, Y5, Y5
 	MOVQ       c+16(FP), AX
 
-write192:
+write174:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -3108,16 +2928,16 @@ write192:
 	ADDQ       CX, AX
 	VMASKMOVPS Y5, Y15, (AX)
 
-done161:
+done146:
 	VZEROUPPER
 	RET
 
 // func gemmRows1AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows1AVX2(SB), NOSPLIT, $0-64
-chunk194:
+chunk176:
 	CMPQ         k+48(FP), $+4
-	JLT          next193
+	JLT          next175
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3132,9 +2952,9 @@ chunk194:
 	LEAQ         (AX)(CX*2), SI
 	ADDQ         CX, SI
 	SUBQ         $+32, BX
-	JLT          end196
+	JLT          end178
 
-columns195:
+columns177:
 	VMOVUPS     (DX), Y4
 	VMOVUPS     32(DX), Y5
 	VMOVUPS     64(DX), Y6
@@ -3163,14 +2983,14 @@ columns195:
 	ADDQ        $+128, SI
 	ADDQ        $+128, DX
 	SUBQ        $+32, BX
-	JGE         columns195
+	JGE         columns177
 
-end196:
+end178:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JLT  end198
+	JLT  end180
 
-columns197:
+columns179:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (AX), Y0, Y4
 	VFMADD231PS (AX)(CX*1), Y1, Y4
@@ -3181,12 +3001,12 @@ columns197:
 	ADDQ        $+32, SI
 	ADDQ        $+32, DX
 	SUBQ        $+8, BX
-	JGE         columns197
+	JGE         columns179
 
-end198:
+end180:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done199
+	JEQ         done181
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -3201,18 +3021,18 @@ end198:
 	VFMADD231PS Y5, Y3, Y4
 	VMASKMOVPS  Y4, Y15, (DX)
 
-done199:
+done181:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk194
+	JMP    chunk176
 
-next193:
-chunk201:
+next175:
+chunk183:
 	CMPQ         k+48(FP), $+1
-	JLT          next200
+	JLT          next182
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3222,9 +3042,9 @@ chunk201:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), DX
 	SUBQ         $+32, DX
-	JLT          end203
+	JLT          end185
 
-columns202:
+columns184:
 	VMOVUPS     (CX), Y1
 	VMOVUPS     32(CX), Y2
 	VMOVUPS     64(CX), Y3
@@ -3240,26 +3060,26 @@ columns202:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, DX
-	JGE         columns202
+	JGE         columns184
 
-end203:
+end185:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JLT  end205
+	JLT  end187
 
-columns204:
+columns186:
 	VMOVUPS     (CX), Y1
 	VFMADD231PS (AX), Y0, Y1
 	VMOVUPS     Y1, (CX)
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, DX
-	JGE         columns204
+	JGE         columns186
 
-end205:
+end187:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JEQ         done206
+	JEQ         done188
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -3268,24 +3088,24 @@ end205:
 	VFMADD231PS Y2, Y0, Y1
 	VMASKMOVPS  Y1, Y15, (CX)
 
-done206:
+done188:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk201
+	JMP    chunk183
 
-next200:
+next182:
 	VZEROUPPER
 	RET
 
 // func gemmRows2AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows2AVX2(SB), NOSPLIT, $0-64
-chunk209:
+chunk191:
 	CMPQ         k+48(FP), $+4
-	JLT          next208
+	JLT          next190
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3305,9 +3125,9 @@ chunk209:
 	LEAQ         (AX)(CX*2), DI
 	ADDQ         CX, DI
 	SUBQ         $+16, SI
-	JLT          end211
+	JLT          end193
 
-columns210:
+columns192:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     32(DX), Y9
 	VMOVUPS     (DX)(BX*1), Y10
@@ -3344,14 +3164,14 @@ columns210:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns210
+	JGE         columns192
 
-end211:
+end193:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JLT  end213
+	JLT  end195
 
-columns212:
+columns194:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(BX*1), Y9
 	VMOVUPS     (AX), Y10
@@ -3372,12 +3192,12 @@ columns212:
 	ADDQ        $+32, DI
 	ADDQ        $+32, DX
 	SUBQ        $+8, SI
-	JGE         columns212
+	JGE         columns194
 
-end213:
+end195:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done214
+	JEQ         done196
 	LEAQ        gemmMasks<>+32(SB), R8
 	NEGQ        SI
 	VMOVUPS     (R8)(SI*4), Y15
@@ -3398,18 +3218,18 @@ end213:
 	VMASKMOVPS  Y8, Y15, (DX)
 	VMASKMOVPS  Y9, Y15, (DX)(BX*1)
 
-done214:
+done196:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk209
+	JMP    chunk191
 
-next208:
-chunk216:
+next190:
+chunk198:
 	CMPQ         k+48(FP), $+1
-	JLT          next215
+	JLT          next197
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3421,9 +3241,9 @@ chunk216:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+16, BX
-	JLT          end218
+	JLT          end200
 
-columns217:
+columns199:
 	VMOVUPS     (CX), Y2
 	VMOVUPS     32(CX), Y3
 	VMOVUPS     (CX)(DX*1), Y4
@@ -3441,14 +3261,14 @@ columns217:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns217
+	JGE         columns199
 
-end218:
+end200:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JLT  end220
+	JLT  end202
 
-columns219:
+columns201:
 	VMOVUPS     (CX), Y2
 	VMOVUPS     (CX)(DX*1), Y3
 	VMOVUPS     (AX), Y4
@@ -3459,12 +3279,12 @@ columns219:
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         columns219
+	JGE         columns201
 
-end220:
+end202:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done221
+	JEQ         done203
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -3476,24 +3296,24 @@ end220:
 	VMASKMOVPS  Y2, Y15, (CX)
 	VMASKMOVPS  Y3, Y15, (CX)(DX*1)
 
-done221:
+done203:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk216
+	JMP    chunk198
 
-next215:
+next197:
 	VZEROUPPER
 	RET
 
 // func gemmRows3AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows3AVX2(SB), NOSPLIT, $0-64
-chunk224:
+chunk206:
 	CMPQ         k+48(FP), $+2
-	JLT          next223
+	JLT          next205
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3510,9 +3330,9 @@ chunk224:
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
 	SUBQ         $+16, SI
-	JLT          end226
+	JLT          end208
 
-columns225:
+columns207:
 	VMOVUPS     (DX), Y6
 	VMOVUPS     32(DX), Y7
 	VMOVUPS     (DX)(BX*1), Y8
@@ -3544,14 +3364,14 @@ columns225:
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns225
+	JGE         columns207
 
-end226:
+end208:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JLT  end228
+	JLT  end210
 
-columns227:
+columns209:
 	VMOVUPS     (DX), Y6
 	VMOVUPS     (DX)(BX*1), Y7
 	VMOVUPS     (DX)(BX*2), Y8
@@ -3569,12 +3389,12 @@ columns227:
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	SUBQ        $+8, SI
-	JGE         columns227
+	JGE         columns209
 
-end228:
+end210:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done229
+	JEQ         done211
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        SI
 	VMOVUPS     (DI)(SI*4), Y15
@@ -3593,18 +3413,18 @@ end228:
 	VMASKMOVPS  Y7, Y15, (DX)(BX*1)
 	VMASKMOVPS  Y8, Y15, (DX)(BX*2)
 
-done229:
+done211:
 	ADDQ   $+8, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+2, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+2, k+48(FP)
-	JMP    chunk224
+	JMP    chunk206
 
-next223:
-chunk231:
+next205:
+chunk213:
 	CMPQ         k+48(FP), $+1
-	JLT          next230
+	JLT          next212
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3618,9 +3438,9 @@ chunk231:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+16, BX
-	JLT          end233
+	JLT          end215
 
-columns232:
+columns214:
 	VMOVUPS     (CX), Y3
 	VMOVUPS     32(CX), Y4
 	VMOVUPS     (CX)(DX*1), Y5
@@ -3644,14 +3464,14 @@ columns232:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns232
+	JGE         columns214
 
-end233:
+end215:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JLT  end235
+	JLT  end217
 
-columns234:
+columns216:
 	VMOVUPS     (CX), Y3
 	VMOVUPS     (CX)(DX*1), Y4
 	VMOVUPS     (CX)(DX*2), Y5
@@ -3665,12 +3485,12 @@ columns234:
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         columns234
+	JGE         columns216
 
-end235:
+end217:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done236
+	JEQ         done218
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -3685,24 +3505,24 @@ end235:
 	VMASKMOVPS  Y4, Y15, (CX)(DX*1)
 	VMASKMOVPS  Y5, Y15, (CX)(DX*2)
 
-done236:
+done218:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk231
+	JMP    chunk213
 
-next230:
+next212:
 	VZEROUPPER
 	RET
 
 // func gemmRows4AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows4AVX2(SB), NOSPLIT, $0-64
-chunk239:
+chunk221:
 	CMPQ         k+48(FP), $+2
-	JLT          next238
+	JLT          next220
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3724,9 +3544,9 @@ chunk239:
 	LEAQ         (DX)(BX*2), DI
 	ADDQ         BX, DI
 	SUBQ         $+8, SI
-	JLT          end241
+	JLT          end223
 
-columns240:
+columns222:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(BX*1), Y9
 	VMOVUPS     (DX)(BX*2), Y10
@@ -3749,12 +3569,12 @@ columns240:
 	ADDQ        $+32, DX
 	ADDQ        $+32, DI
 	SUBQ        $+8, SI
-	JGE         columns240
+	JGE         columns222
 
-end241:
+end223:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done242
+	JEQ         done224
 	LEAQ        gemmMasks<>+32(SB), R8
 	NEGQ        SI
 	VMOVUPS     (R8)(SI*4), Y15
@@ -3777,18 +3597,18 @@ end241:
 	VMASKMOVPS  Y10, Y15, (DX)(BX*2)
 	VMASKMOVPS  Y11, Y15, (DI)
 
-done242:
+done224:
 	ADDQ   $+8, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+2, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+2, k+48(FP)
-	JMP    chunk239
+	JMP    chunk221
 
-next238:
-chunk244:
+next220:
+chunk226:
 	CMPQ         k+48(FP), $+1
-	JLT          next243
+	JLT          next225
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3806,9 +3626,9 @@ chunk244:
 	LEAQ         (CX)(DX*2), SI
 	ADDQ         DX, SI
 	SUBQ         $+8, BX
-	JLT          end246
+	JLT          end228
 
-columns245:
+columns227:
 	VMOVUPS     (CX), Y4
 	VMOVUPS     (CX)(DX*1), Y5
 	VMOVUPS     (CX)(DX*2), Y6
@@ -3826,12 +3646,12 @@ columns245:
 	ADDQ        $+32, CX
 	ADDQ        $+32, SI
 	SUBQ        $+8, BX
-	JGE         columns245
+	JGE         columns227
 
-end246:
+end228:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done247
+	JEQ         done229
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -3849,24 +3669,24 @@ end246:
 	VMASKMOVPS  Y6, Y15, (CX)(DX*2)
 	VMASKMOVPS  Y7, Y15, (SI)
 
-done247:
+done229:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk244
+	JMP    chunk226
 
-next243:
+next225:
 	VZEROUPPER
 	RET
 
 // func gemmDots1AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots1AVX2(SB), NOSPLIT, $0-64
-group250:
+group232:
 	CMPQ   rows+56(FP), $+6
-	JLT    next249
+	JLT    next231
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -3880,9 +3700,9 @@ group250:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+8, BX
-	JLT    rest252
+	JLT    rest234
 
-loop251:
+loop233:
 	VMOVUPS     (CX), Y6
 	VFMADD231PS (AX), Y6, Y0
 	VFMADD231PS (AX)(DX*1), Y6, Y1
@@ -3894,11 +3714,11 @@ loop251:
 	ADDQ        $+32, SI
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         loop251
+	JGE         loop233
 
-rest252:
+rest234:
 	ADDQ        $+8, BX
-	JEQ         sum253
+	JEQ         sum235
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -3916,7 +3736,7 @@ rest252:
 	VMASKMOVPS  (SI)(DX*2), Y15, Y7
 	VFMADD231PS Y7, Y6, Y5
 
-sum253:
+sum235:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -3986,31 +3806,31 @@ sum253:
 	IMUL3Q       $+6, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+6, rows+56(FP)
-	JMP          group250
+	JMP          group232
 
-next249:
-group255:
+next231:
+group237:
 	CMPQ   rows+56(FP), $+1
-	JLT    next254
+	JLT    next236
 	VXORPS Y0, Y0, Y0
 	MOVQ   s+0(FP), AX
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest257
+	JLT    rest239
 
-loop256:
+loop238:
 	VMOVUPS     (CX), Y1
 	VFMADD231PS (AX), Y1, Y0
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, DX
-	JGE         loop256
+	JGE         loop238
 
-rest257:
+rest239:
 	ADDQ        $+8, DX
-	JEQ         sum258
+	JEQ         sum240
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4018,7 +3838,7 @@ rest257:
 	VMASKMOVPS  (AX), Y15, Y2
 	VFMADD231PS Y2, Y1, Y0
 
-sum258:
+sum240:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4037,18 +3857,18 @@ sum258:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group255
+	JMP          group237
 
-next254:
+next236:
 	VZEROUPPER
 	RET
 
 // func gemmDots2AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots2AVX2(SB), NOSPLIT, $0-64
-group261:
+group243:
 	CMPQ   rows+56(FP), $+4
-	JLT    next260
+	JLT    next242
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4064,9 +3884,9 @@ group261:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+8, BX
-	JLT    rest263
+	JLT    rest245
 
-loop262:
+loop244:
 	VMOVUPS     (AX), Y9
 	VMOVUPS     (AX)(DX*1), Y10
 	VMOVUPS     (AX)(DX*2), Y11
@@ -4085,11 +3905,11 @@ loop262:
 	ADDQ        $+32, SI
 	ADDQ        $+64, CX
 	SUBQ        $+8, BX
-	JGE         loop262
+	JGE         loop244
 
-rest263:
+rest245:
 	ADDQ        $+8, BX
-	JEQ         sum264
+	JEQ         sum246
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -4108,7 +3928,7 @@ rest263:
 	VFMADD231PS Y8, Y11, Y5
 	VFMADD231PS Y8, Y12, Y7
 
-sum264:
+sum246:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4194,12 +4014,12 @@ sum264:
 	IMUL3Q       $+4, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+4, rows+56(FP)
-	JMP          group261
+	JMP          group243
 
-next260:
-group266:
+next242:
+group248:
 	CMPQ   rows+56(FP), $+1
-	JLT    next265
+	JLT    next247
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   s+0(FP), AX
@@ -4207,9 +4027,9 @@ group266:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest268
+	JLT    rest250
 
-loop267:
+loop249:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     (CX), Y2
 	VFMADD231PS Y2, Y3, Y0
@@ -4218,11 +4038,11 @@ loop267:
 	ADDQ        $+32, AX
 	ADDQ        $+64, CX
 	SUBQ        $+8, DX
-	JGE         loop267
+	JGE         loop249
 
-rest268:
+rest250:
 	ADDQ        $+8, DX
-	JEQ         sum269
+	JEQ         sum251
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4232,7 +4052,7 @@ rest268:
 	VMOVUPS     32(CX), Y2
 	VFMADD231PS Y2, Y3, Y1
 
-sum269:
+sum251:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4260,18 +4080,18 @@ sum269:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group266
+	JMP          group248
 
-next265:
+next247:
 	VZEROUPPER
 	RET
 
 // func gemmDots3AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots3AVX2(SB), NOSPLIT, $0-64
-group272:
+group254:
 	CMPQ   rows+56(FP), $+3
-	JLT    next271
+	JLT    next253
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4286,9 +4106,9 @@ group272:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+8, BX
-	JLT    rest274
+	JLT    rest256
 
-loop273:
+loop255:
 	VMOVUPS     (AX), Y10
 	VMOVUPS     (AX)(DX*1), Y11
 	VMOVUPS     (AX)(DX*2), Y12
@@ -4307,11 +4127,11 @@ loop273:
 	ADDQ        $+32, AX
 	ADDQ        $+96, CX
 	SUBQ        $+8, BX
-	JGE         loop273
+	JGE         loop255
 
-rest274:
+rest256:
 	ADDQ        $+8, BX
-	JEQ         sum275
+	JEQ         sum257
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -4331,7 +4151,7 @@ rest274:
 	VFMADD231PS Y9, Y11, Y5
 	VFMADD231PS Y9, Y12, Y8
 
-sum275:
+sum257:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4425,12 +4245,12 @@ sum275:
 	IMUL3Q       $+3, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+3, rows+56(FP)
-	JMP          group272
+	JMP          group254
 
-next271:
-group277:
+next253:
+group259:
 	CMPQ   rows+56(FP), $+1
-	JLT    next276
+	JLT    next258
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4439,9 +4259,9 @@ group277:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest279
+	JLT    rest261
 
-loop278:
+loop260:
 	VMOVUPS     (AX), Y4
 	VMOVUPS     (CX), Y3
 	VFMADD231PS Y3, Y4, Y0
@@ -4452,11 +4272,11 @@ loop278:
 	ADDQ        $+32, AX
 	ADDQ        $+96, CX
 	SUBQ        $+8, DX
-	JGE         loop278
+	JGE         loop260
 
-rest279:
+rest261:
 	ADDQ        $+8, DX
-	JEQ         sum280
+	JEQ         sum262
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4468,7 +4288,7 @@ rest279:
 	VMOVUPS     64(CX), Y3
 	VFMADD231PS Y3, Y4, Y2
 
-sum280:
+sum262:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4505,18 +4325,18 @@ sum280:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group277
+	JMP          group259
 
-next276:
+next258:
 	VZEROUPPER
 	RET
 
 // func gemmDots4AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots4AVX2(SB), NOSPLIT, $0-64
-group283:
+group265:
 	CMPQ   rows+56(FP), $+2
-	JLT    next282
+	JLT    next264
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4530,9 +4350,9 @@ group283:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+8, BX
-	JLT    rest285
+	JLT    rest267
 
-loop284:
+loop266:
 	VMOVUPS     (AX), Y9
 	VMOVUPS     (AX)(DX*1), Y10
 	VMOVUPS     (CX), Y8
@@ -4550,11 +4370,11 @@ loop284:
 	ADDQ        $+32, AX
 	ADDQ        $+128, CX
 	SUBQ        $+8, BX
-	JGE         loop284
+	JGE         loop266
 
-rest285:
+rest267:
 	ADDQ        $+8, BX
-	JEQ         sum286
+	JEQ         sum268
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -4573,7 +4393,7 @@ rest285:
 	VFMADD231PS Y8, Y9, Y3
 	VFMADD231PS Y8, Y10, Y7
 
-sum286:
+sum268:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4657,12 +4477,12 @@ sum286:
 	IMUL3Q       $+2, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+2, rows+56(FP)
-	JMP          group283
+	JMP          group265
 
-next282:
-group288:
+next264:
+group270:
 	CMPQ   rows+56(FP), $+1
-	JLT    next287
+	JLT    next269
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4672,9 +4492,9 @@ group288:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest290
+	JLT    rest272
 
-loop289:
+loop271:
 	VMOVUPS     (AX), Y5
 	VMOVUPS     (CX), Y4
 	VFMADD231PS Y4, Y5, Y0
@@ -4687,11 +4507,11 @@ loop289:
 	ADDQ        $+32, AX
 	ADDQ        $+128, CX
 	SUBQ        $+8, DX
-	JGE         loop289
+	JGE         loop271
 
-rest290:
+rest272:
 	ADDQ        $+8, DX
-	JEQ         sum291
+	JEQ         sum273
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4705,7 +4525,7 @@ rest290:
 	VMOVUPS     96(CX), Y4
 	VFMADD231PS Y4, Y5, Y3
 
-sum291:
+sum273:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4751,9 +4571,9 @@ sum291:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group288
+	JMP          group270
 
-next287:
+next269:
 	VZEROUPPER
 	RET
 
@@ -4766,78 +4586,78 @@ TEXT ·gemmTransposeAVX2(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block293:
+block275:
 	MOVQ       rows+32(FP), SI
 	TESTQ      DI, DI
-	JLE        done297
+	JLE        done279
 	MOVQ       CX, R8
 	CMPQ       DI, $+8
-	JGE        whole294
+	JGE        whole276
 	LEAQ       gemmMasks<>+32(SB), R9
 	MOVQ       DI, R10
 	NEGQ       R10
 	VMOVUPS    (R9)(R10*4), Y15
 	VXORPS     Y0, Y0, Y0
 	CMPQ       SI, $+0
-	JLE        absent298
+	JLE        absent280
 	VMASKMOVPS (R8), Y15, Y0
 
-absent298:
+absent280:
 	ADDQ       BX, R8
 	VXORPS     Y1, Y1, Y1
 	CMPQ       SI, $+1
-	JLE        absent299
+	JLE        absent281
 	VMASKMOVPS (R8), Y15, Y1
 
-absent299:
+absent281:
 	ADDQ       BX, R8
 	VXORPS     Y2, Y2, Y2
 	CMPQ       SI, $+2
-	JLE        absent300
+	JLE        absent282
 	VMASKMOVPS (R8), Y15, Y2
 
-absent300:
+absent282:
 	ADDQ       BX, R8
 	VXORPS     Y3, Y3, Y3
 	CMPQ       SI, $+3
-	JLE        absent301
+	JLE        absent283
 	VMASKMOVPS (R8), Y15, Y3
 
-absent301:
+absent283:
 	ADDQ       BX, R8
 	VXORPS     Y4, Y4, Y4
 	CMPQ       SI, $+4
-	JLE        absent302
+	JLE        absent284
 	VMASKMOVPS (R8), Y15, Y4
 
-absent302:
+absent284:
 	ADDQ       BX, R8
 	VXORPS     Y5, Y5, Y5
 	CMPQ       SI, $+5
-	JLE        absent303
+	JLE        absent285
 	VMASKMOVPS (R8), Y15, Y5
 
-absent303:
+absent285:
 	ADDQ       BX, R8
 	VXORPS     Y6, Y6, Y6
 	CMPQ       SI, $+6
-	JLE        absent304
+	JLE        absent286
 	VMASKMOVPS (R8), Y15, Y6
 
-absent304:
+absent286:
 	ADDQ       BX, R8
 	VXORPS     Y7, Y7, Y7
 	CMPQ       SI, $+7
-	JLE        absent305
+	JLE        absent287
 	VMASKMOVPS (R8), Y15, Y7
 
-absent305:
+absent287:
 	ADDQ BX, R8
-	JMP  loaded296
+	JMP  loaded278
 
-whole294:
+whole276:
 	CMPQ    SI, $+8
-	JLT     part295
+	JLT     part277
 	VMOVUPS (R8), Y0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y1
@@ -4854,67 +4674,67 @@ whole294:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y7
 	ADDQ    BX, R8
-	JMP     loaded296
+	JMP     loaded278
 
-part295:
+part277:
 	VXORPS  Y0, Y0, Y0
 	CMPQ    SI, $+0
-	JLE     absent306
+	JLE     absent288
 	VMOVUPS (R8), Y0
 
-absent306:
+absent288:
 	ADDQ    BX, R8
 	VXORPS  Y1, Y1, Y1
 	CMPQ    SI, $+1
-	JLE     absent307
+	JLE     absent289
 	VMOVUPS (R8), Y1
 
-absent307:
+absent289:
 	ADDQ    BX, R8
 	VXORPS  Y2, Y2, Y2
 	CMPQ    SI, $+2
-	JLE     absent308
+	JLE     absent290
 	VMOVUPS (R8), Y2
 
-absent308:
+absent290:
 	ADDQ    BX, R8
 	VXORPS  Y3, Y3, Y3
 	CMPQ    SI, $+3
-	JLE     absent309
+	JLE     absent291
 	VMOVUPS (R8), Y3
 
-absent309:
+absent291:
 	ADDQ    BX, R8
 	VXORPS  Y4, Y4, Y4
 	CMPQ    SI, $+4
-	JLE     absent310
+	JLE     absent292
 	VMOVUPS (R8), Y4
 
-absent310:
+absent292:
 	ADDQ    BX, R8
 	VXORPS  Y5, Y5, Y5
 	CMPQ    SI, $+5
-	JLE     absent311
+	JLE     absent293
 	VMOVUPS (R8), Y5
 
-absent311:
+absent293:
 	ADDQ    BX, R8
 	VXORPS  Y6, Y6, Y6
 	CMPQ    SI, $+6
-	JLE     absent312
+	JLE     absent294
 	VMOVUPS (R8), Y6
 
-absent312:
+absent294:
 	ADDQ    BX, R8
 	VXORPS  Y7, Y7, Y7
 	CMPQ    SI, $+7
-	JLE     absent313
+	JLE     absent295
 	VMOVUPS (R8), Y7
 
-absent313:
+absent295:
 	ADDQ BX, R8
 
-loaded296:
+loaded278:
 	VUNPCKLPS  Y1, Y0, Y8
 	VUNPCKHPS  Y1, Y0, Y9
 	VUNPCKLPS  Y3, Y2, Y10
@@ -4946,43 +4766,43 @@ loaded296:
 	VMASKMOVPS Y8, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y9, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y10, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y11, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y12, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y13, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y14, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done297
+	JEQ        done279
 	VMASKMOVPS Y15, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+32, CX
 	SUBQ       $+8, DI
-	JMP        block293
+	JMP        block275
 
-done297:
+done279:
 	VZEROUPPER
 	RET
 
 // func gemmCopyPanelsAVX2(dst *float32, src *float32, ss int, dp int, k int, panels int)
-// Requires: AVX, MMX+
+// Requires: AVX
 TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -4991,67 +4811,62 @@ TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest315
+	JLT  rest297
 
-rows314:
+rows296:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels318:
-	PREFETCHT0 256(R9)
-	VMOVUPS    (R9), Y0
-	VMOVUPS    Y0, (R10)
-	VMOVUPS    32(R9), Y1
-	VMOVUPS    Y1, 32(R10)
-	PREFETCHT0 256(R9)(DX*1)
-	VMOVUPS    (R9)(DX*1), Y2
-	VMOVUPS    Y2, 64(R10)
-	VMOVUPS    32(R9)(DX*1), Y3
-	VMOVUPS    Y3, 96(R10)
-	PREFETCHT0 256(R9)(DX*2)
-	VMOVUPS    (R9)(DX*2), Y4
-	VMOVUPS    Y4, 128(R10)
-	VMOVUPS    32(R9)(DX*2), Y5
-	VMOVUPS    Y5, 160(R10)
-	PREFETCHT0 256(R9)(BX*1)
-	VMOVUPS    (R9)(BX*1), Y6
-	VMOVUPS    Y6, 192(R10)
-	VMOVUPS    32(R9)(BX*1), Y7
-	VMOVUPS    Y7, 224(R10)
-	ADDQ       $+64, R9
-	ADDQ       SI, R10
-	DECQ       R8
-	JNE        panels318
-	ADDQ       $+256, AX
-	LEAQ       (CX)(DX*4), CX
-	SUBQ       $+4, DI
-	JGE        rows314
+panels300:
+	VMOVUPS (R9), Y0
+	VMOVUPS Y0, (R10)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS Y1, 32(R10)
+	VMOVUPS (R9)(DX*1), Y2
+	VMOVUPS Y2, 64(R10)
+	VMOVUPS 32(R9)(DX*1), Y3
+	VMOVUPS Y3, 96(R10)
+	VMOVUPS (R9)(DX*2), Y4
+	VMOVUPS Y4, 128(R10)
+	VMOVUPS 32(R9)(DX*2), Y5
+	VMOVUPS Y5, 160(R10)
+	VMOVUPS (R9)(BX*1), Y6
+	VMOVUPS Y6, 192(R10)
+	VMOVUPS 32(R9)(BX*1), Y7
+	VMOVUPS Y7, 224(R10)
+	ADDQ    $+64, R9
+	ADDQ    SI, R10
+	DECQ    R8
+	JNE     panels300
+	ADDQ    $+256, AX
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $+4, DI
+	JGE     rows296
 
-rest315:
+rest297:
 	ADDQ $+4, DI
-	JEQ  done317
+	JEQ  done299
 
-last316:
+last298:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels319:
-	PREFETCHT0 256(R9)
-	VMOVUPS    (R9), Y0
-	VMOVUPS    Y0, (R10)
-	VMOVUPS    32(R9), Y1
-	VMOVUPS    Y1, 32(R10)
-	ADDQ       $+64, R9
-	ADDQ       SI, R10
-	DECQ       R8
-	JNE        panels319
-	ADDQ       $+64, AX
-	ADDQ       DX, CX
-	DECQ       DI
-	JNE        last316
+panels301:
+	VMOVUPS (R9), Y0
+	VMOVUPS Y0, (R10)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS Y1, 32(R10)
+	ADDQ    $+64, R9
+	ADDQ    SI, R10
+	DECQ    R8
+	JNE     panels301
+	ADDQ    $+64, AX
+	ADDQ    DX, CX
+	DECQ    DI
+	JNE     last298
 
-done317:
+done299:
 	VZEROUPPER
 	RET

@@ -25,32 +25,26 @@ zeros5:
 	VPXORD Z1, Z1, Z1
 
 start6:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread7
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-
-spread7:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given8
+	JNE   given7
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given8:
+given7:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest10
+	JLT  rest9
 
-loop9:
+loop8:
 	VMOVUPS      (CX), Z28
 	VMOVUPS      64(CX), Z29
 	VBROADCASTSS (AX), Z30
@@ -84,13 +78,13 @@ loop9:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop9
+	JGE          loop8
 
-rest10:
+rest9:
 	ADDQ $+4, SI
-	JEQ  store12
+	JEQ  store11
 
-last11:
+last10:
 	VMOVUPS      (CX), Z28
 	VMOVUPS      64(CX), Z29
 	VBROADCASTSS (AX), Z30
@@ -99,29 +93,29 @@ last11:
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last11
+	JNE          last10
 
-store12:
+store11:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), CL
 	TESTB  CL, CL
-	JEQ    write13
+	JEQ    write12
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	MOVQ   c+16(FP), AX
 
-write13:
+write12:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	MOVQ    bp+56(FP), AX
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias14
+	JEQ     nobias13
 	ADDQ    $+128, bias+24(FP)
 
-nobias14:
+nobias13:
 	SUBQ $+32, n+88(FP)
 	JMP  panel4
 
@@ -138,42 +132,36 @@ narrow2:
 	MOVQ      a+0(FP), AX
 	MOVQ      bias+24(FP), CX
 	TESTQ     CX, CX
-	JEQ       zeros15
+	JEQ       zeros14
 	VMOVUPS   (CX), Z0
 	VMOVUPS.Z 64(CX), K1, Z1
-	JMP       start16
+	JMP       start15
 
-zeros15:
+zeros14:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-start16:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread17
-	PREFETCHT0 (DI)
-	PREFETCHT0 64(DI)
-
-spread17:
+start15:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given18
+	JNE   given16
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given18:
+given16:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest20
+	JLT  rest18
 
-loop19:
+loop17:
 	VMOVUPS      (CX), Z28
 	VMOVUPS.Z    64(CX), K1, Z29
 	VBROADCASTSS (AX), Z30
@@ -205,13 +193,13 @@ loop19:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop19
+	JGE          loop17
 
-rest20:
+rest18:
 	ADDQ $+4, SI
-	JEQ  store22
+	JEQ  store20
 
-last21:
+last19:
 	VMOVUPS      (CX), Z28
 	VMOVUPS.Z    64(CX), K1, Z29
 	VBROADCASTSS (AX), Z30
@@ -220,20 +208,20 @@ last21:
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last21
+	JNE          last19
 
-store22:
+store20:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), CL
 	TESTB     CL, CL
-	JEQ       write23
+	JEQ       write21
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
 	MOVQ      c+16(FP), AX
 
-write23:
+write21:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	JMP     done1
@@ -246,39 +234,34 @@ single3:
 	MOVQ      a+0(FP), AX
 	MOVQ      bias+24(FP), CX
 	TESTQ     CX, CX
-	JEQ       zeros24
+	JEQ       zeros22
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       start25
+	JMP       start23
 
-zeros24:
+zeros22:
 	VPXORD Z0, Z0, Z0
 
-start25:
-	MOVQ       b+8(FP), CX
-	MOVQ       k+80(FP), SI
-	MOVQ       c+16(FP), DI
-	MOVQ       cs+64(FP), R8
-	CMPQ       SI, $+4
-	JGE        spread26
-	PREFETCHT0 (DI)
-
-spread26:
+start23:
+	MOVQ  b+8(FP), CX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
 	MOVQ  $+2, R11
 	MOVQ  next+32(FP), R9
 	MOVQ  ns+72(FP), R10
 	TESTQ R9, R9
-	JNE   given27
+	JNE   given24
 	MOVQ  CX, R9
 	XORQ  R10, R10
 
-given27:
+given24:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DX
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, SI
-	JLT  rest29
+	JLT  rest26
 
-loop28:
+loop25:
 	VMOVUPS.Z    (CX), K1, Z28
 	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -301,32 +284,32 @@ loop28:
 	ADDQ         $+16, AX
 	LEAQ         (CX)(DX*4), CX
 	SUBQ         $+4, SI
-	JGE          loop28
+	JGE          loop25
 
-rest29:
+rest26:
 	ADDQ $+4, SI
-	JEQ  store31
+	JEQ  store28
 
-last30:
+last27:
 	VMOVUPS.Z    (CX), K1, Z28
 	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
 	DECQ         SI
-	JNE          last30
+	JNE          last27
 
-store31:
+store28:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), CL
 	TESTB     CL, CL
-	JEQ       write32
+	JEQ       write29
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	MOVQ      c+16(FP), AX
 
-write32:
+write29:
 	VMOVUPS Z0, K1, (AX)
 
 done1:
@@ -336,57 +319,48 @@ done1:
 // func gemmTile2AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile2AVX512(SB), NOSPLIT, $0-97
-panel36:
+panel33:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow34
+	JLT     narrow31
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros37
+	JEQ     zeros34
 	VMOVUPS (DX), Z0
 	VMOVAPS Z0, Z2
 	VMOVUPS 64(DX), Z1
 	VMOVAPS Z1, Z3
-	JMP     start38
+	JMP     start35
 
-zeros37:
+zeros34:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-start38:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread39
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-
-spread39:
+start35:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given40
+	JNE   given36
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given40:
+given36:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest42
+	JLT  rest38
 
-loop41:
+loop37:
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
 	VBROADCASTSS (CX), Z30
@@ -432,13 +406,13 @@ loop41:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop41
+	JGE          loop37
 
-rest42:
+rest38:
 	ADDQ $+4, DI
-	JEQ  store44
+	JEQ  store40
 
-last43:
+last39:
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
 	VBROADCASTSS (CX), Z30
@@ -450,14 +424,14 @@ last43:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last43
+	JNE          last39
 
-store44:
+store40:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write45
+	JEQ    write41
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -465,7 +439,7 @@ store44:
 	VADDPS 64(AX), Z3, Z3
 	MOVQ   c+16(FP), AX
 
-write45:
+write41:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -475,18 +449,18 @@ write45:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias46
+	JEQ     nobias42
 	ADDQ    $+128, bias+24(FP)
 
-nobias46:
+nobias42:
 	SUBQ $+32, n+88(FP)
-	JMP  panel36
+	JMP  panel33
 
-narrow34:
+narrow31:
 	TESTQ     AX, AX
-	JLE       done33
+	JLE       done30
 	CMPQ      AX, $+16
-	JLE       single35
+	JLE       single32
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -495,49 +469,40 @@ narrow34:
 	MOVQ      a+0(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros47
+	JEQ       zeros43
 	VMOVUPS   (DX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVUPS.Z 64(DX), K1, Z1
 	VMOVAPS   Z1, Z3
-	JMP       start48
+	JMP       start44
 
-zeros47:
+zeros43:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-start48:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread49
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-
-spread49:
+start44:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given50
+	JNE   given45
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given50:
+given45:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest52
+	JLT  rest47
 
-loop51:
+loop46:
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -581,13 +546,13 @@ loop51:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop51
+	JGE          loop46
 
-rest52:
+rest47:
 	ADDQ $+4, DI
-	JEQ  store54
+	JEQ  store49
 
-last53:
+last48:
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -599,14 +564,14 @@ last53:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last53
+	JNE          last48
 
-store54:
+store49:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write55
+	JEQ       write50
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -616,15 +581,15 @@ store54:
 	VADDPS    Z30, Z3, Z3
 	MOVQ      c+16(FP), AX
 
-write55:
+write50:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
 	VMOVUPS Z2, (AX)
 	VMOVUPS Z3, K1, 64(AX)
-	JMP     done33
+	JMP     done30
 
-single35:
+single32:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -632,43 +597,36 @@ single35:
 	MOVQ      a+0(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros56
+	JEQ       zeros51
 	VMOVUPS.Z (DX), K1, Z0
 	VMOVAPS   Z0, Z1
-	JMP       start57
+	JMP       start52
 
-zeros56:
+zeros51:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-start57:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+8
-	JGE        spread58
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread58:
+start52:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+4, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given59
+	JNE   given53
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given59:
+given53:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest61
+	JLT  rest55
 
-loop60:
+loop54:
 	VMOVUPS.Z    (DX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -699,13 +657,13 @@ loop60:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop60
+	JGE          loop54
 
-rest61:
+rest55:
 	ADDQ $+4, DI
-	JEQ  store63
+	JEQ  store57
 
-last62:
+last56:
 	VMOVUPS.Z    (DX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -714,14 +672,14 @@ last62:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last62
+	JNE          last56
 
-store63:
+store57:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write64
+	JEQ       write58
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -729,36 +687,36 @@ store63:
 	VADDPS    Z30, Z1, Z1
 	MOVQ      c+16(FP), AX
 
-write64:
+write58:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
 
-done33:
+done30:
 	VZEROUPPER
 	RET
 
 // func gemmTile3AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile3AVX512(SB), NOSPLIT, $0-97
-panel68:
+panel62:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow66
+	JLT     narrow60
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros69
+	JEQ     zeros63
 	VMOVUPS (DX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVUPS 64(DX), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
-	JMP     start70
+	JMP     start64
 
-zeros69:
+zeros63:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -766,39 +724,27 @@ zeros69:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start70:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread71
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-
-spread71:
+start64:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+6, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given72
+	JNE   given65
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given72:
+given65:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest74
+	JLT  rest67
 
-loop73:
+loop66:
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
 	VBROADCASTSS (CX), Z30
@@ -856,13 +802,13 @@ loop73:
 	ADDQ         $+16, CX
 	LEAQ         (DX)(BX*4), DX
 	SUBQ         $+4, DI
-	JGE          loop73
+	JGE          loop66
 
-rest74:
+rest67:
 	ADDQ $+4, DI
-	JEQ  store76
+	JEQ  store69
 
-last75:
+last68:
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
 	VBROADCASTSS (CX), Z30
@@ -877,14 +823,14 @@ last75:
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
-	JNE          last75
+	JNE          last68
 
-store76:
+store69:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write77
+	JEQ    write70
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -895,7 +841,7 @@ store76:
 	VADDPS 64(AX), Z5, Z5
 	MOVQ   c+16(FP), AX
 
-write77:
+write70:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -908,18 +854,18 @@ write77:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias78
+	JEQ     nobias71
 	ADDQ    $+128, bias+24(FP)
 
-nobias78:
+nobias71:
 	SUBQ $+32, n+88(FP)
-	JMP  panel68
+	JMP  panel62
 
-narrow66:
+narrow60:
 	TESTQ     AX, AX
-	JLE       done65
+	JLE       done59
 	CMPQ      AX, $+16
-	JLE       single67
+	JLE       single61
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -928,16 +874,16 @@ narrow66:
 	MOVQ      a+0(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros79
+	JEQ       zeros72
 	VMOVUPS   (DX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVUPS.Z 64(DX), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
-	JMP       start80
+	JMP       start73
 
-zeros79:
+zeros72:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -945,39 +891,27 @@ zeros79:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start80:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread81
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-
-spread81:
+start73:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
 	MOVQ  $+6, R12
 	MOVQ  next+32(FP), R10
 	MOVQ  ns+72(FP), R11
 	TESTQ R10, R10
-	JNE   given82
+	JNE   given74
 	MOVQ  DX, R10
 	XORQ  R11, R11
 
-given82:
+given74:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), BX
 	LEAQ (BX)(BX*2), SI
 	SUBQ $+4, DI
-	JLT  rest84
+	JLT  rest76
 
-loop83:
+loop75:
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -1024,6 +958,137 @@ loop83:
 	VFMADD231PS  Z29, Z30, Z5
 	PREFETCHT0   (R8)
 	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	CMOVQLE      DX, R8
+	CMPQ         R12, $+3
+	CMOVQEQ      R10, R8
+	CMOVQEQ      R11, R9
+	ADDQ         $+16, CX
+	LEAQ         (DX)(BX*4), DX
+	SUBQ         $+4, DI
+	JGE          loop75
+
+rest76:
+	ADDQ $+4, DI
+	JEQ  store78
+
+last77:
+	VMOVUPS      (DX), Z28
+	VMOVUPS.Z    64(DX), K1, Z29
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	ADDQ         $+4, CX
+	ADDQ         BX, DX
+	DECQ         DI
+	JNE          last77
+
+store78:
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write79
+	VADDPS    (AX), Z0, Z0
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VADDPS    (AX), Z2, Z2
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VADDPS    (AX), Z4, Z4
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	MOVQ      c+16(FP), AX
+
+write79:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, K1, 64(AX)
+	JMP     done59
+
+single61:
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      as+40(FP), AX
+	MOVQ      a+0(FP), CX
+	MOVQ      bias+24(FP), DX
+	TESTQ     DX, DX
+	JEQ       zeros80
+	VMOVUPS.Z (DX), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	JMP       start81
+
+zeros80:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+start81:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  $+6, R12
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given82
+	MOVQ  DX, R10
+	XORQ  R11, R11
+
+given82:
+	ADDQ $+64, next+32(FP)
+	MOVQ bs+48(FP), BX
+	LEAQ (BX)(BX*2), SI
+	SUBQ $+4, DI
+	JLT  rest84
+
+loop83:
+	VMOVUPS.Z    (DX), K1, Z28
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VMOVUPS.Z    (DX)(BX*1), K1, Z28
+	VBROADCASTSS 4(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VMOVUPS.Z    (DX)(BX*2), K1, Z28
+	VBROADCASTSS 8(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VMOVUPS.Z    (DX)(SI*1), K1, Z28
+	VBROADCASTSS 12(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	PREFETCHT0   (R8)
 	ADDQ         R9, R8
 	DECQ         R12
 	CMOVQLE      DX, R8
@@ -1040,17 +1105,13 @@ rest84:
 	JEQ  store86
 
 last85:
-	VMOVUPS      (DX), Z28
-	VMOVUPS.Z    64(DX), K1, Z29
+	VMOVUPS.Z    (DX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
 	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
+	VFMADD231PS  Z28, Z30, Z1
 	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
+	VFMADD231PS  Z28, Z30, Z2
 	ADDQ         $+4, CX
 	ADDQ         BX, DX
 	DECQ         DI
@@ -1062,142 +1123,6 @@ store86:
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
 	JEQ       write87
-	VADDPS    (AX), Z0, Z0
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z1, Z1
-	ADDQ      CX, AX
-	VADDPS    (AX), Z2, Z2
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z3, Z3
-	ADDQ      CX, AX
-	VADDPS    (AX), Z4, Z4
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z5, Z5
-	MOVQ      c+16(FP), AX
-
-write87:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z2, (AX)
-	VMOVUPS Z3, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z4, (AX)
-	VMOVUPS Z5, K1, 64(AX)
-	JMP     done65
-
-single67:
-	MOVL      $-1, CX
-	BZHIL     AX, CX, CX
-	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	MOVQ      bias+24(FP), DX
-	TESTQ     DX, DX
-	JEQ       zeros88
-	VMOVUPS.Z (DX), K1, Z0
-	VMOVAPS   Z0, Z1
-	VMOVAPS   Z0, Z2
-	JMP       start89
-
-zeros88:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-
-start89:
-	MOVQ       b+8(FP), DX
-	MOVQ       k+80(FP), DI
-	MOVQ       c+16(FP), R8
-	MOVQ       cs+64(FP), R9
-	CMPQ       DI, $+12
-	JGE        spread90
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-	ADDQ       R9, R8
-	PREFETCHT0 (R8)
-
-spread90:
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given91
-	MOVQ  DX, R10
-	XORQ  R11, R11
-
-given91:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest93
-
-loop92:
-	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VMOVUPS.Z    (DX)(BX*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VMOVUPS.Z    (DX)(BX*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VMOVUPS.Z    (DX)(SI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop92
-
-rest93:
-	ADDQ $+4, DI
-	JEQ  store95
-
-last94:
-	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last94
-
-store95:
-	MOVQ      c+16(FP), AX
-	MOVQ      cs+64(FP), CX
-	MOVB      add+96(FP), DL
-	TESTB     DL, DL
-	JEQ       write96
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -1208,31 +1133,31 @@ store95:
 	VADDPS    Z30, Z2, Z2
 	MOVQ      c+16(FP), AX
 
-write96:
+write87:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z2, K1, (AX)
 
-done65:
+done59:
 	VZEROUPPER
 	RET
 
 // func gemmTile4AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile4AVX512(SB), NOSPLIT, $0-97
-panel100:
+panel91:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow98
+	JLT     narrow89
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros101
+	JEQ     zeros92
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -1241,9 +1166,9 @@ panel100:
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
-	JMP     start102
+	JMP     start93
 
-zeros101:
+zeros92:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1253,42 +1178,27 @@ zeros101:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start102:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread103
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread103:
+start93:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given104
+	JNE   given94
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given104:
+given94:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest106
+	JLT  rest96
 
-loop105:
+loop95:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -1359,13 +1269,13 @@ loop105:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop105
+	JGE          loop95
 
-rest106:
+rest96:
 	ADDQ $+4, R8
-	JEQ  store108
+	JEQ  store98
 
-last107:
+last97:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -1384,14 +1294,14 @@ last107:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last107
+	JNE          last97
 
-store108:
+store98:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write109
+	JEQ    write99
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -1405,7 +1315,7 @@ store108:
 	VADDPS 64(AX), Z7, Z7
 	MOVQ   c+16(FP), AX
 
-write109:
+write99:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -1421,18 +1331,18 @@ write109:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias110
+	JEQ     nobias100
 	ADDQ    $+128, bias+24(FP)
 
-nobias110:
+nobias100:
 	SUBQ $+32, n+88(FP)
-	JMP  panel100
+	JMP  panel91
 
-narrow98:
+narrow89:
 	TESTQ     AX, AX
-	JLE       done97
+	JLE       done88
 	CMPQ      AX, $+16
-	JLE       single99
+	JLE       single90
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -1443,7 +1353,7 @@ narrow98:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros111
+	JEQ       zeros101
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -1452,9 +1362,9 @@ narrow98:
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
-	JMP       start112
+	JMP       start102
 
-zeros111:
+zeros101:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1464,42 +1374,27 @@ zeros111:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start112:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread113
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread113:
+start102:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given114
+	JNE   given103
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given114:
+given103:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest116
+	JLT  rest105
 
-loop115:
+loop104:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -1568,13 +1463,13 @@ loop115:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop115
+	JGE          loop104
 
-rest116:
+rest105:
 	ADDQ $+4, R8
-	JEQ  store118
+	JEQ  store107
 
-last117:
+last106:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -1593,14 +1488,14 @@ last117:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last117
+	JNE          last106
 
-store118:
+store107:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write119
+	JEQ       write108
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -1618,7 +1513,7 @@ store118:
 	VADDPS    Z30, Z7, Z7
 	MOVQ      c+16(FP), AX
 
-write119:
+write108:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -1630,9 +1525,9 @@ write119:
 	ADDQ    CX, AX
 	VMOVUPS Z6, (AX)
 	VMOVUPS Z7, K1, 64(AX)
-	JMP     done97
+	JMP     done88
 
-single99:
+single90:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -1642,51 +1537,40 @@ single99:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros120
+	JEQ       zeros109
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
-	JMP       start121
+	JMP       start110
 
-zeros120:
+zeros109:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-start121:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+16
-	JGE        spread122
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread122:
+start110:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+8, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given123
+	JNE   given111
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given123:
+given111:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest125
+	JLT  rest113
 
-loop124:
+loop112:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -1734,13 +1618,13 @@ loop124:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop124
+	JGE          loop112
 
-rest125:
+rest113:
 	ADDQ $+4, R8
-	JEQ  store127
+	JEQ  store115
 
-last126:
+last114:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -1754,14 +1638,14 @@ last126:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last126
+	JNE          last114
 
-store127:
+store115:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write128
+	JEQ       write116
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -1775,7 +1659,7 @@ store127:
 	VADDPS    Z30, Z3, Z3
 	MOVQ      c+16(FP), AX
 
-write128:
+write116:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -1784,24 +1668,24 @@ write128:
 	ADDQ    CX, AX
 	VMOVUPS Z3, K1, (AX)
 
-done97:
+done88:
 	VZEROUPPER
 	RET
 
 // func gemmTile5AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile5AVX512(SB), NOSPLIT, $0-97
-panel132:
+panel120:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow130
+	JLT     narrow118
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros133
+	JEQ     zeros121
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -1812,9 +1696,9 @@ panel132:
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
 	VMOVAPS Z1, Z9
-	JMP     start134
+	JMP     start122
 
-zeros133:
+zeros121:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1826,45 +1710,27 @@ zeros133:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-start134:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread135
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread135:
+start122:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given136
+	JNE   given123
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given136:
+given123:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest138
+	JLT  rest125
 
-loop137:
+loop124:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -1947,13 +1813,13 @@ loop137:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop137
+	JGE          loop124
 
-rest138:
+rest125:
 	ADDQ $+4, R8
-	JEQ  store140
+	JEQ  store127
 
-last139:
+last126:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -1975,14 +1841,14 @@ last139:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last139
+	JNE          last126
 
-store140:
+store127:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write141
+	JEQ    write128
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -1999,7 +1865,7 @@ store140:
 	VADDPS 64(AX), Z9, Z9
 	MOVQ   c+16(FP), AX
 
-write141:
+write128:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -2018,18 +1884,18 @@ write141:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias142
+	JEQ     nobias129
 	ADDQ    $+128, bias+24(FP)
 
-nobias142:
+nobias129:
 	SUBQ $+32, n+88(FP)
-	JMP  panel132
+	JMP  panel120
 
-narrow130:
+narrow118:
 	TESTQ     AX, AX
-	JLE       done129
+	JLE       done117
 	CMPQ      AX, $+16
-	JLE       single131
+	JLE       single119
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -2040,7 +1906,7 @@ narrow130:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros143
+	JEQ       zeros130
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -2051,9 +1917,9 @@ narrow130:
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
 	VMOVAPS   Z1, Z9
-	JMP       start144
+	JMP       start131
 
-zeros143:
+zeros130:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2065,45 +1931,27 @@ zeros143:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-start144:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread145
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread145:
+start131:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given146
+	JNE   given132
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given146:
+given132:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest148
+	JLT  rest134
 
-loop147:
+loop133:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -2184,13 +2032,13 @@ loop147:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop147
+	JGE          loop133
 
-rest148:
+rest134:
 	ADDQ $+4, R8
-	JEQ  store150
+	JEQ  store136
 
-last149:
+last135:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -2212,14 +2060,14 @@ last149:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last149
+	JNE          last135
 
-store150:
+store136:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write151
+	JEQ       write137
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -2241,7 +2089,7 @@ store150:
 	VADDPS    Z30, Z9, Z9
 	MOVQ      c+16(FP), AX
 
-write151:
+write137:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -2256,9 +2104,9 @@ write151:
 	ADDQ    CX, AX
 	VMOVUPS Z8, (AX)
 	VMOVUPS Z9, K1, 64(AX)
-	JMP     done129
+	JMP     done117
 
-single131:
+single119:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -2268,55 +2116,42 @@ single131:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros152
+	JEQ       zeros138
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
 	VMOVAPS   Z0, Z4
-	JMP       start153
+	JMP       start139
 
-zeros152:
+zeros138:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-start153:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+20
-	JGE        spread154
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread154:
+start139:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+10, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given155
+	JNE   given140
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given155:
+given140:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest157
+	JLT  rest142
 
-loop156:
+loop141:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -2372,13 +2207,13 @@ loop156:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop156
+	JGE          loop141
 
-rest157:
+rest142:
 	ADDQ $+4, R8
-	JEQ  store159
+	JEQ  store144
 
-last158:
+last143:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -2394,14 +2229,14 @@ last158:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last158
+	JNE          last143
 
-store159:
+store144:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write160
+	JEQ       write145
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -2418,7 +2253,7 @@ store159:
 	VADDPS    Z30, Z4, Z4
 	MOVQ      c+16(FP), AX
 
-write160:
+write145:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -2429,24 +2264,24 @@ write160:
 	ADDQ    CX, AX
 	VMOVUPS Z4, K1, (AX)
 
-done129:
+done117:
 	VZEROUPPER
 	RET
 
 // func gemmTile6AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile6AVX512(SB), NOSPLIT, $0-97
-panel164:
+panel149:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow162
+	JLT     narrow147
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
 	ADDQ    AX, DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros165
+	JEQ     zeros150
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -2459,9 +2294,9 @@ panel164:
 	VMOVAPS Z1, Z7
 	VMOVAPS Z1, Z9
 	VMOVAPS Z1, Z11
-	JMP     start166
+	JMP     start151
 
-zeros165:
+zeros150:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2475,48 +2310,27 @@ zeros165:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start166:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread167
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread167:
+start151:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given168
+	JNE   given152
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given168:
+given152:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest170
+	JLT  rest154
 
-loop169:
+loop153:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -2611,13 +2425,13 @@ loop169:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop169
+	JGE          loop153
 
-rest170:
+rest154:
 	ADDQ $+4, R8
-	JEQ  store172
+	JEQ  store156
 
-last171:
+last155:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
 	VBROADCASTSS (CX), Z30
@@ -2642,14 +2456,14 @@ last171:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last171
+	JNE          last155
 
-store172:
+store156:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write173
+	JEQ    write157
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -2669,7 +2483,7 @@ store172:
 	VADDPS 64(AX), Z11, Z11
 	MOVQ   c+16(FP), AX
 
-write173:
+write157:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -2691,18 +2505,18 @@ write173:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias174
+	JEQ     nobias158
 	ADDQ    $+128, bias+24(FP)
 
-nobias174:
+nobias158:
 	SUBQ $+32, n+88(FP)
-	JMP  panel164
+	JMP  panel149
 
-narrow162:
+narrow147:
 	TESTQ     AX, AX
-	JLE       done161
+	JLE       done146
 	CMPQ      AX, $+16
-	JLE       single163
+	JLE       single148
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -2713,7 +2527,7 @@ narrow162:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros175
+	JEQ       zeros159
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -2726,9 +2540,9 @@ narrow162:
 	VMOVAPS   Z1, Z7
 	VMOVAPS   Z1, Z9
 	VMOVAPS   Z1, Z11
-	JMP       start176
+	JMP       start160
 
-zeros175:
+zeros159:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2742,48 +2556,27 @@ zeros175:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start176:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread177
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-spread177:
+start160:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given178
+	JNE   given161
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given178:
+given161:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest180
+	JLT  rest163
 
-loop179:
+loop162:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -2876,13 +2669,13 @@ loop179:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop179
+	JGE          loop162
 
-rest180:
+rest163:
 	ADDQ $+4, R8
-	JEQ  store182
+	JEQ  store165
 
-last181:
+last164:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -2907,14 +2700,14 @@ last181:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last181
+	JNE          last164
 
-store182:
+store165:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write183
+	JEQ       write166
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -2940,7 +2733,7 @@ store182:
 	VADDPS    Z30, Z11, Z11
 	MOVQ      c+16(FP), AX
 
-write183:
+write166:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -2958,9 +2751,9 @@ write183:
 	ADDQ    CX, AX
 	VMOVUPS Z10, (AX)
 	VMOVUPS Z11, K1, 64(AX)
-	JMP     done161
+	JMP     done146
 
-single163:
+single148:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -2970,16 +2763,16 @@ single163:
 	ADDQ      AX, DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros184
+	JEQ       zeros167
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z5
-	JMP       start185
+	JMP       start168
 
-zeros184:
+zeros167:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2987,42 +2780,27 @@ zeros184:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start185:
-	MOVQ       b+8(FP), BX
-	MOVQ       k+80(FP), R8
-	MOVQ       c+16(FP), R9
-	MOVQ       cs+64(FP), R10
-	CMPQ       R8, $+24
-	JGE        spread186
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-	ADDQ       R10, R9
-	PREFETCHT0 (R9)
-
-spread186:
+start168:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
 	MOVQ  $+12, R13
 	MOVQ  next+32(FP), R11
 	MOVQ  ns+72(FP), R12
 	TESTQ R11, R11
-	JNE   given187
+	JNE   given169
 	MOVQ  BX, R11
 	XORQ  R12, R12
 
-given187:
+given169:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), SI
 	LEAQ (SI)(SI*2), DI
 	SUBQ $+4, R8
-	JLT  rest189
+	JLT  rest171
 
-loop188:
+loop170:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -3086,13 +2864,13 @@ loop188:
 	ADDQ         $+16, DX
 	LEAQ         (BX)(SI*4), BX
 	SUBQ         $+4, R8
-	JGE          loop188
+	JGE          loop170
 
-rest189:
+rest171:
 	ADDQ $+4, R8
-	JEQ  store191
+	JEQ  store173
 
-last190:
+last172:
 	VMOVUPS.Z    (BX), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -3110,14 +2888,14 @@ last190:
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
 	DECQ         R8
-	JNE          last190
+	JNE          last172
 
-store191:
+store173:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write192
+	JEQ       write174
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -3137,7 +2915,7 @@ store191:
 	VADDPS    Z30, Z5, Z5
 	MOVQ      c+16(FP), AX
 
-write192:
+write174:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -3150,17 +2928,17 @@ write192:
 	ADDQ    CX, AX
 	VMOVUPS Z5, K1, (AX)
 
-done161:
+done146:
 	VZEROUPPER
 	RET
 
 // func gemmTile7AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile7AVX512(SB), NOSPLIT, $0-97
-panel196:
+panel178:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow194
+	JLT     narrow176
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -3169,7 +2947,7 @@ panel196:
 	ADDQ    AX, BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros197
+	JEQ     zeros179
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -3184,9 +2962,9 @@ panel196:
 	VMOVAPS Z1, Z9
 	VMOVAPS Z1, Z11
 	VMOVAPS Z1, Z13
-	JMP     start198
+	JMP     start180
 
-zeros197:
+zeros179:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3202,51 +2980,27 @@ zeros197:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start198:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+28
-	JGE        spread199
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread199:
+start180:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+14, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given200
+	JNE   given181
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given200:
+given181:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest202
+	JLT  rest183
 
-loop201:
+loop182:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -3354,13 +3108,13 @@ loop201:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop201
+	JGE          loop182
 
-rest202:
+rest183:
 	ADDQ $+4, R9
-	JEQ  store204
+	JEQ  store185
 
-last203:
+last184:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -3389,14 +3143,14 @@ last203:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last203
+	JNE          last184
 
-store204:
+store185:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write205
+	JEQ    write186
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -3419,7 +3173,7 @@ store204:
 	VADDPS 64(AX), Z13, Z13
 	MOVQ   c+16(FP), AX
 
-write205:
+write186:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -3444,18 +3198,18 @@ write205:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias206
+	JEQ     nobias187
 	ADDQ    $+128, bias+24(FP)
 
-nobias206:
+nobias187:
 	SUBQ $+32, n+88(FP)
-	JMP  panel196
+	JMP  panel178
 
-narrow194:
+narrow176:
 	TESTQ     AX, AX
-	JLE       done193
+	JLE       done175
 	CMPQ      AX, $+16
-	JLE       single195
+	JLE       single177
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -3468,7 +3222,7 @@ narrow194:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros207
+	JEQ       zeros188
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -3483,9 +3237,9 @@ narrow194:
 	VMOVAPS   Z1, Z9
 	VMOVAPS   Z1, Z11
 	VMOVAPS   Z1, Z13
-	JMP       start208
+	JMP       start189
 
-zeros207:
+zeros188:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3501,51 +3255,27 @@ zeros207:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start208:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+28
-	JGE        spread209
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread209:
+start189:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+14, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given210
+	JNE   given190
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given210:
+given190:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest212
+	JLT  rest192
 
-loop211:
+loop191:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -3651,13 +3381,13 @@ loop211:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop211
+	JGE          loop191
 
-rest212:
+rest192:
 	ADDQ $+4, R9
-	JEQ  store214
+	JEQ  store194
 
-last213:
+last193:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -3686,14 +3416,14 @@ last213:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last213
+	JNE          last193
 
-store214:
+store194:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write215
+	JEQ       write195
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -3723,7 +3453,7 @@ store214:
 	VADDPS    Z30, Z13, Z13
 	MOVQ      c+16(FP), AX
 
-write215:
+write195:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -3744,9 +3474,9 @@ write215:
 	ADDQ    CX, AX
 	VMOVUPS Z12, (AX)
 	VMOVUPS Z13, K1, 64(AX)
-	JMP     done193
+	JMP     done175
 
-single195:
+single177:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -3758,7 +3488,7 @@ single195:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros216
+	JEQ       zeros196
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -3766,9 +3496,9 @@ single195:
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z5
 	VMOVAPS   Z0, Z6
-	JMP       start217
+	JMP       start197
 
-zeros216:
+zeros196:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3777,44 +3507,27 @@ zeros216:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-start217:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+28
-	JGE        spread218
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-
-spread218:
+start197:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+14, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given219
+	JNE   given198
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given219:
+given198:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest221
+	JLT  rest200
 
-loop220:
+loop199:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -3887,13 +3600,13 @@ loop220:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop220
+	JGE          loop199
 
-rest221:
+rest200:
 	ADDQ $+4, R9
-	JEQ  store223
+	JEQ  store202
 
-last222:
+last201:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -3914,14 +3627,14 @@ last222:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last222
+	JNE          last201
 
-store223:
+store202:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write224
+	JEQ       write203
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -3944,7 +3657,7 @@ store223:
 	VADDPS    Z30, Z6, Z6
 	MOVQ      c+16(FP), AX
 
-write224:
+write203:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -3959,17 +3672,17 @@ write224:
 	ADDQ    CX, AX
 	VMOVUPS Z6, K1, (AX)
 
-done193:
+done175:
 	VZEROUPPER
 	RET
 
 // func gemmTile8AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile8AVX512(SB), NOSPLIT, $0-97
-panel228:
+panel207:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow226
+	JLT     narrow205
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -3978,7 +3691,7 @@ panel228:
 	ADDQ    AX, BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros229
+	JEQ     zeros208
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -3995,9 +3708,9 @@ panel228:
 	VMOVAPS Z1, Z11
 	VMOVAPS Z1, Z13
 	VMOVAPS Z1, Z15
-	JMP     start230
+	JMP     start209
 
-zeros229:
+zeros208:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4015,54 +3728,27 @@ zeros229:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-start230:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+32
-	JGE        spread231
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread231:
+start209:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+16, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given232
+	JNE   given210
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given232:
+given210:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest234
+	JLT  rest212
 
-loop233:
+loop211:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -4182,13 +3868,13 @@ loop233:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop233
+	JGE          loop211
 
-rest234:
+rest212:
 	ADDQ $+4, R9
-	JEQ  store236
+	JEQ  store214
 
-last235:
+last213:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -4220,14 +3906,14 @@ last235:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last235
+	JNE          last213
 
-store236:
+store214:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write237
+	JEQ    write215
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -4253,7 +3939,7 @@ store236:
 	VADDPS 64(AX), Z15, Z15
 	MOVQ   c+16(FP), AX
 
-write237:
+write215:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -4281,18 +3967,18 @@ write237:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias238
+	JEQ     nobias216
 	ADDQ    $+128, bias+24(FP)
 
-nobias238:
+nobias216:
 	SUBQ $+32, n+88(FP)
-	JMP  panel228
+	JMP  panel207
 
-narrow226:
+narrow205:
 	TESTQ     AX, AX
-	JLE       done225
+	JLE       done204
 	CMPQ      AX, $+16
-	JLE       single227
+	JLE       single206
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -4305,7 +3991,7 @@ narrow226:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros239
+	JEQ       zeros217
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -4322,9 +4008,9 @@ narrow226:
 	VMOVAPS   Z1, Z11
 	VMOVAPS   Z1, Z13
 	VMOVAPS   Z1, Z15
-	JMP       start240
+	JMP       start218
 
-zeros239:
+zeros217:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4342,54 +4028,27 @@ zeros239:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-start240:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+32
-	JGE        spread241
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread241:
+start218:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+16, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given242
+	JNE   given219
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given242:
+given219:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest244
+	JLT  rest221
 
-loop243:
+loop220:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -4507,13 +4166,13 @@ loop243:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop243
+	JGE          loop220
 
-rest244:
+rest221:
 	ADDQ $+4, R9
-	JEQ  store246
+	JEQ  store223
 
-last245:
+last222:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -4545,14 +4204,14 @@ last245:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last245
+	JNE          last222
 
-store246:
+store223:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write247
+	JEQ       write224
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -4586,7 +4245,7 @@ store246:
 	VADDPS    Z30, Z15, Z15
 	MOVQ      c+16(FP), AX
 
-write247:
+write224:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -4610,9 +4269,9 @@ write247:
 	ADDQ    CX, AX
 	VMOVUPS Z14, (AX)
 	VMOVUPS Z15, K1, 64(AX)
-	JMP     done225
+	JMP     done204
 
-single227:
+single206:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -4624,7 +4283,7 @@ single227:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros248
+	JEQ       zeros225
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -4633,9 +4292,9 @@ single227:
 	VMOVAPS   Z0, Z5
 	VMOVAPS   Z0, Z6
 	VMOVAPS   Z0, Z7
-	JMP       start249
+	JMP       start226
 
-zeros248:
+zeros225:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4645,46 +4304,27 @@ zeros248:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start249:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+32
-	JGE        spread250
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-
-spread250:
+start226:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+16, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given251
+	JNE   given227
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given251:
+given227:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest253
+	JLT  rest229
 
-loop252:
+loop228:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -4765,13 +4405,13 @@ loop252:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop252
+	JGE          loop228
 
-rest253:
+rest229:
 	ADDQ $+4, R9
-	JEQ  store255
+	JEQ  store231
 
-last254:
+last230:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -4794,14 +4434,14 @@ last254:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last254
+	JNE          last230
 
-store255:
+store231:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write256
+	JEQ       write232
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -4827,7 +4467,7 @@ store255:
 	VADDPS    Z30, Z7, Z7
 	MOVQ      c+16(FP), AX
 
-write256:
+write232:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -4844,17 +4484,17 @@ write256:
 	ADDQ    CX, AX
 	VMOVUPS Z7, K1, (AX)
 
-done225:
+done204:
 	VZEROUPPER
 	RET
 
 // func gemmTile9AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile9AVX512(SB), NOSPLIT, $0-97
-panel260:
+panel236:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow258
+	JLT     narrow234
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -4863,7 +4503,7 @@ panel260:
 	ADDQ    AX, BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros261
+	JEQ     zeros237
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -4882,9 +4522,9 @@ panel260:
 	VMOVAPS Z1, Z13
 	VMOVAPS Z1, Z15
 	VMOVAPS Z1, Z17
-	JMP     start262
+	JMP     start238
 
-zeros261:
+zeros237:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4904,57 +4544,27 @@ zeros261:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-start262:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+36
-	JGE        spread263
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread263:
+start238:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+18, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given264
+	JNE   given239
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given264:
+given239:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest266
+	JLT  rest241
 
-loop265:
+loop240:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -5086,13 +4696,13 @@ loop265:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop265
+	JGE          loop240
 
-rest266:
+rest241:
 	ADDQ $+4, R9
-	JEQ  store268
+	JEQ  store243
 
-last267:
+last242:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (CX), Z30
@@ -5127,14 +4737,14 @@ last267:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last267
+	JNE          last242
 
-store268:
+store243:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write269
+	JEQ    write244
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -5163,7 +4773,7 @@ store268:
 	VADDPS 64(AX), Z17, Z17
 	MOVQ   c+16(FP), AX
 
-write269:
+write244:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -5194,18 +4804,18 @@ write269:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias270
+	JEQ     nobias245
 	ADDQ    $+128, bias+24(FP)
 
-nobias270:
+nobias245:
 	SUBQ $+32, n+88(FP)
-	JMP  panel260
+	JMP  panel236
 
-narrow258:
+narrow234:
 	TESTQ     AX, AX
-	JLE       done257
+	JLE       done233
 	CMPQ      AX, $+16
-	JLE       single259
+	JLE       single235
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -5218,7 +4828,7 @@ narrow258:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros271
+	JEQ       zeros246
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -5237,9 +4847,9 @@ narrow258:
 	VMOVAPS   Z1, Z13
 	VMOVAPS   Z1, Z15
 	VMOVAPS   Z1, Z17
-	JMP       start272
+	JMP       start247
 
-zeros271:
+zeros246:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5259,57 +4869,27 @@ zeros271:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-start272:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+36
-	JGE        spread273
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-
-spread273:
+start247:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+18, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given274
+	JNE   given248
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given274:
+given248:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest276
+	JLT  rest250
 
-loop275:
+loop249:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -5439,13 +5019,13 @@ loop275:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop275
+	JGE          loop249
 
-rest276:
+rest250:
 	ADDQ $+4, R9
-	JEQ  store278
+	JEQ  store252
 
-last277:
+last251:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -5480,14 +5060,14 @@ last277:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last277
+	JNE          last251
 
-store278:
+store252:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write279
+	JEQ       write253
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -5525,7 +5105,7 @@ store278:
 	VADDPS    Z30, Z17, Z17
 	MOVQ      c+16(FP), AX
 
-write279:
+write253:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -5552,9 +5132,9 @@ write279:
 	ADDQ    CX, AX
 	VMOVUPS Z16, (AX)
 	VMOVUPS Z17, K1, 64(AX)
-	JMP     done257
+	JMP     done233
 
-single259:
+single235:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -5566,7 +5146,7 @@ single259:
 	ADDQ      AX, BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros280
+	JEQ       zeros254
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -5576,9 +5156,9 @@ single259:
 	VMOVAPS   Z0, Z6
 	VMOVAPS   Z0, Z7
 	VMOVAPS   Z0, Z8
-	JMP       start281
+	JMP       start255
 
-zeros280:
+zeros254:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5589,48 +5169,27 @@ zeros280:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-start281:
-	MOVQ       b+8(FP), SI
-	MOVQ       k+80(FP), R9
-	MOVQ       c+16(FP), R10
-	MOVQ       cs+64(FP), R11
-	CMPQ       R9, $+36
-	JGE        spread282
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-
-spread282:
+start255:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
 	MOVQ  $+18, R14
 	MOVQ  next+32(FP), R12
 	MOVQ  ns+72(FP), R13
 	TESTQ R12, R12
-	JNE   given283
+	JNE   given256
 	MOVQ  SI, R12
 	XORQ  R13, R13
 
-given283:
+given256:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), DI
 	LEAQ (DI)(DI*2), R8
 	SUBQ $+4, R9
-	JLT  rest285
+	JLT  rest258
 
-loop284:
+loop257:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -5719,13 +5278,13 @@ loop284:
 	ADDQ         $+16, BX
 	LEAQ         (SI)(DI*4), SI
 	SUBQ         $+4, R9
-	JGE          loop284
+	JGE          loop257
 
-rest285:
+rest258:
 	ADDQ $+4, R9
-	JEQ  store287
+	JEQ  store260
 
-last286:
+last259:
 	VMOVUPS.Z    (SI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -5750,14 +5309,14 @@ last286:
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
 	DECQ         R9
-	JNE          last286
+	JNE          last259
 
-store287:
+store260:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write288
+	JEQ       write261
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -5786,7 +5345,7 @@ store287:
 	VADDPS    Z30, Z8, Z8
 	MOVQ      c+16(FP), AX
 
-write288:
+write261:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -5805,17 +5364,17 @@ write288:
 	ADDQ    CX, AX
 	VMOVUPS Z8, K1, (AX)
 
-done257:
+done233:
 	VZEROUPPER
 	RET
 
 // func gemmTile10AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile10AVX512(SB), NOSPLIT, $0-97
-panel292:
+panel265:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow290
+	JLT     narrow263
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -5826,7 +5385,7 @@ panel292:
 	ADDQ    AX, SI
 	MOVQ    bias+24(FP), DI
 	TESTQ   DI, DI
-	JEQ     zeros293
+	JEQ     zeros266
 	VMOVUPS (DI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -5847,9 +5406,9 @@ panel292:
 	VMOVAPS Z1, Z15
 	VMOVAPS Z1, Z17
 	VMOVAPS Z1, Z19
-	JMP     start294
+	JMP     start267
 
-zeros293:
+zeros266:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5871,60 +5430,27 @@ zeros293:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-start294:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+40
-	JGE        spread295
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread295:
+start267:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
 	MOVQ  $+20, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given296
+	JNE   given268
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given296:
+given268:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest298
+	JLT  rest270
 
-loop297:
+loop269:
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
 	VBROADCASTSS (CX), Z30
@@ -6069,13 +5595,13 @@ loop297:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
-	JGE          loop297
+	JGE          loop269
 
-rest298:
+rest270:
 	ADDQ $+4, R10
-	JEQ  store300
+	JEQ  store272
 
-last299:
+last271:
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
 	VBROADCASTSS (CX), Z30
@@ -6114,14 +5640,14 @@ last299:
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
 	DECQ         R10
-	JNE          last299
+	JNE          last271
 
-store300:
+store272:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write301
+	JEQ    write273
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -6153,7 +5679,7 @@ store300:
 	VADDPS 64(AX), Z19, Z19
 	MOVQ   c+16(FP), AX
 
-write301:
+write273:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -6187,18 +5713,18 @@ write301:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias302
+	JEQ     nobias274
 	ADDQ    $+128, bias+24(FP)
 
-nobias302:
+nobias274:
 	SUBQ $+32, n+88(FP)
-	JMP  panel292
+	JMP  panel265
 
-narrow290:
+narrow263:
 	TESTQ     AX, AX
-	JLE       done289
+	JLE       done262
 	CMPQ      AX, $+16
-	JLE       single291
+	JLE       single264
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -6213,7 +5739,7 @@ narrow290:
 	ADDQ      AX, SI
 	MOVQ      bias+24(FP), DI
 	TESTQ     DI, DI
-	JEQ       zeros303
+	JEQ       zeros275
 	VMOVUPS   (DI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -6234,9 +5760,9 @@ narrow290:
 	VMOVAPS   Z1, Z15
 	VMOVAPS   Z1, Z17
 	VMOVAPS   Z1, Z19
-	JMP       start304
+	JMP       start276
 
-zeros303:
+zeros275:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6258,60 +5784,27 @@ zeros303:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-start304:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+40
-	JGE        spread305
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread305:
+start276:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
 	MOVQ  $+20, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given306
+	JNE   given277
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given306:
+given277:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest308
+	JLT  rest279
 
-loop307:
+loop278:
 	VMOVUPS      (DI), Z28
 	VMOVUPS.Z    64(DI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -6454,6 +5947,1007 @@ loop307:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
+	JGE          loop278
+
+rest279:
+	ADDQ $+4, R10
+	JEQ  store281
+
+last280:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	ADDQ         $+4, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R10
+	JNE          last280
+
+store281:
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write282
+	VADDPS    (AX), Z0, Z0
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VADDPS    (AX), Z2, Z2
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VADDPS    (AX), Z4, Z4
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VADDPS    (AX), Z6, Z6
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VADDPS    (AX), Z8, Z8
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	ADDQ      CX, AX
+	VADDPS    (AX), Z10, Z10
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z11, Z11
+	ADDQ      CX, AX
+	VADDPS    (AX), Z12, Z12
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z13, Z13
+	ADDQ      CX, AX
+	VADDPS    (AX), Z14, Z14
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z15, Z15
+	ADDQ      CX, AX
+	VADDPS    (AX), Z16, Z16
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z17, Z17
+	ADDQ      CX, AX
+	VADDPS    (AX), Z18, Z18
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z19, Z19
+	MOVQ      c+16(FP), AX
+
+write282:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, (AX)
+	VMOVUPS Z7, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, (AX)
+	VMOVUPS Z9, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, (AX)
+	VMOVUPS Z11, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z16, (AX)
+	VMOVUPS Z17, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z18, (AX)
+	VMOVUPS Z19, K1, 64(AX)
+	JMP     done262
+
+single264:
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      as+40(FP), AX
+	MOVQ      a+0(FP), CX
+	LEAQ      (CX)(AX*2), DX
+	ADDQ      AX, DX
+	LEAQ      (DX)(AX*2), BX
+	ADDQ      AX, BX
+	LEAQ      (BX)(AX*2), SI
+	ADDQ      AX, SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros283
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z7
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z9
+	JMP       start284
+
+zeros283:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+start284:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
+	MOVQ  $+20, R15
+	MOVQ  next+32(FP), R13
+	MOVQ  ns+72(FP), R14
+	TESTQ R13, R13
+	JNE   given285
+	MOVQ  DI, R13
+	XORQ  R14, R14
+
+given285:
+	ADDQ $+64, next+32(FP)
+	MOVQ bs+48(FP), R8
+	LEAQ (R8)(R8*2), R9
+	SUBQ $+4, R10
+	JLT  rest287
+
+loop286:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 4(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 4(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(BX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 4(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 4(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(SI), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VMOVUPS.Z    (DI)(R8*2), K1, Z28
+	VBROADCASTSS 8(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 8(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(BX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 8(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 8(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(SI), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VMOVUPS.Z    (DI)(R9*1), K1, Z28
+	VBROADCASTSS 12(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 12(SI), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	PREFETCHT0   (R11)
+	ADDQ         R12, R11
+	DECQ         R15
+	CMOVQLE      DI, R11
+	CMPQ         R15, $+10
+	CMOVQEQ      R13, R11
+	CMOVQEQ      R14, R12
+	ADDQ         $+16, CX
+	ADDQ         $+16, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	LEAQ         (DI)(R8*4), DI
+	SUBQ         $+4, R10
+	JGE          loop286
+
+rest287:
+	ADDQ $+4, R10
+	JEQ  store289
+
+last288:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	ADDQ         $+4, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R10
+	JNE          last288
+
+store289:
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write290
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z0, Z0
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z2, Z2
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z4, Z4
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z6, Z6
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z8, Z8
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	MOVQ      c+16(FP), AX
+
+write290:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z9, K1, (AX)
+
+done262:
+	VZEROUPPER
+	RET
+
+// func gemmTile11AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+TEXT ·gemmTile11AVX512(SB), NOSPLIT, $0-97
+panel294:
+	MOVQ    n+88(FP), AX
+	CMPQ    AX, $+32
+	JLT     narrow292
+	MOVQ    as+40(FP), AX
+	MOVQ    a+0(FP), CX
+	LEAQ    (CX)(AX*2), DX
+	ADDQ    AX, DX
+	LEAQ    (DX)(AX*2), BX
+	ADDQ    AX, BX
+	LEAQ    (BX)(AX*2), SI
+	ADDQ    AX, SI
+	MOVQ    bias+24(FP), DI
+	TESTQ   DI, DI
+	JEQ     zeros295
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z10
+	VMOVAPS Z0, Z12
+	VMOVAPS Z0, Z14
+	VMOVAPS Z0, Z16
+	VMOVAPS Z0, Z18
+	VMOVAPS Z0, Z20
+	VMOVUPS 64(DI), Z1
+	VMOVAPS Z1, Z3
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z7
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z11
+	VMOVAPS Z1, Z13
+	VMOVAPS Z1, Z15
+	VMOVAPS Z1, Z17
+	VMOVAPS Z1, Z19
+	VMOVAPS Z1, Z21
+	JMP     start296
+
+zeros295:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+start296:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
+	MOVQ  $+22, R15
+	MOVQ  next+32(FP), R13
+	MOVQ  ns+72(FP), R14
+	TESTQ R13, R13
+	JNE   given297
+	MOVQ  DI, R13
+	XORQ  R14, R14
+
+given297:
+	ADDQ $+128, next+32(FP)
+	MOVQ bs+48(FP), R8
+	LEAQ (R8)(R8*2), R9
+	SUBQ $+4, R10
+	JLT  rest299
+
+loop298:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	PREFETCHT0   (DI)(R8*8)
+	PREFETCHT0   64(DI)(R8*8)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 4(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (DI)(R8*2), Z28
+	VMOVUPS      64(DI)(R8*2), Z29
+	VBROADCASTSS 8(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (DI)(R9*1), Z28
+	VMOVUPS      64(DI)(R9*1), Z29
+	VBROADCASTSS 12(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R12, R11
+	DECQ         R15
+	CMOVQLE      DI, R11
+	CMPQ         R15, $+11
+	CMOVQEQ      R13, R11
+	CMOVQEQ      R14, R12
+	ADDQ         $+16, CX
+	ADDQ         $+16, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	LEAQ         (DI)(R8*4), DI
+	SUBQ         $+4, R10
+	JGE          loop298
+
+rest299:
+	ADDQ $+4, R10
+	JEQ  store301
+
+last300:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	ADDQ         $+4, CX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R10
+	JNE          last300
+
+store301:
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write302
+	VADDPS (AX), Z0, Z0
+	VADDPS 64(AX), Z1, Z1
+	ADDQ   CX, AX
+	VADDPS (AX), Z2, Z2
+	VADDPS 64(AX), Z3, Z3
+	ADDQ   CX, AX
+	VADDPS (AX), Z4, Z4
+	VADDPS 64(AX), Z5, Z5
+	ADDQ   CX, AX
+	VADDPS (AX), Z6, Z6
+	VADDPS 64(AX), Z7, Z7
+	ADDQ   CX, AX
+	VADDPS (AX), Z8, Z8
+	VADDPS 64(AX), Z9, Z9
+	ADDQ   CX, AX
+	VADDPS (AX), Z10, Z10
+	VADDPS 64(AX), Z11, Z11
+	ADDQ   CX, AX
+	VADDPS (AX), Z12, Z12
+	VADDPS 64(AX), Z13, Z13
+	ADDQ   CX, AX
+	VADDPS (AX), Z14, Z14
+	VADDPS 64(AX), Z15, Z15
+	ADDQ   CX, AX
+	VADDPS (AX), Z16, Z16
+	VADDPS 64(AX), Z17, Z17
+	ADDQ   CX, AX
+	VADDPS (AX), Z18, Z18
+	VADDPS 64(AX), Z19, Z19
+	ADDQ   CX, AX
+	VADDPS (AX), Z20, Z20
+	VADDPS 64(AX), Z21, Z21
+	MOVQ   c+16(FP), AX
+
+write302:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, (AX)
+	VMOVUPS Z7, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, (AX)
+	VMOVUPS Z9, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, (AX)
+	VMOVUPS Z11, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z16, (AX)
+	VMOVUPS Z17, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z18, (AX)
+	VMOVUPS Z19, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z20, (AX)
+	VMOVUPS Z21, 64(AX)
+	MOVQ    bp+56(FP), AX
+	ADDQ    AX, b+8(FP)
+	ADDQ    $+128, c+16(FP)
+	CMPQ    bias+24(FP), $+0
+	JEQ     nobias303
+	ADDQ    $+128, bias+24(FP)
+
+nobias303:
+	SUBQ $+32, n+88(FP)
+	JMP  panel294
+
+narrow292:
+	TESTQ     AX, AX
+	JLE       done291
+	CMPQ      AX, $+16
+	JLE       single293
+	SUBQ      $+16, AX
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      as+40(FP), AX
+	MOVQ      a+0(FP), CX
+	LEAQ      (CX)(AX*2), DX
+	ADDQ      AX, DX
+	LEAQ      (DX)(AX*2), BX
+	ADDQ      AX, BX
+	LEAQ      (BX)(AX*2), SI
+	ADDQ      AX, SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros304
+	VMOVUPS   (DI), Z0
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z10
+	VMOVAPS   Z0, Z12
+	VMOVAPS   Z0, Z14
+	VMOVAPS   Z0, Z16
+	VMOVAPS   Z0, Z18
+	VMOVAPS   Z0, Z20
+	VMOVUPS.Z 64(DI), K1, Z1
+	VMOVAPS   Z1, Z3
+	VMOVAPS   Z1, Z5
+	VMOVAPS   Z1, Z7
+	VMOVAPS   Z1, Z9
+	VMOVAPS   Z1, Z11
+	VMOVAPS   Z1, Z13
+	VMOVAPS   Z1, Z15
+	VMOVAPS   Z1, Z17
+	VMOVAPS   Z1, Z19
+	VMOVAPS   Z1, Z21
+	JMP       start305
+
+zeros304:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+start305:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
+	MOVQ  $+22, R15
+	MOVQ  next+32(FP), R13
+	MOVQ  ns+72(FP), R14
+	TESTQ R13, R13
+	JNE   given306
+	MOVQ  DI, R13
+	XORQ  R14, R14
+
+given306:
+	ADDQ $+128, next+32(FP)
+	MOVQ bs+48(FP), R8
+	LEAQ (R8)(R8*2), R9
+	SUBQ $+4, R10
+	JLT  rest308
+
+loop307:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 4(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (DI)(R8*2), Z28
+	VMOVUPS.Z    64(DI)(R8*2), K1, Z29
+	VBROADCASTSS 8(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (DI)(R9*1), Z28
+	VMOVUPS.Z    64(DI)(R9*1), K1, Z29
+	VBROADCASTSS 12(CX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(CX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(CX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(DX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(BX)(AX*2), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(SI), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R12, R11
+	DECQ         R15
+	CMOVQLE      DI, R11
+	CMPQ         R15, $+11
+	CMOVQEQ      R13, R11
+	CMOVQEQ      R14, R12
+	ADDQ         $+16, CX
+	ADDQ         $+16, DX
+	ADDQ         $+16, BX
+	ADDQ         $+16, SI
+	LEAQ         (DI)(R8*4), DI
+	SUBQ         $+4, R10
 	JGE          loop307
 
 rest308:
@@ -6493,6 +6987,9 @@ last309:
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(AX*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
 	ADDQ         $+4, CX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
@@ -6546,6 +7043,10 @@ store310:
 	VADDPS    (AX), Z18, Z18
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z19, Z19
+	ADDQ      CX, AX
+	VADDPS    (AX), Z20, Z20
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z21, Z21
 	MOVQ      c+16(FP), AX
 
 write311:
@@ -6578,9 +7079,12 @@ write311:
 	ADDQ    CX, AX
 	VMOVUPS Z18, (AX)
 	VMOVUPS Z19, K1, 64(AX)
-	JMP     done289
+	ADDQ    CX, AX
+	VMOVUPS Z20, (AX)
+	VMOVUPS Z21, K1, 64(AX)
+	JMP     done291
 
-single291:
+single293:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -6605,6 +7109,7 @@ single291:
 	VMOVAPS   Z0, Z7
 	VMOVAPS   Z0, Z8
 	VMOVAPS   Z0, Z9
+	VMOVAPS   Z0, Z10
 	JMP       start313
 
 zeros312:
@@ -6618,1161 +7123,29 @@ zeros312:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
 
 start313:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+40
-	JGE        spread314
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-
-spread314:
-	MOVQ  $+20, R15
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
+	MOVQ  $+22, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given315
+	JNE   given314
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given315:
+given314:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest317
+	JLT  rest316
 
-loop316:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R8*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R8*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R9*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	PREFETCHT0   (R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+10
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop316
-
-rest317:
-	ADDQ $+4, R10
-	JEQ  store319
-
-last318:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	ADDQ         $+4, CX
-	ADDQ         $+4, DX
-	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last318
-
-store319:
-	MOVQ      c+16(FP), AX
-	MOVQ      cs+64(FP), CX
-	MOVB      add+96(FP), DL
-	TESTB     DL, DL
-	JEQ       write320
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z0, Z0
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z1, Z1
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z2, Z2
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z3, Z3
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z4, Z4
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z5, Z5
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z6, Z6
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z7, Z7
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z8, Z8
-	ADDQ      CX, AX
-	VMOVUPS.Z (AX), K1, Z30
-	VADDPS    Z30, Z9, Z9
-	MOVQ      c+16(FP), AX
-
-write320:
-	VMOVUPS Z0, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z1, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z2, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z3, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z4, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z5, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z6, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z7, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z8, K1, (AX)
-	ADDQ    CX, AX
-	VMOVUPS Z9, K1, (AX)
-
-done289:
-	VZEROUPPER
-	RET
-
-// func gemmTile11AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile11AVX512(SB), NOSPLIT, $0-97
-panel324:
-	MOVQ    n+88(FP), AX
-	CMPQ    AX, $+32
-	JLT     narrow322
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
-	MOVQ    bias+24(FP), DI
-	TESTQ   DI, DI
-	JEQ     zeros325
-	VMOVUPS (DI), Z0
-	VMOVAPS Z0, Z2
-	VMOVAPS Z0, Z4
-	VMOVAPS Z0, Z6
-	VMOVAPS Z0, Z8
-	VMOVAPS Z0, Z10
-	VMOVAPS Z0, Z12
-	VMOVAPS Z0, Z14
-	VMOVAPS Z0, Z16
-	VMOVAPS Z0, Z18
-	VMOVAPS Z0, Z20
-	VMOVUPS 64(DI), Z1
-	VMOVAPS Z1, Z3
-	VMOVAPS Z1, Z5
-	VMOVAPS Z1, Z7
-	VMOVAPS Z1, Z9
-	VMOVAPS Z1, Z11
-	VMOVAPS Z1, Z13
-	VMOVAPS Z1, Z15
-	VMOVAPS Z1, Z17
-	VMOVAPS Z1, Z19
-	VMOVAPS Z1, Z21
-	JMP     start326
-
-zeros325:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-
-start326:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+44
-	JGE        spread327
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread327:
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given328
-	MOVQ  DI, R13
-	XORQ  R14, R14
-
-given328:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest330
-
-loop329:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (DI)(R8*8)
-	PREFETCHT0   64(DI)(R8*8)
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS      64(DI)(R8*1), Z29
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS      64(DI)(R8*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS      64(DI)(R9*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+11
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop329
-
-rest330:
-	ADDQ $+4, R10
-	JEQ  store332
-
-last331:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	ADDQ         $+4, CX
-	ADDQ         $+4, DX
-	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last331
-
-store332:
-	MOVQ   c+16(FP), AX
-	MOVQ   cs+64(FP), CX
-	MOVB   add+96(FP), DL
-	TESTB  DL, DL
-	JEQ    write333
-	VADDPS (AX), Z0, Z0
-	VADDPS 64(AX), Z1, Z1
-	ADDQ   CX, AX
-	VADDPS (AX), Z2, Z2
-	VADDPS 64(AX), Z3, Z3
-	ADDQ   CX, AX
-	VADDPS (AX), Z4, Z4
-	VADDPS 64(AX), Z5, Z5
-	ADDQ   CX, AX
-	VADDPS (AX), Z6, Z6
-	VADDPS 64(AX), Z7, Z7
-	ADDQ   CX, AX
-	VADDPS (AX), Z8, Z8
-	VADDPS 64(AX), Z9, Z9
-	ADDQ   CX, AX
-	VADDPS (AX), Z10, Z10
-	VADDPS 64(AX), Z11, Z11
-	ADDQ   CX, AX
-	VADDPS (AX), Z12, Z12
-	VADDPS 64(AX), Z13, Z13
-	ADDQ   CX, AX
-	VADDPS (AX), Z14, Z14
-	VADDPS 64(AX), Z15, Z15
-	ADDQ   CX, AX
-	VADDPS (AX), Z16, Z16
-	VADDPS 64(AX), Z17, Z17
-	ADDQ   CX, AX
-	VADDPS (AX), Z18, Z18
-	VADDPS 64(AX), Z19, Z19
-	ADDQ   CX, AX
-	VADDPS (AX), Z20, Z20
-	VADDPS 64(AX), Z21, Z21
-	MOVQ   c+16(FP), AX
-
-write333:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z2, (AX)
-	VMOVUPS Z3, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z4, (AX)
-	VMOVUPS Z5, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z6, (AX)
-	VMOVUPS Z7, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z8, (AX)
-	VMOVUPS Z9, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z10, (AX)
-	VMOVUPS Z11, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z12, (AX)
-	VMOVUPS Z13, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z14, (AX)
-	VMOVUPS Z15, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z16, (AX)
-	VMOVUPS Z17, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z18, (AX)
-	VMOVUPS Z19, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z20, (AX)
-	VMOVUPS Z21, 64(AX)
-	MOVQ    bp+56(FP), AX
-	ADDQ    AX, b+8(FP)
-	ADDQ    $+128, c+16(FP)
-	CMPQ    bias+24(FP), $+0
-	JEQ     nobias334
-	ADDQ    $+128, bias+24(FP)
-
-nobias334:
-	SUBQ $+32, n+88(FP)
-	JMP  panel324
-
-narrow322:
-	TESTQ     AX, AX
-	JLE       done321
-	CMPQ      AX, $+16
-	JLE       single323
-	SUBQ      $+16, AX
-	MOVL      $-1, CX
-	BZHIL     AX, CX, CX
-	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros335
-	VMOVUPS   (DI), Z0
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z6
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z10
-	VMOVAPS   Z0, Z12
-	VMOVAPS   Z0, Z14
-	VMOVAPS   Z0, Z16
-	VMOVAPS   Z0, Z18
-	VMOVAPS   Z0, Z20
-	VMOVUPS.Z 64(DI), K1, Z1
-	VMOVAPS   Z1, Z3
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z7
-	VMOVAPS   Z1, Z9
-	VMOVAPS   Z1, Z11
-	VMOVAPS   Z1, Z13
-	VMOVAPS   Z1, Z15
-	VMOVAPS   Z1, Z17
-	VMOVAPS   Z1, Z19
-	VMOVAPS   Z1, Z21
-	JMP       start336
-
-zeros335:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-
-start336:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+44
-	JGE        spread337
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread337:
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given338
-	MOVQ  DI, R13
-	XORQ  R14, R14
-
-given338:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest340
-
-loop339:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS.Z    64(DI)(R8*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS.Z    64(DI)(R9*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+11
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop339
-
-rest340:
-	ADDQ $+4, R10
-	JEQ  store342
-
-last341:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	ADDQ         $+4, CX
-	ADDQ         $+4, DX
-	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last341
-
-store342:
-	MOVQ      c+16(FP), AX
-	MOVQ      cs+64(FP), CX
-	MOVB      add+96(FP), DL
-	TESTB     DL, DL
-	JEQ       write343
-	VADDPS    (AX), Z0, Z0
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z1, Z1
-	ADDQ      CX, AX
-	VADDPS    (AX), Z2, Z2
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z3, Z3
-	ADDQ      CX, AX
-	VADDPS    (AX), Z4, Z4
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z5, Z5
-	ADDQ      CX, AX
-	VADDPS    (AX), Z6, Z6
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z7, Z7
-	ADDQ      CX, AX
-	VADDPS    (AX), Z8, Z8
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z9, Z9
-	ADDQ      CX, AX
-	VADDPS    (AX), Z10, Z10
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z11, Z11
-	ADDQ      CX, AX
-	VADDPS    (AX), Z12, Z12
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z13, Z13
-	ADDQ      CX, AX
-	VADDPS    (AX), Z14, Z14
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z15, Z15
-	ADDQ      CX, AX
-	VADDPS    (AX), Z16, Z16
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z17, Z17
-	ADDQ      CX, AX
-	VADDPS    (AX), Z18, Z18
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z19, Z19
-	ADDQ      CX, AX
-	VADDPS    (AX), Z20, Z20
-	VMOVUPS.Z 64(AX), K1, Z30
-	VADDPS    Z30, Z21, Z21
-	MOVQ      c+16(FP), AX
-
-write343:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z2, (AX)
-	VMOVUPS Z3, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z4, (AX)
-	VMOVUPS Z5, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z6, (AX)
-	VMOVUPS Z7, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z8, (AX)
-	VMOVUPS Z9, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z10, (AX)
-	VMOVUPS Z11, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z12, (AX)
-	VMOVUPS Z13, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z14, (AX)
-	VMOVUPS Z15, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z16, (AX)
-	VMOVUPS Z17, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z18, (AX)
-	VMOVUPS Z19, K1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z20, (AX)
-	VMOVUPS Z21, K1, 64(AX)
-	JMP     done321
-
-single323:
-	MOVL      $-1, CX
-	BZHIL     AX, CX, CX
-	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros344
-	VMOVUPS.Z (DI), K1, Z0
-	VMOVAPS   Z0, Z1
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z3
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z5
-	VMOVAPS   Z0, Z6
-	VMOVAPS   Z0, Z7
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z9
-	VMOVAPS   Z0, Z10
-	JMP       start345
-
-zeros344:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-
-start345:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+44
-	JGE        spread346
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-
-spread346:
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given347
-	MOVQ  DI, R13
-	XORQ  R14, R14
-
-given347:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest349
-
-loop348:
+loop315:
 	VMOVUPS.Z    (DI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -7878,13 +7251,13 @@ loop348:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
-	JGE          loop348
+	JGE          loop315
 
-rest349:
+rest316:
 	ADDQ $+4, R10
-	JEQ  store351
+	JEQ  store318
 
-last350:
+last317:
 	VMOVUPS.Z    (DI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -7914,14 +7287,14 @@ last350:
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
 	DECQ         R10
-	JNE          last350
+	JNE          last317
 
-store351:
+store318:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write352
+	JEQ       write319
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -7956,7 +7329,7 @@ store351:
 	VADDPS    Z30, Z10, Z10
 	MOVQ      c+16(FP), AX
 
-write352:
+write319:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -7979,17 +7352,17 @@ write352:
 	ADDQ    CX, AX
 	VMOVUPS Z10, K1, (AX)
 
-done321:
+done291:
 	VZEROUPPER
 	RET
 
 // func gemmTile12AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile12AVX512(SB), NOSPLIT, $0-97
-panel356:
+panel323:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow354
+	JLT     narrow321
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -8000,7 +7373,7 @@ panel356:
 	ADDQ    AX, SI
 	MOVQ    bias+24(FP), DI
 	TESTQ   DI, DI
-	JEQ     zeros357
+	JEQ     zeros324
 	VMOVUPS (DI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -8025,9 +7398,9 @@ panel356:
 	VMOVAPS Z1, Z19
 	VMOVAPS Z1, Z21
 	VMOVAPS Z1, Z23
-	JMP     start358
+	JMP     start325
 
-zeros357:
+zeros324:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8053,66 +7426,27 @@ zeros357:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-start358:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+48
-	JGE        spread359
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread359:
+start325:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
 	MOVQ  $+24, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given360
+	JNE   given326
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given360:
+given326:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest362
+	JLT  rest328
 
-loop361:
+loop327:
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
 	VBROADCASTSS (CX), Z30
@@ -8281,13 +7615,13 @@ loop361:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
-	JGE          loop361
+	JGE          loop327
 
-rest362:
+rest328:
 	ADDQ $+4, R10
-	JEQ  store364
+	JEQ  store330
 
-last363:
+last329:
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
 	VBROADCASTSS (CX), Z30
@@ -8332,14 +7666,14 @@ last363:
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
 	DECQ         R10
-	JNE          last363
+	JNE          last329
 
-store364:
+store330:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write365
+	JEQ    write331
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -8377,7 +7711,7 @@ store364:
 	VADDPS 64(AX), Z23, Z23
 	MOVQ   c+16(FP), AX
 
-write365:
+write331:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -8417,18 +7751,18 @@ write365:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias366
+	JEQ     nobias332
 	ADDQ    $+128, bias+24(FP)
 
-nobias366:
+nobias332:
 	SUBQ $+32, n+88(FP)
-	JMP  panel356
+	JMP  panel323
 
-narrow354:
+narrow321:
 	TESTQ     AX, AX
-	JLE       done353
+	JLE       done320
 	CMPQ      AX, $+16
-	JLE       single355
+	JLE       single322
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -8443,7 +7777,7 @@ narrow354:
 	ADDQ      AX, SI
 	MOVQ      bias+24(FP), DI
 	TESTQ     DI, DI
-	JEQ       zeros367
+	JEQ       zeros333
 	VMOVUPS   (DI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -8468,9 +7802,9 @@ narrow354:
 	VMOVAPS   Z1, Z19
 	VMOVAPS   Z1, Z21
 	VMOVAPS   Z1, Z23
-	JMP       start368
+	JMP       start334
 
-zeros367:
+zeros333:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8496,66 +7830,27 @@ zeros367:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-start368:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+48
-	JGE        spread369
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-spread369:
+start334:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
 	MOVQ  $+24, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given370
+	JNE   given335
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given370:
+given335:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest372
+	JLT  rest337
 
-loop371:
+loop336:
 	VMOVUPS      (DI), Z28
 	VMOVUPS.Z    64(DI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -8722,13 +8017,13 @@ loop371:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
-	JGE          loop371
+	JGE          loop336
 
-rest372:
+rest337:
 	ADDQ $+4, R10
-	JEQ  store374
+	JEQ  store339
 
-last373:
+last338:
 	VMOVUPS      (DI), Z28
 	VMOVUPS.Z    64(DI), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -8773,14 +8068,14 @@ last373:
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
 	DECQ         R10
-	JNE          last373
+	JNE          last338
 
-store374:
+store339:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write375
+	JEQ       write340
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -8830,7 +8125,7 @@ store374:
 	VADDPS    Z30, Z23, Z23
 	MOVQ      c+16(FP), AX
 
-write375:
+write340:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -8866,9 +8161,9 @@ write375:
 	ADDQ    CX, AX
 	VMOVUPS Z22, (AX)
 	VMOVUPS Z23, K1, 64(AX)
-	JMP     done353
+	JMP     done320
 
-single355:
+single322:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -8882,7 +8177,7 @@ single355:
 	ADDQ      AX, SI
 	MOVQ      bias+24(FP), DI
 	TESTQ     DI, DI
-	JEQ       zeros376
+	JEQ       zeros341
 	VMOVUPS.Z (DI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -8895,9 +8190,9 @@ single355:
 	VMOVAPS   Z0, Z9
 	VMOVAPS   Z0, Z10
 	VMOVAPS   Z0, Z11
-	JMP       start377
+	JMP       start342
 
-zeros376:
+zeros341:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8911,54 +8206,27 @@ zeros376:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start377:
-	MOVQ       b+8(FP), DI
-	MOVQ       k+80(FP), R10
-	MOVQ       c+16(FP), R11
-	MOVQ       cs+64(FP), R12
-	CMPQ       R10, $+48
-	JGE        spread378
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-	ADDQ       R12, R11
-	PREFETCHT0 (R11)
-
-spread378:
+start342:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R10
+	MOVQ  c+16(FP), R11
+	MOVQ  cs+64(FP), R12
 	MOVQ  $+24, R15
 	MOVQ  next+32(FP), R13
 	MOVQ  ns+72(FP), R14
 	TESTQ R13, R13
-	JNE   given379
+	JNE   given343
 	MOVQ  DI, R13
 	XORQ  R14, R14
 
-given379:
+given343:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), R8
 	LEAQ (R8)(R8*2), R9
 	SUBQ $+4, R10
-	JLT  rest381
+	JLT  rest345
 
-loop380:
+loop344:
 	VMOVUPS.Z    (DI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -9072,13 +8340,13 @@ loop380:
 	ADDQ         $+16, SI
 	LEAQ         (DI)(R8*4), DI
 	SUBQ         $+4, R10
-	JGE          loop380
+	JGE          loop344
 
-rest381:
+rest345:
 	ADDQ $+4, R10
-	JEQ  store383
+	JEQ  store347
 
-last382:
+last346:
 	VMOVUPS.Z    (DI), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -9110,14 +8378,14 @@ last382:
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
 	DECQ         R10
-	JNE          last382
+	JNE          last346
 
-store383:
+store347:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write384
+	JEQ       write348
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -9155,7 +8423,7 @@ store383:
 	VADDPS    Z30, Z11, Z11
 	MOVQ      c+16(FP), AX
 
-write384:
+write348:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -9180,17 +8448,17 @@ write384:
 	ADDQ    CX, AX
 	VMOVUPS Z11, K1, (AX)
 
-done353:
+done320:
 	VZEROUPPER
 	RET
 
 // func gemmTile13AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile13AVX512(SB), NOSPLIT, $8-97
-panel388:
+panel352:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow386
+	JLT     narrow350
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -9203,7 +8471,7 @@ panel388:
 	ADDQ    AX, DI
 	MOVQ    bias+24(FP), R8
 	TESTQ   R8, R8
-	JEQ     zeros389
+	JEQ     zeros353
 	VMOVUPS (R8), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -9230,9 +8498,9 @@ panel388:
 	VMOVAPS Z1, Z21
 	VMOVAPS Z1, Z23
 	VMOVAPS Z1, Z25
-	JMP     start390
+	JMP     start354
 
-zeros389:
+zeros353:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9260,69 +8528,27 @@ zeros389:
 	VPXORD Z24, Z24, Z24
 	VPXORD Z25, Z25, Z25
 
-start390:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+52
-	JGE        spread391
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-
-spread391:
+start354:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+26, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given392
+	JNE   given355
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given392:
+given355:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest394
+	JLT  rest357
 
-loop393:
+loop356:
 	VMOVUPS      (R8), Z28
 	VMOVUPS      64(R8), Z29
 	VBROADCASTSS (CX), Z30
@@ -9504,13 +8730,13 @@ loop393:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop393
+	JGE          loop356
 
-rest394:
+rest357:
 	ADDQ $+4, R11
-	JEQ  store396
+	JEQ  store359
 
-last395:
+last358:
 	VMOVUPS      (R8), Z28
 	VMOVUPS      64(R8), Z29
 	VBROADCASTSS (CX), Z30
@@ -9559,14 +8785,14 @@ last395:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last395
+	JNE          last358
 
-store396:
+store359:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write397
+	JEQ    write360
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -9607,7 +8833,7 @@ store396:
 	VADDPS 64(AX), Z25, Z25
 	MOVQ   c+16(FP), AX
 
-write397:
+write360:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -9650,18 +8876,18 @@ write397:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias398
+	JEQ     nobias361
 	ADDQ    $+128, bias+24(FP)
 
-nobias398:
+nobias361:
 	SUBQ $+32, n+88(FP)
-	JMP  panel388
+	JMP  panel352
 
-narrow386:
+narrow350:
 	TESTQ     AX, AX
-	JLE       done385
+	JLE       done349
 	CMPQ      AX, $+16
-	JLE       single387
+	JLE       single351
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -9678,7 +8904,7 @@ narrow386:
 	ADDQ      AX, DI
 	MOVQ      bias+24(FP), R8
 	TESTQ     R8, R8
-	JEQ       zeros399
+	JEQ       zeros362
 	VMOVUPS   (R8), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -9705,9 +8931,9 @@ narrow386:
 	VMOVAPS   Z1, Z21
 	VMOVAPS   Z1, Z23
 	VMOVAPS   Z1, Z25
-	JMP       start400
+	JMP       start363
 
-zeros399:
+zeros362:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9735,69 +8961,27 @@ zeros399:
 	VPXORD Z24, Z24, Z24
 	VPXORD Z25, Z25, Z25
 
-start400:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+52
-	JGE        spread401
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-
-spread401:
+start363:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+26, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given402
+	JNE   given364
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given402:
+given364:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest404
+	JLT  rest366
 
-loop403:
+loop365:
 	VMOVUPS      (R8), Z28
 	VMOVUPS.Z    64(R8), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -9977,13 +9161,13 @@ loop403:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop403
+	JGE          loop365
 
-rest404:
+rest366:
 	ADDQ $+4, R11
-	JEQ  store406
+	JEQ  store368
 
-last405:
+last367:
 	VMOVUPS      (R8), Z28
 	VMOVUPS.Z    64(R8), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -10032,14 +9216,14 @@ last405:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last405
+	JNE          last367
 
-store406:
+store368:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write407
+	JEQ       write369
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -10093,7 +9277,7 @@ store406:
 	VADDPS    Z30, Z25, Z25
 	MOVQ      c+16(FP), AX
 
-write407:
+write369:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -10132,9 +9316,9 @@ write407:
 	ADDQ    CX, AX
 	VMOVUPS Z24, (AX)
 	VMOVUPS Z25, K1, 64(AX)
-	JMP     done385
+	JMP     done349
 
-single387:
+single351:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -10150,7 +9334,7 @@ single387:
 	ADDQ      AX, DI
 	MOVQ      bias+24(FP), R8
 	TESTQ     R8, R8
-	JEQ       zeros408
+	JEQ       zeros370
 	VMOVUPS.Z (R8), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -10164,9 +9348,9 @@ single387:
 	VMOVAPS   Z0, Z10
 	VMOVAPS   Z0, Z11
 	VMOVAPS   Z0, Z12
-	JMP       start409
+	JMP       start371
 
-zeros408:
+zeros370:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10181,56 +9365,27 @@ zeros408:
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 
-start409:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+52
-	JGE        spread410
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-
-spread410:
+start371:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+26, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given411
+	JNE   given372
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given411:
+given372:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest413
+	JLT  rest374
 
-loop412:
+loop373:
 	VMOVUPS.Z    (R8), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -10353,13 +9508,13 @@ loop412:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop412
+	JGE          loop373
 
-rest413:
+rest374:
 	ADDQ $+4, R11
-	JEQ  store415
+	JEQ  store376
 
-last414:
+last375:
 	VMOVUPS.Z    (R8), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -10394,14 +9549,14 @@ last414:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last414
+	JNE          last375
 
-store415:
+store376:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write416
+	JEQ       write377
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -10442,7 +9597,7 @@ store415:
 	VADDPS    Z30, Z12, Z12
 	MOVQ      c+16(FP), AX
 
-write416:
+write377:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -10469,17 +9624,17 @@ write416:
 	ADDQ    CX, AX
 	VMOVUPS Z12, K1, (AX)
 
-done385:
+done349:
 	VZEROUPPER
 	RET
 
 // func gemmTile14AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·gemmTile14AVX512(SB), NOSPLIT, $8-97
-panel420:
+panel381:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow418
+	JLT     narrow379
 	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), CX
 	LEAQ    (CX)(AX*2), DX
@@ -10492,7 +9647,7 @@ panel420:
 	ADDQ    AX, DI
 	MOVQ    bias+24(FP), R8
 	TESTQ   R8, R8
-	JEQ     zeros421
+	JEQ     zeros382
 	VMOVUPS (R8), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -10521,9 +9676,9 @@ panel420:
 	VMOVAPS Z1, Z23
 	VMOVAPS Z1, Z25
 	VMOVAPS Z1, Z27
-	JMP     start422
+	JMP     start383
 
-zeros421:
+zeros382:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10553,72 +9708,27 @@ zeros421:
 	VPXORD Z26, Z26, Z26
 	VPXORD Z27, Z27, Z27
 
-start422:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+56
-	JGE        spread423
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-
-spread423:
+start383:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+28, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given424
+	JNE   given384
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given424:
+given384:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest426
+	JLT  rest386
 
-loop425:
+loop385:
 	VMOVUPS      (R8), Z28
 	VMOVUPS      64(R8), Z29
 	VBROADCASTSS (CX), Z30
@@ -10812,13 +9922,13 @@ loop425:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop425
+	JGE          loop385
 
-rest426:
+rest386:
 	ADDQ $+4, R11
-	JEQ  store428
+	JEQ  store388
 
-last427:
+last387:
 	VMOVUPS      (R8), Z28
 	VMOVUPS      64(R8), Z29
 	VBROADCASTSS (CX), Z30
@@ -10870,14 +9980,14 @@ last427:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last427
+	JNE          last387
 
-store428:
+store388:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write429
+	JEQ    write389
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -10921,7 +10031,7 @@ store428:
 	VADDPS 64(AX), Z27, Z27
 	MOVQ   c+16(FP), AX
 
-write429:
+write389:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -10967,18 +10077,18 @@ write429:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias430
+	JEQ     nobias390
 	ADDQ    $+128, bias+24(FP)
 
-nobias430:
+nobias390:
 	SUBQ $+32, n+88(FP)
-	JMP  panel420
+	JMP  panel381
 
-narrow418:
+narrow379:
 	TESTQ     AX, AX
-	JLE       done417
+	JLE       done378
 	CMPQ      AX, $+16
-	JLE       single419
+	JLE       single380
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
@@ -10995,7 +10105,7 @@ narrow418:
 	ADDQ      AX, DI
 	MOVQ      bias+24(FP), R8
 	TESTQ     R8, R8
-	JEQ       zeros431
+	JEQ       zeros391
 	VMOVUPS   (R8), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -11024,9 +10134,9 @@ narrow418:
 	VMOVAPS   Z1, Z23
 	VMOVAPS   Z1, Z25
 	VMOVAPS   Z1, Z27
-	JMP       start432
+	JMP       start392
 
-zeros431:
+zeros391:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11056,72 +10166,27 @@ zeros431:
 	VPXORD Z26, Z26, Z26
 	VPXORD Z27, Z27, Z27
 
-start432:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+56
-	JGE        spread433
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-
-spread433:
+start392:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+28, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given434
+	JNE   given393
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given434:
+given393:
 	ADDQ $+128, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest436
+	JLT  rest395
 
-loop435:
+loop394:
 	VMOVUPS      (R8), Z28
 	VMOVUPS.Z    64(R8), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -11313,13 +10378,13 @@ loop435:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop435
+	JGE          loop394
 
-rest436:
+rest395:
 	ADDQ $+4, R11
-	JEQ  store438
+	JEQ  store397
 
-last437:
+last396:
 	VMOVUPS      (R8), Z28
 	VMOVUPS.Z    64(R8), K1, Z29
 	VBROADCASTSS (CX), Z30
@@ -11371,14 +10436,14 @@ last437:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last437
+	JNE          last396
 
-store438:
+store397:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write439
+	JEQ       write398
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -11436,7 +10501,7 @@ store438:
 	VADDPS    Z30, Z27, Z27
 	MOVQ      c+16(FP), AX
 
-write439:
+write398:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -11478,9 +10543,9 @@ write439:
 	ADDQ    CX, AX
 	VMOVUPS Z26, (AX)
 	VMOVUPS Z27, K1, 64(AX)
-	JMP     done417
+	JMP     done378
 
-single419:
+single380:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
@@ -11496,7 +10561,7 @@ single419:
 	ADDQ      AX, DI
 	MOVQ      bias+24(FP), R8
 	TESTQ     R8, R8
-	JEQ       zeros440
+	JEQ       zeros399
 	VMOVUPS.Z (R8), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -11511,9 +10576,9 @@ single419:
 	VMOVAPS   Z0, Z11
 	VMOVAPS   Z0, Z12
 	VMOVAPS   Z0, Z13
-	JMP       start441
+	JMP       start400
 
-zeros440:
+zeros399:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11529,58 +10594,27 @@ zeros440:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start441:
-	MOVQ       b+8(FP), R8
-	MOVQ       k+80(FP), R11
-	MOVQ       c+16(FP), R12
-	MOVQ       cs+64(FP), R13
-	CMPQ       R11, $+56
-	JGE        spread442
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-	ADDQ       R13, R12
-	PREFETCHT0 (R12)
-
-spread442:
+start400:
+	MOVQ  b+8(FP), R8
+	MOVQ  k+80(FP), R11
+	MOVQ  c+16(FP), R12
+	MOVQ  cs+64(FP), R13
 	MOVQ  $+28, BP
 	MOVQ  next+32(FP), R14
 	MOVQ  ns+72(FP), R15
 	TESTQ R14, R14
-	JNE   given443
+	JNE   given401
 	MOVQ  R8, R14
 	XORQ  R15, R15
 
-given443:
+given401:
 	ADDQ $+64, next+32(FP)
 	MOVQ bs+48(FP), R9
 	LEAQ (R9)(R9*2), R10
 	SUBQ $+4, R11
-	JLT  rest445
+	JLT  rest403
 
-loop444:
+loop402:
 	VMOVUPS.Z    (R8), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -11711,13 +10745,13 @@ loop444:
 	ADDQ         $+16, DI
 	LEAQ         (R8)(R9*4), R8
 	SUBQ         $+4, R11
-	JGE          loop444
+	JGE          loop402
 
-rest445:
+rest403:
 	ADDQ $+4, R11
-	JEQ  store447
+	JEQ  store405
 
-last446:
+last404:
 	VMOVUPS.Z    (R8), K1, Z28
 	VBROADCASTSS (CX), Z30
 	VFMADD231PS  Z28, Z30, Z0
@@ -11754,14 +10788,14 @@ last446:
 	ADDQ         $+4, DI
 	ADDQ         R9, R8
 	DECQ         R11
-	JNE          last446
+	JNE          last404
 
-store447:
+store405:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write448
+	JEQ       write406
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -11805,7 +10839,7 @@ store447:
 	VADDPS    Z30, Z13, Z13
 	MOVQ      c+16(FP), AX
 
-write448:
+write406:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -11834,16 +10868,16 @@ write448:
 	ADDQ    CX, AX
 	VMOVUPS Z13, K1, (AX)
 
-done417:
+done378:
 	VZEROUPPER
 	RET
 
 // func gemmRows1AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows1AVX512(SB), NOSPLIT, $0-64
-chunk450:
+chunk408:
 	CMPQ         k+48(FP), $+8
-	JLT          next449
+	JLT          next407
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11864,9 +10898,9 @@ chunk450:
 	LEAQ         (SI)(CX*2), DI
 	ADDQ         CX, DI
 	SUBQ         $+64, BX
-	JLT          end452
+	JLT          end410
 
-columns451:
+columns409:
 	VMOVUPS     (DX), Z8
 	VMOVUPS     64(DX), Z9
 	VMOVUPS     128(DX), Z10
@@ -11912,14 +10946,14 @@ columns451:
 	ADDQ        $+256, DI
 	ADDQ        $+256, DX
 	SUBQ        $+64, BX
-	JGE         columns451
+	JGE         columns409
 
-end452:
+end410:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JLT  end454
+	JLT  end412
 
-columns453:
+columns411:
 	VMOVUPS     (DX), Z8
 	VFMADD231PS (AX), Z0, Z8
 	VFMADD231PS (AX)(CX*1), Z1, Z8
@@ -11935,12 +10969,12 @@ columns453:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, BX
-	JGE         columns453
+	JGE         columns411
 
-end454:
+end412:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done455
+	JEQ         done413
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -11963,18 +10997,18 @@ end454:
 	VFMADD231PS Z9, Z7, Z8
 	VMOVUPS     Z8, K1, (DX)
 
-done455:
+done413:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk450
+	JMP    chunk408
 
-next449:
-chunk457:
+next407:
+chunk415:
 	CMPQ         k+48(FP), $+1
-	JLT          next456
+	JLT          next414
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11984,9 +11018,9 @@ chunk457:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), DX
 	SUBQ         $+64, DX
-	JLT          end459
+	JLT          end417
 
-columns458:
+columns416:
 	VMOVUPS     (CX), Z1
 	VMOVUPS     64(CX), Z2
 	VMOVUPS     128(CX), Z3
@@ -12002,26 +11036,26 @@ columns458:
 	ADDQ        $+256, AX
 	ADDQ        $+256, CX
 	SUBQ        $+64, DX
-	JGE         columns458
+	JGE         columns416
 
-end459:
+end417:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JLT  end461
+	JLT  end419
 
-columns460:
+columns418:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z0, Z1
 	VMOVUPS     Z1, (CX)
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         columns460
+	JGE         columns418
 
-end461:
+end419:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JEQ         done462
+	JEQ         done420
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -12030,24 +11064,24 @@ end461:
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, K1, (CX)
 
-done462:
+done420:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk457
+	JMP    chunk415
 
-next456:
+next414:
 	VZEROUPPER
 	RET
 
 // func gemmRows2AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows2AVX512(SB), NOSPLIT, $0-64
-chunk465:
+chunk423:
 	CMPQ         k+48(FP), $+8
-	JLT          next464
+	JLT          next422
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12077,9 +11111,9 @@ chunk465:
 	LEAQ         (DI)(CX*2), R8
 	ADDQ         CX, R8
 	SUBQ         $+32, SI
-	JLT          end467
+	JLT          end425
 
-columns466:
+columns424:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
@@ -12141,14 +11175,14 @@ columns466:
 	ADDQ        $+128, R8
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns466
+	JGE         columns424
 
-end467:
+end425:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end469
+	JLT  end427
 
-columns468:
+columns426:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (AX), Z18
@@ -12182,12 +11216,12 @@ columns468:
 	ADDQ        $+64, R8
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns468
+	JGE         columns426
 
-end469:
+end427:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done470
+	JEQ         done428
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
@@ -12220,18 +11254,18 @@ end469:
 	VMOVUPS     Z16, K1, (DX)
 	VMOVUPS     Z17, K1, (DX)(BX*1)
 
-done470:
+done428:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk465
+	JMP    chunk423
 
-next464:
-chunk472:
+next422:
+chunk430:
 	CMPQ         k+48(FP), $+1
-	JLT          next471
+	JLT          next429
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12243,9 +11277,9 @@ chunk472:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end474
+	JLT          end432
 
-columns473:
+columns431:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     64(CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
@@ -12263,14 +11297,14 @@ columns473:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns473
+	JGE         columns431
 
-end474:
+end432:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end476
+	JLT  end434
 
-columns475:
+columns433:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     (CX)(DX*1), Z3
 	VMOVUPS     (AX), Z4
@@ -12281,12 +11315,12 @@ columns475:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns475
+	JGE         columns433
 
-end476:
+end434:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done477
+	JEQ         done435
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -12298,24 +11332,24 @@ end476:
 	VMOVUPS     Z2, K1, (CX)
 	VMOVUPS     Z3, K1, (CX)(DX*1)
 
-done477:
+done435:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk472
+	JMP    chunk430
 
-next471:
+next429:
 	VZEROUPPER
 	RET
 
 // func gemmRows3AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows3AVX512(SB), NOSPLIT, $0-64
-chunk480:
+chunk438:
 	CMPQ         k+48(FP), $+4
-	JLT          next479
+	JLT          next437
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12340,9 +11374,9 @@ chunk480:
 	LEAQ         (AX)(CX*2), DI
 	ADDQ         CX, DI
 	SUBQ         $+32, SI
-	JLT          end482
+	JLT          end440
 
-columns481:
+columns439:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     64(DX), Z13
 	VMOVUPS     (DX)(BX*1), Z14
@@ -12391,14 +11425,14 @@ columns481:
 	ADDQ        $+128, DI
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns481
+	JGE         columns439
 
-end482:
+end440:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end484
+	JLT  end442
 
-columns483:
+columns441:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     (DX)(BX*1), Z13
 	VMOVUPS     (DX)(BX*2), Z14
@@ -12425,12 +11459,12 @@ columns483:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns483
+	JGE         columns441
 
-end484:
+end442:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done485
+	JEQ         done443
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -12457,18 +11491,18 @@ end484:
 	VMOVUPS     Z13, K1, (DX)(BX*1)
 	VMOVUPS     Z14, K1, (DX)(BX*2)
 
-done485:
+done443:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk480
+	JMP    chunk438
 
-next479:
-chunk487:
+next437:
+chunk445:
 	CMPQ         k+48(FP), $+1
-	JLT          next486
+	JLT          next444
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12482,9 +11516,9 @@ chunk487:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end489
+	JLT          end447
 
-columns488:
+columns446:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     64(CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
@@ -12508,14 +11542,14 @@ columns488:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns488
+	JGE         columns446
 
-end489:
+end447:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end491
+	JLT  end449
 
-columns490:
+columns448:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
 	VMOVUPS     (CX)(DX*2), Z5
@@ -12529,12 +11563,12 @@ columns490:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns490
+	JGE         columns448
 
-end491:
+end449:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done492
+	JEQ         done450
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -12549,24 +11583,24 @@ end491:
 	VMOVUPS     Z4, K1, (CX)(DX*1)
 	VMOVUPS     Z5, K1, (CX)(DX*2)
 
-done492:
+done450:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk487
+	JMP    chunk445
 
-next486:
+next444:
 	VZEROUPPER
 	RET
 
 // func gemmRows4AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows4AVX512(SB), NOSPLIT, $0-64
-chunk495:
+chunk453:
 	CMPQ         k+48(FP), $+4
-	JLT          next494
+	JLT          next452
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12598,9 +11632,9 @@ chunk495:
 	LEAQ         (DX)(BX*2), R8
 	ADDQ         BX, R8
 	SUBQ         $+32, SI
-	JLT          end497
+	JLT          end455
 
-columns496:
+columns454:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
@@ -12662,14 +11696,14 @@ columns496:
 	ADDQ        $+128, DX
 	ADDQ        $+128, R8
 	SUBQ        $+32, SI
-	JGE         columns496
+	JGE         columns454
 
-end497:
+end455:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end499
+	JLT  end457
 
-columns498:
+columns456:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (DX)(BX*2), Z18
@@ -12703,12 +11737,12 @@ columns498:
 	ADDQ        $+64, DX
 	ADDQ        $+64, R8
 	SUBQ        $+16, SI
-	JGE         columns498
+	JGE         columns456
 
-end499:
+end457:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done500
+	JEQ         done458
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
@@ -12741,18 +11775,18 @@ end499:
 	VMOVUPS     Z18, K1, (DX)(BX*2)
 	VMOVUPS     Z19, K1, (R8)
 
-done500:
+done458:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk495
+	JMP    chunk453
 
-next494:
-chunk502:
+next452:
+chunk460:
 	CMPQ         k+48(FP), $+1
-	JLT          next501
+	JLT          next459
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -12770,9 +11804,9 @@ chunk502:
 	LEAQ         (CX)(DX*2), SI
 	ADDQ         DX, SI
 	SUBQ         $+32, BX
-	JLT          end504
+	JLT          end462
 
-columns503:
+columns461:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     64(CX), Z5
 	VMOVUPS     (CX)(DX*1), Z6
@@ -12803,14 +11837,14 @@ columns503:
 	ADDQ        $+128, CX
 	ADDQ        $+128, SI
 	SUBQ        $+32, BX
-	JGE         columns503
+	JGE         columns461
 
-end504:
+end462:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end506
+	JLT  end464
 
-columns505:
+columns463:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
 	VMOVUPS     (CX)(DX*2), Z6
@@ -12828,12 +11862,12 @@ columns505:
 	ADDQ        $+64, CX
 	ADDQ        $+64, SI
 	SUBQ        $+16, BX
-	JGE         columns505
+	JGE         columns463
 
-end506:
+end464:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done507
+	JEQ         done465
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -12851,24 +11885,24 @@ end506:
 	VMOVUPS     Z6, K1, (CX)(DX*2)
 	VMOVUPS     Z7, K1, (SI)
 
-done507:
+done465:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk502
+	JMP    chunk460
 
-next501:
+next459:
 	VZEROUPPER
 	RET
 
 // func gemmDots1AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots1AVX512(SB), NOSPLIT, $0-64
-group510:
+group468:
 	CMPQ   rows+56(FP), $+8
-	JLT    next509
+	JLT    next467
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12886,9 +11920,9 @@ group510:
 	LEAQ   (SI)(DX*2), DI
 	ADDQ   DX, DI
 	SUBQ   $+16, BX
-	JLT    rest512
+	JLT    rest470
 
-loop511:
+loop469:
 	VMOVUPS     (CX), Z8
 	VFMADD231PS (AX), Z8, Z0
 	VFMADD231PS (AX)(DX*1), Z8, Z1
@@ -12903,11 +11937,11 @@ loop511:
 	ADDQ        $+64, DI
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         loop511
+	JGE         loop469
 
-rest512:
+rest470:
 	ADDQ        $+16, BX
-	JEQ         sum513
+	JEQ         sum471
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -12929,7 +11963,7 @@ rest512:
 	VMOVUPS.Z   (DI)(DX*1), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-sum513:
+sum471:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -13035,31 +12069,31 @@ sum513:
 	IMUL3Q        $+8, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+8, rows+56(FP)
-	JMP           group510
+	JMP           group468
 
-next509:
-group515:
+next467:
+group473:
 	CMPQ   rows+56(FP), $+1
-	JLT    next514
+	JLT    next472
 	VPXORD Z0, Z0, Z0
 	MOVQ   s+0(FP), AX
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest517
+	JLT    rest475
 
-loop516:
+loop474:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z1, Z0
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         loop516
+	JGE         loop474
 
-rest517:
+rest475:
 	ADDQ        $+16, DX
-	JEQ         sum518
+	JEQ         sum476
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -13067,7 +12101,7 @@ rest517:
 	VMOVUPS.Z   (AX), K1, Z2
 	VFMADD231PS Z2, Z1, Z0
 
-sum518:
+sum476:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -13088,18 +12122,18 @@ sum518:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group515
+	JMP           group473
 
-next514:
+next472:
 	VZEROUPPER
 	RET
 
 // func gemmDots2AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots2AVX512(SB), NOSPLIT, $0-64
-group521:
+group479:
 	CMPQ   rows+56(FP), $+6
-	JLT    next520
+	JLT    next478
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13119,9 +12153,9 @@ group521:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+16, BX
-	JLT    rest523
+	JLT    rest481
 
-loop522:
+loop480:
 	VMOVUPS     (AX), Z13
 	VMOVUPS     (AX)(DX*1), Z14
 	VMOVUPS     (AX)(DX*2), Z15
@@ -13146,11 +12180,11 @@ loop522:
 	ADDQ        $+64, SI
 	ADDQ        $+128, CX
 	SUBQ        $+16, BX
-	JGE         loop522
+	JGE         loop480
 
-rest523:
+rest481:
 	ADDQ        $+16, BX
-	JEQ         sum524
+	JEQ         sum482
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -13175,7 +12209,7 @@ rest523:
 	VFMADD231PS Z12, Z17, Z9
 	VFMADD231PS Z12, Z18, Z11
 
-sum524:
+sum482:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -13323,12 +12357,12 @@ sum524:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group521
+	JMP           group479
 
-next520:
-group526:
+next478:
+group484:
 	CMPQ   rows+56(FP), $+1
-	JLT    next525
+	JLT    next483
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   s+0(FP), AX
@@ -13336,9 +12370,9 @@ group526:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest528
+	JLT    rest486
 
-loop527:
+loop485:
 	VMOVUPS     (AX), Z3
 	VMOVUPS     (CX), Z2
 	VFMADD231PS Z2, Z3, Z0
@@ -13347,11 +12381,11 @@ loop527:
 	ADDQ        $+64, AX
 	ADDQ        $+128, CX
 	SUBQ        $+16, DX
-	JGE         loop527
+	JGE         loop485
 
-rest528:
+rest486:
 	ADDQ        $+16, DX
-	JEQ         sum529
+	JEQ         sum487
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -13361,7 +12395,7 @@ rest528:
 	VMOVUPS     64(CX), Z2
 	VFMADD231PS Z2, Z3, Z1
 
-sum529:
+sum487:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -13393,18 +12427,18 @@ sum529:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group526
+	JMP           group484
 
-next525:
+next483:
 	VZEROUPPER
 	RET
 
 // func gemmDots3AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots3AVX512(SB), NOSPLIT, $0-64
-group532:
+group490:
 	CMPQ   rows+56(FP), $+6
-	JLT    next531
+	JLT    next489
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13430,9 +12464,9 @@ group532:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+16, BX
-	JLT    rest534
+	JLT    rest492
 
-loop533:
+loop491:
 	VMOVUPS     (AX), Z19
 	VMOVUPS     (AX)(DX*1), Z20
 	VMOVUPS     (AX)(DX*2), Z21
@@ -13464,11 +12498,11 @@ loop533:
 	ADDQ        $+64, SI
 	ADDQ        $+192, CX
 	SUBQ        $+16, BX
-	JGE         loop533
+	JGE         loop491
 
-rest534:
+rest492:
 	ADDQ        $+16, BX
-	JEQ         sum535
+	JEQ         sum493
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -13500,7 +12534,7 @@ rest534:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z18, Z24, Z17
 
-sum535:
+sum493:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -13714,12 +12748,12 @@ sum535:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group532
+	JMP           group490
 
-next531:
-group537:
+next489:
+group495:
 	CMPQ   rows+56(FP), $+1
-	JLT    next536
+	JLT    next494
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13728,9 +12762,9 @@ group537:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest539
+	JLT    rest497
 
-loop538:
+loop496:
 	VMOVUPS     (AX), Z4
 	VMOVUPS     (CX), Z3
 	VFMADD231PS Z3, Z4, Z0
@@ -13741,11 +12775,11 @@ loop538:
 	ADDQ        $+64, AX
 	ADDQ        $+192, CX
 	SUBQ        $+16, DX
-	JGE         loop538
+	JGE         loop496
 
-rest539:
+rest497:
 	ADDQ        $+16, DX
-	JEQ         sum540
+	JEQ         sum498
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -13757,7 +12791,7 @@ rest539:
 	VMOVUPS     128(CX), Z3
 	VFMADD231PS Z3, Z4, Z2
 
-sum540:
+sum498:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -13800,18 +12834,18 @@ sum540:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group537
+	JMP           group495
 
-next536:
+next494:
 	VZEROUPPER
 	RET
 
 // func gemmDots4AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots4AVX512(SB), NOSPLIT, $0-64
-group543:
+group501:
 	CMPQ   rows+56(FP), $+6
-	JLT    next542
+	JLT    next500
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13843,9 +12877,9 @@ group543:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+16, BX
-	JLT    rest545
+	JLT    rest503
 
-loop544:
+loop502:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -13884,11 +12918,11 @@ loop544:
 	ADDQ        $+64, SI
 	ADDQ        $+256, CX
 	SUBQ        $+16, BX
-	JGE         loop544
+	JGE         loop502
 
-rest545:
+rest503:
 	ADDQ        $+16, BX
-	JEQ         sum546
+	JEQ         sum504
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -13927,7 +12961,7 @@ rest545:
 	VFMADD231PS Z24, Z29, Z19
 	VFMADD231PS Z24, Z30, Z23
 
-sum546:
+sum504:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -14207,12 +13241,12 @@ sum546:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group543
+	JMP           group501
 
-next542:
-group548:
+next500:
+group506:
 	CMPQ   rows+56(FP), $+1
-	JLT    next547
+	JLT    next505
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14222,9 +13256,9 @@ group548:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest550
+	JLT    rest508
 
-loop549:
+loop507:
 	VMOVUPS     (AX), Z5
 	VMOVUPS     (CX), Z4
 	VFMADD231PS Z4, Z5, Z0
@@ -14237,11 +13271,11 @@ loop549:
 	ADDQ        $+64, AX
 	ADDQ        $+256, CX
 	SUBQ        $+16, DX
-	JGE         loop549
+	JGE         loop507
 
-rest550:
+rest508:
 	ADDQ        $+16, DX
-	JEQ         sum551
+	JEQ         sum509
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -14255,7 +13289,7 @@ rest550:
 	VMOVUPS     192(CX), Z4
 	VFMADD231PS Z4, Z5, Z3
 
-sum551:
+sum509:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -14309,18 +13343,18 @@ sum551:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group548
+	JMP           group506
 
-next547:
+next505:
 	VZEROUPPER
 	RET
 
 // func gemmDots5AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots5AVX512(SB), NOSPLIT, $0-64
-group554:
+group512:
 	CMPQ   rows+56(FP), $+4
-	JLT    next553
+	JLT    next511
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14348,9 +13382,9 @@ group554:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+16, BX
-	JLT    rest556
+	JLT    rest514
 
-loop555:
+loop513:
 	VMOVUPS     (AX), Z21
 	VMOVUPS     (AX)(DX*1), Z22
 	VMOVUPS     (AX)(DX*2), Z23
@@ -14384,11 +13418,11 @@ loop555:
 	ADDQ        $+64, SI
 	ADDQ        $+320, CX
 	SUBQ        $+16, BX
-	JGE         loop555
+	JGE         loop513
 
-rest556:
+rest514:
 	ADDQ        $+16, BX
-	JEQ         sum557
+	JEQ         sum515
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -14422,7 +13456,7 @@ rest556:
 	VFMADD231PS Z20, Z23, Z14
 	VFMADD231PS Z20, Z24, Z19
 
-sum557:
+sum515:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -14656,12 +13690,12 @@ sum557:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group554
+	JMP           group512
 
-next553:
-group559:
+next511:
+group517:
 	CMPQ   rows+56(FP), $+1
-	JLT    next558
+	JLT    next516
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14672,9 +13706,9 @@ group559:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest561
+	JLT    rest519
 
-loop560:
+loop518:
 	VMOVUPS     (AX), Z6
 	VMOVUPS     (CX), Z5
 	VFMADD231PS Z5, Z6, Z0
@@ -14689,11 +13723,11 @@ loop560:
 	ADDQ        $+64, AX
 	ADDQ        $+320, CX
 	SUBQ        $+16, DX
-	JGE         loop560
+	JGE         loop518
 
-rest561:
+rest519:
 	ADDQ        $+16, DX
-	JEQ         sum562
+	JEQ         sum520
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -14709,7 +13743,7 @@ rest561:
 	VMOVUPS     256(CX), Z5
 	VFMADD231PS Z5, Z6, Z4
 
-sum562:
+sum520:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -14774,18 +13808,18 @@ sum562:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group559
+	JMP           group517
 
-next558:
+next516:
 	VZEROUPPER
 	RET
 
 // func gemmDots6AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots6AVX512(SB), NOSPLIT, $0-64
-group565:
+group523:
 	CMPQ   rows+56(FP), $+4
-	JLT    next564
+	JLT    next522
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14817,9 +13851,9 @@ group565:
 	LEAQ   (AX)(DX*2), SI
 	ADDQ   DX, SI
 	SUBQ   $+16, BX
-	JLT    rest567
+	JLT    rest525
 
-loop566:
+loop524:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -14858,11 +13892,11 @@ loop566:
 	ADDQ        $+64, SI
 	ADDQ        $+384, CX
 	SUBQ        $+16, BX
-	JGE         loop566
+	JGE         loop524
 
-rest567:
+rest525:
 	ADDQ        $+16, BX
-	JEQ         sum568
+	JEQ         sum526
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -14901,7 +13935,7 @@ rest567:
 	VFMADD231PS Z24, Z27, Z17
 	VFMADD231PS Z24, Z28, Z23
 
-sum568:
+sum526:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -15179,12 +14213,12 @@ sum568:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group565
+	JMP           group523
 
-next564:
-group570:
+next522:
+group528:
 	CMPQ   rows+56(FP), $+1
-	JLT    next569
+	JLT    next527
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -15196,9 +14230,9 @@ group570:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest572
+	JLT    rest530
 
-loop571:
+loop529:
 	VMOVUPS     (AX), Z7
 	VMOVUPS     (CX), Z6
 	VFMADD231PS Z6, Z7, Z0
@@ -15215,11 +14249,11 @@ loop571:
 	ADDQ        $+64, AX
 	ADDQ        $+384, CX
 	SUBQ        $+16, DX
-	JGE         loop571
+	JGE         loop529
 
-rest572:
+rest530:
 	ADDQ        $+16, DX
-	JEQ         sum573
+	JEQ         sum531
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -15237,7 +14271,7 @@ rest572:
 	VMOVUPS     320(CX), Z6
 	VFMADD231PS Z6, Z7, Z5
 
-sum573:
+sum531:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -15313,18 +14347,18 @@ sum573:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group570
+	JMP           group528
 
-next569:
+next527:
 	VZEROUPPER
 	RET
 
 // func gemmDots7AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots7AVX512(SB), NOSPLIT, $0-64
-group576:
+group534:
 	CMPQ   rows+56(FP), $+3
-	JLT    next575
+	JLT    next533
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -15351,9 +14385,9 @@ group576:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest578
+	JLT    rest536
 
-loop577:
+loop535:
 	VMOVUPS     (AX), Z22
 	VMOVUPS     (AX)(DX*1), Z23
 	VMOVUPS     (AX)(DX*2), Z24
@@ -15388,11 +14422,11 @@ loop577:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, BX
-	JGE         loop577
+	JGE         loop535
 
-rest578:
+rest536:
 	ADDQ        $+16, BX
-	JEQ         sum579
+	JEQ         sum537
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -15428,7 +14462,7 @@ rest578:
 	VFMADD231PS Z21, Z23, Z13
 	VFMADD231PS Z21, Z24, Z20
 
-sum579:
+sum537:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -15672,12 +14706,12 @@ sum579:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group576
+	JMP           group534
 
-next575:
-group581:
+next533:
+group539:
 	CMPQ   rows+56(FP), $+1
-	JLT    next580
+	JLT    next538
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -15690,9 +14724,9 @@ group581:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest583
+	JLT    rest541
 
-loop582:
+loop540:
 	VMOVUPS     (AX), Z8
 	VMOVUPS     (CX), Z7
 	VFMADD231PS Z7, Z8, Z0
@@ -15711,11 +14745,11 @@ loop582:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, DX
-	JGE         loop582
+	JGE         loop540
 
-rest583:
+rest541:
 	ADDQ        $+16, DX
-	JEQ         sum584
+	JEQ         sum542
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -15735,7 +14769,7 @@ rest583:
 	VMOVUPS     384(CX), Z7
 	VFMADD231PS Z7, Z8, Z6
 
-sum584:
+sum542:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -15822,18 +14856,18 @@ sum584:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group581
+	JMP           group539
 
-next580:
+next538:
 	VZEROUPPER
 	RET
 
 // func gemmDots8AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots8AVX512(SB), NOSPLIT, $0-64
-group587:
+group545:
 	CMPQ   rows+56(FP), $+3
-	JLT    next586
+	JLT    next544
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -15863,9 +14897,9 @@ group587:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest589
+	JLT    rest547
 
-loop588:
+loop546:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -15904,11 +14938,11 @@ loop588:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, BX
-	JGE         loop588
+	JGE         loop546
 
-rest589:
+rest547:
 	ADDQ        $+16, BX
-	JEQ         sum590
+	JEQ         sum548
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -15948,7 +14982,7 @@ rest589:
 	VFMADD231PS Z24, Z26, Z15
 	VFMADD231PS Z24, Z27, Z23
 
-sum590:
+sum548:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -16225,12 +15259,12 @@ sum590:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group587
+	JMP           group545
 
-next586:
-group592:
+next544:
+group550:
 	CMPQ   rows+56(FP), $+1
-	JLT    next591
+	JLT    next549
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -16244,9 +15278,9 @@ group592:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest594
+	JLT    rest552
 
-loop593:
+loop551:
 	VMOVUPS     (AX), Z9
 	VMOVUPS     (CX), Z8
 	VFMADD231PS Z8, Z9, Z0
@@ -16267,11 +15301,11 @@ loop593:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, DX
-	JGE         loop593
+	JGE         loop551
 
-rest594:
+rest552:
 	ADDQ        $+16, DX
-	JEQ         sum595
+	JEQ         sum553
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -16293,7 +15327,7 @@ rest594:
 	VMOVUPS     448(CX), Z8
 	VFMADD231PS Z8, Z9, Z7
 
-sum595:
+sum553:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -16391,9 +15425,9 @@ sum595:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group592
+	JMP           group550
 
-next591:
+next549:
 	VZEROUPPER
 	RET
 
@@ -16406,133 +15440,133 @@ TEXT ·gemmTransposeAVX512(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block597:
+block555:
 	MOVQ      rows+32(FP), SI
 	TESTQ     DI, DI
-	JLE       done601
+	JLE       done559
 	MOVQ      CX, R8
 	CMPQ      DI, $+16
-	JGE       whole598
+	JGE       whole556
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
 	VPXORD    Z0, Z0, Z0
 	CMPQ      SI, $+0
-	JLE       absent602
+	JLE       absent560
 	VMOVUPS.Z (R8), K1, Z0
 
-absent602:
+absent560:
 	ADDQ      BX, R8
 	VPXORD    Z1, Z1, Z1
 	CMPQ      SI, $+1
-	JLE       absent603
+	JLE       absent561
 	VMOVUPS.Z (R8), K1, Z1
 
-absent603:
+absent561:
 	ADDQ      BX, R8
 	VPXORD    Z2, Z2, Z2
 	CMPQ      SI, $+2
-	JLE       absent604
+	JLE       absent562
 	VMOVUPS.Z (R8), K1, Z2
 
-absent604:
+absent562:
 	ADDQ      BX, R8
 	VPXORD    Z3, Z3, Z3
 	CMPQ      SI, $+3
-	JLE       absent605
+	JLE       absent563
 	VMOVUPS.Z (R8), K1, Z3
 
-absent605:
+absent563:
 	ADDQ      BX, R8
 	VPXORD    Z4, Z4, Z4
 	CMPQ      SI, $+4
-	JLE       absent606
+	JLE       absent564
 	VMOVUPS.Z (R8), K1, Z4
 
-absent606:
+absent564:
 	ADDQ      BX, R8
 	VPXORD    Z5, Z5, Z5
 	CMPQ      SI, $+5
-	JLE       absent607
+	JLE       absent565
 	VMOVUPS.Z (R8), K1, Z5
 
-absent607:
+absent565:
 	ADDQ      BX, R8
 	VPXORD    Z6, Z6, Z6
 	CMPQ      SI, $+6
-	JLE       absent608
+	JLE       absent566
 	VMOVUPS.Z (R8), K1, Z6
 
-absent608:
+absent566:
 	ADDQ      BX, R8
 	VPXORD    Z7, Z7, Z7
 	CMPQ      SI, $+7
-	JLE       absent609
+	JLE       absent567
 	VMOVUPS.Z (R8), K1, Z7
 
-absent609:
+absent567:
 	ADDQ      BX, R8
 	VPXORD    Z8, Z8, Z8
 	CMPQ      SI, $+8
-	JLE       absent610
+	JLE       absent568
 	VMOVUPS.Z (R8), K1, Z8
 
-absent610:
+absent568:
 	ADDQ      BX, R8
 	VPXORD    Z9, Z9, Z9
 	CMPQ      SI, $+9
-	JLE       absent611
+	JLE       absent569
 	VMOVUPS.Z (R8), K1, Z9
 
-absent611:
+absent569:
 	ADDQ      BX, R8
 	VPXORD    Z10, Z10, Z10
 	CMPQ      SI, $+10
-	JLE       absent612
+	JLE       absent570
 	VMOVUPS.Z (R8), K1, Z10
 
-absent612:
+absent570:
 	ADDQ      BX, R8
 	VPXORD    Z11, Z11, Z11
 	CMPQ      SI, $+11
-	JLE       absent613
+	JLE       absent571
 	VMOVUPS.Z (R8), K1, Z11
 
-absent613:
+absent571:
 	ADDQ      BX, R8
 	VPXORD    Z12, Z12, Z12
 	CMPQ      SI, $+12
-	JLE       absent614
+	JLE       absent572
 	VMOVUPS.Z (R8), K1, Z12
 
-absent614:
+absent572:
 	ADDQ      BX, R8
 	VPXORD    Z13, Z13, Z13
 	CMPQ      SI, $+13
-	JLE       absent615
+	JLE       absent573
 	VMOVUPS.Z (R8), K1, Z13
 
-absent615:
+absent573:
 	ADDQ      BX, R8
 	VPXORD    Z14, Z14, Z14
 	CMPQ      SI, $+14
-	JLE       absent616
+	JLE       absent574
 	VMOVUPS.Z (R8), K1, Z14
 
-absent616:
+absent574:
 	ADDQ      BX, R8
 	VPXORD    Z15, Z15, Z15
 	CMPQ      SI, $+15
-	JLE       absent617
+	JLE       absent575
 	VMOVUPS.Z (R8), K1, Z15
 
-absent617:
+absent575:
 	ADDQ BX, R8
-	JMP  loaded600
+	JMP  loaded558
 
-whole598:
+whole556:
 	CMPQ    SI, $+16
-	JLT     part599
+	JLT     part557
 	VMOVUPS (R8), Z0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z1
@@ -16565,123 +15599,123 @@ whole598:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z15
 	ADDQ    BX, R8
-	JMP     loaded600
+	JMP     loaded558
 
-part599:
+part557:
 	VPXORD  Z0, Z0, Z0
 	CMPQ    SI, $+0
-	JLE     absent618
+	JLE     absent576
 	VMOVUPS (R8), Z0
 
-absent618:
+absent576:
 	ADDQ    BX, R8
 	VPXORD  Z1, Z1, Z1
 	CMPQ    SI, $+1
-	JLE     absent619
+	JLE     absent577
 	VMOVUPS (R8), Z1
 
-absent619:
+absent577:
 	ADDQ    BX, R8
 	VPXORD  Z2, Z2, Z2
 	CMPQ    SI, $+2
-	JLE     absent620
+	JLE     absent578
 	VMOVUPS (R8), Z2
 
-absent620:
+absent578:
 	ADDQ    BX, R8
 	VPXORD  Z3, Z3, Z3
 	CMPQ    SI, $+3
-	JLE     absent621
+	JLE     absent579
 	VMOVUPS (R8), Z3
 
-absent621:
+absent579:
 	ADDQ    BX, R8
 	VPXORD  Z4, Z4, Z4
 	CMPQ    SI, $+4
-	JLE     absent622
+	JLE     absent580
 	VMOVUPS (R8), Z4
 
-absent622:
+absent580:
 	ADDQ    BX, R8
 	VPXORD  Z5, Z5, Z5
 	CMPQ    SI, $+5
-	JLE     absent623
+	JLE     absent581
 	VMOVUPS (R8), Z5
 
-absent623:
+absent581:
 	ADDQ    BX, R8
 	VPXORD  Z6, Z6, Z6
 	CMPQ    SI, $+6
-	JLE     absent624
+	JLE     absent582
 	VMOVUPS (R8), Z6
 
-absent624:
+absent582:
 	ADDQ    BX, R8
 	VPXORD  Z7, Z7, Z7
 	CMPQ    SI, $+7
-	JLE     absent625
+	JLE     absent583
 	VMOVUPS (R8), Z7
 
-absent625:
+absent583:
 	ADDQ    BX, R8
 	VPXORD  Z8, Z8, Z8
 	CMPQ    SI, $+8
-	JLE     absent626
+	JLE     absent584
 	VMOVUPS (R8), Z8
 
-absent626:
+absent584:
 	ADDQ    BX, R8
 	VPXORD  Z9, Z9, Z9
 	CMPQ    SI, $+9
-	JLE     absent627
+	JLE     absent585
 	VMOVUPS (R8), Z9
 
-absent627:
+absent585:
 	ADDQ    BX, R8
 	VPXORD  Z10, Z10, Z10
 	CMPQ    SI, $+10
-	JLE     absent628
+	JLE     absent586
 	VMOVUPS (R8), Z10
 
-absent628:
+absent586:
 	ADDQ    BX, R8
 	VPXORD  Z11, Z11, Z11
 	CMPQ    SI, $+11
-	JLE     absent629
+	JLE     absent587
 	VMOVUPS (R8), Z11
 
-absent629:
+absent587:
 	ADDQ    BX, R8
 	VPXORD  Z12, Z12, Z12
 	CMPQ    SI, $+12
-	JLE     absent630
+	JLE     absent588
 	VMOVUPS (R8), Z12
 
-absent630:
+absent588:
 	ADDQ    BX, R8
 	VPXORD  Z13, Z13, Z13
 	CMPQ    SI, $+13
-	JLE     absent631
+	JLE     absent589
 	VMOVUPS (R8), Z13
 
-absent631:
+absent589:
 	ADDQ    BX, R8
 	VPXORD  Z14, Z14, Z14
 	CMPQ    SI, $+14
-	JLE     absent632
+	JLE     absent590
 	VMOVUPS (R8), Z14
 
-absent632:
+absent590:
 	ADDQ    BX, R8
 	VPXORD  Z15, Z15, Z15
 	CMPQ    SI, $+15
-	JLE     absent633
+	JLE     absent591
 	VMOVUPS (R8), Z15
 
-absent633:
+absent591:
 	ADDQ BX, R8
 
-loaded600:
+loaded558:
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z17
 	VUNPCKLPS  Z3, Z2, Z18
@@ -16753,75 +15787,75 @@ loaded600:
 	VMOVUPS    Z0, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z1, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z2, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z3, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z4, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z5, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z6, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z7, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z8, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z9, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z10, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z11, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z12, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z13, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z14, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done601
+	JEQ        done559
 	VMOVUPS    Z15, K1, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+64, CX
 	SUBQ       $+16, DI
-	JMP        block597
+	JMP        block555
 
-done601:
+done559:
 	VZEROUPPER
 	RET
 
 // func gemmCopyPanelsAVX512(dst *float32, src *float32, ss int, dp int, k int, panels int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·gemmCopyPanelsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -16830,72 +15864,62 @@ TEXT ·gemmCopyPanelsAVX512(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest635
+	JLT  rest593
 
-rows634:
+rows592:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels638:
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	VMOVUPS    (R9), Z0
-	VMOVUPS    Z0, (R10)
-	VMOVUPS    64(R9), Z1
-	VMOVUPS    Z1, 64(R10)
-	PREFETCHT0 512(R9)(DX*1)
-	PREFETCHT0 576(R9)(DX*1)
-	VMOVUPS    (R9)(DX*1), Z2
-	VMOVUPS    Z2, 128(R10)
-	VMOVUPS    64(R9)(DX*1), Z3
-	VMOVUPS    Z3, 192(R10)
-	PREFETCHT0 512(R9)(DX*2)
-	PREFETCHT0 576(R9)(DX*2)
-	VMOVUPS    (R9)(DX*2), Z4
-	VMOVUPS    Z4, 256(R10)
-	VMOVUPS    64(R9)(DX*2), Z5
-	VMOVUPS    Z5, 320(R10)
-	PREFETCHT0 512(R9)(BX*1)
-	PREFETCHT0 576(R9)(BX*1)
-	VMOVUPS    (R9)(BX*1), Z6
-	VMOVUPS    Z6, 384(R10)
-	VMOVUPS    64(R9)(BX*1), Z7
-	VMOVUPS    Z7, 448(R10)
-	ADDQ       $+128, R9
-	ADDQ       SI, R10
-	DECQ       R8
-	JNE        panels638
-	ADDQ       $+512, AX
-	LEAQ       (CX)(DX*4), CX
-	SUBQ       $+4, DI
-	JGE        rows634
+panels596:
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R10)
+	VMOVUPS 64(R9), Z1
+	VMOVUPS Z1, 64(R10)
+	VMOVUPS (R9)(DX*1), Z2
+	VMOVUPS Z2, 128(R10)
+	VMOVUPS 64(R9)(DX*1), Z3
+	VMOVUPS Z3, 192(R10)
+	VMOVUPS (R9)(DX*2), Z4
+	VMOVUPS Z4, 256(R10)
+	VMOVUPS 64(R9)(DX*2), Z5
+	VMOVUPS Z5, 320(R10)
+	VMOVUPS (R9)(BX*1), Z6
+	VMOVUPS Z6, 384(R10)
+	VMOVUPS 64(R9)(BX*1), Z7
+	VMOVUPS Z7, 448(R10)
+	ADDQ    $+128, R9
+	ADDQ    SI, R10
+	DECQ    R8
+	JNE     panels596
+	ADDQ    $+512, AX
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $+4, DI
+	JGE     rows592
 
-rest635:
+rest593:
 	ADDQ $+4, DI
-	JEQ  done637
+	JEQ  done595
 
-last636:
+last594:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels639:
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	VMOVUPS    (R9), Z0
-	VMOVUPS    Z0, (R10)
-	VMOVUPS    64(R9), Z1
-	VMOVUPS    Z1, 64(R10)
-	ADDQ       $+128, R9
-	ADDQ       SI, R10
-	DECQ       R8
-	JNE        panels639
-	ADDQ       $+128, AX
-	ADDQ       DX, CX
-	DECQ       DI
-	JNE        last636
+panels597:
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R10)
+	VMOVUPS 64(R9), Z1
+	VMOVUPS Z1, 64(R10)
+	ADDQ    $+128, R9
+	ADDQ    SI, R10
+	DECQ    R8
+	JNE     panels597
+	ADDQ    $+128, AX
+	ADDQ    DX, CX
+	DECQ    DI
+	JNE     last594
 
-done637:
+done595:
 	VZEROUPPER
 	RET

@@ -42,11 +42,6 @@ func (g *gen) copyPanels() {
 			case 3:
 				m.Index, m.Scale = ss3, 1
 			}
-			for b := 0; b < rowBytes; b += line {
-				p := m
-				p.Disp = 4*rowBytes + b
-				g.PREFETCHT0(p)
-			}
 			for b := 0; b < vectors; b++ {
 				m.Disp = b * 4 * g.lanes()
 				v := g.vector(i*vectors + b)

@@ -151,7 +151,7 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	b, bs, bs3, c, cs, k := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("b"), b)
 	g.Load(g.Param("k"), k)
-	hints := g.hints(mr, vecs*vecBytes, b, k)
+	hints := g.hints(mr, vecs*vecBytes, b)
 	g.Load(g.Param("bs"), bs)
 	g.LEAQ(Mem{Base: bs, Index: bs, Scale: 2}, bs3)
 
@@ -252,27 +252,14 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 // hints asks for the lines of C that the tile ends in and for those of the
 // next tile of A, before they are needed but not all at once: a burst would
 // hold all the buffers that lines from the second cache pass through, and
-// B comes by that way. The function that it returns writes the hints of one
+// B comes by that way. With a K so small that they come too late none was
+// measured to be better than a burst. The function that it returns writes the hints of one
 // pass of the loop, a row of the tile; b is an address that is in the cache.
-func (g *gen) hints(mr, width int, b, k reg.GPVirtual) func() {
+func (g *gen) hints(mr, width int, b reg.GPVirtual) func() {
 	at, by, next, ns, left := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	given := g.label("given")
 	g.Load(g.Param("c"), at)
 	g.Load(g.Param("cs"), by)
-
-	// Without passes enough there is little to disturb.
-	spread, given := g.label("spread"), g.label("given")
-	g.CMPQ(k, I32(mr*unroll))
-	g.JGE(LabelRef(spread))
-	for i := 0; i < mr; i++ {
-		for v := 0; v < width; v += line {
-			g.PREFETCHT0(Mem{Base: at, Disp: v})
-		}
-		if i < mr-1 {
-			g.ADDQ(by, at)
-		}
-	}
-	g.Label(spread)
-
 	g.MOVQ(I32(2*mr), left)
 	g.Load(g.Param("next"), next)
 	g.Load(g.Param("ns"), ns)
