@@ -103,3 +103,8 @@ func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
 //
 //go:noescape
 func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
+
+// rowsFetchAVX2 asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
+//
+//go:noescape
+func rowsFetchAVX2(p *float32, stride int, rows int, bytes int)

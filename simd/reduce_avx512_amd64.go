@@ -103,3 +103,8 @@ func rowsExpSumAVX512(x *float32, n int, m float32) (ret float32)
 //
 //go:noescape
 func rowsAffineAVX512(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
+
+// rowsFetchAVX512 asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
+//
+//go:noescape
+func rowsFetchAVX512(p *float32, stride int, rows int, bytes int)

@@ -2958,3 +2958,28 @@ last_162:
 done_163:
 	VZEROUPPER
 	RET
+
+// func rowsFetchAVX512(p *float32, stride int, rows int, bytes int)
+// Requires: AVX, MMX+
+TEXT ·rowsFetchAVX512(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ bytes+24(FP), BX
+
+row_164:
+	MOVQ AX, SI
+	MOVQ BX, DI
+
+line_165:
+	PREFETCHT0 (SI)
+	ADDQ       $+64, SI
+	ADDQ       $-64, DI
+	CMPQ       DI, $+1
+	JGE        line_165
+	ADDQ       CX, AX
+	ADDQ       $-1, DX
+	CMPQ       DX, $+1
+	JGE        row_164
+	VZEROUPPER
+	RET

@@ -3521,3 +3521,26 @@ part128:
 
 done_163:
 	RET
+
+// func rowsFetchNEON(p *float32, stride int, rows int, bytes int)
+TEXT ·rowsFetchNEON(SB), NOSPLIT, $0-32
+	MOVD p+0(FP), R0
+	MOVD stride+8(FP), R1
+	MOVD rows+16(FP), R2
+	MOVD bytes+24(FP), R3
+
+row_164:
+	MOVD R0, R4
+	MOVD R3, R5
+
+line_165:
+	PRFM (R4), PSTL1KEEP
+	ADD $64, R4
+	SUB $64, R5
+	CMP $1, R5
+	BGE line_165
+	ADD R1, R0
+	SUB $1, R2
+	CMP $1, R2
+	BGE row_164
+	RET

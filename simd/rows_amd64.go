@@ -3,8 +3,8 @@
 package simd
 
 var (
-	rowsAVX512 = rowKernels{expStore: rowsExpStoreAVX512, expSum: rowsExpSumAVX512, affine: rowsAffineAVX512}
-	rowsAVX2   = rowKernels{expStore: rowsExpStoreAVX2, expSum: rowsExpSumAVX2, affine: rowsAffineAVX2}
+	rowsAVX512 = rowKernels{expStore: rowsExpStoreAVX512, expSum: rowsExpSumAVX512, affine: rowsAffineAVX512, fetch: rowsFetchAVX512}
+	rowsAVX2   = rowKernels{expStore: rowsExpStoreAVX2, expSum: rowsExpSumAVX2, affine: rowsAffineAVX2, fetch: rowsFetchAVX2}
 )
 
 func rowKernelsOf(l Level) *rowKernels {

@@ -2,7 +2,7 @@
 
 package simd
 
-var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON}
+var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON, fetch: rowsFetchNEON}
 
 func rowKernelsOf(l Level) *rowKernels {
 	if l == NEON {

@@ -10,6 +10,9 @@ type rowKernels struct {
 	expSum func(x *float32, n int, m float32) float32
 	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
 	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
+	// fetch asks the caches for the first bytes of rows that are stride bytes
+	// apart, to be written soon; or nil.
+	fetch func(p *float32, stride, rows, bytes int)
 }
 
 var rowKernel = *rowKernelsOf(active)

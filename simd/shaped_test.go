@@ -7,6 +7,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -188,7 +189,9 @@ func TestRope(t *testing.T) {
 
 func BenchmarkTranspose(b *testing.B) {
 	for _, n := range []int{64, 256, 1000, 1024, 4096} {
-		x, dst := make([]float32, n*n), make([]float32, n*n)
+		x, _ := memory.Floats(n * n)
+		dst, _ := memory.Floats(n * n)
+		copy(dst, x)
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.SetBytes(int64(8 * n * n))
 			for b.Loop() {

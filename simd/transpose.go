@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -25,6 +26,7 @@ func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
 	t := transposes.Get().(*transposeTask)
 	t.dst, t.x, t.rows, t.cols = dst, x, rows, cols
 	t.down, t.across = (rows+transposeSide-1)/transposeSide, (cols+transposeSide-1)/transposeSide
+	t.fetch = rowKernel.fetch != nil && 8*n > memory.CPUCaches().L2
 	blocks := t.down * t.across
 	t.group = blocks
 	if p.Worth(float64(n) * transposeNS) {
@@ -47,17 +49,31 @@ type transposeTask struct {
 	rows, cols   int
 	down, across int // squares
 	group        int // squares of a part
+
+	// fetch says that dst is worth asking for early: where it lies far away,
+	// no processor foresees the many short pieces that are written to it.
+	fetch bool
 }
 
 var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 
 // Part transposes a few squares.
 func (t *transposeTask) Part(i int) {
-	for b := i * t.group; b < min((i+1)*t.group, t.down*t.across); b++ {
-		i, j := b/t.across*transposeSide, b%t.across*transposeSide
-		rows, cols := min(transposeSide, t.rows-i), min(transposeSide, t.cols-j)
-		for r := 0; r < rows; r += gemmActive.lanes {
-			gemmActive.transpose(&t.dst[j*t.rows+i+r], &t.x[(i+r)*t.cols+j], 4*t.rows, 4*t.cols, min(gemmActive.lanes, rows-r), cols)
+	k := gemmActive
+	for b, last := i*t.group, min((i+1)*t.group, t.down*t.across); b < last; b++ {
+		i, j, rows, cols := t.square(b)
+		if t.fetch && b+1 < last {
+			i, j, rows, cols := t.square(b + 1)
+			rowKernel.fetch(&t.dst[j*t.rows+i], 4*t.rows, cols, 4*rows)
+		}
+		for r := 0; r < rows; r += k.lanes {
+			k.transpose(&t.dst[j*t.rows+i+r], &t.x[(i+r)*t.cols+j], 4*t.rows, 4*t.cols, min(k.lanes, rows-r), cols)
 		}
 	}
+}
+
+// square returns where square b of x lies.
+func (t *transposeTask) square(b int) (i, j, rows, cols int) {
+	i, j = b/t.across*transposeSide, b%t.across*transposeSide
+	return i, j, min(transposeSide, t.rows-i), min(transposeSide, t.cols-j)
 }

@@ -539,3 +539,5 @@ func (m *amd64) first(i gp, a, b vec, nan bool, otherwise string) {
 	m.JZ(operand.LabelRef(otherwise))
 	m.TZCNTL(bits, bits)
 }
+
+func (m *amd64) fetch(p gp) { m.PREFETCHT0(m.mem(p, 0)) }

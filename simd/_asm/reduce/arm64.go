@@ -343,3 +343,5 @@ func (m *arm64) first(i gp, a, b vec, nan bool, otherwise string) {
 	m.put("CLZ R%d, R%d", i, i)
 	m.put("LSR $4, R%d, R%d", i, i)
 }
+
+func (m *arm64) fetch(p gp) { m.put("PRFM (R%d), PSTL1KEEP", p) }

@@ -108,6 +108,8 @@ type machine interface {
 	loadPart(v vec, p gp, rest vec)
 	storePart(p gp, v vec)
 
+	fetch(p gp) // asks the cache for the line at p, to write to it
+
 	add(dst, a, b vec)
 	sub(dst, a, b vec)
 	mul(dst, a, b vec)

@@ -40,6 +40,7 @@ func kernels(m machine) {
 	k.exp(true)
 	k.exp(false)
 	k.affine()
+	k.fetchRows()
 }
 
 func check(err error) {
