@@ -85,8 +85,17 @@ func checkElementwise(o *op.Operation, dst, x, y, z []float32) error {
 	return nil
 }
 
-// fail is the slow end of elementwise calls.
+// fail is the slow end of elementwise calls and of reductions: lens are the
+// lengths of the result, if that is a slice, and of three or two operands,
+// whether the operation takes them or not.
 func (d *Device) fail(err error, o *op.Operation, lens ...int) error {
+	if o != nil {
+		_, n := o.Arity()
+		if o.Class() == op.Elementwise {
+			n++
+		}
+		lens = lens[:min(n, len(lens))]
+	}
 	var shapes []op.Shape
 	for _, n := range lens {
 		shapes = append(shapes, op.Shape{n})
