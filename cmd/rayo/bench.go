@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/roofline"
@@ -180,17 +181,25 @@ func (r *benchReport) write(out io.Writer) error {
 		fmt.Fprintf(out, "limits: %s GB/s read, %s GB/s copied, %s GFLOP/s of fused multiply-adds\n", digits(l.Read), digits(l.Copy), digits(l.FMA))
 	}
 	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "operation\tsize\ttime\tGB/s\tGFLOP/s\tof the limit\t\t")
+	// The names to the left, as in a text, and the numbers to the right: a
+	// tabwriter does one or the other.
+	ops, sizes := len("operation"), len("size")
 	for _, m := range r.Results {
-		gflops, share, bound := "", "", ""
-		if m.Bound == "arithmetic" || r.Roofline == nil {
-			gflops = digits(m.GFLOPs)
+		ops, sizes = max(ops, utf8.RuneCountInString(m.Op)), max(sizes, utf8.RuneCountInString(m.Size))
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%-*s   %-*s\ttime\tGB/s\tGFLOP/s\tof the limit\t\n", ops, "operation", sizes, "size")
+	for _, m := range r.Results {
+		gbps, gflops, share := digits(m.GBps), digits(m.GFLOPs), ""
+		switch m.Bound {
+		case "memory":
+			gflops = ""
+			share = fmt.Sprintf("%.0f%% memory    ", 100*m.Share)
+		case "arithmetic":
+			gbps = ""
+			share = fmt.Sprintf("%.0f%% arithmetic", 100*m.Share)
 		}
-		if m.Bound != "" {
-			share, bound = fmt.Sprintf("%.0f%%", 100*m.Share), "of "+m.Bound
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", m.Op, m.Size, timeText(time.Duration(m.NS)), digits(m.GBps), gflops, share, bound)
+		fmt.Fprintf(w, "%-*s   %-*s\t%s\t%s\t%s\t%s\t\n", ops, m.Op, sizes, m.Size, timeText(time.Duration(m.NS)), gbps, gflops, share)
 	}
 	if err := w.Flush(); err != nil {
 		return err
