@@ -2,4 +2,10 @@
 
 package simd
 
-func mapLevel(Level, string) MapFunc { return nil }
+// mapLevel returns the kernel in assembly, or nil if there is none.
+func mapLevel(level Level, name string) MapFunc {
+	if level == NEON {
+		return mapNEON(name)
+	}
+	return nil
+}

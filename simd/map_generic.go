@@ -888,26 +888,29 @@ func mapSinGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v2 := v0 == 0x0p+00
 		v5 := fma(v0, 0x1.45f306p-02, 0x1.8p+23)
 		v6 := float32(v5 - 0x1.8p+23)
-		v10 := fma(v6, -0x1.921fb4p+01, v0)
-		v11 := fma(v6, -0x1.4442dp-23, v10)
-		v12 := fma(v6, -0x1.84698ap-47, v11)
-		v13 := float32(v12 * v12)
-		v14 := float32(v13 * v12)
-		v17 := fma(-0x1.adefp-26, v13, 0x1.7270cap-19)
-		v19 := fma(v17, v13, -0x1.a0212ap-13)
-		v21 := fma(v19, v13, 0x1.11113p-07)
-		v23 := fma(v21, v13, -0x1.555556p-03)
-		v24 := fma(v14, v23, v12)
-		v25 := int32(math.Float32bits(v24))
-		v26 := int32(math.Float32bits(v5))
-		v28 := v26 << (0x1f & 31)
-		v29 := v25 ^ v28
-		v30 := math.Float32frombits(uint32(v29))
-		v31 := v30
+		v9 := fma(v6, -0x1.921fb4p+01, v0)
+		v10 := fma(v6, -0x1.4442dp-23, v9)
+		v11 := float32(v10 * v10)
+		v12 := float32(v11 * v10)
+		v15 := fma(-0x1.adefp-26, v11, 0x1.7270cap-19)
+		v17 := fma(v15, v11, -0x1.a0212ap-13)
+		v19 := fma(v17, v11, 0x1.11113p-07)
+		v21 := fma(v19, v11, -0x1.555556p-03)
+		v23 := float32(v6 * -0x1.84698ap-47)
+		v24 := fma(v12, v21, v23)
+		v25 := float32(v10 + v24)
+		v27 := max(v25, -0x1p+00)
+		v29 := min(v27, 0x1p+00)
+		v30 := int32(math.Float32bits(v29))
+		v31 := int32(math.Float32bits(v5))
+		v33 := v31 << (0x1f & 31)
+		v34 := v30 ^ v33
+		v35 := math.Float32frombits(uint32(v34))
+		v36 := v35
 		if v2 {
-			v31 = v0
+			v36 = v0
 		}
-		d[i] = v31
+		d[i] = v36
 	}
 }
 
@@ -922,23 +925,26 @@ func mapCosGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v5 := float32(v3 + 0x1.8p+23)
 		v6 := float32(v5 - 0x1.8p+23)
 		v9 := fma(v6, 0x1p+01, 0x1p+00)
-		v13 := fma(v9, -0x1.921fb4p+00, v0)
-		v14 := fma(v9, -0x1.4442dp-24, v13)
-		v15 := fma(v9, -0x1.84698ap-48, v14)
-		v16 := float32(v15 * v15)
-		v17 := float32(v16 * v15)
-		v20 := fma(-0x1.adefp-26, v16, 0x1.7270cap-19)
-		v22 := fma(v20, v16, -0x1.a0212ap-13)
-		v24 := fma(v22, v16, 0x1.11113p-07)
-		v26 := fma(v24, v16, -0x1.555556p-03)
-		v27 := fma(v17, v26, v15)
-		v28 := int32(math.Float32bits(v27))
-		v29 := int32(math.Float32bits(v5))
-		v31 := v29 << (0x1f & 31)
-		v32 := v28 ^ v31
-		v33 := math.Float32frombits(uint32(v32))
-		v34 := -v33
-		d[i] = v34
+		v12 := fma(v9, -0x1.921fb4p+00, v0)
+		v13 := fma(v9, -0x1.4442dp-24, v12)
+		v14 := float32(v13 * v13)
+		v15 := float32(v14 * v13)
+		v18 := fma(-0x1.adefp-26, v14, 0x1.7270cap-19)
+		v20 := fma(v18, v14, -0x1.a0212ap-13)
+		v22 := fma(v20, v14, 0x1.11113p-07)
+		v24 := fma(v22, v14, -0x1.555556p-03)
+		v26 := float32(v9 * -0x1.84698ap-48)
+		v27 := fma(v15, v24, v26)
+		v28 := float32(v13 + v27)
+		v30 := max(v28, -0x1p+00)
+		v31 := min(v30, 0x1p+00)
+		v32 := int32(math.Float32bits(v31))
+		v33 := int32(math.Float32bits(v5))
+		v35 := v33 << (0x1f & 31)
+		v36 := v32 ^ v35
+		v37 := math.Float32frombits(uint32(v36))
+		v38 := -v37
+		d[i] = v38
 	}
 }
 

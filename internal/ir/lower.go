@@ -14,7 +14,7 @@ import "math"
 // them):
 //
 //	exp 1, exp2 1, expm1 1.5, log 1, log2 1.5, log1p 1.5, tanh 2, sigmoid 2.5,
-//	erf 2.5, erfc 7, normcdf 7, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
+//	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
 // compute them in another way.
@@ -317,16 +317,12 @@ func (l *lowering) log1p(x *Node) *Node {
 	return choose(eq(x, c(0)), x, y) // for -0
 }
 
-// sin: n·pi is taken off in three steps, of which the first is exact, and the
-// sign is that of (-1)**n.
+// sin: n·pi is taken off in three steps, of which the first is exact and the
+// last is left to the end. The sign is that of (-1)**n.
 func (l *lowering) sin(x *Node) *Node {
 	t := fma(x, c(1/math.Pi), c(magic))
 	n := sub(t, c(magic))
-	r := x
-	for _, p := range piParts {
-		r = fma(n, c(-p), r)
-	}
-	y := sinTimes(r, t)
+	y := sinTimes(fma(n, c(-piParts[1]), fma(n, c(-piParts[0]), x)), mul(n, c(-piParts[2])), t)
 	return choose(eq(x, c(0)), x, y) // for -0
 }
 
@@ -334,16 +330,14 @@ func (l *lowering) sin(x *Node) *Node {
 func (l *lowering) cos(x *Node) *Node {
 	t := add(fma(x, c(1/math.Pi), c(-0.5)), c(magic))
 	n := fma(sub(t, c(magic)), c(2), c(1))
-	r := x
-	for _, p := range halfPiParts {
-		r = fma(n, c(-p), r)
-	}
-	return neg(sinTimes(r, t))
+	return neg(sinTimes(fma(n, c(-halfPiParts[1]), fma(n, c(-halfPiParts[0]), x)), mul(n, c(-halfPiParts[2])), t))
 }
 
-// sinTimes returns sin(r) for |r| <= pi/2, negated if the last bit of t is set.
-func sinTimes(r, t *Node) *Node {
+// sinTimes returns sin(r + low) for |r| <= pi/2 and a tiny low, negated if the
+// last bit of t is set.
+func sinTimes(r, low, t *Node) *Node {
 	u := mul(r, r)
-	y := fma(mul(u, r), horner(u, sinPoly), r)
+	y := add(r, fma(mul(u, r), horner(u, sinPoly), low))
+	y = clamp(y, -1, 1) // rounding may carry it beyond
 	return float(node(Xor, bits(y), node(Shl, bits(t), ci(31))))
 }

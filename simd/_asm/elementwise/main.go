@@ -32,8 +32,12 @@ func main() {
 		write(name+".s", asm)
 		write(name+".go", stubs)
 	}
+	asm, stubs := writeNEON(ks)
+	write("map_neon_arm64.s", asm)
+	write("map_neon_arm64.go", stubs)
 }
 
+// gofmt formats a generated file.
 func gofmt(source []byte) []byte {
 	out, err := format.Source(source)
 	check(err)

@@ -598,9 +598,9 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
 	if !wide {
-		f.data(&b, "mapMasks", []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0, 0, 0, 0, 0, 0, 0, 0})
+		data(&b, "mapMasks", []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	}
-	f.data(&b, "mapConstants"+f.level(), f.pool.words)
+	data(&b, "mapConstants"+f.level(), f.pool.words)
 	b.Write(f.text.Bytes())
 
 	var g bytes.Buffer
@@ -610,7 +610,8 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	return b.Bytes(), gofmt(g.Bytes())
 }
 
-func (f *x86File) data(b *bytes.Buffer, name string, words []uint32) {
+// data writes a table of constants.
+func data(b *bytes.Buffer, name string, words []uint32) {
 	fmt.Fprintln(b)
 	for i, w := range words {
 		fmt.Fprintf(b, "DATA %s<>+%d(SB)/4, $%#08x\n", name, 4*i, w)
