@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/cpuid/v2"
@@ -42,7 +41,6 @@ type processor struct {
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain []plain
-	shots sync.Pool // of *shot
 
 	closed atomic.Bool
 }
@@ -71,7 +69,7 @@ func Open(threads int) (driver.Device, error) {
 	if n == 1 {
 		d.info.Detail = fmt.Sprintf("%v, 1 thread", simd.Active())
 	}
-	d.plain = plainKernels()
+	d.plain = d.plains()
 	return d, nil
 }
 

@@ -2,17 +2,262 @@ package cpu
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
 )
 
-type plain struct{}
-type shot struct{}
-type users struct{}
+// plain is what a call of one built-in operation needs, so that a call looks
+// nothing up but its number.
+type plain struct {
+	fn    kernel // elementwise, over float32; else nil
+	cost  cost
+	shots sync.Pool // of *shot, for the others
+}
 
-func plainKernels() []plain { return nil }
+// plains returns the entries for the catalogue.
+func (d *processor) plains() []plain {
+	all := op.Catalogue()
+	ps := make([]plain, len(all))
+	for i, o := range all {
+		p := &ps[i]
+		if o.Class() != op.Elementwise {
+			if d.newCore(o) != nil {
+				p.shots.New = func() any { return &shot{core: d.newCore(o)} }
+			}
+			continue
+		}
+		if o == op.Where || o == op.Cast {
+			continue
+		}
+		_, arity := o.Arity()
+		p.fn = kernelNamed(o.Name())
+		p.cost.seed, p.cost.bytes = kernelNS(o.Name()), float32(4*arity+4)
+	}
+	return ps
+}
 
-func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
+// smallCall is the number of elements up to which a call is not even asked
+// whether it might be split.
+const smallCall = 2048
+
+// Run implements driver.Immediate.
+func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Binding) (err error) {
+	defer recovered(&err)
+	if s.Op != nil {
+		return d.runOperation(ctx, s, ext)
+	}
+	f := s.Post
+	if len(f.Body) == 1 && len(s.Out) == 1 && f.Out[0] == len(f.In) && s.Out[0].Type == op.F32 {
+		if in := &f.Body[0]; full(f.In) {
+			var at [3]unsafe.Pointer
+			n := s.Out[0].N
+			if len(in.Args) > len(at) {
+				return driver.ErrUnsupported
+			}
+			for i, a := range in.Args {
+				b := ext[f.In[a].Slot].Host
+				if len(b) < 4*n {
+					return short(f.In[a].Slot, len(b), 4*n)
+				}
+				at[i] = unsafe.Pointer(unsafe.SliceData(b))
+			}
+			b := ext[s.Out[0].Slot].Host
+			if len(b) < 4*n {
+				return short(s.Out[0].Slot, len(b), 4*n)
+			}
+			dst := unsafe.Pointer(unsafe.SliceData(b))
+			if id := in.Op.ID(); id >= 0 && d.plain[id].fn != nil {
+				p := &d.plain[id]
+				par := (*float32)(unsafe.Pointer(&in.Attrs.F))
+				if n > smallCall {
+					return d.runLarge(ctx, p, dst, &at, n, par)
+				}
+				if n > 0 {
+					p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
+				}
+				return nil
+			}
+			if in.Op.ID() < 0 && inOrder(in.Args, len(f.In)) {
+				return d.runUser(ctx, f, s.Out, dst, &at, n)
+			}
+		}
+	}
+	return d.runPrepared(ctx, s, ext)
+}
+
+// full reports whether all operands are float32, one element for each of the
+// result.
+func full(in []driver.Operand) bool {
+	for i := range in {
+		if in[i].Type != op.F32 || in[i].Spread != op.Full {
+			return false
+		}
+	}
+	return true
+}
+
+// inOrder reports whether args are the n operands, each once and in order.
+func inOrder(args []int, n int) bool {
+	for i, a := range args {
+		if a != i {
+			return false
+		}
+	}
+	return len(args) == n
+}
+
+func short(slot, have, need int) error {
+	return fmt.Errorf("operand %d has %d bytes of %d: %w", slot, have, need, driver.ErrShape)
+}
+
+// A strip is a call of one kernel over long operands.
+type strip struct {
+	p     *plain
+	ptr   [4]unsafe.Pointer // the result and the operands
+	par   [4]float32
+	n     int
+	chunk int
+
+	ctx     context.Context
+	stopped atomic.Bool
+}
+
+var strips = sync.Pool{New: func() any { return new(strip) }}
+
+// runLarge computes n elements in several calls, on several threads if that
+// pays.
+func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, at *[3]unsafe.Pointer, n int, par *float32) error {
+	ns := p.cost.of(n)
+	if n <= callElements && !d.pool.Worth(ns) {
+		if ns < timedNS {
+			p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
+			return nil
+		}
+		from := time.Now()
+		p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
+		p.cost.learn(n, time.Since(from))
+		return nil
+	}
+	s := strips.Get().(*strip)
+	s.p, s.n, s.ctx = p, n, ctx
+	s.ptr = [4]unsafe.Pointer{dst, at[0], at[1], at[2]}
+	copy(s.par[:], unsafe.Slice(par, 4))
+	s.stopped.Store(false)
+	if d.pool.Worth(ns) {
+		s.chunk = chunkOf(n, parts(ns, d.pool.Threads()))
+		d.pool.Do((n+s.chunk-1)/s.chunk, s)
+	} else {
+		s.chunk = n
+		s.Part(0)
+	}
+	stopped := s.stopped.Load()
+	s.ptr, s.ctx = [4]unsafe.Pointer{}, nil
+	strips.Put(s)
+	if stopped {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// chunkOf returns the size of the parts of n elements cut in k: whole pages, so
+// that threads do not share lines.
+func chunkOf(n, k int) int { return max((n+k-1)/k+1023, 1024) &^ 1023 }
+
+// Part implements workers.Task.
+func (s *strip) Part(i int) {
+	lo := i * s.chunk
+	hi := min(lo+s.chunk, s.n)
+	from := time.Now()
+	at := func(k, i int) *float32 {
+		if s.ptr[k] == nil {
+			return nil
+		}
+		return (*float32)(unsafe.Add(s.ptr[k], 4*i))
+	}
+	for pos := lo; pos < hi; pos += callElements {
+		if pos > lo || i > 0 {
+			if s.stopped.Load() || s.ctx.Err() != nil {
+				s.stopped.Store(true)
+				return
+			}
+		}
+		s.p.fn(at(0, pos), at(1, pos), at(2, pos), at(3, pos), min(callElements, hi-pos), &s.par[0])
+	}
+	if i == 0 {
+		s.p.cost.learn(hi-lo, time.Since(from))
+	}
+}
+
+// A shot is what a call of one operation that is not elementwise works with.
+type shot struct {
+	core core
+	in   [op.MaxInputs]unsafe.Pointer
+	out  [2]unsafe.Pointer
+}
+
+// runOperation runs a step of an operation that is not elementwise.
+func (d *processor) runOperation(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
+	id := s.Op.ID()
+	if id < 0 || d.plain[id].shots.New == nil || s.Pre != nil || s.Post != nil || !words32(s.In) || !words32(s.Out) ||
+		s.Attrs.Act != nil && activation(s.Attrs.Act) == nil {
+		return d.runPrepared(ctx, s, ext)
+	}
+	if len(s.In) > op.MaxInputs || len(s.Out) > 2 {
+		return driver.ErrUnsupported
+	}
+	h := d.plain[id].shots.Get().(*shot)
+	err := h.core.configure(s.Op, &s.Attrs, s.Dims)
+	if err == nil {
+		err = bindAll(h.in[:], s.In, s.Dims, ext)
+	}
+	if err == nil {
+		err = bindAll(h.out[:], s.Out, s.Dims[len(s.In):], ext)
+	}
+	if err == nil {
+		err = h.core.compute(ctx, h.in[:len(s.In)], h.out[:len(s.Out)])
+	}
+	clear(h.in[:])
+	clear(h.out[:])
+	d.plain[id].shots.Put(h)
+	return err
+}
+
+func words32(os []driver.Operand) bool {
+	for i := range os {
+		if os[i].Slot >= 0 && os[i].Type.Size() != 4 {
+			return false
+		}
+	}
+	return true
+}
+
+// bindAll sets ptr to the memory of operands.
+func bindAll(ptr []unsafe.Pointer, os []driver.Operand, dims []op.Shape, ext []driver.Binding) error {
+	for i := range os {
+		if os[i].Slot < 0 {
+			continue
+		}
+		n, err := dims[i].Size()
+		if err != nil {
+			return err
+		}
+		b := ext[os[i].Slot].Host
+		if len(b) < 4*n {
+			return short(os[i].Slot, len(b), 4*n)
+		}
+		ptr[i] = unsafe.Pointer(unsafe.SliceData(b))
+	}
+	return nil
+}
+
+// runPrepared runs a step as a program of its own.
+func (d *processor) runPrepared(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
 	p := driver.Program{Steps: []driver.Step{*s}, Ext: len(ext)}
 	for i := range ext {
 		p.Slots = append(p.Slots, driver.Slot{Ext: i, Bytes: int64(len(ext[i].Host))})

@@ -23,6 +23,7 @@ func address(p unsafe.Pointer) *float32 { return *(**float32)(unsafe.Pointer(&p)
 type mapTask struct {
 	d  *processor
 	p  *program
+	n  int // elements
 	at []place
 
 	ctx     context.Context
@@ -33,17 +34,16 @@ type mapTask struct {
 // run computes all elements. l is a lane of the caller's.
 func (t *mapTask) run(ctx context.Context, l *lane) error {
 	p := t.p
-	if p.n == 0 {
+	if t.n == 0 {
 		return nil
 	}
-	ns := p.cost.of(p.n)
+	ns := p.cost.of(t.n)
 	if t.d.pool.Worth(ns) {
 		t.ctx = ctx
 		t.stopped.Store(false)
 		k := parts(ns, t.d.pool.Threads())
-		// Parts begin on pages, so that threads do not share lines.
-		t.chunk = max((p.n+k-1)/k+1023, 1024) &^ 1023
-		t.d.pool.Do((p.n+t.chunk-1)/t.chunk, t)
+		t.chunk = chunkOf(t.n, k)
+		t.d.pool.Do((t.n+t.chunk-1)/t.chunk, t)
 		t.ctx = nil
 		if t.stopped.Load() {
 			return ctx.Err()
@@ -51,19 +51,19 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 		return nil
 	}
 	if ns < timedNS {
-		t.span(l, 0, p.n)
+		t.span(l, 0, t.n)
 		return nil
 	}
 	from := time.Now()
-	for lo := 0; lo < p.n; lo += callElements {
+	for lo := 0; lo < t.n; lo += callElements {
 		if lo > 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		t.span(l, lo, min(lo+callElements, p.n))
+		t.span(l, lo, min(lo+callElements, t.n))
 	}
-	p.cost.learn(p.n, time.Since(from))
+	p.cost.learn(t.n, time.Since(from))
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (t *mapTask) Part(i int) {
 		l = lanes.Get().(*lane)
 	}
 	lo := i * t.chunk
-	hi := min(lo+t.chunk, t.p.n)
+	hi := min(lo+t.chunk, t.n)
 	from := time.Now()
 	for ; lo < hi; lo += callElements {
 		if t.stopped.Load() || t.ctx.Err() != nil {
@@ -133,7 +133,7 @@ func (d *processor) prepareMap(s *driver.Step) (step, error) {
 }
 
 func (s mapStep) runner(f *frame) runner {
-	return &mapRunner{mapTask{d: f.d, p: s.p, at: make([]place, len(s.p.streams))}, &f.lane}
+	return &mapRunner{mapTask{d: f.d, p: s.p, n: s.p.n, at: make([]place, len(s.p.streams))}, &f.lane}
 }
 
 func (r *mapRunner) run(ctx context.Context, f *frame) error {

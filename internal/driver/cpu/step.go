@@ -247,7 +247,7 @@ func tasksOf(f *frame, as []arrayOperand) []*mapTask {
 	ts := make([]*mapTask, len(as))
 	for i := range as {
 		if p := as[i].p; p != nil {
-			ts[i] = &mapTask{d: f.d, p: p, at: make([]place, len(p.streams))}
+			ts[i] = &mapTask{d: f.d, p: p, n: p.n, at: make([]place, len(p.streams))}
 		}
 	}
 	return ts

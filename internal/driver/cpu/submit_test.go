@@ -1,0 +1,494 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// axpyProgram is y = a·x + y over device or host memory, in steps steps.
+func axpyProgram(n, steps int, a float32) *driver.Program {
+	s := op.Shape{n}
+	p := &driver.Program{Ext: 2, Slots: []driver.Slot{
+		{Type: op.F32, Shape: s, Bytes: int64(4 * n), Ext: 0},
+		{Type: op.F32, Shape: s, Bytes: int64(4 * n), Ext: 1, Written: true},
+	}}
+	x, y := driver.Operand{Slot: 0, Type: op.F32, N: n}, driver.Operand{Slot: 1, Type: op.F32, N: n}
+	for range steps {
+		p.Steps = append(p.Steps, driver.Step{Out: []driver.Operand{y}, Post: &driver.Fused{In: []driver.Operand{x, y}, Shape: s, Out: []int{2},
+			Body: []driver.Instr{{Op: op.Axpy, Attrs: op.Floats(a), Args: []int{0, 1}, Type: op.F32}}}})
+	}
+	return p
+}
+
+func prepare(t testing.TB, d *processor, p *driver.Program) driver.Executable {
+	t.Helper()
+	e, err := d.Prepare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func alloc(t testing.TB, d *processor, n int) (driver.Memory, []float32) {
+	t.Helper()
+	m, err := d.Alloc(int64(4 * n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := unsafe.Slice((*float32)(m.(*array).base), n)
+	clear(v)
+	return m, v
+}
+
+// TestOrder: each submission reads what the one before has written, whether
+// it was waited for or not, and from whatever executable it comes.
+func TestOrder(t *testing.T) {
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		const n = 30000
+		add, double := prepare(t, d, axpyProgram(n, 1, 1)), prepare(t, d, axpyProgram(n, 3, 1))
+		one, ones := alloc(t, d, n)
+		sum, sums := alloc(t, d, n)
+		for i := range ones {
+			ones[i] = 1
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		want := float32(0)
+		var last driver.Fence
+		for range 300 {
+			e, k := add, float32(1)
+			if r.IntN(2) == 0 {
+				e, k = double, 3
+			}
+			s := &driver.Submission{Ext: []driver.Binding{{Mem: one}, {Mem: sum}}, Wait: r.IntN(3) == 0}
+			f, err := e.Submit(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += k
+			if s.Wait {
+				if f != nil {
+					t.Fatal("a fence for a submission that was waited for")
+				}
+				if sums[0] != want || sums[n-1] != want {
+					t.Fatalf("%v and %v after %v additions", sums[0], sums[n-1], want)
+				}
+			} else {
+				last = f
+			}
+		}
+		if err := last.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if sums[0] != want || sums[n-1] != want {
+			t.Fatalf("%v and %v after %v additions", sums[0], sums[n-1], want)
+		}
+		one.Free()
+		sum.Free()
+	}
+}
+
+// TestManyGoroutines: submissions that write the same memory are serialised,
+// others are not confused, and nothing is lost.
+func TestManyGoroutines(t *testing.T) {
+	d := open(t, 2)
+	const n, goroutines, rounds = 500, 100, 20
+	e := prepare(t, d, axpyProgram(n, 2, 0.5))
+	one, ones := alloc(t, d, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	shared := make([]driver.Memory, 3)
+	values := make([][]float32, len(shared))
+	var count [3]atomic.Int64
+	for i := range shared {
+		shared[i], values[i] = alloc(t, d, n)
+	}
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			r := rand.New(rand.NewPCG(uint64(g), 3))
+			host := make([]float32, n)
+			for k := range rounds {
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				if r.IntN(10) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(50))*time.Microsecond)
+				}
+				at := r.IntN(len(shared))
+				out := driver.Binding{Mem: shared[at]}
+				if r.IntN(3) == 0 {
+					at = -1
+					out = driver.Binding{Host: bytesOf(host)}
+				}
+				if at >= 0 && ctx != t.Context() {
+					// What is cancelled may be half done: not where it counts.
+					out, at = driver.Binding{Host: bytesOf(host)}, -1
+				}
+				s := &driver.Submission{Ext: []driver.Binding{{Mem: one}, out}, Wait: r.IntN(2) == 0}
+				f, err := e.Submit(ctx, s)
+				if err == nil && f != nil {
+					err = f.Wait(context.Background())
+				}
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("round %d: %v", k, err)
+				}
+				if at >= 0 && err == nil {
+					count[at].Add(1)
+				}
+				cancel()
+			}
+		}()
+	}
+	wg.Wait()
+	for i, v := range values {
+		if want := float32(count[i].Load()); v[0] != want || v[n-1] != want {
+			t.Errorf("memory %d: %v and %v after %v submissions", i, v[0], v[n-1], want)
+		}
+		shared[i].Free()
+	}
+	one.Free()
+	if a := shared[0].(*array); a.readers != 0 || a.writing || a.waitingReaders != 0 || a.waitingWriters != 0 || len(d.ledger.waiting) != 0 {
+		t.Errorf("left locked: %+v", a.access)
+	}
+}
+
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+// TestCancelled: a long submission ends soon after its context, and touches
+// nothing afterwards.
+func TestCancelled(t *testing.T) {
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		const n = 1 << 20
+		e := prepare(t, d, axpyProgram(n, 1000, 1))
+		x, y := make([]float32, n), make([]float32, n)
+		for i := range x {
+			x[i] = 1
+		}
+		ext := []driver.Binding{{Host: bytesOf(x)}, {Host: bytesOf(y)}}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Millisecond, cancel)
+		_, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v after cancellation", err)
+		}
+		seen := append([]float32(nil), y...)
+		time.Sleep(5 * time.Millisecond)
+		for i, v := range y {
+			if v != seen[i] {
+				t.Fatal("written after the return")
+			}
+		}
+		// A fence that is not waited for runs on.
+		f, err := e.Submit(t.Context(), &driver.Submission{Ext: ext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v from a fence", err)
+		}
+		if err := f.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v with a context that had ended", err)
+		}
+	}
+}
+
+// TestCancelledWhileWaiting: who waits for memory that another writes can
+// give up, and those behind get their turn.
+func TestCancelledWhileWaiting(t *testing.T) {
+	d := open(t, 1)
+	const n = 1 << 20
+	long, brief := prepare(t, d, axpyProgram(n, 100, 1)), prepare(t, d, axpyProgram(n, 1, 1))
+	one, _ := alloc(t, d, n)
+	sum, _ := alloc(t, d, n)
+	ext := []driver.Binding{{Mem: one}, {Mem: sum}}
+	f, err := long.Submit(t.Context(), &driver.Submission{Ext: ext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := brief.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v while another writes", err)
+	}
+	if _, err := brief.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-f.Done():
+	default:
+		t.Error("a later submission overtook an earlier one")
+	}
+}
+
+func TestComplete(t *testing.T) {
+	d := open(t, 1)
+	e := prepare(t, d, axpyProgram(10, 1, 1))
+	x, y := make([]float32, 10), make([]float32, 10)
+	ext := []driver.Binding{{Host: bytesOf(x)}, {Host: bytesOf(y)}}
+	calls := 0
+	s := &driver.Submission{Ext: ext, Complete: func(err error) {
+		calls++
+		if err != nil {
+			t.Error(err)
+		}
+	}}
+	f, err := e.Submit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-f.Done()
+	if calls != 1 {
+		t.Errorf("Complete was called %d times", calls)
+	}
+	s.Wait = true
+	if _, err := e.Submit(t.Context(), s); err != nil || calls != 1 {
+		t.Errorf("%v, %d calls", err, calls)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	d := open(t, 1)
+	e := prepare(t, d, axpyProgram(100000, 3, 1))
+	x, y := make([]float32, 100000), make([]float32, 100000)
+	times := &driver.Times{Steps: make([]driver.Span, 3)}
+	s := &driver.Submission{Ext: []driver.Binding{{Host: bytesOf(x)}, {Host: bytesOf(y)}}, Wait: true, Times: times}
+	if _, err := e.Submit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Duration(0)
+	for _, s := range times.Steps {
+		if s.Start < at || s.End <= s.Start {
+			t.Errorf("%v", times.Steps)
+		}
+		at = s.End
+	}
+	if times.Total.End < at {
+		t.Errorf("%v", times)
+	}
+}
+
+// TestBadBindings: what does not fit is an error.
+func TestBadBindings(t *testing.T) {
+	d, other := open(t, 1), open(t, 1)
+	_ = other
+	e := prepare(t, d, axpyProgram(10, 1, 1))
+	x := make([]float32, 10)
+	m, _ := alloc(t, d, 10)
+	good := driver.Binding{Host: bytesOf(x)}
+	for _, c := range []struct {
+		ext  []driver.Binding
+		want error
+	}{
+		{nil, driver.ErrShape},
+		{[]driver.Binding{good}, driver.ErrShape},
+		{[]driver.Binding{good, {}}, driver.ErrShape},
+		{[]driver.Binding{good, {Host: bytesOf(x[:9])}}, driver.ErrShape},
+		{[]driver.Binding{good, {Mem: m, Off: 4}}, driver.ErrShape},
+		{[]driver.Binding{good, {Mem: m, Off: -4}}, driver.ErrShape},
+		{[]driver.Binding{good, {Mem: foreign{}}}, driver.ErrForeign},
+	} {
+		for _, wait := range []bool{true, false} {
+			if _, err := e.Submit(t.Context(), &driver.Submission{Ext: c.ext, Wait: wait}); !errors.Is(err, c.want) {
+				t.Errorf("%v: %v", c.ext, err)
+			}
+		}
+	}
+	m.Free()
+	if _, err := e.Submit(t.Context(), &driver.Submission{Ext: []driver.Binding{good, {Mem: m}}, Wait: true}); !errors.Is(err, driver.ErrShape) {
+		t.Errorf("freed memory: %v", err)
+	}
+	if _, err := d.Alloc(-1); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("%v", err)
+	}
+	if _, err := d.Alloc(1 << 60); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("%v", err)
+	}
+}
+
+type foreign struct{}
+
+func (foreign) Bytes() int64 { return 1 << 20 }
+func (foreign) Free()        {}
+
+func TestClosed(t *testing.T) {
+	d := open(t, 2)
+	e, err := d.Prepare(t.Context(), axpyProgram(10, 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := make([]float32, 10), make([]float32, 10)
+	ext := []driver.Binding{{Host: bytesOf(x)}, {Host: bytesOf(y)}}
+	var fences []driver.Fence
+	for range 10 {
+		f, err := e.Submit(t.Context(), &driver.Submission{Ext: ext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fences = append(fences, f)
+	}
+	e.Close()
+	e.Close()
+	for _, f := range fences {
+		select {
+		case <-f.Done():
+		default:
+			t.Error("Close did not wait")
+		}
+	}
+	for _, wait := range []bool{true, false} {
+		if _, err := e.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: wait}); !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("%v after Close", err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Prepare(t.Context(), axpyProgram(10, 1, 1)); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("%v after Close of the device", err)
+	}
+	if _, err := d.Alloc(1); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("%v after Close of the device", err)
+	}
+}
+
+// TestPanic: a defect in a kernel is an error, on whichever thread it occurs,
+// and the device goes on.
+func TestPanic(t *testing.T) {
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		const n = 1 << 20
+		ex := prepare(t, d, axpyProgram(n, 1, 1))
+		e := ex.(*executable)
+		p := e.steps[0].(mapStep).p
+		p.cost.seed = 10 // worth several threads
+		good := p.block[0].fn
+		x, y := make([]float32, n), make([]float32, n)
+		m, v := alloc(t, d, n)
+		for _, out := range []driver.Binding{{Host: bytesOf(y)}, {Mem: m}} {
+			ext := []driver.Binding{{Host: bytesOf(x)}, out}
+			p.block[0].fn = func(_, _, _, _ *float32, _ int, _ *float32) { panic("defect") }
+			for _, wait := range []bool{true, false} {
+				f, err := ex.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: wait})
+				if err == nil {
+					err = f.Wait(t.Context())
+				}
+				if err == nil || !strings.Contains(err.Error(), "defect") {
+					t.Fatalf("%v", err)
+				}
+			}
+			p.block[0].fn = good
+			if _, err := ex.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = v
+	}
+}
+
+// TestMemoryFlat: nothing is allocated and nothing kept as submissions repeat.
+func TestMemoryFlat(t *testing.T) {
+	d := open(t, 2)
+	r := newRig(t, 5)
+	r.random(spreads[0], 10)
+	r.use(d, sample{op: op.Softmax, shapes: []op.Shape{{7, 100}}}, op.F32, alone)
+	r.use(d, sample{op: op.MatMul, shapes: []op.Shape{{16, 16}, {16, 16}, nil}}, op.F32, alone)
+	r.use(d, sample{op: op.Sum, shapes: []op.Shape{{1000}}}, op.F16, alone)
+	e := prepare(t, d, &r.p)
+	s := &driver.Submission{Ext: r.bindings(), Wait: true}
+	ctx := context.Background()
+	run := func() {
+		if _, err := e.Submit(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(2000, run); n != 0 {
+		t.Errorf("%v allocations a submission", n)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 2000 {
+		run()
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("%d bytes more on the heap", grown)
+	}
+	held := d.memory.Stats().Held
+	e.Close()
+	for range 50 {
+		x, err := d.Prepare(ctx, &r.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Submit(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+	}
+	if s := d.memory.Stats(); s.Live != 0 || s.Held > held {
+		t.Errorf("held %d before, now %+v", held, s)
+	}
+}
+
+// TestCallsAllocateNothing: calls of one operation in steady state.
+func TestCallsAllocateNothing(t *testing.T) {
+	d := open(t, 1)
+	user := op.Binary("u", func(x, y op.Expr) op.Expr { return x.Mul(y).Add(op.Const(2)).Tanh() })
+	for _, n := range []int{16, 5000} {
+		for _, o := range []*op.Operation{op.Relu, op.Add, op.Clip, user} {
+			r := newRig(t, 1)
+			_, arity := o.Arity()
+			types, shapes := []op.DType{op.F32, op.F32, op.F32}[:arity], []op.Shape{{n}, {n}, {n}}[:arity]
+			r.single(o, attrsOf(o), types, shapes)
+			r.steady(d, fmt.Sprint(o.Name(), n))
+		}
+		for _, u := range []sample{
+			{op: op.Sum, shapes: []op.Shape{{n}}}, {op: op.Dot, shapes: []op.Shape{{n}, {n}}}, {op: op.ArgMax, shapes: []op.Shape{{n}}},
+			{op: op.Softmax, shapes: []op.Shape{{n / 4, 4}}}, {op: op.MatMul, attrs: op.MatMulOpts{Act: op.Relu}.Attrs(), shapes: []op.Shape{{n, 4}, {4, 40}, {40}}},
+			{op: op.TopK, attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{n / 4, 4}}},
+		} {
+			r := newRig(t, 1)
+			r.use(d, u, op.F32, alone)
+			r.steady(d, u.String())
+		}
+	}
+}
+
+func (r *rig) steady(d *processor, what string) {
+	r.t.Helper()
+	ext, s := r.bindings(), &r.p.Steps[0]
+	ctx := context.Background()
+	run := func() {
+		if err := d.Run(ctx, s, ext); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(1000, run); n != 0 {
+		r.t.Errorf("%s: %v allocations a call", what, n)
+	}
+}
