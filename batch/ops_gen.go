@@ -169,7 +169,7 @@ func (r *Batch) Mish(x Value) Value {
 //
 // # Accuracy
 //
-// Within 8 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 10 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Gelu(x Value) Value {
 	return r.apply(op.Gelu, op.Attrs{}, x)
 }
@@ -685,7 +685,8 @@ func (r *Batch) Pow(x, y Value) Value {
 
 // Axpy records a·x + y: fma(a, x, y).
 //
-// Shapes: operands broadcast; gives the common shape. IEEE 754.
+// Shapes: operands broadcast; gives the common shape. IEEE 754; where a·x is beyond
+// the range and a·x + y is not, the result is not defined.
 //
 // # Errors
 //
@@ -703,6 +704,8 @@ func (r *Batch) Axpy(x, y Value, a float32) Value {
 // x)).
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; NaN if x is infinite.
+// For t outside [0, 1] terms may overflow though the result would not; it is not
+// defined then.
 //
 // # Errors
 //

@@ -250,7 +250,7 @@ func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // # Accuracy
 //
-// Within 8 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 10 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (d *Device) Gelu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Gelu, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1006,7 +1006,8 @@ func (d *Device) PowAsync(ctx context.Context, dst, x, y []float32) *Pending {
 
 // Axpy computes a·x + y: dst = fma(a, x, y).
 //
-// dst, x and y have the same length, and dst may be x or y. IEEE 754.
+// dst, x and y have the same length, and dst may be x or y. IEEE 754; where a·x is
+// beyond the range and a·x + y is not, the result is not defined.
 //
 // # Errors
 //
@@ -1031,7 +1032,8 @@ func (d *Device) AxpyAsync(ctx context.Context, dst, x, y []float32, a float32) 
 // fma(-t, x, x)).
 //
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; NaN if x is
-// infinite.
+// infinite. For t outside [0, 1] terms may overflow though the result would not; it
+// is not defined then.
 //
 // # Errors
 //

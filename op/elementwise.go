@@ -234,13 +234,13 @@ var (
 	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{tol: ulp(4), special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral."})
 	Axpy    = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
-			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754."})
+			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined."})
 	// Written so that it neither overflows between finite numbers nor misses
 	// x at 0 and y at 1.
 	Lerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 		parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
 		of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
-			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite."})
+			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] terms may overflow though the result would not; it is not defined then."})
 	Fma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
 )
 

@@ -94,6 +94,14 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 	if o.mag != nil {
 		y.Mag = make([]float64, len(y.Data))
 		fill(y.Mag, o.mag)
+		for i, m := range y.Mag {
+			switch {
+			case m-m != 0:
+				y.Mag[i] = 0 // of infinite operands
+			case m >= overflow:
+				y.Mag[i] = math.Inf(1) // a term is beyond the range, though the sum may not be
+			}
+		}
 	}
 	if o.id < 0 {
 		y.Mag = make([]float64, len(y.Data))

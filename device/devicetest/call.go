@@ -150,6 +150,11 @@ func (c *Case) oneShot(ctx context.Context, dev *device.Device, async bool, in, 
 			return errNoCall
 		}
 	}
+	for _, o := range out {
+		if o.typ != op.F32 && o.typ != op.I32 || c.Op == op.Cast {
+			return errNoCall
+		}
+	}
 	args := []reflect.Value{reflect.ValueOf(ctx)}
 	name := c.Op.Name()
 	ints := func(v ...int) {

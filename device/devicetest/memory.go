@@ -40,10 +40,13 @@ func newArray(t op.DType, n int) *array {
 	size := n * t.Size()
 	words := make([]uint32, (2*guardBytes+size+3)/4)
 	a := &array{typ: t, n: n, all: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))}
-	for i := range a.all {
+	a.data = a.all[guardBytes:][:size:size]
+	for i := range guardBytes {
 		a.all[i] = guard
 	}
-	a.data = a.all[guardBytes:][:size:size]
+	for i := guardBytes + size; i < len(a.all); i++ {
+		a.all[i] = guard
+	}
 	a.poison()
 	return a
 }
@@ -58,9 +61,8 @@ func arrayOf(x Tensor) *array {
 }
 
 func (a *array) poison() {
-	p := poisonOf(a.typ)
-	for i := range a.data {
-		a.data[i] = p[i%len(p)]
+	for n := copy(a.data, poisonOf(a.typ)); n > 0 && n < len(a.data); n *= 2 {
+		copy(a.data[n:], a.data[:n])
 	}
 }
 
@@ -72,10 +74,14 @@ func (a *array) clone() *array {
 
 // intact reports what is wrong if a guard was overwritten.
 func (a *array) intact() error {
-	for i, b := range a.all {
-		inside := i >= guardBytes && i < guardBytes+len(a.data)
-		if !inside && b != guard {
-			return fmt.Errorf("wrote at byte %d of an array of %d bytes", i-guardBytes, len(a.data))
+	for i, b := range a.all[:guardBytes] {
+		if b != guard {
+			return fmt.Errorf("wrote %d bytes before an array", guardBytes-i)
+		}
+	}
+	for i, b := range a.all[guardBytes+len(a.data):] {
+		if b != guard {
+			return fmt.Errorf("wrote %d bytes behind an array of %d", i+1, len(a.data))
 		}
 	}
 	return nil

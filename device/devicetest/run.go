@@ -31,7 +31,7 @@ type Open func(t testing.TB) *device.Device
 
 // Run tests devices that open returns. With -short it leaves large arrays out.
 func Run(t *testing.T, open Open) {
-	t.Run("operations", func(t *testing.T) { operations(t, open) })
+	t.Run("operations", func(t *testing.T) { operations(t, open, op.DTypes()...) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
@@ -67,15 +67,15 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 	return errors.Is(err, device.ErrUnsupported) && dev.Info().Kind != device.CPU && (d == op.F16 || d == op.BF16)
 }
 
-// operations runs every case of the catalogue, in a batch and, where there is
-// a method, one-shot, sync and async.
-func operations(t *testing.T, open Open) {
+// operations runs every case of the catalogue over the element types, in a
+// batch and, where there is a method, one-shot, sync and async.
+func operations(t *testing.T, open Open, types ...op.DType) {
 	dev := start(t, open)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
 			cases, calls := 0, 0
-			for i, d := range op.DTypes() {
-				for _, c := range Cases(o, d, uint64(o.ID()*16+i), testing.Short()) {
+			for _, d := range types {
+				for _, c := range Cases(o, d, uint64(o.ID()*16)+uint64(d), testing.Short()) {
 					n, err := c.run(t.Context(), dev)
 					if lacks(dev, d, err) {
 						t.Logf("%v lacks %v: %v", dev, d, err)
