@@ -81,24 +81,24 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 		params[i] = float64(a.Float(i))
 	}
 	args := make([]float64, len(in))
-	fill := func(dst []float64, root *ir.Node) {
+	fill := func(dst []float64, root *ir.Node, finite bool) {
 		ev := ir.NewEvaluator(root)
 		for i := range dst {
 			for j, x := range in {
 				args[j] = x.Data[at[j](i)]
+				if finite && args[j]-args[j] != 0 {
+					args[j] = 0
+				}
 			}
 			dst[i] = ev.Eval(args, params)
 		}
 	}
-	fill(y.Data, e)
+	fill(y.Data, e, false)
 	if o.mag != nil {
 		y.Mag = make([]float64, len(y.Data))
-		fill(y.Mag, o.mag)
+		fill(y.Mag, o.mag, true)
 		for i, m := range y.Mag {
-			switch {
-			case m-m != 0:
-				y.Mag[i] = 0 // of infinite operands
-			case m >= overflow:
+			if m >= overflow {
 				y.Mag[i] = math.Inf(1) // a term is beyond the range, though the sum may not be
 			}
 		}
