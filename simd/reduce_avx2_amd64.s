@@ -3022,3 +3022,139 @@ line_165:
 	JGE        row_164
 	VZEROUPPER
 	RET
+
+// func ropeHalvesAVX2(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+// Requires: AVX, FMA3
+TEXT ·ropeHalvesAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ s+24(FP), BX
+	MOVQ count+40(FP), SI
+	MOVQ stride+48(FP), DI
+	MOVQ n+32(FP), R13
+	SHLQ $0x02, R13
+
+vector_166:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+	MOVQ BX, R11
+	MOVQ R13, R12
+
+loop_167:
+	CMPQ        R12, $+32
+	JLT         last_168
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R11), Y1
+	VMOVUPS     (R9), Y2
+	ADDQ        R13, R9
+	VMOVUPS     (R9), Y3
+	SUBQ        R13, R9
+	VMULPS      Y1, Y3, Y5
+	VMULPS      Y0, Y2, Y4
+	VSUBPS      Y5, Y4, Y4
+	VMOVUPS     Y4, (R8)
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y0, Y3, Y2
+	ADDQ        R13, R8
+	VMOVUPS     Y2, (R8)
+	SUBQ        R13, R8
+	ADDQ        $+32, R8
+	ADDQ        $+32, R9
+	ADDQ        $+32, R10
+	ADDQ        $+32, R11
+	ADDQ        $-32, R12
+	JMP         loop_167
+
+last_168:
+	TESTQ       R12, R12
+	JZ          next_169
+	SHRQ        $0x02, R12
+	LEAQ        reduceMasks<>+32(SB), R14
+	NEGQ        R12
+	VMOVUPS     (R14)(R12*4), Y0
+	VMASKMOVPS  (R10), Y0, Y1
+	VMASKMOVPS  (R11), Y0, Y2
+	VMASKMOVPS  (R9), Y0, Y3
+	ADDQ        R13, R9
+	VMASKMOVPS  (R9), Y0, Y4
+	SUBQ        R13, R9
+	VMULPS      Y2, Y4, Y6
+	VMULPS      Y1, Y3, Y5
+	VSUBPS      Y6, Y5, Y5
+	VMASKMOVPS  Y5, Y0, (R8)
+	VMULPS      Y2, Y3, Y3
+	VFMADD231PS Y1, Y4, Y3
+	ADDQ        R13, R8
+	VMASKMOVPS  Y3, Y0, (R8)
+	SUBQ        R13, R8
+
+next_169:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, SI
+	CMPQ SI, $+1
+	JGE  vector_166
+	VZEROUPPER
+	RET
+
+// func ropePairsAVX2(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+// Requires: AVX, FMA3
+TEXT ·ropePairsAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ s+24(FP), BX
+	MOVQ count+40(FP), SI
+	MOVQ stride+48(FP), DI
+	MOVQ n+32(FP), R13
+	SHLQ $0x02, R13
+
+vector_170:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+	MOVQ BX, R11
+	MOVQ R13, R12
+
+loop_171:
+	CMPQ        R12, $+32
+	JLT         last_172
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R11), Y1
+	VMOVUPS     (R9), Y2
+	VPERMILPS   $0xb1, Y2, Y3
+	VMULPS      Y1, Y3, Y3
+	VFMADD231PS Y0, Y2, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $+32, R8
+	ADDQ        $+32, R9
+	ADDQ        $+32, R10
+	ADDQ        $+32, R11
+	ADDQ        $-32, R12
+	JMP         loop_171
+
+last_172:
+	TESTQ       R12, R12
+	JZ          next_173
+	SHRQ        $0x02, R12
+	LEAQ        reduceMasks<>+32(SB), R14
+	NEGQ        R12
+	VMOVUPS     (R14)(R12*4), Y0
+	VMASKMOVPS  (R10), Y0, Y1
+	VMASKMOVPS  (R11), Y0, Y2
+	VMASKMOVPS  (R9), Y0, Y3
+	VPERMILPS   $0xb1, Y3, Y4
+	VMULPS      Y2, Y4, Y4
+	VFMADD231PS Y1, Y3, Y4
+	VMASKMOVPS  Y4, Y0, (R8)
+
+next_173:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, SI
+	CMPQ SI, $+1
+	JGE  vector_170
+	VZEROUPPER
+	RET

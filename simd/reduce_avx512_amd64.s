@@ -2983,3 +2983,139 @@ line_165:
 	JGE        row_164
 	VZEROUPPER
 	RET
+
+// func ropeHalvesAVX512(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ropeHalvesAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ s+24(FP), BX
+	MOVQ count+40(FP), SI
+	MOVQ stride+48(FP), DI
+	MOVQ n+32(FP), R13
+	SHLQ $0x02, R13
+
+vector_166:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+	MOVQ BX, R11
+	MOVQ R13, R12
+
+loop_167:
+	CMPQ        R12, $+64
+	JLT         last_168
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R11), Z1
+	VMOVUPS     (R9), Z2
+	ADDQ        R13, R9
+	VMOVUPS     (R9), Z3
+	SUBQ        R13, R9
+	VMULPS      Z1, Z3, Z5
+	VMULPS      Z0, Z2, Z4
+	VSUBPS      Z5, Z4, Z4
+	VMOVUPS     Z4, (R8)
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z0, Z3, Z2
+	ADDQ        R13, R8
+	VMOVUPS     Z2, (R8)
+	SUBQ        R13, R8
+	ADDQ        $+64, R8
+	ADDQ        $+64, R9
+	ADDQ        $+64, R10
+	ADDQ        $+64, R11
+	ADDQ        $-64, R12
+	JMP         loop_167
+
+last_168:
+	TESTQ       R12, R12
+	JZ          next_169
+	SHRQ        $0x02, R12
+	MOVL        $-1, R14
+	BZHIL       R12, R14, R14
+	KMOVW       R14, K1
+	VMOVUPS.Z   (R10), K1, Z0
+	VMOVUPS.Z   (R11), K1, Z1
+	VMOVUPS.Z   (R9), K1, Z2
+	ADDQ        R13, R9
+	VMOVUPS.Z   (R9), K1, Z3
+	SUBQ        R13, R9
+	VMULPS      Z1, Z3, Z5
+	VMULPS      Z0, Z2, Z4
+	VSUBPS      Z5, Z4, Z4
+	VMOVUPS     Z4, K1, (R8)
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z0, Z3, Z2
+	ADDQ        R13, R8
+	VMOVUPS     Z2, K1, (R8)
+	SUBQ        R13, R8
+
+next_169:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, SI
+	CMPQ SI, $+1
+	JGE  vector_166
+	VZEROUPPER
+	RET
+
+// func ropePairsAVX512(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ropePairsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ s+24(FP), BX
+	MOVQ count+40(FP), SI
+	MOVQ stride+48(FP), DI
+	MOVQ n+32(FP), R13
+	SHLQ $0x02, R13
+
+vector_170:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+	MOVQ BX, R11
+	MOVQ R13, R12
+
+loop_171:
+	CMPQ        R12, $+64
+	JLT         last_172
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R11), Z1
+	VMOVUPS     (R9), Z2
+	VPERMILPS   $0xb1, Z2, Z3
+	VMULPS      Z1, Z3, Z3
+	VFMADD231PS Z0, Z2, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $+64, R8
+	ADDQ        $+64, R9
+	ADDQ        $+64, R10
+	ADDQ        $+64, R11
+	ADDQ        $-64, R12
+	JMP         loop_171
+
+last_172:
+	TESTQ       R12, R12
+	JZ          next_173
+	SHRQ        $0x02, R12
+	MOVL        $-1, R14
+	BZHIL       R12, R14, R14
+	KMOVW       R14, K1
+	VMOVUPS.Z   (R10), K1, Z0
+	VMOVUPS.Z   (R11), K1, Z1
+	VMOVUPS.Z   (R9), K1, Z2
+	VPERMILPS   $0xb1, Z2, Z3
+	VMULPS      Z1, Z3, Z3
+	VFMADD231PS Z0, Z2, Z3
+	VMOVUPS     Z3, K1, (R8)
+
+next_173:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, SI
+	CMPQ SI, $+1
+	JGE  vector_170
+	VZEROUPPER
+	RET

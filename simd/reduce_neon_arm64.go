@@ -108,3 +108,13 @@ func rowsAffineNEON(dst *float32, x *float32, gamma *float32, beta *float32, n i
 //
 //go:noescape
 func rowsFetchNEON(p *float32, stride int, rows int, bytes int)
+
+// ropeHalvesNEON sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, u being the first n > 0 elements and v the next n of each of count > 0 vectors that are stride bytes apart.
+//
+//go:noescape
+func ropeHalvesNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+
+// ropePairsNEON sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart.
+//
+//go:noescape
+func ropePairsNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)

@@ -3544,3 +3544,300 @@ line_165:
 	CMP $1, R2
 	BGE row_164
 	RET
+
+// func ropeHalvesNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+TEXT ·ropeHalvesNEON(SB), NOSPLIT, $0-56
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD c+16(FP), R2
+	MOVD s+24(FP), R3
+	MOVD count+40(FP), R4
+	MOVD stride+48(FP), R5
+	MOVD n+32(FP), R11
+	LSL $2, R11, R11
+
+vector_166:
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R2, R8
+	MOVD R3, R9
+	MOVD R11, R10
+
+loop_167:
+	CMP $16, R10
+	BLT last_168
+	FMOVQ 0(R8), F0
+	FMOVQ 0(R9), F1
+	FMOVQ 0(R7), F2
+	ADD R11, R7
+	FMOVQ 0(R7), F3
+	SUB R11, R7
+	WORD $0x6E21DC65 // fmul v5.4s, v3.4s, v1.4s
+	WORD $0x6E20DC44 // fmul v4.4s, v2.4s, v0.4s
+	WORD $0x4EA5D484 // fsub v4.4s, v4.4s, v5.4s
+	FMOVQ F4, 0(R6)
+	WORD $0x6E21DC42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4E20CC62 // fmla v2.4s, v3.4s, v0.4s
+	ADD R11, R6
+	FMOVQ F2, 0(R6)
+	SUB R11, R6
+	ADD $16, R6
+	ADD $16, R7
+	ADD $16, R8
+	ADD $16, R9
+	SUB $16, R10
+	JMP loop_167
+
+last_168:
+	CBZ R10, next_169
+	LSR $2, R10, R10
+	CMP $4, R10
+	BGE whole129
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD R8, R12
+	VLD1 (R12), V0.S[0]
+	CMP $2, R10
+	BLT part131
+	ADD $4, R12
+	VLD1 (R12), V0.S[1]
+	CMP $3, R10
+	BLT part131
+	ADD $4, R12
+	VLD1 (R12), V0.S[2]
+
+part131:
+	JMP loaded130
+
+whole129:
+	FMOVQ 0(R8), F0
+
+loaded130:
+	CMP $4, R10
+	BGE whole132
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R9, R12
+	VLD1 (R12), V1.S[0]
+	CMP $2, R10
+	BLT part134
+	ADD $4, R12
+	VLD1 (R12), V1.S[1]
+	CMP $3, R10
+	BLT part134
+	ADD $4, R12
+	VLD1 (R12), V1.S[2]
+
+part134:
+	JMP loaded133
+
+whole132:
+	FMOVQ 0(R9), F1
+
+loaded133:
+	CMP $4, R10
+	BGE whole135
+	VEOR V2.B16, V2.B16, V2.B16
+	MOVD R7, R12
+	VLD1 (R12), V2.S[0]
+	CMP $2, R10
+	BLT part137
+	ADD $4, R12
+	VLD1 (R12), V2.S[1]
+	CMP $3, R10
+	BLT part137
+	ADD $4, R12
+	VLD1 (R12), V2.S[2]
+
+part137:
+	JMP loaded136
+
+whole135:
+	FMOVQ 0(R7), F2
+
+loaded136:
+	ADD R11, R7
+	CMP $4, R10
+	BGE whole138
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R7, R12
+	VLD1 (R12), V3.S[0]
+	CMP $2, R10
+	BLT part140
+	ADD $4, R12
+	VLD1 (R12), V3.S[1]
+	CMP $3, R10
+	BLT part140
+	ADD $4, R12
+	VLD1 (R12), V3.S[2]
+
+part140:
+	JMP loaded139
+
+whole138:
+	FMOVQ 0(R7), F3
+
+loaded139:
+	SUB R11, R7
+	WORD $0x6E21DC65 // fmul v5.4s, v3.4s, v1.4s
+	WORD $0x6E20DC44 // fmul v4.4s, v2.4s, v0.4s
+	WORD $0x4EA5D484 // fsub v4.4s, v4.4s, v5.4s
+	MOVD R6, R12
+	VST1 V4.S[0], (R12)
+	CMP $2, R10
+	BLT part141
+	ADD $4, R12
+	VST1 V4.S[1], (R12)
+	CMP $3, R10
+	BLT part141
+	ADD $4, R12
+	VST1 V4.S[2], (R12)
+
+part141:
+	WORD $0x6E21DC42 // fmul v2.4s, v2.4s, v1.4s
+	WORD $0x4E20CC62 // fmla v2.4s, v3.4s, v0.4s
+	ADD R11, R6
+	MOVD R6, R12
+	VST1 V2.S[0], (R12)
+	CMP $2, R10
+	BLT part142
+	ADD $4, R12
+	VST1 V2.S[1], (R12)
+	CMP $3, R10
+	BLT part142
+	ADD $4, R12
+	VST1 V2.S[2], (R12)
+
+part142:
+	SUB R11, R6
+
+next_169:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R4
+	CMP $1, R4
+	BGE vector_166
+	RET
+
+// func ropePairsNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+TEXT ·ropePairsNEON(SB), NOSPLIT, $0-56
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD c+16(FP), R2
+	MOVD s+24(FP), R3
+	MOVD count+40(FP), R4
+	MOVD stride+48(FP), R5
+	MOVD n+32(FP), R11
+	LSL $2, R11, R11
+
+vector_170:
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R2, R8
+	MOVD R3, R9
+	MOVD R11, R10
+
+loop_171:
+	CMP $16, R10
+	BLT last_172
+	FMOVQ 0(R8), F0
+	FMOVQ 0(R9), F1
+	FMOVQ 0(R7), F2
+	WORD $0x4EA00843 // rev64 v3.4s, v2.4s
+	WORD $0x6E21DC63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x4E20CC43 // fmla v3.4s, v2.4s, v0.4s
+	FMOVQ F3, 0(R6)
+	ADD $16, R6
+	ADD $16, R7
+	ADD $16, R8
+	ADD $16, R9
+	SUB $16, R10
+	JMP loop_171
+
+last_172:
+	CBZ R10, next_173
+	LSR $2, R10, R10
+	CMP $4, R10
+	BGE whole143
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD R8, R12
+	VLD1 (R12), V0.S[0]
+	CMP $2, R10
+	BLT part145
+	ADD $4, R12
+	VLD1 (R12), V0.S[1]
+	CMP $3, R10
+	BLT part145
+	ADD $4, R12
+	VLD1 (R12), V0.S[2]
+
+part145:
+	JMP loaded144
+
+whole143:
+	FMOVQ 0(R8), F0
+
+loaded144:
+	CMP $4, R10
+	BGE whole146
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R9, R12
+	VLD1 (R12), V1.S[0]
+	CMP $2, R10
+	BLT part148
+	ADD $4, R12
+	VLD1 (R12), V1.S[1]
+	CMP $3, R10
+	BLT part148
+	ADD $4, R12
+	VLD1 (R12), V1.S[2]
+
+part148:
+	JMP loaded147
+
+whole146:
+	FMOVQ 0(R9), F1
+
+loaded147:
+	CMP $4, R10
+	BGE whole149
+	VEOR V2.B16, V2.B16, V2.B16
+	MOVD R7, R12
+	VLD1 (R12), V2.S[0]
+	CMP $2, R10
+	BLT part151
+	ADD $4, R12
+	VLD1 (R12), V2.S[1]
+	CMP $3, R10
+	BLT part151
+	ADD $4, R12
+	VLD1 (R12), V2.S[2]
+
+part151:
+	JMP loaded150
+
+whole149:
+	FMOVQ 0(R7), F2
+
+loaded150:
+	WORD $0x4EA00843 // rev64 v3.4s, v2.4s
+	WORD $0x6E21DC63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x4E20CC43 // fmla v3.4s, v2.4s, v0.4s
+	MOVD R6, R12
+	VST1 V3.S[0], (R12)
+	CMP $2, R10
+	BLT part152
+	ADD $4, R12
+	VST1 V3.S[1], (R12)
+	CMP $3, R10
+	BLT part152
+	ADD $4, R12
+	VST1 V3.S[2], (R12)
+
+part152:
+
+next_173:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R4
+	CMP $1, R4
+	BGE vector_170
+	RET

@@ -34,7 +34,7 @@ type Rope struct {
 // ropeNS is what one thread takes for an element, in nanoseconds, and
 // ropeAngleNS for a sine and a cosine.
 const (
-	ropeNS      = 0.5
+	ropeNS      = 0.2
 	ropeAngleNS = 25
 )
 
@@ -88,7 +88,9 @@ type ropeTask struct {
 	group       int
 }
 
-// turn is the cosines and sines of one position.
+// turn is the cosines and sines of one position, in the order of the elements:
+// each twice, and the first sine of each pair negative, where neighbours are
+// pairs.
 type turn struct{ cos, sin []float32 }
 
 var (
@@ -106,35 +108,34 @@ func (t *ropeTask) Part(i int) {
 		}
 		a.cos, a.sin = a.cos[:0], a.sin[:0]
 		for _, f := range t.frequencies {
-			s, c := math.Sincos(at * f)
-			a.cos, a.sin = append(a.cos, float32(c)), append(a.sin, float32(s))
+			sin64, cos64 := math.Sincos(at * f)
+			sin, cos := float32(sin64), float32(cos64)
+			if t.Half {
+				a.cos, a.sin = append(a.cos, cos), append(a.sin, sin)
+			} else {
+				a.cos, a.sin = append(a.cos, cos, cos), append(a.sin, -sin, sin)
+			}
 		}
 		for o := range t.Outer {
-			for in := range t.Inner {
-				v := ((o*t.Positions+pos)*t.Inner + in) * t.Dim
-				t.rotate(t.dst[v:][:t.Dim], t.x[v:][:t.Dim], a)
-			}
+			v := (o*t.Positions + pos) * t.Inner * t.Dim
+			t.rotate(t.dst[v:][:t.Inner*t.Dim], t.x[v:][:t.Inner*t.Dim], a)
 		}
 	}
 	turns.Put(a)
 }
 
-// rotate turns the pairs of one vector.
+// rotate turns the vectors of one position.
 func (t *ropeTask) rotate(dst, x []float32, a *turn) {
-	h := t.Rotary / 2
-	cos, sin := a.cos[:h], a.sin[:h]
-	if t.Half {
-		d0, d1 := dst[:h], dst[h:][:h]
-		x0, x1 := x[:h], x[h:][:h]
-		for i, c := range cos {
-			u, v, s := x0[i], x1[i], sin[i]
-			d0[i], d1[i] = u*c-v*s, u*s+v*c
+	if t.Rotary > 0 {
+		turn := rowKernel.ropePairs
+		if t.Half {
+			turn = rowKernel.ropeHalves
 		}
-	} else {
-		for i, c := range cos {
-			u, v, s := x[2*i], x[2*i+1], sin[i]
-			dst[2*i], dst[2*i+1] = u*c-v*s, u*s+v*c
+		turn(&dst[0], &x[0], &a.cos[0], &a.sin[0], len(a.cos), t.Inner, 4*t.Dim)
+	}
+	if t.Rotary < t.Dim {
+		for v := 0; v < len(x); v += t.Dim {
+			copy(dst[v+t.Rotary:v+t.Dim], x[v+t.Rotary:])
 		}
 	}
-	copy(dst[t.Rotary:], x[t.Rotary:])
 }

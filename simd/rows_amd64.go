@@ -3,8 +3,10 @@
 package simd
 
 var (
-	rowsAVX512 = rowKernels{expStore: rowsExpStoreAVX512, expSum: rowsExpSumAVX512, affine: rowsAffineAVX512, fetch: rowsFetchAVX512}
-	rowsAVX2   = rowKernels{expStore: rowsExpStoreAVX2, expSum: rowsExpSumAVX2, affine: rowsAffineAVX2, fetch: rowsFetchAVX2}
+	rowsAVX512 = rowKernels{expStore: rowsExpStoreAVX512, expSum: rowsExpSumAVX512, affine: rowsAffineAVX512, fetch: rowsFetchAVX512,
+		ropeHalves: ropeHalvesAVX512, ropePairs: ropePairsAVX512}
+	rowsAVX2 = rowKernels{expStore: rowsExpStoreAVX2, expSum: rowsExpSumAVX2, affine: rowsAffineAVX2, fetch: rowsFetchAVX2,
+		ropeHalves: ropeHalvesAVX2, ropePairs: ropePairsAVX2}
 )
 
 func rowKernelsOf(l Level) *rowKernels {

@@ -2,7 +2,8 @@
 
 package simd
 
-var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON, fetch: rowsFetchNEON}
+var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON, fetch: rowsFetchNEON,
+	ropeHalves: ropeHalvesNEON, ropePairs: ropePairsNEON}
 
 func rowKernelsOf(l Level) *rowKernels {
 	if l == NEON {

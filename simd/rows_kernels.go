@@ -10,6 +10,13 @@ type rowKernels struct {
 	expSum func(x *float32, n int, m float32) float32
 	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
 	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
+	// ropeHalves sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, where u is
+	// the first n elements and v the next n, in each of count vectors that
+	// are stride bytes apart.
+	ropeHalves func(dst, x, c, s *float32, n, count, stride int)
+	// ropePairs sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n
+	// elements, an even number, in each of count vectors.
+	ropePairs func(dst, x, c, s *float32, n, count, stride int)
 	// fetch asks the caches for the first bytes of rows that are stride bytes
 	// apart, to be written soon; or nil.
 	fetch func(p *float32, stride, rows, bytes int)
@@ -17,7 +24,8 @@ type rowKernels struct {
 
 var rowKernel = *rowKernelsOf(active)
 
-var rowsGeneric = rowKernels{expStore: rowsExpStoreGeneric, expSum: rowsExpSumGeneric, affine: rowsAffineGeneric}
+var rowsGeneric = rowKernels{expStore: rowsExpStoreGeneric, expSum: rowsExpSumGeneric, affine: rowsAffineGeneric,
+	ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric}
 
 func rowsExpStoreGeneric(dst, x *float32, n int, m float32) float32 {
 	d, s := floats(dst, n), floats(x, n)
@@ -59,6 +67,28 @@ func rowsAffineGeneric(dst, x, gamma, beta *float32, n int, m, s, b float32) {
 		g, h := floats(gamma, n), floats(beta, n)
 		for i := range v {
 			d[i] = ((v[i]-m)*s+b)*g[i] + h[i]
+		}
+	}
+}
+
+func ropeHalvesGeneric(dst, x, c, s *float32, n, count, stride int) {
+	cos, sin := floats(c, n), floats(s, n)
+	for i := range count {
+		from, to := floats(x, i*stride/4+2*n)[i*stride/4:], floats(dst, i*stride/4+2*n)[i*stride/4:]
+		for j, c := range cos {
+			u, v, s := from[j], from[n+j], sin[j]
+			to[j], to[n+j] = u*c-v*s, u*s+v*c
+		}
+	}
+}
+
+func ropePairsGeneric(dst, x, c, s *float32, n, count, stride int) {
+	cos, sin := floats(c, n), floats(s, n)
+	for i := range count {
+		from, to := floats(x, i*stride/4+n)[i*stride/4:], floats(dst, i*stride/4+n)[i*stride/4:]
+		for j := 0; j < n; j += 2 {
+			u, v := from[j], from[j+1]
+			to[j], to[j+1] = u*cos[j]+v*sin[j], v*cos[j+1]+u*sin[j+1]
 		}
 	}
 }

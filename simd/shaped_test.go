@@ -121,7 +121,9 @@ func TestTopK(t *testing.T) {
 	TopK(nil, nil, nil, make([]float32, 6), 2, 3, 2)
 }
 
-func TestRope(t *testing.T) {
+func TestRope(t *testing.T) { eachLevel(t, testRope) }
+
+func testRope(t *testing.T) {
 	p := workers.New(0)
 	defer p.Close()
 	at := make([]int32, 70)

@@ -200,8 +200,12 @@ func (m *amd64) drop(...gp) {} // avo sees where they end
 func (m *amd64) copyInt(dst, src gp)  { m.MOVQ(m.g(src), m.g(dst)) }
 func (m *amd64) addConst(r gp, c int) { m.ADDQ(operand.I32(c), m.g(r)) }
 func (m *amd64) addInt(dst, src gp)   { m.ADDQ(m.g(src), m.g(dst)) }
+func (m *amd64) subInt(dst, src gp)   { m.SUBQ(m.g(src), m.g(dst)) }
+func (m *amd64) quarter(r gp)         { m.SHRQ(operand.U8(2), m.g(r)) }
 func (m *amd64) times4(dst, src gp) {
-	m.copyInt(dst, src)
+	if dst != src {
+		m.copyInt(dst, src)
+	}
 	m.SHLQ(operand.U8(2), m.g(dst))
 }
 
@@ -541,3 +545,5 @@ func (m *amd64) first(i gp, a, b vec, nan bool, otherwise string) {
 }
 
 func (m *amd64) fetch(p gp) { m.PREFETCHT0(m.mem(p, 0)) }
+
+func (m *amd64) swapPairs(dst, a vec) { m.VPERMILPS(operand.U8(0b10110001), m.v(a), m.v(dst)) }

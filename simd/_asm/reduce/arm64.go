@@ -144,6 +144,8 @@ func (m *arm64) drop(rs ...gp) {
 func (m *arm64) clearInt(r gp)       { m.put("MOVD $0, R%d", r) }
 func (m *arm64) copyInt(dst, src gp) { m.put("MOVD R%d, R%d", src, dst) }
 func (m *arm64) addInt(dst, src gp)  { m.put("ADD R%d, R%d", src, dst) }
+func (m *arm64) subInt(dst, src gp)  { m.put("SUB R%d, R%d", src, dst) }
+func (m *arm64) quarter(r gp)        { m.put("LSR $2, R%d, R%d", r, r) }
 func (m *arm64) times4(dst, src gp)  { m.put("LSL $2, R%d, R%d", src, dst) }
 func (m *arm64) addConst(r gp, c int) {
 	if c < 0 {
@@ -345,3 +347,5 @@ func (m *arm64) first(i gp, a, b vec, nan bool, otherwise string) {
 }
 
 func (m *arm64) fetch(p gp) { m.put("PRFM (R%d), PSTL1KEEP", p) }
+
+func (m *arm64) swapPairs(dst, a vec) { m.word2(0x4EA00800, "rev64", dst, a, "4s", "4s") }

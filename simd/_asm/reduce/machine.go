@@ -86,7 +86,9 @@ type machine interface {
 	copyInt(dst, src gp)
 	addConst(r gp, c int)
 	addInt(dst, src gp)
+	subInt(dst, src gp)
 	times4(dst, src gp)
+	quarter(r gp)
 
 	vec() vec
 	free(...vec)
@@ -146,6 +148,8 @@ type machine interface {
 	mark(a, b vec)
 	marked(v vec)
 	markEnd()
+
+	swapPairs(dst, a vec) // exchanges neighbouring lanes
 
 	// across joins the lanes of v in lane 0.
 	across(v vec, f fold)

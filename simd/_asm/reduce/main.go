@@ -41,6 +41,8 @@ func kernels(m machine) {
 	k.exp(false)
 	k.affine()
 	k.fetchRows()
+	k.rope(true)
+	k.rope(false)
 }
 
 func check(err error) {
