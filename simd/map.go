@@ -71,28 +71,42 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&u))
 }
 
-// trigBlock is the number of elements that are asked together whether they
-// are within the reach of a vector kernel.
-const trigBlock = 512
-
 // trig runs a kernel that holds for |x| <= ir.TrigLimit, and f in float64 on
-// the blocks that contain something larger.
+// the elements beyond. An element's result does not depend on its neighbours.
 func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32, n int) {
 	largest := reduceKernelsOf(level).block[kindMaxAbs]
 	for n > 0 {
-		m := min(n, trigBlock)
+		m := min(n, mapBlock)
 		if largest(x, nil, m) <= ir.TrigLimit {
 			kernel(dst, x, nil, nil, m, nil)
 		} else {
-			d, s := unsafe.Slice(dst, m), unsafe.Slice(x, m)
-			for i := range d {
-				d[i] = float32(f(float64(s[i])))
-			}
+			trigFar(kernel, f, dst, x, m)
 		}
 		if n -= m; n > 0 {
-			dst, x = &unsafe.Slice(dst, m+1)[m], &unsafe.Slice(x, m+1)[m]
+			dst, x = after(dst, m), after(x, m)
 		}
 	}
+}
+
+// mapBlock is the number of elements that are asked together whether they are
+// within the reach of a kernel.
+const mapBlock = 512
+
+func trigFar(kernel MapFunc, f func(float64) float64, dst, x *float32, n int) {
+	var kept [mapBlock]float32 // dst may be x
+	copy(kept[:n], unsafe.Slice(x, n))
+	kernel(dst, x, nil, nil, n, nil)
+	d := unsafe.Slice(dst, n)
+	for i, v := range kept[:n] {
+		if !(v <= ir.TrigLimit && v >= -ir.TrigLimit) {
+			d[i] = float32(f(float64(v)))
+		}
+	}
+}
+
+// after returns the address of the element n places on.
+func after(p *float32, n int) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n))
 }
 
 // truth is how a Bool is stored.

@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // mapLevel returns the kernel in assembly, or nil if there is none.
 func mapLevel(level Level, name string) MapFunc {
 	switch level {
@@ -11,4 +13,34 @@ func mapLevel(level Level, name string) MapFunc {
 		return mapAVX512(name)
 	}
 	return nil
+}
+
+// nearOr runs a kernel that holds for x >= low, and far on the elements below.
+// An element's result does not depend on its neighbours.
+func nearOr(near, far MapFunc, low float32, dst, x *float32, n int) {
+	least := reduceKernelsOf(AVX512).block[kindMin]
+	for n > 0 {
+		m := min(n, mapBlock)
+		if least(x, nil, m) >= low {
+			near(dst, x, nil, nil, m, nil)
+		} else {
+			nearAndFar(near, far, low, dst, x, m)
+		}
+		if n -= m; n > 0 {
+			dst, x = after(dst, m), after(x, m)
+		}
+	}
+}
+
+func nearAndFar(near, far MapFunc, low float32, dst, x *float32, n int) {
+	var kept, beyond [mapBlock]float32 // dst may be x
+	copy(kept[:n], unsafe.Slice(x, n))
+	far((*float32)(noescape(unsafe.Pointer(&beyond))), x, nil, nil, n, nil)
+	near(dst, x, nil, nil, n, nil)
+	d := unsafe.Slice(dst, n)
+	for i, v := range kept[:n] {
+		if v < low {
+			d[i] = beyond[i]
+		}
+	}
 }

@@ -27,7 +27,7 @@ func mapAVX512(name string) MapFunc {
 	case "mish":
 		return mapMishAVX512
 	case "gelu":
-		return mapGeluAVX512
+		return nearGelu
 	case "gelu_tanh":
 		return mapGeluTanhAVX512
 	case "softplus":
@@ -171,7 +171,7 @@ func mapAVX512(name string) MapFunc {
 	case "code.erfc":
 		return mapCodeErfcAVX512
 	case "code.normcdf":
-		return mapCodeNormcdfAVX512
+		return nearCodeNormcdf
 	case "code.pow.vs":
 		return mapCodePowVSAVX512
 	case "code.pow.sv":
@@ -180,12 +180,20 @@ func mapAVX512(name string) MapFunc {
 	return nil
 }
 
+func nearGelu(dst, x, y, z *float32, n int, p *float32) {
+	nearOr(mapGeluNearAVX512, mapGeluAVX512, -5.5, dst, x, n)
+}
+
 func trigSinAVX512(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapSinAVX512, AVX512, math.Sin, dst, x, n)
 }
 
 func trigCosAVX512(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosAVX512, AVX512, math.Cos, dst, x, n)
+}
+
+func nearCodeNormcdf(dst, x, y, z *float32, n int, p *float32) {
+	nearOr(mapCodeNormcdfNearAVX512, mapCodeNormcdfAVX512, -5.5, dst, x, n)
 }
 
 // mapReluAVX512 stores max(x, 0). See mapReluGeneric.
@@ -237,6 +245,11 @@ func mapMishAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapGeluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapGeluNearAVX512 stores x * normcdf(x) for x >= -5.5. See mapGeluGeneric.
+//
+//go:noescape
+func mapGeluNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapGeluTanhAVX512 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). See mapGeluTanhGeneric.
 //
@@ -597,6 +610,11 @@ func mapCodeErfcAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodeNormcdfAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeNormcdfNearAVX512 stores normcdf(x) for x >= -5.5. See mapCodeNormcdfGeneric.
+//
+//go:noescape
+func mapCodeNormcdfNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodePowVSAVX512 stores pow(x, p0). See mapCodePowVSGeneric.
 //

@@ -255,293 +255,745 @@ DATA mapConstantsAVX512<>+988(SB)/4, $0x3e2aaaab
 DATA mapConstantsAVX512<>+992(SB)/4, $0x41a00000
 DATA mapConstantsAVX512<>+996(SB)/4, $0x40000000
 DATA mapConstantsAVX512<>+1000(SB)/4, $0x41680000
-DATA mapConstantsAVX512<>+1004(SB)/4, $0x3f3504f3
-DATA mapConstantsAVX512<>+1008(SB)/4, $0x3ec00000
-DATA mapConstantsAVX512<>+1012(SB)/4, $0xb95fe250
-DATA mapConstantsAVX512<>+1016(SB)/4, $0x37c9b5b7
-DATA mapConstantsAVX512<>+1020(SB)/4, $0x39d18ff0
-DATA mapConstantsAVX512<>+1024(SB)/4, $0x3ad8f3ab
-DATA mapConstantsAVX512<>+1028(SB)/4, $0xbb30cf02
-DATA mapConstantsAVX512<>+1032(SB)/4, $0xbd4f5090
-DATA mapConstantsAVX512<>+1036(SB)/4, $0x3e96b52a
-DATA mapConstantsAVX512<>+1040(SB)/4, $0xbf40dd7f
-DATA mapConstantsAVX512<>+1044(SB)/4, $0x3d922279
-DATA mapConstantsAVX512<>+1048(SB)/4, $0x3fcc422a
-DATA mapConstantsAVX512<>+1052(SB)/4, $0x7f800000
-DATA mapConstantsAVX512<>+1056(SB)/4, $0x7fc00000
-DATA mapConstantsAVX512<>+1060(SB)/4, $0xbd9c674a
-DATA mapConstantsAVX512<>+1064(SB)/4, $0x3e02aff2
-DATA mapConstantsAVX512<>+1068(SB)/4, $0xbe06c0f1
-DATA mapConstantsAVX512<>+1072(SB)/4, $0x3e116c7f
-DATA mapConstantsAVX512<>+1076(SB)/4, $0xbe2a3947
-DATA mapConstantsAVX512<>+1080(SB)/4, $0x3e4cd00f
-DATA mapConstantsAVX512<>+1084(SB)/4, $0xbe800113
-DATA mapConstantsAVX512<>+1088(SB)/4, $0x3eaaaaaa
-DATA mapConstantsAVX512<>+1092(SB)/4, $0x35bfbe8e
-DATA mapConstantsAVX512<>+1096(SB)/4, $0xbf000000
-DATA mapConstantsAVX512<>+1100(SB)/4, $0x3f317200
-DATA mapConstantsAVX512<>+1104(SB)/4, $0xff800000
-DATA mapConstantsAVX512<>+1108(SB)/4, $0xbf800000
-DATA mapConstantsAVX512<>+1112(SB)/4, $0xc3170000
-DATA mapConstantsAVX512<>+1116(SB)/4, $0x43000000
-DATA mapConstantsAVX512<>+1120(SB)/4, $0x391fd46e
-DATA mapConstantsAVX512<>+1124(SB)/4, $0x3aaf867c
-DATA mapConstantsAVX512<>+1128(SB)/4, $0x3c1d984e
-DATA mapConstantsAVX512<>+1132(SB)/4, $0x3d6357ba
-DATA mapConstantsAVX512<>+1136(SB)/4, $0x3e75fdec
-DATA mapConstantsAVX512<>+1140(SB)/4, $0x3f317218
-DATA mapConstantsAVX512<>+1144(SB)/4, $0x41b80000
-DATA mapConstantsAVX512<>+1148(SB)/4, $0x00800000
-DATA mapConstantsAVX512<>+1152(SB)/4, $0x4b000000
-DATA mapConstantsAVX512<>+1156(SB)/4, $0x32a57060
-DATA mapConstantsAVX512<>+1160(SB)/4, $0x3ea2f983
-DATA mapConstantsAVX512<>+1164(SB)/4, $0xc0490fda
-DATA mapConstantsAVX512<>+1168(SB)/4, $0xb4222168
-DATA mapConstantsAVX512<>+1172(SB)/4, $0xb2d6f780
-DATA mapConstantsAVX512<>+1176(SB)/4, $0x36393865
-DATA mapConstantsAVX512<>+1180(SB)/4, $0xb9501095
-DATA mapConstantsAVX512<>+1184(SB)/4, $0x3c088898
-DATA mapConstantsAVX512<>+1188(SB)/4, $0xbe2aaaab
-DATA mapConstantsAVX512<>+1192(SB)/4, $0xa84234c5
-DATA mapConstantsAVX512<>+1196(SB)/4, $0xbfc90fda
-DATA mapConstantsAVX512<>+1200(SB)/4, $0xb3a22168
-DATA mapConstantsAVX512<>+1204(SB)/4, $0xa7c234c5
-DATA mapConstantsAVX512<>+1208(SB)/4, $0x40800000
-DATA mapConstantsAVX512<>+1212(SB)/4, $0x3e9aa181
-DATA mapConstantsAVX512<>+1216(SB)/4, $0x3ebcfe48
-DATA mapConstantsAVX512<>+1220(SB)/4, $0x3edf5b10
-DATA mapConstantsAVX512<>+1224(SB)/4, $0x3f00dbec
-DATA mapConstantsAVX512<>+1228(SB)/4, $0x3f120a4f
-DATA mapConstantsAVX512<>+1232(SB)/4, $0x3f2338b3
-DATA mapConstantsAVX512<>+1236(SB)/4, $0x3f346717
-DATA mapConstantsAVX512<>+1240(SB)/4, $0x3f45957a
-DATA mapConstantsAVX512<>+1244(SB)/4, $0x3f5f5b10
-DATA mapConstantsAVX512<>+1248(SB)/4, $0x3f80dbec
-DATA mapConstantsAVX512<>+1252(SB)/4, $0x3f920a4f
-DATA mapConstantsAVX512<>+1256(SB)/4, $0x3fa338b3
-DATA mapConstantsAVX512<>+1260(SB)/4, $0x3fb46717
-DATA mapConstantsAVX512<>+1264(SB)/4, $0x3fc5957a
-DATA mapConstantsAVX512<>+1268(SB)/4, $0x3fd6c3de
-DATA mapConstantsAVX512<>+1272(SB)/4, $0x3fe7f242
-DATA mapConstantsAVX512<>+1276(SB)/4, $0x3d884820
-DATA mapConstantsAVX512<>+1280(SB)/4, $0x3d4170bd
-DATA mapConstantsAVX512<>+1284(SB)/4, $0x3cdb5dff
-DATA mapConstantsAVX512<>+1288(SB)/4, $0x3bcf4e81
-DATA mapConstantsAVX512<>+1292(SB)/4, $0xbc560ba2
-DATA mapConstantsAVX512<>+1296(SB)/4, $0xbcf98e95
-DATA mapConstantsAVX512<>+1300(SB)/4, $0xbd38d902
-DATA mapConstantsAVX512<>+1304(SB)/4, $0xbd67991b
-DATA mapConstantsAVX512<>+1308(SB)/4, $0xbd891328
-DATA mapConstantsAVX512<>+1312(SB)/4, $0xbd8d1311
-DATA mapConstantsAVX512<>+1316(SB)/4, $0xbd74a58f
-DATA mapConstantsAVX512<>+1320(SB)/4, $0xbd33d4f8
-DATA mapConstantsAVX512<>+1324(SB)/4, $0xbcd5c34c
-DATA mapConstantsAVX512<>+1328(SB)/4, $0xbc2490d2
-DATA mapConstantsAVX512<>+1332(SB)/4, $0x3b04e081
-DATA mapConstantsAVX512<>+1336(SB)/4, $0x3c1ac45b
-DATA mapConstantsAVX512<>+1340(SB)/4, $0x3e1581f6
-DATA mapConstantsAVX512<>+1344(SB)/4, $0x3e2919f1
-DATA mapConstantsAVX512<>+1348(SB)/4, $0x3e35d4ea
-DATA mapConstantsAVX512<>+1352(SB)/4, $0x3e3b8126
-DATA mapConstantsAVX512<>+1356(SB)/4, $0x3e3a4ddf
-DATA mapConstantsAVX512<>+1360(SB)/4, $0x3e32c280
-DATA mapConstantsAVX512<>+1364(SB)/4, $0x3e25b05a
-DATA mapConstantsAVX512<>+1368(SB)/4, $0x3e14205a
-DATA mapConstantsAVX512<>+1372(SB)/4, $0x3de7c52f
-DATA mapConstantsAVX512<>+1376(SB)/4, $0x3d8903e6
-DATA mapConstantsAVX512<>+1380(SB)/4, $0x3cbe87f5
-DATA mapConstantsAVX512<>+1384(SB)/4, $0xbc406e14
-DATA mapConstantsAVX512<>+1388(SB)/4, $0xbd104a31
-DATA mapConstantsAVX512<>+1392(SB)/4, $0xbd41443a
-DATA mapConstantsAVX512<>+1396(SB)/4, $0xbd4b4850
-DATA mapConstantsAVX512<>+1400(SB)/4, $0xbd3a8222
-DATA mapConstantsAVX512<>+1404(SB)/4, $0xbe8fb876
-DATA mapConstantsAVX512<>+1408(SB)/4, $0xbe748100
-DATA mapConstantsAVX512<>+1412(SB)/4, $0xbe4537c8
-DATA mapConstantsAVX512<>+1416(SB)/4, $0xbe13762e
-DATA mapConstantsAVX512<>+1420(SB)/4, $0xbdc23a9e
-DATA mapConstantsAVX512<>+1424(SB)/4, $0xbd3fd5b8
-DATA mapConstantsAVX512<>+1428(SB)/4, $0xbacc1150
-DATA mapConstantsAVX512<>+1432(SB)/4, $0x3d228496
-DATA mapConstantsAVX512<>+1436(SB)/4, $0x3dbbfb29
-DATA mapConstantsAVX512<>+1440(SB)/4, $0x3e0f8f54
-DATA mapConstantsAVX512<>+1444(SB)/4, $0x3e2804ea
-DATA mapConstantsAVX512<>+1448(SB)/4, $0x3e2a9f66
-DATA mapConstantsAVX512<>+1452(SB)/4, $0x3e1d1427
-DATA mapConstantsAVX512<>+1456(SB)/4, $0x3e05db02
-DATA mapConstantsAVX512<>+1460(SB)/4, $0x3dd5a0f1
-DATA mapConstantsAVX512<>+1464(SB)/4, $0x3da0c894
-DATA mapConstantsAVX512<>+1468(SB)/4, $0xbe9f4587
-DATA mapConstantsAVX512<>+1472(SB)/4, $0xbeba176d
-DATA mapConstantsAVX512<>+1476(SB)/4, $0xbed05ac1
-DATA mapConstantsAVX512<>+1480(SB)/4, $0xbee1b788
-DATA mapConstantsAVX512<>+1484(SB)/4, $0xbeee066a
-DATA mapConstantsAVX512<>+1488(SB)/4, $0xbef54f74
-DATA mapConstantsAVX512<>+1492(SB)/4, $0xbef7c66f
-DATA mapConstantsAVX512<>+1496(SB)/4, $0xbef5c549
-DATA mapConstantsAVX512<>+1500(SB)/4, $0xbeeb7158
-DATA mapConstantsAVX512<>+1504(SB)/4, $0xbed31964
-DATA mapConstantsAVX512<>+1508(SB)/4, $0xbeb353f6
-DATA mapConstantsAVX512<>+1512(SB)/4, $0xbe90e9b1
-DATA mapConstantsAVX512<>+1516(SB)/4, $0xbe5f6991
-DATA mapConstantsAVX512<>+1520(SB)/4, $0xbe249d95
-DATA mapConstantsAVX512<>+1524(SB)/4, $0xbde83ae4
-DATA mapConstantsAVX512<>+1528(SB)/4, $0xbd9cffd6
-DATA mapConstantsAVX512<>+1532(SB)/4, $0x3f83d76c
-DATA mapConstantsAVX512<>+1536(SB)/4, $0x3f7c11c6
-DATA mapConstantsAVX512<>+1540(SB)/4, $0x3f6ece6c
-DATA mapConstantsAVX512<>+1544(SB)/4, $0x3f60364f
-DATA mapConstantsAVX512<>+1548(SB)/4, $0x3f509f3a
-DATA mapConstantsAVX512<>+1552(SB)/4, $0x3f405ffe
-DATA mapConstantsAVX512<>+1556(SB)/4, $0x3f2fcd67
-DATA mapConstantsAVX512<>+1560(SB)/4, $0x3f1f3776
-DATA mapConstantsAVX512<>+1564(SB)/4, $0x3f06ed45
-DATA mapConstantsAVX512<>+1568(SB)/4, $0x3ed1b11a
-DATA mapConstantsAVX512<>+1572(SB)/4, $0x3e9d2cf5
-DATA mapConstantsAVX512<>+1576(SB)/4, $0x3e6348bf
-DATA mapConstantsAVX512<>+1580(SB)/4, $0x3e1e8426
-DATA mapConstantsAVX512<>+1584(SB)/4, $0x3dd548c3
-DATA mapConstantsAVX512<>+1588(SB)/4, $0x3d8a68b0
-DATA mapConstantsAVX512<>+1592(SB)/4, $0x3d2d47d5
-DATA mapConstantsAVX512<>+1596(SB)/4, $0x3ea951c1
-DATA mapConstantsAVX512<>+1600(SB)/4, $0x3ecbf429
-DATA mapConstantsAVX512<>+1604(SB)/4, $0x3eecea48
-DATA mapConstantsAVX512<>+1608(SB)/4, $0x3f06006b
-DATA mapConstantsAVX512<>+1612(SB)/4, $0x3f1487e8
-DATA mapConstantsAVX512<>+1616(SB)/4, $0x3f21fd6a
-DATA mapConstantsAVX512<>+1620(SB)/4, $0x3f2e5884
-DATA mapConstantsAVX512<>+1624(SB)/4, $0x3f399656
-DATA mapConstantsAVX512<>+1628(SB)/4, $0x3f486267
-DATA mapConstantsAVX512<>+1632(SB)/4, $0x3f587099
-DATA mapConstantsAVX512<>+1636(SB)/4, $0x3f64b3f8
-DATA mapConstantsAVX512<>+1640(SB)/4, $0x3f6dbd34
-DATA mapConstantsAVX512<>+1644(SB)/4, $0x3f74298d
-DATA mapConstantsAVX512<>+1648(SB)/4, $0x3f78912e
-DATA mapConstantsAVX512<>+1652(SB)/4, $0x3f7b7b2b
-DATA mapConstantsAVX512<>+1656(SB)/4, $0x3f7d5745
-DATA mapConstantsAVX512<>+1660(SB)/4, $0x406e6666
-DATA mapConstantsAVX512<>+1664(SB)/4, $0x4000dbec
-DATA mapConstantsAVX512<>+1668(SB)/4, $0x40120a4f
-DATA mapConstantsAVX512<>+1672(SB)/4, $0x402338b3
-DATA mapConstantsAVX512<>+1676(SB)/4, $0x40346717
-DATA mapConstantsAVX512<>+1680(SB)/4, $0x4045957a
-DATA mapConstantsAVX512<>+1684(SB)/4, $0x4056c3de
-DATA mapConstantsAVX512<>+1688(SB)/4, $0x4067f242
-DATA mapConstantsAVX512<>+1692(SB)/4, $0x407920a5
-DATA mapConstantsAVX512<>+1696(SB)/4, $0x00000000
-DATA mapConstantsAVX512<>+1700(SB)/4, $0x3d4e2cac
-DATA mapConstantsAVX512<>+1704(SB)/4, $0x3dabcfe5
-DATA mapConstantsAVX512<>+1708(SB)/4, $0x3df08974
-DATA mapConstantsAVX512<>+1712(SB)/4, $0x3e1aa181
-DATA mapConstantsAVX512<>+1716(SB)/4, $0x3e3cfe48
-DATA mapConstantsAVX512<>+1720(SB)/4, $0x3e5f5b10
-DATA mapConstantsAVX512<>+1724(SB)/4, $0x3e80dbec
-DATA mapConstantsAVX512<>+1728(SB)/4, $0x3c556e2a
-DATA mapConstantsAVX512<>+1732(SB)/4, $0x3c251d61
-DATA mapConstantsAVX512<>+1736(SB)/4, $0x3bae4f19
-DATA mapConstantsAVX512<>+1740(SB)/4, $0x3b0ce6c3
-DATA mapConstantsAVX512<>+1744(SB)/4, $0x3a366c5d
-DATA mapConstantsAVX512<>+1748(SB)/4, $0x39418549
-DATA mapConstantsAVX512<>+1752(SB)/4, $0x382a826b
-DATA mapConstantsAVX512<>+1756(SB)/4, $0x36fbc661
-DATA mapConstantsAVX512<>+1760(SB)/4, $0x3de6d727
-DATA mapConstantsAVX512<>+1764(SB)/4, $0x3de42680
-DATA mapConstantsAVX512<>+1768(SB)/4, $0x3ddf011d
-DATA mapConstantsAVX512<>+1772(SB)/4, $0x3dd762e6
-DATA mapConstantsAVX512<>+1776(SB)/4, $0x3dcd6a70
-DATA mapConstantsAVX512<>+1780(SB)/4, $0x3dc13f61
-DATA mapConstantsAVX512<>+1784(SB)/4, $0x3db31194
-DATA mapConstantsAVX512<>+1788(SB)/4, $0x3da318fd
-DATA mapConstantsAVX512<>+1792(SB)/4, $0xbd0976df
-DATA mapConstantsAVX512<>+1796(SB)/4, $0xbc8f72f1
-DATA mapConstantsAVX512<>+1800(SB)/4, $0xbbedc85b
-DATA mapConstantsAVX512<>+1804(SB)/4, $0xbb210d99
-DATA mapConstantsAVX512<>+1808(SB)/4, $0xba35231f
-DATA mapConstantsAVX512<>+1812(SB)/4, $0xb92ad2ce
-DATA mapConstantsAVX512<>+1816(SB)/4, $0xb807fa1f
-DATA mapConstantsAVX512<>+1820(SB)/4, $0xb6b7954d
-DATA mapConstantsAVX512<>+1824(SB)/4, $0x369f9b29
-DATA mapConstantsAVX512<>+1828(SB)/4, $0x3ce7a13b
-DATA mapConstantsAVX512<>+1832(SB)/4, $0x3d3f9456
-DATA mapConstantsAVX512<>+1836(SB)/4, $0x3d849990
-DATA mapConstantsAVX512<>+1840(SB)/4, $0x3da7eebe
-DATA mapConstantsAVX512<>+1844(SB)/4, $0x3dc967de
-DATA mapConstantsAVX512<>+1848(SB)/4, $0x3de8aa74
-DATA mapConstantsAVX512<>+1852(SB)/4, $0x3e02b25e
-DATA mapConstantsAVX512<>+1856(SB)/4, $0x3d3e0b8e
-DATA mapConstantsAVX512<>+1860(SB)/4, $0x3c9ee7b2
-DATA mapConstantsAVX512<>+1864(SB)/4, $0x3bdd92fd
-DATA mapConstantsAVX512<>+1868(SB)/4, $0x3b0203e0
-DATA mapConstantsAVX512<>+1872(SB)/4, $0x3a01355b
-DATA mapConstantsAVX512<>+1876(SB)/4, $0x38da685f
-DATA mapConstantsAVX512<>+1880(SB)/4, $0x379d7a36
-DATA mapConstantsAVX512<>+1884(SB)/4, $0x36422fc6
-DATA mapConstantsAVX512<>+1888(SB)/4, $0xbec093a5
-DATA mapConstantsAVX512<>+1892(SB)/4, $0xbebf1db3
-DATA mapConstantsAVX512<>+1896(SB)/4, $0xbebc88d0
-DATA mapConstantsAVX512<>+1900(SB)/4, $0xbeb8b2c2
-DATA mapConstantsAVX512<>+1904(SB)/4, $0xbeb3a681
-DATA mapConstantsAVX512<>+1908(SB)/4, $0xbead7267
-DATA mapConstantsAVX512<>+1912(SB)/4, $0xbea627fa
-DATA mapConstantsAVX512<>+1916(SB)/4, $0xbe9ddba3
-DATA mapConstantsAVX512<>+1920(SB)/4, $0xbd218058
-DATA mapConstantsAVX512<>+1924(SB)/4, $0xbc67186c
-DATA mapConstantsAVX512<>+1928(SB)/4, $0xbb8d28f0
-DATA mapConstantsAVX512<>+1932(SB)/4, $0xba93a412
-DATA mapConstantsAVX512<>+1936(SB)/4, $0xb98478e7
-DATA mapConstantsAVX512<>+1940(SB)/4, $0xb84c3ea7
-DATA mapConstantsAVX512<>+1944(SB)/4, $0xb7076f0d
-DATA mapConstantsAVX512<>+1948(SB)/4, $0xb59aa27a
-DATA mapConstantsAVX512<>+1952(SB)/4, $0x2f982958
-DATA mapConstantsAVX512<>+1956(SB)/4, $0xbd680de8
-DATA mapConstantsAVX512<>+1960(SB)/4, $0xbdc08270
-DATA mapConstantsAVX512<>+1964(SB)/4, $0xbe05d969
-DATA mapConstantsAVX512<>+1968(SB)/4, $0xbe2a8c6e
-DATA mapConstantsAVX512<>+1972(SB)/4, $0xbe4e1d36
-DATA mapConstantsAVX512<>+1976(SB)/4, $0xbe7051e8
-DATA mapConstantsAVX512<>+1980(SB)/4, $0xbe887a3e
-DATA mapConstantsAVX512<>+1984(SB)/4, $0x3ca06cad
-DATA mapConstantsAVX512<>+1988(SB)/4, $0x3bca8e62
-DATA mapConstantsAVX512<>+1992(SB)/4, $0x3add6c26
-DATA mapConstantsAVX512<>+1996(SB)/4, $0x39d18e48
-DATA mapConstantsAVX512<>+2000(SB)/4, $0x38abb433
-DATA mapConstantsAVX512<>+2004(SB)/4, $0x37739bb6
-DATA mapConstantsAVX512<>+2008(SB)/4, $0x36159d7f
-DATA mapConstantsAVX512<>+2012(SB)/4, $0x349f1bb1
-DATA mapConstantsAVX512<>+2016(SB)/4, $0x3f906ebb
-DATA mapConstantsAVX512<>+2020(SB)/4, $0x3f90112a
-DATA mapConstantsAVX512<>+2024(SB)/4, $0x3f8f6b6a
-DATA mapConstantsAVX512<>+2028(SB)/4, $0x3f8e742f
-DATA mapConstantsAVX512<>+2032(SB)/4, $0x3f8d2d22
-DATA mapConstantsAVX512<>+2036(SB)/4, $0x3f8b9871
-DATA mapConstantsAVX512<>+2040(SB)/4, $0x3f89b8c9
-DATA mapConstantsAVX512<>+2044(SB)/4, $0x3f879151
-DATA mapConstantsAVX512<>+2048(SB)/4, $0x3f7edf24
-DATA mapConstantsAVX512<>+2052(SB)/4, $0x3f7fae09
-DATA mapConstantsAVX512<>+2056(SB)/4, $0x3f7febad
-DATA mapConstantsAVX512<>+2060(SB)/4, $0x3f7ffb9a
-DATA mapConstantsAVX512<>+2064(SB)/4, $0x3f7fff2c
-DATA mapConstantsAVX512<>+2068(SB)/4, $0x3f7fffdd
-DATA mapConstantsAVX512<>+2072(SB)/4, $0x3f7ffffb
-DATA mapConstantsAVX512<>+2076(SB)/4, $0x3f7fffff
-DATA mapConstantsAVX512<>+2080(SB)/4, $0x00000000
-DATA mapConstantsAVX512<>+2084(SB)/4, $0x3d68725a
-DATA mapConstantsAVX512<>+2088(SB)/4, $0x3dc16a53
-DATA mapConstantsAVX512<>+2092(SB)/4, $0x3e071645
-DATA mapConstantsAVX512<>+2096(SB)/4, $0x3e2d2a40
-DATA mapConstantsAVX512<>+2100(SB)/4, $0x3e52dbf4
-DATA mapConstantsAVX512<>+2104(SB)/4, $0x3e7816e5
-DATA mapConstantsAVX512<>+2108(SB)/4, $0x3e8e63ad
-DATA mapConstantsAVX512<>+2112(SB)/4, $0x43010000
-DATA mapConstantsAVX512<>+2116(SB)/4, $0x4038aa3b
-DATA mapConstantsAVX512<>+2120(SB)/4, $0x3df60f1c
-DATA mapConstantsAVX512<>+2124(SB)/4, $0x3e11f8d0
-DATA mapConstantsAVX512<>+2128(SB)/4, $0x3e4ccdea
-DATA mapConstantsAVX512<>+2132(SB)/4, $0x33257060
-DATA mapConstantsAVX512<>+2136(SB)/4, $0x43800000
-DATA mapConstantsAVX512<>+2140(SB)/4, $0x00000001
-DATA mapConstantsAVX512<>+2144(SB)/4, $0x4124cccd
-GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $2148
+DATA mapConstantsAVX512<>+1004(SB)/4, $0x3f8c225d
+DATA mapConstantsAVX512<>+1008(SB)/4, $0x3fab4671
+DATA mapConstantsAVX512<>+1012(SB)/4, $0x3fca6a86
+DATA mapConstantsAVX512<>+1016(SB)/4, $0x3fe98e9a
+DATA mapConstantsAVX512<>+1020(SB)/4, $0x40045957
+DATA mapConstantsAVX512<>+1024(SB)/4, $0x4013eb62
+DATA mapConstantsAVX512<>+1028(SB)/4, $0x40237d6c
+DATA mapConstantsAVX512<>+1032(SB)/4, $0x40330f76
+DATA mapConstantsAVX512<>+1036(SB)/4, $0x404a6a86
+DATA mapConstantsAVX512<>+1040(SB)/4, $0x40698e9a
+DATA mapConstantsAVX512<>+1044(SB)/4, $0x40845957
+DATA mapConstantsAVX512<>+1048(SB)/4, $0x4093eb62
+DATA mapConstantsAVX512<>+1052(SB)/4, $0x40a37d6c
+DATA mapConstantsAVX512<>+1056(SB)/4, $0x40b30f76
+DATA mapConstantsAVX512<>+1060(SB)/4, $0x40c2a181
+DATA mapConstantsAVX512<>+1064(SB)/4, $0x40d2338b
+DATA mapConstantsAVX512<>+1068(SB)/4, $0x3c01678e
+DATA mapConstantsAVX512<>+1072(SB)/4, $0x3bade09d
+DATA mapConstantsAVX512<>+1076(SB)/4, $0x3b6e4522
+DATA mapConstantsAVX512<>+1080(SB)/4, $0x3b2646cf
+DATA mapConstantsAVX512<>+1084(SB)/4, $0x3aec13d0
+DATA mapConstantsAVX512<>+1088(SB)/4, $0x3aaa493a
+DATA mapConstantsAVX512<>+1092(SB)/4, $0x3a7957ee
+DATA mapConstantsAVX512<>+1096(SB)/4, $0x3a391ab2
+DATA mapConstantsAVX512<>+1100(SB)/4, $0x39f33499
+DATA mapConstantsAVX512<>+1104(SB)/4, $0x39900d3e
+DATA mapConstantsAVX512<>+1108(SB)/4, $0x3931c7dd
+DATA mapConstantsAVX512<>+1112(SB)/4, $0x38e36d93
+DATA mapConstantsAVX512<>+1116(SB)/4, $0x38962394
+DATA mapConstantsAVX512<>+1120(SB)/4, $0x384bd7d2
+DATA mapConstantsAVX512<>+1124(SB)/4, $0x380dd961
+DATA mapConstantsAVX512<>+1128(SB)/4, $0x37c9d361
+DATA mapConstantsAVX512<>+1132(SB)/4, $0xbcb35906
+DATA mapConstantsAVX512<>+1136(SB)/4, $0xbc7edf68
+DATA mapConstantsAVX512<>+1140(SB)/4, $0xbc387997
+DATA mapConstantsAVX512<>+1144(SB)/4, $0xbc07d28d
+DATA mapConstantsAVX512<>+1148(SB)/4, $0xbbcb307d
+DATA mapConstantsAVX512<>+1152(SB)/4, $0xbb9a3961
+DATA mapConstantsAVX512<>+1156(SB)/4, $0xbb6d4ed0
+DATA mapConstantsAVX512<>+1160(SB)/4, $0xbb38e0b5
+DATA mapConstantsAVX512<>+1164(SB)/4, $0xbb024537
+DATA mapConstantsAVX512<>+1168(SB)/4, $0xbaa89a43
+DATA mapConstantsAVX512<>+1172(SB)/4, $0xba623528
+DATA mapConstantsAVX512<>+1176(SB)/4, $0xba1c8e94
+DATA mapConstantsAVX512<>+1180(SB)/4, $0xb9deae69
+DATA mapConstantsAVX512<>+1184(SB)/4, $0xb9a2308f
+DATA mapConstantsAVX512<>+1188(SB)/4, $0xb97147b2
+DATA mapConstantsAVX512<>+1192(SB)/4, $0xb936d7b9
+DATA mapConstantsAVX512<>+1196(SB)/4, $0x3d631b76
+DATA mapConstantsAVX512<>+1200(SB)/4, $0x3d2bdfc3
+DATA mapConstantsAVX512<>+1204(SB)/4, $0x3d04455e
+DATA mapConstantsAVX512<>+1208(SB)/4, $0x3ccebad4
+DATA mapConstantsAVX512<>+1212(SB)/4, $0x3ca3d50f
+DATA mapConstantsAVX512<>+1216(SB)/4, $0x3c838348
+DATA mapConstantsAVX512<>+1220(SB)/4, $0x3c55a280
+DATA mapConstantsAVX512<>+1224(SB)/4, $0x3c2f6636
+DATA mapConstantsAVX512<>+1228(SB)/4, $0x3c04e56b
+DATA mapConstantsAVX512<>+1232(SB)/4, $0x3bbd392d
+DATA mapConstantsAVX512<>+1236(SB)/4, $0x3b8ac98c
+DATA mapConstantsAVX512<>+1240(SB)/4, $0x3b50daef
+DATA mapConstantsAVX512<>+1244(SB)/4, $0x3b20a672
+DATA mapConstantsAVX512<>+1248(SB)/4, $0x3afbeb6d
+DATA mapConstantsAVX512<>+1252(SB)/4, $0x3ac8db32
+DATA mapConstantsAVX512<>+1256(SB)/4, $0x3aa2856c
+DATA mapConstantsAVX512<>+1260(SB)/4, $0xbe01439c
+DATA mapConstantsAVX512<>+1264(SB)/4, $0xbdd26059
+DATA mapConstantsAVX512<>+1268(SB)/4, $0xbdada351
+DATA mapConstantsAVX512<>+1272(SB)/4, $0xbd912743
+DATA mapConstantsAVX512<>+1276(SB)/4, $0xbd757b70
+DATA mapConstantsAVX512<>+1280(SB)/4, $0xbd51bc4e
+DATA mapConstantsAVX512<>+1284(SB)/4, $0xbd34e00d
+DATA mapConstantsAVX512<>+1288(SB)/4, $0xbd1d4f5b
+DATA mapConstantsAVX512<>+1292(SB)/4, $0xbd016914
+DATA mapConstantsAVX512<>+1296(SB)/4, $0xbccc24f8
+DATA mapConstantsAVX512<>+1300(SB)/4, $0xbca4a6a6
+DATA mapConstantsAVX512<>+1304(SB)/4, $0xbc875231
+DATA mapConstantsAVX512<>+1308(SB)/4, $0xbc6206bf
+DATA mapConstantsAVX512<>+1312(SB)/4, $0xbc3f626b
+DATA mapConstantsAVX512<>+1316(SB)/4, $0xbc23ffa4
+DATA mapConstantsAVX512<>+1320(SB)/4, $0xbc0e013e
+DATA mapConstantsAVX512<>+1324(SB)/4, $0x3e7f1276
+DATA mapConstantsAVX512<>+1328(SB)/4, $0x3e62b02f
+DATA mapConstantsAVX512<>+1332(SB)/4, $0x3e4b6dd9
+DATA mapConstantsAVX512<>+1336(SB)/4, $0x3e381c54
+DATA mapConstantsAVX512<>+1340(SB)/4, $0x3e27de9b
+DATA mapConstantsAVX512<>+1344(SB)/4, $0x3e1a10cf
+DATA mapConstantsAVX512<>+1348(SB)/4, $0x3e0e3799
+DATA mapConstantsAVX512<>+1352(SB)/4, $0x3e03f4c6
+DATA mapConstantsAVX512<>+1356(SB)/4, $0x3deddf17
+DATA mapConstantsAVX512<>+1360(SB)/4, $0x3dd1e6a5
+DATA mapConstantsAVX512<>+1364(SB)/4, $0x3dbb980e
+DATA mapConstantsAVX512<>+1368(SB)/4, $0x3da96ef9
+DATA mapConstantsAVX512<>+1372(SB)/4, $0x3d9a6379
+DATA mapConstantsAVX512<>+1376(SB)/4, $0x3d8dbcc2
+DATA mapConstantsAVX512<>+1380(SB)/4, $0x3d82f60f
+DATA mapConstantsAVX512<>+1384(SB)/4, $0x3d735b95
+DATA mapConstantsAVX512<>+1388(SB)/4, $0x3f8387f2
+DATA mapConstantsAVX512<>+1392(SB)/4, $0x40e98e9a
+DATA mapConstantsAVX512<>+1396(SB)/4, $0x41045957
+DATA mapConstantsAVX512<>+1400(SB)/4, $0x4113eb62
+DATA mapConstantsAVX512<>+1404(SB)/4, $0x41237d6c
+DATA mapConstantsAVX512<>+1408(SB)/4, $0x41330f76
+DATA mapConstantsAVX512<>+1412(SB)/4, $0x4142a181
+DATA mapConstantsAVX512<>+1416(SB)/4, $0x4152338b
+DATA mapConstantsAVX512<>+1420(SB)/4, $0x4161c595
+DATA mapConstantsAVX512<>+1424(SB)/4, $0x3d7920a5
+DATA mapConstantsAVX512<>+1428(SB)/4, $0x3e3ad87c
+DATA mapConstantsAVX512<>+1432(SB)/4, $0x3e9bb467
+DATA mapConstantsAVX512<>+1436(SB)/4, $0x3ed9fc90
+DATA mapConstantsAVX512<>+1440(SB)/4, $0x3f0c225d
+DATA mapConstantsAVX512<>+1444(SB)/4, $0x3f2b4671
+DATA mapConstantsAVX512<>+1448(SB)/4, $0x3f4a6a86
+DATA mapConstantsAVX512<>+1452(SB)/4, $0x3f698e9a
+DATA mapConstantsAVX512<>+1456(SB)/4, $0x377c0bae
+DATA mapConstantsAVX512<>+1460(SB)/4, $0x370dd754
+DATA mapConstantsAVX512<>+1464(SB)/4, $0x36a8cb58
+DATA mapConstantsAVX512<>+1468(SB)/4, $0x36526706
+DATA mapConstantsAVX512<>+1472(SB)/4, $0x36085c4f
+DATA mapConstantsAVX512<>+1476(SB)/4, $0x35b6bd89
+DATA mapConstantsAVX512<>+1480(SB)/4, $0x357c0859
+DATA mapConstantsAVX512<>+1484(SB)/4, $0x3532328e
+DATA mapConstantsAVX512<>+1488(SB)/4, $0x3d614a39
+DATA mapConstantsAVX512<>+1492(SB)/4, $0x3d2f1c2f
+DATA mapConstantsAVX512<>+1496(SB)/4, $0x3d090556
+DATA mapConstantsAVX512<>+1500(SB)/4, $0x3cd7d441
+DATA mapConstantsAVX512<>+1504(SB)/4, $0x3cab0df1
+DATA mapConstantsAVX512<>+1508(SB)/4, $0x3c886597
+DATA mapConstantsAVX512<>+1512(SB)/4, $0x3c5acf27
+DATA mapConstantsAVX512<>+1516(SB)/4, $0x3c30833e
+DATA mapConstantsAVX512<>+1520(SB)/4, $0xb8f99623
+DATA mapConstantsAVX512<>+1524(SB)/4, $0xb89c9847
+DATA mapConstantsAVX512<>+1528(SB)/4, $0xb84dc94c
+DATA mapConstantsAVX512<>+1532(SB)/4, $0xb80c7af3
+DATA mapConstantsAVX512<>+1536(SB)/4, $0xb7c60bc5
+DATA mapConstantsAVX512<>+1540(SB)/4, $0xb78f74a5
+DATA mapConstantsAVX512<>+1544(SB)/4, $0xb754bf8b
+DATA mapConstantsAVX512<>+1548(SB)/4, $0xb720fe2b
+DATA mapConstantsAVX512<>+1552(SB)/4, $0xbdf3584a
+DATA mapConstantsAVX512<>+1556(SB)/4, $0xbdc2e77b
+DATA mapConstantsAVX512<>+1560(SB)/4, $0xbd9d21d0
+DATA mapConstantsAVX512<>+1564(SB)/4, $0xbd7ef7ba
+DATA mapConstantsAVX512<>+1568(SB)/4, $0xbd502034
+DATA mapConstantsAVX512<>+1572(SB)/4, $0xbd2ae47d
+DATA mapConstantsAVX512<>+1576(SB)/4, $0xbd0d1e64
+DATA mapConstantsAVX512<>+1580(SB)/4, $0xbcea57a2
+DATA mapConstantsAVX512<>+1584(SB)/4, $0x3a72542d
+DATA mapConstantsAVX512<>+1588(SB)/4, $0x3a2a240c
+DATA mapConstantsAVX512<>+1592(SB)/4, $0x39f79896
+DATA mapConstantsAVX512<>+1596(SB)/4, $0x39b98709
+DATA mapConstantsAVX512<>+1600(SB)/4, $0x398e7989
+DATA mapConstantsAVX512<>+1604(SB)/4, $0x395f6ce7
+DATA mapConstantsAVX512<>+1608(SB)/4, $0x3932564e
+DATA mapConstantsAVX512<>+1612(SB)/4, $0x39109032
+DATA mapConstantsAVX512<>+1616(SB)/4, $0x3e6883b5
+DATA mapConstantsAVX512<>+1620(SB)/4, $0x3e40c079
+DATA mapConstantsAVX512<>+1624(SB)/4, $0x3e20cd38
+DATA mapConstantsAVX512<>+1628(SB)/4, $0x3e06f686
+DATA mapConstantsAVX512<>+1632(SB)/4, $0x3de3df7c
+DATA mapConstantsAVX512<>+1636(SB)/4, $0x3dc17232
+DATA mapConstantsAVX512<>+1640(SB)/4, $0x3da5194a
+DATA mapConstantsAVX512<>+1644(SB)/4, $0x3d8da084
+DATA mapConstantsAVX512<>+1648(SB)/4, $0xbbe8bab3
+DATA mapConstantsAVX512<>+1652(SB)/4, $0xbbb73c03
+DATA mapConstantsAVX512<>+1656(SB)/4, $0xbb93df2f
+DATA mapConstantsAVX512<>+1660(SB)/4, $0xbb73892d
+DATA mapConstantsAVX512<>+1664(SB)/4, $0xbb4bf0dc
+DATA mapConstantsAVX512<>+1668(SB)/4, $0xbb2d389c
+DATA mapConstantsAVX512<>+1672(SB)/4, $0xbb14ebeb
+DATA mapConstantsAVX512<>+1676(SB)/4, $0xbb01609b
+DATA mapConstantsAVX512<>+1680(SB)/4, $0xbebd6a68
+DATA mapConstantsAVX512<>+1684(SB)/4, $0xbea3a3b3
+DATA mapConstantsAVX512<>+1688(SB)/4, $0xbe8e348e
+DATA mapConstantsAVX512<>+1692(SB)/4, $0xbe788abe
+DATA mapConstantsAVX512<>+1696(SB)/4, $0xbe5a59ea
+DATA mapConstantsAVX512<>+1700(SB)/4, $0xbe40cb61
+DATA mapConstantsAVX512<>+1704(SB)/4, $0xbe2b0abe
+DATA mapConstantsAVX512<>+1708(SB)/4, $0xbe186e33
+DATA mapConstantsAVX512<>+1712(SB)/4, $0x3d5be674
+DATA mapConstantsAVX512<>+1716(SB)/4, $0x3d42c70e
+DATA mapConstantsAVX512<>+1720(SB)/4, $0x3d2ec0b6
+DATA mapConstantsAVX512<>+1724(SB)/4, $0x3d1e6dd3
+DATA mapConstantsAVX512<>+1728(SB)/4, $0x3d10dfaa
+DATA mapConstantsAVX512<>+1732(SB)/4, $0x3d05710e
+DATA mapConstantsAVX512<>+1736(SB)/4, $0x3cf75867
+DATA mapConstantsAVX512<>+1740(SB)/4, $0x3ce675cd
+DATA mapConstantsAVX512<>+1744(SB)/4, $0x3ef40902
+DATA mapConstantsAVX512<>+1748(SB)/4, $0x3ede9c50
+DATA mapConstantsAVX512<>+1752(SB)/4, $0x3ecc0c3e
+DATA mapConstantsAVX512<>+1756(SB)/4, $0x3ebbdf3b
+DATA mapConstantsAVX512<>+1760(SB)/4, $0x3eadb2fd
+DATA mapConstantsAVX512<>+1764(SB)/4, $0x3ea1378e
+DATA mapConstantsAVX512<>+1768(SB)/4, $0x3e962b79
+DATA mapConstantsAVX512<>+1772(SB)/4, $0x3e8c58de
+DATA mapConstantsAVX512<>+1776(SB)/4, $0x3f317200
+DATA mapConstantsAVX512<>+1780(SB)/4, $0x35bfbe8e
+DATA mapConstantsAVX512<>+1784(SB)/4, $0x40b00000
+DATA mapConstantsAVX512<>+1788(SB)/4, $0x40a2d45c
+DATA mapConstantsAVX512<>+1792(SB)/4, $0x409fe063
+DATA mapConstantsAVX512<>+1796(SB)/4, $0x409cec6a
+DATA mapConstantsAVX512<>+1800(SB)/4, $0x4099f870
+DATA mapConstantsAVX512<>+1804(SB)/4, $0x40970477
+DATA mapConstantsAVX512<>+1808(SB)/4, $0x4094107e
+DATA mapConstantsAVX512<>+1812(SB)/4, $0x40911c85
+DATA mapConstantsAVX512<>+1816(SB)/4, $0x408e288c
+DATA mapConstantsAVX512<>+1820(SB)/4, $0x4089ba96
+DATA mapConstantsAVX512<>+1824(SB)/4, $0x4083d2a4
+DATA mapConstantsAVX512<>+1828(SB)/4, $0x407bd564
+DATA mapConstantsAVX512<>+1832(SB)/4, $0x4070057f
+DATA mapConstantsAVX512<>+1836(SB)/4, $0x4064359b
+DATA mapConstantsAVX512<>+1840(SB)/4, $0x405865b6
+DATA mapConstantsAVX512<>+1844(SB)/4, $0x404c95d2
+DATA mapConstantsAVX512<>+1848(SB)/4, $0x4040c5ed
+DATA mapConstantsAVX512<>+1852(SB)/4, $0x3640af94
+DATA mapConstantsAVX512<>+1856(SB)/4, $0x368934bd
+DATA mapConstantsAVX512<>+1860(SB)/4, $0x36c1203b
+DATA mapConstantsAVX512<>+1864(SB)/4, $0x37064e1d
+DATA mapConstantsAVX512<>+1868(SB)/4, $0x373888da
+DATA mapConstantsAVX512<>+1872(SB)/4, $0x377a6726
+DATA mapConstantsAVX512<>+1876(SB)/4, $0x37a7ba18
+DATA mapConstantsAVX512<>+1880(SB)/4, $0x37ddbfc1
+DATA mapConstantsAVX512<>+1884(SB)/4, $0x38247325
+DATA mapConstantsAVX512<>+1888(SB)/4, $0x3883e8f7
+DATA mapConstantsAVX512<>+1892(SB)/4, $0x38c6800e
+DATA mapConstantsAVX512<>+1896(SB)/4, $0x390ad1dd
+DATA mapConstantsAVX512<>+1900(SB)/4, $0x3931c573
+DATA mapConstantsAVX512<>+1904(SB)/4, $0x394aa6f3
+DATA mapConstantsAVX512<>+1908(SB)/4, $0x3940dceb
+DATA mapConstantsAVX512<>+1912(SB)/4, $0x38f59e36
+DATA mapConstantsAVX512<>+1916(SB)/4, $0xb68a1110
+DATA mapConstantsAVX512<>+1920(SB)/4, $0xb6ca2396
+DATA mapConstantsAVX512<>+1924(SB)/4, $0xb7126963
+DATA mapConstantsAVX512<>+1928(SB)/4, $0xb751d534
+DATA mapConstantsAVX512<>+1932(SB)/4, $0xb794bd13
+DATA mapConstantsAVX512<>+1936(SB)/4, $0xb7d08e5f
+DATA mapConstantsAVX512<>+1940(SB)/4, $0xb810973a
+DATA mapConstantsAVX512<>+1944(SB)/4, $0xb8463970
+DATA mapConstantsAVX512<>+1948(SB)/4, $0xb89c0783
+DATA mapConstantsAVX512<>+1952(SB)/4, $0xb908891d
+DATA mapConstantsAVX512<>+1956(SB)/4, $0xb9634a27
+DATA mapConstantsAVX512<>+1960(SB)/4, $0xb9b36136
+DATA mapConstantsAVX512<>+1964(SB)/4, $0xba05a5c8
+DATA mapConstantsAVX512<>+1968(SB)/4, $0xba3ad2d9
+DATA mapConstantsAVX512<>+1972(SB)/4, $0xba729f04
+DATA mapConstantsAVX512<>+1976(SB)/4, $0xba8ffadf
+DATA mapConstantsAVX512<>+1980(SB)/4, $0x369affd4
+DATA mapConstantsAVX512<>+1984(SB)/4, $0x36e8823b
+DATA mapConstantsAVX512<>+1988(SB)/4, $0x372cae2e
+DATA mapConstantsAVX512<>+1992(SB)/4, $0x377df702
+DATA mapConstantsAVX512<>+1996(SB)/4, $0x37b8e697
+DATA mapConstantsAVX512<>+2000(SB)/4, $0x38054560
+DATA mapConstantsAVX512<>+2004(SB)/4, $0x383e2d5c
+DATA mapConstantsAVX512<>+2008(SB)/4, $0x38864f4d
+DATA mapConstantsAVX512<>+2012(SB)/4, $0x38dd216c
+DATA mapConstantsAVX512<>+2016(SB)/4, $0x394f2e7a
+DATA mapConstantsAVX512<>+2020(SB)/4, $0x39b9ee4c
+DATA mapConstantsAVX512<>+2024(SB)/4, $0x3a1f9e2c
+DATA mapConstantsAVX512<>+2028(SB)/4, $0x3a82dd8c
+DATA mapConstantsAVX512<>+2032(SB)/4, $0x3acc7fa4
+DATA mapConstantsAVX512<>+2036(SB)/4, $0x3b17d7e7
+DATA mapConstantsAVX512<>+2040(SB)/4, $0x3b5576f9
+DATA mapConstantsAVX512<>+2044(SB)/4, $0xb6847d5e
+DATA mapConstantsAVX512<>+2048(SB)/4, $0xb6cb1a5c
+DATA mapConstantsAVX512<>+2052(SB)/4, $0xb71a3c90
+DATA mapConstantsAVX512<>+2056(SB)/4, $0xb7681514
+DATA mapConstantsAVX512<>+2060(SB)/4, $0xb7acfba3
+DATA mapConstantsAVX512<>+2064(SB)/4, $0xb7ff74a7
+DATA mapConstantsAVX512<>+2068(SB)/4, $0xb83ada82
+DATA mapConstantsAVX512<>+2072(SB)/4, $0xb88762aa
+DATA mapConstantsAVX512<>+2076(SB)/4, $0xb8e7fbfb
+DATA mapConstantsAVX512<>+2080(SB)/4, $0xb965f91b
+DATA mapConstantsAVX512<>+2084(SB)/4, $0xb9db4995
+DATA mapConstantsAVX512<>+2088(SB)/4, $0xba4903ce
+DATA mapConstantsAVX512<>+2092(SB)/4, $0xbab10626
+DATA mapConstantsAVX512<>+2096(SB)/4, $0xbb15a6a3
+DATA mapConstantsAVX512<>+2100(SB)/4, $0xbb72a587
+DATA mapConstantsAVX512<>+2104(SB)/4, $0xbbbc6b9d
+DATA mapConstantsAVX512<>+2108(SB)/4, $0x36228052
+DATA mapConstantsAVX512<>+2112(SB)/4, $0x367e176f
+DATA mapConstantsAVX512<>+2116(SB)/4, $0x36c4e68e
+DATA mapConstantsAVX512<>+2120(SB)/4, $0x37173c30
+DATA mapConstantsAVX512<>+2124(SB)/4, $0x376643fc
+DATA mapConstantsAVX512<>+2128(SB)/4, $0x37adbe93
+DATA mapConstantsAVX512<>+2132(SB)/4, $0x3801ef02
+DATA mapConstantsAVX512<>+2136(SB)/4, $0x38409cbc
+DATA mapConstantsAVX512<>+2140(SB)/4, $0x38aaed2e
+DATA mapConstantsAVX512<>+2144(SB)/4, $0x3931f753
+DATA mapConstantsAVX512<>+2148(SB)/4, $0x39b2bb09
+DATA mapConstantsAVX512<>+2152(SB)/4, $0x3a2d1afd
+DATA mapConstantsAVX512<>+2156(SB)/4, $0x3aa1a65c
+DATA mapConstantsAVX512<>+2160(SB)/4, $0x3b118196
+DATA mapConstantsAVX512<>+2164(SB)/4, $0x3b7c6c1a
+DATA mapConstantsAVX512<>+2168(SB)/4, $0x3bd2e95a
+DATA mapConstantsAVX512<>+2172(SB)/4, $0xb57f7be0
+DATA mapConstantsAVX512<>+2176(SB)/4, $0xb5cb6e24
+DATA mapConstantsAVX512<>+2180(SB)/4, $0xb6209bd3
+DATA mapConstantsAVX512<>+2184(SB)/4, $0xb67b73b9
+DATA mapConstantsAVX512<>+2188(SB)/4, $0xb6c32b62
+DATA mapConstantsAVX512<>+2192(SB)/4, $0xb7163338
+DATA mapConstantsAVX512<>+2196(SB)/4, $0xb7653954
+DATA mapConstantsAVX512<>+2200(SB)/4, $0xb7ad6dca
+DATA mapConstantsAVX512<>+2204(SB)/4, $0xb81eda46
+DATA mapConstantsAVX512<>+2208(SB)/4, $0xb8acce1f
+DATA mapConstantsAVX512<>+2212(SB)/4, $0xb935b006
+DATA mapConstantsAVX512<>+2216(SB)/4, $0xb9b8a118
+DATA mapConstantsAVX512<>+2220(SB)/4, $0xba3555c5
+DATA mapConstantsAVX512<>+2224(SB)/4, $0xbaac229a
+DATA mapConstantsAVX512<>+2228(SB)/4, $0xbb1dedf6
+DATA mapConstantsAVX512<>+2232(SB)/4, $0xbb8c0b34
+DATA mapConstantsAVX512<>+2236(SB)/4, $0x3441d6da
+DATA mapConstantsAVX512<>+2240(SB)/4, $0x349d0147
+DATA mapConstantsAVX512<>+2244(SB)/4, $0x34fc40fe
+DATA mapConstantsAVX512<>+2248(SB)/4, $0x3548fbb2
+DATA mapConstantsAVX512<>+2252(SB)/4, $0x359ed275
+DATA mapConstantsAVX512<>+2256(SB)/4, $0x35f8f557
+DATA mapConstantsAVX512<>+2260(SB)/4, $0x36418807
+DATA mapConstantsAVX512<>+2264(SB)/4, $0x369537a6
+DATA mapConstantsAVX512<>+2268(SB)/4, $0x370cb1ec
+DATA mapConstantsAVX512<>+2272(SB)/4, $0x379f480a
+DATA mapConstantsAVX512<>+2276(SB)/4, $0x382e8c9d
+DATA mapConstantsAVX512<>+2280(SB)/4, $0x38b92d35
+DATA mapConstantsAVX512<>+2284(SB)/4, $0x393e3470
+DATA mapConstantsAVX512<>+2288(SB)/4, $0x39bd2f10
+DATA mapConstantsAVX512<>+2292(SB)/4, $0x3a363cd4
+DATA mapConstantsAVX512<>+2296(SB)/4, $0x3aaa0acf
+DATA mapConstantsAVX512<>+2300(SB)/4, $0xc02d61bf
+DATA mapConstantsAVX512<>+2304(SB)/4, $0x417e8f5c
+DATA mapConstantsAVX512<>+2308(SB)/4, $0x402f0e16
+DATA mapConstantsAVX512<>+2312(SB)/4, $0x40176e4d
+DATA mapConstantsAVX512<>+2316(SB)/4, $0x3fff9d09
+DATA mapConstantsAVX512<>+2320(SB)/4, $0x3fd05d77
+DATA mapConstantsAVX512<>+2324(SB)/4, $0x3fa11de5
+DATA mapConstantsAVX512<>+2328(SB)/4, $0x3f63bca5
+DATA mapConstantsAVX512<>+2332(SB)/4, $0x3f053d81
+DATA mapConstantsAVX512<>+2336(SB)/4, $0x3e1af975
+DATA mapConstantsAVX512<>+2340(SB)/4, $0x40af613f
+DATA mapConstantsAVX512<>+2344(SB)/4, $0x40ade742
+DATA mapConstantsAVX512<>+2348(SB)/4, $0x40ac6d45
+DATA mapConstantsAVX512<>+2352(SB)/4, $0x40aaf349
+DATA mapConstantsAVX512<>+2356(SB)/4, $0x40a9794c
+DATA mapConstantsAVX512<>+2360(SB)/4, $0x40a7ff50
+DATA mapConstantsAVX512<>+2364(SB)/4, $0x40a68553
+DATA mapConstantsAVX512<>+2368(SB)/4, $0x40a50b57
+DATA mapConstantsAVX512<>+2372(SB)/4, $0xb913f86f
+DATA mapConstantsAVX512<>+2376(SB)/4, $0xba49a761
+DATA mapConstantsAVX512<>+2380(SB)/4, $0xbab05567
+DATA mapConstantsAVX512<>+2384(SB)/4, $0xba8b36f1
+DATA mapConstantsAVX512<>+2388(SB)/4, $0x3a0b1275
+DATA mapConstantsAVX512<>+2392(SB)/4, $0x3b26ed28
+DATA mapConstantsAVX512<>+2396(SB)/4, $0x3b4ab75d
+DATA mapConstantsAVX512<>+2400(SB)/4, $0x3a9f539f
+DATA mapConstantsAVX512<>+2404(SB)/4, $0x35170895
+DATA mapConstantsAVX512<>+2408(SB)/4, $0x3538d97b
+DATA mapConstantsAVX512<>+2412(SB)/4, $0x35619ee3
+DATA mapConstantsAVX512<>+2416(SB)/4, $0x358950a9
+DATA mapConstantsAVX512<>+2420(SB)/4, $0x35a6ae8f
+DATA mapConstantsAVX512<>+2424(SB)/4, $0x35c9c460
+DATA mapConstantsAVX512<>+2428(SB)/4, $0x35f38d36
+DATA mapConstantsAVX512<>+2432(SB)/4, $0x361295bb
+DATA mapConstantsAVX512<>+2436(SB)/4, $0xba903768
+DATA mapConstantsAVX512<>+2440(SB)/4, $0xb90e3946
+DATA mapConstantsAVX512<>+2444(SB)/4, $0x3b157aa5
+DATA mapConstantsAVX512<>+2448(SB)/4, $0x3ba9799f
+DATA mapConstantsAVX512<>+2452(SB)/4, $0x3bc38e84
+DATA mapConstantsAVX512<>+2456(SB)/4, $0x3b2225f3
+DATA mapConstantsAVX512<>+2460(SB)/4, $0xbb893d7b
+DATA mapConstantsAVX512<>+2464(SB)/4, $0xbc191c30
+DATA mapConstantsAVX512<>+2468(SB)/4, $0xb5425d0e
+DATA mapConstantsAVX512<>+2472(SB)/4, $0xb570b6fd
+DATA mapConstantsAVX512<>+2476(SB)/4, $0xb594ae9a
+DATA mapConstantsAVX512<>+2480(SB)/4, $0xb5b73468
+DATA mapConstantsAVX512<>+2484(SB)/4, $0xb5e12abb
+DATA mapConstantsAVX512<>+2488(SB)/4, $0xb60a03cc
+DATA mapConstantsAVX512<>+2492(SB)/4, $0xb628c156
+DATA mapConstantsAVX512<>+2496(SB)/4, $0xb64dcecf
+DATA mapConstantsAVX512<>+2500(SB)/4, $0x3b9e7bae
+DATA mapConstantsAVX512<>+2504(SB)/4, $0x3bcbcd5d
+DATA mapConstantsAVX512<>+2508(SB)/4, $0x3b924ee9
+DATA mapConstantsAVX512<>+2512(SB)/4, $0xbb250ae3
+DATA mapConstantsAVX512<>+2516(SB)/4, $0xbc5bc2ce
+DATA mapConstantsAVX512<>+2520(SB)/4, $0xbcb41da4
+DATA mapConstantsAVX512<>+2524(SB)/4, $0xbca8eaf1
+DATA mapConstantsAVX512<>+2528(SB)/4, $0xbbf29da3
+DATA mapConstantsAVX512<>+2532(SB)/4, $0x3546889a
+DATA mapConstantsAVX512<>+2536(SB)/4, $0x357884cc
+DATA mapConstantsAVX512<>+2540(SB)/4, $0x359b2bfd
+DATA mapConstantsAVX512<>+2544(SB)/4, $0x35c14f11
+DATA mapConstantsAVX512<>+2548(SB)/4, $0x35f03d6c
+DATA mapConstantsAVX512<>+2552(SB)/4, $0x3614ec01
+DATA mapConstantsAVX512<>+2556(SB)/4, $0x36382f03
+DATA mapConstantsAVX512<>+2560(SB)/4, $0x36633ddb
+DATA mapConstantsAVX512<>+2564(SB)/4, $0xbc279996
+DATA mapConstantsAVX512<>+2568(SB)/4, $0xbc986eaf
+DATA mapConstantsAVX512<>+2572(SB)/4, $0xbcdd976e
+DATA mapConstantsAVX512<>+2576(SB)/4, $0xbceee1a9
+DATA mapConstantsAVX512<>+2580(SB)/4, $0xbc9023d5
+DATA mapConstantsAVX512<>+2584(SB)/4, $0x3c1901b9
+DATA mapConstantsAVX512<>+2588(SB)/4, $0x3d2d6a47
+DATA mapConstantsAVX512<>+2592(SB)/4, $0x3d838938
+DATA mapConstantsAVX512<>+2596(SB)/4, $0xb51b9df9
+DATA mapConstantsAVX512<>+2600(SB)/4, $0xb544b532
+DATA mapConstantsAVX512<>+2604(SB)/4, $0xb5781480
+DATA mapConstantsAVX512<>+2608(SB)/4, $0xb59c1370
+DATA mapConstantsAVX512<>+2612(SB)/4, $0xb5c3efa1
+DATA mapConstantsAVX512<>+2616(SB)/4, $0xb5f5692b
+DATA mapConstantsAVX512<>+2620(SB)/4, $0xb619560f
+DATA mapConstantsAVX512<>+2624(SB)/4, $0xb63f2bf3
+DATA mapConstantsAVX512<>+2628(SB)/4, $0x3c542e38
+DATA mapConstantsAVX512<>+2632(SB)/4, $0x3ceb4ba4
+DATA mapConstantsAVX512<>+2636(SB)/4, $0x3d5e265d
+DATA mapConstantsAVX512<>+2640(SB)/4, $0x3db0c4d7
+DATA mapConstantsAVX512<>+2644(SB)/4, $0x3de8dc37
+DATA mapConstantsAVX512<>+2648(SB)/4, $0x3df4a810
+DATA mapConstantsAVX512<>+2652(SB)/4, $0x3db9b002
+DATA mapConstantsAVX512<>+2656(SB)/4, $0x3cf47cc6
+DATA mapConstantsAVX512<>+2660(SB)/4, $0x34b03b43
+DATA mapConstantsAVX512<>+2664(SB)/4, $0x34e0c9f1
+DATA mapConstantsAVX512<>+2668(SB)/4, $0x350f0c24
+DATA mapConstantsAVX512<>+2672(SB)/4, $0x3535a8cc
+DATA mapConstantsAVX512<>+2676(SB)/4, $0x35662fb7
+DATA mapConstantsAVX512<>+2680(SB)/4, $0x35918446
+DATA mapConstantsAVX512<>+2684(SB)/4, $0x35b793c9
+DATA mapConstantsAVX512<>+2688(SB)/4, $0x35e714df
+DATA mapConstantsAVX512<>+2692(SB)/4, $0xbc1b2568
+DATA mapConstantsAVX512<>+2696(SB)/4, $0xbcc6e364
+DATA mapConstantsAVX512<>+2700(SB)/4, $0xbd5e7c5f
+DATA mapConstantsAVX512<>+2704(SB)/4, $0xbdd92e36
+DATA mapConstantsAVX512<>+2708(SB)/4, $0xbe38ff37
+DATA mapConstantsAVX512<>+2712(SB)/4, $0xbe89827c
+DATA mapConstantsAVX512<>+2716(SB)/4, $0xbeb26273
+DATA mapConstantsAVX512<>+2720(SB)/4, $0xbec9eebd
+DATA mapConstantsAVX512<>+2724(SB)/4, $0xb4009f1e
+DATA mapConstantsAVX512<>+2728(SB)/4, $0xb425742c
+DATA mapConstantsAVX512<>+2732(SB)/4, $0xb4546179
+DATA mapConstantsAVX512<>+2736(SB)/4, $0xb48804b9
+DATA mapConstantsAVX512<>+2740(SB)/4, $0xb4addadc
+DATA mapConstantsAVX512<>+2744(SB)/4, $0xb4ddbe47
+DATA mapConstantsAVX512<>+2748(SB)/4, $0xb50d1c61
+DATA mapConstantsAVX512<>+2752(SB)/4, $0xb5333713
+DATA mapConstantsAVX512<>+2756(SB)/4, $0x3b4c4310
+DATA mapConstantsAVX512<>+2760(SB)/4, $0x3c1342e7
+DATA mapConstantsAVX512<>+2764(SB)/4, $0x3cbbb57c
+DATA mapConstantsAVX512<>+2768(SB)/4, $0x3d541546
+DATA mapConstantsAVX512<>+2772(SB)/4, $0x3dd51ff7
+DATA mapConstantsAVX512<>+2776(SB)/4, $0x3e3f5346
+DATA mapConstantsAVX512<>+2780(SB)/4, $0x3e9a4cec
+DATA mapConstantsAVX512<>+2784(SB)/4, $0x3ee13466
+DATA mapConstantsAVX512<>+2788(SB)/4, $0x32b6093f
+DATA mapConstantsAVX512<>+2792(SB)/4, $0x32ec095d
+DATA mapConstantsAVX512<>+2796(SB)/4, $0x3318b63c
+DATA mapConstantsAVX512<>+2800(SB)/4, $0x3345320f
+DATA mapConstantsAVX512<>+2804(SB)/4, $0x337e1ca6
+DATA mapConstantsAVX512<>+2808(SB)/4, $0x33a363c4
+DATA mapConstantsAVX512<>+2812(SB)/4, $0x33d1ae4b
+DATA mapConstantsAVX512<>+2816(SB)/4, $0x3406440b
+DATA mapConstantsAVX512<>+2820(SB)/4, $0x3d922279
+DATA mapConstantsAVX512<>+2824(SB)/4, $0x3fcc422a
+DATA mapConstantsAVX512<>+2828(SB)/4, $0x7f800000
+DATA mapConstantsAVX512<>+2832(SB)/4, $0x7fc00000
+DATA mapConstantsAVX512<>+2836(SB)/4, $0x3f3504f3
+DATA mapConstantsAVX512<>+2840(SB)/4, $0xbd9c674a
+DATA mapConstantsAVX512<>+2844(SB)/4, $0x3e02aff2
+DATA mapConstantsAVX512<>+2848(SB)/4, $0xbe06c0f1
+DATA mapConstantsAVX512<>+2852(SB)/4, $0x3e116c7f
+DATA mapConstantsAVX512<>+2856(SB)/4, $0xbe2a3947
+DATA mapConstantsAVX512<>+2860(SB)/4, $0x3e4cd00f
+DATA mapConstantsAVX512<>+2864(SB)/4, $0xbe800113
+DATA mapConstantsAVX512<>+2868(SB)/4, $0x3eaaaaaa
+DATA mapConstantsAVX512<>+2872(SB)/4, $0xbf000000
+DATA mapConstantsAVX512<>+2876(SB)/4, $0xff800000
+DATA mapConstantsAVX512<>+2880(SB)/4, $0xbf800000
+DATA mapConstantsAVX512<>+2884(SB)/4, $0xc3170000
+DATA mapConstantsAVX512<>+2888(SB)/4, $0x43000000
+DATA mapConstantsAVX512<>+2892(SB)/4, $0x391fd46e
+DATA mapConstantsAVX512<>+2896(SB)/4, $0x3aaf867c
+DATA mapConstantsAVX512<>+2900(SB)/4, $0x3c1d984e
+DATA mapConstantsAVX512<>+2904(SB)/4, $0x3d6357ba
+DATA mapConstantsAVX512<>+2908(SB)/4, $0x3e75fdec
+DATA mapConstantsAVX512<>+2912(SB)/4, $0x3f317218
+DATA mapConstantsAVX512<>+2916(SB)/4, $0x41b80000
+DATA mapConstantsAVX512<>+2920(SB)/4, $0x00800000
+DATA mapConstantsAVX512<>+2924(SB)/4, $0x4b000000
+DATA mapConstantsAVX512<>+2928(SB)/4, $0x32a57060
+DATA mapConstantsAVX512<>+2932(SB)/4, $0x3ea2f983
+DATA mapConstantsAVX512<>+2936(SB)/4, $0xc0490fda
+DATA mapConstantsAVX512<>+2940(SB)/4, $0xb4222168
+DATA mapConstantsAVX512<>+2944(SB)/4, $0xb2d6f780
+DATA mapConstantsAVX512<>+2948(SB)/4, $0x36393865
+DATA mapConstantsAVX512<>+2952(SB)/4, $0xb9501095
+DATA mapConstantsAVX512<>+2956(SB)/4, $0x3c088898
+DATA mapConstantsAVX512<>+2960(SB)/4, $0xbe2aaaab
+DATA mapConstantsAVX512<>+2964(SB)/4, $0xa84234c5
+DATA mapConstantsAVX512<>+2968(SB)/4, $0xbfc90fda
+DATA mapConstantsAVX512<>+2972(SB)/4, $0xb3a22168
+DATA mapConstantsAVX512<>+2976(SB)/4, $0xa7c234c5
+DATA mapConstantsAVX512<>+2980(SB)/4, $0x40800000
+DATA mapConstantsAVX512<>+2984(SB)/4, $0x3e9aa181
+DATA mapConstantsAVX512<>+2988(SB)/4, $0x3ebcfe48
+DATA mapConstantsAVX512<>+2992(SB)/4, $0x3edf5b10
+DATA mapConstantsAVX512<>+2996(SB)/4, $0x3f00dbec
+DATA mapConstantsAVX512<>+3000(SB)/4, $0x3f120a4f
+DATA mapConstantsAVX512<>+3004(SB)/4, $0x3f2338b3
+DATA mapConstantsAVX512<>+3008(SB)/4, $0x3f346717
+DATA mapConstantsAVX512<>+3012(SB)/4, $0x3f45957a
+DATA mapConstantsAVX512<>+3016(SB)/4, $0x3f5f5b10
+DATA mapConstantsAVX512<>+3020(SB)/4, $0x3f80dbec
+DATA mapConstantsAVX512<>+3024(SB)/4, $0x3f920a4f
+DATA mapConstantsAVX512<>+3028(SB)/4, $0x3fa338b3
+DATA mapConstantsAVX512<>+3032(SB)/4, $0x3fb46717
+DATA mapConstantsAVX512<>+3036(SB)/4, $0x3fc5957a
+DATA mapConstantsAVX512<>+3040(SB)/4, $0x3fd6c3de
+DATA mapConstantsAVX512<>+3044(SB)/4, $0x3fe7f242
+DATA mapConstantsAVX512<>+3048(SB)/4, $0x3d884820
+DATA mapConstantsAVX512<>+3052(SB)/4, $0x3d4170bd
+DATA mapConstantsAVX512<>+3056(SB)/4, $0x3cdb5dff
+DATA mapConstantsAVX512<>+3060(SB)/4, $0x3bcf4e81
+DATA mapConstantsAVX512<>+3064(SB)/4, $0xbc560ba2
+DATA mapConstantsAVX512<>+3068(SB)/4, $0xbcf98e95
+DATA mapConstantsAVX512<>+3072(SB)/4, $0xbd38d902
+DATA mapConstantsAVX512<>+3076(SB)/4, $0xbd67991b
+DATA mapConstantsAVX512<>+3080(SB)/4, $0xbd891328
+DATA mapConstantsAVX512<>+3084(SB)/4, $0xbd8d1311
+DATA mapConstantsAVX512<>+3088(SB)/4, $0xbd74a58f
+DATA mapConstantsAVX512<>+3092(SB)/4, $0xbd33d4f8
+DATA mapConstantsAVX512<>+3096(SB)/4, $0xbcd5c34c
+DATA mapConstantsAVX512<>+3100(SB)/4, $0xbc2490d2
+DATA mapConstantsAVX512<>+3104(SB)/4, $0x3b04e081
+DATA mapConstantsAVX512<>+3108(SB)/4, $0x3c1ac45b
+DATA mapConstantsAVX512<>+3112(SB)/4, $0x3e1581f6
+DATA mapConstantsAVX512<>+3116(SB)/4, $0x3e2919f1
+DATA mapConstantsAVX512<>+3120(SB)/4, $0x3e35d4ea
+DATA mapConstantsAVX512<>+3124(SB)/4, $0x3e3b8126
+DATA mapConstantsAVX512<>+3128(SB)/4, $0x3e3a4ddf
+DATA mapConstantsAVX512<>+3132(SB)/4, $0x3e32c280
+DATA mapConstantsAVX512<>+3136(SB)/4, $0x3e25b05a
+DATA mapConstantsAVX512<>+3140(SB)/4, $0x3e14205a
+DATA mapConstantsAVX512<>+3144(SB)/4, $0x3de7c52f
+DATA mapConstantsAVX512<>+3148(SB)/4, $0x3d8903e6
+DATA mapConstantsAVX512<>+3152(SB)/4, $0x3cbe87f5
+DATA mapConstantsAVX512<>+3156(SB)/4, $0xbc406e14
+DATA mapConstantsAVX512<>+3160(SB)/4, $0xbd104a31
+DATA mapConstantsAVX512<>+3164(SB)/4, $0xbd41443a
+DATA mapConstantsAVX512<>+3168(SB)/4, $0xbd4b4850
+DATA mapConstantsAVX512<>+3172(SB)/4, $0xbd3a8222
+DATA mapConstantsAVX512<>+3176(SB)/4, $0xbe8fb876
+DATA mapConstantsAVX512<>+3180(SB)/4, $0xbe748100
+DATA mapConstantsAVX512<>+3184(SB)/4, $0xbe4537c8
+DATA mapConstantsAVX512<>+3188(SB)/4, $0xbe13762e
+DATA mapConstantsAVX512<>+3192(SB)/4, $0xbdc23a9e
+DATA mapConstantsAVX512<>+3196(SB)/4, $0xbd3fd5b8
+DATA mapConstantsAVX512<>+3200(SB)/4, $0xbacc1150
+DATA mapConstantsAVX512<>+3204(SB)/4, $0x3d228496
+DATA mapConstantsAVX512<>+3208(SB)/4, $0x3dbbfb29
+DATA mapConstantsAVX512<>+3212(SB)/4, $0x3e0f8f54
+DATA mapConstantsAVX512<>+3216(SB)/4, $0x3e2804ea
+DATA mapConstantsAVX512<>+3220(SB)/4, $0x3e2a9f66
+DATA mapConstantsAVX512<>+3224(SB)/4, $0x3e1d1427
+DATA mapConstantsAVX512<>+3228(SB)/4, $0x3e05db02
+DATA mapConstantsAVX512<>+3232(SB)/4, $0x3dd5a0f1
+DATA mapConstantsAVX512<>+3236(SB)/4, $0x3da0c894
+DATA mapConstantsAVX512<>+3240(SB)/4, $0xbe9f4587
+DATA mapConstantsAVX512<>+3244(SB)/4, $0xbeba176d
+DATA mapConstantsAVX512<>+3248(SB)/4, $0xbed05ac1
+DATA mapConstantsAVX512<>+3252(SB)/4, $0xbee1b788
+DATA mapConstantsAVX512<>+3256(SB)/4, $0xbeee066a
+DATA mapConstantsAVX512<>+3260(SB)/4, $0xbef54f74
+DATA mapConstantsAVX512<>+3264(SB)/4, $0xbef7c66f
+DATA mapConstantsAVX512<>+3268(SB)/4, $0xbef5c549
+DATA mapConstantsAVX512<>+3272(SB)/4, $0xbeeb7158
+DATA mapConstantsAVX512<>+3276(SB)/4, $0xbed31964
+DATA mapConstantsAVX512<>+3280(SB)/4, $0xbeb353f6
+DATA mapConstantsAVX512<>+3284(SB)/4, $0xbe90e9b1
+DATA mapConstantsAVX512<>+3288(SB)/4, $0xbe5f6991
+DATA mapConstantsAVX512<>+3292(SB)/4, $0xbe249d95
+DATA mapConstantsAVX512<>+3296(SB)/4, $0xbde83ae4
+DATA mapConstantsAVX512<>+3300(SB)/4, $0xbd9cffd6
+DATA mapConstantsAVX512<>+3304(SB)/4, $0x3f83d76c
+DATA mapConstantsAVX512<>+3308(SB)/4, $0x3f7c11c6
+DATA mapConstantsAVX512<>+3312(SB)/4, $0x3f6ece6c
+DATA mapConstantsAVX512<>+3316(SB)/4, $0x3f60364f
+DATA mapConstantsAVX512<>+3320(SB)/4, $0x3f509f3a
+DATA mapConstantsAVX512<>+3324(SB)/4, $0x3f405ffe
+DATA mapConstantsAVX512<>+3328(SB)/4, $0x3f2fcd67
+DATA mapConstantsAVX512<>+3332(SB)/4, $0x3f1f3776
+DATA mapConstantsAVX512<>+3336(SB)/4, $0x3f06ed45
+DATA mapConstantsAVX512<>+3340(SB)/4, $0x3ed1b11a
+DATA mapConstantsAVX512<>+3344(SB)/4, $0x3e9d2cf5
+DATA mapConstantsAVX512<>+3348(SB)/4, $0x3e6348bf
+DATA mapConstantsAVX512<>+3352(SB)/4, $0x3e1e8426
+DATA mapConstantsAVX512<>+3356(SB)/4, $0x3dd548c3
+DATA mapConstantsAVX512<>+3360(SB)/4, $0x3d8a68b0
+DATA mapConstantsAVX512<>+3364(SB)/4, $0x3d2d47d5
+DATA mapConstantsAVX512<>+3368(SB)/4, $0x3ea951c1
+DATA mapConstantsAVX512<>+3372(SB)/4, $0x3ecbf429
+DATA mapConstantsAVX512<>+3376(SB)/4, $0x3eecea48
+DATA mapConstantsAVX512<>+3380(SB)/4, $0x3f06006b
+DATA mapConstantsAVX512<>+3384(SB)/4, $0x3f1487e8
+DATA mapConstantsAVX512<>+3388(SB)/4, $0x3f21fd6a
+DATA mapConstantsAVX512<>+3392(SB)/4, $0x3f2e5884
+DATA mapConstantsAVX512<>+3396(SB)/4, $0x3f399656
+DATA mapConstantsAVX512<>+3400(SB)/4, $0x3f486267
+DATA mapConstantsAVX512<>+3404(SB)/4, $0x3f587099
+DATA mapConstantsAVX512<>+3408(SB)/4, $0x3f64b3f8
+DATA mapConstantsAVX512<>+3412(SB)/4, $0x3f6dbd34
+DATA mapConstantsAVX512<>+3416(SB)/4, $0x3f74298d
+DATA mapConstantsAVX512<>+3420(SB)/4, $0x3f78912e
+DATA mapConstantsAVX512<>+3424(SB)/4, $0x3f7b7b2b
+DATA mapConstantsAVX512<>+3428(SB)/4, $0x3f7d5745
+DATA mapConstantsAVX512<>+3432(SB)/4, $0x406e6666
+DATA mapConstantsAVX512<>+3436(SB)/4, $0x4000dbec
+DATA mapConstantsAVX512<>+3440(SB)/4, $0x40120a4f
+DATA mapConstantsAVX512<>+3444(SB)/4, $0x402338b3
+DATA mapConstantsAVX512<>+3448(SB)/4, $0x40346717
+DATA mapConstantsAVX512<>+3452(SB)/4, $0x4045957a
+DATA mapConstantsAVX512<>+3456(SB)/4, $0x4056c3de
+DATA mapConstantsAVX512<>+3460(SB)/4, $0x4067f242
+DATA mapConstantsAVX512<>+3464(SB)/4, $0x407920a5
+DATA mapConstantsAVX512<>+3468(SB)/4, $0x00000000
+DATA mapConstantsAVX512<>+3472(SB)/4, $0x3d4e2cac
+DATA mapConstantsAVX512<>+3476(SB)/4, $0x3dabcfe5
+DATA mapConstantsAVX512<>+3480(SB)/4, $0x3df08974
+DATA mapConstantsAVX512<>+3484(SB)/4, $0x3e1aa181
+DATA mapConstantsAVX512<>+3488(SB)/4, $0x3e3cfe48
+DATA mapConstantsAVX512<>+3492(SB)/4, $0x3e5f5b10
+DATA mapConstantsAVX512<>+3496(SB)/4, $0x3e80dbec
+DATA mapConstantsAVX512<>+3500(SB)/4, $0x3c556e2a
+DATA mapConstantsAVX512<>+3504(SB)/4, $0x3c251d61
+DATA mapConstantsAVX512<>+3508(SB)/4, $0x3bae4f19
+DATA mapConstantsAVX512<>+3512(SB)/4, $0x3b0ce6c3
+DATA mapConstantsAVX512<>+3516(SB)/4, $0x3a366c5d
+DATA mapConstantsAVX512<>+3520(SB)/4, $0x39418549
+DATA mapConstantsAVX512<>+3524(SB)/4, $0x382a826b
+DATA mapConstantsAVX512<>+3528(SB)/4, $0x36fbc661
+DATA mapConstantsAVX512<>+3532(SB)/4, $0x3de6d727
+DATA mapConstantsAVX512<>+3536(SB)/4, $0x3de42680
+DATA mapConstantsAVX512<>+3540(SB)/4, $0x3ddf011d
+DATA mapConstantsAVX512<>+3544(SB)/4, $0x3dd762e6
+DATA mapConstantsAVX512<>+3548(SB)/4, $0x3dcd6a70
+DATA mapConstantsAVX512<>+3552(SB)/4, $0x3dc13f61
+DATA mapConstantsAVX512<>+3556(SB)/4, $0x3db31194
+DATA mapConstantsAVX512<>+3560(SB)/4, $0x3da318fd
+DATA mapConstantsAVX512<>+3564(SB)/4, $0xbd0976df
+DATA mapConstantsAVX512<>+3568(SB)/4, $0xbc8f72f1
+DATA mapConstantsAVX512<>+3572(SB)/4, $0xbbedc85b
+DATA mapConstantsAVX512<>+3576(SB)/4, $0xbb210d99
+DATA mapConstantsAVX512<>+3580(SB)/4, $0xba35231f
+DATA mapConstantsAVX512<>+3584(SB)/4, $0xb92ad2ce
+DATA mapConstantsAVX512<>+3588(SB)/4, $0xb807fa1f
+DATA mapConstantsAVX512<>+3592(SB)/4, $0xb6b7954d
+DATA mapConstantsAVX512<>+3596(SB)/4, $0x369f9b29
+DATA mapConstantsAVX512<>+3600(SB)/4, $0x3ce7a13b
+DATA mapConstantsAVX512<>+3604(SB)/4, $0x3d3f9456
+DATA mapConstantsAVX512<>+3608(SB)/4, $0x3d849990
+DATA mapConstantsAVX512<>+3612(SB)/4, $0x3da7eebe
+DATA mapConstantsAVX512<>+3616(SB)/4, $0x3dc967de
+DATA mapConstantsAVX512<>+3620(SB)/4, $0x3de8aa74
+DATA mapConstantsAVX512<>+3624(SB)/4, $0x3e02b25e
+DATA mapConstantsAVX512<>+3628(SB)/4, $0x3d3e0b8e
+DATA mapConstantsAVX512<>+3632(SB)/4, $0x3c9ee7b2
+DATA mapConstantsAVX512<>+3636(SB)/4, $0x3bdd92fd
+DATA mapConstantsAVX512<>+3640(SB)/4, $0x3b0203e0
+DATA mapConstantsAVX512<>+3644(SB)/4, $0x3a01355b
+DATA mapConstantsAVX512<>+3648(SB)/4, $0x38da685f
+DATA mapConstantsAVX512<>+3652(SB)/4, $0x379d7a36
+DATA mapConstantsAVX512<>+3656(SB)/4, $0x36422fc6
+DATA mapConstantsAVX512<>+3660(SB)/4, $0xbec093a5
+DATA mapConstantsAVX512<>+3664(SB)/4, $0xbebf1db3
+DATA mapConstantsAVX512<>+3668(SB)/4, $0xbebc88d0
+DATA mapConstantsAVX512<>+3672(SB)/4, $0xbeb8b2c2
+DATA mapConstantsAVX512<>+3676(SB)/4, $0xbeb3a681
+DATA mapConstantsAVX512<>+3680(SB)/4, $0xbead7267
+DATA mapConstantsAVX512<>+3684(SB)/4, $0xbea627fa
+DATA mapConstantsAVX512<>+3688(SB)/4, $0xbe9ddba3
+DATA mapConstantsAVX512<>+3692(SB)/4, $0xbd218058
+DATA mapConstantsAVX512<>+3696(SB)/4, $0xbc67186c
+DATA mapConstantsAVX512<>+3700(SB)/4, $0xbb8d28f0
+DATA mapConstantsAVX512<>+3704(SB)/4, $0xba93a412
+DATA mapConstantsAVX512<>+3708(SB)/4, $0xb98478e7
+DATA mapConstantsAVX512<>+3712(SB)/4, $0xb84c3ea7
+DATA mapConstantsAVX512<>+3716(SB)/4, $0xb7076f0d
+DATA mapConstantsAVX512<>+3720(SB)/4, $0xb59aa27a
+DATA mapConstantsAVX512<>+3724(SB)/4, $0x2f982958
+DATA mapConstantsAVX512<>+3728(SB)/4, $0xbd680de8
+DATA mapConstantsAVX512<>+3732(SB)/4, $0xbdc08270
+DATA mapConstantsAVX512<>+3736(SB)/4, $0xbe05d969
+DATA mapConstantsAVX512<>+3740(SB)/4, $0xbe2a8c6e
+DATA mapConstantsAVX512<>+3744(SB)/4, $0xbe4e1d36
+DATA mapConstantsAVX512<>+3748(SB)/4, $0xbe7051e8
+DATA mapConstantsAVX512<>+3752(SB)/4, $0xbe887a3e
+DATA mapConstantsAVX512<>+3756(SB)/4, $0x3ca06cad
+DATA mapConstantsAVX512<>+3760(SB)/4, $0x3bca8e62
+DATA mapConstantsAVX512<>+3764(SB)/4, $0x3add6c26
+DATA mapConstantsAVX512<>+3768(SB)/4, $0x39d18e48
+DATA mapConstantsAVX512<>+3772(SB)/4, $0x38abb433
+DATA mapConstantsAVX512<>+3776(SB)/4, $0x37739bb6
+DATA mapConstantsAVX512<>+3780(SB)/4, $0x36159d7f
+DATA mapConstantsAVX512<>+3784(SB)/4, $0x349f1bb1
+DATA mapConstantsAVX512<>+3788(SB)/4, $0x3f906ebb
+DATA mapConstantsAVX512<>+3792(SB)/4, $0x3f90112a
+DATA mapConstantsAVX512<>+3796(SB)/4, $0x3f8f6b6a
+DATA mapConstantsAVX512<>+3800(SB)/4, $0x3f8e742f
+DATA mapConstantsAVX512<>+3804(SB)/4, $0x3f8d2d22
+DATA mapConstantsAVX512<>+3808(SB)/4, $0x3f8b9871
+DATA mapConstantsAVX512<>+3812(SB)/4, $0x3f89b8c9
+DATA mapConstantsAVX512<>+3816(SB)/4, $0x3f879151
+DATA mapConstantsAVX512<>+3820(SB)/4, $0x3f7edf24
+DATA mapConstantsAVX512<>+3824(SB)/4, $0x3f7fae09
+DATA mapConstantsAVX512<>+3828(SB)/4, $0x3f7febad
+DATA mapConstantsAVX512<>+3832(SB)/4, $0x3f7ffb9a
+DATA mapConstantsAVX512<>+3836(SB)/4, $0x3f7fff2c
+DATA mapConstantsAVX512<>+3840(SB)/4, $0x3f7fffdd
+DATA mapConstantsAVX512<>+3844(SB)/4, $0x3f7ffffb
+DATA mapConstantsAVX512<>+3848(SB)/4, $0x3f7fffff
+DATA mapConstantsAVX512<>+3852(SB)/4, $0x00000000
+DATA mapConstantsAVX512<>+3856(SB)/4, $0x3d68725a
+DATA mapConstantsAVX512<>+3860(SB)/4, $0x3dc16a53
+DATA mapConstantsAVX512<>+3864(SB)/4, $0x3e071645
+DATA mapConstantsAVX512<>+3868(SB)/4, $0x3e2d2a40
+DATA mapConstantsAVX512<>+3872(SB)/4, $0x3e52dbf4
+DATA mapConstantsAVX512<>+3876(SB)/4, $0x3e7816e5
+DATA mapConstantsAVX512<>+3880(SB)/4, $0x3e8e63ad
+DATA mapConstantsAVX512<>+3884(SB)/4, $0x43010000
+DATA mapConstantsAVX512<>+3888(SB)/4, $0x4038aa3b
+DATA mapConstantsAVX512<>+3892(SB)/4, $0x3df60f1c
+DATA mapConstantsAVX512<>+3896(SB)/4, $0x3e11f8d0
+DATA mapConstantsAVX512<>+3900(SB)/4, $0x3e4ccdea
+DATA mapConstantsAVX512<>+3904(SB)/4, $0x33257060
+DATA mapConstantsAVX512<>+3908(SB)/4, $0x43800000
+DATA mapConstantsAVX512<>+3912(SB)/4, $0x00000001
+DATA mapConstantsAVX512<>+3916(SB)/4, $0x4124cccd
+DATA mapConstantsAVX512<>+3920(SB)/4, $0x3ec00000
+DATA mapConstantsAVX512<>+3924(SB)/4, $0x37c9b5b7
+DATA mapConstantsAVX512<>+3928(SB)/4, $0xb95fe250
+DATA mapConstantsAVX512<>+3932(SB)/4, $0x39d18ff0
+DATA mapConstantsAVX512<>+3936(SB)/4, $0x3ad8f3ab
+DATA mapConstantsAVX512<>+3940(SB)/4, $0xbb30cf02
+DATA mapConstantsAVX512<>+3944(SB)/4, $0xbd4f5090
+DATA mapConstantsAVX512<>+3948(SB)/4, $0x3e96b52a
+DATA mapConstantsAVX512<>+3952(SB)/4, $0xbf40dd7f
+GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $3956
 
 // func mapReluAVX512(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX512(SB), NOSPLIT, $0-48
@@ -1433,18 +1885,26 @@ TEXT ·mapGeluAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+1000(SB), Z21
-	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+24(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+28(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+32(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+40(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z12
+	VBROADCASTSS mapConstantsAVX512<>+1000(SB), Z13
+	VMOVUPS mapConstantsAVX512<>+1004(SB), Z14
+	VMOVUPS mapConstantsAVX512<>+1068(SB), Z15
+	VMOVUPS mapConstantsAVX512<>+1132(SB), Z16
+	VMOVUPS mapConstantsAVX512<>+1196(SB), Z17
+	VMOVUPS mapConstantsAVX512<>+1260(SB), Z18
+	VMOVUPS mapConstantsAVX512<>+1324(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+1388(SB), Z22
+	VMOVUPS mapConstantsAVX512<>+1392(SB), Z23
+	VMOVUPS mapConstantsAVX512<>+1456(SB), Z24
+	VMOVUPS mapConstantsAVX512<>+1520(SB), Z25
+	VMOVUPS mapConstantsAVX512<>+1584(SB), Z26
+	VMOVUPS mapConstantsAVX512<>+1648(SB), Z27
+	VMOVUPS mapConstantsAVX512<>+1712(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+1776(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -1453,86 +1913,88 @@ TEXT ·mapGeluAVX512(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VMOVUPS 64(SI)(AX*4), Z1
-	VCMPPS $30, Z24, Z0, K2
-	VCMPPS $30, Z24, Z1, K3
-	VANDPS Z25, Z0, Z2
-	VANDPS Z25, Z1, Z3
-	VMINPS Z2, Z21, Z2
-	VMINPS Z3, Z21, Z3
-	VMULPS Z22, Z2, Z4
-	VMULPS Z22, Z3, Z5
-	VMULPS Z2, Z4, Z6
-	VMULPS Z3, Z5, Z7
-	VMOVAPS Z23, Z8
-	VFNMADD231PS Z26, Z6, Z8
-	VMOVAPS Z23, Z9
-	VFNMADD231PS Z26, Z7, Z9
-	VSUBPS Z23, Z8, Z8
-	VSUBPS Z23, Z9, Z9
-	VMOVAPS Z6, Z10
-	VFMSUB231PS Z27, Z8, Z10
-	VMOVAPS Z7, Z11
-	VFMSUB231PS Z27, Z9, Z11
-	VFMADD231PS Z28, Z8, Z10
-	VFMADD231PS Z28, Z9, Z11
-	VMOVAPS Z30, Z12
-	VFMADD231PS Z10, Z29, Z12
-	VMOVAPS Z30, Z13
-	VFMADD231PS Z11, Z29, Z13
-	VFMADD213PS Z31, Z10, Z12
-	VFMADD213PS Z31, Z11, Z13
-	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z10, Z12
-	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z11, Z13
-	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z10, Z12
-	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z11, Z13
-	VFMADD213PS Z20, Z10, Z12
-	VFMADD213PS Z20, Z11, Z13
-	VFMADD213PS Z20, Z12, Z10
-	VFMADD213PS Z20, Z13, Z11
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z2, Z12
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z3, Z13
-	VMOVAPS Z20, Z14
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z12, Z14
-	VMOVAPS Z20, Z15
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z13, Z15
-	VDIVPS Z14, Z20, Z14
-	VDIVPS Z15, Z20, Z15
-	VMULPS Z22, Z14, Z16
-	VMULPS Z22, Z15, Z17
-	VMULPS Z14, Z12, Z12
-	VMULPS Z15, Z13, Z13
-	VMULPS Z12, Z16, Z14
-	VMULPS Z13, Z17, Z15
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z18
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z12, Z18
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z19
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z12, Z18
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z12, Z18
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z12, Z18
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z12, Z18
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z12, Z18
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z13, Z19
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z18, Z12
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z19, Z13
-	VFMADD231PS Z12, Z14, Z16
-	VFMADD231PS Z13, Z15, Z17
-	VFMSUB231PS Z2, Z4, Z6
-	VFMSUB231PS Z3, Z5, Z7
-	VFNMADD231PS Z6, Z16, Z16
-	VFNMADD231PS Z7, Z17, Z17
-	VMULPS Z16, Z10, Z2
-	VMULPS Z17, Z11, Z3
-	VSCALEFPS Z8, Z2, Z2
-	VSCALEFPS Z9, Z3, Z3
-	VSUBPS Z2, Z20, Z4
-	VSUBPS Z3, Z20, Z5
-	VBLENDMPS Z4, Z2, K2, Z2
-	VBLENDMPS Z5, Z3, K3, Z3
+	VANDPS Z21, Z0, Z2
+	VANDPS Z21, Z1, Z3
+	VMINPS Z2, Z13, Z2
+	VMINPS Z3, Z13, Z3
+	VMOVAPS Z12, Z4
+	VFMADD231PS Z22, Z2, Z4
+	VMOVAPS Z12, Z5
+	VFMADD231PS Z22, Z3, Z5
+	VPSRLD $20, Z4, Z4
+	VPSRLD $20, Z5, Z5
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z23, Z14, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z23, Z14, Z7
+	VSUBPS Z6, Z2, Z6
+	VSUBPS Z7, Z3, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z24, Z15, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z24, Z15, Z9
+	VMOVAPS Z4, Z10
+	VPERMI2PS Z25, Z16, Z10
+	VMOVAPS Z5, Z11
+	VPERMI2PS Z25, Z16, Z11
+	VFMADD231PS Z6, Z8, Z10
+	VFMADD231PS Z7, Z9, Z11
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z26, Z17, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z26, Z17, Z9
+	VFMADD231PS Z6, Z10, Z8
+	VFMADD231PS Z7, Z11, Z9
+	VMOVAPS Z4, Z10
+	VPERMI2PS Z27, Z18, Z10
+	VMOVAPS Z5, Z11
+	VPERMI2PS Z27, Z18, Z11
+	VFMADD231PS Z6, Z8, Z10
+	VFMADD231PS Z7, Z9, Z11
+	VPERMI2PS Z28, Z19, Z4
+	VPERMI2PS Z28, Z19, Z5
+	VFMADD231PS Z6, Z10, Z4
+	VFMADD231PS Z7, Z11, Z5
+	VMULPS Z29, Z2, Z6
+	VMULPS Z29, Z3, Z7
+	VMULPS Z2, Z6, Z8
+	VMULPS Z3, Z7, Z9
+	VFMSUB213PS Z8, Z6, Z2
+	VFMSUB213PS Z9, Z7, Z3
+	VMOVAPS Z20, Z6
+	VFNMADD231PS Z30, Z8, Z6
+	VMOVAPS Z20, Z7
+	VFNMADD231PS Z30, Z9, Z7
+	VSUBPS Z20, Z6, Z6
+	VSUBPS Z20, Z7, Z7
+	VFNMSUB231PS Z31, Z6, Z8
+	VFNMSUB231PS Z31, Z7, Z9
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z6, Z8
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z7, Z9
+	VSUBPS Z2, Z8, Z2
+	VSUBPS Z3, Z9, Z3
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z8
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z2, Z8
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z9
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z3, Z9
+	VFMADD213PS Z12, Z2, Z8
+	VFMADD213PS Z12, Z3, Z9
+	VFMADD213PS Z12, Z8, Z2
+	VFMADD213PS Z12, Z9, Z3
+	VMULPS Z4, Z2, Z2
+	VMULPS Z5, Z3, Z3
+	VSCALEFPS Z6, Z2, Z2
+	VSCALEFPS Z7, Z3, Z3
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z0, K2
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z1, K3
+	VSUBPS Z2, Z12, K2, Z2
+	VSUBPS Z3, Z12, K3, Z3
 	VMULPS Z2, Z0, Z0
 	VMULPS Z3, Z1, Z1
 	VMOVUPS Z0, 0(DI)(AX*4)
@@ -1550,47 +2012,197 @@ rest:
 	BZHIL BX, R9, R9
 	KMOVW R9, K1
 	VMOVUPS.Z 0(SI)(AX*4), K1, Z0
-	VCMPPS $30, Z24, Z0, K2
-	VANDPS Z25, Z0, Z1
-	VMINPS Z1, Z21, Z1
-	VMULPS Z22, Z1, Z2
-	VMULPS Z1, Z2, Z3
-	VMOVAPS Z23, Z4
-	VFNMADD231PS Z26, Z3, Z4
-	VSUBPS Z23, Z4, Z4
-	VMOVAPS Z3, Z5
-	VFMSUB231PS Z27, Z4, Z5
-	VFMADD231PS Z28, Z4, Z5
-	VMOVAPS Z30, Z6
-	VFMADD231PS Z5, Z29, Z6
-	VFMADD213PS Z31, Z5, Z6
-	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z5, Z6
-	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z5, Z6
-	VFMADD213PS Z20, Z5, Z6
-	VFMADD213PS Z20, Z6, Z5
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z1, Z6
-	VMOVAPS Z20, Z7
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z6, Z7
-	VDIVPS Z7, Z20, Z7
-	VMULPS Z22, Z7, Z8
-	VMULPS Z7, Z6, Z6
-	VMULPS Z6, Z8, Z7
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z9
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z6, Z9
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z9, Z6
-	VFMADD231PS Z6, Z7, Z8
-	VFMSUB231PS Z1, Z2, Z3
-	VFNMADD231PS Z3, Z8, Z8
-	VMULPS Z8, Z5, Z1
-	VSCALEFPS Z4, Z1, Z1
-	VSUBPS Z1, Z20, Z2
-	VBLENDMPS Z2, Z1, K2, Z1
+	VANDPS Z21, Z0, Z1
+	VMINPS Z1, Z13, Z1
+	VMOVAPS Z12, Z2
+	VFMADD231PS Z22, Z1, Z2
+	VPSRLD $20, Z2, Z2
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z23, Z14, Z3
+	VSUBPS Z3, Z1, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z24, Z15, Z4
+	VMOVAPS Z2, Z5
+	VPERMI2PS Z25, Z16, Z5
+	VFMADD231PS Z3, Z4, Z5
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z26, Z17, Z4
+	VFMADD231PS Z3, Z5, Z4
+	VMOVAPS Z2, Z5
+	VPERMI2PS Z27, Z18, Z5
+	VFMADD231PS Z3, Z4, Z5
+	VPERMI2PS Z28, Z19, Z2
+	VFMADD231PS Z3, Z5, Z2
+	VMULPS Z29, Z1, Z3
+	VMULPS Z1, Z3, Z4
+	VFMSUB213PS Z4, Z3, Z1
+	VMOVAPS Z20, Z3
+	VFNMADD231PS Z30, Z4, Z3
+	VSUBPS Z20, Z3, Z3
+	VFNMSUB231PS Z31, Z3, Z4
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z3, Z4
+	VSUBPS Z1, Z4, Z1
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z4
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z1, Z4
+	VFMADD213PS Z12, Z1, Z4
+	VFMADD213PS Z12, Z4, Z1
+	VMULPS Z2, Z1, Z1
+	VSCALEFPS Z3, Z1, Z1
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z0, K2
+	VSUBPS Z1, Z12, K2, Z1
 	VMULPS Z1, Z0, Z0
+	VMOVUPS Z0, K1, 0(DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapGeluNearAVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapGeluNearAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	VBROADCASTSS mapConstantsAVX512<>+1784(SB), Z10
+	VMOVUPS mapConstantsAVX512<>+1788(SB), Z11
+	VMOVUPS mapConstantsAVX512<>+1852(SB), Z12
+	VMOVUPS mapConstantsAVX512<>+1916(SB), Z13
+	VMOVUPS mapConstantsAVX512<>+1980(SB), Z14
+	VMOVUPS mapConstantsAVX512<>+2044(SB), Z15
+	VMOVUPS mapConstantsAVX512<>+2108(SB), Z16
+	VMOVUPS mapConstantsAVX512<>+2172(SB), Z17
+	VMOVUPS mapConstantsAVX512<>+2236(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2300(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2304(SB), Z22
+	VMOVUPS mapConstantsAVX512<>+2308(SB), Z23
+	VMOVUPS mapConstantsAVX512<>+2372(SB), Z24
+	VMOVUPS mapConstantsAVX512<>+2436(SB), Z25
+	VMOVUPS mapConstantsAVX512<>+2500(SB), Z26
+	VMOVUPS mapConstantsAVX512<>+2564(SB), Z27
+	VMOVUPS mapConstantsAVX512<>+2628(SB), Z28
+	VMOVUPS mapConstantsAVX512<>+2692(SB), Z29
+	VMOVUPS mapConstantsAVX512<>+2756(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z31
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Z0
+	VMOVUPS 64(SI)(AX*4), Z1
+	VANDPS Z20, Z0, Z2
+	VANDPS Z20, Z1, Z3
+	VMINPS Z2, Z10, Z2
+	VMINPS Z3, Z10, Z3
+	VMOVAPS Z22, Z4
+	VFMADD231PS Z21, Z2, Z4
+	VMOVAPS Z22, Z5
+	VFMADD231PS Z21, Z3, Z5
+	VPSRLD $20, Z4, Z4
+	VPSRLD $20, Z5, Z5
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z23, Z11, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z23, Z11, Z7
+	VSUBPS Z6, Z2, Z2
+	VSUBPS Z7, Z3, Z3
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z24, Z12, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z24, Z12, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z25, Z13, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z25, Z13, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z26, Z14, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z26, Z14, Z7
+	VFMADD231PS Z2, Z8, Z6
+	VFMADD231PS Z3, Z9, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z27, Z15, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z27, Z15, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z28, Z16, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z28, Z16, Z7
+	VFMADD231PS Z2, Z8, Z6
+	VFMADD231PS Z3, Z9, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z29, Z17, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z29, Z17, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VPERMI2PS Z30, Z18, Z4
+	VPERMI2PS Z30, Z18, Z5
+	VFMADD231PS Z2, Z8, Z4
+	VFMADD231PS Z3, Z9, Z5
+	VCMPPS $30, Z31, Z0, K2
+	VCMPPS $30, Z31, Z1, K3
+	VSUBPS Z4, Z19, K2, Z4
+	VSUBPS Z5, Z19, K3, Z5
+	VMULPS Z4, Z0, Z0
+	VMULPS Z5, Z1, Z1
+	VMOVUPS Z0, 0(DI)(AX*4)
+	VMOVUPS Z1, 64(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVL  $-1, R9
+	BZHIL BX, R9, R9
+	KMOVW R9, K1
+	VMOVUPS.Z 0(SI)(AX*4), K1, Z0
+	VANDPS Z20, Z0, Z1
+	VMINPS Z1, Z10, Z1
+	VMOVAPS Z22, Z2
+	VFMADD231PS Z21, Z1, Z2
+	VPSRLD $20, Z2, Z2
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z23, Z11, Z3
+	VSUBPS Z3, Z1, Z1
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z24, Z12, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z25, Z13, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z26, Z14, Z3
+	VFMADD231PS Z1, Z4, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z27, Z15, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z28, Z16, Z3
+	VFMADD231PS Z1, Z4, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z29, Z17, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VPERMI2PS Z30, Z18, Z2
+	VFMADD231PS Z1, Z4, Z2
+	VCMPPS $30, Z31, Z0, K2
+	VSUBPS Z2, Z19, K2, Z2
+	VMULPS Z2, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, BX
@@ -1608,8 +2220,8 @@ TEXT ·mapGeluTanhAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z17
 	VBROADCASTSS mapConstantsAVX512<>+68(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+1044(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+1048(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2820(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2824(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z22
 	VBROADCASTSS mapConstantsAVX512<>+52(SB), Z23
 	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z24
@@ -1727,11 +2339,11 @@ TEXT ·mapSoftplusAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VXORPS X9, X9, X9
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z10
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z10
 	VBROADCASTSS mapConstantsAVX512<>+68(SB), Z11
 	VBROADCASTSS mapConstantsAVX512<>+8(SB), Z12
 	VBROADCASTSS mapConstantsAVX512<>+996(SB), Z13
-	VBROADCASTSS mapConstantsAVX512<>+1056(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2832(SB), Z14
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z15
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z16
 	VBROADCASTSS mapConstantsAVX512<>+52(SB), Z17
@@ -1743,12 +2355,12 @@ TEXT ·mapSoftplusAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS mapConstantsAVX512<>+40(SB), Z23
 	VBROADCASTSS mapConstantsAVX512<>+44(SB), Z24
 	VBROADCASTSS mapConstantsAVX512<>+48(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z26
 	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1060(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1064(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1068(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1072(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2840(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2844(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2848(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2852(SB), Z31
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -1794,18 +2406,18 @@ loop:
 	VFMADD231PS Z3, Z28, Z7
 	VFMADD213PS Z30, Z3, Z7
 	VFMADD213PS Z31, Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1076(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1080(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1084(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1088(SB), Z3, Z7
-	VMULPS.BCST mapConstantsAVX512<>+1092(SB), Z4, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+2856(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2860(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2864(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2868(SB), Z3, Z7
+	VMULPS.BCST mapConstantsAVX512<>+1780(SB), Z4, Z8
 	VFMADD231PS Z7, Z6, Z8
-	VFMADD231PS.BCST mapConstantsAVX512<>+1096(SB), Z5, Z8
+	VFMADD231PS.BCST mapConstantsAVX512<>+2872(SB), Z5, Z8
 	VADDPS Z3, Z8, Z3
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z4, Z3
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z4, Z3
 	VBLENDMPS Z3, Z10, K4, Z3
 	VCMPPS $0, Z9, Z2, K4
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z14, K4, Z2
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z14, K4, Z2
 	VBLENDMPS Z3, Z2, K3, Z2
 	VBLENDMPS Z0, Z2, K2, Z0
 	VADDPS Z0, Z1, Z0
@@ -1861,18 +2473,18 @@ rest:
 	VFMADD231PS Z3, Z28, Z7
 	VFMADD213PS Z30, Z3, Z7
 	VFMADD213PS Z31, Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1076(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1080(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1084(SB), Z3, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1088(SB), Z3, Z7
-	VMULPS.BCST mapConstantsAVX512<>+1092(SB), Z4, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+2856(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2860(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2864(SB), Z3, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+2868(SB), Z3, Z7
+	VMULPS.BCST mapConstantsAVX512<>+1780(SB), Z4, Z8
 	VFMADD231PS Z7, Z6, Z8
-	VFMADD231PS.BCST mapConstantsAVX512<>+1096(SB), Z5, Z8
+	VFMADD231PS.BCST mapConstantsAVX512<>+2872(SB), Z5, Z8
 	VADDPS Z3, Z8, Z3
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z4, Z3
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z4, Z3
 	VBLENDMPS Z3, Z10, K4, Z3
 	VCMPPS $0, Z9, Z2, K4
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z14, K4, Z2
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z14, K4, Z2
 	VBLENDMPS Z3, Z2, K3, Z2
 	VBLENDMPS Z0, Z2, K2, Z0
 	VADDPS Z0, Z1, Z0
@@ -1985,7 +2597,7 @@ TEXT ·mapSignAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1108(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2880(SB), Z30
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
@@ -2320,15 +2932,15 @@ TEXT ·mapExp2AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1112(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1116(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2884(SB), Z22
+	VBROADCASTSS mapConstantsAVX512<>+2888(SB), Z23
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1120(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1128(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1132(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1136(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1140(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2892(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2900(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2904(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2908(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2912(SB), Z30
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
@@ -2406,24 +3018,24 @@ TEXT ·mapLogAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z14
-	VBROADCASTSS mapConstantsAVX512<>+1144(SB), Z15
-	VBROADCASTSS mapConstantsAVX512<>+1056(SB), Z16
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2916(SB), Z15
+	VBROADCASTSS mapConstantsAVX512<>+2832(SB), Z16
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z17
-	VBROADCASTSS mapConstantsAVX512<>+1148(SB), Z18
-	VBROADCASTSS mapConstantsAVX512<>+1152(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2920(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+2924(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z20
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z21
-	VBROADCASTSS mapConstantsAVX512<>+1060(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1064(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1068(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1072(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1076(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1080(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1084(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1092(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1096(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2840(SB), Z22
+	VBROADCASTSS mapConstantsAVX512<>+2844(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2848(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2852(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2856(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2860(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2864(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+1780(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2872(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -2486,14 +3098,14 @@ loop:
 	VFMADD231PS Z31, Z5, Z13
 	VADDPS Z2, Z12, Z2
 	VADDPS Z3, Z13, Z3
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z6, Z2
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z7, Z3
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z6, Z2
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z7, Z3
 	VBLENDMPS Z2, Z14, K4, Z2
 	VBLENDMPS Z3, Z14, K5, Z3
 	VCMPPS $0, Z17, Z0, K4
 	VCMPPS $0, Z17, Z1, K5
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z16, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z16, K5, Z1
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z16, K4, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z16, K5, Z1
 	VBLENDMPS Z2, Z0, K2, Z0
 	VBLENDMPS Z3, Z1, K3, Z1
 	VMOVUPS Z0, 0(DI)(AX*4)
@@ -2538,10 +3150,10 @@ rest:
 	VFMADD231PS Z5, Z4, Z6
 	VFMADD231PS Z31, Z2, Z6
 	VADDPS Z1, Z6, Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z3, Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z3, Z1
 	VBLENDMPS Z1, Z14, K3, Z1
 	VCMPPS $0, Z17, Z0, K3
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z16, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z16, K3, Z0
 	VBLENDMPS Z1, Z0, K2, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -2557,26 +3169,26 @@ TEXT ·mapLog2AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z12
-	VBROADCASTSS mapConstantsAVX512<>+1144(SB), Z13
-	VBROADCASTSS mapConstantsAVX512<>+1056(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z12
+	VBROADCASTSS mapConstantsAVX512<>+2916(SB), Z13
+	VBROADCASTSS mapConstantsAVX512<>+2832(SB), Z14
 	VXORPS X15, X15, X15
 	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z16
-	VBROADCASTSS mapConstantsAVX512<>+1148(SB), Z17
-	VBROADCASTSS mapConstantsAVX512<>+1152(SB), Z18
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+2920(SB), Z17
+	VBROADCASTSS mapConstantsAVX512<>+2924(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z19
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+1060(SB), Z21
-	VBROADCASTSS mapConstantsAVX512<>+1064(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1068(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1072(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1076(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1080(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1084(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1096(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1156(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1104(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2840(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2844(SB), Z22
+	VBROADCASTSS mapConstantsAVX512<>+2848(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2852(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2856(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2860(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2864(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2872(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2928(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2876(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -2713,22 +3325,22 @@ TEXT ·mapLog1pAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z16
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z16
 	VBROADCASTSS mapConstantsAVX512<>+996(SB), Z17
-	VBROADCASTSS mapConstantsAVX512<>+1056(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+2832(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z19
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1060(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1064(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1068(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1072(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1076(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1080(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1084(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1092(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2840(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2844(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2848(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2852(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2856(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2860(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2864(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+1780(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -2791,18 +3403,18 @@ loop:
 	VMULPS Z31, Z7, Z15
 	VFMADD231PS Z12, Z10, Z14
 	VFMADD231PS Z13, Z11, Z15
-	VFMADD231PS.BCST mapConstantsAVX512<>+1096(SB), Z8, Z14
-	VFMADD231PS.BCST mapConstantsAVX512<>+1096(SB), Z9, Z15
+	VFMADD231PS.BCST mapConstantsAVX512<>+2872(SB), Z8, Z14
+	VFMADD231PS.BCST mapConstantsAVX512<>+2872(SB), Z9, Z15
 	VADDPS Z4, Z14, Z4
 	VADDPS Z5, Z15, Z5
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z6, Z4
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z7, Z5
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z6, Z4
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z7, Z5
 	VBLENDMPS Z4, Z16, K6, Z4
 	VBLENDMPS Z5, Z16, K7, Z5
 	VCMPPS $0, Z19, Z2, K6
 	VCMPPS $0, Z19, Z3, K7
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z18, K6, Z2
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z18, K7, Z3
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z18, K6, Z2
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z18, K7, Z3
 	VBLENDMPS Z4, Z2, K4, Z2
 	VBLENDMPS Z5, Z3, K5, Z3
 	VBLENDMPS Z0, Z2, K2, Z0
@@ -2849,12 +3461,12 @@ rest:
 	VFMADD213PS Z30, Z2, Z6
 	VMULPS Z31, Z3, Z7
 	VFMADD231PS Z6, Z5, Z7
-	VFMADD231PS.BCST mapConstantsAVX512<>+1096(SB), Z4, Z7
+	VFMADD231PS.BCST mapConstantsAVX512<>+2872(SB), Z4, Z7
 	VADDPS Z2, Z7, Z2
-	VFMADD231PS.BCST mapConstantsAVX512<>+1100(SB), Z3, Z2
+	VFMADD231PS.BCST mapConstantsAVX512<>+1776(SB), Z3, Z2
 	VBLENDMPS Z2, Z16, K4, Z2
 	VCMPPS $0, Z19, Z1, K4
-	VBLENDMPS.BCST mapConstantsAVX512<>+1104(SB), Z18, K4, Z1
+	VBLENDMPS.BCST mapConstantsAVX512<>+2876(SB), Z18, K4, Z1
 	VBLENDMPS Z2, Z1, K3, Z1
 	VBLENDMPS Z0, Z1, K2, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
@@ -3062,19 +3674,19 @@ TEXT ·mapSinAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1108(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+2880(SB), Z19
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z20
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1160(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1164(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1168(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1172(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1176(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1180(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1184(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1188(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1192(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2932(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2936(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2940(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2944(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2948(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2952(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2956(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2960(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2964(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -3179,19 +3791,19 @@ TEXT ·mapCosAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z17
-	VBROADCASTSS mapConstantsAVX512<>+1108(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+2880(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+1160(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+1096(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2932(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2872(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+996(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1196(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1200(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1172(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1176(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1180(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+1184(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+1188(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1204(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2968(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2972(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2944(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2948(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2952(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+2956(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+2960(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2976(SB), Z30
 	VBROADCASTSS mapConstantsAVX512<>+52(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
@@ -3296,24 +3908,24 @@ TEXT ·mapErfAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1208(SB), Z13
-	VMOVUPS mapConstantsAVX512<>+1212(SB), Z14
-	VMOVUPS mapConstantsAVX512<>+1276(SB), Z15
-	VMOVUPS mapConstantsAVX512<>+1340(SB), Z16
-	VMOVUPS mapConstantsAVX512<>+1404(SB), Z17
-	VMOVUPS mapConstantsAVX512<>+1468(SB), Z18
-	VMOVUPS mapConstantsAVX512<>+1532(SB), Z19
-	VMOVUPS mapConstantsAVX512<>+1596(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2980(SB), Z13
+	VMOVUPS mapConstantsAVX512<>+2984(SB), Z14
+	VMOVUPS mapConstantsAVX512<>+3048(SB), Z15
+	VMOVUPS mapConstantsAVX512<>+3112(SB), Z16
+	VMOVUPS mapConstantsAVX512<>+3176(SB), Z17
+	VMOVUPS mapConstantsAVX512<>+3240(SB), Z18
+	VMOVUPS mapConstantsAVX512<>+3304(SB), Z19
+	VMOVUPS mapConstantsAVX512<>+3368(SB), Z20
 	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z21
-	VBROADCASTSS mapConstantsAVX512<>+1660(SB), Z22
+	VBROADCASTSS mapConstantsAVX512<>+3432(SB), Z22
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z23
-	VMOVUPS mapConstantsAVX512<>+1664(SB), Z24
-	VMOVUPS mapConstantsAVX512<>+1728(SB), Z25
-	VMOVUPS mapConstantsAVX512<>+1792(SB), Z26
-	VMOVUPS mapConstantsAVX512<>+1856(SB), Z27
-	VMOVUPS mapConstantsAVX512<>+1920(SB), Z28
-	VMOVUPS mapConstantsAVX512<>+1984(SB), Z29
-	VMOVUPS mapConstantsAVX512<>+2048(SB), Z30
+	VMOVUPS mapConstantsAVX512<>+3436(SB), Z24
+	VMOVUPS mapConstantsAVX512<>+3500(SB), Z25
+	VMOVUPS mapConstantsAVX512<>+3564(SB), Z26
+	VMOVUPS mapConstantsAVX512<>+3628(SB), Z27
+	VMOVUPS mapConstantsAVX512<>+3692(SB), Z28
+	VMOVUPS mapConstantsAVX512<>+3756(SB), Z29
+	VMOVUPS mapConstantsAVX512<>+3820(SB), Z30
 	VBROADCASTSS mapConstantsAVX512<>+52(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
@@ -3930,25 +4542,25 @@ TEXT ·mapPowAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z13
-	VBROADCASTSS mapConstantsAVX512<>+1144(SB), Z14
-	VBROADCASTSS mapConstantsAVX512<>+1112(SB), Z15
-	VBROADCASTSS mapConstantsAVX512<>+2112(SB), Z16
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z13
+	VBROADCASTSS mapConstantsAVX512<>+2916(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2884(SB), Z15
+	VBROADCASTSS mapConstantsAVX512<>+3884(SB), Z16
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z17
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+2116(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+3888(SB), Z20
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1104(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1148(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1152(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+2120(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+2124(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+2128(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2132(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2876(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2920(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2924(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+3892(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+3896(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+3900(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+3904(SB), Z31
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -4030,7 +4642,7 @@ loop:
 	VSUBPS Z21, Z6, Z6
 	VSUBPS Z6, Z5, Z5
 	VANDPS Z19, Z4, Z7
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z7, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z7, K5
 	VSUBPS Z3, Z8, Z3
 	VADDPS Z2, Z3, Z2
 	VBLENDMPS Z18, Z2, K6, Z2
@@ -4038,17 +4650,17 @@ loop:
 	VFMADD231PS Z2, Z0, Z4
 	VMOVAPS.Z Z4, K5, Z0
 	VADDPS Z0, Z5, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z17, Z1, Z0
 	VSCALEFPS Z6, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z17, Z0, K2, Z0
 	VMOVUPS Z0, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -4138,7 +4750,7 @@ rest:
 	VSUBPS Z21, Z6, Z6
 	VSUBPS Z6, Z5, Z5
 	VANDPS Z19, Z4, Z7
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z7, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z7, K5
 	VSUBPS Z3, Z8, Z3
 	VADDPS Z2, Z3, Z2
 	VBLENDMPS Z18, Z2, K6, Z2
@@ -4146,17 +4758,17 @@ rest:
 	VFMADD231PS Z2, Z0, Z4
 	VMOVAPS.Z Z4, K5, Z0
 	VADDPS Z0, Z5, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z17, Z1, Z0
 	VSCALEFPS Z6, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z17, Z0, K2, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -4344,7 +4956,7 @@ TEXT ·mapEqualAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -4402,7 +5014,7 @@ TEXT ·mapNotEqualAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -4460,7 +5072,7 @@ TEXT ·mapLessAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -4518,7 +5130,7 @@ TEXT ·mapLessEqualAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -4576,7 +5188,7 @@ TEXT ·mapGreaterAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -4634,7 +5246,7 @@ TEXT ·mapGreaterEqualAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5432,7 +6044,7 @@ TEXT ·mapCodeEqVSAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5486,7 +6098,7 @@ TEXT ·mapCodeEqSVAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5540,7 +6152,7 @@ TEXT ·mapCodeNeVSAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5594,7 +6206,7 @@ TEXT ·mapCodeNeSVAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5648,7 +6260,7 @@ TEXT ·mapCodeLtVSAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5702,7 +6314,7 @@ TEXT ·mapCodeLtSVAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5756,7 +6368,7 @@ TEXT ·mapCodeLeVSAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5810,7 +6422,7 @@ TEXT ·mapCodeLeSVAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -5863,7 +6475,7 @@ TEXT ·mapCodeAndAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -5917,7 +6529,7 @@ TEXT ·mapCodeOrAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -5971,7 +6583,7 @@ TEXT ·mapCodeXorAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -6024,7 +6636,7 @@ TEXT ·mapCodeNotAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+2140(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z31
 	XORQ AX, AX
 	SUBQ $64, BX
 	JLT  tail
@@ -6340,7 +6952,7 @@ TEXT ·mapCodeErfcAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z16
-	VBROADCASTSS mapConstantsAVX512<>+2144(SB), Z17
+	VBROADCASTSS mapConstantsAVX512<>+3916(SB), Z17
 	VBROADCASTSS mapConstantsAVX512<>+996(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z19
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z20
@@ -6353,8 +6965,8 @@ TEXT ·mapCodeErfcAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS mapConstantsAVX512<>+40(SB), Z27
 	VBROADCASTSS mapConstantsAVX512<>+44(SB), Z28
 	VBROADCASTSS mapConstantsAVX512<>+48(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1008(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1016(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+3920(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+3924(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -6410,21 +7022,21 @@ loop:
 	VMULPS Z8, Z10, Z12
 	VMULPS Z9, Z11, Z13
 	VMOVAPS Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1012(SB), Z31, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3928(SB), Z31, Z14
 	VMOVAPS Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1012(SB), Z31, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z8, Z14
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z9, Z15
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z14, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z15, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+3928(SB), Z31, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3932(SB), Z8, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3932(SB), Z9, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3936(SB), Z8, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3936(SB), Z9, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3940(SB), Z8, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3940(SB), Z9, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3944(SB), Z8, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3944(SB), Z9, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3948(SB), Z8, Z14
+	VFMADD213PS.BCST mapConstantsAVX512<>+3948(SB), Z9, Z15
+	VFMADD213PS.BCST mapConstantsAVX512<>+3952(SB), Z14, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+3952(SB), Z15, Z9
 	VFMADD231PS Z8, Z12, Z10
 	VFMADD231PS Z9, Z13, Z11
 	VFMSUB231PS Z0, Z0, Z2
@@ -6478,13 +7090,13 @@ rest:
 	VMULPS Z4, Z0, Z4
 	VMULPS Z4, Z5, Z6
 	VMOVAPS Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1012(SB), Z31, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z4, Z7
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z7, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+3928(SB), Z31, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3932(SB), Z4, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3936(SB), Z4, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3940(SB), Z4, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3944(SB), Z4, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3948(SB), Z4, Z7
+	VFMADD213PS.BCST mapConstantsAVX512<>+3952(SB), Z7, Z4
 	VFMADD231PS Z4, Z6, Z5
 	VFMSUB231PS Z0, Z0, Z1
 	VFNMADD231PS Z1, Z5, Z5
@@ -6506,20 +7118,26 @@ TEXT ·mapCodeNormcdfAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z18
-	VBROADCASTSS mapConstantsAVX512<>+1000(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z21
-	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+24(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+28(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+32(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+40(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+44(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+48(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z12
+	VBROADCASTSS mapConstantsAVX512<>+1000(SB), Z13
+	VMOVUPS mapConstantsAVX512<>+1004(SB), Z14
+	VMOVUPS mapConstantsAVX512<>+1068(SB), Z15
+	VMOVUPS mapConstantsAVX512<>+1132(SB), Z16
+	VMOVUPS mapConstantsAVX512<>+1196(SB), Z17
+	VMOVUPS mapConstantsAVX512<>+1260(SB), Z18
+	VMOVUPS mapConstantsAVX512<>+1324(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+1388(SB), Z22
+	VMOVUPS mapConstantsAVX512<>+1392(SB), Z23
+	VMOVUPS mapConstantsAVX512<>+1456(SB), Z24
+	VMOVUPS mapConstantsAVX512<>+1520(SB), Z25
+	VMOVUPS mapConstantsAVX512<>+1584(SB), Z26
+	VMOVUPS mapConstantsAVX512<>+1648(SB), Z27
+	VMOVUPS mapConstantsAVX512<>+1712(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+20(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+1776(SB), Z31
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -6528,88 +7146,90 @@ TEXT ·mapCodeNormcdfAVX512(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VMOVUPS 64(SI)(AX*4), Z1
-	VCMPPS $30, Z22, Z0, K2
-	VCMPPS $30, Z22, Z1, K3
-	VANDPS Z23, Z0, Z0
-	VANDPS Z23, Z1, Z1
-	VMINPS Z0, Z19, Z0
-	VMINPS Z1, Z19, Z1
-	VMULPS Z20, Z0, Z2
-	VMULPS Z20, Z1, Z3
-	VMULPS Z0, Z2, Z4
-	VMULPS Z1, Z3, Z5
-	VMOVAPS Z21, Z6
-	VFNMADD231PS Z24, Z4, Z6
-	VMOVAPS Z21, Z7
-	VFNMADD231PS Z24, Z5, Z7
-	VSUBPS Z21, Z6, Z6
-	VSUBPS Z21, Z7, Z7
+	VANDPS Z21, Z0, Z2
+	VANDPS Z21, Z1, Z3
+	VMINPS Z2, Z13, Z2
+	VMINPS Z3, Z13, Z3
+	VMOVAPS Z12, Z4
+	VFMADD231PS Z22, Z2, Z4
+	VMOVAPS Z12, Z5
+	VFMADD231PS Z22, Z3, Z5
+	VPSRLD $20, Z4, Z4
+	VPSRLD $20, Z5, Z5
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z23, Z14, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z23, Z14, Z7
+	VSUBPS Z6, Z2, Z6
+	VSUBPS Z7, Z3, Z7
 	VMOVAPS Z4, Z8
-	VFMSUB231PS Z25, Z6, Z8
+	VPERMI2PS Z24, Z15, Z8
 	VMOVAPS Z5, Z9
-	VFMSUB231PS Z25, Z7, Z9
-	VFMADD231PS Z26, Z6, Z8
-	VFMADD231PS Z26, Z7, Z9
-	VMOVAPS Z28, Z10
-	VFMADD231PS Z8, Z27, Z10
-	VMOVAPS Z28, Z11
-	VFMADD231PS Z9, Z27, Z11
-	VFMADD213PS Z29, Z8, Z10
-	VFMADD213PS Z29, Z9, Z11
-	VFMADD213PS Z30, Z8, Z10
-	VFMADD213PS Z30, Z9, Z11
-	VFMADD213PS Z31, Z8, Z10
-	VFMADD213PS Z31, Z9, Z11
-	VFMADD213PS Z18, Z8, Z10
-	VFMADD213PS Z18, Z9, Z11
-	VFMADD213PS Z18, Z10, Z8
-	VFMADD213PS Z18, Z11, Z9
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z0, Z10
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z1, Z11
-	VMOVAPS Z18, Z12
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z10, Z12
-	VMOVAPS Z18, Z13
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z11, Z13
-	VDIVPS Z12, Z18, Z12
-	VDIVPS Z13, Z18, Z13
-	VMULPS Z20, Z12, Z14
-	VMULPS Z20, Z13, Z15
-	VMULPS Z12, Z10, Z10
-	VMULPS Z13, Z11, Z11
-	VMULPS Z10, Z14, Z12
-	VMULPS Z11, Z15, Z13
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z16
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z10, Z16
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z17
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z10, Z16
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z10, Z16
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z10, Z16
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z10, Z16
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z10, Z16
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z11, Z17
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z16, Z10
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z17, Z11
-	VFMADD231PS Z10, Z12, Z14
-	VFMADD231PS Z11, Z13, Z15
-	VFMSUB231PS Z0, Z2, Z4
-	VFMSUB231PS Z1, Z3, Z5
-	VFNMADD231PS Z4, Z14, Z14
-	VFNMADD231PS Z5, Z15, Z15
-	VMULPS Z14, Z8, Z0
-	VMULPS Z15, Z9, Z1
-	VSCALEFPS Z6, Z0, Z0
-	VSCALEFPS Z7, Z1, Z1
-	VSUBPS Z0, Z18, Z2
-	VSUBPS Z1, Z18, Z3
-	VBLENDMPS Z2, Z0, K2, Z0
-	VBLENDMPS Z3, Z1, K3, Z1
-	VMOVUPS Z0, 0(DI)(AX*4)
-	VMOVUPS Z1, 64(DI)(AX*4)
+	VPERMI2PS Z24, Z15, Z9
+	VMOVAPS Z4, Z10
+	VPERMI2PS Z25, Z16, Z10
+	VMOVAPS Z5, Z11
+	VPERMI2PS Z25, Z16, Z11
+	VFMADD231PS Z6, Z8, Z10
+	VFMADD231PS Z7, Z9, Z11
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z26, Z17, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z26, Z17, Z9
+	VFMADD231PS Z6, Z10, Z8
+	VFMADD231PS Z7, Z11, Z9
+	VMOVAPS Z4, Z10
+	VPERMI2PS Z27, Z18, Z10
+	VMOVAPS Z5, Z11
+	VPERMI2PS Z27, Z18, Z11
+	VFMADD231PS Z6, Z8, Z10
+	VFMADD231PS Z7, Z9, Z11
+	VPERMI2PS Z28, Z19, Z4
+	VPERMI2PS Z28, Z19, Z5
+	VFMADD231PS Z6, Z10, Z4
+	VFMADD231PS Z7, Z11, Z5
+	VMULPS Z29, Z2, Z6
+	VMULPS Z29, Z3, Z7
+	VMULPS Z2, Z6, Z8
+	VMULPS Z3, Z7, Z9
+	VFMSUB213PS Z8, Z6, Z2
+	VFMSUB213PS Z9, Z7, Z3
+	VMOVAPS Z20, Z6
+	VFNMADD231PS Z30, Z8, Z6
+	VMOVAPS Z20, Z7
+	VFNMADD231PS Z30, Z9, Z7
+	VSUBPS Z20, Z6, Z6
+	VSUBPS Z20, Z7, Z7
+	VFNMSUB231PS Z31, Z6, Z8
+	VFNMSUB231PS Z31, Z7, Z9
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z6, Z8
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z7, Z9
+	VSUBPS Z2, Z8, Z2
+	VSUBPS Z3, Z9, Z3
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z8
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z2, Z8
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z9
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z3, Z9
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z2, Z8
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z3, Z9
+	VFMADD213PS Z12, Z2, Z8
+	VFMADD213PS Z12, Z3, Z9
+	VFMADD213PS Z12, Z8, Z2
+	VFMADD213PS Z12, Z9, Z3
+	VMULPS Z4, Z2, Z2
+	VMULPS Z5, Z3, Z3
+	VSCALEFPS Z6, Z2, Z2
+	VSCALEFPS Z7, Z3, Z3
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z0, K2
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z1, K3
+	VSUBPS Z2, Z12, K2, Z2
+	VSUBPS Z3, Z12, K3, Z3
+	VMOVUPS Z2, 0(DI)(AX*4)
+	VMOVUPS Z3, 64(DI)(AX*4)
 	ADDQ $32, AX
 	SUBQ $32, BX
 	JGE  loop
@@ -6623,47 +7243,194 @@ rest:
 	BZHIL BX, R9, R9
 	KMOVW R9, K1
 	VMOVUPS.Z 0(SI)(AX*4), K1, Z0
-	VCMPPS $30, Z22, Z0, K2
-	VANDPS Z23, Z0, Z0
-	VMINPS Z0, Z19, Z0
-	VMULPS Z20, Z0, Z1
-	VMULPS Z0, Z1, Z2
-	VMOVAPS Z21, Z3
-	VFNMADD231PS Z24, Z2, Z3
-	VSUBPS Z21, Z3, Z3
+	VANDPS Z21, Z0, Z1
+	VMINPS Z1, Z13, Z1
+	VMOVAPS Z12, Z2
+	VFMADD231PS Z22, Z1, Z2
+	VPSRLD $20, Z2, Z2
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z23, Z14, Z3
+	VSUBPS Z3, Z1, Z3
 	VMOVAPS Z2, Z4
-	VFMSUB231PS Z25, Z3, Z4
-	VFMADD231PS Z26, Z3, Z4
-	VMOVAPS Z28, Z5
-	VFMADD231PS Z4, Z27, Z5
-	VFMADD213PS Z29, Z4, Z5
-	VFMADD213PS Z30, Z4, Z5
-	VFMADD213PS Z31, Z4, Z5
-	VFMADD213PS Z18, Z4, Z5
-	VFMADD213PS Z18, Z5, Z4
-	VMULPS.BCST mapConstantsAVX512<>+1004(SB), Z0, Z5
-	VMOVAPS Z18, Z6
-	VFMADD231PS.BCST mapConstantsAVX512<>+1008(SB), Z5, Z6
-	VDIVPS Z6, Z18, Z6
-	VMULPS Z20, Z6, Z7
-	VMULPS Z6, Z5, Z5
-	VMULPS Z5, Z7, Z6
-	VBROADCASTSS mapConstantsAVX512<>+1012(SB), Z8
-	VFMADD231PS.BCST mapConstantsAVX512<>+1016(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1020(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1024(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1028(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1032(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1036(SB), Z5, Z8
-	VFMADD213PS.BCST mapConstantsAVX512<>+1040(SB), Z8, Z5
-	VFMADD231PS Z5, Z6, Z7
-	VFMSUB231PS Z0, Z1, Z2
-	VFNMADD231PS Z2, Z7, Z7
-	VMULPS Z7, Z4, Z0
-	VSCALEFPS Z3, Z0, Z0
-	VSUBPS Z0, Z18, Z1
-	VBLENDMPS Z1, Z0, K2, Z0
-	VMOVUPS Z0, K1, 0(DI)(AX*4)
+	VPERMI2PS Z24, Z15, Z4
+	VMOVAPS Z2, Z5
+	VPERMI2PS Z25, Z16, Z5
+	VFMADD231PS Z3, Z4, Z5
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z26, Z17, Z4
+	VFMADD231PS Z3, Z5, Z4
+	VMOVAPS Z2, Z5
+	VPERMI2PS Z27, Z18, Z5
+	VFMADD231PS Z3, Z4, Z5
+	VPERMI2PS Z28, Z19, Z2
+	VFMADD231PS Z3, Z5, Z2
+	VMULPS Z29, Z1, Z3
+	VMULPS Z1, Z3, Z4
+	VFMSUB213PS Z4, Z3, Z1
+	VMOVAPS Z20, Z3
+	VFNMADD231PS Z30, Z4, Z3
+	VSUBPS Z20, Z3, Z3
+	VFNMSUB231PS Z31, Z3, Z4
+	VFNMADD231PS.BCST mapConstantsAVX512<>+1780(SB), Z3, Z4
+	VSUBPS Z1, Z4, Z1
+	VBROADCASTSS mapConstantsAVX512<>+36(SB), Z4
+	VFMADD231PS.BCST mapConstantsAVX512<>+32(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+40(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+44(SB), Z1, Z4
+	VFMADD213PS.BCST mapConstantsAVX512<>+48(SB), Z1, Z4
+	VFMADD213PS Z12, Z1, Z4
+	VFMADD213PS Z12, Z4, Z1
+	VMULPS Z2, Z1, Z1
+	VSCALEFPS Z3, Z1, Z1
+	VCMPPS.BCST $30, mapConstantsAVX512<>+0(SB), Z0, K2
+	VSUBPS Z1, Z12, K2, Z1
+	VMOVUPS Z1, K1, 0(DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapCodeNormcdfNearAVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeNormcdfNearAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	VBROADCASTSS mapConstantsAVX512<>+1784(SB), Z10
+	VMOVUPS mapConstantsAVX512<>+1788(SB), Z11
+	VMOVUPS mapConstantsAVX512<>+1852(SB), Z12
+	VMOVUPS mapConstantsAVX512<>+1916(SB), Z13
+	VMOVUPS mapConstantsAVX512<>+1980(SB), Z14
+	VMOVUPS mapConstantsAVX512<>+2044(SB), Z15
+	VMOVUPS mapConstantsAVX512<>+2108(SB), Z16
+	VMOVUPS mapConstantsAVX512<>+2172(SB), Z17
+	VMOVUPS mapConstantsAVX512<>+2236(SB), Z18
+	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z19
+	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+2300(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+2304(SB), Z22
+	VMOVUPS mapConstantsAVX512<>+2308(SB), Z23
+	VMOVUPS mapConstantsAVX512<>+2372(SB), Z24
+	VMOVUPS mapConstantsAVX512<>+2436(SB), Z25
+	VMOVUPS mapConstantsAVX512<>+2500(SB), Z26
+	VMOVUPS mapConstantsAVX512<>+2564(SB), Z27
+	VMOVUPS mapConstantsAVX512<>+2628(SB), Z28
+	VMOVUPS mapConstantsAVX512<>+2692(SB), Z29
+	VMOVUPS mapConstantsAVX512<>+2756(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z31
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Z0
+	VMOVUPS 64(SI)(AX*4), Z1
+	VANDPS Z20, Z0, Z2
+	VANDPS Z20, Z1, Z3
+	VMINPS Z2, Z10, Z2
+	VMINPS Z3, Z10, Z3
+	VMOVAPS Z22, Z4
+	VFMADD231PS Z21, Z2, Z4
+	VMOVAPS Z22, Z5
+	VFMADD231PS Z21, Z3, Z5
+	VPSRLD $20, Z4, Z4
+	VPSRLD $20, Z5, Z5
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z23, Z11, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z23, Z11, Z7
+	VSUBPS Z6, Z2, Z2
+	VSUBPS Z7, Z3, Z3
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z24, Z12, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z24, Z12, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z25, Z13, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z25, Z13, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z26, Z14, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z26, Z14, Z7
+	VFMADD231PS Z2, Z8, Z6
+	VFMADD231PS Z3, Z9, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z27, Z15, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z27, Z15, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VMOVAPS Z4, Z6
+	VPERMI2PS Z28, Z16, Z6
+	VMOVAPS Z5, Z7
+	VPERMI2PS Z28, Z16, Z7
+	VFMADD231PS Z2, Z8, Z6
+	VFMADD231PS Z3, Z9, Z7
+	VMOVAPS Z4, Z8
+	VPERMI2PS Z29, Z17, Z8
+	VMOVAPS Z5, Z9
+	VPERMI2PS Z29, Z17, Z9
+	VFMADD231PS Z2, Z6, Z8
+	VFMADD231PS Z3, Z7, Z9
+	VPERMI2PS Z30, Z18, Z4
+	VPERMI2PS Z30, Z18, Z5
+	VFMADD231PS Z2, Z8, Z4
+	VFMADD231PS Z3, Z9, Z5
+	VCMPPS $30, Z31, Z0, K2
+	VCMPPS $30, Z31, Z1, K3
+	VSUBPS Z4, Z19, K2, Z4
+	VSUBPS Z5, Z19, K3, Z5
+	VMOVUPS Z4, 0(DI)(AX*4)
+	VMOVUPS Z5, 64(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVL  $-1, R9
+	BZHIL BX, R9, R9
+	KMOVW R9, K1
+	VMOVUPS.Z 0(SI)(AX*4), K1, Z0
+	VANDPS Z20, Z0, Z1
+	VMINPS Z1, Z10, Z1
+	VMOVAPS Z22, Z2
+	VFMADD231PS Z21, Z1, Z2
+	VPSRLD $20, Z2, Z2
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z23, Z11, Z3
+	VSUBPS Z3, Z1, Z1
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z24, Z12, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z25, Z13, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z26, Z14, Z3
+	VFMADD231PS Z1, Z4, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z27, Z15, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VMOVAPS Z2, Z3
+	VPERMI2PS Z28, Z16, Z3
+	VFMADD231PS Z1, Z4, Z3
+	VMOVAPS Z2, Z4
+	VPERMI2PS Z29, Z17, Z4
+	VFMADD231PS Z1, Z3, Z4
+	VPERMI2PS Z30, Z18, Z2
+	VFMADD231PS Z1, Z4, Z2
+	VCMPPS $30, Z31, Z0, K2
+	VSUBPS Z2, Z19, K2, Z2
+	VMOVUPS Z2, K1, 0(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, BX
 	JGT  rest
@@ -6679,25 +7446,25 @@ TEXT ·mapCodePowVSAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z12
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z13
-	VBROADCASTSS mapConstantsAVX512<>+1144(SB), Z14
-	VBROADCASTSS mapConstantsAVX512<>+1112(SB), Z15
-	VBROADCASTSS mapConstantsAVX512<>+2112(SB), Z16
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z13
+	VBROADCASTSS mapConstantsAVX512<>+2916(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2884(SB), Z15
+	VBROADCASTSS mapConstantsAVX512<>+3884(SB), Z16
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z17
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z19
-	VBROADCASTSS mapConstantsAVX512<>+2116(SB), Z20
+	VBROADCASTSS mapConstantsAVX512<>+3888(SB), Z20
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z22
-	VBROADCASTSS mapConstantsAVX512<>+1104(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1148(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1152(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+2120(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+2124(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+2128(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+2132(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2876(SB), Z23
+	VBROADCASTSS mapConstantsAVX512<>+2920(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2924(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+3892(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+3896(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+3900(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+3904(SB), Z31
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -6778,7 +7545,7 @@ loop:
 	VSUBPS Z21, Z5, Z5
 	VSUBPS Z5, Z4, Z4
 	VANDPS Z19, Z3, Z6
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z6, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z6, K5
 	VSUBPS Z2, Z7, Z2
 	VADDPS Z1, Z2, Z1
 	VBLENDMPS Z18, Z1, K6, Z1
@@ -6786,17 +7553,17 @@ loop:
 	VFMADD231PS Z1, Z12, Z3
 	VMOVAPS.Z Z3, K5, Z0
 	VADDPS Z0, Z4, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z17, Z1, Z0
 	VSCALEFPS Z5, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z17, Z0, K2, Z0
 	VMOVUPS Z0, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -6885,7 +7652,7 @@ rest:
 	VSUBPS Z21, Z5, Z5
 	VSUBPS Z5, Z4, Z4
 	VANDPS Z19, Z3, Z6
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z6, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z6, K5
 	VSUBPS Z2, Z7, Z2
 	VADDPS Z1, Z2, Z1
 	VBLENDMPS Z18, Z1, K6, Z1
@@ -6893,17 +7660,17 @@ rest:
 	VFMADD231PS Z1, Z12, Z3
 	VMOVAPS.Z Z3, K5, Z0
 	VADDPS Z0, Z4, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z17, Z1, Z0
 	VSCALEFPS Z5, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z17, Z0, K2, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -6921,24 +7688,24 @@ TEXT ·mapCodePowSVAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Z13
-	VBROADCASTSS mapConstantsAVX512<>+1052(SB), Z14
-	VBROADCASTSS mapConstantsAVX512<>+1144(SB), Z15
-	VBROADCASTSS mapConstantsAVX512<>+1112(SB), Z16
-	VBROADCASTSS mapConstantsAVX512<>+2112(SB), Z17
+	VBROADCASTSS mapConstantsAVX512<>+2828(SB), Z14
+	VBROADCASTSS mapConstantsAVX512<>+2916(SB), Z15
+	VBROADCASTSS mapConstantsAVX512<>+2884(SB), Z16
+	VBROADCASTSS mapConstantsAVX512<>+3884(SB), Z17
 	VBROADCASTSS mapConstantsAVX512<>+64(SB), Z18
 	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z19
 	VBROADCASTSS mapConstantsAVX512<>+524(SB), Z20
-	VBROADCASTSS mapConstantsAVX512<>+2116(SB), Z21
+	VBROADCASTSS mapConstantsAVX512<>+3888(SB), Z21
 	VBROADCASTSS mapConstantsAVX512<>+12(SB), Z22
 	VBROADCASTSS mapConstantsAVX512<>+16(SB), Z23
-	VBROADCASTSS mapConstantsAVX512<>+1104(SB), Z24
-	VBROADCASTSS mapConstantsAVX512<>+1148(SB), Z25
-	VBROADCASTSS mapConstantsAVX512<>+1152(SB), Z26
-	VBROADCASTSS mapConstantsAVX512<>+1004(SB), Z27
-	VBROADCASTSS mapConstantsAVX512<>+2120(SB), Z28
-	VBROADCASTSS mapConstantsAVX512<>+2124(SB), Z29
-	VBROADCASTSS mapConstantsAVX512<>+2128(SB), Z30
-	VBROADCASTSS mapConstantsAVX512<>+1088(SB), Z31
+	VBROADCASTSS mapConstantsAVX512<>+2876(SB), Z24
+	VBROADCASTSS mapConstantsAVX512<>+2920(SB), Z25
+	VBROADCASTSS mapConstantsAVX512<>+2924(SB), Z26
+	VBROADCASTSS mapConstantsAVX512<>+2836(SB), Z27
+	VBROADCASTSS mapConstantsAVX512<>+3892(SB), Z28
+	VBROADCASTSS mapConstantsAVX512<>+3896(SB), Z29
+	VBROADCASTSS mapConstantsAVX512<>+3900(SB), Z30
+	VBROADCASTSS mapConstantsAVX512<>+2868(SB), Z31
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -7007,7 +7774,7 @@ loop:
 	VFMADD231PS Z9, Z1, Z1
 	VFMADD231PS Z11, Z10, Z1
 	VFMSUB231PS Z21, Z6, Z7
-	VFMADD231PS.BCST mapConstantsAVX512<>+2132(SB), Z6, Z7
+	VFMADD231PS.BCST mapConstantsAVX512<>+3904(SB), Z6, Z7
 	VFMADD231PS Z21, Z1, Z7
 	VADDPS Z7, Z4, Z1
 	VADDPS Z1, Z8, Z3
@@ -7019,7 +7786,7 @@ loop:
 	VSUBPS Z22, Z6, Z6
 	VSUBPS Z6, Z5, Z5
 	VANDPS Z20, Z4, Z7
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z7, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z7, K5
 	VSUBPS Z3, Z8, Z3
 	VADDPS Z1, Z3, Z1
 	VBLENDMPS Z19, Z1, K6, Z1
@@ -7027,17 +7794,17 @@ loop:
 	VFMADD231PS Z1, Z0, Z4
 	VMOVAPS.Z Z4, K5, Z0
 	VADDPS Z0, Z5, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z18, Z1, Z0
 	VSCALEFPS Z6, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z18, Z0, K2, Z0
 	VMOVUPS Z0, 0(DI)(AX*4)
 	ADDQ $16, AX
@@ -7114,7 +7881,7 @@ rest:
 	VFMADD231PS Z9, Z1, Z1
 	VFMADD231PS Z11, Z10, Z1
 	VFMSUB231PS Z21, Z6, Z7
-	VFMADD231PS.BCST mapConstantsAVX512<>+2132(SB), Z6, Z7
+	VFMADD231PS.BCST mapConstantsAVX512<>+3904(SB), Z6, Z7
 	VFMADD231PS Z21, Z1, Z7
 	VADDPS Z7, Z4, Z1
 	VADDPS Z1, Z8, Z3
@@ -7126,7 +7893,7 @@ rest:
 	VSUBPS Z22, Z6, Z6
 	VSUBPS Z6, Z5, Z5
 	VANDPS Z20, Z4, Z7
-	VCMPPS.BCST $17, mapConstantsAVX512<>+2136(SB), Z7, K5
+	VCMPPS.BCST $17, mapConstantsAVX512<>+3908(SB), Z7, K5
 	VSUBPS Z3, Z8, Z3
 	VADDPS Z1, Z3, Z1
 	VBLENDMPS Z19, Z1, K6, Z1
@@ -7134,17 +7901,17 @@ rest:
 	VFMADD231PS Z1, Z0, Z4
 	VMOVAPS.Z Z4, K5, Z0
 	VADDPS Z0, Z5, Z0
-	VBROADCASTSS mapConstantsAVX512<>+1124(SB), Z1
-	VFMADD231PS.BCST mapConstantsAVX512<>+1120(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1128(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1132(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1136(SB), Z0, Z1
-	VFMADD213PS.BCST mapConstantsAVX512<>+1140(SB), Z0, Z1
+	VBROADCASTSS mapConstantsAVX512<>+2896(SB), Z1
+	VFMADD231PS.BCST mapConstantsAVX512<>+2892(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2900(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2904(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2908(SB), Z0, Z1
+	VFMADD213PS.BCST mapConstantsAVX512<>+2912(SB), Z0, Z1
 	VFMADD213PS Z18, Z1, Z0
 	VSCALEFPS Z6, Z0, Z0
 	VXORPS.BCST mapConstantsAVX512<>+52(SB), Z0, Z1
 	VBLENDMPS Z1, Z0, K4, Z0
-	VBLENDMPS.BCST mapConstantsAVX512<>+1056(SB), Z0, K3, Z0
+	VBLENDMPS.BCST mapConstantsAVX512<>+2832(SB), Z0, K3, Z0
 	VBLENDMPS Z18, Z0, K2, Z0
 	VMOVUPS Z0, K1, 0(DI)(AX*4)
 	ADDQ $16, AX

@@ -189,9 +189,22 @@ func reduce(x *Node) (r *Node, s scaled) {
 // expScaled returns e**x for x in [-128, 128] unscaled.
 func expScaled(x *Node) scaled {
 	r, s := reduce(x)
-	s.p = horner(r, append([]float64{1, 1}, expm1Poly...))
+	s.p = horner(r, expPoly())
 	return s
 }
+
+// ExpConstants returns what the expansion of Exp computes with, for back ends
+// that write a part of it themselves: see reduce and expScaled.
+func ExpConstants() (e struct {
+	Magic float64   // rounds to an integer when added
+	Ln2   []float64 // ln 2 as a sum
+	Poly  []float64 // e**r, the constant term first
+}) {
+	e.Magic, e.Ln2, e.Poly = magic, ln2Parts, expPoly()
+	return e
+}
+
+func expPoly() []float64 { return append([]float64{1, 1}, expm1Poly...) }
 
 // The arguments below and above which e**x is 0 and infinite.
 const (

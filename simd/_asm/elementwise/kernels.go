@@ -23,6 +23,18 @@ func (k *kernel) symbol() string { return camel(k.name) }
 // trig reports whether the kernel holds only up to ir.TrigLimit.
 func (k *kernel) trig() bool { return k.root.Code == ir.Sin || k.root.Code == ir.Cos }
 
+// tailed reports whether AVX-512 has a faster kernel for x that is not far
+// below 0: where nothing but x goes through the normal distribution function.
+func (k *kernel) tailed() bool {
+	list, _ := ir.Flatten(k.root)
+	for _, n := range list {
+		if n.Code == ir.NormCDF && n.Args[0].Code == ir.Arg && n.Args[0].Index == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // formula returns the definition for a comment.
 func (k *kernel) formula() string { return ir.Format(k.root, []string{"x", "y", "z"}, nil) }
 

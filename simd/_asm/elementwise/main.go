@@ -27,7 +27,7 @@ func main() {
 	write("map_generic.go", writeGeneric(ks))
 	write("map_names.go", writeNames(ks))
 	for _, wide := range []bool{true, false} {
-		name := "map_" + strings.ToLower(x86{wide}.level()) + "_amd64"
+		name := "map_" + strings.ToLower(x86{wide: wide}.level()) + "_amd64"
 		asm, stubs := writeX86(ks, wide)
 		write(name+".s", asm)
 		write(name+".go", stubs)

@@ -40,6 +40,9 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 			fmt.Fprintf(b, "%q", n)
 		}
 		f := "map" + k.symbol() + level
+		if k.tailed() && level == "AVX512" {
+			f = "near" + k.symbol()
+		}
 		if k.trig() {
 			f = "trig" + k.symbol() + level
 		}
@@ -47,8 +50,12 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 	}
 	fmt.Fprintf(b, "}\nreturn nil\n}\n")
 	for _, k := range ks {
+		s := k.symbol()
+		if k.tailed() && level == "AVX512" {
+			fmt.Fprintf(b, "\nfunc near%s(dst, x, y, z *float32, n int, p *float32) {\n", s)
+			fmt.Fprintf(b, "nearOr(map%sNearAVX512, map%sAVX512, %g, dst, x, n)\n}\n", s, s, -nearLimit)
+		}
 		if k.trig() {
-			s := k.symbol()
 			fmt.Fprintf(b, "\nfunc trig%s%s(dst, x, y, z *float32, n int, p *float32) {\n", s, level)
 			fmt.Fprintf(b, "trig(map%s%s, %s, math.%s, dst, x, n)\n}\n", s, level, level, s)
 		}

@@ -6,45 +6,64 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Odd functions that become constant, on AVX-512: 32 intervals of |x|, each
-// with a polynomial whose coefficients a permutation finds in registers. Of
-// z = 1 + s·|x| the two low bits of the exponent and the three high bits of
-// the mantissa number the interval: narrow ones near 0, wide ones where the
-// function hardly changes.
+// Functions by table, on AVX-512: 32 intervals, each with a polynomial whose
+// coefficients a permutation finds in registers. Of z = origin + slope·t, in
+// [1, 16), the two low bits of the exponent and the three high bits of the
+// mantissa number the interval: the intervals are narrow where z is small, and
+// double their width three times.
 
-const tableDegree = 5
-
-// saturating is such a function.
-type saturating struct {
-	f     func(float64) float64
-	limit float64 // from here on it is 1 in float32
+type table struct {
+	f             func(float64) float64
+	limit         float64 // t is in [0, limit]
+	origin, slope float64
+	degree        int
+	odd           bool // f(t)/t is smooth at 0, where the accuracy is relative
 }
 
-var saturatings = map[ir.Code]saturating{
-	ir.Tanh: {math.Tanh, 9.1},
-	ir.Erf:  {math.Erf, 4},
+// rising returns a table with its narrow intervals at 0.
+func rising(f func(float64) float64, limit float64, degree int, odd bool) table {
+	return table{f, limit, 1, float64(float32(14.9 / limit)), degree, odd}
 }
 
-// scale is the s of z.
-func (f saturating) scale() float64 { return float64(float32(14.9 / f.limit)) }
+// falling returns a table with its narrow intervals at the limit.
+func falling(f func(float64) float64, limit float64, degree int) table {
+	s := float64(float32(14.9 / limit))
+	return table{f, limit, float64(float32(1.01 + s*limit)), -s, degree, false}
+}
 
-// tables returns the middle of each interval and the coefficients there, the
+// normTail returns the share of a normal distribution beyond t.
+func normTail(t float64) float64 { return 0.5 * math.Erfc(t/math.Sqrt2) }
+
+// The functions: tanh and erf of |x|, which are 1 from the limit on; the tail
+// of the normal distribution, and the same without its factor e**(-t²/2).
+var (
+	tanhTable = rising(math.Tanh, 9.1, 5, true)
+	erfTable  = rising(math.Erf, 4, 5, true)
+	nearTable = falling(normTail, nearLimit, 6)
+	tailTable = rising(func(t float64) float64 { return normTail(t) * math.Exp(t*t/2) }, 14.5, 4, false)
+)
+
+// nearLimit is how far nearTable goes.
+const nearLimit = 5.5
+
+// words returns the middle of each interval and the coefficients there, the
 // constant term first.
-func (f saturating) tables() (middle []uint32, coefficients [tableDegree + 1][]uint32) {
-	s := f.scale()
+func (f table) words() (middle []uint32, coefficients [][]uint32) {
+	coefficients = make([][]uint32, f.degree+1)
 	for i := range 32 {
 		e := [4]int{1, 2, 3, 0}[i>>3] // exponents 128, 129, 130, 127 end in 0, 1, 2, 3
 		z := math.Ldexp(1+float64(i&7)/8, e)
-		lo, hi := (z-1)/s, (z+math.Ldexp(1, e-3)-1)/s
+		lo, hi := (z-f.origin)/f.slope, (z+math.Ldexp(1, e-3)-f.origin)/f.slope
+		if lo > hi {
+			lo, hi = hi, lo
+		}
 		var b float64
-		var c [tableDegree + 1]float64
-		if lo == 0 {
-			// An odd function: relative accuracy down to the smallest x.
-			p := interpolate(func(t float64) float64 { return f.f(t) / t }, lo, hi, tableDegree)
-			copy(c[1:], p)
+		c := make([]float64, f.degree+1)
+		if f.odd && lo == 0 {
+			copy(c[1:], interpolate(func(t float64) float64 { return f.f(t) / t }, lo, hi, f.degree))
 		} else {
 			b = float64(float32((lo + hi) / 2))
-			copy(c[:], interpolate(func(t float64) float64 { return f.f(b + t) }, lo-b, hi-b, tableDegree+1))
+			copy(c, interpolate(func(t float64) float64 { return f.f(b + t) }, lo-b, hi-b, f.degree+1))
 		}
 		middle = append(middle, math.Float32bits(float32(b)))
 		for j := range c {
@@ -94,22 +113,69 @@ func interpolate(f func(float64) float64, lo, hi float64, n int) []float64 {
 	return c
 }
 
-// table selects code for a saturating function.
-func (x x86) table(s *selector, n *ir.Node) *value {
-	f := saturatings[n.Code]
-	arg := s.value(n.Args[0])
-	a := s.plain("VANDPS", second, arg, s.constant(signBit-1))
-	a = s.plain("VMINPS", nil, s.float(f.limit), a)
-	z := s.add(instruction{op: "VFMADD", src: []*value{a, s.float(f.scale()), s.float(1)}, tied: anyTied, folds: []int{2, 1}})
+// look selects code for f of t, in [0, limit] or NaN.
+func (x x86) look(s *selector, f table, t *value) *value {
+	z := s.add(instruction{op: "VFMADD", src: []*value{t, s.float(f.slope), s.float(f.origin)}, tied: anyTied, folds: []int{2, 1}})
 	index := s.add(instruction{op: "VPSRLD", src: []*value{z}, tied: -1, imm: 20})
-	middle, c := f.tables()
+	middle, c := f.words()
 	find := func(t []uint32) *value {
 		return s.add(instruction{op: "VPERMI2PS", src: []*value{index, s.constant(t[:16]...), s.constant(t[16:]...)}, tied: 0, folds: []int{2}})
 	}
-	t := s.plain("VSUBPS", second, a, find(middle))
-	y := find(c[tableDegree])
-	for k := tableDegree - 1; k >= 0; k-- {
+	t = s.plain("VSUBPS", second, t, find(middle))
+	y := find(c[f.degree])
+	for k := f.degree - 1; k >= 0; k-- {
 		y = s.add(instruction{op: "VFMADD", src: []*value{y, t, find(c[k])}, tied: anyTied, folds: []int{2, 1}})
 	}
+	return y
+}
+
+// magnitude selects code for the lesser of |x| and limit; NaN stays.
+func (x x86) magnitude(s *selector, v *value, limit float64) *value {
+	a := s.plain("VANDPS", second, v, s.constant(signBit-1))
+	return s.plain("VMINPS", nil, s.float(limit), a)
+}
+
+// odd selects code for an odd function that f tells for positive arguments.
+func (x x86) odd(s *selector, n *ir.Node, f table) *value {
+	arg := s.value(n.Args[0])
+	y := x.look(s, f, x.magnitude(s, arg, f.limit))
 	return s.add(instruction{op: "VPTERNLOGD", src: []*value{y, arg, s.constant(signBit)}, tied: 0, folds: []int{2}, imm: 0xD8})
+}
+
+// normCDF selects code for the normal distribution function: with q its tail
+// beyond |x|, it is q for negative x and 1-q for positive. See ir.Lower for
+// the exponential.
+func (x x86) normCDF(s *selector, n *ir.Node) *value {
+	arg := s.value(n.Args[0])
+	var q *value
+	if x.near {
+		q = x.look(s, nearTable, x.magnitude(s, arg, nearLimit))
+	} else {
+		q = x.normTail(s, x.magnitude(s, arg, tailTable.limit))
+	}
+	positive := s.add(instruction{op: "VCMPPS", dst: x.truth(), src: []*value{arg, s.constant(0)}, tied: -1, folds: second, imm: predicates[ir.Lt][1]})
+	return s.add(instruction{op: "VSUBPS.merge", src: []*value{q, s.float(1), positive}, tied: 0})
+}
+
+// normTail selects code for the tail of the normal distribution beyond t:
+// e**(-t²/2) by the expansion of ir, with t²/2 as a sum of two numbers, times
+// the table's function.
+func (x x86) normTail(s *selector, t *value) *value {
+	fma := func(op string, a, b, c *value) *value {
+		return s.add(instruction{op: op, src: []*value{a, b, c}, tied: anyTied, folds: []int{2, 1, 0}})
+	}
+	e := ir.ExpConstants()
+	m := x.look(s, tailTable, t)
+	half := s.plain("VMULPS", second, t, s.float(0.5))
+	sq := s.plain("VMULPS", second, half, t)
+	low := fma("VFMSUB", half, t, sq)
+	magic := s.float(e.Magic)
+	k := s.plain("VSUBPS", second, fma("VFNMADD", sq, s.float(math.Log2E), magic), magic)
+	r := fma("VFNMSUB", k, s.float(e.Ln2[0]), sq)
+	r = s.plain("VSUBPS", second, fma("VFNMADD", k, s.float(e.Ln2[1]), r), low)
+	p := s.float(e.Poly[len(e.Poly)-1])
+	for i := len(e.Poly) - 2; i >= 0; i-- {
+		p = fma("VFMADD", p, r, s.float(e.Poly[i]))
+	}
+	return s.plain("VSCALEFPS", second, s.plain("VMULPS", second, p, m), k)
 }

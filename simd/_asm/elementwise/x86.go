@@ -8,7 +8,10 @@ import (
 )
 
 // x86 writes AVX-512 if wide, else AVX2 with FMA.
-type x86 struct{ wide bool }
+type x86 struct {
+	wide bool
+	near bool // no operand of a normal distribution function is below -nearLimit
+}
 
 func (x x86) level() string {
 	if x.wide {
@@ -41,7 +44,7 @@ func (x x86) native(c ir.Code) bool {
 	switch c {
 	case ir.Round:
 		return true
-	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf:
+	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf, ir.NormCDF:
 		return x.wide
 	}
 	return false
@@ -125,8 +128,12 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 		return x.compare(s, n)
 	case ir.Select:
 		return x.choose(s, n)
-	case ir.Tanh, ir.Erf:
-		return x.table(s, n)
+	case ir.Tanh:
+		return x.odd(s, n, tanhTable)
+	case ir.Erf:
+		return x.odd(s, n, erfTable)
+	case ir.NormCDF:
+		return x.normCDF(s, n)
 	}
 	check(fmt.Errorf("%s has no instructions for %v of %v", x.level(), n.Code, t))
 	return nil
@@ -307,13 +314,13 @@ func copies(instructions int) int {
 }
 
 // function writes the assembly of a kernel.
-func (f *x86File) function(k *kernel) {
-	tail := selectBody(f, k.root, 1)
+func (f *x86File) function(k *kernel, variant string) {
+	tail := selectBody(f.x86, k.root, 1)
 	u := copies(len(tail.code))
 	var body *block
 	var code []*instruction
 	for {
-		body = selectBody(f, k.root, u)
+		body = selectBody(f.x86, k.root, u)
 		var ok bool
 		code, ok = body.fit(f.registers(false), true)
 		if ok || u == 1 {
@@ -351,8 +358,11 @@ func (f *x86File) function(k *kernel) {
 	}
 	tailCode := tail.allocate(tail.fold(true), have)
 
-	name := "map" + k.symbol() + f.level()
-	fmt.Fprintf(&f.stubs, "\n// %s stores %s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), k.symbol(), name)
+	name, where := "map"+k.symbol()+variant+f.level(), ""
+	if f.near {
+		where = fmt.Sprintf(" for x >= %g", -nearLimit)
+	}
+	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
 	frame := 4 * f.lanes() * max(body.frame, tail.frame)
 	w := &f.text
 	nosplit := "NOSPLIT"
@@ -523,6 +533,9 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			line(reg(0), a, reg(2), reg(-1))
 		case "VMOVAPS.Z": // m, a
 			line(reg(1), reg(0), reg(-1))
+		case "VSUBPS.merge": // y, a, m: a - y where m holds, else y
+			op = "VSUBPS"
+			line(reg(0), reg(1), reg(2), reg(-1))
 		case "VPTERNLOGD":
 			c := src(2)
 			line(imm, c, reg(1), reg(-1))
@@ -585,14 +598,20 @@ func (f *x86File) move(in *instruction, frame int) {
 
 // writeX86 returns the assembly and the Go file of a level.
 func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
-	f := &x86File{x86: x86{wide}}
+	f := &x86File{x86: x86{wide: wide}}
 	f.pool.spread = 1
 	if !wide {
 		f.pool.spread = 8
 	}
 	for _, k := range ks {
-		if k.vector {
-			f.function(k)
+		if !k.vector {
+			continue
+		}
+		f.function(k, "")
+		if k.tailed() && wide {
+			f.near = true
+			f.function(k, "Near")
+			f.near = false
 		}
 	}
 	var b bytes.Buffer
