@@ -149,3 +149,31 @@ func BenchmarkChain(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSubmit is a plan of one step over a few elements.
+func BenchmarkSubmit(b *testing.B) {
+	d := open(b, 1)
+	for _, where := range []string{"host", "device"} {
+		b.Run(where, func(b *testing.B) {
+			r := newRig(b, 1)
+			r.single(op.Add, op.Attrs{}, []op.DType{op.F32, op.F32}, []op.Shape{{16}, {16}})
+			if where == "host" {
+				benchSubmit(b, d, r)
+				return
+			}
+			e := prepare(b, d, &r.p)
+			ext := r.bindings()
+			for i := range ext {
+				m, _ := alloc(b, d, 16)
+				defer m.Free()
+				ext[i] = driver.Binding{Mem: m}
+			}
+			s, ctx := &driver.Submission{Ext: ext, Wait: true}, context.Background()
+			for b.Loop() {
+				if _, err := e.Submit(ctx, s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

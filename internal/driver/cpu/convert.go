@@ -73,7 +73,7 @@ func narrow(t op.DType) kernel {
 func widenF16(dst, x, _, _ *float32, n int, _ *float32) {
 	d := floats(dst, n)
 	for i, v := range halves(x, n) {
-		d[i] = op.F16ToFloat32(v)
+		d[i] = fromF16(v)
 	}
 }
 
@@ -87,7 +87,7 @@ func widenBF16(dst, x, _, _ *float32, n int, _ *float32) {
 func narrowF16(dst, x, _, _ *float32, n int, _ *float32) {
 	d := halves(dst, n)
 	for i, v := range floats(x, n) {
-		d[i] = op.F16FromFloat32(v)
+		d[i] = toF16(v)
 	}
 }
 
@@ -98,13 +98,42 @@ func narrowBF16(dst, x, _, _ *float32, n int, _ *float32) {
 	}
 }
 
+// fromF16 returns the value of binary16 bits: as op.F16ToFloat32, but the
+// multiplication that moves the exponent normalises subnormals as well.
+func fromF16(h uint16) float32 {
+	sign := uint32(h&0x8000) << 16
+	w := uint32(h&0x7fff) << 13
+	if h&0x7c00 == 0x7c00 {
+		return math.Float32frombits(sign | w | 0x7f800000)
+	}
+	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(w)*0x1p112))
+}
+
+// toF16 returns the bits of the binary16 nearest to v, the even one of two: as
+// op.F16FromFloat32.
+func toF16(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign, a := uint16(b>>16)&0x8000, b&0x7fffffff
+	switch {
+	case a > 0x7f800000: // NaN
+		return sign | 0x7e00 | uint16(a>>13)&0x3ff
+	case a >= 0x47800000: // 2^16 and more
+		return sign | 0x7c00
+	case a < 0x38800000: // below 2^-14
+		// The unit in the last place of numbers from 0.5 on is that of
+		// subnormal halves: the addition rounds.
+		return sign | uint16(math.Float32bits(math.Float32frombits(a)+0.5)-0x3f000000)
+	}
+	return sign | uint16((a+0xfff+a>>13&1-112<<23)>>13)
+}
+
 // rounded returns the kernel that rounds to t and stays in a register.
 func rounded(t op.DType) kernel {
 	if t == op.F16 {
 		return func(dst, x, _, _ *float32, n int, _ *float32) {
 			d := floats(dst, n)
 			for i, v := range floats(x, n) {
-				d[i] = op.F16ToFloat32(op.F16FromFloat32(v))
+				d[i] = fromF16(toF16(v))
 			}
 		}
 	}

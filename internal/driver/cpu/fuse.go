@@ -116,7 +116,12 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 		}
 		vals = append(vals, v)
 	}
-	b.store(f, vals, out)
+	results := make([]int, len(out))
+	for k, o := range f.Out {
+		results[k] = vals[o]
+	}
+	b.combine(results)
+	b.store(results, out)
 	b.finish()
 	return p, nil
 }
@@ -261,14 +266,12 @@ func (b *builder) widened(x int) int {
 	return y
 }
 
-// store adds what brings the results into memory.
-func (b *builder) store(f *driver.Fused, vals []int, out []driver.Operand) {
+// store adds what brings the values dst into memory.
+func (b *builder) store(dst []int, out []driver.Operand) {
 	// The result of the last instruction goes straight to its place, and so
 	// does an earlier one if no later instruction reads memory: an operand may
 	// lie where a result does.
-	dst := make([]int, len(out)) // the values to be stored
-	for k, o := range f.Out {
-		dst[k] = vals[o]
+	for k := range dst {
 		if v := &b.vals[dst[k]]; len(out) > 1 && v.reads && v.when == block {
 			dst[k] = b.emit("copy", move, v.typ, -1, 0.03, dst[k])
 		}

@@ -1,0 +1,51 @@
+package cpu
+
+// combine replaces a product that only a sum takes by one call of a kernel that
+// does both, which saves a pass through the first cache and a rounding.
+func (b *builder) combine(results []int) {
+	uses := make([]int, len(b.vals))
+	for _, v := range results {
+		uses[v]++
+	}
+	made := make([]int, len(b.vals)) // the instruction of a value, from 1 on
+	for i := range b.insts {
+		in := &b.insts[i]
+		made[in.dst] = i + 1
+		for _, a := range in.args {
+			if a >= 0 {
+				uses[a]++
+			}
+		}
+		if in.par >= 0 {
+			uses[in.par]++
+		}
+	}
+	for i := range b.insts {
+		sum := &b.insts[i]
+		if sum.name != "add" && sum.name != "code.add" || sum.when != block {
+			continue
+		}
+		for k := range 2 {
+			x, z := sum.args[k], sum.args[1-k]
+			if made[x] == 0 || uses[x] != 1 {
+				continue
+			}
+			product := b.insts[made[x]-1]
+			if product.when != block {
+				continue
+			}
+			name := ""
+			args := [3]int{product.args[0], z, -1}
+			switch product.name {
+			case "mul", "code.mul":
+				name, args = "fma", [3]int{product.args[0], product.args[1], z}
+			case "scale", "code.mul.vs":
+				name = "axpy"
+			}
+			if fn := kernelNamed(name); fn != nil {
+				sum.name, sum.fn, sum.args, sum.par = name, fn, args, product.par
+				break
+			}
+		}
+	}
+}
