@@ -14,7 +14,7 @@ func TestOutput(t *testing.T) {
 	}
 	want := regexp.MustCompile(`^product      \[4 -1 10 -1\]
 linear layer \[0 0 5 0\]
-512×512×512: loops in Go .*s, .*:\d+ .*s, \d+ GFLOP/s; they differ by at most [1-9]e-(0[5-9]|\d\d)
+512×512×512: loops in Go .*s, .*:\d+ .*s, \d+ GFLOP/s; they differ by at most (0|[1-9]e-(0[5-9]|\d\d))
 $`)
 	if !want.Match(b.Bytes()) {
 		t.Errorf("got\n%s", &b)
