@@ -26,7 +26,8 @@ type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 //	code.mul, code.expm1 …    one code of an expression
 //	code.sub.vs, code.sub.sv  a binary code of x and p[0], of p[0] and x
 //	i32.add, u32.less …       an operation over integers
-//	cast.f32.i32 …            a conversion between types of 32 bits
+//	cast.f32.i32 …            a conversion; elements of f16 and bf16 have 16 bits
+//	copy, fill                x, and p[0]
 func Map(name string) MapFunc { return MapAt(active, name) }
 
 // MapAt returns the kernel of that name at a level that the machine supports,
@@ -38,6 +39,16 @@ func MapAt(level Level, name string) MapFunc {
 	}
 	return mapGeneric(name)
 }
+
+// Stream returns the kernel of that name that writes around the caches at the
+// active level, or nil if there is none: where a kernel takes longer than the
+// memory does, and on levels without such stores. It saves reading dst from
+// memory, but whoever reads dst next waits for the memory: use it for results
+// of several MiB that are not an operand too. See [Map].
+func Stream(name string) MapFunc { return StreamAt(active, name) }
+
+// StreamAt is [Stream] at a level that the machine supports.
+func StreamAt(level Level, name string) MapFunc { return streamLevel(level, name) }
 
 // MapNames returns the names that [Map] knows, sorted.
 func MapNames() []string { return append([]string(nil), mapNames[:]...) }

@@ -15,6 +15,17 @@ func mapLevel(level Level, name string) MapFunc {
 	return nil
 }
 
+// streamLevel returns the kernel that writes around the caches, or nil.
+func streamLevel(level Level, name string) MapFunc {
+	switch level {
+	case AVX2:
+		return mapStreamAVX2(name)
+	case AVX512:
+		return mapStreamAVX512(name)
+	}
+	return nil
+}
+
 // nearOr runs a kernel that holds for x >= low, and far on the elements below.
 // An element's result does not depend on its neighbours.
 func nearOr(near, far MapFunc, low float32, dst, x *float32, n int) {

@@ -176,6 +176,10 @@ func mapAVX2(name string) MapFunc {
 		return mapCodePowVSAVX2
 	case "code.pow.sv":
 		return mapCodePowSVAVX2
+	case "copy":
+		return mapCopyAVX2
+	case "fill":
+		return mapFillAVX2
 	}
 	return nil
 }
@@ -188,50 +192,249 @@ func trigCosAVX2(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosAVX2, AVX2, math.Cos, dst, x, n)
 }
 
+func mapStreamAVX2(name string) MapFunc {
+	switch name {
+	case "relu":
+		return mapReluStreamAVX2
+	case "leaky_relu":
+		return mapLeakyReluStreamAVX2
+	case "elu":
+		return mapEluStreamAVX2
+	case "selu":
+		return mapSeluStreamAVX2
+	case "sigmoid", "code.sigmoid":
+		return mapSigmoidStreamAVX2
+	case "tanh", "code.tanh":
+		return mapTanhStreamAVX2
+	case "silu":
+		return mapSiluStreamAVX2
+	case "hard_swish":
+		return mapHardSwishStreamAVX2
+	case "mish":
+		return mapMishStreamAVX2
+	case "gelu_tanh":
+		return mapGeluTanhStreamAVX2
+	case "abs", "code.abs":
+		return mapAbsStreamAVX2
+	case "neg", "code.neg":
+		return mapNegStreamAVX2
+	case "sign":
+		return mapSignStreamAVX2
+	case "floor", "code.floor":
+		return mapFloorStreamAVX2
+	case "ceil", "code.ceil":
+		return mapCeilStreamAVX2
+	case "round", "code.round":
+		return mapRoundStreamAVX2
+	case "trunc", "code.trunc":
+		return mapTruncStreamAVX2
+	case "exp", "code.exp":
+		return mapExpStreamAVX2
+	case "exp2", "code.exp2":
+		return mapExp2StreamAVX2
+	case "sqrt", "code.sqrt":
+		return mapSqrtStreamAVX2
+	case "rsqrt", "code.rsqrt":
+		return mapRsqrtStreamAVX2
+	case "recip", "code.recip":
+		return mapRecipStreamAVX2
+	case "square":
+		return mapSquareStreamAVX2
+	case "erf", "code.erf":
+		return mapErfStreamAVX2
+	case "clip":
+		return mapClipStreamAVX2
+	case "scale", "code.mul.vs":
+		return mapScaleStreamAVX2
+	case "add_scalar", "code.add.vs":
+		return mapAddScalarStreamAVX2
+	case "add", "code.add":
+		return mapAddStreamAVX2
+	case "sub", "code.sub":
+		return mapSubStreamAVX2
+	case "mul", "code.mul":
+		return mapMulStreamAVX2
+	case "div", "code.div":
+		return mapDivStreamAVX2
+	case "minimum", "code.min":
+		return mapMinimumStreamAVX2
+	case "maximum", "code.max":
+		return mapMaximumStreamAVX2
+	case "axpy":
+		return mapAxpyStreamAVX2
+	case "lerp":
+		return mapLerpStreamAVX2
+	case "fma", "code.fma":
+		return mapFmaStreamAVX2
+	case "equal", "code.eq":
+		return mapEqualStreamAVX2
+	case "not_equal", "code.ne":
+		return mapNotEqualStreamAVX2
+	case "less", "code.lt":
+		return mapLessStreamAVX2
+	case "less_equal", "code.le":
+		return mapLessEqualStreamAVX2
+	case "greater":
+		return mapGreaterStreamAVX2
+	case "greater_equal":
+		return mapGreaterEqualStreamAVX2
+	case "where", "code.select", "i32.where", "u32.where":
+		return mapWhereStreamAVX2
+	case "code.add.sv":
+		return mapCodeAddSVStreamAVX2
+	case "code.sub.vs":
+		return mapCodeSubVSStreamAVX2
+	case "code.sub.sv":
+		return mapCodeSubSVStreamAVX2
+	case "code.mul.sv":
+		return mapCodeMulSVStreamAVX2
+	case "code.div.vs":
+		return mapCodeDivVSStreamAVX2
+	case "code.div.sv":
+		return mapCodeDivSVStreamAVX2
+	case "code.min.vs":
+		return mapCodeMinVSStreamAVX2
+	case "code.min.sv":
+		return mapCodeMinSVStreamAVX2
+	case "code.max.vs":
+		return mapCodeMaxVSStreamAVX2
+	case "code.max.sv":
+		return mapCodeMaxSVStreamAVX2
+	case "code.copysign":
+		return mapCodeCopysignStreamAVX2
+	case "code.copysign.vs":
+		return mapCodeCopysignVSStreamAVX2
+	case "code.copysign.sv":
+		return mapCodeCopysignSVStreamAVX2
+	case "code.eq.vs":
+		return mapCodeEqVSStreamAVX2
+	case "code.eq.sv":
+		return mapCodeEqSVStreamAVX2
+	case "code.ne.vs":
+		return mapCodeNeVSStreamAVX2
+	case "code.ne.sv":
+		return mapCodeNeSVStreamAVX2
+	case "code.lt.vs":
+		return mapCodeLtVSStreamAVX2
+	case "code.lt.sv":
+		return mapCodeLtSVStreamAVX2
+	case "code.le.vs":
+		return mapCodeLeVSStreamAVX2
+	case "code.le.sv":
+		return mapCodeLeSVStreamAVX2
+	case "code.and":
+		return mapCodeAndStreamAVX2
+	case "code.or":
+		return mapCodeOrStreamAVX2
+	case "code.xor":
+		return mapCodeXorStreamAVX2
+	case "code.not":
+		return mapCodeNotStreamAVX2
+	case "code.ldexp":
+		return mapCodeLdexpStreamAVX2
+	case "code.ldexp.vs":
+		return mapCodeLdexpVSStreamAVX2
+	case "code.ldexp.sv":
+		return mapCodeLdexpSVStreamAVX2
+	case "code.expm1":
+		return mapCodeExpm1StreamAVX2
+	case "copy":
+		return mapCopyStreamAVX2
+	case "fill":
+		return mapFillStreamAVX2
+	}
+	return nil
+}
+
 // mapReluAVX2 stores max(x, 0). See mapReluGeneric.
 //
 //go:noescape
 func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapReluStreamAVX2 stores max(x, 0) around the caches. See mapReluGeneric.
+//
+//go:noescape
+func mapReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapLeakyReluAVX2 stores select(x < 0, x * p0, x). See mapLeakyReluGeneric.
 //
 //go:noescape
 func mapLeakyReluAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapLeakyReluStreamAVX2 stores select(x < 0, x * p0, x) around the caches. See mapLeakyReluGeneric.
+//
+//go:noescape
+func mapLeakyReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapEluAVX2 stores select(x <= 0, p0 * expm1(x), x). See mapEluGeneric.
 //
 //go:noescape
 func mapEluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapEluStreamAVX2 stores select(x <= 0, p0 * expm1(x), x) around the caches. See mapEluGeneric.
+//
+//go:noescape
+func mapEluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapSeluAVX2 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x). See mapSeluGeneric.
 //
 //go:noescape
 func mapSeluAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapSeluStreamAVX2 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) around the caches. See mapSeluGeneric.
+//
+//go:noescape
+func mapSeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSigmoidAVX2 stores sigmoid(x). See mapSigmoidGeneric.
 //
 //go:noescape
 func mapSigmoidAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSigmoidStreamAVX2 stores sigmoid(x) around the caches. See mapSigmoidGeneric.
+//
+//go:noescape
+func mapSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapTanhAVX2 stores tanh(x). See mapTanhGeneric.
 //
 //go:noescape
 func mapTanhAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapTanhStreamAVX2 stores tanh(x) around the caches. See mapTanhGeneric.
+//
+//go:noescape
+func mapTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSiluAVX2 stores x * sigmoid(x). See mapSiluGeneric.
 //
 //go:noescape
 func mapSiluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSiluStreamAVX2 stores x * sigmoid(x) around the caches. See mapSiluGeneric.
+//
+//go:noescape
+func mapSiluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapHardSwishAVX2 stores x * (min(max(x + 3, 0), 6) * 0.16666667). See mapHardSwishGeneric.
 //
 //go:noescape
 func mapHardSwishAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapHardSwishStreamAVX2 stores x * (min(max(x + 3, 0), 6) * 0.16666667) around the caches. See mapHardSwishGeneric.
+//
+//go:noescape
+func mapHardSwishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapMishAVX2 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)). See mapMishGeneric.
 //
 //go:noescape
 func mapMishAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMishStreamAVX2 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) around the caches. See mapMishGeneric.
+//
+//go:noescape
+func mapMishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapGeluAVX2 stores x * normcdf(x). See mapGeluGeneric.
 //
@@ -243,6 +446,11 @@ func mapGeluAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluTanhAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapGeluTanhStreamAVX2 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) around the caches. See mapGeluTanhGeneric.
+//
+//go:noescape
+func mapGeluTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSoftplusAVX2 stores max(x, 0) + log1p(exp(-abs(x))). See mapSoftplusGeneric.
 //
 //go:noescape
@@ -253,45 +461,90 @@ func mapSoftplusAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAbsAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapAbsStreamAVX2 stores abs(x) around the caches. See mapAbsGeneric.
+//
+//go:noescape
+func mapAbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapNegAVX2 stores -x. See mapNegGeneric.
 //
 //go:noescape
 func mapNegAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapNegStreamAVX2 stores -x around the caches. See mapNegGeneric.
+//
+//go:noescape
+func mapNegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapSignAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))). See mapSignGeneric.
 //
 //go:noescape
 func mapSignAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapSignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapSignGeneric.
+//
+//go:noescape
+func mapSignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapFloorAVX2 stores floor(x). See mapFloorGeneric.
 //
 //go:noescape
 func mapFloorAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorStreamAVX2 stores floor(x) around the caches. See mapFloorGeneric.
+//
+//go:noescape
+func mapFloorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCeilAVX2 stores ceil(x). See mapCeilGeneric.
 //
 //go:noescape
 func mapCeilAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCeilStreamAVX2 stores ceil(x) around the caches. See mapCeilGeneric.
+//
+//go:noescape
+func mapCeilStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapRoundAVX2 stores round(x). See mapRoundGeneric.
 //
 //go:noescape
 func mapRoundAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapRoundStreamAVX2 stores round(x) around the caches. See mapRoundGeneric.
+//
+//go:noescape
+func mapRoundStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapTruncAVX2 stores trunc(x). See mapTruncGeneric.
 //
 //go:noescape
 func mapTruncAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapTruncStreamAVX2 stores trunc(x) around the caches. See mapTruncGeneric.
+//
+//go:noescape
+func mapTruncStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapExpAVX2 stores exp(x). See mapExpGeneric.
 //
 //go:noescape
 func mapExpAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapExpStreamAVX2 stores exp(x) around the caches. See mapExpGeneric.
+//
+//go:noescape
+func mapExpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapExp2AVX2 stores exp2(x). See mapExp2Generic.
 //
 //go:noescape
 func mapExp2AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapExp2StreamAVX2 stores exp2(x) around the caches. See mapExp2Generic.
+//
+//go:noescape
+func mapExp2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapLogAVX2 stores log(x). See mapLogGeneric.
 //
@@ -313,20 +566,40 @@ func mapLog1pAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapSqrtStreamAVX2 stores sqrt(x) around the caches. See mapSqrtGeneric.
+//
+//go:noescape
+func mapSqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapRsqrtAVX2 stores rsqrt(x). See mapRsqrtGeneric.
 //
 //go:noescape
 func mapRsqrtAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapRsqrtStreamAVX2 stores rsqrt(x) around the caches. See mapRsqrtGeneric.
+//
+//go:noescape
+func mapRsqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapRecipAVX2 stores recip(x). See mapRecipGeneric.
 //
 //go:noescape
 func mapRecipAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapRecipStreamAVX2 stores recip(x) around the caches. See mapRecipGeneric.
+//
+//go:noescape
+func mapRecipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSquareAVX2 stores x * x. See mapSquareGeneric.
 //
 //go:noescape
 func mapSquareAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareStreamAVX2 stores x * x around the caches. See mapSquareGeneric.
+//
+//go:noescape
+func mapSquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapSinAVX2 stores sin(x). See mapSinGeneric.
 //
@@ -343,50 +616,100 @@ func mapCosAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapErfStreamAVX2 stores erf(x) around the caches. See mapErfGeneric.
+//
+//go:noescape
+func mapErfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapClipAVX2 stores min(max(x, p0), p1). See mapClipGeneric.
 //
 //go:noescape
 func mapClipAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapClipStreamAVX2 stores min(max(x, p0), p1) around the caches. See mapClipGeneric.
+//
+//go:noescape
+func mapClipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapScaleAVX2 stores x * p0. See mapScaleGeneric.
 //
 //go:noescape
 func mapScaleAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapScaleStreamAVX2 stores x * p0 around the caches. See mapScaleGeneric.
+//
+//go:noescape
+func mapScaleStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapAddScalarAVX2 stores x + p0. See mapAddScalarGeneric.
 //
 //go:noescape
 func mapAddScalarAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarStreamAVX2 stores x + p0 around the caches. See mapAddScalarGeneric.
+//
+//go:noescape
+func mapAddScalarStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapAddAVX2 stores x + y. See mapAddGeneric.
 //
 //go:noescape
 func mapAddAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapAddStreamAVX2 stores x + y around the caches. See mapAddGeneric.
+//
+//go:noescape
+func mapAddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSubAVX2 stores x - y. See mapSubGeneric.
 //
 //go:noescape
 func mapSubAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubStreamAVX2 stores x - y around the caches. See mapSubGeneric.
+//
+//go:noescape
+func mapSubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapMulAVX2 stores x * y. See mapMulGeneric.
 //
 //go:noescape
 func mapMulAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapMulStreamAVX2 stores x * y around the caches. See mapMulGeneric.
+//
+//go:noescape
+func mapMulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapDivAVX2 stores x / y. See mapDivGeneric.
 //
 //go:noescape
 func mapDivAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivStreamAVX2 stores x / y around the caches. See mapDivGeneric.
+//
+//go:noescape
+func mapDivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapMinimumAVX2 stores min(x, y). See mapMinimumGeneric.
 //
 //go:noescape
 func mapMinimumAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapMinimumStreamAVX2 stores min(x, y) around the caches. See mapMinimumGeneric.
+//
+//go:noescape
+func mapMinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapMaximumAVX2 stores max(x, y). See mapMaximumGeneric.
 //
 //go:noescape
 func mapMaximumAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMaximumStreamAVX2 stores max(x, y) around the caches. See mapMaximumGeneric.
+//
+//go:noescape
+func mapMaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapPowAVX2 stores pow(x, y). See mapPowGeneric.
 //
@@ -398,195 +721,390 @@ func mapPowAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapAxpyStreamAVX2 stores fma(p0, x, y) around the caches. See mapAxpyGeneric.
+//
+//go:noescape
+func mapAxpyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapLerpAVX2 stores fma(p0, y, fma(-p0, x, x)). See mapLerpGeneric.
 //
 //go:noescape
 func mapLerpAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLerpStreamAVX2 stores fma(p0, y, fma(-p0, x, x)) around the caches. See mapLerpGeneric.
+//
+//go:noescape
+func mapLerpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapFmaAVX2 stores fma(x, y, z). See mapFmaGeneric.
 //
 //go:noescape
 func mapFmaAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapFmaStreamAVX2 stores fma(x, y, z) around the caches. See mapFmaGeneric.
+//
+//go:noescape
+func mapFmaStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapEqualAVX2 stores x == y. See mapEqualGeneric.
 //
 //go:noescape
 func mapEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapEqualStreamAVX2 stores x == y around the caches. See mapEqualGeneric.
+//
+//go:noescape
+func mapEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapNotEqualAVX2 stores x != y. See mapNotEqualGeneric.
 //
 //go:noescape
 func mapNotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapNotEqualStreamAVX2 stores x != y around the caches. See mapNotEqualGeneric.
+//
+//go:noescape
+func mapNotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapLessAVX2 stores x < y. See mapLessGeneric.
 //
 //go:noescape
 func mapLessAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLessStreamAVX2 stores x < y around the caches. See mapLessGeneric.
+//
+//go:noescape
+func mapLessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapLessEqualAVX2 stores x <= y. See mapLessEqualGeneric.
 //
 //go:noescape
 func mapLessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapLessEqualStreamAVX2 stores x <= y around the caches. See mapLessEqualGeneric.
+//
+//go:noescape
+func mapLessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapGreaterAVX2 stores y < x. See mapGreaterGeneric.
 //
 //go:noescape
 func mapGreaterAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapGreaterStreamAVX2 stores y < x around the caches. See mapGreaterGeneric.
+//
+//go:noescape
+func mapGreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapGreaterEqualAVX2 stores y <= x. See mapGreaterEqualGeneric.
 //
 //go:noescape
 func mapGreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapGreaterEqualStreamAVX2 stores y <= x around the caches. See mapGreaterEqualGeneric.
+//
+//go:noescape
+func mapGreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapWhereAVX2 stores select(x, y, z). See mapWhereGeneric.
 //
 //go:noescape
 func mapWhereAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapWhereStreamAVX2 stores select(x, y, z) around the caches. See mapWhereGeneric.
+//
+//go:noescape
+func mapWhereStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeAddSVAVX2 stores p0 + x. See mapCodeAddSVGeneric.
 //
 //go:noescape
 func mapCodeAddSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeAddSVStreamAVX2 stores p0 + x around the caches. See mapCodeAddSVGeneric.
+//
+//go:noescape
+func mapCodeAddSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeSubVSAVX2 stores x - p0. See mapCodeSubVSGeneric.
 //
 //go:noescape
 func mapCodeSubVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSStreamAVX2 stores x - p0 around the caches. See mapCodeSubVSGeneric.
+//
+//go:noescape
+func mapCodeSubVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeSubSVAVX2 stores p0 - x. See mapCodeSubSVGeneric.
 //
 //go:noescape
 func mapCodeSubSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeSubSVStreamAVX2 stores p0 - x around the caches. See mapCodeSubSVGeneric.
+//
+//go:noescape
+func mapCodeSubSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMulSVAVX2 stores p0 * x. See mapCodeMulSVGeneric.
 //
 //go:noescape
 func mapCodeMulSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVStreamAVX2 stores p0 * x around the caches. See mapCodeMulSVGeneric.
+//
+//go:noescape
+func mapCodeMulSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeDivVSAVX2 stores x / p0. See mapCodeDivVSGeneric.
 //
 //go:noescape
 func mapCodeDivVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeDivVSStreamAVX2 stores x / p0 around the caches. See mapCodeDivVSGeneric.
+//
+//go:noescape
+func mapCodeDivVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeDivSVAVX2 stores p0 / x. See mapCodeDivSVGeneric.
 //
 //go:noescape
 func mapCodeDivSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVStreamAVX2 stores p0 / x around the caches. See mapCodeDivSVGeneric.
+//
+//go:noescape
+func mapCodeDivSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeMinVSAVX2 stores min(x, p0). See mapCodeMinVSGeneric.
 //
 //go:noescape
 func mapCodeMinVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeMinVSStreamAVX2 stores min(x, p0) around the caches. See mapCodeMinVSGeneric.
+//
+//go:noescape
+func mapCodeMinVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMinSVAVX2 stores min(p0, x). See mapCodeMinSVGeneric.
 //
 //go:noescape
 func mapCodeMinSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMinSVStreamAVX2 stores min(p0, x) around the caches. See mapCodeMinSVGeneric.
+//
+//go:noescape
+func mapCodeMinSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeMaxVSAVX2 stores max(x, p0). See mapCodeMaxVSGeneric.
 //
 //go:noescape
 func mapCodeMaxVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeMaxVSStreamAVX2 stores max(x, p0) around the caches. See mapCodeMaxVSGeneric.
+//
+//go:noescape
+func mapCodeMaxVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMaxSVAVX2 stores max(p0, x). See mapCodeMaxSVGeneric.
 //
 //go:noescape
 func mapCodeMaxSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMaxSVStreamAVX2 stores max(p0, x) around the caches. See mapCodeMaxSVGeneric.
+//
+//go:noescape
+func mapCodeMaxSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeCopysignAVX2 stores copysign(x, y). See mapCodeCopysignGeneric.
 //
 //go:noescape
 func mapCodeCopysignAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeCopysignStreamAVX2 stores copysign(x, y) around the caches. See mapCodeCopysignGeneric.
+//
+//go:noescape
+func mapCodeCopysignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeCopysignVSAVX2 stores copysign(x, p0). See mapCodeCopysignVSGeneric.
 //
 //go:noescape
 func mapCodeCopysignVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeCopysignVSStreamAVX2 stores copysign(x, p0) around the caches. See mapCodeCopysignVSGeneric.
+//
+//go:noescape
+func mapCodeCopysignVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeCopysignSVAVX2 stores copysign(p0, x). See mapCodeCopysignSVGeneric.
 //
 //go:noescape
 func mapCodeCopysignSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeCopysignSVStreamAVX2 stores copysign(p0, x) around the caches. See mapCodeCopysignSVGeneric.
+//
+//go:noescape
+func mapCodeCopysignSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeEqVSAVX2 stores x == p0. See mapCodeEqVSGeneric.
 //
 //go:noescape
 func mapCodeEqVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeEqVSStreamAVX2 stores x == p0 around the caches. See mapCodeEqVSGeneric.
+//
+//go:noescape
+func mapCodeEqVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeEqSVAVX2 stores p0 == x. See mapCodeEqSVGeneric.
 //
 //go:noescape
 func mapCodeEqSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeEqSVStreamAVX2 stores p0 == x around the caches. See mapCodeEqSVGeneric.
+//
+//go:noescape
+func mapCodeEqSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeNeVSAVX2 stores x != p0. See mapCodeNeVSGeneric.
 //
 //go:noescape
 func mapCodeNeVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeNeVSStreamAVX2 stores x != p0 around the caches. See mapCodeNeVSGeneric.
+//
+//go:noescape
+func mapCodeNeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeNeSVAVX2 stores p0 != x. See mapCodeNeSVGeneric.
 //
 //go:noescape
 func mapCodeNeSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeNeSVStreamAVX2 stores p0 != x around the caches. See mapCodeNeSVGeneric.
+//
+//go:noescape
+func mapCodeNeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLtVSAVX2 stores x < p0. See mapCodeLtVSGeneric.
 //
 //go:noescape
 func mapCodeLtVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLtVSStreamAVX2 stores x < p0 around the caches. See mapCodeLtVSGeneric.
+//
+//go:noescape
+func mapCodeLtVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLtSVAVX2 stores p0 < x. See mapCodeLtSVGeneric.
 //
 //go:noescape
 func mapCodeLtSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLtSVStreamAVX2 stores p0 < x around the caches. See mapCodeLtSVGeneric.
+//
+//go:noescape
+func mapCodeLtSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLeVSAVX2 stores x <= p0. See mapCodeLeVSGeneric.
 //
 //go:noescape
 func mapCodeLeVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLeVSStreamAVX2 stores x <= p0 around the caches. See mapCodeLeVSGeneric.
+//
+//go:noescape
+func mapCodeLeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLeSVAVX2 stores p0 <= x. See mapCodeLeSVGeneric.
 //
 //go:noescape
 func mapCodeLeSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLeSVStreamAVX2 stores p0 <= x around the caches. See mapCodeLeSVGeneric.
+//
+//go:noescape
+func mapCodeLeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeAndAVX2 stores x & y. See mapCodeAndGeneric.
 //
 //go:noescape
 func mapCodeAndAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAndStreamAVX2 stores x & y around the caches. See mapCodeAndGeneric.
+//
+//go:noescape
+func mapCodeAndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeOrAVX2 stores x | y. See mapCodeOrGeneric.
 //
 //go:noescape
 func mapCodeOrAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeOrStreamAVX2 stores x | y around the caches. See mapCodeOrGeneric.
+//
+//go:noescape
+func mapCodeOrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeXorAVX2 stores x ^ y. See mapCodeXorGeneric.
 //
 //go:noescape
 func mapCodeXorAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeXorStreamAVX2 stores x ^ y around the caches. See mapCodeXorGeneric.
+//
+//go:noescape
+func mapCodeXorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeNotAVX2 stores not(x). See mapCodeNotGeneric.
 //
 //go:noescape
 func mapCodeNotAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeNotStreamAVX2 stores not(x) around the caches. See mapCodeNotGeneric.
+//
+//go:noescape
+func mapCodeNotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLdexpAVX2 stores ldexp(x, y). See mapCodeLdexpGeneric.
 //
 //go:noescape
 func mapCodeLdexpAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLdexpStreamAVX2 stores ldexp(x, y) around the caches. See mapCodeLdexpGeneric.
+//
+//go:noescape
+func mapCodeLdexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLdexpVSAVX2 stores ldexp(x, p0). See mapCodeLdexpVSGeneric.
 //
 //go:noescape
 func mapCodeLdexpVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLdexpVSStreamAVX2 stores ldexp(x, p0) around the caches. See mapCodeLdexpVSGeneric.
+//
+//go:noescape
+func mapCodeLdexpVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLdexpSVAVX2 stores ldexp(p0, x). See mapCodeLdexpSVGeneric.
 //
 //go:noescape
 func mapCodeLdexpSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLdexpSVStreamAVX2 stores ldexp(p0, x) around the caches. See mapCodeLdexpSVGeneric.
+//
+//go:noescape
+func mapCodeLdexpSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeExpm1AVX2 stores expm1(x). See mapCodeExpm1Generic.
 //
 //go:noescape
 func mapCodeExpm1AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeExpm1StreamAVX2 stores expm1(x) around the caches. See mapCodeExpm1Generic.
+//
+//go:noescape
+func mapCodeExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeErfcAVX2 stores erfc(x). See mapCodeErfcGeneric.
 //
@@ -607,3 +1125,23 @@ func mapCodePowVSAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodePowSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopyAVX2 stores x. See mapCopyGeneric.
+//
+//go:noescape
+func mapCopyAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopyStreamAVX2 stores x around the caches. See mapCopyGeneric.
+//
+//go:noescape
+func mapCopyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFillAVX2 stores p0. See mapFillGeneric.
+//
+//go:noescape
+func mapFillAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFillStreamAVX2 stores p0 around the caches. See mapFillGeneric.
+//
+//go:noescape
+func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)

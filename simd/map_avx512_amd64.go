@@ -176,6 +176,10 @@ func mapAVX512(name string) MapFunc {
 		return mapCodePowVSAVX512
 	case "code.pow.sv":
 		return mapCodePowSVAVX512
+	case "copy":
+		return mapCopyAVX512
+	case "fill":
+		return mapFillAVX512
 	}
 	return nil
 }
@@ -196,50 +200,249 @@ func nearCodeNormcdf(dst, x, y, z *float32, n int, p *float32) {
 	nearOr(mapCodeNormcdfNearAVX512, mapCodeNormcdfAVX512, -5.5, dst, x, n)
 }
 
+func mapStreamAVX512(name string) MapFunc {
+	switch name {
+	case "relu":
+		return mapReluStreamAVX512
+	case "leaky_relu":
+		return mapLeakyReluStreamAVX512
+	case "elu":
+		return mapEluStreamAVX512
+	case "selu":
+		return mapSeluStreamAVX512
+	case "sigmoid", "code.sigmoid":
+		return mapSigmoidStreamAVX512
+	case "tanh", "code.tanh":
+		return mapTanhStreamAVX512
+	case "silu":
+		return mapSiluStreamAVX512
+	case "hard_swish":
+		return mapHardSwishStreamAVX512
+	case "mish":
+		return mapMishStreamAVX512
+	case "gelu_tanh":
+		return mapGeluTanhStreamAVX512
+	case "abs", "code.abs":
+		return mapAbsStreamAVX512
+	case "neg", "code.neg":
+		return mapNegStreamAVX512
+	case "sign":
+		return mapSignStreamAVX512
+	case "floor", "code.floor":
+		return mapFloorStreamAVX512
+	case "ceil", "code.ceil":
+		return mapCeilStreamAVX512
+	case "round", "code.round":
+		return mapRoundStreamAVX512
+	case "trunc", "code.trunc":
+		return mapTruncStreamAVX512
+	case "exp", "code.exp":
+		return mapExpStreamAVX512
+	case "exp2", "code.exp2":
+		return mapExp2StreamAVX512
+	case "sqrt", "code.sqrt":
+		return mapSqrtStreamAVX512
+	case "rsqrt", "code.rsqrt":
+		return mapRsqrtStreamAVX512
+	case "recip", "code.recip":
+		return mapRecipStreamAVX512
+	case "square":
+		return mapSquareStreamAVX512
+	case "erf", "code.erf":
+		return mapErfStreamAVX512
+	case "clip":
+		return mapClipStreamAVX512
+	case "scale", "code.mul.vs":
+		return mapScaleStreamAVX512
+	case "add_scalar", "code.add.vs":
+		return mapAddScalarStreamAVX512
+	case "add", "code.add":
+		return mapAddStreamAVX512
+	case "sub", "code.sub":
+		return mapSubStreamAVX512
+	case "mul", "code.mul":
+		return mapMulStreamAVX512
+	case "div", "code.div":
+		return mapDivStreamAVX512
+	case "minimum", "code.min":
+		return mapMinimumStreamAVX512
+	case "maximum", "code.max":
+		return mapMaximumStreamAVX512
+	case "axpy":
+		return mapAxpyStreamAVX512
+	case "lerp":
+		return mapLerpStreamAVX512
+	case "fma", "code.fma":
+		return mapFmaStreamAVX512
+	case "equal", "code.eq":
+		return mapEqualStreamAVX512
+	case "not_equal", "code.ne":
+		return mapNotEqualStreamAVX512
+	case "less", "code.lt":
+		return mapLessStreamAVX512
+	case "less_equal", "code.le":
+		return mapLessEqualStreamAVX512
+	case "greater":
+		return mapGreaterStreamAVX512
+	case "greater_equal":
+		return mapGreaterEqualStreamAVX512
+	case "where", "code.select", "i32.where", "u32.where":
+		return mapWhereStreamAVX512
+	case "code.add.sv":
+		return mapCodeAddSVStreamAVX512
+	case "code.sub.vs":
+		return mapCodeSubVSStreamAVX512
+	case "code.sub.sv":
+		return mapCodeSubSVStreamAVX512
+	case "code.mul.sv":
+		return mapCodeMulSVStreamAVX512
+	case "code.div.vs":
+		return mapCodeDivVSStreamAVX512
+	case "code.div.sv":
+		return mapCodeDivSVStreamAVX512
+	case "code.min.vs":
+		return mapCodeMinVSStreamAVX512
+	case "code.min.sv":
+		return mapCodeMinSVStreamAVX512
+	case "code.max.vs":
+		return mapCodeMaxVSStreamAVX512
+	case "code.max.sv":
+		return mapCodeMaxSVStreamAVX512
+	case "code.copysign":
+		return mapCodeCopysignStreamAVX512
+	case "code.copysign.vs":
+		return mapCodeCopysignVSStreamAVX512
+	case "code.copysign.sv":
+		return mapCodeCopysignSVStreamAVX512
+	case "code.eq.vs":
+		return mapCodeEqVSStreamAVX512
+	case "code.eq.sv":
+		return mapCodeEqSVStreamAVX512
+	case "code.ne.vs":
+		return mapCodeNeVSStreamAVX512
+	case "code.ne.sv":
+		return mapCodeNeSVStreamAVX512
+	case "code.lt.vs":
+		return mapCodeLtVSStreamAVX512
+	case "code.lt.sv":
+		return mapCodeLtSVStreamAVX512
+	case "code.le.vs":
+		return mapCodeLeVSStreamAVX512
+	case "code.le.sv":
+		return mapCodeLeSVStreamAVX512
+	case "code.and":
+		return mapCodeAndStreamAVX512
+	case "code.or":
+		return mapCodeOrStreamAVX512
+	case "code.xor":
+		return mapCodeXorStreamAVX512
+	case "code.not":
+		return mapCodeNotStreamAVX512
+	case "code.ldexp":
+		return mapCodeLdexpStreamAVX512
+	case "code.ldexp.vs":
+		return mapCodeLdexpVSStreamAVX512
+	case "code.ldexp.sv":
+		return mapCodeLdexpSVStreamAVX512
+	case "code.expm1":
+		return mapCodeExpm1StreamAVX512
+	case "copy":
+		return mapCopyStreamAVX512
+	case "fill":
+		return mapFillStreamAVX512
+	}
+	return nil
+}
+
 // mapReluAVX512 stores max(x, 0). See mapReluGeneric.
 //
 //go:noescape
 func mapReluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapReluStreamAVX512 stores max(x, 0) around the caches. See mapReluGeneric.
+//
+//go:noescape
+func mapReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapLeakyReluAVX512 stores select(x < 0, x * p0, x). See mapLeakyReluGeneric.
 //
 //go:noescape
 func mapLeakyReluAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapLeakyReluStreamAVX512 stores select(x < 0, x * p0, x) around the caches. See mapLeakyReluGeneric.
+//
+//go:noescape
+func mapLeakyReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapEluAVX512 stores select(x <= 0, p0 * expm1(x), x). See mapEluGeneric.
 //
 //go:noescape
 func mapEluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapEluStreamAVX512 stores select(x <= 0, p0 * expm1(x), x) around the caches. See mapEluGeneric.
+//
+//go:noescape
+func mapEluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapSeluAVX512 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x). See mapSeluGeneric.
 //
 //go:noescape
 func mapSeluAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapSeluStreamAVX512 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) around the caches. See mapSeluGeneric.
+//
+//go:noescape
+func mapSeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSigmoidAVX512 stores sigmoid(x). See mapSigmoidGeneric.
 //
 //go:noescape
 func mapSigmoidAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSigmoidStreamAVX512 stores sigmoid(x) around the caches. See mapSigmoidGeneric.
+//
+//go:noescape
+func mapSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapTanhAVX512 stores tanh(x). See mapTanhGeneric.
 //
 //go:noescape
 func mapTanhAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapTanhStreamAVX512 stores tanh(x) around the caches. See mapTanhGeneric.
+//
+//go:noescape
+func mapTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSiluAVX512 stores x * sigmoid(x). See mapSiluGeneric.
 //
 //go:noescape
 func mapSiluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSiluStreamAVX512 stores x * sigmoid(x) around the caches. See mapSiluGeneric.
+//
+//go:noescape
+func mapSiluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapHardSwishAVX512 stores x * (min(max(x + 3, 0), 6) * 0.16666667). See mapHardSwishGeneric.
 //
 //go:noescape
 func mapHardSwishAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapHardSwishStreamAVX512 stores x * (min(max(x + 3, 0), 6) * 0.16666667) around the caches. See mapHardSwishGeneric.
+//
+//go:noescape
+func mapHardSwishStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapMishAVX512 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)). See mapMishGeneric.
 //
 //go:noescape
 func mapMishAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMishStreamAVX512 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) around the caches. See mapMishGeneric.
+//
+//go:noescape
+func mapMishStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapGeluAVX512 stores x * normcdf(x). See mapGeluGeneric.
 //
@@ -256,6 +459,11 @@ func mapGeluNearAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluTanhAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapGeluTanhStreamAVX512 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) around the caches. See mapGeluTanhGeneric.
+//
+//go:noescape
+func mapGeluTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSoftplusAVX512 stores max(x, 0) + log1p(exp(-abs(x))). See mapSoftplusGeneric.
 //
 //go:noescape
@@ -266,45 +474,90 @@ func mapSoftplusAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAbsAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapAbsStreamAVX512 stores abs(x) around the caches. See mapAbsGeneric.
+//
+//go:noescape
+func mapAbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapNegAVX512 stores -x. See mapNegGeneric.
 //
 //go:noescape
 func mapNegAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapNegStreamAVX512 stores -x around the caches. See mapNegGeneric.
+//
+//go:noescape
+func mapNegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapSignAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))). See mapSignGeneric.
 //
 //go:noescape
 func mapSignAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapSignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapSignGeneric.
+//
+//go:noescape
+func mapSignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapFloorAVX512 stores floor(x). See mapFloorGeneric.
 //
 //go:noescape
 func mapFloorAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorStreamAVX512 stores floor(x) around the caches. See mapFloorGeneric.
+//
+//go:noescape
+func mapFloorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCeilAVX512 stores ceil(x). See mapCeilGeneric.
 //
 //go:noescape
 func mapCeilAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCeilStreamAVX512 stores ceil(x) around the caches. See mapCeilGeneric.
+//
+//go:noescape
+func mapCeilStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapRoundAVX512 stores round(x). See mapRoundGeneric.
 //
 //go:noescape
 func mapRoundAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapRoundStreamAVX512 stores round(x) around the caches. See mapRoundGeneric.
+//
+//go:noescape
+func mapRoundStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapTruncAVX512 stores trunc(x). See mapTruncGeneric.
 //
 //go:noescape
 func mapTruncAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapTruncStreamAVX512 stores trunc(x) around the caches. See mapTruncGeneric.
+//
+//go:noescape
+func mapTruncStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapExpAVX512 stores exp(x). See mapExpGeneric.
 //
 //go:noescape
 func mapExpAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapExpStreamAVX512 stores exp(x) around the caches. See mapExpGeneric.
+//
+//go:noescape
+func mapExpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapExp2AVX512 stores exp2(x). See mapExp2Generic.
 //
 //go:noescape
 func mapExp2AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapExp2StreamAVX512 stores exp2(x) around the caches. See mapExp2Generic.
+//
+//go:noescape
+func mapExp2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapLogAVX512 stores log(x). See mapLogGeneric.
 //
@@ -326,20 +579,40 @@ func mapLog1pAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapSqrtStreamAVX512 stores sqrt(x) around the caches. See mapSqrtGeneric.
+//
+//go:noescape
+func mapSqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapRsqrtAVX512 stores rsqrt(x). See mapRsqrtGeneric.
 //
 //go:noescape
 func mapRsqrtAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapRsqrtStreamAVX512 stores rsqrt(x) around the caches. See mapRsqrtGeneric.
+//
+//go:noescape
+func mapRsqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapRecipAVX512 stores recip(x). See mapRecipGeneric.
 //
 //go:noescape
 func mapRecipAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapRecipStreamAVX512 stores recip(x) around the caches. See mapRecipGeneric.
+//
+//go:noescape
+func mapRecipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSquareAVX512 stores x * x. See mapSquareGeneric.
 //
 //go:noescape
 func mapSquareAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareStreamAVX512 stores x * x around the caches. See mapSquareGeneric.
+//
+//go:noescape
+func mapSquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapSinAVX512 stores sin(x). See mapSinGeneric.
 //
@@ -356,50 +629,100 @@ func mapCosAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapErfStreamAVX512 stores erf(x) around the caches. See mapErfGeneric.
+//
+//go:noescape
+func mapErfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapClipAVX512 stores min(max(x, p0), p1). See mapClipGeneric.
 //
 //go:noescape
 func mapClipAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapClipStreamAVX512 stores min(max(x, p0), p1) around the caches. See mapClipGeneric.
+//
+//go:noescape
+func mapClipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapScaleAVX512 stores x * p0. See mapScaleGeneric.
 //
 //go:noescape
 func mapScaleAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapScaleStreamAVX512 stores x * p0 around the caches. See mapScaleGeneric.
+//
+//go:noescape
+func mapScaleStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapAddScalarAVX512 stores x + p0. See mapAddScalarGeneric.
 //
 //go:noescape
 func mapAddScalarAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarStreamAVX512 stores x + p0 around the caches. See mapAddScalarGeneric.
+//
+//go:noescape
+func mapAddScalarStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapAddAVX512 stores x + y. See mapAddGeneric.
 //
 //go:noescape
 func mapAddAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapAddStreamAVX512 stores x + y around the caches. See mapAddGeneric.
+//
+//go:noescape
+func mapAddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSubAVX512 stores x - y. See mapSubGeneric.
 //
 //go:noescape
 func mapSubAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubStreamAVX512 stores x - y around the caches. See mapSubGeneric.
+//
+//go:noescape
+func mapSubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapMulAVX512 stores x * y. See mapMulGeneric.
 //
 //go:noescape
 func mapMulAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapMulStreamAVX512 stores x * y around the caches. See mapMulGeneric.
+//
+//go:noescape
+func mapMulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapDivAVX512 stores x / y. See mapDivGeneric.
 //
 //go:noescape
 func mapDivAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivStreamAVX512 stores x / y around the caches. See mapDivGeneric.
+//
+//go:noescape
+func mapDivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapMinimumAVX512 stores min(x, y). See mapMinimumGeneric.
 //
 //go:noescape
 func mapMinimumAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapMinimumStreamAVX512 stores min(x, y) around the caches. See mapMinimumGeneric.
+//
+//go:noescape
+func mapMinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapMaximumAVX512 stores max(x, y). See mapMaximumGeneric.
 //
 //go:noescape
 func mapMaximumAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMaximumStreamAVX512 stores max(x, y) around the caches. See mapMaximumGeneric.
+//
+//go:noescape
+func mapMaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapPowAVX512 stores pow(x, y). See mapPowGeneric.
 //
@@ -411,195 +734,390 @@ func mapPowAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapAxpyStreamAVX512 stores fma(p0, x, y) around the caches. See mapAxpyGeneric.
+//
+//go:noescape
+func mapAxpyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapLerpAVX512 stores fma(p0, y, fma(-p0, x, x)). See mapLerpGeneric.
 //
 //go:noescape
 func mapLerpAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLerpStreamAVX512 stores fma(p0, y, fma(-p0, x, x)) around the caches. See mapLerpGeneric.
+//
+//go:noescape
+func mapLerpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapFmaAVX512 stores fma(x, y, z). See mapFmaGeneric.
 //
 //go:noescape
 func mapFmaAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapFmaStreamAVX512 stores fma(x, y, z) around the caches. See mapFmaGeneric.
+//
+//go:noescape
+func mapFmaStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapEqualAVX512 stores x == y. See mapEqualGeneric.
 //
 //go:noescape
 func mapEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapEqualStreamAVX512 stores x == y around the caches. See mapEqualGeneric.
+//
+//go:noescape
+func mapEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapNotEqualAVX512 stores x != y. See mapNotEqualGeneric.
 //
 //go:noescape
 func mapNotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapNotEqualStreamAVX512 stores x != y around the caches. See mapNotEqualGeneric.
+//
+//go:noescape
+func mapNotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapLessAVX512 stores x < y. See mapLessGeneric.
 //
 //go:noescape
 func mapLessAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLessStreamAVX512 stores x < y around the caches. See mapLessGeneric.
+//
+//go:noescape
+func mapLessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapLessEqualAVX512 stores x <= y. See mapLessEqualGeneric.
 //
 //go:noescape
 func mapLessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapLessEqualStreamAVX512 stores x <= y around the caches. See mapLessEqualGeneric.
+//
+//go:noescape
+func mapLessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapGreaterAVX512 stores y < x. See mapGreaterGeneric.
 //
 //go:noescape
 func mapGreaterAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapGreaterStreamAVX512 stores y < x around the caches. See mapGreaterGeneric.
+//
+//go:noescape
+func mapGreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapGreaterEqualAVX512 stores y <= x. See mapGreaterEqualGeneric.
 //
 //go:noescape
 func mapGreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapGreaterEqualStreamAVX512 stores y <= x around the caches. See mapGreaterEqualGeneric.
+//
+//go:noescape
+func mapGreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapWhereAVX512 stores select(x, y, z). See mapWhereGeneric.
 //
 //go:noescape
 func mapWhereAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapWhereStreamAVX512 stores select(x, y, z) around the caches. See mapWhereGeneric.
+//
+//go:noescape
+func mapWhereStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeAddSVAVX512 stores p0 + x. See mapCodeAddSVGeneric.
 //
 //go:noescape
 func mapCodeAddSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeAddSVStreamAVX512 stores p0 + x around the caches. See mapCodeAddSVGeneric.
+//
+//go:noescape
+func mapCodeAddSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeSubVSAVX512 stores x - p0. See mapCodeSubVSGeneric.
 //
 //go:noescape
 func mapCodeSubVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSStreamAVX512 stores x - p0 around the caches. See mapCodeSubVSGeneric.
+//
+//go:noescape
+func mapCodeSubVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeSubSVAVX512 stores p0 - x. See mapCodeSubSVGeneric.
 //
 //go:noescape
 func mapCodeSubSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeSubSVStreamAVX512 stores p0 - x around the caches. See mapCodeSubSVGeneric.
+//
+//go:noescape
+func mapCodeSubSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMulSVAVX512 stores p0 * x. See mapCodeMulSVGeneric.
 //
 //go:noescape
 func mapCodeMulSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVStreamAVX512 stores p0 * x around the caches. See mapCodeMulSVGeneric.
+//
+//go:noescape
+func mapCodeMulSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeDivVSAVX512 stores x / p0. See mapCodeDivVSGeneric.
 //
 //go:noescape
 func mapCodeDivVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeDivVSStreamAVX512 stores x / p0 around the caches. See mapCodeDivVSGeneric.
+//
+//go:noescape
+func mapCodeDivVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeDivSVAVX512 stores p0 / x. See mapCodeDivSVGeneric.
 //
 //go:noescape
 func mapCodeDivSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVStreamAVX512 stores p0 / x around the caches. See mapCodeDivSVGeneric.
+//
+//go:noescape
+func mapCodeDivSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeMinVSAVX512 stores min(x, p0). See mapCodeMinVSGeneric.
 //
 //go:noescape
 func mapCodeMinVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeMinVSStreamAVX512 stores min(x, p0) around the caches. See mapCodeMinVSGeneric.
+//
+//go:noescape
+func mapCodeMinVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMinSVAVX512 stores min(p0, x). See mapCodeMinSVGeneric.
 //
 //go:noescape
 func mapCodeMinSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMinSVStreamAVX512 stores min(p0, x) around the caches. See mapCodeMinSVGeneric.
+//
+//go:noescape
+func mapCodeMinSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeMaxVSAVX512 stores max(x, p0). See mapCodeMaxVSGeneric.
 //
 //go:noescape
 func mapCodeMaxVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeMaxVSStreamAVX512 stores max(x, p0) around the caches. See mapCodeMaxVSGeneric.
+//
+//go:noescape
+func mapCodeMaxVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeMaxSVAVX512 stores max(p0, x). See mapCodeMaxSVGeneric.
 //
 //go:noescape
 func mapCodeMaxSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMaxSVStreamAVX512 stores max(p0, x) around the caches. See mapCodeMaxSVGeneric.
+//
+//go:noescape
+func mapCodeMaxSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeCopysignAVX512 stores copysign(x, y). See mapCodeCopysignGeneric.
 //
 //go:noescape
 func mapCodeCopysignAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeCopysignStreamAVX512 stores copysign(x, y) around the caches. See mapCodeCopysignGeneric.
+//
+//go:noescape
+func mapCodeCopysignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeCopysignVSAVX512 stores copysign(x, p0). See mapCodeCopysignVSGeneric.
 //
 //go:noescape
 func mapCodeCopysignVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeCopysignVSStreamAVX512 stores copysign(x, p0) around the caches. See mapCodeCopysignVSGeneric.
+//
+//go:noescape
+func mapCodeCopysignVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeCopysignSVAVX512 stores copysign(p0, x). See mapCodeCopysignSVGeneric.
 //
 //go:noescape
 func mapCodeCopysignSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeCopysignSVStreamAVX512 stores copysign(p0, x) around the caches. See mapCodeCopysignSVGeneric.
+//
+//go:noescape
+func mapCodeCopysignSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeEqVSAVX512 stores x == p0. See mapCodeEqVSGeneric.
 //
 //go:noescape
 func mapCodeEqVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeEqVSStreamAVX512 stores x == p0 around the caches. See mapCodeEqVSGeneric.
+//
+//go:noescape
+func mapCodeEqVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeEqSVAVX512 stores p0 == x. See mapCodeEqSVGeneric.
 //
 //go:noescape
 func mapCodeEqSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeEqSVStreamAVX512 stores p0 == x around the caches. See mapCodeEqSVGeneric.
+//
+//go:noescape
+func mapCodeEqSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeNeVSAVX512 stores x != p0. See mapCodeNeVSGeneric.
 //
 //go:noescape
 func mapCodeNeVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeNeVSStreamAVX512 stores x != p0 around the caches. See mapCodeNeVSGeneric.
+//
+//go:noescape
+func mapCodeNeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeNeSVAVX512 stores p0 != x. See mapCodeNeSVGeneric.
 //
 //go:noescape
 func mapCodeNeSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeNeSVStreamAVX512 stores p0 != x around the caches. See mapCodeNeSVGeneric.
+//
+//go:noescape
+func mapCodeNeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLtVSAVX512 stores x < p0. See mapCodeLtVSGeneric.
 //
 //go:noescape
 func mapCodeLtVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLtVSStreamAVX512 stores x < p0 around the caches. See mapCodeLtVSGeneric.
+//
+//go:noescape
+func mapCodeLtVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLtSVAVX512 stores p0 < x. See mapCodeLtSVGeneric.
 //
 //go:noescape
 func mapCodeLtSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLtSVStreamAVX512 stores p0 < x around the caches. See mapCodeLtSVGeneric.
+//
+//go:noescape
+func mapCodeLtSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLeVSAVX512 stores x <= p0. See mapCodeLeVSGeneric.
 //
 //go:noescape
 func mapCodeLeVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLeVSStreamAVX512 stores x <= p0 around the caches. See mapCodeLeVSGeneric.
+//
+//go:noescape
+func mapCodeLeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLeSVAVX512 stores p0 <= x. See mapCodeLeSVGeneric.
 //
 //go:noescape
 func mapCodeLeSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLeSVStreamAVX512 stores p0 <= x around the caches. See mapCodeLeSVGeneric.
+//
+//go:noescape
+func mapCodeLeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeAndAVX512 stores x & y. See mapCodeAndGeneric.
 //
 //go:noescape
 func mapCodeAndAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAndStreamAVX512 stores x & y around the caches. See mapCodeAndGeneric.
+//
+//go:noescape
+func mapCodeAndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeOrAVX512 stores x | y. See mapCodeOrGeneric.
 //
 //go:noescape
 func mapCodeOrAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeOrStreamAVX512 stores x | y around the caches. See mapCodeOrGeneric.
+//
+//go:noescape
+func mapCodeOrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeXorAVX512 stores x ^ y. See mapCodeXorGeneric.
 //
 //go:noescape
 func mapCodeXorAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeXorStreamAVX512 stores x ^ y around the caches. See mapCodeXorGeneric.
+//
+//go:noescape
+func mapCodeXorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeNotAVX512 stores not(x). See mapCodeNotGeneric.
 //
 //go:noescape
 func mapCodeNotAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeNotStreamAVX512 stores not(x) around the caches. See mapCodeNotGeneric.
+//
+//go:noescape
+func mapCodeNotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLdexpAVX512 stores ldexp(x, y). See mapCodeLdexpGeneric.
 //
 //go:noescape
 func mapCodeLdexpAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeLdexpStreamAVX512 stores ldexp(x, y) around the caches. See mapCodeLdexpGeneric.
+//
+//go:noescape
+func mapCodeLdexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeLdexpVSAVX512 stores ldexp(x, p0). See mapCodeLdexpVSGeneric.
 //
 //go:noescape
 func mapCodeLdexpVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLdexpVSStreamAVX512 stores ldexp(x, p0) around the caches. See mapCodeLdexpVSGeneric.
+//
+//go:noescape
+func mapCodeLdexpVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeLdexpSVAVX512 stores ldexp(p0, x). See mapCodeLdexpSVGeneric.
 //
 //go:noescape
 func mapCodeLdexpSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeLdexpSVStreamAVX512 stores ldexp(p0, x) around the caches. See mapCodeLdexpSVGeneric.
+//
+//go:noescape
+func mapCodeLdexpSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeExpm1AVX512 stores expm1(x). See mapCodeExpm1Generic.
 //
 //go:noescape
 func mapCodeExpm1AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeExpm1StreamAVX512 stores expm1(x) around the caches. See mapCodeExpm1Generic.
+//
+//go:noescape
+func mapCodeExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeErfcAVX512 stores erfc(x). See mapCodeErfcGeneric.
 //
@@ -625,3 +1143,23 @@ func mapCodePowVSAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodePowSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopyAVX512 stores x. See mapCopyGeneric.
+//
+//go:noescape
+func mapCopyAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopyStreamAVX512 stores x around the caches. See mapCopyGeneric.
+//
+//go:noescape
+func mapCopyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFillAVX512 stores p0. See mapFillGeneric.
+//
+//go:noescape
+func mapFillAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFillStreamAVX512 stores p0 around the caches. See mapFillGeneric.
+//
+//go:noescape
+func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)

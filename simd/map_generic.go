@@ -2366,6 +2366,26 @@ func mapCodePowSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapCopyGeneric stores x.
+func mapCopyGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		d[i] = v0
+	}
+}
+
+// mapFillGeneric stores p0.
+func mapFillGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		d[i] = p0
+	}
+}
+
 // mapI32ReluGeneric stores max(x, 0).
 func mapI32ReluGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)

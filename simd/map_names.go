@@ -90,6 +90,7 @@ var mapNames = [...]string{
 	"code.tanh",
 	"code.trunc",
 	"code.xor",
+	"copy",
 	"cos",
 	"div",
 	"elu",
@@ -97,6 +98,7 @@ var mapNames = [...]string{
 	"erf",
 	"exp",
 	"exp2",
+	"fill",
 	"floor",
 	"fma",
 	"gelu",
@@ -337,6 +339,10 @@ func mapGeneric(name string) MapFunc {
 		return mapCodePowVSGeneric
 	case "code.pow.sv":
 		return mapCodePowSVGeneric
+	case "copy":
+		return mapCopyGeneric
+	case "fill":
+		return mapFillGeneric
 	case "i32.relu":
 		return mapI32ReluGeneric
 	case "i32.abs":

@@ -176,6 +176,10 @@ func mapNEON(name string) MapFunc {
 		return mapCodePowVSNEON
 	case "code.pow.sv":
 		return mapCodePowSVNEON
+	case "copy":
+		return mapCopyNEON
+	case "fill":
+		return mapFillNEON
 	}
 	return nil
 }
@@ -607,3 +611,13 @@ func mapCodePowVSNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodePowSVNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopyNEON stores x. See mapCopyGeneric.
+//
+//go:noescape
+func mapCopyNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapFillNEON stores p0. See mapFillGeneric.
+//
+//go:noescape
+func mapFillNEON(dst, x, y, z *float32, n int, p *float32)

@@ -9758,3 +9758,123 @@ back:
 
 done:
 	RET
+
+// func mapCopyNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCopyNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapFillNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapFillNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3D80001F // str q31, [x0]
+	WORD $0x3D80041F // str q31, [x0, #16]
+	WORD $0x3D80081F // str q31, [x0, #32]
+	WORD $0x3D800C1F // str q31, [x0, #48]
+	ADD $64, R0
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3D80001F // str q31, [x0]
+	ADD $16, R0
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET

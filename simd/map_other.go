@@ -4,3 +4,6 @@ package simd
 
 // mapLevel: every kernel is plain Go.
 func mapLevel(Level, string) MapFunc { return nil }
+
+// streamLevel: there are no stores around the caches.
+func streamLevel(Level, string) MapFunc { return nil }

@@ -47,53 +47,68 @@ func mapLengths(short bool) []int {
 // place and in place, with itself on one long array: an element does not
 // depend on its place. (The values are those that TestMapAccuracy checks.)
 func TestMapLengths(t *testing.T) {
-	const longest = 1031
 	for _, level := range Supported() {
 		for _, name := range MapNames() {
-			ref := referenceOf(t, name)
-			f := MapAt(level, name)
-			r := rand.New(rand.NewPCG(2, 3))
-			in := ref.operands(longest+100, r)
-			whole := make([]float32, longest+100)
-			f(&whole[0], pointer(in[0]), pointer(in[1]), pointer(in[2]), len(whole), pointer(ref.ps))
-			same := func(what string, n, off int, got []float32) {
-				t.Helper()
-				for i, v := range got {
-					if math.Float32bits(v) != math.Float32bits(whole[off+i]) && !(v != v && whole[off+i] != whole[off+i]) {
-						t.Errorf("%v %s %s: element %d of %d at %d is %v, want %v", level, name, what, i, n, off, v, whole[off+i])
-						return
-					}
-				}
+			checkLengths(t, level, name, MapAt(level, name))
+		}
+	}
+}
+
+// TestStreamLengths is the same for the kernels that write around the caches.
+func TestStreamLengths(t *testing.T) {
+	for _, level := range Supported() {
+		for _, name := range MapNames() {
+			if f := StreamAt(level, name); f != nil {
+				checkLengths(t, level, name, f)
 			}
-			for _, n := range mapLengths(testing.Short()) {
-				off := n % 17
-				var args [3][]float32
-				var whole [4]func() bool
-				for i := range args {
-					args[i], whole[i] = nil, func() bool { return true }
-					if in[i] != nil {
-						args[i], whole[i] = mapGuarded(n, (off*3+i)%16)
-						copy(args[i], in[i][off:])
-					}
-				}
-				dst, untouched := mapGuarded(n, n%16)
-				f(pointer(dst), pointer(args[0]), pointer(args[1]), pointer(args[2]), n, pointer(ref.ps))
-				same("out of place", n, off, dst)
-				if !untouched() {
-					t.Fatalf("%v %s wrote outside %d elements", level, name, n)
-				}
-				for i := range args {
-					if args[i] == nil {
-						continue
-					}
-					f(pointer(args[i]), pointer(args[0]), pointer(args[1]), pointer(args[2]), n, pointer(ref.ps))
-					same("in place", n, off, args[i])
-					if !whole[i]() {
-						t.Fatalf("%v %s in place wrote outside %d elements", level, name, n)
-					}
-					copy(args[i], in[i][off:])
-				}
+		}
+	}
+}
+
+func checkLengths(t *testing.T, level Level, name string, f MapFunc) {
+	t.Helper()
+	const longest = 1031
+	ref := referenceOf(t, name)
+	r := rand.New(rand.NewPCG(2, 3))
+	in := ref.operands(longest+100, r)
+	want := make([]float32, longest+100)
+	MapAt(level, name)(&want[0], pointer(in[0]), pointer(in[1]), pointer(in[2]), len(want), pointer(ref.ps))
+	same := func(what string, n, off int, got []float32) {
+		t.Helper()
+		for i, v := range got {
+			if math.Float32bits(v) != math.Float32bits(want[off+i]) && !(v != v && want[off+i] != want[off+i]) {
+				t.Errorf("%v %s %s: element %d of %d at %d is %v, want %v", level, name, what, i, n, off, v, want[off+i])
+				return
 			}
+		}
+	}
+	for _, n := range mapLengths(testing.Short()) {
+		off := n % 17
+		var args [3][]float32
+		var whole [4]func() bool
+		for i := range args {
+			args[i], whole[i] = nil, func() bool { return true }
+			if in[i] != nil {
+				args[i], whole[i] = mapGuarded(n, (off*3+i)%16)
+				copy(args[i], in[i][off:])
+			}
+		}
+		dst, untouched := mapGuarded(n, n%16)
+		f(pointer(dst), pointer(args[0]), pointer(args[1]), pointer(args[2]), n, pointer(ref.ps))
+		same("out of place", n, off, dst)
+		if !untouched() {
+			t.Fatalf("%v %s wrote outside %d elements", level, name, n)
+		}
+		for i := range args {
+			if args[i] == nil {
+				continue
+			}
+			f(pointer(args[i]), pointer(args[0]), pointer(args[1]), pointer(args[2]), n, pointer(ref.ps))
+			same("in place", n, off, args[i])
+			if !whole[i]() {
+				t.Fatalf("%v %s in place wrote outside %d elements", level, name, n)
+			}
+			copy(args[i], in[i][off:])
 		}
 	}
 }

@@ -49,6 +49,10 @@ func referenceOf(t *testing.T, name string) reference {
 		part := strings.Split(name, ".")
 		types := map[string]ir.Type{"f32": ir.F32, "i32": ir.I32, "u32": ir.U32, "bool": ir.Bool}
 		r.root = ir.NewConvert(ir.NewArg(0, types[part[1]]), types[part[2]])
+	case name == "copy":
+		r.root = ir.NewArg(0, ir.U32)
+	case name == "fill":
+		r.root, r.ps = ir.NewParam(0), []float32{-0.75}
 	default:
 		o := op.Lookup(strings.TrimPrefix(name, prefix))
 		if o == nil {

@@ -35,6 +35,15 @@ func (k *kernel) tailed() bool {
 	return false
 }
 
+// streams reports whether the kernel is fast enough for the memory to be its
+// limit: then there is one that writes around the caches.
+func (k *kernel) streams() bool {
+	if k.trig() || k.tailed() {
+		return false
+	}
+	return len(selectBody(x86{wide: true}, k.root, 1).code) <= 32
+}
+
 // formula returns the definition for a comment.
 func (k *kernel) formula() string { return ir.Format(k.root, []string{"x", "y", "z"}, nil) }
 
@@ -64,6 +73,8 @@ func kernels() []*kernel {
 	for _, c := range ir.Codes() {
 		l.code(c)
 	}
+	l.add("copy", ir.NewArg(0, ir.U32))
+	l.add("fill", ir.NewParam(0))
 	for _, d := range []op.DType{op.I32, op.U32} {
 		for _, o := range op.Catalogue() {
 			if o.Class() == op.Elementwise && o != op.Cast {

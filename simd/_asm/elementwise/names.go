@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"sort"
+	"strconv"
+	"strings"
 )
 
 // writeNames writes the list of names and the lookup of the plain Go kernels.
@@ -31,14 +33,6 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 		if level != "Generic" && !k.vector {
 			continue
 		}
-		for i, n := range k.names {
-			if i > 0 {
-				b.WriteString(", ")
-			} else {
-				b.WriteString("case ")
-			}
-			fmt.Fprintf(b, "%q", n)
-		}
 		f := "map" + k.symbol() + level
 		if k.tailed() && level == "AVX512" {
 			f = "near" + k.symbol()
@@ -46,7 +40,7 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 		if k.trig() {
 			f = "trig" + k.symbol() + level
 		}
-		fmt.Fprintf(b, ":\nreturn %s\n", f)
+		fmt.Fprintf(b, "case %s:\nreturn %s\n", k.quoted(), f)
 	}
 	fmt.Fprintf(b, "}\nreturn nil\n}\n")
 	for _, k := range ks {
@@ -60,4 +54,25 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 			fmt.Fprintf(b, "trig(map%s%s, %s, math.%s, dst, x, n)\n}\n", s, level, level, s)
 		}
 	}
+}
+
+// streamLookup writes the function that finds the kernels that write around
+// the caches.
+func streamLookup(b *bytes.Buffer, ks []*kernel, level string) {
+	fmt.Fprintf(b, "\nfunc mapStream%s(name string) MapFunc {\nswitch name {\n", level)
+	for _, k := range ks {
+		if k.vector && k.streams() {
+			fmt.Fprintf(b, "case %s:\nreturn map%sStream%s\n", k.quoted(), k.symbol(), level)
+		}
+	}
+	fmt.Fprintf(b, "}\nreturn nil\n}\n")
+}
+
+// quoted returns the names of the kernel as the list of a case.
+func (k *kernel) quoted() string {
+	var q []string
+	for _, n := range k.names {
+		q = append(q, strconv.Quote(n))
+	}
+	return strings.Join(q, ", ")
 }

@@ -11,6 +11,8 @@ import (
 type x86 struct {
 	wide bool
 	near bool // no operand of a normal distribution function is below -nearLimit
+	// stream kernels write around the caches.
+	stream bool
 }
 
 func (x x86) level() string {
@@ -362,6 +364,9 @@ func (f *x86File) function(k *kernel, variant string) {
 	if f.near {
 		where = fmt.Sprintf(" for x >= %g", -nearLimit)
 	}
+	if f.stream {
+		where = " around the caches"
+	}
 	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
 	frame := 4 * f.lanes() * max(body.frame, tail.frame)
 	w := &f.text
@@ -391,7 +396,14 @@ func (f *x86File) function(k *kernel, variant string) {
 		}
 	}
 	step := u * f.lanes()
-	fmt.Fprintf(w, "\tXORQ AX, AX\n\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
+	fmt.Fprintf(w, "\tXORQ AX, AX\n")
+	if f.stream {
+		// The elements before the first whole vector of dst go through the
+		// masked part: BX of them, and R11 after those.
+		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
+		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
+	}
+	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
 	f.print(code, loopPart, frame)
 	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
 	if f.wide {
@@ -400,7 +412,11 @@ func (f *x86File) function(k *kernel, variant string) {
 		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
 	}
 	f.print(tailCode, maskReg, frame)
-	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n\tVZEROUPPER\n\tRET\n", f.lanes(), f.lanes())
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
+	if f.stream {
+		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n\tSFENCE\n")
+	}
+	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
 }
 
 func (v *value) key() string {
@@ -504,6 +520,9 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			}
 		case "store":
 			switch {
+			case !rest && f.stream:
+				op = "VMOVNTPS"
+				line(reg(0), address())
 			case !rest:
 				op = "VMOVUPS"
 				line(reg(0), address())
@@ -613,6 +632,11 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 			f.function(k, "Near")
 			f.near = false
 		}
+		if k.streams() {
+			f.stream = true
+			f.function(k, "Stream")
+			f.stream = false
+		}
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
@@ -625,6 +649,7 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	var g bytes.Buffer
 	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
 	lookup(&g, ks, f.level())
+	streamLookup(&g, ks, f.level())
 	g.Write(f.stubs.Bytes())
 	return b.Bytes(), gofmt(g.Bytes())
 }
