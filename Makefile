@@ -27,10 +27,12 @@ test: ## every test, then again under the race detector where it can be built
 race: ## the packages that work on several goroutines, under the race detector
 	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -timeout 8m $$($(PACKAGES) concurrent)
 
+# go test does not see RAYO_SIMD, which is read before a test starts: without
+# -count=1 it would repeat the results of another level from its cache.
 .PHONY: levels
 levels: ## the kernels and devices again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -timeout 5m $$($(PACKAGES) kernels)
-	RAYO_SIMD=generic $(GO) test -timeout 5m $$($(PACKAGES) kernels)
+	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 5m $$($(PACKAGES) kernels)
+	RAYO_SIMD=generic $(GO) test -count=1 -timeout 5m $$($(PACKAGES) kernels)
 	$(GO) test -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) kernels)
 
 .PHONY: arm64
