@@ -83,3 +83,8 @@ func gemmTransposeAVX2(dst *float32, src *float32, ds int, ss int, rows int, col
 //
 //go:noescape
 func gemmCopyPanelsAVX2(dst *float32, src *float32, ss int, dp int, k int, panels int)
+
+// convRowAVX2 is a convRowFunc.
+//
+//go:noescape
+func convRowAVX2(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)

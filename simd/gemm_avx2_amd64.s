@@ -4870,3 +4870,118 @@ panels301:
 done299:
 	VZEROUPPER
 	RET
+
+// func convRowAVX2(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
+// Requires: AVX, FMA3
+TEXT ·convRowAVX2(SB), NOSPLIT, $0-56
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+48(FP), DX
+	VBROADCASTSS start+32(FP), Y8
+	SUBQ         $+64, DX
+	JLT          end303
+
+columns302:
+	VMOVAPS Y8, Y0
+	VMOVAPS Y8, Y1
+	VMOVAPS Y8, Y2
+	VMOVAPS Y8, Y3
+	VMOVAPS Y8, Y4
+	VMOVAPS Y8, Y5
+	VMOVAPS Y8, Y6
+	VMOVAPS Y8, Y7
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done305
+
+taps304:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Y9
+	VFMADD231PS  (CX)(R8*1), Y9, Y0
+	VFMADD231PS  32(CX)(R8*1), Y9, Y1
+	VFMADD231PS  64(CX)(R8*1), Y9, Y2
+	VFMADD231PS  96(CX)(R8*1), Y9, Y3
+	VFMADD231PS  128(CX)(R8*1), Y9, Y4
+	VFMADD231PS  160(CX)(R8*1), Y9, Y5
+	VFMADD231PS  192(CX)(R8*1), Y9, Y6
+	VFMADD231PS  224(CX)(R8*1), Y9, Y7
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps304
+
+done305:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	ADDQ    $+256, CX
+	ADDQ    $+256, AX
+	SUBQ    $+64, DX
+	JGE     columns302
+
+end303:
+	ADDQ $+64, DX
+	SUBQ $+8, DX
+	JLT  end307
+
+columns306:
+	VMOVAPS Y8, Y0
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done309
+
+taps308:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Y9
+	VFMADD231PS  (CX)(R8*1), Y9, Y0
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps308
+
+done309:
+	VMOVUPS Y0, (AX)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	SUBQ    $+8, DX
+	JGE     columns306
+
+end307:
+	ADDQ    $+8, DX
+	TESTQ   DX, DX
+	JEQ     finished310
+	LEAQ    gemmMasks<>+32(SB), BX
+	NEGQ    DX
+	VMOVUPS (BX)(DX*4), Y15
+	VMOVAPS Y8, Y0
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done312
+
+taps311:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Y9
+	VMASKMOVPS   (CX)(R8*1), Y15, Y10
+	VFMADD231PS  Y10, Y9, Y0
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps311
+
+done312:
+	VMASKMOVPS Y0, Y15, (AX)
+
+finished310:
+	VZEROUPPER
+	RET

@@ -143,3 +143,8 @@ func gemmTransposeAVX512(dst *float32, src *float32, ds int, ss int, rows int, c
 //
 //go:noescape
 func gemmCopyPanelsAVX512(dst *float32, src *float32, ss int, dp int, k int, panels int)
+
+// convRowAVX512 is a convRowFunc.
+//
+//go:noescape
+func convRowAVX512(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)

@@ -15923,3 +15923,118 @@ panels597:
 done595:
 	VZEROUPPER
 	RET
+
+// func convRowAVX512(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·convRowAVX512(SB), NOSPLIT, $0-56
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+48(FP), DX
+	VBROADCASTSS start+32(FP), Z8
+	SUBQ         $+128, DX
+	JLT          end599
+
+columns598:
+	VMOVAPS Z8, Z0
+	VMOVAPS Z8, Z1
+	VMOVAPS Z8, Z2
+	VMOVAPS Z8, Z3
+	VMOVAPS Z8, Z4
+	VMOVAPS Z8, Z5
+	VMOVAPS Z8, Z6
+	VMOVAPS Z8, Z7
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done601
+
+taps600:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  (CX)(R8*1), Z9, Z0
+	VFMADD231PS  64(CX)(R8*1), Z9, Z1
+	VFMADD231PS  128(CX)(R8*1), Z9, Z2
+	VFMADD231PS  192(CX)(R8*1), Z9, Z3
+	VFMADD231PS  256(CX)(R8*1), Z9, Z4
+	VFMADD231PS  320(CX)(R8*1), Z9, Z5
+	VFMADD231PS  384(CX)(R8*1), Z9, Z6
+	VFMADD231PS  448(CX)(R8*1), Z9, Z7
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps600
+
+done601:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	ADDQ    $+512, CX
+	ADDQ    $+512, AX
+	SUBQ    $+128, DX
+	JGE     columns598
+
+end599:
+	ADDQ $+128, DX
+	SUBQ $+16, DX
+	JLT  end603
+
+columns602:
+	VMOVAPS Z8, Z0
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done605
+
+taps604:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  (CX)(R8*1), Z9, Z0
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps604
+
+done605:
+	VMOVUPS Z0, (AX)
+	ADDQ    $+64, CX
+	ADDQ    $+64, AX
+	SUBQ    $+16, DX
+	JGE     columns602
+
+end603:
+	ADDQ    $+16, DX
+	TESTQ   DX, DX
+	JEQ     finished606
+	MOVL    $-1, BX
+	BZHIL   DX, BX, BX
+	KMOVW   BX, K1
+	VMOVAPS Z8, Z0
+	MOVQ    offsets+16(FP), BX
+	MOVQ    weights+24(FP), SI
+	MOVQ    taps+40(FP), DI
+	TESTQ   DI, DI
+	JEQ     done608
+
+taps607:
+	MOVQ         (BX), R8
+	VBROADCASTSS (SI), Z9
+	VMOVUPS.Z    (CX)(R8*1), K1, Z10
+	VFMADD231PS  Z10, Z9, Z0
+	ADDQ         $+8, BX
+	ADDQ         $+4, SI
+	DECQ         DI
+	JNE          taps607
+
+done608:
+	VMOVUPS Z0, K1, (AX)
+
+finished606:
+	VZEROUPPER
+	RET

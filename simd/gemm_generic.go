@@ -12,6 +12,7 @@ var gemmGeneric = gemmKernels{
 	lanes:     4,
 	rowsFew:   []rowsFunc{gemmRowsGeneric},
 	dots:      []dotsFunc{gemmDotsGeneric},
+	convRow:   convRowGeneric,
 }
 
 func gemmTile1Generic(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
@@ -125,5 +126,18 @@ func gemmDotsGeneric(s, p, c *float32, ss, cr, _, k, rows int) {
 		}
 		y = unsafe.Slice(p, k)
 		*step(c, r*cr/4) += t[0] + t[1] + (t[2] + t[3])
+	}
+}
+
+func convRowGeneric(y, x *float32, offsets *int, weights *float32, start float32, taps, n int) {
+	out := unsafe.Slice(y, n)
+	for i := range out {
+		out[i] = start
+	}
+	for t, w := range unsafe.Slice(weights, taps) {
+		from := unsafe.Slice(step(x, unsafe.Slice(offsets, taps)[t]/4), n)
+		for i, v := range from {
+			out[i] += w * v
+		}
 	}
 }

@@ -13,6 +13,8 @@ type gemmKernels struct {
 
 	rowsFew []rowsFunc // for 1 row and more, as far as they beat tiles
 	dots    []dotsFunc // for 1 and more
+
+	convRow convRowFunc
 }
 
 // tileFunc multiplies a few rows of A by a row of panels of B:
@@ -36,6 +38,12 @@ type transposeFunc func(dst, src *float32, ds, ss, rows, cols int)
 // copyPanelsFunc copies k rows of B, ss bytes apart, to whole panels that
 // begin dp bytes apart.
 type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
+
+// convRowFunc computes n neighbouring results of a convolution. Offsets
+// are in bytes.
+//
+//	y[i] = start + sum over t in 0..taps of weights[t] * x[offsets[t]/4 + i]
+type convRowFunc func(y, x *float32, offsets *int, weights *float32, start float32, taps, n int)
 
 // rowsFunc adds the product of a few rows of A, contiguous along k, and a B
 // that is contiguous along n to C. Strides are in bytes.

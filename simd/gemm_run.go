@@ -26,6 +26,13 @@ type gemmJob struct {
 	kBlock         int // most elements along K in a block
 	packA, packB   bool
 
+	// A convolution is a product whose B is made as it is packed, whose
+	// matrices A take turns, and whose bias belongs to the rows.
+	window  Conv2D
+	conv    *Conv2D // window, while its pixels are to be gathered
+	repeatA int
+	rowBias []float32
+
 	vectors *scratch // of the form of dots
 	dots    dotsPlan
 }
@@ -37,6 +44,7 @@ const (
 	formTiles gemmForm = iota // tiles that stay in registers
 	formRows                  // few rows of C: sums of scaled rows of B
 	formDots                  // few rows or columns of C: scalar products
+	formConv                  // few windows: row by row
 )
 
 // scratch is a buffer that lives on between products.
@@ -75,35 +83,45 @@ const bytesPerNS = 20
 func (g *Gemm) run(p *workers.Pool) {
 	j := gemmJobs.Get().(*gemmJob)
 	j.g, j.ks = *g, gemmActive
+	j.repeatA = g.Batch
 	j.plan(p)
 	p.Do(g.Batch*j.mParts*j.nParts, j)
+	j.release()
+}
+
+// release gives the job back, without what it held of its user's.
+func (j *gemmJob) release() {
 	if j.vectors != nil {
 		scratches.Put(j.vectors)
-		j.vectors = nil
 	}
-	j.g, j.dots = Gemm{}, dotsPlan{}
+	*j = gemmJob{}
 	gemmJobs.Put(j)
 }
 
 // plan chooses the form and the blocks.
 func (j *gemmJob) plan(p *workers.Pool) {
-	g, ks := &j.g, j.ks
+	g := &j.g
 	switch {
 	case j.planDots():
 		j.form = formDots
 		j.cut(p, ceilDiv(j.dots.rows, dotsUnit))
 		return
-	case g.M <= len(ks.rowsFew) && g.BCol == 1:
+	case g.M <= len(j.ks.rowsFew) && g.BCol == 1:
 		j.form = formRows
 		j.cut(p, ceilDiv(g.N, rowsUnit))
 		return
 	}
+	j.planTiles(p)
+}
+
+func (j *gemmJob) planTiles(p *workers.Pool) {
+	g, ks := &j.g, j.ks
 	j.form = formTiles
 	cache := memory.CPUCaches()
 
 	// A tile of A shares the first cache with what streams past.
 	kMost := min(512, cache.L1*6/10/(4*ks.rows))
-	j.packB = g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB
+	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB
 	if !j.packB && g.K*g.N*4 > cache.L2/2 {
 		// B is read once and from afar: along few rows side by side.
 		kMost = farK
@@ -153,6 +171,10 @@ func (j *gemmJob) parts(p *workers.Pool) int {
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
 	// Memory is the slower one where every element is used a few times only.
 	ns := float64(g.Batch) * max(2*m*n*k/flopsPerNS, 4*(m*k+k*n+m*n)/bytesPerNS)
+	return partsOf(p, ns)
+}
+
+func partsOf(p *workers.Pool, ns float64) int {
 	if !p.Worth(ns) {
 		return 1
 	}
@@ -198,6 +220,8 @@ func (j *gemmJob) Part(i int) {
 		j.rowsPart(batch, pn)
 	case formDots:
 		j.dotsPart(batch, pn)
+	case formConv:
+		j.convPart(batch, pn)
 	default:
 		j.tilesPart(batch, pm, pn)
 	}
@@ -225,11 +249,16 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 			var b *float32
 			bs, bp := 4*g.BRow, 4*ks.cols
 			if k1 > k0 {
-				a = g.A[batch*g.AStride+k0*g.ACol:]
-				bsrc := g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:]
-				b = &bsrc[0]
+				a = g.A[batch%j.repeatA*g.AStride+k0*g.ACol:]
+				switch {
+				case j.conv != nil:
+					j.conv.packB(bt, g.B[batch*g.BStride:], ks.cols, k0, k1, c0, c1)
+				case j.packB:
+					ks.packB(bt, g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:], g.BRow, g.BCol, k1-k0, c1-c0)
+				default:
+					b = &g.B[batch*g.BStride+k0*g.BRow+c0]
+				}
 				if j.packB {
-					ks.packB(bt, bsrc, g.BRow, g.BCol, k1-k0, c1-c0)
 					b, bs, bp = &bt[0], 4*ks.cols, 4*ks.cols*(k1-k0)
 				}
 			}
@@ -237,7 +266,7 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 			if g.Bias != nil && s == 0 {
 				bias = &g.Bias[c0]
 			}
-			add := g.Accumulate || s > 0
+			add := g.Accumulate || s > 0 || j.rowBias != nil
 			for t := t0; t < t1; t++ {
 				r0, r1 := spread(g.M, tiles, t), spread(g.M, tiles, t+1)
 				var ap, next *float32
@@ -250,6 +279,11 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 					}
 					if t+1 < t1 && g.ACol == 1 {
 						next = &a[r1*g.ARow]
+					}
+				}
+				if j.rowBias != nil && s == 0 {
+					for r := r0; r < r1; r++ {
+						fill(c[r*g.CRow+c0:][:c1-c0], j.rowBias[batch%j.repeatA*g.M+r])
 					}
 				}
 				ks.tile[r1-r0-1](ap, b, &c[r0*g.CRow+c0], bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k1-k0, c1-c0, add)

@@ -42,6 +42,7 @@ func main() {
 		}
 		g.transpose()
 		g.copyPanels()
+		g.correlate()
 		f, err := g.Result()
 		check(err)
 		check(pass.Compile.Execute(f))

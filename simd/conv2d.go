@@ -1,0 +1,214 @@
+package simd
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// A Conv2D describes the correlation of images with windows, which neural
+// networks call convolution:
+//
+//	Y[n, o, y, x] = epilogue(Bias[o] + Σ Weights[o, c, i, j] * X[n, c', y*StrideH+i*DilationH-PadH, x*StrideW+j*DilationW-PadW])
+//
+// where the sum goes over the channels c of a group and the elements i, j of
+// a window, and c' counts from the first channel of the group. X is [N, C, H, W],
+// Weights is [O, C/Groups, KH, KW] and Y is [N, O, OutH, OutW], all without gaps;
+// pixels outside of the image are zeros, and as such enter the sum. Y must not
+// overlap the others.
+//
+// Sums are float32. A stride, dilation or number of groups of 0 stands for 1.
+type Conv2D struct {
+	N, C, H, W int
+	O, KH, KW  int
+
+	StrideH, StrideW     int
+	PadH, PadW           int // zeros added on each side
+	DilationH, DilationW int
+	Groups               int
+
+	X, Weights, Y []float32
+	Bias          []float32 // O elements, or nil
+
+	// Epilogue, unless nil, is called once for every finished piece of Y
+	// while that is still in the cache: row is Y from pixel j on, counted along
+	// the rows of the image, in plane i = n*O + o. Calls come from several
+	// goroutines at once, in any order.
+	Epilogue func(row []float32, i, j int)
+}
+
+// OutSize returns the size of the resulting images: 0 where the window does
+// not fit into the padded image.
+func (c *Conv2D) OutSize() (h, w int) {
+	d := *c
+	d.defaults()
+	return d.outSize()
+}
+
+func (c *Conv2D) outSize() (h, w int) {
+	places := func(extent, window, stride, pad, dilation int) int {
+		room := int64(extent) + 2*int64(pad) - int64(dilation)*int64(window-1) - 1
+		if room < 0 || window == 0 {
+			return 0
+		}
+		return int(room/int64(stride)) + 1
+	}
+	return places(c.H, c.KH, c.StrideH, c.PadH, c.DilationH), places(c.W, c.KW, c.StrideW, c.PadW, c.DilationW)
+}
+
+func (c *Conv2D) defaults() {
+	for _, v := range []*int{&c.StrideH, &c.StrideW, &c.DilationH, &c.DilationW, &c.Groups} {
+		if *v == 0 {
+			*v = 1
+		}
+	}
+}
+
+// Run computes the convolution with the threads of p; a nil Pool is the
+// calling thread alone. It allocates nothing once its buffers are warm, and
+// panics if a size is out of range or a slice too short.
+func (c *Conv2D) Run(p *workers.Pool) {
+	j := gemmJobs.Get().(*gemmJob)
+	// The copy lives in the job: one on the stack would move to the heap.
+	j.window = *c
+	d := &j.window
+	d.defaults()
+	d.check()
+	if h, w := d.outSize(); d.N > 0 && d.O > 0 && h > 0 && w > 0 {
+		if d.direct() {
+			j.runDirect(p)
+		} else {
+			j.runConv(p)
+		}
+	}
+	j.release()
+}
+
+// largestConv bounds every size of a convolution, so that sums of a few fit in
+// an int, and products of two in an int64.
+const largestConv = 1 << 28
+
+// check panics on what does not fit.
+func (c *Conv2D) check() {
+	for _, v := range [...]int{c.N, c.C, c.H, c.W, c.O, c.KH, c.KW, c.StrideH, c.StrideW, c.PadH, c.PadW, c.DilationH, c.DilationW, c.Groups} {
+		if v < 0 || v > largestConv {
+			panic(fmt.Sprintf("simd: Conv2D: size %d out of range", v))
+		}
+	}
+	if c.C%c.Groups != 0 || c.O%c.Groups != 0 {
+		panic(fmt.Sprintf("simd: Conv2D: %d groups of %d channels and %d windows", c.Groups, c.C, c.O))
+	}
+	h, w := c.outSize()
+	holds("X", len(c.X), [4]int{c.N, c.C, c.H, c.W})
+	holds("Weights", len(c.Weights), [4]int{c.O, c.C / c.Groups, c.KH, c.KW})
+	holds("Y", len(c.Y), [4]int{c.N, c.O, h, w})
+	if c.Bias != nil {
+		holds("Bias", len(c.Bias), [4]int{c.O, 1, 1, 1})
+	}
+}
+
+// holds panics unless have elements are as many as the product of the sizes.
+func holds(name string, have int, sizes [4]int) {
+	if sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0 || sizes[3] == 0 {
+		return
+	}
+	n := 1
+	for _, s := range sizes {
+		if s > have/n {
+			panic(fmt.Sprintf("simd: Conv2D: %s of %d elements is too short for %v", name, have, sizes))
+		}
+		n *= s
+	}
+}
+
+// runConv computes the convolution as products of matrices, one an image and
+// group: the windows, of O/Groups rows, times a matrix that has the pixels
+// under the window in each column. That one is never stored as a whole.
+func (j *gemmJob) runConv(p *workers.Pool) {
+	c := &j.window
+	h, w := c.outSize()
+	j.conv, j.ks = c, gemmActive
+	j.g = Gemm{
+		M: c.O / c.Groups, N: h * w, K: c.C / c.Groups * c.KH * c.KW,
+		A: c.Weights, B: c.X, C: c.Y,
+		Epilogue: c.Epilogue,
+		Batch:    c.N * c.Groups,
+	}
+	g := &j.g
+	g.ARow, g.ACol, g.AStride = g.K, 1, g.M*g.K
+	g.BRow, g.BCol, g.BStride = g.N, 1, c.C/c.Groups*c.H*c.W
+	g.CRow, g.CStride = g.N, g.M*g.N
+	j.repeatA, j.rowBias = c.Groups, c.Bias
+	if c.KH == 1 && c.KW == 1 && c.StrideH == 1 && c.StrideW == 1 && c.PadH == 0 && c.PadW == 0 {
+		j.conv = nil // the matrix is the image
+	}
+	j.planTiles(p)
+	p.Do(g.Batch*j.mParts*j.nParts, j)
+}
+
+func fill(x []float32, v float32) {
+	for i := range x {
+		x[i] = v
+	}
+}
+
+// packB gathers rows k0 to k1 and columns c0 to c1 of the matrix of pixels of
+// the channels x in panels. What lies between the last column and the end of
+// its panel is left as it is.
+func (c *Conv2D) packB(dst, x []float32, cols, k0, k1, c0, c1 int) {
+	_, width := c.outSize()
+	for p := c0; p < c1; p += cols {
+		panel := dst[(p-c0)*(k1-k0):]
+		end := min(p+cols, c1)
+		// A panel consists of pieces of rows of the result.
+		for at := p; at < end; {
+			row, col := at/width, at%width
+			n := min(end-at, width-col)
+			c.packPiece(panel[at-p:], x, cols, k0, k1, row, col, n)
+			at += n
+		}
+	}
+}
+
+// packPiece gathers what n neighbouring results have under elements k0 to
+// k1 of the window, each element's cols apart.
+func (c *Conv2D) packPiece(dst, x []float32, cols, k0, k1, row, col, n int) {
+	window := c.KH * c.KW
+	ch, i, jw := k0/window, k0%window/c.KW, k0%c.KW
+	for k := range k1 - k0 {
+		to := dst[k*cols:][:n]
+		y := row*c.StrideH + i*c.DilationH - c.PadH
+		left := col*c.StrideW + jw*c.DilationW - c.PadW
+		switch {
+		case y < 0 || y >= c.H:
+			clear(to)
+		case c.StrideW == 1:
+			line := x[(ch*c.H+y)*c.W:][:c.W]
+			if left >= 0 && left+n <= c.W {
+				copy(to, line[left:])
+				break
+			}
+			first, end := min(max(-left, 0), n), max(min(c.W-left, n), 0)
+			clear(to[:first])
+			if first < end {
+				copy(to[first:end], line[left+first:])
+			}
+			clear(to[max(first, end):])
+		default:
+			line := x[(ch*c.H+y)*c.W:][:c.W]
+			for q := range to {
+				to[q] = 0
+				if at := left + q*c.StrideW; uint(at) < uint(len(line)) {
+					to[q] = line[at]
+				}
+			}
+		}
+		if jw++; jw == c.KW {
+			jw = 0
+			if i++; i == c.KH {
+				i = 0
+				ch++
+			}
+		}
+	}
+}
