@@ -6,7 +6,6 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/op"
 )
 
 func BenchmarkRecord(b *testing.B) {
@@ -42,7 +41,7 @@ func BenchmarkRecordMatMul(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay runs a plan of 20 tiny operations that do not fuse.
+// BenchmarkReplay runs plans of 20 tiny operations that do not fuse.
 func BenchmarkReplay(b *testing.B) {
 	ctx := context.Background()
 	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(1))
@@ -50,25 +49,40 @@ func BenchmarkReplay(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	rec := batch.New(dev)
-	in := make([]float32, 16)
-	x := rec.Upload(in, 4, 4)
-	v := x
-	for range 20 {
-		v = rec.Transpose(v)
-		v = rec.Softmax(v)
-	}
-	_ = op.Relu
-	p, err := rec.Compile(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	out := make([]float32, 16)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := p.Run(ctx, batch.Set(x, in), batch.Get(v, out)); err != nil {
-			b.Fatal(err)
-		}
+	in, out := make([]float32, 16), make([]float32, 16)
+	for name, next := range map[string]func(rec *batch.Batch, v, x batch.Value, i int) batch.Value{
+		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x) },
+		"softmax": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.Softmax(v) },
+		"mixed": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value {
+			switch i % 4 {
+			case 0:
+				return rec.Transpose(v)
+			case 1:
+				return rec.MatMul(v, x)
+			case 2:
+				return rec.RMSNorm(v, batch.Value{})
+			}
+			return rec.Softmax(v)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			rec := batch.New(dev)
+			x := rec.Upload(in, 4, 4)
+			v := x
+			for i := range 20 {
+				v = next(rec, v, x, i)
+			}
+			p, err := rec.Compile(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := p.Run(ctx, batch.Set(x, in), batch.Get(v, out)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -137,18 +138,18 @@ func (d *Device) start(ctx context.Context, o *op.Operation, a op.Attrs, in []en
 	return &Pending{p: d.pick(o, n).Start(ctx, o, &a, in, out), explain: func(err error) error {
 		var shapes []op.Shape
 		for i := range in {
-			shapes = append(shapes, in[i].Shape)
+			shapes = append(shapes, append(op.Shape(nil), in[i].Shape()...))
 		}
 		return d.wrap(err, o, shapes...)
 	}}
 }
 
 func f32(x []float32, s op.Shape) engine.Host {
-	return engine.Host{Data: engine.Bytes(x), Type: op.F32, Shape: s}
+	return engine.HostOf(engine.Bytes(x), op.F32, s)
 }
 
 func i32(x []int32, s op.Shape) engine.Host {
-	return engine.Host{Data: engine.Bytes(x), Type: op.I32, Shape: s}
+	return engine.HostOf(engine.Bytes(x), op.I32, s)
 }
 
 // Map runs an elementwise operation, built in or of the user's own, over
@@ -251,7 +252,7 @@ func (d *Device) reduceStart(ctx context.Context, o *op.Operation, a op.Attrs, x
 	}
 	in := []engine.Host{f32(x, op.Shape{len(x)}), f32(y, op.Shape{len(y)})}
 	_, arity := o.Arity()
-	return d.start(ctx, o, a, in[:arity], engine.Host{Data: to, Type: t, Shape: op.Shape{}})
+	return d.start(ctx, o, a, in[:arity], engine.HostOf(to, t, nil))
 }
 
 func (d *Device) reduceAsync(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) *Future[float32] {
@@ -277,8 +278,7 @@ func matrix(x []float32, rows, cols int) error {
 }
 
 // request is a call of an operation that is not elementwise, before it is run
-// or started. It is passed by pointer and does not outlive the call, so that
-// it stays on the caller's stack.
+// or started. do and begin end its life: requests are used again.
 type request struct {
 	o    *op.Operation
 	a    op.Attrs
@@ -287,6 +287,20 @@ type request struct {
 	out  [2]engine.Host
 	nout int
 	err  error // what the checks found
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// newRequest returns a request without operands.
+func newRequest(o *op.Operation, a *op.Attrs, err error) *request {
+	r := requests.Get().(*request)
+	r.o, r.a, r.err = o, *a, err
+	return r
+}
+
+func (r *request) free() {
+	*r = request{}
+	requests.Put(r)
 }
 
 // expect checks that out is as large as the rules of the operation say and
@@ -316,10 +330,10 @@ func (r *request) rules() {
 			continue
 		}
 		types[i] = h.Type
-		shapes[i] = h.Shape
-		if n, err := h.Shape.Size(); err != nil || n*h.Type.Size() != len(h.Data) {
+		shapes[i] = h.Shape()
+		if n, err := h.Shape().Size(); err != nil || n*h.Type.Size() != len(h.Data) {
 			if err == nil {
-				err = fmt.Errorf("%d elements for %s of shape %v: %w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape, ErrShape)
+				err = fmt.Errorf("%d elements for %s of shape %v: %w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape(), ErrShape)
 			}
 			r.err = err
 			return
@@ -346,7 +360,7 @@ func (r *request) rules() {
 			r.err = err
 			return
 		}
-		h.Shape = s
+		h.Reshape(s)
 	}
 }
 
@@ -363,7 +377,7 @@ func (r *request) elements() int {
 func (d *Device) explain(r *request, err error) error {
 	var shapes []op.Shape
 	for _, h := range r.in[:r.nin] {
-		shapes = append(shapes, append(op.Shape(nil), h.Shape...))
+		shapes = append(shapes, append(op.Shape(nil), h.Shape()...))
 	}
 	return d.wrap(err, r.o, shapes...)
 }
@@ -377,23 +391,26 @@ func (d *Device) do(ctx context.Context, r *request) error {
 		})
 	}
 	if err != nil {
-		return d.explain(r, err)
+		err = d.explain(r, err)
 	}
-	return nil
+	r.free()
+	return err
 }
 
 // begin runs a request without waiting.
 func (d *Device) begin(ctx context.Context, r *request) *Pending {
+	defer r.free()
 	if r.err != nil {
 		return failed(d.explain(r, r.err))
 	}
-	p := d.pick(r.o, r.elements()).Start(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
-	return &Pending{p: p, explain: func(err error) error { return d.wrap(err, r.o) }}
+	o := r.o
+	p := d.pick(o, r.elements()).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
+	return &Pending{p: p, explain: func(err error) error { return d.wrap(err, o) }}
 }
 
 // rows is the request of a reduction along rows.
 func rows(o *op.Operation, a op.Attrs, dst engine.Host, x, y []float32, rows, cols int) *request {
-	r := &request{o: o, a: a}
+	r := newRequest(o, &a, nil)
 	_, r.nin = o.Arity()
 	r.in[0] = f32(x, op.Shape{rows, cols})
 	r.err = matrix(x, rows, cols)
@@ -432,7 +449,8 @@ func (d *Device) reduceRowsIndexAsync(ctx context.Context, o *op.Operation, a op
 // rowwise is the request of a row operation; gamma and beta may be nil.
 func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *request {
 	s := op.Shape{rows, cols}
-	r := &request{o: o, a: a, nin: 1}
+	r := newRequest(o, &a, nil)
+	r.nin = 1
 	r.in[0] = f32(x, s)
 	if r.err = matrix(x, rows, cols); r.err == nil {
 		r.err = matrix(dst, rows, cols)

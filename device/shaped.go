@@ -21,7 +21,7 @@ func option[T any](opts []T) (o T, err error) {
 }
 
 func shaped(o *op.Operation, a op.Attrs, err error, out []engine.Host, in ...engine.Host) *request {
-	r := &request{o: o, a: a, err: err}
+	r := newRequest(o, &a, err)
 	r.nin = copy(r.in[:], in)
 	r.expect(out...)
 	r.rules()

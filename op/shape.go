@@ -18,11 +18,11 @@ func (s Shape) Size() (int, error) {
 	for _, d := range s {
 		switch {
 		case d < 0:
-			return 0, mismatch("negative extent in %v", s)
+			return 0, mismatch("negative extent in %s", s.String()) // not s: it would not stay on the stack
 		case d == 0:
 			zero = true
 		case n > math.MaxInt/16/d:
-			return 0, mismatch("%v overflows the address space", s)
+			return 0, mismatch("%s overflows the address space", s.String())
 		default:
 			n *= d
 		}

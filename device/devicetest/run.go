@@ -19,7 +19,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
@@ -71,11 +74,12 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types ...op.DType) {
 	dev := start(t, open)
+	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
 			cases, calls := 0, 0
 			for _, d := range types {
-				for _, c := range Cases(o, d, uint64(o.ID()*16)+uint64(d), testing.Short()) {
+				for _, c := range Cases(o, d, seed+uint64(o.ID()*16)+uint64(d), testing.Short()) {
 					n, err := c.run(t.Context(), dev)
 					if lacks(dev, d, err) {
 						t.Logf("%v lacks %v: %v", dev, d, err)
@@ -99,6 +103,20 @@ func operations(t *testing.T, open Open, types ...op.DType) {
 			}
 		})
 	}
+}
+
+// freshSeed returns a seed that no run had before, and says it, or the one
+// that the environment variable RAYO_SEED holds.
+func freshSeed(t testing.TB) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if v := os.Getenv("RAYO_SEED"); v != "" {
+		var err error
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatalf("RAYO_SEED: %v", err)
+		}
+	}
+	t.Logf("RAYO_SEED=%d", seed)
+	return seed
 }
 
 // hasMethod reports whether devices have a one-shot method of o: it takes and

@@ -56,8 +56,8 @@ func TestOneShotCallsAgreeWithGraphs(t *testing.T) {
 		}
 		values, indices := make([]float32, 2), make([]int32, 2)
 		a := op.TopKOpts{K: 2}.Attrs()
-		err = e.Call(ctx, op.TopK, &a, []Host{{Bytes(x), op.F32, op.Shape{1, 3}}},
-			[]Host{{Bytes(values), op.F32, op.Shape{1, 2}}, {Bytes(indices), op.I32, op.Shape{1, 2}}})
+		err = e.Call(ctx, op.TopK, &a, []Host{HostOf(Bytes(x), op.F32, op.Shape{1, 3})},
+			[]Host{HostOf(Bytes(values), op.F32, op.Shape{1, 2}), HostOf(Bytes(indices), op.I32, op.Shape{1, 2})})
 		if err != nil || values[0] != 3 || indices[0] != 2 || indices[1] != 0 {
 			t.Errorf("topk on %s: %v %v, %v", e.Name(), values, indices, err)
 		}

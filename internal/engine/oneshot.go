@@ -12,11 +12,28 @@ import (
 
 // Host is an array in host memory: an operand or result of a one-shot call.
 // The zero Host is an absent optional operand.
+//
+// It holds its extents by value: calls of one operation then leave nothing to
+// the garbage collector.
 type Host struct {
-	Data  []byte
-	Type  op.DType
-	Shape op.Shape
+	Data []byte
+	Type op.DType
+	rank int
+	dims [op.MaxRank]int
 }
+
+// HostOf returns the array of type t and shape s in data.
+func HostOf(data []byte, t op.DType, s op.Shape) Host {
+	h := Host{Data: data, Type: t}
+	h.Reshape(s)
+	return h
+}
+
+// Shape returns the extents; they are those of h itself.
+func (h *Host) Shape() op.Shape { return h.dims[:h.rank:h.rank] }
+
+// Reshape changes the extents, of which there are no more than op.MaxRank.
+func (h *Host) Reshape(s op.Shape) { h.rank = copy(h.dims[:], s) }
 
 // maxResults is the most results that an operation has.
 const maxResults = 2
@@ -60,9 +77,9 @@ func (c *call) free() {
 func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error {
 	if e.imm == nil {
 		n := op.Shape{len(dst)}
-		in := []Host{{Bytes(x), op.F32, n}, {Bytes(y), op.F32, n}, {Bytes(z), op.F32, n}}
+		in := []Host{HostOf(Bytes(x), op.F32, n), HostOf(Bytes(y), op.F32, n), HostOf(Bytes(z), op.F32, n)}
 		_, most := o.Arity()
-		return e.viaGraph(ctx, o, a, in[:most], []Host{{Bytes(dst), op.F32, n}}).Wait(ctx)
+		return e.viaGraph(ctx, o, a, in[:most], []Host{HostOf(Bytes(dst), op.F32, n)}).Wait(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -104,7 +121,7 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 // Reduce runs a reduction of all elements of x, and of y if o takes two, and
 // returns the 32 bits of the result.
 func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (uint32, error) {
-	in := [2]Host{{Bytes(x), op.F32, op.Shape{len(x)}}, {Bytes(y), op.F32, op.Shape{len(y)}}}
+	in := [2]Host{HostOf(Bytes(x), op.F32, op.Shape{len(x)}), HostOf(Bytes(y), op.F32, op.Shape{len(y)})}
 	_, arity := o.Arity()
 	t := op.F32
 	if o == op.ArgMax || o == op.ArgMin {
@@ -112,11 +129,11 @@ func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y 
 	}
 	if e.imm == nil {
 		var r [1]uint32
-		err := e.Start(ctx, o, a, in[:arity], []Host{{Bytes(r[:]), t, op.Shape{}}}).Wait(ctx)
+		err := e.Start(ctx, o, a, in[:arity], []Host{HostOf(Bytes(r[:]), t, nil)}).Wait(ctx)
 		return r[0], err
 	}
 	c := calls.Get().(*call)
-	out := [1]Host{{Bytes(c.scalar[:]), t, op.Shape{}}}
+	out := [1]Host{HostOf(Bytes(c.scalar[:]), t, nil)}
 	err := e.call(ctx, c, o, a, in[:arity], out[:])
 	r := c.scalar[0]
 	c.free()
@@ -158,12 +175,12 @@ func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs
 		if in[i].Type != op.InvalidType {
 			c.in[i] = operand(&in[i])
 		}
-		c.dims[i] = c.extents[i][:copy(c.extents[i][:], in[i].Shape)]
+		c.dims[i] = c.extents[i][:copy(c.extents[i][:], in[i].Shape())]
 	}
 	for i := range out {
 		c.out[i] = operand(&out[i])
 		k := len(in) + i
-		c.dims[k] = c.extents[k][:copy(c.extents[k][:], out[i].Shape)]
+		c.dims[k] = c.extents[k][:copy(c.extents[k][:], out[i].Shape())]
 	}
 	c.step = driver.Step{Op: o, Attrs: *a, In: c.in[:len(in)], Out: c.out[:len(out)], Dims: c.dims[:len(in)+len(out)]}
 	e.submissions.Add(1)
@@ -184,16 +201,16 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 	for i := range in {
 		n.In[i] = graph.Absent
 		if h := &in[i]; h.Type != op.InvalidType {
-			n.In[i] = g.Add(graph.Node{Kind: graph.Input, Type: h.Type, Shape: clone(h.Shape), Ref: int32(len(refs))})
+			n.In[i] = g.Add(graph.Node{Kind: graph.Input, Type: h.Type, Shape: clone(h.Shape()), Ref: int32(len(refs))})
 			refs = append(refs, Ref{Host: h.Data})
 		}
 	}
-	n.Type, n.Shape = out[0].Type, clone(out[0].Shape)
+	n.Type, n.Shape = out[0].Type, clone(out[0].Shape())
 	id := g.Add(n)
 	g.Outputs = []graph.ID{id}
 	outs := [][]byte{out[0].Data}
 	if len(out) > 1 {
-		s := graph.Node{Kind: graph.Second, Type: out[1].Type, Shape: clone(out[1].Shape), NIn: 1, In: [op.MaxInputs]graph.ID{id}}
+		s := graph.Node{Kind: graph.Second, Type: out[1].Type, Shape: clone(out[1].Shape()), NIn: 1, In: [op.MaxInputs]graph.ID{id}}
 		g.Outputs = append(g.Outputs, g.Add(s))
 		outs = append(outs, out[1].Data)
 	}

@@ -42,7 +42,7 @@ func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 		if err != nil {
 			return 0, err
 		}
-		array := func(i int) Host { return Host{Bytes(x[i*m*m : (i+1)*m*m]), op.F32, op.Shape{m, m}} }
+		array := func(i int) Host { return HostOf(Bytes(x[i*m*m:(i+1)*m*m]), op.F32, op.Shape{m, m}) }
 		took, err := fastest(func() error {
 			return e.Call(ctx, op.MatMul, &op.Attrs{}, []Host{array(0), array(1)}, []Host{array(2)})
 		})
