@@ -42,10 +42,6 @@ func (d *processor) plains() []plain {
 	return ps
 }
 
-// smallCall is the number of elements up to which a call is not even asked
-// whether it might be split.
-const smallCall = 2048
-
 // Run implements driver.Immediate.
 func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Binding) (err error) {
 	defer recovered(&err)

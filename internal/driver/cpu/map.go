@@ -18,6 +18,10 @@ const callElements = 64 << 10
 // detector ask that there be four bytes, where there may be one half.
 func address(p unsafe.Pointer) *float32 { return *(**float32)(unsafe.Pointer(&p)) }
 
+// smallCall is the number of elements up to which nobody asks whether a kernel
+// might be split.
+const smallCall = 2048
+
 // A mapTask is a program over its whole result, on its way through the
 // workers.
 type mapTask struct {
@@ -35,6 +39,10 @@ type mapTask struct {
 func (t *mapTask) run(ctx context.Context, l *lane) error {
 	p := t.p
 	if t.n == 0 {
+		return nil
+	}
+	if t.n <= smallCall {
+		t.span(l, 0, t.n)
 		return nil
 	}
 	ns := p.cost.of(t.n)

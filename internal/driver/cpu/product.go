@@ -135,13 +135,50 @@ func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	if len(g.C) == 0 {
 		return nil
 	}
-	g.Run(t.d.pool)
+	if g.Batch*g.M*g.N*g.K <= tinyProduct {
+		tiny(&g)
+	} else {
+		g.Run(t.d.pool)
+	}
 	if t.late && t.act != nil {
 		for c := g.C; len(c) > 0; c = c[min(callElements, len(c)):] {
 			t.epilogue.run(c[:min(callElements, len(c))], 0, 0)
 		}
 	}
 	return ctx.Err()
+}
+
+// tinyProduct is the number of multiplications up to which a product is made
+// here: finding the right kernel would take longer.
+const tinyProduct = 128
+
+// tiny computes g by the definition.
+func tiny(g *simd.Gemm) {
+	for m := range g.Batch {
+		for i := range g.M {
+			row := g.C[m*g.CStride+i*g.N:][:g.N]
+			if g.Bias != nil {
+				copy(row, g.Bias)
+			} else {
+				clear(row)
+			}
+			for k := range g.K {
+				a, b := g.A[m*g.AStride+i*g.ARow+k*g.ACol], g.B[m*g.BStride+k*g.BRow:]
+				if g.BCol == 1 {
+					for j, v := range b[:len(row)] {
+						row[j] += a * v
+					}
+					continue
+				}
+				for j := range row {
+					row[j] += a * b[j*g.BCol]
+				}
+			}
+			if g.Epilogue != nil {
+				g.Epilogue(row, m*g.M+i, 0)
+			}
+		}
+	}
 }
 
 // productStep is a product of matrices whose epilogue runs on pieces of rows

@@ -106,6 +106,10 @@ func (t *reduceTask) run(ctx context.Context) error {
 		t.put(0, t.kind.Block(t.x.in(0, n), t.y.in(0, n), 0))
 		return nil
 	}
+	if n <= smallCall && !made && n > 0 {
+		t.reduceRows(0, t.x.in(0, n), t.y.in(0, n), t.rows)
+		return nil
+	}
 	ns := t.cost.of(n) + 5*float64(t.rows)
 	threads := t.d.pool.Threads()
 	t.ctx = ctx

@@ -91,6 +91,10 @@ func (t *rowTask) run(ctx context.Context) error {
 		}
 		return nil
 	}
+	if n <= smallCall && !made {
+		t.op.Rows(nil, t.out(0, t.rows), t.x.in(0, n), t.rows, t.cols)
+		return nil
+	}
 	ns := t.cost.of(n) + 20*float64(t.rows)
 	if !made && ns < timedNS {
 		t.op.Rows(nil, t.out(0, t.rows), t.x.in(0, n), t.rows, t.cols)
