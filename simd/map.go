@@ -57,24 +57,25 @@ func MapNames() []string { return append([]string(nil), mapNames[:]...) }
 // thread from being preempted.
 const mapChunk = 1 << 16
 
-// apply runs a kernel over slices of the same length. The slices do not
-// escape, though f is not known: no kernel keeps its arguments.
-func apply(f MapFunc, dst, x, y, z []float32, p *float32) {
-	for len(dst) > 0 {
-		n := min(len(dst), mapChunk)
-		f(hide(dst), hide(x), hide(y), hide(z), n, (*float32)(noescape(unsafe.Pointer(p))))
-		dst, x, y, z = dst[n:], rest(x, n), rest(y, n), rest(z, n)
+// apply runs a kernel over slices of the same length, of which it takes the
+// first arity operands. The slices do not escape, though f is not known: no
+// kernel keeps its arguments. It panics if the lengths differ, as an index
+// out of range does.
+func apply(f MapFunc, dst, x, y, z []float32, arity int, p *float32) {
+	n := len(dst)
+	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
+		panic("simd: slices of different lengths")
 	}
+	d, a, b, c := hide(dst), hide(x), hide(y), hide(z)
+	q := (*float32)(noescape(unsafe.Pointer(p)))
+	for n > mapChunk {
+		f(d, a, b, c, mapChunk, q)
+		d, a, b, c, n = after(d, mapChunk), after(a, mapChunk), after(b, mapChunk), after(c, mapChunk), n-mapChunk
+	}
+	f(d, a, b, c, n, q)
 }
 
 func hide(s []float32) *float32 { return (*float32)(noescape(unsafe.Pointer(unsafe.SliceData(s)))) }
-
-func rest(s []float32, n int) []float32 {
-	if s == nil {
-		return nil
-	}
-	return s[n:]
-}
 
 // noescape hides a pointer from escape analysis.
 func noescape(p unsafe.Pointer) unsafe.Pointer {
@@ -115,8 +116,11 @@ func trigFar(kernel MapFunc, f func(float64) float64, dst, x *float32, n int) {
 	}
 }
 
-// after returns the address of the element n places on.
+// after returns the address of the element n places on, or nil for nil.
 func after(p *float32, n int) *float32 {
+	if p == nil {
+		return nil
+	}
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n))
 }
 

@@ -180,8 +180,32 @@ func mapAVX2(name string) MapFunc {
 		return mapCopyAVX2
 	case "fill":
 		return mapFillAVX2
+	case "cast.f16.f32":
+		return widenF16AVX2
+	case "cast.f32.f16":
+		return narrowF16AVX2
+	case "cast.bf16.f32":
+		return widenBF16AVX2
+	case "cast.f32.bf16":
+		return narrowBF16AVX2
 	}
 	return nil
+}
+
+func widenF16AVX2(dst, x, y, z *float32, n int, p *float32) {
+	widenF16(mapWidenF16AVX2, 8, dst, x, n)
+}
+
+func narrowF16AVX2(dst, x, y, z *float32, n int, p *float32) {
+	narrowF16(mapNarrowF16AVX2, 8, dst, x, n)
+}
+
+func widenBF16AVX2(dst, x, y, z *float32, n int, p *float32) {
+	widenBF16(mapWidenBF16AVX2, 8, dst, x, n)
+}
+
+func narrowBF16AVX2(dst, x, y, z *float32, n int, p *float32) {
+	narrowBF16(mapNarrowBF16AVX2, 8, dst, x, n)
 }
 
 func trigSinAVX2(dst, x, y, z *float32, n int, p *float32) {
@@ -1145,3 +1169,23 @@ func mapFillAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapWidenF16AVX2 stores the values of binary16 numbers, for n a multiple of 8.
+//
+//go:noescape
+func mapWidenF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapNarrowF16AVX2 stores binary16 numbers nearest to x, the even one of two, for n a multiple of 8.
+//
+//go:noescape
+func mapNarrowF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapWidenBF16AVX2 stores the values of bfloat16 numbers, for n a multiple of 8.
+//
+//go:noescape
+func mapWidenBF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapNarrowBF16AVX2 stores bfloat16 numbers nearest to x, the even one of two, for n a multiple of 8.
+//
+//go:noescape
+func mapNarrowBF16AVX2(dst, x, y, z *float32, n int, p *float32)

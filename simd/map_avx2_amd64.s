@@ -862,7 +862,31 @@ DATA mapConstantsAVX2<>+3344(SB)/4, $0x4124cccd
 DATA mapConstantsAVX2<>+3348(SB)/4, $0x4124cccd
 DATA mapConstantsAVX2<>+3352(SB)/4, $0x4124cccd
 DATA mapConstantsAVX2<>+3356(SB)/4, $0x4124cccd
-GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $3360
+DATA mapConstantsAVX2<>+3360(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3364(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3368(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3372(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3376(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3380(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3384(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3388(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+3392(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3396(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3400(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3404(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3408(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3412(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3416(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3420(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+3424(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3428(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3432(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3436(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3440(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3444(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3448(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+3452(SB)/4, $0x00000040
+GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $3456
 
 // func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX2(SB), NOSPLIT, $0-48
@@ -14563,5 +14587,95 @@ done:
 	TESTQ BX, BX
 	JGT   main
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func mapWidenF16AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapWidenF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VCVTPH2PS (SI)(AX*2), Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapNarrowF16AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapNarrowF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VCVTPS2PH $0, Y0, (DI)(AX*2)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapWidenBF16AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapWidenBF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXWD (SI)(AX*2), Y0
+	VPSLLD $16, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapNarrowBF16AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapNarrowBF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX2<>+3360(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+3392(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+3424(SB), Y7
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VPSRLD $16, Y0, Y1
+	VPAND Y5, Y1, Y2
+	VPOR Y7, Y1, Y1
+	VPADDD Y6, Y2, Y2
+	VPADDD Y0, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VCMPPS $3, Y0, Y0, Y3
+	VBLENDVPS Y3, Y1, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ $8, Y2, Y2
+	VMOVDQU X2, (DI)(AX*2)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
 	VZEROUPPER
 	RET

@@ -180,8 +180,32 @@ func mapAVX512(name string) MapFunc {
 		return mapCopyAVX512
 	case "fill":
 		return mapFillAVX512
+	case "cast.f16.f32":
+		return widenF16AVX512
+	case "cast.f32.f16":
+		return narrowF16AVX512
+	case "cast.bf16.f32":
+		return widenBF16AVX512
+	case "cast.f32.bf16":
+		return narrowBF16AVX512
 	}
 	return nil
+}
+
+func widenF16AVX512(dst, x, y, z *float32, n int, p *float32) {
+	widenF16(mapWidenF16AVX512, 16, dst, x, n)
+}
+
+func narrowF16AVX512(dst, x, y, z *float32, n int, p *float32) {
+	narrowF16(mapNarrowF16AVX512, 16, dst, x, n)
+}
+
+func widenBF16AVX512(dst, x, y, z *float32, n int, p *float32) {
+	widenBF16(mapWidenBF16AVX512, 16, dst, x, n)
+}
+
+func narrowBF16AVX512(dst, x, y, z *float32, n int, p *float32) {
+	narrowBF16(mapNarrowBF16AVX512, 16, dst, x, n)
 }
 
 func nearGelu(dst, x, y, z *float32, n int, p *float32) {
@@ -1163,3 +1187,23 @@ func mapFillAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapWidenF16AVX512 stores the values of binary16 numbers, for n a multiple of 16.
+//
+//go:noescape
+func mapWidenF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapNarrowF16AVX512 stores binary16 numbers nearest to x, the even one of two, for n a multiple of 16.
+//
+//go:noescape
+func mapNarrowF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapWidenBF16AVX512 stores the values of bfloat16 numbers, for n a multiple of 16.
+//
+//go:noescape
+func mapWidenBF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapNarrowBF16AVX512 stores bfloat16 numbers nearest to x, the even one of two, for n a multiple of 16.
+//
+//go:noescape
+func mapNarrowBF16AVX512(dst, x, y, z *float32, n int, p *float32)

@@ -993,7 +993,9 @@ DATA mapConstantsAVX512<>+3940(SB)/4, $0xbb30cf02
 DATA mapConstantsAVX512<>+3944(SB)/4, $0xbd4f5090
 DATA mapConstantsAVX512<>+3948(SB)/4, $0x3e96b52a
 DATA mapConstantsAVX512<>+3952(SB)/4, $0xbf40dd7f
-GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $3956
+DATA mapConstantsAVX512<>+3956(SB)/4, $0x00007fff
+DATA mapConstantsAVX512<>+3960(SB)/4, $0x00000040
+GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $3964
 
 // func mapReluAVX512(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX512(SB), NOSPLIT, $0-48
@@ -14142,5 +14144,93 @@ done:
 	TESTQ BX, BX
 	JGT   main
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func mapWidenF16AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapWidenF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VCVTPH2PS (SI)(AX*2), Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapNarrowF16AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapNarrowF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VCVTPS2PH $0, Z0, (DI)(AX*2)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapWidenBF16AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapWidenBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXWD (SI)(AX*2), Z0
+	VPSLLD $16, Z0, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapNarrowBF16AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapNarrowBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX512<>+3912(SB), Z5
+	VBROADCASTSS mapConstantsAVX512<>+3956(SB), Z6
+	VBROADCASTSS mapConstantsAVX512<>+3960(SB), Z7
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VPSRLD $16, Z0, Z1
+	VPANDD Z5, Z1, Z2
+	VPORD Z7, Z1, Z1
+	VPADDD Z6, Z2, Z2
+	VPADDD Z0, Z2, Z2
+	VPSRLD $16, Z2, Z2
+	VCMPPS $3, Z0, Z0, K2
+	VMOVDQA32 Z1, K2, Z2
+	VPMOVDW Z2, (DI)(AX*2)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
 	VZEROUPPER
 	RET

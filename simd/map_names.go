@@ -9,10 +9,14 @@ var mapNames = [...]string{
 	"add",
 	"add_scalar",
 	"axpy",
+	"cast.bf16.f32",
 	"cast.bool.f32",
 	"cast.bool.i32",
 	"cast.bool.u32",
+	"cast.f16.f32",
+	"cast.f32.bf16",
 	"cast.f32.bool",
+	"cast.f32.f16",
 	"cast.f32.i32",
 	"cast.f32.u32",
 	"cast.i32.bool",
@@ -423,6 +427,14 @@ func mapGeneric(name string) MapFunc {
 		return mapCastBoolI32Generic
 	case "cast.bool.u32":
 		return mapCastBoolU32Generic
+	case "cast.f16.f32":
+		return widenF16Generic
+	case "cast.f32.f16":
+		return narrowF16Generic
+	case "cast.bf16.f32":
+		return widenBF16Generic
+	case "cast.f32.bf16":
+		return narrowBF16Generic
 	}
 	return nil
 }

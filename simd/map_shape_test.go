@@ -48,7 +48,7 @@ func mapLengths(short bool) []int {
 // depend on its place. (The values are those that TestMapAccuracy checks.)
 func TestMapLengths(t *testing.T) {
 	for _, level := range Supported() {
-		for _, name := range MapNames() {
+		for _, name := range wordNames() {
 			checkLengths(t, level, name, MapAt(level, name))
 		}
 	}
@@ -57,7 +57,7 @@ func TestMapLengths(t *testing.T) {
 // TestStreamLengths is the same for the kernels that write around the caches.
 func TestStreamLengths(t *testing.T) {
 	for _, level := range Supported() {
-		for _, name := range MapNames() {
+		for _, name := range wordNames() {
 			if f := StreamAt(level, name); f != nil {
 				checkLengths(t, level, name, f)
 			}
@@ -115,7 +115,7 @@ func checkLengths(t *testing.T, level Level, name string, f MapFunc) {
 
 func TestMapOfNothing(t *testing.T) {
 	for _, level := range Supported() {
-		for _, name := range MapNames() {
+		for _, name := range wordNames() {
 			p := []float32{1, 2}
 			MapAt(level, name)(nil, nil, nil, nil, 0, &p[0])
 		}

@@ -23,15 +23,16 @@ import (
 // things maps each name that Need and RAYO_REQUIRE understand to a probe,
 // which returns why the thing is missing, or nil.
 var things = map[string]func() error{
-	"avx2":   cpu("amd64", cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2),
-	"avx512": cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
-	"neon":   cpu("arm64", cpuid.ASIMD),
-	"cores":  cores,
-	"cgo":    command("gcc", "clang", "cc"),
-	"race":   command("gcc", "clang", "cc"),
-	"go":     command("go"),
-	"node":   command("node"),
-	"qemu":   command("qemu-aarch64-static", "qemu-aarch64"),
+	"avx2":    cpu("amd64", cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2),
+	"avx512":  cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
+	"neon":    cpu("arm64", cpuid.ASIMD),
+	"cores":   cores,
+	"cgo":     command("gcc", "clang", "cc"),
+	"race":    command("gcc", "clang", "cc"),
+	"go":      command("go"),
+	"node":    command("node"),
+	"objdump": command("aarch64-linux-gnu-objdump"),
+	"qemu":    command("qemu-aarch64-static", "qemu-aarch64"),
 }
 
 // Need skips the test if the machine lacks the named thing, and fails it if
@@ -42,6 +43,7 @@ var things = map[string]func() error{
 //	cgo, race           a C compiler, which -race needs too
 //	go                  the go command
 //	node                Node.js
+//	objdump             the disassembler of arm64
 //	qemu                user-mode emulation of arm64
 func Need(t testing.TB, thing string) {
 	t.Helper()

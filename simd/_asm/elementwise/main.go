@@ -26,6 +26,7 @@ func main() {
 	}
 	write("map_generic.go", writeGeneric(ks))
 	write("map_names.go", writeNames(ks))
+	write("map_functions.go", writeFunctions())
 	for _, wide := range []bool{true, false} {
 		name := "map_" + strings.ToLower(x86{wide: wide}.level()) + "_amd64"
 		asm, stubs := writeX86(ks, wide)

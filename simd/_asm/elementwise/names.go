@@ -16,6 +16,9 @@ func writeNames(ks []*kernel) []byte {
 	for _, k := range ks {
 		names = append(names, k.names...)
 	}
+	for _, h := range halfKernels {
+		names = append(names, h.cast())
+	}
 	sort.Strings(names)
 	fmt.Fprintf(&b, "\nvar mapNames = [...]string{\n")
 	for _, n := range names {
@@ -42,7 +45,18 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 		}
 		fmt.Fprintf(b, "case %s:\nreturn %s\n", k.quoted(), f)
 	}
+	if level != "NEON" {
+		for _, h := range halfKernels {
+			fmt.Fprintf(b, "case %q:\nreturn %s%s\n", h.cast(), strings.ToLower(h.name[:1])+h.name[1:], level)
+		}
+	}
 	fmt.Fprintf(b, "}\nreturn nil\n}\n")
+	if level != "NEON" && level != "Generic" {
+		for _, h := range halfKernels {
+			f := strings.ToLower(h.name[:1]) + h.name[1:]
+			fmt.Fprintf(b, "\nfunc %s%s(dst, x, y, z *float32, n int, p *float32) {\n%s(map%s%s, %d, dst, x, n)\n}\n", f, level, f, h.name, level, map[string]int{"AVX2": 8, "AVX512": 16}[level])
+		}
+	}
 	for _, k := range ks {
 		s := k.symbol()
 		if k.tailed() && level == "AVX512" {

@@ -638,6 +638,7 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 			f.stream = false
 		}
 	}
+	f.halves()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
 	if !wide {

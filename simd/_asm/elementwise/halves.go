@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// The conversions between float32 and the formats of 16 bits, on whole
+// vectors: the callers in package simd do the rest.
+
+type halfKernel struct{ name, doc string }
+
+// cast returns the name under which the kernel is looked up.
+func (h halfKernel) cast() string {
+	if f, ok := strings.CutPrefix(h.name, "Widen"); ok {
+		return "cast." + strings.ToLower(f) + ".f32"
+	}
+	return "cast.f32." + strings.ToLower(strings.TrimPrefix(h.name, "Narrow"))
+}
+
+var halfKernels = []halfKernel{
+	{"WidenF16", "the values of binary16 numbers"},
+	{"NarrowF16", "binary16 numbers nearest to x, the even one of two"},
+	{"WidenBF16", "the values of bfloat16 numbers"},
+	{"NarrowBF16", "bfloat16 numbers nearest to x, the even one of two"},
+}
+
+// halves writes the conversions of a level.
+func (f *x86File) halves() {
+	for _, k := range halfKernels {
+		name := "map" + k.name + f.level()
+		fmt.Fprintf(&f.stubs, "\n// %s stores %s, for n a multiple of %d.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.doc, f.lanes(), name)
+		w := &f.text
+		fmt.Fprintf(w, "\n// func %s(dst, x, y, z *float32, n int, p *float32)\nTEXT ·%s(SB), NOSPLIT, $0-48\n", name, name)
+		fmt.Fprintf(w, "\tMOVQ dst+0(FP), DI\n\tMOVQ x+8(FP), SI\n\tMOVQ n+32(FP), BX\n\tXORQ AX, AX\n")
+		v := f.reg(vector, 0)[:1]
+		constant := func(bits uint32, r int) {
+			fmt.Fprintf(w, "\tVBROADCASTSS mapConstants%s<>+%d(SB), %s%d\n", f.level(), f.pool.offset([]uint32{bits}), v, r)
+		}
+		body := ""
+		switch k.name {
+		case "WidenF16":
+			body = "VCVTPH2PS (SI)(AX*2), V0; VMOVUPS V0, (DI)(AX*4)"
+		case "NarrowF16":
+			body = "VMOVUPS (SI)(AX*4), V0; VCVTPS2PH $0, V0, (DI)(AX*2)"
+		case "WidenBF16":
+			body = "VPMOVZXWD (SI)(AX*2), V0; VPSLLD $16, V0, V0; VMOVUPS V0, (DI)(AX*4)"
+		case "NarrowBF16":
+			// Half a unit less one, and the last bit that stays: the carry
+			// rounds. NaN is made quiet instead.
+			constant(1, 5)
+			constant(0x7fff, 6)
+			constant(0x40, 7)
+			body = "VMOVUPS (SI)(AX*4), V0; VPSRLD $16, V0, V1; B_AND V5, V1, V2; B_OR V7, V1, V1; VPADDD V6, V2, V2; VPADDD V0, V2, V2; VPSRLD $16, V2, V2; "
+			if f.wide {
+				body += "VCMPPS $3, V0, V0, K2; VMOVDQA32 V1, K2, V2; VPMOVDW V2, (DI)(AX*2)"
+			} else {
+				body += "VCMPPS $3, V0, V0, V3; VBLENDVPS V3, V1, V2, V2; VPACKUSDW V2, V2, V2; VPERMQ $8, V2, V2; VMOVDQU X2, (DI)(AX*2)"
+			}
+			body = strings.NewReplacer("B_AND", map[bool]string{true: "VPANDD", false: "VPAND"}[f.wide], "B_OR", map[bool]string{true: "VPORD", false: "VPOR"}[f.wide]).Replace(body)
+		}
+		fmt.Fprintf(w, "\tJMP  next\n\nloop:\n")
+		for _, in := range strings.Split(body, "; ") {
+			fmt.Fprintf(w, "\t%s\n", vectorNames(in, v))
+		}
+		fmt.Fprintf(w, "\tADDQ $%d, AX\n\nnext:\n\tSUBQ $%d, BX\n\tJGE  loop\n\tVZEROUPPER\n\tRET\n", f.lanes(), f.lanes())
+	}
+}
+
+// vectorNames replaces V0 … V7 by the registers of the level.
+func vectorNames(in, prefix string) string {
+	var b bytes.Buffer
+	for i := range len(in) {
+		if in[i] == 'V' && i+1 < len(in) && in[i+1] >= '0' && in[i+1] <= '9' {
+			b.WriteString(prefix)
+			continue
+		}
+		b.WriteByte(in[i])
+	}
+	return b.String()
+}
