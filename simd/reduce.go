@@ -112,13 +112,19 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 }
 
 // deviations returns the mean of x and the sum of the squared distances from
-// it, given the mean but for rounding. Distances from the rounded mean sum up
-// to what the rounding was, which corrects both.
+// it, given the mean but for rounding.
 func deviations(x []float32, mean float64) (exact, m2 float64) {
 	m := float32(mean)
 	s1, s2 := reducers.deviations(&x[0], len(x), m)
+	return settle(x, m, s1, s2)
+}
+
+// settle returns the mean of x and the sum of the squared distances from it,
+// given the sums of the distances from m and of their squares. Distances from
+// a rounded mean sum up to what the rounding was, which corrects both.
+func settle(x []float32, m, s1, s2 float32) (exact, m2 float64) {
 	if !finite(s2) {
-		return deviations64(x, mean)
+		return deviations64(x, float64(m))
 	}
 	d := float64(s1) / float64(len(x))
 	return float64(m) + d, max(0, float64(s2)-d*float64(s1))

@@ -21,9 +21,11 @@ var reduceAVX512 = reduceKernels{
 		kindMin:        reduceMinRowsAVX512,
 		kindMaxAbs:     reduceMaxAbsRowsAVX512,
 	},
-	dotEach:    reduceDotEachAVX512,
-	deviations: reduceDeviationsAVX512,
-	index:      reduceIndexAVX512,
+	dotEach:        reduceDotEachAVX512,
+	deviations:     reduceDeviationsAVX512,
+	deviationsRows: reduceDeviationsRowsAVX512,
+	index:          reduceIndexAVX512,
+	indexRows:      reduceIndexRowsAVX512,
 }
 
 var reduceAVX2 = reduceKernels{
@@ -45,9 +47,11 @@ var reduceAVX2 = reduceKernels{
 		kindMin:        reduceMinRowsAVX2,
 		kindMaxAbs:     reduceMaxAbsRowsAVX2,
 	},
-	dotEach:    reduceDotEachAVX2,
-	deviations: reduceDeviationsAVX2,
-	index:      reduceIndexAVX2,
+	dotEach:        reduceDotEachAVX2,
+	deviations:     reduceDeviationsAVX2,
+	deviationsRows: reduceDeviationsRowsAVX2,
+	index:          reduceIndexAVX2,
+	indexRows:      reduceIndexRowsAVX2,
 }
 
 func reduceKernelsOf(l Level) *reduceKernels {

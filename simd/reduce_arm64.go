@@ -21,9 +21,11 @@ var reduceNEON = reduceKernels{
 		kindMin:        reduceMinRowsNEON,
 		kindMaxAbs:     reduceMaxAbsRowsNEON,
 	},
-	dotEach:    reduceDotEachNEON,
-	deviations: reduceDeviationsNEON,
-	index:      reduceIndexNEON,
+	dotEach:        reduceDotEachNEON,
+	deviations:     reduceDeviationsNEON,
+	deviationsRows: reduceDeviationsRowsNEON,
+	index:          reduceIndexNEON,
+	indexRows:      reduceIndexRowsNEON,
 }
 
 func reduceKernelsOf(l Level) *reduceKernels {

@@ -84,25 +84,50 @@ func reduceDotEachAVX2(dst *float32, x *float32, y *float32, rows int, cols int)
 //go:noescape
 func reduceDeviationsAVX2(x *float32, n int, m float32) (s1 float32, s2 float32)
 
+// reduceDeviationsRowsAVX2 sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.
+//
+//go:noescape
+func reduceDeviationsRowsAVX2(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
+
 // reduceIndexAVX2 returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.
 //
 //go:noescape
 func reduceIndexAVX2(x *float32, n int, v float32) (ret int)
 
-// rowsExpStoreAVX2 sets dst to exp(x-m) and returns its sum, of n > 0 elements, none above m unless that is NaN.
+// reduceIndexRowsAVX2 sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.
+//
+//go:noescape
+func reduceIndexRowsAVX2(dst *int32, x *float32, v *float32, rows int, cols int)
+
+// rowsExpStoreAVX2 sets dst to exp(x-m) and returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
 //
 //go:noescape
 func rowsExpStoreAVX2(dst *float32, x *float32, n int, m float32) (ret float32)
+
+// rowsExpStoreRowsAVX2 sets dst to exp(x-m) and sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+//
+//go:noescape
+func rowsExpStoreRowsAVX2(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
 
 // rowsExpSumAVX2 returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
 //
 //go:noescape
 func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
 
+// rowsExpSumRowsAVX2 sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+//
+//go:noescape
+func rowsExpSumRowsAVX2(x *float32, m *float32, sum *float32, rows int, cols int)
+
 // rowsAffineAVX2 sets dst to ((x-m)*s+b)*gamma+beta, n > 0 elements; gamma and beta may be nil.
 //
 //go:noescape
 func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
+
+// rowsAffineRowsAVX2 sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.
+//
+//go:noescape
+func rowsAffineRowsAVX2(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
 
 // rowsFetchAVX2 asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
 //

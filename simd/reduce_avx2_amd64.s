@@ -2078,10 +2078,10 @@ TEXT ·reduceDeviationsAVX2(SB), NOSPLIT, $0-32
 	VXORPS       X6, X6, X6
 	VXORPS       X7, X7, X7
 	VXORPS       X8, X8, X8
+	CMPQ         CX, $+32
+	JLT          two_124
 
 loop_123:
-	CMPQ        CX, $+32
-	JLT         two_124
 	VMOVUPS     (AX), Y9
 	VSUBPS      Y0, Y9, Y9
 	VADDPS      Y9, Y1, Y1
@@ -2100,7 +2100,8 @@ loop_123:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+128, AX
 	ADDQ        $-32, CX
-	JMP         loop_123
+	CMPQ        CX, $+32
+	JGE         loop_123
 
 two_124:
 	CMPQ        CX, $+16
@@ -2151,14 +2152,130 @@ done_127:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y6, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X9
-	VADDPS       Y9, Y2, Y2
-	VPERMILPS    $0x0e, X2, X9
-	VADDPS       Y9, Y2, Y2
-	VPERMILPS    $0x01, X2, X9
-	VADDPS       Y9, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       Y3, Y2, Y2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       Y3, Y2, Y2
+	VPERMILPS    $0x01, X2, X3
+	VADDPS       Y3, Y2, Y2
 	MOVSS        X1, s1+24(FP)
 	MOVSS        X2, s2+28(FP)
+	VZEROUPPER
+	RET
+
+// func reduceDeviationsRowsAVX2(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
+// Requires: AVX, FMA3
+TEXT ·reduceDeviationsRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ s1+0(FP), AX
+	MOVQ s2+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ rows+32(FP), SI
+	MOVQ cols+40(FP), DI
+	MOVQ DI, R8
+	SHLQ $0x02, R8
+
+row_128:
+	VBROADCASTSS (BX), Y0
+	MOVQ         DX, R9
+	MOVQ         DI, R10
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	VXORPS       X3, X3, X3
+	VXORPS       X4, X4, X4
+	VXORPS       X5, X5, X5
+	VXORPS       X6, X6, X6
+	VXORPS       X7, X7, X7
+	VXORPS       X8, X8, X8
+	CMPQ         R10, $+32
+	JLT          two_130
+
+loop_129:
+	VMOVUPS     (R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y1, Y1
+	VFMADD231PS Y9, Y9, Y2
+	VMOVUPS     32(R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y3, Y3
+	VFMADD231PS Y9, Y9, Y4
+	VMOVUPS     64(R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y5, Y5
+	VFMADD231PS Y9, Y9, Y6
+	VMOVUPS     96(R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y7, Y7
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+128, R9
+	ADDQ        $-32, R10
+	CMPQ        R10, $+32
+	JGE         loop_129
+
+two_130:
+	CMPQ        R10, $+16
+	JLT         one_131
+	VMOVUPS     (R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y1, Y1
+	VFMADD231PS Y9, Y9, Y2
+	VMOVUPS     32(R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y3, Y3
+	VFMADD231PS Y9, Y9, Y4
+	ADDQ        $+64, R9
+	ADDQ        $-16, R10
+
+one_131:
+	CMPQ        R10, $+8
+	JLT         last_132
+	VMOVUPS     (R9), Y9
+	VSUBPS      Y0, Y9, Y9
+	VADDPS      Y9, Y1, Y1
+	VFMADD231PS Y9, Y9, Y2
+	ADDQ        $+32, R9
+	ADDQ        $-8, R10
+
+last_132:
+	TESTQ       R10, R10
+	JZ          done_133
+	LEAQ        reduceMasks<>+32(SB), R11
+	NEGQ        R10
+	VMOVUPS     (R11)(R10*4), Y9
+	VMASKMOVPS  (R9), Y9, Y10
+	VBLENDVPS   Y9, Y10, Y0, Y10
+	VSUBPS      Y0, Y10, Y10
+	VADDPS      Y10, Y7, Y7
+	VFMADD231PS Y10, Y10, Y8
+
+done_133:
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y7, Y5, Y5
+	VADDPS       Y5, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X9
+	VADDPS       Y9, Y1, Y1
+	VPERMILPS    $0x0e, X1, X9
+	VADDPS       Y9, Y1, Y1
+	VPERMILPS    $0x01, X1, X9
+	VADDPS       Y9, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y6, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       Y3, Y2, Y2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       Y3, Y2, Y2
+	VPERMILPS    $0x01, X2, X3
+	VADDPS       Y3, Y2, Y2
+	VMOVSS       X1, (AX)
+	VMOVSS       X2, (CX)
+	ADDQ         $+4, AX
+	ADDQ         $+4, CX
+	ADDQ         $+4, BX
+	ADDQ         R8, DX
+	ADDQ         $-1, SI
+	CMPQ         SI, $+1
+	JGE          row_128
 	VZEROUPPER
 	RET
 
@@ -2169,93 +2286,273 @@ TEXT ·reduceIndexAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	VBROADCASTSS v+16(FP), Y0
 	XORL         DX, DX
+	MOVQ         CX, SI
 	VCMPPS       $0x03, Y0, Y0, Y2
 	VMOVMSKPS    Y2, BX
 	TESTL        BX, BX
-	JZ           number_130
+	JZ           number_135
 	TZCNTL       BX, BX
 
-loop_131:
+pair_140:
+	CMPQ      CX, $+16
+	JLT       loop_136
+	VMOVUPS   (AX), Y2
+	VMOVUPS   32(AX), Y3
+	VCMPPS    $0x03, (AX), Y2, Y4
+	VCMPPS    $0x03, 32(AX), Y3, Y5
+	VORPS     Y4, Y5, Y4
+	VMOVMSKPS Y4, BX
+	TESTL     BX, BX
+	JNZ       hit_141
+	ADDQ      $+64, AX
+	ADDQ      $+16, DX
+	ADDQ      $-16, CX
+	JMP       pair_140
+
+hit_141:
+loop_136:
 	CMPQ      CX, $+8
-	JLT       last_133
+	JLT       last_138
 	VMOVUPS   (AX), Y1
 	VCMPPS    $0x03, Y1, Y1, Y2
 	VMOVMSKPS Y2, BX
 	TESTL     BX, BX
-	JZ        next_132
+	JZ        next_137
 	TZCNTL    BX, BX
 	ADDQ      BX, DX
-	JMP       found_129
+	JMP       found_134
 
-next_132:
+next_137:
 	ADDQ $+32, AX
 	ADDQ $+8, DX
 	ADDQ $-8, CX
-	JMP  loop_131
+	JMP  loop_136
 
-last_133:
+last_138:
 	TESTQ      CX, CX
-	JZ         missing_128
+	JZ         missing_139
 	LEAQ       reduceMasks<>+32(SB), BX
-	MOVQ       CX, SI
-	NEGQ       SI
-	VMOVUPS    (BX)(SI*4), Y2
+	MOVQ       CX, DI
+	NEGQ       DI
+	VMOVUPS    (BX)(DI*4), Y2
 	VMASKMOVPS (AX), Y2, Y1
 	VCMPPS     $0x03, Y1, Y1, Y3
 	VMOVMSKPS  Y3, BX
 	TESTL      BX, BX
-	JZ         missing_128
+	JZ         missing_139
 	TZCNTL     BX, BX
 	CMPQ       BX, CX
-	JGE        missing_128
+	JGE        missing_139
 	ADDQ       BX, DX
-	JMP        found_129
+	JMP        found_134
 
-number_130:
-loop_134:
+missing_139:
+	MOVQ SI, DX
+	JMP  found_134
+
+number_135:
+pair_146:
+	CMPQ      CX, $+16
+	JLT       loop_142
+	VCMPPS    $0x00, (AX), Y0, Y2
+	VCMPPS    $0x00, 32(AX), Y0, Y3
+	VORPS     Y2, Y3, Y2
+	VMOVMSKPS Y2, BX
+	TESTL     BX, BX
+	JNZ       hit_147
+	ADDQ      $+64, AX
+	ADDQ      $+16, DX
+	ADDQ      $-16, CX
+	JMP       pair_146
+
+hit_147:
+loop_142:
 	CMPQ      CX, $+8
-	JLT       last_136
+	JLT       last_144
 	VMOVUPS   (AX), Y1
 	VCMPPS    $0x00, Y0, Y1, Y2
 	VMOVMSKPS Y2, BX
 	TESTL     BX, BX
-	JZ        next_135
+	JZ        next_143
 	TZCNTL    BX, BX
 	ADDQ      BX, DX
-	JMP       found_129
+	JMP       found_134
 
-next_135:
+next_143:
 	ADDQ $+32, AX
 	ADDQ $+8, DX
 	ADDQ $-8, CX
-	JMP  loop_134
+	JMP  loop_142
 
-last_136:
+last_144:
 	TESTQ      CX, CX
-	JZ         missing_128
+	JZ         missing_145
 	LEAQ       reduceMasks<>+32(SB), BX
-	MOVQ       CX, SI
-	NEGQ       SI
-	VMOVUPS    (BX)(SI*4), Y2
+	MOVQ       CX, DI
+	NEGQ       DI
+	VMOVUPS    (BX)(DI*4), Y2
 	VMASKMOVPS (AX), Y2, Y1
 	VCMPPS     $0x00, Y0, Y1, Y3
 	VMOVMSKPS  Y3, BX
 	TESTL      BX, BX
-	JZ         missing_128
+	JZ         missing_145
 	TZCNTL     BX, BX
 	CMPQ       BX, CX
-	JGE        missing_128
+	JGE        missing_145
 	ADDQ       BX, DX
-	JMP        found_129
+	JMP        found_134
 
-missing_128:
-	MOVQ n+8(FP), AX
-	MOVQ AX, ret+24(FP)
+missing_145:
+	MOVQ SI, DX
+
+found_134:
+	MOVQ DX, ret+24(FP)
 	VZEROUPPER
 	RET
 
-found_129:
-	MOVQ DX, ret+24(FP)
+// func reduceIndexRowsAVX2(dst *int32, x *float32, v *float32, rows int, cols int)
+// Requires: AVX, BMI
+TEXT ·reduceIndexRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ v+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ cols+32(FP), SI
+	MOVQ SI, DI
+	SHLQ $0x02, DI
+
+row_148:
+	VBROADCASTSS (DX), Y0
+	MOVQ         CX, R8
+	MOVQ         SI, R9
+	XORL         R10, R10
+	MOVQ         R9, R12
+	VCMPPS       $0x03, Y0, Y0, Y2
+	VMOVMSKPS    Y2, R11
+	TESTL        R11, R11
+	JZ           number_150
+	TZCNTL       R11, R11
+
+pair_155:
+	CMPQ      R9, $+16
+	JLT       loop_151
+	VMOVUPS   (R8), Y2
+	VMOVUPS   32(R8), Y3
+	VCMPPS    $0x03, (R8), Y2, Y4
+	VCMPPS    $0x03, 32(R8), Y3, Y5
+	VORPS     Y4, Y5, Y4
+	VMOVMSKPS Y4, R11
+	TESTL     R11, R11
+	JNZ       hit_156
+	ADDQ      $+64, R8
+	ADDQ      $+16, R10
+	ADDQ      $-16, R9
+	JMP       pair_155
+
+hit_156:
+loop_151:
+	CMPQ      R9, $+8
+	JLT       last_153
+	VMOVUPS   (R8), Y1
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VMOVMSKPS Y2, R11
+	TESTL     R11, R11
+	JZ        next_152
+	TZCNTL    R11, R11
+	ADDQ      R11, R10
+	JMP       found_149
+
+next_152:
+	ADDQ $+32, R8
+	ADDQ $+8, R10
+	ADDQ $-8, R9
+	JMP  loop_151
+
+last_153:
+	TESTQ      R9, R9
+	JZ         missing_154
+	LEAQ       reduceMasks<>+32(SB), R11
+	MOVQ       R9, R13
+	NEGQ       R13
+	VMOVUPS    (R11)(R13*4), Y2
+	VMASKMOVPS (R8), Y2, Y1
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VMOVMSKPS  Y3, R11
+	TESTL      R11, R11
+	JZ         missing_154
+	TZCNTL     R11, R11
+	CMPQ       R11, R9
+	JGE        missing_154
+	ADDQ       R11, R10
+	JMP        found_149
+
+missing_154:
+	MOVQ R12, R10
+	JMP  found_149
+
+number_150:
+pair_161:
+	CMPQ      R9, $+16
+	JLT       loop_157
+	VCMPPS    $0x00, (R8), Y0, Y2
+	VCMPPS    $0x00, 32(R8), Y0, Y3
+	VORPS     Y2, Y3, Y2
+	VMOVMSKPS Y2, R11
+	TESTL     R11, R11
+	JNZ       hit_162
+	ADDQ      $+64, R8
+	ADDQ      $+16, R10
+	ADDQ      $-16, R9
+	JMP       pair_161
+
+hit_162:
+loop_157:
+	CMPQ      R9, $+8
+	JLT       last_159
+	VMOVUPS   (R8), Y1
+	VCMPPS    $0x00, Y0, Y1, Y2
+	VMOVMSKPS Y2, R11
+	TESTL     R11, R11
+	JZ        next_158
+	TZCNTL    R11, R11
+	ADDQ      R11, R10
+	JMP       found_149
+
+next_158:
+	ADDQ $+32, R8
+	ADDQ $+8, R10
+	ADDQ $-8, R9
+	JMP  loop_157
+
+last_159:
+	TESTQ      R9, R9
+	JZ         missing_160
+	LEAQ       reduceMasks<>+32(SB), R11
+	MOVQ       R9, R13
+	NEGQ       R13
+	VMOVUPS    (R11)(R13*4), Y2
+	VMASKMOVPS (R8), Y2, Y1
+	VCMPPS     $0x00, Y0, Y1, Y3
+	VMOVMSKPS  Y3, R11
+	TESTL      R11, R11
+	JZ         missing_160
+	TZCNTL     R11, R11
+	CMPQ       R11, R9
+	JGE        missing_160
+	ADDQ       R11, R10
+	JMP        found_149
+
+missing_160:
+	MOVQ R12, R10
+
+found_149:
+	MOVL R10, (AX)
+	ADDQ $+4, AX
+	ADDQ $+4, DX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_148
 	VZEROUPPER
 	RET
 
@@ -2269,9 +2566,9 @@ TEXT ·rowsExpStoreAVX2(SB), NOSPLIT, $0-36
 	VXORPS       X1, X1, X1
 	VXORPS       X2, X2, X2
 	CMPQ         CX, $+16
-	JLT          one_138
+	JLT          one_164
 
-loop_137:
+loop_163:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2332,11 +2629,11 @@ loop_137:
 	ADDQ        $+64, DX
 	ADDQ        $-16, CX
 	CMPQ        CX, $+16
-	JGE         loop_137
+	JGE         loop_163
 
-one_138:
+one_164:
 	CMPQ        CX, $+8
-	JLT         last_139
+	JLT         last_165
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
@@ -2368,11 +2665,11 @@ one_138:
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	ADDQ        $-8, CX
-	JMP         one_138
+	JMP         one_164
 
-last_139:
+last_165:
 	TESTQ        CX, CX
-	JZ           done_140
+	JZ           done_166
 	LEAQ         reduceMasks<>+32(SB), BX
 	NEGQ         CX
 	VMOVUPS      (BX)(CX*4), Y3
@@ -2407,7 +2704,7 @@ last_139:
 	VMASKMOVPS   Y4, Y3, (DX)
 	VADDPS       Y4, Y1, Y1
 
-done_140:
+done_166:
 	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X3
 	VADDPS       Y3, Y1, Y1
@@ -2562,6 +2859,183 @@ GLOBL reduceAVX2_all_5f800000<>(SB), RODATA|NOPTR, $32
 DATA reduceAVX2_ff800000<>+0(SB)/4, $0xff800000
 GLOBL reduceAVX2_ff800000<>(SB), RODATA|NOPTR, $4
 
+// func rowsExpStoreRowsAVX2(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·rowsExpStoreRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ x+8(FP), AX
+	MOVQ m+16(FP), CX
+	MOVQ sum+24(FP), DX
+	MOVQ rows+32(FP), BX
+	MOVQ cols+40(FP), SI
+	MOVQ dst+0(FP), R9
+	MOVQ SI, R8
+	SHLQ $0x02, R8
+
+row_167:
+	VBROADCASTSS (CX), Y0
+	MOVQ         AX, DI
+	MOVQ         R9, R10
+	ADDQ         R8, R9
+	MOVQ         SI, R11
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         R11, $+16
+	JLT          one_169
+
+loop_168:
+	VMOVUPS     (DI), Y3
+	VMOVUPS     32(DI), Y4
+	VSUBPS      Y0, Y3, Y3
+	VSUBPS      Y0, Y4, Y4
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y5
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y6
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y8
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y8
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y8, Y10
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y10, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y10, Y4
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y11
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y11
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y12
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y11, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y12, Y4
+	VPSLLD      $0x17, Y7, Y7
+	VPSLLD      $0x17, Y8, Y8
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y9, Y11
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y12
+	VBLENDVPS   Y11, reduceAVX2_all_5f800000<>+0(SB), Y12, Y10
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y13
+	VBLENDVPS   Y9, reduceAVX2_all_5f800000<>+0(SB), Y13, Y12
+	VPADDD      Y10, Y7, Y10
+	VPADDD      Y12, Y8, Y12
+	VMULPS      Y10, Y3, Y10
+	VMULPS      Y12, Y4, Y12
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS   Y11, reduceAVX2_all_1f800000<>+0(SB), Y4, Y3
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y7
+	VBLENDVPS   Y9, reduceAVX2_all_1f800000<>+0(SB), Y7, Y4
+	VMULPS      Y3, Y10, Y3
+	VMULPS      Y4, Y12, Y4
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     Y3, (R10)
+	VADDPS      Y3, Y1, Y1
+	VMOVUPS     Y4, 32(R10)
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $+64, DI
+	ADDQ        $+64, R10
+	ADDQ        $-16, R11
+	CMPQ        R11, $+16
+	JGE         loop_168
+
+one_169:
+	CMPQ        R11, $+8
+	JLT         last_170
+	VMOVUPS     (DI), Y3
+	VSUBPS      Y0, Y3, Y3
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y6, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y3
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y7, Y3
+	VPSLLD      $0x17, Y5, Y5
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y7
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y8, Y6
+	VPADDD      Y6, Y5, Y6
+	VMULPS      Y6, Y3, Y6
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y5
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y5, Y3
+	VMULPS      Y3, Y6, Y3
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     Y3, (R10)
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $+32, DI
+	ADDQ        $+32, R10
+	ADDQ        $-8, R11
+	JMP         one_169
+
+last_170:
+	TESTQ        R11, R11
+	JZ           done_171
+	LEAQ         reduceMasks<>+32(SB), R12
+	NEGQ         R11
+	VMOVUPS      (R12)(R11*4), Y3
+	VBROADCASTSS reduceAVX2_ff800000<>+0(SB), Y5
+	VMASKMOVPS   (DI), Y3, Y4
+	VBLENDVPS    Y3, Y4, Y5, Y4
+	VSUBPS       Y0, Y4, Y4
+	VCMPPS       $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y5
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y6, Y7
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y7, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y4
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y8
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y8, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y8
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y9
+	VBLENDVPS    Y8, reduceAVX2_all_5f800000<>+0(SB), Y9, Y7
+	VPADDD       Y7, Y6, Y7
+	VMULPS       Y7, Y4, Y7
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y6
+	VBLENDVPS    Y8, reduceAVX2_all_1f800000<>+0(SB), Y6, Y4
+	VMULPS       Y4, Y7, Y4
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMASKMOVPS   Y4, Y3, (R10)
+	VADDPS       Y4, Y1, Y1
+
+done_171:
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x0e, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x01, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VMOVSS       X1, (DX)
+	ADDQ         $+4, CX
+	ADDQ         $+4, DX
+	ADDQ         R8, AX
+	ADDQ         $-1, BX
+	CMPQ         BX, $+1
+	JGE          row_167
+	VZEROUPPER
+	RET
+
 // func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·rowsExpSumAVX2(SB), NOSPLIT, $0-28
@@ -2571,9 +3045,9 @@ TEXT ·rowsExpSumAVX2(SB), NOSPLIT, $0-28
 	VXORPS       X1, X1, X1
 	VXORPS       X2, X2, X2
 	CMPQ         CX, $+16
-	JLT          one_142
+	JLT          one_173
 
-loop_141:
+loop_172:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     32(AX), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2631,11 +3105,11 @@ loop_141:
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
 	CMPQ        CX, $+16
-	JGE         loop_141
+	JGE         loop_172
 
-one_142:
+one_173:
 	CMPQ        CX, $+8
-	JLT         last_143
+	JLT         last_174
 	VMOVUPS     (AX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
@@ -2665,11 +3139,11 @@ one_142:
 	VADDPS      Y3, Y1, Y1
 	ADDQ        $+32, AX
 	ADDQ        $-8, CX
-	JMP         one_142
+	JMP         one_173
 
-last_143:
+last_174:
 	TESTQ        CX, CX
-	JZ           done_144
+	JZ           done_175
 	LEAQ         reduceMasks<>+32(SB), DX
 	NEGQ         CX
 	VMOVUPS      (DX)(CX*4), Y3
@@ -2703,7 +3177,7 @@ last_143:
 	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
 	VADDPS       Y4, Y1, Y1
 
-done_144:
+done_175:
 	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X3
 	VADDPS       Y3, Y1, Y1
@@ -2715,103 +3189,275 @@ done_144:
 	VZEROUPPER
 	RET
 
+// func rowsExpSumRowsAVX2(x *float32, m *float32, sum *float32, rows int, cols int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·rowsExpSumRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), AX
+	MOVQ m+8(FP), CX
+	MOVQ sum+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ cols+32(FP), SI
+	MOVQ SI, R8
+	SHLQ $0x02, R8
+
+row_176:
+	VBROADCASTSS (CX), Y0
+	MOVQ         AX, DI
+	MOVQ         SI, R9
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         R9, $+16
+	JLT          one_178
+
+loop_177:
+	VMOVUPS     (DI), Y3
+	VMOVUPS     32(DI), Y4
+	VSUBPS      Y0, Y3, Y3
+	VSUBPS      Y0, Y4, Y4
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y5
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y6
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y7
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y8
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y8
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y8, Y10
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y10, Y4
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y9, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y10, Y4
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y11
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y11
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y12
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y11
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y4, Y12
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y11, Y3
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y12, Y4
+	VPSLLD      $0x17, Y7, Y7
+	VPSLLD      $0x17, Y8, Y8
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y9, Y11
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y10, Y9
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y12
+	VBLENDVPS   Y11, reduceAVX2_all_5f800000<>+0(SB), Y12, Y10
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y13
+	VBLENDVPS   Y9, reduceAVX2_all_5f800000<>+0(SB), Y13, Y12
+	VPADDD      Y10, Y7, Y10
+	VPADDD      Y12, Y8, Y12
+	VMULPS      Y10, Y3, Y10
+	VMULPS      Y12, Y4, Y12
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y4
+	VBLENDVPS   Y11, reduceAVX2_all_1f800000<>+0(SB), Y4, Y3
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y7
+	VBLENDVPS   Y9, reduceAVX2_all_1f800000<>+0(SB), Y7, Y4
+	VMULPS      Y3, Y10, Y3
+	VMULPS      Y4, Y12, Y4
+	VBLENDVPS   Y5, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VBLENDVPS   Y6, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VADDPS      Y3, Y1, Y1
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $+64, DI
+	ADDQ        $-16, R9
+	CMPQ        R9, $+16
+	JGE         loop_177
+
+one_178:
+	CMPQ        R9, $+8
+	JLT         last_179
+	VMOVUPS     (DI), Y3
+	VSUBPS      Y0, Y3, Y3
+	VCMPPS      $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y3, Y4
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VMOVUPS     reduceAVX2_all_4b400000<>+0(SB), Y5
+	VFMADD231PS reduceAVX2_all_3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS      reduceAVX2_all_4b400000<>+0(SB), Y5, Y6
+	VFMADD231PS reduceAVX2_all_bf317200<>+0(SB), Y6, Y3
+	VFMADD231PS reduceAVX2_all_b5bfbe8e<>+0(SB), Y6, Y3
+	VMOVUPS     reduceAVX2_all_3c091489<>+0(SB), Y7
+	VFMADD231PS reduceAVX2_all_3ab5bdcd<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3d2aab88<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3e2aaa57<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3effffff<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y3, Y7
+	VFMADD213PS reduceAVX2_all_3f800000<>+0(SB), Y7, Y3
+	VPSLLD      $0x17, Y5, Y5
+	VCMPPS      $0x01, reduceAVX2_all_00000000<>+0(SB), Y6, Y7
+	VMOVUPS     reduceAVX2_all_1f800000<>+0(SB), Y8
+	VBLENDVPS   Y7, reduceAVX2_all_5f800000<>+0(SB), Y8, Y6
+	VPADDD      Y6, Y5, Y6
+	VMULPS      Y6, Y3, Y6
+	VMOVUPS     reduceAVX2_all_5f800000<>+0(SB), Y5
+	VBLENDVPS   Y7, reduceAVX2_all_1f800000<>+0(SB), Y5, Y3
+	VMULPS      Y3, Y6, Y3
+	VBLENDVPS   Y4, reduceAVX2_all_00000000<>+0(SB), Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $+32, DI
+	ADDQ        $-8, R9
+	JMP         one_178
+
+last_179:
+	TESTQ        R9, R9
+	JZ           done_180
+	LEAQ         reduceMasks<>+32(SB), R10
+	NEGQ         R9
+	VMOVUPS      (R10)(R9*4), Y3
+	VBROADCASTSS reduceAVX2_ff800000<>+0(SB), Y5
+	VMASKMOVPS   (DI), Y3, Y4
+	VBLENDVPS    Y3, Y4, Y5, Y4
+	VSUBPS       Y0, Y4, Y4
+	VCMPPS       $0x01, reduceAVX2_all_c2d00000<>+0(SB), Y4, Y5
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VMOVUPS      reduceAVX2_all_4b400000<>+0(SB), Y6
+	VFMADD231PS  reduceAVX2_all_3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       reduceAVX2_all_4b400000<>+0(SB), Y6, Y7
+	VFMADD231PS  reduceAVX2_all_bf317200<>+0(SB), Y7, Y4
+	VFMADD231PS  reduceAVX2_all_b5bfbe8e<>+0(SB), Y7, Y4
+	VMOVUPS      reduceAVX2_all_3c091489<>+0(SB), Y8
+	VFMADD231PS  reduceAVX2_all_3ab5bdcd<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3d2aab88<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3e2aaa57<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3effffff<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y4, Y8
+	VFMADD213PS  reduceAVX2_all_3f800000<>+0(SB), Y8, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VCMPPS       $0x01, reduceAVX2_all_00000000<>+0(SB), Y7, Y8
+	VMOVUPS      reduceAVX2_all_1f800000<>+0(SB), Y9
+	VBLENDVPS    Y8, reduceAVX2_all_5f800000<>+0(SB), Y9, Y7
+	VPADDD       Y7, Y6, Y7
+	VMULPS       Y7, Y4, Y7
+	VMOVUPS      reduceAVX2_all_5f800000<>+0(SB), Y6
+	VBLENDVPS    Y8, reduceAVX2_all_1f800000<>+0(SB), Y6, Y4
+	VMULPS       Y4, Y7, Y4
+	VBLENDVPS    Y5, reduceAVX2_all_00000000<>+0(SB), Y4, Y4
+	VADDPS       Y4, Y1, Y1
+
+done_180:
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x0e, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VPERMILPS    $0x01, X1, X3
+	VADDPS       Y3, Y1, Y1
+	VMOVSS       X1, (DX)
+	ADDQ         $+4, CX
+	ADDQ         $+4, DX
+	ADDQ         R8, AX
+	ADDQ         $-1, BX
+	CMPQ         BX, $+1
+	JGE          row_176
+	VZEROUPPER
+	RET
+
 // func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
 // Requires: AVX, FMA3
 TEXT ·rowsAffineAVX2(SB), NOSPLIT, $0-52
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVQ         gamma+16(FP), DX
-	MOVQ         beta+24(FP), BX
-	MOVQ         n+32(FP), SI
+	MOVQ         n+32(FP), DX
 	VBROADCASTSS m+40(FP), Y0
 	VBROADCASTSS s+44(FP), Y1
 	VBROADCASTSS b+48(FP), Y2
-	TESTQ        DX, DX
-	JZ           noGamma_145
+	MOVQ         gamma+16(FP), BX
 	TESTQ        BX, BX
-	JZ           onlyGamma_147
-	CMPQ         SI, $+32
-	JLT          one_149
+	JZ           noGamma_181
+	MOVQ         beta+24(FP), BX
+	TESTQ        BX, BX
+	JZ           onlyGamma_183
+	MOVQ         gamma+16(FP), BX
+	MOVQ         beta+24(FP), SI
+	CMPQ         DX, $+32
+	JLT          one_185
 
-loop_148:
+loop_184:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     (DX), Y4
-	VMOVUPS     (BX), Y5
+	VMOVUPS     (BX), Y4
+	VMOVUPS     (SI), Y5
 	VFMADD213PS Y5, Y4, Y3
 	VMOVUPS     Y3, (AX)
 	VMOVUPS     32(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     32(DX), Y4
-	VMOVUPS     32(BX), Y5
+	VMOVUPS     32(BX), Y4
+	VMOVUPS     32(SI), Y5
 	VFMADD213PS Y5, Y4, Y3
 	VMOVUPS     Y3, 32(AX)
 	VMOVUPS     64(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     64(DX), Y4
-	VMOVUPS     64(BX), Y5
+	VMOVUPS     64(BX), Y4
+	VMOVUPS     64(SI), Y5
 	VFMADD213PS Y5, Y4, Y3
 	VMOVUPS     Y3, 64(AX)
 	VMOVUPS     96(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     96(DX), Y4
-	VMOVUPS     96(BX), Y5
+	VMOVUPS     96(BX), Y4
+	VMOVUPS     96(SI), Y5
 	VFMADD213PS Y5, Y4, Y3
 	VMOVUPS     Y3, 96(AX)
 	ADDQ        $+128, CX
 	ADDQ        $+128, AX
-	ADDQ        $+128, DX
 	ADDQ        $+128, BX
-	ADDQ        $-32, SI
-	CMPQ        SI, $+32
-	JGE         loop_148
+	ADDQ        $+128, SI
+	ADDQ        $-32, DX
+	CMPQ        DX, $+32
+	JGE         loop_184
 
-one_149:
-	CMPQ        SI, $+8
-	JLT         last_150
+one_185:
+	CMPQ        DX, $+8
+	JLT         last_186
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     (DX), Y4
-	VMOVUPS     (BX), Y5
+	VMOVUPS     (BX), Y4
+	VMOVUPS     (SI), Y5
 	VFMADD213PS Y5, Y4, Y3
 	VMOVUPS     Y3, (AX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
-	ADDQ        $+32, DX
 	ADDQ        $+32, BX
-	ADDQ        $-8, SI
-	JMP         one_149
+	ADDQ        $+32, SI
+	ADDQ        $-8, DX
+	JMP         one_185
 
-last_150:
-	TESTQ       SI, SI
-	JZ          done_151
+last_186:
+	TESTQ       DX, DX
+	JZ          done_187
 	LEAQ        reduceMasks<>+32(SB), DI
-	NEGQ        SI
-	VMOVUPS     (DI)(SI*4), Y3
+	NEGQ        DX
+	VMOVUPS     (DI)(DX*4), Y3
 	VMASKMOVPS  (CX), Y3, Y4
 	VSUBPS      Y0, Y4, Y4
 	VFMADD213PS Y2, Y1, Y4
-	VMASKMOVPS  (DX), Y3, Y5
-	VMASKMOVPS  (BX), Y3, Y6
+	VMASKMOVPS  (BX), Y3, Y5
+	VMASKMOVPS  (SI), Y3, Y6
 	VFMADD213PS Y6, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_151:
+done_187:
 	VZEROUPPER
 	RET
 
-noGamma_145:
+noGamma_181:
+	MOVQ  beta+24(FP), BX
 	TESTQ BX, BX
-	JZ    neither_146
-	CMPQ  SI, $+32
-	JLT   one_153
+	JZ    neither_182
+	MOVQ  beta+24(FP), BX
+	CMPQ  DX, $+32
+	JLT   one_189
 
-loop_152:
+loop_188:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2839,13 +3485,13 @@ loop_152:
 	ADDQ        $+128, CX
 	ADDQ        $+128, AX
 	ADDQ        $+128, BX
-	ADDQ        $-32, SI
-	CMPQ        SI, $+32
-	JGE         loop_152
+	ADDQ        $-32, DX
+	CMPQ        DX, $+32
+	JGE         loop_188
 
-one_153:
-	CMPQ        SI, $+8
-	JLT         last_154
+one_189:
+	CMPQ        DX, $+8
+	JLT         last_190
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2855,15 +3501,15 @@ one_153:
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
 	ADDQ        $+32, BX
-	ADDQ        $-8, SI
-	JMP         one_153
+	ADDQ        $-8, DX
+	JMP         one_189
 
-last_154:
-	TESTQ       SI, SI
-	JZ          done_155
-	LEAQ        reduceMasks<>+32(SB), DX
-	NEGQ        SI
-	VMOVUPS     (DX)(SI*4), Y3
+last_190:
+	TESTQ       DX, DX
+	JZ          done_191
+	LEAQ        reduceMasks<>+32(SB), SI
+	NEGQ        DX
+	VMOVUPS     (SI)(DX*4), Y3
 	VMASKMOVPS  (CX), Y3, Y4
 	VSUBPS      Y0, Y4, Y4
 	VFMADD213PS Y2, Y1, Y4
@@ -2871,83 +3517,84 @@ last_154:
 	VADDPS      Y5, Y4, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_155:
+done_191:
 	VZEROUPPER
 	RET
 
-onlyGamma_147:
-	CMPQ SI, $+32
-	JLT  one_157
+onlyGamma_183:
+	MOVQ gamma+16(FP), BX
+	CMPQ DX, $+32
+	JLT  one_193
 
-loop_156:
+loop_192:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     (DX), Y4
+	VMOVUPS     (BX), Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     Y3, (AX)
 	VMOVUPS     32(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     32(DX), Y4
+	VMOVUPS     32(BX), Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     Y3, 32(AX)
 	VMOVUPS     64(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     64(DX), Y4
+	VMOVUPS     64(BX), Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     Y3, 64(AX)
 	VMOVUPS     96(CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     96(DX), Y4
+	VMOVUPS     96(BX), Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     Y3, 96(AX)
 	ADDQ        $+128, CX
 	ADDQ        $+128, AX
-	ADDQ        $+128, DX
-	ADDQ        $-32, SI
-	CMPQ        SI, $+32
-	JGE         loop_156
+	ADDQ        $+128, BX
+	ADDQ        $-32, DX
+	CMPQ        DX, $+32
+	JGE         loop_192
 
-one_157:
-	CMPQ        SI, $+8
-	JLT         last_158
+one_193:
+	CMPQ        DX, $+8
+	JLT         last_194
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     (DX), Y4
+	VMOVUPS     (BX), Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     Y3, (AX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
-	ADDQ        $+32, DX
-	ADDQ        $-8, SI
-	JMP         one_157
+	ADDQ        $+32, BX
+	ADDQ        $-8, DX
+	JMP         one_193
 
-last_158:
-	TESTQ       SI, SI
-	JZ          done_159
-	LEAQ        reduceMasks<>+32(SB), BX
-	NEGQ        SI
-	VMOVUPS     (BX)(SI*4), Y3
+last_194:
+	TESTQ       DX, DX
+	JZ          done_195
+	LEAQ        reduceMasks<>+32(SB), SI
+	NEGQ        DX
+	VMOVUPS     (SI)(DX*4), Y3
 	VMASKMOVPS  (CX), Y3, Y4
 	VSUBPS      Y0, Y4, Y4
 	VFMADD213PS Y2, Y1, Y4
-	VMASKMOVPS  (DX), Y3, Y5
+	VMASKMOVPS  (BX), Y3, Y5
 	VMULPS      Y5, Y4, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_159:
+done_195:
 	VZEROUPPER
 	RET
 
-neither_146:
-	CMPQ SI, $+32
-	JLT  one_161
+neither_182:
+	CMPQ DX, $+32
+	JLT  one_197
 
-loop_160:
+loop_196:
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
@@ -2966,35 +3613,384 @@ loop_160:
 	VMOVUPS     Y3, 96(AX)
 	ADDQ        $+128, CX
 	ADDQ        $+128, AX
-	ADDQ        $-32, SI
-	CMPQ        SI, $+32
-	JGE         loop_160
+	ADDQ        $-32, DX
+	CMPQ        DX, $+32
+	JGE         loop_196
 
-one_161:
-	CMPQ        SI, $+8
-	JLT         last_162
+one_197:
+	CMPQ        DX, $+8
+	JLT         last_198
 	VMOVUPS     (CX), Y3
 	VSUBPS      Y0, Y3, Y3
 	VFMADD213PS Y2, Y1, Y3
 	VMOVUPS     Y3, (AX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
-	ADDQ        $-8, SI
-	JMP         one_161
+	ADDQ        $-8, DX
+	JMP         one_197
 
-last_162:
-	TESTQ       SI, SI
-	JZ          done_163
-	LEAQ        reduceMasks<>+32(SB), DX
-	MOVQ        SI, BX
-	NEGQ        BX
-	VMOVUPS     (DX)(BX*4), Y3
+last_198:
+	TESTQ       DX, DX
+	JZ          done_199
+	LEAQ        reduceMasks<>+32(SB), BX
+	NEGQ        DX
+	VMOVUPS     (BX)(DX*4), Y3
 	VMASKMOVPS  (CX), Y3, Y4
 	VSUBPS      Y0, Y4, Y4
 	VFMADD213PS Y2, Y1, Y4
 	VMASKMOVPS  Y4, Y3, (AX)
 
-done_163:
+done_199:
+	VZEROUPPER
+	RET
+
+// func rowsAffineRowsAVX2(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
+// Requires: AVX, FMA3
+TEXT ·rowsAffineRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  msb+32(FP), DX
+	MOVQ  rows+40(FP), BX
+	MOVQ  cols+48(FP), SI
+	MOVQ  SI, DI
+	SHLQ  $0x02, DI
+	MOVQ  gamma+16(FP), R8
+	TESTQ R8, R8
+	JZ    noGamma_200
+	MOVQ  beta+24(FP), R8
+	TESTQ R8, R8
+	JZ    onlyGamma_202
+
+row_203:
+	VBROADCASTSS (DX), Y0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         gamma+16(FP), R11
+	MOVQ         beta+24(FP), R12
+	CMPQ         R10, $+32
+	JLT          one_205
+
+loop_204:
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VMOVUPS     (R12), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (R8)
+	VMOVUPS     32(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(R11), Y4
+	VMOVUPS     32(R12), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(R11), Y4
+	VMOVUPS     64(R12), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(R11), Y4
+	VMOVUPS     96(R12), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 96(R8)
+	ADDQ        $+128, R9
+	ADDQ        $+128, R8
+	ADDQ        $+128, R11
+	ADDQ        $+128, R12
+	ADDQ        $-32, R10
+	CMPQ        R10, $+32
+	JGE         loop_204
+
+one_205:
+	CMPQ        R10, $+8
+	JLT         last_206
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VMOVUPS     (R12), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $+32, R9
+	ADDQ        $+32, R8
+	ADDQ        $+32, R11
+	ADDQ        $+32, R12
+	ADDQ        $-8, R10
+	JMP         one_205
+
+last_206:
+	TESTQ       R10, R10
+	JZ          done_207
+	LEAQ        reduceMasks<>+32(SB), R13
+	NEGQ        R10
+	VMOVUPS     (R13)(R10*4), Y3
+	VMASKMOVPS  (R9), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (R11), Y3, Y5
+	VMASKMOVPS  (R12), Y3, Y6
+	VFMADD213PS Y6, Y5, Y4
+	VMASKMOVPS  Y4, Y3, (R8)
+
+done_207:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_203
+	VZEROUPPER
+	RET
+
+noGamma_200:
+	MOVQ  beta+24(FP), R8
+	TESTQ R8, R8
+	JZ    neither_201
+
+row_208:
+	VBROADCASTSS (DX), Y0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         beta+24(FP), R11
+	CMPQ         R10, $+32
+	JLT          one_210
+
+loop_209:
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (R8)
+	VMOVUPS     32(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(R11), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(R11), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(R11), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 96(R8)
+	ADDQ        $+128, R9
+	ADDQ        $+128, R8
+	ADDQ        $+128, R11
+	ADDQ        $-32, R10
+	CMPQ        R10, $+32
+	JGE         loop_209
+
+one_210:
+	CMPQ        R10, $+8
+	JLT         last_211
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VADDPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $+32, R9
+	ADDQ        $+32, R8
+	ADDQ        $+32, R11
+	ADDQ        $-8, R10
+	JMP         one_210
+
+last_211:
+	TESTQ       R10, R10
+	JZ          done_212
+	LEAQ        reduceMasks<>+32(SB), R12
+	NEGQ        R10
+	VMOVUPS     (R12)(R10*4), Y3
+	VMASKMOVPS  (R9), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (R11), Y3, Y5
+	VADDPS      Y5, Y4, Y4
+	VMASKMOVPS  Y4, Y3, (R8)
+
+done_212:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_208
+	VZEROUPPER
+	RET
+
+onlyGamma_202:
+row_213:
+	VBROADCASTSS (DX), Y0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         gamma+16(FP), R11
+	CMPQ         R10, $+32
+	JLT          one_215
+
+loop_214:
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (R8)
+	VMOVUPS     32(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     32(R11), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     64(R11), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     96(R11), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, 96(R8)
+	ADDQ        $+128, R9
+	ADDQ        $+128, R8
+	ADDQ        $+128, R11
+	ADDQ        $-32, R10
+	CMPQ        R10, $+32
+	JGE         loop_214
+
+one_215:
+	CMPQ        R10, $+8
+	JLT         last_216
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     (R11), Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $+32, R9
+	ADDQ        $+32, R8
+	ADDQ        $+32, R11
+	ADDQ        $-8, R10
+	JMP         one_215
+
+last_216:
+	TESTQ       R10, R10
+	JZ          done_217
+	LEAQ        reduceMasks<>+32(SB), R12
+	NEGQ        R10
+	VMOVUPS     (R12)(R10*4), Y3
+	VMASKMOVPS  (R9), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  (R11), Y3, Y5
+	VMULPS      Y5, Y4, Y4
+	VMASKMOVPS  Y4, Y3, (R8)
+
+done_217:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_213
+	VZEROUPPER
+	RET
+
+neither_201:
+row_218:
+	VBROADCASTSS (DX), Y0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Y2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	CMPQ         R10, $+32
+	JLT          one_220
+
+loop_219:
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, (R8)
+	VMOVUPS     32(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, 96(R8)
+	ADDQ        $+128, R9
+	ADDQ        $+128, R8
+	ADDQ        $-32, R10
+	CMPQ        R10, $+32
+	JGE         loop_219
+
+one_220:
+	CMPQ        R10, $+8
+	JLT         last_221
+	VMOVUPS     (R9), Y3
+	VSUBPS      Y0, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $+32, R9
+	ADDQ        $+32, R8
+	ADDQ        $-8, R10
+	JMP         one_220
+
+last_221:
+	TESTQ       R10, R10
+	JZ          done_222
+	LEAQ        reduceMasks<>+32(SB), R11
+	NEGQ        R10
+	VMOVUPS     (R11)(R10*4), Y3
+	VMASKMOVPS  (R9), Y3, Y4
+	VSUBPS      Y0, Y4, Y4
+	VFMADD213PS Y2, Y1, Y4
+	VMASKMOVPS  Y4, Y3, (R8)
+
+done_222:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_218
 	VZEROUPPER
 	RET
 
@@ -3006,20 +4002,20 @@ TEXT ·rowsFetchAVX2(SB), NOSPLIT, $0-32
 	MOVQ rows+16(FP), DX
 	MOVQ bytes+24(FP), BX
 
-row_164:
+row_223:
 	MOVQ AX, SI
 	MOVQ BX, DI
 
-line_165:
+line_224:
 	PREFETCHT0 (SI)
 	ADDQ       $+64, SI
 	ADDQ       $-64, DI
 	CMPQ       DI, $+1
-	JGE        line_165
+	JGE        line_224
 	ADDQ       CX, AX
 	ADDQ       $-1, DX
 	CMPQ       DX, $+1
-	JGE        row_164
+	JGE        row_223
 	VZEROUPPER
 	RET
 
@@ -3035,16 +4031,16 @@ TEXT ·ropeHalvesAVX2(SB), NOSPLIT, $0-56
 	MOVQ n+32(FP), R13
 	SHLQ $0x02, R13
 
-vector_166:
+vector_225:
 	MOVQ AX, R8
 	MOVQ CX, R9
 	MOVQ DX, R10
 	MOVQ BX, R11
 	MOVQ R13, R12
 
-loop_167:
+loop_226:
 	CMPQ        R12, $+32
-	JLT         last_168
+	JLT         last_227
 	VMOVUPS     (R10), Y0
 	VMOVUPS     (R11), Y1
 	VMOVUPS     (R9), Y2
@@ -3065,11 +4061,11 @@ loop_167:
 	ADDQ        $+32, R10
 	ADDQ        $+32, R11
 	ADDQ        $-32, R12
-	JMP         loop_167
+	JMP         loop_226
 
-last_168:
+last_227:
 	TESTQ       R12, R12
-	JZ          next_169
+	JZ          next_228
 	SHRQ        $0x02, R12
 	LEAQ        reduceMasks<>+32(SB), R14
 	NEGQ        R12
@@ -3090,12 +4086,12 @@ last_168:
 	VMASKMOVPS  Y3, Y0, (R8)
 	SUBQ        R13, R8
 
-next_169:
+next_228:
 	ADDQ DI, AX
 	ADDQ DI, CX
 	ADDQ $-1, SI
 	CMPQ SI, $+1
-	JGE  vector_166
+	JGE  vector_225
 	VZEROUPPER
 	RET
 
@@ -3111,16 +4107,16 @@ TEXT ·ropePairsAVX2(SB), NOSPLIT, $0-56
 	MOVQ n+32(FP), R13
 	SHLQ $0x02, R13
 
-vector_170:
+vector_229:
 	MOVQ AX, R8
 	MOVQ CX, R9
 	MOVQ DX, R10
 	MOVQ BX, R11
 	MOVQ R13, R12
 
-loop_171:
+loop_230:
 	CMPQ        R12, $+32
-	JLT         last_172
+	JLT         last_231
 	VMOVUPS     (R10), Y0
 	VMOVUPS     (R11), Y1
 	VMOVUPS     (R9), Y2
@@ -3133,11 +4129,11 @@ loop_171:
 	ADDQ        $+32, R10
 	ADDQ        $+32, R11
 	ADDQ        $-32, R12
-	JMP         loop_171
+	JMP         loop_230
 
-last_172:
+last_231:
 	TESTQ       R12, R12
-	JZ          next_173
+	JZ          next_232
 	SHRQ        $0x02, R12
 	LEAQ        reduceMasks<>+32(SB), R14
 	NEGQ        R12
@@ -3150,11 +4146,11 @@ last_172:
 	VFMADD231PS Y1, Y3, Y4
 	VMASKMOVPS  Y4, Y0, (R8)
 
-next_173:
+next_232:
 	ADDQ DI, AX
 	ADDQ DI, CX
 	ADDQ $-1, SI
 	CMPQ SI, $+1
-	JGE  vector_170
+	JGE  vector_229
 	VZEROUPPER
 	RET

@@ -2100,10 +2100,10 @@ TEXT ·reduceDeviationsAVX512(SB), NOSPLIT, $0-32
 	VXORPS       X6, X6, X6
 	VXORPS       X7, X7, X7
 	VXORPS       X8, X8, X8
+	CMPQ         CX, $+64
+	JLT          two_124
 
 loop_123:
-	CMPQ        CX, $+64
-	JLT         two_124
 	VMOVUPS     (AX), Z9
 	VSUBPS      Z0, Z9, Z9
 	VADDPS      Z9, Z1, Z1
@@ -2122,7 +2122,8 @@ loop_123:
 	VFMADD231PS Z9, Z9, Z8
 	ADDQ        $+256, AX
 	ADDQ        $-64, CX
-	JMP         loop_123
+	CMPQ        CX, $+64
+	JGE         loop_123
 
 two_124:
 	CMPQ        CX, $+32
@@ -2175,16 +2176,136 @@ done_127:
 	VADDPS        Z4, Z2, Z2
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z6, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z2, Y9
-	VADDPS        Y9, Y2, Y2
-	VEXTRACTF128  $0x01, Y2, X9
-	VADDPS        Y9, Y2, Y2
-	VPERMILPS     $0x0e, X2, X9
-	VADDPS        Y9, Y2, Y2
-	VPERMILPS     $0x01, X2, X9
-	VADDPS        Y9, Y2, Y2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y3, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPS        Y3, Y2, Y2
+	VPERMILPS     $0x0e, X2, X3
+	VADDPS        Y3, Y2, Y2
+	VPERMILPS     $0x01, X2, X3
+	VADDPS        Y3, Y2, Y2
 	MOVSS         X1, s1+24(FP)
 	MOVSS         X2, s2+28(FP)
+	VZEROUPPER
+	RET
+
+// func reduceDeviationsRowsAVX512(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reduceDeviationsRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ s1+0(FP), AX
+	MOVQ s2+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ rows+32(FP), SI
+	MOVQ cols+40(FP), DI
+	MOVQ DI, R8
+	SHLQ $0x02, R8
+
+row_128:
+	VBROADCASTSS (BX), Z0
+	MOVQ         DX, R9
+	MOVQ         DI, R10
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	VXORPS       X3, X3, X3
+	VXORPS       X4, X4, X4
+	VXORPS       X5, X5, X5
+	VXORPS       X6, X6, X6
+	VXORPS       X7, X7, X7
+	VXORPS       X8, X8, X8
+	CMPQ         R10, $+64
+	JLT          two_130
+
+loop_129:
+	VMOVUPS     (R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z1, Z1
+	VFMADD231PS Z9, Z9, Z2
+	VMOVUPS     64(R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z9, Z9, Z4
+	VMOVUPS     128(R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z9, Z6
+	VMOVUPS     192(R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z7, Z7
+	VFMADD231PS Z9, Z9, Z8
+	ADDQ        $+256, R9
+	ADDQ        $-64, R10
+	CMPQ        R10, $+64
+	JGE         loop_129
+
+two_130:
+	CMPQ        R10, $+32
+	JLT         one_131
+	VMOVUPS     (R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z1, Z1
+	VFMADD231PS Z9, Z9, Z2
+	VMOVUPS     64(R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z9, Z9, Z4
+	ADDQ        $+128, R9
+	ADDQ        $-32, R10
+
+one_131:
+	CMPQ        R10, $+16
+	JLT         last_132
+	VMOVUPS     (R9), Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z1, Z1
+	VFMADD231PS Z9, Z9, Z2
+	ADDQ        $+64, R9
+	ADDQ        $-16, R10
+
+last_132:
+	TESTQ       R10, R10
+	JZ          done_133
+	MOVL        $-1, R11
+	BZHIL       R10, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS     Z0, Z9
+	VMOVUPS     (R9), K1, Z9
+	VSUBPS      Z0, Z9, Z9
+	VADDPS      Z9, Z7, Z7
+	VFMADD231PS Z9, Z9, Z8
+
+done_133:
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z7, Z5, Z5
+	VADDPS        Z5, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y9
+	VADDPS        Y9, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X9
+	VADDPS        Y9, Y1, Y1
+	VPERMILPS     $0x0e, X1, X9
+	VADDPS        Y9, Y1, Y1
+	VPERMILPS     $0x01, X1, X9
+	VADDPS        Y9, Y1, Y1
+	VADDPS        Z4, Z2, Z2
+	VADDPS        Z8, Z6, Z6
+	VADDPS        Z6, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y3, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPS        Y3, Y2, Y2
+	VPERMILPS     $0x0e, X2, X3
+	VADDPS        Y3, Y2, Y2
+	VPERMILPS     $0x01, X2, X3
+	VADDPS        Y3, Y2, Y2
+	VMOVSS        X1, (AX)
+	VMOVSS        X2, (CX)
+	ADDQ          $+4, AX
+	ADDQ          $+4, CX
+	ADDQ          $+4, BX
+	ADDQ          R8, DX
+	ADDQ          $-1, SI
+	CMPQ          SI, $+1
+	JGE           row_128
 	VZEROUPPER
 	RET
 
@@ -2195,33 +2316,49 @@ TEXT ·reduceIndexAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	VBROADCASTSS v+16(FP), Z0
 	XORL         DX, DX
+	MOVQ         CX, SI
 	VCMPPS       $0x03, Z0, Z0, K1
 	KMOVW        K1, BX
 	TESTL        BX, BX
-	JZ           number_130
+	JZ           number_135
 	TZCNTL       BX, BX
 
-loop_131:
+pair_140:
+	CMPQ     CX, $+32
+	JLT      loop_136
+	VMOVUPS  (AX), Z2
+	VMOVUPS  64(AX), Z3
+	VCMPPS   $0x03, (AX), Z2, K1
+	VCMPPS   $0x03, 64(AX), Z3, K2
+	KORTESTW K1, K2
+	JNZ      hit_141
+	ADDQ     $+128, AX
+	ADDQ     $+32, DX
+	ADDQ     $-32, CX
+	JMP      pair_140
+
+hit_141:
+loop_136:
 	CMPQ    CX, $+16
-	JLT     last_133
+	JLT     last_138
 	VMOVUPS (AX), Z1
 	VCMPPS  $0x03, Z1, Z1, K1
 	KMOVW   K1, BX
 	TESTL   BX, BX
-	JZ      next_132
+	JZ      next_137
 	TZCNTL  BX, BX
 	ADDQ    BX, DX
-	JMP     found_129
+	JMP     found_134
 
-next_132:
+next_137:
 	ADDQ $+64, AX
 	ADDQ $+16, DX
 	ADDQ $-16, CX
-	JMP  loop_131
+	JMP  loop_136
 
-last_133:
+last_138:
 	TESTQ     CX, CX
-	JZ        missing_128
+	JZ        missing_139
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -2229,35 +2366,52 @@ last_133:
 	VCMPPS    $0x03, Z1, Z1, K1
 	KMOVW     K1, BX
 	TESTL     BX, BX
-	JZ        missing_128
+	JZ        missing_139
 	TZCNTL    BX, BX
 	CMPQ      BX, CX
-	JGE       missing_128
+	JGE       missing_139
 	ADDQ      BX, DX
-	JMP       found_129
+	JMP       found_134
 
-number_130:
-loop_134:
+missing_139:
+	MOVQ SI, DX
+	JMP  found_134
+
+number_135:
+pair_146:
+	CMPQ     CX, $+32
+	JLT      loop_142
+	VCMPPS   $0x00, (AX), Z0, K1
+	VCMPPS   $0x00, 64(AX), Z0, K2
+	KORTESTW K1, K2
+	JNZ      hit_147
+	ADDQ     $+128, AX
+	ADDQ     $+32, DX
+	ADDQ     $-32, CX
+	JMP      pair_146
+
+hit_147:
+loop_142:
 	CMPQ    CX, $+16
-	JLT     last_136
+	JLT     last_144
 	VMOVUPS (AX), Z1
 	VCMPPS  $0x00, Z0, Z1, K1
 	KMOVW   K1, BX
 	TESTL   BX, BX
-	JZ      next_135
+	JZ      next_143
 	TZCNTL  BX, BX
 	ADDQ    BX, DX
-	JMP     found_129
+	JMP     found_134
 
-next_135:
+next_143:
 	ADDQ $+64, AX
 	ADDQ $+16, DX
 	ADDQ $-16, CX
-	JMP  loop_134
+	JMP  loop_142
 
-last_136:
+last_144:
 	TESTQ     CX, CX
-	JZ        missing_128
+	JZ        missing_145
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -2265,21 +2419,158 @@ last_136:
 	VCMPPS    $0x00, Z0, Z1, K1
 	KMOVW     K1, BX
 	TESTL     BX, BX
-	JZ        missing_128
+	JZ        missing_145
 	TZCNTL    BX, BX
 	CMPQ      BX, CX
-	JGE       missing_128
+	JGE       missing_145
 	ADDQ      BX, DX
-	JMP       found_129
+	JMP       found_134
 
-missing_128:
-	MOVQ n+8(FP), AX
-	MOVQ AX, ret+24(FP)
+missing_145:
+	MOVQ SI, DX
+
+found_134:
+	MOVQ DX, ret+24(FP)
 	VZEROUPPER
 	RET
 
-found_129:
-	MOVQ DX, ret+24(FP)
+// func reduceIndexRowsAVX512(dst *int32, x *float32, v *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI, BMI2
+TEXT ·reduceIndexRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ v+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ cols+32(FP), SI
+	MOVQ SI, DI
+	SHLQ $0x02, DI
+
+row_148:
+	VBROADCASTSS (DX), Z0
+	MOVQ         CX, R8
+	MOVQ         SI, R9
+	XORL         R10, R10
+	MOVQ         R9, R12
+	VCMPPS       $0x03, Z0, Z0, K1
+	KMOVW        K1, R11
+	TESTL        R11, R11
+	JZ           number_150
+	TZCNTL       R11, R11
+
+pair_155:
+	CMPQ     R9, $+32
+	JLT      loop_151
+	VMOVUPS  (R8), Z2
+	VMOVUPS  64(R8), Z3
+	VCMPPS   $0x03, (R8), Z2, K1
+	VCMPPS   $0x03, 64(R8), Z3, K2
+	KORTESTW K1, K2
+	JNZ      hit_156
+	ADDQ     $+128, R8
+	ADDQ     $+32, R10
+	ADDQ     $-32, R9
+	JMP      pair_155
+
+hit_156:
+loop_151:
+	CMPQ    R9, $+16
+	JLT     last_153
+	VMOVUPS (R8), Z1
+	VCMPPS  $0x03, Z1, Z1, K1
+	KMOVW   K1, R11
+	TESTL   R11, R11
+	JZ      next_152
+	TZCNTL  R11, R11
+	ADDQ    R11, R10
+	JMP     found_149
+
+next_152:
+	ADDQ $+64, R8
+	ADDQ $+16, R10
+	ADDQ $-16, R9
+	JMP  loop_151
+
+last_153:
+	TESTQ     R9, R9
+	JZ        missing_154
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (R8), K1, Z1
+	VCMPPS    $0x03, Z1, Z1, K1
+	KMOVW     K1, R11
+	TESTL     R11, R11
+	JZ        missing_154
+	TZCNTL    R11, R11
+	CMPQ      R11, R9
+	JGE       missing_154
+	ADDQ      R11, R10
+	JMP       found_149
+
+missing_154:
+	MOVQ R12, R10
+	JMP  found_149
+
+number_150:
+pair_161:
+	CMPQ     R9, $+32
+	JLT      loop_157
+	VCMPPS   $0x00, (R8), Z0, K1
+	VCMPPS   $0x00, 64(R8), Z0, K2
+	KORTESTW K1, K2
+	JNZ      hit_162
+	ADDQ     $+128, R8
+	ADDQ     $+32, R10
+	ADDQ     $-32, R9
+	JMP      pair_161
+
+hit_162:
+loop_157:
+	CMPQ    R9, $+16
+	JLT     last_159
+	VMOVUPS (R8), Z1
+	VCMPPS  $0x00, Z0, Z1, K1
+	KMOVW   K1, R11
+	TESTL   R11, R11
+	JZ      next_158
+	TZCNTL  R11, R11
+	ADDQ    R11, R10
+	JMP     found_149
+
+next_158:
+	ADDQ $+64, R8
+	ADDQ $+16, R10
+	ADDQ $-16, R9
+	JMP  loop_157
+
+last_159:
+	TESTQ     R9, R9
+	JZ        missing_160
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (R8), K1, Z1
+	VCMPPS    $0x00, Z0, Z1, K1
+	KMOVW     K1, R11
+	TESTL     R11, R11
+	JZ        missing_160
+	TZCNTL    R11, R11
+	CMPQ      R11, R9
+	JGE       missing_160
+	ADDQ      R11, R10
+	JMP       found_149
+
+missing_160:
+	MOVQ R12, R10
+
+found_149:
+	MOVL R10, (AX)
+	ADDQ $+4, AX
+	ADDQ $+4, DX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_148
 	VZEROUPPER
 	RET
 
@@ -2305,9 +2596,9 @@ TEXT ·rowsExpStoreAVX512(SB), NOSPLIT, $0-36
 	VXORPS       X13, X13, X13
 	VXORPS       X14, X14, X14
 	CMPQ         CX, $+64
-	JLT          one_138
+	JLT          one_164
 
-loop_137:
+loop_163:
 	VMOVUPS     (AX), Z15
 	VMOVUPS     64(AX), Z16
 	VMOVUPS     128(AX), Z17
@@ -2392,11 +2683,11 @@ loop_137:
 	ADDQ        $+256, DX
 	ADDQ        $-64, CX
 	CMPQ        CX, $+64
-	JGE         loop_137
+	JGE         loop_163
 
-one_138:
+one_164:
 	CMPQ        CX, $+16
-	JLT         last_139
+	JLT         last_165
 	VMOVUPS     (AX), Z15
 	VSUBPS      Z0, Z15, Z15
 	VCMPPS      $0x01, Z1, Z15, K1
@@ -2420,11 +2711,11 @@ one_138:
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	ADDQ        $-16, CX
-	JMP         one_138
+	JMP         one_164
 
-last_139:
+last_165:
 	TESTQ        CX, CX
-	JZ           done_140
+	JZ           done_166
 	MOVL         $-1, BX
 	BZHIL        CX, BX, BX
 	KMOVW        BX, K1
@@ -2451,16 +2742,16 @@ last_139:
 	VMOVUPS      Z16, K1, (DX)
 	VADDPS       Z16, Z13, Z13
 
-done_140:
+done_166:
 	VADDPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y1
-	VADDPS        Y1, Y13, Y13
-	VEXTRACTF128  $0x01, Y13, X1
-	VADDPS        Y1, Y13, Y13
-	VPERMILPS     $0x0e, X13, X1
-	VADDPS        Y1, Y13, Y13
-	VPERMILPS     $0x01, X13, X1
-	VADDPS        Y1, Y13, Y13
+	VEXTRACTF64X4 $0x01, Z13, Y15
+	VADDPS        Y15, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x0e, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x01, X13, X15
+	VADDPS        Y15, Y13, Y13
 	MOVSS         X13, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -2504,6 +2795,205 @@ GLOBL reduceAVX512_3f800000<>(SB), RODATA|NOPTR, $4
 DATA reduceAVX512_ff800000<>+0(SB)/4, $0xff800000
 GLOBL reduceAVX512_ff800000<>(SB), RODATA|NOPTR, $4
 
+// func rowsExpStoreRowsAVX512(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsExpStoreRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         x+8(FP), AX
+	MOVQ         m+16(FP), CX
+	MOVQ         sum+24(FP), DX
+	MOVQ         rows+32(FP), BX
+	MOVQ         cols+40(FP), SI
+	MOVQ         dst+0(FP), R9
+	MOVQ         SI, R8
+	SHLQ         $0x02, R8
+	VBROADCASTSS reduceAVX512_c2d00000<>+0(SB), Z1
+	VBROADCASTSS reduceAVX512_00000000<>+0(SB), Z2
+	VBROADCASTSS reduceAVX512_3ab5bdcd<>+0(SB), Z3
+	VBROADCASTSS reduceAVX512_3fb8aa3b<>+0(SB), Z4
+	VBROADCASTSS reduceAVX512_4b400000<>+0(SB), Z5
+	VBROADCASTSS reduceAVX512_b5bfbe8e<>+0(SB), Z6
+	VBROADCASTSS reduceAVX512_bf317200<>+0(SB), Z7
+	VBROADCASTSS reduceAVX512_3c091489<>+0(SB), Z8
+	VBROADCASTSS reduceAVX512_3d2aab88<>+0(SB), Z9
+	VBROADCASTSS reduceAVX512_3e2aaa57<>+0(SB), Z10
+	VBROADCASTSS reduceAVX512_3effffff<>+0(SB), Z11
+	VBROADCASTSS reduceAVX512_3f800000<>+0(SB), Z12
+
+row_167:
+	VBROADCASTSS (CX), Z0
+	MOVQ         AX, DI
+	MOVQ         R9, R10
+	ADDQ         R8, R9
+	MOVQ         SI, R11
+	VXORPS       X13, X13, X13
+	VXORPS       X14, X14, X14
+	CMPQ         R11, $+64
+	JLT          one_169
+
+loop_168:
+	VMOVUPS     (DI), Z15
+	VMOVUPS     64(DI), Z16
+	VMOVUPS     128(DI), Z17
+	VMOVUPS     192(DI), Z18
+	VSUBPS      Z0, Z15, Z15
+	VSUBPS      Z0, Z16, Z16
+	VSUBPS      Z0, Z17, Z17
+	VSUBPS      Z0, Z18, Z18
+	VCMPPS      $0x01, Z1, Z15, K1
+	VCMPPS      $0x01, Z1, Z16, K2
+	VCMPPS      $0x01, Z1, Z17, K3
+	VCMPPS      $0x01, Z1, Z18, K4
+	VBLENDMPS   Z2, Z15, K1, Z15
+	VBLENDMPS   Z2, Z16, K2, Z16
+	VBLENDMPS   Z2, Z17, K3, Z17
+	VBLENDMPS   Z2, Z18, K4, Z18
+	VMOVUPS     Z5, Z19
+	VFMADD231PS Z4, Z15, Z19
+	VMOVUPS     Z5, Z20
+	VFMADD231PS Z4, Z16, Z20
+	VMOVUPS     Z5, Z21
+	VFMADD231PS Z4, Z17, Z21
+	VMOVUPS     Z5, Z22
+	VFMADD231PS Z4, Z18, Z22
+	VSUBPS      Z5, Z19, Z19
+	VSUBPS      Z5, Z20, Z20
+	VSUBPS      Z5, Z21, Z21
+	VSUBPS      Z5, Z22, Z22
+	VFMADD231PS Z7, Z19, Z15
+	VFMADD231PS Z7, Z20, Z16
+	VFMADD231PS Z7, Z21, Z17
+	VFMADD231PS Z7, Z22, Z18
+	VFMADD231PS Z6, Z19, Z15
+	VFMADD231PS Z6, Z20, Z16
+	VFMADD231PS Z6, Z21, Z17
+	VFMADD231PS Z6, Z22, Z18
+	VMOVUPS     Z8, Z23
+	VFMADD231PS Z15, Z3, Z23
+	VMOVUPS     Z8, Z24
+	VFMADD231PS Z16, Z3, Z24
+	VMOVUPS     Z8, Z25
+	VFMADD231PS Z17, Z3, Z25
+	VMOVUPS     Z8, Z26
+	VFMADD231PS Z18, Z3, Z26
+	VFMADD213PS Z9, Z15, Z23
+	VFMADD213PS Z9, Z16, Z24
+	VFMADD213PS Z9, Z17, Z25
+	VFMADD213PS Z9, Z18, Z26
+	VFMADD213PS Z10, Z15, Z23
+	VFMADD213PS Z10, Z16, Z24
+	VFMADD213PS Z10, Z17, Z25
+	VFMADD213PS Z10, Z18, Z26
+	VFMADD213PS Z11, Z15, Z23
+	VFMADD213PS Z11, Z16, Z24
+	VFMADD213PS Z11, Z17, Z25
+	VFMADD213PS Z11, Z18, Z26
+	VFMADD213PS Z12, Z15, Z23
+	VFMADD213PS Z12, Z16, Z24
+	VFMADD213PS Z12, Z17, Z25
+	VFMADD213PS Z12, Z18, Z26
+	VFMADD213PS Z12, Z23, Z15
+	VFMADD213PS Z12, Z24, Z16
+	VFMADD213PS Z12, Z25, Z17
+	VFMADD213PS Z12, Z26, Z18
+	VSCALEFPS   Z19, Z15, Z19
+	VSCALEFPS   Z20, Z16, Z20
+	VSCALEFPS   Z21, Z17, Z21
+	VSCALEFPS   Z22, Z18, Z22
+	VBLENDMPS   Z2, Z19, K1, Z19
+	VBLENDMPS   Z2, Z20, K2, Z20
+	VBLENDMPS   Z2, Z21, K3, Z21
+	VBLENDMPS   Z2, Z22, K4, Z22
+	VMOVUPS     Z19, (R10)
+	VADDPS      Z19, Z13, Z13
+	VMOVUPS     Z20, 64(R10)
+	VADDPS      Z20, Z14, Z14
+	VMOVUPS     Z21, 128(R10)
+	VADDPS      Z21, Z13, Z13
+	VMOVUPS     Z22, 192(R10)
+	VADDPS      Z22, Z14, Z14
+	ADDQ        $+256, DI
+	ADDQ        $+256, R10
+	ADDQ        $-64, R11
+	CMPQ        R11, $+64
+	JGE         loop_168
+
+one_169:
+	CMPQ        R11, $+16
+	JLT         last_170
+	VMOVUPS     (DI), Z15
+	VSUBPS      Z0, Z15, Z15
+	VCMPPS      $0x01, Z1, Z15, K1
+	VBLENDMPS   Z2, Z15, K1, Z15
+	VMOVUPS     Z5, Z16
+	VFMADD231PS Z4, Z15, Z16
+	VSUBPS      Z5, Z16, Z16
+	VFMADD231PS Z7, Z16, Z15
+	VFMADD231PS Z6, Z16, Z15
+	VMOVUPS     Z8, Z17
+	VFMADD231PS Z15, Z3, Z17
+	VFMADD213PS Z9, Z15, Z17
+	VFMADD213PS Z10, Z15, Z17
+	VFMADD213PS Z11, Z15, Z17
+	VFMADD213PS Z12, Z15, Z17
+	VFMADD213PS Z12, Z17, Z15
+	VSCALEFPS   Z16, Z15, Z16
+	VBLENDMPS   Z2, Z16, K1, Z16
+	VMOVUPS     Z16, (R10)
+	VADDPS      Z16, Z13, Z13
+	ADDQ        $+64, DI
+	ADDQ        $+64, R10
+	ADDQ        $-16, R11
+	JMP         one_169
+
+last_170:
+	TESTQ        R11, R11
+	JZ           done_171
+	MOVL         $-1, R12
+	BZHIL        R11, R12, R12
+	KMOVW        R12, K1
+	VBROADCASTSS reduceAVX512_ff800000<>+0(SB), Z16
+	VMOVUPS      Z16, Z15
+	VMOVUPS      (DI), K1, Z15
+	VSUBPS       Z0, Z15, Z15
+	VCMPPS       $0x01, Z1, Z15, K2
+	VBLENDMPS    Z2, Z15, K2, Z15
+	VMOVUPS      Z5, Z16
+	VFMADD231PS  Z4, Z15, Z16
+	VSUBPS       Z5, Z16, Z16
+	VFMADD231PS  Z7, Z16, Z15
+	VFMADD231PS  Z6, Z16, Z15
+	VMOVUPS      Z8, Z17
+	VFMADD231PS  Z15, Z3, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VFMADD213PS  Z10, Z15, Z17
+	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z12, Z15, Z17
+	VFMADD213PS  Z12, Z17, Z15
+	VSCALEFPS    Z16, Z15, Z16
+	VBLENDMPS    Z2, Z16, K2, Z16
+	VMOVUPS      Z16, K1, (R10)
+	VADDPS       Z16, Z13, Z13
+
+done_171:
+	VADDPS        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y15
+	VADDPS        Y15, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x0e, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x01, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VMOVSS        X13, (DX)
+	ADDQ          $+4, CX
+	ADDQ          $+4, DX
+	ADDQ          R8, AX
+	ADDQ          $-1, BX
+	CMPQ          BX, $+1
+	JGE           row_167
+	VZEROUPPER
+	RET
+
 // func rowsExpSumAVX512(x *float32, n int, m float32) (ret float32)
 // Requires: AVX, AVX512F, BMI2, SSE
 TEXT ·rowsExpSumAVX512(SB), NOSPLIT, $0-28
@@ -2525,9 +3015,9 @@ TEXT ·rowsExpSumAVX512(SB), NOSPLIT, $0-28
 	VXORPS       X13, X13, X13
 	VXORPS       X14, X14, X14
 	CMPQ         CX, $+64
-	JLT          one_142
+	JLT          one_173
 
-loop_141:
+loop_172:
 	VMOVUPS     (AX), Z15
 	VMOVUPS     64(AX), Z16
 	VMOVUPS     128(AX), Z17
@@ -2607,11 +3097,11 @@ loop_141:
 	ADDQ        $+256, AX
 	ADDQ        $-64, CX
 	CMPQ        CX, $+64
-	JGE         loop_141
+	JGE         loop_172
 
-one_142:
+one_173:
 	CMPQ        CX, $+16
-	JLT         last_143
+	JLT         last_174
 	VMOVUPS     (AX), Z15
 	VSUBPS      Z0, Z15, Z15
 	VCMPPS      $0x01, Z1, Z15, K1
@@ -2633,11 +3123,11 @@ one_142:
 	VADDPS      Z16, Z13, Z13
 	ADDQ        $+64, AX
 	ADDQ        $-16, CX
-	JMP         one_142
+	JMP         one_173
 
-last_143:
+last_174:
 	TESTQ        CX, CX
-	JZ           done_144
+	JZ           done_175
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
 	KMOVW        DX, K1
@@ -2663,17 +3153,205 @@ last_143:
 	VBLENDMPS    Z2, Z16, K1, Z16
 	VADDPS       Z16, Z13, Z13
 
-done_144:
+done_175:
 	VADDPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y1
-	VADDPS        Y1, Y13, Y13
-	VEXTRACTF128  $0x01, Y13, X1
-	VADDPS        Y1, Y13, Y13
-	VPERMILPS     $0x0e, X13, X1
-	VADDPS        Y1, Y13, Y13
-	VPERMILPS     $0x01, X13, X1
-	VADDPS        Y1, Y13, Y13
+	VEXTRACTF64X4 $0x01, Z13, Y15
+	VADDPS        Y15, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x0e, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x01, X13, X15
+	VADDPS        Y15, Y13, Y13
 	MOVSS         X13, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func rowsExpSumRowsAVX512(x *float32, m *float32, sum *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsExpSumRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         x+0(FP), AX
+	MOVQ         m+8(FP), CX
+	MOVQ         sum+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         cols+32(FP), SI
+	MOVQ         SI, R8
+	SHLQ         $0x02, R8
+	VBROADCASTSS reduceAVX512_c2d00000<>+0(SB), Z1
+	VBROADCASTSS reduceAVX512_00000000<>+0(SB), Z2
+	VBROADCASTSS reduceAVX512_3ab5bdcd<>+0(SB), Z3
+	VBROADCASTSS reduceAVX512_3fb8aa3b<>+0(SB), Z4
+	VBROADCASTSS reduceAVX512_4b400000<>+0(SB), Z5
+	VBROADCASTSS reduceAVX512_b5bfbe8e<>+0(SB), Z6
+	VBROADCASTSS reduceAVX512_bf317200<>+0(SB), Z7
+	VBROADCASTSS reduceAVX512_3c091489<>+0(SB), Z8
+	VBROADCASTSS reduceAVX512_3d2aab88<>+0(SB), Z9
+	VBROADCASTSS reduceAVX512_3e2aaa57<>+0(SB), Z10
+	VBROADCASTSS reduceAVX512_3effffff<>+0(SB), Z11
+	VBROADCASTSS reduceAVX512_3f800000<>+0(SB), Z12
+
+row_176:
+	VBROADCASTSS (CX), Z0
+	MOVQ         AX, DI
+	MOVQ         SI, R9
+	VXORPS       X13, X13, X13
+	VXORPS       X14, X14, X14
+	CMPQ         R9, $+64
+	JLT          one_178
+
+loop_177:
+	VMOVUPS     (DI), Z15
+	VMOVUPS     64(DI), Z16
+	VMOVUPS     128(DI), Z17
+	VMOVUPS     192(DI), Z18
+	VSUBPS      Z0, Z15, Z15
+	VSUBPS      Z0, Z16, Z16
+	VSUBPS      Z0, Z17, Z17
+	VSUBPS      Z0, Z18, Z18
+	VCMPPS      $0x01, Z1, Z15, K1
+	VCMPPS      $0x01, Z1, Z16, K2
+	VCMPPS      $0x01, Z1, Z17, K3
+	VCMPPS      $0x01, Z1, Z18, K4
+	VBLENDMPS   Z2, Z15, K1, Z15
+	VBLENDMPS   Z2, Z16, K2, Z16
+	VBLENDMPS   Z2, Z17, K3, Z17
+	VBLENDMPS   Z2, Z18, K4, Z18
+	VMOVUPS     Z5, Z19
+	VFMADD231PS Z4, Z15, Z19
+	VMOVUPS     Z5, Z20
+	VFMADD231PS Z4, Z16, Z20
+	VMOVUPS     Z5, Z21
+	VFMADD231PS Z4, Z17, Z21
+	VMOVUPS     Z5, Z22
+	VFMADD231PS Z4, Z18, Z22
+	VSUBPS      Z5, Z19, Z19
+	VSUBPS      Z5, Z20, Z20
+	VSUBPS      Z5, Z21, Z21
+	VSUBPS      Z5, Z22, Z22
+	VFMADD231PS Z7, Z19, Z15
+	VFMADD231PS Z7, Z20, Z16
+	VFMADD231PS Z7, Z21, Z17
+	VFMADD231PS Z7, Z22, Z18
+	VFMADD231PS Z6, Z19, Z15
+	VFMADD231PS Z6, Z20, Z16
+	VFMADD231PS Z6, Z21, Z17
+	VFMADD231PS Z6, Z22, Z18
+	VMOVUPS     Z8, Z23
+	VFMADD231PS Z15, Z3, Z23
+	VMOVUPS     Z8, Z24
+	VFMADD231PS Z16, Z3, Z24
+	VMOVUPS     Z8, Z25
+	VFMADD231PS Z17, Z3, Z25
+	VMOVUPS     Z8, Z26
+	VFMADD231PS Z18, Z3, Z26
+	VFMADD213PS Z9, Z15, Z23
+	VFMADD213PS Z9, Z16, Z24
+	VFMADD213PS Z9, Z17, Z25
+	VFMADD213PS Z9, Z18, Z26
+	VFMADD213PS Z10, Z15, Z23
+	VFMADD213PS Z10, Z16, Z24
+	VFMADD213PS Z10, Z17, Z25
+	VFMADD213PS Z10, Z18, Z26
+	VFMADD213PS Z11, Z15, Z23
+	VFMADD213PS Z11, Z16, Z24
+	VFMADD213PS Z11, Z17, Z25
+	VFMADD213PS Z11, Z18, Z26
+	VFMADD213PS Z12, Z15, Z23
+	VFMADD213PS Z12, Z16, Z24
+	VFMADD213PS Z12, Z17, Z25
+	VFMADD213PS Z12, Z18, Z26
+	VFMADD213PS Z12, Z23, Z15
+	VFMADD213PS Z12, Z24, Z16
+	VFMADD213PS Z12, Z25, Z17
+	VFMADD213PS Z12, Z26, Z18
+	VSCALEFPS   Z19, Z15, Z19
+	VSCALEFPS   Z20, Z16, Z20
+	VSCALEFPS   Z21, Z17, Z21
+	VSCALEFPS   Z22, Z18, Z22
+	VBLENDMPS   Z2, Z19, K1, Z19
+	VBLENDMPS   Z2, Z20, K2, Z20
+	VBLENDMPS   Z2, Z21, K3, Z21
+	VBLENDMPS   Z2, Z22, K4, Z22
+	VADDPS      Z19, Z13, Z13
+	VADDPS      Z20, Z14, Z14
+	VADDPS      Z21, Z13, Z13
+	VADDPS      Z22, Z14, Z14
+	ADDQ        $+256, DI
+	ADDQ        $-64, R9
+	CMPQ        R9, $+64
+	JGE         loop_177
+
+one_178:
+	CMPQ        R9, $+16
+	JLT         last_179
+	VMOVUPS     (DI), Z15
+	VSUBPS      Z0, Z15, Z15
+	VCMPPS      $0x01, Z1, Z15, K1
+	VBLENDMPS   Z2, Z15, K1, Z15
+	VMOVUPS     Z5, Z16
+	VFMADD231PS Z4, Z15, Z16
+	VSUBPS      Z5, Z16, Z16
+	VFMADD231PS Z7, Z16, Z15
+	VFMADD231PS Z6, Z16, Z15
+	VMOVUPS     Z8, Z17
+	VFMADD231PS Z15, Z3, Z17
+	VFMADD213PS Z9, Z15, Z17
+	VFMADD213PS Z10, Z15, Z17
+	VFMADD213PS Z11, Z15, Z17
+	VFMADD213PS Z12, Z15, Z17
+	VFMADD213PS Z12, Z17, Z15
+	VSCALEFPS   Z16, Z15, Z16
+	VBLENDMPS   Z2, Z16, K1, Z16
+	VADDPS      Z16, Z13, Z13
+	ADDQ        $+64, DI
+	ADDQ        $-16, R9
+	JMP         one_178
+
+last_179:
+	TESTQ        R9, R9
+	JZ           done_180
+	MOVL         $-1, R10
+	BZHIL        R9, R10, R10
+	KMOVW        R10, K1
+	VBROADCASTSS reduceAVX512_ff800000<>+0(SB), Z16
+	VMOVUPS      Z16, Z15
+	VMOVUPS      (DI), K1, Z15
+	VSUBPS       Z0, Z15, Z15
+	VCMPPS       $0x01, Z1, Z15, K1
+	VBLENDMPS    Z2, Z15, K1, Z15
+	VMOVUPS      Z5, Z16
+	VFMADD231PS  Z4, Z15, Z16
+	VSUBPS       Z5, Z16, Z16
+	VFMADD231PS  Z7, Z16, Z15
+	VFMADD231PS  Z6, Z16, Z15
+	VMOVUPS      Z8, Z17
+	VFMADD231PS  Z15, Z3, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VFMADD213PS  Z10, Z15, Z17
+	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z12, Z15, Z17
+	VFMADD213PS  Z12, Z17, Z15
+	VSCALEFPS    Z16, Z15, Z16
+	VBLENDMPS    Z2, Z16, K1, Z16
+	VADDPS       Z16, Z13, Z13
+
+done_180:
+	VADDPS        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y15
+	VADDPS        Y15, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x0e, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VPERMILPS     $0x01, X13, X15
+	VADDPS        Y15, Y13, Y13
+	VMOVSS        X13, (DX)
+	ADDQ          $+4, CX
+	ADDQ          $+4, DX
+	ADDQ          R8, AX
+	ADDQ          $-1, BX
+	CMPQ          BX, $+1
+	JGE           row_176
 	VZEROUPPER
 	RET
 
@@ -2682,98 +3360,102 @@ done_144:
 TEXT ·rowsAffineAVX512(SB), NOSPLIT, $0-52
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVQ         gamma+16(FP), DX
-	MOVQ         beta+24(FP), BX
-	MOVQ         n+32(FP), SI
+	MOVQ         n+32(FP), DX
 	VBROADCASTSS m+40(FP), Z0
 	VBROADCASTSS s+44(FP), Z1
 	VBROADCASTSS b+48(FP), Z2
-	TESTQ        DX, DX
-	JZ           noGamma_145
+	MOVQ         gamma+16(FP), BX
 	TESTQ        BX, BX
-	JZ           onlyGamma_147
-	CMPQ         SI, $+64
-	JLT          one_149
+	JZ           noGamma_181
+	MOVQ         beta+24(FP), BX
+	TESTQ        BX, BX
+	JZ           onlyGamma_183
+	MOVQ         gamma+16(FP), BX
+	MOVQ         beta+24(FP), SI
+	CMPQ         DX, $+64
+	JLT          one_185
 
-loop_148:
+loop_184:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     (DX), Z4
-	VMOVUPS     (BX), Z5
+	VMOVUPS     (BX), Z4
+	VMOVUPS     (SI), Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, (AX)
 	VMOVUPS     64(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     64(DX), Z4
-	VMOVUPS     64(BX), Z5
+	VMOVUPS     64(BX), Z4
+	VMOVUPS     64(SI), Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, 64(AX)
 	VMOVUPS     128(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     128(DX), Z4
-	VMOVUPS     128(BX), Z5
+	VMOVUPS     128(BX), Z4
+	VMOVUPS     128(SI), Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, 128(AX)
 	VMOVUPS     192(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     192(DX), Z4
-	VMOVUPS     192(BX), Z5
+	VMOVUPS     192(BX), Z4
+	VMOVUPS     192(SI), Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, 192(AX)
 	ADDQ        $+256, CX
 	ADDQ        $+256, AX
-	ADDQ        $+256, DX
 	ADDQ        $+256, BX
-	ADDQ        $-64, SI
-	CMPQ        SI, $+64
-	JGE         loop_148
+	ADDQ        $+256, SI
+	ADDQ        $-64, DX
+	CMPQ        DX, $+64
+	JGE         loop_184
 
-one_149:
-	CMPQ        SI, $+16
-	JLT         last_150
+one_185:
+	CMPQ        DX, $+16
+	JLT         last_186
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     (DX), Z4
-	VMOVUPS     (BX), Z5
+	VMOVUPS     (BX), Z4
+	VMOVUPS     (SI), Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, (AX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, AX
-	ADDQ        $+64, DX
 	ADDQ        $+64, BX
-	ADDQ        $-16, SI
-	JMP         one_149
+	ADDQ        $+64, SI
+	ADDQ        $-16, DX
+	JMP         one_185
 
-last_150:
-	TESTQ       SI, SI
-	JZ          done_151
+last_186:
+	TESTQ       DX, DX
+	JZ          done_187
 	MOVL        $-1, DI
-	BZHIL       SI, DI, DI
+	BZHIL       DX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (CX), K1, Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS.Z   (DX), K1, Z4
-	VMOVUPS.Z   (BX), K1, Z5
+	VMOVUPS.Z   (BX), K1, Z4
+	VMOVUPS.Z   (SI), K1, Z5
 	VFMADD213PS Z5, Z4, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_151:
+done_187:
 	VZEROUPPER
 	RET
 
-noGamma_145:
+noGamma_181:
+	MOVQ  beta+24(FP), BX
 	TESTQ BX, BX
-	JZ    neither_146
-	CMPQ  SI, $+64
-	JLT   one_153
+	JZ    neither_182
+	MOVQ  beta+24(FP), BX
+	CMPQ  DX, $+64
+	JLT   one_189
 
-loop_152:
+loop_188:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2801,13 +3483,13 @@ loop_152:
 	ADDQ        $+256, CX
 	ADDQ        $+256, AX
 	ADDQ        $+256, BX
-	ADDQ        $-64, SI
-	CMPQ        SI, $+64
-	JGE         loop_152
+	ADDQ        $-64, DX
+	CMPQ        DX, $+64
+	JGE         loop_188
 
-one_153:
-	CMPQ        SI, $+16
-	JLT         last_154
+one_189:
+	CMPQ        DX, $+16
+	JLT         last_190
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2817,15 +3499,15 @@ one_153:
 	ADDQ        $+64, CX
 	ADDQ        $+64, AX
 	ADDQ        $+64, BX
-	ADDQ        $-16, SI
-	JMP         one_153
+	ADDQ        $-16, DX
+	JMP         one_189
 
-last_154:
-	TESTQ       SI, SI
-	JZ          done_155
-	MOVL        $-1, DX
-	BZHIL       SI, DX, DX
-	KMOVW       DX, K1
+last_190:
+	TESTQ       DX, DX
+	JZ          done_191
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
 	VMOVUPS.Z   (CX), K1, Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
@@ -2833,129 +3515,480 @@ last_154:
 	VADDPS      Z4, Z3, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_155:
+done_191:
 	VZEROUPPER
 	RET
 
-onlyGamma_147:
-	CMPQ SI, $+64
-	JLT  one_157
+onlyGamma_183:
+	MOVQ gamma+16(FP), BX
+	CMPQ DX, $+64
+	JLT  one_193
 
-loop_156:
+loop_192:
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     (DX), Z4
+	VMOVUPS     (BX), Z4
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, (AX)
 	VMOVUPS     64(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     64(DX), Z4
+	VMOVUPS     64(BX), Z4
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, 64(AX)
 	VMOVUPS     128(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     128(DX), Z4
+	VMOVUPS     128(BX), Z4
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, 128(AX)
 	VMOVUPS     192(CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     192(DX), Z4
+	VMOVUPS     192(BX), Z4
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, 192(AX)
 	ADDQ        $+256, CX
 	ADDQ        $+256, AX
-	ADDQ        $+256, DX
-	ADDQ        $-64, SI
-	CMPQ        SI, $+64
-	JGE         loop_156
+	ADDQ        $+256, BX
+	ADDQ        $-64, DX
+	CMPQ        DX, $+64
+	JGE         loop_192
 
-one_157:
-	CMPQ        SI, $+16
-	JLT         last_158
+one_193:
+	CMPQ        DX, $+16
+	JLT         last_194
 	VMOVUPS     (CX), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     (DX), Z4
+	VMOVUPS     (BX), Z4
 	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, (AX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, AX
-	ADDQ        $+64, DX
-	ADDQ        $-16, SI
-	JMP         one_157
+	ADDQ        $+64, BX
+	ADDQ        $-16, DX
+	JMP         one_193
 
-last_158:
-	TESTQ       SI, SI
-	JZ          done_159
+last_194:
+	TESTQ       DX, DX
+	JZ          done_195
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX), K1, Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS.Z   (BX), K1, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, K1, (AX)
+
+done_195:
+	VZEROUPPER
+	RET
+
+neither_182:
+	CMPQ DX, $+64
+	JLT  one_197
+
+loop_196:
+	VMOVUPS     (CX), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, (AX)
+	VMOVUPS     64(CX), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 64(AX)
+	VMOVUPS     128(CX), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 128(AX)
+	VMOVUPS     192(CX), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 192(AX)
+	ADDQ        $+256, CX
+	ADDQ        $+256, AX
+	ADDQ        $-64, DX
+	CMPQ        DX, $+64
+	JGE         loop_196
+
+one_197:
+	CMPQ        DX, $+16
+	JLT         last_198
+	VMOVUPS     (CX), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, (AX)
+	ADDQ        $+64, CX
+	ADDQ        $+64, AX
+	ADDQ        $-16, DX
+	JMP         one_197
+
+last_198:
+	TESTQ       DX, DX
+	JZ          done_199
 	MOVL        $-1, BX
-	BZHIL       SI, BX, BX
+	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
 	VMOVUPS.Z   (CX), K1, Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS.Z   (DX), K1, Z4
-	VMULPS      Z4, Z3, Z3
 	VMOVUPS     Z3, K1, (AX)
 
-done_159:
+done_199:
 	VZEROUPPER
 	RET
 
-neither_146:
-	CMPQ SI, $+64
-	JLT  one_161
+// func rowsAffineRowsAVX512(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAffineRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  msb+32(FP), DX
+	MOVQ  rows+40(FP), BX
+	MOVQ  cols+48(FP), SI
+	MOVQ  SI, DI
+	SHLQ  $0x02, DI
+	MOVQ  gamma+16(FP), R8
+	TESTQ R8, R8
+	JZ    noGamma_200
+	MOVQ  beta+24(FP), R8
+	TESTQ R8, R8
+	JZ    onlyGamma_202
 
-loop_160:
-	VMOVUPS     (CX), Z3
-	VSUBPS      Z0, Z3, Z3
-	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, (AX)
-	VMOVUPS     64(CX), Z3
-	VSUBPS      Z0, Z3, Z3
-	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, 64(AX)
-	VMOVUPS     128(CX), Z3
-	VSUBPS      Z0, Z3, Z3
-	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, 128(AX)
-	VMOVUPS     192(CX), Z3
-	VSUBPS      Z0, Z3, Z3
-	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, 192(AX)
-	ADDQ        $+256, CX
-	ADDQ        $+256, AX
-	ADDQ        $-64, SI
-	CMPQ        SI, $+64
-	JGE         loop_160
+row_203:
+	VBROADCASTSS (DX), Z0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         gamma+16(FP), R11
+	MOVQ         beta+24(FP), R12
+	CMPQ         R10, $+64
+	JLT          one_205
 
-one_161:
-	CMPQ        SI, $+16
-	JLT         last_162
-	VMOVUPS     (CX), Z3
+loop_204:
+	VMOVUPS     (R9), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, (AX)
-	ADDQ        $+64, CX
-	ADDQ        $+64, AX
-	ADDQ        $-16, SI
-	JMP         one_161
-
-last_162:
-	TESTQ       SI, SI
-	JZ          done_163
-	MOVL        $-1, DX
-	BZHIL       SI, DX, DX
-	KMOVW       DX, K1
-	VMOVUPS.Z   (CX), K1, Z3
+	VMOVUPS     (R11), Z4
+	VMOVUPS     (R12), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, (R8)
+	VMOVUPS     64(R9), Z3
 	VSUBPS      Z0, Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, K1, (AX)
+	VMOVUPS     64(R11), Z4
+	VMOVUPS     64(R12), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 64(R8)
+	VMOVUPS     128(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     128(R11), Z4
+	VMOVUPS     128(R12), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 128(R8)
+	VMOVUPS     192(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     192(R11), Z4
+	VMOVUPS     192(R12), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 192(R8)
+	ADDQ        $+256, R9
+	ADDQ        $+256, R8
+	ADDQ        $+256, R11
+	ADDQ        $+256, R12
+	ADDQ        $-64, R10
+	CMPQ        R10, $+64
+	JGE         loop_204
 
-done_163:
+one_205:
+	CMPQ        R10, $+16
+	JLT         last_206
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     (R11), Z4
+	VMOVUPS     (R12), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $+64, R9
+	ADDQ        $+64, R8
+	ADDQ        $+64, R11
+	ADDQ        $+64, R12
+	ADDQ        $-16, R10
+	JMP         one_205
+
+last_206:
+	TESTQ       R10, R10
+	JZ          done_207
+	MOVL        $-1, R13
+	BZHIL       R10, R13, R13
+	KMOVW       R13, K1
+	VMOVUPS.Z   (R9), K1, Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS.Z   (R11), K1, Z4
+	VMOVUPS.Z   (R12), K1, Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, K1, (R8)
+
+done_207:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_203
+	VZEROUPPER
+	RET
+
+noGamma_200:
+	MOVQ  beta+24(FP), R8
+	TESTQ R8, R8
+	JZ    neither_201
+
+row_208:
+	VBROADCASTSS (DX), Z0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         beta+24(FP), R11
+	CMPQ         R10, $+64
+	JLT          one_210
+
+loop_209:
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     (R11), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, (R8)
+	VMOVUPS     64(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     64(R11), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 64(R8)
+	VMOVUPS     128(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     128(R11), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 128(R8)
+	VMOVUPS     192(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     192(R11), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 192(R8)
+	ADDQ        $+256, R9
+	ADDQ        $+256, R8
+	ADDQ        $+256, R11
+	ADDQ        $-64, R10
+	CMPQ        R10, $+64
+	JGE         loop_209
+
+one_210:
+	CMPQ        R10, $+16
+	JLT         last_211
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     (R11), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $+64, R9
+	ADDQ        $+64, R8
+	ADDQ        $+64, R11
+	ADDQ        $-16, R10
+	JMP         one_210
+
+last_211:
+	TESTQ       R10, R10
+	JZ          done_212
+	MOVL        $-1, R12
+	BZHIL       R10, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (R9), K1, Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS.Z   (R11), K1, Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     Z3, K1, (R8)
+
+done_212:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_208
+	VZEROUPPER
+	RET
+
+onlyGamma_202:
+row_213:
+	VBROADCASTSS (DX), Z0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	MOVQ         gamma+16(FP), R11
+	CMPQ         R10, $+64
+	JLT          one_215
+
+loop_214:
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     (R11), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, (R8)
+	VMOVUPS     64(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     64(R11), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 64(R8)
+	VMOVUPS     128(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     128(R11), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 128(R8)
+	VMOVUPS     192(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     192(R11), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, 192(R8)
+	ADDQ        $+256, R9
+	ADDQ        $+256, R8
+	ADDQ        $+256, R11
+	ADDQ        $-64, R10
+	CMPQ        R10, $+64
+	JGE         loop_214
+
+one_215:
+	CMPQ        R10, $+16
+	JLT         last_216
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     (R11), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $+64, R9
+	ADDQ        $+64, R8
+	ADDQ        $+64, R11
+	ADDQ        $-16, R10
+	JMP         one_215
+
+last_216:
+	TESTQ       R10, R10
+	JZ          done_217
+	MOVL        $-1, R12
+	BZHIL       R10, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (R9), K1, Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS.Z   (R11), K1, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, K1, (R8)
+
+done_217:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_213
+	VZEROUPPER
+	RET
+
+neither_201:
+row_218:
+	VBROADCASTSS (DX), Z0
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z1
+	ADDQ         $+4, DX
+	VBROADCASTSS (DX), Z2
+	ADDQ         $+4, DX
+	MOVQ         AX, R8
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	CMPQ         R10, $+64
+	JLT          one_220
+
+loop_219:
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, (R8)
+	VMOVUPS     64(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 64(R8)
+	VMOVUPS     128(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 128(R8)
+	VMOVUPS     192(R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, 192(R8)
+	ADDQ        $+256, R9
+	ADDQ        $+256, R8
+	ADDQ        $-64, R10
+	CMPQ        R10, $+64
+	JGE         loop_219
+
+one_220:
+	CMPQ        R10, $+16
+	JLT         last_221
+	VMOVUPS     (R9), Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $+64, R9
+	ADDQ        $+64, R8
+	ADDQ        $-16, R10
+	JMP         one_220
+
+last_221:
+	TESTQ       R10, R10
+	JZ          done_222
+	MOVL        $-1, R11
+	BZHIL       R10, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (R9), K1, Z3
+	VSUBPS      Z0, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, K1, (R8)
+
+done_222:
+	ADDQ DI, AX
+	ADDQ DI, CX
+	ADDQ $-1, BX
+	CMPQ BX, $+1
+	JGE  row_218
 	VZEROUPPER
 	RET
 
@@ -2967,20 +4000,20 @@ TEXT ·rowsFetchAVX512(SB), NOSPLIT, $0-32
 	MOVQ rows+16(FP), DX
 	MOVQ bytes+24(FP), BX
 
-row_164:
+row_223:
 	MOVQ AX, SI
 	MOVQ BX, DI
 
-line_165:
+line_224:
 	PREFETCHT0 (SI)
 	ADDQ       $+64, SI
 	ADDQ       $-64, DI
 	CMPQ       DI, $+1
-	JGE        line_165
+	JGE        line_224
 	ADDQ       CX, AX
 	ADDQ       $-1, DX
 	CMPQ       DX, $+1
-	JGE        row_164
+	JGE        row_223
 	VZEROUPPER
 	RET
 
@@ -2996,16 +4029,16 @@ TEXT ·ropeHalvesAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+32(FP), R13
 	SHLQ $0x02, R13
 
-vector_166:
+vector_225:
 	MOVQ AX, R8
 	MOVQ CX, R9
 	MOVQ DX, R10
 	MOVQ BX, R11
 	MOVQ R13, R12
 
-loop_167:
+loop_226:
 	CMPQ        R12, $+64
-	JLT         last_168
+	JLT         last_227
 	VMOVUPS     (R10), Z0
 	VMOVUPS     (R11), Z1
 	VMOVUPS     (R9), Z2
@@ -3026,11 +4059,11 @@ loop_167:
 	ADDQ        $+64, R10
 	ADDQ        $+64, R11
 	ADDQ        $-64, R12
-	JMP         loop_167
+	JMP         loop_226
 
-last_168:
+last_227:
 	TESTQ       R12, R12
-	JZ          next_169
+	JZ          next_228
 	SHRQ        $0x02, R12
 	MOVL        $-1, R14
 	BZHIL       R12, R14, R14
@@ -3051,12 +4084,12 @@ last_168:
 	VMOVUPS     Z2, K1, (R8)
 	SUBQ        R13, R8
 
-next_169:
+next_228:
 	ADDQ DI, AX
 	ADDQ DI, CX
 	ADDQ $-1, SI
 	CMPQ SI, $+1
-	JGE  vector_166
+	JGE  vector_225
 	VZEROUPPER
 	RET
 
@@ -3072,16 +4105,16 @@ TEXT ·ropePairsAVX512(SB), NOSPLIT, $0-56
 	MOVQ n+32(FP), R13
 	SHLQ $0x02, R13
 
-vector_170:
+vector_229:
 	MOVQ AX, R8
 	MOVQ CX, R9
 	MOVQ DX, R10
 	MOVQ BX, R11
 	MOVQ R13, R12
 
-loop_171:
+loop_230:
 	CMPQ        R12, $+64
-	JLT         last_172
+	JLT         last_231
 	VMOVUPS     (R10), Z0
 	VMOVUPS     (R11), Z1
 	VMOVUPS     (R9), Z2
@@ -3094,11 +4127,11 @@ loop_171:
 	ADDQ        $+64, R10
 	ADDQ        $+64, R11
 	ADDQ        $-64, R12
-	JMP         loop_171
+	JMP         loop_230
 
-last_172:
+last_231:
 	TESTQ       R12, R12
-	JZ          next_173
+	JZ          next_232
 	SHRQ        $0x02, R12
 	MOVL        $-1, R14
 	BZHIL       R12, R14, R14
@@ -3111,11 +4144,11 @@ last_172:
 	VFMADD231PS Z0, Z2, Z3
 	VMOVUPS     Z3, K1, (R8)
 
-next_173:
+next_232:
 	ADDQ DI, AX
 	ADDQ DI, CX
 	ADDQ $-1, SI
 	CMPQ SI, $+1
-	JGE  vector_170
+	JGE  vector_229
 	VZEROUPPER
 	RET

@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // reduceGeneric is the reference of the other levels. Sums are float64.
 var reduceGeneric = reduceKernels{
@@ -13,9 +16,11 @@ var reduceGeneric = reduceKernels{
 		kindSumSquares: reduceRowsGeneric(reduceSumSquaresGeneric), kindDot: reduceRowsGeneric(reduceDotGeneric),
 		kindMax: reduceRowsGeneric(reduceMaxGeneric), kindMin: reduceRowsGeneric(reduceMinGeneric), kindMaxAbs: reduceRowsGeneric(reduceMaxAbsGeneric),
 	},
-	dotEach:    reduceDotEachGeneric,
-	deviations: reduceDeviationsGeneric,
-	index:      reduceIndexGeneric,
+	dotEach:        reduceDotEachGeneric,
+	deviations:     reduceDeviationsGeneric,
+	index:          reduceIndexGeneric,
+	deviationsRows: reduceDeviationsRowsGeneric,
+	indexRows:      reduceIndexRowsGeneric,
 }
 
 // reduceRowsGeneric makes the kernel of many rows from that of one.
@@ -137,4 +142,18 @@ func reduceIndexGeneric(x *float32, n int, v float32) int {
 		}
 	}
 	return n
+}
+
+func reduceDeviationsRowsGeneric(s1, s2, x, m *float32, rows, cols int) {
+	a, b, ms, in := floats(s1, rows), floats(s2, rows), floats(m, rows), floats(x, rows*cols)
+	for r := range ms {
+		a[r], b[r] = reduceDeviationsGeneric(&in[r*cols], cols, ms[r])
+	}
+}
+
+func reduceIndexRowsGeneric(dst *int32, x, v *float32, rows, cols int) {
+	vs, in := floats(v, rows), floats(x, rows*cols)
+	for r := range unsafe.Slice(dst, rows) {
+		unsafe.Slice(dst, rows)[r] = int32(reduceIndexGeneric(&in[r*cols], cols, vs[r]))
+	}
 }

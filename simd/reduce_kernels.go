@@ -33,9 +33,13 @@ type reduceKernels struct {
 	dotEach func(dst, x, y *float32, rows, cols int)
 	// deviations returns the sum of x-m and that of its squares.
 	deviations func(x *float32, n int, m float32) (s1, s2 float32)
+	// deviationsRows does that for each of many rows, with an m for each.
+	deviationsRows func(s1, s2, x, m *float32, rows, cols int)
 	// index returns the first i with x[i] == v, or the first NaN if v is NaN,
 	// or n if there is none.
 	index func(x *float32, n int, v float32) int
+	// indexRows does that for each of many rows, with a v for each.
+	indexRows func(dst *int32, x, v *float32, rows, cols int)
 }
 
 var reducers = *reduceKernelsOf(active)

@@ -84,25 +84,50 @@ func reduceDotEachNEON(dst *float32, x *float32, y *float32, rows int, cols int)
 //go:noescape
 func reduceDeviationsNEON(x *float32, n int, m float32) (s1 float32, s2 float32)
 
+// reduceDeviationsRowsNEON sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.
+//
+//go:noescape
+func reduceDeviationsRowsNEON(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
+
 // reduceIndexNEON returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.
 //
 //go:noescape
 func reduceIndexNEON(x *float32, n int, v float32) (ret int)
 
-// rowsExpStoreNEON sets dst to exp(x-m) and returns its sum, of n > 0 elements, none above m unless that is NaN.
+// reduceIndexRowsNEON sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.
+//
+//go:noescape
+func reduceIndexRowsNEON(dst *int32, x *float32, v *float32, rows int, cols int)
+
+// rowsExpStoreNEON sets dst to exp(x-m) and returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
 //
 //go:noescape
 func rowsExpStoreNEON(dst *float32, x *float32, n int, m float32) (ret float32)
+
+// rowsExpStoreRowsNEON sets dst to exp(x-m) and sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+//
+//go:noescape
+func rowsExpStoreRowsNEON(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
 
 // rowsExpSumNEON returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
 //
 //go:noescape
 func rowsExpSumNEON(x *float32, n int, m float32) (ret float32)
 
+// rowsExpSumRowsNEON sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+//
+//go:noescape
+func rowsExpSumRowsNEON(x *float32, m *float32, sum *float32, rows int, cols int)
+
 // rowsAffineNEON sets dst to ((x-m)*s+b)*gamma+beta, n > 0 elements; gamma and beta may be nil.
 //
 //go:noescape
 func rowsAffineNEON(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
+
+// rowsAffineRowsNEON sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.
+//
+//go:noescape
+func rowsAffineRowsNEON(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
 
 // rowsFetchNEON asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
 //

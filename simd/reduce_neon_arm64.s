@@ -2318,10 +2318,10 @@ TEXT ·reduceDeviationsNEON(SB), NOSPLIT, $0-32
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 	VEOR V8.B16, V8.B16, V8.B16
-
-loop_123:
 	CMP $16, R1
 	BLT two_124
+
+loop_123:
 	FMOVQ 0(R0), F9
 	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
 	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
@@ -2340,7 +2340,8 @@ loop_123:
 	WORD $0x4E29CD28 // fmla v8.4s, v9.4s, v9.4s
 	ADD $64, R0
 	SUB $16, R1
-	JMP loop_123
+	CMP $16, R1
+	BGE loop_123
 
 two_124:
 	CMP $8, R1
@@ -2404,12 +2405,136 @@ done_127:
 	WORD $0x4E24D442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x4E28D4C6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x4E26D442 // fadd v2.4s, v2.4s, v6.4s
-	VEXT $8, V2.B16, V2.B16, V9.B16
-	WORD $0x4E29D442 // fadd v2.4s, v2.4s, v9.4s
-	VEXT $4, V2.B16, V2.B16, V9.B16
-	WORD $0x4E29D442 // fadd v2.4s, v2.4s, v9.4s
+	VEXT $8, V2.B16, V2.B16, V3.B16
+	WORD $0x4E23D442 // fadd v2.4s, v2.4s, v3.4s
+	VEXT $4, V2.B16, V2.B16, V3.B16
+	WORD $0x4E23D442 // fadd v2.4s, v2.4s, v3.4s
 	FMOVS F1, s1+24(FP)
 	FMOVS F2, s2+28(FP)
+	RET
+
+// func reduceDeviationsRowsNEON(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
+TEXT ·reduceDeviationsRowsNEON(SB), NOSPLIT, $0-48
+	MOVD s1+0(FP), R0
+	MOVD s2+8(FP), R1
+	MOVD x+16(FP), R2
+	MOVD m+24(FP), R3
+	MOVD rows+32(FP), R4
+	MOVD cols+40(FP), R5
+	LSL $2, R5, R6
+
+row_128:
+	VLD1R (R3), [V0.S4]
+	MOVD R2, R7
+	MOVD R5, R8
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	CMP $16, R8
+	BLT two_130
+
+loop_129:
+	FMOVQ 0(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4E29CD22 // fmla v2.4s, v9.4s, v9.4s
+	FMOVQ 16(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x4E29CD24 // fmla v4.4s, v9.4s, v9.4s
+	FMOVQ 32(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D4A5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4E29CD26 // fmla v6.4s, v9.4s, v9.4s
+	FMOVQ 48(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D4E7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4E29CD28 // fmla v8.4s, v9.4s, v9.4s
+	ADD $64, R7
+	SUB $16, R8
+	CMP $16, R8
+	BGE loop_129
+
+two_130:
+	CMP $8, R8
+	BLT one_131
+	FMOVQ 0(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4E29CD22 // fmla v2.4s, v9.4s, v9.4s
+	FMOVQ 16(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x4E29CD24 // fmla v4.4s, v9.4s, v9.4s
+	ADD $32, R7
+	SUB $8, R8
+
+one_131:
+	CMP $4, R8
+	BLT last_132
+	FMOVQ 0(R7), F9
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4E29CD22 // fmla v2.4s, v9.4s, v9.4s
+	ADD $16, R7
+	SUB $4, R8
+
+last_132:
+	CBZ R8, done_133
+	CMP $4, R8
+	BGE whole88
+	VMOV V0.B16, V9.B16
+	MOVD R7, R9
+	VLD1 (R9), V9.S[0]
+	CMP $2, R8
+	BLT part90
+	ADD $4, R9
+	VLD1 (R9), V9.S[1]
+	CMP $3, R8
+	BLT part90
+	ADD $4, R9
+	VLD1 (R9), V9.S[2]
+
+part90:
+	JMP loaded89
+
+whole88:
+	FMOVQ 0(R7), F9
+
+loaded89:
+	WORD $0x4EA0D529 // fsub v9.4s, v9.4s, v0.4s
+	WORD $0x4E29D4E7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4E29CD28 // fmla v8.4s, v9.4s, v9.4s
+
+done_133:
+	WORD $0x4E23D421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4E27D4A5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x4E25D421 // fadd v1.4s, v1.4s, v5.4s
+	VEXT $8, V1.B16, V1.B16, V9.B16
+	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
+	VEXT $4, V1.B16, V1.B16, V9.B16
+	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4E24D442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x4E28D4C6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x4E26D442 // fadd v2.4s, v2.4s, v6.4s
+	VEXT $8, V2.B16, V2.B16, V3.B16
+	WORD $0x4E23D442 // fadd v2.4s, v2.4s, v3.4s
+	VEXT $4, V2.B16, V2.B16, V3.B16
+	WORD $0x4E23D442 // fadd v2.4s, v2.4s, v3.4s
+	FMOVS F1, (R0)
+	FMOVS F2, (R1)
+	ADD $4, R0
+	ADD $4, R1
+	ADD $4, R3
+	ADD R6, R2
+	SUB $1, R4
+	CMP $1, R4
+	BGE row_128
 	RET
 
 // func reduceIndexNEON(x *float32, n int, v float32) (ret int)
@@ -2419,109 +2544,72 @@ TEXT ·reduceIndexNEON(SB), NOSPLIT, $0-32
 	FMOVS v+16(FP), F0
 	VDUP V0.S[0], V0.S4
 	MOVD $0, R2
+	MOVD R1, R4
 	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
 	WORD $0x6E205842 // mvn v2.16b, v2.16b
 	WORD $0x0E612842 // xtn v2.4h, v2.4s
 	VMOV V2.D[0], R3
-	CBZ R3, number_130
+	CBZ R3, number_135
 	RBIT R3, R3
 	CLZ R3, R3
 	LSR $4, R3, R3
 
-loop_131:
+pair_140:
+	CMP $8, R1
+	BLT loop_136
+	FMOVQ 0(R0), F2
+	FMOVQ 16(R0), F3
+	WORD $0x4E22E442 // fcmeq v2.4s, v2.4s, v2.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x4E23E463 // fcmeq v3.4s, v3.4s, v3.4s
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	VORR V2.B16, V3.B16, V2.B16
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R5
+	CBNZ R5, hit_141
+	ADD $32, R0
+	ADD $8, R2
+	SUB $8, R1
+	JMP pair_140
+
+hit_141:
+
+loop_136:
 	CMP $4, R1
-	BLT last_133
+	BLT last_138
 	FMOVQ 0(R0), F1
 	WORD $0x4E21E422 // fcmeq v2.4s, v1.4s, v1.4s
 	WORD $0x6E205842 // mvn v2.16b, v2.16b
 	WORD $0x0E612842 // xtn v2.4h, v2.4s
 	VMOV V2.D[0], R3
-	CBZ R3, next_132
+	CBZ R3, next_137
 	RBIT R3, R3
 	CLZ R3, R3
 	LSR $4, R3, R3
 	ADD R3, R2
-	JMP found_129
+	JMP found_134
 
-next_132:
+next_137:
 	ADD $16, R0
 	ADD $4, R2
 	SUB $4, R1
-	JMP loop_131
+	JMP loop_136
 
-last_133:
-	CBZ R1, missing_128
-	CMP $4, R1
-	BGE whole88
-	VEOR V1.B16, V1.B16, V1.B16
-	MOVD R0, R4
-	VLD1 (R4), V1.S[0]
-	CMP $2, R1
-	BLT part90
-	ADD $4, R4
-	VLD1 (R4), V1.S[1]
-	CMP $3, R1
-	BLT part90
-	ADD $4, R4
-	VLD1 (R4), V1.S[2]
-
-part90:
-	JMP loaded89
-
-whole88:
-	FMOVQ 0(R0), F1
-
-loaded89:
-	WORD $0x4E21E422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6E205842 // mvn v2.16b, v2.16b
-	WORD $0x0E612842 // xtn v2.4h, v2.4s
-	VMOV V2.D[0], R3
-	CBZ R3, missing_128
-	RBIT R3, R3
-	CLZ R3, R3
-	LSR $4, R3, R3
-	CMP R1, R3
-	BGE missing_128
-	ADD R3, R2
-	JMP found_129
-
-number_130:
-
-loop_134:
-	CMP $4, R1
-	BLT last_136
-	FMOVQ 0(R0), F1
-	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
-	WORD $0x0E612842 // xtn v2.4h, v2.4s
-	VMOV V2.D[0], R3
-	CBZ R3, next_135
-	RBIT R3, R3
-	CLZ R3, R3
-	LSR $4, R3, R3
-	ADD R3, R2
-	JMP found_129
-
-next_135:
-	ADD $16, R0
-	ADD $4, R2
-	SUB $4, R1
-	JMP loop_134
-
-last_136:
-	CBZ R1, missing_128
+last_138:
+	CBZ R1, missing_139
 	CMP $4, R1
 	BGE whole91
 	VEOR V1.B16, V1.B16, V1.B16
-	MOVD R0, R4
-	VLD1 (R4), V1.S[0]
+	MOVD R0, R5
+	VLD1 (R5), V1.S[0]
 	CMP $2, R1
 	BLT part93
-	ADD $4, R4
-	VLD1 (R4), V1.S[1]
+	ADD $4, R5
+	VLD1 (R5), V1.S[1]
 	CMP $3, R1
 	BLT part93
-	ADD $4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $4, R5
+	VLD1 (R5), V1.S[2]
 
 part93:
 	JMP loaded92
@@ -2530,25 +2618,298 @@ whole91:
 	FMOVQ 0(R0), F1
 
 loaded92:
-	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
+	WORD $0x4E21E422 // fcmeq v2.4s, v1.4s, v1.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
 	WORD $0x0E612842 // xtn v2.4h, v2.4s
 	VMOV V2.D[0], R3
-	CBZ R3, missing_128
+	CBZ R3, missing_139
 	RBIT R3, R3
 	CLZ R3, R3
 	LSR $4, R3, R3
 	CMP R1, R3
-	BGE missing_128
+	BGE missing_139
 	ADD R3, R2
-	JMP found_129
+	JMP found_134
 
-missing_128:
-	MOVD n+8(FP), R4
-	MOVD R4, ret+24(FP)
+missing_139:
+	MOVD R4, R2
+	JMP found_134
+
+number_135:
+
+pair_146:
+	CMP $8, R1
+	BLT loop_142
+	FMOVQ 0(R0), F2
+	FMOVQ 16(R0), F3
+	WORD $0x4E20E442 // fcmeq v2.4s, v2.4s, v0.4s
+	WORD $0x4E20E463 // fcmeq v3.4s, v3.4s, v0.4s
+	VORR V2.B16, V3.B16, V2.B16
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R5
+	CBNZ R5, hit_147
+	ADD $32, R0
+	ADD $8, R2
+	SUB $8, R1
+	JMP pair_146
+
+hit_147:
+
+loop_142:
+	CMP $4, R1
+	BLT last_144
+	FMOVQ 0(R0), F1
+	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R3
+	CBZ R3, next_143
+	RBIT R3, R3
+	CLZ R3, R3
+	LSR $4, R3, R3
+	ADD R3, R2
+	JMP found_134
+
+next_143:
+	ADD $16, R0
+	ADD $4, R2
+	SUB $4, R1
+	JMP loop_142
+
+last_144:
+	CBZ R1, missing_145
+	CMP $4, R1
+	BGE whole94
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R0, R5
+	VLD1 (R5), V1.S[0]
+	CMP $2, R1
+	BLT part96
+	ADD $4, R5
+	VLD1 (R5), V1.S[1]
+	CMP $3, R1
+	BLT part96
+	ADD $4, R5
+	VLD1 (R5), V1.S[2]
+
+part96:
+	JMP loaded95
+
+whole94:
+	FMOVQ 0(R0), F1
+
+loaded95:
+	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R3
+	CBZ R3, missing_145
+	RBIT R3, R3
+	CLZ R3, R3
+	LSR $4, R3, R3
+	CMP R1, R3
+	BGE missing_145
+	ADD R3, R2
+	JMP found_134
+
+missing_145:
+	MOVD R4, R2
+	JMP found_134
+
+found_134:
+	MOVD R2, ret+24(FP)
 	RET
 
-found_129:
-	MOVD R2, ret+24(FP)
+// func reduceIndexRowsNEON(dst *int32, x *float32, v *float32, rows int, cols int)
+TEXT ·reduceIndexRowsNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD v+16(FP), R2
+	MOVD rows+24(FP), R3
+	MOVD cols+32(FP), R4
+	LSL $2, R4, R5
+
+row_148:
+	VLD1R (R2), [V0.S4]
+	MOVD R1, R6
+	MOVD R4, R7
+	MOVD $0, R8
+	MOVD R7, R10
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R9
+	CBZ R9, number_150
+	RBIT R9, R9
+	CLZ R9, R9
+	LSR $4, R9, R9
+
+pair_155:
+	CMP $8, R7
+	BLT loop_151
+	FMOVQ 0(R6), F2
+	FMOVQ 16(R6), F3
+	WORD $0x4E22E442 // fcmeq v2.4s, v2.4s, v2.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x4E23E463 // fcmeq v3.4s, v3.4s, v3.4s
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	VORR V2.B16, V3.B16, V2.B16
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R11
+	CBNZ R11, hit_156
+	ADD $32, R6
+	ADD $8, R8
+	SUB $8, R7
+	JMP pair_155
+
+hit_156:
+
+loop_151:
+	CMP $4, R7
+	BLT last_153
+	FMOVQ 0(R6), F1
+	WORD $0x4E21E422 // fcmeq v2.4s, v1.4s, v1.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R9
+	CBZ R9, next_152
+	RBIT R9, R9
+	CLZ R9, R9
+	LSR $4, R9, R9
+	ADD R9, R8
+	JMP found_149
+
+next_152:
+	ADD $16, R6
+	ADD $4, R8
+	SUB $4, R7
+	JMP loop_151
+
+last_153:
+	CBZ R7, missing_154
+	CMP $4, R7
+	BGE whole97
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R6, R11
+	VLD1 (R11), V1.S[0]
+	CMP $2, R7
+	BLT part99
+	ADD $4, R11
+	VLD1 (R11), V1.S[1]
+	CMP $3, R7
+	BLT part99
+	ADD $4, R11
+	VLD1 (R11), V1.S[2]
+
+part99:
+	JMP loaded98
+
+whole97:
+	FMOVQ 0(R6), F1
+
+loaded98:
+	WORD $0x4E21E422 // fcmeq v2.4s, v1.4s, v1.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R9
+	CBZ R9, missing_154
+	RBIT R9, R9
+	CLZ R9, R9
+	LSR $4, R9, R9
+	CMP R7, R9
+	BGE missing_154
+	ADD R9, R8
+	JMP found_149
+
+missing_154:
+	MOVD R10, R8
+	JMP found_149
+
+number_150:
+
+pair_161:
+	CMP $8, R7
+	BLT loop_157
+	FMOVQ 0(R6), F2
+	FMOVQ 16(R6), F3
+	WORD $0x4E20E442 // fcmeq v2.4s, v2.4s, v0.4s
+	WORD $0x4E20E463 // fcmeq v3.4s, v3.4s, v0.4s
+	VORR V2.B16, V3.B16, V2.B16
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R11
+	CBNZ R11, hit_162
+	ADD $32, R6
+	ADD $8, R8
+	SUB $8, R7
+	JMP pair_161
+
+hit_162:
+
+loop_157:
+	CMP $4, R7
+	BLT last_159
+	FMOVQ 0(R6), F1
+	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R9
+	CBZ R9, next_158
+	RBIT R9, R9
+	CLZ R9, R9
+	LSR $4, R9, R9
+	ADD R9, R8
+	JMP found_149
+
+next_158:
+	ADD $16, R6
+	ADD $4, R8
+	SUB $4, R7
+	JMP loop_157
+
+last_159:
+	CBZ R7, missing_160
+	CMP $4, R7
+	BGE whole100
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R6, R11
+	VLD1 (R11), V1.S[0]
+	CMP $2, R7
+	BLT part102
+	ADD $4, R11
+	VLD1 (R11), V1.S[1]
+	CMP $3, R7
+	BLT part102
+	ADD $4, R11
+	VLD1 (R11), V1.S[2]
+
+part102:
+	JMP loaded101
+
+whole100:
+	FMOVQ 0(R6), F1
+
+loaded101:
+	WORD $0x4E20E422 // fcmeq v2.4s, v1.4s, v0.4s
+	WORD $0x0E612842 // xtn v2.4h, v2.4s
+	VMOV V2.D[0], R9
+	CBZ R9, missing_160
+	RBIT R9, R9
+	CLZ R9, R9
+	LSR $4, R9, R9
+	CMP R7, R9
+	BGE missing_160
+	ADD R9, R8
+	JMP found_149
+
+missing_160:
+	MOVD R10, R8
+	JMP found_149
+
+found_149:
+	MOVW R8, (R0)
+	ADD $4, R0
+	ADD $4, R2
+	ADD R5, R1
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_148
 	RET
 
 // func rowsExpStoreNEON(dst *float32, x *float32, n int, m float32) (ret float32)
@@ -2589,9 +2950,9 @@ TEXT ·rowsExpStoreNEON(SB), NOSPLIT, $0-36
 	VEOR V15.B16, V15.B16, V15.B16
 	VEOR V16.B16, V16.B16, V16.B16
 	CMP $8, R1
-	BLT one_138
+	BLT one_164
 
-loop_137:
+loop_163:
 	FMOVQ 0(R0), F17
 	FMOVQ 16(R0), F18
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
@@ -2662,11 +3023,11 @@ loop_137:
 	ADD $32, R2
 	SUB $8, R1
 	CMP $8, R1
-	BGE loop_137
+	BGE loop_163
 
-one_138:
+one_164:
 	CMP $4, R1
-	BLT last_139
+	BLT last_165
 	FMOVQ 0(R0), F17
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
@@ -2703,33 +3064,33 @@ one_138:
 	ADD $16, R0
 	ADD $16, R2
 	SUB $4, R1
-	JMP one_138
+	JMP one_164
 
-last_139:
-	CBZ R1, done_140
+last_165:
+	CBZ R1, done_166
 	MOVD $0xff800000, R3
 	VDUP R3, V18.S4
 	CMP $4, R1
-	BGE whole94
+	BGE whole103
 	VMOV V18.B16, V17.B16
 	MOVD R0, R3
 	VLD1 (R3), V17.S[0]
 	CMP $2, R1
-	BLT part96
+	BLT part105
 	ADD $4, R3
 	VLD1 (R3), V17.S[1]
 	CMP $3, R1
-	BLT part96
+	BLT part105
 	ADD $4, R3
 	VLD1 (R3), V17.S[2]
 
-part96:
-	JMP loaded95
+part105:
+	JMP loaded104
 
-whole94:
+whole103:
 	FMOVQ 0(R0), F17
 
-loaded95:
+loaded104:
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
 	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
@@ -2763,24 +3124,271 @@ loaded95:
 	MOVD R2, R3
 	VST1 V19.S[0], (R3)
 	CMP $2, R1
-	BLT part97
+	BLT part106
 	ADD $4, R3
 	VST1 V19.S[1], (R3)
 	CMP $3, R1
-	BLT part97
+	BLT part106
 	ADD $4, R3
 	VST1 V19.S[2], (R3)
 
-part97:
+part106:
 	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 
-done_140:
+done_166:
 	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
-	VEXT $8, V15.B16, V15.B16, V1.B16
-	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
-	VEXT $4, V15.B16, V15.B16, V1.B16
-	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	VEXT $8, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	VEXT $4, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
 	FMOVS F15, ret+32(FP)
+	RET
+
+// func rowsExpStoreRowsNEON(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
+TEXT ·rowsExpStoreRowsNEON(SB), NOSPLIT, $0-48
+	MOVD x+8(FP), R0
+	MOVD m+16(FP), R1
+	MOVD sum+24(FP), R2
+	MOVD rows+32(FP), R3
+	MOVD cols+40(FP), R4
+	MOVD dst+0(FP), R7
+	LSL $2, R4, R6
+	MOVD $0xc2d00000, R10
+	VDUP R10, V1.S4
+	MOVD $0x00000000, R10
+	VDUP R10, V2.S4
+	MOVD $0x3ab5bdcd, R10
+	VDUP R10, V3.S4
+	MOVD $0x3fb8aa3b, R10
+	VDUP R10, V4.S4
+	MOVD $0x4b400000, R10
+	VDUP R10, V5.S4
+	MOVD $0xb5bfbe8e, R10
+	VDUP R10, V6.S4
+	MOVD $0xbf317200, R10
+	VDUP R10, V7.S4
+	MOVD $0x3c091489, R10
+	VDUP R10, V8.S4
+	MOVD $0x3d2aab88, R10
+	VDUP R10, V9.S4
+	MOVD $0x3e2aaa57, R10
+	VDUP R10, V10.S4
+	MOVD $0x3effffff, R10
+	VDUP R10, V11.S4
+	MOVD $0x3f800000, R10
+	VDUP R10, V12.S4
+	MOVD $0x5f800000, R10
+	VDUP R10, V13.S4
+	MOVD $0x1f800000, R10
+	VDUP R10, V14.S4
+
+row_167:
+	VLD1R (R1), [V0.S4]
+	MOVD R0, R5
+	MOVD R7, R8
+	ADD R6, R7
+	MOVD R4, R9
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	CMP $8, R9
+	BLT one_169
+
+loop_168:
+	FMOVQ 0(R5), F17
+	FMOVQ 16(R5), F18
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
+	WORD $0x6EB1E433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x6EB2E434 // fcmgt v20.4s, v1.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	VMOV V5.B16, V21.B16
+	WORD $0x4E24CE35 // fmla v21.4s, v17.4s, v4.4s
+	VMOV V5.B16, V22.B16
+	WORD $0x4E24CE56 // fmla v22.4s, v18.4s, v4.4s
+	WORD $0x4EA5D6B7 // fsub v23.4s, v21.4s, v5.4s
+	WORD $0x4EA5D6D8 // fsub v24.4s, v22.4s, v5.4s
+	WORD $0x4E27CEF1 // fmla v17.4s, v23.4s, v7.4s
+	WORD $0x4E27CF12 // fmla v18.4s, v24.4s, v7.4s
+	WORD $0x4E26CEF1 // fmla v17.4s, v23.4s, v6.4s
+	WORD $0x4E26CF12 // fmla v18.4s, v24.4s, v6.4s
+	VMOV V8.B16, V25.B16
+	WORD $0x4E31CC79 // fmla v25.4s, v3.4s, v17.4s
+	VMOV V8.B16, V26.B16
+	WORD $0x4E32CC7A // fmla v26.4s, v3.4s, v18.4s
+	VMOV V9.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V9.B16, V25.B16
+	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
+	VMOV V10.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V10.B16, V27.B16
+	WORD $0x4E32CF3B // fmla v27.4s, v25.4s, v18.4s
+	VMOV V11.B16, V25.B16
+	WORD $0x4E31CF59 // fmla v25.4s, v26.4s, v17.4s
+	VMOV V11.B16, V26.B16
+	WORD $0x4E32CF7A // fmla v26.4s, v27.4s, v18.4s
+	VMOV V12.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V12.B16, V25.B16
+	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
+	VMOV V12.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V12.B16, V17.B16
+	WORD $0x4E32CF31 // fmla v17.4s, v25.4s, v18.4s
+	WORD $0x4F3756B5 // shl v21.4s, v21.4s, #23
+	WORD $0x4F3756D6 // shl v22.4s, v22.4s, #23
+	WORD $0x6EB7E452 // fcmgt v18.4s, v2.4s, v23.4s
+	WORD $0x6EB8E457 // fcmgt v23.4s, v2.4s, v24.4s
+	VMOV V18.B16, V24.B16
+	WORD $0x6E6E1DB8 // bsl v24.16b, v13.16b, v14.16b
+	VMOV V23.B16, V25.B16
+	WORD $0x6E6E1DB9 // bsl v25.16b, v13.16b, v14.16b
+	WORD $0x4EB886B8 // add v24.4s, v21.4s, v24.4s
+	WORD $0x4EB986D9 // add v25.4s, v22.4s, v25.4s
+	WORD $0x6E38DF58 // fmul v24.4s, v26.4s, v24.4s
+	WORD $0x6E39DE39 // fmul v25.4s, v17.4s, v25.4s
+	VMOV V18.B16, V17.B16
+	WORD $0x6E6D1DD1 // bsl v17.16b, v14.16b, v13.16b
+	VMOV V23.B16, V18.B16
+	WORD $0x6E6D1DD2 // bsl v18.16b, v14.16b, v13.16b
+	WORD $0x6E31DF11 // fmul v17.4s, v24.4s, v17.4s
+	WORD $0x6E32DF32 // fmul v18.4s, v25.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	FMOVQ F17, 0(R8)
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	FMOVQ F18, 16(R8)
+	WORD $0x4E32D610 // fadd v16.4s, v16.4s, v18.4s
+	ADD $32, R5
+	ADD $32, R8
+	SUB $8, R9
+	CMP $8, R9
+	BGE loop_168
+
+one_169:
+	CMP $4, R9
+	BLT last_170
+	FMOVQ 0(R5), F17
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
+	VMOV V5.B16, V19.B16
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
+	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
+	VMOV V8.B16, V21.B16
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
+	VMOV V9.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V10.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V11.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V12.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V12.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	FMOVQ F19, 0(R8)
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
+	ADD $16, R5
+	ADD $16, R8
+	SUB $4, R9
+	JMP one_169
+
+last_170:
+	CBZ R9, done_171
+	MOVD $0xff800000, R10
+	VDUP R10, V18.S4
+	CMP $4, R9
+	BGE whole107
+	VMOV V18.B16, V17.B16
+	MOVD R5, R10
+	VLD1 (R10), V17.S[0]
+	CMP $2, R9
+	BLT part109
+	ADD $4, R10
+	VLD1 (R10), V17.S[1]
+	CMP $3, R9
+	BLT part109
+	ADD $4, R10
+	VLD1 (R10), V17.S[2]
+
+part109:
+	JMP loaded108
+
+whole107:
+	FMOVQ 0(R5), F17
+
+loaded108:
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
+	VMOV V5.B16, V19.B16
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
+	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
+	VMOV V8.B16, V21.B16
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
+	VMOV V9.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V10.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V11.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V12.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V12.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	MOVD R8, R10
+	VST1 V19.S[0], (R10)
+	CMP $2, R9
+	BLT part110
+	ADD $4, R10
+	VST1 V19.S[1], (R10)
+	CMP $3, R9
+	BLT part110
+	ADD $4, R10
+	VST1 V19.S[2], (R10)
+
+part110:
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
+
+done_171:
+	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
+	VEXT $8, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	VEXT $4, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	FMOVS F15, (R2)
+	ADD $4, R1
+	ADD $4, R2
+	ADD R6, R0
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_167
 	RET
 
 // func rowsExpSumNEON(x *float32, n int, m float32) (ret float32)
@@ -2820,9 +3428,9 @@ TEXT ·rowsExpSumNEON(SB), NOSPLIT, $0-28
 	VEOR V15.B16, V15.B16, V15.B16
 	VEOR V16.B16, V16.B16, V16.B16
 	CMP $8, R1
-	BLT one_142
+	BLT one_173
 
-loop_141:
+loop_172:
 	FMOVQ 0(R0), F17
 	FMOVQ 16(R0), F18
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
@@ -2890,11 +3498,11 @@ loop_141:
 	ADD $32, R0
 	SUB $8, R1
 	CMP $8, R1
-	BGE loop_141
+	BGE loop_172
 
-one_142:
+one_173:
 	CMP $4, R1
-	BLT last_143
+	BLT last_174
 	FMOVQ 0(R0), F17
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
@@ -2929,33 +3537,33 @@ one_142:
 	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 	ADD $16, R0
 	SUB $4, R1
-	JMP one_142
+	JMP one_173
 
-last_143:
-	CBZ R1, done_144
+last_174:
+	CBZ R1, done_175
 	MOVD $0xff800000, R2
 	VDUP R2, V18.S4
 	CMP $4, R1
-	BGE whole98
+	BGE whole111
 	VMOV V18.B16, V17.B16
 	MOVD R0, R2
 	VLD1 (R2), V17.S[0]
 	CMP $2, R1
-	BLT part100
+	BLT part113
 	ADD $4, R2
 	VLD1 (R2), V17.S[1]
 	CMP $3, R1
-	BLT part100
+	BLT part113
 	ADD $4, R2
 	VLD1 (R2), V17.S[2]
 
-part100:
-	JMP loaded99
+part113:
+	JMP loaded112
 
-whole98:
+whole111:
 	FMOVQ 0(R0), F17
 
-loaded99:
+loaded112:
 	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
 	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
@@ -2988,41 +3596,270 @@ loaded99:
 	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
 	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
 
-done_144:
+done_175:
 	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
-	VEXT $8, V15.B16, V15.B16, V1.B16
-	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
-	VEXT $4, V15.B16, V15.B16, V1.B16
-	WORD $0x4E21D5EF // fadd v15.4s, v15.4s, v1.4s
+	VEXT $8, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	VEXT $4, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
 	FMOVS F15, ret+24(FP)
+	RET
+
+// func rowsExpSumRowsNEON(x *float32, m *float32, sum *float32, rows int, cols int)
+TEXT ·rowsExpSumRowsNEON(SB), NOSPLIT, $0-40
+	MOVD x+0(FP), R0
+	MOVD m+8(FP), R1
+	MOVD sum+16(FP), R2
+	MOVD rows+24(FP), R3
+	MOVD cols+32(FP), R4
+	LSL $2, R4, R6
+	MOVD $0xc2d00000, R8
+	VDUP R8, V1.S4
+	MOVD $0x00000000, R8
+	VDUP R8, V2.S4
+	MOVD $0x3ab5bdcd, R8
+	VDUP R8, V3.S4
+	MOVD $0x3fb8aa3b, R8
+	VDUP R8, V4.S4
+	MOVD $0x4b400000, R8
+	VDUP R8, V5.S4
+	MOVD $0xb5bfbe8e, R8
+	VDUP R8, V6.S4
+	MOVD $0xbf317200, R8
+	VDUP R8, V7.S4
+	MOVD $0x3c091489, R8
+	VDUP R8, V8.S4
+	MOVD $0x3d2aab88, R8
+	VDUP R8, V9.S4
+	MOVD $0x3e2aaa57, R8
+	VDUP R8, V10.S4
+	MOVD $0x3effffff, R8
+	VDUP R8, V11.S4
+	MOVD $0x3f800000, R8
+	VDUP R8, V12.S4
+	MOVD $0x5f800000, R8
+	VDUP R8, V13.S4
+	MOVD $0x1f800000, R8
+	VDUP R8, V14.S4
+
+row_176:
+	VLD1R (R1), [V0.S4]
+	MOVD R0, R5
+	MOVD R4, R7
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	CMP $8, R7
+	BLT one_178
+
+loop_177:
+	FMOVQ 0(R5), F17
+	FMOVQ 16(R5), F18
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x4EA0D652 // fsub v18.4s, v18.4s, v0.4s
+	WORD $0x6EB1E433 // fcmgt v19.4s, v1.4s, v17.4s
+	WORD $0x6EB2E434 // fcmgt v20.4s, v1.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	VMOV V5.B16, V21.B16
+	WORD $0x4E24CE35 // fmla v21.4s, v17.4s, v4.4s
+	VMOV V5.B16, V22.B16
+	WORD $0x4E24CE56 // fmla v22.4s, v18.4s, v4.4s
+	WORD $0x4EA5D6B7 // fsub v23.4s, v21.4s, v5.4s
+	WORD $0x4EA5D6D8 // fsub v24.4s, v22.4s, v5.4s
+	WORD $0x4E27CEF1 // fmla v17.4s, v23.4s, v7.4s
+	WORD $0x4E27CF12 // fmla v18.4s, v24.4s, v7.4s
+	WORD $0x4E26CEF1 // fmla v17.4s, v23.4s, v6.4s
+	WORD $0x4E26CF12 // fmla v18.4s, v24.4s, v6.4s
+	VMOV V8.B16, V25.B16
+	WORD $0x4E31CC79 // fmla v25.4s, v3.4s, v17.4s
+	VMOV V8.B16, V26.B16
+	WORD $0x4E32CC7A // fmla v26.4s, v3.4s, v18.4s
+	VMOV V9.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V9.B16, V25.B16
+	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
+	VMOV V10.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V10.B16, V27.B16
+	WORD $0x4E32CF3B // fmla v27.4s, v25.4s, v18.4s
+	VMOV V11.B16, V25.B16
+	WORD $0x4E31CF59 // fmla v25.4s, v26.4s, v17.4s
+	VMOV V11.B16, V26.B16
+	WORD $0x4E32CF7A // fmla v26.4s, v27.4s, v18.4s
+	VMOV V12.B16, V27.B16
+	WORD $0x4E31CF3B // fmla v27.4s, v25.4s, v17.4s
+	VMOV V12.B16, V25.B16
+	WORD $0x4E32CF59 // fmla v25.4s, v26.4s, v18.4s
+	VMOV V12.B16, V26.B16
+	WORD $0x4E31CF7A // fmla v26.4s, v27.4s, v17.4s
+	VMOV V12.B16, V17.B16
+	WORD $0x4E32CF31 // fmla v17.4s, v25.4s, v18.4s
+	WORD $0x4F3756B5 // shl v21.4s, v21.4s, #23
+	WORD $0x4F3756D6 // shl v22.4s, v22.4s, #23
+	WORD $0x6EB7E452 // fcmgt v18.4s, v2.4s, v23.4s
+	WORD $0x6EB8E457 // fcmgt v23.4s, v2.4s, v24.4s
+	VMOV V18.B16, V24.B16
+	WORD $0x6E6E1DB8 // bsl v24.16b, v13.16b, v14.16b
+	VMOV V23.B16, V25.B16
+	WORD $0x6E6E1DB9 // bsl v25.16b, v13.16b, v14.16b
+	WORD $0x4EB886B8 // add v24.4s, v21.4s, v24.4s
+	WORD $0x4EB986D9 // add v25.4s, v22.4s, v25.4s
+	WORD $0x6E38DF58 // fmul v24.4s, v26.4s, v24.4s
+	WORD $0x6E39DE39 // fmul v25.4s, v17.4s, v25.4s
+	VMOV V18.B16, V17.B16
+	WORD $0x6E6D1DD1 // bsl v17.16b, v14.16b, v13.16b
+	VMOV V23.B16, V18.B16
+	WORD $0x6E6D1DD2 // bsl v18.16b, v14.16b, v13.16b
+	WORD $0x6E31DF11 // fmul v17.4s, v24.4s, v17.4s
+	WORD $0x6E32DF32 // fmul v18.4s, v25.4s, v18.4s
+	WORD $0x6EB31C51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x6EB41C52 // bit v18.16b, v2.16b, v20.16b
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	WORD $0x4E32D610 // fadd v16.4s, v16.4s, v18.4s
+	ADD $32, R5
+	SUB $8, R7
+	CMP $8, R7
+	BGE loop_177
+
+one_178:
+	CMP $4, R7
+	BLT last_179
+	FMOVQ 0(R5), F17
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
+	VMOV V5.B16, V19.B16
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
+	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
+	VMOV V8.B16, V21.B16
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
+	VMOV V9.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V10.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V11.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V12.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V12.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
+	ADD $16, R5
+	SUB $4, R7
+	JMP one_178
+
+last_179:
+	CBZ R7, done_180
+	MOVD $0xff800000, R8
+	VDUP R8, V18.S4
+	CMP $4, R7
+	BGE whole114
+	VMOV V18.B16, V17.B16
+	MOVD R5, R8
+	VLD1 (R8), V17.S[0]
+	CMP $2, R7
+	BLT part116
+	ADD $4, R8
+	VLD1 (R8), V17.S[1]
+	CMP $3, R7
+	BLT part116
+	ADD $4, R8
+	VLD1 (R8), V17.S[2]
+
+part116:
+	JMP loaded115
+
+whole114:
+	FMOVQ 0(R5), F17
+
+loaded115:
+	WORD $0x4EA0D631 // fsub v17.4s, v17.4s, v0.4s
+	WORD $0x6EB1E432 // fcmgt v18.4s, v1.4s, v17.4s
+	WORD $0x6EB21C51 // bit v17.16b, v2.16b, v18.16b
+	VMOV V5.B16, V19.B16
+	WORD $0x4E24CE33 // fmla v19.4s, v17.4s, v4.4s
+	WORD $0x4EA5D674 // fsub v20.4s, v19.4s, v5.4s
+	WORD $0x4E27CE91 // fmla v17.4s, v20.4s, v7.4s
+	WORD $0x4E26CE91 // fmla v17.4s, v20.4s, v6.4s
+	VMOV V8.B16, V21.B16
+	WORD $0x4E31CC75 // fmla v21.4s, v3.4s, v17.4s
+	VMOV V9.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V10.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V11.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	VMOV V12.B16, V21.B16
+	WORD $0x4E31CED5 // fmla v21.4s, v22.4s, v17.4s
+	VMOV V12.B16, V22.B16
+	WORD $0x4E31CEB6 // fmla v22.4s, v21.4s, v17.4s
+	WORD $0x4F375673 // shl v19.4s, v19.4s, #23
+	WORD $0x6EB4E451 // fcmgt v17.4s, v2.4s, v20.4s
+	VMOV V17.B16, V20.B16
+	WORD $0x6E6E1DB4 // bsl v20.16b, v13.16b, v14.16b
+	WORD $0x4EB48674 // add v20.4s, v19.4s, v20.4s
+	WORD $0x6E34DED4 // fmul v20.4s, v22.4s, v20.4s
+	VMOV V17.B16, V19.B16
+	WORD $0x6E6D1DD3 // bsl v19.16b, v14.16b, v13.16b
+	WORD $0x6E33DE93 // fmul v19.4s, v20.4s, v19.4s
+	WORD $0x6EB21C53 // bit v19.16b, v2.16b, v18.16b
+	WORD $0x4E33D5EF // fadd v15.4s, v15.4s, v19.4s
+
+done_180:
+	WORD $0x4E30D5EF // fadd v15.4s, v15.4s, v16.4s
+	VEXT $8, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	VEXT $4, V15.B16, V15.B16, V17.B16
+	WORD $0x4E31D5EF // fadd v15.4s, v15.4s, v17.4s
+	FMOVS F15, (R2)
+	ADD $4, R1
+	ADD $4, R2
+	ADD R6, R0
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_176
 	RET
 
 // func rowsAffineNEON(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
 TEXT ·rowsAffineNEON(SB), NOSPLIT, $0-52
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD gamma+16(FP), R2
-	MOVD beta+24(FP), R3
-	MOVD n+32(FP), R4
+	MOVD n+32(FP), R2
 	FMOVS m+40(FP), F0
 	VDUP V0.S[0], V0.S4
 	FMOVS s+44(FP), F1
 	VDUP V1.S[0], V1.S4
 	FMOVS b+48(FP), F2
 	VDUP V2.S[0], V2.S4
-	CBZ R2, noGamma_145
-	CBZ R3, onlyGamma_147
-	CMP $16, R4
-	BLT one_149
+	MOVD gamma+16(FP), R3
+	CBZ R3, noGamma_181
+	MOVD beta+24(FP), R3
+	CBZ R3, onlyGamma_183
+	MOVD gamma+16(FP), R3
+	MOVD beta+24(FP), R4
+	CMP $16, R2
+	BLT one_185
 
-loop_148:
+loop_184:
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 0(R2), F4
-	FMOVQ 0(R3), F5
+	FMOVQ 0(R3), F4
+	FMOVQ 0(R4), F5
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
@@ -3032,8 +3869,8 @@ loop_148:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 16(R2), F4
-	FMOVQ 16(R3), F5
+	FMOVQ 16(R3), F4
+	FMOVQ 16(R4), F5
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
@@ -3043,8 +3880,8 @@ loop_148:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 32(R2), F4
-	FMOVQ 32(R3), F5
+	FMOVQ 32(R3), F4
+	FMOVQ 32(R4), F5
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
@@ -3054,135 +3891,137 @@ loop_148:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 48(R2), F4
-	FMOVQ 48(R3), F5
+	FMOVQ 48(R3), F4
+	FMOVQ 48(R4), F5
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
 	FMOVQ F3, 48(R0)
 	ADD $64, R1
 	ADD $64, R0
-	ADD $64, R2
 	ADD $64, R3
-	SUB $16, R4
-	CMP $16, R4
-	BGE loop_148
+	ADD $64, R4
+	SUB $16, R2
+	CMP $16, R2
+	BGE loop_184
 
-one_149:
-	CMP $4, R4
-	BLT last_150
+one_185:
+	CMP $4, R2
+	BLT last_186
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 0(R2), F4
-	FMOVQ 0(R3), F5
+	FMOVQ 0(R3), F4
+	FMOVQ 0(R4), F5
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
 	FMOVQ F3, 0(R0)
 	ADD $16, R1
 	ADD $16, R0
-	ADD $16, R2
 	ADD $16, R3
-	SUB $4, R4
-	JMP one_149
+	ADD $16, R4
+	SUB $4, R2
+	JMP one_185
 
-last_150:
-	CBZ R4, done_151
-	CMP $4, R4
-	BGE whole101
+last_186:
+	CBZ R2, done_187
+	CMP $4, R2
+	BGE whole117
 	VEOR V3.B16, V3.B16, V3.B16
 	MOVD R1, R5
 	VLD1 (R5), V3.S[0]
-	CMP $2, R4
-	BLT part103
+	CMP $2, R2
+	BLT part119
 	ADD $4, R5
 	VLD1 (R5), V3.S[1]
-	CMP $3, R4
-	BLT part103
+	CMP $3, R2
+	BLT part119
 	ADD $4, R5
 	VLD1 (R5), V3.S[2]
 
-part103:
-	JMP loaded102
+part119:
+	JMP loaded118
 
-whole101:
+whole117:
 	FMOVQ 0(R1), F3
 
-loaded102:
+loaded118:
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	CMP $4, R4
-	BGE whole104
+	CMP $4, R2
+	BGE whole120
 	VEOR V4.B16, V4.B16, V4.B16
-	MOVD R2, R5
+	MOVD R3, R5
 	VLD1 (R5), V4.S[0]
-	CMP $2, R4
-	BLT part106
+	CMP $2, R2
+	BLT part122
 	ADD $4, R5
 	VLD1 (R5), V4.S[1]
-	CMP $3, R4
-	BLT part106
+	CMP $3, R2
+	BLT part122
 	ADD $4, R5
 	VLD1 (R5), V4.S[2]
 
-part106:
-	JMP loaded105
+part122:
+	JMP loaded121
 
-whole104:
-	FMOVQ 0(R2), F4
+whole120:
+	FMOVQ 0(R3), F4
 
-loaded105:
-	CMP $4, R4
-	BGE whole107
+loaded121:
+	CMP $4, R2
+	BGE whole123
 	VEOR V5.B16, V5.B16, V5.B16
-	MOVD R3, R5
+	MOVD R4, R5
 	VLD1 (R5), V5.S[0]
-	CMP $2, R4
-	BLT part109
+	CMP $2, R2
+	BLT part125
 	ADD $4, R5
 	VLD1 (R5), V5.S[1]
-	CMP $3, R4
-	BLT part109
+	CMP $3, R2
+	BLT part125
 	ADD $4, R5
 	VLD1 (R5), V5.S[2]
 
-part109:
-	JMP loaded108
+part125:
+	JMP loaded124
 
-whole107:
-	FMOVQ 0(R3), F5
+whole123:
+	FMOVQ 0(R4), F5
 
-loaded108:
+loaded124:
 	VMOV V5.B16, V6.B16
 	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
 	VMOV V6.B16, V3.B16
 	MOVD R0, R5
 	VST1 V3.S[0], (R5)
-	CMP $2, R4
-	BLT part110
+	CMP $2, R2
+	BLT part126
 	ADD $4, R5
 	VST1 V3.S[1], (R5)
-	CMP $3, R4
-	BLT part110
+	CMP $3, R2
+	BLT part126
 	ADD $4, R5
 	VST1 V3.S[2], (R5)
 
-part110:
+part126:
 
-done_151:
+done_187:
 	RET
 
-noGamma_145:
-	CBZ R3, neither_146
-	CMP $16, R4
-	BLT one_153
+noGamma_181:
+	MOVD beta+24(FP), R3
+	CBZ R3, neither_182
+	MOVD beta+24(FP), R3
+	CMP $16, R2
+	BLT one_189
 
-loop_152:
+loop_188:
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
@@ -3218,13 +4057,13 @@ loop_152:
 	ADD $64, R1
 	ADD $64, R0
 	ADD $64, R3
-	SUB $16, R4
-	CMP $16, R4
-	BGE loop_152
+	SUB $16, R2
+	CMP $16, R2
+	BGE loop_188
 
-one_153:
-	CMP $4, R4
-	BLT last_154
+one_189:
+	CMP $4, R2
+	BLT last_190
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
@@ -3236,85 +4075,86 @@ one_153:
 	ADD $16, R1
 	ADD $16, R0
 	ADD $16, R3
-	SUB $4, R4
-	JMP one_153
+	SUB $4, R2
+	JMP one_189
 
-last_154:
-	CBZ R4, done_155
-	CMP $4, R4
-	BGE whole111
+last_190:
+	CBZ R2, done_191
+	CMP $4, R2
+	BGE whole127
 	VEOR V3.B16, V3.B16, V3.B16
-	MOVD R1, R5
-	VLD1 (R5), V3.S[0]
-	CMP $2, R4
-	BLT part113
-	ADD $4, R5
-	VLD1 (R5), V3.S[1]
-	CMP $3, R4
-	BLT part113
-	ADD $4, R5
-	VLD1 (R5), V3.S[2]
+	MOVD R1, R4
+	VLD1 (R4), V3.S[0]
+	CMP $2, R2
+	BLT part129
+	ADD $4, R4
+	VLD1 (R4), V3.S[1]
+	CMP $3, R2
+	BLT part129
+	ADD $4, R4
+	VLD1 (R4), V3.S[2]
 
-part113:
-	JMP loaded112
+part129:
+	JMP loaded128
 
-whole111:
+whole127:
 	FMOVQ 0(R1), F3
 
-loaded112:
+loaded128:
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	CMP $4, R4
-	BGE whole114
+	CMP $4, R2
+	BGE whole130
 	VEOR V4.B16, V4.B16, V4.B16
-	MOVD R3, R5
-	VLD1 (R5), V4.S[0]
-	CMP $2, R4
-	BLT part116
-	ADD $4, R5
-	VLD1 (R5), V4.S[1]
-	CMP $3, R4
-	BLT part116
-	ADD $4, R5
-	VLD1 (R5), V4.S[2]
+	MOVD R3, R4
+	VLD1 (R4), V4.S[0]
+	CMP $2, R2
+	BLT part132
+	ADD $4, R4
+	VLD1 (R4), V4.S[1]
+	CMP $3, R2
+	BLT part132
+	ADD $4, R4
+	VLD1 (R4), V4.S[2]
 
-part116:
-	JMP loaded115
+part132:
+	JMP loaded131
 
-whole114:
+whole130:
 	FMOVQ 0(R3), F4
 
-loaded115:
+loaded131:
 	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
-	MOVD R0, R5
-	VST1 V3.S[0], (R5)
-	CMP $2, R4
-	BLT part117
-	ADD $4, R5
-	VST1 V3.S[1], (R5)
-	CMP $3, R4
-	BLT part117
-	ADD $4, R5
-	VST1 V3.S[2], (R5)
+	MOVD R0, R4
+	VST1 V3.S[0], (R4)
+	CMP $2, R2
+	BLT part133
+	ADD $4, R4
+	VST1 V3.S[1], (R4)
+	CMP $3, R2
+	BLT part133
+	ADD $4, R4
+	VST1 V3.S[2], (R4)
 
-part117:
+part133:
 
-done_155:
+done_191:
 	RET
 
-onlyGamma_147:
-	CMP $16, R4
-	BLT one_157
+onlyGamma_183:
+	MOVD gamma+16(FP), R3
+	CMP $16, R2
+	BLT one_193
 
-loop_156:
+loop_192:
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 0(R2), F4
+	FMOVQ 0(R3), F4
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
 	FMOVQ F3, 0(R0)
 	FMOVQ 16(R1), F3
@@ -3322,7 +4162,7 @@ loop_156:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 16(R2), F4
+	FMOVQ 16(R3), F4
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
 	FMOVQ F3, 16(R0)
 	FMOVQ 32(R1), F3
@@ -3330,7 +4170,7 @@ loop_156:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 32(R2), F4
+	FMOVQ 32(R3), F4
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
 	FMOVQ F3, 32(R0)
 	FMOVQ 48(R1), F3
@@ -3338,103 +4178,103 @@ loop_156:
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 48(R2), F4
+	FMOVQ 48(R3), F4
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
 	FMOVQ F3, 48(R0)
 	ADD $64, R1
 	ADD $64, R0
-	ADD $64, R2
-	SUB $16, R4
-	CMP $16, R4
-	BGE loop_156
+	ADD $64, R3
+	SUB $16, R2
+	CMP $16, R2
+	BGE loop_192
 
-one_157:
-	CMP $4, R4
-	BLT last_158
+one_193:
+	CMP $4, R2
+	BLT last_194
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	FMOVQ 0(R2), F4
+	FMOVQ 0(R3), F4
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
 	FMOVQ F3, 0(R0)
 	ADD $16, R1
 	ADD $16, R0
-	ADD $16, R2
-	SUB $4, R4
-	JMP one_157
+	ADD $16, R3
+	SUB $4, R2
+	JMP one_193
 
-last_158:
-	CBZ R4, done_159
-	CMP $4, R4
-	BGE whole118
+last_194:
+	CBZ R2, done_195
+	CMP $4, R2
+	BGE whole134
 	VEOR V3.B16, V3.B16, V3.B16
-	MOVD R1, R5
-	VLD1 (R5), V3.S[0]
-	CMP $2, R4
-	BLT part120
-	ADD $4, R5
-	VLD1 (R5), V3.S[1]
-	CMP $3, R4
-	BLT part120
-	ADD $4, R5
-	VLD1 (R5), V3.S[2]
+	MOVD R1, R4
+	VLD1 (R4), V3.S[0]
+	CMP $2, R2
+	BLT part136
+	ADD $4, R4
+	VLD1 (R4), V3.S[1]
+	CMP $3, R2
+	BLT part136
+	ADD $4, R4
+	VLD1 (R4), V3.S[2]
 
-part120:
-	JMP loaded119
+part136:
+	JMP loaded135
 
-whole118:
+whole134:
 	FMOVQ 0(R1), F3
 
-loaded119:
+loaded135:
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	CMP $4, R4
-	BGE whole121
+	CMP $4, R2
+	BGE whole137
 	VEOR V4.B16, V4.B16, V4.B16
-	MOVD R2, R5
-	VLD1 (R5), V4.S[0]
-	CMP $2, R4
-	BLT part123
-	ADD $4, R5
-	VLD1 (R5), V4.S[1]
-	CMP $3, R4
-	BLT part123
-	ADD $4, R5
-	VLD1 (R5), V4.S[2]
+	MOVD R3, R4
+	VLD1 (R4), V4.S[0]
+	CMP $2, R2
+	BLT part139
+	ADD $4, R4
+	VLD1 (R4), V4.S[1]
+	CMP $3, R2
+	BLT part139
+	ADD $4, R4
+	VLD1 (R4), V4.S[2]
 
-part123:
-	JMP loaded122
+part139:
+	JMP loaded138
 
-whole121:
-	FMOVQ 0(R2), F4
+whole137:
+	FMOVQ 0(R3), F4
 
-loaded122:
+loaded138:
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
-	MOVD R0, R5
-	VST1 V3.S[0], (R5)
-	CMP $2, R4
-	BLT part124
-	ADD $4, R5
-	VST1 V3.S[1], (R5)
-	CMP $3, R4
-	BLT part124
-	ADD $4, R5
-	VST1 V3.S[2], (R5)
+	MOVD R0, R4
+	VST1 V3.S[0], (R4)
+	CMP $2, R2
+	BLT part140
+	ADD $4, R4
+	VST1 V3.S[1], (R4)
+	CMP $3, R2
+	BLT part140
+	ADD $4, R4
+	VST1 V3.S[2], (R4)
 
-part124:
+part140:
 
-done_159:
+done_195:
 	RET
 
-neither_146:
-	CMP $16, R4
-	BLT one_161
+neither_182:
+	CMP $16, R2
+	BLT one_197
 
-loop_160:
+loop_196:
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
@@ -3461,13 +4301,13 @@ loop_160:
 	FMOVQ F3, 48(R0)
 	ADD $64, R1
 	ADD $64, R0
-	SUB $16, R4
-	CMP $16, R4
-	BGE loop_160
+	SUB $16, R2
+	CMP $16, R2
+	BGE loop_196
 
-one_161:
-	CMP $4, R4
-	BLT last_162
+one_197:
+	CMP $4, R2
+	BLT last_198
 	FMOVQ 0(R1), F3
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
@@ -3476,50 +4316,641 @@ one_161:
 	FMOVQ F3, 0(R0)
 	ADD $16, R1
 	ADD $16, R0
-	SUB $4, R4
-	JMP one_161
+	SUB $4, R2
+	JMP one_197
 
-last_162:
-	CBZ R4, done_163
-	CMP $4, R4
-	BGE whole125
+last_198:
+	CBZ R2, done_199
+	CMP $4, R2
+	BGE whole141
 	VEOR V3.B16, V3.B16, V3.B16
-	MOVD R1, R5
-	VLD1 (R5), V3.S[0]
-	CMP $2, R4
-	BLT part127
-	ADD $4, R5
-	VLD1 (R5), V3.S[1]
-	CMP $3, R4
-	BLT part127
-	ADD $4, R5
-	VLD1 (R5), V3.S[2]
+	MOVD R1, R3
+	VLD1 (R3), V3.S[0]
+	CMP $2, R2
+	BLT part143
+	ADD $4, R3
+	VLD1 (R3), V3.S[1]
+	CMP $3, R2
+	BLT part143
+	ADD $4, R3
+	VLD1 (R3), V3.S[2]
 
-part127:
-	JMP loaded126
+part143:
+	JMP loaded142
 
-whole125:
+whole141:
 	FMOVQ 0(R1), F3
 
-loaded126:
+loaded142:
 	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
 	VMOV V2.B16, V4.B16
 	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
 	VMOV V4.B16, V3.B16
-	MOVD R0, R5
-	VST1 V3.S[0], (R5)
-	CMP $2, R4
-	BLT part128
-	ADD $4, R5
-	VST1 V3.S[1], (R5)
-	CMP $3, R4
-	BLT part128
-	ADD $4, R5
-	VST1 V3.S[2], (R5)
+	MOVD R0, R3
+	VST1 V3.S[0], (R3)
+	CMP $2, R2
+	BLT part144
+	ADD $4, R3
+	VST1 V3.S[1], (R3)
+	CMP $3, R2
+	BLT part144
+	ADD $4, R3
+	VST1 V3.S[2], (R3)
 
-part128:
+part144:
 
-done_163:
+done_199:
+	RET
+
+// func rowsAffineRowsNEON(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
+TEXT ·rowsAffineRowsNEON(SB), NOSPLIT, $0-56
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD msb+32(FP), R2
+	MOVD rows+40(FP), R3
+	MOVD cols+48(FP), R4
+	LSL $2, R4, R5
+	MOVD gamma+16(FP), R9
+	CBZ R9, noGamma_200
+	MOVD beta+24(FP), R9
+	CBZ R9, onlyGamma_202
+
+row_203:
+	VLD1R (R2), [V0.S4]
+	ADD $4, R2
+	VLD1R (R2), [V1.S4]
+	ADD $4, R2
+	VLD1R (R2), [V2.S4]
+	ADD $4, R2
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R4, R8
+	MOVD gamma+16(FP), R9
+	MOVD beta+24(FP), R10
+	CMP $16, R8
+	BLT one_205
+
+loop_204:
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	FMOVQ 0(R10), F5
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	FMOVQ F3, 0(R6)
+	FMOVQ 16(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 16(R9), F4
+	FMOVQ 16(R10), F5
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	FMOVQ F3, 16(R6)
+	FMOVQ 32(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 32(R9), F4
+	FMOVQ 32(R10), F5
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	FMOVQ F3, 32(R6)
+	FMOVQ 48(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 48(R9), F4
+	FMOVQ 48(R10), F5
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	FMOVQ F3, 48(R6)
+	ADD $64, R7
+	ADD $64, R6
+	ADD $64, R9
+	ADD $64, R10
+	SUB $16, R8
+	CMP $16, R8
+	BGE loop_204
+
+one_205:
+	CMP $4, R8
+	BLT last_206
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	FMOVQ 0(R10), F5
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	FMOVQ F3, 0(R6)
+	ADD $16, R7
+	ADD $16, R6
+	ADD $16, R9
+	ADD $16, R10
+	SUB $4, R8
+	JMP one_205
+
+last_206:
+	CBZ R8, done_207
+	CMP $4, R8
+	BGE whole145
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R7, R11
+	VLD1 (R11), V3.S[0]
+	CMP $2, R8
+	BLT part147
+	ADD $4, R11
+	VLD1 (R11), V3.S[1]
+	CMP $3, R8
+	BLT part147
+	ADD $4, R11
+	VLD1 (R11), V3.S[2]
+
+part147:
+	JMP loaded146
+
+whole145:
+	FMOVQ 0(R7), F3
+
+loaded146:
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	CMP $4, R8
+	BGE whole148
+	VEOR V4.B16, V4.B16, V4.B16
+	MOVD R9, R11
+	VLD1 (R11), V4.S[0]
+	CMP $2, R8
+	BLT part150
+	ADD $4, R11
+	VLD1 (R11), V4.S[1]
+	CMP $3, R8
+	BLT part150
+	ADD $4, R11
+	VLD1 (R11), V4.S[2]
+
+part150:
+	JMP loaded149
+
+whole148:
+	FMOVQ 0(R9), F4
+
+loaded149:
+	CMP $4, R8
+	BGE whole151
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD R10, R11
+	VLD1 (R11), V5.S[0]
+	CMP $2, R8
+	BLT part153
+	ADD $4, R11
+	VLD1 (R11), V5.S[1]
+	CMP $3, R8
+	BLT part153
+	ADD $4, R11
+	VLD1 (R11), V5.S[2]
+
+part153:
+	JMP loaded152
+
+whole151:
+	FMOVQ 0(R10), F5
+
+loaded152:
+	VMOV V5.B16, V6.B16
+	WORD $0x4E24CC66 // fmla v6.4s, v3.4s, v4.4s
+	VMOV V6.B16, V3.B16
+	MOVD R6, R11
+	VST1 V3.S[0], (R11)
+	CMP $2, R8
+	BLT part154
+	ADD $4, R11
+	VST1 V3.S[1], (R11)
+	CMP $3, R8
+	BLT part154
+	ADD $4, R11
+	VST1 V3.S[2], (R11)
+
+part154:
+
+done_207:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_203
+	RET
+
+noGamma_200:
+	MOVD beta+24(FP), R9
+	CBZ R9, neither_201
+
+row_208:
+	VLD1R (R2), [V0.S4]
+	ADD $4, R2
+	VLD1R (R2), [V1.S4]
+	ADD $4, R2
+	VLD1R (R2), [V2.S4]
+	ADD $4, R2
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R4, R8
+	MOVD beta+24(FP), R9
+	CMP $16, R8
+	BLT one_210
+
+loop_209:
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 0(R6)
+	FMOVQ 16(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 16(R9), F4
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 16(R6)
+	FMOVQ 32(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 32(R9), F4
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 32(R6)
+	FMOVQ 48(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 48(R9), F4
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 48(R6)
+	ADD $64, R7
+	ADD $64, R6
+	ADD $64, R9
+	SUB $16, R8
+	CMP $16, R8
+	BGE loop_209
+
+one_210:
+	CMP $4, R8
+	BLT last_211
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 0(R6)
+	ADD $16, R7
+	ADD $16, R6
+	ADD $16, R9
+	SUB $4, R8
+	JMP one_210
+
+last_211:
+	CBZ R8, done_212
+	CMP $4, R8
+	BGE whole155
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R7, R10
+	VLD1 (R10), V3.S[0]
+	CMP $2, R8
+	BLT part157
+	ADD $4, R10
+	VLD1 (R10), V3.S[1]
+	CMP $3, R8
+	BLT part157
+	ADD $4, R10
+	VLD1 (R10), V3.S[2]
+
+part157:
+	JMP loaded156
+
+whole155:
+	FMOVQ 0(R7), F3
+
+loaded156:
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	CMP $4, R8
+	BGE whole158
+	VEOR V4.B16, V4.B16, V4.B16
+	MOVD R9, R10
+	VLD1 (R10), V4.S[0]
+	CMP $2, R8
+	BLT part160
+	ADD $4, R10
+	VLD1 (R10), V4.S[1]
+	CMP $3, R8
+	BLT part160
+	ADD $4, R10
+	VLD1 (R10), V4.S[2]
+
+part160:
+	JMP loaded159
+
+whole158:
+	FMOVQ 0(R9), F4
+
+loaded159:
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	MOVD R6, R10
+	VST1 V3.S[0], (R10)
+	CMP $2, R8
+	BLT part161
+	ADD $4, R10
+	VST1 V3.S[1], (R10)
+	CMP $3, R8
+	BLT part161
+	ADD $4, R10
+	VST1 V3.S[2], (R10)
+
+part161:
+
+done_212:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_208
+	RET
+
+onlyGamma_202:
+
+row_213:
+	VLD1R (R2), [V0.S4]
+	ADD $4, R2
+	VLD1R (R2), [V1.S4]
+	ADD $4, R2
+	VLD1R (R2), [V2.S4]
+	ADD $4, R2
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R4, R8
+	MOVD gamma+16(FP), R9
+	CMP $16, R8
+	BLT one_215
+
+loop_214:
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 0(R6)
+	FMOVQ 16(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 16(R9), F4
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 16(R6)
+	FMOVQ 32(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 32(R9), F4
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 32(R6)
+	FMOVQ 48(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 48(R9), F4
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 48(R6)
+	ADD $64, R7
+	ADD $64, R6
+	ADD $64, R9
+	SUB $16, R8
+	CMP $16, R8
+	BGE loop_214
+
+one_215:
+	CMP $4, R8
+	BLT last_216
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ 0(R9), F4
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	FMOVQ F3, 0(R6)
+	ADD $16, R7
+	ADD $16, R6
+	ADD $16, R9
+	SUB $4, R8
+	JMP one_215
+
+last_216:
+	CBZ R8, done_217
+	CMP $4, R8
+	BGE whole162
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R7, R10
+	VLD1 (R10), V3.S[0]
+	CMP $2, R8
+	BLT part164
+	ADD $4, R10
+	VLD1 (R10), V3.S[1]
+	CMP $3, R8
+	BLT part164
+	ADD $4, R10
+	VLD1 (R10), V3.S[2]
+
+part164:
+	JMP loaded163
+
+whole162:
+	FMOVQ 0(R7), F3
+
+loaded163:
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	CMP $4, R8
+	BGE whole165
+	VEOR V4.B16, V4.B16, V4.B16
+	MOVD R9, R10
+	VLD1 (R10), V4.S[0]
+	CMP $2, R8
+	BLT part167
+	ADD $4, R10
+	VLD1 (R10), V4.S[1]
+	CMP $3, R8
+	BLT part167
+	ADD $4, R10
+	VLD1 (R10), V4.S[2]
+
+part167:
+	JMP loaded166
+
+whole165:
+	FMOVQ 0(R9), F4
+
+loaded166:
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	MOVD R6, R10
+	VST1 V3.S[0], (R10)
+	CMP $2, R8
+	BLT part168
+	ADD $4, R10
+	VST1 V3.S[1], (R10)
+	CMP $3, R8
+	BLT part168
+	ADD $4, R10
+	VST1 V3.S[2], (R10)
+
+part168:
+
+done_217:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_213
+	RET
+
+neither_201:
+
+row_218:
+	VLD1R (R2), [V0.S4]
+	ADD $4, R2
+	VLD1R (R2), [V1.S4]
+	ADD $4, R2
+	VLD1R (R2), [V2.S4]
+	ADD $4, R2
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R4, R8
+	CMP $16, R8
+	BLT one_220
+
+loop_219:
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ F3, 0(R6)
+	FMOVQ 16(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ F3, 16(R6)
+	FMOVQ 32(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ F3, 32(R6)
+	FMOVQ 48(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ F3, 48(R6)
+	ADD $64, R7
+	ADD $64, R6
+	SUB $16, R8
+	CMP $16, R8
+	BGE loop_219
+
+one_220:
+	CMP $4, R8
+	BLT last_221
+	FMOVQ 0(R7), F3
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	FMOVQ F3, 0(R6)
+	ADD $16, R7
+	ADD $16, R6
+	SUB $4, R8
+	JMP one_220
+
+last_221:
+	CBZ R8, done_222
+	CMP $4, R8
+	BGE whole169
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R7, R9
+	VLD1 (R9), V3.S[0]
+	CMP $2, R8
+	BLT part171
+	ADD $4, R9
+	VLD1 (R9), V3.S[1]
+	CMP $3, R8
+	BLT part171
+	ADD $4, R9
+	VLD1 (R9), V3.S[2]
+
+part171:
+	JMP loaded170
+
+whole169:
+	FMOVQ 0(R7), F3
+
+loaded170:
+	WORD $0x4EA0D463 // fsub v3.4s, v3.4s, v0.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4E21CC64 // fmla v4.4s, v3.4s, v1.4s
+	VMOV V4.B16, V3.B16
+	MOVD R6, R9
+	VST1 V3.S[0], (R9)
+	CMP $2, R8
+	BLT part172
+	ADD $4, R9
+	VST1 V3.S[1], (R9)
+	CMP $3, R8
+	BLT part172
+	ADD $4, R9
+	VST1 V3.S[2], (R9)
+
+part172:
+
+done_222:
+	ADD R5, R0
+	ADD R5, R1
+	SUB $1, R3
+	CMP $1, R3
+	BGE row_218
 	RET
 
 // func rowsFetchNEON(p *float32, stride int, rows int, bytes int)
@@ -3529,20 +4960,20 @@ TEXT ·rowsFetchNEON(SB), NOSPLIT, $0-32
 	MOVD rows+16(FP), R2
 	MOVD bytes+24(FP), R3
 
-row_164:
+row_223:
 	MOVD R0, R4
 	MOVD R3, R5
 
-line_165:
+line_224:
 	PRFM (R4), PSTL1KEEP
 	ADD $64, R4
 	SUB $64, R5
 	CMP $1, R5
-	BGE line_165
+	BGE line_224
 	ADD R1, R0
 	SUB $1, R2
 	CMP $1, R2
-	BGE row_164
+	BGE row_223
 	RET
 
 // func ropeHalvesNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
@@ -3556,16 +4987,16 @@ TEXT ·ropeHalvesNEON(SB), NOSPLIT, $0-56
 	MOVD n+32(FP), R11
 	LSL $2, R11, R11
 
-vector_166:
+vector_225:
 	MOVD R0, R6
 	MOVD R1, R7
 	MOVD R2, R8
 	MOVD R3, R9
 	MOVD R11, R10
 
-loop_167:
+loop_226:
 	CMP $16, R10
-	BLT last_168
+	BLT last_227
 	FMOVQ 0(R8), F0
 	FMOVQ 0(R9), F1
 	FMOVQ 0(R7), F2
@@ -3586,96 +5017,96 @@ loop_167:
 	ADD $16, R8
 	ADD $16, R9
 	SUB $16, R10
-	JMP loop_167
+	JMP loop_226
 
-last_168:
-	CBZ R10, next_169
+last_227:
+	CBZ R10, next_228
 	LSR $2, R10, R10
 	CMP $4, R10
-	BGE whole129
+	BGE whole173
 	VEOR V0.B16, V0.B16, V0.B16
 	MOVD R8, R12
 	VLD1 (R12), V0.S[0]
 	CMP $2, R10
-	BLT part131
+	BLT part175
 	ADD $4, R12
 	VLD1 (R12), V0.S[1]
 	CMP $3, R10
-	BLT part131
+	BLT part175
 	ADD $4, R12
 	VLD1 (R12), V0.S[2]
 
-part131:
-	JMP loaded130
+part175:
+	JMP loaded174
 
-whole129:
+whole173:
 	FMOVQ 0(R8), F0
 
-loaded130:
+loaded174:
 	CMP $4, R10
-	BGE whole132
+	BGE whole176
 	VEOR V1.B16, V1.B16, V1.B16
 	MOVD R9, R12
 	VLD1 (R12), V1.S[0]
 	CMP $2, R10
-	BLT part134
+	BLT part178
 	ADD $4, R12
 	VLD1 (R12), V1.S[1]
 	CMP $3, R10
-	BLT part134
+	BLT part178
 	ADD $4, R12
 	VLD1 (R12), V1.S[2]
 
-part134:
-	JMP loaded133
+part178:
+	JMP loaded177
 
-whole132:
+whole176:
 	FMOVQ 0(R9), F1
 
-loaded133:
+loaded177:
 	CMP $4, R10
-	BGE whole135
+	BGE whole179
 	VEOR V2.B16, V2.B16, V2.B16
 	MOVD R7, R12
 	VLD1 (R12), V2.S[0]
 	CMP $2, R10
-	BLT part137
+	BLT part181
 	ADD $4, R12
 	VLD1 (R12), V2.S[1]
 	CMP $3, R10
-	BLT part137
+	BLT part181
 	ADD $4, R12
 	VLD1 (R12), V2.S[2]
 
-part137:
-	JMP loaded136
+part181:
+	JMP loaded180
 
-whole135:
+whole179:
 	FMOVQ 0(R7), F2
 
-loaded136:
+loaded180:
 	ADD R11, R7
 	CMP $4, R10
-	BGE whole138
+	BGE whole182
 	VEOR V3.B16, V3.B16, V3.B16
 	MOVD R7, R12
 	VLD1 (R12), V3.S[0]
 	CMP $2, R10
-	BLT part140
+	BLT part184
 	ADD $4, R12
 	VLD1 (R12), V3.S[1]
 	CMP $3, R10
-	BLT part140
+	BLT part184
 	ADD $4, R12
 	VLD1 (R12), V3.S[2]
 
-part140:
-	JMP loaded139
+part184:
+	JMP loaded183
 
-whole138:
+whole182:
 	FMOVQ 0(R7), F3
 
-loaded139:
+loaded183:
 	SUB R11, R7
 	WORD $0x6E21DC65 // fmul v5.4s, v3.4s, v1.4s
 	WORD $0x6E20DC44 // fmul v4.4s, v2.4s, v0.4s
@@ -3683,38 +5114,38 @@ loaded139:
 	MOVD R6, R12
 	VST1 V4.S[0], (R12)
 	CMP $2, R10
-	BLT part141
+	BLT part185
 	ADD $4, R12
 	VST1 V4.S[1], (R12)
 	CMP $3, R10
-	BLT part141
+	BLT part185
 	ADD $4, R12
 	VST1 V4.S[2], (R12)
 
-part141:
+part185:
 	WORD $0x6E21DC42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4E20CC62 // fmla v2.4s, v3.4s, v0.4s
 	ADD R11, R6
 	MOVD R6, R12
 	VST1 V2.S[0], (R12)
 	CMP $2, R10
-	BLT part142
+	BLT part186
 	ADD $4, R12
 	VST1 V2.S[1], (R12)
 	CMP $3, R10
-	BLT part142
+	BLT part186
 	ADD $4, R12
 	VST1 V2.S[2], (R12)
 
-part142:
+part186:
 	SUB R11, R6
 
-next_169:
+next_228:
 	ADD R5, R0
 	ADD R5, R1
 	SUB $1, R4
 	CMP $1, R4
-	BGE vector_166
+	BGE vector_225
 	RET
 
 // func ropePairsNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
@@ -3728,16 +5159,16 @@ TEXT ·ropePairsNEON(SB), NOSPLIT, $0-56
 	MOVD n+32(FP), R11
 	LSL $2, R11, R11
 
-vector_170:
+vector_229:
 	MOVD R0, R6
 	MOVD R1, R7
 	MOVD R2, R8
 	MOVD R3, R9
 	MOVD R11, R10
 
-loop_171:
+loop_230:
 	CMP $16, R10
-	BLT last_172
+	BLT last_231
 	FMOVQ 0(R8), F0
 	FMOVQ 0(R9), F1
 	FMOVQ 0(R7), F2
@@ -3750,94 +5181,94 @@ loop_171:
 	ADD $16, R8
 	ADD $16, R9
 	SUB $16, R10
-	JMP loop_171
+	JMP loop_230
 
-last_172:
-	CBZ R10, next_173
+last_231:
+	CBZ R10, next_232
 	LSR $2, R10, R10
 	CMP $4, R10
-	BGE whole143
+	BGE whole187
 	VEOR V0.B16, V0.B16, V0.B16
 	MOVD R8, R12
 	VLD1 (R12), V0.S[0]
 	CMP $2, R10
-	BLT part145
+	BLT part189
 	ADD $4, R12
 	VLD1 (R12), V0.S[1]
 	CMP $3, R10
-	BLT part145
+	BLT part189
 	ADD $4, R12
 	VLD1 (R12), V0.S[2]
 
-part145:
-	JMP loaded144
+part189:
+	JMP loaded188
 
-whole143:
+whole187:
 	FMOVQ 0(R8), F0
 
-loaded144:
+loaded188:
 	CMP $4, R10
-	BGE whole146
+	BGE whole190
 	VEOR V1.B16, V1.B16, V1.B16
 	MOVD R9, R12
 	VLD1 (R12), V1.S[0]
 	CMP $2, R10
-	BLT part148
+	BLT part192
 	ADD $4, R12
 	VLD1 (R12), V1.S[1]
 	CMP $3, R10
-	BLT part148
+	BLT part192
 	ADD $4, R12
 	VLD1 (R12), V1.S[2]
 
-part148:
-	JMP loaded147
+part192:
+	JMP loaded191
 
-whole146:
+whole190:
 	FMOVQ 0(R9), F1
 
-loaded147:
+loaded191:
 	CMP $4, R10
-	BGE whole149
+	BGE whole193
 	VEOR V2.B16, V2.B16, V2.B16
 	MOVD R7, R12
 	VLD1 (R12), V2.S[0]
 	CMP $2, R10
-	BLT part151
+	BLT part195
 	ADD $4, R12
 	VLD1 (R12), V2.S[1]
 	CMP $3, R10
-	BLT part151
+	BLT part195
 	ADD $4, R12
 	VLD1 (R12), V2.S[2]
 
-part151:
-	JMP loaded150
+part195:
+	JMP loaded194
 
-whole149:
+whole193:
 	FMOVQ 0(R7), F2
 
-loaded150:
+loaded194:
 	WORD $0x4EA00843 // rev64 v3.4s, v2.4s
 	WORD $0x6E21DC63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x4E20CC43 // fmla v3.4s, v2.4s, v0.4s
 	MOVD R6, R12
 	VST1 V3.S[0], (R12)
 	CMP $2, R10
-	BLT part152
+	BLT part196
 	ADD $4, R12
 	VST1 V3.S[1], (R12)
 	CMP $3, R10
-	BLT part152
+	BLT part196
 	ADD $4, R12
 	VST1 V3.S[2], (R12)
 
-part152:
+part196:
 
-next_173:
+next_232:
 	ADD R5, R0
 	ADD R5, R1
 	SUB $1, R4
 	CMP $1, R4
-	BGE vector_170
+	BGE vector_229
 	RET

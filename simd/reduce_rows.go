@@ -89,14 +89,30 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 		}
 		return x, y
 	}
+	many := p == nil && cols > 0 && cols <= ReduceBlock
 	switch {
+	case t.index != nil && many:
+		eachChunk(first, last, cols, func(s *chunk, i, n int) {
+			x := &t.x[i*cols]
+			reducers.rows[r.kind()](&s.a[0], x, nil, n, cols)
+			reducers.indexRows(&t.index[i], x, &s.a[0], n, cols)
+		})
+		return
 	case t.index != nil:
 		for i := first; i < last; i++ {
 			x, y := row(i)
 			t.index[i] = int32(r.Index(Fold(p, r, x, y)))
 		}
 		return
-	case cols == 0 || cols > ReduceBlock || r == ReduceVar:
+	case r == ReduceVar && many:
+		eachChunk(first, last, cols, func(s *chunk, i, n int) {
+			s.variances(t.x[i*cols:], n, cols)
+			for j := range n {
+				t.dst[i+j] = r.Value(s.parts[j], t.ddof)
+			}
+		})
+		return
+	case !many || r == ReduceVar:
 		for i := first; i < last; i++ {
 			x, y := row(i)
 			t.dst[i] = r.Value(Fold(p, r, x, y), t.ddof)
@@ -121,5 +137,52 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 			v = k.repair(raw, x, y)
 		}
 		dst[i] = r.Value(Partial{n: cols, value: v}, 0)
+	}
+}
+
+// chunkRows is how many rows are at most worked on at once, and chunkElements
+// how many elements, so that they stay in the first cache.
+const (
+	chunkRows     = 64
+	chunkElements = 4096
+)
+
+// A chunk holds numbers of some rows between the kernels that make and use
+// them.
+type chunk struct {
+	a, b, c [chunkRows]float32
+	parts   [chunkRows]Partial
+	msb     [3 * chunkRows]float32
+}
+
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+// eachChunk calls f for n rows from row i on until all from first to last are
+// done.
+func eachChunk(first, last, cols int, f func(s *chunk, i, n int)) {
+	s := chunks.Get().(*chunk)
+	step := max(1, min(chunkRows, chunkElements/cols))
+	for i := first; i < last; i += step {
+		f(s, i, min(step, last-i))
+	}
+	chunks.Put(s)
+}
+
+// variances sets parts to what ReduceVar.Block returns for each of n rows of
+// x.
+func (s *chunk) variances(x []float32, n, cols int) {
+	reducers.rows[kindSum](&s.a[0], &x[0], nil, n, cols)
+	for j, raw := range s.a[:n] {
+		sum := float64(raw)
+		if !finite(raw) {
+			sum = kindSum.repair(raw, x[j*cols:][:cols], nil)
+		}
+		s.a[j] = float32(sum / float64(cols))
+	}
+	reducers.deviationsRows(&s.b[0], &s.c[0], &x[0], &s.a[0], n, cols)
+	for j, m := range s.a[:n] {
+		q := Partial{n: cols}
+		q.value, q.m2 = settle(x[j*cols:][:cols], m, s.b[j], s.c[j])
+		s.parts[j] = q
 	}
 }

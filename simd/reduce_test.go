@@ -296,7 +296,7 @@ func TestReduceThreads(t *testing.T) {
 func TestReduceRows(t *testing.T) {
 	nan := float32(math.NaN())
 	eachLevel(t, func(t *testing.T) {
-		for _, rows := range []int{0, 1, 2, 5, 33} {
+		for _, rows := range []int{0, 1, 2, 5, 33, 70} {
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 100, 257, ReduceBlock + 3} {
 				x, xok := guarded(t, rows*cols, cols%3)
 				y, yok := guarded(t, rows*cols, 1)

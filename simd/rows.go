@@ -107,11 +107,54 @@ func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 
 // short computes rows of one block, from first to last.
 func (o *RowOp) short(dst, x []float32, first, last, cols int) {
-	for r := first; r < last; r++ {
-		d, s := dst[r*cols:][:cols], x[r*cols:][:cols]
-		q := o.begin(d, s)
-		o.end(d, s, 0, q, q)
+	if last-first == 1 || cols > chunkElements/2 {
+		for r := first; r < last; r++ {
+			d, s := dst[r*cols:][:cols], x[r*cols:][:cols]
+			q := o.begin(d, s)
+			o.end(d, s, 0, q, q)
+		}
+		return
 	}
+	eachChunk(first, last, cols, func(s *chunk, i, n int) {
+		o.chunk(s, dst[i*cols:][:n*cols], x[i*cols:][:n*cols], n, cols)
+	})
+}
+
+// chunk computes n rows as begin and end compute one.
+func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
+	from := x
+	switch o.Kind {
+	case RowLayerNorm:
+		s.variances(x, n, cols)
+	case RowRMSNorm:
+		reducers.rows[kindSumSquares](&s.a[0], &x[0], nil, n, cols)
+		for j, raw := range s.a[:n] {
+			v := float64(raw)
+			if !finite(raw) || raw < tiny {
+				v = kindSumSquares.repair(raw, x[j*cols:][:cols], nil)
+			}
+			s.parts[j] = Partial{n: cols, value: v}
+		}
+	default:
+		reducers.rows[kindMax](&s.a[0], &x[0], nil, n, cols)
+		for j, top := range s.a[:n] {
+			s.b[j] = expFrom(top)
+		}
+		if o.Kind == RowSoftmax {
+			rowKernel.expStoreRows(&dst[0], &x[0], &s.b[0], &s.c[0], n, cols)
+			from = dst
+		} else {
+			rowKernel.expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
+		}
+		for j, top := range s.a[:n] {
+			s.parts[j] = Partial{n: cols, value: float64(top), m2: float64(s.c[j])}
+		}
+	}
+	for j, q := range s.parts[:n] {
+		s.msb[3*j], s.msb[3*j+1], s.msb[3*j+2] = o.coefficients(q, q)
+	}
+	gamma, beta := o.weights(0)
+	rowKernel.affineRows(&dst[0], &from[0], gamma, beta, &s.msb[0], n, cols)
 }
 
 // Row computes one row in the calling thread: what a caller uses that has
@@ -219,19 +262,24 @@ func (o *RowOp) begin(dst, x []float32) Partial {
 		return ReduceSumSquares.Block(x, nil, 0)
 	}
 	n := len(x)
-	m := reducers.block[kindMax](&x[0], nil, n)
-	from := m
-	if math.IsInf(float64(m), -1) {
-		// The maximum of the row may be finite, and then these are zeros.
-		from = 0
-	}
+	top := reducers.block[kindMax](&x[0], nil, n)
 	var sum float32
 	if o.Kind == RowSoftmax {
-		sum = rowKernel.expStore(&dst[0], &x[0], n, from)
+		sum = rowKernel.expStore(&dst[0], &x[0], n, expFrom(top))
 	} else {
-		sum = rowKernel.expSum(&x[0], n, from)
+		sum = rowKernel.expSum(&x[0], n, expFrom(top))
 	}
-	return Partial{n: n, value: float64(m), m2: float64(sum)}
+	return Partial{n: n, value: float64(top), m2: float64(sum)}
+}
+
+// expFrom returns what the exponentials of a block with that maximum are
+// relative to. If it is -Inf they are zeros: the maximum of the row may be
+// finite.
+func expFrom(top float32) float32 {
+	if math.IsInf(float64(top), -1) {
+		return 0
+	}
+	return top
 }
 
 // join adds block b to the Partial of those before it.
@@ -263,30 +311,40 @@ func shrink(from, to float64) float64 {
 // end is the second pass: block is what begin returned for these elements,
 // which lie at column at, and row is all blocks joined.
 func (o *RowOp) end(dst, x []float32, at int, block, row Partial) {
-	n := len(x)
-	d, s := &dst[0], &x[0]
-	var gamma, beta *float32
-	if o.Kind >= RowLayerNorm {
-		if o.Gamma != nil {
-			gamma = &o.Gamma[at]
-		}
-		if o.Beta != nil {
-			beta = &o.Beta[at]
-		}
+	if o.Kind == RowSoftmax {
+		x = dst
 	}
+	gamma, beta := o.weights(at)
+	m, s, b := o.coefficients(block, row)
+	rowKernel.affine(&dst[0], &x[0], gamma, beta, len(x), m, s, b)
+}
+
+// weights returns Gamma and Beta from column at on, or nil.
+func (o *RowOp) weights(at int) (gamma, beta *float32) {
+	if o.Kind >= RowLayerNorm && o.Gamma != nil {
+		gamma = &o.Gamma[at]
+	}
+	if o.Kind >= RowLayerNorm && o.Beta != nil {
+		beta = &o.Beta[at]
+	}
+	return gamma, beta
+}
+
+// coefficients returns m, s and b for which (x-m)*s+b finishes a block, x being
+// the exponentials if Kind is RowSoftmax.
+func (o *RowOp) coefficients(block, row Partial) (m, s, b float32) {
 	switch o.Kind {
 	case RowSoftmax:
-		rowKernel.affine(d, d, nil, nil, n, 0, float32(shrink(block.value, row.value)/row.m2), 0)
+		return 0, float32(shrink(block.value, row.value) / row.m2), 0
 	case RowLogSoftmax:
 		// The reference point is the maximum, so that the differences are
 		// accurate however large the elements are.
-		rowKernel.affine(d, s, nil, nil, n, float32(row.value), 1, float32(-math.Log(row.m2)))
+		return float32(row.value), 1, float32(-math.Log(row.m2))
 	case RowLayerNorm:
-		mean := float32(row.value)
+		m = float32(row.value)
 		f := 1 / math.Sqrt(row.m2/float64(row.n)+float64(o.Eps))
-		rowKernel.affine(d, s, gamma, beta, n, mean, float32(f), float32((float64(mean)-row.value)*f))
-	case RowRMSNorm:
-		f := 1 / math.Sqrt(row.value/float64(row.n)+float64(o.Eps))
-		rowKernel.affine(d, s, gamma, beta, n, 0, float32(f), 0)
+		return m, float32(f), float32((float64(m) - row.value) * f)
+	default:
+		return 0, float32(1 / math.Sqrt(row.value/float64(row.n)+float64(o.Eps))), 0
 	}
 }

@@ -2,8 +2,15 @@
 
 package simd
 
-var rowsNEON = rowKernels{expStore: rowsExpStoreNEON, expSum: rowsExpSumNEON, affine: rowsAffineNEON, fetch: rowsFetchNEON,
-	ropeHalves: ropeHalvesNEON, ropePairs: ropePairsNEON}
+var (
+	rowsNEON = rowKernels{
+		expStore: rowsExpStoreNEON, expStoreRows: rowsExpStoreRowsNEON,
+		expSum: rowsExpSumNEON, expSumRows: rowsExpSumRowsNEON,
+		affine: rowsAffineNEON, affineRows: rowsAffineRowsNEON,
+		ropeHalves: ropeHalvesNEON, ropePairs: ropePairsNEON,
+		fetch: rowsFetchNEON,
+	}
+)
 
 func rowKernelsOf(l Level) *rowKernels {
 	if l == NEON {

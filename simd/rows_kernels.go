@@ -4,12 +4,19 @@ import "math"
 
 // rowKernels are the kernels of one level. Lengths are positive; dst may be x.
 type rowKernels struct {
-	// expStore sets dst to exp(x-m) and returns the sum of dst.
+	// expStore sets dst to exp(x-m) and returns the sum of dst; expSum only
+	// returns the sum. No x is above m unless m is NaN.
 	expStore func(dst, x *float32, n int, m float32) float32
-	// expSum returns the sum of exp(x-m).
-	expSum func(x *float32, n int, m float32) float32
+	expSum   func(x *float32, n int, m float32) float32
+	// expStoreRows and expSumRows do that for each of many rows.
+	expStoreRows func(dst, x, m, sum *float32, rows, cols int)
+	expSumRows   func(x, m, sum *float32, rows, cols int)
 	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
 	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
+	// affineRows does that for each of many rows, with gamma and beta of one
+	// row, and m, s and b of each row neighbours in msb.
+	affineRows func(dst, x, gamma, beta, msb *float32, rows, cols int)
+
 	// ropeHalves sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, where u is
 	// the first n elements and v the next n, in each of count vectors that
 	// are stride bytes apart.
@@ -24,8 +31,12 @@ type rowKernels struct {
 
 var rowKernel = *rowKernelsOf(active)
 
-var rowsGeneric = rowKernels{expStore: rowsExpStoreGeneric, expSum: rowsExpSumGeneric, affine: rowsAffineGeneric,
-	ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric}
+var rowsGeneric = rowKernels{
+	expStore: rowsExpStoreGeneric, expStoreRows: rowsExpStoreRowsGeneric,
+	expSum: rowsExpSumGeneric, expSumRows: rowsExpSumRowsGeneric,
+	affine: rowsAffineGeneric, affineRows: rowsAffineRowsGeneric,
+	ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric,
+}
 
 func rowsExpStoreGeneric(dst, x *float32, n int, m float32) float32 {
 	d, s := floats(dst, n), floats(x, n)
@@ -90,5 +101,26 @@ func ropePairsGeneric(dst, x, c, s *float32, n, count, stride int) {
 			u, v := from[j], from[j+1]
 			to[j], to[j+1] = u*cos[j]+v*sin[j], v*cos[j+1]+u*sin[j+1]
 		}
+	}
+}
+
+func rowsExpStoreRowsGeneric(dst, x, m, sum *float32, rows, cols int) {
+	for r, top := range floats(m, rows) {
+		i := r * cols
+		floats(sum, rows)[r] = rowsExpStoreGeneric(&floats(dst, rows*cols)[i], &floats(x, rows*cols)[i], cols, top)
+	}
+}
+
+func rowsExpSumRowsGeneric(x, m, sum *float32, rows, cols int) {
+	for r, top := range floats(m, rows) {
+		floats(sum, rows)[r] = rowsExpSumGeneric(&floats(x, rows*cols)[r*cols], cols, top)
+	}
+}
+
+func rowsAffineRowsGeneric(dst, x, gamma, beta, msb *float32, rows, cols int) {
+	for r := range rows {
+		c := floats(msb, 3*rows)[3*r:]
+		i := r * cols
+		rowsAffineGeneric(&floats(dst, rows*cols)[i], &floats(x, rows*cols)[i], gamma, beta, cols, c[0], c[1], c[2])
 	}
 }

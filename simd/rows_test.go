@@ -76,7 +76,7 @@ func rowOps(cols int) []RowOp {
 func TestRows(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, cols := range lengths() {
-			rows := 2
+			rows := 1 + cols%3
 			for i, o := range rowOps(cols) {
 				x, xok := guarded(t, rows*cols, cols%3)
 				dst, ok := guarded(t, rows*cols, cols%5)
@@ -164,6 +164,34 @@ func TestRowsSpecialValues(t *testing.T) {
 			Softmax(nil, dst, x, 1, n)
 			if dst[n-1] != 1 || n > 1 && dst[0] != 0 {
 				t.Errorf("softmax of %d times -80 and one 80: %v and %v", n, dst[0], dst[n-1])
+			}
+		}
+	})
+}
+
+// A row must not depend on its neighbours, nor on whether it has any.
+func TestRowsAlone(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, cols := range []int{1, 2, 5, 16, 17, 40, 130, 1000, 3000} {
+			rows := 150
+			x := make([]float32, rows*cols)
+			uniform(x, -20, 30)
+			for i := range 5 {
+				x[i*cols*7+i%cols] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 3e38, 1e-30}[i]
+			}
+			for i, o := range rowOps(cols) {
+				dst, ok := guarded(t, rows*cols, 1)
+				one := make([]float32, cols)
+				o.Rows(nil, dst, x, rows, cols)
+				ok()
+				for r := range rows {
+					o.Row(one, x[r*cols:][:cols])
+					for j, w := range one {
+						if g := dst[r*cols+j]; g != w && (g == g || w == w) {
+							t.Fatalf("operation %d of %d columns: row %d, column %d is %v, alone %v", i, cols, r, j, g, w)
+						}
+					}
+				}
 			}
 		}
 	})

@@ -163,8 +163,6 @@ func (m *amd64) resultLane(name string, v vec) {
 
 func (m *amd64) resultInt(name string, r gp) { m.Store(m.g(r), m.Return(name)) }
 
-func (m *amd64) resultParam(r, p string) { m.resultInt(r, m.pointer(p)) }
-
 func (m *amd64) label(l string) { m.Label(l) }
 func (m *amd64) jump(l string)  { m.JMP(operand.LabelRef(l)) }
 
@@ -521,6 +519,36 @@ func (m *amd64) across(v vec, f fold) {
 	f(v, v, t)
 	m.wide = wide
 	m.free(t)
+}
+
+func (m *amd64) storeInt32(p, r gp) { m.MOVL(m.g(r).As32(), m.mem(p, 0)) }
+
+func (m *amd64) ifAny(p gp, v vec, nan bool, l string) {
+	predicate := operand.U8(0)
+	w := v
+	if nan {
+		// An element is unordered with itself if it is NaN.
+		predicate, v, w = unordered, m.vec(), m.vec()
+		m.load(v, p, 0)
+		m.load(w, p, 1)
+		defer m.free(v, w)
+	}
+	if m.wide {
+		a, b := m.K(), m.K()
+		m.VCMPPS(predicate, m.mem(p, 0), m.v(v), a)
+		m.VCMPPS(predicate, m.mem(p, 1), m.v(w), b)
+		m.KORTESTW(a, b)
+		m.JNZ(operand.LabelRef(l))
+		return
+	}
+	a, b, bits := m.vec(), m.vec(), m.GP32()
+	m.VCMPPS(predicate, m.mem(p, 0), m.v(v), m.v(a))
+	m.VCMPPS(predicate, m.mem(p, 1), m.v(w), m.v(b))
+	m.VORPS(m.v(a), m.v(b), m.v(a))
+	m.VMOVMSKPS(m.v(a), bits)
+	m.TESTL(bits, bits)
+	m.JNZ(operand.LabelRef(l))
+	m.free(a, b)
 }
 
 func (m *amd64) first(i gp, a, b vec, nan bool, otherwise string) {

@@ -99,14 +99,8 @@ func (m *arm64) scalar(name string) vec {
 
 func (m *arm64) resultLane(name string, v vec) { m.put("FMOVS F%d, %s", v, m.fp(name)) }
 func (m *arm64) resultInt(name string, r gp)   { m.put("MOVD R%d, %s", r, m.fp(name)) }
-func (m *arm64) resultParam(r, p string) {
-	i := m.pointer(p)
-	m.resultInt(r, i)
-	m.drop(i)
-}
-
-func (m *arm64) label(l string) { fmt.Fprintf(&m.text, "\n%s:\n", l) }
-func (m *arm64) jump(l string)  { m.put("JMP %s", l) }
+func (m *arm64) label(l string)                { fmt.Fprintf(&m.text, "\n%s:\n", l) }
+func (m *arm64) jump(l string)                 { m.put("JMP %s", l) }
 
 func (m *arm64) ifLess(r gp, than int, l string) {
 	m.put("CMP $%d, R%d", than, r)
@@ -328,17 +322,42 @@ func (m *arm64) across(v vec, f fold) {
 	m.free(t)
 }
 
-func (m *arm64) first(i gp, a, b vec, nan bool, otherwise string) {
-	t := m.vec()
+func (m *arm64) storeInt32(p, r gp) { m.put("MOVW R%d, (R%d)", r, p) }
+
+// equal sets t where a == b, or where a is NaN if nan is set.
+func (m *arm64) equal(t, a, b vec, nan bool) {
 	if nan {
-		m.word(0x4E20E400, "fcmeq", t, a, a, "4s")
-		m.word2(0x6E205800, "mvn", t, t, "16b", "16b")
-	} else {
-		m.word(0x4E20E400, "fcmeq", t, a, b, "4s")
+		b = a
 	}
-	// 16 bits for each lane, the first one lowest.
+	m.word(0x4E20E400, "fcmeq", t, a, b, "4s")
+	if nan {
+		m.word2(0x6E205800, "mvn", t, t, "16b", "16b")
+	}
+}
+
+// narrow sets i to 16 bits for each lane of t, the first one lowest.
+func (m *arm64) narrow(i gp, t vec) {
 	m.word2(0x0E612800, "xtn", t, t, "4h", "4s")
 	m.put("VMOV V%d.D[0], R%d", t, i)
+}
+
+func (m *arm64) ifAny(p gp, v vec, nan bool, l string) {
+	a, b, i := m.vec(), m.vec(), m.int()
+	m.load(a, p, 0)
+	m.load(b, p, 1)
+	m.equal(a, a, v, nan)
+	m.equal(b, b, v, nan)
+	m.put("VORR V%d.B16, V%d.B16, V%d.B16", a, b, a)
+	m.narrow(i, a)
+	m.put("CBNZ R%d, %s", i, l)
+	m.free(a, b)
+	m.drop(i)
+}
+
+func (m *arm64) first(i gp, a, b vec, nan bool, otherwise string) {
+	t := m.vec()
+	m.equal(t, a, b, nan)
+	m.narrow(i, t)
 	m.free(t)
 	m.put("CBZ R%d, %s", i, otherwise)
 	m.put("RBIT R%d, R%d", i, i)

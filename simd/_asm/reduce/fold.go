@@ -271,11 +271,44 @@ func (k *writer) reduce(r reduction, x, y, n gp) vec {
 	return acc[0]
 }
 
-// deviations writes the kernel of the variance.
+// deviations writes the kernels of the variance, of one row and of many.
 func (k *writer) deviations() {
 	k.begin(&fn{name: "reduceDeviations", doc: "returns the sum of x-m and that of its squares, of n > 0 elements.",
 		params: list("x *float32, n int, m float32"), results: list("s1 s2 float32")})
 	x, n, m := k.pointer("x"), k.pointer("n"), k.scalar("m")
+	s1, s2 := k.deviate(x, n, m)
+	k.resultLane("s1", s1)
+	k.resultLane("s2", s2)
+	k.ret()
+
+	k.begin(&fn{name: "reduceDeviationsRows", doc: "sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.",
+		params: list("s1 s2 x m *float32, rows cols int")})
+	p1, p2, x, pm := k.pointer("s1"), k.pointer("s2"), k.pointer("x"), k.pointer("m")
+	rows, cols, step := k.pointer("rows"), k.pointer("cols"), k.int()
+	k.times4(step, cols)
+	px, n := k.int(), k.int()
+	m = k.vec()
+	row := k.fresh("row")
+	k.label(row)
+	k.splat(m, pm)
+	k.copyInt(px, x)
+	k.copyInt(n, cols)
+	s1, s2 = k.deviate(px, n, m)
+	k.storeLane(p1, s1)
+	k.storeLane(p2, s2)
+	k.free(s1, s2)
+	for _, p := range []gp{p1, p2, pm} {
+		k.addConst(p, 4)
+	}
+	k.addInt(x, step)
+	k.addConst(rows, -1)
+	k.ifAtLeast(rows, 1, row)
+	k.ret()
+}
+
+// deviate writes the sums over n elements from x on, in the first lanes of the
+// registers that it returns. It moves x and n.
+func (k *writer) deviate(x, n gp, m vec) (sum, squares vec) {
 	L := k.lanes()
 	var s1, s2 [4]vec
 	for i := range 4 {
@@ -299,10 +332,10 @@ func (k *writer) deviations() {
 		k.addConst(n, -c*L)
 	}
 	loop, two, single, last, done := k.fresh("loop"), k.fresh("two"), k.fresh("one"), k.fresh("last"), k.fresh("done")
-	k.label(loop)
 	k.ifLess(n, 4*L, two)
+	k.label(loop)
 	count(4)
-	k.jump(loop)
+	k.ifAtLeast(n, 4*L, loop)
 	k.label(two)
 	k.ifLess(n, 2*L, single)
 	count(2)
@@ -322,23 +355,62 @@ func (k *writer) deviations() {
 		k.add(s[2], s[2], s[3])
 		k.add(s[0], s[0], s[2])
 		k.across(s[0], k.add)
+		k.free(s[1:]...)
 	}
-	k.resultLane("s1", s1[0])
-	k.resultLane("s2", s2[0])
-	k.ret()
+	return s1[0], s2[0]
 }
 
-// index writes the search for an element.
+// index writes the search for an element, in one row and in many.
 func (k *writer) index() {
 	k.begin(&fn{name: "reduceIndex", doc: "returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.",
 		params: list("x *float32, n int, v float32"), results: list("ret int")})
 	x, n, v := k.pointer("x"), k.pointer("n"), k.scalar("v")
+	k.resultInt("ret", k.find(x, n, v))
+	k.ret()
+
+	k.begin(&fn{name: "reduceIndexRows", doc: "sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.",
+		params: list("dst *int32, x v *float32, rows cols int")})
+	dst, x, pv := k.pointer("dst"), k.pointer("x"), k.pointer("v")
+	rows, cols, step := k.pointer("rows"), k.pointer("cols"), k.int()
+	k.times4(step, cols)
+	px, n := k.int(), k.int()
+	v = k.vec()
+	row := k.fresh("row")
+	k.label(row)
+	k.splat(v, pv)
+	k.copyInt(px, x)
+	k.copyInt(n, cols)
+	at := k.find(px, n, v)
+	k.storeInt32(dst, at)
+	k.drop(at)
+	k.addConst(dst, 4)
+	k.addConst(pv, 4)
+	k.addInt(x, step)
+	k.addConst(rows, -1)
+	k.ifAtLeast(rows, 1, row)
+	k.ret()
+}
+
+// find writes the search among n elements from x on and returns the register of
+// the index. It moves x and n.
+func (k *writer) find(x, n gp, v vec) gp {
 	L := k.lanes()
-	at, i, t := k.int(), k.int(), k.vec()
-	missing, found := k.fresh("missing"), k.fresh("found")
+	at, i, end, t := k.int(), k.int(), k.int(), k.vec()
+	found := k.fresh("found")
 	k.clearInt(at)
+	k.copyInt(end, n)
 	search := func(nan bool) {
-		loop, next, last := k.fresh("loop"), k.fresh("next"), k.fresh("last")
+		loop, next, last, missing := k.fresh("loop"), k.fresh("next"), k.fresh("last"), k.fresh("missing")
+		pair, hit := k.fresh("pair"), k.fresh("hit")
+		// Two vectors at a time until one has it.
+		k.label(pair)
+		k.ifLess(n, 2*L, loop)
+		k.ifAny(x, v, nan, hit)
+		k.addConst(x, 8*L)
+		k.addConst(at, 2*L)
+		k.addConst(n, -2*L)
+		k.jump(pair)
+		k.label(hit)
 		k.label(loop)
 		k.ifLess(n, L, last)
 		k.load(t, x, 0)
@@ -359,16 +431,17 @@ func (k *writer) index() {
 		k.addInt(at, i)
 		k.jump(found)
 		k.partEnd()
+		k.label(missing)
+		k.copyInt(at, end)
+		k.jump(found)
 	}
 	number := k.fresh("number")
 	k.first(i, v, v, true, number)
 	search(true)
 	k.label(number)
 	search(false)
-	k.label(missing)
-	k.resultParam("ret", "n")
-	k.ret()
 	k.label(found)
-	k.resultInt("ret", at)
-	k.ret()
+	k.free(t)
+	k.drop(i, end)
+	return at
 }

@@ -68,11 +68,10 @@ type machine interface {
 
 	begin(f *fn)
 	ret()
-	pointer(name string) gp  // parameter of 64 bits
-	scalar(name string) vec  // float parameter, in all lanes
-	resultLane(string, vec)  // lane 0 is the result of that name
-	resultInt(string, gp)    // the result of that name
-	resultParam(r, p string) // the parameter p, an int, is the result r
+	pointer(name string) gp // parameter of 64 bits
+	scalar(name string) vec // float parameter, in all lanes
+	resultLane(string, vec) // lane 0 is the result of that name
+	resultInt(string, gp)   // the result of that name
 
 	label(l string)
 	jump(l string)
@@ -153,6 +152,10 @@ type machine interface {
 
 	// across joins the lanes of v in lane 0.
 	across(v vec, f fold)
+	storeInt32(p, r gp)
+	// ifAny jumps if a lane of the two vectors at p equals v, or is NaN if nan
+	// is set.
+	ifAny(p gp, v vec, nan bool, l string)
 	// first sets i to the first lane in which a == b (or which is NaN in a,
 	// if nan is set), or jumps.
 	first(i gp, a, b vec, nan bool, otherwise string)

@@ -6,21 +6,61 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// exp writes the kernel of the exponentials of a softmax.
+// exp writes the kernels of the exponentials of a softmax, of one row and of
+// many, that store them or only add them up.
 func (k *writer) exp(store bool) {
-	f := &fn{name: "rowsExpSum", doc: "returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.",
-		params: list("x *float32, n int, m float32"), results: list("ret float32")}
-	if store {
-		f.name, f.doc = "rowsExpStore", "sets dst to exp(x-m) and returns its sum, of n > 0 elements, none above m unless that is NaN."
-		f.params = append(list("dst *float32"), f.params...)
-	}
-	k.begin(f)
-	x, n, m, dst := k.pointer("x"), k.pointer("n"), k.scalar("m"), gp(-1)
-	if store {
-		dst = k.pointer("dst")
-	}
 	e := k.lower(expOfNegative())
+	name, sets, dst := "rowsExpSum", "", ""
+	if store {
+		name, sets, dst = "rowsExpStore", "sets dst to exp(x-m) and ", "dst "
+	}
+	k.begin(&fn{name: name, doc: sets + "returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.",
+		params: list(dst + "x *float32, n int, m float32"), results: list("ret float32")})
+	x, n, m, d := k.pointer("x"), k.pointer("n"), k.scalar("m"), gp(-1)
+	if store {
+		d = k.pointer("dst")
+	}
 	k.pin(e)
+	k.resultLane("ret", k.expSum(e, x, n, m, d))
+	k.unpin()
+	k.ret()
+
+	k.begin(&fn{name: name + "Rows", doc: sets + "sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.",
+		params: list(dst + "x m sum *float32, rows cols int")})
+	x, pm, ps, rows, cols := k.pointer("x"), k.pointer("m"), k.pointer("sum"), k.pointer("rows"), k.pointer("cols")
+	px, pd, step := k.int(), gp(-1), k.int()
+	if store {
+		d, pd = k.pointer("dst"), k.int()
+	}
+	n, m = k.int(), k.vec()
+	k.times4(step, cols)
+	k.pin(e)
+	row := k.fresh("row")
+	k.label(row)
+	k.splat(m, pm)
+	k.copyInt(px, x)
+	if store {
+		k.copyInt(pd, d)
+		k.addInt(d, step)
+	}
+	k.copyInt(n, cols)
+	sum := k.expSum(e, px, n, m, pd)
+	k.storeLane(ps, sum)
+	k.free(sum)
+	k.addConst(pm, 4)
+	k.addConst(ps, 4)
+	k.addInt(x, step)
+	k.addConst(rows, -1)
+	k.ifAtLeast(rows, 1, row)
+	k.unpin()
+	k.ret()
+}
+
+// expSum writes the exponentials of n elements from x on, to dst unless that is
+// negative, and returns the register whose first lane is their sum. It moves
+// the pointers and n.
+func (k *writer) expSum(e *expression, x, n gp, m vec, dst gp) vec {
+	store := dst >= 0
 	L := k.lanes()
 	sum := [2]vec{k.vec(), k.vec()}
 	k.zero(sum[0])
@@ -74,99 +114,10 @@ func (k *writer) exp(store bool) {
 	finish([]vec{v}, true)
 	k.partEnd()
 	k.label(done)
-	k.unpin()
 	k.add(sum[0], sum[0], sum[1])
 	k.across(sum[0], k.add)
-	k.resultLane("ret", sum[0])
-	k.ret()
-}
-
-// affine writes the kernel that finishes a row: a loop for each of the cases
-// of gamma and beta.
-func (k *writer) affine() {
-	k.begin(&fn{name: "rowsAffine", doc: "sets dst to ((x-m)*s+b)*gamma+beta, n > 0 elements; gamma and beta may be nil.",
-		params: list("dst x gamma beta *float32, n int, m s b float32")})
-	dst, x, gamma, beta, n := k.pointer("dst"), k.pointer("x"), k.pointer("gamma"), k.pointer("beta"), k.pointer("n")
-	m, s, b := k.scalar("m"), k.scalar("s"), k.scalar("b")
-	L := k.lanes()
-	const unroll = 4
-	pass := func(scaled, shifted bool) {
-		one := func(i int, part bool) {
-			get := func(p gp) vec {
-				v := k.vec()
-				if part {
-					k.loadPart(v, p, none)
-				} else {
-					k.load(v, p, i)
-				}
-				return v
-			}
-			v := get(x)
-			k.sub(v, v, m)
-			k.fma3(v, v, s, b)
-			switch {
-			case scaled && shifted:
-				g, h := get(gamma), get(beta)
-				k.fma3(v, v, g, h)
-				k.free(g, h)
-			case scaled:
-				g := get(gamma)
-				k.mul(v, v, g)
-				k.free(g)
-			case shifted:
-				h := get(beta)
-				k.add(v, v, h)
-				k.free(h)
-			}
-			if part {
-				k.storePart(dst, v)
-			} else {
-				k.store(dst, i, v)
-			}
-			k.free(v)
-		}
-		count := func(c int) {
-			for i := range c {
-				one(i, false)
-			}
-			k.addConst(x, 4*c*L)
-			k.addConst(dst, 4*c*L)
-			if scaled {
-				k.addConst(gamma, 4*c*L)
-			}
-			if shifted {
-				k.addConst(beta, 4*c*L)
-			}
-			k.addConst(n, -c*L)
-		}
-		loop, single, last, done := k.fresh("loop"), k.fresh("one"), k.fresh("last"), k.fresh("done")
-		k.ifLess(n, unroll*L, single)
-		k.label(loop)
-		count(unroll)
-		k.ifAtLeast(n, unroll*L, loop)
-		k.label(single)
-		k.ifLess(n, L, last)
-		count(1)
-		k.jump(single)
-		k.label(last)
-		k.ifNil(n, done)
-		k.part(n)
-		one(0, true)
-		k.partEnd()
-		k.label(done)
-		k.ret()
-	}
-	noGamma, neither, onlyGamma := k.fresh("noGamma"), k.fresh("neither"), k.fresh("onlyGamma")
-	k.ifNil(gamma, noGamma)
-	k.ifNil(beta, onlyGamma)
-	pass(true, true)
-	k.label(noGamma)
-	k.ifNil(beta, neither)
-	pass(false, true)
-	k.label(onlyGamma)
-	pass(true, false)
-	k.label(neither)
-	pass(false, false)
+	k.free(sum[1])
+	return sum[0]
 }
 
 // expOfNegative returns e**x for x <= 0. Below -104 that is 0; the lanes where
@@ -182,4 +133,159 @@ func expOfNegative() *ir.Node {
 	x, zero := ir.NewArg(0, ir.F32), ir.NewConst(0, ir.F32)
 	far := node(ir.Lt, x, ir.NewConst(-104, ir.F32))
 	return node(ir.Select, far, zero, node(ir.Exp, node(ir.Select, far, zero, x)))
+}
+
+// affine writes the kernels that finish a row: of one row and of many, with a
+// loop for each of the cases of gamma and beta.
+func (k *writer) affine() {
+	const what = "dst to ((x-m)*s+b)*gamma+beta"
+	k.begin(&fn{name: "rowsAffine", doc: "sets " + what + ", n > 0 elements; gamma and beta may be nil.",
+		params: list("dst x gamma beta *float32, n int, m s b float32")})
+	r := affineRow{dst: k.pointer("dst"), x: k.pointer("x"), n: k.pointer("n"), m: k.scalar("m"), s: k.scalar("s"), b: k.scalar("b")}
+	k.eachCase(func(gamma, beta bool) {
+		r.gamma, r.beta = gp(-1), gp(-1)
+		if gamma {
+			r.gamma = k.pointer("gamma")
+		}
+		if beta {
+			r.beta = k.pointer("beta")
+		}
+		k.affineRow(r)
+		k.ret()
+		k.dropAll(r.gamma, r.beta)
+	})
+
+	k.begin(&fn{name: "rowsAffineRows", doc: "sets " + what + " for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.",
+		params: list("dst x gamma beta msb *float32, rows cols int")})
+	dst, x, msb, rows, cols, step := k.pointer("dst"), k.pointer("x"), k.pointer("msb"), k.pointer("rows"), k.pointer("cols"), k.int()
+	k.times4(step, cols)
+	r = affineRow{dst: k.int(), x: k.int(), n: k.int(), m: k.vec(), s: k.vec(), b: k.vec()}
+	k.eachCase(func(gamma, beta bool) {
+		r.gamma, r.beta = gp(-1), gp(-1)
+		row := k.fresh("row")
+		k.label(row)
+		for _, v := range []vec{r.m, r.s, r.b} {
+			k.splat(v, msb)
+			k.addConst(msb, 4)
+		}
+		k.copyInt(r.dst, dst)
+		k.copyInt(r.x, x)
+		k.copyInt(r.n, cols)
+		if gamma {
+			r.gamma = k.pointer("gamma")
+		}
+		if beta {
+			r.beta = k.pointer("beta")
+		}
+		k.affineRow(r)
+		k.addInt(dst, step)
+		k.addInt(x, step)
+		k.addConst(rows, -1)
+		k.ifAtLeast(rows, 1, row)
+		k.ret()
+		k.dropAll(r.gamma, r.beta)
+	})
+}
+
+// dropAll gives back the registers that there are.
+func (k *writer) dropAll(rs ...gp) {
+	for _, r := range rs {
+		if r >= 0 {
+			k.drop(r)
+		}
+	}
+}
+
+// eachCase writes f for each combination of the parameters gamma and beta
+// being there. f ends with a return.
+func (k *writer) eachCase(f func(gamma, beta bool)) {
+	noGamma, neither, onlyGamma := k.fresh("noGamma"), k.fresh("neither"), k.fresh("onlyGamma")
+	ifNil := func(name, l string) {
+		p := k.pointer(name)
+		k.ifNil(p, l)
+		k.drop(p)
+	}
+	ifNil("gamma", noGamma)
+	ifNil("beta", onlyGamma)
+	f(true, true)
+	k.label(noGamma)
+	ifNil("beta", neither)
+	f(false, true)
+	k.label(onlyGamma)
+	f(true, false)
+	k.label(neither)
+	f(false, false)
+}
+
+// affineRow is what finishing a row takes; gamma and beta are negative if they
+// are not there.
+type affineRow struct {
+	dst, x, gamma, beta, n gp
+	m, s, b                vec
+}
+
+// affineRow writes the loop over one row. It moves the pointers and n.
+func (k *writer) affineRow(r affineRow) {
+	L := k.lanes()
+	const unroll = 4
+	one := func(i int, part bool) {
+		get := func(p gp) vec {
+			v := k.vec()
+			if part {
+				k.loadPart(v, p, none)
+			} else {
+				k.load(v, p, i)
+			}
+			return v
+		}
+		v := get(r.x)
+		k.sub(v, v, r.m)
+		k.fma3(v, v, r.s, r.b)
+		switch {
+		case r.gamma >= 0 && r.beta >= 0:
+			g, h := get(r.gamma), get(r.beta)
+			k.fma3(v, v, g, h)
+			k.free(g, h)
+		case r.gamma >= 0:
+			g := get(r.gamma)
+			k.mul(v, v, g)
+			k.free(g)
+		case r.beta >= 0:
+			h := get(r.beta)
+			k.add(v, v, h)
+			k.free(h)
+		}
+		if part {
+			k.storePart(r.dst, v)
+		} else {
+			k.store(r.dst, i, v)
+		}
+		k.free(v)
+	}
+	count := func(c int) {
+		for i := range c {
+			one(i, false)
+		}
+		for _, p := range []gp{r.x, r.dst, r.gamma, r.beta} {
+			if p >= 0 {
+				k.addConst(p, 4*c*L)
+			}
+		}
+		k.addConst(r.n, -c*L)
+	}
+	loop, single, last, done := k.fresh("loop"), k.fresh("one"), k.fresh("last"), k.fresh("done")
+	k.ifLess(r.n, unroll*L, single)
+	k.label(loop)
+	count(unroll)
+	k.ifAtLeast(r.n, unroll*L, loop)
+	k.label(single)
+	k.ifLess(r.n, L, last)
+	count(1)
+	k.jump(single)
+	k.label(last)
+	k.ifNil(r.n, done)
+	k.part(r.n)
+	one(0, true)
+	k.partEnd()
+	k.label(done)
 }
