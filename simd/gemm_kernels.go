@@ -7,6 +7,9 @@ type gemmKernels struct {
 	rows, cols int        // the largest tile
 	tile       []tileFunc // for 1 to rows rows
 
+	// wholePanels: tile reads the last panel of B as if it were whole.
+	wholePanels bool
+
 	lanes      int // most rows that transpose takes
 	transpose  transposeFunc
 	copyPanels copyPanelsFunc // or nil

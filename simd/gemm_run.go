@@ -121,7 +121,8 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 
 	// A tile of A shares the first cache with what streams past.
 	kMost := min(512, cache.L1*6/10/(4*ks.rows))
-	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB
+	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB ||
+		ks.wholePanels && g.N%ks.cols != 0
 	if !j.packB && g.K*g.N*4 > cache.L2/2 {
 		// B is read once and from afar: along few rows side by side.
 		kMost = farK

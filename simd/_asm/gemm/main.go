@@ -1,5 +1,5 @@
-// Command gemm writes the amd64 assembly of the matrix kernels of package
-// simd, once for AVX-512 and once for AVX2 with FMA.
+// Command gemm writes the assembly of the matrix kernels of package simd: for
+// AVX-512, for AVX2 with FMA and for NEON.
 //
 // Run it through go generate in folder simd.
 package main
@@ -25,6 +25,7 @@ func main() {
 		os.Exit(2)
 	}
 	dir := os.Args[1]
+	writeNEON(dir)
 	for _, v := range []isa{avx512{}, avx2{}} {
 		g := &gen{Context: build.NewContext(), isa: v}
 		g.ConstraintExpr("amd64,!noasm")
