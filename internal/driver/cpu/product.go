@@ -115,6 +115,22 @@ func (e *epilogue) hook() func(row []float32, i, j int) {
 	return e.finish
 }
 
+// after applies a late activation to the whole result. A late program is run
+// by the step.
+func (e *epilogue) after(y []float32) {
+	if !e.late || e.act == nil {
+		return
+	}
+	for len(y) > 0 {
+		n := min(callElements, len(y))
+		e.run(y[:n], 0, 0)
+		y = y[n:]
+	}
+}
+
+// tail gives steps access to the epilogue of their task.
+func (e *epilogue) tail() *epilogue { return e }
+
 // slice returns n elements at p.
 func slice(p unsafe.Pointer, n int) []float32 {
 	if p == nil || n == 0 {
@@ -140,11 +156,7 @@ func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	} else {
 		g.Run(t.d.pool)
 	}
-	if t.late && t.act != nil {
-		for c := g.C; len(c) > 0; c = c[min(callElements, len(c)):] {
-			t.epilogue.run(c[:min(callElements, len(c))], 0, 0)
-		}
-	}
+	t.after(g.C)
 	return ctx.Err()
 }
 
@@ -181,8 +193,14 @@ func tiny(g *simd.Gemm) {
 	}
 }
 
-// productStep is a product of matrices whose epilogue runs on pieces of rows
-// as they are finished.
+// finisher is a core that finishes pieces of rows of its result.
+type finisher interface {
+	core
+	tail() *epilogue
+}
+
+// productStep is a product of matrices, or a convolution, whose epilogue runs
+// on pieces of rows as they are finished.
 type productStep struct {
 	*opStep
 	over int // the output in whose memory the product is made, or -1: in the arena
@@ -190,7 +208,7 @@ type productStep struct {
 
 type productRunner struct {
 	s       productStep
-	task    productTask
+	task    finisher
 	in, out []unsafe.Pointer
 	pre     []*mapTask
 	post    *mapTask
@@ -212,17 +230,16 @@ func (o *opStep) productStep() (step, error) {
 			o.reserve(&o.out[0])
 		}
 	}
-	t := productTask{d: o.d}
-	return s, t.configure(o.op, &o.attrs, o.dims)
+	return s, o.d.newCore(o.op).configure(o.op, &o.attrs, o.dims)
 }
 
 func (s productStep) runner(f *frame) runner {
 	r := &productRunner{s: s, in: make([]unsafe.Pointer, len(s.in)), out: make([]unsafe.Pointer, 1)}
-	r.task.d = f.d
+	r.task = f.d.newCore(s.op).(finisher)
 	_ = r.task.configure(s.op, &s.attrs, s.dims) // it did once
 	r.pre = tasksOf(f, s.in)
 	if r.post = tasksOf(f, s.out)[0]; r.post != nil {
-		r.task.post.p, r.task.post.at = r.post.p, r.post.at
+		r.task.tail().post = source{p: r.post.p, at: r.post.at}
 	}
 	return r
 }
@@ -245,7 +262,7 @@ func (r *productRunner) run(ctx context.Context, f *frame) error {
 	if err := r.task.compute(ctx, r.in, r.out); err != nil {
 		return err
 	}
-	if r.post != nil && r.task.late {
+	if r.post != nil && r.task.tail().late {
 		r.post.at[0].base = r.out[0]
 		return r.post.run(ctx, &f.lane)
 	}

@@ -29,7 +29,7 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.long():
 		return o.rowStep(), nil
-	case o.op == op.MatMul || o.op == op.MatVec:
+	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.Conv2D:
 		return o.productStep()
 	}
 	c := d.newCore(s.Op)
@@ -306,6 +306,8 @@ func (d *processor) newCore(o *op.Operation) core {
 	switch o {
 	case op.MatMul, op.MatVec:
 		return &productTask{d: d}
+	case op.Conv2D:
+		return &convTask{d: d}
 	case op.Transpose:
 		return &transposeTask{d: d}
 	case op.Reshape:
