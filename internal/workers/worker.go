@@ -14,10 +14,11 @@ type worker struct {
 }
 
 const (
-	spinAtLeast  = 20_000  // ns; the shortest full spin
-	spinAtMost   = 400_000 // ns
-	turnsAtMost  = 4_000   // of a spin, where the clock ticks in milliseconds
-	stallAtLeast = 100_000 // ns between two looks at the clock that mean a lost processor
+	spinAtLeast      = 20_000     // ns; the shortest full spin
+	spinAtMost       = 400_000    // ns
+	turnsAtMost      = 4_000      // of a spin, where the clock ticks in milliseconds
+	stallAtLeast     = 100_000    // ns between two looks at the clock that mean a lost processor
+	suspendedAtLeast = 12_000_000 // ns between two looks that mean a process that was stopped
 )
 
 func (w *worker) run() {
@@ -87,7 +88,11 @@ func (w *worker) spin() bool {
 		}
 		now := clock()
 		if now-last > stallAtLeast {
-			p.stalled(now, now-last)
+			// Longer than a scheduler keeps a thread waiting for its turn
+			// means that the whole process stood still, which says nothing.
+			if now-last < suspendedAtLeast {
+				p.stalled(now, now-last)
+			}
 			return false
 		}
 		if now-from >= budget || turns > turnsAtMost || p.closed.Load() {
