@@ -35,7 +35,7 @@ type Attention struct {
 
 const (
 	attentionRows = 64  // queries in a block, of all heads that share keys
-	attentionKeys = 256 // keys in a block
+	attentionKeys = 512 // keys in a block
 
 	// Few queries leave no parts for several threads but along the keys. Up
 	// to fewQueries the keys are therefore cut in stretches, on any number of

@@ -145,6 +145,12 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 			from = dst
 		} else {
 			rowKernel.expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
+			logKernel(&s.c[0], &s.c[0], nil, nil, n, nil)
+			for j, top := range s.a[:n] {
+				s.msb[3*j], s.msb[3*j+1], s.msb[3*j+2] = top, 1, -s.c[j]
+			}
+			rowKernel.affineRows(&dst[0], &x[0], nil, nil, &s.msb[0], n, cols)
+			return
 		}
 		for j, top := range s.a[:n] {
 			s.parts[j] = Partial{n: cols, value: float64(top), m2: float64(s.c[j])}
@@ -339,7 +345,10 @@ func (o *RowOp) coefficients(block, row Partial) (m, s, b float32) {
 	case RowLogSoftmax:
 		// The reference point is the maximum, so that the differences are
 		// accurate however large the elements are.
-		return float32(row.value), 1, float32(-math.Log(row.m2))
+		sum := [1]float32{float32(row.m2)}
+		at := hide(sum[:])
+		logKernel(at, at, nil, nil, 1, nil)
+		return float32(row.value), 1, -sum[0]
 	case RowLayerNorm:
 		m = float32(row.value)
 		f := 1 / math.Sqrt(row.m2/float64(row.n)+float64(o.Eps))

@@ -31,6 +31,9 @@ type rowKernels struct {
 
 var rowKernel = *rowKernelsOf(active)
 
+// logKernel is the logarithm of the sums.
+var logKernel = Map("log")
+
 var rowsGeneric = rowKernels{
 	expStore: rowsExpStoreGeneric, expStoreRows: rowsExpStoreRowsGeneric,
 	expSum: rowsExpSumGeneric, expSumRows: rowsExpSumRowsGeneric,
