@@ -356,6 +356,7 @@ func closing(t *testing.T, open Open) {
 			defer wg.Done()
 			x, dst := make([]float32, 5000), make([]float32, 5000)
 			for {
+				runtime.Gosched() // in browsers goroutines are not interrupted
 				var err error
 				switch k % 4 {
 				case 0:
