@@ -127,18 +127,12 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 		// B is read once and from afar: along few rows side by side.
 		kMost = farK
 	}
-	if tkc > 0 {
-		kMost = tkc
-	}
 	j.kSteps = max(1, ceilDiv(g.K, kMost))
 	j.kBlock = ceilDiv(g.K, j.kSteps)
 	panels := ceilDiv(g.N, ks.cols)
 	most := max(1, cache.L2/2/(4*ks.cols*max(1, j.kBlock)))
 	if !j.packB {
 		most = ceilDiv(farN, ks.cols)
-	}
-	if tnc > 0 {
-		most = tnc / ks.cols
 	}
 	j.nBlock = ceilDiv(panels, ceilDiv(panels, most))
 	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow)
@@ -154,8 +148,6 @@ const (
 	farK = 32
 	farN = 1024
 )
-
-var tkc, tnc int
 
 // aliases reports whether rows that are so many bytes apart would push each
 // other out of the first cache, whose ways repeat every 4096 bytes.
