@@ -13,6 +13,8 @@ type x86 struct {
 	near bool // no operand of a normal distribution function is below -nearLimit
 	// stream kernels write around the caches.
 	stream bool
+	// ahead: the kernel gets its operand in blocks that have been read before.
+	ahead bool
 }
 
 func (x x86) level() string {
@@ -61,6 +63,9 @@ var x86Bits = map[ir.Code]string{ir.And: "VANDPS", ir.Or: "VORPS", ir.Xor: "VXOR
 var x86Rounding = map[ir.Code]int{ir.Round: 8, ir.Floor: 9, ir.Ceil: 10, ir.Trunc: 11}
 
 const signBit = 1 << 31
+
+// blockLength is mapBlock of package simd.
+const blockLength = 512
 
 var second = []int{1}
 
@@ -507,6 +512,11 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 		imm := fmt.Sprintf("$%d", in.imm)
 		switch op {
 		case "load":
+			if f.ahead && !rest {
+				// The next block, which will be looked at as a whole before
+				// this code sees it.
+				fmt.Fprintf(w, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
+			}
 			switch {
 			case !rest:
 				op = "VMOVUPS"
@@ -626,12 +636,14 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 		if !k.vector {
 			continue
 		}
+		f.ahead = k.trig()
 		f.function(k, "")
 		if k.tailed() && wide {
-			f.near = true
+			f.near, f.ahead = true, true
 			f.function(k, "Near")
 			f.near = false
 		}
+		f.ahead = false
 		if k.streams() {
 			f.stream = true
 			f.function(k, "Stream")
