@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +79,7 @@ func TestCloseWaitsAndThenRefuses(t *testing.T) {
 			defer wg.Done()
 			x := make([]float32, 1000)
 			for {
+				runtime.Gosched() // js does not interrupt goroutines
 				if err := e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil); err != nil {
 					if !errors.Is(err, driver.ErrClosed) {
 						t.Error(err)
