@@ -41,7 +41,7 @@ func elementwise(arity int, name, doc string, e Expr, s of) *Operation {
 }
 
 func comparison(name, doc string, e Cond) *Operation {
-	return elementwise(2, name, doc, Expr{e.n}, of{types: compares,
+	return elementwise(2, name, doc, Expr(e), of{types: compares,
 		special: "A comparison with NaN is false, but not_equal is true; -0 equals +0."})
 }
 

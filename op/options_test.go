@@ -56,7 +56,7 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 // TestAttrsCompare: equal parameters are equal Attrs, NaN and -0 included.
 func TestAttrsCompare(t *testing.T) {
 	nan := float32(math.NaN())
-	if Floats(nan) != Floats(nan) {
+	if a, b := Floats(nan), Floats(nan); a != b {
 		t.Error("NaN differs from itself")
 	}
 	if Floats(float32(math.Copysign(0, -1))) == Floats(0) {

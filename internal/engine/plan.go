@@ -122,14 +122,13 @@ func (k *executable) end() {
 
 // job is one run of a plan.
 type job struct {
-	plan  *Plan
-	sub   driver.Submission
-	ext   []driver.Binding
-	bufs  []*Buffer
-	late  []lateCopy
-	pend  *Pending
-	done  func(error) // job.complete as a value, made once
-	timed driver.Times
+	plan *Plan
+	sub  driver.Submission
+	ext  []driver.Binding
+	bufs []*Buffer
+	late []lateCopy
+	pend *Pending
+	done func(error) // job.complete as a value, made once
 }
 
 // lateCopy is a result that goes to its place only after the run, because

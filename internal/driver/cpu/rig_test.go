@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -229,12 +228,4 @@ func loose(got, want, _ float64, d op.DType) error {
 		return nil
 	}
 	return fmt.Errorf("got %v, want %v", got, want)
-}
-
-func float32s(b []byte) []float32 {
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:]))
-	}
-	return v
 }
