@@ -146,69 +146,9 @@ func (j *gemmJob) runConv(p *workers.Pool) {
 	p.Do(g.Batch*j.mParts*j.nParts, j)
 }
 
+// fill sets all of x to v.
 func fill(x []float32, v float32) {
 	for i := range x {
 		x[i] = v
-	}
-}
-
-// packB gathers rows k0 to k1 and columns c0 to c1 of the matrix of pixels of
-// the channels x in panels. What lies between the last column and the end of
-// its panel is left as it is.
-func (c *Conv2D) packB(dst, x []float32, cols, k0, k1, c0, c1 int) {
-	_, width := c.outSize()
-	for p := c0; p < c1; p += cols {
-		panel := dst[(p-c0)*(k1-k0):]
-		end := min(p+cols, c1)
-		// A panel consists of pieces of rows of the result.
-		for at := p; at < end; {
-			row, col := at/width, at%width
-			n := min(end-at, width-col)
-			c.packPiece(panel[at-p:], x, cols, k0, k1, row, col, n)
-			at += n
-		}
-	}
-}
-
-// packPiece gathers what n neighbouring results have under elements k0 to
-// k1 of the window, each element's cols apart.
-func (c *Conv2D) packPiece(dst, x []float32, cols, k0, k1, row, col, n int) {
-	window := c.KH * c.KW
-	ch, i, jw := k0/window, k0%window/c.KW, k0%c.KW
-	for k := range k1 - k0 {
-		to := dst[k*cols:][:n]
-		y := row*c.StrideH + i*c.DilationH - c.PadH
-		left := col*c.StrideW + jw*c.DilationW - c.PadW
-		switch {
-		case y < 0 || y >= c.H:
-			clear(to)
-		case c.StrideW == 1:
-			line := x[(ch*c.H+y)*c.W:][:c.W]
-			if left >= 0 && left+n <= c.W {
-				copy(to, line[left:])
-				break
-			}
-			first, end := min(max(-left, 0), n), max(min(c.W-left, n), 0)
-			clear(to[:first])
-			if first < end {
-				copy(to[first:end], line[left+first:])
-			}
-			clear(to[max(first, end):])
-		default:
-			line := x[(ch*c.H+y)*c.W:][:c.W]
-			for q := range to {
-				to[q] = 0
-				if at := left + q*c.StrideW; uint(at) < uint(len(line)) {
-					to[q] = line[at]
-				}
-			}
-		}
-		if jw++; jw == c.KW {
-			jw = 0
-			if i++; i == c.KH {
-				i = 0
-				ch++
-			}
-		}
 	}
 }

@@ -98,6 +98,8 @@ func TestConv2D(t *testing.T) {
 			{N: 1, C: 12, H: 17, W: 40, O: 18, KH: 1, KW: 1, StrideW: 3, StrideH: 2},
 			{N: 1, C: 8, H: 10, W: 80, O: 12, KH: 2, KW: 3, PadW: 40, DilationW: 17, Groups: 2},
 			{N: 1, C: 6, H: 1, W: 50, O: 6, KH: 1, KW: 4, PadW: 3},
+			{N: 1, C: 2, H: 3, W: 5, O: 6, KH: 2, KW: 3, PadW: 1 << 22, StrideW: 1<<21 - 1, PadH: 2},
+			{N: 1, C: 2, H: 3, W: 5, O: 3, KH: 2, KW: 2, PadW: 3, PadH: 1 << 20, StrideH: 1 << 20, DilationH: 1 << 20},
 			{N: 1, C: 0, H: 4, W: 5, O: 6, KH: 1, KW: 1},
 			{N: 1, C: 0, H: 4, W: 5, O: 2, KH: 1, KW: 1},
 			{N: 1, C: 2, H: 4, W: 0, O: 2, KH: 1, KW: 1, PadW: 2},

@@ -12,6 +12,7 @@ var gemmAVX512 = gemmKernels{
 	lanes: 16, transpose: gemmTransposeAVX512,
 	copyPanels: gemmCopyPanelsAVX512,
 	convRow:    convRowAVX512,
+	convGather: convGatherAVX512,
 	rowsFew:    []rowsFunc{gemmRows1AVX512, gemmRows2AVX512, gemmRows3AVX512, gemmRows4AVX512},
 	dots: []dotsFunc{
 		gemmDots1AVX512, gemmDots2AVX512, gemmDots3AVX512, gemmDots4AVX512,
@@ -27,6 +28,7 @@ var gemmAVX2 = gemmKernels{
 	lanes: 8, transpose: gemmTransposeAVX2,
 	copyPanels: gemmCopyPanelsAVX2,
 	convRow:    convRowAVX2,
+	convGather: convGatherAVX2,
 	rowsFew:    []rowsFunc{gemmRows1AVX2, gemmRows2AVX2, gemmRows3AVX2, gemmRows4AVX2},
 	dots:       []dotsFunc{gemmDots1AVX2, gemmDots2AVX2, gemmDots3AVX2, gemmDots4AVX2},
 }

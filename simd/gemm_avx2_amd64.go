@@ -88,3 +88,13 @@ func gemmCopyPanelsAVX2(dst *float32, src *float32, ss int, dp int, k int, panel
 //
 //go:noescape
 func convRowAVX2(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
+
+// convGatherAVX2 is a convGatherFunc.
+//
+//go:noescape
+func convGatherAVX2(dst *float32, src *float32, offsets *int, k int, n int)
+
+// gemmPeakAVX2 does peakVectors multiplications of vectors in each pass.
+//
+//go:noescape
+func gemmPeakAVX2(passes int)

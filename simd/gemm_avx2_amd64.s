@@ -4985,3 +4985,87 @@ done312:
 finished310:
 	VZEROUPPER
 	RET
+
+// func convGatherAVX2(dst *float32, src *float32, offsets *int, k int, n int)
+// Requires: AVX
+TEXT ·convGatherAVX2(SB), NOSPLIT, $0-40
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    offsets+16(FP), DX
+	MOVQ    k+24(FP), BX
+	MOVQ    n+32(FP), SI
+	TESTQ   BX, BX
+	JLE     done314
+	CMPQ    SI, $+8
+	JLE     single313
+	SUBQ    $+8, SI
+	LEAQ    gemmMasks<>+32(SB), DI
+	NEGQ    SI
+	VMOVUPS (DI)(SI*4), Y15
+
+loop315:
+	MOVQ       (DX), SI
+	VMOVUPS    (CX)(SI*1), Y0
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS 32(CX)(SI*1), Y15, Y1
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       $+8, DX
+	ADDQ       $+64, AX
+	DECQ       BX
+	JNE        loop315
+	JMP        done314
+
+single313:
+	LEAQ    gemmMasks<>+32(SB), DI
+	NEGQ    SI
+	VMOVUPS (DI)(SI*4), Y15
+
+loop316:
+	MOVQ       (DX), SI
+	VMASKMOVPS (CX)(SI*1), Y15, Y0
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       $+8, DX
+	ADDQ       $+64, AX
+	DECQ       BX
+	JNE        loop316
+
+done314:
+	VZEROUPPER
+	RET
+
+// func gemmPeakAVX2(passes int)
+// Requires: AVX, FMA3
+TEXT ·gemmPeakAVX2(SB), NOSPLIT, $0-8
+	MOVQ   passes+0(FP), AX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+
+loop317:
+	VFMADD231PS Y12, Y13, Y0
+	VFMADD231PS Y12, Y13, Y1
+	VFMADD231PS Y12, Y13, Y2
+	VFMADD231PS Y12, Y13, Y3
+	VFMADD231PS Y12, Y13, Y4
+	VFMADD231PS Y12, Y13, Y5
+	VFMADD231PS Y12, Y13, Y6
+	VFMADD231PS Y12, Y13, Y7
+	VFMADD231PS Y12, Y13, Y8
+	VFMADD231PS Y12, Y13, Y9
+	VFMADD231PS Y12, Y13, Y10
+	VFMADD231PS Y12, Y13, Y11
+	DECQ        AX
+	JNE         loop317
+	VZEROUPPER
+	RET

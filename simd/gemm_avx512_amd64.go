@@ -148,3 +148,13 @@ func gemmCopyPanelsAVX512(dst *float32, src *float32, ss int, dp int, k int, pan
 //
 //go:noescape
 func convRowAVX512(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
+
+// convGatherAVX512 is a convGatherFunc.
+//
+//go:noescape
+func convGatherAVX512(dst *float32, src *float32, offsets *int, k int, n int)
+
+// gemmPeakAVX512 does peakVectors multiplications of vectors in each pass.
+//
+//go:noescape
+func gemmPeakAVX512(passes int)

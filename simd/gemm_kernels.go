@@ -17,7 +17,8 @@ type gemmKernels struct {
 	rowsFew []rowsFunc // for 1 row and more, as far as they beat tiles
 	dots    []dotsFunc // for 1 and more
 
-	convRow convRowFunc
+	convRow    convRowFunc
+	convGather convGatherFunc // or nil
 }
 
 // tileFunc multiplies a few rows of A by a row of panels of B:
@@ -47,6 +48,12 @@ type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
 //
 //	y[i] = start + sum over t in 0..taps of weights[t] * x[offsets[t]/4 + i]
 type convRowFunc func(y, x *float32, offsets *int, weights *float32, start float32, taps, n int)
+
+// convGatherFunc copies n neighbouring elements, at most a panel's width, from
+// each of k places to rows of a panel. Offsets are in bytes.
+//
+//	dst[t*cols + i] = src[offsets[t]/4 + i]   for t in 0..k, i in 0..n
+type convGatherFunc func(dst, src *float32, offsets *int, k, n int)
 
 // rowsFunc adds the product of a few rows of A, contiguous along k, and a B
 // that is contiguous along n to C. Strides are in bytes.

@@ -190,6 +190,10 @@ func (j *gemmJob) grid(p *workers.Pool) {
 		return
 	}
 	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
+	packCost := 1.0
+	if j.conv != nil {
+		packCost = 4 // gathered piece by piece
+	}
 	best := -1.0
 	for m := 1; m <= min(parts, tiles); m++ {
 		n := min(ceilDiv(parts, m), panels)
@@ -197,7 +201,7 @@ func (j *gemmJob) grid(p *workers.Pool) {
 			continue
 		}
 		// Each column of parts packs all of A, each row all of B.
-		cost := float64(n)*float64(g.M) + float64(m)*float64(g.N)
+		cost := float64(n)*float64(g.M) + float64(m)*float64(g.N)*packCost
 		if best < 0 || cost < best {
 			best, j.mParts, j.nParts = cost, m, n
 		}
@@ -245,7 +249,7 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 				a = g.A[batch%j.repeatA*g.AStride+k0*g.ACol:]
 				switch {
 				case j.conv != nil:
-					j.conv.packB(bt, g.B[batch*g.BStride:], ks.cols, k0, k1, c0, c1)
+					j.conv.packB(ks, bt, g.B[batch*g.BStride:], k0, k1, c0, c1)
 				case j.packB:
 					ks.packB(bt, g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:], g.BRow, g.BCol, k1-k0, c1-c0)
 				default:

@@ -82,3 +82,50 @@ func (g *gen) correlate() {
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// gather writes the kernel that copies pixels under a window to a panel of B.
+func (g *gen) gather() {
+	g.function("convGather"+g.upper(),
+		"func(dst, src *float32, offsets *int, k, n int)",
+		fmt.Sprintf("convGather%s is a convGatherFunc.", g.upper()))
+	vecBytes := 4 * g.lanes()
+	dst, src, offsets, k, n, at := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("dst"), dst)
+	g.Load(g.Param("src"), src)
+	g.Load(g.Param("offsets"), offsets)
+	g.Load(g.Param("k"), k)
+	g.Load(g.Param("n"), n)
+	single, done := g.label("single"), g.label("done")
+	body := func(vecs int) {
+		mask := g.tailMask(g, n, g.registers()-1)
+		loop := g.label("loop")
+		g.Label(loop)
+		g.MOVQ(Mem{Base: offsets}, at)
+		for v := 0; v < vecs; v++ {
+			from, to, r := Mem{Base: src, Index: at, Scale: 1, Disp: v * vecBytes}, Mem{Base: dst, Disp: v * vecBytes}, g.vector(v)
+			if v == vecs-1 {
+				g.loadMasked(g, from, mask, r)
+				g.storeMasked(g, r, mask, to)
+			} else {
+				g.VMOVUPS(from, r)
+				g.VMOVUPS(r, to)
+			}
+		}
+		g.ADDQ(I8(8), offsets)
+		g.ADDQ(I32(vectors*vecBytes), dst)
+		g.DECQ(k)
+		g.JNE(LabelRef(loop))
+	}
+	g.TESTQ(k, k)
+	g.JLE(LabelRef(done))
+	g.CMPQ(n, I32(g.lanes()))
+	g.JLE(LabelRef(single))
+	g.SUBQ(I32(g.lanes()), n)
+	body(vectors)
+	g.JMP(LabelRef(done))
+	g.Label(single)
+	body(vectors - 1)
+	g.Label(done)
+	g.VZEROUPPER()
+	g.RET()
+}

@@ -44,6 +44,8 @@ func main() {
 		g.transpose()
 		g.copyPanels()
 		g.correlate()
+		g.gather()
+		g.peak()
 		f, err := g.Result()
 		check(err)
 		check(pass.Compile.Execute(f))

@@ -1,0 +1,26 @@
+//go:build amd64 && !noasm
+
+package simd
+
+import "testing"
+
+// BenchmarkPeak measures what no kernel can exceed: multiplications and
+// additions that wait for nothing.
+func BenchmarkPeak(b *testing.B) {
+	const passes, vectors = 100_000, 12
+	for _, l := range []struct {
+		level Level
+		lanes int
+		loop  func(passes int)
+	}{{AVX2, 8, gemmPeakAVX2}, {AVX512, 16, gemmPeakAVX512}} {
+		b.Run(l.level.String(), func(b *testing.B) {
+			if active < l.level {
+				b.Skipf("this machine has %v", Supported())
+			}
+			for b.Loop() {
+				l.loop(passes)
+			}
+			b.ReportMetric(float64(b.N)*passes*vectors*float64(l.lanes)*2/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+		})
+	}
+}
