@@ -82,13 +82,6 @@ func (t *rowsTask) Part(i int) { t.do(nil, i*t.group, min((i+1)*t.group, t.rows)
 // do reduces the rows from first to last.
 func (t *rowsTask) do(p *workers.Pool, first, last int) {
 	r, cols := t.r, t.cols
-	row := func(i int) (x, y []float32) {
-		x = t.x[i*cols : (i+1)*cols]
-		if r == ReduceDot {
-			y = t.y[i*cols : (i+1)*cols]
-		}
-		return x, y
-	}
 	many := p == nil && cols > 0 && cols <= ReduceBlock
 	switch {
 	case t.index != nil && many:
@@ -100,7 +93,7 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 		return
 	case t.index != nil:
 		for i := first; i < last; i++ {
-			x, y := row(i)
+			x, y := t.row(i)
 			t.index[i] = int32(r.Index(Fold(p, r, x, y)))
 		}
 		return
@@ -114,12 +107,24 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 		return
 	case !many || r == ReduceVar:
 		for i := first; i < last; i++ {
-			x, y := row(i)
+			x, y := t.row(i)
 			t.dst[i] = r.Value(Fold(p, r, x, y), t.ddof)
 		}
 		return
 	}
-	k := r.kind()
+	step := max(1, uninterrupted/cols)
+	for ; first < last; first += step {
+		t.direct(first, min(first+step, last))
+	}
+}
+
+// uninterrupted is how many elements a kernel works on in one call: while it
+// runs, its thread cannot stop for the garbage collector.
+const uninterrupted = 1 << 16
+
+// direct reduces rows of one block each by the kernel that takes many.
+func (t *rowsTask) direct(first, last int) {
+	r, cols, k := t.r, t.cols, t.r.kind()
 	var yp *float32
 	if k == kindDot {
 		yp = &t.y[first*cols]
@@ -133,11 +138,20 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 	for i, raw := range dst {
 		v := float64(raw)
 		if !finite(raw) || k == kindSumSquares && raw < tiny {
-			x, y := row(first + i)
+			x, y := t.row(first + i)
 			v = k.repair(raw, x, y)
 		}
 		dst[i] = r.Value(Partial{n: cols, value: v}, 0)
 	}
+}
+
+// row returns row i of x, and of y if the reduction has it.
+func (t *rowsTask) row(i int) (x, y []float32) {
+	x = t.x[i*t.cols:][:t.cols]
+	if t.r == ReduceDot {
+		y = t.y[i*t.cols:][:t.cols]
+	}
+	return x, y
 }
 
 // chunkRows is how many rows are at most worked on at once, and chunkElements
