@@ -20,13 +20,22 @@ func cpu(threads int) Open {
 
 func TestCPU(t *testing.T) { Run(t, cpu(0)) }
 
-// TestCPUThreads runs what depends on how work is split: by one thread, and by
+// TestCPUThreads runs what is large enough to be split, by one thread and by
 // more than many machines have processors.
 func TestCPUThreads(t *testing.T) {
+	large := func(c *Case) bool {
+		n := 0
+		var shapes []op.Shape
+		for _, x := range c.In {
+			n = max(n, len(x.Data))
+			shapes = append(shapes, x.Shape)
+		}
+		a := c.Attrs()
+		return n > 10_000 || c.Op.Class() == op.Shaped && c.Op.Flops(&a, shapes, nil) > 200_000
+	}
 	for name, open := range map[string]Open{"one": cpu(1), "five": cpu(5)} {
 		t.Run(name, func(t *testing.T) {
-			t.Run("operations", func(t *testing.T) { operations(t, open, op.F32) })
-			t.Run("graphs", func(t *testing.T) { graphs(t, open) })
+			t.Run("operations", func(t *testing.T) { operations(t, open, []op.DType{op.F32}, large) })
 			t.Run("concurrency", func(t *testing.T) { concurrency(t, open) })
 			t.Run("closing", func(t *testing.T) { closing(t, open) })
 		})
