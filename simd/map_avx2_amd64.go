@@ -256,6 +256,10 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapExpStreamAVX2
 	case "exp2", "code.exp2":
 		return mapExp2StreamAVX2
+	case "log", "code.log":
+		return mapLogStreamAVX2
+	case "log2", "code.log2":
+		return mapLog2StreamAVX2
 	case "sqrt", "code.sqrt":
 		return mapSqrtStreamAVX2
 	case "rsqrt", "code.rsqrt":
@@ -575,10 +579,20 @@ func mapExp2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapLogStreamAVX2 stores log(x) around the caches. See mapLogGeneric.
+//
+//go:noescape
+func mapLogStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapLog2AVX2 stores log2(x). See mapLog2Generic.
 //
 //go:noescape
 func mapLog2AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog2StreamAVX2 stores log2(x) around the caches. See mapLog2Generic.
+//
+//go:noescape
+func mapLog2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapLog1pAVX2 stores log1p(x). See mapLog1pGeneric.
 //

@@ -264,6 +264,10 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapExpStreamAVX512
 	case "exp2", "code.exp2":
 		return mapExp2StreamAVX512
+	case "log", "code.log":
+		return mapLogStreamAVX512
+	case "log2", "code.log2":
+		return mapLog2StreamAVX512
 	case "sqrt", "code.sqrt":
 		return mapSqrtStreamAVX512
 	case "rsqrt", "code.rsqrt":
@@ -588,10 +592,20 @@ func mapExp2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapLogStreamAVX512 stores log(x) around the caches. See mapLogGeneric.
+//
+//go:noescape
+func mapLogStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapLog2AVX512 stores log2(x). See mapLog2Generic.
 //
 //go:noescape
 func mapLog2AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog2StreamAVX512 stores log2(x) around the caches. See mapLog2Generic.
+//
+//go:noescape
+func mapLog2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapLog1pAVX512 stores log1p(x). See mapLog1pGeneric.
 //

@@ -13,7 +13,7 @@ import "math"
 // units of the last place of the result (the tests of package simd measure
 // them):
 //
-//	exp 1, exp2 1, expm1 1.5, log 1, log2 1.5, log1p 1.5, tanh 2, sigmoid 2.5,
+//	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
@@ -193,16 +193,16 @@ func expScaled(x *Node) scaled {
 	return s
 }
 
-// ExpConstants returns what the expansion of Exp computes with, for back ends
-// that write a part of it themselves: see reduce and expScaled.
-func ExpConstants() (e struct {
-	Magic float64   // rounds to an integer when added
-	Ln2   []float64 // ln 2 as a sum
-	Poly  []float64 // e**r, the constant term first
-}) {
-	e.Magic, e.Ln2, e.Poly = magic, ln2Parts, expPoly()
-	return e
+// Constants are what the expansions compute with, for back ends that write a
+// part of one themselves.
+type Constants struct {
+	Magic      float64   // rounds to an integer when added: see reduce
+	Ln2, Log2e []float64 // ln 2 and its inverse as sums
+	Exp        []float64 // the polynomial of e**r for |r| <= ln(2)/2, the constant term first
 }
+
+// ExpansionConstants returns the constants.
+func ExpansionConstants() Constants { return Constants{magic, ln2Parts, log2eParts, expPoly()} }
 
 func expPoly() []float64 { return append([]float64{1, 1}, expm1Poly...) }
 

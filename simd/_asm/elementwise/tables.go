@@ -164,7 +164,7 @@ func (x x86) normTail(s *selector, t *value) *value {
 	fma := func(op string, a, b, c *value) *value {
 		return s.add(instruction{op: op, src: []*value{a, b, c}, tied: anyTied, folds: []int{2, 1, 0}})
 	}
-	e := ir.ExpConstants()
+	e := ir.ExpansionConstants()
 	m := x.look(s, tailTable, t)
 	half := s.plain("VMULPS", second, t, s.float(0.5))
 	sq := s.plain("VMULPS", second, half, t)
@@ -173,9 +173,9 @@ func (x x86) normTail(s *selector, t *value) *value {
 	k := s.plain("VSUBPS", second, fma("VFNMADD", sq, s.float(math.Log2E), magic), magic)
 	r := fma("VFNMSUB", k, s.float(e.Ln2[0]), sq)
 	r = s.plain("VSUBPS", second, fma("VFNMADD", k, s.float(e.Ln2[1]), r), low)
-	p := s.float(e.Poly[len(e.Poly)-1])
-	for i := len(e.Poly) - 2; i >= 0; i-- {
-		p = fma("VFMADD", p, r, s.float(e.Poly[i]))
+	p := s.float(e.Exp[len(e.Exp)-1])
+	for i := len(e.Exp) - 2; i >= 0; i-- {
+		p = fma("VFMADD", p, r, s.float(e.Exp[i]))
 	}
 	return s.plain("VSCALEFPS", second, s.plain("VMULPS", second, p, m), k)
 }

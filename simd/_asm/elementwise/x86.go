@@ -48,7 +48,7 @@ func (x x86) native(c ir.Code) bool {
 	switch c {
 	case ir.Round:
 		return true
-	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf, ir.NormCDF:
+	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf, ir.NormCDF, ir.Log, ir.Log2:
 		return x.wide
 	}
 	return false
@@ -141,6 +141,8 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 		return x.odd(s, n, erfTable)
 	case ir.NormCDF:
 		return x.normCDF(s, n)
+	case ir.Log, ir.Log2:
+		return x.logarithm(s, n)
 	}
 	check(fmt.Errorf("%s has no instructions for %v of %v", x.level(), n.Code, t))
 	return nil
@@ -547,9 +549,9 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			f.constant(in.src[0], in.regs[0])
 		case "spill", "reload", "move":
 			f.move(in, frame)
-		case "VSQRTPS", "VCVTDQ2PS", "VCVTTPS2DQ", "KNOTW":
+		case "VSQRTPS", "VGETEXPPS", "VCVTDQ2PS", "VCVTTPS2DQ", "KNOTW":
 			line(reg(0), reg(-1))
-		case "VROUNDPS", "VRNDSCALEPS", "VPSLLD", "VPSRAD", "VPSRLD":
+		case "VROUNDPS", "VRNDSCALEPS", "VGETMANTPS", "VPSLLD", "VPSRAD", "VPSRLD":
 			line(imm, reg(0), reg(-1))
 		case "VCMPPS", "VPCMPD":
 			b := src(1)
