@@ -122,11 +122,13 @@ func matMulReference(a *Attrs, in, out []*Array) {
 	o := MatMulOptsOf(a)
 	y := out[0]
 	y.Mag = make([]float64, len(y.Data))
-	at := func(x []float64, row, col, rows, cols int, trans bool) float64 {
-		if trans {
-			return x[col*rows+row]
-		}
-		return x[row*cols+col]
+	// Distances between neighbours along each axis.
+	ai, ak, bk, bj := p.K, 1, p.N, 1
+	if o.TransA {
+		ai, ak = 1, p.M
+	}
+	if o.TransB {
+		bk, bj = 1, p.K
 	}
 	depth := Depth(p.K)
 	for i := range y.Data {
@@ -137,7 +139,7 @@ func matMulReference(a *Attrs, in, out []*Array) {
 		}
 		s, mag := 0.0, 0.0
 		for k := range p.K {
-			t := at(x, r, k, p.M, p.K, o.TransA) * at(w, k, c, p.K, p.N, o.TransB)
+			t := x[r*ai+k*ak] * w[k*bk+c*bj]
 			s += t
 			mag += math.Abs(t)
 		}
