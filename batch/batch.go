@@ -140,6 +140,15 @@ func caller() string {
 	}
 }
 
+// unusable reports whether nothing more can be recorded: after a mistake, or in
+// a batch that New did not make.
+func (b *Batch) unusable() bool {
+	if b.err == nil && b.eng == nil {
+		b.fail(fmt.Errorf("batch not made by New: %w", device.ErrNoDevice))
+	}
+	return b.err != nil
+}
+
 // own reports whether v is a value of this recording.
 func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 
@@ -174,7 +183,7 @@ func (v Value) Type() op.DType {
 
 func (b *Batch) add(n graph.Node) Value {
 	if b.ran {
-		return b.fail(fmt.Errorf("recording after Execute: Reset first: %w", device.ErrForeign))
+		return b.fail(fmt.Errorf("recording after Execute: Reset first: %w", device.ErrExecuted))
 	}
 	b.used = append(b.used, false)
 	return Value{b, b.g.Add(n), b.gen}
@@ -193,7 +202,7 @@ func Upload[T device.Element](b *Batch, data []T, shape ...int) Value {
 }
 
 func (b *Batch) upload(t op.DType, data []byte, n int, shape []int) Value {
-	if b.err != nil {
+	if b.unusable() {
 		return Value{}
 	}
 	s, err := b.shape(n, shape)
@@ -209,9 +218,9 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 	if len(shape) == 0 {
 		return op.Shape{n}, nil
 	}
-	s := append(op.Shape(nil), shape...)
-	if len(s) > b.eng.Limits().MaxRank {
-		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(s), b.eng.Limits().MaxRank, device.ErrLimit)
+	s, err := b.checked(shape)
+	if err != nil {
+		return nil, err
 	}
 	size, err := s.Size()
 	if err == nil && size != n {
@@ -220,33 +229,42 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 	return s, err
 }
 
+// checked returns a copy of a caller's shape, if the device takes so many
+// extents.
+func (b *Batch) checked(shape []int) (op.Shape, error) {
+	if most := b.eng.Limits().MaxRank; len(shape) > most {
+		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), most, device.ErrLimit)
+	}
+	return append(op.Shape(nil), shape...), nil
+}
+
 // Const records an array of one number; without a shape it is a scalar.
 // Operations on constants are computed when the batch is planned.
 func (b *Batch) Const(v float32, shape ...int) Value {
-	if b.err != nil {
+	if b.unusable() {
 		return Value{}
 	}
-	data := make([]byte, 4)
-	op.F32.PutFloat64(data, 0, float64(v))
-	b.g.Data = append(b.g.Data, data)
-	c := b.add(graph.Node{Kind: graph.Constant, Type: op.F32, Shape: op.Shape{}, Ref: int32(len(b.g.Data) - 1)})
-	if len(shape) == 0 {
-		return c
-	}
-	s := append(op.Shape(nil), shape...)
-	n, err := s.Size()
-	if err != nil {
-		return b.fail(fmt.Errorf("const: %w", err))
+	n, s := 1, op.Shape{}
+	if len(shape) > 0 {
+		var err error
+		if s, err = b.checked(shape); err == nil {
+			n, err = s.Size()
+		}
+		if err != nil {
+			return b.fail(fmt.Errorf("const: %w", err))
+		}
 	}
 	if n > maxConst {
 		return b.fail(fmt.Errorf("constant of %d elements, the most is %d: upload it, or let a scalar spread: %w", n, maxConst, device.ErrLimit))
 	}
-	data = make([]byte, 4*n)
-	for i := range n {
-		op.F32.PutFloat64(data, i, float64(v))
+	c := b.add(graph.Node{Kind: graph.Constant, Type: op.F32, Shape: s, Ref: int32(len(b.g.Data))})
+	if b.err == nil {
+		data := make([]byte, 4*n)
+		for i := range n {
+			op.F32.PutFloat64(data, i, float64(v))
+		}
+		b.g.Data = append(b.g.Data, data)
 	}
-	b.g.Data[len(b.g.Data)-1] = data
-	b.g.Nodes[c.id].Shape = s
 	return c
 }
 
@@ -256,7 +274,7 @@ const maxConst = 1 << 20
 // Use records an operand that lives on the device, as it is at this place in
 // the recording: before the stores that follow, after those that precede.
 func (b *Batch) Use(buf *device.Buffer) Value {
-	if b.err != nil {
+	if b.unusable() {
 		return Value{}
 	}
 	ref, err := b.buffer(buf)
@@ -267,8 +285,8 @@ func (b *Batch) Use(buf *device.Buffer) Value {
 }
 
 func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
-	if buf == nil {
-		return 0, fmt.Errorf("nil buffer: %w", device.ErrForeign)
+	if buf == nil || buf.Memory() == nil {
+		return 0, fmt.Errorf("no buffer of NewBuffer or Upload: %w", device.ErrForeign)
 	}
 	m := buf.Memory()
 	if m.Engine() != b.eng {

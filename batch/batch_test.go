@@ -129,3 +129,43 @@ func TestStoresKeepTheirPlace(t *testing.T) {
 	}
 	equal(t, got, 10, 20, 300, 400)
 }
+
+func TestWhatIsNotMadeByItsConstructorIsAnError(t *testing.T) {
+	ctx := context.Background()
+	var zero batch.Batch
+	zero.Upload([]float32{1, 2}, 2)
+	if err := zero.Execute(ctx); !errors.Is(err, device.ErrNoDevice) {
+		t.Errorf("zero batch: %v", err)
+	}
+	dev := openCPU(t)
+	b := batch.New(dev)
+	b.Use(&device.Buffer{})
+	if err := b.Execute(ctx); !errors.Is(err, device.ErrForeign) {
+		t.Errorf("zero buffer: %v", err)
+	}
+	b = batch.New(dev)
+	b.Const(1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+	if err := b.Execute(ctx); !errors.Is(err, device.ErrLimit) {
+		t.Errorf("nine extents: %v", err)
+	}
+	if _, err := dev.NewBuffer(ctx, op.F32, 1, 1, 1, 1, 1, 1, 1, 1, 1); !errors.Is(err, device.ErrLimit) {
+		t.Errorf("buffer of nine extents: %v", err)
+	}
+}
+
+func TestNothingIsRecordedAfterExecute(t *testing.T) {
+	ctx := context.Background()
+	b := batch.New(openCPU(t))
+	x := b.Upload([]float32{1, -2, 3, 4})
+	y := b.Relu(x)
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.Const(1, 2, 1)
+	if !x.Shape().Equal(op.Shape{4}) || !errors.Is(b.Err(), device.ErrExecuted) {
+		t.Errorf("after Execute: %v, %v", x.Shape(), b.Err())
+	}
+	if out, err := b.Read(ctx, y); err != nil || out[1] != 0 {
+		t.Errorf("results after a stray call: %v, %v", out, err)
+	}
+}

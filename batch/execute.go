@@ -37,9 +37,9 @@ func (b *Batch) Execute(ctx context.Context, outs ...Value) error {
 func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
 	p, dst, err := b.prepare(ctx, outs)
 	if err != nil {
-		return &Pending{p: engine.Failed(err), b: b}
+		return &Pending{p: engine.Failed(err)}
 	}
-	pend := &Pending{p: p.Start(ctx, b.refs, dst), b: b}
+	pend := &Pending{p: p.Start(ctx, b.refs, dst), what: b.what()}
 	b.pending = pend
 	b.finish(dst)
 	return pend
@@ -48,8 +48,8 @@ func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
 // Pending is an asynchronous execution under way. It is safe for concurrent
 // use.
 type Pending struct {
-	p *engine.Pending
-	b *Batch
+	p    *engine.Pending
+	what string // runs, "" if the error says so itself
 }
 
 // Done returns a channel that is closed when the execution is over.
@@ -57,26 +57,33 @@ func (p *Pending) Done() <-chan struct{} { return p.p.Done() }
 
 // Wait waits for the end of the execution and returns its error, or for ctx
 // and returns the error of that; the execution goes on then.
-func (p *Pending) Wait(ctx context.Context) error { return p.b.explain(p.p.Wait(ctx)) }
+func (p *Pending) Wait(ctx context.Context) error { return explain(p.p.Wait(ctx), p.what) }
 
-// explain names the device in an error of a run.
+// what names the batch in errors.
+func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
+
+// explain says what failed. The errors of contexts stay what they are.
+func explain(err error, what string) error {
+	if err == nil || what == "" || err == context.Canceled || err == context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 func (b *Batch) explain(err error) error {
-	if err == nil || b.dev == nil {
-		return err
+	if err == nil {
+		return nil
 	}
-	if err == context.Canceled || err == context.DeadlineExceeded {
-		return err
-	}
-	return fmt.Errorf("batch of %d nodes on %v: %w", len(b.g.Nodes), b.dev, err)
+	return explain(err, b.what())
 }
 
 // prepare finds the outputs, plans, and finds memory for the results.
 func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]byte, error) {
-	if b.err != nil {
+	if b.unusable() {
 		return nil, nil, b.err
 	}
 	if b.ran {
-		return nil, nil, fmt.Errorf("batch executed before: Reset and record again, or Compile a plan: %w", device.ErrForeign)
+		return nil, nil, fmt.Errorf("batch: Reset and record again, or Compile a plan: %w", device.ErrExecuted)
 	}
 	if err := b.outputs(outs); err != nil {
 		return nil, nil, err
@@ -174,7 +181,7 @@ func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
 
 // ReadAs is [Batch.Read] for any element type.
 func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, error) {
-	if b.err != nil {
+	if b.err != nil && !b.ran {
 		return nil, b.err
 	}
 	if !b.own(v) {

@@ -48,7 +48,7 @@ type planRun struct {
 // The slices of Upload and Get, if a run binds no others, and the buffers of
 // Use and Store are used by every run.
 func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
-	if b.err != nil {
+	if b.unusable() {
 		return nil, b.err
 	}
 	if err := b.outputs(outs); err != nil {
@@ -122,24 +122,17 @@ func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
 	r := p.run()
 	if err := p.bind(r, bind); err != nil {
 		p.free(r)
-		return &Pending{p: engine.Failed(p.explain(err)), b: noBatch}
+		return &Pending{p: engine.Failed(p.explain(err))}
 	}
 	// Spare results may still be written after this run is given back, and by
 	// another run at the same time; nobody reads them.
 	pend := p.p.Start(ctx, r.refs, r.outs)
 	r.spare = nil
 	p.free(r)
-	return &Pending{p: pend, b: noBatch}
+	return &Pending{p: pend, what: "plan on " + p.name}
 }
 
-var noBatch = new(Batch)
-
-func (p *Plan) explain(err error) error {
-	if err == context.Canceled || err == context.DeadlineExceeded {
-		return err
-	}
-	return fmt.Errorf("plan on %s: %w", p.name, err)
-}
+func (p *Plan) explain(err error) error { return explain(err, "plan on "+p.name) }
 
 func (p *Plan) run() *planRun {
 	if r, ok := p.runs.Get().(*planRun); ok {

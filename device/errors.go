@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,7 @@ var (
 	ErrForeign     = driver.ErrForeign     // a buffer of another device, a value of another batch
 	ErrLimit       = driver.ErrLimit       // larger than the device can handle
 	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
+	ErrExecuted    = driver.ErrExecuted    // a batch was used for more after Execute, without Reset
 )
 
 // OpError says which operation failed, on what, and where.
@@ -51,7 +53,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 // wrap returns err as an OpError, unless it is one or is the end of a context.
 func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
 	var oe *OpError
-	if err == nil || errors.As(err, &oe) {
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {
 		return err
 	}
 	name := "nil operation"

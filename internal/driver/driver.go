@@ -1,7 +1,7 @@
 // Package driver is the interface between planning and a device. A driver
 // allocates memory, makes a program executable, submits it and waits for it;
-// it plans nothing and checks nothing that the engine has checked. CPU, CUDA
-// and WebGPU implement it.
+// it plans nothing and checks nothing that the engine has checked. The CPU
+// implements it; it is made so that CUDA and WebGPU can.
 //
 // How it maps:
 //

@@ -31,6 +31,9 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 	if t.Size() == 0 {
 		return nil, fmt.Errorf("buffer of %v: %w", t, driver.ErrUnsupported)
 	}
+	if len(shape) > e.lim.MaxRank {
+		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
+	}
 	bytes := int64(n) * int64(t.Size())
 	if bytes > e.lim.MaxBuffer {
 		return nil, fmt.Errorf("buffer of %d bytes, the most is %d: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
@@ -49,8 +52,9 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 	e.buffers[b] = struct{}{}
 	e.mu.Unlock()
 	e.count.Add(1)
-	if live := e.live.Add(bytes); live > e.peak.Load() {
-		e.peak.Store(live)
+	live := e.live.Add(bytes)
+	for peak := e.peak.Load(); live > peak && !e.peak.CompareAndSwap(peak, live); {
+		peak = e.peak.Load()
 	}
 	return b, nil
 }

@@ -46,6 +46,7 @@ func (c *planCache) put(hash uint64, g *graph.Graph, p *Plan) *Plan {
 	defer c.mu.Unlock()
 	for _, e := range c.at[hash] {
 		if k := e.Value.(*cached); k.g.Equal(g) {
+			p.exec.end()
 			return k.p
 		}
 	}

@@ -74,6 +74,9 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 			return nil, fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, e.lim.MaxBuffer, driver.ErrLimit)
 		}
 	}
+	if l.prog.Arena > e.lim.MaxBuffer {
+		return nil, fmt.Errorf("temporaries of %d bytes, the most is %d: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
+	}
 	p := &Plan{eng: e, lowered: *l, outputs: len(g.Outputs)}
 	for i := range g.Nodes {
 		switch n := &g.Nodes[i]; n.Kind {
@@ -113,10 +116,12 @@ func (e *Engine) own(x driver.Executable) *executable {
 
 func (k *executable) end() {
 	k.once.Do(func() {
+		// In this order: Engine.Close must find, and wait for, what is not
+		// closed yet.
+		k.Close()
 		k.eng.mu.Lock()
 		delete(k.eng.execs, k)
 		k.eng.mu.Unlock()
-		k.Close()
 	})
 }
 

@@ -38,6 +38,10 @@ func New(c Code, args ...*Node) (*Node, error) {
 			return nil, fmt.Errorf("ir: operand %d of %v is missing", i, c)
 		}
 		n.Args[i] = a
+		n.depth = max(n.depth, a.depth+1)
+	}
+	if n.depth > MaxDepth {
+		return nil, fmt.Errorf("ir: expression deeper than %d", MaxDepth)
 	}
 	vals := args
 	if c == Select {
@@ -67,7 +71,7 @@ func NewConvert(x *Node, t Type) *Node {
 	if x.Type == t {
 		return x
 	}
-	return fold(&Node{Code: Convert, Type: t, Args: [3]*Node{x}})
+	return fold(&Node{Code: Convert, Type: t, Args: [3]*Node{x}, depth: x.depth + 1})
 }
 
 // NewBitcast returns the bits of x as a t.
@@ -75,7 +79,7 @@ func NewBitcast(x *Node, t Type) *Node {
 	if x.Type == t {
 		return x
 	}
-	return fold(&Node{Code: Bitcast, Type: t, Args: [3]*Node{x}})
+	return fold(&Node{Code: Bitcast, Type: t, Args: [3]*Node{x}, depth: x.depth + 1})
 }
 
 // fold replaces a node whose operands are all constant by its value. The

@@ -53,7 +53,12 @@ type Node struct {
 	Value float64
 	// Args are the operands, as many as Code.Arity says; the rest is nil.
 	Args [3]*Node
+	// depth is the longest way down to an operand.
+	depth int32
 }
+
+// MaxDepth bounds the depth of an expression: walks over it are recursive.
+const MaxDepth = 4096
 
 // Operands returns the operands of n without the unused places.
 func (n *Node) Operands() []*Node { return n.Args[:n.Code.Arity()] }

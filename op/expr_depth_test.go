@@ -1,0 +1,20 @@
+package op
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestDeepExpressionsAreRefused: a program can build an expression deeper than
+// any stack.
+func TestDeepExpressionsAreRefused(t *testing.T) {
+	o := Unary("deep", func(x Expr) Expr {
+		for range 3_000_000 {
+			x = x.Neg()
+		}
+		return x
+	})
+	if !errors.Is(o.Err(), ErrUnsupported) {
+		t.Errorf("got %v", o.Err())
+	}
+}
