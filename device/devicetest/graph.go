@@ -498,7 +498,7 @@ func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array)
 func graphs(t *testing.T, open Open) {
 	dev := start(t, open)
 	n := 150
-	if testing.Short() {
+	if short() {
 		n = 30
 	}
 	seed := freshSeed(t)

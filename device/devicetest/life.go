@@ -498,7 +498,7 @@ func leaks(t *testing.T, open Open) {
 		}
 	}
 	rounds := 3000
-	if testing.Short() {
+	if short() {
 		rounds = 600
 	}
 	work(rounds)

@@ -81,7 +81,7 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 		t.Run(o.Name(), func(t *testing.T) {
 			cases, calls := 0, 0
 			for _, d := range types {
-				for _, c := range Cases(o, d, seed+uint64(o.ID()*16)+uint64(d), testing.Short()) {
+				for _, c := range Cases(o, d, seed+uint64(o.ID()*16)+uint64(d), short()) {
 					if !only(&c) {
 						continue
 					}
@@ -109,6 +109,9 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 		})
 	}
 }
+
+// short reports whether large cases are left out.
+func short() bool { return testing.Short() || raceDetector }
 
 // freshSeed returns a seed that no run had before, and says it, or the one
 // that the environment variable RAYO_SEED holds.
