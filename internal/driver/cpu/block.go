@@ -213,7 +213,9 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 }
 
 // end forgets the addresses of the caller's memory.
-func (l *lane) end() { clear(l.table[1 : 1+len(l.begun.streams)]) }
+func (l *lane) end() {
+	clear(l.table[1 : 1+len(l.begun.streams)])
+}
 
 // lanes lends lanes to the parts of tasks. They are kept by processor, so that
 // threads neither wait for each other nor exchange warm caches.

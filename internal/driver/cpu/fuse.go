@@ -9,6 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // when says how often a value changes.
@@ -43,7 +44,22 @@ type inst struct {
 	many bool   // on a whole block, not one number
 	n    int    // elements if not all of the block
 	ns   float32
+	// apart says that the result must not lie over an operand: elements become
+	// wider.
+	apart bool
 }
+
+// streamFrom is the size in bytes from which on a result is stored past the
+// caches: it would leave them before anybody could read it there, and a line
+// that is written as a whole need not be read first.
+// Of a cache that many cores share one has its part.
+//
+// Where blocks of several calls are stored the stores are waited for after
+// each, so that pays from blockStreamFrom on only.
+var (
+	streamFrom      = min(16<<20, memory.LastLevelCache()/2)
+	blockStreamFrom = memory.LastLevelCache() / 2
+)
 
 type repetition struct{ value, period int }
 
@@ -55,8 +71,11 @@ type builder struct {
 	tiles []int // values that are blocks made once: registers for good
 	// repeats are those of tiles that have a phase.
 	repeats []repetition
-	unit    int // a good block is a multiple of it
-	slack   int // the longest period that is repeated
+	// passes says that results may pass the caches: the program has its
+	// operands from memory, not from an operation that has just made them.
+	passes bool
+	unit   int // a good block is a multiple of it
+	slack  int // the longest period that is repeated
 }
 
 const (
@@ -78,7 +97,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 		return nil, err
 	}
 	p := &program{n: n, inputs: len(f.In), even: true}
-	b := &builder{p: p, unit: 1}
+	b := &builder{p: p, unit: 1, passes: true}
 	for i := range f.In {
 		b.stream(&f.In[i])
 	}
@@ -89,6 +108,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	for i := range f.In {
 		t := f.In[i].Type
 		if f.In[i].Slot < 0 {
+			b.passes = false
 			t = register(t)
 		}
 		if vals[i], err = b.load(i, t); err != nil {
@@ -174,7 +194,8 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 			n = s.period
 		}
 		y := b.add(value{typ: op.F32, when: v.when, at: -1, wide: -1})
-		in := inst{name: "widen", fn: widen(t), dst: y, args: [3]int{x, -1, -1}, par: -1, when: v.when, many: v.when == block, ns: 0.05}
+		name, fn := castKernel(t, op.F32)
+		in := inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: -1, when: v.when, many: v.when == block, ns: kernelNS(name)}
 		if n > 0 {
 			in.when, in.n = once, n
 			b.tiles = append(b.tiles, y)
@@ -255,7 +276,7 @@ func (b *builder) widened(x int) int {
 		return v.wide
 	}
 	y := b.add(value{typ: v.typ, when: block, at: -1, wide: -1})
-	in := inst{name: "fill", fn: fill, dst: y, args: [3]int{-1, -1, -1}, par: x, when: v.when, many: true, ns: 0.03}
+	in := inst{name: "fill", fn: kernelNamed("fill"), dst: y, args: [3]int{-1, -1, -1}, par: x, when: v.when, many: true, ns: kernelNS("fill")}
 	if v.when == once {
 		b.tiles = append(b.tiles, y)
 	} else {
@@ -273,32 +294,61 @@ func (b *builder) store(dst []int, out []driver.Operand) {
 	// lie where a result does.
 	for k := range dst {
 		if v := &b.vals[dst[k]]; len(out) > 1 && v.reads && v.when == block {
-			dst[k] = b.emit("copy", move, v.typ, -1, 0.03, dst[k])
+			dst[k] = b.emit("copy", kernelNamed("copy"), v.typ, -1, kernelNS("copy"), dst[k])
 		}
 	}
 	b.prune(dst)
+	p := b.p
 	taken := make(map[int]bool)
 	for k := range out {
-		entry := 1 + b.p.inputs + k
+		entry := 1 + p.inputs + k
 		x := dst[k]
 		switch t := out[k].Type; {
 		case t == op.F16 || t == op.BF16:
-			b.final("narrow", narrow(t), entry, b.widened(x), -1, 0.1)
+			name, fn := castKernel(op.F32, t)
+			b.final(name, fn, entry, b.widened(x), -1)
 		case b.vals[x].when != block:
-			b.final("fill", fill, entry, -1, x, 0.03)
+			b.final("fill", kernelNamed("fill"), entry, -1, x)
 		case b.vals[x].at == -1 && !taken[x] && b.direct(x):
 			taken[x] = true
 			b.vals[x].at = entry
+			from := blockStreamFrom
+			if len(b.insts) == 1 {
+				from = streamFrom
+			}
+			if b.passes && out[k].Slot >= 0 && p.n > from/t.Size() {
+				b.pass(x)
+			}
 		default:
-			b.final("copy", move, entry, x, -1, 0.03)
+			b.final("copy", kernelNamed("copy"), entry, x, -1)
 		}
 	}
 }
 
+// pass makes the instruction that computes x store it past the caches, if
+// it can and nobody reads x.
+func (b *builder) pass(x int) {
+	var def *inst
+	for i := range b.insts {
+		in := &b.insts[i]
+		if in.dst == x {
+			def = in
+		}
+		for _, a := range in.args {
+			if a == x {
+				return
+			}
+		}
+	}
+	if fn := simd.Stream(def.name); fn != nil {
+		def.fn = kernel(fn)
+	}
+}
+
 // final adds an instruction that writes the result at a table entry.
-func (b *builder) final(name string, fn kernel, entry, x, par int, ns float32) {
+func (b *builder) final(name string, fn kernel, entry, x, par int) {
 	y := b.add(value{typ: op.F32, when: block, at: entry, wide: -1})
-	b.insts = append(b.insts, inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: par, when: block, many: true, ns: ns})
+	b.insts = append(b.insts, inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: par, when: block, many: true, ns: kernelNS(name)})
 }
 
 // direct reports whether x may be computed in the memory of a result: it is
@@ -394,14 +444,8 @@ func (b *builder) finish() {
 		}
 	}
 	var free []int
-	for i := range b.insts {
-		in := &b.insts[i]
-		for j, a := range in.args {
-			if a >= 0 && last[a] == i && b.vals[a].when == block && b.owned(a) && !dup(in.args[:j], a) {
-				free = append(free, b.vals[a].at)
-			}
-		}
-		if v := &b.vals[in.dst]; v.at == -1 {
+	place := func(x int) {
+		if v := &b.vals[x]; v.at == -1 {
 			if n := len(free); n > 0 {
 				v.at, free = free[n-1], free[:n-1]
 			} else {
@@ -409,6 +453,18 @@ func (b *builder) finish() {
 				next++
 			}
 		}
+	}
+	for i := range b.insts {
+		in := &b.insts[i]
+		if in.apart {
+			place(in.dst)
+		}
+		for j, a := range in.args {
+			if a >= 0 && last[a] == i && b.vals[a].when == block && b.owned(a) && !slices.Contains(in.args[:j], a) {
+				free = append(free, b.vals[a].at)
+			}
+		}
+		place(in.dst)
 	}
 	p.table = next
 
@@ -453,15 +509,6 @@ func (b *builder) finish() {
 func (b *builder) owned(x int) bool {
 	at := b.vals[x].at
 	return at >= b.p.firstRegister+len(b.tiles)
-}
-
-func dup(args []int, a int) bool {
-	for _, x := range args {
-		if x == a {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *builder) entry(x int) int32 {

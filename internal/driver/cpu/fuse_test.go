@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -129,6 +130,9 @@ func TestRandomPrograms(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
 		for seed := range uint64(300) {
+			if !chosen(6) {
+				continue
+			}
 			r := newRig(t, seed)
 			r.casts = true
 			set := spreads[r.rand.IntN(len(spreads))]
@@ -188,4 +192,38 @@ func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 		}
 	}
 	return loose
+}
+
+// TestStreamed: results that pass the caches, aligned and not.
+func TestStreamed(t *testing.T) {
+	was, blockWas := streamFrom, blockStreamFrom
+	defer func() { streamFrom, blockStreamFrom = was, blockWas }()
+	streamFrom, blockStreamFrom = 4000, 4000
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		for seed := range uint64(30) {
+			r := newRig(t, seed)
+			r.random([]op.Shape{{400, 700}, {700}, {400, 1}, {1}}, r.rand.IntN(8))
+			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
+		}
+		for _, n := range []int{1001, 70001, 300007} {
+			r := newRig(t, 1)
+			r.single(op.Add, op.Attrs{}, []op.DType{op.F32, op.F32}, []op.Shape{{n}, {n}})
+			for i, b := range r.data {
+				// On a cache line, or off it.
+				m, err := memory.Slice[uint8](len(b) + 2*guard + 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range m {
+					m[i] = 0xa5
+				}
+				at := guard + 4*(n%2)*i
+				copy(m[at:], b)
+				r.data[i] = m[at : at+len(b)]
+			}
+			r.run(d, fmt.Sprintf("add of %d", n))
+			r.immediate(d, fmt.Sprintf("add of %d", n))
+		}
+	}
 }

@@ -10,14 +10,16 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // plain is what a call of one built-in operation needs, so that a call looks
 // nothing up but its number.
 type plain struct {
-	fn    kernel // elementwise, over float32; else nil
-	cost  cost
-	shots sync.Pool // of *shot, for the others
+	fn     kernel // elementwise, over float32; else nil
+	stream kernel // the same past the caches: see streamFrom; or nil
+	cost   cost
+	shots  sync.Pool // of *shot, for the others
 }
 
 // plains returns the entries for the catalogue.
@@ -36,7 +38,7 @@ func (d *processor) plains() []plain {
 			continue
 		}
 		_, arity := o.Arity()
-		p.fn = kernelNamed(o.Name())
+		p.fn, p.stream = kernelNamed(o.Name()), kernel(simd.Stream(o.Name()))
 		p.cost.seed, p.cost.bytes = kernelNS(o.Name()), float32(4*arity+4)
 	}
 	return ps
@@ -115,6 +117,7 @@ func short(slot, have, need int) error {
 // A strip is a call of one kernel over long operands.
 type strip struct {
 	p     *plain
+	fn    kernel
 	ptr   [4]unsafe.Pointer // the result and the operands
 	par   [4]float32
 	n     int
@@ -141,7 +144,10 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 		return nil
 	}
 	s := strips.Get().(*strip)
-	s.p, s.n, s.ctx = p, n, ctx
+	s.p, s.fn, s.n, s.ctx = p, p.fn, n, ctx
+	if n > streamFrom/4 && p.stream != nil && dst != at[0] && dst != at[1] && dst != at[2] {
+		s.fn = p.stream
+	}
 	s.ptr = [4]unsafe.Pointer{dst, at[0], at[1], at[2]}
 	copy(s.par[:], unsafe.Slice(par, 4))
 	s.stopped.Store(false)
@@ -183,7 +189,7 @@ func (s *strip) Part(i int) {
 				return
 			}
 		}
-		s.p.fn(at(0, pos), at(1, pos), at(2, pos), at(3, pos), min(callElements, hi-pos), &s.par[0])
+		s.fn(at(0, pos), at(1, pos), at(2, pos), at(3, pos), min(callElements, hi-pos), &s.par[0])
 	}
 	if i == 0 {
 		s.p.cost.learn(hi-lo, time.Since(from))

@@ -223,16 +223,27 @@ func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Po
 // cast adds a conversion between element types. A half is rounded here even
 // though it stays in a register of 32 bits: the caller has asked for it.
 func (b *builder) cast(x int, from, to op.DType) int {
-	f, t := register(from), register(to)
-	if f != t {
-		fn, name := kernelNamed("cast."+f.String()+"."+t.String()), "cast"
-		if fn == nil {
-			fn = casts[[2]op.DType{f, t}]
-		}
-		x = b.emit(name, fn, t, -1, 0.1, x)
-	}
-	if to != from && (to == op.F16 || to == op.BF16) {
-		x = b.emit("round", rounded(to), op.F32, -1, 0.3, x)
+	x = b.convert(x, register(from), register(to))
+	if to != from && to.Size() == 2 {
+		x = b.convert(b.convert(x, op.F32, to), to, op.F32)
 	}
 	return x
+}
+
+// convert adds the kernel that converts elements.
+func (b *builder) convert(x int, from, to op.DType) int {
+	if from == to {
+		return x
+	}
+	name, fn := castKernel(from, to)
+	y := b.emit(name, fn, register(to), -1, kernelNS(name), x)
+	b.insts[len(b.insts)-1].apart = from.Size() < to.Size()
+	return y
+}
+
+// castKernel returns the kernel that converts elements, and its name. Package
+// simd has one for each pair.
+func castKernel(from, to op.DType) (string, kernel) {
+	name := "cast." + from.String() + "." + to.String()
+	return name, kernelNamed(name)
 }

@@ -23,6 +23,10 @@ func open(t testing.TB, threads int) *processor {
 	return d.(*processor)
 }
 
+// chosen reports whether to run one of many cases of a kind: always, but with
+// -short only one in n, other ones in every run. What fails says what it was.
+func chosen(n int) bool { return !testing.Short() || rand.IntN(n) == 0 }
+
 // A rig builds a program by hand and knows what its results should be.
 type rig struct {
 	t    testing.TB

@@ -282,6 +282,9 @@ func TestOperations(t *testing.T) {
 				if typ != op.F32 && len(u.types) > 0 && u.types[0] != op.InvalidType {
 					continue
 				}
+				if !chosen(4) {
+					continue
+				}
 				r := newRig(t, uint64(k))
 				r.use(d, u, typ, alone)
 				what := fmt.Sprintf("%v %v, %d threads", typ, u, threads)
@@ -303,6 +306,9 @@ func TestFusedOperations(t *testing.T) {
 			for seed := range seeds {
 				for _, with := range []fusion{prologued, epilogued, prologued | epilogued} {
 					for _, typ := range []op.DType{op.F32, op.F16} {
+						if !chosen(8) {
+							continue
+						}
 						r := newRig(t, uint64(k)+seed<<32)
 						if (u.op == op.ArgMin || u.op == op.ArgMax) && with&prologued != 0 {
 							continue // rounding decides among near elements

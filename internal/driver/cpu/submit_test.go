@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -174,6 +175,7 @@ func bytesOf(x []float32) []byte {
 // TestCancelled: a long submission ends soon after its context, and touches
 // nothing afterwards.
 func TestCancelled(t *testing.T) {
+	testutil.Need(t, "cores") // a browser's only thread cannot cancel what it is doing
 	for _, threads := range threadCounts {
 		d := open(t, threads)
 		const n = 1 << 20
