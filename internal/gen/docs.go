@@ -105,7 +105,11 @@ func catalogueText(options map[string][]field) []byte {
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 func entry(b *strings.Builder, o *op.Operation, options map[string][]field) {
-	fmt.Fprintf(b, "\n### %s\n\n%s%s.\n\n    %s\n\n", o.Name(), strings.ToUpper(o.Doc()[:1]), o.Doc()[1:], o.Formula())
+	doc := o.Doc()
+	if first, _, _ := strings.Cut(doc, " "); !slices.Contains(o.Inputs(), first) && len(first) > 1 {
+		doc = strings.ToUpper(doc[:1]) + doc[1:]
+	}
+	fmt.Fprintf(b, "\n### %s\n\n%s.\n\n    %s\n\n", o.Name(), doc, o.Formula())
 	names := slices.Clone(o.Inputs())
 	fewest, _ := o.Arity()
 	for i := fewest; i < len(names); i++ {
