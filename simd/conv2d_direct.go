@@ -66,23 +66,40 @@ func (j *gemmJob) convPart(plane, band int) {
 	x := c.X[plane*channels*c.H*c.W:]
 	first := plane % c.Groups * windows
 
-	sc := scratches.Get().(*scratch)
-	span, pitch := c.span(), c.pitch()
-	ringSize := channels * span * pitch
+	// Two rows at once share what they have in common: all of their pixels but
+	// the first row of the one and the last of the other.
+	pairs := j.ks.convPair != nil && c.StrideH == 1 && c.DilationH == 1
+	together := 1
+	if pairs {
+		together = 2
+	}
+	outer, inner := channels*c.KW, channels*(c.KH-1)*c.KW
+
+	rows, pitch := c.span()+together-1, c.pitch()
+	ringSize := channels * rows * pitch
+	pairWeights := 2 * taps // of one window
 	const perInt = int(unsafe.Sizeof(int(0)) / 4)
-	buf := sc.floats(ringSize + perInt*taps + 1)
+	sc := takeScratch(ringSize + perInt*(taps+outer) + windows*pairWeights + 1)
+	buf := sc.data
 	ring := buf[:ringSize]
 	clear(ring)
 	// The offsets stand behind the ring, which ends on a whole line.
-	offsets := unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(buf[ringSize:]))), taps)
+	offsets := unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(buf[ringSize:]))), taps+outer)
+	paired := buf[ringSize+perInt*(taps+outer):]
+	if pairs {
+		for o := range windows {
+			c.pairWeights(paired[o*pairWeights:][:pairWeights], c.Weights[(first+o)*taps:], channels)
+		}
+	}
 
 	y0, y1 := spread(h, j.nParts, band), spread(h, j.nParts, band+1)
 	ready := y0*c.StrideH - c.PadH // the next row that the ring lacks
-	for y := y0; y < y1; y++ {
+	for y := y0; y < y1; {
+		n := min(together, y1-y)
 		top := y*c.StrideH - c.PadH
-		for ready = max(ready, top); ready < top+span; ready++ {
+		for ready = max(ready, top); ready < top+c.span()+n-1; ready++ {
 			for ch := range channels {
-				line := ring[(ch*span+modulo(ready, span))*pitch:][c.PadW:][:c.W]
+				line := ring[(ch*rows+modulo(ready, rows))*pitch:][c.PadW:][:c.W]
 				if ready >= 0 && ready < c.H {
 					copy(line, x[(ch*c.H+ready)*c.W:])
 				} else {
@@ -91,12 +108,24 @@ func (j *gemmJob) convPart(plane, band int) {
 			}
 		}
 		t := 0
-		for ch := range channels {
-			for i := range c.KH {
-				line := (ch*span + modulo(top+i*c.DilationH, span)) * pitch
-				for q := range c.KW {
-					offsets[t] = 4 * (line + q*c.DilationW)
-					t++
+		offset := func(ch, i int) {
+			line := (ch*rows + modulo(top+i*c.DilationH, rows)) * pitch
+			for q := range c.KW {
+				offsets[t] = 4 * (line + q*c.DilationW)
+				t++
+			}
+		}
+		if n == 1 {
+			// In the order of the weights.
+			for ch := range channels {
+				for i := range c.KH {
+					offset(ch, i)
+				}
+			}
+		} else {
+			for i := range c.KH + 1 {
+				for ch := range channels {
+					offset(ch, i)
 				}
 			}
 		}
@@ -105,16 +134,40 @@ func (j *gemmJob) convPart(plane, band int) {
 			if c.Bias != nil {
 				start = c.Bias[first+o]
 			}
-			weights := unsafe.SliceData(c.Weights[(first+o)*taps:])
 			i := plane*windows + o
-			row := c.Y[(i*h+y)*w:][:w:w]
-			j.ks.convRow(&row[0], unsafe.SliceData(ring), unsafe.SliceData(offsets), weights, start, taps, w)
+			out := c.Y[(i*h+y)*w:][: n*w : n*w]
+			if n == 1 {
+				j.ks.convRow(&out[0], unsafe.SliceData(ring), unsafe.SliceData(offsets), unsafe.SliceData(c.Weights[(first+o)*taps:]), start, taps, w)
+			} else {
+				j.ks.convPair(&out[0], unsafe.SliceData(ring), 4*w, unsafe.SliceData(offsets), unsafe.SliceData(paired[o*pairWeights:]), start, outer, inner, w)
+			}
 			if c.Epilogue != nil {
-				c.Epilogue(row, i, y*w)
+				c.Epilogue(out, i, y*w)
+			}
+		}
+		y += n
+	}
+	sc.free()
+}
+
+// pairWeights lays out the weights w of one window as convPair reads them:
+// along the rows of pixels that two neighbouring results lie on.
+func (c *Conv2D) pairWeights(dst, w []float32, channels int) {
+	t := 0
+	for i := range c.KH + 1 {
+		for ch := range channels {
+			for q := range c.KW {
+				if i < c.KH {
+					dst[t] = w[(ch*c.KH+i)*c.KW+q]
+					t++
+				}
+				if i > 0 {
+					dst[t] = w[(ch*c.KH+i-1)*c.KW+q]
+					t++
+				}
 			}
 		}
 	}
-	scratches.Put(sc)
 }
 
 // modulo is the remainder of a division that rounds down.

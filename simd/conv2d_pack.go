@@ -23,10 +23,10 @@ func (c *Conv2D) packB(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 		c.packSparse(ks, dst, x, k0, k1, c0, c1)
 		return
 	}
-	sc := scratches.Get().(*scratch)
 	const perInt = int(unsafe.Sizeof(int(0)) / 4)
 	size := ceilDiv(b.floats(c), 16) * 16
-	buf := sc.floats(size + perInt*(k1-k0))
+	sc := takeScratch(size + perInt*(k1-k0))
+	buf := sc.data
 	band := buf[:size]
 	offsets := unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(buf[size:]))), k1-k0)
 	c.fillBand(band, x, &b)
@@ -52,7 +52,7 @@ func (c *Conv2D) packB(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 			at += n
 		}
 	}
-	scratches.Put(sc)
+	sc.free()
 }
 
 // largestBand is the largest size of a band in floats. More comes of steps

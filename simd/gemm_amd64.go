@@ -13,6 +13,7 @@ var gemmAVX512 = gemmKernels{
 	copyPanels: gemmCopyPanelsAVX512,
 	convRow:    convRowAVX512,
 	convGather: convGatherAVX512,
+	convPair:   convPairAVX512,
 	rowsFew:    []rowsFunc{gemmRows1AVX512, gemmRows2AVX512, gemmRows3AVX512, gemmRows4AVX512},
 	dots: []dotsFunc{
 		gemmDots1AVX512, gemmDots2AVX512, gemmDots3AVX512, gemmDots4AVX512,
@@ -29,6 +30,7 @@ var gemmAVX2 = gemmKernels{
 	copyPanels: gemmCopyPanelsAVX2,
 	convRow:    convRowAVX2,
 	convGather: convGatherAVX2,
+	convPair:   convPairAVX2,
 	rowsFew:    []rowsFunc{gemmRows1AVX2, gemmRows2AVX2, gemmRows3AVX2, gemmRows4AVX2},
 	dots:       []dotsFunc{gemmDots1AVX2, gemmDots2AVX2, gemmDots3AVX2, gemmDots4AVX2},
 }

@@ -89,6 +89,11 @@ func gemmCopyPanelsAVX2(dst *float32, src *float32, ss int, dp int, k int, panel
 //go:noescape
 func convRowAVX2(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
 
+// convPairAVX2 is a convPairFunc.
+//
+//go:noescape
+func convPairAVX2(y *float32, x *float32, ys int, offsets *int, weights *float32, start float32, outer int, inner int, n int)
+
 // convGatherAVX2 is a convGatherFunc.
 //
 //go:noescape

@@ -4986,6 +4986,238 @@ finished310:
 	VZEROUPPER
 	RET
 
+// func convPairAVX2(y *float32, x *float32, ys int, offsets *int, weights *float32, start float32, outer int, inner int, n int)
+// Requires: AVX, FMA3
+TEXT ·convPairAVX2(SB), NOSPLIT, $0-72
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         ys+16(FP), DX
+	MOVQ         n+64(FP), BX
+	VBROADCASTSS start+40(FP), Y8
+	SUBQ         $+32, BX
+	JLT          end314
+
+columns313:
+	VMOVAPS Y8, Y0
+	VMOVAPS Y8, Y4
+	VMOVAPS Y8, Y1
+	VMOVAPS Y8, Y5
+	VMOVAPS Y8, Y2
+	VMOVAPS Y8, Y6
+	VMOVAPS Y8, Y3
+	VMOVAPS Y8, Y7
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done316
+
+taps315:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	VMOVUPS      32(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	VMOVUPS      64(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y2
+	VMOVUPS      96(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y3
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps315
+
+done316:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done318
+
+taps317:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VBROADCASTSS 4(DI), Y11
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	VFMADD231PS  Y9, Y11, Y4
+	VMOVUPS      32(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	VFMADD231PS  Y9, Y11, Y5
+	VMOVUPS      64(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y2
+	VFMADD231PS  Y9, Y11, Y6
+	VMOVUPS      96(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y3
+	VFMADD231PS  Y9, Y11, Y7
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps317
+
+done318:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done320
+
+taps319:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y11
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y11, Y4
+	VMOVUPS      32(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y11, Y5
+	VMOVUPS      64(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y11, Y6
+	VMOVUPS      96(CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y11, Y7
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps319
+
+done320:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, (AX)(DX*1)
+	VMOVUPS Y5, 32(AX)(DX*1)
+	VMOVUPS Y6, 64(AX)(DX*1)
+	VMOVUPS Y7, 96(AX)(DX*1)
+	ADDQ    $+128, CX
+	ADDQ    $+128, AX
+	SUBQ    $+32, BX
+	JGE     columns313
+
+end314:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JLT  end322
+
+columns321:
+	VMOVAPS Y8, Y0
+	VMOVAPS Y8, Y4
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done324
+
+taps323:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps323
+
+done324:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done326
+
+taps325:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VBROADCASTSS 4(DI), Y11
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	VFMADD231PS  Y9, Y11, Y4
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps325
+
+done326:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done328
+
+taps327:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y11
+	VMOVUPS      (CX)(R9*1), Y9
+	VFMADD231PS  Y9, Y11, Y4
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps327
+
+done328:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y4, (AX)(DX*1)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	SUBQ    $+8, BX
+	JGE     columns321
+
+end322:
+	ADDQ    $+8, BX
+	TESTQ   BX, BX
+	JEQ     finished329
+	LEAQ    gemmMasks<>+32(SB), SI
+	NEGQ    BX
+	VMOVUPS (SI)(BX*4), Y15
+	VMOVAPS Y8, Y0
+	VMOVAPS Y8, Y4
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done331
+
+taps330:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VMASKMOVPS   (CX)(R9*1), Y15, Y9
+	VFMADD231PS  Y9, Y10, Y0
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps330
+
+done331:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done333
+
+taps332:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y10
+	VBROADCASTSS 4(DI), Y11
+	VMASKMOVPS   (CX)(R9*1), Y15, Y9
+	VFMADD231PS  Y9, Y10, Y0
+	VFMADD231PS  Y9, Y11, Y4
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps332
+
+done333:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done335
+
+taps334:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Y11
+	VMASKMOVPS   (CX)(R9*1), Y15, Y9
+	VFMADD231PS  Y9, Y11, Y4
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps334
+
+done335:
+	VMASKMOVPS Y0, Y15, (AX)
+	VMASKMOVPS Y4, Y15, (AX)(DX*1)
+
+finished329:
+	VZEROUPPER
+	RET
+
 // func convGatherAVX2(dst *float32, src *float32, offsets *int, k int, n int)
 // Requires: AVX
 TEXT ·convGatherAVX2(SB), NOSPLIT, $0-40
@@ -4995,15 +5227,15 @@ TEXT ·convGatherAVX2(SB), NOSPLIT, $0-40
 	MOVQ    k+24(FP), BX
 	MOVQ    n+32(FP), SI
 	TESTQ   BX, BX
-	JLE     done314
+	JLE     done337
 	CMPQ    SI, $+8
-	JLE     single313
+	JLE     single336
 	SUBQ    $+8, SI
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop315:
+loop338:
 	MOVQ       (DX), SI
 	VMOVUPS    (CX)(SI*1), Y0
 	VMOVUPS    Y0, (AX)
@@ -5012,24 +5244,24 @@ loop315:
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop315
-	JMP        done314
+	JNE        loop338
+	JMP        done337
 
-single313:
+single336:
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop316:
+loop339:
 	MOVQ       (DX), SI
 	VMASKMOVPS (CX)(SI*1), Y15, Y0
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop316
+	JNE        loop339
 
-done314:
+done337:
 	VZEROUPPER
 	RET
 
@@ -5052,7 +5284,7 @@ TEXT ·gemmPeakAVX2(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop317:
+loop340:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -5066,6 +5298,6 @@ loop317:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	DECQ        AX
-	JNE         loop317
+	JNE         loop340
 	VZEROUPPER
 	RET

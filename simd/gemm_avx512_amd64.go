@@ -149,6 +149,11 @@ func gemmCopyPanelsAVX512(dst *float32, src *float32, ss int, dp int, k int, pan
 //go:noescape
 func convRowAVX512(y *float32, x *float32, offsets *int, weights *float32, start float32, taps int, n int)
 
+// convPairAVX512 is a convPairFunc.
+//
+//go:noescape
+func convPairAVX512(y *float32, x *float32, ys int, offsets *int, weights *float32, start float32, outer int, inner int, n int)
+
 // convGatherAVX512 is a convGatherFunc.
 //
 //go:noescape

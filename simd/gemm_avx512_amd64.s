@@ -16039,6 +16039,282 @@ finished606:
 	VZEROUPPER
 	RET
 
+// func convPairAVX512(y *float32, x *float32, ys int, offsets *int, weights *float32, start float32, outer int, inner int, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·convPairAVX512(SB), NOSPLIT, $0-72
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         ys+16(FP), DX
+	MOVQ         n+64(FP), BX
+	VBROADCASTSS start+40(FP), Z16
+	SUBQ         $+128, BX
+	JLT          end610
+
+columns609:
+	VMOVAPS Z16, Z0
+	VMOVAPS Z16, Z8
+	VMOVAPS Z16, Z1
+	VMOVAPS Z16, Z9
+	VMOVAPS Z16, Z2
+	VMOVAPS Z16, Z10
+	VMOVAPS Z16, Z3
+	VMOVAPS Z16, Z11
+	VMOVAPS Z16, Z4
+	VMOVAPS Z16, Z12
+	VMOVAPS Z16, Z5
+	VMOVAPS Z16, Z13
+	VMOVAPS Z16, Z6
+	VMOVAPS Z16, Z14
+	VMOVAPS Z16, Z7
+	VMOVAPS Z16, Z15
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done612
+
+taps611:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z0
+	VMOVUPS      64(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z1
+	VMOVUPS      128(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z2
+	VMOVUPS      192(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z3
+	VMOVUPS      256(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z4
+	VMOVUPS      320(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z5
+	VMOVUPS      384(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z6
+	VMOVUPS      448(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z7
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps611
+
+done612:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done614
+
+taps613:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VBROADCASTSS 4(DI), Z19
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z0
+	VFMADD231PS  Z17, Z19, Z8
+	VMOVUPS      64(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z1
+	VFMADD231PS  Z17, Z19, Z9
+	VMOVUPS      128(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z2
+	VFMADD231PS  Z17, Z19, Z10
+	VMOVUPS      192(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z3
+	VFMADD231PS  Z17, Z19, Z11
+	VMOVUPS      256(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z4
+	VFMADD231PS  Z17, Z19, Z12
+	VMOVUPS      320(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z5
+	VFMADD231PS  Z17, Z19, Z13
+	VMOVUPS      384(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z6
+	VFMADD231PS  Z17, Z19, Z14
+	VMOVUPS      448(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z7
+	VFMADD231PS  Z17, Z19, Z15
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps613
+
+done614:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done616
+
+taps615:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z19
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z8
+	VMOVUPS      64(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z9
+	VMOVUPS      128(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z10
+	VMOVUPS      192(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z11
+	VMOVUPS      256(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z12
+	VMOVUPS      320(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z13
+	VMOVUPS      384(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z14
+	VMOVUPS      448(CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z15
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps615
+
+done616:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, (AX)(DX*1)
+	VMOVUPS Z9, 64(AX)(DX*1)
+	VMOVUPS Z10, 128(AX)(DX*1)
+	VMOVUPS Z11, 192(AX)(DX*1)
+	VMOVUPS Z12, 256(AX)(DX*1)
+	VMOVUPS Z13, 320(AX)(DX*1)
+	VMOVUPS Z14, 384(AX)(DX*1)
+	VMOVUPS Z15, 448(AX)(DX*1)
+	ADDQ    $+512, CX
+	ADDQ    $+512, AX
+	SUBQ    $+128, BX
+	JGE     columns609
+
+end610:
+	ADDQ $+128, BX
+	SUBQ $+16, BX
+	JLT  end618
+
+columns617:
+	VMOVAPS Z16, Z0
+	VMOVAPS Z16, Z8
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done620
+
+taps619:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z0
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps619
+
+done620:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done622
+
+taps621:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VBROADCASTSS 4(DI), Z19
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z18, Z0
+	VFMADD231PS  Z17, Z19, Z8
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps621
+
+done622:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done624
+
+taps623:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z19
+	VMOVUPS      (CX)(R9*1), Z17
+	VFMADD231PS  Z17, Z19, Z8
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps623
+
+done624:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z8, (AX)(DX*1)
+	ADDQ    $+64, CX
+	ADDQ    $+64, AX
+	SUBQ    $+16, BX
+	JGE     columns617
+
+end618:
+	ADDQ    $+16, BX
+	TESTQ   BX, BX
+	JEQ     finished625
+	MOVL    $-1, SI
+	BZHIL   BX, SI, SI
+	KMOVW   SI, K1
+	VMOVAPS Z16, Z0
+	VMOVAPS Z16, Z8
+	MOVQ    offsets+24(FP), SI
+	MOVQ    weights+32(FP), DI
+	MOVQ    outer+48(FP), R8
+	TESTQ   R8, R8
+	JEQ     done627
+
+taps626:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VMOVUPS.Z    (CX)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z18, Z0
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps626
+
+done627:
+	MOVQ  inner+56(FP), R8
+	TESTQ R8, R8
+	JEQ   done629
+
+taps628:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z18
+	VBROADCASTSS 4(DI), Z19
+	VMOVUPS.Z    (CX)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z18, Z0
+	VFMADD231PS  Z17, Z19, Z8
+	ADDQ         $+8, SI
+	ADDQ         $+8, DI
+	DECQ         R8
+	JNE          taps628
+
+done629:
+	MOVQ  outer+48(FP), R8
+	TESTQ R8, R8
+	JEQ   done631
+
+taps630:
+	MOVQ         (SI), R9
+	VBROADCASTSS (DI), Z19
+	VMOVUPS.Z    (CX)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z19, Z8
+	ADDQ         $+8, SI
+	ADDQ         $+4, DI
+	DECQ         R8
+	JNE          taps630
+
+done631:
+	VMOVUPS Z0, K1, (AX)
+	VMOVUPS Z8, K1, (AX)(DX*1)
+
+finished625:
+	VZEROUPPER
+	RET
+
 // func convGatherAVX512(dst *float32, src *float32, offsets *int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·convGatherAVX512(SB), NOSPLIT, $0-40
@@ -16048,15 +16324,15 @@ TEXT ·convGatherAVX512(SB), NOSPLIT, $0-40
 	MOVQ  k+24(FP), BX
 	MOVQ  n+32(FP), SI
 	TESTQ BX, BX
-	JLE   done610
+	JLE   done633
 	CMPQ  SI, $+16
-	JLE   single609
+	JLE   single632
 	SUBQ  $+16, SI
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop611:
+loop634:
 	MOVQ      (DX), SI
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   Z0, (AX)
@@ -16065,24 +16341,24 @@ loop611:
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop611
-	JMP       done610
+	JNE       loop634
+	JMP       done633
 
-single609:
+single632:
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop612:
+loop635:
 	MOVQ      (DX), SI
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop612
+	JNE       loop635
 
-done610:
+done633:
 	VZEROUPPER
 	RET
 
@@ -16105,7 +16381,7 @@ TEXT ·gemmPeakAVX512(SB), NOSPLIT, $0-8
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-loop613:
+loop636:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -16119,6 +16395,6 @@ loop613:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	DECQ        AX
-	JNE         loop613
+	JNE         loop636
 	VZEROUPPER
 	RET

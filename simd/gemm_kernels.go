@@ -18,6 +18,7 @@ type gemmKernels struct {
 	dots    []dotsFunc // for 1 and more
 
 	convRow    convRowFunc
+	convPair   convPairFunc   // or nil
 	convGather convGatherFunc // or nil
 }
 
@@ -48,6 +49,11 @@ type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
 //
 //	y[i] = start + sum over t in 0..taps of weights[t] * x[offsets[t]/4 + i]
 type convRowFunc func(y, x *float32, offsets *int, weights *float32, start float32, taps, n int)
+
+// convPairFunc computes two rows of a convolution, ys bytes apart. The
+// first and the last outer offsets are of pixels of the one row and the other,
+// with a weight each; those between are of both, with two weights each.
+type convPairFunc func(y, x *float32, ys int, offsets *int, weights *float32, start float32, outer, inner, n int)
 
 // convGatherFunc copies n neighbouring elements, at most a panel's width, from
 // each of k places to rows of a panel. Offsets are in bytes.

@@ -47,26 +47,8 @@ const (
 	formConv                  // few windows: row by row
 )
 
-// scratch is a buffer that lives on between products.
-type scratch struct{ data []float32 }
-
-var (
-	gemmJobs  = sync.Pool{New: func() any { return new(gemmJob) }}
-	scratches = sync.Pool{New: func() any { return new(scratch) }}
-)
-
-// floats returns n floats of the scratch, which start on a cache line.
-func (s *scratch) floats(n int) []float32 {
-	if len(s.data) < n {
-		// From this size on there are huge pages.
-		d, err := memory.Floats(max(n, memory.Huge/4))
-		if err != nil {
-			panic(err)
-		}
-		s.data = d
-	}
-	return s.data[:n]
-}
+// gemmJobs keeps what products need while they run.
+var gemmJobs = sync.Pool{New: func() any { return new(gemmJob) }}
 
 // spread returns where part i of n things in the given number of parts begins.
 func spread(n, parts, i int) int { return n/parts*i + min(i, n%parts) }
@@ -92,7 +74,7 @@ func (g *Gemm) run(p *workers.Pool) {
 // release gives the job back, without what it held of its user's.
 func (j *gemmJob) release() {
 	if j.vectors != nil {
-		scratches.Put(j.vectors)
+		j.vectors.free()
 	}
 	*j = gemmJob{}
 	gemmJobs.Put(j)
@@ -230,9 +212,9 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 	t0, t1 := spread(tiles, j.mParts, pm), spread(tiles, j.mParts, pm+1)
 	p0, p1 := spread(panels, j.nParts, pn), spread(panels, j.nParts, pn+1)
 
-	sc := scratches.Get().(*scratch)
 	stride := pad(j.kBlock)
-	buf := sc.floats(ks.rows*stride + j.kBlock*j.nBlock*ks.cols)
+	sc := takeScratch(ks.rows*stride + j.kBlock*j.nBlock*ks.cols)
+	buf := sc.data
 	at, bt := buf[:ks.rows*stride], buf[ks.rows*stride:]
 	c := g.C[batch*g.CStride:]
 
@@ -290,5 +272,5 @@ func (j *gemmJob) tilesPart(batch, pm, pn int) {
 			}
 		}
 	}
-	scratches.Put(sc)
+	sc.free()
 }

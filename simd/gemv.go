@@ -21,11 +21,10 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 	if g.K > 0 {
 		a = g.A[batch*g.AStride:]
 		if g.ACol != 1 {
-			sc = scratches.Get().(*scratch)
 			aRow = pad(g.K)
-			packed := sc.floats(g.M * aRow)
-			gatherRows(packed, aRow, a, g.ARow, g.ACol, g.M, g.K)
-			a = packed
+			sc = takeScratch(g.M * aRow)
+			gatherRows(sc.data, aRow, a, g.ARow, g.ACol, g.M, g.K)
+			a = sc.data
 		}
 	}
 	// C takes at most 16 KiB, a call of the kernel some tens of microseconds.
@@ -41,7 +40,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 		j.finish(c, batch, 0, g.M, c0, c1)
 	}
 	if sc != nil {
-		scratches.Put(sc)
+		sc.free()
 	}
 }
 
@@ -123,8 +122,8 @@ func (j *gemmJob) planDots() bool {
 	if stride := g.AStride; !d.byRows && stride == 0 || d.byRows && g.BStride == 0 {
 		batches = 1
 	}
-	j.vectors = scratches.Get().(*scratch)
-	dst := j.vectors.floats(d.perBatch * batches)
+	j.vectors = takeScratch(d.perBatch * batches)
+	dst := j.vectors.data
 	for b := range batches {
 		if d.byRows {
 			j.packVectors(dst[b*d.perBatch:], g.B[b*g.BStride:], g.BCol, g.BRow)

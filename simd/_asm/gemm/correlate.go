@@ -129,3 +129,95 @@ func (g *gen) gather() {
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// correlatePair writes the kernel of two rows of a convolution, one above the
+// other: most pixels take part in both and are loaded once for them.
+func (g *gen) correlatePair() {
+	g.function("convPair"+g.upper(),
+		"func(y, x *float32, ys int, offsets *int, weights *float32, start float32, outer, inner, n int)",
+		fmt.Sprintf("convPair%s is a convPairFunc.", g.upper()))
+	vecBytes := 4 * g.lanes()
+	wide := g.pairWide()
+	y, x, ys, n := g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("y"), y)
+	g.Load(g.Param("x"), x)
+	g.Load(g.Param("ys"), ys)
+	g.Load(g.Param("n"), n)
+	acc := func(row, v int) reg.Register { return g.vector(row*wide + v) }
+	start, pixels := g.vector(2*wide), g.vector(2*wide+1)
+	w := []reg.Register{g.vector(2*wide + 2), g.vector(2*wide + 3)}
+	g.VBROADCASTSS(g.slot("start"), start)
+
+	offsets, weights, taps, at := g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	body := func(wide int, mask reg.Register) {
+		for v := 0; v < wide; v++ {
+			g.VMOVAPS(start, acc(0, v))
+			g.VMOVAPS(start, acc(1, v))
+		}
+		g.Load(g.Param("offsets"), offsets)
+		g.Load(g.Param("weights"), weights)
+		for _, part := range []struct {
+			count string
+			rows  []int
+		}{{"outer", []int{0}}, {"inner", []int{0, 1}}, {"outer", []int{1}}} {
+			loop, done := g.label("taps"), g.label("done")
+			g.Load(g.Param(part.count), taps)
+			g.TESTQ(taps, taps)
+			g.JEQ(LabelRef(done))
+			g.Label(loop)
+			g.MOVQ(Mem{Base: offsets}, at)
+			for i, row := range part.rows {
+				g.VBROADCASTSS(Mem{Base: weights, Disp: 4 * i}, w[row])
+			}
+			for v := 0; v < wide; v++ {
+				m := Mem{Base: x, Index: at, Scale: 1, Disp: v * vecBytes}
+				if mask != nil {
+					g.loadMasked(g, m, mask, pixels)
+				} else {
+					g.VMOVUPS(m, pixels)
+				}
+				for _, row := range part.rows {
+					g.VFMADD231PS(pixels, w[row], acc(row, v))
+				}
+			}
+			g.ADDQ(I8(8), offsets)
+			g.ADDQ(I8(4*len(part.rows)), weights)
+			g.DECQ(taps)
+			g.JNE(LabelRef(loop))
+			g.Label(done)
+		}
+		for row := 0; row < 2; row++ {
+			for v := 0; v < wide; v++ {
+				m := Mem{Base: y, Disp: v * vecBytes}
+				if row == 1 {
+					m.Index, m.Scale = ys, 1
+				}
+				if mask != nil {
+					g.storeMasked(g, acc(row, v), mask, m)
+				} else {
+					g.VMOVUPS(acc(row, v), m)
+				}
+			}
+		}
+	}
+	for _, wide := range []int{wide, 1} {
+		top, end := g.label("columns"), g.label("end")
+		g.SUBQ(I32(wide*g.lanes()), n)
+		g.JLT(LabelRef(end))
+		g.Label(top)
+		body(wide, nil)
+		g.ADDQ(I32(wide*vecBytes), x)
+		g.ADDQ(I32(wide*vecBytes), y)
+		g.SUBQ(I32(wide*g.lanes()), n)
+		g.JGE(LabelRef(top))
+		g.Label(end)
+		g.ADDQ(I32(wide*g.lanes()), n)
+	}
+	finished := g.label("finished")
+	g.TESTQ(n, n)
+	g.JEQ(LabelRef(finished))
+	body(1, g.tailMask(g, n, g.registers()-1))
+	g.Label(finished)
+	g.VZEROUPPER()
+	g.RET()
+}

@@ -24,6 +24,7 @@ type isa interface {
 	zero(g *gen, v reg.Register)
 
 	rowsShape(mr int) (k, wide int) // of rowsChunk: rows of B, vectors of columns
+	pairWide() int                  // vectors of each row that correlatePair computes
 	dotsMost() int                  // most q of dots
 	dotsRows(q int) int             // rows that dots takes at once
 
@@ -93,6 +94,7 @@ func (avx2) zero(g *gen, v reg.Register)                     { g.VXORPS(v, v, v)
 func (avx512) rowsShape(mr int) (k, wide int) {
 	return []int{8, 8, 4, 4}[mr-1], []int{4, 2, 2, 2}[mr-1]
 }
+func (avx512) pairWide() int      { return 8 }
 func (avx512) dotsMost() int      { return 8 }
 func (avx512) dotsRows(q int) int { return []int{8, 6, 6, 6, 4, 4, 3, 3}[q-1] }
 
@@ -123,6 +125,7 @@ func (v avx512) shuffle(g *gen) []reg.Register {
 func (avx2) rowsShape(mr int) (k, wide int) {
 	return []int{4, 4, 2, 2}[mr-1], []int{4, 2, 2, 1}[mr-1]
 }
+func (avx2) pairWide() int      { return 4 }
 func (avx2) dotsMost() int      { return 4 }
 func (avx2) dotsRows(q int) int { return []int{6, 4, 3, 2}[q-1] }
 

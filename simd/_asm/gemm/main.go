@@ -44,6 +44,7 @@ func main() {
 		g.transpose()
 		g.copyPanels()
 		g.correlate()
+		g.correlatePair()
 		g.gather()
 		g.peak()
 		f, err := g.Result()

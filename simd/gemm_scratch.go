@@ -1,0 +1,68 @@
+package simd
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// scratch is a buffer that lives on between products. Its data starts on a
+// cache line.
+type scratch struct {
+	data []float32
+}
+
+// Scratches of the usual size are kept for good, a few for every thread: the
+// collector, which empties a sync.Pool, would have them made anew, and
+// touching fresh pages takes longer than many a product. Larger ones it may
+// take.
+var (
+	scratchMu    sync.Mutex
+	scratchFree  []*scratch
+	scratchLarge sync.Pool
+)
+
+// scratchUsual is the size in floats of what is kept: blocks of B in half of
+// the second cache, and a tile of A. From a huge page on pages are huge.
+var scratchUsual = max(memory.Huge, memory.CPUCaches().L2)/4 + 1<<14
+
+// takeScratch returns a scratch of at least n floats.
+func takeScratch(n int) *scratch {
+	if n > scratchUsual {
+		if s, ok := scratchLarge.Get().(*scratch); ok && len(s.data) >= n {
+			return s
+		}
+		return newScratch(n)
+	}
+	scratchMu.Lock()
+	if last := len(scratchFree) - 1; last >= 0 {
+		s := scratchFree[last]
+		scratchFree = scratchFree[:last]
+		scratchMu.Unlock()
+		return s
+	}
+	scratchMu.Unlock()
+	return newScratch(scratchUsual)
+}
+
+func newScratch(n int) *scratch {
+	d, err := memory.Floats(n)
+	if err != nil {
+		panic(err)
+	}
+	return &scratch{d}
+}
+
+// free gives the scratch back.
+func (s *scratch) free() {
+	if len(s.data) > scratchUsual {
+		scratchLarge.Put(s)
+		return
+	}
+	scratchMu.Lock()
+	if len(scratchFree) < 2*runtime.GOMAXPROCS(0) {
+		scratchFree = append(scratchFree, s)
+	}
+	scratchMu.Unlock()
+}
