@@ -12,6 +12,9 @@ PACKAGES    := bash .ci/packages.sh
 # The browser build gives a program its arguments and environment in 4 KiB.
 NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
+# With -short a test takes some of its cases, at random where each stands for
+# itself. That is for where programs are slow; make test runs all of them.
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -25,23 +28,23 @@ test: ## every test, then again under the race detector where it can be built
 
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -timeout 8m $$($(PACKAGES) concurrent)
+	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -short -timeout 8m $$($(PACKAGES) concurrent)
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache.
 .PHONY: levels
 levels: ## the kernels and devices again on each narrower instruction set, and without assembly
 	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 5m $$($(PACKAGES) kernels)
-	RAYO_SIMD=generic $(GO) test -count=1 -timeout 5m $$($(PACKAGES) kernels)
-	$(GO) test -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) kernels)
+	RAYO_SIMD=generic $(GO) test -short -count=1 -timeout 5m $$($(PACKAGES) kernels)
+	$(GO) test -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) kernels)
 
 .PHONY: arm64
 arm64: ## the kernels and devices as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: cross
 cross: ## build for every platform that the project promises

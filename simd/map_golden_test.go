@@ -49,7 +49,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 func TestMapGolden(t *testing.T) {
 	raw, err := os.ReadFile("../op/testdata/elementwise.json")
 	if err != nil {
-		t.Skip(err) // the tests run elsewhere than in their folder
+		t.Fatal(err)
 	}
 	var g golden
 	if err := json.Unmarshal(raw, &g); err != nil {

@@ -119,9 +119,6 @@ func TestImportsPointDown(t *testing.T) {
 }
 
 func TestBrowserImports(t *testing.T) {
-	if _, err := os.Stat("../../device"); err != nil {
-		t.Skip("there is no package device")
-	}
 	env := []string{"GOOS=js", "GOARCH=wasm"}
 	for _, l := range list(t, env, "-deps", "-f", "{{.ImportPath}}", "./device", "./batch") {
 		if slices.Contains(notInBrowsers, l[0]) {
