@@ -58,7 +58,7 @@ type inst struct {
 // each, so that pays from blockStreamFrom on only.
 var (
 	streamFrom      = min(16<<20, memory.LastLevelCache()/2)
-	blockStreamFrom = memory.LastLevelCache() / 2
+	blockStreamFrom = min(32<<20, memory.LastLevelCache()/2)
 )
 
 type repetition struct{ value, period int }
