@@ -75,11 +75,8 @@ func Open(threads int) (driver.Device, error) {
 
 func (d *processor) Info() driver.Info { return d.info }
 
-// maxRank is the most extents of a shape. No kernel depends on it.
-const maxRank = 8
-
 func (d *processor) Limits() driver.Limits {
-	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: maxRank}
+	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: op.MaxRank}
 }
 
 // Fuses: reductions and row operations compute on blocks of a row that their

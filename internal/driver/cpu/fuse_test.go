@@ -137,7 +137,7 @@ func TestRandomPrograms(t *testing.T) {
 			r.casts = true
 			set := spreads[r.rand.IntN(len(spreads))]
 			if seed%40 == 0 {
-				set = []op.Shape{{400, 700}, {700}, {400, 1}, {1}}
+				set = []op.Shape{{200, 700}, {700}, {200, 1}, {1}}
 			}
 			r.random(set, r.rand.IntN(20))
 			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
@@ -201,12 +201,15 @@ func TestStreamed(t *testing.T) {
 	streamFrom, blockStreamFrom = 4000, 4000
 	for _, threads := range threadCounts {
 		d := open(t, threads)
-		for seed := range uint64(30) {
+		for seed := range uint64(10) {
+			if !chosen(4) {
+				continue
+			}
 			r := newRig(t, seed)
-			r.random([]op.Shape{{400, 700}, {700}, {400, 1}, {1}}, r.rand.IntN(8))
+			r.random([]op.Shape{{60, 700}, {700}, {60, 1}, {1}}, r.rand.IntN(8))
 			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
 		}
-		for _, n := range []int{1001, 70001, 300007} {
+		for _, n := range []int{1001, 70001} {
 			r := newRig(t, 1)
 			r.single(op.Add, op.Attrs{}, []op.DType{op.F32, op.F32}, []op.Shape{{n}, {n}})
 			for i, b := range r.data {

@@ -411,6 +411,9 @@ func TestPanic(t *testing.T) {
 
 // TestMemoryFlat: nothing is allocated and nothing kept as submissions repeat.
 func TestMemoryFlat(t *testing.T) {
+	if raced {
+		t.Skip("the race detector allocates")
+	}
 	d := open(t, 2)
 	r := newRig(t, 5)
 	r.random(spreads[0], 10)
@@ -459,6 +462,9 @@ func TestMemoryFlat(t *testing.T) {
 
 // TestCallsAllocateNothing: calls of one operation in steady state.
 func TestCallsAllocateNothing(t *testing.T) {
+	if raced {
+		t.Skip("the race detector allocates")
+	}
 	d := open(t, 1)
 	user := op.Binary("u", func(x, y op.Expr) op.Expr { return x.Mul(y).Add(op.Const(2)).Tanh() })
 	for _, n := range []int{16, 5000} {
