@@ -15,7 +15,6 @@ type selector struct {
 	params map[int]*value
 	copy   int
 	done   map[*ir.Node]*value
-	uses   map[*value]int
 }
 
 // isa is what the instruction sets differ in.

@@ -389,7 +389,7 @@ func (m *amd64) fma3(dst, a, b, c vec) {
 		m.VFMADD231PS(m.v(b), m.v(a), m.v(dst))
 	case dst == a || dst == b:
 		if dst == b {
-			a, b = b, a
+			b = a
 		}
 		if b < inMemory {
 			m.VFMADD213PS(m.v(c), m.v(b), m.v(dst)) // dst = b*dst + c
