@@ -26,6 +26,7 @@ var order = [][]string{
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline"},
 	{"internal/dl"},
 	{"kernel"},
+	{"internal/interp"},
 	{"op"},
 	{"internal/ir", "gguf"},
 	{"gguf/block"},

@@ -14,17 +14,20 @@ import "fmt"
 // Type is the type of a scalar value in a register.
 type Type uint8
 
-// The types. Storage formats that are narrower (half floats, quantised
-// blocks) are converted when they are loaded and never appear here.
+// The types. Storage formats that are narrower (bfloat16, quantised blocks)
+// are converted when they are loaded and never appear here.
 const (
 	Invalid Type = iota
 	F32
 	I32
 	U32
 	Bool
+	// F16 is a half float in a register: only in a Program, and only for
+	// targets that have it.
+	F16
 )
 
-var typeNames = [...]string{"invalid", "f32", "i32", "u32", "bool"}
+var typeNames = [...]string{"invalid", "f32", "i32", "u32", "bool", "f16"}
 
 // String returns the name of the type as WGSL spells it.
 func (t Type) String() string {
