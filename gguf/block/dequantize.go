@@ -1,0 +1,128 @@
+package block
+
+import "encoding/binary"
+
+// The functions below take whole blocks. Products and sums are rounded to
+// float32 one by one, which the conversions say: fused into one instruction
+// they would give other last bits on some machines than on others.
+
+func dequantizeQ4_0(dst []float32, src []byte) {
+	for ; len(src) >= q4_0Bytes; src, dst = src[q4_0Bytes:], dst[shortElements:] {
+		b, y := (*[q4_0Bytes]byte)(src), (*[shortElements]float32)(dst)
+		d := half(b[:])
+		for j := range 16 {
+			q := b[2+j]
+			y[j] = d * float32(int(q&15)-8)
+			y[j+16] = d * float32(int(q>>4)-8)
+		}
+	}
+}
+
+func dequantizeQ5_0(dst []float32, src []byte) {
+	for ; len(src) >= q5_0Bytes; src, dst = src[q5_0Bytes:], dst[shortElements:] {
+		b, y := (*[q5_0Bytes]byte)(src), (*[shortElements]float32)(dst)
+		d, high := half(b[:]), binary.LittleEndian.Uint32(b[2:])
+		for j := range 16 {
+			q := uint32(b[6+j])
+			y[j] = d * float32(int32(q&15|high>>j&1<<4)-16)
+			y[j+16] = d * float32(int32(q>>4|high>>(j+16)&1<<4)-16)
+		}
+	}
+}
+
+func dequantizeQ8_0(dst []float32, src []byte) {
+	for ; len(src) >= q8_0Bytes; src, dst = src[q8_0Bytes:], dst[shortElements:] {
+		b, y := (*[q8_0Bytes]byte)(src), (*[shortElements]float32)(dst)
+		d := half(b[:])
+		for j := range y {
+			y[j] = d * float32(int8(b[2+j]))
+		}
+	}
+}
+
+// groups are the scales and minima of the eight groups of 32 elements in a
+// block of Q4_K or Q5_K: 6 bits each.
+type groups struct{ scale, min [8]uint8 }
+
+// unpack reads them. The first four of each stand in the low bits of the first
+// eight bytes; the others have their low halves in the last four bytes and
+// their upper bits above the first ones.
+func (g *groups) unpack(b *[12]byte) {
+	for i := range 4 {
+		g.scale[i], g.min[i] = b[i]&63, b[i+4]&63
+		g.scale[i+4] = b[i+8]&15 | b[i]>>6<<4
+		g.min[i+4] = b[i+8]>>4 | b[i+4]>>6<<4
+	}
+}
+
+// pack writes what unpack reads.
+func (g *groups) pack(b *[12]byte) {
+	for i := range 4 {
+		b[i] = g.scale[i] | g.scale[i+4]>>4<<6
+		b[i+4] = g.min[i] | g.min[i+4]>>4<<6
+		b[i+8] = g.scale[i+4]&15 | g.min[i+4]<<4
+	}
+}
+
+func dequantizeQ4_K(dst []float32, src []byte) {
+	for ; len(src) >= q4_KBytes; src, dst = src[q4_KBytes:], dst[superElements:] {
+		b := (*[q4_KBytes]byte)(src)
+		d, dmin := half(b[:]), half(b[2:])
+		var g groups
+		g.unpack((*[12]byte)(b[4:]))
+		// 32 bytes hold two groups, in their halves.
+		for i := range 4 {
+			q, y := (*[32]byte)(b[16+32*i:]), (*[64]float32)(dst[64*i:])
+			s0, m0 := float32(d*float32(g.scale[2*i])), float32(dmin*float32(g.min[2*i]))
+			s1, m1 := float32(d*float32(g.scale[2*i+1])), float32(dmin*float32(g.min[2*i+1]))
+			for j, v := range q {
+				y[j] = float32(s0*float32(v&15)) - m0
+				y[j+32] = float32(s1*float32(v>>4)) - m1
+			}
+		}
+	}
+}
+
+func dequantizeQ5_K(dst []float32, src []byte) {
+	for ; len(src) >= q5_KBytes; src, dst = src[q5_KBytes:], dst[superElements:] {
+		b := (*[q5_KBytes]byte)(src)
+		d, dmin := half(b[:]), half(b[2:])
+		var g groups
+		g.unpack((*[12]byte)(b[4:]))
+		high := (*[32]byte)(b[16:])
+		for i := range 4 {
+			q, y := (*[32]byte)(b[48+32*i:]), (*[64]float32)(dst[64*i:])
+			s0, m0 := float32(d*float32(g.scale[2*i])), float32(dmin*float32(g.min[2*i]))
+			s1, m1 := float32(d*float32(g.scale[2*i+1])), float32(dmin*float32(g.min[2*i+1]))
+			for j, v := range q {
+				h := high[j] >> (2 * i)
+				y[j] = float32(s0*float32(v&15|h&1<<4)) - m0
+				y[j+32] = float32(s1*float32(v>>4|h>>1&1<<4)) - m1
+			}
+		}
+	}
+}
+
+func dequantizeQ6_K(dst []float32, src []byte) {
+	for ; len(src) >= q6_KBytes; src, dst = src[q6_KBytes:], dst[superElements:] {
+		b := (*[q6_KBytes]byte)(src)
+		d := half(b[208:])
+		// Two halves of 128 elements: four runs of 32, of which two share their
+		// low bits' bytes and all four their high bits'.
+		for n := range 2 {
+			low, high := (*[64]byte)(b[64*n:]), (*[32]byte)(b[128+32*n:])
+			scales, y := (*[8]byte)(b[192+8*n:]), (*[128]float32)(dst[128*n:])
+			var s [8]float32
+			for i, v := range scales {
+				s[i] = d * float32(int8(v))
+			}
+			for j, h := range high {
+				l0, l1, g := low[j], low[j+32], j/16
+				y[j] = s[g] * float32(int(l0&15|h&3<<4)-32)
+				y[j+32] = s[g+2] * float32(int(l1&15|h>>2&3<<4)-32)
+				y[j+64] = s[g+4] * float32(int(l0>>4|h>>4&3<<4)-32)
+				y[j+96] = s[g+6] * float32(int(l1>>4|h>>6<<4)-32)
+			}
+		}
+	}
+}

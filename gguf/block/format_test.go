@@ -1,0 +1,164 @@
+package block
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestSize(t *testing.T) {
+	for _, f := range Formats() {
+		for _, blocks := range []int{0, 1, 2, 1000} {
+			if n, err := f.Size(blocks * f.Elements()); err != nil || n != blocks*f.Bytes() {
+				t.Errorf("%v: %d blocks take %d bytes, %v", f, blocks, n, err)
+			}
+		}
+		bad := []int{-1, -f.Elements(), 1, f.Elements() - 1, f.Elements() + 1, 16}
+		if f.Bytes() > f.Elements() {
+			bad = append(bad, math.MaxInt/f.Elements()*f.Elements()) // more bytes than an int counts
+		}
+		for _, n := range bad {
+			var e *SizeError
+			if size, err := f.Size(n); !errors.As(err, &e) || e.Elements != n || e.Format != f {
+				t.Errorf("%v: %d elements take %d bytes, %v", f, n, size, err)
+			}
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, f := range Formats() {
+		n, size := 2*f.Elements(), 2*f.Bytes()
+		for _, c := range [][2]int{{n, size - 1}, {n, size + 1}, {n - 1, size}, {n, 0}, {0, size}, {n - f.Elements(), size}} {
+			x, b := make([]float32, c[0]), make([]byte, c[1])
+			for i := range x {
+				x[i] = 7
+			}
+			var e *SizeError
+			if err := f.Dequantize(x, b); !errors.As(err, &e) {
+				t.Errorf("%v: %d bytes dequantized to %d numbers: %v", f, c[1], c[0], err)
+			}
+			if slices.ContainsFunc(x, func(v float32) bool { return v != 7 }) {
+				t.Errorf("%v: numbers written in spite of the error", f)
+			}
+			if err := f.Quantize(b, x); !errors.As(err, &e) {
+				t.Errorf("%v: %d numbers quantized to %d bytes: %v", f, c[0], c[1], err)
+			}
+			if slices.ContainsFunc(b, func(v byte) bool { return v != 0 }) {
+				t.Errorf("%v: bytes written in spite of the error", f)
+			}
+		}
+		var e *SizeError
+		for _, i := range []int{-1, 2, math.MaxInt} {
+			if err := f.DequantizeRow(make([]float32, f.Elements()), make([]byte, size), i); !errors.As(err, &e) {
+				t.Errorf("%v: row %d of 2: %v", f, i, err)
+			}
+		}
+		if err := f.Check(make([]byte, size+1)); !errors.As(err, &e) {
+			t.Errorf("%v: Check of a part of a block: %v", f, err)
+		}
+	}
+	for _, f := range []Format{Invalid, Q6_K + 1, 255} {
+		if f.Valid() || f.ID() != 0 || f.Elements() != 0 || f.Bytes() != 0 || f.String() == "" {
+			t.Errorf("%v has a layout", f)
+		}
+		_, size := f.Size(32)
+		_, row := f.Row(make([]byte, 64), 32, 0)
+		for _, err := range []error{size, row, f.Dequantize(nil, nil), f.Quantize(nil, nil), f.DequantizeRow(nil, nil, 0), f.Check(nil)} {
+			if !errors.Is(err, ErrFormat) {
+				t.Errorf("%v: %v, want ErrFormat", f, err)
+			}
+		}
+	}
+	if ByID(0) != Invalid || ByID(4) != Invalid || ByName("invalid") != Invalid || ByName("q4_0") != Invalid {
+		t.Error("found formats that are none")
+	}
+}
+
+// randomBlocks returns random bytes, n blocks, with scales of a sensible size.
+func randomBlocks(r *rand.Rand, f Format, n int) []byte {
+	b := make([]byte, n*f.Bytes())
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	for i := 0; i < len(b); i += f.Bytes() {
+		for _, at := range f.layout().scales {
+			putHalf(b[i+at:], float32(r.NormFloat64()/64))
+		}
+	}
+	return b
+}
+
+// TestRows: a row alone is what it is in the whole matrix.
+func TestRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	for _, f := range Formats() {
+		const rows = 3
+		cols := 2 * f.Elements()
+		b := randomBlocks(r, f, rows*2)
+		all := poisoned(rows * cols)
+		if err := f.Dequantize(all, b); err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			row := poisoned(cols)
+			if err := f.DequantizeRow(row, b, i); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(row, all[i*cols:][:cols]) {
+				t.Errorf("%v: row %d differs", f, i)
+			}
+		}
+	}
+}
+
+// TestDamagedScales: Check finds what is not finite, and Dequantize carries it
+// on instead of hiding it.
+func TestDamagedScales(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	for _, f := range Formats() {
+		for _, bits := range []uint16{0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff} {
+			for _, at := range f.layout().scales {
+				b := randomBlocks(r, f, 5)
+				if err := f.Check(b); err != nil {
+					t.Fatalf("%v: random blocks: %v", f, err)
+				}
+				binary.LittleEndian.PutUint16(b[3*f.Bytes()+at:], bits)
+				var e *RangeError
+				if err := f.Check(b); !errors.As(err, &e) || e.Block != 3 || e.Format != f {
+					t.Errorf("%v: scale %#04x in block 3: %v", f, bits, err)
+				}
+				x := make([]float32, 5*f.Elements())
+				if err := f.Dequantize(x, b); err != nil {
+					t.Fatal(err)
+				}
+				for i, v := range x {
+					if i/f.Elements() != 3 && v-v != 0 {
+						t.Fatalf("%v: element %d is %v", f, i, v)
+					}
+				}
+				if !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 }) {
+					t.Errorf("%v: scale %#04x gives finite numbers", f, bits)
+				}
+			}
+		}
+	}
+}
+
+func TestPackedScales(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	for range 100 {
+		var g, h groups
+		for i := range g.scale {
+			g.scale[i], g.min[i] = uint8(r.UintN(64)), uint8(r.UintN(64))
+		}
+		var b [12]byte
+		g.pack(&b)
+		if h.unpack(&b); g != h {
+			t.Fatalf("%v came back as %v", g, h)
+		}
+	}
+}

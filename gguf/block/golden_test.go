@@ -1,0 +1,137 @@
+package block
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+)
+
+// goldenType is what llama.cpp makes of one format: see testdata/README.md.
+type goldenType struct {
+	ID       uint32  `json:"type_id"`
+	Elements int     `json:"block_elems"`
+	Bytes    int     `json:"block_bytes"`
+	Random   hexText `json:"random_blocks_hex"`
+	Values   hexText `json:"random_dequant_f32_le_hex"`
+	Weighted hexText `json:"quantized_ones_imatrix_hex"`
+	Back     hexText `json:"quantized_dequant_f32_le_hex"`
+	Ref      hexText `json:"quantized_ref_hex"`
+	RMSE     float64 `json:"rmse"`
+}
+
+type goldenFile struct {
+	Input hexText               `json:"input_f32_le_hex"`
+	Types map[string]goldenType `json:"types"`
+}
+
+type hexText []byte
+
+func (h *hexText) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.DecodeString(string(text))
+	return err
+}
+
+func (h hexText) floats() []float32 {
+	x := make([]float32, len(h)/4)
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(h[4*i:]))
+	}
+	return x
+}
+
+func golden(t testing.TB) goldenFile {
+	t.Helper()
+	text, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g goldenFile
+	if err := json.Unmarshal(text, &g); err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Types) != len(Formats()) {
+		t.Fatalf("golden values of %d formats, there are %d", len(g.Types), len(Formats()))
+	}
+	return g
+}
+
+// poisoned returns n NaNs.
+func poisoned(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+	return x
+}
+
+func TestLayoutsAreGGMLs(t *testing.T) {
+	for name, want := range golden(t).Types {
+		f := ByName(name)
+		if f == Invalid || f.String() != name || f.ID() != want.ID || ByID(want.ID) != f || f.Elements() != want.Elements || f.Bytes() != want.Bytes {
+			t.Errorf("%s: %v with id %d, %d elements, %d bytes; want %d, %d, %d", name, f, f.ID(), f.Elements(), f.Bytes(), want.ID, want.Elements, want.Bytes)
+		}
+	}
+}
+
+// TestDequantizeGolden compares bits: the values are those of llama.cpp's
+// reference, on random blocks and on numbers that it quantized.
+func TestDequantizeGolden(t *testing.T) {
+	for name, g := range golden(t).Types {
+		f := ByName(name)
+		for _, c := range []struct{ blocks, values hexText }{{g.Random, g.Values}, {g.Weighted, g.Back}} {
+			want := c.values.floats()
+			got := poisoned(len(want))
+			if err := f.Dequantize(got, c.blocks); err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range want {
+				// +0 and -0 are one value; the reference has either.
+				if math.Float32bits(got[i]) != math.Float32bits(w) && !(got[i] == 0 && w == 0) {
+					t.Fatalf("%s: element %d is %v, want %v", name, i, got[i], w)
+				}
+			}
+		}
+	}
+}
+
+// TestQuantizeGolden: the formats that leave no choice give llama.cpp's bytes,
+// the others come at least as near to the numbers as its search, give or take
+// 2 %.
+func TestQuantizeGolden(t *testing.T) {
+	file := golden(t)
+	x := file.Input.floats()
+	for name, g := range file.Types {
+		f := ByName(name)
+		size, err := f.Size(len(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bytes.Repeat([]byte{0xa5}, size)
+		if err := f.Quantize(b, x); err != nil {
+			t.Fatal(err)
+		}
+		if f.Elements() == shortElements && !bytes.Equal(b, g.Ref) {
+			t.Errorf("%s: other bytes than the reference", name)
+		}
+		y := poisoned(len(x))
+		if err := f.Dequantize(y, b); err != nil {
+			t.Fatal(err)
+		}
+		if got, bound := rmse(x, y), 1.02*g.RMSE; !(got <= bound) {
+			t.Errorf("%s: rmse %.6f, more than %.6f", name, got, bound)
+		}
+	}
+}
+
+func rmse(x, y []float32) float64 {
+	s := 0.0
+	for i := range x {
+		d := float64(x[i]) - float64(y[i])
+		s += d * d
+	}
+	return math.Sqrt(s / float64(len(x)))
+}
