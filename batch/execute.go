@@ -130,7 +130,7 @@ func (b *Batch) outputs(outs []Value) error {
 	if len(outs) == 0 {
 		for i := range b.g.Nodes {
 			n := &b.g.Nodes[i]
-			if !b.used[i] && !got[graph.ID(i)] && (n.Kind == graph.Compute || n.Kind == graph.Second) {
+			if !b.used[i] && !got[graph.ID(i)] && (n.Kind == graph.Compute || n.Kind == graph.Result || n.Kind == graph.Launch) {
 				put(graph.ID(i))
 			}
 		}

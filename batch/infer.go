@@ -91,7 +91,7 @@ func (b *Batch) second(v Value) Value {
 	if err != nil {
 		return b.failOp(n.Op, err, nil)
 	}
-	two := graph.Node{Kind: graph.Second, Type: t[1], Shape: s[1], NIn: 1}
+	two := graph.Node{Kind: graph.Result, Ref: 1, Type: t[1], Shape: s[1], NIn: 1}
 	two.In[0] = v.id
 	return b.add(two)
 }

@@ -51,8 +51,23 @@ type Step struct {
 	// which is its operand 0 (spread Full), and from further operands.
 	Post *Fused
 	Out  []Operand
+	// Kernel, if not nil, is what the step runs; Op, Pre and Post are nil then.
+	// In are the arrays that it reads or updates and the block of its
+	// parameters, Out those that it writes or updates.
+	Kernel *Kernel
 	// Dims are the shapes that Op sees: of its operands, then of its results.
 	Dims []op.Shape
+}
+
+// Kernel is a program over a grid of workgroups, with a slot bound to each of
+// its buffers. A slot that it writes is bound once.
+type Kernel struct {
+	Program *ir.Program
+	Grid    [3]uint32
+	Bind    []int // slot of each of Program.Bindings
+	// Params is the slot of the parameter block, host memory that is bound to
+	// the submission, or -1 if the program has no uniforms.
+	Params int
 }
 
 // Operand is a slot as a step uses it.
@@ -138,6 +153,9 @@ func (f *Fused) String() string {
 // Name returns a short name of the step: the operation, or the fused ones
 // joined by plus signs.
 func (s *Step) Name() string {
+	if s.Kernel != nil {
+		return s.Kernel.Program.Name
+	}
 	var names []string
 	for _, p := range s.Pre {
 		names = append(names, p.names()...)

@@ -73,7 +73,7 @@ func placeTemporaries(p *driver.Program) (unshared int64) {
 // another order.
 func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) bool) int {
 	row := step.Op != nil && step.Op.Class() == op.Row && step.Pre == nil && step.Post == nil
-	if step.Op != nil && !row || len(step.Out) != 1 {
+	if step.Kernel != nil || step.Op != nil && !row || len(step.Out) != 1 {
 		return -1
 	}
 	found := -1
@@ -113,7 +113,7 @@ func eachOperand(s *driver.Step, f func(*driver.Operand)) {
 			}
 		}
 	}
-	if s.Op != nil {
+	if s.Op != nil || s.Kernel != nil {
 		all(s.In)
 	}
 	for _, p := range s.Pre {

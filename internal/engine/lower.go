@@ -34,20 +34,20 @@ type lowered struct {
 
 // lower makes a program of the groups of g.
 func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
-	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), second: make(map[graph.ID]graph.ID)}
+	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
 	l.prog = new(driver.Program)
 	for i := range l.slot {
 		l.slot[i] = -1
 	}
 	for i := range g.Nodes {
-		if g.Nodes[i].Kind == graph.Second {
-			l.second[g.Nodes[i].In[0]] = graph.ID(i)
+		if n := &g.Nodes[i]; n.Kind == graph.Result {
+			l.more[resultKey{n.In[0], n.Ref}] = graph.ID(i)
 		}
 	}
 	result := make(map[graph.ID]int) // the output that a value becomes in place
 	for k, o := range g.Outputs {
 		b := g.Base(o)
-		if _, ok := result[b]; !ok && (g.Nodes[b].Kind == graph.Compute || g.Nodes[b].Kind == graph.Second) {
+		if _, ok := result[b]; !ok && computed(&g.Nodes[b]) {
 			result[b] = k
 		}
 	}
@@ -65,9 +65,15 @@ func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
 			}
 			continue
 		}
+		if root.Kind == graph.Launch {
+			if err := l.launch(r.Root, result, direct); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		outs := append([]graph.ID(nil), r.Outs...)
 		if root.Kind == graph.Compute && root.Op.Results() == 2 {
-			outs = append(outs, l.secondOf(r.Root))
+			outs = append(outs, l.result(r.Root, 1))
 		}
 		var out []driver.Operand
 		for _, id := range outs {
@@ -99,17 +105,31 @@ func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
 
 type lowerer struct {
 	lowered
-	g      *graph.Graph
-	slot   []int // of base nodes; -1 until they have one
-	second map[graph.ID]graph.ID
+	g    *graph.Graph
+	slot []int // of base nodes; -1 until they have one
+	more map[resultKey]graph.ID
 }
 
-// secondOf returns the node of the second result of id, or Absent.
-func (l *lowerer) secondOf(id graph.ID) graph.ID {
-	if s, ok := l.second[id]; ok {
-		return s
+// resultKey is a result of a node beyond the first.
+type resultKey struct {
+	of graph.ID
+	at int32
+}
+
+// result returns the node of result k of id, or Absent if nobody wants it.
+func (l *lowerer) result(id graph.ID, k int) graph.ID {
+	if k == 0 {
+		return id
+	}
+	if r, ok := l.more[resultKey{id, int32(k)}]; ok {
+		return r
 	}
 	return graph.Absent
+}
+
+// computed reports whether a step makes the value of n.
+func computed(n *graph.Node) bool {
+	return n.Kind == graph.Compute || n.Kind == graph.Result || n.Kind == graph.Launch
 }
 
 func bytesOf(n *graph.Node) (int64, error) {
@@ -147,12 +167,7 @@ func (l *lowerer) define(id, root graph.ID, result map[graph.ID]int, direct map[
 		if err != nil {
 			return driver.Operand{}, err
 		}
-		size, err := n.Shape.Size()
-		if err != nil {
-			return driver.Operand{}, err
-		}
-		s := l.add(driver.Slot{Type: t[1], Shape: n.Shape, Bytes: int64(size * t[1].Size()), Written: true}, nil)
-		return driver.Operand{Slot: s, Type: t[1], N: size}, nil
+		return l.unwanted(t[1], n.Shape)
 	}
 	n = &l.g.Nodes[id]
 	size, err := n.Shape.Size()
@@ -170,6 +185,16 @@ func (l *lowerer) define(id, root graph.ID, result map[graph.ID]int, direct map[
 		l.slot[id] = l.add(slot, nil)
 	}
 	return driver.Operand{Slot: l.slot[id], Type: n.Type, N: size}, nil
+}
+
+// unwanted gives a result that nobody wants a place.
+func (l *lowerer) unwanted(t op.DType, s op.Shape) (driver.Operand, error) {
+	size, err := s.Size()
+	if err != nil {
+		return driver.Operand{}, err
+	}
+	at := l.add(driver.Slot{Type: t, Shape: s, Bytes: int64(size * t.Size()), Written: true}, nil)
+	return driver.Operand{Slot: at, Type: t, N: size}, nil
 }
 
 func (l *lowerer) types(n *graph.Node) []op.DType {
@@ -314,6 +339,13 @@ func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *drive
 	return f
 }
 
+// movable reports whether the step that makes v can put it anywhere: an
+// operation with one result can, and a launch.
+func (l *lowerer) movable(v graph.ID) bool {
+	n := &l.g.Nodes[v]
+	return n.Kind == graph.Compute && n.Op.Results() == 1 || l.g.Nodes[l.g.Producer(v)].Kind == graph.Launch
+}
+
 // directStores finds the stores whose value the producing kernel may write
 // straight into device memory: the value runs between the same stores, nothing
 // else needs it later, and nothing reads the memory in between. It returns
@@ -321,7 +353,7 @@ func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *drive
 func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (direct map[graph.ID]graph.ID, skip map[graph.ID]bool) {
 	g := l.g
 	direct, skip = make(map[graph.ID]graph.ID), make(map[graph.ID]bool)
-	read := make(map[int32]bool)
+	read := make(map[int32][]graph.ID)
 	roots := make(map[graph.ID]bool)
 	for i := range groups {
 		roots[groups[i].Root] = true
@@ -334,7 +366,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		epoch[i] = stores
 		switch n.Kind {
 		case graph.Resident:
-			read[n.Ref] = true
+			read[n.Ref] = append(read[n.Ref], graph.ID(i))
 		case graph.Store:
 			stores++
 		}
@@ -346,15 +378,22 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Kind != graph.Store || read[n.Ref] {
+		if n.Kind != graph.Store {
 			continue
 		}
 		v := g.Base(n.In[0])
+		if rs := read[n.Ref]; len(rs) > 0 {
+			// What a kernel updates in place may be read by that kernel.
+			if len(rs) > 1 || consumers[rs[0]] > 1 || rs[0] != l.before(v) || epoch[rs[0]] != epoch[v] ||
+				g.Nodes[rs[0]].Off != n.Off || !g.Nodes[rs[0]].Shape.Equal(n.Shape) {
+				continue
+			}
+		}
 		if !g.Nodes[n.In[0]].Shape.Equal(n.Shape) {
 			continue // the value is spread over the memory
 		}
 		_, wanted := result[v]
-		if roots[v] && g.Nodes[v].Kind == graph.Compute && g.Nodes[v].Op.Results() == 1 && !wanted && consumers[v] == 1 && epoch[v] == epoch[i] {
+		if roots[g.Producer(v)] && l.movable(v) && !wanted && consumers[v] == 1 && epoch[v] == epoch[i] {
 			direct[v] = graph.ID(i)
 			skip[graph.ID(i)] = true
 		}

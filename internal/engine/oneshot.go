@@ -210,7 +210,7 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 	g.Outputs = []graph.ID{id}
 	outs := [][]byte{out[0].Data}
 	if len(out) > 1 {
-		s := graph.Node{Kind: graph.Second, Type: out[1].Type, Shape: clone(out[1].Shape()), NIn: 1, In: [op.MaxInputs]graph.ID{id}}
+		s := graph.Node{Kind: graph.Result, Ref: 1, Type: out[1].Type, Shape: clone(out[1].Shape()), NIn: 1, In: [graph.MaxInputs]graph.ID{id}}
 		g.Outputs = append(g.Outputs, g.Add(s))
 		outs = append(outs, out[1].Data)
 	}

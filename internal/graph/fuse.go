@@ -35,7 +35,7 @@ type zone struct {
 const (
 	postZone = op.MaxInputs + iota
 	coreZone
-	storeZone
+	ownZone // a store or a launch, with which nothing fuses
 )
 
 var outside = zone{group: -1}
@@ -71,8 +71,8 @@ func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool) []Group {
 		id := ID(i)
 		n := &g.Nodes[i]
 		switch {
-		case n.Kind == Store:
-			f.start(id, storeZone)
+		case n.Kind == Store || n.Kind == Launch:
+			f.start(id, ownZone)
 		case n.Kind != Compute || n.View():
 		case n.Elementwise():
 			if z := f.home(id, prologue); z != outside {
@@ -157,7 +157,7 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 			return outside
 		}
 		switch at.place {
-		case storeZone:
+		case ownZone:
 			return outside
 		case coreZone:
 			if prologue == nil || f.output[id] || !prologue(c.Op) {

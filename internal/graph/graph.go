@@ -36,9 +36,16 @@ const (
 	Constant
 	// Store writes In[0] to reference Ref from byte Off on.
 	Store
-	// Second is the second result of In[0].
-	Second
+	// Result is result Ref, from 1 on, of In[0], an operation or a launch with
+	// several; the node of that itself is result 0.
+	Result
+	// Launch runs Graph.Launches[Ref].
+	Launch
 )
+
+// MaxInputs is the most operands of a node: a launch has one for each of 8
+// buffers and one for its parameters.
+const MaxInputs = 9
 
 // Node is one value, or one effect.
 type Node struct {
@@ -46,7 +53,7 @@ type Node struct {
 	Type  op.DType
 	NIn   uint8
 	Ref   int32
-	In    [op.MaxInputs]ID
+	In    [MaxInputs]ID
 	Op    *op.Operation
 	Attrs op.Attrs
 	Shape op.Shape
@@ -64,6 +71,8 @@ type Graph struct {
 	Outputs []ID
 	// Data are the contents of the constants.
 	Data [][]byte
+	// Launches are the kernels that Launch nodes run.
+	Launches []*Kernel
 }
 
 // Add appends a node and returns its place.
@@ -98,7 +107,7 @@ func Apply(g *Graph, passes ...Pass) (*Graph, error) {
 // already renamed and says where its value is found in out, usually by
 // out.Add(n).
 func (g *Graph) rewrite(f func(out *Graph, old ID, n Node) (ID, error)) (*Graph, error) {
-	out := &Graph{Nodes: make([]Node, 0, len(g.Nodes)), Data: g.Data}
+	out := &Graph{Nodes: make([]Node, 0, len(g.Nodes)), Data: g.Data, Launches: g.Launches}
 	to := make([]ID, len(g.Nodes))
 	for i := range g.Nodes {
 		n := g.Nodes[i]
@@ -127,6 +136,15 @@ func (n *Node) View() bool { return n.Kind == Compute && n.Op == op.Reshape }
 func (g *Graph) Base(id ID) ID {
 	for g.Nodes[id].View() {
 		id = g.Nodes[id].In[0]
+	}
+	return id
+}
+
+// Producer returns the node whose step makes the value of id: itself, or what
+// id is a further result of.
+func (g *Graph) Producer(id ID) ID {
+	if n := &g.Nodes[id]; n.Kind == Result {
+		return n.In[0]
 	}
 	return id
 }

@@ -37,12 +37,17 @@ func (g *Graph) Hash() uint64 {
 	for _, d := range g.Data {
 		h.Write(d)
 	}
+	for _, k := range g.Launches {
+		h.WriteString(k.Program.Name)
+		word(uint64(len(k.Program.Code)))
+		word(uint64(k.Grid[0]) | uint64(k.Grid[1])<<32)
+	}
 	return h.Sum64()
 }
 
 // Equal reports whether g and o describe the same work.
 func (g *Graph) Equal(o *Graph) bool {
-	if len(g.Nodes) != len(o.Nodes) || len(g.Outputs) != len(o.Outputs) || len(g.Data) != len(o.Data) {
+	if len(g.Nodes) != len(o.Nodes) || len(g.Outputs) != len(o.Outputs) || len(g.Data) != len(o.Data) || len(g.Launches) != len(o.Launches) {
 		return false
 	}
 	for i := range g.Nodes {
@@ -54,6 +59,11 @@ func (g *Graph) Equal(o *Graph) bool {
 	}
 	for i := range g.Outputs {
 		if g.Outputs[i] != o.Outputs[i] {
+			return false
+		}
+	}
+	for i := range g.Launches {
+		if !g.Launches[i].equal(o.Launches[i]) {
 			return false
 		}
 	}
@@ -79,7 +89,8 @@ func sameOp(a, b *Node) bool {
 
 // Clone returns a copy that shares nothing that a recorder reuses.
 func (g *Graph) Clone() *Graph {
-	c := &Graph{Nodes: append([]Node(nil), g.Nodes...), Outputs: append([]ID(nil), g.Outputs...), Data: append([][]byte(nil), g.Data...)}
+	c := &Graph{Nodes: append([]Node(nil), g.Nodes...), Outputs: append([]ID(nil), g.Outputs...), Data: append([][]byte(nil), g.Data...),
+		Launches: append([]*Kernel(nil), g.Launches...)}
 	for i := range c.Nodes {
 		c.Nodes[i].Shape = append(c.Nodes[i].Shape[:0:0], c.Nodes[i].Shape...)
 	}

@@ -113,7 +113,7 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 		ref   int32
 		op    string
 		attrs op.Attrs
-		in    [op.MaxInputs]ID
+		in    [MaxInputs]ID
 		off   int64
 		epoch int
 		shape string
@@ -127,6 +127,8 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 		case Store:
 			epoch++
 			return out.Add(n), nil
+		case Launch:
+			return out.Add(n), nil // atomics on floats need not agree twice
 		case Input, Constant:
 			key.shape = n.Shape.String()
 		case Resident:
@@ -224,7 +226,7 @@ var Snapshot = Pass{"snapshot", func(g *Graph) (*Graph, error) {
 		id := out.Add(n)
 		if copied[old] {
 			id = out.Add(Node{Kind: Compute, Op: op.Cast, Attrs: op.CastTo(n.Type), Type: n.Type, Shape: n.Shape,
-				NIn: 1, In: [op.MaxInputs]ID{id}})
+				NIn: 1, In: [MaxInputs]ID{id}})
 		}
 		return id, nil
 	})

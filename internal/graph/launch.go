@@ -1,0 +1,49 @@
+package graph
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Kernel is what a Launch node runs: a program over a grid of workgroups.
+//
+// Operand i of the node is the value of the program's binding i: what it reads,
+// or for a binding that it writes what the array holds before, which spreads to
+// the shape of the result. A program with uniforms has their block as one more
+// operand, an array of U32. The results are the bindings that the program
+// writes, in order; the node itself is the first of them.
+type Kernel struct {
+	// Program is compared by its address: equal programs come from one kernel.
+	Program *ir.Program
+	Grid    [3]uint32
+	Results []Array
+}
+
+// Array is the form of an array.
+type Array struct {
+	Type  op.DType
+	Shape op.Shape
+}
+
+// Written returns the numbers of the bindings that p writes.
+func Written(p *ir.Program) []int {
+	var w []int
+	for i := range p.Bindings {
+		if p.Bindings[i].Access != ir.ReadOnly {
+			w = append(w, i)
+		}
+	}
+	return w
+}
+
+func (k *Kernel) equal(o *Kernel) bool {
+	if k.Program != o.Program || k.Grid != o.Grid || len(k.Results) != len(o.Results) {
+		return false
+	}
+	for i := range k.Results {
+		if k.Results[i].Type != o.Results[i].Type || !k.Results[i].Shape.Equal(o.Results[i].Shape) {
+			return false
+		}
+	}
+	return true
+}
