@@ -1227,7 +1227,9 @@ func (r *Batch) Attention(q, k, v Value, opts ...op.AttentionOpts) Value {
 // table[ids[i], j].
 //
 // Shapes: table [v d], ids of i32 of any shape s; gives [s... d]. Values pass
-// unchanged. An id outside [0, v) gives a row of NaN on every device.
+// unchanged, without an error; rows of a quantised table become f32, and their
+// magnitude is that of docs/OPS.md#matmul_q. An id outside [0, v) gives a row of NaN
+// on every device.
 //
 // # Errors
 //
@@ -1236,7 +1238,7 @@ func (r *Batch) Attention(q, k, v Value, opts ...op.AttentionOpts) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Within 0.5 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Gather(table, ids Value) Value {
 	return r.apply(op.Gather, op.Attrs{}, table, ids)
 }
@@ -1321,6 +1323,32 @@ func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 	return r.apply(op.MatVec, firstOption(opts).Attrs(), a, x)
+}
+
+// MatMulQ records the product of a matrix and the transpose of a quantised one:
+// act(Σ_k a[..., i, k] * w[j, k] + bias[j]).
+//
+// Shapes: a [... m k], w [n k] of a quantised type, with k a multiple of its block;
+// bias [n]; gives [... m n]. As matmul. The magnitude of an element of w is that of
+// its terms: |q·s| + |m| where blocks have minima. a is not rounded. An infinity in
+// a gives an infinity or NaN, and so does a block whose scale is not finite, which is
+// not defined further.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) MatMulQ(a, w Value, opts ...op.MatMulQOpts) Value {
+	return r.apply(op.MatMulQ, firstOption(opts).Attrs(), a, w)
+}
+
+// MatMulQBias is [Batch.MatMulQ] with bias.
+func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
+	return r.apply(op.MatMulQ, firstOption(opts).Attrs(), a, w, bias)
 }
 
 // Rope records the rotary embedding of positions: pair j of each head turned by the

@@ -1,6 +1,10 @@
 package op
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
 
 // DType is the type of the elements of an array in memory.
 type DType uint8
@@ -17,26 +21,46 @@ const (
 	Bool              // 0 or 1 in 32 bits: not every GPU can address bytes
 )
 
+// The quantised types: weights as package block defines them. Shapes count
+// their elements, and rows, along the last axis, are whole blocks. They are
+// operands of the operations that say so, and never results.
+const (
+	Q4_0 DType = iota + Bool + 1 // 4 bits, a scale for 32 elements
+	Q5_0                         // 5 bits, a scale for 32 elements
+	Q8_0                         // 8 bits, a scale for 32 elements
+	Q4_K                         // 4 bits, a scale and a minimum for 32 elements
+	Q5_K                         // 5 bits, a scale and a minimum for 32 elements
+	Q6_K                         // 6 bits, a scale for 16 elements
+)
+
 type dtypeInfo struct {
-	name string
-	size int
-	eps  float64
+	name  string
+	size  int
+	eps   float64
+	block block.Format
 }
 
 var dtypes = [...]dtypeInfo{
-	InvalidType: {"invalid", 0, 0},
-	F32:         {"f32", 4, 0x1p-23},
-	F16:         {"f16", 2, 0x1p-10},
-	BF16:        {"bf16", 2, 0x1p-7},
-	I32:         {"i32", 4, 0},
-	U32:         {"u32", 4, 0},
-	Bool:        {"bool", 4, 0},
+	InvalidType: {"invalid", 0, 0, block.Invalid},
+	F32:         {"f32", 4, 0x1p-23, block.Invalid},
+	F16:         {"f16", 2, 0x1p-10, block.Invalid},
+	BF16:        {"bf16", 2, 0x1p-7, block.Invalid},
+	I32:         {"i32", 4, 0, block.Invalid},
+	U32:         {"u32", 4, 0, block.Invalid},
+	Bool:        {"bool", 4, 0, block.Invalid},
+	Q4_0:        {"q4_0", 0, 0, block.Q4_0},
+	Q5_0:        {"q5_0", 0, 0, block.Q5_0},
+	Q8_0:        {"q8_0", 0, 0, block.Q8_0},
+	Q4_K:        {"q4_k", 0, 0, block.Q4_K},
+	Q5_K:        {"q5_k", 0, 0, block.Q5_K},
+	Q6_K:        {"q6_k", 0, 0, block.Q6_K},
 }
 
-// DTypes returns every element type.
+// DTypes returns every element type that is not quantised: see [QuantTypes].
 func DTypes() []DType { return []DType{F32, F16, BF16, I32, U32, Bool} }
 
-// String returns the short name of the type: f32, f16, bf16, i32, u32, bool.
+// String returns the short name of the type: f32, f16, bf16, i32, u32, bool,
+// q4_0, q4_k.
 func (d DType) String() string {
 	if int(d) < len(dtypes) {
 		return dtypes[d].name
@@ -44,7 +68,8 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// Size returns the bytes that one element takes in memory.
+// Size returns the bytes that one element takes in memory, 0 for a quantised
+// type: see [DType.Bytes].
 func (d DType) Size() int {
 	if int(d) < len(dtypes) {
 		return dtypes[d].size

@@ -169,8 +169,11 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 		for i, x := range c.In {
 			if in[i] = x.array(); in[i] != nil {
 				types[i] = F32
-				if o.inputs[i] == "ids" || o.inputs[i] == "positions" {
+				switch {
+				case o.inputs[i] == "ids" || o.inputs[i] == "positions":
 					types[i] = I32
+				case o == MatMulQ && i == 1:
+					types[i] = Q8_0
 				}
 			}
 		}

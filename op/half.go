@@ -60,6 +60,9 @@ func saturate(v, lo, hi float64) float64 {
 // Float64 returns element i of an array of type d in memory. It panics if
 // the memory is too short, as an index does.
 func (d DType) Float64(memory []byte, i int) float64 {
+	if d.Quantized() {
+		return d.element(memory, i)
+	}
 	if d.Size() == 2 {
 		bits := binary.NativeEndian.Uint16(memory[2*i:])
 		if d == F16 {
@@ -79,7 +82,11 @@ func (d DType) Float64(memory []byte, i int) float64 {
 
 // PutFloat64 stores v, as [DType.Round] gives it, as element i of an array of
 // type d in memory. It panics if the memory is too short, as an index does.
+// Elements of quantised types cannot be stored one by one: nothing is.
 func (d DType) PutFloat64(memory []byte, i int, v float64) {
+	if d.Quantized() {
+		return
+	}
 	switch d {
 	case F16:
 		binary.NativeEndian.PutUint16(memory[2*i:], F16FromFloat32(float32(v)))

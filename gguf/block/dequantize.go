@@ -126,3 +126,30 @@ func dequantizeQ6_K(dst []float32, src []byte) {
 		}
 	}
 }
+
+// Magnitudes writes what the numbers of src are made of to dst: the magnitude
+// of q·s for the formats without minima, that of q·s plus that of the minimum
+// for those with. The error of a sum over the numbers is relative to these
+// where each number is not made before it is used. Sizes are those of
+// [Format.Dequantize].
+func (f Format) Magnitudes(dst []float32, src []byte) error {
+	if err := f.check(len(dst), len(src)); err != nil {
+		return err
+	}
+	l := f.layout()
+	var b [maxBytes]byte
+	for i := 0; i < len(src)/l.bytes; i++ {
+		copy(b[:], src[i*l.bytes:][:l.bytes])
+		for j, at := range l.scales {
+			// The scale without its sign, the scale of minima with it: they
+			// are subtracted.
+			b[at+1] = b[at+1]&^0x80 | byte(j)<<7
+		}
+		y := dst[i*l.elements:][:l.elements]
+		l.dequantize(y, b[:l.bytes])
+		for j, v := range y {
+			y[j] = magnitude(v)
+		}
+	}
+	return nil
+}

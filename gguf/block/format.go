@@ -60,6 +60,8 @@ const (
 	q4_KBytes = 4 + 12 + 128      // d, dmin, scales and minima, halves of bytes
 	q5_KBytes = 4 + 12 + 32 + 128 // d, dmin, scales and minima, fifth bits, the others
 	q6_KBytes = 128 + 64 + 16 + 2 // low halves, high pairs of bits, scales, d
+
+	maxBytes = q6_KBytes // of a block
 )
 
 // ErrFormat is the error of a Format that is none of the constants.

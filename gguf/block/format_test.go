@@ -162,3 +162,44 @@ func TestPackedScales(t *testing.T) {
 		}
 	}
 }
+
+// TestMagnitudes compares with the terms taken apart: the numbers of a block
+// are linear in its two scales.
+func TestMagnitudes(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
+	for _, f := range Formats() {
+		n := 4 * f.Elements()
+		b := randomBlocks(r, f, 4)
+		want := make([]float64, n)
+		for keep := range f.layout().scales {
+			part := slices.Clone(b)
+			for i := 0; i < len(part); i += f.Bytes() {
+				for j, at := range f.layout().scales {
+					if j != keep {
+						part[i+at], part[i+at+1] = 0, 0
+					}
+				}
+			}
+			x := poisoned(n)
+			if err := f.Dequantize(x, part); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range x {
+				want[i] += math.Abs(float64(v))
+			}
+		}
+		got := poisoned(n)
+		if err := f.Magnitudes(got, b); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			if math.Abs(float64(got[i])-w) > 1e-6*w {
+				t.Fatalf("%v: element %d: %v, want %v", f, i, got[i], w)
+			}
+		}
+		var e *SizeError
+		if err := f.Magnitudes(got[1:], b); !errors.As(err, &e) {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+}

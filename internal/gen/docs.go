@@ -66,6 +66,9 @@ and the conformance tests are made from too.
 **Element types.** Arithmetic is float32 for f32, f16 and bf16, rounded once when a result is stored in a narrower type.
 i32 and u32 wrap. bool is 0 or 1.
 
+q4_0, q5_0, q8_0, q4_k, q5_k and q6_k are the block formats of package [gguf/block](../gguf/block): shapes count their
+elements, and rows are whole blocks.
+
 **Broadcasting** (elementwise): shapes are aligned at the end, missing leading extents and extents of 1 are repeated, as in
 NumPy, where this repeats an operand as a whole or each of its elements: some operand has all the elements of the
 result, and the axes on which another is repeated are all before or all behind its own. Shapes have at most 8 extents.
@@ -157,6 +160,7 @@ func aliasText(o *op.Operation) string {
 // typeText asks the rule about every combination of element types.
 func typeText(o *op.Operation) string {
 	in := o.Inputs()
+	types := append(op.DTypes(), op.QuantTypes()...)
 	takes := make([]map[op.DType]bool, len(in))
 	for i := range takes {
 		takes[i] = map[op.DType]bool{}
@@ -167,7 +171,7 @@ func typeText(o *op.Operation) string {
 	var try func(i int)
 	try = func(i int) {
 		if i < len(in) {
-			for _, d := range op.DTypes() {
+			for _, d := range types {
 				combination[i] = d
 				try(i + 1)
 			}
@@ -192,7 +196,7 @@ func typeText(o *op.Operation) string {
 	try(0)
 	list := func(m map[op.DType]bool) string {
 		var s []string
-		for _, d := range op.DTypes() {
+		for _, d := range types {
 			if m[d] {
 				s = append(s, d.String())
 			}
@@ -212,6 +216,8 @@ func typeText(o *op.Operation) string {
 	switch {
 	case o == op.Cast:
 		return text + "; gives the type asked for"
+	case o == op.Gather:
+		return text + "; gives the type of table, or f32 if that is quantised"
 	case o == op.TopK:
 		return text + "; gives values of that type and indices of i32"
 	case len(gives) == 1:

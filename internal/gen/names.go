@@ -12,6 +12,7 @@ var spelt = map[string]string{
 	"argmin":   "ArgMin",
 	"conv2d":   "Conv2D",
 	"matmul":   "MatMul",
+	"matmul_q": "MatMulQ",
 	"matvec":   "MatVec",
 	"rms_norm": "RMSNorm",
 	"topk":     "TopK",

@@ -204,6 +204,18 @@ def layouts():
     case("reshape", [np.zeros((0, 3))], [np.zeros((2, 0, 5))], (3, 1, 6))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts):
+def quantised_products():
+    """The weights are numbers that 8-bit blocks hold; a reference gets them
+    as numbers."""
+    for m, k, n in [(1, 32, 1), (3, 64, 5), (2, 0, 3), (0, 32, 2)]:
+        a, bias = rand(m, k), rand(n)
+        w = rng.integers(-127, 128, (n, k)) * 0.0078125
+        case("matmul_q", [a, w], [a @ w.T])
+        case("matmul_q", [a, w, bias], [F.linear(t(a), t(w), t(bias)).numpy()])
+    a, w = rand(2, 3, 32), rng.integers(-127, 128, (4, 32)) * 0.5
+    case("matmul_q", [a, w], [a @ w.T])
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

@@ -1,0 +1,114 @@
+package op
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// QuantTypes returns every quantised element type.
+func QuantTypes() []DType { return []DType{Q4_0, Q5_0, Q8_0, Q4_K, Q5_K, Q6_K} }
+
+// QuantType returns the element type of a block format, or InvalidType.
+func QuantType(f block.Format) DType {
+	for _, d := range QuantTypes() {
+		if d.Block() == f {
+			return d
+		}
+	}
+	return InvalidType
+}
+
+// Block returns the format of a quantised type's blocks, and block.Invalid of
+// other types.
+func (d DType) Block() block.Format {
+	if int(d) < len(dtypes) {
+		return dtypes[d].block
+	}
+	return block.Invalid
+}
+
+// Quantized reports whether d is a quantised type.
+func (d DType) Quantized() bool { return d >= Q4_0 && d <= Q6_K }
+
+// Bytes returns the bytes that an array of shape s takes in memory, or an
+// ErrShape: for a shape that [Shape.Size] refuses, and for a quantised type
+// if rows are not whole blocks. The size of InvalidType is 0.
+func (d DType) Bytes(s Shape) (int, error) {
+	n, err := s.Size()
+	if err != nil || !d.Quantized() {
+		return n * d.Size(), err
+	}
+	if err := d.rows(s); err != nil {
+		return 0, err
+	}
+	bytes, err := d.Block().Size(n)
+	if err != nil {
+		return 0, mismatch("%v of %v: %v", s, d, err)
+	}
+	return bytes, nil
+}
+
+// rows returns an ErrShape unless rows of an array of quantised type d are
+// whole blocks.
+func (d DType) rows(s Shape) error {
+	if _, cols := s.Rows(); cols%d.Block().Elements() != 0 {
+		return mismatch("rows of %v are not whole blocks of %d elements of %v", s, d.Block().Elements(), d)
+	}
+	return nil
+}
+
+// element returns element i of an array of quantised type d.
+func (d DType) element(memory []byte, i int) float64 {
+	f := d.Block()
+	var v [maxBlock]float32
+	k := f.Elements()
+	_ = f.Dequantize(v[:k], memory[i/k*f.Bytes():][:f.Bytes()]) // a whole block
+	return float64(v[i%k])
+}
+
+// maxBlock is the most elements of a block.
+const maxBlock = 256
+
+// Array returns the array of shape s and type d that memory begins with, in
+// float64, or an ErrShape. For a quantised type Mag holds the magnitudes of the
+// terms that the elements are made of, to which the error of what is computed
+// from them is relative.
+func (d DType) Array(s Shape, memory []byte) (*Array, error) {
+	bytes, err := d.Bytes(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(memory) < bytes {
+		return nil, mismatch("%d bytes for %v of %v, which takes %d", len(memory), s, d, bytes)
+	}
+	a := NewArray(s)
+	if !d.Quantized() {
+		for i := range a.Data {
+			a.Data[i] = d.Float64(memory, i)
+		}
+		return a, nil
+	}
+	a.Mag = make([]float64, len(a.Data))
+	f := d.Block()
+	var v [maxBlock]float32
+	for i, k := 0, f.Elements(); i < len(a.Data); i += k {
+		b := memory[i/k*f.Bytes():][:f.Bytes()]
+		if err := f.Dequantize(v[:k], b); err != nil {
+			return nil, err
+		}
+		for j, e := range v[:k] {
+			a.Data[i+j] = float64(e)
+		}
+		if err := f.Magnitudes(v[:k], b); err != nil {
+			return nil, err
+		}
+		for j, e := range v[:k] {
+			a.Mag[i+j] = float64(e)
+			if e-e != 0 {
+				a.Mag[i+j] = math.Inf(1) // a damaged scale: nothing is defined
+			}
+		}
+	}
+	return a, nil
+}
