@@ -1,0 +1,108 @@
+package interp
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Kind says what is wrong. It is an error itself, so that errors.Is finds it
+// in a [Finding].
+type Kind uint8
+
+// The kinds of findings.
+const (
+	OutOfBounds       Kind = iota + 1 // an index beyond the end of a buffer or array
+	Race                              // two lanes use a place, one of them writes, and nothing orders them
+	Uninitialised                     // a read of what nobody has written
+	DivergentBarrier                  // a barrier that not all lanes of the workgroup reach
+	DivergentSubgroup                 // a subgroup operation that not all lanes of the workgroup reach
+	NotUniform                        // lanes disagree about a value that has to be uniform
+	IndexOverflow                     // an index whose computation wrapped around
+	Budget                            // a loop turned more often than the budget allows
+	CounterOverflow                   // the counter of a For passed the end of its type
+	Aliased                           // two bindings share memory and one of them is written
+	ShuffleRange                      // a shuffle from a lane that the subgroup does not have
+)
+
+var kinds = [...]string{"", "out of bounds", "race", "uninitialised read", "divergent barrier",
+	"divergent subgroup operation", "not uniform", "index overflow", "trip budget", "loop counter overflow",
+	"aliased bindings", "shuffle out of range"}
+
+// Error returns the name of the kind.
+func (k Kind) Error() string {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Finding is a mistake of a kernel that showed when it ran. It is an error.
+type Finding struct {
+	Kind   Kind
+	Kernel string
+	Value  ir.Value  // the instruction
+	Name   string    // the buffer, array or variable, if there is one
+	Index  int64     // the element, or -1
+	Lanes  [2]int32  // lanes in the workgroup: who did it and who else was part of it; -1 if none
+	Group  [3]uint32 // the workgroup of the first lane
+	Other  ir.Value  // for a race, the instruction of the other lane, 0 if unknown
+	Note   string    // more in words
+	// File and Line are where the author's program made the instruction, if
+	// the program has positions.
+	File string
+	Line int
+	// Subgroup and Schedule are the settings of the run in which it showed first.
+	Subgroup int
+	Schedule Schedule
+}
+
+// Unwrap returns the kind.
+func (f *Finding) Unwrap() error { return f.Kind }
+
+// Error describes the finding in one line.
+func (f *Finding) Error() string {
+	var b strings.Builder
+	if f.File != "" {
+		fmt.Fprintf(&b, "%s:%d: ", f.File, f.Line)
+	}
+	fmt.Fprintf(&b, "kernel %s: %v", f.Kernel, f.Kind)
+	if f.Name != "" {
+		fmt.Fprintf(&b, ": %s", f.Name)
+		if f.Index >= 0 {
+			fmt.Fprintf(&b, "[%d]", f.Index)
+		}
+	} else if f.Index >= 0 {
+		fmt.Fprintf(&b, ": %d", f.Index)
+	}
+	if f.Note != "" {
+		fmt.Fprintf(&b, ", %s", f.Note)
+	}
+	if f.Lanes[0] >= 0 {
+		fmt.Fprintf(&b, " (workgroup %d,%d,%d lane %d", f.Group[0], f.Group[1], f.Group[2], f.Lanes[0])
+		if f.Lanes[1] >= 0 {
+			fmt.Fprintf(&b, " and lane %d", f.Lanes[1])
+		}
+		b.WriteByte(')')
+	}
+	if f.Value != 0 {
+		fmt.Fprintf(&b, " at %%%d", f.Value)
+	}
+	return b.String()
+}
+
+// locate sets the author's position of the instruction.
+func (f *Finding) locate(p *ir.Program) {
+	f.File, f.Line = position(p, f.Value)
+}
+
+// position returns where the author made an instruction, or "" and 0.
+func position(p *ir.Program, v ir.Value) (file string, line int) {
+	if v == 0 || int(v) >= len(p.Pos) || p.Pos[v] == 0 {
+		return "", 0
+	}
+	fr, _ := runtime.CallersFrames([]uintptr{p.Pos[v]}).Next()
+	return fr.File, fr.Line
+}

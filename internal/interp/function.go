@@ -1,0 +1,113 @@
+package interp
+
+import (
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+//go:generate sh -c "go run gen.go > elementwise.go"
+
+// A laneFunc computes one lane of a value from the bits of its operands. It is
+// what a code means; a planeFunc is the same for many lanes.
+type laneFunc func(a, b, c, imm uint32) uint32
+
+// A planeFunc computes op.blocks blocks of lanes. The operands advance by their
+// strides: 0 for a value that is the same in all lanes, of which there is one
+// block only.
+type planeFunc func(d, a, b, c unsafe.Pointer, o *op)
+
+type lanewise struct {
+	lane  laneFunc
+	plane planeFunc
+}
+
+// block is how many lanes a turn of a plane's loop computes. Planes are padded
+// to a multiple of it; the lanes beyond the workgroup compute what nobody reads.
+const (
+	block      = 8
+	blockBytes = 4 * block
+)
+
+var (
+	move      = lanewise{laneMove, planeMove}
+	roundF16  = lanewise{laneConvertF32F16, planeConvertF32F16}
+	mulF32    = lanewise{laneMulF32, planeMulF32}
+	addF32    = lanewise{laneAddF32, planeAddF32}
+	halves    = lanewise{lanePackHalf, planePackHalf}
+	half      = lanewise{laneUnpackHalf, planeUnpackHalf}
+	packByte  = lanewise{lanePackByte, planePackByte}
+	unpackI8  = lanewise{laneUnpackI8, planeUnpackI8}
+	unpackU8  = lanewise{laneUnpackU8, planeUnpackU8}
+	mulAddF32 = lanewise{laneMulAddF32, planeMulAddF32}
+	mulAddU32 = lanewise{laneMulAddU32, planeMulAddU32}
+)
+
+// conversion returns how a value of one type becomes one of another, or that
+// its bits stay the same.
+func conversion(from, to ir.Type) (f lanewise, same bool) {
+	if from == ir.F16 {
+		if to == ir.F32 || to == ir.F16 {
+			return f, true
+		}
+		from = ir.F32
+	}
+	switch {
+	case from == to, from != ir.F32 && to.Integer():
+		return f, true
+	case from == ir.F32:
+		switch to {
+		case ir.I32:
+			f = lanewise{laneConvertF32I32, planeConvertF32I32}
+		case ir.U32:
+			f = lanewise{laneConvertF32U32, planeConvertF32U32}
+		case ir.Bool:
+			f = lanewise{laneConvertF32Bool, planeConvertF32Bool}
+		case ir.F16:
+			f = roundF16
+		}
+	case to == ir.Bool:
+		f = lanewise{laneConvertU32Bool, planeConvertU32Bool}
+	case from == ir.I32:
+		f = lanewise{laneConvertI32F32, planeConvertI32F32}
+	default:
+		f = lanewise{laneConvertU32F32, planeConvertU32F32}
+	}
+	return f, false
+}
+
+// function returns how an instruction computes its lanes, and whether the
+// result is then to be rounded to half.
+func function(p *ir.Program, s *shape, v ir.Value) (f lanewise, rounds bool) {
+	in := &p.Code[v]
+	rounds = in.Type == ir.F16
+	switch in.Code {
+	case ir.Convert:
+		from := p.Code[in.Args[0]].Type
+		f, _ = conversion(from, in.Type)
+		return f, rounds && from.Integer()
+	case ir.Fma:
+		if rounds {
+			return lanewise{laneFmaF16, planeFmaF16}, false
+		}
+	case ir.Neg, ir.Abs, ir.CopySign, ir.Min, ir.Max, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Select:
+		rounds = false
+	}
+	return elementwise[in.Code][s.subject[v]], rounds
+}
+
+// combiner returns how a subgroup reduction or scan combines two lanes.
+func combiner(in *ir.Instr) laneFunc {
+	c, ok := reduction(in)
+	if in.Code == ir.SubgroupScan {
+		c, ok = ir.Add, true
+	}
+	if !ok || in.Code != ir.SubgroupOp && in.Code != ir.SubgroupScan {
+		return nil
+	}
+	if in.Type != ir.F16 {
+		return elementwise[c][in.Type].lane
+	}
+	f := elementwise[c][ir.F32].lane
+	return func(a, b, _, _ uint32) uint32 { return laneConvertF32F16(f(a, b, 0, 0), 0, 0, 0) }
+}

@@ -1,0 +1,240 @@
+//go:build ignore
+
+// Gen writes elementwise.go: for every code that works on lanes one by one, a
+// function of one lane and a loop over a plane, from one expression.
+//
+//	go run gen.go > elementwise.go
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"os"
+	"strings"
+)
+
+// entry is one code for one type of operands. The expression is over a, b, c
+// and imm.
+type entry struct {
+	code, typ string
+	arity     int
+	expr      string
+	in, out   string // Go types of operands and result; in defaults to that of typ, out to in
+}
+
+var goType = map[string]string{"F32": "float32", "I32": "int32", "U32": "uint32", "Bool": "uint32"}
+
+func table() []entry {
+	var es []entry
+	add := func(typ string, arity int, out string, pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			es = append(es, entry{code: pairs[i], typ: typ, arity: arity, expr: pairs[i+1], out: out})
+		}
+	}
+	bits := func(typ string, arity int, pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			es = append(es, entry{code: pairs[i], typ: typ, arity: arity, expr: pairs[i+1], in: "uint32", out: "uint32"})
+		}
+	}
+	add("F32", 2, "", "Add", "a + b", "Sub", "a - b", "Mul", "a * b", "Div", "a / b",
+		"Min", "min(a, b)", "Max", "max(a, b)", "Ldexp", "ldexp(a, b)", "Pow", "pow(a, b)")
+	bits("F32", 1, "Neg", "a ^ 1<<31", "Abs", "a &^ (1 << 31)")
+	bits("F32", 2, "CopySign", "a&^(1<<31) | b&(1<<31)")
+	add("F32", 3, "", "Fma", "fma(a, b, c)")
+	add("F32", 1, "", "Sqrt", "float32(math.Sqrt(float64(a)))", "Floor", "float32(math.Floor(float64(a)))",
+		"Ceil", "float32(math.Ceil(float64(a)))", "Trunc", "float32(math.Trunc(float64(a)))",
+		"Round", "float32(math.RoundToEven(float64(a)))",
+		"Exp", "exp(a)", "Exp2", "exp2(a)", "Expm1", "expm1(a)", "Log", "log(a)", "Log2", "log2(a)", "Log1p", "log1p(a)",
+		"Tanh", "tanh(a)", "Sigmoid", "sigmoid(a)", "Erf", "erf(a)", "Erfc", "erfc(a)", "NormCDF", "normCDF(a)",
+		"Sin", "sin(a)", "Cos", "cos(a)", "Recip", "1 / a", "Rsqrt", "float32(1 / math.Sqrt(float64(a)))")
+	for _, t := range []string{"I32", "U32"} {
+		add(t, 2, "", "Add", "a + b", "Sub", "a - b", "Mul", "a * b", "Min", "min(a, b)", "Max", "max(a, b)",
+			"And", "a & b", "Or", "a | b", "Xor", "a ^ b", "Shl", "a << (uint32(b) & 31)", "Shr", "a >> (uint32(b) & 31)")
+		add(t, 1, "", "Neg", "-a", "Not", "^a")
+		bits(t, 1, "CountOnes", "uint32(bits.OnesCount32(a))", "LeadingZeros", "uint32(bits.LeadingZeros32(a))",
+			"TrailingZeros", "uint32(bits.TrailingZeros32(a))", "ReverseBits", "bits.Reverse32(a)")
+	}
+	add("I32", 1, "", "Abs", "max(a, -a)")
+	add("U32", 1, "", "Abs", "a")
+	add("I32", 2, "", "IDiv", "divI32(a, b)", "IMod", "modI32(a, b)")
+	add("U32", 2, "", "IDiv", "divU32(a, b)", "IMod", "modU32(a, b)", "MulHigh", "uint32(uint64(a) * uint64(b) >> 32)")
+	add("U32", 3, "", "Dot4I8", "dot4I8(a, b, c)", "Dot4U8", "dot4U8(a, b, c)")
+	for _, t := range []string{"F32", "I32", "U32", "Bool"} {
+		add(t, 2, "uint32", "Eq", "truth(a == b)", "Ne", "truth(a != b)")
+		if t != "Bool" {
+			add(t, 2, "uint32", "Lt", "truth(a < b)", "Le", "truth(a <= b)")
+		}
+	}
+	add("Bool", 2, "", "And", "a & b", "Or", "a | b", "Xor", "a ^ b")
+	add("Bool", 1, "", "Not", "a ^ 1")
+	// Whatever the type, a choice is one of bits.
+	bits("U32", 3, "Select", "c ^ (b^c)&-a")
+	return es
+}
+
+// loose are functions that no code of package ir names alone.
+var loose = []entry{
+	{"convertF32", "I32", 1, "toI32(a)", "float32", "int32"},
+	{"convertF32", "U32", 1, "toU32(a)", "float32", "uint32"},
+	{"convertF32", "Bool", 1, "truth(a != 0)", "float32", "uint32"},
+	{"convertF32", "F16", 1, "roundHalf(a)", "float32", "float32"},
+	{"convertI32", "F32", 1, "float32(a)", "int32", "float32"},
+	{"convertU32", "F32", 1, "float32(a)", "uint32", "float32"},
+	{"convertU32", "Bool", 1, "truth(a != 0)", "uint32", "uint32"},
+	{"fma", "F16", 3, "fmaHalf(a, b, c)", "float32", "float32"},
+	{"packHalf", "", 2, "uint32(toHalf(a)) | uint32(toHalf(b))<<16", "float32", "uint32"},
+	{"unpackHalf", "", 1, "fromHalf(uint16(a >> imm))", "uint32", "float32"},
+	{"packByte", "", 2, "a | b&255<<imm", "uint32", "uint32"},
+	{"unpackI8", "", 1, "int32(int8(a >> imm))", "uint32", "int32"},
+	{"unpackU8", "", 1, "a >> imm & 255", "uint32", "uint32"},
+	{"move", "", 1, "a", "uint32", "uint32"},
+	{"mulAdd", "F32", 3, "float32(a*b) + c", "float32", "float32"},
+	{"mulAdd", "U32", 3, "a*b + c", "uint32", "uint32"},
+}
+
+func (e *entry) types() (in, out string) {
+	in, out = e.in, e.out
+	if in == "" {
+		in = goType[e.typ]
+	}
+	if out == "" {
+		out = in
+	}
+	return in, out
+}
+
+func (e *entry) name() string { return strings.ToLower(e.code[:1]) + e.code[1:] + e.typ }
+
+// word replaces the identifiers a, b and c of an expression.
+func word(expr string, with map[byte]string) string {
+	var s strings.Builder
+	ident := func(c byte) bool {
+		return c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	for i := 0; i < len(expr); i++ {
+		w, ok := with[expr[i]]
+		if ok && (i == 0 || !ident(expr[i-1])) && (i+1 == len(expr) || !ident(expr[i+1])) {
+			s.WriteString(w)
+		} else {
+			s.WriteByte(expr[i])
+		}
+	}
+	return s.String()
+}
+
+func (e *entry) write(w *bytes.Buffer) {
+	in, out := e.types()
+	names := []string{"a", "b", "c"}[:e.arity]
+
+	// One lane.
+	args := map[byte]string{}
+	for _, n := range names {
+		args[n[0]] = n
+		switch in {
+		case "float32":
+			args[n[0]] = "math.Float32frombits(" + n + ")"
+		case "int32":
+			args[n[0]] = "int32(" + n + ")"
+		}
+	}
+	x := word(e.expr, args)
+	switch out {
+	case "float32":
+		x = "math.Float32bits(" + x + ")"
+	case "int32":
+		x = "uint32(" + x + ")"
+	}
+	params := append([]string{}, "_", "_", "_")
+	copy(params, names)
+	imm := "_"
+	if strings.Contains(e.expr, "imm") {
+		imm = "imm"
+	}
+	fmt.Fprintf(w, "func lane%s(%s, %s uint32) uint32 { return %s }\n\n", e.title(), strings.Join(params, ", "), imm, x)
+
+	// A plane. Without calls the eight lanes of a block are written out.
+	fmt.Fprintf(w, "func plane%s(d, %s unsafe.Pointer, o *op) {\n", e.title(), strings.Join(params, ", "))
+	if imm == "imm" {
+		fmt.Fprintf(w, "imm := o.imm\n")
+	}
+	fmt.Fprintf(w, "for n := o.blocks; n > 0; n-- {\n")
+	fmt.Fprintf(w, "z := (*[block]%s)(d)\n", out)
+	for _, n := range names {
+		fmt.Fprintf(w, "%s%s := (*[block]%s)(%s)\n", n, n, in, n)
+	}
+	at := func(i string) map[byte]string {
+		m := map[byte]string{}
+		for _, n := range names {
+			m[n[0]] = n + n + "[" + i + "]"
+		}
+		return m
+	}
+	if called(e.expr) {
+		fmt.Fprintf(w, "for i := range z {\nz[i] = %s\n}\n", word(e.expr, at("i")))
+	} else {
+		for i := range 8 {
+			fmt.Fprintf(w, "z[%d] = %s\n", i, word(e.expr, at(fmt.Sprint(i))))
+		}
+	}
+	fmt.Fprintf(w, "d = unsafe.Add(d, blockBytes)\n")
+	for i, n := range names {
+		fmt.Fprintf(w, "%s = unsafe.Add(%s, o.stride[%d])\n", n, n, i)
+	}
+	fmt.Fprintf(w, "}\n}\n\n")
+}
+
+func (e *entry) title() string { return strings.ToUpper(e.code[:1]) + e.code[1:] + e.typ }
+
+// called reports whether an expression calls a function that is more than an
+// instruction or two.
+func called(expr string) bool {
+	name, _, ok := strings.Cut(expr, "(")
+	if !ok || name == "" {
+		return false
+	}
+	last := name[strings.LastIndexAny(name, " *+-&|^<>")+1:]
+	switch last {
+	case "truth", "min", "max", "float32", "uint32", "int32", "fma", "":
+		return strings.Contains(expr, "toHalf")
+	}
+	return true
+}
+
+func main() {
+	var w bytes.Buffer
+	w.WriteString("// Code generated by go run gen.go > elementwise.go; DO NOT EDIT.\n\npackage interp\n\n")
+	w.WriteString("import (\n\"math\"\n\"math/bits\"\n\"unsafe\"\n\n\"github.com/rayo-go/rayo/internal/ir\"\n)\n\n")
+	es := table()
+	w.WriteString("// elementwise has the functions of each code by the type of its operands.\n")
+	w.WriteString("var elementwise = [256][ir.F16 + 1]lanewise{\n")
+	var order []string
+	by := map[string][]entry{}
+	for _, e := range es {
+		if by[e.code] == nil {
+			order = append(order, e.code)
+		}
+		by[e.code] = append(by[e.code], e)
+	}
+	for _, c := range order {
+		fmt.Fprintf(&w, "ir.%s: {", c)
+		for i, e := range by[c] {
+			if i > 0 {
+				w.WriteString(", ")
+			}
+			fmt.Fprintf(&w, "ir.%s: {lane%s, plane%s}", e.typ, e.title(), e.title())
+		}
+		w.WriteString("},\n")
+	}
+	w.WriteString("}\n\n")
+	for _, e := range append(es, loose...) {
+		e.write(&w)
+	}
+	out, err := format.Source(w.Bytes())
+	if err != nil {
+		os.Stderr.Write(w.Bytes())
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Stdout.Write(out)
+}
