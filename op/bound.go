@@ -6,99 +6,98 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// bounder computes how far a float32 evaluation of an expression may be from
-// its float64 value: the tolerance of a user's operation, for which nobody
-// has stated one. Each step adds its own error to what it makes of those of
-// its operands, which is found by moving the operands.
-type bounder struct {
-	list   []*ir.Node
-	places [][3]int
-	steps  []*ir.Evaluator // of one node over its operands
-	values []float64
-	errors []float64
+// Range returns the function from ranges of the operands to the range of what
+// a device may answer in float32: of all values of the expression there,
+// widened by the operation's tolerance. The operation is elementwise, its
+// operands have the given types. The function is not safe for concurrent use.
+func (o *Operation) Range(a *Attrs, types []DType) (func(in []ir.Interval) ir.Interval, error) {
+	e, err := o.Expression(a, types)
+	if err != nil {
+		return nil, err
+	}
+	out, err := o.Types(a, types)
+	if err != nil {
+		return nil, err
+	}
+	params := make([]float64, len(a.F))
+	for i := range params {
+		params[i] = float64(a.Float(i))
+	}
+	if o.id < 0 {
+		steps := stepwise(e)
+		return func(in []ir.Interval) ir.Interval {
+			return Tolerance{}.Widen(steps.Enclose(in, params), 0, out[0])
+		}, nil
+	}
+	exact := ir.NewEncloser(e, nil)
+	if o.mag == nil {
+		return func(in []ir.Interval) ir.Interval {
+			return o.tol.Widen(exact.Enclose(in, params), 0, out[0])
+		}, nil
+	}
+	magnitude := ir.NewEncloser(o.mag, nil)
+	return func(in []ir.Interval) ir.Interval {
+		v := exact.Enclose(in, params)
+		finite := make([]ir.Interval, len(in))
+		for i, x := range in {
+			finite[i] = x
+			if x.Certain() && !(x.Lo-x.Hi == 0) {
+				finite[i] = ir.Point(0) // as the reference does
+			}
+		}
+		m := magnitude.Enclose(finite, params)
+		if m.NaN || m.Hi >= overflow {
+			return ir.Anything()
+		}
+		return o.tol.Widen(v, m.Hi, out[0])
+	}, nil
+}
+
+// Widen returns the range of results of type d whose references lie in v, for
+// references of magnitude at most mag.
+func (t Tolerance) Widen(v ir.Interval, mag float64, d DType) ir.Interval {
+	if !d.Float() || v.Lo > v.Hi {
+		return v
+	}
+	if max(t.ULP, 0.5) == 0.5 && t.Mag == 0 && t.Abs == 0 {
+		// Correctly rounded: not beyond the neighbours of the ends, and what
+		// needs no rounding stays.
+		if u := ulpOf(v.Lo, d); v.Lo-v.Lo == 0 {
+			v.Lo = math.Floor(v.Lo/u) * u
+		}
+		if u := ulpOf(v.Hi, d); v.Hi-v.Hi == 0 {
+			v.Hi = math.Ceil(v.Hi/u) * u
+		}
+	} else {
+		b := max(t.Bound(v.Lo, mag, d), t.Bound(v.Hi, mag, d))
+		v.Lo, v.Hi = v.Lo-b, v.Hi+b
+	}
+	if v.Hi >= infinityOf(d) {
+		v.Hi = math.Inf(1)
+	}
+	if v.Lo <= -infinityOf(d) {
+		v.Lo = math.Inf(-1)
+	}
+	return v
 }
 
 // compositeULP bounds the error of the functions that expressions are made
-// of, in units of the result, and basicULP that of arithmetic.
-const (
-	compositeULP = 4
-	basicULP     = 0.5
-)
+// of, in units of the result; arithmetic is correctly rounded.
+const compositeULP = 4
 
-func newBounder(root *ir.Node) *bounder {
-	list, _ := ir.Flatten(root)
-	n := len(list)
-	b := &bounder{list, make([][3]int, n), make([]*ir.Evaluator, n), make([]float64, n), make([]float64, n)}
-	at := make(map[*ir.Node]int, n)
-	for i, node := range list {
-		at[node] = i
-		single := *node
-		for j, a := range node.Operands() {
-			b.places[i][j] = at[a]
-			single.Args[j] = ir.NewArg(j, a.Type)
+// stepwise returns the evaluation of an expression with each of its steps in
+// float32: the tolerance of a user's operation, for which nobody has stated
+// one.
+func stepwise(e *ir.Node) *ir.Encloser {
+	return ir.NewEncloser(e, func(n *ir.Node, v ir.Interval) ir.Interval {
+		switch {
+		case n.Type != ir.F32 || exactCode(n.Code):
+			return v
+		case n.Code.Composite():
+			return Tolerance{ULP: compositeULP}.Widen(v, 0, F32)
 		}
-		if node.Code.Arity() > 0 {
-			b.steps[i] = ir.NewEvaluator(&single)
-		}
-	}
-	return b
-}
-
-// bound returns the error bound at the given operands.
-func (b *bounder) bound(args, params []float64) float64 {
-	var at [3]float64
-	for i, n := range b.list {
-		e := 0.0
-		switch n.Code {
-		case ir.Arg:
-			b.values[i] = args[n.Index]
-		case ir.Param:
-			b.values[i] = params[n.Index]
-		case ir.Const:
-			b.values[i] = n.Value
-		default:
-			k := n.Code.Arity()
-			for j := range k {
-				at[j] = b.values[b.places[i][j]]
-			}
-			v := b.steps[i].Eval(at[:], nil)
-			for j := range k {
-				p := b.places[i][j]
-				if b.errors[p] == 0 {
-					continue
-				}
-				moved := 0.0
-				for _, d := range [...]float64{-b.errors[p], b.errors[p]} {
-					at[j] = b.values[p] + d
-					if n.Args[j].Type == ir.Bool {
-						at[j] = 1 - b.values[p] // may be either
-					}
-					switch w := b.steps[i].Eval(at[:], nil); {
-					case w == v || w != w && v != v:
-					case (w-v)-(w-v) != 0:
-						moved = math.Inf(1)
-					default:
-						moved = max(moved, math.Abs(w-v))
-					}
-				}
-				at[j] = b.values[p]
-				e += moved
-			}
-			if n.Type == ir.F32 && v-v == 0 {
-				own := basicULP * ulpOf(v, F32)
-				if n.Code.Composite() {
-					own = compositeULP * ulpOf(v, F32)
-				}
-				if exactCode(n.Code) {
-					own = 0
-				}
-				e += own + e*epsilon
-			}
-			b.values[i] = v
-		}
-		b.errors[i] = e
-	}
-	return b.errors[len(b.errors)-1]
+		return Tolerance{}.Widen(v, 0, F32)
+	})
 }
 
 // exactCode reports whether a code never rounds.
@@ -108,4 +107,16 @@ func exactCode(c ir.Code) bool {
 		return true
 	}
 	return false
+}
+
+// distance returns how far what lies in r may be from v, which is infinite if
+// either may be NaN and the other not.
+func distance(r ir.Interval, v float64) float64 {
+	switch {
+	case r.Certain() && r.Contains(v):
+		return 0
+	case r.NaN || v-v != 0:
+		return math.Inf(1)
+	}
+	return max(r.Hi-v, v-r.Lo, 0)
 }

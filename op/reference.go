@@ -105,12 +105,13 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 	}
 	if o.id < 0 {
 		y.Mag = make([]float64, len(y.Data))
-		b := newBounder(e)
+		b := stepwise(e)
+		points := make([]ir.Interval, len(in))
 		for i := range y.Mag {
 			for j, x := range in {
-				args[j] = x.Data[at[j](i)]
+				points[j] = ir.Point(x.Data[at[j](i)])
 			}
-			y.Mag[i] = b.bound(args, params) / epsilon
+			y.Mag[i] = distance(b.Enclose(points, params), y.Data[i]) / epsilon
 		}
 	}
 	return y, nil

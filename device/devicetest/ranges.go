@@ -1,0 +1,402 @@
+package devicetest
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// known is a value as arithmetic knows it: what float64 gives for each
+// element, and the range in which the answer of a device lies whose every
+// operation keeps within its tolerance. At a jump (a comparison of what may be
+// equal, a floor near an integer, a root around zero) the range holds both
+// sides, and what is computed from that holds all that either side leads to:
+// there is no other rule for what cannot be decided.
+type known struct {
+	typ    op.DType
+	shape  op.Shape
+	data   []float64
+	ranges []ir.Interval
+}
+
+// exactly returns a value of which there is no doubt.
+func exactly(t Tensor) known {
+	v := known{t.Type, t.Shape, t.Data, make([]ir.Interval, len(t.Data))}
+	for i, x := range t.Data {
+		v.ranges[i] = ir.Point(x)
+	}
+	return v
+}
+
+// narrow is the width of a range, relative to 1 and the value, up to which it
+// counts as decided: a device that is wrong is rarely off by less.
+const narrow = 2e-3
+
+// decided reports whether element i is known well enough to tell a right
+// answer from a wrong one.
+func (v *known) decided(i int) bool {
+	r := v.ranges[i]
+	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+math.Abs(v.data[i]))
+}
+
+// undecided returns the number of elements that are not decided.
+func (v *known) undecided() int {
+	n := 0
+	for i := range v.ranges {
+		if !v.decided(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// infer computes what is known of the result of a case over known operands.
+func infer(c *Case, in []known) (known, error) {
+	center, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
+	if err != nil {
+		return known{}, err
+	}
+	a := c.Attrs()
+	types, err := c.Op.Types(&a, c.Types())
+	if err != nil {
+		return known{}, err
+	}
+	out := known{typ: types[0], shape: center.Shape, data: center.Data}
+	if c.Op.Class() != op.Elementwise {
+		out.ranges, err = spread(c, in, center)
+		return out, err
+	}
+	f, err := c.Op.Range(&a, c.Types())
+	if err != nil {
+		return known{}, err
+	}
+	out.ranges = make([]ir.Interval, len(out.data))
+	at := make([]func(int) int, len(in))
+	for i := range in {
+		if at[i], err = op.Index(in[i].shape, out.shape); err != nil {
+			return known{}, err
+		}
+	}
+	x := make([]ir.Interval, len(in))
+	for j := range out.ranges {
+		for i := range in {
+			x[i] = in[i].ranges[at[i](j)]
+		}
+		out.ranges[j] = f(x)
+	}
+	return out, nil
+}
+
+// evaluate returns the reference over operands that pick takes from what is
+// known.
+func evaluate(c *Case, in []known, pick func(v *known, i int) float64) (*op.Array, error) {
+	x := *c
+	x.In = nil
+	for k := range in {
+		v := &in[k]
+		t := Tensor{v.typ, v.shape, make([]float64, len(v.data))}
+		for i := range t.Data {
+			t.Data[i] = pick(v, i)
+		}
+		x.In = append(x.In, t)
+	}
+	y, _, err := x.Reference()
+	if err != nil {
+		return nil, err
+	}
+	return y[0], nil
+}
+
+func least(v *known, i int) float64    { return v.ranges[i].Lo }
+func greatest(v *known, i int) float64 { return v.ranges[i].Hi }
+
+// magnitude is the greatest magnitude in the range, proximity the least.
+func magnitude(v *known, i int) float64 {
+	return max(math.Abs(v.ranges[i].Lo), math.Abs(v.ranges[i].Hi))
+}
+
+func proximity(v *known, i int) float64 { return max(v.ranges[i].Lo, -v.ranges[i].Hi, 0) }
+
+// radius is how far an element may be from its float64 value.
+func radius(v *known, i int) float64 {
+	if x := v.data[i]; x-x == 0 {
+		return max(v.ranges[i].Hi-x, x-v.ranges[i].Lo, 0)
+	}
+	return 0
+}
+
+// spread returns the ranges of an operation that is not elementwise. Where an
+// operand is not decided nothing is known of what depends on it.
+func spread(c *Case, in []known, center *op.Array) ([]ir.Interval, error) {
+	plain, tol := *c, c.Op.Tolerance()
+	var act func([]ir.Interval) ir.Interval
+	if o, ok := c.Options.(op.MatMulOpts); ok && o.Act != nil {
+		a := c.Attrs()
+		f, attrs := a.Activation()
+		var err error
+		if act, err = f.Range(&attrs, []op.DType{op.F32}); err != nil {
+			return nil, err
+		}
+		o.Act = nil
+		plain.Options = o
+		if center, err = evaluate(&plain, in, func(v *known, i int) float64 { return v.data[i] }); err != nil {
+			return nil, err
+		}
+	}
+	lo, hi, err := ends(&plain, in, center)
+	if err != nil {
+		return nil, err
+	}
+	vague, err := depends(&plain, in, len(center.Data))
+	if err != nil {
+		return nil, err
+	}
+	large, err := evaluate(&plain, in, magnitude)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ir.Interval, len(center.Data))
+	for j, v := range center.Data {
+		mag := 0.0
+		if center.Mag != nil {
+			// Magnitudes follow operands smoothly, and these are known to a
+			// thousandth.
+			mag = 2 * max(center.Mag[j], large.Mag[j])
+		}
+		switch {
+		case vague[j] || v-v == 0 && mag-mag != 0:
+			out[j] = ir.Anything()
+			continue
+		case v-v != 0:
+			out[j] = ir.Point(v)
+		case lo[j]-hi[j] <= 0:
+			out[j] = tol.Widen(ir.Interval{Lo: min(lo[j], v), Hi: max(hi[j], v)}, mag, op.F32)
+		default:
+			out[j] = ir.Anything()
+		}
+		if act != nil {
+			out[j] = act(out[j : j+1])
+		}
+	}
+	return out, nil
+}
+
+// depends reports for each element of the result whether it depends on one
+// that is not decided.
+func depends(c *Case, in []known, n int) ([]bool, error) {
+	vague := make([]bool, n)
+	mark := func(v *known, i int) float64 {
+		if v.decided(i) {
+			return 0
+		}
+		return 1
+	}
+	switch {
+	case c.Op.Class() == op.Shaped: // products and moves: from marks come marks
+		for k := range in {
+			y, err := evaluate(c, in, func(v *known, i int) float64 {
+				if v == &in[k] {
+					return mark(v, i)
+				}
+				return 1
+			})
+			if err != nil {
+				return nil, err
+			}
+			for j, m := range y.Data {
+				vague[j] = vague[j] || m > 0
+			}
+		}
+	case n > 0:
+		x := &in[0]
+		cols := rowLength(c, x, n)
+		for i := range x.data {
+			if mark(x, i) > 0 {
+				row := i / cols
+				if c.Op.Class() == op.Row {
+					for j := range cols {
+						vague[row*cols+j] = true
+					}
+				} else {
+					vague[row] = true
+				}
+			}
+		}
+	}
+	return vague, nil
+}
+
+// rowLength is the length of what a reduction or row operation with n results
+// works on.
+func rowLength(c *Case, x *known, n int) int {
+	if c.Op.Class() == op.Reduction {
+		return len(x.data) / n
+	}
+	return x.shape[len(x.shape)-1]
+}
+
+// ends returns the least and greatest results for operands from their ranges,
+// in exact arithmetic.
+func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
+	from, to := least, greatest
+	switch c.Op {
+	case op.Sum, op.Mean, op.Min, op.Max, op.Transpose:
+		// They rise with each operand.
+	case op.NormL1, op.NormL2, op.NormLinf:
+		from, to = proximity, magnitude
+	case op.MatMul:
+		return productEnds(c, in, center)
+	default:
+		lo, hi = make([]float64, len(center.Data)), make([]float64, len(center.Data))
+		f := rowEnds[c.Op]
+		if f == nil || len(in) > 1 {
+			for j := range lo {
+				lo[j], hi[j] = math.Inf(-1), math.Inf(1)
+			}
+			return lo, hi, nil
+		}
+		x := &in[0]
+		cols := rowLength(c, x, len(center.Data))
+		for i := 0; i < len(x.data); i += cols {
+			r := row{*x, i, cols, c}
+			if c.Op.Class() == op.Row {
+				f(r, lo[i:i+cols], hi[i:i+cols])
+			} else {
+				f(r, lo[i/cols:], hi[i/cols:])
+			}
+		}
+		return lo, hi, nil
+	}
+	l, err := evaluate(c, in, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := evaluate(c, in, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.Data, h.Data, nil
+}
+
+// productEnds: with a off by e and b by f, Σ(a±e)(b±f) is off by
+// Σ(|a|+e)(|b|+f) - Σ|a||b|.
+func productEnds(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
+	most, err := evaluate(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) + radius(v, i) })
+	if err != nil {
+		return nil, nil, err
+	}
+	sum, err := evaluate(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for j, y := range center.Data {
+		d := most.Data[j] - sum.Data[j]
+		lo, hi = append(lo, y-d), append(hi, y+d)
+	}
+	return lo, hi, nil
+}
+
+// row is one row of an operand.
+type row struct {
+	x    known
+	from int
+	n    int
+	c    *Case
+}
+
+func (r row) at(i int) ir.Interval { return r.x.ranges[r.from+i] }
+
+// deviations returns the range of the root of Σ(x-mean)², a length, which
+// moves by no more than the length of the errors, and of the mean.
+func (r row) deviations() (length, mean ir.Interval) {
+	m, err, s := 0.0, 0.0, 0.0
+	for i := range r.n {
+		m += r.x.data[r.from+i] / float64(r.n)
+		mean.Lo += r.at(i).Lo / float64(r.n)
+		mean.Hi += r.at(i).Hi / float64(r.n)
+		err = math.Hypot(err, radius(&r.x, r.from+i))
+	}
+	for i := range r.n {
+		s = math.Hypot(s, r.x.data[r.from+i]-m)
+	}
+	return ir.Interval{Lo: max(0, s-err), Hi: s + err}, mean
+}
+
+// others returns for each element of a row the sum of f over all others.
+func (r row) others(f func(i int) float64) []float64 {
+	s := make([]float64, r.n)
+	t := 0.0
+	for i := range r.n {
+		s[i] = t
+		t += f(i)
+	}
+	t = 0.0
+	for i := r.n - 1; i >= 0; i-- {
+		s[i] += t
+		t += f(i)
+	}
+	return s
+}
+
+// rowEnds are the ends of results that are not monotonic in each element.
+var rowEnds = map[*op.Operation]func(r row, lo, hi []float64){
+	op.Var: func(r row, lo, hi []float64) {
+		d, _ := r.deviations()
+		a := r.c.Attrs()
+		n := max(0, float64(r.n-op.VarOptsOf(&a).DDof))
+		lo[0], hi[0] = d.Lo*d.Lo/n, d.Hi*d.Hi/n
+	},
+	op.LayerNorm: func(r row, lo, hi []float64) {
+		d, mean := r.deviations()
+		for i := range lo {
+			lo[i], hi[i] = r.scaled(r.at(i).Lo-mean.Hi, r.at(i).Hi-mean.Lo, d)
+		}
+	},
+	op.RMSNorm: func(r row, lo, hi []float64) {
+		var d ir.Interval
+		for i := range r.n {
+			d.Lo = math.Hypot(d.Lo, proximity(&r.x, r.from+i))
+			d.Hi = math.Hypot(d.Hi, magnitude(&r.x, r.from+i))
+		}
+		for i := range lo {
+			lo[i], hi[i] = r.scaled(r.at(i).Lo, r.at(i).Hi, d)
+		}
+	},
+	// They rise with their own element and fall with each other.
+	op.Softmax: func(r row, lo, hi []float64) {
+		few, many, m := r.exponentials()
+		for i := range lo {
+			p, q := math.Exp(r.at(i).Lo-m), math.Exp(r.at(i).Hi-m)
+			lo[i], hi[i] = p/(p+many[i]), q/(q+few[i])
+		}
+	},
+	op.LogSoftmax: func(r row, lo, hi []float64) {
+		few, many, m := r.exponentials()
+		for i := range lo {
+			p, q := r.at(i).Lo-m, r.at(i).Hi-m
+			lo[i], hi[i] = p-math.Log(math.Exp(p)+many[i]), q-math.Log(math.Exp(q)+few[i])
+		}
+	},
+}
+
+// scaled divides what lies in [lo, hi] by the root of a mean square, whose
+// root sum of squares is in d, plus epsilon.
+func (r row) scaled(lo, hi float64, d ir.Interval) (float64, float64) {
+	a := r.c.Attrs()
+	by := func(d float64) float64 { return math.Sqrt(d*d/float64(r.n) + float64(op.NormOptsOf(&a).Eps)) }
+	s, t := by(d.Lo), by(d.Hi)
+	return min(lo/s, lo/t), max(hi/s, hi/t)
+}
+
+// exponentials returns m, the greatest element, and the least and the
+// greatest sums of e**(x-m) over all other elements.
+func (r row) exponentials() (few, many []float64, m float64) {
+	m = math.Inf(-1)
+	for i := range r.n {
+		m = max(m, r.at(i).Hi)
+	}
+	few = r.others(func(i int) float64 { return math.Exp(r.at(i).Lo - m) })
+	many = r.others(func(i int) float64 { return math.Exp(r.at(i).Hi - m) })
+	return few, many, m
+}
