@@ -27,7 +27,7 @@ type Program struct {
 	Budget uint32
 
 	// Pos, if not nil, has the program counter of the author's call for each
-	// instruction (see runtime.CallersFrames).
+	// instruction: see [Position].
 	Pos []uintptr
 }
 
@@ -83,7 +83,7 @@ type Array struct {
 }
 
 // Var is a variable of a lane, undefined until written. Arrays of a lane do not
-// exist: the builder unrolls them into variables.
+// exist: the builder unrolls them into variables, which have the same name.
 type Var struct {
 	Name  string
 	Type  Type
@@ -113,7 +113,8 @@ const (
 	StoreVar    // Vars[Imm] = Args[0]
 	// AtomicOp applies Flag ([AtomicAdd] ...) to element Args[0] of
 	// Bindings[Imm] with Args[1], and for AtomicCompareExchange stores Args[2] if
-	// the element equals Args[1]. The value is the one before.
+	// the element equals Args[1]. The value is the one before; AtomicStore has
+	// none.
 	AtomicOp
 	AtomicOpShared // likewise Shared[Imm]
 	// UniformLoad is Shared[Imm][Args[0]], the same index in every lane, after

@@ -1,0 +1,242 @@
+package kernel
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Limits that no kernel may exceed; a device may have lower ones.
+const (
+	MaxLanes        = 1024      // of a workgroup
+	MaxSharedBytes  = 227 << 10 // of workgroup arrays
+	MaxBuffers      = 30
+	MaxInstructions = 1 << 16
+	maxVars         = 1 << 12
+	maxDepth        = 100 // of blocks
+)
+
+// DefaultBudget is how often a loop that is not known to end turns before it is
+// ended, unless [Builder.Budget] says otherwise.
+const DefaultBudget = 1 << 24
+
+// Builder makes one program. It is valid while the build function of its kernel
+// runs, on that goroutine.
+type Builder struct {
+	*arena
+	name     string
+	local    [3]uint32
+	sized    bool
+	budget   uint32
+	uniforms []ir.Uniform
+	params   unsafe.Pointer // the struct whose fields name the uniforms
+	paramLen uintptr
+
+	positions bool
+	err       *Error
+	building  bool
+	ignored   int // calls after the first mistake
+}
+
+// arena is the memory of a builder, which the next one uses again.
+type arena struct {
+	code []ir.Instr
+	pos  []uintptr
+	// live says of each instruction whether its block is still open.
+	live     []bool
+	blocks   []block
+	bindings []ir.Binding
+	shared   []ir.Array
+	vars     []ir.Var
+	bytes    uint64 // of shared
+	// same finds instructions by what they compute: it holds the last one for
+	// each hash. An entry is believed only if the instruction is indeed equal
+	// and visible, so that entries of earlier programs do no harm.
+	same [1 << sameBits]ir.Value
+}
+
+const sameBits = 11
+
+var arenas = sync.Pool{New: func() any {
+	a := &arena{
+		code: make([]ir.Instr, 0, 1024),
+		live: make([]bool, 0, 1024),
+	}
+	return a
+}}
+
+// spent is the memory of a builder that builds no more, or made a mistake: with
+// no room, so that every call takes the slow path and is ignored.
+var spent = &arena{}
+
+// nowhere is the builder of what no constructor made.
+var nowhere = &Builder{arena: spent, err: &Error{Msg: "no builder"}}
+
+func newBuilder(name string, positions bool) *Builder {
+	a := arenas.Get().(*arena)
+	a.code = append(a.code[:0], ir.Instr{})
+	a.live = append(a.live[:0], false)
+	a.blocks = append(a.blocks[:0], block{})
+	a.pos, a.bindings, a.shared, a.vars, a.bytes = nil, a.bindings[:0], a.shared[:0], a.vars[:0], 0
+	if positions {
+		a.pos = []uintptr{0}
+	}
+	return &Builder{arena: a, name: name, budget: DefaultBudget, positions: positions, building: true}
+}
+
+// release ends the use of the builder: handles that are left over find it spent.
+func (b *Builder) release() {
+	a := b.arena
+	b.arena, b.building = spent, false
+	if b.err == nil {
+		b.err = &Error{Kernel: b.name, Msg: "used after it was built"}
+	}
+	if a != spent {
+		arenas.Put(a)
+	}
+}
+
+// abandoned is what ends a build function that goes on and on.
+type abandoned struct{}
+
+// fail records the first mistake. What follows is ignored.
+func (b *Builder) fail(format string, args ...any) handle { return b.failure(nil, format, args...) }
+
+func (b *Builder) failure(err error, format string, args ...any) handle {
+	if b.err == nil {
+		b.record(&Error{Kernel: b.name, Pos: authorPosition(), Msg: fmt.Sprintf(format, args...), Err: err})
+	}
+	return handle{b: b}
+}
+
+func (b *Builder) record(e *Error) {
+	b.err = e
+	if b.arena != spent {
+		arenas.Put(b.arena)
+		b.arena = spent
+	}
+}
+
+// ready reports whether calls mean something: there was no mistake. A build
+// function that does not end after one is left.
+func (b *Builder) ready() bool {
+	if b == nil {
+		return false
+	}
+	if b.err == nil {
+		return true
+	}
+	if b.building {
+		if b.ignored++; b.ignored > MaxInstructions {
+			panic(abandoned{})
+		}
+	}
+	return false
+}
+
+// push appends an instruction.
+func (b *Builder) push(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
+	a := b.arena
+	id := len(a.code)
+	if id == cap(a.code) || a.pos != nil {
+		if !b.room() {
+			return 0
+		}
+		a = b.arena
+	}
+	a.code = append(a.code, ir.Instr{
+		Code: ir.Code(head), Type: ir.Type(head >> 8), Width: uint8(head >> 16), Flag: uint8(head >> 24),
+		Args: [3]ir.Value{a0, a1, a2}, Imm: imm,
+	})
+	a.live = append(a.live, true)
+	return ir.Value(id)
+}
+
+// room makes room for one more instruction, notes the position of it, and
+// reports whether there is to be one.
+func (b *Builder) room() bool {
+	if !b.ready() {
+		return false
+	}
+	if len(b.code) >= MaxInstructions {
+		b.failure(ErrLimit, "more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
+		return false
+	}
+	if b.pos != nil {
+		b.pos = append(b.pos, authorCounter())
+	}
+	if len(b.code) == cap(b.code) {
+		b.code = append(make([]ir.Instr, 0, 2*cap(b.code)), b.code...)
+	}
+	return true
+}
+
+// head packs what an instruction is: see push.
+func head(c ir.Code, k kind, flag uint8) uint32 {
+	return uint32(c) | uint32(k)<<8 | uint32(flag)<<24
+}
+
+// pure returns the instruction, which computes the same wherever it stands: an
+// equal one that is visible, or a new one.
+func (b *Builder) pure(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
+	a := b.arena
+	if len(a.code) == 0 {
+		return b.push(head, a0, a1, a2, imm) // spent
+	}
+	h := head*0x9e3779b1 ^ uint32(a0)*0x85ebca77 ^ uint32(a1)*0xc2b2ae3d ^ uint32(a2)*0x27d4eb2f ^ imm*0x165667b1
+	h = (h ^ h>>15) * 0x2c1b3c6d >> (32 - sameBits)
+	if c := a.same[h]; int(c) < len(a.code) && a.live[c] {
+		if in := &a.code[c]; in.Args[0] == a0 && in.Args[1] == a1 && in.Args[2] == a2 && in.Imm == imm &&
+			uint32(in.Code)|uint32(in.Type)<<8|uint32(in.Width)<<16|uint32(in.Flag)<<24 == head {
+			return c
+		}
+	}
+	id := b.push(head, a0, a1, a2, imm)
+	if id != 0 {
+		b.arena.same[h] = id
+	}
+	return id
+}
+
+// constant returns the instruction of a constant.
+func (b *Builder) constant(bits uint32, k kind) ir.Value {
+	id := b.pure(head(ir.Const, k.scalar(), 0), 0, 0, 0, bits)
+	if k.width() > 1 {
+		id = b.pure(head(ir.Splat, k, 0), id, 0, 0, 0)
+	}
+	return id
+}
+
+// use returns the instruction of an operand of kind k.
+func (b *Builder) use(x handle, k kind) ir.Value {
+	if x.b == nil {
+		return b.constant(x.bits, k)
+	}
+	if x.b != b || int(x.id) >= len(b.live) || !b.live[x.id] {
+		return b.misuse(x)
+	}
+	return x.id
+}
+
+func (b *Builder) misuse(x handle) ir.Value {
+	switch {
+	case !b.ready():
+	case x.b == nowhere:
+		b.fail("use of something that no constructor made")
+	case x.b != b:
+		b.fail("use of a value of kernel %s", x.b.name)
+	default:
+		b.fail("use of a value outside the block that computes it; a Var carries values out of blocks")
+	}
+	return 0
+}
+
+// owner returns the builder, or the one that ignores everything.
+func (b *Builder) owner() *Builder {
+	if b == nil {
+		return nowhere
+	}
+	return b
+}

@@ -1,0 +1,90 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Error is a mistake in a kernel: what [Kernel.Err] and every use of the kernel
+// return.
+type Error struct {
+	Kernel string   // its name
+	Pos    Position // of the author's code, zero if unknown
+	Msg    string
+	Err    error // a sentinel, or what the build function panicked with, or nil
+}
+
+// Position is a place in Go source.
+type Position struct {
+	File string // path as the compiler saw it, "" if unknown
+	Line int
+}
+
+// String returns the last folder, the file and the line: "blur/blur.go:12".
+func (p Position) String() string {
+	if p.File == "" {
+		return ""
+	}
+	dir, file := filepath.Split(p.File)
+	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), file, p.Line)
+}
+
+// Error says which kernel, where and what.
+func (e *Error) Error() string {
+	s := "kernel " + e.Kernel + ": "
+	if p := e.Pos.String(); p != "" {
+		s += p + ": "
+	}
+	return s + e.Msg
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrLimit is wrapped by errors about something too large for any device: a
+// local size, a workgroup array, an unrolled loop, a grid.
+var ErrLimit = errors.New("kernel: over a limit")
+
+// ErrGrid is wrapped by errors about a grid that cannot be launched.
+var ErrGrid = errors.New("kernel: invalid grid")
+
+// ErrParams is wrapped by errors about parameters of another type than the
+// kernel's.
+var ErrParams = errors.New("kernel: parameters of another type")
+
+// authorCounter returns a program counter of the innermost frame that is the
+// author's, as runtime.CallersFrames wants it, or 0.
+func authorCounter() uintptr {
+	var pcs [24]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		if n == 0 {
+			return 0
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for {
+			f, more := frames.Next()
+			if ir.AuthorFrame(f) {
+				return f.PC + 1 // frames look at the call before a counter
+			}
+			if !more {
+				break
+			}
+		}
+		if n < len(pcs) {
+			return 0
+		}
+	}
+}
+
+func authorPosition() Position {
+	if pc := authorCounter(); pc != 0 {
+		f, l := ir.Position([]uintptr{0, pc}, 1)
+		return Position{f, l}
+	}
+	return Position{}
+}

@@ -1,0 +1,229 @@
+package kernel
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// block is an open block.
+type block struct {
+	at    ir.Value // its If, Else, For or Loop
+	head  ir.Value // the If of an Else, else at
+	ended ir.Value // the Break, Continue or Return after which nothing runs, or 0
+}
+
+// Branch is an If whose Else may follow.
+type Branch struct {
+	b      *Builder
+	end    ir.Value // of the If, 0 if the condition was constant
+	unless bool     // the condition was constant and did not hold
+}
+
+// If runs then on the lanes for which c holds. A condition that is constant
+// while the kernel is built chooses code, like a Go if.
+func (b *Builder) If(c Bool, then func()) Branch {
+	if !b.ready() {
+		return Branch{}
+	}
+	if then == nil {
+		b.fail("If with a nil function")
+		return Branch{}
+	}
+	if c.b == nil {
+		if c.bits != 0 {
+			then()
+		}
+		return Branch{b: b, unless: c.bits == 0}
+	}
+	b.open(b.push(head(ir.If, 0, 0), b.use(handle(c), kBool), 0, 0, 0))
+	then()
+	return Branch{b: b, end: b.close()}
+}
+
+// Else runs f on the lanes for which the condition did not hold. It must follow
+// its If directly.
+func (x Branch) Else(f func()) {
+	b := x.b
+	switch {
+	case !b.ready():
+	case f == nil:
+		b.fail("Else with a nil function")
+	case x.unless:
+		f()
+	case x.end == 0: // the condition is known to hold
+	case int(x.end) != len(b.code)-1 || b.code[x.end].Code != ir.End:
+		b.fail("Else does not follow its If directly")
+	default:
+		from := ir.Value(b.code[x.end].Imm)
+		b.code[x.end] = ir.Instr{Code: ir.Else}
+		b.open(x.end)
+		if b.err == nil {
+			b.blocks[len(b.blocks)-1].head = from
+		}
+		f()
+		b.close()
+	}
+}
+
+// For runs body for i = from, from+1 ... while i < to.
+func (b *Builder) For(from, to U32, body func(i U32)) { b.ForStep(from, to, U(1), body) }
+
+// ForStep runs body for i = from, from+step ... while i < to; the three are
+// evaluated before. A sum beyond 32 bits ends the loop.
+func (b *Builder) ForStep(from, to, step U32, body func(i U32)) {
+	if !b.ready() {
+		return
+	}
+	if body == nil {
+		b.fail("For with a nil function")
+		return
+	}
+	if step.b == nil && step.bits == 0 {
+		b.fail("For with a step of 0")
+		return
+	}
+	id := b.beginFor(kU32, handle(from), handle(to), handle(step))
+	body(U32{b: b, id: id})
+	b.close()
+}
+
+// ForI32 is [Builder.ForStep] for signed numbers; the step is positive.
+func (b *Builder) ForI32(from, to, step I32, body func(i I32)) {
+	if !b.ready() {
+		return
+	}
+	if body == nil {
+		b.fail("ForI32 with a nil function")
+		return
+	}
+	if step.b == nil && int32(step.bits) <= 0 {
+		b.fail("ForI32 with a step of %d: it must be positive", int32(step.bits))
+		return
+	}
+	id := b.beginFor(kI32, handle(from), handle(to), handle(step))
+	body(I32{b: b, id: id})
+	b.close()
+}
+
+// beginFor opens a For. It ends if the step is known to lead upwards: a sum that
+// overflows ends it.
+func (b *Builder) beginFor(k kind, from, to, step handle) ir.Value {
+	flag := uint8(0)
+	if step.b == nil {
+		flag = ir.Bounded
+	}
+	p, q := b.use(from, k), b.use(to, k)
+	id := b.push(head(ir.For, k, flag), p, q, b.use(step, k), 0)
+	b.open(id)
+	return id
+}
+
+// While runs body as long as cond holds. cond is evaluated on the device before
+// each turn. A loop that turns more often than the budget is ended.
+func (b *Builder) While(cond func() Bool, body func()) {
+	if !b.ready() {
+		return
+	}
+	if cond == nil || body == nil {
+		b.fail("While with a nil function")
+		return
+	}
+	b.open(b.push(head(ir.Loop, 0, 0), 0, 0, 0, 0))
+	b.If(cond().Not(), b.Break)
+	body()
+	b.close()
+}
+
+// Loop runs body again and again, until [Builder.Break] or [Builder.Return]. A
+// loop that turns more often than the budget is ended.
+func (b *Builder) Loop(body func()) {
+	if !b.ready() {
+		return
+	}
+	if body == nil {
+		b.fail("Loop with a nil function")
+		return
+	}
+	b.open(b.push(head(ir.Loop, 0, 0), 0, 0, 0, 0))
+	body()
+	b.close()
+}
+
+// Break leaves the innermost loop of the device; what follows in its block is
+// not reached.
+func (b *Builder) Break() { b.leaveLoop(ir.Break, "Break") }
+
+// Continue goes on with the next turn of the innermost loop of the device.
+func (b *Builder) Continue() { b.leaveLoop(ir.Continue, "Continue") }
+
+func (b *Builder) leaveLoop(c ir.Code, name string) {
+	if !b.ready() {
+		return
+	}
+	for i := len(b.blocks) - 1; i > 0; i-- {
+		at := b.blocks[i].at
+		if l := b.code[at].Code; l == ir.For || l == ir.Loop {
+			b.terminate(b.push(head(c, 0, 0), 0, 0, 0, uint32(at)))
+			return
+		}
+	}
+	b.fail("%s outside of a loop of the device; a Go loop has Go's own", name)
+}
+
+// Return ends the lane.
+func (b *Builder) Return() {
+	if b.ready() {
+		b.terminate(b.push(head(ir.Return, 0, 0), 0, 0, 0, 0))
+	}
+}
+
+func (b *Builder) terminate(id ir.Value) {
+	if b.err != nil {
+		return
+	}
+	if last := &b.blocks[len(b.blocks)-1]; last.ended == 0 {
+		last.ended = id
+	}
+}
+
+// open begins the block of instruction id.
+func (b *Builder) open(id ir.Value) {
+	if b.err != nil {
+		return
+	}
+	if len(b.blocks) > maxDepth {
+		b.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
+		return
+	}
+	b.blocks = append(b.blocks, block{at: id, head: id})
+}
+
+// close ends the innermost block and returns its End.
+func (b *Builder) close() ir.Value {
+	if !b.ready() {
+		return 0
+	}
+	if len(b.blocks) < 2 {
+		b.fail("blocks do not nest: was a panic recovered?")
+		return 0
+	}
+	bl := b.blocks[len(b.blocks)-1]
+	b.cut(bl.ended)
+	end := b.push(head(ir.End, 0, 0), 0, 0, 0, 0)
+	if end == 0 {
+		return 0
+	}
+	b.blocks = b.blocks[:len(b.blocks)-1]
+	b.code[bl.at].Imm = uint32(end)
+	b.code[end].Imm = uint32(bl.head)
+	clear(b.live[bl.at:end])
+	return end
+}
+
+// cut drops what follows a statement after which nothing runs.
+func (b *Builder) cut(after ir.Value) {
+	if after == 0 {
+		return
+	}
+	b.code, b.live = b.code[:after+1], b.live[:after+1]
+	if b.pos != nil {
+		b.pos = b.pos[:after+1]
+	}
+}

@@ -1,0 +1,77 @@
+package kernel
+
+import "fmt"
+
+// MaxGroups is how many workgroups a grid may have along one axis on every
+// device.
+const MaxGroups = 65535
+
+// Size is the size of a grid in workgroups. A size that cannot be launched
+// carries its error.
+type Size struct {
+	n      [3]uint32
+	folded bool
+	err    error
+}
+
+// Grid returns a grid of x workgroups, or x by y, or x by y by z. Numbers below
+// 1 and above [MaxGroups] and more than three give a Size with an error; see
+// [GridOf] and [GridFor] for one dimension of any size.
+func Grid(x int, yz ...int) Size {
+	if len(yz) > 2 {
+		return Size{err: fmt.Errorf("%w: %d dimensions", ErrGrid, len(yz)+1)}
+	}
+	s := Size{n: [3]uint32{1, 1, 1}}
+	for i := range len(yz) + 1 {
+		n := x
+		if i > 0 {
+			n = yz[i-1]
+		}
+		if n < 1 || n > MaxGroups {
+			return Size{err: fmt.Errorf("%w: %d workgroups along %c: it must be 1 to %d", ErrGrid, n, 'x'+i, MaxGroups)}
+		}
+		s.n[i] = uint32(n)
+	}
+	return s
+}
+
+// GridOf returns a grid of at least n workgroups in one dimension, folded into
+// two where they are more than [MaxGroups]. Kernels for it use [Builder.Group] or
+// [Builder.Index] and take no notice of groups from n on.
+func GridOf(n int) Size {
+	if n < 1 || int64(n) > MaxGroups*MaxGroups {
+		return Size{err: fmt.Errorf("%w: %d workgroups", ErrGrid, n)}
+	}
+	y := (n-1)/MaxGroups + 1
+	x := (n-1)/y + 1
+	return Size{n: [3]uint32{uint32(x), uint32(y), 1}, folded: y > 1}
+}
+
+// GridFor returns the grid for n lanes in workgroups of local: n/local rounded
+// up, folded as by [GridOf].
+func GridFor(n, local int) Size {
+	if n < 1 || local < 1 {
+		return Size{err: fmt.Errorf("%w: %d lanes in workgroups of %d", ErrGrid, n, local)}
+	}
+	s := GridOf((n-1)/local + 1)
+	if s.err == nil && uint64(s.n[0])*uint64(s.n[1])*uint64(local) > 1<<32 {
+		return Size{err: fmt.Errorf("%w: %d lanes: their numbers have 32 bits", ErrGrid, n)}
+	}
+	return s
+}
+
+// Groups returns the workgroups along x, y and z.
+func (s Size) Groups() [3]uint32 { return s.n }
+
+// Folded reports whether one dimension was folded into two: the kernel must
+// then use [Builder.Group] or [Builder.Index].
+func (s Size) Folded() bool { return s.folded }
+
+// Err returns why the grid cannot be launched: an error that wraps [ErrGrid], or
+// nil.
+func (s Size) Err() error {
+	if s.err == nil && s.n[0] == 0 {
+		return fmt.Errorf("%w: no size", ErrGrid)
+	}
+	return s.err
+}

@@ -1,0 +1,154 @@
+package kernel
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// LocalSize sets how many lanes a workgroup has along x, y and z. Every kernel
+// calls it once.
+func (b *Builder) LocalSize(x, y, z int) {
+	if !b.ready() {
+		return
+	}
+	if b.sized {
+		b.fail("a second LocalSize")
+		return
+	}
+	if x < 1 || y < 1 || z < 1 {
+		b.fail("LocalSize(%d, %d, %d): all must be at least 1", x, y, z)
+		return
+	}
+	if x > MaxLanes || y > MaxLanes || z > 64 || x*y*z > MaxLanes {
+		b.failure(ErrLimit, "LocalSize(%d, %d, %d): a workgroup has at most %d lanes, 64 along z", x, y, z, MaxLanes)
+		return
+	}
+	b.local, b.sized = [3]uint32{uint32(x), uint32(y), uint32(z)}, true
+}
+
+// Lanes returns how many lanes a workgroup has: the product of the local size.
+func (b *Builder) Lanes() int {
+	if !b.localKnown("Lanes") {
+		return 1
+	}
+	return int(b.local[0] * b.local[1] * b.local[2])
+}
+
+func (b *Builder) localKnown(name string) bool {
+	if !b.ready() {
+		return false
+	}
+	if !b.sized {
+		b.fail("%s before LocalSize", name)
+		return false
+	}
+	return true
+}
+
+// Budget sets how often a loop that is not known to end may turn each time it
+// is entered: [DefaultBudget] unless set.
+func (b *Builder) Budget(turns int) {
+	if !b.ready() {
+		return
+	}
+	if turns < 1 || uint64(turns) > 1<<32-1 {
+		b.fail("a budget of %d turns", turns)
+		return
+	}
+	b.budget = uint32(turns)
+}
+
+func (b *Builder) builtIn(flag uint8) U32 {
+	b = b.owner()
+	return U32{b: b, id: b.pure(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0)}
+}
+
+// local returns a place in the workgroup, 0 along an axis of one lane.
+func (b *Builder) localID(axis uint8) U32 {
+	if b.ready() && b.sized && b.local[axis] == 1 {
+		return U(0)
+	}
+	return b.builtIn(ir.BuiltInLocalX + axis)
+}
+
+// LocalX returns the place of the lane in its workgroup along x.
+func (b *Builder) LocalX() U32 { return b.localID(0) }
+
+// LocalY returns the place of the lane in its workgroup along y.
+func (b *Builder) LocalY() U32 { return b.localID(1) }
+
+// LocalZ returns the place of the lane in its workgroup along z.
+func (b *Builder) LocalZ() U32 { return b.localID(2) }
+
+// Lane returns the number of the lane in its workgroup: x first, then y, then z.
+func (b *Builder) Lane() U32 { return b.builtIn(ir.BuiltInLane) }
+
+// GroupX returns the place of the workgroup in the grid along x.
+func (b *Builder) GroupX() U32 { return b.builtIn(ir.BuiltInGroupX) }
+
+// GroupY returns the place of the workgroup in the grid along y.
+func (b *Builder) GroupY() U32 { return b.builtIn(ir.BuiltInGroupY) }
+
+// GroupZ returns the place of the workgroup in the grid along z.
+func (b *Builder) GroupZ() U32 { return b.builtIn(ir.BuiltInGroupZ) }
+
+// GroupsX returns the workgroups of the grid along x.
+func (b *Builder) GroupsX() U32 { return b.builtIn(ir.BuiltInGroupsX) }
+
+// GroupsY returns the workgroups of the grid along y.
+func (b *Builder) GroupsY() U32 { return b.builtIn(ir.BuiltInGroupsY) }
+
+// GroupsZ returns the workgroups of the grid along z.
+func (b *Builder) GroupsZ() U32 { return b.builtIn(ir.BuiltInGroupsZ) }
+
+// GlobalX returns the place of the lane in the grid along x. Where one grid
+// runs over more than 65,535 workgroups, use [Builder.Index].
+func (b *Builder) GlobalX() U32 { return b.global(0, b.GroupX()) }
+
+// GlobalY returns the place of the lane in the grid along y.
+func (b *Builder) GlobalY() U32 { return b.global(1, b.GroupY()) }
+
+// GlobalZ returns the place of the lane in the grid along z.
+func (b *Builder) GlobalZ() U32 { return b.global(2, b.GroupZ()) }
+
+func (b *Builder) global(axis uint8, group U32) U32 {
+	if !b.localKnown("a place in the grid") {
+		return U32{b: b.owner()}
+	}
+	return group.Mul(U(b.local[axis])).Add(b.localID(axis))
+}
+
+// Group returns the number of the workgroup in a grid of one dimension that
+// [GridFor] or [GridOf] may have folded into two.
+func (b *Builder) Group() U32 { return b.GroupY().Mul(b.GroupsX()).Add(b.GroupX()) }
+
+// Index returns the number of the lane in a grid of one dimension that [GridFor]
+// or [GridOf] may have folded into two. Lanes beyond the end of the work are
+// usual: compare with its size.
+func (b *Builder) Index() U32 {
+	if !b.localKnown("Index") {
+		return U32{b: b.owner()}
+	}
+	lane := b.Lane()
+	if b.local[1] == 1 && b.local[2] == 1 {
+		lane = b.LocalX()
+	}
+	return b.Group().Mul(U(uint32(b.Lanes()))).Add(lane)
+}
+
+// SubgroupSize returns how many lanes a subgroup has: a power of two up to 128,
+// 1 on a device without subgroups.
+func (b *Builder) SubgroupSize() U32 { return b.builtIn(ir.BuiltInSubgroupSize) }
+
+// SubgroupLane returns the number of the lane in its subgroup.
+func (b *Builder) SubgroupLane() U32 { return b.builtIn(ir.BuiltInSubgroupLane) }
+
+// Subgroup returns the number of the subgroup in its workgroup: lanes n·size to
+// (n+1)·size-1 are subgroup n.
+func (b *Builder) Subgroup() U32 { return b.builtIn(ir.BuiltInSubgroup) }
+
+// Barrier waits for all lanes of the workgroup; what they wrote to workgroup
+// memory and buffers is then visible to each other. All lanes must come to it:
+// a condition around it that may differ between lanes is a mistake.
+func (b *Builder) Barrier() {
+	if b.ready() {
+		b.push(head(ir.Barrier, 0, 0), 0, 0, 0, 0)
+	}
+}
