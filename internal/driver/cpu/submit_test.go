@@ -218,29 +218,40 @@ func TestCancelled(t *testing.T) {
 // TestCancelledWhileWaiting: who waits for memory that another writes can
 // give up, and those behind get their turn.
 func TestCancelledWhileWaiting(t *testing.T) {
-	testutil.Need(t, "cores") // a browser's only thread may finish before it looks at the time
 	d := open(t, 1)
 	const n = 1 << 20
 	long, brief := prepare(t, d, axpyProgram(n, 100, 1)), prepare(t, d, axpyProgram(n, 1, 1))
-	one, _ := alloc(t, d, n)
-	sum, _ := alloc(t, d, n)
-	ext := []driver.Binding{{Mem: one}, {Mem: sum}}
-	f, err := long.Submit(t.Context(), &driver.Submission{Ext: ext})
-	if err != nil {
-		t.Fatal(err)
+	one, ones := alloc(t, d, n)
+	sum, sums := alloc(t, d, n)
+	for i := range ones {
+		ones[i] = 1
 	}
+	ext := []driver.Binding{{Mem: one}, {Mem: sum}}
+	// Somebody has the memory for as long as the test wants.
+	holder := newTicket(ext, []bool{false, true})
+	d.ledger.enter(holder)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := brief.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v while another writes", err)
 	}
+	f, err := long.Submit(t.Context(), &driver.Submission{Ext: ext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ledger.leave(holder)
 	if _, err := brief.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-f.Done():
-	default:
-		t.Error("a later submission overtook an earlier one")
+	// The order is that of effects: the fence of the earlier submission may be
+	// done a moment after the later one, which ran in this goroutine, has returned.
+	for i, v := range sums {
+		if v != 101 {
+			t.Fatalf("element %d is %v after 100 additions and one: a later submission overtook an earlier one", i, v)
+		}
+	}
+	if err := f.Wait(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -409,6 +420,31 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// leastOf measures until the result is below enough, ten times at most, and
+// returns the least. Counters of allocations are the whole process's: other
+// goroutines, the collector that empties pools and the profiler may add to
+// them at any time, and what the measured code does itself is in each result.
+func leastOf(measure func() int64, enough int64) int64 {
+	least := measure()
+	for i := 1; i < 10 && least >= enough; i++ {
+		least = min(least, measure())
+	}
+	return least
+}
+
+// allocations returns the allocations of each of n runs of f, rounded down.
+func allocations(n int, f func()) int64 {
+	return leastOf(func() int64 { return int64(testing.AllocsPerRun(n, f)) }, 1)
+}
+
+// TestAllocationsAreSeen: what allocates once in each run is noticed.
+func TestAllocationsAreSeen(t *testing.T) {
+	var kept *[]byte
+	if n := allocations(100, func() { b := make([]byte, 100); kept = &b }); n < 1 {
+		t.Errorf("%d allocations of %d bytes were noticed", n, len(*kept))
+	}
+}
+
 // TestMemoryFlat: nothing is allocated and nothing kept as submissions repeat.
 func TestMemoryFlat(t *testing.T) {
 	if raced {
@@ -429,19 +465,22 @@ func TestMemoryFlat(t *testing.T) {
 		}
 	}
 	run()
-	if n := testing.AllocsPerRun(2000, run); n != 0 {
+	if n := allocations(2000, run); n != 0 {
 		t.Errorf("%v allocations a submission", n)
 	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for range 2000 {
-		run()
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
-		t.Errorf("%d bytes more on the heap", grown)
+	grown := leastOf(func() int64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range 2000 {
+			run()
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	}, 2000) // a byte kept by each run
+	if grown >= 2000 {
+		t.Errorf("%d bytes more on the heap after 2000 submissions", grown)
 	}
 	held := d.memory.Stats().Held
 	e.Close()
@@ -497,7 +536,7 @@ func (r *rig) steady(d *processor, what string) {
 		}
 	}
 	run()
-	if n := testing.AllocsPerRun(1000, run); n != 0 {
+	if n := allocations(1000, run); n != 0 {
 		r.t.Errorf("%s: %v allocations a call", what, n)
 	}
 }
