@@ -513,7 +513,7 @@ func leaks(t *testing.T, open Open) {
 	if err := dev.Close(); err != nil {
 		t.Error(err)
 	}
-	for range 100 {
+	for range 1000 {
 		if runtime.NumGoroutine() <= goroutines {
 			return
 		}

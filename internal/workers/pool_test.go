@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,9 +71,39 @@ func TestEveryPartRunsOnce(t *testing.T) {
 				c := newTally(max(n, 0))
 				p.Do(n, c)
 				c.check(t)
+				for _, back := range []bool{false, true} {
+					c = newTally(max(n, 0))
+					p.Spread(n, back, c)
+					c.check(t)
+				}
 			}
 		}
 		p.Close()
+	}
+}
+
+// Every thread begins with its own share, at the end that was asked for, and a
+// thread that is left alone does all parts.
+func TestShares(t *testing.T) {
+	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
+	p.judge.init(4)
+	order := func(back bool) (parts []int) {
+		p.Spread(8, back, taskFunc(func(i int) { parts = append(parts, i) }))
+		return parts
+	}
+	if got := order(false); !slices.Equal(got, []int{0, 1, 3, 2, 5, 4, 7, 6}) {
+		t.Errorf("forwards: %d", got)
+	}
+	if got := order(true); !slices.Equal(got, []int{1, 0, 2, 3, 4, 5, 6, 7}) {
+		t.Errorf("backwards: %d", got)
+	}
+	for k := range p.shares {
+		p.shares[k].set(2*k, 2*k+2, fromFront)
+	}
+	for number, want := range []int{0, 2, 4, 6} {
+		if got, ok := p.claim(number); !ok || got != want {
+			t.Errorf("thread %d begins with part %d, want %d", number, got, want)
+		}
 	}
 }
 
@@ -103,7 +134,7 @@ func TestPartsOverlap(t *testing.T) {
 
 // A pool whose workers never come must not make the caller wait.
 func TestNobodyWaitsForLateWorkers(t *testing.T) {
-	p := &Pool{threads: 4, finished: make(chan struct{}, 1)}
+	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
 	p.judge.init(4)
 	for range 10 {
 		c := newTally(100)
@@ -291,9 +322,15 @@ func TestDoAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	soon(t, "workers sleep", p.idle)
-	if n := testing.AllocsPerRun(1, func() { p.Do(8, c) }); n != 0 {
-		t.Errorf("%v allocations with sleeping workers", n)
+	// One run only, since they wake in it: what else allocates in the process
+	// counts in full, so the least of several.
+	least := 1.0
+	for i := 0; i < 10 && least > 0; i++ {
+		soon(t, "workers sleep", p.idle)
+		least = min(least, testing.AllocsPerRun(1, func() { p.Do(8, c) }))
+	}
+	if least > 0 {
+		t.Errorf("%v allocations with sleeping workers", least)
 	}
 }
 
