@@ -1,0 +1,89 @@
+package lib
+
+import (
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// epilogue is what a kernel applies to its first result: the activation of the
+// operation, then the program of the request.
+type epilogue struct {
+	in    []Operand  // Arg i+1
+	exprs []*ir.Node // over Arg 0, the result
+	out   []op.DType
+	key   string // equal keys, equal epilogues
+}
+
+// fuse sets the epilogue of q.
+func (q *request) fuse() error {
+	act, attrs := q.Attrs.Activation()
+	if act == nil && q.Post == nil || q.Op == nil {
+		return nil
+	}
+	result := ir.NewArg(0, op.Register(q.types[0]))
+	if act != nil {
+		e, err := act.Expression(&attrs, q.types[:1])
+		if err != nil {
+			return err
+		}
+		var params []*ir.Node
+		for i := range attrs.F {
+			params = append(params, ir.NewConst(float64(attrs.Float(i)), ir.F32))
+		}
+		result = ir.Substitute(e, []*ir.Node{result}, params)
+	}
+	f := &epilogue{exprs: []*ir.Node{result}}
+	if q.Post != nil {
+		args := []*ir.Node{result}
+		for i, in := range q.Post.In {
+			args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
+		}
+		f.in, f.exprs = q.Post.In, nil
+		for _, e := range q.Post.Exprs {
+			if err := checkExpr(e, args); err != nil {
+				return err
+			}
+			f.exprs = append(f.exprs, ir.Substitute(e, args, nil))
+		}
+	}
+	for _, o := range q.Out {
+		f.out = append(f.out, o.Type)
+	}
+	f.setKey()
+	q.epilogue = f
+	return nil
+}
+
+func (f *epilogue) setKey() {
+	var b strings.Builder
+	for _, in := range f.in {
+		b.WriteByte(byte(in.Type))
+		b.WriteByte(byte(in.Spread))
+	}
+	b.WriteByte(0xff)
+	for i, e := range f.exprs {
+		b.WriteString(f.out[i].String())
+		b.WriteString(ir.Key(e))
+		b.WriteByte(0xff)
+	}
+	f.key = b.String()
+}
+
+// checkExpr returns an ErrUnsupported if e is not an expression over args.
+func checkExpr(e *ir.Node, args []*ir.Node) error {
+	if e == nil {
+		return unsupported("a nil expression")
+	}
+	list, _ := ir.Flatten(e)
+	for _, n := range list {
+		switch {
+		case n.Code == ir.Param:
+			return unsupported("an expression with a parameter")
+		case n.Code == ir.Arg && (n.Index >= len(args) || n.Type != args[n.Index].Type):
+			return unsupported("an expression of operand %d, of %d", n.Index, len(args))
+		}
+	}
+	return nil
+}

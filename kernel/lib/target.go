@@ -1,0 +1,54 @@
+package lib
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Target is what a device can do. A field that is 0 stands for what every
+// device can do.
+type Target struct {
+	Lanes   int // of a workgroup; 256
+	Shared  int // bytes of workgroup memory; 16 KiB
+	Buffers int // that one kernel binds; 8
+	Groups  int // of a grid along one dimension; 65535
+	// Subgroups says that the device has operations of subgroups that are worth
+	// using: kernels hold for subgroups of any size, one lane included.
+	Subgroups bool
+	F16       bool // half floats in memory and registers
+}
+
+func (t Target) withDefaults() Target {
+	or := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	or(&t.Lanes, 256)
+	or(&t.Shared, 16<<10)
+	or(&t.Buffers, 8)
+	or(&t.Groups, 65535)
+	return t
+}
+
+// allows returns an ErrUnsupported if the target cannot run a stage.
+func (t *Target) allows(p *ir.Program, s *Stage) error {
+	if n := int(p.Local[0] * p.Local[1] * p.Local[2]); n > t.Lanes {
+		return unsupported("a workgroup of %d lanes; the most is %d", n, t.Lanes)
+	}
+	bytes := 0
+	for _, a := range p.Shared {
+		bytes += int(a.Len) * int(a.Width) * 4
+	}
+	if bytes > t.Shared {
+		return unsupported("%d bytes of workgroup memory; the most is %d", bytes, t.Shared)
+	}
+	if n := len(p.Bindings); n > t.Buffers {
+		return unsupported("%d buffers; the most is %d", n, t.Buffers)
+	}
+	for _, n := range s.Grid {
+		if int64(n) > int64(t.Groups) {
+			return unsupported("a grid of %v workgroups; the most is %d", s.Grid, t.Groups)
+		}
+	}
+	return nil
+}

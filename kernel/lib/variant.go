@@ -1,0 +1,115 @@
+package lib
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// family is the portable kernels of one or more operations.
+type family struct {
+	plan     func(q *request) (*Plan, error)
+	variants []string
+}
+
+// families are what the files of this package have entered. Under nil stand
+// elementwise programs, which are all elementwise operations.
+var families = map[*op.Operation]*family{}
+
+// register enters the kernels of operations.
+func register(f *family, os ...*op.Operation) *family {
+	for _, o := range os {
+		families[o] = f
+	}
+	return f
+}
+
+func familyOf(o *op.Operation) *family {
+	if f := families[o]; f != nil || o == nil || o.Class() != op.Elementwise {
+		return f
+	}
+	return families[nil]
+}
+
+// Has reports whether o has portable kernels. What they take, [For] says.
+func Has(o *op.Operation) bool { return familyOf(o) != nil }
+
+// Variants returns the names of the ways to compute o, in the order in which
+// they are preferred; nil where there is one way. o is nil for elementwise
+// programs.
+func Variants(o *op.Operation) []string {
+	if f := familyOf(o); f != nil {
+		return f.variants
+	}
+	return nil
+}
+
+// A variant is one way to compute what the sizes M say, by kernels specialised
+// by S.
+type variant[M, S any] struct {
+	name string
+	fits func(m M, t *Target) bool
+	spec S
+}
+
+// A table lists variants, from the one that is preferred.
+type table[M, S any] []variant[M, S]
+
+func (vs table[M, S]) names() []string {
+	s := make([]string, len(vs))
+	for i := range vs {
+		s[i] = vs[i].name
+	}
+	return s
+}
+
+// choose returns the variant that q names or that is the first to fit.
+func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
+	for _, name := range [...]string{q.Variant, q.Tuning[Key(&q.Request)], ""} {
+		for i := range vs {
+			if v := &vs[i]; (name == "" || name == v.name) && v.fits(m, &q.Target) {
+				return v.spec, v.name, nil
+			}
+		}
+		if name != "" && name == q.Variant {
+			break // that one or none
+		}
+	}
+	var none S
+	return none, "", unsupported("no variant %s for %+v", q.Variant, m)
+}
+
+// Tuning names variants that were measured to be fast on one device, by [Key].
+// It is a preference: a variant that does not fit is passed over.
+type Tuning map[string]string
+
+// Key returns the text under which the best variant for r is kept: the
+// operation, and types and extents of its operands, these rounded up to powers
+// of two, as neighbours in size want the same variant.
+func Key(r *Request) string {
+	var b strings.Builder
+	if r.Op == nil {
+		b.WriteString("elementwise")
+	} else {
+		b.WriteString(r.Op.Key())
+		for _, v := range r.Attrs.I {
+			fmt.Fprintf(&b, ",%d", v)
+		}
+	}
+	arrays := r.In
+	if r.Op == nil {
+		arrays = r.Out
+	}
+	for _, a := range arrays {
+		fmt.Fprintf(&b, " %v", a.Type)
+		for i, d := range a.Shape {
+			fmt.Fprintf(&b, "%c%d", "[ "[min(i, 1)], 1<<bits.Len(uint(max(d, 1)-1)))
+		}
+		if len(a.Shape) > 0 {
+			b.WriteByte(']')
+		}
+	}
+	return b.String()
+}
