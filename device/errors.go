@@ -23,6 +23,7 @@ var (
 	ErrForeign     = driver.ErrForeign     // a buffer of another device, a value of another batch
 	ErrLimit       = driver.ErrLimit       // larger than the device can handle
 	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
+	ErrFault       = driver.ErrFault       // a kernel did what it must not: see Kernel.Run
 	ErrExecuted    = driver.ErrExecuted    // a batch was used for more after Execute, without Reset
 )
 

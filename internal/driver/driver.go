@@ -20,6 +20,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -179,6 +180,12 @@ type Times struct {
 
 // Span is a start and an end.
 type Span struct{ Start, End time.Duration }
+
+// Compiler is what a device implements that can tell whether it can run a
+// kernel before there is work for it. The result is kept for Prepare.
+type Compiler interface {
+	Compile(ctx context.Context, p *ir.Program) error
+}
 
 // Immediate is what a device implements on which one step over host memory
 // costs less than preparing a program: the CPU. Run computes s over its

@@ -19,6 +19,7 @@ var (
 	ErrLimit       = errors.New("beyond a limit of the device")
 	ErrNotExecuted = errors.New("not executed")
 	ErrExecuted    = errors.New("executed already")
+	ErrFault       = errors.New("kernel fault")
 	ErrUnsupported = op.ErrUnsupported
 	ErrShape       = op.ErrShape
 )

@@ -68,6 +68,9 @@ type Kernel struct {
 	// Params is the slot of the parameter block, host memory that is bound to
 	// the submission, or -1 if the program has no uniforms.
 	Params int
+	// Positions returns the program with positions in the author's source, for
+	// the report of a fault.
+	Positions func() (*ir.Program, error)
 }
 
 // Operand is a slot as a step uses it.

@@ -10,7 +10,7 @@ import (
 func (l *lowerer) launch(id graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) error {
 	n := &l.g.Nodes[id]
 	k := l.g.Launches[n.Ref]
-	s := driver.Step{Kernel: &driver.Kernel{Program: k.Program, Grid: k.Grid, Params: -1}}
+	s := driver.Step{Kernel: &driver.Kernel{Program: k.Program, Grid: k.Grid, Params: -1, Positions: k.Positions}}
 	written := graph.Written(k.Program)
 	bind := make([]int, len(k.Program.Bindings))
 	for i := range bind {

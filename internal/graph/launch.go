@@ -17,6 +17,19 @@ type Kernel struct {
 	Program *ir.Program
 	Grid    [3]uint32
 	Results []Array
+	// Positions returns the program with positions in the author's source.
+	Positions func() (*ir.Program, error)
+}
+
+// Nodes returns the node of the launch, which is to be node id of the graph and
+// runs its launch ref, and the nodes of its further results, which follow it.
+func (k *Kernel) Nodes(id ID, ref int32, in []ID) []Node {
+	ns := []Node{{Kind: Launch, Ref: ref, Type: k.Results[0].Type, Shape: k.Results[0].Shape, NIn: uint8(len(in))}}
+	copy(ns[0].In[:], in)
+	for i, r := range k.Results[1:] {
+		ns = append(ns, Node{Kind: Result, Ref: int32(i + 1), Type: r.Type, Shape: r.Shape, NIn: 1, In: [MaxInputs]ID{id}})
+	}
+	return ns
 }
 
 // Array is the form of an array.

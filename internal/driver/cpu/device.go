@@ -39,6 +39,8 @@ type processor struct {
 	queue  queue
 	users  users
 
+	programs programs
+
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain []plain
 

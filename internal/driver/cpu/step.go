@@ -11,6 +11,9 @@ import (
 
 // prepareStep returns s prepared for e.
 func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
+	if s.Kernel != nil {
+		return d.prepareLaunch(s, e)
+	}
 	if s.Op == nil {
 		if s.Post == nil {
 			return nil, fmt.Errorf("empty step: %w", driver.ErrUnsupported)

@@ -1,0 +1,326 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// maxBuffers is how many buffers a kernel may bind on every device.
+const maxBuffers = 8
+
+// Kernel is a kernel made ready for a device. It is safe for concurrent use.
+type Kernel struct {
+	dev     *Device
+	program *ir.Program
+	k       *kernel.Kernel
+	written int // number of buffers that it writes
+}
+
+// Kernel makes k ready to run on the device.
+//
+// # Errors
+//   - *[kernel.Error] for a mistake in the kernel, with the author's file and line.
+//   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks.
+//   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has.
+func (d *Device) Kernel(ctx context.Context, k *kernel.Kernel) (*Kernel, error) {
+	p, err := k.Program()
+	if err != nil {
+		return nil, err
+	}
+	r := &Kernel{dev: d, program: p, k: k, written: len(graph.Written(p))}
+	switch {
+	case r.written == 0:
+		err = fmt.Errorf("it writes no buffer: %w", ErrUnsupported)
+	case len(p.Bindings) > maxBuffers:
+		err = fmt.Errorf("%d buffers, the most is %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
+	default:
+		err = d.eng.CompileKernel(ctx, p)
+	}
+	if err != nil {
+		return nil, r.wrap(err)
+	}
+	return r, nil
+}
+
+// Name returns the name of the kernel.
+func (k *Kernel) Name() string { return k.k.Name() }
+
+// Device returns the device that the kernel is ready for.
+func (k *Kernel) Device() *Device { return k.dev }
+
+// Program returns what the kernel is made of, for package batch.
+func (k *Kernel) Program() *ir.Program { return k.program }
+
+// Source returns the kernel that was made ready.
+func (k *Kernel) Source() *kernel.Kernel { return k.k }
+
+// wrap returns err as an OpError of the kernel.
+func (k *Kernel) wrap(err error, shapes ...op.Shape) error {
+	var oe *OpError
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {
+		return err
+	}
+	return &OpError{Op: "kernel " + k.Name(), Shapes: shapes, Device: k.dev.String(), Err: err}
+}
+
+// Arg is an array that a kernel gets for one of its buffers, in the order in
+// which the kernel declares them. [In], [Out], [InOut] and [Bind] make one.
+type Arg struct {
+	data []byte
+	typ  op.DType
+	n    int
+	use  argUse
+	buf  *Buffer
+}
+
+type argUse uint8
+
+const (
+	argNone argUse = iota
+	argIn
+	argOut
+	argInOut
+	argBuffer
+)
+
+// In is an array that the kernel reads.
+func In[T Element](x []T) Arg { return argOf(argIn, x) }
+
+// Out is an array that the kernel fills. It begins as zeros: what the kernel
+// does not write is 0 afterwards, whatever was there.
+func Out[T Element](x []T) Arg { return argOf(argOut, x) }
+
+// InOut is an array that the kernel updates.
+func InOut[T Element](x []T) Arg { return argOf(argInOut, x) }
+
+// Bind is an array that lives on the device: the kernel reads, fills or updates
+// it in place, as it declares. Nothing is copied.
+func Bind(b *Buffer) Arg { return Arg{use: argBuffer, buf: b} }
+
+func argOf[T Element](use argUse, x []T) Arg {
+	return Arg{data: engine.Bytes(x), typ: TypeOf[T](), n: len(x), use: use}
+}
+
+// Run runs the kernel over a grid of workgroups and waits. params is the
+// parameter struct of the kernel or a pointer to it, nil if it has none; args
+// are its buffers in order.
+//
+// # Errors
+//   - [ErrShape] for the wrong number of arguments, an array whose length is no multiple of the
+//     kernel's vectors, and a grid without or with too many workgroups (also kernel.ErrGrid).
+//   - [ErrUnsupported] for element types or parameters of another type than the kernel's
+//     (the latter also kernel.ErrParams), and an In for a buffer that the kernel writes.
+//   - [ErrOverlap] if two arrays share memory and the kernel writes one of them.
+//   - [ErrFault] if the kernel did what it must not, with the author's file and line: an index out of
+//     bounds, a loop beyond its budget, a barrier that not all lanes reach. What it writes is undefined
+//     then. A GPU does not find everything that the CPU finds.
+//   - [ErrForeign] and [ErrClosed] for buffers, as everywhere; the error of ctx.
+func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...Arg) error {
+	l, err := k.launch(grid, params, args)
+	if err != nil {
+		return k.wrap(err, shapesOf(args)...)
+	}
+	plan, err := k.dev.eng.Compile(ctx, &l.g)
+	if err == nil {
+		err = plan.Run(ctx, l.refs, l.outs, nil)
+	}
+	return k.wrap(err, shapesOf(args)...)
+}
+
+// RunAsync is Run without waiting. The slices of args belong to it until the
+// Pending is done.
+func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, args ...Arg) *Pending {
+	l, err := k.launch(grid, params, args)
+	var plan *engine.Plan
+	if err == nil {
+		plan, err = k.dev.eng.Compile(ctx, &l.g)
+	}
+	shapes := shapesOf(args)
+	if err != nil {
+		return failed(k.wrap(err, shapes...))
+	}
+	return &Pending{p: plan.Start(ctx, l.refs, l.outs), explain: func(err error) error { return k.wrap(err, shapes...) }}
+}
+
+func shapesOf(args []Arg) []op.Shape {
+	var s []op.Shape
+	for _, a := range args {
+		if a.buf != nil {
+			s = append(s, a.buf.Shape())
+		} else {
+			s = append(s, op.Shape{a.n})
+		}
+	}
+	return s
+}
+
+// launch is the graph of one launch and what its references stand for.
+type launch struct {
+	g    graph.Graph
+	refs []engine.Ref
+	outs [][]byte
+}
+
+func (l *launch) ref(r engine.Ref) int32 {
+	l.refs = append(l.refs, r)
+	return int32(len(l.refs) - 1)
+}
+
+// launch checks the arguments and makes the graph of a launch.
+func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, error) {
+	p := k.program
+	block, err := k.Parameters(grid, params)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) != len(p.Bindings) {
+		return nil, fmt.Errorf("%d arrays for %d buffers: %w", len(args), len(p.Bindings), ErrShape)
+	}
+	l := &launch{}
+	launched := &graph.Kernel{Program: p, Grid: grid.Groups(), Positions: k.k.Positions}
+	var in []graph.ID
+	var stores []graph.Node // of the results that live on the device, by result
+	for i := range args {
+		a := &args[i]
+		b := &p.Bindings[i]
+		if a.use == argBuffer {
+			if a.buf == nil {
+				return nil, fmt.Errorf("buffer %s: nil: %w", b.Name, ErrForeign)
+			}
+			a.typ = a.buf.Type()
+			a.n, _ = a.buf.Shape().Size()
+		}
+		if err := a.check(b); err != nil {
+			return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
+		}
+		for j := range args[:i] {
+			if err := overlaps(a, &args[j], b.Access != ir.ReadOnly || p.Bindings[j].Access != ir.ReadOnly); err != nil {
+				return nil, fmt.Errorf("buffers %s and %s: %w", p.Bindings[j].Name, b.Name, err)
+			}
+		}
+		shape := op.Shape{a.n}
+		n := graph.Node{Kind: graph.Input, Type: a.typ, Shape: shape}
+		switch a.use {
+		case argBuffer:
+			n.Kind, n.Shape = graph.Resident, a.buf.Shape()
+			n.Ref = l.buffer(a.buf)
+		case argOut:
+			n.Kind, n.Shape = graph.Constant, op.Shape{}
+			n.Ref = int32(len(l.g.Data))
+			l.g.Data = append(l.g.Data, make([]byte, a.typ.Size()))
+		default:
+			n.Ref = l.ref(engine.Ref{Host: a.data})
+		}
+		in = append(in, l.g.Add(n))
+		if b.Access == ir.ReadOnly {
+			continue
+		}
+		var s graph.Node
+		if a.use == argBuffer {
+			shape = a.buf.Shape()
+			s = graph.Node{Kind: graph.Store, Type: a.typ, Shape: shape, Ref: n.Ref, NIn: 1}
+		}
+		launched.Results = append(launched.Results, graph.Array{Type: a.typ, Shape: shape})
+		stores = append(stores, s)
+	}
+	if len(p.Uniforms) > 0 {
+		in = append(in, l.g.Add(graph.Node{Kind: graph.Input, Type: op.U32, Shape: op.Shape{len(block) / 4}, Ref: l.ref(engine.Ref{Host: block})}))
+	}
+	l.g.Launches = append(l.g.Launches, launched)
+	id := graph.ID(len(l.g.Nodes))
+	for _, n := range launched.Nodes(id, 0, in) {
+		l.g.Add(n)
+	}
+	for r, s := range stores {
+		if s.Kind == graph.Store {
+			s.In[0] = id + graph.ID(r)
+			l.g.Add(s)
+		} else {
+			l.g.Outputs = append(l.g.Outputs, id+graph.ID(r))
+		}
+	}
+	w := graph.Written(p)
+	for r, i := range w {
+		if stores[r].Kind != graph.Store {
+			l.outs = append(l.outs, args[i].data)
+		}
+	}
+	return l, nil
+}
+
+// buffer returns the reference of a buffer, which may be bound twice.
+func (l *launch) buffer(b *Buffer) int32 {
+	for i := range l.refs {
+		if l.refs[i].Buf == b.buf {
+			return int32(i)
+		}
+	}
+	return l.ref(engine.Ref{Buf: b.buf})
+}
+
+// Parameters checks a grid and returns the block of parameters: for package
+// batch.
+func (k *Kernel) Parameters(grid kernel.Size, params any) ([]byte, error) {
+	if err := grid.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	block, err := k.k.AppendParams(nil, params)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return block, nil
+}
+
+func (a *Arg) check(b *ir.Binding) error {
+	if a.use == argNone {
+		return fmt.Errorf("the zero Arg: %w", ErrShape)
+	}
+	if a.use == argIn && b.Access != ir.ReadOnly {
+		return fmt.Errorf("the kernel writes it: use Out or InOut: %w", ErrUnsupported)
+	}
+	if a.use == argOut && b.Access == ir.ReadOnly {
+		return fmt.Errorf("the kernel only reads it: use In: %w", ErrUnsupported)
+	}
+	return Fits(b, a.typ, a.n)
+}
+
+// Fits checks that n elements of type t can be bound to a buffer of a kernel:
+// for package batch.
+func Fits(b *ir.Binding, t op.DType, n int) error {
+	var ok bool
+	switch b.Type {
+	case ir.F32:
+		ok = t == op.F32
+	case ir.I32:
+		ok = t == op.I32
+	case ir.U32:
+		ok = t == op.U32 || t == op.Bool
+	case ir.F16:
+		ok = t == op.F16
+	}
+	if !ok {
+		return fmt.Errorf("%v array for elements of %v: %w", t, b.Type, ErrUnsupported)
+	}
+	if n%int(b.Width) != 0 {
+		return fmt.Errorf("%d elements for vectors of %d: %w", n, b.Width, ErrShape)
+	}
+	return nil
+}
+
+// overlaps returns ErrOverlap if a and b share memory and one is written.
+func overlaps(a, b *Arg, written bool) error {
+	if !written {
+		return nil
+	}
+	if a.buf != nil && b.buf != nil && a.buf.buf == b.buf.buf || a.buf == nil && b.buf == nil && engine.Overlap(a.data, b.data) {
+		return ErrOverlap
+	}
+	return nil
+}

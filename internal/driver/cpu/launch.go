@@ -1,0 +1,161 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/interp"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// programs keeps kernels that were prepared for the interpreter. The zero
+// value is ready to use.
+type programs struct {
+	mu   sync.Mutex
+	made map[*ir.Program]*interp.Kernel
+}
+
+// maxPrograms bounds the kernels that are kept; beyond it, all are forgotten
+// and made again when they are needed.
+const maxPrograms = 512
+
+// of returns p prepared.
+func (c *programs) of(p *ir.Program) (*interp.Kernel, error) {
+	c.mu.Lock()
+	k := c.made[p]
+	c.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	k, err := interp.Compile(p, interp.Limits{})
+	if err != nil {
+		return nil, launchError(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.made[p]; old != nil {
+		return old, nil
+	}
+	if c.made == nil || len(c.made) >= maxPrograms {
+		c.made = make(map[*ir.Program]*interp.Kernel)
+	}
+	c.made[p] = k
+	return k, nil
+}
+
+// Compile implements [driver.Compiler].
+func (d *processor) Compile(ctx context.Context, p *ir.Program) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.closed.Load() {
+		return driver.ErrClosed
+	}
+	_, err := d.programs.of(p)
+	return err
+}
+
+// launchError gives an error of the interpreter the meaning that it has for a
+// device.
+func launchError(err error) error {
+	var f *interp.Finding
+	switch {
+	case errors.As(err, &f):
+		return fmt.Errorf("%w: %w", driver.ErrFault, err)
+	case errors.Is(err, interp.ErrLimit):
+		return fmt.Errorf("%w: %w", driver.ErrLimit, err)
+	case errors.Is(err, interp.ErrLaunch):
+		return fmt.Errorf("%w: %w", driver.ErrShape, err)
+	case errors.Is(err, interp.ErrProgram):
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	return err
+}
+
+// launchStep runs a kernel in the interpreter.
+type launchStep struct {
+	d      *processor
+	kernel *interp.Kernel
+	driver.Kernel
+	slots []driver.Slot
+	alone bool // too little to share out
+}
+
+// aloneWork is up to how many lane-instructions a launch stays on one thread:
+// about ten microseconds of them.
+const aloneWork = 5000
+
+func (d *processor) prepareLaunch(s *driver.Step, e *executable) (step, error) {
+	k, err := d.programs.of(s.Kernel.Program)
+	if err != nil {
+		return nil, err
+	}
+	work := float64(k.Lanes()) * float64(len(s.Kernel.Program.Code))
+	for _, n := range s.Kernel.Grid {
+		work *= float64(n)
+	}
+	return &launchStep{d, k, *s.Kernel, e.slots, work < aloneWork}, nil
+}
+
+func (s *launchStep) runner(*frame) runner {
+	return &launchRunner{s: s, buffers: make([][]byte, len(s.Bind))}
+}
+
+// launchRunner runs it in one frame.
+type launchRunner struct {
+	s       *launchStep
+	buffers [][]byte
+}
+
+func (r *launchRunner) run(ctx context.Context, f *frame) error {
+	s := r.s
+	for i, slot := range s.Bind {
+		r.buffers[i] = s.memory(f, slot)
+	}
+	defer clear(r.buffers)
+	l := interp.Launch{Grid: s.Grid, Buffers: r.buffers}
+	if s.Params >= 0 {
+		l.Params = s.memory(f, s.Params)
+	}
+	if !s.alone {
+		l.Runner = crew{s.d.pool}
+	}
+	err := s.kernel.Run(ctx, l)
+	if err == nil {
+		return nil
+	}
+	var found *interp.Finding
+	if errors.As(err, &found) && found.File == "" && s.Positions != nil {
+		if p, perr := s.Positions(); perr == nil {
+			located := *found
+			located.File, located.Line = ir.Position(p.Pos, found.Value)
+			err = &located
+		}
+	}
+	return launchError(err)
+}
+
+func (s *launchStep) memory(f *frame, slot int) []byte {
+	return unsafe.Slice((*byte)(f.base[slot]), s.slots[slot].Bytes)
+}
+
+// crew is the device's pool as the interpreter wants it.
+type crew struct{ pool *workers.Pool }
+
+func (p crew) Run(n int, f func(int)) { p.pool.Do(n, part(f)) }
+
+// part is a task of the pool.
+type part func(int)
+
+func (f part) Part(i int) {
+	f(i)
+	if runtime.GOARCH == "wasm" {
+		runtime.Gosched()
+	}
+}

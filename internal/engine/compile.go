@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// CompileKernel makes a kernel ready, so that mistakes show before there is
+// work for it and the first launch does not wait.
+func (e *Engine) CompileKernel(ctx context.Context, p *ir.Program) (err error) {
+	defer guard(&err)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !e.enter() {
+		return driver.ErrClosed
+	}
+	defer e.exit()
+	if c, ok := e.dev.(driver.Compiler); ok {
+		return c.Compile(ctx, p)
+	}
+	return nil
+}
