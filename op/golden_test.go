@@ -81,19 +81,23 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 			Op string
 			Y  []number
 		}
+		Others []struct {
+			Op       string
+			From, To string
+			Params   []number
+			In       [][]number
+			Y        []number
+		}
 	}
 	readGolden(t, "elementwise.json", &g)
-	if len(g.Unary) < 30 || len(g.Binary) < 13 {
-		t.Fatalf("%d unary and %d binary operations", len(g.Unary), len(g.Binary))
-	}
-	check := func(o *Operation, in []float64, want float64, limit bool) {
+	values := map[*Operation]int{}
+	ask := func(o *Operation, a Attrs, types []DType, in []float64, want float64, limit bool) {
 		t.Helper()
 		operands := make([]*Array, len(in))
-		types := make([]DType, len(in))
 		for i, v := range in {
-			operands[i], types[i] = &Array{Shape: Shape{1}, Data: []float64{v}}, F32
+			operands[i] = &Array{Shape: Shape{1}, Data: []float64{v}}
 		}
-		a := o.Defaults()
+		values[o]++
 		y, err := o.Reference(&a, operands, types)
 		if err != nil {
 			t.Fatalf("%s: %v", o, err)
@@ -102,10 +106,17 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 		if limit && got != got {
 			return // the entry states it
 		}
-		tol := o.Tolerance()
-		if err := (Tolerance{ULP: max(tol.ULP, 1), Abs: tol.Abs}).Check(got, want, 0, F32); err != nil && !(math.IsInf(want, 0) && math.Abs(got) >= overflow) {
+		tol, mag := o.Tolerance(), 0.0
+		if y[0].Mag != nil {
+			mag = y[0].Mag[0] / epsilon // float64 rounds the terms too
+		}
+		if err := (Tolerance{ULP: max(tol.ULP, 1), Abs: tol.Abs, Mag: 1e-15}).Check(got, want, mag, F32); err != nil && !(math.IsInf(want, 0) && math.Abs(got) >= overflow) {
 			t.Errorf("%s(%v): %v", o, in, err)
 		}
+	}
+	check := func(o *Operation, in []float64, want float64, limit bool) {
+		t.Helper()
+		ask(o, o.Defaults(), []DType{F32, F32}[:len(in)], in, want, limit)
 	}
 	for _, c := range g.Unary {
 		o := goldenOperation(t, c.Op)
@@ -124,6 +135,36 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 				continue // C99 says +Inf; NumPy takes the root
 			}
 			check(o, []float64{float64(p[0]), float64(p[1])}, float64(c.Y[i]), false)
+		}
+	}
+	types := map[string]DType{}
+	for _, d := range DTypes() {
+		types[d.String()] = d
+	}
+	for _, c := range g.Others {
+		o := goldenOperation(t, c.Op)
+		var a Attrs
+		for i, v := range c.Params {
+			a.F[i] = math.Float32bits(float32(v))
+		}
+		operands := []DType{F32, F32, F32}[:len(o.Inputs())]
+		switch o {
+		case Cast:
+			operands, a = []DType{types[c.From]}, CastTo(types[c.To])
+		case Where:
+			operands[0] = Bool
+		}
+		for i, row := range c.In {
+			in := make([]float64, len(row))
+			for j, v := range row {
+				in[j] = float64(v)
+			}
+			ask(o, a, operands, in, float64(c.Y[i]), false)
+		}
+	}
+	for _, o := range Catalogue() {
+		if o.Class() == Elementwise && values[o] < 20 {
+			t.Errorf("%d golden values of %s: see testdata/gen_golden.py", values[o], o)
 		}
 	}
 }

@@ -18,6 +18,8 @@ Layout of the file:
                          NumPy answers at each special input, by index: NaN, Inf, -Inf,
                          0, -0, or n for any other number
     binary     the same over pairs; comparisons answer 1 or 0
+    others     operations with required parameters or other operands: params
+               and operands of each question, types where they are not f32, and y
 
 Numbers are JSON numbers, except "NaN", "Inf", "-Inf" and "-0".
 """
@@ -203,6 +205,60 @@ def binary(name):
     return {"op": name, "y": [encode(v) for v in y]}
 
 
+FEW = [np.float32(v) for v in [math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 0.1, -2.5, 1 / 3, 1e-6, 16777216.0, -1e20]]
+FINITE = [v for v in FEW if math.isfinite(v)]
+SCALARS = [np.float32(v) for v in [0.0, 1.0, -1.5, 0.1, 1e10]]
+
+
+def exact(f, ieee, *args):
+    """f in mpmath where all arguments are finite, else what IEEE 754 gives."""
+    args = [float(v) for v in args]
+    if all(math.isfinite(v) for v in args):
+        return to_float(f(*map(mp.mpf, args)))
+    return float(ieee(*map(np.float64, args)))
+
+
+def clip(x, lo, hi):
+    return np.minimum(np.maximum(x, lo), hi)
+
+
+def saturate(v, least, most):
+    return 0 if math.isnan(v) else least if v <= least else most if v >= most else math.trunc(v)
+
+
+# name: for each question the parameters, the operands and the result.
+OTHERS = {
+    "clip": [((lo, hi), (x,), exact(lambda x, lo, hi: min(max(x, lo), hi), clip, x, lo, hi))
+             for lo, hi in [(-0.75, 1.25), (0.0, math.inf), (1.0, -1.0), (math.nan, 1.0)] for x in INPUTS],
+    "scale": [((s,), (x,), exact(lambda x, s: x * s, np.multiply, x, s)) for s in SCALARS for x in FEW],
+    "add_scalar": [((s,), (x,), exact(lambda x, s: x + s, np.add, x, s)) for s in SCALARS for x in FEW],
+    "axpy": [((a,), (x, y), exact(lambda x, y, a: a * x + y, lambda x, y, a: a * x + y, x, y, a)) for a in SCALARS for x in FEW for y in FEW],
+    "lerp": [((t,), (x, y), exact(lambda x, y, t: x + t * (y - x), None, x, y, t))
+             for t in [np.float32(v) for v in [0.0, 1.0, 0.25, 0.1, -0.5, 2.0]] for x in FINITE for y in FINITE]
+            + [((0.5,), (v, 1.0), math.nan) for v in [math.nan, math.inf, -math.inf]],
+    "fma": [((), (x, y, z), exact(lambda x, y, z: x * y + z, lambda x, y, z: x * y + z, x, y, z)) for x in FEW for y in FEW for z in FEW[::3]],
+    "where": [((), (c, x, y), x if c else y) for c in [0, 1] for x in FEW for y in FEW],
+}
+
+# type of the operand, type of the result, function
+CASTS = [
+    ("f32", "f32", float), ("f32", "i32", lambda v: saturate(v, -(2**31), 2**31 - 1)), ("f32", "u32", lambda v: saturate(v, 0, 2**32 - 1)),
+    ("f32", "bool", lambda v: int(v != 0)), ("i32", "f32", float), ("i32", "u32", lambda v: v % 2**32), ("u32", "i32", lambda v: (v + 2**31) % 2**32 - 2**31),
+    ("i32", "bool", lambda v: int(v != 0)), ("bool", "f32", float), ("bool", "i32", int),
+]
+CAST_INPUTS = {"f32": [float(x) for x in INPUTS], "i32": [0, 1, -1, 127, 65536, 2**31 - 1, -(2**31)], "u32": [0, 1, 127, 2**31, 2**32 - 1], "bool": [0, 1]}
+
+
+def others():
+    for name, questions in OTHERS.items():
+        for key in dict.fromkeys(params for params, _, _ in questions):
+            rows = [(args, y) for params, args, y in questions if params is key or params == key]
+            yield {"op": name, "params": [encode(float(v)) for v in key], "in": [[encode(float(v)) for v in args] for args, _ in rows], "y": [encode(float(y)) for _, y in rows]}
+    for source, to, f in CASTS:
+        xs = CAST_INPUTS[source]
+        yield {"op": "cast", "from": source, "to": to, "params": [], "in": [[encode(v)] for v in xs], "y": [encode(f(v)) for v in xs]}
+
+
 def main():
     w = sys.stdout.write
     w("{\n")
@@ -210,7 +266,8 @@ def main():
     w('"inputs": %s,\n' % json.dumps([encode(float(x)) for x in INPUTS]))
     w('"pairs": %s,\n' % json.dumps([[encode(float(a)), encode(float(b))] for a, b in PAIRS]))
     w('"unary": [\n' + ",\n".join(json.dumps(unary(n)) for n in UNARY) + "\n],\n")
-    w('"binary": [\n' + ",\n".join(json.dumps(binary(n)) for n in BINARY) + "\n]\n}\n")
+    w('"binary": [\n' + ",\n".join(json.dumps(binary(n)) for n in BINARY) + "\n],\n")
+    w('"others": [\n' + ",\n".join(json.dumps(c) for c in others()) + "\n]\n}\n")
 
 
 main()
