@@ -41,11 +41,16 @@ func MapAt(level Level, name string) MapFunc {
 }
 
 // Stream returns the kernel of that name that writes around the caches at the
-// active level, or nil if there is none: where a kernel takes longer than the
-// memory does, and on levels without such stores. It saves reading dst from
-// memory, but whoever reads dst next waits for the memory: use it for results
-// of several MiB that are not an operand too. See [Map].
+// active level, or nil if there is none, as on levels without such stores. It
+// saves reading dst from memory, but whoever reads dst next waits for the
+// memory: use it for results that are larger than the caches and not an operand
+// too, and measure. What it wrote is in order with later stores only after
+// [StreamFence]. See [Map].
 func Stream(name string) MapFunc { return StreamAt(active, name) }
+
+// StreamFence ends a sequence of calls of [Stream] kernels: what they wrote is
+// visible to any thread that sees what the caller does afterwards.
+func StreamFence() { streamFence() }
 
 // StreamAt is [Stream] at a level that the machine supports.
 func StreamAt(level Level, name string) MapFunc { return streamLevel(level, name) }

@@ -236,8 +236,12 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapHardSwishStreamAVX2
 	case "mish":
 		return mapMishStreamAVX2
+	case "gelu":
+		return mapGeluStreamAVX2
 	case "gelu_tanh":
 		return mapGeluTanhStreamAVX2
+	case "softplus":
+		return mapSoftplusStreamAVX2
 	case "abs", "code.abs":
 		return mapAbsStreamAVX2
 	case "neg", "code.neg":
@@ -260,6 +264,8 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapLogStreamAVX2
 	case "log2", "code.log2":
 		return mapLog2StreamAVX2
+	case "log1p", "code.log1p":
+		return mapLog1pStreamAVX2
 	case "sqrt", "code.sqrt":
 		return mapSqrtStreamAVX2
 	case "rsqrt", "code.rsqrt":
@@ -268,6 +274,10 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapRecipStreamAVX2
 	case "square":
 		return mapSquareStreamAVX2
+	case "sin", "code.sin":
+		return trigSinStreamAVX2
+	case "cos", "code.cos":
+		return trigCosStreamAVX2
 	case "erf", "code.erf":
 		return mapErfStreamAVX2
 	case "clip":
@@ -288,6 +298,8 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapMinimumStreamAVX2
 	case "maximum", "code.max":
 		return mapMaximumStreamAVX2
+	case "pow", "code.pow":
+		return mapPowStreamAVX2
 	case "axpy":
 		return mapAxpyStreamAVX2
 	case "lerp":
@@ -366,12 +378,28 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapCodeLdexpSVStreamAVX2
 	case "code.expm1":
 		return mapCodeExpm1StreamAVX2
+	case "code.erfc":
+		return mapCodeErfcStreamAVX2
+	case "code.normcdf":
+		return mapCodeNormcdfStreamAVX2
+	case "code.pow.vs":
+		return mapCodePowVSStreamAVX2
+	case "code.pow.sv":
+		return mapCodePowSVStreamAVX2
 	case "copy":
 		return mapCopyStreamAVX2
 	case "fill":
 		return mapFillStreamAVX2
 	}
 	return nil
+}
+
+func trigSinStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapSinStreamAVX2, AVX2, math.Sin, dst, x, n)
+}
+
+func trigCosStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapCosStreamAVX2, AVX2, math.Cos, dst, x, n)
 }
 
 // mapReluAVX2 stores max(x, 0). See mapReluGeneric.
@@ -469,6 +497,11 @@ func mapMishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapGeluStreamAVX2 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+//
+//go:noescape
+func mapGeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapGeluTanhAVX2 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). See mapGeluTanhGeneric.
 //
 //go:noescape
@@ -483,6 +516,11 @@ func mapGeluTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapSoftplusAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftplusStreamAVX2 stores max(x, 0) + log1p(exp(-abs(x))) around the caches. See mapSoftplusGeneric.
+//
+//go:noescape
+func mapSoftplusStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapAbsAVX2 stores abs(x). See mapAbsGeneric.
 //
@@ -599,6 +637,11 @@ func mapLog2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog1pAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapLog1pStreamAVX2 stores log1p(x) around the caches. See mapLog1pGeneric.
+//
+//go:noescape
+func mapLog1pStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapSqrtAVX2 stores sqrt(x). See mapSqrtGeneric.
 //
 //go:noescape
@@ -644,10 +687,20 @@ func mapSquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapSinStreamAVX2 stores sin(x) around the caches. See mapSinGeneric.
+//
+//go:noescape
+func mapSinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCosAVX2 stores cos(x). See mapCosGeneric.
 //
 //go:noescape
 func mapCosAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCosStreamAVX2 stores cos(x) around the caches. See mapCosGeneric.
+//
+//go:noescape
+func mapCosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapErfAVX2 stores erf(x). See mapErfGeneric.
 //
@@ -753,6 +806,11 @@ func mapMaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapPowAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapPowStreamAVX2 stores pow(x, y) around the caches. See mapPowGeneric.
+//
+//go:noescape
+func mapPowStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapAxpyAVX2 stores fma(p0, x, y). See mapAxpyGeneric.
 //
@@ -1149,20 +1207,40 @@ func mapCodeExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeErfcAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeErfcStreamAVX2 stores erfc(x) around the caches. See mapCodeErfcGeneric.
+//
+//go:noescape
+func mapCodeErfcStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeNormcdfAVX2 stores normcdf(x). See mapCodeNormcdfGeneric.
 //
 //go:noescape
 func mapCodeNormcdfAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeNormcdfStreamAVX2 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+//
+//go:noescape
+func mapCodeNormcdfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodePowVSAVX2 stores pow(x, p0). See mapCodePowVSGeneric.
 //
 //go:noescape
 func mapCodePowVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodePowVSStreamAVX2 stores pow(x, p0) around the caches. See mapCodePowVSGeneric.
+//
+//go:noescape
+func mapCodePowVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodePowSVAVX2 stores pow(p0, x). See mapCodePowSVGeneric.
 //
 //go:noescape
 func mapCodePowSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodePowSVStreamAVX2 stores pow(p0, x) around the caches. See mapCodePowSVGeneric.
+//
+//go:noescape
+func mapCodePowSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCopyAVX2 stores x. See mapCopyGeneric.
 //
@@ -1203,3 +1281,9 @@ func mapWidenBF16AVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapNarrowBF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// streamFence makes what kernels wrote around the caches visible before
+// what is written later.
+//
+//go:noescape
+func streamFence()

@@ -244,8 +244,12 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapHardSwishStreamAVX512
 	case "mish":
 		return mapMishStreamAVX512
+	case "gelu":
+		return nearGeluStream
 	case "gelu_tanh":
 		return mapGeluTanhStreamAVX512
+	case "softplus":
+		return mapSoftplusStreamAVX512
 	case "abs", "code.abs":
 		return mapAbsStreamAVX512
 	case "neg", "code.neg":
@@ -268,6 +272,8 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapLogStreamAVX512
 	case "log2", "code.log2":
 		return mapLog2StreamAVX512
+	case "log1p", "code.log1p":
+		return mapLog1pStreamAVX512
 	case "sqrt", "code.sqrt":
 		return mapSqrtStreamAVX512
 	case "rsqrt", "code.rsqrt":
@@ -276,6 +282,10 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapRecipStreamAVX512
 	case "square":
 		return mapSquareStreamAVX512
+	case "sin", "code.sin":
+		return trigSinStreamAVX512
+	case "cos", "code.cos":
+		return trigCosStreamAVX512
 	case "erf", "code.erf":
 		return mapErfStreamAVX512
 	case "clip":
@@ -296,6 +306,8 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapMinimumStreamAVX512
 	case "maximum", "code.max":
 		return mapMaximumStreamAVX512
+	case "pow", "code.pow":
+		return mapPowStreamAVX512
 	case "axpy":
 		return mapAxpyStreamAVX512
 	case "lerp":
@@ -374,12 +386,36 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapCodeLdexpSVStreamAVX512
 	case "code.expm1":
 		return mapCodeExpm1StreamAVX512
+	case "code.erfc":
+		return mapCodeErfcStreamAVX512
+	case "code.normcdf":
+		return nearCodeNormcdfStream
+	case "code.pow.vs":
+		return mapCodePowVSStreamAVX512
+	case "code.pow.sv":
+		return mapCodePowSVStreamAVX512
 	case "copy":
 		return mapCopyStreamAVX512
 	case "fill":
 		return mapFillStreamAVX512
 	}
 	return nil
+}
+
+func nearGeluStream(dst, x, y, z *float32, n int, p *float32) {
+	nearOr(mapGeluNearStreamAVX512, mapGeluAVX512, -5.5, dst, x, n)
+}
+
+func trigSinStreamAVX512(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapSinStreamAVX512, AVX512, math.Sin, dst, x, n)
+}
+
+func trigCosStreamAVX512(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapCosStreamAVX512, AVX512, math.Cos, dst, x, n)
+}
+
+func nearCodeNormcdfStream(dst, x, y, z *float32, n int, p *float32) {
+	nearOr(mapCodeNormcdfNearStreamAVX512, mapCodeNormcdfAVX512, -5.5, dst, x, n)
 }
 
 // mapReluAVX512 stores max(x, 0). See mapReluGeneric.
@@ -482,6 +518,16 @@ func mapGeluAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapGeluStreamAVX512 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+//
+//go:noescape
+func mapGeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapGeluNearStreamAVX512 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+//
+//go:noescape
+func mapGeluNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapGeluTanhAVX512 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). See mapGeluTanhGeneric.
 //
 //go:noescape
@@ -496,6 +542,11 @@ func mapGeluTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapSoftplusAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftplusStreamAVX512 stores max(x, 0) + log1p(exp(-abs(x))) around the caches. See mapSoftplusGeneric.
+//
+//go:noescape
+func mapSoftplusStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapAbsAVX512 stores abs(x). See mapAbsGeneric.
 //
@@ -612,6 +663,11 @@ func mapLog2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog1pAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapLog1pStreamAVX512 stores log1p(x) around the caches. See mapLog1pGeneric.
+//
+//go:noescape
+func mapLog1pStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapSqrtAVX512 stores sqrt(x). See mapSqrtGeneric.
 //
 //go:noescape
@@ -657,10 +713,20 @@ func mapSquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapSinStreamAVX512 stores sin(x) around the caches. See mapSinGeneric.
+//
+//go:noescape
+func mapSinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCosAVX512 stores cos(x). See mapCosGeneric.
 //
 //go:noescape
 func mapCosAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCosStreamAVX512 stores cos(x) around the caches. See mapCosGeneric.
+//
+//go:noescape
+func mapCosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapErfAVX512 stores erf(x). See mapErfGeneric.
 //
@@ -766,6 +832,11 @@ func mapMaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapPowAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapPowStreamAVX512 stores pow(x, y) around the caches. See mapPowGeneric.
+//
+//go:noescape
+func mapPowStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapAxpyAVX512 stores fma(p0, x, y). See mapAxpyGeneric.
 //
@@ -1162,6 +1233,11 @@ func mapCodeExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeErfcAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeErfcStreamAVX512 stores erfc(x) around the caches. See mapCodeErfcGeneric.
+//
+//go:noescape
+func mapCodeErfcStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeNormcdfAVX512 stores normcdf(x). See mapCodeNormcdfGeneric.
 //
 //go:noescape
@@ -1172,15 +1248,35 @@ func mapCodeNormcdfAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNormcdfNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeNormcdfStreamAVX512 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+//
+//go:noescape
+func mapCodeNormcdfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeNormcdfNearStreamAVX512 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+//
+//go:noescape
+func mapCodeNormcdfNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodePowVSAVX512 stores pow(x, p0). See mapCodePowVSGeneric.
 //
 //go:noescape
 func mapCodePowVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodePowVSStreamAVX512 stores pow(x, p0) around the caches. See mapCodePowVSGeneric.
+//
+//go:noescape
+func mapCodePowVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodePowSVAVX512 stores pow(p0, x). See mapCodePowSVGeneric.
 //
 //go:noescape
 func mapCodePowSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodePowSVStreamAVX512 stores pow(p0, x) around the caches. See mapCodePowSVGeneric.
+//
+//go:noescape
+func mapCodePowSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCopyAVX512 stores x. See mapCopyGeneric.
 //

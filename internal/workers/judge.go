@@ -122,7 +122,8 @@ func (j *judge) worked(ns int64) {
 
 // stalled notes that a worker stood still for ns. That happens everywhere now
 // and then. Where it takes a good part of the time, something else wants the
-// processor: the pool withdraws, and longer each time it finds the same again.
+// processor: the pool withdraws, and twice as long each time it finds the same
+// again.
 func (j *judge) stalled(now, ns int64) {
 	j.stallNS.learn(ns)
 	calm := j.calm.Load()
@@ -134,7 +135,7 @@ func (j *judge) stalled(now, ns int64) {
 	}
 	j.active.Store(0)
 	j.lost.Store(0)
-	pause := 16 * ns
+	pause := 2 * ns
 	if before := j.pause.Load(); now-calm < 4*before {
 		pause = max(pause, 2*before)
 	}

@@ -127,7 +127,7 @@ func TestWithdrawal(t *testing.T) {
 	// Trouble long after the last is new trouble.
 	now = p.calm.Load() + 10*pauseAtMost
 	p.stalled(now, 3*ms)
-	if p.pause.Load() != 16*3*ms {
+	if p.pause.Load() != 2*3*ms {
 		t.Errorf("the pause after a long calm is %d ns", p.pause.Load())
 	}
 }

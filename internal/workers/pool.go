@@ -39,7 +39,6 @@ type Pool struct {
 	// in place.
 	busy      atomic.Bool
 	task      Task
-	n         int
 	began     int64 // when the job was published
 	mine      int64 // parts that the caller has done
 	breath    breath
@@ -49,18 +48,23 @@ type Pool struct {
 	panicked  any // the first panic of a part
 	finished  chan struct{}
 
+	shares []share // of the caller and the workers
+
 	// Each on its own cache line, as all threads write them.
 	_      [64]byte
-	free   atomic.Int64 // parts that nobody has claimed; below zero after late claims
+	free   atomic.Int64 // parts that nobody has claimed
 	_      [56]byte
 	left   atomic.Int64 // parts that have not ended; plus asleep while the caller sleeps
 	_      [56]byte
 	joined atomic.Bool  // a worker has begun a part
-	hot    atomic.Int32 // workers that spin
+	hot    atomic.Int32 // workers that spin, or will when their parts have ended
 	parked atomic.Int32 // workers that must be roused
 	home   atomic.Int32 // the processor of the last caller that roused one
+	turns  atomic.Uint32
+	late   atomic.Int64 // when a caller last waited long for a worker
+	lateNS atomic.Int64 // how long
 	closed atomic.Bool
-	_      [40]byte
+	_      [16]byte
 }
 
 // asleep is added to Pool.left by a caller that has stopped spinning.
@@ -81,11 +85,11 @@ func New(threads int) *Pool {
 
 // start makes a pool with any number of threads.
 func start(threads int) *Pool {
-	p := &Pool{threads: threads, workers: make([]worker, threads-1), finished: make(chan struct{}, 1)}
+	p := &Pool{threads: threads, workers: make([]worker, threads-1), shares: make([]share, threads), finished: make(chan struct{}, 1)}
 	p.judge.init(threads)
 	for i := range p.workers {
 		w := &p.workers[i]
-		w.pool = p
+		w.pool, w.number = p, i+1
 		w.sleep.init()
 		p.running.Add(1)
 		go w.run()
@@ -102,32 +106,78 @@ func (p *Pool) Threads() int {
 }
 
 // Do runs t.Part(i) once for every i in [0, n) and returns when all have
-// ended. The caller takes parts itself, in rising order, and waits only for
-// parts that a worker has begun. If the pool is nil, closed, or at work for
-// somebody else (perhaps for the task that calls), the caller does all parts.
+// ended. The threads take parts in rising order. The caller takes parts itself
+// and waits only for parts that a worker has begun. If the pool is nil, closed,
+// or at work for somebody else (perhaps for the task that calls), the caller
+// does all parts.
 //
 // If parts panic, Do panics with the value of one of them, after all parts
 // that had begun have ended; those that had not may be left out. Do allocates
 // nothing.
 func (p *Pool) Do(n int, t Task) {
-	if p == nil || p.threads == 1 || n <= 1 || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
+	if !p.publish(n, t) {
 		for i := range n {
 			t.Part(i)
 		}
 		return
 	}
+	p.shares[0].set(0, n, inOrder)
+	p.lead()
+}
+
+// Spread is Do for parts that lie side by side in memory: every thread begins
+// with the same share of them, in this call and the next, and so finds in its
+// caches what it left there. With back each goes through its share backwards:
+// alternate calls find what the last one touched last. A thread without parts
+// helps another from the other end.
+func (p *Pool) Spread(n int, back bool, t Task) {
+	if !p.publish(n, t) {
+		for i := range n {
+			if back {
+				i = n - 1 - i
+			}
+			t.Part(i)
+		}
+		return
+	}
+	from := fromFront
+	if back {
+		from = fromBack
+	}
+	at := func(k int) int { return int(int64(k) * int64(n) / int64(len(p.shares))) }
+	for k := range p.shares {
+		p.shares[k].set(at(k), at(k+1), from)
+	}
+	p.lead()
+}
+
+// Turn returns another direction each time, for work that goes through large
+// arrays to and fro: see Spread. For a nil Pool it is always the same.
+func (p *Pool) Turn() (back bool) { return p != nil && p.turns.Add(1)&1 == 0 }
+
+// publish makes the pool the caller's and everything known of a job but its
+// shares. It reports false if the caller is to do all parts.
+func (p *Pool) publish(n int, t Task) bool {
+	if p == nil || p.threads == 1 || n <= 1 || n > mostParts || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
+		return false
+	}
 	now := clock()
 	p.demand(now, now)
-	p.task, p.n, p.began, p.mine = t, n, now, 0
+	p.task, p.began, p.mine = t, now, 0
 	p.joined.Store(false)
 	p.left.Store(int64(n))
 	p.hoped = p.hot.Load() > 0
 	p.free.Store(int64(n))
+	return true
+}
+
+// lead works on the published job until it is done.
+func (p *Pool) lead() {
 	if p.hot.Load() == 0 && p.parked.Load() > 0 {
 		// One is enough: it rouses others while the caller works.
 		p.home.Store(processor())
 		p.rouse(1)
-		p.wakeNS.learn(clock() - now)
+		p.wakeNS.learn(clock() - p.began)
 	}
 	defer p.end()
 	for p.take(nil) {
@@ -166,6 +216,10 @@ func (p *Pool) end() {
 // again: a panic ends the loop but not the job. w is nil for the caller of Do.
 func (p *Pool) take(w *worker) (again bool) {
 	var did int64
+	number := 0
+	if w != nil {
+		number = w.number
+	}
 	defer func() {
 		if did == 0 {
 			return
@@ -186,15 +240,16 @@ func (p *Pool) take(w *worker) (again bool) {
 		}
 	}()
 	for p.free.Load() > 0 {
-		f := p.free.Add(-1)
-		if f < 0 {
+		i, ok := p.claim(number)
+		if !ok {
 			break
 		}
+		free := p.free.Add(-1)
 		did++
 		if w != nil && did == 1 {
-			w.began(f)
+			w.began(free)
 		}
-		p.task.Part(p.n - 1 - int(f))
+		p.task.Part(i)
 	}
 	return false
 }
@@ -232,7 +287,8 @@ func (p *Pool) await() {
 		<-p.finished
 	}
 	if now = clock(); now-from > max(worked, stallAtLeast) {
-		p.stalled(now, now-from)
+		p.lateNS.Store(now - from)
+		p.late.Store(now)
 	}
 }
 

@@ -4,27 +4,31 @@ import "runtime"
 
 // A worker is one goroutine of a pool: it takes parts, spins, and parks.
 type worker struct {
-	pool  *Pool
-	sleep sleeper
+	pool   *Pool
+	number int // 1 and up; the caller is 0
+	sleep  sleeper
 
-	spun   bool // it came to the present job by spinning
-	misses int  // spins in a row that no job ended
-	breath breath
-	_      [64]byte
+	spun     bool  // it came to the present job by spinning
+	misses   int   // spins in a row that no job ended
+	switches int64 // how often its thread had lost its processor to another
+	late     int64 // Pool.late when the worker last looked
+	breath   breath
+	_        [64]byte
 }
 
 const (
-	spinAtLeast      = 20_000     // ns; the shortest full spin
-	spinAtMost       = 400_000    // ns
-	turnsAtMost      = 4_000      // of a spin, where the clock ticks in milliseconds
-	stallAtLeast     = 100_000    // ns between two looks at the clock that mean a lost processor
-	suspendedAtLeast = 12_000_000 // ns between two looks that mean a process that was stopped
+	spinAtLeast  = 20_000  // ns; the shortest full spin
+	spinAtMost   = 400_000 // ns
+	turnsAtMost  = 4_000   // of a spin, where the clock ticks in milliseconds
+	stallAtLeast = 100_000 // ns between two looks at the clock that mean a lost processor
 )
 
 func (w *worker) run() {
 	p, closed := w.pool, false
 	w.sleep.enter()
+	p.hot.Add(1)
 	defer func() {
+		p.hot.Add(-1)
 		w.sleep.leave()
 		if closed {
 			p.running.Done()
@@ -66,13 +70,19 @@ func (w *worker) spin() bool {
 	p := w.pool
 	from := clock()
 	if w.breath.due(from) {
+		p.hot.Add(-1)
 		w.sleep.unlocked(runtime.Gosched)
+		p.hot.Add(1)
 		now := clock()
 		w.breath.took(now, now-from)
 		from = now
 	}
-	p.hot.Add(1)
-	defer p.hot.Add(-1)
+	if late := p.late.Load(); late != w.late {
+		w.late = late
+		if w.preempted() {
+			p.stalled(from, p.lateNS.Load())
+		}
+	}
 	budget := p.budget(from) >> min(w.misses, 4)
 	for last, turns := from, 0; ; turns++ {
 		for range 16 {
@@ -87,13 +97,14 @@ func (w *worker) spin() bool {
 			yield()
 		}
 		now := clock()
-		if now-last > stallAtLeast {
-			// Longer than a scheduler keeps a thread waiting for its turn
-			// means that the whole process stood still, which says nothing.
-			if now-last < suspendedAtLeast {
-				p.stalled(now, now-last)
+		if lost := now - last; lost > stallAtLeast {
+			if w.preempted() {
+				p.stalled(now, lost)
+				return false
 			}
-			return false
+			// Nobody here had the processor meanwhile: the process was
+			// stopped, or the machine is a virtual one.
+			from += lost
 		}
 		if now-from >= budget || turns > turnsAtMost || p.closed.Load() {
 			w.misses++
@@ -103,11 +114,23 @@ func (w *worker) spin() bool {
 	}
 }
 
+// preempted reports whether the worker's thread has lost its processor to
+// another thread since this was last asked.
+func (w *worker) preempted() bool {
+	before := w.switches
+	w.switches = switches(before)
+	return w.switches != before
+}
+
 // park sleeps until the worker is wanted.
 func (w *worker) park() {
 	p := w.pool
+	p.hot.Add(-1)
 	p.parked.Add(1)
-	if roused := w.sleep.park(p, clock() < p.calm.Load()); roused > 0 {
+	roused := w.sleep.park(p, clock() < p.calm.Load())
+	p.hot.Add(1)
+	if roused > 0 {
 		p.coldNS.learn(clock() - roused)
 	}
+	w.preempted() // what was before does not count
 }

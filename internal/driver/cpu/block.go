@@ -48,12 +48,16 @@ type program struct {
 	straight bool // one call over whole operands: it needs no lane
 	n        int  // elements of the result
 
+	passes    bool // some calls can store past the caches
+	streaming streaming
+
 	cost cost
 }
 
 // A call is one kernel over table entries.
 type call struct {
 	fn           kernel
+	past         kernel // the same past the caches, or nil
 	dst, x, y, z int32
 	p            int32
 	n            int32 // elements: 0 means as many as the block has
@@ -84,6 +88,7 @@ type lane struct {
 	table  []unsafe.Pointer
 	memory []float32
 	begun  *program  // whose addresses are in table
+	past   bool      // results are stored past the caches
 	extra  []float32 // what programs make for operations: see feed
 	at     []place
 }
@@ -177,7 +182,11 @@ func (l *lane) run(at []place, lo, hi int) {
 		}
 		for i := range p.block {
 			c := &p.block[i]
-			c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+			fn := c.fn
+			if l.past && c.past != nil {
+				fn = c.past
+			}
+			fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
 		}
 		pos += n
 	}

@@ -48,9 +48,9 @@ func (c *cost) of(n int) float64 {
 // noticeable share of them.
 const timedNS = 4000
 
-// learn notes that n elements took d on one thread.
-func (c *cost) learn(n int, d time.Duration) {
-	l := c.level(n)
+// learn notes that n elements of whole took d on one thread.
+func (c *cost) learn(whole, n int, d time.Duration) {
+	l := c.level(whole)
 	got := float32(d) / float32(n)
 	old := math.Float32frombits(c.ns[l].Load())
 	if old == 0 {

@@ -37,6 +37,7 @@ type value struct {
 type inst struct {
 	name string
 	fn   kernel
+	past kernel // stores past the caches; nil: it cannot, or must not
 	dst  int
 	args [3]int // values; -1: none
 	par  int    // the value or constant whose address is p; -1: none
@@ -48,18 +49,6 @@ type inst struct {
 	// wider.
 	apart bool
 }
-
-// streamFrom is the size in bytes from which on a result is stored past the
-// caches: it would leave them before anybody could read it there, and a line
-// that is written as a whole need not be read first.
-// Of a cache that many cores share one has its part.
-//
-// Where blocks of several calls are stored the stores are waited for after
-// each, so that pays from blockStreamFrom on only.
-var (
-	streamFrom      = min(16<<20, memory.LastLevelCache()/2)
-	blockStreamFrom = min(32<<20, memory.LastLevelCache()/2)
-)
 
 type repetition struct{ value, period int }
 
@@ -312,11 +301,7 @@ func (b *builder) store(dst []int, out []driver.Operand) {
 		case b.vals[x].at == -1 && !taken[x] && b.direct(x):
 			taken[x] = true
 			b.vals[x].at = entry
-			from := blockStreamFrom
-			if len(b.insts) == 1 {
-				from = streamFrom
-			}
-			if b.passes && out[k].Slot >= 0 && p.n > from/t.Size() {
+			if b.passes && out[k].Slot >= 0 {
 				b.pass(x)
 			}
 		default:
@@ -325,8 +310,8 @@ func (b *builder) store(dst []int, out []driver.Operand) {
 	}
 }
 
-// pass makes the instruction that computes x store it past the caches, if
-// it can and nobody reads x.
+// pass lets the instruction that computes x store it past the caches, if it
+// can and nobody reads x.
 func (b *builder) pass(x int) {
 	var def *inst
 	for i := range b.insts {
@@ -341,7 +326,8 @@ func (b *builder) pass(x int) {
 		}
 	}
 	if fn := simd.Stream(def.name); fn != nil {
-		def.fn = kernel(fn)
+		def.past = kernel(fn)
+		b.p.passes = true
 	}
 }
 
@@ -482,7 +468,7 @@ func (b *builder) finish() {
 
 	for i := range b.insts {
 		in := &b.insts[i]
-		c := call{fn: in.fn, dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
+		c := call{fn: in.fn, past: in.past, dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
 			z: b.entry(in.args[2]), p: b.entry(in.par), n: int32(in.n)}
 		switch in.when {
 		case once:

@@ -196,9 +196,9 @@ func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 
 // TestStreamed: results that pass the caches, aligned and not.
 func TestStreamed(t *testing.T) {
-	was, blockWas := streamFrom, blockStreamFrom
-	defer func() { streamFrom, blockStreamFrom = was, blockWas }()
-	streamFrom, blockStreamFrom = 4000, 4000
+	from, near := streamFrom, nearBytes
+	defer func() { streamFrom, nearBytes = from, near }()
+	streamFrom, nearBytes = 4000, 0
 	for _, threads := range threadCounts {
 		d := open(t, threads)
 		for seed := range uint64(10) {

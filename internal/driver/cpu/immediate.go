@@ -17,7 +17,8 @@ import (
 // nothing up but its number.
 type plain struct {
 	fn     kernel // elementwise, over float32; else nil
-	stream kernel // the same past the caches: see streamFrom; or nil
+	past   kernel // the same past the caches, or nil
+	stream streaming
 	cost   cost
 	shots  sync.Pool // of *shot, for the others
 }
@@ -38,7 +39,7 @@ func (d *processor) plains() []plain {
 			continue
 		}
 		_, arity := o.Arity()
-		p.fn, p.stream = kernelNamed(o.Name()), kernel(simd.Stream(o.Name()))
+		p.fn, p.past = kernelNamed(o.Name()), kernel(simd.Stream(o.Name()))
 		p.cost.seed, p.cost.bytes = kernelNS(o.Name()), float32(4*arity+4)
 	}
 	return ps
@@ -122,6 +123,9 @@ type strip struct {
 	par   [4]float32
 	n     int
 	chunk int
+	back  bool
+	past  bool
+	timed bool
 
 	ctx     context.Context
 	stopped atomic.Bool
@@ -133,31 +137,30 @@ var strips = sync.Pool{New: func() any { return new(strip) }}
 // pays.
 func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, at *[3]unsafe.Pointer, n int, par *float32) error {
 	ns := p.cost.of(n)
-	if n <= callElements && !d.pool.Worth(ns) {
-		if ns < timedNS {
-			p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
-			return nil
-		}
-		from := time.Now()
-		p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
-		p.cost.learn(n, time.Since(from))
-		return nil
+	split, threads := d.pool.Worth(ns), 1
+	if split {
+		threads = d.pool.Threads()
 	}
 	s := strips.Get().(*strip)
-	s.p, s.fn, s.n, s.ctx = p, p.fn, n, ctx
-	if n > streamFrom/4 && p.stream != nil && dst != at[0] && dst != at[1] && dst != at[2] {
-		s.fn = p.stream
-	}
+	s.p, s.fn, s.n, s.ctx, s.back = p, p.fn, n, ctx, d.pool.Turn()
+	s.past, s.timed = false, ns >= timedNS
 	s.ptr = [4]unsafe.Pointer{dst, at[0], at[1], at[2]}
 	copy(s.par[:], unsafe.Slice(par, 4))
 	s.stopped.Store(false)
-	if d.pool.Worth(ns) {
-		s.chunk = chunkOf(n, parts(ns, d.pool.Threads()))
-		d.pool.Do((n+s.chunk-1)/s.chunk, s)
+	var way passing
+	if p.past != nil && dst != at[0] && dst != at[1] && dst != at[2] {
+		if way = p.stream.choose(n, float64(n)*float64(p.cost.bytes), threads); way.way == 1 {
+			s.fn, s.past = p.past, true
+		}
+	}
+	if split {
+		s.chunk = chunkOf(n, parts(ns, threads))
+		d.pool.Spread((n+s.chunk-1)/s.chunk, s.back, s)
 	} else {
 		s.chunk = n
 		s.Part(0)
 	}
+	way.ended(n)
 	stopped := s.stopped.Load()
 	s.ptr, s.ctx = [4]unsafe.Pointer{}, nil
 	strips.Put(s)
@@ -173,26 +176,35 @@ func chunkOf(n, k int) int { return max((n+k-1)/k+1023, 1024) &^ 1023 }
 
 // Part implements workers.Task.
 func (s *strip) Part(i int) {
-	lo := i * s.chunk
-	hi := min(lo+s.chunk, s.n)
-	from := time.Now()
+	w := sweepOf(i*s.chunk, min((i+1)*s.chunk, s.n), s.back)
+	all := w.hi - w.lo
+	timed := i == 0 && s.timed
+	var from time.Time
+	if timed {
+		from = time.Now()
+	}
 	at := func(k, i int) *float32 {
 		if s.ptr[k] == nil {
 			return nil
 		}
 		return (*float32)(unsafe.Add(s.ptr[k], 4*i))
 	}
-	for pos := lo; pos < hi; pos += callElements {
-		if pos > lo || i > 0 {
-			if s.stopped.Load() || s.ctx.Err() != nil {
-				s.stopped.Store(true)
-				return
-			}
+	for first := i == 0; ; first = false {
+		lo, hi, ok := w.next()
+		if !ok {
+			break
 		}
-		s.fn(at(0, pos), at(1, pos), at(2, pos), at(3, pos), min(callElements, hi-pos), &s.par[0])
+		if !first && (s.stopped.Load() || s.ctx.Err() != nil) {
+			s.stopped.Store(true)
+			return
+		}
+		s.fn(at(0, lo), at(1, lo), at(2, lo), at(3, lo), hi-lo, &s.par[0])
 	}
-	if i == 0 {
-		s.p.cost.learn(hi-lo, time.Since(from))
+	if s.past {
+		simd.StreamFence()
+	}
+	if timed {
+		s.p.cost.learn(s.n, all, time.Since(from))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // callElements is the most elements that one call of a kernel gets: the
@@ -31,7 +32,9 @@ type mapTask struct {
 	at []place
 
 	ctx     context.Context
-	chunk   int // elements of a part
+	chunk   int  // elements of a part
+	back    bool // from the last element to the first
+	past    bool // results are stored past the caches
 	stopped atomic.Bool
 }
 
@@ -41,37 +44,39 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 	if t.n == 0 {
 		return nil
 	}
+	t.back, t.past = false, false
 	if t.n <= smallCall {
 		t.span(l, 0, t.n)
 		return nil
 	}
+	t.ctx = ctx
 	ns := p.cost.of(t.n)
-	if t.d.pool.Worth(ns) {
-		t.ctx = ctx
-		t.stopped.Store(false)
-		k := parts(ns, t.d.pool.Threads())
-		t.chunk = chunkOf(t.n, k)
-		t.d.pool.Do((t.n+t.chunk-1)/t.chunk, t)
-		t.ctx = nil
-		if t.stopped.Load() {
-			return ctx.Err()
-		}
-		return nil
+	split, threads := t.d.pool.Worth(ns), 1
+	if split {
+		threads = t.d.pool.Threads()
 	}
-	if ns < timedNS {
+	t.back = t.d.pool.Turn()
+	var way passing
+	if p.passes {
+		way = p.streaming.choose(t.n, float64(t.n)*float64(p.cost.bytes), threads)
+		t.past = way.way == 1
+	}
+	t.stopped.Store(false)
+	if split {
+		t.chunk = chunkOf(t.n, parts(ns, threads))
+		t.d.pool.Spread((t.n+t.chunk-1)/t.chunk, t.back, t)
+	} else {
+		from := time.Now()
 		t.span(l, 0, t.n)
-		return nil
-	}
-	from := time.Now()
-	for lo := 0; lo < t.n; lo += callElements {
-		if lo > 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+		if ns >= timedNS {
+			p.cost.learn(t.n, t.n, time.Since(from))
 		}
-		t.span(l, lo, min(lo+callElements, t.n))
 	}
-	p.cost.learn(t.n, time.Since(from))
+	way.ended(t.n)
+	t.ctx = nil
+	if t.stopped.Load() {
+		return ctx.Err()
+	}
 	return nil
 }
 
@@ -84,15 +89,9 @@ func (t *mapTask) Part(i int) {
 	lo := i * t.chunk
 	hi := min(lo+t.chunk, t.n)
 	from := time.Now()
-	for ; lo < hi; lo += callElements {
-		if t.stopped.Load() || t.ctx.Err() != nil {
-			t.stopped.Store(true)
-			break
-		}
-		t.span(l, lo, min(lo+callElements, hi))
-	}
-	if i == 0 && hi == t.chunk {
-		t.p.cost.learn(hi, time.Since(from))
+	t.span(l, lo, hi)
+	if i == 0 {
+		t.p.cost.learn(t.n, hi, time.Since(from))
 	}
 	if l != nil {
 		lanes.Put(l)
@@ -102,18 +101,42 @@ func (t *mapTask) Part(i int) {
 // span computes elements lo to hi.
 func (t *mapTask) span(l *lane, lo, hi int) {
 	p := t.p
-	if p.straight {
+	if !p.straight {
+		l.begin(p, t.at, min(hi-lo, callElements))
+		l.past = t.past
+	}
+	s := sweepOf(lo, hi, t.back)
+	for first := true; ; first = false {
+		lo, hi, ok := s.next()
+		if !ok {
+			break
+		}
+		if !first && (t.stopped.Load() || t.ctx.Err() != nil) {
+			t.stopped.Store(true)
+			break
+		}
+		if !p.straight {
+			l.run(t.at, lo, hi)
+			continue
+		}
 		c := &p.block[0]
 		var par *float32
 		if c.p != 0 {
 			par = p.consts[int(c.p)-p.firstConst]
 		}
-		c.fn(t.address(c.dst, lo), t.address(c.x, lo), t.address(c.y, lo), t.address(c.z, lo), hi-lo, par)
-		return
+		fn := c.fn
+		if t.past {
+			fn = c.past
+		}
+		fn(t.address(c.dst, lo), t.address(c.x, lo), t.address(c.y, lo), t.address(c.z, lo), hi-lo, par)
 	}
-	l.begin(p, t.at, hi-lo)
-	l.run(t.at, lo, hi)
-	l.end()
+	if t.past {
+		simd.StreamFence()
+	}
+	if !p.straight {
+		l.past = false
+		l.end()
+	}
 }
 
 // address returns where element i of the stream of a table entry is.

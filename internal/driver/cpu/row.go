@@ -106,7 +106,7 @@ func (t *rowTask) run(ctx context.Context) error {
 	if t.d.pool.Worth(ns) {
 		k := parts(ns, threads)
 		t.group = (t.rows + k - 1) / k
-		t.d.pool.Do((t.rows+t.group-1)/t.group, t)
+		t.d.pool.Spread((t.rows+t.group-1)/t.group, t.d.pool.Turn(), t)
 	} else {
 		t.group = t.rows
 		t.Part(0)

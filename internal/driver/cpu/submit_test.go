@@ -395,7 +395,7 @@ func TestPanic(t *testing.T) {
 		ex := prepare(t, d, axpyProgram(n, 1, 1))
 		e := ex.(*executable)
 		p := e.steps[0].(mapStep).p
-		p.cost.seed = 10 // worth several threads
+		p.cost.seed, p.passes = 10, false // worth several threads, and of one kernel
 		good := p.block[0].fn
 		x, y := make([]float32, n), make([]float32, n)
 		m, v := alloc(t, d, n)

@@ -36,9 +36,7 @@ func (u *users) program(d *processor, f *driver.Fused, out []driver.Operand) (*p
 	defer u.mu.Unlock()
 	if p = u.same[o.Key()]; p == nil {
 		var err error
-		short := *f
-		short.Shape = op.Shape{1} // results do not pass the caches
-		if p, err = d.fuse(&short, out); err != nil {
+		if p, err = d.fuse(f, out); err != nil {
 			return nil, err
 		}
 	}

@@ -35,15 +35,6 @@ func (k *kernel) tailed() bool {
 	return false
 }
 
-// streams reports whether the kernel is fast enough for the memory to be its
-// limit: then there is one that writes around the caches.
-func (k *kernel) streams() bool {
-	if k.trig() || k.tailed() {
-		return false
-	}
-	return len(selectBody(x86{wide: true}, k.root, 1).code) <= 32
-}
-
 // formula returns the definition for a comment.
 func (k *kernel) formula() string { return ir.Format(k.root, []string{"x", "y", "z"}, nil) }
 

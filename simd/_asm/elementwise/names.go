@@ -25,33 +25,36 @@ func writeNames(ks []*kernel) []byte {
 		fmt.Fprintf(&b, "%q,\n", n)
 	}
 	fmt.Fprintf(&b, "}\n")
-	lookup(&b, ks, "Generic")
+	lookup(&b, ks, "Generic", "")
 	return gofmt(b.Bytes())
 }
 
-// lookup writes the function that finds the kernels of a level.
-func lookup(b *bytes.Buffer, ks []*kernel, level string) {
-	fmt.Fprintf(b, "\nfunc map%s(name string) MapFunc {\nswitch name {\n", level)
+// lookup writes the function that finds the kernels of a level: all of them,
+// or of the variant Stream those that write around the caches.
+func lookup(b *bytes.Buffer, ks []*kernel, level, variant string) {
+	fmt.Fprintf(b, "\nfunc map%s%s(name string) MapFunc {\nswitch name {\n", variant, level)
+	suffix := variant + level
 	for _, k := range ks {
 		if level != "Generic" && !k.vector {
 			continue
 		}
-		f := "map" + k.symbol() + level
+		f := "map" + k.symbol() + suffix
 		if k.tailed() && level == "AVX512" {
-			f = "near" + k.symbol()
+			f = "near" + k.symbol() + variant
 		}
 		if k.trig() {
-			f = "trig" + k.symbol() + level
+			f = "trig" + k.symbol() + suffix
 		}
 		fmt.Fprintf(b, "case %s:\nreturn %s\n", k.quoted(), f)
 	}
-	if level != "NEON" {
+	halves := level != "NEON" && variant == ""
+	if halves {
 		for _, h := range halfKernels {
 			fmt.Fprintf(b, "case %q:\nreturn %s%s\n", h.cast(), strings.ToLower(h.name[:1])+h.name[1:], level)
 		}
 	}
 	fmt.Fprintf(b, "}\nreturn nil\n}\n")
-	if level != "NEON" && level != "Generic" {
+	if halves && level != "Generic" {
 		for _, h := range halfKernels {
 			f := strings.ToLower(h.name[:1]) + h.name[1:]
 			fmt.Fprintf(b, "\nfunc %s%s(dst, x, y, z *float32, n int, p *float32) {\n%s(map%s%s, %d, dst, x, n)\n}\n", f, level, f, h.name, level, map[string]int{"AVX2": 8, "AVX512": 16}[level])
@@ -60,26 +63,14 @@ func lookup(b *bytes.Buffer, ks []*kernel, level string) {
 	for _, k := range ks {
 		s := k.symbol()
 		if k.tailed() && level == "AVX512" {
-			fmt.Fprintf(b, "\nfunc near%s(dst, x, y, z *float32, n int, p *float32) {\n", s)
-			fmt.Fprintf(b, "nearOr(map%sNearAVX512, map%sAVX512, %g, dst, x, n)\n}\n", s, s, -nearLimit)
+			fmt.Fprintf(b, "\nfunc near%s%s(dst, x, y, z *float32, n int, p *float32) {\n", s, variant)
+			fmt.Fprintf(b, "nearOr(map%sNear%s, map%sAVX512, %g, dst, x, n)\n}\n", s, suffix, s, -nearLimit)
 		}
 		if k.trig() {
-			fmt.Fprintf(b, "\nfunc trig%s%s(dst, x, y, z *float32, n int, p *float32) {\n", s, level)
-			fmt.Fprintf(b, "trig(map%s%s, %s, math.%s, dst, x, n)\n}\n", s, level, level, s)
+			fmt.Fprintf(b, "\nfunc trig%s%s(dst, x, y, z *float32, n int, p *float32) {\n", s, suffix)
+			fmt.Fprintf(b, "trig(map%s%s, %s, math.%s, dst, x, n)\n}\n", s, suffix, level, s)
 		}
 	}
-}
-
-// streamLookup writes the function that finds the kernels that write around
-// the caches.
-func streamLookup(b *bytes.Buffer, ks []*kernel, level string) {
-	fmt.Fprintf(b, "\nfunc mapStream%s(name string) MapFunc {\nswitch name {\n", level)
-	for _, k := range ks {
-		if k.vector && k.streams() {
-			fmt.Fprintf(b, "case %s:\nreturn map%sStream%s\n", k.quoted(), k.symbol(), level)
-		}
-	}
-	fmt.Fprintf(b, "}\nreturn nil\n}\n")
 }
 
 // quoted returns the names of the kernel as the list of a case.

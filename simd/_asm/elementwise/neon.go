@@ -308,7 +308,7 @@ func writeNEON(ks []*kernel) (asm, stubs []byte) {
 
 	var g bytes.Buffer
 	fmt.Fprintf(&g, "%s\n//go:build arm64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
-	lookup(&g, ks, "NEON")
+	lookup(&g, ks, "NEON", "")
 	g.Write(f.stubs.Bytes())
 	return b.Bytes(), gofmt(g.Bytes())
 }

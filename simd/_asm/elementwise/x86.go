@@ -11,7 +11,8 @@ import (
 type x86 struct {
 	wide bool
 	near bool // no operand of a normal distribution function is below -nearLimit
-	// stream kernels write around the caches.
+	// stream kernels write around the caches. They leave it to the caller to
+	// order what they wrote.
 	stream bool
 	// ahead: the kernel gets its operand in blocks that have been read before.
 	ahead bool
@@ -421,7 +422,7 @@ func (f *x86File) function(k *kernel, variant string) {
 	f.print(tailCode, maskReg, frame)
 	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
 	if f.stream {
-		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n\tSFENCE\n")
+		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
 	}
 	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
 }
@@ -514,9 +515,11 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 		imm := fmt.Sprintf("$%d", in.imm)
 		switch op {
 		case "load":
-			if f.ahead && !rest {
-				// The next block, which will be looked at as a whole before
-				// this code sees it.
+			if (f.ahead || f.stream) && !rest {
+				// The next block, which may be looked at as a whole before
+				// this code sees it; and kernels that write around the caches
+				// read from memory, across the pages at which processors stop
+				// fetching by themselves.
 				fmt.Fprintf(w, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
 			}
 			switch {
@@ -638,21 +641,23 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 		if !k.vector {
 			continue
 		}
-		f.ahead = k.trig()
-		f.function(k, "")
-		if k.tailed() && wide {
-			f.near, f.ahead = true, true
-			f.function(k, "Near")
-			f.near = false
-		}
-		f.ahead = false
-		if k.streams() {
-			f.stream = true
-			f.function(k, "Stream")
-			f.stream = false
+		for _, f.stream = range []bool{false, true} {
+			variant := ""
+			if f.stream {
+				variant = "Stream"
+			}
+			f.ahead = k.trig()
+			f.function(k, variant)
+			if k.tailed() && wide {
+				f.near, f.ahead = true, true
+				f.function(k, "Near"+variant)
+				f.near = false
+			}
 		}
 	}
+	f.stream, f.ahead = false, false
 	f.halves()
+	f.fence()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
 	if !wide {
@@ -663,10 +668,20 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 
 	var g bytes.Buffer
 	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
-	lookup(&g, ks, f.level())
-	streamLookup(&g, ks, f.level())
+	lookup(&g, ks, f.level(), "")
+	lookup(&g, ks, f.level(), "Stream")
 	g.Write(f.stubs.Bytes())
 	return b.Bytes(), gofmt(g.Bytes())
+}
+
+// fence writes the instruction that orders what stream kernels wrote. It is
+// the same on both levels.
+func (f *x86File) fence() {
+	if f.wide {
+		return
+	}
+	fmt.Fprintf(&f.text, "\n// func streamFence()\nTEXT ·streamFence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET\n")
+	fmt.Fprintf(&f.stubs, "\n// streamFence makes what kernels wrote around the caches visible before\n// what is written later.\n//\n//go:noescape\nfunc streamFence()\n")
 }
 
 // data writes a table of constants.

@@ -1,0 +1,107 @@
+package cpu
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// streaming decides whether results are stored past the caches, for one
+// operation or program. A line that is written as a whole need not be read
+// first, and makes no other leave a cache; but it is written to memory at once,
+// and whoever wants it next reads it from there. Which is faster depends on the
+// processor as much as on the size: on one whose last cache is close the caches
+// win up to sizes at which they lose by a quarter on one whose last cache is
+// shared by many cores and far. So it is measured, on the calls themselves.
+type streaming [2][streamSizes]trial
+
+// streamSizes is the number of sizes that are told apart, by powers of two from
+// 64 Ki elements on.
+const streamSizes = 16
+
+// trial compares the two ways for calls of about one size.
+type trial struct {
+	calls atomic.Uint32
+	ns    [2]atomic.Uint32 // what an element takes, as float32 bits, by way; 0: not known
+}
+
+const (
+	// The ways take turns for so many calls, two calls each: the first leaves
+	// the caches as the second will find them, and only that counts.
+	trialCalls = 12
+	// Once in so many calls both are tried again, twice each.
+	trialEvery = 1024
+	// Past the caches must be this much faster: readers of the result pay.
+	trialGain = 0.95
+)
+
+// streamFrom is the size in bytes from which on results pass the caches as
+// long as nothing has been measured: they would leave them before anybody could
+// read them there. Of a cache that many cores share one has its part.
+var streamFrom = min(16<<20, memory.LastLevelCache()/2)
+
+// nearBytes is what a core holds close by: what fits is never stored past it.
+var nearBytes = memory.CPUCaches().L2
+
+// passing is one call's part in a trial.
+type passing struct {
+	t       *trial
+	way     int // 1: past the caches
+	counts  bool
+	started time.Time
+}
+
+// choose returns the way for a call that computes n elements, moves bytes of
+// memory, and is split among threads or not. What the caches of those cores hold
+// stays there.
+func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
+	if bytes <= float64(threads)*float64(nearBytes) {
+		return passing{}
+	}
+	t := &s[min(threads-1, 1)][min(max(bits.Len(uint(n))-17, 0), streamSizes-1)]
+	first := 0
+	if n > streamFrom/4 {
+		first = 1
+	}
+	k := t.calls.Add(1) - 1
+	p.t, p.way = t, t.better(first)
+	if k < trialCalls {
+		p.way = first ^ int(k/2%2)
+		p.counts = k%2 == 1
+	} else if r := k % trialEvery; r < 4 {
+		p.way ^= int(r / 2)
+		p.counts = r%2 == 1
+	}
+	if p.counts {
+		p.started = time.Now()
+	}
+	return p
+}
+
+// ended notes what the call took if that counts.
+func (p *passing) ended(n int) {
+	if !p.counts {
+		return
+	}
+	was := &p.t.ns[p.way]
+	ns, old := float32(time.Since(p.started))/float32(n), math.Float32frombits(was.Load())
+	if old != 0 && ns > old {
+		ns = old + (ns-old)/8 // see cost.learn
+	}
+	was.Store(math.Float32bits(ns))
+}
+
+// better returns the way that is known to be faster, or way.
+func (t *trial) better(way int) int {
+	near, past := math.Float32frombits(t.ns[0].Load()), math.Float32frombits(t.ns[1].Load())
+	switch {
+	case near == 0 || past == 0:
+		return way
+	case past < trialGain*near:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,67 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// TestStreaming: both ways are tried, the faster one stays, and a way that has
+// become faster is found.
+func TestStreaming(t *testing.T) {
+	const n = 1 << 24
+	var s streaming
+	ns := [2]float32{1, 0.7}
+	calls := func(k int) (past int) {
+		for range k {
+			p := s.choose(n, 1e12, 1)
+			past += p.way
+			if p.counts {
+				// As if the call had taken so long.
+				p.t.ns[p.way].Store(math.Float32bits(ns[p.way]))
+			}
+		}
+		return past
+	}
+	if past := calls(trialCalls); past != trialCalls/2 {
+		t.Errorf("%d of the first %d calls pass the caches", past, trialCalls)
+	}
+	if past := calls(500); past != 500 {
+		t.Errorf("%d of 500 calls pass the caches although that is faster", past)
+	}
+	ns[0] = 0.5
+	calls(trialEvery)
+	if past := calls(500); past != 0 {
+		t.Errorf("%d of 500 calls pass the caches although that has become slower", past)
+	}
+	ns[0] = 0.72
+	calls(trialEvery)
+	if past := calls(300); past > 2 {
+		t.Errorf("%d of 300 calls pass the caches for a gain of 3%%", past)
+	}
+	// Another size, and several threads, are other trials.
+	if s.choose(n/16, 1e12, 1).t == s.choose(n, 1e12, 1).t || s.choose(n, 1e12, 2).t == s.choose(n, 1e12, 1).t {
+		t.Error("different calls share a trial")
+	}
+}
+
+// Results that stay close by are never stored past the caches, and nothing is
+// kept of them.
+func TestStreamingNear(t *testing.T) {
+	var s streaming
+	near := float64(memory.CPUCaches().L2)
+	for range 100 {
+		if p := s.choose(1<<20, near, 1); p.t != nil || p.way != 0 || p.counts {
+			t.Fatalf("%+v", p)
+		}
+		if p := s.choose(1<<20, 4*near, 4); p.t != nil {
+			t.Fatalf("%+v", p)
+		}
+	}
+	for _, n := range []int{1, math.MaxInt} { // any number has a place
+		if s.choose(n, 1e12, 1).t == nil {
+			t.Errorf("no trial for %d elements", n)
+		}
+	}
+}
