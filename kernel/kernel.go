@@ -128,6 +128,9 @@ func (k *Kernel) Program() (*ir.Program, error) {
 		return nil, &Error{Kernel: k.name, Msg: "the build function uses its own kernel"}
 	}
 	p, e := k.build(false)
+	if e == nil {
+		e = k.together(p)
+	}
 	r := &result{program: p}
 	if e != nil {
 		r = &result{err: e}
@@ -175,6 +178,42 @@ func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
 	k.run(b)
 	p = b.finish()
 	return p, b.err
+}
+
+// together checks that lanes come to barriers together. The lines for the
+// message come from another build.
+func (k *Kernel) together(p *ir.Program) *Error {
+	d := ir.Divergent(p)
+	if d.At == 0 {
+		return nil
+	}
+	what := p.Code[d.At].Code.String()
+	e := &Error{Kernel: k.name, Msg: "not all lanes may come to this " + what}
+	q, mistake := k.build(true)
+	if mistake != nil || !slices.Equal(p.Code, q.Code) {
+		return e
+	}
+	at := func(v ir.Value) Position {
+		f, l := ir.Position(q.Pos, v)
+		return Position{f, l}
+	}
+	e.Pos = at(d.At)
+	switch p.Code[d.Cause].Code {
+	case ir.Break, ir.Continue, ir.Return:
+		e.Msg += fmt.Sprintf(": some leave by the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
+	default:
+		e.Msg += fmt.Sprintf(": they differ in the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
+	}
+	return e
+}
+
+// String lists the program, or says what is wrong with it.
+func (k *Kernel) String() string {
+	p, err := k.Program()
+	if err != nil {
+		return err.Error()
+	}
+	return p.String()
 }
 
 // finish checks what can be checked only at the end and returns the program.

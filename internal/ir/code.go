@@ -166,6 +166,9 @@ func (c Code) String() string {
 	if c < numCodes && codes[c].name != "" {
 		return codes[c].name
 	}
+	if c >= BuiltIn && c < numInstrCodes {
+		return instrs[c-BuiltIn].name
+	}
 	return fmt.Sprintf("Code(%d)", uint8(c))
 }
 

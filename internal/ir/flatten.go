@@ -88,6 +88,10 @@ func Key(roots ...*Node) string {
 	return b.String()
 }
 
+// infix are the operators of listings.
+var infix = map[Code]string{Add: " + ", Sub: " - ", Mul: " * ", Div: " / ", Eq: " == ", Ne: " != ",
+	Lt: " < ", Le: " <= ", And: " & ", Or: " | ", Xor: " ^ ", Shl: " << ", Shr: " >> ", IDiv: " / ", IMod: " % "}
+
 // Format writes an expression as a formula: operands are x0, x1 … (or names),
 // parameters p0, p1 … (or names). A value that is used often is written out
 // each time, so a long formula is cut with an ellipsis.
@@ -98,8 +102,6 @@ func Format(n *Node, args, params []string) string {
 		}
 		return fmt.Sprintf("%s%d", prefix, i)
 	}
-	infix := map[Code]string{Add: " + ", Sub: " - ", Mul: " * ", Div: " / ", Eq: " == ", Ne: " != ",
-		Lt: " < ", Le: " <= ", And: " & ", Or: " | ", Xor: " ^ ", Shl: " << ", Shr: " >> "}
 	left := 500 // nodes that are still written out
 	var walk func(n *Node, nested bool) string
 	walk = func(n *Node, nested bool) string {

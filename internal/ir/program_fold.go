@@ -115,3 +115,6 @@ func foldBits(c Code, a, b uint32) uint32 {
 	}
 	return uint32(uint64(a) * uint64(b) >> 32)
 }
+
+// Bits returns the value of a Const as an instruction has it in Imm.
+func (n *Node) Bits() uint32 { return bitsOf(n.Value, n.Type) }

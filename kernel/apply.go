@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Float holds the types on which [Apply] computes.
+type Float interface{ F32 | Vec2F | Vec4F }
+
+// Apply returns an elementwise operation of package op, built in or a user's,
+// of args: an activation after a product, say. a holds its float parameters; nil
+// stands for the defaults. Vectors are treated by component.
+func Apply[T Float](b *Builder, o *op.Operation, a *op.Attrs, args ...T) T {
+	ds := make([]Dynamic, len(args))
+	for i, x := range args {
+		ds[i] = Dynamic{handle(x), kindFor[T]()}
+	}
+	return T(b.owner().apply(o, a, kindFor[T](), ds))
+}
+
+func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) handle {
+	switch {
+	case !b.ready():
+		return handle{b: b}
+	case o == nil:
+		return b.fail("Apply of a nil operation")
+	case o.Err() != nil:
+		return b.failure(o.Err(), "Apply: %v", o.Err())
+	}
+	if a == nil {
+		d := o.Defaults()
+		a = &d
+	}
+	types := make([]op.DType, len(args))
+	for i := range types {
+		types[i] = op.F32
+	}
+	low, high := o.Arity()
+	if len(args) < low || len(args) > high {
+		return b.fail("Apply of %v with %d operands", o, len(args))
+	}
+	root, err := o.Expression(a, types)
+	if err != nil {
+		return b.failure(err, "Apply: %v", err)
+	}
+	var params []Dynamic
+	for i := range a.F {
+		params = append(params, Dynamic{handle{bits: a.F[i]}, kF32})
+	}
+	return b.inline([]*ir.Node{root}, k.width(), args, params)[0].h
+}
+
+// Dynamic is a value whose type is known only while the kernel is built: what
+// expressions of any type are computed with.
+type Dynamic struct {
+	h handle
+	k kind
+}
+
+// Dyn returns x with its type hidden.
+func Dyn[T Value](x T) Dynamic { return Dynamic{handle(x), kindFor[T]()} }
+
+// As returns the value that [Dyn] hid, or that [Inline] computed. Another type
+// is a mistake.
+func As[T Value](b *Builder, d Dynamic) T {
+	if k := kindFor[T](); d.k != k {
+		return T(b.owner().fail("a value of type %v used as %v", d.k, k))
+	}
+	return T(d.h)
+}
+
+// Inline computes expressions: operand i of them is args[i] and parameter i is
+// params[i]. The operands are all scalars or all vectors of one width; the
+// results are as wide. Equal nodes are computed once.
+func Inline(b *Builder, roots []*ir.Node, args []Dynamic, params []F32) []Dynamic {
+	b = b.owner()
+	width := uint8(1)
+	for i, a := range args {
+		if i == 0 {
+			width = a.k.width()
+		} else if a.k.width() != width {
+			b.fail("Inline with operands of %d and %d components", width, a.k.width())
+		}
+	}
+	ps := make([]Dynamic, len(params))
+	for i, p := range params {
+		ps[i] = Dyn(p)
+	}
+	return b.inline(roots, width, args, ps)
+}
+
+func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) []Dynamic {
+	out := make([]Dynamic, len(roots))
+	for i := range out {
+		out[i] = Dynamic{h: handle{b: b}}
+	}
+	if width == 0 || !b.ready() {
+		return out
+	}
+	for _, r := range roots {
+		if r == nil || r.Type == ir.Invalid {
+			b.fail("no valid expression")
+			return out
+		}
+	}
+	list, at := ir.Flatten(roots...)
+	values := make(map[*ir.Node]handle, len(list))
+	for _, n := range list {
+		k := kindOf(n.Type, width)
+		switch n.Code {
+		case ir.Const:
+			values[n] = handle{bits: n.Bits()}
+		case ir.Arg, ir.Param:
+			from, what := args, "operand"
+			if n.Code == ir.Param {
+				from, what = params, "parameter"
+			}
+			if n.Index < 0 || n.Index >= len(from) || from[n.Index].k.with(ir.Invalid) != kindOf(ir.Invalid, width) &&
+				n.Code == ir.Arg || from[n.Index].k.typ() != n.Type {
+				b.fail("%s %d of an expression is not there, or of another type than %v", what, n.Index, n.Type)
+				return out
+			}
+			if values[n] = from[n.Index].h; n.Code == ir.Param && width > 1 {
+				values[n] = splat(k, from[n.Index].h)
+			}
+		default:
+			values[n] = b.node(n, k, values)
+		}
+	}
+	for i, p := range at {
+		n := list[p]
+		out[i] = Dynamic{values[n], kindOf(n.Type, width)}
+	}
+	return out
+}
+
+// node computes one node from the values of its operands.
+func (b *Builder) node(n *ir.Node, k kind, values map[*ir.Node]handle) handle {
+	x, y, z := values[n.Args[0]], values[n.Args[1]], values[n.Args[2]]
+	from := k.with(n.Args[0].Type)
+	switch {
+	case n.Code == ir.Select:
+		return choose(k, x, from, y, z)
+	case n.Code.Arity() == 1:
+		return unary(n.Code, k, from, x)
+	case n.Code.Arity() == 2:
+		return binary(n.Code, k, from, x, y)
+	}
+	return ternary(n.Code, k, x, y, z)
+}
