@@ -11,14 +11,21 @@ func truth(b bool) uint32 {
 	return 0
 }
 
-// fma returns a*b + c, rounded once. The product is exact in float64 and the sum
-// is off by less than half a unit there, which shows only where the sum ends
-// halfway between two float32, or is so small that those are farther apart.
+// sumOf returns a*b + c in float64, where the product is exact and the sum off
+// by less than half a unit, and in the top bit of flag whether rounding it to
+// float32 may differ from rounding the exact sum: where it ends halfway between
+// two float32, or is so small that those are farther apart.
+func sumOf(a, b, c float64) (s float64, flag uint64) {
+	s = a*b + c
+	u := math.Float64bits(s)
+	return s, (u&(1<<29-1) ^ 1<<28 - 1) | (u>>52&0x7ff - 897)
+}
+
+// fma returns a*b + c, rounded once.
 func fma(a, b, c float32) float32 {
-	p := float64(a) * float64(b)
-	s := p + float64(c)
-	if u := math.Float64bits(s); u&(1<<29-1) == 1<<28 || u<<1 < 897<<53 && u<<1 != 0 {
-		return float32(oddSum(p, float64(c), s))
+	s, flag := sumOf(float64(a), float64(b), float64(c))
+	if flag>>63 != 0 {
+		return float32(oddSum(float64(a)*float64(b), float64(c), s))
 	}
 	return float32(s)
 }
@@ -107,4 +114,18 @@ func dot4U8(a, b, c uint32) uint32 {
 		c += a >> k & 255 * (b >> k & 255)
 	}
 	return c
+}
+
+// widen and narrow convert a block. They are apart from the arithmetic between
+// them because the instruction that converts keeps a part of its register and
+// so waits for what was there: lanes would no longer overlap.
+
+func widen(z *[block]float64, a *[block]float32) {
+	z[0], z[1], z[2], z[3] = float64(a[0]), float64(a[1]), float64(a[2]), float64(a[3])
+	z[4], z[5], z[6], z[7] = float64(a[4]), float64(a[5]), float64(a[6]), float64(a[7])
+}
+
+func narrow(z *[block]float32, a *[block]float64) {
+	z[0], z[1], z[2], z[3] = float32(a[0]), float32(a[1]), float32(a[2]), float32(a[3])
+	z[4], z[5], z[6], z[7] = float32(a[4]), float32(a[5]), float32(a[6]), float32(a[7])
 }

@@ -90,7 +90,6 @@ func BenchmarkCode(b *testing.B) {
 	}
 }
 
-
 // sink returns a variable of the type of a value.
 func (a *asm) sink(v ir.Value) uint32 {
 	in := a.p.Code[v]

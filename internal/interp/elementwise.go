@@ -18,8 +18,6 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.Div:           {ir.F32: {laneDivF32, planeDivF32}},
 	ir.Min:           {ir.F32: {laneMinF32, planeMinF32}, ir.I32: {laneMinI32, planeMinI32}, ir.U32: {laneMinU32, planeMinU32}},
 	ir.Max:           {ir.F32: {laneMaxF32, planeMaxF32}, ir.I32: {laneMaxI32, planeMaxI32}, ir.U32: {laneMaxU32, planeMaxU32}},
-	ir.Ldexp:         {ir.F32: {laneLdexpF32, planeLdexpF32}},
-	ir.Pow:           {ir.F32: {lanePowF32, planePowF32}},
 	ir.Neg:           {ir.F32: {laneNegF32, planeNegF32}, ir.I32: {laneNegI32, planeNegI32}, ir.U32: {laneNegU32, planeNegU32}},
 	ir.Abs:           {ir.F32: {laneAbsF32, planeAbsF32}, ir.I32: {laneAbsI32, planeAbsI32}, ir.U32: {laneAbsU32, planeAbsU32}},
 	ir.CopySign:      {ir.F32: {laneCopySignF32, planeCopySignF32}},
@@ -29,6 +27,7 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.Ceil:          {ir.F32: {laneCeilF32, planeCeilF32}},
 	ir.Trunc:         {ir.F32: {laneTruncF32, planeTruncF32}},
 	ir.Round:         {ir.F32: {laneRoundF32, planeRoundF32}},
+	ir.Recip:         {ir.F32: {laneRecipF32, planeRecipF32}},
 	ir.Exp:           {ir.F32: {laneExpF32, planeExpF32}},
 	ir.Exp2:          {ir.F32: {laneExp2F32, planeExp2F32}},
 	ir.Expm1:         {ir.F32: {laneExpm1F32, planeExpm1F32}},
@@ -42,8 +41,9 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.NormCDF:       {ir.F32: {laneNormCDFF32, planeNormCDFF32}},
 	ir.Sin:           {ir.F32: {laneSinF32, planeSinF32}},
 	ir.Cos:           {ir.F32: {laneCosF32, planeCosF32}},
-	ir.Recip:         {ir.F32: {laneRecipF32, planeRecipF32}},
 	ir.Rsqrt:         {ir.F32: {laneRsqrtF32, planeRsqrtF32}},
+	ir.Ldexp:         {ir.F32: {laneLdexpF32, planeLdexpF32}},
+	ir.Pow:           {ir.F32: {lanePowF32, planePowF32}},
 	ir.And:           {ir.I32: {laneAndI32, planeAndI32}, ir.U32: {laneAndU32, planeAndU32}, ir.Bool: {laneAndBool, planeAndBool}},
 	ir.Or:            {ir.I32: {laneOrI32, planeOrI32}, ir.U32: {laneOrU32, planeOrU32}, ir.Bool: {laneOrBool, planeOrBool}},
 	ir.Xor:           {ir.I32: {laneXorI32, planeXorI32}, ir.U32: {laneXorU32, planeXorU32}, ir.Bool: {laneXorBool, planeXorBool}},
@@ -204,42 +204,6 @@ func planeMaxF32(d, a, b, _ unsafe.Pointer, o *op) {
 	}
 }
 
-func laneLdexpF32(a, b, _, _ uint32) uint32 {
-	return math.Float32bits(ldexp(math.Float32frombits(a), math.Float32frombits(b)))
-}
-
-func planeLdexpF32(d, a, b, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		bb := (*[block]float32)(b)
-		for i := range z {
-			z[i] = ldexp(aa[i], bb[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-		b = unsafe.Add(b, o.stride[1])
-	}
-}
-
-func lanePowF32(a, b, _, _ uint32) uint32 {
-	return math.Float32bits(pow(math.Float32frombits(a), math.Float32frombits(b)))
-}
-
-func planePowF32(d, a, b, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		bb := (*[block]float32)(b)
-		for i := range z {
-			z[i] = pow(aa[i], bb[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-		b = unsafe.Add(b, o.stride[1])
-	}
-}
-
 func laneNegF32(a, _, _, _ uint32) uint32 { return a ^ 1<<31 }
 
 func planeNegF32(d, a, _, _ unsafe.Pointer, o *op) {
@@ -309,14 +273,21 @@ func planeFmaF32(d, a, b, c unsafe.Pointer, o *op) {
 		aa := (*[block]float32)(a)
 		bb := (*[block]float32)(b)
 		cc := (*[block]float32)(c)
-		z[0] = fma(aa[0], bb[0], cc[0])
-		z[1] = fma(aa[1], bb[1], cc[1])
-		z[2] = fma(aa[2], bb[2], cc[2])
-		z[3] = fma(aa[3], bb[3], cc[3])
-		z[4] = fma(aa[4], bb[4], cc[4])
-		z[5] = fma(aa[5], bb[5], cc[5])
-		z[6] = fma(aa[6], bb[6], cc[6])
-		z[7] = fma(aa[7], bb[7], cc[7])
+		s0, f0 := sumOf(float64(aa[0]), float64(bb[0]), float64(cc[0]))
+		s1, f1 := sumOf(float64(aa[1]), float64(bb[1]), float64(cc[1]))
+		s2, f2 := sumOf(float64(aa[2]), float64(bb[2]), float64(cc[2]))
+		s3, f3 := sumOf(float64(aa[3]), float64(bb[3]), float64(cc[3]))
+		s4, f4 := sumOf(float64(aa[4]), float64(bb[4]), float64(cc[4]))
+		s5, f5 := sumOf(float64(aa[5]), float64(bb[5]), float64(cc[5]))
+		s6, f6 := sumOf(float64(aa[6]), float64(bb[6]), float64(cc[6]))
+		s7, f7 := sumOf(float64(aa[7]), float64(bb[7]), float64(cc[7]))
+		if (f0|f1|f2|f3|f4|f5|f6|f7)>>63 == 0 {
+			z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = float32(s0), float32(s1), float32(s2), float32(s3), float32(s4), float32(s5), float32(s6), float32(s7)
+		} else {
+			for i := range z {
+				z[i] = fma(aa[i], bb[i], cc[i])
+			}
+		}
 		d = unsafe.Add(d, blockBytes)
 		a = unsafe.Add(a, o.stride[0])
 		b = unsafe.Add(b, o.stride[1])
@@ -429,192 +400,6 @@ func planeRoundF32(d, a, _, _ unsafe.Pointer, o *op) {
 	}
 }
 
-func laneExpF32(a, _, _, _ uint32) uint32 { return math.Float32bits(exp(math.Float32frombits(a))) }
-
-func planeExpF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = exp(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneExp2F32(a, _, _, _ uint32) uint32 { return math.Float32bits(exp2(math.Float32frombits(a))) }
-
-func planeExp2F32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = exp2(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneExpm1F32(a, _, _, _ uint32) uint32 { return math.Float32bits(expm1(math.Float32frombits(a))) }
-
-func planeExpm1F32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = expm1(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneLogF32(a, _, _, _ uint32) uint32 { return math.Float32bits(log(math.Float32frombits(a))) }
-
-func planeLogF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = log(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneLog2F32(a, _, _, _ uint32) uint32 { return math.Float32bits(log2(math.Float32frombits(a))) }
-
-func planeLog2F32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = log2(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneLog1pF32(a, _, _, _ uint32) uint32 { return math.Float32bits(log1p(math.Float32frombits(a))) }
-
-func planeLog1pF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = log1p(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneTanhF32(a, _, _, _ uint32) uint32 { return math.Float32bits(tanh(math.Float32frombits(a))) }
-
-func planeTanhF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = tanh(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneSigmoidF32(a, _, _, _ uint32) uint32 {
-	return math.Float32bits(sigmoid(math.Float32frombits(a)))
-}
-
-func planeSigmoidF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = sigmoid(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneErfF32(a, _, _, _ uint32) uint32 { return math.Float32bits(erf(math.Float32frombits(a))) }
-
-func planeErfF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = erf(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneErfcF32(a, _, _, _ uint32) uint32 { return math.Float32bits(erfc(math.Float32frombits(a))) }
-
-func planeErfcF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = erfc(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneNormCDFF32(a, _, _, _ uint32) uint32 {
-	return math.Float32bits(normCDF(math.Float32frombits(a)))
-}
-
-func planeNormCDFF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = normCDF(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneSinF32(a, _, _, _ uint32) uint32 { return math.Float32bits(sin(math.Float32frombits(a))) }
-
-func planeSinF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = sin(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
-func laneCosF32(a, _, _, _ uint32) uint32 { return math.Float32bits(cos(math.Float32frombits(a))) }
-
-func planeCosF32(d, a, _, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]float32)(d)
-		aa := (*[block]float32)(a)
-		for i := range z {
-			z[i] = cos(aa[i])
-		}
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-	}
-}
-
 func laneRecipF32(a, _, _, _ uint32) uint32 { return math.Float32bits(1 / math.Float32frombits(a)) }
 
 func planeRecipF32(d, a, _, _ unsafe.Pointer, o *op) {
@@ -634,6 +419,253 @@ func planeRecipF32(d, a, _, _ unsafe.Pointer, o *op) {
 	}
 }
 
+func laneExpF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(exp(float64(math.Float32frombits(a)))))
+}
+
+func planeExpF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = exp(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneExp2F32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(exp(float64(math.Float32frombits(a)) * math.Ln2)))
+}
+
+func planeExp2F32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = exp(x[i] * math.Ln2)
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneExpm1F32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(expm1(float64(math.Float32frombits(a)))))
+}
+
+func planeExpm1F32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = expm1(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneLogF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(log(float64(math.Float32frombits(a)))))
+}
+
+func planeLogF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = log(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneLog2F32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(log(float64(math.Float32frombits(a))) * math.Log2E))
+}
+
+func planeLog2F32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = log(x[i]) * math.Log2E
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneLog1pF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(log1p(float64(math.Float32frombits(a)))))
+}
+
+func planeLog1pF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = log1p(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneTanhF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(tanh(float64(math.Float32frombits(a)))))
+}
+
+func planeTanhF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = tanh(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneSigmoidF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(1 / (1 + exp(-float64(math.Float32frombits(a))))))
+}
+
+func planeSigmoidF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = 1 / (1 + exp(-x[i]))
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneErfF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(math.Erf(float64(math.Float32frombits(a)))))
+}
+
+func planeErfF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = math.Erf(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneErfcF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(math.Erfc(float64(math.Float32frombits(a)))))
+}
+
+func planeErfcF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = math.Erfc(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneNormCDFF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(0.5 * math.Erfc(float64(math.Float32frombits(a))*(-1/math.Sqrt2))))
+}
+
+func planeNormCDFF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = 0.5 * math.Erfc(x[i]*(-1/math.Sqrt2))
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneSinF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(math.Sin(float64(math.Float32frombits(a)))))
+}
+
+func planeSinF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = math.Sin(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneCosF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(math.Cos(float64(math.Float32frombits(a)))))
+}
+
+func planeCosF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = math.Cos(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
 func laneRsqrtF32(a, _, _, _ uint32) uint32 {
 	return math.Float32bits(float32(1 / math.Sqrt(float64(math.Float32frombits(a)))))
 }
@@ -642,16 +674,60 @@ func planeRsqrtF32(d, a, _, _ unsafe.Pointer, o *op) {
 	for n := o.blocks; n > 0; n-- {
 		z := (*[block]float32)(d)
 		aa := (*[block]float32)(a)
-		z[0] = float32(1 / math.Sqrt(float64(aa[0])))
-		z[1] = float32(1 / math.Sqrt(float64(aa[1])))
-		z[2] = float32(1 / math.Sqrt(float64(aa[2])))
-		z[3] = float32(1 / math.Sqrt(float64(aa[3])))
-		z[4] = float32(1 / math.Sqrt(float64(aa[4])))
-		z[5] = float32(1 / math.Sqrt(float64(aa[5])))
-		z[6] = float32(1 / math.Sqrt(float64(aa[6])))
-		z[7] = float32(1 / math.Sqrt(float64(aa[7])))
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = 1 / math.Sqrt(x[i])
+		}
+		narrow(z, &x)
 		d = unsafe.Add(d, blockBytes)
 		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneLdexpF32(a, b, _, _ uint32) uint32 {
+	return math.Float32bits(float32(ldexp(float64(math.Float32frombits(a)), float64(math.Float32frombits(b)))))
+}
+
+func planeLdexpF32(d, a, b, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		bb := (*[block]float32)(b)
+		var x [block]float64
+		widen(&x, aa)
+		var y [block]float64
+		widen(&y, bb)
+		for i := range x {
+			x[i] = ldexp(x[i], y[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+		b = unsafe.Add(b, o.stride[1])
+	}
+}
+
+func lanePowF32(a, b, _, _ uint32) uint32 {
+	return math.Float32bits(float32(pow(float64(math.Float32frombits(a)), float64(math.Float32frombits(b)))))
+}
+
+func planePowF32(d, a, b, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		bb := (*[block]float32)(b)
+		var x [block]float64
+		widen(&x, aa)
+		var y [block]float64
+		widen(&y, bb)
+		for i := range x {
+			x[i] = pow(x[i], y[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+		b = unsafe.Add(b, o.stride[1])
 	}
 }
 

@@ -2,7 +2,6 @@ package interp
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -94,15 +93,4 @@ func (f *Finding) Error() string {
 }
 
 // locate sets the author's position of the instruction.
-func (f *Finding) locate(p *ir.Program) {
-	f.File, f.Line = position(p, f.Value)
-}
-
-// position returns where the author made an instruction, or "" and 0.
-func position(p *ir.Program, v ir.Value) (file string, line int) {
-	if v == 0 || int(v) >= len(p.Pos) || p.Pos[v] == 0 {
-		return "", 0
-	}
-	fr, _ := runtime.CallersFrames([]uintptr{p.Pos[v]}).Next()
-	return fr.File, fr.Line
-}
+func (f *Finding) locate(p *ir.Program) { f.File, f.Line = ir.Position(p.Pos, f.Value) }

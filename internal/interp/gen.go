@@ -21,6 +21,7 @@ type entry struct {
 	arity     int
 	expr      string
 	in, out   string // Go types of operands and result; in defaults to that of typ, out to in
+	wide      bool   // the expression is over float64
 }
 
 var goType = map[string]string{"F32": "float32", "I32": "int32", "U32": "uint32", "Bool": "uint32"}
@@ -37,17 +38,25 @@ func table() []entry {
 			es = append(es, entry{code: pairs[i], typ: typ, arity: arity, expr: pairs[i+1], in: "uint32", out: "uint32"})
 		}
 	}
+	// In float64, rounded at the end.
+	wide := func(arity int, pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			es = append(es, entry{code: pairs[i], typ: "F32", arity: arity, expr: pairs[i+1], wide: true})
+		}
+	}
 	add("F32", 2, "", "Add", "a + b", "Sub", "a - b", "Mul", "a * b", "Div", "a / b",
-		"Min", "min(a, b)", "Max", "max(a, b)", "Ldexp", "ldexp(a, b)", "Pow", "pow(a, b)")
+		"Min", "min(a, b)", "Max", "max(a, b)")
 	bits("F32", 1, "Neg", "a ^ 1<<31", "Abs", "a &^ (1 << 31)")
 	bits("F32", 2, "CopySign", "a&^(1<<31) | b&(1<<31)")
 	add("F32", 3, "", "Fma", "fma(a, b, c)")
 	add("F32", 1, "", "Sqrt", "float32(math.Sqrt(float64(a)))", "Floor", "float32(math.Floor(float64(a)))",
 		"Ceil", "float32(math.Ceil(float64(a)))", "Trunc", "float32(math.Trunc(float64(a)))",
 		"Round", "float32(math.RoundToEven(float64(a)))",
-		"Exp", "exp(a)", "Exp2", "exp2(a)", "Expm1", "expm1(a)", "Log", "log(a)", "Log2", "log2(a)", "Log1p", "log1p(a)",
-		"Tanh", "tanh(a)", "Sigmoid", "sigmoid(a)", "Erf", "erf(a)", "Erfc", "erfc(a)", "NormCDF", "normCDF(a)",
-		"Sin", "sin(a)", "Cos", "cos(a)", "Recip", "1 / a", "Rsqrt", "float32(1 / math.Sqrt(float64(a)))")
+		"Recip", "1 / a")
+	wide(1, "Exp", "exp(a)", "Exp2", "exp(a * math.Ln2)", "Expm1", "expm1(a)", "Log", "log(a)", "Log2", "log(a) * math.Log2E",
+		"Log1p", "log1p(a)", "Tanh", "tanh(a)", "Sigmoid", "1 / (1 + exp(-a))", "Erf", "math.Erf(a)", "Erfc", "math.Erfc(a)",
+		"NormCDF", "0.5 * math.Erfc(a*(-1/math.Sqrt2))", "Sin", "math.Sin(a)", "Cos", "math.Cos(a)", "Rsqrt", "1 / math.Sqrt(a)")
+	wide(2, "Ldexp", "ldexp(a, b)", "Pow", "pow(a, b)")
 	for _, t := range []string{"I32", "U32"} {
 		add(t, 2, "", "Add", "a + b", "Sub", "a - b", "Mul", "a * b", "Min", "min(a, b)", "Max", "max(a, b)",
 			"And", "a & b", "Or", "a | b", "Xor", "a ^ b", "Shl", "a << (uint32(b) & 31)", "Shr", "a >> (uint32(b) & 31)")
@@ -75,22 +84,22 @@ func table() []entry {
 
 // loose are functions that no code of package ir names alone.
 var loose = []entry{
-	{"convertF32", "I32", 1, "toI32(a)", "float32", "int32"},
-	{"convertF32", "U32", 1, "toU32(a)", "float32", "uint32"},
-	{"convertF32", "Bool", 1, "truth(a != 0)", "float32", "uint32"},
-	{"convertF32", "F16", 1, "roundHalf(a)", "float32", "float32"},
-	{"convertI32", "F32", 1, "float32(a)", "int32", "float32"},
-	{"convertU32", "F32", 1, "float32(a)", "uint32", "float32"},
-	{"convertU32", "Bool", 1, "truth(a != 0)", "uint32", "uint32"},
-	{"fma", "F16", 3, "fmaHalf(a, b, c)", "float32", "float32"},
-	{"packHalf", "", 2, "uint32(toHalf(a)) | uint32(toHalf(b))<<16", "float32", "uint32"},
-	{"unpackHalf", "", 1, "fromHalf(uint16(a >> imm))", "uint32", "float32"},
-	{"packByte", "", 2, "a | b&255<<imm", "uint32", "uint32"},
-	{"unpackI8", "", 1, "int32(int8(a >> imm))", "uint32", "int32"},
-	{"unpackU8", "", 1, "a >> imm & 255", "uint32", "uint32"},
-	{"move", "", 1, "a", "uint32", "uint32"},
-	{"mulAdd", "F32", 3, "float32(a*b) + c", "float32", "float32"},
-	{"mulAdd", "U32", 3, "a*b + c", "uint32", "uint32"},
+	{"convertF32", "I32", 1, "toI32(a)", "float32", "int32", false},
+	{"convertF32", "U32", 1, "toU32(a)", "float32", "uint32", false},
+	{"convertF32", "Bool", 1, "truth(a != 0)", "float32", "uint32", false},
+	{"convertF32", "F16", 1, "roundHalf(a)", "float32", "float32", false},
+	{"convertI32", "F32", 1, "float32(a)", "int32", "float32", false},
+	{"convertU32", "F32", 1, "float32(a)", "uint32", "float32", false},
+	{"convertU32", "Bool", 1, "truth(a != 0)", "uint32", "uint32", false},
+	{"fma", "F16", 3, "fmaHalf(a, b, c)", "float32", "float32", false},
+	{"packHalf", "", 2, "uint32(toHalf(a)) | uint32(toHalf(b))<<16", "float32", "uint32", false},
+	{"unpackHalf", "", 1, "fromHalf(uint16(a >> imm))", "uint32", "float32", false},
+	{"packByte", "", 2, "a | b&255<<imm", "uint32", "uint32", false},
+	{"unpackI8", "", 1, "int32(int8(a >> imm))", "uint32", "int32", false},
+	{"unpackU8", "", 1, "a >> imm & 255", "uint32", "uint32", false},
+	{"move", "", 1, "a", "uint32", "uint32", false},
+	{"mulAdd", "F32", 3, "float32(a*b) + c", "float32", "float32", false},
+	{"mulAdd", "U32", 3, "a*b + c", "uint32", "uint32", false},
 }
 
 func (e *entry) types() (in, out string) {
@@ -139,6 +148,12 @@ func (e *entry) write(w *bytes.Buffer) {
 		}
 	}
 	x := word(e.expr, args)
+	if e.wide {
+		for _, n := range names {
+			args[n[0]] = "float64(math.Float32frombits(" + n + "))"
+		}
+		x = "float32(" + word(e.expr, args) + ")"
+	}
 	switch out {
 	case "float32":
 		x = "math.Float32bits(" + x + ")"
@@ -170,9 +185,21 @@ func (e *entry) write(w *bytes.Buffer) {
 		}
 		return m
 	}
-	if called(e.expr) {
+	switch {
+	case e.code == "Fma" && e.typ == "F32":
+		e.writeFma(w)
+	case e.wide:
+		for i, n := range names {
+			fmt.Fprintf(w, "var %s [block]float64\nwiden(&%s, %s%s)\n", wideNames[i], wideNames[i], n, n)
+		}
+		m := map[byte]string{}
+		for i, n := range names {
+			m[n[0]] = wideNames[i] + "[i]"
+		}
+		fmt.Fprintf(w, "for i := range x {\nx[i] = %s\n}\nnarrow(z, &x)\n", word(e.expr, m))
+	case called(e.expr):
 		fmt.Fprintf(w, "for i := range z {\nz[i] = %s\n}\n", word(e.expr, at("i")))
-	} else {
+	default:
 		for i := range 8 {
 			fmt.Fprintf(w, "z[%d] = %s\n", i, word(e.expr, at(fmt.Sprint(i))))
 		}
@@ -182,6 +209,22 @@ func (e *entry) write(w *bytes.Buffer) {
 		fmt.Fprintf(w, "%s = unsafe.Add(%s, o.stride[%d])\n", n, n, i)
 	}
 	fmt.Fprintf(w, "}\n}\n\n")
+}
+
+var wideNames = []string{"x", "y"}
+
+// writeFma computes a block in float64 and, if a lane of it may have been
+// rounded twice, once more lane by lane.
+func (e *entry) writeFma(w *bytes.Buffer) {
+	var sums, flags, narrow []string
+	for i := range 8 {
+		fmt.Fprintf(w, "s%d, f%d := sumOf(float64(aa[%d]), float64(bb[%d]), float64(cc[%d]))\n", i, i, i, i, i)
+		sums = append(sums, fmt.Sprintf("z[%d]", i))
+		flags = append(flags, fmt.Sprintf("f%d", i))
+		narrow = append(narrow, fmt.Sprintf("float32(s%d)", i))
+	}
+	fmt.Fprintf(w, "if (%s)>>63 == 0 {\n%s = %s\n", strings.Join(flags, "|"), strings.Join(sums, ", "), strings.Join(narrow, ", "))
+	fmt.Fprintf(w, "} else {\nfor i := range z {\nz[i] = fma(aa[i], bb[i], cc[i])\n}\n}\n")
 }
 
 func (e *entry) title() string { return strings.ToUpper(e.code[:1]) + e.code[1:] + e.typ }
@@ -195,7 +238,7 @@ func called(expr string) bool {
 	}
 	last := name[strings.LastIndexAny(name, " *+-&|^<>")+1:]
 	switch last {
-	case "truth", "min", "max", "float32", "uint32", "int32", "fma", "":
+	case "truth", "min", "max", "float32", "uint32", "int32", "":
 		return strings.Contains(expr, "toHalf")
 	}
 	return true

@@ -1,6 +1,10 @@
 package interp
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // A half float is held as the float32 of the same value, in registers and in
 // workgroup memory; only buffers have the 16 bits. Arithmetic is that of
@@ -8,34 +12,17 @@ import "math"
 // the square root is the same as rounding once: float32 has more than twice
 // the bits.
 
-// nearestHalf returns the half float nearest to x, halves to even.
-func nearestHalf(x float64) float32 {
-	a := math.Abs(x)
-	switch {
-	case a >= 65520: // what rounds to 2^16
-		return float32(math.Copysign(math.Inf(1), x))
-	case a >= 0x1p-14:
-		u := math.Float64bits(x)
-		u += 1<<41 - 1 + u>>42&1
-		return float32(math.Float64frombits(u &^ (1<<42 - 1)))
-	case a == a:
-		const subnormal = 3 << 27 // the sum has 2^-24 as its last place
-		return float32(math.Copysign(a+subnormal-subnormal, x))
-	}
-	return float32(x)
-}
-
-func roundHalf(x float32) float32 { return nearestHalf(float64(x)) }
+func roundHalf(x float32) float32 { return ir.NearestHalf(float64(x)) }
 
 // fmaHalf returns a*b + c rounded once: the sum in float64 may be inexact.
 func fmaHalf(a, b, c float32) float32 {
 	p := float64(a) * float64(b)
-	return nearestHalf(oddSum(p, float64(c), p+float64(c)))
+	return ir.NearestHalf(oddSum(p, float64(c), p+float64(c)))
 }
 
 // toHalf returns the bits of the half float nearest to x.
 func toHalf(x float32) uint16 {
-	h := nearestHalf(float64(x))
+	h := ir.NearestHalf(float64(x))
 	u := math.Float32bits(h)
 	sign := uint16(u >> 16 & 0x8000)
 	switch a := u &^ (1 << 31); {

@@ -63,7 +63,7 @@ func verify(p *ir.Program, lim Limits) (*shape, error) {
 		in, v := &p.Code[i], ir.Value(i)
 		bad := func(format string, args ...any) error {
 			at := ""
-			if f, l := position(p, v); f != "" {
+			if f, l := ir.Position(p.Pos, v); f != "" {
 				at = fmt.Sprintf("%s:%d: ", f, l)
 			}
 			return fmt.Errorf("%skernel %s: %w: %%%d: %s", at, p.Name, ErrProgram, i, fmt.Sprintf(format, args...))
