@@ -384,6 +384,9 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {
 		return b.failOp(o, device.ErrUnsupported, nil)
 	}
+	if err := a.Err(); err != nil {
+		return b.failOp(o, err, copyOf(in))
+	}
 	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: a, NIn: uint8(len(in))}
 	plain := o.Plain() // and all operands float32 of one shape
 	for i, v := range in {

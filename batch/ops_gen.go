@@ -35,7 +35,7 @@ func (r *Batch) Relu(x Value) Value {
 //
 // Within 1 ulp of the true result.
 func (r *Batch) LeakyRelu(x Value, opts ...op.LeakyReluOpts) Value {
-	return r.apply(op.LeakyRelu, firstOption(opts).Attrs(), x)
+	return r.apply(op.LeakyRelu, op.AttrsOf(opts), x)
 }
 
 // Elu records the exponential linear unit: select(x <= 0, alpha * expm1(x), x).
@@ -51,7 +51,7 @@ func (r *Batch) LeakyRelu(x Value, opts ...op.LeakyReluOpts) Value {
 //
 // Within 4 ulp of the true result.
 func (r *Batch) Elu(x Value, opts ...op.EluOpts) Value {
-	return r.apply(op.Elu, firstOption(opts).Attrs(), x)
+	return r.apply(op.Elu, op.AttrsOf(opts), x)
 }
 
 // Selu records the scaled exponential linear unit of Klambauer et al. 2017: 1.050701
@@ -958,12 +958,12 @@ func (r *Batch) MeanRows(x Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
-	return r.apply(op.Var, firstOption(opts).Attrs(), x)
+	return r.apply(op.Var, op.AttrsOf(opts), x)
 }
 
 // VarRows records [Batch.Var] along rows: [... n] gives [...].
 func (r *Batch) VarRows(x Value, opts ...op.VarOpts) Value {
-	return r.apply(op.Var, firstOption(opts).Attrs().Rows(), x)
+	return r.apply(op.Var, op.AttrsOf(opts).Rows(), x)
 }
 
 // Min records the least element: min x.
@@ -1179,7 +1179,7 @@ func (r *Batch) LogSoftmax(x Value) Value {
 //
 // The zero Value stands for absent gamma or beta.
 func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
-	return r.apply(op.LayerNorm, firstOption(opts).Attrs(), x, gamma, beta)
+	return r.apply(op.LayerNorm, op.AttrsOf(opts), x, gamma, beta)
 }
 
 // RMSNorm records a row divided by its root mean square, then times gamma: x /
@@ -1200,7 +1200,7 @@ func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 //
 // The zero Value stands for absent gamma.
 func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
-	return r.apply(op.RMSNorm, firstOption(opts).Attrs(), x, gamma)
+	return r.apply(op.RMSNorm, op.AttrsOf(opts), x, gamma)
 }
 
 // Attention records the scaled dot-product attention, with one head of keys and
@@ -1220,7 +1220,7 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Attention(q, k, v Value, opts ...op.AttentionOpts) Value {
-	return r.apply(op.Attention, firstOption(opts).Attrs(), q, k, v)
+	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v)
 }
 
 // Gather records the rows of a table that ids names, as an embedding does:
@@ -1260,12 +1260,12 @@ func (r *Batch) Gather(table, ids Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Conv2D(x, w Value, opts ...op.Conv2DOpts) Value {
-	return r.apply(op.Conv2D, firstOption(opts).Attrs(), x, w)
+	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w)
 }
 
 // Conv2DBias is [Batch.Conv2D] with bias.
 func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
-	return r.apply(op.Conv2D, firstOption(opts).Attrs(), x, w, bias)
+	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
 
 // Transpose records the last two axes exchanged: x[..., j, i].
@@ -1301,12 +1301,12 @@ func (r *Batch) Transpose(x Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) MatMul(a, b Value, opts ...op.MatMulOpts) Value {
-	return r.apply(op.MatMul, firstOption(opts).Attrs(), a, b)
+	return r.apply(op.MatMul, op.AttrsOf(opts), a, b)
 }
 
 // MatMulBias is [Batch.MatMul] with bias.
 func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
-	return r.apply(op.MatMul, firstOption(opts).Attrs(), a, b, bias)
+	return r.apply(op.MatMul, op.AttrsOf(opts), a, b, bias)
 }
 
 // MatVec records the product of a matrix and a vector: Σ_k a[i, k] * x[k].
@@ -1322,7 +1322,7 @@ func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
-	return r.apply(op.MatVec, firstOption(opts).Attrs(), a, x)
+	return r.apply(op.MatVec, op.AttrsOf(opts), a, x)
 }
 
 // MatMulQ records the product of a matrix and the transpose of a quantised one:
@@ -1343,12 +1343,12 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) MatMulQ(a, w Value, opts ...op.MatMulQOpts) Value {
-	return r.apply(op.MatMulQ, firstOption(opts).Attrs(), a, w)
+	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w)
 }
 
 // MatMulQBias is [Batch.MatMulQ] with bias.
 func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
-	return r.apply(op.MatMulQ, firstOption(opts).Attrs(), a, w, bias)
+	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w, bias)
 }
 
 // Rope records the rotary embedding of positions: pair j of each head turned by the
@@ -1369,20 +1369,10 @@ func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Rope(x Value, opts ...op.RopeOpts) Value {
-	return r.apply(op.Rope, firstOption(opts).Attrs(), x)
+	return r.apply(op.Rope, op.AttrsOf(opts), x)
 }
 
 // RopeAt is [Batch.Rope] with positions.
 func (r *Batch) RopeAt(x, positions Value, opts ...op.RopeOpts) Value {
-	return r.apply(op.Rope, firstOption(opts).Attrs(), x, positions)
-}
-
-// firstOption returns the first of opts, or the zero value, which stands for
-// the defaults.
-func firstOption[T any](opts []T) T {
-	if len(opts) > 0 {
-		return opts[0]
-	}
-	var zero T
-	return zero
+	return r.apply(op.Rope, op.AttrsOf(opts), x, positions)
 }

@@ -60,11 +60,14 @@ func inPlace(dst, x []float32) error {
 }
 
 // checkElementwise checks a call of an elementwise operation on slices.
-func checkElementwise(o *op.Operation, dst, x, y, z []float32) error {
+func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error {
 	if o == nil {
 		return ErrUnsupported
 	}
 	if err := o.Err(); err != nil {
+		return err
+	}
+	if err := a.Err(); err != nil {
 		return err
 	}
 	_, arity := o.Arity()
@@ -105,7 +108,7 @@ func (d *Device) fail(err error, o *op.Operation, lens ...int) error {
 }
 
 func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y, z []float32) error {
-	err := checkElementwise(o, dst, x, y, z)
+	err := checkElementwise(o, &a, dst, x, y, z)
 	if err == nil {
 		if d.route == nil {
 			err = d.eng.Elementwise(ctx, o, &a, dst, x, y, z)
@@ -120,7 +123,7 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 }
 
 func (d *Device) elementwiseAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y, z []float32) *Pending {
-	if err := checkElementwise(o, dst, x, y, z); err != nil {
+	if err := checkElementwise(o, &a, dst, x, y, z); err != nil {
 		return failed(d.fail(err, o, len(dst), len(x), len(y), len(z)))
 	}
 	n := op.Shape{len(dst)}
@@ -202,7 +205,10 @@ func checkMap(o *op.Operation, in [][]float32) error {
 }
 
 // checkReduce checks a reduction of all elements.
-func checkReduce(o *op.Operation, x, y []float32) error {
+func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
+	if err := a.Err(); err != nil {
+		return err
+	}
 	if _, arity := o.Arity(); arity > 1 && len(x) != len(y) {
 		return ErrShape
 	}
@@ -210,14 +216,13 @@ func checkReduce(o *op.Operation, x, y []float32) error {
 		return nil
 	}
 	// Some reductions of nothing are defined, some are not.
-	a := op.Attrs{}
 	_, arity := o.Arity()
-	_, err := o.Shapes(&a, []op.Shape{{0}, {0}}[:arity])
+	_, err := o.Shapes(a, []op.Shape{{0}, {0}}[:arity])
 	return err
 }
 
 func (d *Device) reduce(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) (float32, error) {
-	err := checkReduce(o, x, y)
+	err := checkReduce(o, &a, x, y)
 	var bits uint32
 	if err == nil {
 		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
@@ -232,7 +237,7 @@ func (d *Device) reduce(ctx context.Context, o *op.Operation, a op.Attrs, x, y [
 }
 
 func (d *Device) reduceIndex(ctx context.Context, o *op.Operation, a op.Attrs, x []float32) (int, error) {
-	err := checkReduce(o, x, nil)
+	err := checkReduce(o, &a, x, nil)
 	var bits uint32
 	if err == nil {
 		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
@@ -247,7 +252,7 @@ func (d *Device) reduceIndex(ctx context.Context, o *op.Operation, a op.Attrs, x
 }
 
 func (d *Device) reduceStart(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32, t op.DType, to []byte) *Pending {
-	if err := checkReduce(o, x, y); err != nil {
+	if err := checkReduce(o, &a, x, y); err != nil {
 		return failed(d.fail(err, o, len(x), len(y)))
 	}
 	in := []engine.Host{f32(x, op.Shape{len(x)}), f32(y, op.Shape{len(y)})}
@@ -294,6 +299,9 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 // newRequest returns a request without operands.
 func newRequest(o *op.Operation, a *op.Attrs, err error) *request {
 	r := requests.Get().(*request)
+	if err == nil {
+		err = a.Err()
+	}
 	r.o, r.a, r.err = o, *a, err
 	return r
 }
@@ -413,7 +421,9 @@ func rows(o *op.Operation, a op.Attrs, dst engine.Host, x, y []float32, rows, co
 	r := newRequest(o, &a, nil)
 	_, r.nin = o.Arity()
 	r.in[0] = f32(x, op.Shape{rows, cols})
-	r.err = matrix(x, rows, cols)
+	if r.err == nil {
+		r.err = matrix(x, rows, cols)
+	}
 	if r.nin > 1 {
 		r.in[1] = f32(y, op.Shape{rows, cols})
 		if r.err == nil {
@@ -452,7 +462,10 @@ func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, c
 	r := newRequest(o, &a, nil)
 	r.nin = 1
 	r.in[0] = f32(x, s)
-	if r.err = matrix(x, rows, cols); r.err == nil {
+	if r.err == nil {
+		r.err = matrix(x, rows, cols)
+	}
+	if r.err == nil {
 		r.err = matrix(dst, rows, cols)
 	}
 	for i, w := range [...][]float32{gamma, beta} {

@@ -47,13 +47,13 @@ func (d *Device) ReluAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // Within 1 ulp of the true result.
 func (d *Device) LeakyRelu(ctx context.Context, dst, x []float32, opts ...op.LeakyReluOpts) error {
-	return d.elementwise(ctx, op.LeakyRelu, firstOption(opts).Attrs(), dst, x, nil, nil)
+	return d.elementwise(ctx, op.LeakyRelu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
 // LeakyReluAsync starts [Device.LeakyRelu] and returns at once. The slices belong to
 // it until it is done.
 func (d *Device) LeakyReluAsync(ctx context.Context, dst, x []float32, opts ...op.LeakyReluOpts) *Pending {
-	return d.elementwiseAsync(ctx, op.LeakyRelu, firstOption(opts).Attrs(), dst, x, nil, nil)
+	return d.elementwiseAsync(ctx, op.LeakyRelu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
 // Elu computes the exponential linear unit: dst = select(x <= 0, alpha * expm1(x),
@@ -71,13 +71,13 @@ func (d *Device) LeakyReluAsync(ctx context.Context, dst, x []float32, opts ...o
 //
 // Within 4 ulp of the true result.
 func (d *Device) Elu(ctx context.Context, dst, x []float32, opts ...op.EluOpts) error {
-	return d.elementwise(ctx, op.Elu, firstOption(opts).Attrs(), dst, x, nil, nil)
+	return d.elementwise(ctx, op.Elu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
 // EluAsync starts [Device.Elu] and returns at once. The slices belong to it until it
 // is done.
 func (d *Device) EluAsync(ctx context.Context, dst, x []float32, opts ...op.EluOpts) *Pending {
-	return d.elementwiseAsync(ctx, op.Elu, firstOption(opts).Attrs(), dst, x, nil, nil)
+	return d.elementwiseAsync(ctx, op.Elu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
 // Selu computes the scaled exponential linear unit of Klambauer et al. 2017: dst =
@@ -1213,13 +1213,13 @@ func (d *Device) MeanRowsAsync(ctx context.Context, dst, x []float32, rows, cols
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (d *Device) Var(ctx context.Context, x []float32, opts ...op.VarOpts) (float32, error) {
-	return d.reduce(ctx, op.Var, firstOption(opts).Attrs(), x, nil)
+	return d.reduce(ctx, op.Var, op.AttrsOf(opts), x, nil)
 }
 
 // VarAsync starts [Device.Var] and returns at once. The slices belong to it until it
 // is done.
 func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) *Future[float32] {
-	return d.reduceAsync(ctx, op.Var, firstOption(opts).Attrs(), x, nil)
+	return d.reduceAsync(ctx, op.Var, op.AttrsOf(opts), x, nil)
 }
 
 // VarRows computes [Device.Var] of each row: dst has rows elements, x rows·cols, row
@@ -1231,13 +1231,13 @@ func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) 
 //   - [ErrOverlap] if dst overlaps x.
 //   - [ErrClosed] after Close; the error of ctx if that ends first.
 func (d *Device) VarRows(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) error {
-	return d.reduceRows(ctx, op.Var, firstOption(opts).Attrs().Rows(), dst, x, nil, rows, cols)
+	return d.reduceRows(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
 }
 
 // VarRowsAsync starts [Device.VarRows] and returns at once. The slices belong to it
 // until it is done.
 func (d *Device) VarRowsAsync(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) *Pending {
-	return d.reduceRowsAsync(ctx, op.Var, firstOption(opts).Attrs().Rows(), dst, x, nil, rows, cols)
+	return d.reduceRowsAsync(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
 }
 
 // Min returns the least element of x: min x.
@@ -1601,13 +1601,13 @@ func (d *Device) LogSoftmaxAsync(ctx context.Context, dst, x []float32, rows, co
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (d *Device) LayerNorm(ctx context.Context, dst, x, gamma, beta []float32, rows, cols int, opts ...op.NormOpts) error {
-	return d.rowwise(ctx, op.LayerNorm, firstOption(opts).Attrs(), dst, x, gamma, beta, rows, cols)
+	return d.rowwise(ctx, op.LayerNorm, op.AttrsOf(opts), dst, x, gamma, beta, rows, cols)
 }
 
 // LayerNormAsync starts [Device.LayerNorm] and returns at once. The slices belong to
 // it until it is done.
 func (d *Device) LayerNormAsync(ctx context.Context, dst, x, gamma, beta []float32, rows, cols int, opts ...op.NormOpts) *Pending {
-	return d.rowwiseAsync(ctx, op.LayerNorm, firstOption(opts).Attrs(), dst, x, gamma, beta, rows, cols)
+	return d.rowwiseAsync(ctx, op.LayerNorm, op.AttrsOf(opts), dst, x, gamma, beta, rows, cols)
 }
 
 // RMSNorm computes, for each row of x, a row divided by its root mean square, then
@@ -1628,21 +1628,11 @@ func (d *Device) LayerNormAsync(ctx context.Context, dst, x, gamma, beta []float
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (d *Device) RMSNorm(ctx context.Context, dst, x, gamma []float32, rows, cols int, opts ...op.NormOpts) error {
-	return d.rowwise(ctx, op.RMSNorm, firstOption(opts).Attrs(), dst, x, gamma, nil, rows, cols)
+	return d.rowwise(ctx, op.RMSNorm, op.AttrsOf(opts), dst, x, gamma, nil, rows, cols)
 }
 
 // RMSNormAsync starts [Device.RMSNorm] and returns at once. The slices belong to it
 // until it is done.
 func (d *Device) RMSNormAsync(ctx context.Context, dst, x, gamma []float32, rows, cols int, opts ...op.NormOpts) *Pending {
-	return d.rowwiseAsync(ctx, op.RMSNorm, firstOption(opts).Attrs(), dst, x, gamma, nil, rows, cols)
-}
-
-// firstOption returns the first of opts, or the zero value, which stands for
-// the defaults.
-func firstOption[T any](opts []T) T {
-	if len(opts) > 0 {
-		return opts[0]
-	}
-	var zero T
-	return zero
+	return d.rowwiseAsync(ctx, op.RMSNorm, op.AttrsOf(opts), dst, x, gamma, nil, rows, cols)
 }

@@ -8,18 +8,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// option returns the parameters of a call: those given, or the defaults.
-func option[T any](opts []T) (o T, err error) {
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		err = fmt.Errorf("%d option structs: %w", len(opts), ErrShape)
-	}
-	return o, err
-}
-
 func shaped(o *op.Operation, a op.Attrs, err error, out []engine.Host, in ...engine.Host) *request {
 	r := newRequest(o, &a, err)
 	r.nin = copy(r.in[:], in)
@@ -37,7 +25,7 @@ func orNone(x []float32, s ...int) engine.Host {
 }
 
 func matMul(c, a, b, bias []float32, lead op.Shape, m, k, n int, opts []op.MatMulOpts) *request {
-	o, err := option(opts)
+	o, err := op.OptionOf(opts)
 	as, bs := op.Shape{m, k}, op.Shape{k, n}
 	if o.TransA {
 		as = op.Shape{k, m}
@@ -95,7 +83,7 @@ func (d *Device) MatMulBatchAsync(ctx context.Context, c, a, b []float32, batch,
 }
 
 func matVec(y, a, x []float32, m, n int, opts []op.MatVecOpts) *request {
-	o, err := option(opts)
+	o, err := op.OptionOf(opts)
 	as := op.Shape{m, n}
 	if o.Trans {
 		as = op.Shape{n, m}
@@ -130,7 +118,7 @@ func (d *Device) TransposeAsync(ctx context.Context, dst, x []float32, rows, col
 }
 
 func conv2d(dst, x, w, bias []float32, xs, ws [4]int, opts []op.Conv2DOpts) *request {
-	o, err := option(opts)
+	o, err := op.OptionOf(opts)
 	in := []engine.Host{f32(x, xs[:]), f32(w, ws[:]), orNone(bias, ws[0])}
 	if bias == nil {
 		in = in[:2]
@@ -209,7 +197,7 @@ type AttentionSize struct {
 }
 
 func attention(dst, q, k, v []float32, s AttentionSize, opts []op.AttentionOpts) *request {
-	o, err := option(opts)
+	o, err := op.OptionOf(opts)
 	if s.KVHeads == 0 {
 		s.KVHeads = s.Heads
 	}
@@ -235,7 +223,7 @@ func (d *Device) AttentionAsync(ctx context.Context, dst, q, k, v []float32, s A
 }
 
 func rope(dst, x []float32, t, heads, dim int, opts []op.RopeOpts) *request {
-	o, err := option(opts)
+	o, err := op.OptionOf(opts)
 	return shaped(op.Rope, o.Attrs(), err, []engine.Host{f32(dst, nil)}, f32(x, op.Shape{t, heads, dim}))
 }
 

@@ -111,6 +111,8 @@ type Attrs struct {
 	I    [8]int     // integer parameters
 	Act  *Operation // activation applied to each element of the result, or nil
 	ActF [2]uint32  // its float parameters
+
+	given int // option structs, if there were too many: see AttrsOf
 }
 
 // Float returns float parameter i.
@@ -210,6 +212,9 @@ func (o *Operation) Defaults() Attrs {
 func (o *Operation) Types(a *Attrs, in []DType) ([]DType, error) {
 	if o.err != nil {
 		return nil, o.err
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
 	}
 	if err := o.count(len(in)); err != nil {
 		return nil, err

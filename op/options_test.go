@@ -1,6 +1,7 @@
 package op
 
 import (
+	"errors"
 	"math"
 	"testing"
 )
@@ -51,6 +52,23 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 	check("topk", TopKOptsOf(&a), TopKOpts{K: 5})
 	a = MatVecOpts{Trans: true}.Attrs()
 	check("matvec", MatVecOptsOf(&a), MatVecOpts{Trans: true})
+}
+
+// TestOneOptionStruct: several are a mistake, which the operation reports.
+func TestOneOptionStruct(t *testing.T) {
+	if a := AttrsOf[EluOpts](nil); a != (EluOpts{}).Attrs() || a.Err() != nil {
+		t.Errorf("none: %v, %v", a, a.Err())
+	}
+	if a := AttrsOf([]EluOpts{{Alpha: 2}}); a != (EluOpts{Alpha: 2}).Attrs() || a.Err() != nil {
+		t.Errorf("one: %v, %v", a, a.Err())
+	}
+	a := AttrsOf([]EluOpts{{Alpha: 2}, {Alpha: 2}})
+	if _, err := Elu.Types(&a, []DType{F32}); !errors.Is(err, ErrShape) || !errors.Is(a.Err(), ErrShape) {
+		t.Errorf("two: %v", err)
+	}
+	if _, err := OptionOf([]EluOpts{{}, {}}); !errors.Is(err, ErrShape) {
+		t.Errorf("two: %v", err)
+	}
 }
 
 // TestAttrsCompare: equal parameters are equal Attrs, NaN and -0 included.

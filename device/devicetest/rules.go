@@ -107,9 +107,67 @@ func sample(o *op.Operation, n int, seed uint64) Case {
 	return c
 }
 
+// twoOptions calls every method that takes an option struct with two of them.
+func twoOptions(t *testing.T, dev *device.Device) {
+	args := func(m reflect.Value, v batch.Value) []reflect.Value {
+		mt := m.Type()
+		if !mt.IsVariadic() || !mt.In(mt.NumIn()-1).Elem().Implements(reflect.TypeFor[Options]()) {
+			return nil
+		}
+		var args []reflect.Value
+		for i := range mt.NumIn() - 1 {
+			a := reflect.Zero(mt.In(i))
+			switch mt.In(i) {
+			case reflect.TypeFor[context.Context]():
+				a = reflect.ValueOf(t.Context())
+			case reflect.TypeFor[batch.Value]():
+				a = reflect.ValueOf(v)
+			}
+			args = append(args, a)
+		}
+		o := reflect.Zero(mt.In(mt.NumIn() - 1).Elem())
+		return append(args, o, o)
+	}
+	calls := 0
+	check := func(name string, err error) {
+		calls++
+		if !errors.Is(err, device.ErrShape) || !strings.Contains(err.Error(), "2 option structs") {
+			t.Errorf("%s with two option structs: %v", name, err)
+		}
+	}
+	for i := range reflect.TypeOf(dev).NumMethod() {
+		m, name := reflect.ValueOf(dev).Method(i), reflect.TypeOf(dev).Method(i).Name
+		a := args(m, batch.Value{})
+		if a == nil {
+			continue
+		}
+		out := m.Call(a)
+		switch r := out[len(out)-1].Interface().(type) {
+		case error:
+			check(name, r)
+		case interface{ Wait(context.Context) error }:
+			check(name, r.Wait(t.Context()))
+		default:
+			t.Errorf("%s gives %v", name, out)
+		}
+	}
+	for i := range reflect.TypeFor[*batch.Batch]().NumMethod() {
+		b := batch.New(dev)
+		m, name := reflect.ValueOf(b).Method(i), reflect.TypeOf(b).Method(i).Name
+		if a := args(m, b.Upload([]float32{1})); a != nil {
+			m.Call(a)
+			check("batch."+name, b.Err())
+		}
+	}
+	if calls < 30 {
+		t.Errorf("only %d methods take options", calls)
+	}
+}
+
 // mistakes: whatever a caller gets wrong is a typed error, at once.
 func mistakes(t *testing.T, open Open) {
 	dev := start(t, open)
+	twoOptions(t, dev)
 	ctx := t.Context()
 	// Every one-shot method made from the catalogue, with each slice in turn
 	// one element short, or nil.

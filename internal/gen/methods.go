@@ -17,7 +17,7 @@ func parameters(o *op.Operation) (args, attrs string) {
 		return ", to op.DType", "op.CastTo(to)"
 	}
 	if o.Options() != "" {
-		return ", opts ...op." + o.Options(), "firstOption(opts).Attrs()"
+		return ", opts ...op." + o.Options(), "op.AttrsOf(opts)"
 	}
 	var names []string
 	for _, p := range o.Params() {
@@ -70,7 +70,6 @@ func deviceMethods() ([]byte, error) {
 			f.row(o)
 		}
 	}
-	f.WriteString(firstOption)
 	return f.format()
 }
 
@@ -221,7 +220,6 @@ func batchMethods() ([]byte, error) {
 		}
 		f.recorded(o)
 	}
-	f.WriteString(firstOption)
 	return f.format()
 }
 
