@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/kernel"
+)
+
+func TestOutput(t *testing.T) {
+	var b bytes.Buffer
+	if err := run(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(b.String(), "700000 of 700000 pixels counted\n") {
+		t.Errorf("got\n%s", &b)
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	ctx := context.Background()
+	dev, err := device.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	k, err := dev.Kernel(ctx, histogram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 255, 256, 4095, 4096, 4097, 100003} {
+		x, want := make([]uint32, n), make([]uint32, bins)
+		for i := range x {
+			x[i] = rand.Uint32N(bins)
+			want[x[i]]++
+		}
+		got := make([]uint32, bins)
+		if err := k.Run(ctx, kernel.GridFor(n, lanes*each), nil, device.In(x), device.Out(got)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d values are counted wrong", n)
+		}
+	}
+}
