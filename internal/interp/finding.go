@@ -24,11 +24,12 @@ const (
 	CounterOverflow                   // the counter of a For passed the end of its type
 	Aliased                           // two bindings share memory and one of them is written
 	ShuffleRange                      // a shuffle from a lane that the subgroup does not have
+	OrderDependent                    // results differ between orders in which lanes run
 )
 
 var kinds = [...]string{"", "out of bounds", "race", "uninitialised read", "divergent barrier",
 	"divergent subgroup operation", "not uniform", "index overflow", "trip budget", "loop counter overflow",
-	"aliased bindings", "shuffle out of range"}
+	"aliased bindings", "shuffle out of range", "result depends on the order of lanes"}
 
 // Error returns the name of the kind.
 func (k Kind) Error() string {

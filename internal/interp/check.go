@@ -1,0 +1,469 @@
+package interp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Checks says how [Kernel.Check] runs a kernel. The zero value is a sensible
+// choice.
+type Checks struct {
+	Subgroups []int      // sizes of subgroups to try; nil is 1, 4, 32 and 64
+	Schedules []Schedule // orders to try; nil is all
+	Seed      uint64     // of Shuffled
+
+	// Undefined marks bindings whose contents are undefined at first: reading
+	// what the kernel has not written is a finding. nil is none.
+	Undefined []bool
+
+	// Deterministic asks that every schedule leave the same in the buffers,
+	// bit for bit, for one size of subgroups. It finds what depends on the
+	// order of atomic operations.
+	Deterministic bool
+
+	Max int // findings after which checking ends; 0 is 64
+}
+
+// Check runs the kernel under every schedule and every size of subgroups, each
+// time from the contents that the buffers have, and returns what it found, the
+// first finding of each kind and instruction, in the order of the program. The
+// buffers get the results of the first run. An error says that nothing, or not
+// everything, ran: it is that of [Kernel.Run], or of ctx.
+//
+// Launch.Subgroup, if it is not 0, is the only size tried. Launch.Runner is
+// not used: workgroups run one after the other.
+func (k *Kernel) Check(ctx context.Context, r Launch, c Checks) ([]*Finding, error) {
+	if c.Undefined != nil && len(c.Undefined) != len(k.program.Bindings) {
+		return nil, fmt.Errorf("kernel %s: %w: %d marks for %d bindings", k.program.Name, ErrLaunch, len(c.Undefined), len(k.program.Bindings))
+	}
+	if c.Max <= 0 {
+		c.Max = 64
+	}
+	sizes := c.Subgroups
+	switch {
+	case r.Subgroup != 0:
+		sizes = []int{r.Subgroup}
+	case sizes == nil:
+		sizes = []int{1, 4, 32, 64}
+	}
+	schedules := c.Schedules
+	if schedules == nil {
+		schedules = []Schedule{Ascending, Descending, Shuffled}
+	}
+	rep := &report{max: c.Max, seen: make(map[sighting]bool)}
+	if err := k.aliases(&r, rep); err != nil {
+		return nil, err
+	}
+	var results [][]byte
+	for _, size := range sizes {
+		var first [][]byte
+		for _, s := range schedules {
+			t := r
+			t.Subgroup = size
+			t.Buffers = copies(r.Buffers)
+			l, err := k.newLaunch(ctx, &t)
+			if err != nil {
+				return nil, err
+			}
+			ch, err := newChecker(k, l, &c, s, rep)
+			if err != nil {
+				return nil, err
+			}
+			if err := ch.grid(); err != nil {
+				return rep.sorted(), err
+			}
+			if results == nil {
+				results = t.Buffers
+			}
+			if first == nil {
+				first = t.Buffers
+			} else if c.Deterministic {
+				k.compare(rep, l, s, first, t.Buffers)
+			}
+			if rep.full() {
+				break
+			}
+		}
+	}
+	for i := range results {
+		copy(r.Buffers[i], results[i])
+	}
+	return rep.sorted(), nil
+}
+
+// aliases looks for bindings that share memory.
+func (k *Kernel) aliases(r *Launch, rep *report) error {
+	if _, err := k.newLaunch(context.Background(), r); err != nil {
+		return err
+	}
+	bounds := func(b []byte) (lo, hi uintptr) {
+		lo = uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+		return lo, lo + uintptr(len(b))
+	}
+	bs := k.program.Bindings
+	for i, x := range r.Buffers {
+		for j, y := range r.Buffers[:i] {
+			a, b := bounds(x)
+			c, d := bounds(y)
+			if a < d && c < b && (bs[i].Access != ir.ReadOnly || bs[j].Access != ir.ReadOnly) {
+				rep.add(&Finding{Kind: Aliased, Kernel: k.program.Name, Name: bs[i].Name, Index: -1, Lanes: [2]int32{-1, -1},
+					Note: "which shares memory with " + bs[j].Name})
+			}
+		}
+	}
+	return nil
+}
+
+// copies returns copies of buffers, aligned.
+func copies(bs [][]byte) [][]byte {
+	out := make([][]byte, len(bs))
+	for i, b := range bs {
+		if len(b) > 0 {
+			mem := make([]uint64, (len(b)+7)/8)
+			out[i] = unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), len(b))
+			copy(out[i], b)
+		}
+	}
+	return out
+}
+
+// compare reports buffers that differ between two schedules.
+func (k *Kernel) compare(rep *report, l *launch, s Schedule, a, b [][]byte) {
+	for i := range a {
+		if bytes.Equal(a[i], b[i]) {
+			continue
+		}
+		at := 0
+		for a[i][at] == b[i][at] {
+			at++
+		}
+		bind := &k.program.Bindings[i]
+		size := 4 * int(bind.Width)
+		if bind.Type == ir.F16 {
+			size /= 2
+		}
+		rep.add(&Finding{Kind: OrderDependent, Kernel: k.program.Name, Name: bind.Name, Index: int64(at / size),
+			Lanes: [2]int32{-1, -1}, Subgroup: l.subgroup, Schedule: s})
+	}
+}
+
+// report collects findings.
+type report struct {
+	max  int
+	seen map[sighting]bool
+	list []*Finding
+}
+
+// sighting is what makes two findings the same.
+type sighting struct {
+	kind Kind
+	at   ir.Value
+	name string
+}
+
+func (r *report) full() bool { return len(r.list) >= r.max }
+
+func (r *report) add(f *Finding) {
+	s := sighting{f.Kind, f.Value, ""}
+	if f.Value == 0 {
+		s.name = f.Name
+	}
+	if r.seen[s] || r.full() {
+		return
+	}
+	r.seen[s] = true
+	r.list = append(r.list, f)
+}
+
+func (r *report) sorted() []*Finding {
+	slices.SortStableFunc(r.list, func(a, b *Finding) int { return cmp.Compare(a.Value, b.Value) })
+	return r.list
+}
+
+// checker runs a grid under one schedule and size of subgroups, a subgroup at a
+// time, and watches every access.
+type checker struct {
+	k        *Kernel
+	p        *ir.Program
+	l        *launch
+	rep      *report
+	schedule Schedule
+	rng      *rand.Rand
+	lanes    int
+
+	// The value of an instruction has a row of lanes for each component, which
+	// begins at base. exact is what an integer would be had nothing wrapped.
+	base  []int
+	vals  []uint32
+	exact []int64
+	fn    []lanewise
+	round []bool
+
+	varBase  []int
+	vars     []uint32
+	varExact []int64
+	written  []bool // variables of lanes, by components
+
+	shared  [][]uint32
+	arrays  []shadow // of shared
+	buffers []shadow // of bindings
+
+	group  [3]uint32
+	number uint32 // of the group, from 1
+	epoch  uint32 // barriers passed
+	warps  []warp
+	steps  uint32
+}
+
+func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*checker, error) {
+	p := k.program
+	if uint64(l.grid[0])*uint64(l.grid[1])*uint64(l.grid[2]) >= math.MaxUint32 {
+		return nil, fmt.Errorf("kernel %s: %w: grid %v", p.Name, ErrLimit, l.grid)
+	}
+	ch := &checker{k: k, p: p, l: l, rep: rep, schedule: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(l.subgroup))), lanes: k.lanes,
+		base: make([]int, len(p.Code)), fn: make([]lanewise, len(p.Code)), round: make([]bool, len(p.Code)), varBase: make([]int, len(p.Vars))}
+	n := 0
+	for i := 1; i < len(p.Code); i++ {
+		in := &p.Code[i]
+		ch.base[i] = n
+		if in.Type != ir.Invalid {
+			n += int(in.Width) * ch.lanes
+		}
+		if elementary(p, in) {
+			ch.fn[i], ch.round[i] = function(p, k.shape, ir.Value(i))
+		}
+	}
+	// What the interpreter shares between values that do not live at the same
+	// time has a place of its own here.
+	if n > (1<<30)/12 {
+		return nil, fmt.Errorf("kernel %s: %w: %d values of lanes to check", p.Name, ErrLimit, n)
+	}
+	ch.vals, ch.exact = make([]uint32, n), make([]int64, n)
+	n = 0
+	for i, v := range p.Vars {
+		ch.varBase[i] = n
+		n += int(v.Width) * ch.lanes
+	}
+	ch.vars, ch.varExact, ch.written = make([]uint32, n), make([]int64, n), make([]bool, n)
+	for _, a := range p.Shared {
+		n := int(a.Len) * int(a.Width)
+		ch.shared = append(ch.shared, make([]uint32, n))
+		ch.arrays = append(ch.arrays, newShadow(n, true, true))
+	}
+	for i, b := range p.Bindings {
+		undefined := c.Undefined != nil && c.Undefined[i]
+		ch.buffers = append(ch.buffers, newShadow(int(l.views[i].len)*int(b.Width), undefined, b.Access != ir.ReadOnly))
+	}
+	for from := 0; from < ch.lanes; from += l.subgroup {
+		ch.warps = append(ch.warps, newWarp(from, min(l.subgroup, ch.lanes-from), s))
+	}
+	if s == Descending {
+		slices.Reverse(ch.warps)
+	}
+	return ch, nil
+}
+
+// elementary reports whether an instruction has a function of lanes.
+func elementary(p *ir.Program, in *ir.Instr) bool {
+	switch in.Code {
+	case ir.Convert:
+		return !renames(p, in)
+	case ir.Bitcast, ir.Const:
+		return false
+	case ir.IDiv, ir.IMod, ir.CountOnes, ir.LeadingZeros, ir.TrailingZeros, ir.ReverseBits, ir.MulHigh, ir.Dot4I8, ir.Dot4U8:
+		return true
+	}
+	return in.Code.Arity() > 0
+}
+
+// grid runs all workgroups.
+func (c *checker) grid() error {
+	x, y := uint64(c.l.grid[0]), uint64(c.l.grid[1])
+	groups := x * y * uint64(c.l.grid[2])
+	order := func(i uint64) uint64 { return i }
+	switch {
+	case c.schedule == Descending:
+		order = func(i uint64) uint64 { return groups - 1 - i }
+	case c.schedule == Shuffled && groups <= 1<<20:
+		p := c.rng.Perm(int(groups))
+		order = func(i uint64) uint64 { return uint64(p[i]) }
+	}
+	for i := range groups {
+		g := order(i)
+		c.group = [3]uint32{uint32(g % x), uint32(g / x % y), uint32(g / x / y)}
+		c.number = uint32(g) + 1
+		if err := c.workgroup(); err != nil {
+			return err
+		}
+		if c.rep.full() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// workgroup runs one workgroup to its end.
+func (c *checker) workgroup() error {
+	c.epoch = 0
+	clear(c.written)
+	for i := range c.shared {
+		clear(c.shared[i])
+		c.arrays[i].reset()
+	}
+	for i := range c.warps {
+		c.warps[i].reset()
+	}
+	for {
+		if err := c.l.ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.untilWaiting(); err != nil {
+			return err
+		}
+		if !c.meet() {
+			return nil
+		}
+	}
+}
+
+// untilWaiting runs subgroups until each has ended or waits for the others.
+func (c *checker) untilWaiting() error {
+	if c.schedule != Shuffled {
+		for i := range c.warps {
+			w := &c.warps[i]
+			for w.state == running {
+				c.step(w)
+				if err := c.poll(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	able := make([]*warp, 0, len(c.warps))
+	for i := range c.warps {
+		w := &c.warps[i]
+		c.rng.Shuffle(len(w.order), func(i, j int) { w.order[i], w.order[j] = w.order[j], w.order[i] })
+		if w.state == running {
+			able = append(able, w)
+		}
+	}
+	for len(able) > 0 {
+		i := c.rng.IntN(len(able))
+		w := able[i]
+		for range 1 + c.rng.IntN(32) {
+			if w.state != running {
+				able[i] = able[len(able)-1]
+				able = able[:len(able)-1]
+				break
+			}
+			c.step(w)
+			if err := c.poll(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// poll lets the caller cancel.
+func (c *checker) poll() error {
+	if c.steps++; c.steps%4096 == 0 {
+		c.l.stopped(1024) // lets others run where that is needed
+		return c.l.ctx.Err()
+	}
+	return nil
+}
+
+// meet lets the subgroups that wait go on together. It returns false when all
+// have ended.
+func (c *checker) meet() bool {
+	c.sameOperations()
+	var first, other *warp
+	ended := false
+	for i := range c.warps {
+		w := &c.warps[i]
+		switch {
+		case w.state == done:
+			ended = true
+		case first == nil:
+			first = w
+		case w.pc != first.pc:
+			other = w
+		}
+	}
+	if first == nil {
+		return false
+	}
+	at := ir.Value(first.pc)
+	switch {
+	case ended:
+		c.find(&Finding{Kind: DivergentBarrier, Value: at, Index: -1, Lanes: [2]int32{int32(first.from), -1}, Note: "some lanes have returned"})
+	case other != nil:
+		c.find(&Finding{Kind: DivergentBarrier, Value: at, Index: -1, Lanes: [2]int32{int32(first.from), int32(other.from)},
+			Note: fmt.Sprintf("the other lane waits at %%%d", other.pc)})
+	}
+	for i := range c.warps {
+		if w := &c.warps[i]; w.state == waiting && c.p.Code[w.pc].Code == ir.UniformLoad {
+			c.uniformLoad(w, first)
+		}
+	}
+	barrier := false
+	for i := range c.warps {
+		w := &c.warps[i]
+		if w.state != waiting {
+			continue
+		}
+		barrier = barrier || c.p.Code[w.pc].Code == ir.Barrier
+		w.state = running
+		w.pc++
+	}
+	if barrier {
+		c.epoch++
+	}
+	return true
+}
+
+// sameOperations reports subgroup operations that not every subgroup came to
+// since they last met.
+func (c *checker) sameOperations() {
+	a := c.warps[0].trace
+	for i := range c.warps {
+		b := c.warps[i].trace
+		for j := range max(len(a), len(b)) {
+			var x, y ir.Value
+			if j < len(a) {
+				x = a[j]
+			}
+			if j < len(b) {
+				y = b[j]
+			}
+			if x != y {
+				c.find(&Finding{Kind: DivergentSubgroup, Value: max(x, y), Index: -1,
+					Lanes: [2]int32{int32(c.warps[0].from), int32(c.warps[i].from)}, Note: "only one of the lanes comes to it"})
+				break
+			}
+		}
+	}
+	for i := range c.warps {
+		c.warps[i].trace = c.warps[i].trace[:0]
+	}
+}
+
+// find completes a finding and adds it.
+func (c *checker) find(f *Finding) {
+	if c.rep.seen[sighting{f.Kind, f.Value, ""}] {
+		return
+	}
+	f.Kernel, f.Group, f.Subgroup, f.Schedule = c.p.Name, c.group, c.l.subgroup, c.schedule
+	f.locate(c.p)
+	c.rep.add(f)
+}
