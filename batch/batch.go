@@ -201,6 +201,32 @@ func Upload[T device.Element](b *Batch, data []T, shape ...int) Value {
 	return b.upload(device.TypeOf[T](), engine.Bytes(data), len(data), shape)
 }
 
+// UploadBlocks records an operand of a quantised type in host memory: raw holds
+// its blocks, as package block defines them. shape counts elements. Otherwise
+// it is as [Batch.Upload]; weights that serve more than one batch belong in
+// [device.UploadBlocks].
+func (b *Batch) UploadBlocks(raw []byte, t op.DType, shape ...int) Value {
+	if b.unusable() {
+		return Value{}
+	}
+	if !t.Quantized() {
+		return b.fail(fmt.Errorf("upload of blocks of %v, which is not quantised: %w", t, device.ErrUnsupported))
+	}
+	n, err := t.Bytes(shape)
+	if err == nil && n != len(raw) {
+		err = fmt.Errorf("%d bytes for %v of %v, which takes %d: %w", len(raw), op.Shape(shape), t, n, device.ErrShape)
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("upload: %w", err))
+	}
+	s, err := b.checked(shape)
+	if err != nil {
+		return b.fail(fmt.Errorf("upload: %w", err))
+	}
+	b.refs = append(b.refs, engine.Ref{Host: raw})
+	return b.add(graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
+}
+
 func (b *Batch) upload(t op.DType, data []byte, n int, shape []int) Value {
 	if b.unusable() {
 		return Value{}

@@ -12,7 +12,8 @@ import (
 
 // Element is what slices of arrays hold: float32, int32, uint32, or the bits of
 // half floats as [op.Float16] and [op.BFloat16]. Arrays of Bool are read and
-// written as uint32 of 0 and 1.
+// written as uint32 of 0 and 1, those of quantised types as bytes: see
+// [UploadBlocks].
 type Element interface {
 	float32 | int32 | uint32 | op.Float16 | op.BFloat16
 }
@@ -48,7 +49,8 @@ type Buffer struct {
 	buf *engine.Buffer
 }
 
-// NewBuffer returns an array of zeros on the device.
+// NewBuffer returns an array of zeros on the device; the blocks of a quantised
+// type are all bytes 0.
 //
 // # Errors
 //   - [ErrShape] for a negative extent or a size that overflows.
@@ -148,6 +150,9 @@ func (b *Buffer) Memory() *engine.Buffer { return b.buf }
 // is an output, a constant stored.
 
 func (b *Buffer) node(k graph.Kind) graph.Node {
+	if b.Type().Quantized() {
+		return graph.Node{Kind: k, Type: op.U32, Shape: op.Shape{int(b.buf.Bytes() / 4)}}
+	}
 	return graph.Node{Kind: k, Type: b.Type(), Shape: b.Shape()}
 }
 
@@ -161,10 +166,10 @@ func (b *Buffer) write(ctx context.Context, data []byte) error {
 }
 
 func (b *Buffer) clear(ctx context.Context) error {
-	g := &graph.Graph{Data: [][]byte{make([]byte, b.Type().Size())}}
-	zero := graph.Node{Kind: graph.Constant, Type: b.Type(), Shape: op.Shape{}}
-	z := g.Add(zero)
 	s := b.node(graph.Store)
+	g := &graph.Graph{Data: [][]byte{make([]byte, s.Type.Size())}}
+	zero := graph.Node{Kind: graph.Constant, Type: s.Type, Shape: op.Shape{}}
+	z := g.Add(zero)
 	s.NIn, s.In[0] = 1, z
 	g.Add(s)
 	return b.run(ctx, g, []engine.Ref{{Buf: b.buf}}, nil)

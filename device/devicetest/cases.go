@@ -17,6 +17,8 @@ type Tensor struct {
 	Type  op.DType
 	Shape op.Shape
 	Data  []float64
+	// Blocks are the elements of a quantised type; Data then counts only.
+	Blocks []byte
 }
 
 // Case is one use of an operation: what a device is given and, by
@@ -109,7 +111,13 @@ func (c *Case) Reference() ([]*op.Array, []op.DType, error) {
 	a := c.Attrs()
 	in := make([]*op.Array, len(c.In))
 	for i, x := range c.In {
-		if x.Type != op.InvalidType {
+		switch {
+		case x.Type.Quantized():
+			var err error
+			if in[i], err = x.Type.Array(x.Shape, x.Blocks); err != nil {
+				return nil, nil, err
+			}
+		case x.Type != op.InvalidType:
 			in[i] = &op.Array{Shape: x.Shape, Data: x.Data}
 		}
 	}
@@ -171,7 +179,7 @@ func (g *generator) tensor(d op.DType, s op.Shape, value func(op.DType) float64)
 	if err != nil {
 		panic(err) // the shapes of cases are written in this package
 	}
-	t := Tensor{d, s, make([]float64, n)}
+	t := Tensor{Type: d, Shape: s, Data: make([]float64, n)}
 	for i := range t.Data {
 		t.Data[i] = value(d)
 	}

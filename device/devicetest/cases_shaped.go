@@ -16,6 +16,8 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		cases = g.matMul(d, short)
 	case op.MatVec:
 		cases = g.matVec(d, short)
+	case op.MatMulQ:
+		cases = g.matMulQ(d, short)
 	case op.Conv2D:
 		cases = g.conv2D(d, short)
 	case op.Attention:
@@ -210,18 +212,25 @@ func (g *generator) gather(d op.DType) []Case {
 	var cases []Case
 	for _, table := range []op.Shape{{1, 1}, {7, 5}, {100, 64}, {33, 129}, {0, 3}, {3, 0}} {
 		for _, ids := range []op.Shape{{}, {1}, {9}, {0}, {2, 3}, {65}} {
-			t := g.tensor(d, table, g.tame)
-			i := g.tensor(op.I32, ids, g.tame)
-			for j := range i.Data {
-				i.Data[j] = float64(g.IntN(max(table[0], 1)))
-				if g.IntN(6) == 0 {
-					i.Data[j] = []float64{-1, float64(table[0]), math.MaxInt32, math.MinInt32}[g.IntN(4)]
-				}
-			}
-			cases = append(cases, Case{Op: op.Gather, In: []Tensor{t, i}})
+			cases = append(cases, Case{Op: op.Gather, In: []Tensor{g.tensor(d, table, g.tame), g.ids(ids, table[0])}})
 		}
 	}
+	if d == op.F32 {
+		cases = append(cases, g.gatherQ()...)
+	}
 	return cases
+}
+
+// ids returns rows of a table of so many, some of which it does not have.
+func (g *generator) ids(s op.Shape, rows int) Tensor {
+	t := g.tensor(op.I32, s, g.tame)
+	for i := range t.Data {
+		t.Data[i] = float64(g.IntN(max(rows, 1)))
+		if g.IntN(6) == 0 {
+			t.Data[i] = []float64{-1, float64(rows), math.MaxInt32, math.MinInt32}[g.IntN(4)]
+		}
+	}
+	return t
 }
 
 func (g *generator) topK(d op.DType) []Case {

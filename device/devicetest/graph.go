@@ -347,7 +347,7 @@ func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array)
 		}
 		var bind []batch.Binding
 		for i := range vals {
-			a := arrayOf(Tensor{op.F32, vals[i].shape, vals[i].data})
+			a := arrayOf(Tensor{Type: op.F32, Shape: vals[i].shape, Data: vals[i].data})
 			// A scalar is a reshaped upload, whose own value is not kept here.
 			if len(vals[i].shape) > 0 {
 				bind = append(bind, batch.Set(values[i], a.float32s()))

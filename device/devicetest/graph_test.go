@@ -56,7 +56,7 @@ func (d *simulated) compute(c *Case) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	y := Tensor{types[0], ref[0].Shape, make([]float64, len(ref[0].Data))}
+	y := Tensor{Type: types[0], Shape: ref[0].Shape, Data: make([]float64, len(ref[0].Data))}
 	if c.Op.ID() < 0 {
 		return y, d.users(c, &y)
 	}
@@ -166,7 +166,7 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 					w.Params = nil
 				}
 				if out, types, err := w.Reference(); err == nil {
-					return Tensor{types[0], out[0].Shape, out[0].Data}
+					return Tensor{Type: types[0], Shape: out[0].Shape, Data: out[0].Data}
 				}
 			}
 		}
@@ -200,7 +200,7 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 		if err != nil {
 			return y
 		}
-		return Tensor{types[0], out[0].Shape, out[0].Data}
+		return Tensor{Type: types[0], Shape: out[0].Shape, Data: out[0].Data}
 	},
 }
 

@@ -37,7 +37,10 @@ func poisonOf(t op.DType) []byte {
 }
 
 func newArray(t op.DType, n int) *array {
-	size := n * t.Size()
+	size, err := t.Bytes(op.Shape{n})
+	if err != nil {
+		panic(err) // the shapes of cases are written in this package
+	}
 	words := make([]uint32, (2*guardBytes+size+3)/4)
 	a := &array{typ: t, n: n, all: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))}
 	a.data = a.all[guardBytes:][:size:size]
@@ -54,6 +57,10 @@ func newArray(t op.DType, n int) *array {
 // arrayOf returns an array that holds the values of a tensor.
 func arrayOf(x Tensor) *array {
 	a := newArray(x.Type, len(x.Data))
+	if x.Type.Quantized() {
+		copy(a.data, x.Blocks)
+		return a
+	}
 	for i, v := range x.Data {
 		x.Type.PutFloat64(a.data, i, v)
 	}
@@ -138,6 +145,8 @@ func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
 		return uploadAs[int32](b, a, s)
 	case op.U32:
 		return uploadAs[uint32](b, a, s)
+	case op.Q4_0, op.Q5_0, op.Q8_0, op.Q4_K, op.Q5_K, op.Q6_K:
+		return b.UploadBlocks(a.data, a.typ, s...)
 	case op.Bool:
 		// There is no slice of truth values: a comparison makes them.
 		return b.NotEqual(uploadAs[uint32](b, a, s), batch.Upload(b, []uint32{0}))

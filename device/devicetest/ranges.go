@@ -95,7 +95,7 @@ func evaluate(c *Case, in []known, pick func(v *known, i int) float64) (*op.Arra
 	x.In = nil
 	for k := range in {
 		v := &in[k]
-		t := Tensor{v.typ, v.shape, make([]float64, len(v.data))}
+		t := Tensor{Type: v.typ, Shape: v.shape, Data: make([]float64, len(v.data))}
 		for i := range t.Data {
 			t.Data[i] = pick(v, i)
 		}

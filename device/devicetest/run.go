@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, open) })
+	t.Run("blocks", func(t *testing.T) { blocks(t, open) })
 	t.Run("plans", func(t *testing.T) { plans(t, open) })
 	t.Run("cancellation", func(t *testing.T) { cancellation(t, open) })
 	t.Run("closing", func(t *testing.T) { closing(t, open) })

@@ -24,17 +24,20 @@ type Buffer struct {
 
 // NewBuffer allocates device memory, not cleared, for an array.
 func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
-	n, err := shape.Size()
+	n, err := t.Bytes(shape)
 	if err != nil {
 		return nil, err
 	}
-	if t.Size() == 0 {
+	if t.Size() == 0 && !t.Quantized() {
 		return nil, fmt.Errorf("buffer of %v: %w", t, driver.ErrUnsupported)
 	}
 	if len(shape) > e.lim.MaxRank {
 		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
 	}
-	bytes := int64(n) * int64(t.Size())
+	bytes := int64(n)
+	if t.Quantized() {
+		bytes = (bytes + 3) &^ 3 // they are copied as words
+	}
 	if bytes > e.lim.MaxBuffer {
 		return nil, fmt.Errorf("buffer of %d bytes, the most is %d: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
 	}

@@ -8,7 +8,10 @@ import (
 // StepCost returns the bytes that a step reads and writes in memory, each
 // operand once, and its arithmetic operations.
 func StepCost(s *driver.Step) (bytes int64, flops float64) {
-	count := func(o *driver.Operand) { bytes += int64(o.N) * int64(o.Type.Size()) }
+	count := func(o *driver.Operand) {
+		n, _ := o.Type.Bytes(op.Shape{o.N}) // whole blocks: it has been checked
+		bytes += int64(n)
+	}
 	eachOperand(s, count)
 	for i := range s.Out {
 		count(&s.Out[i])

@@ -28,7 +28,9 @@ func (l *lowerer) launch(id graph.ID, result map[graph.ID]int, direct map[graph.
 			return err
 		}
 		if before := n.In[at]; !l.same(before, o.Slot) {
-			l.copy(before, o.Slot, k.Results[r].Shape)
+			if err := l.copy(before, o.Slot, k.Results[r].Shape); err != nil {
+				return err
+			}
 		}
 		bind[at] = o.Slot
 		s.In = append(s.In, o)

@@ -61,7 +61,9 @@ func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
 				if err != nil {
 					return nil, err
 				}
-				l.copy(root.In[0], dst, root.Shape)
+				if err := l.copy(root.In[0], dst, root.Shape); err != nil {
+					return nil, err
+				}
 			}
 			continue
 		}
@@ -96,7 +98,9 @@ func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
 			return nil, err
 		}
 		dst := l.add(driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}, &extern{kind: extResult, out: k, bytes: bytes})
-		l.copy(o, dst, n.Shape)
+		if err := l.copy(o, dst, n.Shape); err != nil {
+			return nil, err
+		}
 	}
 	l.prog.Ext = len(l.ext)
 	l.unshared = placeTemporaries(l.prog)
@@ -133,8 +137,8 @@ func computed(n *graph.Node) bool {
 }
 
 func bytesOf(n *graph.Node) (int64, error) {
-	k, err := n.Shape.Size()
-	return int64(k) * int64(n.Type.Size()), err
+	k, err := n.Type.Bytes(n.Shape)
+	return int64(k), err
 }
 
 func (l *lowerer) add(s driver.Slot, e *extern) int {
@@ -252,13 +256,17 @@ func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 }
 
 // copy adds a step that copies the value of id, spread over shape, to slot dst.
-func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) {
+func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
+	if t := l.g.Nodes[id].Type; t.Quantized() {
+		return fmt.Errorf("copy of %v %v: %w", t, shape, op.ErrUnsupported)
+	}
 	x := l.operand(id, shape)
 	n, _ := shape.Size()
 	l.prog.Steps = append(l.prog.Steps, driver.Step{
 		Post: &driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: shape},
 		Out:  []driver.Operand{{Slot: dst, Type: x.Type, N: n}},
 	})
+	return nil
 }
 
 // step adds the kernel of a group.

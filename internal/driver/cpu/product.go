@@ -204,6 +204,15 @@ type finisher interface {
 type productStep struct {
 	*opStep
 	over int // the output in whose memory the product is made, or -1: in the arena
+	temp int // where in the arena the task has its scratch, if it wants some
+}
+
+// scratcher is a task that works in scratch memory.
+type scratcher interface {
+	// scratch returns its bytes, after configure.
+	scratch() int
+	// place says where it is.
+	place(p unsafe.Pointer)
 }
 
 type productRunner struct {
@@ -215,7 +224,7 @@ type productRunner struct {
 }
 
 func (o *opStep) productStep() (step, error) {
-	s := productStep{o, -1}
+	s := productStep{opStep: o, over: -1}
 	for i := range o.in {
 		o.reserve(&o.in[i])
 	}
@@ -230,12 +239,19 @@ func (o *opStep) productStep() (step, error) {
 			o.reserve(&o.out[0])
 		}
 	}
-	return s, o.d.newCore(o.op).configure(o.op, &o.attrs, o.dims)
+	c := o.newCore()
+	if err := c.configure(o.op, &o.attrs, o.dims); err != nil {
+		return nil, err
+	}
+	if c, ok := c.(scratcher); ok {
+		s.temp = o.e.reserve(c.scratch())
+	}
+	return s, nil
 }
 
 func (s productStep) runner(f *frame) runner {
 	r := &productRunner{s: s, in: make([]unsafe.Pointer, len(s.in)), out: make([]unsafe.Pointer, 1)}
-	r.task = f.d.newCore(s.op).(finisher)
+	r.task = s.newCore().(finisher)
 	_ = r.task.configure(s.op, &s.attrs, s.dims) // it did once
 	r.pre = tasksOf(f, s.in)
 	if r.post = tasksOf(f, s.out)[0]; r.post != nil {
@@ -258,6 +274,9 @@ func (r *productRunner) run(ctx context.Context, f *frame) error {
 	default:
 		r.post.bind(f)
 		r.out[0] = unsafe.Add(f.temp, a.temp)
+	}
+	if t, ok := r.task.(scratcher); ok {
+		t.place(unsafe.Add(f.temp, r.s.temp))
 	}
 	if err := r.task.compute(ctx, r.in, r.out); err != nil {
 		return err

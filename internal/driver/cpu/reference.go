@@ -23,10 +23,12 @@ func (c referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) er
 			continue
 		}
 		types[i] = a.typ
-		arrays[i] = op.NewArray(c.o.dims[i])
-		mem := unsafe.Slice((*byte)(in[i]), a.n*4)
-		for j := range arrays[i].Data {
-			arrays[i].Data[j] = a.typ.Float64(mem, j)
+		bytes, err := a.typ.Bytes(c.o.dims[i])
+		if err != nil {
+			return err
+		}
+		if arrays[i], err = a.typ.Array(c.o.dims[i], unsafe.Slice((*byte)(in[i]), bytes)); err != nil {
+			return err
 		}
 	}
 	results, err := c.o.op.Reference(&c.o.attrs, arrays, types)

@@ -62,16 +62,38 @@ func (t *reshapeTask) compute(_ context.Context, in, out []unsafe.Pointer) error
 type gatherTask struct {
 	d               *processor
 	rows, cols, ids int
+	table           op.DType
+	quant           quantGather // where the table is quantised
 }
+
+// operands implements typed.
+func (t *gatherTask) operands(types []op.DType) { t.table = types[0] }
 
 func (t *gatherTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
 	t.rows, t.cols, t.ids = dims[0][0], dims[0][1], size(dims[1])
+	t.quant.format, t.quant.rows, t.quant.cols = t.table.Block(), t.rows, t.cols
 	return nil
 }
 
-func (t *gatherTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
+func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	if t.table.Quantized() {
+		return t.quantised(ctx, in, out)
+	}
 	simd.Gather(t.d.pool, slice(out[0], t.ids*t.cols), slice(in[0], t.rows*t.cols), integers(in[1], t.ids), t.rows, t.cols)
 	return nil
+}
+
+// quantised is compute for a quantised table.
+func (t *gatherTask) quantised(ctx context.Context, in, out []unsafe.Pointer) error {
+	bytes, err := t.table.Bytes(op.Shape{t.rows, t.cols})
+	if err != nil || t.ids*t.cols == 0 {
+		return err
+	}
+	q := &t.quant
+	q.dst, q.ids, q.table = slice(out[0], t.ids*t.cols), integers(in[1], t.ids), unsafe.Slice((*byte)(in[0]), bytes)
+	q.run(t.d)
+	q.dst, q.ids, q.table = nil, nil, nil
+	return ctx.Err()
 }
 
 // topKTask finds the greatest elements of rows.

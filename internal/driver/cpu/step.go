@@ -32,10 +32,10 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.long():
 		return o.rowStep(), nil
-	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.Conv2D:
+	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
 		return o.productStep()
 	}
-	c := d.newCore(s.Op)
+	c := o.newCore()
 	if c == nil {
 		return o.plain(func() core { return referenceCore{o} }), nil
 	}
@@ -43,15 +43,15 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		return nil, err
 	}
 	return o.plain(func() core {
-		c := d.newCore(o.op)
+		c := o.newCore()
 		_ = c.configure(o.op, &o.attrs, o.dims) // it did once
 		return c
 	}), nil
 }
 
 // opStep is a step of an operation that is not elementwise. What the operation
-// reads are arrays of float32, or of 32-bit integers: an operand in another
-// form is brought into that by a program, which is the prologue if there is
+// reads are arrays of float32, of 32-bit integers, or of blocks, if it takes
+// them: see typed. Any other operand is brought into that by a program, which is the prologue if there is
 // one. Results likewise pass through a program into their form in memory,
 // which is the epilogue if there is one.
 //
@@ -72,7 +72,7 @@ type arrayOperand struct {
 	absent bool
 	slot   int      // where it is, if p is nil
 	p      *program // what makes it of memory, or for a result memory of it
-	typ    op.DType // F32, I32, U32 or Bool: of the array
+	typ    op.DType // F32, I32, U32, Bool or quantised: of the array
 	n      int
 	temp   int // in the arena, if p is not nil
 }
@@ -103,7 +103,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			return nil, err
 		}
 		a.n = n
-		if pre == nil && in.Type.Size() != 4 {
+		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() {
 			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: n}}, Out: []int{0}, Shape: s.Dims[i]}
 		}
 		if pre != nil {
@@ -215,6 +215,26 @@ type core interface {
 	compute(ctx context.Context, in, out []unsafe.Pointer) error
 }
 
+// typed is a core that takes operands of more than one type.
+type typed interface {
+	core
+	// operands says which types they have, before configure.
+	operands(types []op.DType)
+}
+
+// newCore returns the core of the step, or nil; it is not configured yet.
+func (o *opStep) newCore() core {
+	c := o.d.newCore(o.op)
+	if t, ok := c.(typed); ok {
+		types := make([]op.DType, len(o.in))
+		for i := range types {
+			types[i] = o.in[i].typ
+		}
+		t.operands(types)
+	}
+	return c
+}
+
 // plainStep is the general way: arrays in the arena before and after.
 type plainStep struct {
 	*opStep
@@ -309,6 +329,8 @@ func (d *processor) newCore(o *op.Operation) core {
 	switch o {
 	case op.MatMul, op.MatVec:
 		return &productTask{d: d}
+	case op.MatMulQ:
+		return &quantTask{d: d}
 	case op.Conv2D:
 		return &convTask{d: d}
 	case op.Transpose:

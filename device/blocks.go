@@ -1,0 +1,76 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// UploadBlocks copies quantised weights to the device, as they are: raw holds
+// the blocks of an array of quantised type t, as package block defines them and
+// GGUF files hold them. shape counts elements; rows, along the last axis, are
+// whole blocks.
+//
+// # Errors
+//   - [ErrUnsupported] if t is not a quantised type.
+//   - [ErrShape] if rows are not whole blocks, or raw has not the length that follows from the shape.
+//   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
+func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape ...int) (*Buffer, error) {
+	s := op.Shape(shape)
+	if err := blocksFit(raw, t, s); err != nil {
+		return nil, d.wrap(err, copying, s)
+	}
+	b, err := d.eng.NewBuffer(t, s)
+	if err != nil {
+		return nil, d.wrap(err, alloc, s)
+	}
+	buf := &Buffer{d, b}
+	if err := buf.write(ctx, words(raw, b.Bytes())); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return buf, nil
+}
+
+// ReadBlocks copies the blocks of an array of a quantised type to dst, which
+// must have their length.
+func ReadBlocks(ctx context.Context, dst []byte, b *Buffer) error {
+	if b == nil {
+		return fmt.Errorf("nil buffer: %w", ErrForeign)
+	}
+	if err := blocksFit(dst, b.Type(), b.Shape()); err != nil {
+		return b.dev.wrap(err, copying, b.Shape())
+	}
+	w := words(dst, b.buf.Bytes())
+	err := b.read(ctx, w)
+	if err == nil && len(dst) > 0 && unsafe.SliceData(w) != unsafe.SliceData(dst) {
+		copy(dst, w)
+	}
+	return err
+}
+
+// blocksFit returns an error unless raw is the blocks of an array of type t
+// and shape s.
+func blocksFit(raw []byte, t op.DType, s op.Shape) error {
+	if !t.Quantized() {
+		return fmt.Errorf("blocks of type %v, which is not quantised: %w", t, ErrUnsupported)
+	}
+	n, err := t.Bytes(s)
+	if err == nil && n != len(raw) {
+		err = fmt.Errorf("%d bytes for %v of %v, which takes %d: %w", len(raw), s, t, n, ErrShape)
+	}
+	return err
+}
+
+// words returns raw, or a copy, as n bytes where 32-bit words may lie.
+func words(raw []byte, n int64) []byte {
+	if int64(len(raw)) == n && uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%4 == 0 {
+		return raw
+	}
+	w := make([]uint32, (n+3)/4)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), n)
+	copy(b, raw)
+	return b
+}

@@ -1,0 +1,220 @@
+package cpu
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	blocks "github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A quantTask multiplies rows by the transpose of a quantised matrix. Panels of
+// that, some rows and a part of their length, become float32 in the caches and
+// are multiplied there: memory is read as blocks, once.
+type quantTask struct {
+	d       *processor
+	format  blocks.Format
+	m, k, n int
+	row     int // bytes of a row of w
+	rows    int // of a panel
+	depth   int // elements of a panel along k: whole blocks
+	lanes   []quantLane
+	epilogue
+
+	// Of one run.
+	ctx        context.Context
+	a, c, bias []float32
+	w          []byte
+	next       atomic.Int64 // the first panel that nobody has taken
+	failed     atomic.Pointer[error]
+}
+
+// A quantLane is what one thread works with.
+type quantLane struct {
+	t      *quantTask
+	panel  []float32
+	first  int // the column of C with which the panel begins
+	finish func(row []float32, i, j int)
+}
+
+// quantPanel is the most elements of a panel: it lies in the second cache
+// beside what a product packs.
+const quantPanel = 64 << 10
+
+// quantDepth is the most elements of a panel along k: so many that adding to C
+// costs nothing beside the products.
+const quantDepth = 512
+
+// What one thread takes for an element of w, in nanoseconds: to make it
+// float32, and to multiply it.
+const (
+	quantNS        = 0.5
+	quantProductNS = 0.02
+)
+
+// operands implements typed.
+func (t *quantTask) operands(types []op.DType) { t.format = types[1].Block() }
+
+func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	p, err := op.MatMulQOf(dims[:2])
+	if err != nil {
+		return err
+	}
+	if t.format == blocks.Invalid {
+		return driver.ErrUnsupported // a one-shot call, which has no quantised operands
+	}
+	t.m, t.k, t.n = p.M, p.K, p.N
+	if t.row, err = t.format.Size(p.K); err != nil {
+		return err
+	}
+	threads := t.d.pool.Threads()
+	e := t.format.Elements()
+	t.depth = max(e, min(p.K, quantDepth/e*e))
+	t.rows = max(1, min(quantPanel/t.depth, (p.N+threads-1)/threads))
+	if t.rows > panelUnit {
+		t.rows = t.rows / panelUnit * panelUnit
+	}
+	t.lanes = make([]quantLane, min(threads, t.panels()))
+	return t.epilogue.configure(a, p.N)
+}
+
+// panelUnit is a number of rows that suits the products.
+const panelUnit = 16
+
+func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
+
+// scratch implements scratcher.
+func (t *quantTask) scratch() int { return len(t.lanes) * t.rows * t.depth * 4 }
+
+// place implements scratcher.
+func (t *quantTask) place(p unsafe.Pointer) {
+	size := t.rows * t.depth
+	for i := range t.lanes {
+		l := &t.lanes[i]
+		l.t, l.panel = t, slice(unsafe.Add(p, 4*i*size), size)
+	}
+}
+
+// compute implements core.
+func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	if t.m == 0 || t.n == 0 {
+		return nil
+	}
+	t.ctx, t.a, t.c = ctx, slice(in[0], t.m*t.k), slice(out[0], t.m*t.n)
+	if t.row > 0 {
+		t.w = unsafe.Slice((*byte)(in[1]), t.n*t.row)
+	}
+	if len(in) > 2 && in[2] != nil {
+		t.bias = slice(in[2], t.n)
+	}
+	t.next.Store(0)
+	t.failed.Store(nil)
+	ns := float64(t.k) * float64(t.n) * (quantNS + quantProductNS*float64(t.m))
+	if t.d.pool.Worth(ns) {
+		t.d.pool.Do(len(t.lanes), t)
+	} else {
+		t.Part(0)
+	}
+	t.after(t.c)
+	t.ctx, t.a, t.c, t.w, t.bias = nil, nil, nil, nil, nil
+	if err := t.failed.Load(); err != nil {
+		return *err
+	}
+	return ctx.Err()
+}
+
+// Part computes panels until none is left.
+func (t *quantTask) Part(i int) {
+	l := &t.lanes[i]
+	for t.failed.Load() == nil {
+		p := int(t.next.Add(1)) - 1
+		if p >= t.panels() {
+			return
+		}
+		err := t.ctx.Err()
+		if err == nil {
+			err = l.run(p*t.rows, min((p+1)*t.rows, t.n))
+		}
+		if err != nil {
+			t.failed.Store(&err)
+		}
+	}
+}
+
+// run computes columns from first to end of C.
+func (l *quantLane) run(first, end int) error {
+	t := l.t
+	l.first = first
+	g := simd.Gemm{M: t.m, N: end - first, ARow: t.k, ACol: 1, C: t.c[first:], CRow: t.n}
+	for k0 := 0; k0 == 0 || k0 < t.k; k0 += t.depth {
+		g.K = min(t.depth, t.k-k0)
+		for j := range g.N {
+			b := t.w[(first+j)*t.row+k0/t.format.Elements()*t.format.Bytes():]
+			if err := dequantize(t.format, l.panel[j*g.K:][:g.K], b); err != nil {
+				return err
+			}
+		}
+		g.A, g.B = t.a[k0:], l.panel
+		g.BRow, g.BCol = 1, g.K
+		g.Bias, g.Accumulate = nil, k0 > 0
+		if k0 == 0 && t.bias != nil {
+			g.Bias = t.bias[first:end]
+		}
+		if k0+g.K >= t.k && t.hook() != nil {
+			if l.finish == nil {
+				l.finish = func(row []float32, i, j int) { l.t.epilogue.run(row, i, l.first+j) }
+			}
+			g.Epilogue = l.finish
+		}
+		g.Run(nil)
+	}
+	return nil
+}
+
+// dequantize writes the numbers of the blocks that b begins with to dst, which
+// has whole blocks.
+func dequantize(f blocks.Format, dst []float32, b []byte) error {
+	size, err := f.Size(len(dst))
+	if err != nil {
+		return err
+	}
+	return f.Dequantize(dst, b[:size])
+}
+
+// A quantGather takes rows of a quantised table.
+type quantGather struct {
+	format     blocks.Format
+	dst        []float32
+	table      []byte
+	ids        []int32
+	rows, cols int
+	group      int // rows of a part
+}
+
+// run computes dst with the threads of d.
+func (t *quantGather) run(d *processor) {
+	t.group = len(t.ids)
+	if d.pool.Worth(float64(len(t.dst)) * quantNS) {
+		t.group = max(1, len(t.ids)/(partsPerThread*d.pool.Threads()))
+	}
+	d.pool.Do((len(t.ids)+t.group-1)/t.group, t)
+}
+
+// Part takes a few rows.
+func (t *quantGather) Part(i int) {
+	nan := float32(math.NaN())
+	for i, last := i*t.group, min((i+1)*t.group, len(t.ids)); i < last; i++ {
+		dst := t.dst[i*t.cols:][:t.cols]
+		id := uint(t.ids[i])
+		if id < uint(t.rows) && t.format.DequantizeRow(dst, t.table, int(id)) == nil {
+			continue
+		}
+		for j := range dst {
+			dst[j] = nan
+		}
+	}
+}
