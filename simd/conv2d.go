@@ -143,7 +143,7 @@ func (j *gemmJob) runConv(p *workers.Pool) {
 		j.conv = nil // the matrix is the image
 	}
 	j.planTiles(p)
-	p.Do(g.Batch*j.mParts*j.nParts, j)
+	p.Do(j.count(), j)
 }
 
 // fill sets all of x to v.

@@ -34,6 +34,16 @@ func gemmTile5AVX2(a *float32, b *float32, c *float32, bias *float32, next *floa
 //go:noescape
 func gemmTile6AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
+// gemmTilePackAVX2 is a tilePackFunc.
+//
+//go:noescape
+func gemmTilePackAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
+
+// gemmTileStreamAVX2 is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.
+//
+//go:noescape
+func gemmTileStreamAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+
 // gemmRows1AVX2 is a rowsFunc of 1 rows.
 //
 //go:noescape

@@ -23,14 +23,22 @@ DATA gemmMasks<>+60(SB)/4, $0x00000000
 GLOBL gemmMasks<>(SB), RODATA|NOPTR, $64
 
 // func gemmTile1AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile1AVX2(SB), NOSPLIT, $0-97
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile1AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
 panel4:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
 	JLT     narrow2
-	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), CX
 	TESTQ   CX, CX
 	JEQ     zeros5
@@ -44,25 +52,33 @@ zeros5:
 
 start6:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
 	JNE   given7
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
 given7:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest9
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+64, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more8
+	MOVQ   $+0, next+32(FP)
 
-loop8:
+more8:
+	MOVQ $+1, R10
+	MOVQ bs+48(FP), DX
+	SUBQ $+4, BX
+	JLT  rest10
+
+loop9:
 	VMOVUPS      (CX), Y12
 	VMOVUPS      32(CX), Y13
 	VBROADCASTSS (AX), Y14
@@ -74,33 +90,42 @@ loop8:
 	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VMOVUPS      (CX)(DX*2), Y12
-	VMOVUPS      32(CX)(DX*2), Y13
+	LEAQ         (CX)(DX*2), CX
+	VMOVUPS      (CX), Y12
+	VMOVUPS      32(CX), Y13
 	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VMOVUPS      (CX)(BX*1), Y12
-	VMOVUPS      32(CX)(BX*1), Y13
+	VMOVUPS      (CX)(DX*1), Y12
+	VMOVUPS      32(CX)(DX*1), Y13
 	VBROADCASTSS 12(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	PREFETCHT0   (DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop8
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same13
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none14
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+64, R8
 
-rest9:
-	ADDQ $+4, SI
-	JEQ  store11
+none14:
+same13:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop9
 
-last10:
+rest10:
+	ADDQ $+4, BX
+	JEQ  store12
+
+last11:
 	VMOVUPS      (CX), Y12
 	VMOVUPS      32(CX), Y13
 	VBROADCASTSS (AX), Y14
@@ -108,30 +133,30 @@ last10:
 	VFMADD231PS  Y13, Y14, Y1
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last10
+	DECQ         BX
+	JNE          last11
 
-store11:
+store12:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), CL
 	TESTB  CL, CL
-	JEQ    write12
+	JEQ    write15
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	MOVQ   c+16(FP), AX
 
-write12:
+write15:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	MOVQ    bp+56(FP), AX
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias13
+	JEQ     nobias16
 	ADDQ    $+64, bias+24(FP)
 
-nobias13:
+nobias16:
 	SUBQ $+16, n+88(FP)
 	JMP  panel4
 
@@ -144,40 +169,48 @@ narrow2:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
 	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
 	MOVQ       bias+24(FP), CX
 	TESTQ      CX, CX
-	JEQ        zeros14
+	JEQ        zeros17
 	VMOVUPS    (CX), Y0
 	VMASKMOVPS 32(CX), Y15, Y1
-	JMP        start15
+	JMP        start18
 
-zeros14:
+zeros17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-start15:
+start18:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
-	JNE   given16
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
+	JNE   given19
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
-given16:
-	ADDQ $+64, next+32(FP)
+given19:
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+64, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more20
+	MOVQ   $+0, next+32(FP)
+
+more20:
+	MOVQ $+1, R10
 	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest18
+	SUBQ $+4, BX
+	JLT  rest22
 
-loop17:
+loop21:
 	VMOVUPS      (CX), Y12
 	VMASKMOVPS   32(CX), Y15, Y13
 	VBROADCASTSS (AX), Y14
@@ -188,33 +221,42 @@ loop17:
 	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VMOVUPS      (CX)(DX*2), Y12
-	VMASKMOVPS   32(CX)(DX*2), Y15, Y13
+	LEAQ         (CX)(DX*2), CX
+	VMOVUPS      (CX), Y12
+	VMASKMOVPS   32(CX), Y15, Y13
 	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VMOVUPS      (CX)(BX*1), Y12
-	VMASKMOVPS   32(CX)(BX*1), Y15, Y13
+	VMOVUPS      (CX)(DX*1), Y12
+	VMASKMOVPS   32(CX)(DX*1), Y15, Y13
 	VBROADCASTSS 12(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	PREFETCHT0   (DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop17
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same25
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none26
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+64, R8
 
-rest18:
-	ADDQ $+4, SI
-	JEQ  store20
+none26:
+same25:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop21
 
-last19:
+rest22:
+	ADDQ $+4, BX
+	JEQ  store24
+
+last23:
 	VMOVUPS      (CX), Y12
 	VMASKMOVPS   32(CX), Y15, Y13
 	VBROADCASTSS (AX), Y14
@@ -222,21 +264,21 @@ last19:
 	VFMADD231PS  Y13, Y14, Y1
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last19
+	DECQ         BX
+	JNE          last23
 
-store20:
+store24:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), CL
 	TESTB      CL, CL
-	JEQ        write21
+	JEQ        write27
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
 	MOVQ       c+16(FP), AX
 
-write21:
+write27:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	JMP        done1
@@ -245,86 +287,103 @@ single3:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
 	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
 	MOVQ       bias+24(FP), CX
 	TESTQ      CX, CX
-	JEQ        zeros22
+	JEQ        zeros28
 	VMASKMOVPS (CX), Y15, Y0
-	JMP        start23
+	JMP        start29
 
-zeros22:
+zeros28:
 	VXORPS Y0, Y0, Y0
 
-start23:
+start29:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
-	JNE   given24
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
+	JNE   given30
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
-given24:
-	ADDQ $+32, next+32(FP)
+given30:
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+32, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more31
+	MOVQ   $+0, next+32(FP)
+
+more31:
+	MOVQ $+1, R10
 	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest26
+	SUBQ $+4, BX
+	JLT  rest33
 
-loop25:
+loop32:
 	VMASKMOVPS   (CX), Y15, Y12
 	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VMASKMOVPS   (CX)(DX*1), Y15, Y12
 	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VMASKMOVPS   (CX)(DX*2), Y15, Y12
+	LEAQ         (CX)(DX*2), CX
+	VMASKMOVPS   (CX), Y15, Y12
 	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VMASKMOVPS   (CX)(BX*1), Y15, Y12
+	VMASKMOVPS   (CX)(DX*1), Y15, Y12
 	VBROADCASTSS 12(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	PREFETCHT0   (DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop25
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same36
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none37
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+32, R8
 
-rest26:
-	ADDQ $+4, SI
-	JEQ  store28
+none37:
+same36:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop32
 
-last27:
+rest33:
+	ADDQ $+4, BX
+	JEQ  store35
+
+last34:
 	VMASKMOVPS   (CX), Y15, Y12
 	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last27
+	DECQ         BX
+	JNE          last34
 
-store28:
+store35:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), CL
 	TESTB      CL, CL
-	JEQ        write29
+	JEQ        write38
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	MOVQ       c+16(FP), AX
 
-write29:
+write38:
 	VMASKMOVPS Y0, Y15, (AX)
 
 done1:
@@ -332,162 +391,30 @@ done1:
 	RET
 
 // func gemmTile2AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile2AVX2(SB), NOSPLIT, $0-97
-panel33:
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile2AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel42:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow31
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
+	JLT     narrow40
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros34
+	JEQ     zeros43
 	VMOVUPS (DX), Y0
 	VMOVAPS Y0, Y2
 	VMOVUPS 32(DX), Y1
 	VMOVAPS Y1, Y3
-	JMP     start35
-
-zeros34:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-
-start35:
-	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given36
-	MOVQ  DX, R10
-	XORQ  R11, R11
-
-given36:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest38
-
-loop37:
-	VMOVUPS      (DX), Y12
-	VMOVUPS      32(DX), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	PREFETCHT0   (DX)(BX*8)
-	VMOVUPS      (DX)(BX*1), Y12
-	VMOVUPS      32(DX)(BX*1), Y13
-	VBROADCASTSS 4(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VMOVUPS      (DX)(BX*2), Y12
-	VMOVUPS      32(DX)(BX*2), Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VMOVUPS      (DX)(SI*1), Y12
-	VMOVUPS      32(DX)(SI*1), Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop37
-
-rest38:
-	ADDQ $+4, DI
-	JEQ  store40
-
-last39:
-	VMOVUPS      (DX), Y12
-	VMOVUPS      32(DX), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last39
-
-store40:
-	MOVQ   c+16(FP), AX
-	MOVQ   cs+64(FP), CX
-	MOVB   add+96(FP), DL
-	TESTB  DL, DL
-	JEQ    write41
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   CX, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
-	MOVQ   c+16(FP), AX
-
-write41:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VMOVUPS Y2, (AX)
-	VMOVUPS Y3, 32(AX)
-	MOVQ    bp+56(FP), AX
-	ADDQ    AX, b+8(FP)
-	ADDQ    $+64, c+16(FP)
-	CMPQ    bias+24(FP), $+0
-	JEQ     nobias42
-	ADDQ    $+64, bias+24(FP)
-
-nobias42:
-	SUBQ $+16, n+88(FP)
-	JMP  panel33
-
-narrow31:
-	TESTQ      AX, AX
-	JLE        done30
-	CMPQ       AX, $+8
-	JLE        single32
-	SUBQ       $+8, AX
-	LEAQ       gemmMasks<>+32(SB), CX
-	NEGQ       AX
-	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	MOVQ       bias+24(FP), DX
-	TESTQ      DX, DX
-	JEQ        zeros43
-	VMOVUPS    (DX), Y0
-	VMOVAPS    Y0, Y2
-	VMASKMOVPS 32(DX), Y15, Y1
-	VMOVAPS    Y1, Y3
-	JMP        start44
+	JMP     start44
 
 zeros43:
 	VXORPS Y0, Y0, Y0
@@ -497,93 +424,267 @@ zeros43:
 
 start44:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
 	JNE   given45
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
 given45:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest47
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more46
+	MOVQ   $+0, next+32(FP)
 
-loop46:
+more46:
+	MOVQ $+2, R11
+	MOVQ bs+48(FP), BX
+	SUBQ $+4, SI
+	JLT  rest48
+
+loop47:
 	VMOVUPS      (DX), Y12
-	VMASKMOVPS   32(DX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	PREFETCHT0   (DX)(BX*8)
+	VMOVUPS      (DX)(BX*1), Y12
+	VMOVUPS      32(DX)(BX*1), Y13
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	LEAQ         (DX)(BX*2), DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VMOVUPS      (DX)(BX*1), Y12
+	VMOVUPS      32(DX)(BX*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same51
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none52
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
+
+none52:
+same51:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop47
+
+rest48:
+	ADDQ $+4, SI
+	JEQ  store50
+
+last49:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last49
+
+store50:
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write53
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   CX, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	MOVQ   c+16(FP), AX
+
+write53:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	MOVQ    bp+56(FP), AX
+	ADDQ    AX, b+8(FP)
+	ADDQ    $+64, c+16(FP)
+	CMPQ    bias+24(FP), $+0
+	JEQ     nobias54
+	ADDQ    $+64, bias+24(FP)
+
+nobias54:
+	SUBQ $+16, n+88(FP)
+	JMP  panel42
+
+narrow40:
+	TESTQ      AX, AX
+	JLE        done39
+	CMPQ       AX, $+8
+	JLE        single41
+	SUBQ       $+8, AX
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	MOVQ       bias+24(FP), DX
+	TESTQ      DX, DX
+	JEQ        zeros55
+	VMOVUPS    (DX), Y0
+	VMOVAPS    Y0, Y2
+	VMASKMOVPS 32(DX), Y15, Y1
+	VMOVAPS    Y1, Y3
+	JMP        start56
+
+zeros55:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+start56:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given57
+	MOVQ  DX, R9
+	XORQ  R10, R10
+
+given57:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more58
+	MOVQ   $+0, next+32(FP)
+
+more58:
+	MOVQ $+2, R11
+	MOVQ bs+48(FP), BX
+	SUBQ $+4, SI
+	JLT  rest60
+
+loop59:
+	VMOVUPS      (DX), Y12
+	VMASKMOVPS   32(DX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
 	VMOVUPS      (DX)(BX*1), Y12
 	VMASKMOVPS   32(DX)(BX*1), Y15, Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VMOVUPS      (DX)(BX*2), Y12
-	VMASKMOVPS   32(DX)(BX*2), Y15, Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VMOVUPS      (DX)(SI*1), Y12
-	VMASKMOVPS   32(DX)(SI*1), Y15, Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop46
-
-rest47:
-	ADDQ $+4, DI
-	JEQ  store49
-
-last48:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last48
+	VMOVUPS      (DX)(BX*1), Y12
+	VMASKMOVPS   32(DX)(BX*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same63
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none64
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
 
-store49:
+none64:
+same63:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop59
+
+rest60:
+	ADDQ $+4, SI
+	JEQ  store62
+
+last61:
+	VMOVUPS      (DX), Y12
+	VMASKMOVPS   32(DX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last61
+
+store62:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write50
+	JEQ        write65
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -593,105 +694,122 @@ store49:
 	VADDPS     Y14, Y3, Y3
 	MOVQ       c+16(FP), AX
 
-write50:
+write65:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
 	VMOVUPS    Y2, (AX)
 	VMASKMOVPS Y3, Y15, 32(AX)
-	JMP        done30
+	JMP        done39
 
-single32:
+single41:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros51
+	JEQ        zeros66
 	VMASKMOVPS (DX), Y15, Y0
 	VMOVAPS    Y0, Y1
-	JMP        start52
+	JMP        start67
 
-zeros51:
+zeros66:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-start52:
+start67:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given53
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given68
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given53:
-	ADDQ $+32, next+32(FP)
+given68:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+32, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more69
+	MOVQ   $+0, next+32(FP)
+
+more69:
+	MOVQ $+2, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest55
+	SUBQ $+4, SI
+	JLT  rest71
 
-loop54:
+loop70:
 	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
 	VMASKMOVPS   (DX)(BX*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VMASKMOVPS   (DX)(BX*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VMASKMOVPS   (DX)(SI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop54
-
-rest55:
-	ADDQ $+4, DI
-	JEQ  store57
-
-last56:
+	LEAQ         (DX)(BX*2), DX
 	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last56
+	VMASKMOVPS   (DX)(BX*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same74
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none75
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+32, R9
 
-store57:
+none75:
+same74:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop70
+
+rest71:
+	ADDQ $+4, SI
+	JEQ  store73
+
+last72:
+	VMASKMOVPS   (DX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last72
+
+store73:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write58
+	JEQ        write76
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -699,36 +817,44 @@ store57:
 	VADDPS     Y14, Y1, Y1
 	MOVQ       c+16(FP), AX
 
-write58:
+write76:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
 
-done30:
+done39:
 	VZEROUPPER
 	RET
 
 // func gemmTile3AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile3AVX2(SB), NOSPLIT, $0-97
-panel62:
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile3AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel80:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow60
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
+	JLT     narrow78
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros63
+	JEQ     zeros81
 	VMOVUPS (DX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
 	VMOVUPS 32(DX), Y1
 	VMOVAPS Y1, Y3
 	VMOVAPS Y1, Y5
-	JMP     start64
+	JMP     start82
 
-zeros63:
+zeros81:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -736,111 +862,128 @@ zeros63:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start64:
+start82:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given65
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given83
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given65:
-	ADDQ $+64, next+32(FP)
+given83:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more84
+	MOVQ   $+0, next+32(FP)
+
+more84:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest67
+	SUBQ $+4, SI
+	JLT  rest86
 
-loop66:
+loop85:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
 	PREFETCHT0   (DX)(BX*8)
 	VMOVUPS      (DX)(BX*1), Y12
 	VMOVUPS      32(DX)(BX*1), Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VMOVUPS      (DX)(BX*2), Y12
-	VMOVUPS      32(DX)(BX*2), Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VMOVUPS      (DX)(SI*1), Y12
-	VMOVUPS      32(DX)(SI*1), Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop66
-
-rest67:
-	ADDQ $+4, DI
-	JEQ  store69
-
-last68:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last68
+	VMOVUPS      (DX)(BX*1), Y12
+	VMOVUPS      32(DX)(BX*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same89
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none90
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
 
-store69:
+none90:
+same89:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop85
+
+rest86:
+	ADDQ $+4, SI
+	JEQ  store88
+
+last87:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last87
+
+store88:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write70
+	JEQ    write91
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -851,7 +994,7 @@ store69:
 	VADDPS 32(AX), Y5, Y5
 	MOVQ   c+16(FP), AX
 
-write70:
+write91:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -864,36 +1007,36 @@ write70:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias71
+	JEQ     nobias92
 	ADDQ    $+64, bias+24(FP)
 
-nobias71:
+nobias92:
 	SUBQ $+16, n+88(FP)
-	JMP  panel62
+	JMP  panel80
 
-narrow60:
+narrow78:
 	TESTQ      AX, AX
-	JLE        done59
+	JLE        done77
 	CMPQ       AX, $+8
-	JLE        single61
+	JLE        single79
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros72
+	JEQ        zeros93
 	VMOVUPS    (DX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
 	VMASKMOVPS 32(DX), Y15, Y1
 	VMOVAPS    Y1, Y3
 	VMOVAPS    Y1, Y5
-	JMP        start73
+	JMP        start94
 
-zeros72:
+zeros93:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -901,110 +1044,127 @@ zeros72:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start73:
+start94:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given74
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given95
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given74:
-	ADDQ $+64, next+32(FP)
+given95:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more96
+	MOVQ   $+0, next+32(FP)
+
+more96:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest76
+	SUBQ $+4, SI
+	JLT  rest98
 
-loop75:
+loop97:
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
 	VMOVUPS      (DX)(BX*1), Y12
 	VMASKMOVPS   32(DX)(BX*1), Y15, Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VMOVUPS      (DX)(BX*2), Y12
-	VMASKMOVPS   32(DX)(BX*2), Y15, Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VMOVUPS      (DX)(SI*1), Y12
-	VMASKMOVPS   32(DX)(SI*1), Y15, Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop75
-
-rest76:
-	ADDQ $+4, DI
-	JEQ  store78
-
-last77:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Y12
 	VMASKMOVPS   32(DX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last77
+	VMOVUPS      (DX)(BX*1), Y12
+	VMASKMOVPS   32(DX)(BX*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same101
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none102
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
 
-store78:
+none102:
+same101:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop97
+
+rest98:
+	ADDQ $+4, SI
+	JEQ  store100
+
+last99:
+	VMOVUPS      (DX), Y12
+	VMASKMOVPS   32(DX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last99
+
+store100:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write79
+	JEQ        write103
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -1018,7 +1178,7 @@ store78:
 	VADDPS     Y14, Y5, Y5
 	MOVQ       c+16(FP), AX
 
-write79:
+write103:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -1027,111 +1187,128 @@ write79:
 	ADDQ       CX, AX
 	VMOVUPS    Y4, (AX)
 	VMASKMOVPS Y5, Y15, 32(AX)
-	JMP        done59
+	JMP        done77
 
-single61:
+single79:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
 	MOVQ       bias+24(FP), DX
 	TESTQ      DX, DX
-	JEQ        zeros80
+	JEQ        zeros104
 	VMASKMOVPS (DX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
-	JMP        start81
+	JMP        start105
 
-zeros80:
+zeros104:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-start81:
+start105:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given82
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given106
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given82:
-	ADDQ $+32, next+32(FP)
+given106:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+32, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more107
+	MOVQ   $+0, next+32(FP)
+
+more107:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest84
+	SUBQ $+4, SI
+	JLT  rest109
 
-loop83:
+loop108:
 	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VMASKMOVPS   (DX)(BX*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VMASKMOVPS   (DX)(BX*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VMASKMOVPS   (DX)(SI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop83
-
-rest84:
-	ADDQ $+4, DI
-	JEQ  store86
-
-last85:
+	LEAQ         (DX)(BX*2), DX
 	VMASKMOVPS   (DX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last85
+	VMASKMOVPS   (DX)(BX*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same112
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none113
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+32, R9
 
-store86:
+none113:
+same112:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop108
+
+rest109:
+	ADDQ $+4, SI
+	JEQ  store111
+
+last110:
+	VMASKMOVPS   (DX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last110
+
+store111:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write87
+	JEQ        write114
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -1142,31 +1319,38 @@ store86:
 	VADDPS     Y14, Y2, Y2
 	MOVQ       c+16(FP), AX
 
-write87:
+write114:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y2, Y15, (AX)
 
-done59:
+done77:
 	VZEROUPPER
 	RET
 
 // func gemmTile4AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile4AVX2(SB), NOSPLIT, $0-97
-panel91:
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile4AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel118:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow89
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow116
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros92
+	JEQ     zeros119
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -1175,9 +1359,9 @@ panel91:
 	VMOVAPS Y1, Y3
 	VMOVAPS Y1, Y5
 	VMOVAPS Y1, Y7
-	JMP     start93
+	JMP     start120
 
-zeros92:
+zeros119:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1187,128 +1371,145 @@ zeros92:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-start93:
+start120:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given94
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given121
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given94:
-	ADDQ $+64, next+32(FP)
+given121:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more122
+	MOVQ   $+0, next+32(FP)
+
+more122:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest96
+	SUBQ $+4, DI
+	JLT  rest124
 
-loop95:
+loop123:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
 	PREFETCHT0   (BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Y12
 	VMOVUPS      32(BX)(SI*1), Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VMOVUPS      (BX)(SI*2), Y12
-	VMOVUPS      32(BX)(SI*2), Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VMOVUPS      (BX)(DI*1), Y12
-	VMOVUPS      32(BX)(DI*1), Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop95
-
-rest96:
-	ADDQ $+4, R8
-	JEQ  store98
-
-last97:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      32(BX)(SI*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same127
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none128
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none128:
+same127:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop123
+
+rest124:
+	ADDQ $+4, DI
+	JEQ  store126
+
+last125:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last97
+	DECQ         DI
+	JNE          last125
 
-store98:
+store126:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write99
+	JEQ    write129
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -1322,7 +1523,7 @@ store98:
 	VADDPS 32(AX), Y7, Y7
 	MOVQ   c+16(FP), AX
 
-write99:
+write129:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -1338,29 +1539,28 @@ write99:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias100
+	JEQ     nobias130
 	ADDQ    $+64, bias+24(FP)
 
-nobias100:
+nobias130:
 	SUBQ $+16, n+88(FP)
-	JMP  panel91
+	JMP  panel118
 
-narrow89:
+narrow116:
 	TESTQ      AX, AX
-	JLE        done88
+	JLE        done115
 	CMPQ       AX, $+8
-	JLE        single90
+	JLE        single117
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros101
+	JEQ        zeros131
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -1369,9 +1569,9 @@ narrow89:
 	VMOVAPS    Y1, Y3
 	VMOVAPS    Y1, Y5
 	VMOVAPS    Y1, Y7
-	JMP        start102
+	JMP        start132
 
-zeros101:
+zeros131:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1381,127 +1581,144 @@ zeros101:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-start102:
+start132:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given103
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given133
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given103:
-	ADDQ $+64, next+32(FP)
+given133:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more134
+	MOVQ   $+0, next+32(FP)
+
+more134:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest105
+	SUBQ $+4, DI
+	JLT  rest136
 
-loop104:
+loop135:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
 	VMOVUPS      (BX)(SI*1), Y12
 	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VMOVUPS      (BX)(SI*2), Y12
-	VMASKMOVPS   32(BX)(SI*2), Y15, Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VMOVUPS      (BX)(DI*1), Y12
-	VMASKMOVPS   32(BX)(DI*1), Y15, Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop104
-
-rest105:
-	ADDQ $+4, R8
-	JEQ  store107
-
-last106:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same139
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none140
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none140:
+same139:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop135
+
+rest136:
+	ADDQ $+4, DI
+	JEQ  store138
+
+last137:
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last106
+	DECQ         DI
+	JNE          last137
 
-store107:
+store138:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write108
+	JEQ        write141
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -1519,7 +1736,7 @@ store107:
 	VADDPS     Y14, Y7, Y7
 	MOVQ       c+16(FP), AX
 
-write108:
+write141:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -1531,127 +1748,143 @@ write108:
 	ADDQ       CX, AX
 	VMOVUPS    Y6, (AX)
 	VMASKMOVPS Y7, Y15, 32(AX)
-	JMP        done88
+	JMP        done115
 
-single90:
+single117:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros109
+	JEQ        zeros142
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
-	JMP        start110
+	JMP        start143
 
-zeros109:
+zeros142:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-start110:
+start143:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given111
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given144
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given111:
-	ADDQ $+32, next+32(FP)
+given144:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+32, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more145
+	MOVQ   $+0, next+32(FP)
+
+more145:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest113
+	SUBQ $+4, DI
+	JLT  rest147
 
-loop112:
+loop146:
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
 	VMASKMOVPS   (BX)(SI*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VMASKMOVPS   (BX)(SI*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VMASKMOVPS   (BX)(DI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop112
-
-rest113:
-	ADDQ $+4, R8
-	JEQ  store115
-
-last114:
+	LEAQ         (BX)(SI*2), BX
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	ADDQ         $+4, CX
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same150
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none151
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+32, R10
+
+none151:
+same150:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop146
+
+rest147:
+	ADDQ $+4, DI
+	JEQ  store149
+
+last148:
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last114
+	DECQ         DI
+	JNE          last148
 
-store115:
+store149:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write116
+	JEQ        write152
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -1665,7 +1898,7 @@ store115:
 	VADDPS     Y14, Y3, Y3
 	MOVQ       c+16(FP), AX
 
-write116:
+write152:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -1674,24 +1907,31 @@ write116:
 	ADDQ       CX, AX
 	VMASKMOVPS Y3, Y15, (AX)
 
-done88:
+done115:
 	VZEROUPPER
 	RET
 
 // func gemmTile5AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile5AVX2(SB), NOSPLIT, $0-97
-panel120:
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile5AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel156:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow118
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow154
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros121
+	JEQ     zeros157
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -1702,9 +1942,9 @@ panel120:
 	VMOVAPS Y1, Y5
 	VMOVAPS Y1, Y7
 	VMOVAPS Y1, Y9
-	JMP     start122
+	JMP     start158
 
-zeros121:
+zeros157:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1716,143 +1956,160 @@ zeros121:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-start122:
+start158:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given123
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given159
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given123:
-	ADDQ $+64, next+32(FP)
+given159:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more160
+	MOVQ   $+0, next+32(FP)
+
+more160:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest125
+	SUBQ $+4, DI
+	JLT  rest162
 
-loop124:
+loop161:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
 	PREFETCHT0   (BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Y12
 	VMOVUPS      32(BX)(SI*1), Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VMOVUPS      (BX)(SI*2), Y12
-	VMOVUPS      32(BX)(SI*2), Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VMOVUPS      (BX)(DI*1), Y12
-	VMOVUPS      32(BX)(DI*1), Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop124
-
-rest125:
-	ADDQ $+4, R8
-	JEQ  store127
-
-last126:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      32(BX)(SI*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same165
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none166
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none166:
+same165:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop161
+
+rest162:
+	ADDQ $+4, DI
+	JEQ  store164
+
+last163:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last126
+	DECQ         DI
+	JNE          last163
 
-store127:
+store164:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write128
+	JEQ    write167
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -1869,7 +2126,7 @@ store127:
 	VADDPS 32(AX), Y9, Y9
 	MOVQ   c+16(FP), AX
 
-write128:
+write167:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -1888,29 +2145,28 @@ write128:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias129
+	JEQ     nobias168
 	ADDQ    $+64, bias+24(FP)
 
-nobias129:
+nobias168:
 	SUBQ $+16, n+88(FP)
-	JMP  panel120
+	JMP  panel156
 
-narrow118:
+narrow154:
 	TESTQ      AX, AX
-	JLE        done117
+	JLE        done153
 	CMPQ       AX, $+8
-	JLE        single119
+	JLE        single155
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros130
+	JEQ        zeros169
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -1921,9 +2177,9 @@ narrow118:
 	VMOVAPS    Y1, Y5
 	VMOVAPS    Y1, Y7
 	VMOVAPS    Y1, Y9
-	JMP        start131
+	JMP        start170
 
-zeros130:
+zeros169:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1935,142 +2191,159 @@ zeros130:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-start131:
+start170:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given132
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given171
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given132:
-	ADDQ $+64, next+32(FP)
+given171:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more172
+	MOVQ   $+0, next+32(FP)
+
+more172:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest134
+	SUBQ $+4, DI
+	JLT  rest174
 
-loop133:
+loop173:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
 	VMOVUPS      (BX)(SI*1), Y12
 	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VMOVUPS      (BX)(SI*2), Y12
-	VMASKMOVPS   32(BX)(SI*2), Y15, Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VMOVUPS      (BX)(DI*1), Y12
-	VMASKMOVPS   32(BX)(DI*1), Y15, Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop133
-
-rest134:
-	ADDQ $+4, R8
-	JEQ  store136
-
-last135:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same177
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none178
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none178:
+same177:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop173
+
+rest174:
+	ADDQ $+4, DI
+	JEQ  store176
+
+last175:
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last135
+	DECQ         DI
+	JNE          last175
 
-store136:
+store176:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write137
+	JEQ        write179
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -2092,7 +2365,7 @@ store136:
 	VADDPS     Y14, Y9, Y9
 	MOVQ       c+16(FP), AX
 
-write137:
+write179:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -2107,139 +2380,155 @@ write137:
 	ADDQ       CX, AX
 	VMOVUPS    Y8, (AX)
 	VMASKMOVPS Y9, Y15, 32(AX)
-	JMP        done117
+	JMP        done153
 
-single119:
+single155:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros138
+	JEQ        zeros180
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
 	VMOVAPS    Y0, Y4
-	JMP        start139
+	JMP        start181
 
-zeros138:
+zeros180:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-start139:
+start181:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given140
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given182
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given140:
-	ADDQ $+32, next+32(FP)
+given182:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+32, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more183
+	MOVQ   $+0, next+32(FP)
+
+more183:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest142
+	SUBQ $+4, DI
+	JLT  rest185
 
-loop141:
+loop184:
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VMASKMOVPS   (BX)(SI*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	VMASKMOVPS   (BX)(SI*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VMASKMOVPS   (BX)(DI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop141
-
-rest142:
-	ADDQ $+4, R8
-	JEQ  store144
-
-last143:
+	LEAQ         (BX)(SI*2), BX
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	ADDQ         $+4, CX
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same188
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none189
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+32, R10
+
+none189:
+same188:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop184
+
+rest185:
+	ADDQ $+4, DI
+	JEQ  store187
+
+last186:
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last143
+	DECQ         DI
+	JNE          last186
 
-store144:
+store187:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write145
+	JEQ        write190
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -2256,7 +2545,7 @@ store144:
 	VADDPS     Y14, Y4, Y4
 	MOVQ       c+16(FP), AX
 
-write145:
+write190:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -2267,24 +2556,31 @@ write145:
 	ADDQ       CX, AX
 	VMASKMOVPS Y4, Y15, (AX)
 
-done117:
+done153:
 	VZEROUPPER
 	RET
 
 // func gemmTile6AVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·gemmTile6AVX2(SB), NOSPLIT, $0-97
-panel149:
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTile6AVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel194:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+16
-	JLT     narrow147
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow192
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros150
+	JEQ     zeros195
 	VMOVUPS (BX), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
@@ -2297,9 +2593,9 @@ panel149:
 	VMOVAPS Y1, Y7
 	VMOVAPS Y1, Y9
 	VMOVAPS Y1, Y11
-	JMP     start151
+	JMP     start196
 
-zeros150:
+zeros195:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2313,158 +2609,175 @@ zeros150:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-start151:
+start196:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given152
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given197
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given152:
-	ADDQ $+64, next+32(FP)
+given197:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more198
+	MOVQ   $+0, next+32(FP)
+
+more198:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest154
+	SUBQ $+4, DI
+	JLT  rest200
 
-loop153:
+loop199:
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS (DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	PREFETCHT0   (BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Y12
 	VMOVUPS      32(BX)(SI*1), Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 4(DX)(AX*2), Y14
+	VBROADCASTSS 4(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	VMOVUPS      (BX)(SI*2), Y12
-	VMOVUPS      32(BX)(SI*2), Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 8(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y10
-	VFMADD231PS  Y13, Y14, Y11
-	VMOVUPS      (BX)(DI*1), Y12
-	VMOVUPS      32(BX)(DI*1), Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 12(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y10
-	VFMADD231PS  Y13, Y14, Y11
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop153
-
-rest154:
-	ADDQ $+4, R8
-	JEQ  store156
-
-last155:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS 8(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      32(BX)(SI*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same203
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none204
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none204:
+same203:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop199
+
+rest200:
+	ADDQ $+4, DI
+	JEQ  store202
+
+last201:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last155
+	DECQ         DI
+	JNE          last201
 
-store156:
+store202:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write157
+	JEQ    write205
 	VADDPS (AX), Y0, Y0
 	VADDPS 32(AX), Y1, Y1
 	ADDQ   CX, AX
@@ -2484,7 +2797,7 @@ store156:
 	VADDPS 32(AX), Y11, Y11
 	MOVQ   c+16(FP), AX
 
-write157:
+write205:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -2506,29 +2819,28 @@ write157:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+64, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias158
+	JEQ     nobias206
 	ADDQ    $+64, bias+24(FP)
 
-nobias158:
+nobias206:
 	SUBQ $+16, n+88(FP)
-	JMP  panel149
+	JMP  panel194
 
-narrow147:
+narrow192:
 	TESTQ      AX, AX
-	JLE        done146
+	JLE        done191
 	CMPQ       AX, $+8
-	JLE        single148
+	JLE        single193
 	SUBQ       $+8, AX
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros159
+	JEQ        zeros207
 	VMOVUPS    (BX), Y0
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y4
@@ -2541,9 +2853,9 @@ narrow147:
 	VMOVAPS    Y1, Y7
 	VMOVAPS    Y1, Y9
 	VMOVAPS    Y1, Y11
-	JMP        start160
+	JMP        start208
 
-zeros159:
+zeros207:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2557,157 +2869,174 @@ zeros159:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-start160:
+start208:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given161
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given209
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given161:
-	ADDQ $+64, next+32(FP)
+given209:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more210
+	MOVQ   $+0, next+32(FP)
+
+more210:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest163
+	SUBQ $+4, DI
+	JLT  rest212
 
-loop162:
+loop211:
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS (DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	VMOVUPS      (BX)(SI*1), Y12
 	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 4(DX)(AX*2), Y14
+	VBROADCASTSS 4(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	VMOVUPS      (BX)(SI*2), Y12
-	VMASKMOVPS   32(BX)(SI*2), Y15, Y13
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 8(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y10
-	VFMADD231PS  Y13, Y14, Y11
-	VMOVUPS      (BX)(DI*1), Y12
-	VMASKMOVPS   32(BX)(DI*1), Y15, Y13
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y8
-	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 12(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y10
-	VFMADD231PS  Y13, Y14, Y11
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop162
-
-rest163:
-	ADDQ $+4, R8
-	JEQ  store165
-
-last164:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Y12
 	VMASKMOVPS   32(BX), Y15, Y13
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS 8(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Y12
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same215
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none216
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none216:
+same215:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop211
+
+rest212:
+	ADDQ $+4, DI
+	JEQ  store214
+
+last213:
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last164
+	DECQ         DI
+	JNE          last213
 
-store165:
+store214:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write166
+	JEQ        write217
 	VADDPS     (AX), Y0, Y0
 	VMASKMOVPS 32(AX), Y15, Y14
 	VADDPS     Y14, Y1, Y1
@@ -2733,7 +3062,7 @@ store165:
 	VADDPS     Y14, Y11, Y11
 	MOVQ       c+16(FP), AX
 
-write166:
+write217:
 	VMOVUPS    Y0, (AX)
 	VMASKMOVPS Y1, Y15, 32(AX)
 	ADDQ       CX, AX
@@ -2751,28 +3080,27 @@ write166:
 	ADDQ       CX, AX
 	VMOVUPS    Y10, (AX)
 	VMASKMOVPS Y11, Y15, 32(AX)
-	JMP        done146
+	JMP        done191
 
-single148:
+single193:
 	LEAQ       gemmMasks<>+32(SB), CX
 	NEGQ       AX
 	VMOVUPS    (CX)(AX*4), Y15
-	MOVQ       as+40(FP), AX
-	MOVQ       a+0(FP), CX
-	LEAQ       (CX)(AX*2), DX
-	ADDQ       AX, DX
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
 	MOVQ       bias+24(FP), BX
 	TESTQ      BX, BX
-	JEQ        zeros167
+	JEQ        zeros218
 	VMASKMOVPS (BX), Y15, Y0
 	VMOVAPS    Y0, Y1
 	VMOVAPS    Y0, Y2
 	VMOVAPS    Y0, Y3
 	VMOVAPS    Y0, Y4
 	VMOVAPS    Y0, Y5
-	JMP        start168
+	JMP        start219
 
-zeros167:
+zeros218:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2780,122 +3108,139 @@ zeros167:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-start168:
+start219:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given169
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given220
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given169:
-	ADDQ $+32, next+32(FP)
+given220:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+32, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more221
+	MOVQ   $+0, next+32(FP)
+
+more221:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest171
+	SUBQ $+4, DI
+	JLT  rest223
 
-loop170:
+loop222:
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS (DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS (AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS (DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y5
 	VMASKMOVPS   (BX)(SI*1), Y15, Y12
-	VBROADCASTSS 4(CX), Y14
+	VBROADCASTSS 4(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 4(CX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 4(CX)(AX*2), Y14
+	VBROADCASTSS 4(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 4(DX), Y14
+	VBROADCASTSS 4(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 4(DX)(AX*1), Y14
+	VBROADCASTSS 4(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	VBROADCASTSS 4(DX)(AX*2), Y14
+	VBROADCASTSS 4(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y5
-	VMASKMOVPS   (BX)(SI*2), Y15, Y12
-	VBROADCASTSS 8(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 8(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 8(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 8(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 8(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VBROADCASTSS 8(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y5
-	VMASKMOVPS   (BX)(DI*1), Y15, Y12
-	VBROADCASTSS 12(CX), Y14
-	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS 12(CX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS 12(CX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS 12(DX), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS 12(DX)(AX*1), Y14
-	VFMADD231PS  Y12, Y14, Y4
-	VBROADCASTSS 12(DX)(AX*2), Y14
-	VFMADD231PS  Y12, Y14, Y5
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop170
-
-rest171:
-	ADDQ $+4, R8
-	JEQ  store173
-
-last172:
+	LEAQ         (BX)(SI*2), BX
 	VMASKMOVPS   (BX), Y15, Y12
-	VBROADCASTSS (CX), Y14
+	VBROADCASTSS 8(AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VBROADCASTSS (CX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*1), Y14
 	VFMADD231PS  Y12, Y14, Y1
-	VBROADCASTSS (CX)(AX*2), Y14
+	VBROADCASTSS 8(AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VBROADCASTSS (DX), Y14
+	VBROADCASTSS 8(DX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y3
-	VBROADCASTSS (DX)(AX*1), Y14
+	VBROADCASTSS 8(AX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	VBROADCASTSS (DX)(AX*2), Y14
+	VBROADCASTSS 8(DX)(CX*4), Y14
 	VFMADD231PS  Y12, Y14, Y5
-	ADDQ         $+4, CX
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same226
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none227
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+32, R10
+
+none227:
+same226:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop222
+
+rest223:
+	ADDQ $+4, DI
+	JEQ  store225
+
+last224:
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last172
+	DECQ         DI
+	JNE          last224
 
-store173:
+store225:
 	MOVQ       c+16(FP), AX
 	MOVQ       cs+64(FP), CX
 	MOVB       add+96(FP), DL
 	TESTB      DL, DL
-	JEQ        write174
+	JEQ        write228
 	VMASKMOVPS (AX), Y15, Y14
 	VADDPS     Y14, Y0, Y0
 	ADDQ       CX, AX
@@ -2915,7 +3260,7 @@ store173:
 	VADDPS     Y14, Y5, Y5
 	MOVQ       c+16(FP), AX
 
-write174:
+write228:
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       CX, AX
 	VMASKMOVPS Y1, Y15, (AX)
@@ -2928,16 +3273,1506 @@ write174:
 	ADDQ       CX, AX
 	VMASKMOVPS Y5, Y15, (AX)
 
-done146:
+done191:
+	VZEROUPPER
+	RET
+
+// func gemmTilePackAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTilePackAVX2(SB), NOSPLIT, $24-112
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel232:
+	MOVQ    n+88(FP), AX
+	CMPQ    AX, $+16
+	JLT     narrow230
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
+	MOVQ    bias+24(FP), BX
+	TESTQ   BX, BX
+	JEQ     zeros233
+	VMOVUPS (BX), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(BX), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	JMP     start234
+
+zeros233:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+start234:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given235
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given235:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more236
+	MOVQ   $+0, next+32(FP)
+
+more236:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	MOVQ packed+104(FP), R13
+	LEAQ (BX)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	SUBQ $+4, DI
+	JLT  rest238
+
+loop237:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, (R13)
+	VMOVUPS      32(BX), Y13
+	VMOVUPS      Y13, 32(R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   (R14)
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      Y12, 64(R13)
+	VMOVUPS      32(BX)(SI*1), Y13
+	VMOVUPS      Y13, 96(R13)
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   (R14)(SI*1)
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, 128(R13)
+	VMOVUPS      32(BX), Y13
+	VMOVUPS      Y13, 160(R13)
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   (R14)
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      Y12, 192(R13)
+	VMOVUPS      32(BX)(SI*1), Y13
+	VMOVUPS      Y13, 224(R13)
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   (R14)(SI*1)
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same241
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none242
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none242:
+same241:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+256, R13
+	SUBQ $+4, DI
+	JGE  loop237
+
+rest238:
+	ADDQ $+4, DI
+	JEQ  store240
+
+last239:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, (R13)
+	VMOVUPS      32(BX), Y13
+	VMOVUPS      Y13, 32(R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+64, R13
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last239
+
+store240:
+	MOVQ   R13, packed+104(FP)
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write243
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   CX, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   CX, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
+	ADDQ   CX, AX
+	VADDPS (AX), Y6, Y6
+	VADDPS 32(AX), Y7, Y7
+	ADDQ   CX, AX
+	VADDPS (AX), Y8, Y8
+	VADDPS 32(AX), Y9, Y9
+	ADDQ   CX, AX
+	VADDPS (AX), Y10, Y10
+	VADDPS 32(AX), Y11, Y11
+	MOVQ   c+16(FP), AX
+
+write243:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y8, (AX)
+	VMOVUPS Y9, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y10, (AX)
+	VMOVUPS Y11, 32(AX)
+	MOVQ    bp+56(FP), AX
+	ADDQ    AX, b+8(FP)
+	ADDQ    $+64, c+16(FP)
+	CMPQ    bias+24(FP), $+0
+	JEQ     nobias244
+	ADDQ    $+64, bias+24(FP)
+
+nobias244:
+	SUBQ $+16, n+88(FP)
+	JMP  panel232
+
+narrow230:
+	TESTQ      AX, AX
+	JLE        done229
+	CMPQ       AX, $+8
+	JLE        single231
+	SUBQ       $+8, AX
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
+	MOVQ       bias+24(FP), BX
+	TESTQ      BX, BX
+	JEQ        zeros245
+	VMOVUPS    (BX), Y0
+	VMOVAPS    Y0, Y2
+	VMOVAPS    Y0, Y4
+	VMOVAPS    Y0, Y6
+	VMOVAPS    Y0, Y8
+	VMOVAPS    Y0, Y10
+	VMASKMOVPS 32(BX), Y15, Y1
+	VMOVAPS    Y1, Y3
+	VMOVAPS    Y1, Y5
+	VMOVAPS    Y1, Y7
+	VMOVAPS    Y1, Y9
+	VMOVAPS    Y1, Y11
+	JMP        start246
+
+zeros245:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+start246:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given247
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given247:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more248
+	MOVQ   $+0, next+32(FP)
+
+more248:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	MOVQ packed+104(FP), R13
+	LEAQ (BX)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	SUBQ $+4, DI
+	JLT  rest250
+
+loop249:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, (R13)
+	VMASKMOVPS   32(BX), Y15, Y13
+	VMOVUPS      Y13, 32(R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      Y12, 64(R13)
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VMOVUPS      Y13, 96(R13)
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, 128(R13)
+	VMASKMOVPS   32(BX), Y15, Y13
+	VMOVUPS      Y13, 160(R13)
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      Y12, 192(R13)
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VMOVUPS      Y13, 224(R13)
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same253
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none254
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none254:
+same253:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+256, R13
+	SUBQ $+4, DI
+	JGE  loop249
+
+rest250:
+	ADDQ $+4, DI
+	JEQ  store252
+
+last251:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      Y12, (R13)
+	VMASKMOVPS   32(BX), Y15, Y13
+	VMOVUPS      Y13, 32(R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+64, R13
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last251
+
+store252:
+	MOVQ       R13, packed+104(FP)
+	MOVQ       c+16(FP), AX
+	MOVQ       cs+64(FP), CX
+	MOVB       add+96(FP), DL
+	TESTB      DL, DL
+	JEQ        write255
+	VADDPS     (AX), Y0, Y0
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y1, Y1
+	ADDQ       CX, AX
+	VADDPS     (AX), Y2, Y2
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y3, Y3
+	ADDQ       CX, AX
+	VADDPS     (AX), Y4, Y4
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y5, Y5
+	ADDQ       CX, AX
+	VADDPS     (AX), Y6, Y6
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y7, Y7
+	ADDQ       CX, AX
+	VADDPS     (AX), Y8, Y8
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y9, Y9
+	ADDQ       CX, AX
+	VADDPS     (AX), Y10, Y10
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y11, Y11
+	MOVQ       c+16(FP), AX
+
+write255:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y8, (AX)
+	VMASKMOVPS Y9, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y10, (AX)
+	VMASKMOVPS Y11, Y15, 32(AX)
+	JMP        done229
+
+single231:
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
+	MOVQ       bias+24(FP), BX
+	TESTQ      BX, BX
+	JEQ        zeros256
+	VMASKMOVPS (BX), Y15, Y0
+	VMOVAPS    Y0, Y1
+	VMOVAPS    Y0, Y2
+	VMOVAPS    Y0, Y3
+	VMOVAPS    Y0, Y4
+	VMOVAPS    Y0, Y5
+	JMP        start257
+
+zeros256:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+start257:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given258
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given258:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+32, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more259
+	MOVQ   $+0, next+32(FP)
+
+more259:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	MOVQ packed+104(FP), R13
+	LEAQ (BX)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	LEAQ (R14)(SI*8), R14
+	SUBQ $+4, DI
+	JLT  rest261
+
+loop260:
+	VMASKMOVPS   (BX), Y15, Y12
+	VMOVUPS      Y12, (R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VMOVUPS      Y12, 64(R13)
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	VMASKMOVPS   (BX), Y15, Y12
+	VMOVUPS      Y12, 128(R13)
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VMOVUPS      Y12, 192(R13)
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	LEAQ         (BX)(SI*2), BX
+	LEAQ         (R14)(SI*2), R14
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same264
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none265
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+32, R10
+
+none265:
+same264:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+256, R13
+	SUBQ $+4, DI
+	JGE  loop260
+
+rest261:
+	ADDQ $+4, DI
+	JEQ  store263
+
+last262:
+	VMASKMOVPS   (BX), Y15, Y12
+	VMOVUPS      Y12, (R13)
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+64, R13
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last262
+
+store263:
+	MOVQ       R13, packed+104(FP)
+	MOVQ       c+16(FP), AX
+	MOVQ       cs+64(FP), CX
+	MOVB       add+96(FP), DL
+	TESTB      DL, DL
+	JEQ        write266
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y0, Y0
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y1, Y1
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y2, Y2
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y3, Y3
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y4, Y4
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y5, Y5
+	MOVQ       c+16(FP), AX
+
+write266:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y3, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y4, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y5, Y15, (AX)
+
+done229:
+	VZEROUPPER
+	RET
+
+// func gemmTileStreamAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+// Requires: AVX, FMA3, MMX+
+TEXT ·gemmTileStreamAVX2(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel270:
+	MOVQ    n+88(FP), AX
+	CMPQ    AX, $+16
+	JLT     narrow268
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
+	MOVQ    bias+24(FP), BX
+	TESTQ   BX, BX
+	JEQ     zeros271
+	VMOVUPS (BX), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(BX), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	JMP     start272
+
+zeros271:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+start272:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  BX, R8
+	XORQ  R9, R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given273
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given273:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more274
+	MOVQ   $+0, next+32(FP)
+
+more274:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	SUBQ $+4, DI
+	JLT  rest276
+
+loop275:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   (BX)(SI*8)
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      32(BX)(SI*1), Y13
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      (BX)(SI*1), Y12
+	VMOVUPS      32(BX)(SI*1), Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same279
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none280
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none280:
+same279:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop275
+
+rest276:
+	ADDQ $+4, DI
+	JEQ  store278
+
+last277:
+	VMOVUPS      (BX), Y12
+	VMOVUPS      32(BX), Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last277
+
+store278:
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write281
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   CX, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   CX, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
+	ADDQ   CX, AX
+	VADDPS (AX), Y6, Y6
+	VADDPS 32(AX), Y7, Y7
+	ADDQ   CX, AX
+	VADDPS (AX), Y8, Y8
+	VADDPS 32(AX), Y9, Y9
+	ADDQ   CX, AX
+	VADDPS (AX), Y10, Y10
+	VADDPS 32(AX), Y11, Y11
+	MOVQ   c+16(FP), AX
+
+write281:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Y2, (AX)
+	VMOVNTPS Y3, 32(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Y4, (AX)
+	VMOVNTPS Y5, 32(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Y6, (AX)
+	VMOVNTPS Y7, 32(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Y8, (AX)
+	VMOVNTPS Y9, 32(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Y10, (AX)
+	VMOVNTPS Y11, 32(AX)
+	MOVQ     bp+56(FP), AX
+	ADDQ     AX, b+8(FP)
+	ADDQ     $+64, c+16(FP)
+	CMPQ     bias+24(FP), $+0
+	JEQ      nobias282
+	ADDQ     $+64, bias+24(FP)
+
+nobias282:
+	SUBQ $+16, n+88(FP)
+	JMP  panel270
+
+narrow268:
+	TESTQ      AX, AX
+	JLE        done267
+	CMPQ       AX, $+8
+	JLE        single269
+	SUBQ       $+8, AX
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
+	MOVQ       bias+24(FP), BX
+	TESTQ      BX, BX
+	JEQ        zeros283
+	VMOVUPS    (BX), Y0
+	VMOVAPS    Y0, Y2
+	VMOVAPS    Y0, Y4
+	VMOVAPS    Y0, Y6
+	VMOVAPS    Y0, Y8
+	VMOVAPS    Y0, Y10
+	VMASKMOVPS 32(BX), Y15, Y1
+	VMOVAPS    Y1, Y3
+	VMOVAPS    Y1, Y5
+	VMOVAPS    Y1, Y7
+	VMOVAPS    Y1, Y9
+	VMOVAPS    Y1, Y11
+	JMP        start284
+
+zeros283:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+start284:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  BX, R8
+	XORQ  R9, R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given285
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given285:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more286
+	MOVQ   $+0, next+32(FP)
+
+more286:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	SUBQ $+4, DI
+	JLT  rest288
+
+loop287:
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      (BX)(SI*1), Y12
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      (BX)(SI*1), Y12
+	VMASKMOVPS   32(BX)(SI*1), Y15, Y13
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same291
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none292
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none292:
+same291:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop287
+
+rest288:
+	ADDQ $+4, DI
+	JEQ  store290
+
+last289:
+	VMOVUPS      (BX), Y12
+	VMASKMOVPS   32(BX), Y15, Y13
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last289
+
+store290:
+	MOVQ       c+16(FP), AX
+	MOVQ       cs+64(FP), CX
+	MOVB       add+96(FP), DL
+	TESTB      DL, DL
+	JEQ        write293
+	VADDPS     (AX), Y0, Y0
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y1, Y1
+	ADDQ       CX, AX
+	VADDPS     (AX), Y2, Y2
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y3, Y3
+	ADDQ       CX, AX
+	VADDPS     (AX), Y4, Y4
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y5, Y5
+	ADDQ       CX, AX
+	VADDPS     (AX), Y6, Y6
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y7, Y7
+	ADDQ       CX, AX
+	VADDPS     (AX), Y8, Y8
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y9, Y9
+	ADDQ       CX, AX
+	VADDPS     (AX), Y10, Y10
+	VMASKMOVPS 32(AX), Y15, Y14
+	VADDPS     Y14, Y11, Y11
+	MOVQ       c+16(FP), AX
+
+write293:
+	VMOVNTPS   Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVNTPS   Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVNTPS   Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVNTPS   Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVNTPS   Y8, (AX)
+	VMASKMOVPS Y9, Y15, 32(AX)
+	ADDQ       CX, AX
+	VMOVNTPS   Y10, (AX)
+	VMASKMOVPS Y11, Y15, 32(AX)
+	JMP        done267
+
+single269:
+	LEAQ       gemmMasks<>+32(SB), CX
+	NEGQ       AX
+	VMOVUPS    (CX)(AX*4), Y15
+	MOVQ       a+0(FP), AX
+	MOVQ       as+40(FP), CX
+	LEAQ       (AX)(CX*1), DX
+	MOVQ       bias+24(FP), BX
+	TESTQ      BX, BX
+	JEQ        zeros294
+	VMASKMOVPS (BX), Y15, Y0
+	VMOVAPS    Y0, Y1
+	VMOVAPS    Y0, Y2
+	VMOVAPS    Y0, Y3
+	VMOVAPS    Y0, Y4
+	VMOVAPS    Y0, Y5
+	JMP        start295
+
+zeros294:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+start295:
+	MOVQ  b+8(FP), BX
+	MOVQ  k+80(FP), DI
+	MOVQ  BX, R8
+	XORQ  R9, R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given296
+	MOVQ  BX, R10
+	XORQ  R11, R11
+
+given296:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+32, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more297
+	MOVQ   $+0, next+32(FP)
+
+more297:
+	MOVQ $+6, R12
+	MOVQ bs+48(FP), SI
+	SUBQ $+4, DI
+	JLT  rest299
+
+loop298:
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VBROADCASTSS 4(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 4(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 4(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 4(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 4(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 4(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	LEAQ         (BX)(SI*2), BX
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS 8(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 8(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 8(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 8(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 8(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 8(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VMASKMOVPS   (BX)(SI*1), Y15, Y12
+	VBROADCASTSS 12(AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS 12(AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS 12(AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS 12(DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS 12(AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS 12(DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same302
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none303
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+32, R10
+
+none303:
+same302:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop298
+
+rest299:
+	ADDQ $+4, DI
+	JEQ  store301
+
+last300:
+	VMASKMOVPS   (BX), Y15, Y12
+	VBROADCASTSS (AX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VBROADCASTSS (AX)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VBROADCASTSS (DX)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VBROADCASTSS (AX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VBROADCASTSS (DX)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          last300
+
+store301:
+	MOVQ       c+16(FP), AX
+	MOVQ       cs+64(FP), CX
+	MOVB       add+96(FP), DL
+	TESTB      DL, DL
+	JEQ        write304
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y0, Y0
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y1, Y1
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y2, Y2
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y3, Y3
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y4, Y4
+	ADDQ       CX, AX
+	VMASKMOVPS (AX), Y15, Y14
+	VADDPS     Y14, Y5, Y5
+	MOVQ       c+16(FP), AX
+
+write304:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y3, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y4, Y15, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y5, Y15, (AX)
+
+done267:
+	SFENCE
 	VZEROUPPER
 	RET
 
 // func gemmRows1AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows1AVX2(SB), NOSPLIT, $0-64
-chunk176:
+chunk306:
 	CMPQ         k+48(FP), $+4
-	JLT          next175
+	JLT          next305
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -2949,12 +4784,11 @@ chunk176:
 	MOVQ         c+16(FP), DX
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), BX
-	LEAQ         (AX)(CX*2), SI
-	ADDQ         CX, SI
+	LEAQ         (AX)(CX*1), SI
 	SUBQ         $+32, BX
-	JLT          end178
+	JLT          end308
 
-columns177:
+columns307:
 	VMOVUPS     (DX), Y4
 	VMOVUPS     32(DX), Y5
 	VMOVUPS     64(DX), Y6
@@ -2971,10 +4805,10 @@ columns177:
 	VFMADD231PS 32(AX)(CX*2), Y2, Y5
 	VFMADD231PS 64(AX)(CX*2), Y2, Y6
 	VFMADD231PS 96(AX)(CX*2), Y2, Y7
-	VFMADD231PS (SI), Y3, Y4
-	VFMADD231PS 32(SI), Y3, Y5
-	VFMADD231PS 64(SI), Y3, Y6
-	VFMADD231PS 96(SI), Y3, Y7
+	VFMADD231PS (SI)(CX*2), Y3, Y4
+	VFMADD231PS 32(SI)(CX*2), Y3, Y5
+	VFMADD231PS 64(SI)(CX*2), Y3, Y6
+	VFMADD231PS 96(SI)(CX*2), Y3, Y7
 	VMOVUPS     Y4, (DX)
 	VMOVUPS     Y5, 32(DX)
 	VMOVUPS     Y6, 64(DX)
@@ -2983,30 +4817,30 @@ columns177:
 	ADDQ        $+128, SI
 	ADDQ        $+128, DX
 	SUBQ        $+32, BX
-	JGE         columns177
+	JGE         columns307
 
-end178:
+end308:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JLT  end180
+	JLT  end310
 
-columns179:
+columns309:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (AX), Y0, Y4
 	VFMADD231PS (AX)(CX*1), Y1, Y4
 	VFMADD231PS (AX)(CX*2), Y2, Y4
-	VFMADD231PS (SI), Y3, Y4
+	VFMADD231PS (SI)(CX*2), Y3, Y4
 	VMOVUPS     Y4, (DX)
 	ADDQ        $+32, AX
 	ADDQ        $+32, SI
 	ADDQ        $+32, DX
 	SUBQ        $+8, BX
-	JGE         columns179
+	JGE         columns309
 
-end180:
+end310:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done181
+	JEQ         done311
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -3017,22 +4851,22 @@ end180:
 	VFMADD231PS Y5, Y1, Y4
 	VMASKMOVPS  (AX)(CX*2), Y15, Y5
 	VFMADD231PS Y5, Y2, Y4
-	VMASKMOVPS  (SI), Y15, Y5
+	VMASKMOVPS  (SI)(CX*2), Y15, Y5
 	VFMADD231PS Y5, Y3, Y4
 	VMASKMOVPS  Y4, Y15, (DX)
 
-done181:
+done311:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk176
+	JMP    chunk306
 
-next175:
-chunk183:
+next305:
+chunk313:
 	CMPQ         k+48(FP), $+1
-	JLT          next182
+	JLT          next312
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3042,9 +4876,9 @@ chunk183:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), DX
 	SUBQ         $+32, DX
-	JLT          end185
+	JLT          end315
 
-columns184:
+columns314:
 	VMOVUPS     (CX), Y1
 	VMOVUPS     32(CX), Y2
 	VMOVUPS     64(CX), Y3
@@ -3060,26 +4894,26 @@ columns184:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, DX
-	JGE         columns184
+	JGE         columns314
 
-end185:
+end315:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JLT  end187
+	JLT  end317
 
-columns186:
+columns316:
 	VMOVUPS     (CX), Y1
 	VFMADD231PS (AX), Y0, Y1
 	VMOVUPS     Y1, (CX)
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, DX
-	JGE         columns186
+	JGE         columns316
 
-end187:
+end317:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JEQ         done188
+	JEQ         done318
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -3088,24 +4922,24 @@ end187:
 	VFMADD231PS Y2, Y0, Y1
 	VMASKMOVPS  Y1, Y15, (CX)
 
-done188:
+done318:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk183
+	JMP    chunk313
 
-next182:
+next312:
 	VZEROUPPER
 	RET
 
 // func gemmRows2AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows2AVX2(SB), NOSPLIT, $0-64
-chunk191:
+chunk321:
 	CMPQ         k+48(FP), $+4
-	JLT          next190
+	JLT          next320
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3122,12 +4956,11 @@ chunk191:
 	MOVQ         c+16(FP), DX
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
-	LEAQ         (AX)(CX*2), DI
-	ADDQ         CX, DI
+	LEAQ         (AX)(CX*1), DI
 	SUBQ         $+16, SI
-	JLT          end193
+	JLT          end323
 
-columns192:
+columns322:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     32(DX), Y9
 	VMOVUPS     (DX)(BX*1), Y10
@@ -3150,10 +4983,10 @@ columns192:
 	VMOVUPS     32(AX)(CX*2), Y12
 	VFMADD231PS Y12, Y2, Y9
 	VFMADD231PS Y12, Y6, Y11
-	VMOVUPS     (DI), Y12
+	VMOVUPS     (DI)(CX*2), Y12
 	VFMADD231PS Y12, Y3, Y8
 	VFMADD231PS Y12, Y7, Y10
-	VMOVUPS     32(DI), Y12
+	VMOVUPS     32(DI)(CX*2), Y12
 	VFMADD231PS Y12, Y3, Y9
 	VFMADD231PS Y12, Y7, Y11
 	VMOVUPS     Y8, (DX)
@@ -3164,14 +4997,14 @@ columns192:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns192
+	JGE         columns322
 
-end193:
+end323:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JLT  end195
+	JLT  end325
 
-columns194:
+columns324:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(BX*1), Y9
 	VMOVUPS     (AX), Y10
@@ -3183,7 +5016,7 @@ columns194:
 	VMOVUPS     (AX)(CX*2), Y10
 	VFMADD231PS Y10, Y2, Y8
 	VFMADD231PS Y10, Y6, Y9
-	VMOVUPS     (DI), Y10
+	VMOVUPS     (DI)(CX*2), Y10
 	VFMADD231PS Y10, Y3, Y8
 	VFMADD231PS Y10, Y7, Y9
 	VMOVUPS     Y8, (DX)
@@ -3192,12 +5025,12 @@ columns194:
 	ADDQ        $+32, DI
 	ADDQ        $+32, DX
 	SUBQ        $+8, SI
-	JGE         columns194
+	JGE         columns324
 
-end195:
+end325:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done196
+	JEQ         done326
 	LEAQ        gemmMasks<>+32(SB), R8
 	NEGQ        SI
 	VMOVUPS     (R8)(SI*4), Y15
@@ -3212,24 +5045,24 @@ end195:
 	VMASKMOVPS  (AX)(CX*2), Y15, Y10
 	VFMADD231PS Y10, Y2, Y8
 	VFMADD231PS Y10, Y6, Y9
-	VMASKMOVPS  (DI), Y15, Y10
+	VMASKMOVPS  (DI)(CX*2), Y15, Y10
 	VFMADD231PS Y10, Y3, Y8
 	VFMADD231PS Y10, Y7, Y9
 	VMASKMOVPS  Y8, Y15, (DX)
 	VMASKMOVPS  Y9, Y15, (DX)(BX*1)
 
-done196:
+done326:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk191
+	JMP    chunk321
 
-next190:
-chunk198:
+next320:
+chunk328:
 	CMPQ         k+48(FP), $+1
-	JLT          next197
+	JLT          next327
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3241,9 +5074,9 @@ chunk198:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+16, BX
-	JLT          end200
+	JLT          end330
 
-columns199:
+columns329:
 	VMOVUPS     (CX), Y2
 	VMOVUPS     32(CX), Y3
 	VMOVUPS     (CX)(DX*1), Y4
@@ -3261,14 +5094,14 @@ columns199:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns199
+	JGE         columns329
 
-end200:
+end330:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JLT  end202
+	JLT  end332
 
-columns201:
+columns331:
 	VMOVUPS     (CX), Y2
 	VMOVUPS     (CX)(DX*1), Y3
 	VMOVUPS     (AX), Y4
@@ -3279,12 +5112,12 @@ columns201:
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         columns201
+	JGE         columns331
 
-end202:
+end332:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done203
+	JEQ         done333
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -3296,24 +5129,24 @@ end202:
 	VMASKMOVPS  Y2, Y15, (CX)
 	VMASKMOVPS  Y3, Y15, (CX)(DX*1)
 
-done203:
+done333:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk198
+	JMP    chunk328
 
-next197:
+next327:
 	VZEROUPPER
 	RET
 
 // func gemmRows3AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows3AVX2(SB), NOSPLIT, $0-64
-chunk206:
+chunk336:
 	CMPQ         k+48(FP), $+2
-	JLT          next205
+	JLT          next335
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3330,9 +5163,9 @@ chunk206:
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
 	SUBQ         $+16, SI
-	JLT          end208
+	JLT          end338
 
-columns207:
+columns337:
 	VMOVUPS     (DX), Y6
 	VMOVUPS     32(DX), Y7
 	VMOVUPS     (DX)(BX*1), Y8
@@ -3364,14 +5197,14 @@ columns207:
 	ADDQ        $+64, AX
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns207
+	JGE         columns337
 
-end208:
+end338:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JLT  end210
+	JLT  end340
 
-columns209:
+columns339:
 	VMOVUPS     (DX), Y6
 	VMOVUPS     (DX)(BX*1), Y7
 	VMOVUPS     (DX)(BX*2), Y8
@@ -3389,12 +5222,12 @@ columns209:
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	SUBQ        $+8, SI
-	JGE         columns209
+	JGE         columns339
 
-end210:
+end340:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done211
+	JEQ         done341
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        SI
 	VMOVUPS     (DI)(SI*4), Y15
@@ -3413,18 +5246,18 @@ end210:
 	VMASKMOVPS  Y7, Y15, (DX)(BX*1)
 	VMASKMOVPS  Y8, Y15, (DX)(BX*2)
 
-done211:
+done341:
 	ADDQ   $+8, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+2, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+2, k+48(FP)
-	JMP    chunk206
+	JMP    chunk336
 
-next205:
-chunk213:
+next335:
+chunk343:
 	CMPQ         k+48(FP), $+1
-	JLT          next212
+	JLT          next342
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3438,9 +5271,9 @@ chunk213:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+16, BX
-	JLT          end215
+	JLT          end345
 
-columns214:
+columns344:
 	VMOVUPS     (CX), Y3
 	VMOVUPS     32(CX), Y4
 	VMOVUPS     (CX)(DX*1), Y5
@@ -3464,14 +5297,14 @@ columns214:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns214
+	JGE         columns344
 
-end215:
+end345:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JLT  end217
+	JLT  end347
 
-columns216:
+columns346:
 	VMOVUPS     (CX), Y3
 	VMOVUPS     (CX)(DX*1), Y4
 	VMOVUPS     (CX)(DX*2), Y5
@@ -3485,12 +5318,12 @@ columns216:
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         columns216
+	JGE         columns346
 
-end217:
+end347:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done218
+	JEQ         done348
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -3505,24 +5338,24 @@ end217:
 	VMASKMOVPS  Y4, Y15, (CX)(DX*1)
 	VMASKMOVPS  Y5, Y15, (CX)(DX*2)
 
-done218:
+done348:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk213
+	JMP    chunk343
 
-next212:
+next342:
 	VZEROUPPER
 	RET
 
 // func gemmRows4AVX2(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, FMA3
 TEXT ·gemmRows4AVX2(SB), NOSPLIT, $0-64
-chunk221:
+chunk351:
 	CMPQ         k+48(FP), $+2
-	JLT          next220
+	JLT          next350
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3541,16 +5374,15 @@ chunk221:
 	MOVQ         c+16(FP), DX
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
-	LEAQ         (DX)(BX*2), DI
-	ADDQ         BX, DI
+	LEAQ         (DX)(BX*1), DI
 	SUBQ         $+8, SI
-	JLT          end223
+	JLT          end353
 
-columns222:
+columns352:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(BX*1), Y9
 	VMOVUPS     (DX)(BX*2), Y10
-	VMOVUPS     (DI), Y11
+	VMOVUPS     (DI)(BX*2), Y11
 	VMOVUPS     (AX), Y12
 	VFMADD231PS Y12, Y0, Y8
 	VFMADD231PS Y12, Y2, Y9
@@ -3564,24 +5396,24 @@ columns222:
 	VMOVUPS     Y8, (DX)
 	VMOVUPS     Y9, (DX)(BX*1)
 	VMOVUPS     Y10, (DX)(BX*2)
-	VMOVUPS     Y11, (DI)
+	VMOVUPS     Y11, (DI)(BX*2)
 	ADDQ        $+32, AX
 	ADDQ        $+32, DX
 	ADDQ        $+32, DI
 	SUBQ        $+8, SI
-	JGE         columns222
+	JGE         columns352
 
-end223:
+end353:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JEQ         done224
+	JEQ         done354
 	LEAQ        gemmMasks<>+32(SB), R8
 	NEGQ        SI
 	VMOVUPS     (R8)(SI*4), Y15
 	VMASKMOVPS  (DX), Y15, Y8
 	VMASKMOVPS  (DX)(BX*1), Y15, Y9
 	VMASKMOVPS  (DX)(BX*2), Y15, Y10
-	VMASKMOVPS  (DI), Y15, Y11
+	VMASKMOVPS  (DI)(BX*2), Y15, Y11
 	VMASKMOVPS  (AX), Y15, Y12
 	VFMADD231PS Y12, Y0, Y8
 	VFMADD231PS Y12, Y2, Y9
@@ -3595,20 +5427,20 @@ end223:
 	VMASKMOVPS  Y8, Y15, (DX)
 	VMASKMOVPS  Y9, Y15, (DX)(BX*1)
 	VMASKMOVPS  Y10, Y15, (DX)(BX*2)
-	VMASKMOVPS  Y11, Y15, (DI)
+	VMASKMOVPS  Y11, Y15, (DI)(BX*2)
 
-done224:
+done354:
 	ADDQ   $+8, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+2, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+2, k+48(FP)
-	JMP    chunk221
+	JMP    chunk351
 
-next220:
-chunk226:
+next350:
+chunk356:
 	CMPQ         k+48(FP), $+1
-	JLT          next225
+	JLT          next355
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Y0
@@ -3623,16 +5455,15 @@ chunk226:
 	MOVQ         c+16(FP), CX
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
-	LEAQ         (CX)(DX*2), SI
-	ADDQ         DX, SI
+	LEAQ         (CX)(DX*1), SI
 	SUBQ         $+8, BX
-	JLT          end228
+	JLT          end358
 
-columns227:
+columns357:
 	VMOVUPS     (CX), Y4
 	VMOVUPS     (CX)(DX*1), Y5
 	VMOVUPS     (CX)(DX*2), Y6
-	VMOVUPS     (SI), Y7
+	VMOVUPS     (SI)(DX*2), Y7
 	VMOVUPS     (AX), Y8
 	VFMADD231PS Y8, Y0, Y4
 	VFMADD231PS Y8, Y1, Y5
@@ -3641,24 +5472,24 @@ columns227:
 	VMOVUPS     Y4, (CX)
 	VMOVUPS     Y5, (CX)(DX*1)
 	VMOVUPS     Y6, (CX)(DX*2)
-	VMOVUPS     Y7, (SI)
+	VMOVUPS     Y7, (SI)(DX*2)
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	ADDQ        $+32, SI
 	SUBQ        $+8, BX
-	JGE         columns227
+	JGE         columns357
 
-end228:
+end358:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JEQ         done229
+	JEQ         done359
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
 	VMASKMOVPS  (CX), Y15, Y4
 	VMASKMOVPS  (CX)(DX*1), Y15, Y5
 	VMASKMOVPS  (CX)(DX*2), Y15, Y6
-	VMASKMOVPS  (SI), Y15, Y7
+	VMASKMOVPS  (SI)(DX*2), Y15, Y7
 	VMASKMOVPS  (AX), Y15, Y8
 	VFMADD231PS Y8, Y0, Y4
 	VFMADD231PS Y8, Y1, Y5
@@ -3667,26 +5498,26 @@ end228:
 	VMASKMOVPS  Y4, Y15, (CX)
 	VMASKMOVPS  Y5, Y15, (CX)(DX*1)
 	VMASKMOVPS  Y6, Y15, (CX)(DX*2)
-	VMASKMOVPS  Y7, Y15, (SI)
+	VMASKMOVPS  Y7, Y15, (SI)(DX*2)
 
-done229:
+done359:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk226
+	JMP    chunk356
 
-next225:
+next355:
 	VZEROUPPER
 	RET
 
 // func gemmDots1AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots1AVX2(SB), NOSPLIT, $0-64
-group232:
+group362:
 	CMPQ   rows+56(FP), $+6
-	JLT    next231
+	JLT    next361
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -3697,28 +5528,27 @@ group232:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+8, BX
-	JLT    rest234
+	JLT    rest364
 
-loop233:
+loop363:
 	VMOVUPS     (CX), Y6
 	VFMADD231PS (AX), Y6, Y0
 	VFMADD231PS (AX)(DX*1), Y6, Y1
 	VFMADD231PS (AX)(DX*2), Y6, Y2
-	VFMADD231PS (SI), Y6, Y3
-	VFMADD231PS (SI)(DX*1), Y6, Y4
-	VFMADD231PS (SI)(DX*2), Y6, Y5
+	VFMADD231PS (SI)(DX*2), Y6, Y3
+	VFMADD231PS (AX)(DX*4), Y6, Y4
+	VFMADD231PS (SI)(DX*4), Y6, Y5
 	ADDQ        $+32, AX
 	ADDQ        $+32, SI
 	ADDQ        $+32, CX
 	SUBQ        $+8, BX
-	JGE         loop233
+	JGE         loop363
 
-rest234:
+rest364:
 	ADDQ        $+8, BX
-	JEQ         sum235
+	JEQ         sum365
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
@@ -3729,14 +5559,14 @@ rest234:
 	VFMADD231PS Y7, Y6, Y1
 	VMASKMOVPS  (AX)(DX*2), Y15, Y7
 	VFMADD231PS Y7, Y6, Y2
-	VMASKMOVPS  (SI), Y15, Y7
-	VFMADD231PS Y7, Y6, Y3
-	VMASKMOVPS  (SI)(DX*1), Y15, Y7
-	VFMADD231PS Y7, Y6, Y4
 	VMASKMOVPS  (SI)(DX*2), Y15, Y7
+	VFMADD231PS Y7, Y6, Y3
+	VMASKMOVPS  (AX)(DX*4), Y15, Y7
+	VFMADD231PS Y7, Y6, Y4
+	VMASKMOVPS  (SI)(DX*4), Y15, Y7
 	VFMADD231PS Y7, Y6, Y5
 
-sum235:
+sum365:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -3806,31 +5636,31 @@ sum235:
 	IMUL3Q       $+6, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+6, rows+56(FP)
-	JMP          group232
+	JMP          group362
 
-next231:
-group237:
+next361:
+group367:
 	CMPQ   rows+56(FP), $+1
-	JLT    next236
+	JLT    next366
 	VXORPS Y0, Y0, Y0
 	MOVQ   s+0(FP), AX
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest239
+	JLT    rest369
 
-loop238:
+loop368:
 	VMOVUPS     (CX), Y1
 	VFMADD231PS (AX), Y1, Y0
 	ADDQ        $+32, AX
 	ADDQ        $+32, CX
 	SUBQ        $+8, DX
-	JGE         loop238
+	JGE         loop368
 
-rest239:
+rest369:
 	ADDQ        $+8, DX
-	JEQ         sum240
+	JEQ         sum370
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -3838,7 +5668,7 @@ rest239:
 	VMASKMOVPS  (AX), Y15, Y2
 	VFMADD231PS Y2, Y1, Y0
 
-sum240:
+sum370:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -3857,18 +5687,18 @@ sum240:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group237
+	JMP          group367
 
-next236:
+next366:
 	VZEROUPPER
 	RET
 
 // func gemmDots2AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots2AVX2(SB), NOSPLIT, $0-64
-group243:
+group373:
 	CMPQ   rows+56(FP), $+4
-	JLT    next242
+	JLT    next372
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -3881,16 +5711,15 @@ group243:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+8, BX
-	JLT    rest245
+	JLT    rest375
 
-loop244:
+loop374:
 	VMOVUPS     (AX), Y9
 	VMOVUPS     (AX)(DX*1), Y10
 	VMOVUPS     (AX)(DX*2), Y11
-	VMOVUPS     (SI), Y12
+	VMOVUPS     (SI)(DX*2), Y12
 	VMOVUPS     (CX), Y8
 	VFMADD231PS Y8, Y9, Y0
 	VFMADD231PS Y8, Y10, Y2
@@ -3905,18 +5734,18 @@ loop244:
 	ADDQ        $+32, SI
 	ADDQ        $+64, CX
 	SUBQ        $+8, BX
-	JGE         loop244
+	JGE         loop374
 
-rest245:
+rest375:
 	ADDQ        $+8, BX
-	JEQ         sum246
+	JEQ         sum376
 	LEAQ        gemmMasks<>+32(SB), DI
 	NEGQ        BX
 	VMOVUPS     (DI)(BX*4), Y15
 	VMASKMOVPS  (AX), Y15, Y9
 	VMASKMOVPS  (AX)(DX*1), Y15, Y10
 	VMASKMOVPS  (AX)(DX*2), Y15, Y11
-	VMASKMOVPS  (SI), Y15, Y12
+	VMASKMOVPS  (SI)(DX*2), Y15, Y12
 	VMOVUPS     (CX), Y8
 	VFMADD231PS Y8, Y9, Y0
 	VFMADD231PS Y8, Y10, Y2
@@ -3928,7 +5757,7 @@ rest245:
 	VFMADD231PS Y8, Y11, Y5
 	VFMADD231PS Y8, Y12, Y7
 
-sum246:
+sum376:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4014,12 +5843,12 @@ sum246:
 	IMUL3Q       $+4, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+4, rows+56(FP)
-	JMP          group243
+	JMP          group373
 
-next242:
-group248:
+next372:
+group378:
 	CMPQ   rows+56(FP), $+1
-	JLT    next247
+	JLT    next377
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   s+0(FP), AX
@@ -4027,9 +5856,9 @@ group248:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest250
+	JLT    rest380
 
-loop249:
+loop379:
 	VMOVUPS     (AX), Y3
 	VMOVUPS     (CX), Y2
 	VFMADD231PS Y2, Y3, Y0
@@ -4038,11 +5867,11 @@ loop249:
 	ADDQ        $+32, AX
 	ADDQ        $+64, CX
 	SUBQ        $+8, DX
-	JGE         loop249
+	JGE         loop379
 
-rest250:
+rest380:
 	ADDQ        $+8, DX
-	JEQ         sum251
+	JEQ         sum381
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4052,7 +5881,7 @@ rest250:
 	VMOVUPS     32(CX), Y2
 	VFMADD231PS Y2, Y3, Y1
 
-sum251:
+sum381:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4080,18 +5909,18 @@ sum251:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group248
+	JMP          group378
 
-next247:
+next377:
 	VZEROUPPER
 	RET
 
 // func gemmDots3AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots3AVX2(SB), NOSPLIT, $0-64
-group254:
+group384:
 	CMPQ   rows+56(FP), $+3
-	JLT    next253
+	JLT    next383
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4106,9 +5935,9 @@ group254:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+8, BX
-	JLT    rest256
+	JLT    rest386
 
-loop255:
+loop385:
 	VMOVUPS     (AX), Y10
 	VMOVUPS     (AX)(DX*1), Y11
 	VMOVUPS     (AX)(DX*2), Y12
@@ -4127,11 +5956,11 @@ loop255:
 	ADDQ        $+32, AX
 	ADDQ        $+96, CX
 	SUBQ        $+8, BX
-	JGE         loop255
+	JGE         loop385
 
-rest256:
+rest386:
 	ADDQ        $+8, BX
-	JEQ         sum257
+	JEQ         sum387
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -4151,7 +5980,7 @@ rest256:
 	VFMADD231PS Y9, Y11, Y5
 	VFMADD231PS Y9, Y12, Y8
 
-sum257:
+sum387:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4245,12 +6074,12 @@ sum257:
 	IMUL3Q       $+3, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+3, rows+56(FP)
-	JMP          group254
+	JMP          group384
 
-next253:
-group259:
+next383:
+group389:
 	CMPQ   rows+56(FP), $+1
-	JLT    next258
+	JLT    next388
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4259,9 +6088,9 @@ group259:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest261
+	JLT    rest391
 
-loop260:
+loop390:
 	VMOVUPS     (AX), Y4
 	VMOVUPS     (CX), Y3
 	VFMADD231PS Y3, Y4, Y0
@@ -4272,11 +6101,11 @@ loop260:
 	ADDQ        $+32, AX
 	ADDQ        $+96, CX
 	SUBQ        $+8, DX
-	JGE         loop260
+	JGE         loop390
 
-rest261:
+rest391:
 	ADDQ        $+8, DX
-	JEQ         sum262
+	JEQ         sum392
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4288,7 +6117,7 @@ rest261:
 	VMOVUPS     64(CX), Y3
 	VFMADD231PS Y3, Y4, Y2
 
-sum262:
+sum392:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4325,18 +6154,18 @@ sum262:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group259
+	JMP          group389
 
-next258:
+next388:
 	VZEROUPPER
 	RET
 
 // func gemmDots4AVX2(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, FMA3
 TEXT ·gemmDots4AVX2(SB), NOSPLIT, $0-64
-group265:
+group395:
 	CMPQ   rows+56(FP), $+2
-	JLT    next264
+	JLT    next394
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4350,9 +6179,9 @@ group265:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+8, BX
-	JLT    rest267
+	JLT    rest397
 
-loop266:
+loop396:
 	VMOVUPS     (AX), Y9
 	VMOVUPS     (AX)(DX*1), Y10
 	VMOVUPS     (CX), Y8
@@ -4370,11 +6199,11 @@ loop266:
 	ADDQ        $+32, AX
 	ADDQ        $+128, CX
 	SUBQ        $+8, BX
-	JGE         loop266
+	JGE         loop396
 
-rest267:
+rest397:
 	ADDQ        $+8, BX
-	JEQ         sum268
+	JEQ         sum398
 	LEAQ        gemmMasks<>+32(SB), SI
 	NEGQ        BX
 	VMOVUPS     (SI)(BX*4), Y15
@@ -4393,7 +6222,7 @@ rest267:
 	VFMADD231PS Y8, Y9, Y3
 	VFMADD231PS Y8, Y10, Y7
 
-sum268:
+sum398:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), DX
@@ -4477,12 +6306,12 @@ sum268:
 	IMUL3Q       $+2, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+2, rows+56(FP)
-	JMP          group265
+	JMP          group395
 
-next264:
-group270:
+next394:
+group400:
 	CMPQ   rows+56(FP), $+1
-	JLT    next269
+	JLT    next399
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4492,9 +6321,9 @@ group270:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+8, DX
-	JLT    rest272
+	JLT    rest402
 
-loop271:
+loop401:
 	VMOVUPS     (AX), Y5
 	VMOVUPS     (CX), Y4
 	VFMADD231PS Y4, Y5, Y0
@@ -4507,11 +6336,11 @@ loop271:
 	ADDQ        $+32, AX
 	ADDQ        $+128, CX
 	SUBQ        $+8, DX
-	JGE         loop271
+	JGE         loop401
 
-rest272:
+rest402:
 	ADDQ        $+8, DX
-	JEQ         sum273
+	JEQ         sum403
 	LEAQ        gemmMasks<>+32(SB), BX
 	NEGQ        DX
 	VMOVUPS     (BX)(DX*4), Y15
@@ -4525,7 +6354,7 @@ rest272:
 	VMOVUPS     96(CX), Y4
 	VFMADD231PS Y4, Y5, Y3
 
-sum273:
+sum403:
 	MOVQ         c+16(FP), AX
 	MOVQ         cr+32(FP), CX
 	MOVQ         cq+40(FP), CX
@@ -4571,9 +6400,9 @@ sum273:
 	IMUL3Q       $+1, AX, AX
 	ADDQ         AX, c+16(FP)
 	SUBQ         $+1, rows+56(FP)
-	JMP          group270
+	JMP          group400
 
-next269:
+next399:
 	VZEROUPPER
 	RET
 
@@ -4586,78 +6415,78 @@ TEXT ·gemmTransposeAVX2(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block275:
+block405:
 	MOVQ       rows+32(FP), SI
 	TESTQ      DI, DI
-	JLE        done279
+	JLE        done409
 	MOVQ       CX, R8
 	CMPQ       DI, $+8
-	JGE        whole276
+	JGE        whole406
 	LEAQ       gemmMasks<>+32(SB), R9
 	MOVQ       DI, R10
 	NEGQ       R10
 	VMOVUPS    (R9)(R10*4), Y15
 	VXORPS     Y0, Y0, Y0
 	CMPQ       SI, $+0
-	JLE        absent280
+	JLE        absent410
 	VMASKMOVPS (R8), Y15, Y0
 
-absent280:
+absent410:
 	ADDQ       BX, R8
 	VXORPS     Y1, Y1, Y1
 	CMPQ       SI, $+1
-	JLE        absent281
+	JLE        absent411
 	VMASKMOVPS (R8), Y15, Y1
 
-absent281:
+absent411:
 	ADDQ       BX, R8
 	VXORPS     Y2, Y2, Y2
 	CMPQ       SI, $+2
-	JLE        absent282
+	JLE        absent412
 	VMASKMOVPS (R8), Y15, Y2
 
-absent282:
+absent412:
 	ADDQ       BX, R8
 	VXORPS     Y3, Y3, Y3
 	CMPQ       SI, $+3
-	JLE        absent283
+	JLE        absent413
 	VMASKMOVPS (R8), Y15, Y3
 
-absent283:
+absent413:
 	ADDQ       BX, R8
 	VXORPS     Y4, Y4, Y4
 	CMPQ       SI, $+4
-	JLE        absent284
+	JLE        absent414
 	VMASKMOVPS (R8), Y15, Y4
 
-absent284:
+absent414:
 	ADDQ       BX, R8
 	VXORPS     Y5, Y5, Y5
 	CMPQ       SI, $+5
-	JLE        absent285
+	JLE        absent415
 	VMASKMOVPS (R8), Y15, Y5
 
-absent285:
+absent415:
 	ADDQ       BX, R8
 	VXORPS     Y6, Y6, Y6
 	CMPQ       SI, $+6
-	JLE        absent286
+	JLE        absent416
 	VMASKMOVPS (R8), Y15, Y6
 
-absent286:
+absent416:
 	ADDQ       BX, R8
 	VXORPS     Y7, Y7, Y7
 	CMPQ       SI, $+7
-	JLE        absent287
+	JLE        absent417
 	VMASKMOVPS (R8), Y15, Y7
 
-absent287:
+absent417:
 	ADDQ BX, R8
-	JMP  loaded278
+	JMP  loaded408
 
-whole276:
+whole406:
 	CMPQ    SI, $+8
-	JLT     part277
+	JLT     part407
 	VMOVUPS (R8), Y0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y1
@@ -4674,67 +6503,67 @@ whole276:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Y7
 	ADDQ    BX, R8
-	JMP     loaded278
+	JMP     loaded408
 
-part277:
+part407:
 	VXORPS  Y0, Y0, Y0
 	CMPQ    SI, $+0
-	JLE     absent288
+	JLE     absent418
 	VMOVUPS (R8), Y0
 
-absent288:
+absent418:
 	ADDQ    BX, R8
 	VXORPS  Y1, Y1, Y1
 	CMPQ    SI, $+1
-	JLE     absent289
+	JLE     absent419
 	VMOVUPS (R8), Y1
 
-absent289:
+absent419:
 	ADDQ    BX, R8
 	VXORPS  Y2, Y2, Y2
 	CMPQ    SI, $+2
-	JLE     absent290
+	JLE     absent420
 	VMOVUPS (R8), Y2
 
-absent290:
+absent420:
 	ADDQ    BX, R8
 	VXORPS  Y3, Y3, Y3
 	CMPQ    SI, $+3
-	JLE     absent291
+	JLE     absent421
 	VMOVUPS (R8), Y3
 
-absent291:
+absent421:
 	ADDQ    BX, R8
 	VXORPS  Y4, Y4, Y4
 	CMPQ    SI, $+4
-	JLE     absent292
+	JLE     absent422
 	VMOVUPS (R8), Y4
 
-absent292:
+absent422:
 	ADDQ    BX, R8
 	VXORPS  Y5, Y5, Y5
 	CMPQ    SI, $+5
-	JLE     absent293
+	JLE     absent423
 	VMOVUPS (R8), Y5
 
-absent293:
+absent423:
 	ADDQ    BX, R8
 	VXORPS  Y6, Y6, Y6
 	CMPQ    SI, $+6
-	JLE     absent294
+	JLE     absent424
 	VMOVUPS (R8), Y6
 
-absent294:
+absent424:
 	ADDQ    BX, R8
 	VXORPS  Y7, Y7, Y7
 	CMPQ    SI, $+7
-	JLE     absent295
+	JLE     absent425
 	VMOVUPS (R8), Y7
 
-absent295:
+absent425:
 	ADDQ BX, R8
 
-loaded278:
+loaded408:
 	VUNPCKLPS  Y1, Y0, Y8
 	VUNPCKHPS  Y1, Y0, Y9
 	VUNPCKLPS  Y3, Y2, Y10
@@ -4766,38 +6595,38 @@ loaded278:
 	VMASKMOVPS Y8, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y9, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y10, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y11, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y12, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y13, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y14, Y0, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done279
+	JEQ        done409
 	VMASKMOVPS Y15, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+32, CX
 	SUBQ       $+8, DI
-	JMP        block275
+	JMP        block405
 
-done279:
+done409:
 	VZEROUPPER
 	RET
 
@@ -4811,14 +6640,14 @@ TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest297
+	JLT  rest427
 
-rows296:
+rows426:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels300:
+panels430:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R10)
 	VMOVUPS 32(R9), Y1
@@ -4838,22 +6667,22 @@ panels300:
 	ADDQ    $+64, R9
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels300
+	JNE     panels430
 	ADDQ    $+256, AX
 	LEAQ    (CX)(DX*4), CX
 	SUBQ    $+4, DI
-	JGE     rows296
+	JGE     rows426
 
-rest297:
+rest427:
 	ADDQ $+4, DI
-	JEQ  done299
+	JEQ  done429
 
-last298:
+last428:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels301:
+panels431:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R10)
 	VMOVUPS 32(R9), Y1
@@ -4861,13 +6690,13 @@ panels301:
 	ADDQ    $+64, R9
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels301
+	JNE     panels431
 	ADDQ    $+64, AX
 	ADDQ    DX, CX
 	DECQ    DI
-	JNE     last298
+	JNE     last428
 
-done299:
+done429:
 	VZEROUPPER
 	RET
 
@@ -4879,9 +6708,9 @@ TEXT ·convRowAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+48(FP), DX
 	VBROADCASTSS start+32(FP), Y8
 	SUBQ         $+64, DX
-	JLT          end303
+	JLT          end433
 
-columns302:
+columns432:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y1
 	VMOVAPS Y8, Y2
@@ -4894,9 +6723,9 @@ columns302:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done305
+	JEQ     done435
 
-taps304:
+taps434:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  (CX)(R8*1), Y9, Y0
@@ -4910,9 +6739,9 @@ taps304:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps304
+	JNE          taps434
 
-done305:
+done435:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -4924,41 +6753,41 @@ done305:
 	ADDQ    $+256, CX
 	ADDQ    $+256, AX
 	SUBQ    $+64, DX
-	JGE     columns302
+	JGE     columns432
 
-end303:
+end433:
 	ADDQ $+64, DX
 	SUBQ $+8, DX
-	JLT  end307
+	JLT  end437
 
-columns306:
+columns436:
 	VMOVAPS Y8, Y0
 	MOVQ    offsets+16(FP), BX
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done309
+	JEQ     done439
 
-taps308:
+taps438:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  (CX)(R8*1), Y9, Y0
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps308
+	JNE          taps438
 
-done309:
+done439:
 	VMOVUPS Y0, (AX)
 	ADDQ    $+32, CX
 	ADDQ    $+32, AX
 	SUBQ    $+8, DX
-	JGE     columns306
+	JGE     columns436
 
-end307:
+end437:
 	ADDQ    $+8, DX
 	TESTQ   DX, DX
-	JEQ     finished310
+	JEQ     finished440
 	LEAQ    gemmMasks<>+32(SB), BX
 	NEGQ    DX
 	VMOVUPS (BX)(DX*4), Y15
@@ -4967,9 +6796,9 @@ end307:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done312
+	JEQ     done442
 
-taps311:
+taps441:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VMASKMOVPS   (CX)(R8*1), Y15, Y10
@@ -4977,12 +6806,12 @@ taps311:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps311
+	JNE          taps441
 
-done312:
+done442:
 	VMASKMOVPS Y0, Y15, (AX)
 
-finished310:
+finished440:
 	VZEROUPPER
 	RET
 
@@ -4995,9 +6824,9 @@ TEXT ·convPairAVX2(SB), NOSPLIT, $0-72
 	MOVQ         n+64(FP), BX
 	VBROADCASTSS start+40(FP), Y8
 	SUBQ         $+32, BX
-	JLT          end314
+	JLT          end444
 
-columns313:
+columns443:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y4
 	VMOVAPS Y8, Y1
@@ -5010,9 +6839,9 @@ columns313:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done316
+	JEQ     done446
 
-taps315:
+taps445:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMOVUPS      (CX)(R9*1), Y9
@@ -5026,14 +6855,14 @@ taps315:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps315
+	JNE          taps445
 
-done316:
+done446:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done318
+	JEQ   done448
 
-taps317:
+taps447:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -5052,14 +6881,14 @@ taps317:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps317
+	JNE          taps447
 
-done318:
+done448:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done320
+	JEQ   done450
 
-taps319:
+taps449:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMOVUPS      (CX)(R9*1), Y9
@@ -5073,9 +6902,9 @@ taps319:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps319
+	JNE          taps449
 
-done320:
+done450:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -5087,23 +6916,23 @@ done320:
 	ADDQ    $+128, CX
 	ADDQ    $+128, AX
 	SUBQ    $+32, BX
-	JGE     columns313
+	JGE     columns443
 
-end314:
+end444:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JLT  end322
+	JLT  end452
 
-columns321:
+columns451:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y4
 	MOVQ    offsets+24(FP), SI
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done324
+	JEQ     done454
 
-taps323:
+taps453:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMOVUPS      (CX)(R9*1), Y9
@@ -5111,14 +6940,14 @@ taps323:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps323
+	JNE          taps453
 
-done324:
+done454:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done326
+	JEQ   done456
 
-taps325:
+taps455:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -5128,14 +6957,14 @@ taps325:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps325
+	JNE          taps455
 
-done326:
+done456:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done328
+	JEQ   done458
 
-taps327:
+taps457:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMOVUPS      (CX)(R9*1), Y9
@@ -5143,20 +6972,20 @@ taps327:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps327
+	JNE          taps457
 
-done328:
+done458:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y4, (AX)(DX*1)
 	ADDQ    $+32, CX
 	ADDQ    $+32, AX
 	SUBQ    $+8, BX
-	JGE     columns321
+	JGE     columns451
 
-end322:
+end452:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JEQ     finished329
+	JEQ     finished459
 	LEAQ    gemmMasks<>+32(SB), SI
 	NEGQ    BX
 	VMOVUPS (SI)(BX*4), Y15
@@ -5166,9 +6995,9 @@ end322:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done331
+	JEQ     done461
 
-taps330:
+taps460:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMASKMOVPS   (CX)(R9*1), Y15, Y9
@@ -5176,14 +7005,14 @@ taps330:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps330
+	JNE          taps460
 
-done331:
+done461:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done333
+	JEQ   done463
 
-taps332:
+taps462:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -5193,14 +7022,14 @@ taps332:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps332
+	JNE          taps462
 
-done333:
+done463:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done335
+	JEQ   done465
 
-taps334:
+taps464:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMASKMOVPS   (CX)(R9*1), Y15, Y9
@@ -5208,13 +7037,13 @@ taps334:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps334
+	JNE          taps464
 
-done335:
+done465:
 	VMASKMOVPS Y0, Y15, (AX)
 	VMASKMOVPS Y4, Y15, (AX)(DX*1)
 
-finished329:
+finished459:
 	VZEROUPPER
 	RET
 
@@ -5227,15 +7056,15 @@ TEXT ·convGatherAVX2(SB), NOSPLIT, $0-40
 	MOVQ    k+24(FP), BX
 	MOVQ    n+32(FP), SI
 	TESTQ   BX, BX
-	JLE     done337
+	JLE     done467
 	CMPQ    SI, $+8
-	JLE     single336
+	JLE     single466
 	SUBQ    $+8, SI
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop338:
+loop468:
 	MOVQ       (DX), SI
 	VMOVUPS    (CX)(SI*1), Y0
 	VMOVUPS    Y0, (AX)
@@ -5244,24 +7073,24 @@ loop338:
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop338
-	JMP        done337
+	JNE        loop468
+	JMP        done467
 
-single336:
+single466:
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop339:
+loop469:
 	MOVQ       (DX), SI
 	VMASKMOVPS (CX)(SI*1), Y15, Y0
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop339
+	JNE        loop469
 
-done337:
+done467:
 	VZEROUPPER
 	RET
 
@@ -5284,7 +7113,7 @@ TEXT ·gemmPeakAVX2(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop340:
+loop470:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -5298,6 +7127,6 @@ loop340:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	DECQ        AX
-	JNE         loop340
+	JNE         loop470
 	VZEROUPPER
 	RET

@@ -74,6 +74,16 @@ func gemmTile13AVX512(a *float32, b *float32, c *float32, bias *float32, next *f
 //go:noescape
 func gemmTile14AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
+// gemmTilePackAVX512 is a tilePackFunc.
+//
+//go:noescape
+func gemmTilePackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
+
+// gemmTileStreamAVX512 is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.
+//
+//go:noescape
+func gemmTileStreamAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+
 // gemmRows1AVX512 is a rowsFunc of 1 rows.
 //
 //go:noescape

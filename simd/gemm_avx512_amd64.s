@@ -5,14 +5,22 @@
 #include "textflag.h"
 
 // func gemmTile1AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile1AVX512(SB), NOSPLIT, $0-97
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile1AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
 panel4:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
 	JLT     narrow2
-	MOVQ    as+40(FP), AX
 	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), CX
 	TESTQ   CX, CX
 	JEQ     zeros5
@@ -26,25 +34,33 @@ zeros5:
 
 start6:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
 	JNE   given7
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
 given7:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest9
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+128, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more8
+	MOVQ   $+0, next+32(FP)
 
-loop8:
+more8:
+	MOVQ $+1, R10
+	MOVQ bs+48(FP), DX
+	SUBQ $+4, BX
+	JLT  rest10
+
+loop9:
 	VMOVUPS      (CX), Z28
 	VMOVUPS      64(CX), Z29
 	VBROADCASTSS (AX), Z30
@@ -57,34 +73,43 @@ loop8:
 	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VMOVUPS      (CX)(DX*2), Z28
-	VMOVUPS      64(CX)(DX*2), Z29
+	LEAQ         (CX)(DX*2), CX
+	VMOVUPS      (CX), Z28
+	VMOVUPS      64(CX), Z29
 	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VMOVUPS      (CX)(BX*1), Z28
-	VMOVUPS      64(CX)(BX*1), Z29
+	VMOVUPS      (CX)(DX*1), Z28
+	VMOVUPS      64(CX)(DX*1), Z29
 	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	PREFETCHT0   (DI)
-	PREFETCHT0   64(DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop8
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same13
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none14
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+128, R8
 
-rest9:
-	ADDQ $+4, SI
-	JEQ  store11
+none14:
+same13:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop9
 
-last10:
+rest10:
+	ADDQ $+4, BX
+	JEQ  store12
+
+last11:
 	VMOVUPS      (CX), Z28
 	VMOVUPS      64(CX), Z29
 	VBROADCASTSS (AX), Z30
@@ -92,30 +117,30 @@ last10:
 	VFMADD231PS  Z29, Z30, Z1
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last10
+	DECQ         BX
+	JNE          last11
 
-store11:
+store12:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), CL
 	TESTB  CL, CL
-	JEQ    write12
+	JEQ    write15
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	MOVQ   c+16(FP), AX
 
-write12:
+write15:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	MOVQ    bp+56(FP), AX
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias13
+	JEQ     nobias16
 	ADDQ    $+128, bias+24(FP)
 
-nobias13:
+nobias16:
 	SUBQ $+32, n+88(FP)
 	JMP  panel4
 
@@ -128,40 +153,48 @@ narrow2:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
 	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
 	MOVQ      bias+24(FP), CX
 	TESTQ     CX, CX
-	JEQ       zeros14
+	JEQ       zeros17
 	VMOVUPS   (CX), Z0
 	VMOVUPS.Z 64(CX), K1, Z1
-	JMP       start15
+	JMP       start18
 
-zeros14:
+zeros17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-start15:
+start18:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
-	JNE   given16
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
+	JNE   given19
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
-given16:
-	ADDQ $+128, next+32(FP)
+given19:
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+128, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more20
+	MOVQ   $+0, next+32(FP)
+
+more20:
+	MOVQ $+1, R10
 	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest18
+	SUBQ $+4, BX
+	JLT  rest22
 
-loop17:
+loop21:
 	VMOVUPS      (CX), Z28
 	VMOVUPS.Z    64(CX), K1, Z29
 	VBROADCASTSS (AX), Z30
@@ -172,34 +205,43 @@ loop17:
 	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VMOVUPS      (CX)(DX*2), Z28
-	VMOVUPS.Z    64(CX)(DX*2), K1, Z29
+	LEAQ         (CX)(DX*2), CX
+	VMOVUPS      (CX), Z28
+	VMOVUPS.Z    64(CX), K1, Z29
 	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VMOVUPS      (CX)(BX*1), Z28
-	VMOVUPS.Z    64(CX)(BX*1), K1, Z29
+	VMOVUPS      (CX)(DX*1), Z28
+	VMOVUPS.Z    64(CX)(DX*1), K1, Z29
 	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	PREFETCHT0   (DI)
-	PREFETCHT0   64(DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop17
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	PREFETCHT0   64(SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same25
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none26
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+128, R8
 
-rest18:
-	ADDQ $+4, SI
-	JEQ  store20
+none26:
+same25:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop21
 
-last19:
+rest22:
+	ADDQ $+4, BX
+	JEQ  store24
+
+last23:
 	VMOVUPS      (CX), Z28
 	VMOVUPS.Z    64(CX), K1, Z29
 	VBROADCASTSS (AX), Z30
@@ -207,21 +249,21 @@ last19:
 	VFMADD231PS  Z29, Z30, Z1
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last19
+	DECQ         BX
+	JNE          last23
 
-store20:
+store24:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), CL
 	TESTB     CL, CL
-	JEQ       write21
+	JEQ       write27
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
 	MOVQ      c+16(FP), AX
 
-write21:
+write27:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	JMP     done1
@@ -230,86 +272,103 @@ single3:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
 	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
 	MOVQ      bias+24(FP), CX
 	TESTQ     CX, CX
-	JEQ       zeros22
+	JEQ       zeros28
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       start23
+	JMP       start29
 
-zeros22:
+zeros28:
 	VPXORD Z0, Z0, Z0
 
-start23:
+start29:
 	MOVQ  b+8(FP), CX
-	MOVQ  k+80(FP), SI
-	MOVQ  c+16(FP), DI
-	MOVQ  cs+64(FP), R8
-	MOVQ  $+2, R11
-	MOVQ  next+32(FP), R9
-	MOVQ  ns+72(FP), R10
-	TESTQ R9, R9
-	JNE   given24
-	MOVQ  CX, R9
-	XORQ  R10, R10
+	MOVQ  k+80(FP), BX
+	MOVQ  c+16(FP), SI
+	MOVQ  cs+64(FP), DI
+	MOVQ  next+32(FP), R8
+	MOVQ  ns+72(FP), R9
+	TESTQ R8, R8
+	JNE   given30
+	MOVQ  CX, R8
+	XORQ  R9, R9
 
-given24:
-	ADDQ $+64, next+32(FP)
+given30:
+	MOVQ   (SP), R10
+	MOVQ   R10, 8(SP)
+	IMUL3Q $+64, R10, R10
+	ADDQ   R10, next+32(FP)
+	SHRQ   $0x02, R10
+	SUBQ   R10, 16(SP)
+	JG     more31
+	MOVQ   $+0, next+32(FP)
+
+more31:
+	MOVQ $+1, R10
 	MOVQ bs+48(FP), DX
-	LEAQ (DX)(DX*2), BX
-	SUBQ $+4, SI
-	JLT  rest26
+	SUBQ $+4, BX
+	JLT  rest33
 
-loop25:
+loop32:
 	VMOVUPS.Z    (CX), K1, Z28
 	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VMOVUPS.Z    (CX)(DX*1), K1, Z28
 	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VMOVUPS.Z    (CX)(DX*2), K1, Z28
+	LEAQ         (CX)(DX*2), CX
+	VMOVUPS.Z    (CX), K1, Z28
 	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VMOVUPS.Z    (CX)(BX*1), K1, Z28
+	VMOVUPS.Z    (CX)(DX*1), K1, Z28
 	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	PREFETCHT0   (DI)
-	ADDQ         R8, DI
-	DECQ         R11
-	CMOVQLE      CX, DI
-	CMPQ         R11, $+1
-	CMOVQEQ      R9, DI
-	CMOVQEQ      R10, R8
-	ADDQ         $+16, AX
-	LEAQ         (CX)(DX*4), CX
-	SUBQ         $+4, SI
-	JGE          loop25
+	LEAQ         (CX)(DX*2), CX
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          same36
+	MOVQ         CX, SI
+	XORQ         DI, DI
+	MOVQ         $+1, R10
+	DECQ         8(SP)
+	JLT          none37
+	MOVQ         R8, SI
+	MOVQ         R9, DI
+	ADDQ         $+64, R8
 
-rest26:
-	ADDQ $+4, SI
-	JEQ  store28
+none37:
+same36:
+	ADDQ $+16, AX
+	SUBQ $+4, BX
+	JGE  loop32
 
-last27:
+rest33:
+	ADDQ $+4, BX
+	JEQ  store35
+
+last34:
 	VMOVUPS.Z    (CX), K1, Z28
 	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	ADDQ         $+4, AX
 	ADDQ         DX, CX
-	DECQ         SI
-	JNE          last27
+	DECQ         BX
+	JNE          last34
 
-store28:
+store35:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), CL
 	TESTB     CL, CL
-	JEQ       write29
+	JEQ       write38
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	MOVQ      c+16(FP), AX
 
-write29:
+write38:
 	VMOVUPS Z0, K1, (AX)
 
 done1:
@@ -317,164 +376,30 @@ done1:
 	RET
 
 // func gemmTile2AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile2AVX512(SB), NOSPLIT, $0-97
-panel33:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile2AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel42:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow31
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
+	JLT     narrow40
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros34
+	JEQ     zeros43
 	VMOVUPS (DX), Z0
 	VMOVAPS Z0, Z2
 	VMOVUPS 64(DX), Z1
 	VMOVAPS Z1, Z3
-	JMP     start35
-
-zeros34:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-
-start35:
-	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given36
-	MOVQ  DX, R10
-	XORQ  R11, R11
-
-given36:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest38
-
-loop37:
-	VMOVUPS      (DX), Z28
-	VMOVUPS      64(DX), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	PREFETCHT0   (DX)(BX*8)
-	PREFETCHT0   64(DX)(BX*8)
-	VMOVUPS      (DX)(BX*1), Z28
-	VMOVUPS      64(DX)(BX*1), Z29
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VMOVUPS      (DX)(BX*2), Z28
-	VMOVUPS      64(DX)(BX*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VMOVUPS      (DX)(SI*1), Z28
-	VMOVUPS      64(DX)(SI*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	PREFETCHT0   (R8)
-	PREFETCHT0   64(R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop37
-
-rest38:
-	ADDQ $+4, DI
-	JEQ  store40
-
-last39:
-	VMOVUPS      (DX), Z28
-	VMOVUPS      64(DX), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last39
-
-store40:
-	MOVQ   c+16(FP), AX
-	MOVQ   cs+64(FP), CX
-	MOVB   add+96(FP), DL
-	TESTB  DL, DL
-	JEQ    write41
-	VADDPS (AX), Z0, Z0
-	VADDPS 64(AX), Z1, Z1
-	ADDQ   CX, AX
-	VADDPS (AX), Z2, Z2
-	VADDPS 64(AX), Z3, Z3
-	MOVQ   c+16(FP), AX
-
-write41:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	ADDQ    CX, AX
-	VMOVUPS Z2, (AX)
-	VMOVUPS Z3, 64(AX)
-	MOVQ    bp+56(FP), AX
-	ADDQ    AX, b+8(FP)
-	ADDQ    $+128, c+16(FP)
-	CMPQ    bias+24(FP), $+0
-	JEQ     nobias42
-	ADDQ    $+128, bias+24(FP)
-
-nobias42:
-	SUBQ $+32, n+88(FP)
-	JMP  panel33
-
-narrow31:
-	TESTQ     AX, AX
-	JLE       done30
-	CMPQ      AX, $+16
-	JLE       single32
-	SUBQ      $+16, AX
-	MOVL      $-1, CX
-	BZHIL     AX, CX, CX
-	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	MOVQ      bias+24(FP), DX
-	TESTQ     DX, DX
-	JEQ       zeros43
-	VMOVUPS   (DX), Z0
-	VMOVAPS   Z0, Z2
-	VMOVUPS.Z 64(DX), K1, Z1
-	VMOVAPS   Z1, Z3
-	JMP       start44
+	JMP     start44
 
 zeros43:
 	VPXORD Z0, Z0, Z0
@@ -484,94 +409,270 @@ zeros43:
 
 start44:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
 	JNE   given45
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
 given45:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest47
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+128, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more46
+	MOVQ   $+0, next+32(FP)
 
-loop46:
+more46:
+	MOVQ $+2, R11
+	MOVQ bs+48(FP), BX
+	SUBQ $+4, SI
+	JLT  rest48
+
+loop47:
 	VMOVUPS      (DX), Z28
-	VMOVUPS.Z    64(DX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VMOVUPS      64(DX), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	PREFETCHT0   (DX)(BX*8)
+	PREFETCHT0   64(DX)(BX*8)
+	VMOVUPS      (DX)(BX*1), Z28
+	VMOVUPS      64(DX)(BX*1), Z29
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	LEAQ         (DX)(BX*2), DX
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VMOVUPS      (DX)(BX*1), Z28
+	VMOVUPS      64(DX)(BX*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same51
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none52
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+128, R9
+
+none52:
+same51:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop47
+
+rest48:
+	ADDQ $+4, SI
+	JEQ  store50
+
+last49:
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last49
+
+store50:
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write53
+	VADDPS (AX), Z0, Z0
+	VADDPS 64(AX), Z1, Z1
+	ADDQ   CX, AX
+	VADDPS (AX), Z2, Z2
+	VADDPS 64(AX), Z3, Z3
+	MOVQ   c+16(FP), AX
+
+write53:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, 64(AX)
+	MOVQ    bp+56(FP), AX
+	ADDQ    AX, b+8(FP)
+	ADDQ    $+128, c+16(FP)
+	CMPQ    bias+24(FP), $+0
+	JEQ     nobias54
+	ADDQ    $+128, bias+24(FP)
+
+nobias54:
+	SUBQ $+32, n+88(FP)
+	JMP  panel42
+
+narrow40:
+	TESTQ     AX, AX
+	JLE       done39
+	CMPQ      AX, $+16
+	JLE       single41
+	SUBQ      $+16, AX
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	MOVQ      bias+24(FP), DX
+	TESTQ     DX, DX
+	JEQ       zeros55
+	VMOVUPS   (DX), Z0
+	VMOVAPS   Z0, Z2
+	VMOVUPS.Z 64(DX), K1, Z1
+	VMOVAPS   Z1, Z3
+	JMP       start56
+
+zeros55:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+start56:
+	MOVQ  b+8(FP), DX
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given57
+	MOVQ  DX, R9
+	XORQ  R10, R10
+
+given57:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+128, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more58
+	MOVQ   $+0, next+32(FP)
+
+more58:
+	MOVQ $+2, R11
+	MOVQ bs+48(FP), BX
+	SUBQ $+4, SI
+	JLT  rest60
+
+loop59:
+	VMOVUPS      (DX), Z28
+	VMOVUPS.Z    64(DX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
 	VMOVUPS      (DX)(BX*1), Z28
 	VMOVUPS.Z    64(DX)(BX*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VMOVUPS      (DX)(BX*2), Z28
-	VMOVUPS.Z    64(DX)(BX*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VMOVUPS      (DX)(SI*1), Z28
-	VMOVUPS.Z    64(DX)(SI*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	PREFETCHT0   (R8)
-	PREFETCHT0   64(R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop46
-
-rest47:
-	ADDQ $+4, DI
-	JEQ  store49
-
-last48:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last48
+	VMOVUPS      (DX)(BX*1), Z28
+	VMOVUPS.Z    64(DX)(BX*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same63
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none64
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+128, R9
 
-store49:
+none64:
+same63:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop59
+
+rest60:
+	ADDQ $+4, SI
+	JEQ  store62
+
+last61:
+	VMOVUPS      (DX), Z28
+	VMOVUPS.Z    64(DX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last61
+
+store62:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write50
+	JEQ       write65
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -581,105 +682,122 @@ store49:
 	VADDPS    Z30, Z3, Z3
 	MOVQ      c+16(FP), AX
 
-write50:
+write65:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
 	VMOVUPS Z2, (AX)
 	VMOVUPS Z3, K1, 64(AX)
-	JMP     done30
+	JMP     done39
 
-single32:
+single41:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros51
+	JEQ       zeros66
 	VMOVUPS.Z (DX), K1, Z0
 	VMOVAPS   Z0, Z1
-	JMP       start52
+	JMP       start67
 
-zeros51:
+zeros66:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-start52:
+start67:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+4, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given53
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given68
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given53:
-	ADDQ $+64, next+32(FP)
+given68:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more69
+	MOVQ   $+0, next+32(FP)
+
+more69:
+	MOVQ $+2, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest55
+	SUBQ $+4, SI
+	JLT  rest71
 
-loop54:
+loop70:
 	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
 	VMOVUPS.Z    (DX)(BX*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VMOVUPS.Z    (DX)(BX*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VMOVUPS.Z    (DX)(SI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+2
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop54
-
-rest55:
-	ADDQ $+4, DI
-	JEQ  store57
-
-last56:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last56
+	VMOVUPS.Z    (DX)(BX*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same74
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+2, R11
+	DECQ         8(SP)
+	JLT          none75
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
 
-store57:
+none75:
+same74:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop70
+
+rest71:
+	ADDQ $+4, SI
+	JEQ  store73
+
+last72:
+	VMOVUPS.Z    (DX), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last72
+
+store73:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write58
+	JEQ       write76
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -687,36 +805,44 @@ store57:
 	VADDPS    Z30, Z1, Z1
 	MOVQ      c+16(FP), AX
 
-write58:
+write76:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
 
-done30:
+done39:
 	VZEROUPPER
 	RET
 
 // func gemmTile3AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile3AVX512(SB), NOSPLIT, $0-97
-panel62:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile3AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel80:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow60
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
+	JLT     narrow78
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
 	MOVQ    bias+24(FP), DX
 	TESTQ   DX, DX
-	JEQ     zeros63
+	JEQ     zeros81
 	VMOVUPS (DX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVUPS 64(DX), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
-	JMP     start64
+	JMP     start82
 
-zeros63:
+zeros81:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -724,113 +850,130 @@ zeros63:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start64:
+start82:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given65
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given83
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given65:
-	ADDQ $+128, next+32(FP)
+given83:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+128, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more84
+	MOVQ   $+0, next+32(FP)
+
+more84:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest67
+	SUBQ $+4, SI
+	JLT  rest86
 
-loop66:
+loop85:
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	PREFETCHT0   (DX)(BX*8)
 	PREFETCHT0   64(DX)(BX*8)
 	VMOVUPS      (DX)(BX*1), Z28
 	VMOVUPS      64(DX)(BX*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VMOVUPS      (DX)(BX*2), Z28
-	VMOVUPS      64(DX)(BX*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VMOVUPS      (DX)(SI*1), Z28
-	VMOVUPS      64(DX)(SI*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	PREFETCHT0   (R8)
-	PREFETCHT0   64(R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop66
-
-rest67:
-	ADDQ $+4, DI
-	JEQ  store69
-
-last68:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Z28
 	VMOVUPS      64(DX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last68
+	VMOVUPS      (DX)(BX*1), Z28
+	VMOVUPS      64(DX)(BX*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same89
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none90
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+128, R9
 
-store69:
+none90:
+same89:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop85
+
+rest86:
+	ADDQ $+4, SI
+	JEQ  store88
+
+last87:
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last87
+
+store88:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write70
+	JEQ    write91
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -841,7 +984,7 @@ store69:
 	VADDPS 64(AX), Z5, Z5
 	MOVQ   c+16(FP), AX
 
-write70:
+write91:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -854,36 +997,36 @@ write70:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias71
+	JEQ     nobias92
 	ADDQ    $+128, bias+24(FP)
 
-nobias71:
+nobias92:
 	SUBQ $+32, n+88(FP)
-	JMP  panel62
+	JMP  panel80
 
-narrow60:
+narrow78:
 	TESTQ     AX, AX
-	JLE       done59
+	JLE       done77
 	CMPQ      AX, $+16
-	JLE       single61
+	JLE       single79
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros72
+	JEQ       zeros93
 	VMOVUPS   (DX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVUPS.Z 64(DX), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
-	JMP       start73
+	JMP       start94
 
-zeros72:
+zeros93:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -891,111 +1034,128 @@ zeros72:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start73:
+start94:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given74
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given95
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given74:
-	ADDQ $+128, next+32(FP)
+given95:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+128, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more96
+	MOVQ   $+0, next+32(FP)
+
+more96:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest76
+	SUBQ $+4, SI
+	JLT  rest98
 
-loop75:
+loop97:
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VMOVUPS      (DX)(BX*1), Z28
 	VMOVUPS.Z    64(DX)(BX*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VMOVUPS      (DX)(BX*2), Z28
-	VMOVUPS.Z    64(DX)(BX*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VMOVUPS      (DX)(SI*1), Z28
-	VMOVUPS.Z    64(DX)(SI*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	PREFETCHT0   (R8)
-	PREFETCHT0   64(R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop75
-
-rest76:
-	ADDQ $+4, DI
-	JEQ  store78
-
-last77:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS      (DX), Z28
 	VMOVUPS.Z    64(DX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last77
+	VMOVUPS      (DX)(BX*1), Z28
+	VMOVUPS.Z    64(DX)(BX*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same101
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none102
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+128, R9
 
-store78:
+none102:
+same101:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop97
+
+rest98:
+	ADDQ $+4, SI
+	JEQ  store100
+
+last99:
+	VMOVUPS      (DX), Z28
+	VMOVUPS.Z    64(DX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last99
+
+store100:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write79
+	JEQ       write103
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -1009,7 +1169,7 @@ store78:
 	VADDPS    Z30, Z5, Z5
 	MOVQ      c+16(FP), AX
 
-write79:
+write103:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -1018,111 +1178,128 @@ write79:
 	ADDQ    CX, AX
 	VMOVUPS Z4, (AX)
 	VMOVUPS Z5, K1, 64(AX)
-	JMP     done59
+	JMP     done77
 
-single61:
+single79:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
 	MOVQ      bias+24(FP), DX
 	TESTQ     DX, DX
-	JEQ       zeros80
+	JEQ       zeros104
 	VMOVUPS.Z (DX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
-	JMP       start81
+	JMP       start105
 
-zeros80:
+zeros104:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-start81:
+start105:
 	MOVQ  b+8(FP), DX
-	MOVQ  k+80(FP), DI
-	MOVQ  c+16(FP), R8
-	MOVQ  cs+64(FP), R9
-	MOVQ  $+6, R12
-	MOVQ  next+32(FP), R10
-	MOVQ  ns+72(FP), R11
-	TESTQ R10, R10
-	JNE   given82
-	MOVQ  DX, R10
-	XORQ  R11, R11
+	MOVQ  k+80(FP), SI
+	MOVQ  c+16(FP), DI
+	MOVQ  cs+64(FP), R8
+	MOVQ  next+32(FP), R9
+	MOVQ  ns+72(FP), R10
+	TESTQ R9, R9
+	JNE   given106
+	MOVQ  DX, R9
+	XORQ  R10, R10
 
-given82:
-	ADDQ $+64, next+32(FP)
+given106:
+	MOVQ   (SP), R11
+	MOVQ   R11, 8(SP)
+	IMUL3Q $+64, R11, R11
+	ADDQ   R11, next+32(FP)
+	SHRQ   $0x02, R11
+	SUBQ   R11, 16(SP)
+	JG     more107
+	MOVQ   $+0, next+32(FP)
+
+more107:
+	MOVQ $+3, R11
 	MOVQ bs+48(FP), BX
-	LEAQ (BX)(BX*2), SI
-	SUBQ $+4, DI
-	JLT  rest84
+	SUBQ $+4, SI
+	JLT  rest109
 
-loop83:
+loop108:
 	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VMOVUPS.Z    (DX)(BX*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VMOVUPS.Z    (DX)(BX*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VMOVUPS.Z    (DX)(SI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	PREFETCHT0   (R8)
-	ADDQ         R9, R8
-	DECQ         R12
-	CMOVQLE      DX, R8
-	CMPQ         R12, $+3
-	CMOVQEQ      R10, R8
-	CMOVQEQ      R11, R9
-	ADDQ         $+16, CX
-	LEAQ         (DX)(BX*4), DX
-	SUBQ         $+4, DI
-	JGE          loop83
-
-rest84:
-	ADDQ $+4, DI
-	JEQ  store86
-
-last85:
+	LEAQ         (DX)(BX*2), DX
 	VMOVUPS.Z    (DX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	ADDQ         $+4, CX
-	ADDQ         BX, DX
-	DECQ         DI
-	JNE          last85
+	VMOVUPS.Z    (DX)(BX*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	LEAQ         (DX)(BX*2), DX
+	PREFETCHT0   (DI)
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          same112
+	MOVQ         DX, DI
+	XORQ         R8, R8
+	MOVQ         $+3, R11
+	DECQ         8(SP)
+	JLT          none113
+	MOVQ         R9, DI
+	MOVQ         R10, R8
+	ADDQ         $+64, R9
 
-store86:
+none113:
+same112:
+	ADDQ $+16, AX
+	SUBQ $+4, SI
+	JGE  loop108
+
+rest109:
+	ADDQ $+4, SI
+	JEQ  store111
+
+last110:
+	VMOVUPS.Z    (DX), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	ADDQ         $+4, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          last110
+
+store111:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write87
+	JEQ       write114
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -1133,31 +1310,38 @@ store86:
 	VADDPS    Z30, Z2, Z2
 	MOVQ      c+16(FP), AX
 
-write87:
+write114:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z2, K1, (AX)
 
-done59:
+done77:
 	VZEROUPPER
 	RET
 
 // func gemmTile4AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile4AVX512(SB), NOSPLIT, $0-97
-panel91:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile4AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel118:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow89
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow116
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros92
+	JEQ     zeros119
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -1166,9 +1350,9 @@ panel91:
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
-	JMP     start93
+	JMP     start120
 
-zeros92:
+zeros119:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1178,130 +1362,147 @@ zeros92:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start93:
+start120:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given94
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given121
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given94:
-	ADDQ $+128, next+32(FP)
+given121:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more122
+	MOVQ   $+0, next+32(FP)
+
+more122:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest96
+	SUBQ $+4, DI
+	JLT  rest124
 
-loop95:
+loop123:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
 	PREFETCHT0   (BX)(SI*8)
 	PREFETCHT0   64(BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS      64(BX)(SI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS      64(BX)(SI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS      64(BX)(DI*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop95
-
-rest96:
-	ADDQ $+4, R8
-	JEQ  store98
-
-last97:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS      64(BX)(SI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same127
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none128
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none128:
+same127:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop123
+
+rest124:
+	ADDQ $+4, DI
+	JEQ  store126
+
+last125:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last97
+	DECQ         DI
+	JNE          last125
 
-store98:
+store126:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write99
+	JEQ    write129
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -1315,7 +1516,7 @@ store98:
 	VADDPS 64(AX), Z7, Z7
 	MOVQ   c+16(FP), AX
 
-write99:
+write129:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -1331,29 +1532,28 @@ write99:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias100
+	JEQ     nobias130
 	ADDQ    $+128, bias+24(FP)
 
-nobias100:
+nobias130:
 	SUBQ $+32, n+88(FP)
-	JMP  panel91
+	JMP  panel118
 
-narrow89:
+narrow116:
 	TESTQ     AX, AX
-	JLE       done88
+	JLE       done115
 	CMPQ      AX, $+16
-	JLE       single90
+	JLE       single117
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros101
+	JEQ       zeros131
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -1362,9 +1562,9 @@ narrow89:
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
-	JMP       start102
+	JMP       start132
 
-zeros101:
+zeros131:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1374,128 +1574,145 @@ zeros101:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start102:
+start132:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given103
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given133
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given103:
-	ADDQ $+128, next+32(FP)
+given133:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more134
+	MOVQ   $+0, next+32(FP)
+
+more134:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest105
+	SUBQ $+4, DI
+	JLT  rest136
 
-loop104:
+loop135:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS.Z    64(BX)(SI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS.Z    64(BX)(DI*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop104
-
-rest105:
-	ADDQ $+4, R8
-	JEQ  store107
-
-last106:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same139
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none140
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none140:
+same139:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop135
+
+rest136:
+	ADDQ $+4, DI
+	JEQ  store138
+
+last137:
+	VMOVUPS      (BX), Z28
+	VMOVUPS.Z    64(BX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last106
+	DECQ         DI
+	JNE          last137
 
-store107:
+store138:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write108
+	JEQ       write141
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -1513,7 +1730,7 @@ store107:
 	VADDPS    Z30, Z7, Z7
 	MOVQ      c+16(FP), AX
 
-write108:
+write141:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -1525,127 +1742,143 @@ write108:
 	ADDQ    CX, AX
 	VMOVUPS Z6, (AX)
 	VMOVUPS Z7, K1, 64(AX)
-	JMP     done88
+	JMP     done115
 
-single90:
+single117:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros109
+	JEQ       zeros142
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
-	JMP       start110
+	JMP       start143
 
-zeros109:
+zeros142:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-start110:
+start143:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+8, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given111
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given144
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given111:
-	ADDQ $+64, next+32(FP)
+given144:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more145
+	MOVQ   $+0, next+32(FP)
+
+more145:
+	MOVQ $+4, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest113
+	SUBQ $+4, DI
+	JLT  rest147
 
-loop112:
+loop146:
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
 	VMOVUPS.Z    (BX)(SI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VMOVUPS.Z    (BX)(SI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VMOVUPS.Z    (BX)(DI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+4
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop112
-
-rest113:
-	ADDQ $+4, R8
-	JEQ  store115
-
-last114:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (BX)(SI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same150
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+4, R12
+	DECQ         8(SP)
+	JLT          none151
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none151:
+same150:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop146
+
+rest147:
+	ADDQ $+4, DI
+	JEQ  store149
+
+last148:
+	VMOVUPS.Z    (BX), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last114
+	DECQ         DI
+	JNE          last148
 
-store115:
+store149:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write116
+	JEQ       write152
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -1659,7 +1892,7 @@ store115:
 	VADDPS    Z30, Z3, Z3
 	MOVQ      c+16(FP), AX
 
-write116:
+write152:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -1668,24 +1901,31 @@ write116:
 	ADDQ    CX, AX
 	VMOVUPS Z3, K1, (AX)
 
-done88:
+done115:
 	VZEROUPPER
 	RET
 
 // func gemmTile5AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile5AVX512(SB), NOSPLIT, $0-97
-panel120:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile5AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel156:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow118
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow154
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros121
+	JEQ     zeros157
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -1696,9 +1936,9 @@ panel120:
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
 	VMOVAPS Z1, Z9
-	JMP     start122
+	JMP     start158
 
-zeros121:
+zeros157:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1710,145 +1950,162 @@ zeros121:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-start122:
+start158:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given123
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given159
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given123:
-	ADDQ $+128, next+32(FP)
+given159:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more160
+	MOVQ   $+0, next+32(FP)
+
+more160:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest125
+	SUBQ $+4, DI
+	JLT  rest162
 
-loop124:
+loop161:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
 	PREFETCHT0   (BX)(SI*8)
 	PREFETCHT0   64(BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS      64(BX)(SI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS      64(BX)(SI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS      64(BX)(DI*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop124
-
-rest125:
-	ADDQ $+4, R8
-	JEQ  store127
-
-last126:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS      64(BX)(SI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same165
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none166
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none166:
+same165:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop161
+
+rest162:
+	ADDQ $+4, DI
+	JEQ  store164
+
+last163:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last126
+	DECQ         DI
+	JNE          last163
 
-store127:
+store164:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write128
+	JEQ    write167
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -1865,7 +2122,7 @@ store127:
 	VADDPS 64(AX), Z9, Z9
 	MOVQ   c+16(FP), AX
 
-write128:
+write167:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -1884,29 +2141,28 @@ write128:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias129
+	JEQ     nobias168
 	ADDQ    $+128, bias+24(FP)
 
-nobias129:
+nobias168:
 	SUBQ $+32, n+88(FP)
-	JMP  panel120
+	JMP  panel156
 
-narrow118:
+narrow154:
 	TESTQ     AX, AX
-	JLE       done117
+	JLE       done153
 	CMPQ      AX, $+16
-	JLE       single119
+	JLE       single155
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros130
+	JEQ       zeros169
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -1917,9 +2173,9 @@ narrow118:
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
 	VMOVAPS   Z1, Z9
-	JMP       start131
+	JMP       start170
 
-zeros130:
+zeros169:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1931,143 +2187,160 @@ zeros130:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-start131:
+start170:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given132
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given171
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given132:
-	ADDQ $+128, next+32(FP)
+given171:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more172
+	MOVQ   $+0, next+32(FP)
+
+more172:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest134
+	SUBQ $+4, DI
+	JLT  rest174
 
-loop133:
+loop173:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS.Z    64(BX)(SI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS.Z    64(BX)(DI*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop133
-
-rest134:
-	ADDQ $+4, R8
-	JEQ  store136
-
-last135:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same177
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none178
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none178:
+same177:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop173
+
+rest174:
+	ADDQ $+4, DI
+	JEQ  store176
+
+last175:
+	VMOVUPS      (BX), Z28
+	VMOVUPS.Z    64(BX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last135
+	DECQ         DI
+	JNE          last175
 
-store136:
+store176:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write137
+	JEQ       write179
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -2089,7 +2362,7 @@ store136:
 	VADDPS    Z30, Z9, Z9
 	MOVQ      c+16(FP), AX
 
-write137:
+write179:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -2104,139 +2377,155 @@ write137:
 	ADDQ    CX, AX
 	VMOVUPS Z8, (AX)
 	VMOVUPS Z9, K1, 64(AX)
-	JMP     done117
+	JMP     done153
 
-single119:
+single155:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros138
+	JEQ       zeros180
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
 	VMOVAPS   Z0, Z4
-	JMP       start139
+	JMP       start181
 
-zeros138:
+zeros180:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-start139:
+start181:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+10, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given140
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given182
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given140:
-	ADDQ $+64, next+32(FP)
+given182:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more183
+	MOVQ   $+0, next+32(FP)
+
+more183:
+	MOVQ $+5, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest142
+	SUBQ $+4, DI
+	JLT  rest185
 
-loop141:
+loop184:
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VMOVUPS.Z    (BX)(SI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VMOVUPS.Z    (BX)(SI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VMOVUPS.Z    (BX)(DI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+5
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop141
-
-rest142:
-	ADDQ $+4, R8
-	JEQ  store144
-
-last143:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (BX)(SI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same188
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+5, R12
+	DECQ         8(SP)
+	JLT          none189
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none189:
+same188:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop184
+
+rest185:
+	ADDQ $+4, DI
+	JEQ  store187
+
+last186:
+	VMOVUPS.Z    (BX), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last143
+	DECQ         DI
+	JNE          last186
 
-store144:
+store187:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write145
+	JEQ       write190
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -2253,7 +2542,7 @@ store144:
 	VADDPS    Z30, Z4, Z4
 	MOVQ      c+16(FP), AX
 
-write145:
+write190:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -2264,24 +2553,31 @@ write145:
 	ADDQ    CX, AX
 	VMOVUPS Z4, K1, (AX)
 
-done117:
+done153:
 	VZEROUPPER
 	RET
 
 // func gemmTile6AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile6AVX512(SB), NOSPLIT, $0-97
-panel149:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile6AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel194:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow147
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
+	JLT     narrow192
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
 	MOVQ    bias+24(FP), BX
 	TESTQ   BX, BX
-	JEQ     zeros150
+	JEQ     zeros195
 	VMOVUPS (BX), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -2294,9 +2590,9 @@ panel149:
 	VMOVAPS Z1, Z7
 	VMOVAPS Z1, Z9
 	VMOVAPS Z1, Z11
-	JMP     start151
+	JMP     start196
 
-zeros150:
+zeros195:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2310,160 +2606,177 @@ zeros150:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start151:
+start196:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given152
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given197
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given152:
-	ADDQ $+128, next+32(FP)
+given197:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more198
+	MOVQ   $+0, next+32(FP)
+
+more198:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest154
+	SUBQ $+4, DI
+	JLT  rest200
 
-loop153:
+loop199:
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
 	PREFETCHT0   (BX)(SI*8)
 	PREFETCHT0   64(BX)(SI*8)
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS      64(BX)(SI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS      64(BX)(SI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS      64(BX)(DI*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop153
-
-rest154:
-	ADDQ $+4, R8
-	JEQ  store156
-
-last155:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS      64(BX), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS      64(BX)(SI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same203
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none204
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none204:
+same203:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop199
+
+rest200:
+	ADDQ $+4, DI
+	JEQ  store202
+
+last201:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last155
+	DECQ         DI
+	JNE          last201
 
-store156:
+store202:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write157
+	JEQ    write205
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -2483,7 +2796,7 @@ store156:
 	VADDPS 64(AX), Z11, Z11
 	MOVQ   c+16(FP), AX
 
-write157:
+write205:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -2505,29 +2818,28 @@ write157:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias158
+	JEQ     nobias206
 	ADDQ    $+128, bias+24(FP)
 
-nobias158:
+nobias206:
 	SUBQ $+32, n+88(FP)
-	JMP  panel149
+	JMP  panel194
 
-narrow147:
+narrow192:
 	TESTQ     AX, AX
-	JLE       done146
+	JLE       done191
 	CMPQ      AX, $+16
-	JLE       single148
+	JLE       single193
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros159
+	JEQ       zeros207
 	VMOVUPS   (BX), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -2540,9 +2852,9 @@ narrow147:
 	VMOVAPS   Z1, Z7
 	VMOVAPS   Z1, Z9
 	VMOVAPS   Z1, Z11
-	JMP       start160
+	JMP       start208
 
-zeros159:
+zeros207:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2556,158 +2868,175 @@ zeros159:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start160:
+start208:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given161
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given209
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given161:
-	ADDQ $+128, next+32(FP)
+given209:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+128, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more210
+	MOVQ   $+0, next+32(FP)
+
+more210:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest163
+	SUBQ $+4, DI
+	JLT  rest212
 
-loop162:
+loop211:
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
 	VMOVUPS      (BX)(SI*1), Z28
 	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VMOVUPS      (BX)(SI*2), Z28
-	VMOVUPS.Z    64(BX)(SI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VMOVUPS      (BX)(DI*1), Z28
-	VMOVUPS.Z    64(BX)(DI*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop162
-
-rest163:
-	ADDQ $+4, R8
-	JEQ  store165
-
-last164:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS      (BX), Z28
 	VMOVUPS.Z    64(BX), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	ADDQ         $+4, CX
+	VMOVUPS      (BX)(SI*1), Z28
+	VMOVUPS.Z    64(BX)(SI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same215
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none216
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+128, R10
+
+none216:
+same215:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop211
+
+rest212:
+	ADDQ $+4, DI
+	JEQ  store214
+
+last213:
+	VMOVUPS      (BX), Z28
+	VMOVUPS.Z    64(BX), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last164
+	DECQ         DI
+	JNE          last213
 
-store165:
+store214:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write166
+	JEQ       write217
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -2733,7 +3062,7 @@ store165:
 	VADDPS    Z30, Z11, Z11
 	MOVQ      c+16(FP), AX
 
-write166:
+write217:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -2751,28 +3080,27 @@ write166:
 	ADDQ    CX, AX
 	VMOVUPS Z10, (AX)
 	VMOVUPS Z11, K1, 64(AX)
-	JMP     done146
+	JMP     done191
 
-single148:
+single193:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
 	MOVQ      bias+24(FP), BX
 	TESTQ     BX, BX
-	JEQ       zeros167
+	JEQ       zeros218
 	VMOVUPS.Z (BX), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z5
-	JMP       start168
+	JMP       start219
 
-zeros167:
+zeros218:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2780,122 +3108,139 @@ zeros167:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-start168:
+start219:
 	MOVQ  b+8(FP), BX
-	MOVQ  k+80(FP), R8
-	MOVQ  c+16(FP), R9
-	MOVQ  cs+64(FP), R10
-	MOVQ  $+12, R13
-	MOVQ  next+32(FP), R11
-	MOVQ  ns+72(FP), R12
-	TESTQ R11, R11
-	JNE   given169
-	MOVQ  BX, R11
-	XORQ  R12, R12
+	MOVQ  k+80(FP), DI
+	MOVQ  c+16(FP), R8
+	MOVQ  cs+64(FP), R9
+	MOVQ  next+32(FP), R10
+	MOVQ  ns+72(FP), R11
+	TESTQ R10, R10
+	JNE   given220
+	MOVQ  BX, R10
+	XORQ  R11, R11
 
-given169:
-	ADDQ $+64, next+32(FP)
+given220:
+	MOVQ   (SP), R12
+	MOVQ   R12, 8(SP)
+	IMUL3Q $+64, R12, R12
+	ADDQ   R12, next+32(FP)
+	SHRQ   $0x02, R12
+	SUBQ   R12, 16(SP)
+	JG     more221
+	MOVQ   $+0, next+32(FP)
+
+more221:
+	MOVQ $+6, R12
 	MOVQ bs+48(FP), SI
-	LEAQ (SI)(SI*2), DI
-	SUBQ $+4, R8
-	JLT  rest171
+	SUBQ $+4, DI
+	JLT  rest223
 
-loop170:
+loop222:
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
 	VMOVUPS.Z    (BX)(SI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VMOVUPS.Z    (BX)(SI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VMOVUPS.Z    (BX)(DI*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	PREFETCHT0   (R9)
-	ADDQ         R10, R9
-	DECQ         R13
-	CMOVQLE      BX, R9
-	CMPQ         R13, $+6
-	CMOVQEQ      R11, R9
-	CMOVQEQ      R12, R10
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	LEAQ         (BX)(SI*4), BX
-	SUBQ         $+4, R8
-	JGE          loop170
-
-rest171:
-	ADDQ $+4, R8
-	JEQ  store173
-
-last172:
+	LEAQ         (BX)(SI*2), BX
 	VMOVUPS.Z    (BX), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (BX)(SI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	LEAQ         (BX)(SI*2), BX
+	PREFETCHT0   (R8)
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          same226
+	MOVQ         BX, R8
+	XORQ         R9, R9
+	MOVQ         $+6, R12
+	DECQ         8(SP)
+	JLT          none227
+	MOVQ         R10, R8
+	MOVQ         R11, R9
+	ADDQ         $+64, R10
+
+none227:
+same226:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	SUBQ $+4, DI
+	JGE  loop222
+
+rest223:
+	ADDQ $+4, DI
+	JEQ  store225
+
+last224:
+	VMOVUPS.Z    (BX), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         SI, BX
-	DECQ         R8
-	JNE          last172
+	DECQ         DI
+	JNE          last224
 
-store173:
+store225:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write174
+	JEQ       write228
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -2915,7 +3260,7 @@ store173:
 	VADDPS    Z30, Z5, Z5
 	MOVQ      c+16(FP), AX
 
-write174:
+write228:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -2928,26 +3273,32 @@ write174:
 	ADDQ    CX, AX
 	VMOVUPS Z5, K1, (AX)
 
-done146:
+done191:
 	VZEROUPPER
 	RET
 
 // func gemmTile7AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile7AVX512(SB), NOSPLIT, $0-97
-panel178:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile7AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel232:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow176
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
+	JLT     narrow230
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
+	LEAQ    (DX)(CX*1), BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros179
+	JEQ     zeros233
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -2962,9 +3313,9 @@ panel178:
 	VMOVAPS Z1, Z9
 	VMOVAPS Z1, Z11
 	VMOVAPS Z1, Z13
-	JMP     start180
+	JMP     start234
 
-zeros179:
+zeros233:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2980,177 +3331,194 @@ zeros179:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start180:
+start234:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+14, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given181
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given235
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given181:
-	ADDQ $+128, next+32(FP)
+given235:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more236
+	MOVQ   $+0, next+32(FP)
+
+more236:
+	MOVQ $+7, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest183
+	SUBQ $+4, R8
+	JLT  rest238
 
-loop182:
+loop237:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
 	PREFETCHT0   (SI)(DI*8)
 	PREFETCHT0   64(SI)(DI*8)
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS      64(SI)(DI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS      64(SI)(DI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS      64(SI)(R8*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+7
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop182
-
-rest183:
-	ADDQ $+4, R9
-	JEQ  store185
-
-last184:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same241
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+7, R13
+	DECQ         8(SP)
+	JLT          none242
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none242:
+same241:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop237
+
+rest238:
+	ADDQ $+4, R8
+	JEQ  store240
+
+last239:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last184
+	DECQ         R8
+	JNE          last239
 
-store185:
+store240:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write186
+	JEQ    write243
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -3173,7 +3541,7 @@ store185:
 	VADDPS 64(AX), Z13, Z13
 	MOVQ   c+16(FP), AX
 
-write186:
+write243:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -3198,31 +3566,29 @@ write186:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias187
+	JEQ     nobias244
 	ADDQ    $+128, bias+24(FP)
 
-nobias187:
+nobias244:
 	SUBQ $+32, n+88(FP)
-	JMP  panel178
+	JMP  panel232
 
-narrow176:
+narrow230:
 	TESTQ     AX, AX
-	JLE       done175
+	JLE       done229
 	CMPQ      AX, $+16
-	JLE       single177
+	JLE       single231
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros188
+	JEQ       zeros245
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -3237,9 +3603,9 @@ narrow176:
 	VMOVAPS   Z1, Z9
 	VMOVAPS   Z1, Z11
 	VMOVAPS   Z1, Z13
-	JMP       start189
+	JMP       start246
 
-zeros188:
+zeros245:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3255,175 +3621,192 @@ zeros188:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start189:
+start246:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+14, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given190
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given247
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given190:
-	ADDQ $+128, next+32(FP)
+given247:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more248
+	MOVQ   $+0, next+32(FP)
+
+more248:
+	MOVQ $+7, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest192
+	SUBQ $+4, R8
+	JLT  rest250
 
-loop191:
+loop249:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS.Z    64(SI)(DI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS.Z    64(SI)(R8*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+7
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop191
-
-rest192:
-	ADDQ $+4, R9
-	JEQ  store194
-
-last193:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same253
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+7, R13
+	DECQ         8(SP)
+	JLT          none254
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none254:
+same253:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop249
+
+rest250:
+	ADDQ $+4, R8
+	JEQ  store252
+
+last251:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last193
+	DECQ         R8
+	JNE          last251
 
-store194:
+store252:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write195
+	JEQ       write255
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -3453,7 +3836,7 @@ store194:
 	VADDPS    Z30, Z13, Z13
 	MOVQ      c+16(FP), AX
 
-write195:
+write255:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -3474,21 +3857,19 @@ write195:
 	ADDQ    CX, AX
 	VMOVUPS Z12, (AX)
 	VMOVUPS Z13, K1, 64(AX)
-	JMP     done175
+	JMP     done229
 
-single177:
+single231:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros196
+	JEQ       zeros256
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -3496,9 +3877,9 @@ single177:
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z5
 	VMOVAPS   Z0, Z6
-	JMP       start197
+	JMP       start257
 
-zeros196:
+zeros256:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3507,134 +3888,151 @@ zeros196:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-start197:
+start257:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+14, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given198
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given258
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given198:
-	ADDQ $+64, next+32(FP)
+given258:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+64, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more259
+	MOVQ   $+0, next+32(FP)
+
+more259:
+	MOVQ $+7, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest200
+	SUBQ $+4, R8
+	JLT  rest261
 
-loop199:
+loop260:
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VMOVUPS.Z    (SI)(DI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VMOVUPS.Z    (SI)(DI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VMOVUPS.Z    (SI)(R8*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	PREFETCHT0   (R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+7
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop199
-
-rest200:
-	ADDQ $+4, R9
-	JEQ  store202
-
-last201:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same264
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+7, R13
+	DECQ         8(SP)
+	JLT          none265
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+64, R11
+
+none265:
+same264:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop260
+
+rest261:
+	ADDQ $+4, R8
+	JEQ  store263
+
+last262:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last201
+	DECQ         R8
+	JNE          last262
 
-store202:
+store263:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write203
+	JEQ       write266
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -3657,7 +4055,7 @@ store202:
 	VADDPS    Z30, Z6, Z6
 	MOVQ      c+16(FP), AX
 
-write203:
+write266:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -3672,26 +4070,32 @@ write203:
 	ADDQ    CX, AX
 	VMOVUPS Z6, K1, (AX)
 
-done175:
+done229:
 	VZEROUPPER
 	RET
 
 // func gemmTile8AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile8AVX512(SB), NOSPLIT, $0-97
-panel207:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile8AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel270:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow205
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
+	JLT     narrow268
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*1), BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros208
+	JEQ     zeros271
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -3708,9 +4112,9 @@ panel207:
 	VMOVAPS Z1, Z11
 	VMOVAPS Z1, Z13
 	VMOVAPS Z1, Z15
-	JMP     start209
+	JMP     start272
 
-zeros208:
+zeros271:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3728,192 +4132,209 @@ zeros208:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-start209:
+start272:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+16, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given210
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given273
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given210:
-	ADDQ $+128, next+32(FP)
+given273:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more274
+	MOVQ   $+0, next+32(FP)
+
+more274:
+	MOVQ $+8, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest212
+	SUBQ $+4, R8
+	JLT  rest276
 
-loop211:
+loop275:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
 	PREFETCHT0   (SI)(DI*8)
 	PREFETCHT0   64(SI)(DI*8)
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS      64(SI)(DI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS      64(SI)(DI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS      64(SI)(R8*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+8
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop211
-
-rest212:
-	ADDQ $+4, R9
-	JEQ  store214
-
-last213:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same279
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+8, R13
+	DECQ         8(SP)
+	JLT          none280
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none280:
+same279:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop275
+
+rest276:
+	ADDQ $+4, R8
+	JEQ  store278
+
+last277:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last213
+	DECQ         R8
+	JNE          last277
 
-store214:
+store278:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write215
+	JEQ    write281
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -3939,7 +4360,7 @@ store214:
 	VADDPS 64(AX), Z15, Z15
 	MOVQ   c+16(FP), AX
 
-write215:
+write281:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -3967,31 +4388,29 @@ write215:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias216
+	JEQ     nobias282
 	ADDQ    $+128, bias+24(FP)
 
-nobias216:
+nobias282:
 	SUBQ $+32, n+88(FP)
-	JMP  panel207
+	JMP  panel270
 
-narrow205:
+narrow268:
 	TESTQ     AX, AX
-	JLE       done204
+	JLE       done267
 	CMPQ      AX, $+16
-	JLE       single206
+	JLE       single269
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros217
+	JEQ       zeros283
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -4008,9 +4427,9 @@ narrow205:
 	VMOVAPS   Z1, Z11
 	VMOVAPS   Z1, Z13
 	VMOVAPS   Z1, Z15
-	JMP       start218
+	JMP       start284
 
-zeros217:
+zeros283:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4028,190 +4447,207 @@ zeros217:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-start218:
+start284:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+16, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given219
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given285
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given219:
-	ADDQ $+128, next+32(FP)
+given285:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more286
+	MOVQ   $+0, next+32(FP)
+
+more286:
+	MOVQ $+8, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest221
+	SUBQ $+4, R8
+	JLT  rest288
 
-loop220:
+loop287:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS.Z    64(SI)(DI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS.Z    64(SI)(R8*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+8
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop220
-
-rest221:
-	ADDQ $+4, R9
-	JEQ  store223
-
-last222:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same291
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+8, R13
+	DECQ         8(SP)
+	JLT          none292
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none292:
+same291:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop287
+
+rest288:
+	ADDQ $+4, R8
+	JEQ  store290
+
+last289:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last222
+	DECQ         R8
+	JNE          last289
 
-store223:
+store290:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write224
+	JEQ       write293
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -4245,7 +4681,7 @@ store223:
 	VADDPS    Z30, Z15, Z15
 	MOVQ      c+16(FP), AX
 
-write224:
+write293:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -4269,21 +4705,19 @@ write224:
 	ADDQ    CX, AX
 	VMOVUPS Z14, (AX)
 	VMOVUPS Z15, K1, 64(AX)
-	JMP     done204
+	JMP     done267
 
-single206:
+single269:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros225
+	JEQ       zeros294
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -4292,9 +4726,9 @@ single206:
 	VMOVAPS   Z0, Z5
 	VMOVAPS   Z0, Z6
 	VMOVAPS   Z0, Z7
-	JMP       start226
+	JMP       start295
 
-zeros225:
+zeros294:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4304,144 +4738,161 @@ zeros225:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-start226:
+start295:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+16, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given227
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given296
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given227:
-	ADDQ $+64, next+32(FP)
+given296:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+64, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more297
+	MOVQ   $+0, next+32(FP)
+
+more297:
+	MOVQ $+8, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest229
+	SUBQ $+4, R8
+	JLT  rest299
 
-loop228:
+loop298:
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
 	VMOVUPS.Z    (SI)(DI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VMOVUPS.Z    (SI)(DI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VMOVUPS.Z    (SI)(R8*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	PREFETCHT0   (R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+8
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop228
-
-rest229:
-	ADDQ $+4, R9
-	JEQ  store231
-
-last230:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same302
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+8, R13
+	DECQ         8(SP)
+	JLT          none303
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+64, R11
+
+none303:
+same302:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop298
+
+rest299:
+	ADDQ $+4, R8
+	JEQ  store301
+
+last300:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last230
+	DECQ         R8
+	JNE          last300
 
-store231:
+store301:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write232
+	JEQ       write304
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -4467,7 +4918,7 @@ store231:
 	VADDPS    Z30, Z7, Z7
 	MOVQ      c+16(FP), AX
 
-write232:
+write304:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -4484,26 +4935,32 @@ write232:
 	ADDQ    CX, AX
 	VMOVUPS Z7, K1, (AX)
 
-done204:
+done267:
 	VZEROUPPER
 	RET
 
 // func gemmTile9AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile9AVX512(SB), NOSPLIT, $0-97
-panel236:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile9AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel308:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow234
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
+	JLT     narrow306
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*1), BX
 	MOVQ    bias+24(FP), SI
 	TESTQ   SI, SI
-	JEQ     zeros237
+	JEQ     zeros309
 	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -4522,9 +4979,9 @@ panel236:
 	VMOVAPS Z1, Z13
 	VMOVAPS Z1, Z15
 	VMOVAPS Z1, Z17
-	JMP     start238
+	JMP     start310
 
-zeros237:
+zeros309:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4544,207 +5001,224 @@ zeros237:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-start238:
+start310:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+18, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given239
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given311
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given239:
-	ADDQ $+128, next+32(FP)
+given311:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more312
+	MOVQ   $+0, next+32(FP)
+
+more312:
+	MOVQ $+9, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest241
+	SUBQ $+4, R8
+	JLT  rest314
 
-loop240:
+loop313:
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
 	PREFETCHT0   (SI)(DI*8)
 	PREFETCHT0   64(SI)(DI*8)
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS      64(SI)(DI*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS      64(SI)(DI*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS      64(SI)(R8*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+9
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop240
-
-rest241:
-	ADDQ $+4, R9
-	JEQ  store243
-
-last242:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same317
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+9, R13
+	DECQ         8(SP)
+	JLT          none318
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none318:
+same317:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop313
+
+rest314:
+	ADDQ $+4, R8
+	JEQ  store316
+
+last315:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last242
+	DECQ         R8
+	JNE          last315
 
-store243:
+store316:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write244
+	JEQ    write319
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -4773,7 +5247,7 @@ store243:
 	VADDPS 64(AX), Z17, Z17
 	MOVQ   c+16(FP), AX
 
-write244:
+write319:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -4804,31 +5278,29 @@ write244:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias245
+	JEQ     nobias320
 	ADDQ    $+128, bias+24(FP)
 
-nobias245:
+nobias320:
 	SUBQ $+32, n+88(FP)
-	JMP  panel236
+	JMP  panel308
 
-narrow234:
+narrow306:
 	TESTQ     AX, AX
-	JLE       done233
+	JLE       done305
 	CMPQ      AX, $+16
-	JLE       single235
+	JLE       single307
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros246
+	JEQ       zeros321
 	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -4847,9 +5319,9 @@ narrow234:
 	VMOVAPS   Z1, Z13
 	VMOVAPS   Z1, Z15
 	VMOVAPS   Z1, Z17
-	JMP       start247
+	JMP       start322
 
-zeros246:
+zeros321:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4869,205 +5341,222 @@ zeros246:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-start247:
+start322:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+18, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given248
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given323
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given248:
-	ADDQ $+128, next+32(FP)
+given323:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more324
+	MOVQ   $+0, next+32(FP)
+
+more324:
+	MOVQ $+9, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest250
+	SUBQ $+4, R8
+	JLT  rest326
 
-loop249:
+loop325:
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
 	VMOVUPS      (SI)(DI*1), Z28
 	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VMOVUPS      (SI)(DI*2), Z28
-	VMOVUPS.Z    64(SI)(DI*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VMOVUPS      (SI)(R8*1), Z28
-	VMOVUPS.Z    64(SI)(R8*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+9
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop249
-
-rest250:
-	ADDQ $+4, R9
-	JEQ  store252
-
-last251:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS      (SI), Z28
 	VMOVUPS.Z    64(SI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same329
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+9, R13
+	DECQ         8(SP)
+	JLT          none330
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none330:
+same329:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop325
+
+rest326:
+	ADDQ $+4, R8
+	JEQ  store328
+
+last327:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last251
+	DECQ         R8
+	JNE          last327
 
-store252:
+store328:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write253
+	JEQ       write331
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -5105,7 +5594,7 @@ store252:
 	VADDPS    Z30, Z17, Z17
 	MOVQ      c+16(FP), AX
 
-write253:
+write331:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -5132,21 +5621,19 @@ write253:
 	ADDQ    CX, AX
 	VMOVUPS Z16, (AX)
 	VMOVUPS Z17, K1, 64(AX)
-	JMP     done233
+	JMP     done305
 
-single235:
+single307:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), BX
 	MOVQ      bias+24(FP), SI
 	TESTQ     SI, SI
-	JEQ       zeros254
+	JEQ       zeros332
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -5156,9 +5643,9 @@ single235:
 	VMOVAPS   Z0, Z6
 	VMOVAPS   Z0, Z7
 	VMOVAPS   Z0, Z8
-	JMP       start255
+	JMP       start333
 
-zeros254:
+zeros332:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5169,154 +5656,171 @@ zeros254:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-start255:
+start333:
 	MOVQ  b+8(FP), SI
-	MOVQ  k+80(FP), R9
-	MOVQ  c+16(FP), R10
-	MOVQ  cs+64(FP), R11
-	MOVQ  $+18, R14
-	MOVQ  next+32(FP), R12
-	MOVQ  ns+72(FP), R13
-	TESTQ R12, R12
-	JNE   given256
-	MOVQ  SI, R12
-	XORQ  R13, R13
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given334
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given256:
-	ADDQ $+64, next+32(FP)
+given334:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+64, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more335
+	MOVQ   $+0, next+32(FP)
+
+more335:
+	MOVQ $+9, R13
 	MOVQ bs+48(FP), DI
-	LEAQ (DI)(DI*2), R8
-	SUBQ $+4, R9
-	JLT  rest258
+	SUBQ $+4, R8
+	JLT  rest337
 
-loop257:
+loop336:
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VMOVUPS.Z    (SI)(DI*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VMOVUPS.Z    (SI)(DI*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VMOVUPS.Z    (SI)(R8*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	PREFETCHT0   (R10)
-	ADDQ         R11, R10
-	DECQ         R14
-	CMOVQLE      SI, R10
-	CMPQ         R14, $+9
-	CMOVQEQ      R12, R10
-	CMOVQEQ      R13, R11
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	LEAQ         (SI)(DI*4), SI
-	SUBQ         $+4, R9
-	JGE          loop257
-
-rest258:
-	ADDQ $+4, R9
-	JEQ  store260
-
-last259:
+	LEAQ         (SI)(DI*2), SI
 	VMOVUPS.Z    (SI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same340
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+9, R13
+	DECQ         8(SP)
+	JLT          none341
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+64, R11
+
+none341:
+same340:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop336
+
+rest337:
+	ADDQ $+4, R8
+	JEQ  store339
+
+last338:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         DI, SI
-	DECQ         R9
-	JNE          last259
+	DECQ         R8
+	JNE          last338
 
-store260:
+store339:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write261
+	JEQ       write342
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -5345,7 +5849,7 @@ store260:
 	VADDPS    Z30, Z8, Z8
 	MOVQ      c+16(FP), AX
 
-write261:
+write342:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -5364,29 +5868,33 @@ write261:
 	ADDQ    CX, AX
 	VMOVUPS Z8, K1, (AX)
 
-done233:
+done305:
 	VZEROUPPER
 	RET
 
 // func gemmTile10AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile10AVX512(SB), NOSPLIT, $0-97
-panel265:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile10AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel346:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow263
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
-	MOVQ    bias+24(FP), DI
-	TESTQ   DI, DI
-	JEQ     zeros266
-	VMOVUPS (DI), Z0
+	JLT     narrow344
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
+	LEAQ    (DX)(CX*4), BX
+	MOVQ    bias+24(FP), SI
+	TESTQ   SI, SI
+	JEQ     zeros347
+	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVAPS Z0, Z6
@@ -5396,7 +5904,7 @@ panel265:
 	VMOVAPS Z0, Z14
 	VMOVAPS Z0, Z16
 	VMOVAPS Z0, Z18
-	VMOVUPS 64(DI), Z1
+	VMOVUPS 64(SI), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
@@ -5406,9 +5914,9 @@ panel265:
 	VMOVAPS Z1, Z15
 	VMOVAPS Z1, Z17
 	VMOVAPS Z1, Z19
-	JMP     start267
+	JMP     start348
 
-zeros266:
+zeros347:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5430,224 +5938,239 @@ zeros266:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-start267:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+20, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given268
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start348:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given349
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given268:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest270
+given349:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more350
+	MOVQ   $+0, next+32(FP)
 
-loop269:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	PREFETCHT0   (DI)(R8*8)
-	PREFETCHT0   64(DI)(R8*8)
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS      64(DI)(R8*1), Z29
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS      64(DI)(R8*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS      64(DI)(R9*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+10
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop269
+more350:
+	MOVQ $+10, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest352
 
-rest270:
-	ADDQ $+4, R10
-	JEQ  store272
-
-last271:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
+loop351:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	ADDQ         $+4, CX
+	PREFETCHT0   (SI)(DI*8)
+	PREFETCHT0   64(SI)(DI*8)
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same355
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+10, R13
+	DECQ         8(SP)
+	JLT          none356
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none356:
+same355:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop351
+
+rest352:
+	ADDQ $+4, R8
+	JEQ  store354
+
+last353:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last271
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last353
 
-store272:
+store354:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write273
+	JEQ    write357
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -5679,7 +6202,7 @@ store272:
 	VADDPS 64(AX), Z19, Z19
 	MOVQ   c+16(FP), AX
 
-write273:
+write357:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -5713,34 +6236,30 @@ write273:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias274
+	JEQ     nobias358
 	ADDQ    $+128, bias+24(FP)
 
-nobias274:
+nobias358:
 	SUBQ $+32, n+88(FP)
-	JMP  panel265
+	JMP  panel346
 
-narrow263:
+narrow344:
 	TESTQ     AX, AX
-	JLE       done262
+	JLE       done343
 	CMPQ      AX, $+16
-	JLE       single264
+	JLE       single345
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros275
-	VMOVUPS   (DI), Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*4), BX
+	MOVQ      bias+24(FP), SI
+	TESTQ     SI, SI
+	JEQ       zeros359
+	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z6
@@ -5750,7 +6269,7 @@ narrow263:
 	VMOVAPS   Z0, Z14
 	VMOVAPS   Z0, Z16
 	VMOVAPS   Z0, Z18
-	VMOVUPS.Z 64(DI), K1, Z1
+	VMOVUPS.Z 64(SI), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
@@ -5760,9 +6279,9 @@ narrow263:
 	VMOVAPS   Z1, Z15
 	VMOVAPS   Z1, Z17
 	VMOVAPS   Z1, Z19
-	JMP       start276
+	JMP       start360
 
-zeros275:
+zeros359:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5784,222 +6303,237 @@ zeros275:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-start276:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+20, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given277
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start360:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given361
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given277:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest279
+given361:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more362
+	MOVQ   $+0, next+32(FP)
 
-loop278:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS.Z    64(DI)(R8*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS.Z    64(DI)(R9*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+10
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop278
+more362:
+	MOVQ $+10, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest364
 
-rest279:
-	ADDQ $+4, R10
-	JEQ  store281
-
-last280:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
+loop363:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	ADDQ         $+4, CX
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same367
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+10, R13
+	DECQ         8(SP)
+	JLT          none368
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none368:
+same367:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop363
+
+rest364:
+	ADDQ $+4, R8
+	JEQ  store366
+
+last365:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last280
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last365
 
-store281:
+store366:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write282
+	JEQ       write369
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -6041,7 +6575,7 @@ store281:
 	VADDPS    Z30, Z19, Z19
 	MOVQ      c+16(FP), AX
 
-write282:
+write369:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -6071,24 +6605,20 @@ write282:
 	ADDQ    CX, AX
 	VMOVUPS Z18, (AX)
 	VMOVUPS Z19, K1, 64(AX)
-	JMP     done262
+	JMP     done343
 
-single264:
+single345:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros283
-	VMOVUPS.Z (DI), K1, Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*4), BX
+	MOVQ      bias+24(FP), SI
+	TESTQ     SI, SI
+	JEQ       zeros370
+	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
@@ -6098,9 +6628,9 @@ single264:
 	VMOVAPS   Z0, Z7
 	VMOVAPS   Z0, Z8
 	VMOVAPS   Z0, Z9
-	JMP       start284
+	JMP       start371
 
-zeros283:
+zeros370:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6112,166 +6642,181 @@ zeros283:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-start284:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+20, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given285
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start371:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given372
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given285:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest287
+given372:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+64, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more373
+	MOVQ   $+0, next+32(FP)
 
-loop286:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R8*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R8*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VMOVUPS.Z    (DI)(R9*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	PREFETCHT0   (R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+10
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop286
+more373:
+	MOVQ $+10, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest375
 
-rest287:
-	ADDQ $+4, R10
-	JEQ  store289
-
-last288:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
+loop374:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same378
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+10, R13
+	DECQ         8(SP)
+	JLT          none379
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+64, R11
+
+none379:
+same378:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop374
+
+rest375:
+	ADDQ $+4, R8
+	JEQ  store377
+
+last376:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last288
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last376
 
-store289:
+store377:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write290
+	JEQ       write380
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -6303,7 +6848,7 @@ store289:
 	VADDPS    Z30, Z9, Z9
 	MOVQ      c+16(FP), AX
 
-write290:
+write380:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -6324,29 +6869,34 @@ write290:
 	ADDQ    CX, AX
 	VMOVUPS Z9, K1, (AX)
 
-done262:
+done343:
 	VZEROUPPER
 	RET
 
 // func gemmTile11AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile11AVX512(SB), NOSPLIT, $0-97
-panel294:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile11AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel384:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow292
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
-	MOVQ    bias+24(FP), DI
-	TESTQ   DI, DI
-	JEQ     zeros295
-	VMOVUPS (DI), Z0
+	JLT     narrow382
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*2), BX
+	LEAQ    (BX)(CX*1), BX
+	MOVQ    bias+24(FP), SI
+	TESTQ   SI, SI
+	JEQ     zeros385
+	VMOVUPS (SI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVAPS Z0, Z6
@@ -6357,7 +6907,7 @@ panel294:
 	VMOVAPS Z0, Z16
 	VMOVAPS Z0, Z18
 	VMOVAPS Z0, Z20
-	VMOVUPS 64(DI), Z1
+	VMOVUPS 64(SI), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
@@ -6368,9 +6918,9 @@ panel294:
 	VMOVAPS Z1, Z17
 	VMOVAPS Z1, Z19
 	VMOVAPS Z1, Z21
-	JMP     start296
+	JMP     start386
 
-zeros295:
+zeros385:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6394,239 +6944,254 @@ zeros295:
 	VPXORD Z20, Z20, Z20
 	VPXORD Z21, Z21, Z21
 
-start296:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given297
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start386:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given387
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given297:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest299
+given387:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more388
+	MOVQ   $+0, next+32(FP)
 
-loop298:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
+more388:
+	MOVQ $+11, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest390
+
+loop389:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (DI)(R8*8)
-	PREFETCHT0   64(DI)(R8*8)
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS      64(DI)(R8*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	PREFETCHT0   (SI)(DI*8)
+	PREFETCHT0   64(SI)(DI*8)
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
 	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS      64(DI)(R8*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
 	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS      64(DI)(R9*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS      64(SI)(DI*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
 	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+11
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop298
-
-rest299:
-	ADDQ $+4, R10
-	JEQ  store301
-
-last300:
-	VMOVUPS      (DI), Z28
-	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	ADDQ         $+4, CX
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same393
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+11, R13
+	DECQ         8(SP)
+	JLT          none394
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none394:
+same393:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop389
+
+rest390:
+	ADDQ $+4, R8
+	JEQ  store392
+
+last391:
+	VMOVUPS      (SI), Z28
+	VMOVUPS      64(SI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last300
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last391
 
-store301:
+store392:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write302
+	JEQ    write395
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -6661,7 +7226,7 @@ store301:
 	VADDPS 64(AX), Z21, Z21
 	MOVQ   c+16(FP), AX
 
-write302:
+write395:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -6698,34 +7263,31 @@ write302:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias303
+	JEQ     nobias396
 	ADDQ    $+128, bias+24(FP)
 
-nobias303:
+nobias396:
 	SUBQ $+32, n+88(FP)
-	JMP  panel294
+	JMP  panel384
 
-narrow292:
+narrow382:
 	TESTQ     AX, AX
-	JLE       done291
+	JLE       done381
 	CMPQ      AX, $+16
-	JLE       single293
+	JLE       single383
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros304
-	VMOVUPS   (DI), Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*1), BX
+	MOVQ      bias+24(FP), SI
+	TESTQ     SI, SI
+	JEQ       zeros397
+	VMOVUPS   (SI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z6
@@ -6736,7 +7298,7 @@ narrow292:
 	VMOVAPS   Z0, Z16
 	VMOVAPS   Z0, Z18
 	VMOVAPS   Z0, Z20
-	VMOVUPS.Z 64(DI), K1, Z1
+	VMOVUPS.Z 64(SI), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
@@ -6747,9 +7309,9 @@ narrow292:
 	VMOVAPS   Z1, Z17
 	VMOVAPS   Z1, Z19
 	VMOVAPS   Z1, Z21
-	JMP       start305
+	JMP       start398
 
-zeros304:
+zeros397:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6773,237 +7335,252 @@ zeros304:
 	VPXORD Z20, Z20, Z20
 	VPXORD Z21, Z21, Z21
 
-start305:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given306
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start398:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given399
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given306:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest308
+given399:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+128, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more400
+	MOVQ   $+0, next+32(FP)
 
-loop307:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
+more400:
+	MOVQ $+11, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest402
+
+loop401:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*1), Z28
-	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
 	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS.Z    64(DI)(R8*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
 	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS.Z    64(DI)(R9*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VMOVUPS      (SI)(DI*1), Z28
+	VMOVUPS.Z    64(SI)(DI*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
 	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+11
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop307
-
-rest308:
-	ADDQ $+4, R10
-	JEQ  store310
-
-last309:
-	VMOVUPS      (DI), Z28
-	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	ADDQ         $+4, CX
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same405
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+11, R13
+	DECQ         8(SP)
+	JLT          none406
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+128, R11
+
+none406:
+same405:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop401
+
+rest402:
+	ADDQ $+4, R8
+	JEQ  store404
+
+last403:
+	VMOVUPS      (SI), Z28
+	VMOVUPS.Z    64(SI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last309
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last403
 
-store310:
+store404:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write311
+	JEQ       write407
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -7049,7 +7626,7 @@ store310:
 	VADDPS    Z30, Z21, Z21
 	MOVQ      c+16(FP), AX
 
-write311:
+write407:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -7082,24 +7659,21 @@ write311:
 	ADDQ    CX, AX
 	VMOVUPS Z20, (AX)
 	VMOVUPS Z21, K1, 64(AX)
-	JMP     done291
+	JMP     done381
 
-single293:
+single383:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	MOVQ      bias+24(FP), DI
-	TESTQ     DI, DI
-	JEQ       zeros312
-	VMOVUPS.Z (DI), K1, Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*1), BX
+	MOVQ      bias+24(FP), SI
+	TESTQ     SI, SI
+	JEQ       zeros408
+	VMOVUPS.Z (SI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
@@ -7110,9 +7684,9 @@ single293:
 	VMOVAPS   Z0, Z8
 	VMOVAPS   Z0, Z9
 	VMOVAPS   Z0, Z10
-	JMP       start313
+	JMP       start409
 
-zeros312:
+zeros408:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7125,176 +7699,191 @@ zeros312:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 
-start313:
-	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+22, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given314
-	MOVQ  DI, R13
-	XORQ  R14, R14
+start409:
+	MOVQ  b+8(FP), SI
+	MOVQ  k+80(FP), R8
+	MOVQ  c+16(FP), R9
+	MOVQ  cs+64(FP), R10
+	MOVQ  next+32(FP), R11
+	MOVQ  ns+72(FP), R12
+	TESTQ R11, R11
+	JNE   given410
+	MOVQ  SI, R11
+	XORQ  R12, R12
 
-given314:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest316
+given410:
+	MOVQ   (SP), R13
+	MOVQ   R13, 8(SP)
+	IMUL3Q $+64, R13, R13
+	ADDQ   R13, next+32(FP)
+	SHRQ   $0x02, R13
+	SUBQ   R13, 16(SP)
+	JG     more411
+	MOVQ   $+0, next+32(FP)
 
-loop315:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
+more411:
+	MOVQ $+11, R13
+	MOVQ bs+48(FP), DI
+	SUBQ $+4, R8
+	JLT  rest413
+
+loop412:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
 	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VMOVUPS.Z    (DI)(R8*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
 	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VMOVUPS.Z    (DI)(R8*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 4(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	LEAQ         (SI)(DI*2), SI
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
 	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VMOVUPS.Z    (DI)(R9*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 8(BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VMOVUPS.Z    (SI)(DI*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
 	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	PREFETCHT0   (R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+11
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop315
-
-rest316:
-	ADDQ $+4, R10
-	JEQ  store318
-
-last317:
-	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	ADDQ         $+4, CX
+	LEAQ         (SI)(DI*2), SI
+	PREFETCHT0   (R9)
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          same416
+	MOVQ         SI, R9
+	XORQ         R10, R10
+	MOVQ         $+11, R13
+	DECQ         8(SP)
+	JLT          none417
+	MOVQ         R11, R9
+	MOVQ         R12, R10
+	ADDQ         $+64, R11
+
+none417:
+same416:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	SUBQ $+4, R8
+	JGE  loop412
+
+rest413:
+	ADDQ $+4, R8
+	JEQ  store415
+
+last414:
+	VMOVUPS.Z    (SI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
-	ADDQ         $+4, SI
-	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last317
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          last414
 
-store318:
+store415:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write319
+	JEQ       write418
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -7329,7 +7918,7 @@ store318:
 	VADDPS    Z30, Z10, Z10
 	MOVQ      c+16(FP), AX
 
-write319:
+write418:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -7352,28 +7941,33 @@ write319:
 	ADDQ    CX, AX
 	VMOVUPS Z10, K1, (AX)
 
-done291:
+done381:
 	VZEROUPPER
 	RET
 
 // func gemmTile12AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile12AVX512(SB), NOSPLIT, $0-97
-panel323:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile12AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel422:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow321
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
+	JLT     narrow420
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*1), DX
+	LEAQ    (DX)(CX*1), BX
+	LEAQ    (BX)(CX*1), SI
 	MOVQ    bias+24(FP), DI
 	TESTQ   DI, DI
-	JEQ     zeros324
+	JEQ     zeros423
 	VMOVUPS (DI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
@@ -7398,9 +7992,9 @@ panel323:
 	VMOVAPS Z1, Z19
 	VMOVAPS Z1, Z21
 	VMOVAPS Z1, Z23
-	JMP     start325
+	JMP     start424
 
-zeros324:
+zeros423:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7426,254 +8020,271 @@ zeros324:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-start325:
+start424:
 	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+24, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given326
-	MOVQ  DI, R13
-	XORQ  R14, R14
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given425
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given326:
-	ADDQ $+128, next+32(FP)
+given425:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more426
+	MOVQ   $+0, next+32(FP)
+
+more426:
+	MOVQ $+12, R14
 	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest328
+	SUBQ $+4, R9
+	JLT  rest428
 
-loop327:
+loop427:
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
 	PREFETCHT0   (DI)(R8*8)
 	PREFETCHT0   64(DI)(R8*8)
 	VMOVUPS      (DI)(R8*1), Z28
 	VMOVUPS      64(DI)(R8*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS      64(DI)(R8*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS      64(DI)(R9*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+12
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop327
-
-rest328:
-	ADDQ $+4, R10
-	JEQ  store330
-
-last329:
+	LEAQ         (DI)(R8*2), DI
 	VMOVUPS      (DI), Z28
 	VMOVUPS      64(DI), Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 8(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	ADDQ         $+4, CX
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same431
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+12, R14
+	DECQ         8(SP)
+	JLT          none432
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none432:
+same431:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop427
+
+rest428:
+	ADDQ $+4, R9
+	JEQ  store430
+
+last429:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last329
+	DECQ         R9
+	JNE          last429
 
-store330:
+store430:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write331
+	JEQ    write433
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -7711,7 +8322,7 @@ store330:
 	VADDPS 64(AX), Z23, Z23
 	MOVQ   c+16(FP), AX
 
-write331:
+write433:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -7751,33 +8362,30 @@ write331:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias332
+	JEQ     nobias434
 	ADDQ    $+128, bias+24(FP)
 
-nobias332:
+nobias434:
 	SUBQ $+32, n+88(FP)
-	JMP  panel323
+	JMP  panel422
 
-narrow321:
+narrow420:
 	TESTQ     AX, AX
-	JLE       done320
+	JLE       done419
 	CMPQ      AX, $+16
-	JLE       single322
+	JLE       single421
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*1), BX
+	LEAQ      (BX)(CX*1), SI
 	MOVQ      bias+24(FP), DI
 	TESTQ     DI, DI
-	JEQ       zeros333
+	JEQ       zeros435
 	VMOVUPS   (DI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
@@ -7802,9 +8410,9 @@ narrow321:
 	VMOVAPS   Z1, Z19
 	VMOVAPS   Z1, Z21
 	VMOVAPS   Z1, Z23
-	JMP       start334
+	JMP       start436
 
-zeros333:
+zeros435:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7830,252 +8438,269 @@ zeros333:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-start334:
+start436:
 	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+24, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given335
-	MOVQ  DI, R13
-	XORQ  R14, R14
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given437
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given335:
-	ADDQ $+128, next+32(FP)
+given437:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more438
+	MOVQ   $+0, next+32(FP)
+
+more438:
+	MOVQ $+12, R14
 	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest337
+	SUBQ $+4, R9
+	JLT  rest440
 
-loop336:
+loop439:
 	VMOVUPS      (DI), Z28
 	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
 	VMOVUPS      (DI)(R8*1), Z28
 	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VMOVUPS      (DI)(R8*2), Z28
-	VMOVUPS.Z    64(DI)(R8*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VMOVUPS      (DI)(R9*1), Z28
-	VMOVUPS.Z    64(DI)(R9*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+12
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop336
-
-rest337:
-	ADDQ $+4, R10
-	JEQ  store339
-
-last338:
+	LEAQ         (DI)(R8*2), DI
 	VMOVUPS      (DI), Z28
 	VMOVUPS.Z    64(DI), K1, Z29
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 8(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	ADDQ         $+4, CX
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same443
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+12, R14
+	DECQ         8(SP)
+	JLT          none444
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none444:
+same443:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop439
+
+rest440:
+	ADDQ $+4, R9
+	JEQ  store442
+
+last441:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last338
+	DECQ         R9
+	JNE          last441
 
-store339:
+store442:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write340
+	JEQ       write445
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -8125,7 +8750,7 @@ store339:
 	VADDPS    Z30, Z23, Z23
 	MOVQ      c+16(FP), AX
 
-write340:
+write445:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -8161,23 +8786,20 @@ write340:
 	ADDQ    CX, AX
 	VMOVUPS Z22, (AX)
 	VMOVUPS Z23, K1, 64(AX)
-	JMP     done320
+	JMP     done419
 
-single322:
+single421:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*1), DX
+	LEAQ      (DX)(CX*1), BX
+	LEAQ      (BX)(CX*1), SI
 	MOVQ      bias+24(FP), DI
 	TESTQ     DI, DI
-	JEQ       zeros341
+	JEQ       zeros446
 	VMOVUPS.Z (DI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
@@ -8190,9 +8812,9 @@ single322:
 	VMOVAPS   Z0, Z9
 	VMOVAPS   Z0, Z10
 	VMOVAPS   Z0, Z11
-	JMP       start342
+	JMP       start447
 
-zeros341:
+zeros446:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8206,186 +8828,203 @@ zeros341:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-start342:
+start447:
 	MOVQ  b+8(FP), DI
-	MOVQ  k+80(FP), R10
-	MOVQ  c+16(FP), R11
-	MOVQ  cs+64(FP), R12
-	MOVQ  $+24, R15
-	MOVQ  next+32(FP), R13
-	MOVQ  ns+72(FP), R14
-	TESTQ R13, R13
-	JNE   given343
-	MOVQ  DI, R13
-	XORQ  R14, R14
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given448
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given343:
-	ADDQ $+64, next+32(FP)
+given448:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+64, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more449
+	MOVQ   $+0, next+32(FP)
+
+more449:
+	MOVQ $+12, R14
 	MOVQ bs+48(FP), R8
-	LEAQ (R8)(R8*2), R9
-	SUBQ $+4, R10
-	JLT  rest345
+	SUBQ $+4, R9
+	JLT  rest451
 
-loop344:
+loop450:
 	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
 	VMOVUPS.Z    (DI)(R8*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VMOVUPS.Z    (DI)(R8*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	VMOVUPS.Z    (DI)(R9*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	PREFETCHT0   (R11)
-	ADDQ         R12, R11
-	DECQ         R15
-	CMOVQLE      DI, R11
-	CMPQ         R15, $+12
-	CMOVQEQ      R13, R11
-	CMOVQEQ      R14, R12
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	LEAQ         (DI)(R8*4), DI
-	SUBQ         $+4, R10
-	JGE          loop344
-
-rest345:
-	ADDQ $+4, R10
-	JEQ  store347
-
-last346:
+	LEAQ         (DI)(R8*2), DI
 	VMOVUPS.Z    (DI), K1, Z28
-	VBROADCASTSS (CX), Z30
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 8(SI)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	ADDQ         $+4, CX
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 12(SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same454
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+12, R14
+	DECQ         8(SP)
+	JLT          none455
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+64, R12
+
+none455:
+same454:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop450
+
+rest451:
+	ADDQ $+4, R9
+	JEQ  store453
+
+last452:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (SI)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
 	ADDQ         R8, DI
-	DECQ         R10
-	JNE          last346
+	DECQ         R9
+	JNE          last452
 
-store347:
+store453:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write348
+	JEQ       write456
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -8423,7 +9062,7 @@ store347:
 	VADDPS    Z30, Z11, Z11
 	MOVQ      c+16(FP), AX
 
-write348:
+write456:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -8448,31 +9087,35 @@ write348:
 	ADDQ    CX, AX
 	VMOVUPS Z11, K1, (AX)
 
-done320:
+done419:
 	VZEROUPPER
 	RET
 
 // func gemmTile13AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile13AVX512(SB), NOSPLIT, $8-97
-panel352:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile13AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel460:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow350
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
-	LEAQ    (SI)(AX*2), DI
-	ADDQ    AX, DI
-	MOVQ    bias+24(FP), R8
-	TESTQ   R8, R8
-	JEQ     zeros353
-	VMOVUPS (R8), Z0
+	JLT     narrow458
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*2), BX
+	LEAQ    (BX)(CX*2), SI
+	LEAQ    (SI)(CX*1), SI
+	MOVQ    bias+24(FP), DI
+	TESTQ   DI, DI
+	JEQ     zeros461
+	VMOVUPS (DI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVAPS Z0, Z6
@@ -8485,7 +9128,7 @@ panel352:
 	VMOVAPS Z0, Z20
 	VMOVAPS Z0, Z22
 	VMOVAPS Z0, Z24
-	VMOVUPS 64(R8), Z1
+	VMOVUPS 64(DI), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
@@ -8498,9 +9141,9 @@ panel352:
 	VMOVAPS Z1, Z21
 	VMOVAPS Z1, Z23
 	VMOVAPS Z1, Z25
-	JMP     start354
+	JMP     start462
 
-zeros353:
+zeros461:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8528,271 +9171,286 @@ zeros353:
 	VPXORD Z24, Z24, Z24
 	VPXORD Z25, Z25, Z25
 
-start354:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+26, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given355
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start462:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given463
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given355:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest357
+given463:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more464
+	MOVQ   $+0, next+32(FP)
 
-loop356:
-	VMOVUPS      (R8), Z28
-	VMOVUPS      64(R8), Z29
-	VBROADCASTSS (CX), Z30
+more464:
+	MOVQ $+13, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest466
+
+loop465:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	PREFETCHT0   (R8)(R9*8)
-	PREFETCHT0   64(R8)(R9*8)
-	VMOVUPS      (R8)(R9*1), Z28
-	VMOVUPS      64(R8)(R9*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	PREFETCHT0   (DI)(R8*8)
+	PREFETCHT0   64(DI)(R8*8)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
 	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 4(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	VMOVUPS      (R8)(R9*2), Z28
-	VMOVUPS      64(R8)(R9*2), Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
 	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 8(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	VMOVUPS      (R8)(R10*1), Z28
-	VMOVUPS      64(R8)(R10*1), Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
 	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 12(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+13
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop356
-
-rest357:
-	ADDQ $+4, R11
-	JEQ  store359
-
-last358:
-	VMOVUPS      (R8), Z28
-	VMOVUPS      64(R8), Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	ADDQ         $+4, CX
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same469
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+13, R14
+	DECQ         8(SP)
+	JLT          none470
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none470:
+same469:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop465
+
+rest466:
+	ADDQ $+4, R9
+	JEQ  store468
+
+last467:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last358
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last467
 
-store359:
+store468:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write360
+	JEQ    write471
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -8833,7 +9491,7 @@ store359:
 	VADDPS 64(AX), Z25, Z25
 	MOVQ   c+16(FP), AX
 
-write360:
+write471:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -8876,36 +9534,32 @@ write360:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias361
+	JEQ     nobias472
 	ADDQ    $+128, bias+24(FP)
 
-nobias361:
+nobias472:
 	SUBQ $+32, n+88(FP)
-	JMP  panel352
+	JMP  panel460
 
-narrow350:
+narrow458:
 	TESTQ     AX, AX
-	JLE       done349
+	JLE       done457
 	CMPQ      AX, $+16
-	JLE       single351
+	JLE       single459
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	LEAQ      (SI)(AX*2), DI
-	ADDQ      AX, DI
-	MOVQ      bias+24(FP), R8
-	TESTQ     R8, R8
-	JEQ       zeros362
-	VMOVUPS   (R8), Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros473
+	VMOVUPS   (DI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z6
@@ -8918,7 +9572,7 @@ narrow350:
 	VMOVAPS   Z0, Z20
 	VMOVAPS   Z0, Z22
 	VMOVAPS   Z0, Z24
-	VMOVUPS.Z 64(R8), K1, Z1
+	VMOVUPS.Z 64(DI), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
@@ -8931,9 +9585,9 @@ narrow350:
 	VMOVAPS   Z1, Z21
 	VMOVAPS   Z1, Z23
 	VMOVAPS   Z1, Z25
-	JMP       start363
+	JMP       start474
 
-zeros362:
+zeros473:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8961,269 +9615,284 @@ zeros362:
 	VPXORD Z24, Z24, Z24
 	VPXORD Z25, Z25, Z25
 
-start363:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+26, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given364
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start474:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given475
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given364:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest366
+given475:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more476
+	MOVQ   $+0, next+32(FP)
 
-loop365:
-	VMOVUPS      (R8), Z28
-	VMOVUPS.Z    64(R8), K1, Z29
-	VBROADCASTSS (CX), Z30
+more476:
+	MOVQ $+13, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest478
+
+loop477:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VMOVUPS      (R8)(R9*1), Z28
-	VMOVUPS.Z    64(R8)(R9*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 4(DX), Z30
+	VBROADCASTSS 4(DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z14
-	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z16
-	VFMADD231PS  Z29, Z30, Z17
 	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 4(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	VMOVUPS      (R8)(R9*2), Z28
-	VMOVUPS.Z    64(R8)(R9*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
 	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 8(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	VMOVUPS      (R8)(R10*1), Z28
-	VMOVUPS.Z    64(R8)(R10*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
 	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z18
-	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z20
-	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z22
-	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 12(DI), Z30
-	VFMADD231PS  Z28, Z30, Z24
-	VFMADD231PS  Z29, Z30, Z25
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+13
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop365
-
-rest366:
-	ADDQ $+4, R11
-	JEQ  store368
-
-last367:
-	VMOVUPS      (R8), Z28
-	VMOVUPS.Z    64(R8), K1, Z29
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VFMADD231PS  Z29, Z30, Z5
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z8
-	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	ADDQ         $+4, CX
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same481
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+13, R14
+	DECQ         8(SP)
+	JLT          none482
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none482:
+same481:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop477
+
+rest478:
+	ADDQ $+4, R9
+	JEQ  store480
+
+last479:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last367
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last479
 
-store368:
+store480:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write369
+	JEQ       write483
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -9277,7 +9946,7 @@ store368:
 	VADDPS    Z30, Z25, Z25
 	MOVQ      c+16(FP), AX
 
-write369:
+write483:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -9316,26 +9985,22 @@ write369:
 	ADDQ    CX, AX
 	VMOVUPS Z24, (AX)
 	VMOVUPS Z25, K1, 64(AX)
-	JMP     done349
+	JMP     done457
 
-single351:
+single459:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	LEAQ      (SI)(AX*2), DI
-	ADDQ      AX, DI
-	MOVQ      bias+24(FP), R8
-	TESTQ     R8, R8
-	JEQ       zeros370
-	VMOVUPS.Z (R8), K1, Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros484
+	VMOVUPS.Z (DI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
@@ -9348,9 +10013,9 @@ single351:
 	VMOVAPS   Z0, Z10
 	VMOVAPS   Z0, Z11
 	VMOVAPS   Z0, Z12
-	JMP       start371
+	JMP       start485
 
-zeros370:
+zeros484:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9365,198 +10030,213 @@ zeros370:
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 
-start371:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+26, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given372
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start485:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given486
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given372:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest374
+given486:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+64, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more487
+	MOVQ   $+0, next+32(FP)
 
-loop373:
-	VMOVUPS.Z    (R8), K1, Z28
-	VBROADCASTSS (CX), Z30
+more487:
+	MOVQ $+13, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest489
+
+loop488:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
+	VBROADCASTSS (DX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z8
 	VBROADCASTSS (SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS (DI), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VMOVUPS.Z    (R8)(R9*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 4(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
 	VBROADCASTSS 4(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 4(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 4(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 4(DI), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VMOVUPS.Z    (R8)(R9*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 8(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
 	VBROADCASTSS 8(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 8(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 8(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 8(DI), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	VMOVUPS.Z    (R8)(R10*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS 12(DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
 	VBROADCASTSS 12(SI), Z30
-	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 12(SI)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 12(SI)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 12(DI), Z30
-	VFMADD231PS  Z28, Z30, Z12
-	PREFETCHT0   (R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+13
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop373
-
-rest374:
-	ADDQ $+4, R11
-	JEQ  store376
-
-last375:
-	VMOVUPS.Z    (R8), K1, Z28
-	VBROADCASTSS (CX), Z30
-	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z2
-	VBROADCASTSS (DX), Z30
-	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
-	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
-	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
-	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	ADDQ         $+4, CX
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same492
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+13, R14
+	DECQ         8(SP)
+	JLT          none493
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+64, R12
+
+none493:
+same492:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop488
+
+rest489:
+	ADDQ $+4, R9
+	JEQ  store491
+
+last490:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last375
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last490
 
-store376:
+store491:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write377
+	JEQ       write494
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -9597,7 +10277,7 @@ store376:
 	VADDPS    Z30, Z12, Z12
 	MOVQ      c+16(FP), AX
 
-write377:
+write494:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -9624,31 +10304,36 @@ write377:
 	ADDQ    CX, AX
 	VMOVUPS Z12, K1, (AX)
 
-done349:
+done457:
 	VZEROUPPER
 	RET
 
 // func gemmTile14AVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·gemmTile14AVX512(SB), NOSPLIT, $8-97
-panel381:
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTile14AVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel498:
 	MOVQ    n+88(FP), AX
 	CMPQ    AX, $+32
-	JLT     narrow379
-	MOVQ    as+40(FP), AX
-	MOVQ    a+0(FP), CX
-	LEAQ    (CX)(AX*2), DX
-	ADDQ    AX, DX
-	LEAQ    (DX)(AX*2), BX
-	ADDQ    AX, BX
-	LEAQ    (BX)(AX*2), SI
-	ADDQ    AX, SI
-	LEAQ    (SI)(AX*2), DI
-	ADDQ    AX, DI
-	MOVQ    bias+24(FP), R8
-	TESTQ   R8, R8
-	JEQ     zeros382
-	VMOVUPS (R8), Z0
+	JLT     narrow496
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*1), DX
+	LEAQ    (DX)(CX*2), BX
+	LEAQ    (BX)(CX*2), SI
+	LEAQ    (SI)(CX*1), SI
+	MOVQ    bias+24(FP), DI
+	TESTQ   DI, DI
+	JEQ     zeros499
+	VMOVUPS (DI), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVAPS Z0, Z6
@@ -9662,7 +10347,7 @@ panel381:
 	VMOVAPS Z0, Z22
 	VMOVAPS Z0, Z24
 	VMOVAPS Z0, Z26
-	VMOVUPS 64(R8), Z1
+	VMOVUPS 64(DI), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
@@ -9676,9 +10361,9 @@ panel381:
 	VMOVAPS Z1, Z23
 	VMOVAPS Z1, Z25
 	VMOVAPS Z1, Z27
-	JMP     start383
+	JMP     start500
 
-zeros382:
+zeros499:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9708,286 +10393,301 @@ zeros382:
 	VPXORD Z26, Z26, Z26
 	VPXORD Z27, Z27, Z27
 
-start383:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+28, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given384
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start500:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given501
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given384:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest386
+given501:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more502
+	MOVQ   $+0, next+32(FP)
 
-loop385:
-	VMOVUPS      (R8), Z28
-	VMOVUPS      64(R8), Z29
-	VBROADCASTSS (CX), Z30
+more502:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest504
+
+loop503:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	PREFETCHT0   (R8)(R9*8)
-	PREFETCHT0   64(R8)(R9*8)
-	VMOVUPS      (R8)(R9*1), Z28
-	VMOVUPS      64(R8)(R9*1), Z29
-	VBROADCASTSS 4(CX), Z30
+	PREFETCHT0   (DI)(R8*8)
+	PREFETCHT0   64(DI)(R8*8)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 4(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 4(DI), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 4(DI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	VMOVUPS      (R8)(R9*2), Z28
-	VMOVUPS      64(R8)(R9*2), Z29
-	VBROADCASTSS 8(CX), Z30
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 8(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
+	VBROADCASTSS 8(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 8(DI), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 8(DI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	VMOVUPS      (R8)(R10*1), Z28
-	VMOVUPS      64(R8)(R10*1), Z29
-	VBROADCASTSS 12(CX), Z30
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 12(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
+	VBROADCASTSS 12(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 12(DI), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 12(DI)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+14
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop385
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same507
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none508
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
 
-rest386:
-	ADDQ $+4, R11
-	JEQ  store388
+none508:
+same507:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop503
 
-last387:
-	VMOVUPS      (R8), Z28
-	VMOVUPS      64(R8), Z29
-	VBROADCASTSS (CX), Z30
+rest504:
+	ADDQ $+4, R9
+	JEQ  store506
+
+last505:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	ADDQ         $+4, CX
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last387
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last505
 
-store388:
+store506:
 	MOVQ   c+16(FP), AX
 	MOVQ   cs+64(FP), CX
 	MOVB   add+96(FP), DL
 	TESTB  DL, DL
-	JEQ    write389
+	JEQ    write509
 	VADDPS (AX), Z0, Z0
 	VADDPS 64(AX), Z1, Z1
 	ADDQ   CX, AX
@@ -10031,7 +10731,7 @@ store388:
 	VADDPS 64(AX), Z27, Z27
 	MOVQ   c+16(FP), AX
 
-write389:
+write509:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -10077,36 +10777,33 @@ write389:
 	ADDQ    AX, b+8(FP)
 	ADDQ    $+128, c+16(FP)
 	CMPQ    bias+24(FP), $+0
-	JEQ     nobias390
+	JEQ     nobias510
 	ADDQ    $+128, bias+24(FP)
 
-nobias390:
+nobias510:
 	SUBQ $+32, n+88(FP)
-	JMP  panel381
+	JMP  panel498
 
-narrow379:
+narrow496:
 	TESTQ     AX, AX
-	JLE       done378
+	JLE       done495
 	CMPQ      AX, $+16
-	JLE       single380
+	JLE       single497
 	SUBQ      $+16, AX
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	LEAQ      (SI)(AX*2), DI
-	ADDQ      AX, DI
-	MOVQ      bias+24(FP), R8
-	TESTQ     R8, R8
-	JEQ       zeros391
-	VMOVUPS   (R8), Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros511
+	VMOVUPS   (DI), Z0
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z4
 	VMOVAPS   Z0, Z6
@@ -10120,7 +10817,7 @@ narrow379:
 	VMOVAPS   Z0, Z22
 	VMOVAPS   Z0, Z24
 	VMOVAPS   Z0, Z26
-	VMOVUPS.Z 64(R8), K1, Z1
+	VMOVUPS.Z 64(DI), K1, Z1
 	VMOVAPS   Z1, Z3
 	VMOVAPS   Z1, Z5
 	VMOVAPS   Z1, Z7
@@ -10134,9 +10831,9 @@ narrow379:
 	VMOVAPS   Z1, Z23
 	VMOVAPS   Z1, Z25
 	VMOVAPS   Z1, Z27
-	JMP       start392
+	JMP       start512
 
-zeros391:
+zeros511:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10166,284 +10863,299 @@ zeros391:
 	VPXORD Z26, Z26, Z26
 	VPXORD Z27, Z27, Z27
 
-start392:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+28, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given393
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start512:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given513
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given393:
-	ADDQ $+128, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest395
+given513:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more514
+	MOVQ   $+0, next+32(FP)
 
-loop394:
-	VMOVUPS      (R8), Z28
-	VMOVUPS.Z    64(R8), K1, Z29
-	VBROADCASTSS (CX), Z30
+more514:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest516
+
+loop515:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	VMOVUPS      (R8)(R9*1), Z28
-	VMOVUPS.Z    64(R8)(R9*1), K1, Z29
-	VBROADCASTSS 4(CX), Z30
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 4(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 4(DI), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 4(DI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	VMOVUPS      (R8)(R9*2), Z28
-	VMOVUPS.Z    64(R8)(R9*2), K1, Z29
-	VBROADCASTSS 8(CX), Z30
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 8(CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 8(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 8(DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 8(DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 8(BX), Z30
+	VBROADCASTSS 8(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 8(BX)(AX*1), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 8(SI), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 8(SI)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 8(SI)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 8(DI), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 8(DI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	VMOVUPS      (R8)(R10*1), Z28
-	VMOVUPS.Z    64(R8)(R10*1), K1, Z29
-	VBROADCASTSS 12(CX), Z30
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS 12(CX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS 12(DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS 12(DX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS 12(DX)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS 12(BX), Z30
+	VBROADCASTSS 12(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS 12(BX)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS 12(SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS 12(SI)(AX*1), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS 12(SI)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS 12(DI), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS 12(DI)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+14
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop394
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same519
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none520
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
 
-rest395:
-	ADDQ $+4, R11
-	JEQ  store397
+none520:
+same519:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop515
 
-last396:
-	VMOVUPS      (R8), Z28
-	VMOVUPS.Z    64(R8), K1, Z29
-	VBROADCASTSS (CX), Z30
+rest516:
+	ADDQ $+4, R9
+	JEQ  store518
+
+last517:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VFMADD231PS  Z29, Z30, Z3
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z4
 	VFMADD231PS  Z29, Z30, Z5
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z6
 	VFMADD231PS  Z29, Z30, Z7
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z8
 	VFMADD231PS  Z29, Z30, Z9
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
 	VFMADD231PS  Z29, Z30, Z11
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z12
 	VFMADD231PS  Z29, Z30, Z13
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z14
 	VFMADD231PS  Z29, Z30, Z15
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z16
 	VFMADD231PS  Z29, Z30, Z17
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z18
 	VFMADD231PS  Z29, Z30, Z19
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z20
 	VFMADD231PS  Z29, Z30, Z21
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z22
 	VFMADD231PS  Z29, Z30, Z23
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z24
 	VFMADD231PS  Z29, Z30, Z25
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z26
 	VFMADD231PS  Z29, Z30, Z27
-	ADDQ         $+4, CX
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last396
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last517
 
-store397:
+store518:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write398
+	JEQ       write521
 	VADDPS    (AX), Z0, Z0
 	VMOVUPS.Z 64(AX), K1, Z30
 	VADDPS    Z30, Z1, Z1
@@ -10501,7 +11213,7 @@ store397:
 	VADDPS    Z30, Z27, Z27
 	MOVQ      c+16(FP), AX
 
-write398:
+write521:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    CX, AX
@@ -10543,26 +11255,23 @@ write398:
 	ADDQ    CX, AX
 	VMOVUPS Z26, (AX)
 	VMOVUPS Z27, K1, 64(AX)
-	JMP     done378
+	JMP     done495
 
-single380:
+single497:
 	MOVL      $-1, CX
 	BZHIL     AX, CX, CX
 	KMOVW     CX, K1
-	MOVQ      as+40(FP), AX
-	MOVQ      a+0(FP), CX
-	LEAQ      (CX)(AX*2), DX
-	ADDQ      AX, DX
-	LEAQ      (DX)(AX*2), BX
-	ADDQ      AX, BX
-	LEAQ      (BX)(AX*2), SI
-	ADDQ      AX, SI
-	LEAQ      (SI)(AX*2), DI
-	ADDQ      AX, DI
-	MOVQ      bias+24(FP), R8
-	TESTQ     R8, R8
-	JEQ       zeros399
-	VMOVUPS.Z (R8), K1, Z0
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros522
+	VMOVUPS.Z (DI), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
@@ -10576,9 +11285,9 @@ single380:
 	VMOVAPS   Z0, Z11
 	VMOVAPS   Z0, Z12
 	VMOVAPS   Z0, Z13
-	JMP       start400
+	JMP       start523
 
-zeros399:
+zeros522:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10594,208 +11303,223 @@ zeros399:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-start400:
-	MOVQ  b+8(FP), R8
-	MOVQ  k+80(FP), R11
-	MOVQ  c+16(FP), R12
-	MOVQ  cs+64(FP), R13
-	MOVQ  $+28, BP
-	MOVQ  next+32(FP), R14
-	MOVQ  ns+72(FP), R15
-	TESTQ R14, R14
-	JNE   given401
-	MOVQ  R8, R14
-	XORQ  R15, R15
+start523:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given524
+	MOVQ  DI, R12
+	XORQ  R13, R13
 
-given401:
-	ADDQ $+64, next+32(FP)
-	MOVQ bs+48(FP), R9
-	LEAQ (R9)(R9*2), R10
-	SUBQ $+4, R11
-	JLT  rest403
+given524:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+64, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more525
+	MOVQ   $+0, next+32(FP)
 
-loop402:
-	VMOVUPS.Z    (R8), K1, Z28
-	VBROADCASTSS (CX), Z30
+more525:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest527
+
+loop526:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z13
-	VMOVUPS.Z    (R8)(R9*1), K1, Z28
-	VBROADCASTSS 4(CX), Z30
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 4(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 4(CX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 4(CX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VBROADCASTSS 4(DX), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 4(DX)(AX*1), Z30
+	VBROADCASTSS 4(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 4(DX)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 4(BX), Z30
+	VBROADCASTSS 4(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 4(BX)(AX*1), Z30
+	VBROADCASTSS 4(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 4(BX)(AX*2), Z30
+	VBROADCASTSS 4(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 4(SI), Z30
+	VBROADCASTSS 4(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 4(SI)(AX*1), Z30
+	VBROADCASTSS 4(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 4(SI)(AX*2), Z30
+	VBROADCASTSS 4(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 4(DI), Z30
+	VBROADCASTSS 4(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	VBROADCASTSS 4(DI)(AX*1), Z30
+	VBROADCASTSS 4(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z13
-	VMOVUPS.Z    (R8)(R9*2), K1, Z28
-	VBROADCASTSS 8(CX), Z30
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS 8(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 8(CX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 8(CX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VBROADCASTSS 8(DX), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 8(DX)(AX*1), Z30
+	VBROADCASTSS 8(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 8(DX)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 8(BX), Z30
+	VBROADCASTSS 8(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 8(BX)(AX*1), Z30
+	VBROADCASTSS 8(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 8(BX)(AX*2), Z30
+	VBROADCASTSS 8(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 8(SI), Z30
+	VBROADCASTSS 8(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 8(SI)(AX*1), Z30
+	VBROADCASTSS 8(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 8(SI)(AX*2), Z30
+	VBROADCASTSS 8(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 8(DI), Z30
+	VBROADCASTSS 8(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	VBROADCASTSS 8(DI)(AX*1), Z30
+	VBROADCASTSS 8(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z13
-	VMOVUPS.Z    (R8)(R10*1), K1, Z28
-	VBROADCASTSS 12(CX), Z30
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS 12(CX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS 12(CX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VBROADCASTSS 12(DX), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS 12(DX)(AX*1), Z30
+	VBROADCASTSS 12(AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS 12(DX)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS 12(BX), Z30
+	VBROADCASTSS 12(BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS 12(BX)(AX*1), Z30
+	VBROADCASTSS 12(DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS 12(BX)(AX*2), Z30
+	VBROADCASTSS 12(AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS 12(SI), Z30
+	VBROADCASTSS 12(BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS 12(SI)(AX*1), Z30
+	VBROADCASTSS 12(SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS 12(SI)(AX*2), Z30
+	VBROADCASTSS 12(DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS 12(DI), Z30
+	VBROADCASTSS 12(SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	VBROADCASTSS 12(DI)(AX*1), Z30
+	VBROADCASTSS 12(BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z13
-	PREFETCHT0   (R12)
-	ADDQ         R13, R12
-	DECQ         BP
-	CMOVQLE      R8, R12
-	CMPQ         BP, $+14
-	CMOVQEQ      R14, R12
-	CMOVQEQ      R15, R13
-	ADDQ         $+16, CX
-	ADDQ         $+16, DX
-	ADDQ         $+16, BX
-	ADDQ         $+16, SI
-	ADDQ         $+16, DI
-	LEAQ         (R8)(R9*4), R8
-	SUBQ         $+4, R11
-	JGE          loop402
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same530
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none531
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+64, R12
 
-rest403:
-	ADDQ $+4, R11
-	JEQ  store405
+none531:
+same530:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop526
 
-last404:
-	VMOVUPS.Z    (R8), K1, Z28
-	VBROADCASTSS (CX), Z30
+rest527:
+	ADDQ $+4, R9
+	JEQ  store529
+
+last528:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
 	VFMADD231PS  Z28, Z30, Z0
-	VBROADCASTSS (CX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z1
-	VBROADCASTSS (CX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z2
 	VBROADCASTSS (DX), Z30
 	VFMADD231PS  Z28, Z30, Z3
-	VBROADCASTSS (DX)(AX*1), Z30
+	VBROADCASTSS (AX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z4
-	VBROADCASTSS (DX)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z5
-	VBROADCASTSS (BX), Z30
+	VBROADCASTSS (BX)(CX*1), Z30
 	VFMADD231PS  Z28, Z30, Z6
-	VBROADCASTSS (BX)(AX*1), Z30
+	VBROADCASTSS (DX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z7
-	VBROADCASTSS (BX)(AX*2), Z30
+	VBROADCASTSS (AX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z8
-	VBROADCASTSS (SI), Z30
+	VBROADCASTSS (BX)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z9
-	VBROADCASTSS (SI)(AX*1), Z30
+	VBROADCASTSS (SI)(CX*2), Z30
 	VFMADD231PS  Z28, Z30, Z10
-	VBROADCASTSS (SI)(AX*2), Z30
+	VBROADCASTSS (DX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z11
-	VBROADCASTSS (DI), Z30
+	VBROADCASTSS (SI)(CX*4), Z30
 	VFMADD231PS  Z28, Z30, Z12
-	VBROADCASTSS (DI)(AX*1), Z30
+	VBROADCASTSS (BX)(CX*8), Z30
 	VFMADD231PS  Z28, Z30, Z13
-	ADDQ         $+4, CX
+	ADDQ         $+4, AX
 	ADDQ         $+4, DX
 	ADDQ         $+4, BX
 	ADDQ         $+4, SI
-	ADDQ         $+4, DI
-	ADDQ         R9, R8
-	DECQ         R11
-	JNE          last404
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last528
 
-store405:
+store529:
 	MOVQ      c+16(FP), AX
 	MOVQ      cs+64(FP), CX
 	MOVB      add+96(FP), DL
 	TESTB     DL, DL
-	JEQ       write406
+	JEQ       write532
 	VMOVUPS.Z (AX), K1, Z30
 	VADDPS    Z30, Z0, Z0
 	ADDQ      CX, AX
@@ -10839,7 +11563,7 @@ store405:
 	VADDPS    Z30, Z13, Z13
 	MOVQ      c+16(FP), AX
 
-write406:
+write532:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, K1, (AX)
@@ -10868,16 +11592,2651 @@ write406:
 	ADDQ    CX, AX
 	VMOVUPS Z13, K1, (AX)
 
-done378:
+done495:
+	VZEROUPPER
+	RET
+
+// func gemmTilePackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTilePackAVX512(SB), NOSPLIT, $24-112
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel536:
+	MOVQ    n+88(FP), AX
+	CMPQ    AX, $+32
+	JLT     narrow534
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*1), DX
+	LEAQ    (DX)(CX*2), BX
+	LEAQ    (BX)(CX*2), SI
+	LEAQ    (SI)(CX*1), SI
+	MOVQ    bias+24(FP), DI
+	TESTQ   DI, DI
+	JEQ     zeros537
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z10
+	VMOVAPS Z0, Z12
+	VMOVAPS Z0, Z14
+	VMOVAPS Z0, Z16
+	VMOVAPS Z0, Z18
+	VMOVAPS Z0, Z20
+	VMOVAPS Z0, Z22
+	VMOVAPS Z0, Z24
+	VMOVAPS Z0, Z26
+	VMOVUPS 64(DI), Z1
+	VMOVAPS Z1, Z3
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z7
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z11
+	VMOVAPS Z1, Z13
+	VMOVAPS Z1, Z15
+	VMOVAPS Z1, Z17
+	VMOVAPS Z1, Z19
+	VMOVAPS Z1, Z21
+	VMOVAPS Z1, Z23
+	VMOVAPS Z1, Z25
+	VMOVAPS Z1, Z27
+	JMP     start538
+
+zeros537:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+
+start538:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given539
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given539:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more540
+	MOVQ   $+0, next+32(FP)
+
+more540:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	MOVQ packed+104(FP), R15
+	LEAQ (DI)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	SUBQ $+4, R9
+	JLT  rest542
+
+loop541:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, (R15)
+	VMOVUPS      64(DI), Z29
+	VMOVUPS      Z29, 64(R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	PREFETCHT0   (BP)
+	PREFETCHT0   64(BP)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      Z28, 128(R15)
+	VMOVUPS      64(DI)(R8*1), Z29
+	VMOVUPS      Z29, 192(R15)
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	PREFETCHT0   (BP)(R8*1)
+	PREFETCHT0   64(BP)(R8*1)
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, 256(R15)
+	VMOVUPS      64(DI), Z29
+	VMOVUPS      Z29, 320(R15)
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	PREFETCHT0   (BP)
+	PREFETCHT0   64(BP)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      Z28, 384(R15)
+	VMOVUPS      64(DI)(R8*1), Z29
+	VMOVUPS      Z29, 448(R15)
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	PREFETCHT0   (BP)(R8*1)
+	PREFETCHT0   64(BP)(R8*1)
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same545
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none546
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none546:
+same545:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	ADDQ $+512, R15
+	SUBQ $+4, R9
+	JGE  loop541
+
+rest542:
+	ADDQ $+4, R9
+	JEQ  store544
+
+last543:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, (R15)
+	VMOVUPS      64(DI), Z29
+	VMOVUPS      Z29, 64(R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+128, R15
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last543
+
+store544:
+	MOVQ   R15, packed+104(FP)
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write547
+	VADDPS (AX), Z0, Z0
+	VADDPS 64(AX), Z1, Z1
+	ADDQ   CX, AX
+	VADDPS (AX), Z2, Z2
+	VADDPS 64(AX), Z3, Z3
+	ADDQ   CX, AX
+	VADDPS (AX), Z4, Z4
+	VADDPS 64(AX), Z5, Z5
+	ADDQ   CX, AX
+	VADDPS (AX), Z6, Z6
+	VADDPS 64(AX), Z7, Z7
+	ADDQ   CX, AX
+	VADDPS (AX), Z8, Z8
+	VADDPS 64(AX), Z9, Z9
+	ADDQ   CX, AX
+	VADDPS (AX), Z10, Z10
+	VADDPS 64(AX), Z11, Z11
+	ADDQ   CX, AX
+	VADDPS (AX), Z12, Z12
+	VADDPS 64(AX), Z13, Z13
+	ADDQ   CX, AX
+	VADDPS (AX), Z14, Z14
+	VADDPS 64(AX), Z15, Z15
+	ADDQ   CX, AX
+	VADDPS (AX), Z16, Z16
+	VADDPS 64(AX), Z17, Z17
+	ADDQ   CX, AX
+	VADDPS (AX), Z18, Z18
+	VADDPS 64(AX), Z19, Z19
+	ADDQ   CX, AX
+	VADDPS (AX), Z20, Z20
+	VADDPS 64(AX), Z21, Z21
+	ADDQ   CX, AX
+	VADDPS (AX), Z22, Z22
+	VADDPS 64(AX), Z23, Z23
+	ADDQ   CX, AX
+	VADDPS (AX), Z24, Z24
+	VADDPS 64(AX), Z25, Z25
+	ADDQ   CX, AX
+	VADDPS (AX), Z26, Z26
+	VADDPS 64(AX), Z27, Z27
+	MOVQ   c+16(FP), AX
+
+write547:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, (AX)
+	VMOVUPS Z7, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, (AX)
+	VMOVUPS Z9, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, (AX)
+	VMOVUPS Z11, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z16, (AX)
+	VMOVUPS Z17, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z18, (AX)
+	VMOVUPS Z19, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z20, (AX)
+	VMOVUPS Z21, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z22, (AX)
+	VMOVUPS Z23, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z24, (AX)
+	VMOVUPS Z25, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, (AX)
+	VMOVUPS Z27, 64(AX)
+	MOVQ    bp+56(FP), AX
+	ADDQ    AX, b+8(FP)
+	ADDQ    $+128, c+16(FP)
+	CMPQ    bias+24(FP), $+0
+	JEQ     nobias548
+	ADDQ    $+128, bias+24(FP)
+
+nobias548:
+	SUBQ $+32, n+88(FP)
+	JMP  panel536
+
+narrow534:
+	TESTQ     AX, AX
+	JLE       done533
+	CMPQ      AX, $+16
+	JLE       single535
+	SUBQ      $+16, AX
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros549
+	VMOVUPS   (DI), Z0
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z10
+	VMOVAPS   Z0, Z12
+	VMOVAPS   Z0, Z14
+	VMOVAPS   Z0, Z16
+	VMOVAPS   Z0, Z18
+	VMOVAPS   Z0, Z20
+	VMOVAPS   Z0, Z22
+	VMOVAPS   Z0, Z24
+	VMOVAPS   Z0, Z26
+	VMOVUPS.Z 64(DI), K1, Z1
+	VMOVAPS   Z1, Z3
+	VMOVAPS   Z1, Z5
+	VMOVAPS   Z1, Z7
+	VMOVAPS   Z1, Z9
+	VMOVAPS   Z1, Z11
+	VMOVAPS   Z1, Z13
+	VMOVAPS   Z1, Z15
+	VMOVAPS   Z1, Z17
+	VMOVAPS   Z1, Z19
+	VMOVAPS   Z1, Z21
+	VMOVAPS   Z1, Z23
+	VMOVAPS   Z1, Z25
+	VMOVAPS   Z1, Z27
+	JMP       start550
+
+zeros549:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+
+start550:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given551
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given551:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more552
+	MOVQ   $+0, next+32(FP)
+
+more552:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	MOVQ packed+104(FP), R15
+	LEAQ (DI)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	SUBQ $+4, R9
+	JLT  rest554
+
+loop553:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, (R15)
+	VMOVUPS.Z    64(DI), K1, Z29
+	VMOVUPS      Z29, 64(R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      Z28, 128(R15)
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VMOVUPS      Z29, 192(R15)
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, 256(R15)
+	VMOVUPS.Z    64(DI), K1, Z29
+	VMOVUPS      Z29, 320(R15)
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      Z28, 384(R15)
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VMOVUPS      Z29, 448(R15)
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same557
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none558
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none558:
+same557:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	ADDQ $+512, R15
+	SUBQ $+4, R9
+	JGE  loop553
+
+rest554:
+	ADDQ $+4, R9
+	JEQ  store556
+
+last555:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      Z28, (R15)
+	VMOVUPS.Z    64(DI), K1, Z29
+	VMOVUPS      Z29, 64(R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+128, R15
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last555
+
+store556:
+	MOVQ      R15, packed+104(FP)
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write559
+	VADDPS    (AX), Z0, Z0
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VADDPS    (AX), Z2, Z2
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VADDPS    (AX), Z4, Z4
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VADDPS    (AX), Z6, Z6
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VADDPS    (AX), Z8, Z8
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	ADDQ      CX, AX
+	VADDPS    (AX), Z10, Z10
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z11, Z11
+	ADDQ      CX, AX
+	VADDPS    (AX), Z12, Z12
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z13, Z13
+	ADDQ      CX, AX
+	VADDPS    (AX), Z14, Z14
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z15, Z15
+	ADDQ      CX, AX
+	VADDPS    (AX), Z16, Z16
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z17, Z17
+	ADDQ      CX, AX
+	VADDPS    (AX), Z18, Z18
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z19, Z19
+	ADDQ      CX, AX
+	VADDPS    (AX), Z20, Z20
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z21, Z21
+	ADDQ      CX, AX
+	VADDPS    (AX), Z22, Z22
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z23, Z23
+	ADDQ      CX, AX
+	VADDPS    (AX), Z24, Z24
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z25, Z25
+	ADDQ      CX, AX
+	VADDPS    (AX), Z26, Z26
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z27, Z27
+	MOVQ      c+16(FP), AX
+
+write559:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, (AX)
+	VMOVUPS Z7, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, (AX)
+	VMOVUPS Z9, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, (AX)
+	VMOVUPS Z11, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z16, (AX)
+	VMOVUPS Z17, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z18, (AX)
+	VMOVUPS Z19, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z20, (AX)
+	VMOVUPS Z21, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z22, (AX)
+	VMOVUPS Z23, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z24, (AX)
+	VMOVUPS Z25, K1, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, (AX)
+	VMOVUPS Z27, K1, 64(AX)
+	JMP     done533
+
+single535:
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros560
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z7
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z9
+	VMOVAPS   Z0, Z10
+	VMOVAPS   Z0, Z11
+	VMOVAPS   Z0, Z12
+	VMOVAPS   Z0, Z13
+	JMP       start561
+
+zeros560:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+start561:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  c+16(FP), R10
+	MOVQ  cs+64(FP), R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given562
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given562:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+64, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more563
+	MOVQ   $+0, next+32(FP)
+
+more563:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	MOVQ packed+104(FP), R15
+	LEAQ (DI)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	LEAQ (BP)(R8*8), BP
+	SUBQ $+4, R9
+	JLT  rest565
+
+loop564:
+	VMOVUPS.Z    (DI), K1, Z28
+	VMOVUPS      Z28, (R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VMOVUPS      Z28, 128(R15)
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	VMOVUPS.Z    (DI), K1, Z28
+	VMOVUPS      Z28, 256(R15)
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VMOVUPS      Z28, 384(R15)
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	LEAQ         (DI)(R8*2), DI
+	LEAQ         (BP)(R8*2), BP
+	PREFETCHT0   (R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same568
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none569
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+64, R12
+
+none569:
+same568:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	ADDQ $+512, R15
+	SUBQ $+4, R9
+	JGE  loop564
+
+rest565:
+	ADDQ $+4, R9
+	JEQ  store567
+
+last566:
+	VMOVUPS.Z    (DI), K1, Z28
+	VMOVUPS      Z28, (R15)
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         $+128, R15
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last566
+
+store567:
+	MOVQ      R15, packed+104(FP)
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write570
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z0, Z0
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z2, Z2
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z4, Z4
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z6, Z6
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z8, Z8
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z10, Z10
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z11, Z11
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z12, Z12
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z13, Z13
+	MOVQ      c+16(FP), AX
+
+write570:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z11, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z13, K1, (AX)
+
+done533:
+	VZEROUPPER
+	RET
+
+// func gemmTileStreamAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·gemmTileStreamAVX512(SB), NOSPLIT, $24-97
+	MOVQ k+80(FP), AX
+	MOVQ n+88(FP), CX
+	MOVQ AX, 16(SP)
+	LEAQ -1(AX)(CX*1), AX
+	XORL DX, DX
+	DIVQ CX
+	MOVQ AX, (SP)
+
+panel574:
+	MOVQ    n+88(FP), AX
+	CMPQ    AX, $+32
+	JLT     narrow572
+	MOVQ    a+0(FP), AX
+	MOVQ    as+40(FP), CX
+	LEAQ    (AX)(CX*2), DX
+	LEAQ    (DX)(CX*1), DX
+	LEAQ    (DX)(CX*2), BX
+	LEAQ    (BX)(CX*2), SI
+	LEAQ    (SI)(CX*1), SI
+	MOVQ    bias+24(FP), DI
+	TESTQ   DI, DI
+	JEQ     zeros575
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z10
+	VMOVAPS Z0, Z12
+	VMOVAPS Z0, Z14
+	VMOVAPS Z0, Z16
+	VMOVAPS Z0, Z18
+	VMOVAPS Z0, Z20
+	VMOVAPS Z0, Z22
+	VMOVAPS Z0, Z24
+	VMOVAPS Z0, Z26
+	VMOVUPS 64(DI), Z1
+	VMOVAPS Z1, Z3
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z7
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z11
+	VMOVAPS Z1, Z13
+	VMOVAPS Z1, Z15
+	VMOVAPS Z1, Z17
+	VMOVAPS Z1, Z19
+	VMOVAPS Z1, Z21
+	VMOVAPS Z1, Z23
+	VMOVAPS Z1, Z25
+	VMOVAPS Z1, Z27
+	JMP     start576
+
+zeros575:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+
+start576:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  DI, R10
+	XORQ  R11, R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given577
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given577:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more578
+	MOVQ   $+0, next+32(FP)
+
+more578:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest580
+
+loop579:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	PREFETCHT0   (DI)(R8*8)
+	PREFETCHT0   64(DI)(R8*8)
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS      64(DI)(R8*1), Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same583
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none584
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none584:
+same583:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop579
+
+rest580:
+	ADDQ $+4, R9
+	JEQ  store582
+
+last581:
+	VMOVUPS      (DI), Z28
+	VMOVUPS      64(DI), Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last581
+
+store582:
+	MOVQ   c+16(FP), AX
+	MOVQ   cs+64(FP), CX
+	MOVB   add+96(FP), DL
+	TESTB  DL, DL
+	JEQ    write585
+	VADDPS (AX), Z0, Z0
+	VADDPS 64(AX), Z1, Z1
+	ADDQ   CX, AX
+	VADDPS (AX), Z2, Z2
+	VADDPS 64(AX), Z3, Z3
+	ADDQ   CX, AX
+	VADDPS (AX), Z4, Z4
+	VADDPS 64(AX), Z5, Z5
+	ADDQ   CX, AX
+	VADDPS (AX), Z6, Z6
+	VADDPS 64(AX), Z7, Z7
+	ADDQ   CX, AX
+	VADDPS (AX), Z8, Z8
+	VADDPS 64(AX), Z9, Z9
+	ADDQ   CX, AX
+	VADDPS (AX), Z10, Z10
+	VADDPS 64(AX), Z11, Z11
+	ADDQ   CX, AX
+	VADDPS (AX), Z12, Z12
+	VADDPS 64(AX), Z13, Z13
+	ADDQ   CX, AX
+	VADDPS (AX), Z14, Z14
+	VADDPS 64(AX), Z15, Z15
+	ADDQ   CX, AX
+	VADDPS (AX), Z16, Z16
+	VADDPS 64(AX), Z17, Z17
+	ADDQ   CX, AX
+	VADDPS (AX), Z18, Z18
+	VADDPS 64(AX), Z19, Z19
+	ADDQ   CX, AX
+	VADDPS (AX), Z20, Z20
+	VADDPS 64(AX), Z21, Z21
+	ADDQ   CX, AX
+	VADDPS (AX), Z22, Z22
+	VADDPS 64(AX), Z23, Z23
+	ADDQ   CX, AX
+	VADDPS (AX), Z24, Z24
+	VADDPS 64(AX), Z25, Z25
+	ADDQ   CX, AX
+	VADDPS (AX), Z26, Z26
+	VADDPS 64(AX), Z27, Z27
+	MOVQ   c+16(FP), AX
+
+write585:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z2, (AX)
+	VMOVNTPS Z3, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z4, (AX)
+	VMOVNTPS Z5, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z6, (AX)
+	VMOVNTPS Z7, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z8, (AX)
+	VMOVNTPS Z9, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z10, (AX)
+	VMOVNTPS Z11, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z12, (AX)
+	VMOVNTPS Z13, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z14, (AX)
+	VMOVNTPS Z15, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z16, (AX)
+	VMOVNTPS Z17, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z18, (AX)
+	VMOVNTPS Z19, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z20, (AX)
+	VMOVNTPS Z21, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z22, (AX)
+	VMOVNTPS Z23, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z24, (AX)
+	VMOVNTPS Z25, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z26, (AX)
+	VMOVNTPS Z27, 64(AX)
+	MOVQ     bp+56(FP), AX
+	ADDQ     AX, b+8(FP)
+	ADDQ     $+128, c+16(FP)
+	CMPQ     bias+24(FP), $+0
+	JEQ      nobias586
+	ADDQ     $+128, bias+24(FP)
+
+nobias586:
+	SUBQ $+32, n+88(FP)
+	JMP  panel574
+
+narrow572:
+	TESTQ     AX, AX
+	JLE       done571
+	CMPQ      AX, $+16
+	JLE       single573
+	SUBQ      $+16, AX
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros587
+	VMOVUPS   (DI), Z0
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z10
+	VMOVAPS   Z0, Z12
+	VMOVAPS   Z0, Z14
+	VMOVAPS   Z0, Z16
+	VMOVAPS   Z0, Z18
+	VMOVAPS   Z0, Z20
+	VMOVAPS   Z0, Z22
+	VMOVAPS   Z0, Z24
+	VMOVAPS   Z0, Z26
+	VMOVUPS.Z 64(DI), K1, Z1
+	VMOVAPS   Z1, Z3
+	VMOVAPS   Z1, Z5
+	VMOVAPS   Z1, Z7
+	VMOVAPS   Z1, Z9
+	VMOVAPS   Z1, Z11
+	VMOVAPS   Z1, Z13
+	VMOVAPS   Z1, Z15
+	VMOVAPS   Z1, Z17
+	VMOVAPS   Z1, Z19
+	VMOVAPS   Z1, Z21
+	VMOVAPS   Z1, Z23
+	VMOVAPS   Z1, Z25
+	VMOVAPS   Z1, Z27
+	JMP       start588
+
+zeros587:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+
+start588:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  DI, R10
+	XORQ  R11, R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given589
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given589:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+128, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more590
+	MOVQ   $+0, next+32(FP)
+
+more590:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest592
+
+loop591:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	VMOVUPS      (DI)(R8*1), Z28
+	VMOVUPS.Z    64(DI)(R8*1), K1, Z29
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same595
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none596
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+128, R12
+
+none596:
+same595:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop591
+
+rest592:
+	ADDQ $+4, R9
+	JEQ  store594
+
+last593:
+	VMOVUPS      (DI), Z28
+	VMOVUPS.Z    64(DI), K1, Z29
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last593
+
+store594:
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write597
+	VADDPS    (AX), Z0, Z0
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VADDPS    (AX), Z2, Z2
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VADDPS    (AX), Z4, Z4
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VADDPS    (AX), Z6, Z6
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VADDPS    (AX), Z8, Z8
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	ADDQ      CX, AX
+	VADDPS    (AX), Z10, Z10
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z11, Z11
+	ADDQ      CX, AX
+	VADDPS    (AX), Z12, Z12
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z13, Z13
+	ADDQ      CX, AX
+	VADDPS    (AX), Z14, Z14
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z15, Z15
+	ADDQ      CX, AX
+	VADDPS    (AX), Z16, Z16
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z17, Z17
+	ADDQ      CX, AX
+	VADDPS    (AX), Z18, Z18
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z19, Z19
+	ADDQ      CX, AX
+	VADDPS    (AX), Z20, Z20
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z21, Z21
+	ADDQ      CX, AX
+	VADDPS    (AX), Z22, Z22
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z23, Z23
+	ADDQ      CX, AX
+	VADDPS    (AX), Z24, Z24
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z25, Z25
+	ADDQ      CX, AX
+	VADDPS    (AX), Z26, Z26
+	VMOVUPS.Z 64(AX), K1, Z30
+	VADDPS    Z30, Z27, Z27
+	MOVQ      c+16(FP), AX
+
+write597:
+	VMOVNTPS Z0, (AX)
+	VMOVUPS  Z1, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z2, (AX)
+	VMOVUPS  Z3, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z4, (AX)
+	VMOVUPS  Z5, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z6, (AX)
+	VMOVUPS  Z7, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z8, (AX)
+	VMOVUPS  Z9, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z10, (AX)
+	VMOVUPS  Z11, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z12, (AX)
+	VMOVUPS  Z13, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z14, (AX)
+	VMOVUPS  Z15, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z16, (AX)
+	VMOVUPS  Z17, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z18, (AX)
+	VMOVUPS  Z19, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z20, (AX)
+	VMOVUPS  Z21, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z22, (AX)
+	VMOVUPS  Z23, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z24, (AX)
+	VMOVUPS  Z25, K1, 64(AX)
+	ADDQ     CX, AX
+	VMOVNTPS Z26, (AX)
+	VMOVUPS  Z27, K1, 64(AX)
+	JMP      done571
+
+single573:
+	MOVL      $-1, CX
+	BZHIL     AX, CX, CX
+	KMOVW     CX, K1
+	MOVQ      a+0(FP), AX
+	MOVQ      as+40(FP), CX
+	LEAQ      (AX)(CX*2), DX
+	LEAQ      (DX)(CX*1), DX
+	LEAQ      (DX)(CX*2), BX
+	LEAQ      (BX)(CX*2), SI
+	LEAQ      (SI)(CX*1), SI
+	MOVQ      bias+24(FP), DI
+	TESTQ     DI, DI
+	JEQ       zeros598
+	VMOVUPS.Z (DI), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	VMOVAPS   Z0, Z6
+	VMOVAPS   Z0, Z7
+	VMOVAPS   Z0, Z8
+	VMOVAPS   Z0, Z9
+	VMOVAPS   Z0, Z10
+	VMOVAPS   Z0, Z11
+	VMOVAPS   Z0, Z12
+	VMOVAPS   Z0, Z13
+	JMP       start599
+
+zeros598:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+start599:
+	MOVQ  b+8(FP), DI
+	MOVQ  k+80(FP), R9
+	MOVQ  DI, R10
+	XORQ  R11, R11
+	MOVQ  next+32(FP), R12
+	MOVQ  ns+72(FP), R13
+	TESTQ R12, R12
+	JNE   given600
+	MOVQ  DI, R12
+	XORQ  R13, R13
+
+given600:
+	MOVQ   (SP), R14
+	MOVQ   R14, 8(SP)
+	IMUL3Q $+64, R14, R14
+	ADDQ   R14, next+32(FP)
+	SHRQ   $0x02, R14
+	SUBQ   R14, 16(SP)
+	JG     more601
+	MOVQ   $+0, next+32(FP)
+
+more601:
+	MOVQ $+14, R14
+	MOVQ bs+48(FP), R8
+	SUBQ $+4, R9
+	JLT  rest603
+
+loop602:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 4(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 4(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 4(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 4(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 4(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 4(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 4(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 4(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 4(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 4(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 4(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 4(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 4(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 4(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	LEAQ         (DI)(R8*2), DI
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS 8(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 8(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 8(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 8(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 8(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 8(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 8(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 8(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 8(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 8(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 8(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 8(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 8(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 8(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	VMOVUPS.Z    (DI)(R8*1), K1, Z28
+	VBROADCASTSS 12(AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS 12(AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS 12(AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS 12(DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS 12(AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS 12(DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS 12(BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS 12(DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS 12(AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS 12(BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS 12(SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS 12(DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS 12(SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS 12(BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	LEAQ         (DI)(R8*2), DI
+	PREFETCHT0   (R10)
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          same606
+	MOVQ         DI, R10
+	XORQ         R11, R11
+	MOVQ         $+14, R14
+	DECQ         8(SP)
+	JLT          none607
+	MOVQ         R12, R10
+	MOVQ         R13, R11
+	ADDQ         $+64, R12
+
+none607:
+same606:
+	ADDQ $+16, AX
+	ADDQ $+16, DX
+	ADDQ $+16, BX
+	ADDQ $+16, SI
+	SUBQ $+4, R9
+	JGE  loop602
+
+rest603:
+	ADDQ $+4, R9
+	JEQ  store605
+
+last604:
+	VMOVUPS.Z    (DI), K1, Z28
+	VBROADCASTSS (AX), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VBROADCASTSS (AX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z1
+	VBROADCASTSS (AX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VBROADCASTSS (DX), Z30
+	VFMADD231PS  Z28, Z30, Z3
+	VBROADCASTSS (AX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VBROADCASTSS (DX)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z5
+	VBROADCASTSS (BX)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VBROADCASTSS (DX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z7
+	VBROADCASTSS (AX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VBROADCASTSS (BX)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z9
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VBROADCASTSS (DX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z11
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VBROADCASTSS (BX)(CX*8), Z30
+	VFMADD231PS  Z28, Z30, Z13
+	ADDQ         $+4, AX
+	ADDQ         $+4, DX
+	ADDQ         $+4, BX
+	ADDQ         $+4, SI
+	ADDQ         R8, DI
+	DECQ         R9
+	JNE          last604
+
+store605:
+	MOVQ      c+16(FP), AX
+	MOVQ      cs+64(FP), CX
+	MOVB      add+96(FP), DL
+	TESTB     DL, DL
+	JEQ       write608
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z0, Z0
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z1, Z1
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z2, Z2
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z3, Z3
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z4, Z4
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z5, Z5
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z6, Z6
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z7, Z7
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z8, Z8
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z9, Z9
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z10, Z10
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z11, Z11
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z12, Z12
+	ADDQ      CX, AX
+	VMOVUPS.Z (AX), K1, Z30
+	VADDPS    Z30, Z13, Z13
+	MOVQ      c+16(FP), AX
+
+write608:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z10, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z11, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z12, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z13, K1, (AX)
+
+done571:
+	SFENCE
 	VZEROUPPER
 	RET
 
 // func gemmRows1AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows1AVX512(SB), NOSPLIT, $0-64
-chunk408:
+chunk610:
 	CMPQ         k+48(FP), $+8
-	JLT          next407
+	JLT          next609
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -10894,13 +14253,11 @@ chunk408:
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), BX
 	LEAQ         (AX)(CX*2), SI
-	ADDQ         CX, SI
-	LEAQ         (SI)(CX*2), DI
-	ADDQ         CX, DI
+	LEAQ         (SI)(CX*1), DI
 	SUBQ         $+64, BX
-	JLT          end410
+	JLT          end612
 
-columns409:
+columns611:
 	VMOVUPS     (DX), Z8
 	VMOVUPS     64(DX), Z9
 	VMOVUPS     128(DX), Z10
@@ -10917,26 +14274,26 @@ columns409:
 	VFMADD231PS 64(AX)(CX*2), Z2, Z9
 	VFMADD231PS 128(AX)(CX*2), Z2, Z10
 	VFMADD231PS 192(AX)(CX*2), Z2, Z11
-	VFMADD231PS (SI), Z3, Z8
-	VFMADD231PS 64(SI), Z3, Z9
-	VFMADD231PS 128(SI), Z3, Z10
-	VFMADD231PS 192(SI), Z3, Z11
-	VFMADD231PS (SI)(CX*1), Z4, Z8
-	VFMADD231PS 64(SI)(CX*1), Z4, Z9
-	VFMADD231PS 128(SI)(CX*1), Z4, Z10
-	VFMADD231PS 192(SI)(CX*1), Z4, Z11
-	VFMADD231PS (SI)(CX*2), Z5, Z8
-	VFMADD231PS 64(SI)(CX*2), Z5, Z9
-	VFMADD231PS 128(SI)(CX*2), Z5, Z10
-	VFMADD231PS 192(SI)(CX*2), Z5, Z11
-	VFMADD231PS (DI), Z6, Z8
-	VFMADD231PS 64(DI), Z6, Z9
-	VFMADD231PS 128(DI), Z6, Z10
-	VFMADD231PS 192(DI), Z6, Z11
-	VFMADD231PS (DI)(CX*1), Z7, Z8
-	VFMADD231PS 64(DI)(CX*1), Z7, Z9
-	VFMADD231PS 128(DI)(CX*1), Z7, Z10
-	VFMADD231PS 192(DI)(CX*1), Z7, Z11
+	VFMADD231PS (SI)(CX*1), Z3, Z8
+	VFMADD231PS 64(SI)(CX*1), Z3, Z9
+	VFMADD231PS 128(SI)(CX*1), Z3, Z10
+	VFMADD231PS 192(SI)(CX*1), Z3, Z11
+	VFMADD231PS (AX)(CX*4), Z4, Z8
+	VFMADD231PS 64(AX)(CX*4), Z4, Z9
+	VFMADD231PS 128(AX)(CX*4), Z4, Z10
+	VFMADD231PS 192(AX)(CX*4), Z4, Z11
+	VFMADD231PS (DI)(CX*2), Z5, Z8
+	VFMADD231PS 64(DI)(CX*2), Z5, Z9
+	VFMADD231PS 128(DI)(CX*2), Z5, Z10
+	VFMADD231PS 192(DI)(CX*2), Z5, Z11
+	VFMADD231PS (SI)(CX*4), Z6, Z8
+	VFMADD231PS 64(SI)(CX*4), Z6, Z9
+	VFMADD231PS 128(SI)(CX*4), Z6, Z10
+	VFMADD231PS 192(SI)(CX*4), Z6, Z11
+	VFMADD231PS (DI)(CX*4), Z7, Z8
+	VFMADD231PS 64(DI)(CX*4), Z7, Z9
+	VFMADD231PS 128(DI)(CX*4), Z7, Z10
+	VFMADD231PS 192(DI)(CX*4), Z7, Z11
 	VMOVUPS     Z8, (DX)
 	VMOVUPS     Z9, 64(DX)
 	VMOVUPS     Z10, 128(DX)
@@ -10946,35 +14303,35 @@ columns409:
 	ADDQ        $+256, DI
 	ADDQ        $+256, DX
 	SUBQ        $+64, BX
-	JGE         columns409
+	JGE         columns611
 
-end410:
+end612:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JLT  end412
+	JLT  end614
 
-columns411:
+columns613:
 	VMOVUPS     (DX), Z8
 	VFMADD231PS (AX), Z0, Z8
 	VFMADD231PS (AX)(CX*1), Z1, Z8
 	VFMADD231PS (AX)(CX*2), Z2, Z8
-	VFMADD231PS (SI), Z3, Z8
-	VFMADD231PS (SI)(CX*1), Z4, Z8
-	VFMADD231PS (SI)(CX*2), Z5, Z8
-	VFMADD231PS (DI), Z6, Z8
-	VFMADD231PS (DI)(CX*1), Z7, Z8
+	VFMADD231PS (SI)(CX*1), Z3, Z8
+	VFMADD231PS (AX)(CX*4), Z4, Z8
+	VFMADD231PS (DI)(CX*2), Z5, Z8
+	VFMADD231PS (SI)(CX*4), Z6, Z8
+	VFMADD231PS (DI)(CX*4), Z7, Z8
 	VMOVUPS     Z8, (DX)
 	ADDQ        $+64, AX
 	ADDQ        $+64, SI
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, BX
-	JGE         columns411
+	JGE         columns613
 
-end412:
+end614:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done413
+	JEQ         done615
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -10985,30 +14342,30 @@ end412:
 	VFMADD231PS Z9, Z1, Z8
 	VMOVUPS.Z   (AX)(CX*2), K1, Z9
 	VFMADD231PS Z9, Z2, Z8
-	VMOVUPS.Z   (SI), K1, Z9
-	VFMADD231PS Z9, Z3, Z8
 	VMOVUPS.Z   (SI)(CX*1), K1, Z9
+	VFMADD231PS Z9, Z3, Z8
+	VMOVUPS.Z   (AX)(CX*4), K1, Z9
 	VFMADD231PS Z9, Z4, Z8
-	VMOVUPS.Z   (SI)(CX*2), K1, Z9
+	VMOVUPS.Z   (DI)(CX*2), K1, Z9
 	VFMADD231PS Z9, Z5, Z8
-	VMOVUPS.Z   (DI), K1, Z9
+	VMOVUPS.Z   (SI)(CX*4), K1, Z9
 	VFMADD231PS Z9, Z6, Z8
-	VMOVUPS.Z   (DI)(CX*1), K1, Z9
+	VMOVUPS.Z   (DI)(CX*4), K1, Z9
 	VFMADD231PS Z9, Z7, Z8
 	VMOVUPS     Z8, K1, (DX)
 
-done413:
+done615:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk408
+	JMP    chunk610
 
-next407:
-chunk415:
+next609:
+chunk617:
 	CMPQ         k+48(FP), $+1
-	JLT          next414
+	JLT          next616
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11018,9 +14375,9 @@ chunk415:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), DX
 	SUBQ         $+64, DX
-	JLT          end417
+	JLT          end619
 
-columns416:
+columns618:
 	VMOVUPS     (CX), Z1
 	VMOVUPS     64(CX), Z2
 	VMOVUPS     128(CX), Z3
@@ -11036,26 +14393,26 @@ columns416:
 	ADDQ        $+256, AX
 	ADDQ        $+256, CX
 	SUBQ        $+64, DX
-	JGE         columns416
+	JGE         columns618
 
-end417:
+end619:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JLT  end419
+	JLT  end621
 
-columns418:
+columns620:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z0, Z1
 	VMOVUPS     Z1, (CX)
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         columns418
+	JGE         columns620
 
-end419:
+end621:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JEQ         done420
+	JEQ         done622
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -11064,24 +14421,24 @@ end419:
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, K1, (CX)
 
-done420:
+done622:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk415
+	JMP    chunk617
 
-next414:
+next616:
 	VZEROUPPER
 	RET
 
 // func gemmRows2AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows2AVX512(SB), NOSPLIT, $0-64
-chunk423:
+chunk625:
 	CMPQ         k+48(FP), $+8
-	JLT          next422
+	JLT          next624
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11107,13 +14464,11 @@ chunk423:
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
 	LEAQ         (AX)(CX*2), DI
-	ADDQ         CX, DI
-	LEAQ         (DI)(CX*2), R8
-	ADDQ         CX, R8
+	LEAQ         (DI)(CX*1), R8
 	SUBQ         $+32, SI
-	JLT          end425
+	JLT          end627
 
-columns424:
+columns626:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
@@ -11136,34 +14491,34 @@ columns424:
 	VMOVUPS     64(AX)(CX*2), Z20
 	VFMADD231PS Z20, Z2, Z17
 	VFMADD231PS Z20, Z10, Z19
-	VMOVUPS     (DI), Z20
+	VMOVUPS     (DI)(CX*1), Z20
 	VFMADD231PS Z20, Z3, Z16
 	VFMADD231PS Z20, Z11, Z18
-	VMOVUPS     64(DI), Z20
+	VMOVUPS     64(DI)(CX*1), Z20
 	VFMADD231PS Z20, Z3, Z17
 	VFMADD231PS Z20, Z11, Z19
-	VMOVUPS     (DI)(CX*1), Z20
+	VMOVUPS     (AX)(CX*4), Z20
 	VFMADD231PS Z20, Z4, Z16
 	VFMADD231PS Z20, Z12, Z18
-	VMOVUPS     64(DI)(CX*1), Z20
+	VMOVUPS     64(AX)(CX*4), Z20
 	VFMADD231PS Z20, Z4, Z17
 	VFMADD231PS Z20, Z12, Z19
-	VMOVUPS     (DI)(CX*2), Z20
+	VMOVUPS     (R8)(CX*2), Z20
 	VFMADD231PS Z20, Z5, Z16
 	VFMADD231PS Z20, Z13, Z18
-	VMOVUPS     64(DI)(CX*2), Z20
+	VMOVUPS     64(R8)(CX*2), Z20
 	VFMADD231PS Z20, Z5, Z17
 	VFMADD231PS Z20, Z13, Z19
-	VMOVUPS     (R8), Z20
+	VMOVUPS     (DI)(CX*4), Z20
 	VFMADD231PS Z20, Z6, Z16
 	VFMADD231PS Z20, Z14, Z18
-	VMOVUPS     64(R8), Z20
+	VMOVUPS     64(DI)(CX*4), Z20
 	VFMADD231PS Z20, Z6, Z17
 	VFMADD231PS Z20, Z14, Z19
-	VMOVUPS     (R8)(CX*1), Z20
+	VMOVUPS     (R8)(CX*4), Z20
 	VFMADD231PS Z20, Z7, Z16
 	VFMADD231PS Z20, Z15, Z18
-	VMOVUPS     64(R8)(CX*1), Z20
+	VMOVUPS     64(R8)(CX*4), Z20
 	VFMADD231PS Z20, Z7, Z17
 	VFMADD231PS Z20, Z15, Z19
 	VMOVUPS     Z16, (DX)
@@ -11175,14 +14530,14 @@ columns424:
 	ADDQ        $+128, R8
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns424
+	JGE         columns626
 
-end425:
+end627:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end427
+	JLT  end629
 
-columns426:
+columns628:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (AX), Z18
@@ -11194,19 +14549,19 @@ columns426:
 	VMOVUPS     (AX)(CX*2), Z18
 	VFMADD231PS Z18, Z2, Z16
 	VFMADD231PS Z18, Z10, Z17
-	VMOVUPS     (DI), Z18
+	VMOVUPS     (DI)(CX*1), Z18
 	VFMADD231PS Z18, Z3, Z16
 	VFMADD231PS Z18, Z11, Z17
-	VMOVUPS     (DI)(CX*1), Z18
+	VMOVUPS     (AX)(CX*4), Z18
 	VFMADD231PS Z18, Z4, Z16
 	VFMADD231PS Z18, Z12, Z17
-	VMOVUPS     (DI)(CX*2), Z18
+	VMOVUPS     (R8)(CX*2), Z18
 	VFMADD231PS Z18, Z5, Z16
 	VFMADD231PS Z18, Z13, Z17
-	VMOVUPS     (R8), Z18
+	VMOVUPS     (DI)(CX*4), Z18
 	VFMADD231PS Z18, Z6, Z16
 	VFMADD231PS Z18, Z14, Z17
-	VMOVUPS     (R8)(CX*1), Z18
+	VMOVUPS     (R8)(CX*4), Z18
 	VFMADD231PS Z18, Z7, Z16
 	VFMADD231PS Z18, Z15, Z17
 	VMOVUPS     Z16, (DX)
@@ -11216,12 +14571,12 @@ columns426:
 	ADDQ        $+64, R8
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns426
+	JGE         columns628
 
-end427:
+end629:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done428
+	JEQ         done630
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
@@ -11236,36 +14591,36 @@ end427:
 	VMOVUPS.Z   (AX)(CX*2), K1, Z18
 	VFMADD231PS Z18, Z2, Z16
 	VFMADD231PS Z18, Z10, Z17
-	VMOVUPS.Z   (DI), K1, Z18
+	VMOVUPS.Z   (DI)(CX*1), K1, Z18
 	VFMADD231PS Z18, Z3, Z16
 	VFMADD231PS Z18, Z11, Z17
-	VMOVUPS.Z   (DI)(CX*1), K1, Z18
+	VMOVUPS.Z   (AX)(CX*4), K1, Z18
 	VFMADD231PS Z18, Z4, Z16
 	VFMADD231PS Z18, Z12, Z17
-	VMOVUPS.Z   (DI)(CX*2), K1, Z18
+	VMOVUPS.Z   (R8)(CX*2), K1, Z18
 	VFMADD231PS Z18, Z5, Z16
 	VFMADD231PS Z18, Z13, Z17
-	VMOVUPS.Z   (R8), K1, Z18
+	VMOVUPS.Z   (DI)(CX*4), K1, Z18
 	VFMADD231PS Z18, Z6, Z16
 	VFMADD231PS Z18, Z14, Z17
-	VMOVUPS.Z   (R8)(CX*1), K1, Z18
+	VMOVUPS.Z   (R8)(CX*4), K1, Z18
 	VFMADD231PS Z18, Z7, Z16
 	VFMADD231PS Z18, Z15, Z17
 	VMOVUPS     Z16, K1, (DX)
 	VMOVUPS     Z17, K1, (DX)(BX*1)
 
-done428:
+done630:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk423
+	JMP    chunk625
 
-next422:
-chunk430:
+next624:
+chunk632:
 	CMPQ         k+48(FP), $+1
-	JLT          next429
+	JLT          next631
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11277,9 +14632,9 @@ chunk430:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end432
+	JLT          end634
 
-columns431:
+columns633:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     64(CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
@@ -11297,14 +14652,14 @@ columns431:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns431
+	JGE         columns633
 
-end432:
+end634:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end434
+	JLT  end636
 
-columns433:
+columns635:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     (CX)(DX*1), Z3
 	VMOVUPS     (AX), Z4
@@ -11315,12 +14670,12 @@ columns433:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns433
+	JGE         columns635
 
-end434:
+end636:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done435
+	JEQ         done637
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -11332,24 +14687,24 @@ end434:
 	VMOVUPS     Z2, K1, (CX)
 	VMOVUPS     Z3, K1, (CX)(DX*1)
 
-done435:
+done637:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk430
+	JMP    chunk632
 
-next429:
+next631:
 	VZEROUPPER
 	RET
 
 // func gemmRows3AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows3AVX512(SB), NOSPLIT, $0-64
-chunk438:
+chunk640:
 	CMPQ         k+48(FP), $+4
-	JLT          next437
+	JLT          next639
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11371,12 +14726,11 @@ chunk438:
 	MOVQ         c+16(FP), DX
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
-	LEAQ         (AX)(CX*2), DI
-	ADDQ         CX, DI
+	LEAQ         (AX)(CX*1), DI
 	SUBQ         $+32, SI
-	JLT          end440
+	JLT          end642
 
-columns439:
+columns641:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     64(DX), Z13
 	VMOVUPS     (DX)(BX*1), Z14
@@ -11407,11 +14761,11 @@ columns439:
 	VFMADD231PS Z18, Z2, Z13
 	VFMADD231PS Z18, Z6, Z15
 	VFMADD231PS Z18, Z10, Z17
-	VMOVUPS     (DI), Z18
+	VMOVUPS     (DI)(CX*2), Z18
 	VFMADD231PS Z18, Z3, Z12
 	VFMADD231PS Z18, Z7, Z14
 	VFMADD231PS Z18, Z11, Z16
-	VMOVUPS     64(DI), Z18
+	VMOVUPS     64(DI)(CX*2), Z18
 	VFMADD231PS Z18, Z3, Z13
 	VFMADD231PS Z18, Z7, Z15
 	VFMADD231PS Z18, Z11, Z17
@@ -11425,14 +14779,14 @@ columns439:
 	ADDQ        $+128, DI
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns439
+	JGE         columns641
 
-end440:
+end642:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end442
+	JLT  end644
 
-columns441:
+columns643:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     (DX)(BX*1), Z13
 	VMOVUPS     (DX)(BX*2), Z14
@@ -11448,7 +14802,7 @@ columns441:
 	VFMADD231PS Z15, Z2, Z12
 	VFMADD231PS Z15, Z6, Z13
 	VFMADD231PS Z15, Z10, Z14
-	VMOVUPS     (DI), Z15
+	VMOVUPS     (DI)(CX*2), Z15
 	VFMADD231PS Z15, Z3, Z12
 	VFMADD231PS Z15, Z7, Z13
 	VFMADD231PS Z15, Z11, Z14
@@ -11459,12 +14813,12 @@ columns441:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns441
+	JGE         columns643
 
-end442:
+end644:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done443
+	JEQ         done645
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -11483,7 +14837,7 @@ end442:
 	VFMADD231PS Z15, Z2, Z12
 	VFMADD231PS Z15, Z6, Z13
 	VFMADD231PS Z15, Z10, Z14
-	VMOVUPS.Z   (DI), K1, Z15
+	VMOVUPS.Z   (DI)(CX*2), K1, Z15
 	VFMADD231PS Z15, Z3, Z12
 	VFMADD231PS Z15, Z7, Z13
 	VFMADD231PS Z15, Z11, Z14
@@ -11491,18 +14845,18 @@ end442:
 	VMOVUPS     Z13, K1, (DX)(BX*1)
 	VMOVUPS     Z14, K1, (DX)(BX*2)
 
-done443:
+done645:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk438
+	JMP    chunk640
 
-next437:
-chunk445:
+next639:
+chunk647:
 	CMPQ         k+48(FP), $+1
-	JLT          next444
+	JLT          next646
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11516,9 +14870,9 @@ chunk445:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end447
+	JLT          end649
 
-columns446:
+columns648:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     64(CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
@@ -11542,14 +14896,14 @@ columns446:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns446
+	JGE         columns648
 
-end447:
+end649:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end449
+	JLT  end651
 
-columns448:
+columns650:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
 	VMOVUPS     (CX)(DX*2), Z5
@@ -11563,12 +14917,12 @@ columns448:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns448
+	JGE         columns650
 
-end449:
+end651:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done450
+	JEQ         done652
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -11583,24 +14937,24 @@ end449:
 	VMOVUPS     Z4, K1, (CX)(DX*1)
 	VMOVUPS     Z5, K1, (CX)(DX*2)
 
-done450:
+done652:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk445
+	JMP    chunk647
 
-next444:
+next646:
 	VZEROUPPER
 	RET
 
 // func gemmRows4AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows4AVX512(SB), NOSPLIT, $0-64
-chunk453:
+chunk655:
 	CMPQ         k+48(FP), $+4
-	JLT          next452
+	JLT          next654
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11627,22 +14981,20 @@ chunk453:
 	MOVQ         c+16(FP), DX
 	MOVQ         cs+40(FP), BX
 	MOVQ         n+56(FP), SI
-	LEAQ         (AX)(CX*2), DI
-	ADDQ         CX, DI
-	LEAQ         (DX)(BX*2), R8
-	ADDQ         BX, R8
+	LEAQ         (AX)(CX*1), DI
+	LEAQ         (DX)(BX*1), R8
 	SUBQ         $+32, SI
-	JLT          end455
+	JLT          end657
 
-columns454:
+columns656:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
 	VMOVUPS     64(DX)(BX*1), Z19
 	VMOVUPS     (DX)(BX*2), Z20
 	VMOVUPS     64(DX)(BX*2), Z21
-	VMOVUPS     (R8), Z22
-	VMOVUPS     64(R8), Z23
+	VMOVUPS     (R8)(BX*2), Z22
+	VMOVUPS     64(R8)(BX*2), Z23
 	VMOVUPS     (AX), Z24
 	VFMADD231PS Z24, Z0, Z16
 	VFMADD231PS Z24, Z4, Z18
@@ -11673,12 +15025,12 @@ columns454:
 	VFMADD231PS Z24, Z6, Z19
 	VFMADD231PS Z24, Z10, Z21
 	VFMADD231PS Z24, Z14, Z23
-	VMOVUPS     (DI), Z24
+	VMOVUPS     (DI)(CX*2), Z24
 	VFMADD231PS Z24, Z3, Z16
 	VFMADD231PS Z24, Z7, Z18
 	VFMADD231PS Z24, Z11, Z20
 	VFMADD231PS Z24, Z15, Z22
-	VMOVUPS     64(DI), Z24
+	VMOVUPS     64(DI)(CX*2), Z24
 	VFMADD231PS Z24, Z3, Z17
 	VFMADD231PS Z24, Z7, Z19
 	VFMADD231PS Z24, Z11, Z21
@@ -11689,25 +15041,25 @@ columns454:
 	VMOVUPS     Z19, 64(DX)(BX*1)
 	VMOVUPS     Z20, (DX)(BX*2)
 	VMOVUPS     Z21, 64(DX)(BX*2)
-	VMOVUPS     Z22, (R8)
-	VMOVUPS     Z23, 64(R8)
+	VMOVUPS     Z22, (R8)(BX*2)
+	VMOVUPS     Z23, 64(R8)(BX*2)
 	ADDQ        $+128, AX
 	ADDQ        $+128, DI
 	ADDQ        $+128, DX
 	ADDQ        $+128, R8
 	SUBQ        $+32, SI
-	JGE         columns454
+	JGE         columns656
 
-end455:
+end657:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end457
+	JLT  end659
 
-columns456:
+columns658:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (DX)(BX*2), Z18
-	VMOVUPS     (R8), Z19
+	VMOVUPS     (R8)(BX*2), Z19
 	VMOVUPS     (AX), Z20
 	VFMADD231PS Z20, Z0, Z16
 	VFMADD231PS Z20, Z4, Z17
@@ -11723,7 +15075,7 @@ columns456:
 	VFMADD231PS Z20, Z6, Z17
 	VFMADD231PS Z20, Z10, Z18
 	VFMADD231PS Z20, Z14, Z19
-	VMOVUPS     (DI), Z20
+	VMOVUPS     (DI)(CX*2), Z20
 	VFMADD231PS Z20, Z3, Z16
 	VFMADD231PS Z20, Z7, Z17
 	VFMADD231PS Z20, Z11, Z18
@@ -11731,25 +15083,25 @@ columns456:
 	VMOVUPS     Z16, (DX)
 	VMOVUPS     Z17, (DX)(BX*1)
 	VMOVUPS     Z18, (DX)(BX*2)
-	VMOVUPS     Z19, (R8)
+	VMOVUPS     Z19, (R8)(BX*2)
 	ADDQ        $+64, AX
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	ADDQ        $+64, R8
 	SUBQ        $+16, SI
-	JGE         columns456
+	JGE         columns658
 
-end457:
+end659:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done458
+	JEQ         done660
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
 	VMOVUPS.Z   (DX), K1, Z16
 	VMOVUPS.Z   (DX)(BX*1), K1, Z17
 	VMOVUPS.Z   (DX)(BX*2), K1, Z18
-	VMOVUPS.Z   (R8), K1, Z19
+	VMOVUPS.Z   (R8)(BX*2), K1, Z19
 	VMOVUPS.Z   (AX), K1, Z20
 	VFMADD231PS Z20, Z0, Z16
 	VFMADD231PS Z20, Z4, Z17
@@ -11765,7 +15117,7 @@ end457:
 	VFMADD231PS Z20, Z6, Z17
 	VFMADD231PS Z20, Z10, Z18
 	VFMADD231PS Z20, Z14, Z19
-	VMOVUPS.Z   (DI), K1, Z20
+	VMOVUPS.Z   (DI)(CX*2), K1, Z20
 	VFMADD231PS Z20, Z3, Z16
 	VFMADD231PS Z20, Z7, Z17
 	VFMADD231PS Z20, Z11, Z18
@@ -11773,20 +15125,20 @@ end457:
 	VMOVUPS     Z16, K1, (DX)
 	VMOVUPS     Z17, K1, (DX)(BX*1)
 	VMOVUPS     Z18, K1, (DX)(BX*2)
-	VMOVUPS     Z19, K1, (R8)
+	VMOVUPS     Z19, K1, (R8)(BX*2)
 
-done458:
+done660:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk453
+	JMP    chunk655
 
-next452:
-chunk460:
+next654:
+chunk662:
 	CMPQ         k+48(FP), $+1
-	JLT          next459
+	JLT          next661
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -11801,20 +15153,19 @@ chunk460:
 	MOVQ         c+16(FP), CX
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
-	LEAQ         (CX)(DX*2), SI
-	ADDQ         DX, SI
+	LEAQ         (CX)(DX*1), SI
 	SUBQ         $+32, BX
-	JLT          end462
+	JLT          end664
 
-columns461:
+columns663:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     64(CX), Z5
 	VMOVUPS     (CX)(DX*1), Z6
 	VMOVUPS     64(CX)(DX*1), Z7
 	VMOVUPS     (CX)(DX*2), Z8
 	VMOVUPS     64(CX)(DX*2), Z9
-	VMOVUPS     (SI), Z10
-	VMOVUPS     64(SI), Z11
+	VMOVUPS     (SI)(DX*2), Z10
+	VMOVUPS     64(SI)(DX*2), Z11
 	VMOVUPS     (AX), Z12
 	VFMADD231PS Z12, Z0, Z4
 	VFMADD231PS Z12, Z1, Z6
@@ -11831,24 +15182,24 @@ columns461:
 	VMOVUPS     Z7, 64(CX)(DX*1)
 	VMOVUPS     Z8, (CX)(DX*2)
 	VMOVUPS     Z9, 64(CX)(DX*2)
-	VMOVUPS     Z10, (SI)
-	VMOVUPS     Z11, 64(SI)
+	VMOVUPS     Z10, (SI)(DX*2)
+	VMOVUPS     Z11, 64(SI)(DX*2)
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	ADDQ        $+128, SI
 	SUBQ        $+32, BX
-	JGE         columns461
+	JGE         columns663
 
-end462:
+end664:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end464
+	JLT  end666
 
-columns463:
+columns665:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
 	VMOVUPS     (CX)(DX*2), Z6
-	VMOVUPS     (SI), Z7
+	VMOVUPS     (SI)(DX*2), Z7
 	VMOVUPS     (AX), Z8
 	VFMADD231PS Z8, Z0, Z4
 	VFMADD231PS Z8, Z1, Z5
@@ -11857,24 +15208,24 @@ columns463:
 	VMOVUPS     Z4, (CX)
 	VMOVUPS     Z5, (CX)(DX*1)
 	VMOVUPS     Z6, (CX)(DX*2)
-	VMOVUPS     Z7, (SI)
+	VMOVUPS     Z7, (SI)(DX*2)
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	ADDQ        $+64, SI
 	SUBQ        $+16, BX
-	JGE         columns463
+	JGE         columns665
 
-end464:
+end666:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done465
+	JEQ         done667
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (CX), K1, Z4
 	VMOVUPS.Z   (CX)(DX*1), K1, Z5
 	VMOVUPS.Z   (CX)(DX*2), K1, Z6
-	VMOVUPS.Z   (SI), K1, Z7
+	VMOVUPS.Z   (SI)(DX*2), K1, Z7
 	VMOVUPS.Z   (AX), K1, Z8
 	VFMADD231PS Z8, Z0, Z4
 	VFMADD231PS Z8, Z1, Z5
@@ -11883,26 +15234,26 @@ end464:
 	VMOVUPS     Z4, K1, (CX)
 	VMOVUPS     Z5, K1, (CX)(DX*1)
 	VMOVUPS     Z6, K1, (CX)(DX*2)
-	VMOVUPS     Z7, K1, (SI)
+	VMOVUPS     Z7, K1, (SI)(DX*2)
 
-done465:
+done667:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk460
+	JMP    chunk662
 
-next459:
+next661:
 	VZEROUPPER
 	RET
 
 // func gemmDots1AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots1AVX512(SB), NOSPLIT, $0-64
-group468:
+group670:
 	CMPQ   rows+56(FP), $+8
-	JLT    next467
+	JLT    next669
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11916,32 +15267,30 @@ group468:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
-	LEAQ   (SI)(DX*2), DI
-	ADDQ   DX, DI
+	LEAQ   (SI)(DX*1), DI
 	SUBQ   $+16, BX
-	JLT    rest470
+	JLT    rest672
 
-loop469:
+loop671:
 	VMOVUPS     (CX), Z8
 	VFMADD231PS (AX), Z8, Z0
 	VFMADD231PS (AX)(DX*1), Z8, Z1
 	VFMADD231PS (AX)(DX*2), Z8, Z2
-	VFMADD231PS (SI), Z8, Z3
-	VFMADD231PS (SI)(DX*1), Z8, Z4
-	VFMADD231PS (SI)(DX*2), Z8, Z5
-	VFMADD231PS (DI), Z8, Z6
-	VFMADD231PS (DI)(DX*1), Z8, Z7
+	VFMADD231PS (SI)(DX*1), Z8, Z3
+	VFMADD231PS (AX)(DX*4), Z8, Z4
+	VFMADD231PS (DI)(DX*2), Z8, Z5
+	VFMADD231PS (SI)(DX*4), Z8, Z6
+	VFMADD231PS (DI)(DX*4), Z8, Z7
 	ADDQ        $+64, AX
 	ADDQ        $+64, SI
 	ADDQ        $+64, DI
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         loop469
+	JGE         loop671
 
-rest470:
+rest672:
 	ADDQ        $+16, BX
-	JEQ         sum471
+	JEQ         sum673
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -11952,18 +15301,18 @@ rest470:
 	VFMADD231PS Z9, Z8, Z1
 	VMOVUPS.Z   (AX)(DX*2), K1, Z9
 	VFMADD231PS Z9, Z8, Z2
-	VMOVUPS.Z   (SI), K1, Z9
-	VFMADD231PS Z9, Z8, Z3
 	VMOVUPS.Z   (SI)(DX*1), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VMOVUPS.Z   (AX)(DX*4), K1, Z9
 	VFMADD231PS Z9, Z8, Z4
-	VMOVUPS.Z   (SI)(DX*2), K1, Z9
+	VMOVUPS.Z   (DI)(DX*2), K1, Z9
 	VFMADD231PS Z9, Z8, Z5
-	VMOVUPS.Z   (DI), K1, Z9
+	VMOVUPS.Z   (SI)(DX*4), K1, Z9
 	VFMADD231PS Z9, Z8, Z6
-	VMOVUPS.Z   (DI)(DX*1), K1, Z9
+	VMOVUPS.Z   (DI)(DX*4), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-sum471:
+sum673:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -12069,31 +15418,31 @@ sum471:
 	IMUL3Q        $+8, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+8, rows+56(FP)
-	JMP           group468
+	JMP           group670
 
-next467:
-group473:
+next669:
+group675:
 	CMPQ   rows+56(FP), $+1
-	JLT    next472
+	JLT    next674
 	VPXORD Z0, Z0, Z0
 	MOVQ   s+0(FP), AX
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest475
+	JLT    rest677
 
-loop474:
+loop676:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z1, Z0
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         loop474
+	JGE         loop676
 
-rest475:
+rest677:
 	ADDQ        $+16, DX
-	JEQ         sum476
+	JEQ         sum678
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -12101,7 +15450,7 @@ rest475:
 	VMOVUPS.Z   (AX), K1, Z2
 	VFMADD231PS Z2, Z1, Z0
 
-sum476:
+sum678:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -12122,18 +15471,18 @@ sum476:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group473
+	JMP           group675
 
-next472:
+next674:
 	VZEROUPPER
 	RET
 
 // func gemmDots2AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots2AVX512(SB), NOSPLIT, $0-64
-group479:
+group681:
 	CMPQ   rows+56(FP), $+6
-	JLT    next478
+	JLT    next680
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12150,18 +15499,17 @@ group479:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest481
+	JLT    rest683
 
-loop480:
+loop682:
 	VMOVUPS     (AX), Z13
 	VMOVUPS     (AX)(DX*1), Z14
 	VMOVUPS     (AX)(DX*2), Z15
-	VMOVUPS     (SI), Z16
-	VMOVUPS     (SI)(DX*1), Z17
-	VMOVUPS     (SI)(DX*2), Z18
+	VMOVUPS     (SI)(DX*2), Z16
+	VMOVUPS     (AX)(DX*4), Z17
+	VMOVUPS     (SI)(DX*4), Z18
 	VMOVUPS     (CX), Z12
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z14, Z2
@@ -12180,20 +15528,20 @@ loop480:
 	ADDQ        $+64, SI
 	ADDQ        $+128, CX
 	SUBQ        $+16, BX
-	JGE         loop480
+	JGE         loop682
 
-rest481:
+rest683:
 	ADDQ        $+16, BX
-	JEQ         sum482
+	JEQ         sum684
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (AX), K1, Z13
 	VMOVUPS.Z   (AX)(DX*1), K1, Z14
 	VMOVUPS.Z   (AX)(DX*2), K1, Z15
-	VMOVUPS.Z   (SI), K1, Z16
-	VMOVUPS.Z   (SI)(DX*1), K1, Z17
-	VMOVUPS.Z   (SI)(DX*2), K1, Z18
+	VMOVUPS.Z   (SI)(DX*2), K1, Z16
+	VMOVUPS.Z   (AX)(DX*4), K1, Z17
+	VMOVUPS.Z   (SI)(DX*4), K1, Z18
 	VMOVUPS     (CX), Z12
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z14, Z2
@@ -12209,7 +15557,7 @@ rest481:
 	VFMADD231PS Z12, Z17, Z9
 	VFMADD231PS Z12, Z18, Z11
 
-sum482:
+sum684:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -12357,12 +15705,12 @@ sum482:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group479
+	JMP           group681
 
-next478:
-group484:
+next680:
+group686:
 	CMPQ   rows+56(FP), $+1
-	JLT    next483
+	JLT    next685
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   s+0(FP), AX
@@ -12370,9 +15718,9 @@ group484:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest486
+	JLT    rest688
 
-loop485:
+loop687:
 	VMOVUPS     (AX), Z3
 	VMOVUPS     (CX), Z2
 	VFMADD231PS Z2, Z3, Z0
@@ -12381,11 +15729,11 @@ loop485:
 	ADDQ        $+64, AX
 	ADDQ        $+128, CX
 	SUBQ        $+16, DX
-	JGE         loop485
+	JGE         loop687
 
-rest486:
+rest688:
 	ADDQ        $+16, DX
-	JEQ         sum487
+	JEQ         sum689
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -12395,7 +15743,7 @@ rest486:
 	VMOVUPS     64(CX), Z2
 	VFMADD231PS Z2, Z3, Z1
 
-sum487:
+sum689:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -12427,18 +15775,18 @@ sum487:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group484
+	JMP           group686
 
-next483:
+next685:
 	VZEROUPPER
 	RET
 
 // func gemmDots3AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots3AVX512(SB), NOSPLIT, $0-64
-group490:
+group692:
 	CMPQ   rows+56(FP), $+6
-	JLT    next489
+	JLT    next691
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12461,18 +15809,17 @@ group490:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest492
+	JLT    rest694
 
-loop491:
+loop693:
 	VMOVUPS     (AX), Z19
 	VMOVUPS     (AX)(DX*1), Z20
 	VMOVUPS     (AX)(DX*2), Z21
-	VMOVUPS     (SI), Z22
-	VMOVUPS     (SI)(DX*1), Z23
-	VMOVUPS     (SI)(DX*2), Z24
+	VMOVUPS     (SI)(DX*2), Z22
+	VMOVUPS     (AX)(DX*4), Z23
+	VMOVUPS     (SI)(DX*4), Z24
 	VMOVUPS     (CX), Z18
 	VFMADD231PS Z18, Z19, Z0
 	VFMADD231PS Z18, Z20, Z3
@@ -12498,20 +15845,20 @@ loop491:
 	ADDQ        $+64, SI
 	ADDQ        $+192, CX
 	SUBQ        $+16, BX
-	JGE         loop491
+	JGE         loop693
 
-rest492:
+rest694:
 	ADDQ        $+16, BX
-	JEQ         sum493
+	JEQ         sum695
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (AX), K1, Z19
 	VMOVUPS.Z   (AX)(DX*1), K1, Z20
 	VMOVUPS.Z   (AX)(DX*2), K1, Z21
-	VMOVUPS.Z   (SI), K1, Z22
-	VMOVUPS.Z   (SI)(DX*1), K1, Z23
-	VMOVUPS.Z   (SI)(DX*2), K1, Z24
+	VMOVUPS.Z   (SI)(DX*2), K1, Z22
+	VMOVUPS.Z   (AX)(DX*4), K1, Z23
+	VMOVUPS.Z   (SI)(DX*4), K1, Z24
 	VMOVUPS     (CX), Z18
 	VFMADD231PS Z18, Z19, Z0
 	VFMADD231PS Z18, Z20, Z3
@@ -12534,7 +15881,7 @@ rest492:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z18, Z24, Z17
 
-sum493:
+sum695:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -12748,12 +16095,12 @@ sum493:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group490
+	JMP           group692
 
-next489:
-group495:
+next691:
+group697:
 	CMPQ   rows+56(FP), $+1
-	JLT    next494
+	JLT    next696
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12762,9 +16109,9 @@ group495:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest497
+	JLT    rest699
 
-loop496:
+loop698:
 	VMOVUPS     (AX), Z4
 	VMOVUPS     (CX), Z3
 	VFMADD231PS Z3, Z4, Z0
@@ -12775,11 +16122,11 @@ loop496:
 	ADDQ        $+64, AX
 	ADDQ        $+192, CX
 	SUBQ        $+16, DX
-	JGE         loop496
+	JGE         loop698
 
-rest497:
+rest699:
 	ADDQ        $+16, DX
-	JEQ         sum498
+	JEQ         sum700
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -12791,7 +16138,7 @@ rest497:
 	VMOVUPS     128(CX), Z3
 	VFMADD231PS Z3, Z4, Z2
 
-sum498:
+sum700:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -12834,18 +16181,18 @@ sum498:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group495
+	JMP           group697
 
-next494:
+next696:
 	VZEROUPPER
 	RET
 
 // func gemmDots4AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots4AVX512(SB), NOSPLIT, $0-64
-group501:
+group703:
 	CMPQ   rows+56(FP), $+6
-	JLT    next500
+	JLT    next702
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12874,18 +16221,17 @@ group501:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest503
+	JLT    rest705
 
-loop502:
+loop704:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
-	VMOVUPS     (SI), Z28
-	VMOVUPS     (SI)(DX*1), Z29
-	VMOVUPS     (SI)(DX*2), Z30
+	VMOVUPS     (SI)(DX*2), Z28
+	VMOVUPS     (AX)(DX*4), Z29
+	VMOVUPS     (SI)(DX*4), Z30
 	VMOVUPS     (CX), Z24
 	VFMADD231PS Z24, Z25, Z0
 	VFMADD231PS Z24, Z26, Z4
@@ -12918,20 +16264,20 @@ loop502:
 	ADDQ        $+64, SI
 	ADDQ        $+256, CX
 	SUBQ        $+16, BX
-	JGE         loop502
+	JGE         loop704
 
-rest503:
+rest705:
 	ADDQ        $+16, BX
-	JEQ         sum504
+	JEQ         sum706
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (AX), K1, Z25
 	VMOVUPS.Z   (AX)(DX*1), K1, Z26
 	VMOVUPS.Z   (AX)(DX*2), K1, Z27
-	VMOVUPS.Z   (SI), K1, Z28
-	VMOVUPS.Z   (SI)(DX*1), K1, Z29
-	VMOVUPS.Z   (SI)(DX*2), K1, Z30
+	VMOVUPS.Z   (SI)(DX*2), K1, Z28
+	VMOVUPS.Z   (AX)(DX*4), K1, Z29
+	VMOVUPS.Z   (SI)(DX*4), K1, Z30
 	VMOVUPS     (CX), Z24
 	VFMADD231PS Z24, Z25, Z0
 	VFMADD231PS Z24, Z26, Z4
@@ -12961,7 +16307,7 @@ rest503:
 	VFMADD231PS Z24, Z29, Z19
 	VFMADD231PS Z24, Z30, Z23
 
-sum504:
+sum706:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -13241,12 +16587,12 @@ sum504:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group501
+	JMP           group703
 
-next500:
-group506:
+next702:
+group708:
 	CMPQ   rows+56(FP), $+1
-	JLT    next505
+	JLT    next707
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13256,9 +16602,9 @@ group506:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest508
+	JLT    rest710
 
-loop507:
+loop709:
 	VMOVUPS     (AX), Z5
 	VMOVUPS     (CX), Z4
 	VFMADD231PS Z4, Z5, Z0
@@ -13271,11 +16617,11 @@ loop507:
 	ADDQ        $+64, AX
 	ADDQ        $+256, CX
 	SUBQ        $+16, DX
-	JGE         loop507
+	JGE         loop709
 
-rest508:
+rest710:
 	ADDQ        $+16, DX
-	JEQ         sum509
+	JEQ         sum711
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -13289,7 +16635,7 @@ rest508:
 	VMOVUPS     192(CX), Z4
 	VFMADD231PS Z4, Z5, Z3
 
-sum509:
+sum711:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -13343,18 +16689,18 @@ sum509:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group506
+	JMP           group708
 
-next505:
+next707:
 	VZEROUPPER
 	RET
 
 // func gemmDots5AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots5AVX512(SB), NOSPLIT, $0-64
-group512:
+group714:
 	CMPQ   rows+56(FP), $+4
-	JLT    next511
+	JLT    next713
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13379,16 +16725,15 @@ group512:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest514
+	JLT    rest716
 
-loop513:
+loop715:
 	VMOVUPS     (AX), Z21
 	VMOVUPS     (AX)(DX*1), Z22
 	VMOVUPS     (AX)(DX*2), Z23
-	VMOVUPS     (SI), Z24
+	VMOVUPS     (SI)(DX*2), Z24
 	VMOVUPS     (CX), Z20
 	VFMADD231PS Z20, Z21, Z0
 	VFMADD231PS Z20, Z22, Z5
@@ -13418,18 +16763,18 @@ loop513:
 	ADDQ        $+64, SI
 	ADDQ        $+320, CX
 	SUBQ        $+16, BX
-	JGE         loop513
+	JGE         loop715
 
-rest514:
+rest716:
 	ADDQ        $+16, BX
-	JEQ         sum515
+	JEQ         sum717
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (AX), K1, Z21
 	VMOVUPS.Z   (AX)(DX*1), K1, Z22
 	VMOVUPS.Z   (AX)(DX*2), K1, Z23
-	VMOVUPS.Z   (SI), K1, Z24
+	VMOVUPS.Z   (SI)(DX*2), K1, Z24
 	VMOVUPS     (CX), Z20
 	VFMADD231PS Z20, Z21, Z0
 	VFMADD231PS Z20, Z22, Z5
@@ -13456,7 +16801,7 @@ rest514:
 	VFMADD231PS Z20, Z23, Z14
 	VFMADD231PS Z20, Z24, Z19
 
-sum515:
+sum717:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -13690,12 +17035,12 @@ sum515:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group512
+	JMP           group714
 
-next511:
-group517:
+next713:
+group719:
 	CMPQ   rows+56(FP), $+1
-	JLT    next516
+	JLT    next718
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13706,9 +17051,9 @@ group517:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest519
+	JLT    rest721
 
-loop518:
+loop720:
 	VMOVUPS     (AX), Z6
 	VMOVUPS     (CX), Z5
 	VFMADD231PS Z5, Z6, Z0
@@ -13723,11 +17068,11 @@ loop518:
 	ADDQ        $+64, AX
 	ADDQ        $+320, CX
 	SUBQ        $+16, DX
-	JGE         loop518
+	JGE         loop720
 
-rest519:
+rest721:
 	ADDQ        $+16, DX
-	JEQ         sum520
+	JEQ         sum722
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -13743,7 +17088,7 @@ rest519:
 	VMOVUPS     256(CX), Z5
 	VFMADD231PS Z5, Z6, Z4
 
-sum520:
+sum722:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -13808,18 +17153,18 @@ sum520:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group517
+	JMP           group719
 
-next516:
+next718:
 	VZEROUPPER
 	RET
 
 // func gemmDots6AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots6AVX512(SB), NOSPLIT, $0-64
-group523:
+group725:
 	CMPQ   rows+56(FP), $+4
-	JLT    next522
+	JLT    next724
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13848,16 +17193,15 @@ group523:
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
-	LEAQ   (AX)(DX*2), SI
-	ADDQ   DX, SI
+	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest525
+	JLT    rest727
 
-loop524:
+loop726:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
-	VMOVUPS     (SI), Z28
+	VMOVUPS     (SI)(DX*2), Z28
 	VMOVUPS     (CX), Z24
 	VFMADD231PS Z24, Z25, Z0
 	VFMADD231PS Z24, Z26, Z6
@@ -13892,18 +17236,18 @@ loop524:
 	ADDQ        $+64, SI
 	ADDQ        $+384, CX
 	SUBQ        $+16, BX
-	JGE         loop524
+	JGE         loop726
 
-rest525:
+rest727:
 	ADDQ        $+16, BX
-	JEQ         sum526
+	JEQ         sum728
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (AX), K1, Z25
 	VMOVUPS.Z   (AX)(DX*1), K1, Z26
 	VMOVUPS.Z   (AX)(DX*2), K1, Z27
-	VMOVUPS.Z   (SI), K1, Z28
+	VMOVUPS.Z   (SI)(DX*2), K1, Z28
 	VMOVUPS     (CX), Z24
 	VFMADD231PS Z24, Z25, Z0
 	VFMADD231PS Z24, Z26, Z6
@@ -13935,7 +17279,7 @@ rest525:
 	VFMADD231PS Z24, Z27, Z17
 	VFMADD231PS Z24, Z28, Z23
 
-sum526:
+sum728:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -14213,12 +17557,12 @@ sum526:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group523
+	JMP           group725
 
-next522:
-group528:
+next724:
+group730:
 	CMPQ   rows+56(FP), $+1
-	JLT    next527
+	JLT    next729
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14230,9 +17574,9 @@ group528:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest530
+	JLT    rest732
 
-loop529:
+loop731:
 	VMOVUPS     (AX), Z7
 	VMOVUPS     (CX), Z6
 	VFMADD231PS Z6, Z7, Z0
@@ -14249,11 +17593,11 @@ loop529:
 	ADDQ        $+64, AX
 	ADDQ        $+384, CX
 	SUBQ        $+16, DX
-	JGE         loop529
+	JGE         loop731
 
-rest530:
+rest732:
 	ADDQ        $+16, DX
-	JEQ         sum531
+	JEQ         sum733
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -14271,7 +17615,7 @@ rest530:
 	VMOVUPS     320(CX), Z6
 	VFMADD231PS Z6, Z7, Z5
 
-sum531:
+sum733:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -14347,18 +17691,18 @@ sum531:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group528
+	JMP           group730
 
-next527:
+next729:
 	VZEROUPPER
 	RET
 
 // func gemmDots7AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots7AVX512(SB), NOSPLIT, $0-64
-group534:
+group736:
 	CMPQ   rows+56(FP), $+3
-	JLT    next533
+	JLT    next735
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14385,9 +17729,9 @@ group534:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest536
+	JLT    rest738
 
-loop535:
+loop737:
 	VMOVUPS     (AX), Z22
 	VMOVUPS     (AX)(DX*1), Z23
 	VMOVUPS     (AX)(DX*2), Z24
@@ -14422,11 +17766,11 @@ loop535:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, BX
-	JGE         loop535
+	JGE         loop737
 
-rest536:
+rest738:
 	ADDQ        $+16, BX
-	JEQ         sum537
+	JEQ         sum739
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -14462,7 +17806,7 @@ rest536:
 	VFMADD231PS Z21, Z23, Z13
 	VFMADD231PS Z21, Z24, Z20
 
-sum537:
+sum739:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -14706,12 +18050,12 @@ sum537:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group534
+	JMP           group736
 
-next533:
-group539:
+next735:
+group741:
 	CMPQ   rows+56(FP), $+1
-	JLT    next538
+	JLT    next740
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14724,9 +18068,9 @@ group539:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest541
+	JLT    rest743
 
-loop540:
+loop742:
 	VMOVUPS     (AX), Z8
 	VMOVUPS     (CX), Z7
 	VFMADD231PS Z7, Z8, Z0
@@ -14745,11 +18089,11 @@ loop540:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, DX
-	JGE         loop540
+	JGE         loop742
 
-rest541:
+rest743:
 	ADDQ        $+16, DX
-	JEQ         sum542
+	JEQ         sum744
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -14769,7 +18113,7 @@ rest541:
 	VMOVUPS     384(CX), Z7
 	VFMADD231PS Z7, Z8, Z6
 
-sum542:
+sum744:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -14856,18 +18200,18 @@ sum542:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group539
+	JMP           group741
 
-next538:
+next740:
 	VZEROUPPER
 	RET
 
 // func gemmDots8AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots8AVX512(SB), NOSPLIT, $0-64
-group545:
+group747:
 	CMPQ   rows+56(FP), $+3
-	JLT    next544
+	JLT    next746
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14897,9 +18241,9 @@ group545:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest547
+	JLT    rest749
 
-loop546:
+loop748:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -14938,11 +18282,11 @@ loop546:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, BX
-	JGE         loop546
+	JGE         loop748
 
-rest547:
+rest749:
 	ADDQ        $+16, BX
-	JEQ         sum548
+	JEQ         sum750
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -14982,7 +18326,7 @@ rest547:
 	VFMADD231PS Z24, Z26, Z15
 	VFMADD231PS Z24, Z27, Z23
 
-sum548:
+sum750:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -15259,12 +18603,12 @@ sum548:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group545
+	JMP           group747
 
-next544:
-group550:
+next746:
+group752:
 	CMPQ   rows+56(FP), $+1
-	JLT    next549
+	JLT    next751
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -15278,9 +18622,9 @@ group550:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest552
+	JLT    rest754
 
-loop551:
+loop753:
 	VMOVUPS     (AX), Z9
 	VMOVUPS     (CX), Z8
 	VFMADD231PS Z8, Z9, Z0
@@ -15301,11 +18645,11 @@ loop551:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, DX
-	JGE         loop551
+	JGE         loop753
 
-rest552:
+rest754:
 	ADDQ        $+16, DX
-	JEQ         sum553
+	JEQ         sum755
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -15327,7 +18671,7 @@ rest552:
 	VMOVUPS     448(CX), Z8
 	VFMADD231PS Z8, Z9, Z7
 
-sum553:
+sum755:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -15425,9 +18769,9 @@ sum553:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group550
+	JMP           group752
 
-next549:
+next751:
 	VZEROUPPER
 	RET
 
@@ -15440,133 +18784,133 @@ TEXT ·gemmTransposeAVX512(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block555:
+block757:
 	MOVQ      rows+32(FP), SI
 	TESTQ     DI, DI
-	JLE       done559
+	JLE       done761
 	MOVQ      CX, R8
 	CMPQ      DI, $+16
-	JGE       whole556
+	JGE       whole758
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
 	VPXORD    Z0, Z0, Z0
 	CMPQ      SI, $+0
-	JLE       absent560
+	JLE       absent762
 	VMOVUPS.Z (R8), K1, Z0
 
-absent560:
+absent762:
 	ADDQ      BX, R8
 	VPXORD    Z1, Z1, Z1
 	CMPQ      SI, $+1
-	JLE       absent561
+	JLE       absent763
 	VMOVUPS.Z (R8), K1, Z1
 
-absent561:
+absent763:
 	ADDQ      BX, R8
 	VPXORD    Z2, Z2, Z2
 	CMPQ      SI, $+2
-	JLE       absent562
+	JLE       absent764
 	VMOVUPS.Z (R8), K1, Z2
 
-absent562:
+absent764:
 	ADDQ      BX, R8
 	VPXORD    Z3, Z3, Z3
 	CMPQ      SI, $+3
-	JLE       absent563
+	JLE       absent765
 	VMOVUPS.Z (R8), K1, Z3
 
-absent563:
+absent765:
 	ADDQ      BX, R8
 	VPXORD    Z4, Z4, Z4
 	CMPQ      SI, $+4
-	JLE       absent564
+	JLE       absent766
 	VMOVUPS.Z (R8), K1, Z4
 
-absent564:
+absent766:
 	ADDQ      BX, R8
 	VPXORD    Z5, Z5, Z5
 	CMPQ      SI, $+5
-	JLE       absent565
+	JLE       absent767
 	VMOVUPS.Z (R8), K1, Z5
 
-absent565:
+absent767:
 	ADDQ      BX, R8
 	VPXORD    Z6, Z6, Z6
 	CMPQ      SI, $+6
-	JLE       absent566
+	JLE       absent768
 	VMOVUPS.Z (R8), K1, Z6
 
-absent566:
+absent768:
 	ADDQ      BX, R8
 	VPXORD    Z7, Z7, Z7
 	CMPQ      SI, $+7
-	JLE       absent567
+	JLE       absent769
 	VMOVUPS.Z (R8), K1, Z7
 
-absent567:
+absent769:
 	ADDQ      BX, R8
 	VPXORD    Z8, Z8, Z8
 	CMPQ      SI, $+8
-	JLE       absent568
+	JLE       absent770
 	VMOVUPS.Z (R8), K1, Z8
 
-absent568:
+absent770:
 	ADDQ      BX, R8
 	VPXORD    Z9, Z9, Z9
 	CMPQ      SI, $+9
-	JLE       absent569
+	JLE       absent771
 	VMOVUPS.Z (R8), K1, Z9
 
-absent569:
+absent771:
 	ADDQ      BX, R8
 	VPXORD    Z10, Z10, Z10
 	CMPQ      SI, $+10
-	JLE       absent570
+	JLE       absent772
 	VMOVUPS.Z (R8), K1, Z10
 
-absent570:
+absent772:
 	ADDQ      BX, R8
 	VPXORD    Z11, Z11, Z11
 	CMPQ      SI, $+11
-	JLE       absent571
+	JLE       absent773
 	VMOVUPS.Z (R8), K1, Z11
 
-absent571:
+absent773:
 	ADDQ      BX, R8
 	VPXORD    Z12, Z12, Z12
 	CMPQ      SI, $+12
-	JLE       absent572
+	JLE       absent774
 	VMOVUPS.Z (R8), K1, Z12
 
-absent572:
+absent774:
 	ADDQ      BX, R8
 	VPXORD    Z13, Z13, Z13
 	CMPQ      SI, $+13
-	JLE       absent573
+	JLE       absent775
 	VMOVUPS.Z (R8), K1, Z13
 
-absent573:
+absent775:
 	ADDQ      BX, R8
 	VPXORD    Z14, Z14, Z14
 	CMPQ      SI, $+14
-	JLE       absent574
+	JLE       absent776
 	VMOVUPS.Z (R8), K1, Z14
 
-absent574:
+absent776:
 	ADDQ      BX, R8
 	VPXORD    Z15, Z15, Z15
 	CMPQ      SI, $+15
-	JLE       absent575
+	JLE       absent777
 	VMOVUPS.Z (R8), K1, Z15
 
-absent575:
+absent777:
 	ADDQ BX, R8
-	JMP  loaded558
+	JMP  loaded760
 
-whole556:
+whole758:
 	CMPQ    SI, $+16
-	JLT     part557
+	JLT     part759
 	VMOVUPS (R8), Z0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z1
@@ -15599,123 +18943,123 @@ whole556:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z15
 	ADDQ    BX, R8
-	JMP     loaded558
+	JMP     loaded760
 
-part557:
+part759:
 	VPXORD  Z0, Z0, Z0
 	CMPQ    SI, $+0
-	JLE     absent576
+	JLE     absent778
 	VMOVUPS (R8), Z0
 
-absent576:
+absent778:
 	ADDQ    BX, R8
 	VPXORD  Z1, Z1, Z1
 	CMPQ    SI, $+1
-	JLE     absent577
+	JLE     absent779
 	VMOVUPS (R8), Z1
 
-absent577:
+absent779:
 	ADDQ    BX, R8
 	VPXORD  Z2, Z2, Z2
 	CMPQ    SI, $+2
-	JLE     absent578
+	JLE     absent780
 	VMOVUPS (R8), Z2
 
-absent578:
+absent780:
 	ADDQ    BX, R8
 	VPXORD  Z3, Z3, Z3
 	CMPQ    SI, $+3
-	JLE     absent579
+	JLE     absent781
 	VMOVUPS (R8), Z3
 
-absent579:
+absent781:
 	ADDQ    BX, R8
 	VPXORD  Z4, Z4, Z4
 	CMPQ    SI, $+4
-	JLE     absent580
+	JLE     absent782
 	VMOVUPS (R8), Z4
 
-absent580:
+absent782:
 	ADDQ    BX, R8
 	VPXORD  Z5, Z5, Z5
 	CMPQ    SI, $+5
-	JLE     absent581
+	JLE     absent783
 	VMOVUPS (R8), Z5
 
-absent581:
+absent783:
 	ADDQ    BX, R8
 	VPXORD  Z6, Z6, Z6
 	CMPQ    SI, $+6
-	JLE     absent582
+	JLE     absent784
 	VMOVUPS (R8), Z6
 
-absent582:
+absent784:
 	ADDQ    BX, R8
 	VPXORD  Z7, Z7, Z7
 	CMPQ    SI, $+7
-	JLE     absent583
+	JLE     absent785
 	VMOVUPS (R8), Z7
 
-absent583:
+absent785:
 	ADDQ    BX, R8
 	VPXORD  Z8, Z8, Z8
 	CMPQ    SI, $+8
-	JLE     absent584
+	JLE     absent786
 	VMOVUPS (R8), Z8
 
-absent584:
+absent786:
 	ADDQ    BX, R8
 	VPXORD  Z9, Z9, Z9
 	CMPQ    SI, $+9
-	JLE     absent585
+	JLE     absent787
 	VMOVUPS (R8), Z9
 
-absent585:
+absent787:
 	ADDQ    BX, R8
 	VPXORD  Z10, Z10, Z10
 	CMPQ    SI, $+10
-	JLE     absent586
+	JLE     absent788
 	VMOVUPS (R8), Z10
 
-absent586:
+absent788:
 	ADDQ    BX, R8
 	VPXORD  Z11, Z11, Z11
 	CMPQ    SI, $+11
-	JLE     absent587
+	JLE     absent789
 	VMOVUPS (R8), Z11
 
-absent587:
+absent789:
 	ADDQ    BX, R8
 	VPXORD  Z12, Z12, Z12
 	CMPQ    SI, $+12
-	JLE     absent588
+	JLE     absent790
 	VMOVUPS (R8), Z12
 
-absent588:
+absent790:
 	ADDQ    BX, R8
 	VPXORD  Z13, Z13, Z13
 	CMPQ    SI, $+13
-	JLE     absent589
+	JLE     absent791
 	VMOVUPS (R8), Z13
 
-absent589:
+absent791:
 	ADDQ    BX, R8
 	VPXORD  Z14, Z14, Z14
 	CMPQ    SI, $+14
-	JLE     absent590
+	JLE     absent792
 	VMOVUPS (R8), Z14
 
-absent590:
+absent792:
 	ADDQ    BX, R8
 	VPXORD  Z15, Z15, Z15
 	CMPQ    SI, $+15
-	JLE     absent591
+	JLE     absent793
 	VMOVUPS (R8), Z15
 
-absent591:
+absent793:
 	ADDQ BX, R8
 
-loaded558:
+loaded760:
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z17
 	VUNPCKLPS  Z3, Z2, Z18
@@ -15787,70 +19131,70 @@ loaded558:
 	VMOVUPS    Z0, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z1, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z2, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z3, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z4, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z5, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z6, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z7, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z8, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z9, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z10, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z11, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z12, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z13, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z14, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done559
+	JEQ        done761
 	VMOVUPS    Z15, K1, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+64, CX
 	SUBQ       $+16, DI
-	JMP        block555
+	JMP        block757
 
-done559:
+done761:
 	VZEROUPPER
 	RET
 
@@ -15864,14 +19208,14 @@ TEXT ·gemmCopyPanelsAVX512(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest593
+	JLT  rest795
 
-rows592:
+rows794:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels596:
+panels798:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R10)
 	VMOVUPS 64(R9), Z1
@@ -15891,22 +19235,22 @@ panels596:
 	ADDQ    $+128, R9
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels596
+	JNE     panels798
 	ADDQ    $+512, AX
 	LEAQ    (CX)(DX*4), CX
 	SUBQ    $+4, DI
-	JGE     rows592
+	JGE     rows794
 
-rest593:
+rest795:
 	ADDQ $+4, DI
-	JEQ  done595
+	JEQ  done797
 
-last594:
+last796:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	MOVQ panels+40(FP), R8
 
-panels597:
+panels799:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R10)
 	VMOVUPS 64(R9), Z1
@@ -15914,13 +19258,13 @@ panels597:
 	ADDQ    $+128, R9
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels597
+	JNE     panels799
 	ADDQ    $+128, AX
 	ADDQ    DX, CX
 	DECQ    DI
-	JNE     last594
+	JNE     last796
 
-done595:
+done797:
 	VZEROUPPER
 	RET
 
@@ -15932,9 +19276,9 @@ TEXT ·convRowAVX512(SB), NOSPLIT, $0-56
 	MOVQ         n+48(FP), DX
 	VBROADCASTSS start+32(FP), Z8
 	SUBQ         $+128, DX
-	JLT          end599
+	JLT          end801
 
-columns598:
+columns800:
 	VMOVAPS Z8, Z0
 	VMOVAPS Z8, Z1
 	VMOVAPS Z8, Z2
@@ -15947,9 +19291,9 @@ columns598:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done601
+	JEQ     done803
 
-taps600:
+taps802:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
@@ -15963,9 +19307,9 @@ taps600:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps600
+	JNE          taps802
 
-done601:
+done803:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -15977,41 +19321,41 @@ done601:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, DX
-	JGE     columns598
+	JGE     columns800
 
-end599:
+end801:
 	ADDQ $+128, DX
 	SUBQ $+16, DX
-	JLT  end603
+	JLT  end805
 
-columns602:
+columns804:
 	VMOVAPS Z8, Z0
 	MOVQ    offsets+16(FP), BX
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done605
+	JEQ     done807
 
-taps604:
+taps806:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps604
+	JNE          taps806
 
-done605:
+done807:
 	VMOVUPS Z0, (AX)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, DX
-	JGE     columns602
+	JGE     columns804
 
-end603:
+end805:
 	ADDQ    $+16, DX
 	TESTQ   DX, DX
-	JEQ     finished606
+	JEQ     finished808
 	MOVL    $-1, BX
 	BZHIL   DX, BX, BX
 	KMOVW   BX, K1
@@ -16020,9 +19364,9 @@ end603:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done608
+	JEQ     done810
 
-taps607:
+taps809:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VMOVUPS.Z    (CX)(R8*1), K1, Z10
@@ -16030,12 +19374,12 @@ taps607:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps607
+	JNE          taps809
 
-done608:
+done810:
 	VMOVUPS Z0, K1, (AX)
 
-finished606:
+finished808:
 	VZEROUPPER
 	RET
 
@@ -16048,9 +19392,9 @@ TEXT ·convPairAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+64(FP), BX
 	VBROADCASTSS start+40(FP), Z16
 	SUBQ         $+128, BX
-	JLT          end610
+	JLT          end812
 
-columns609:
+columns811:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	VMOVAPS Z16, Z1
@@ -16071,9 +19415,9 @@ columns609:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done612
+	JEQ     done814
 
-taps611:
+taps813:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -16095,14 +19439,14 @@ taps611:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps611
+	JNE          taps813
 
-done612:
+done814:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done614
+	JEQ   done816
 
-taps613:
+taps815:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -16133,14 +19477,14 @@ taps613:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps613
+	JNE          taps815
 
-done614:
+done816:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done616
+	JEQ   done818
 
-taps615:
+taps817:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -16162,9 +19506,9 @@ taps615:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps615
+	JNE          taps817
 
-done616:
+done818:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -16184,23 +19528,23 @@ done616:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, BX
-	JGE     columns609
+	JGE     columns811
 
-end610:
+end812:
 	ADDQ $+128, BX
 	SUBQ $+16, BX
-	JLT  end618
+	JLT  end820
 
-columns617:
+columns819:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	MOVQ    offsets+24(FP), SI
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done620
+	JEQ     done822
 
-taps619:
+taps821:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -16208,14 +19552,14 @@ taps619:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps619
+	JNE          taps821
 
-done620:
+done822:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done622
+	JEQ   done824
 
-taps621:
+taps823:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -16225,14 +19569,14 @@ taps621:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps621
+	JNE          taps823
 
-done622:
+done824:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done624
+	JEQ   done826
 
-taps623:
+taps825:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -16240,20 +19584,20 @@ taps623:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps623
+	JNE          taps825
 
-done624:
+done826:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z8, (AX)(DX*1)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, BX
-	JGE     columns617
+	JGE     columns819
 
-end618:
+end820:
 	ADDQ    $+16, BX
 	TESTQ   BX, BX
-	JEQ     finished625
+	JEQ     finished827
 	MOVL    $-1, SI
 	BZHIL   BX, SI, SI
 	KMOVW   SI, K1
@@ -16263,9 +19607,9 @@ end618:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done627
+	JEQ     done829
 
-taps626:
+taps828:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -16273,14 +19617,14 @@ taps626:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps626
+	JNE          taps828
 
-done627:
+done829:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done629
+	JEQ   done831
 
-taps628:
+taps830:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -16290,14 +19634,14 @@ taps628:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps628
+	JNE          taps830
 
-done629:
+done831:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done631
+	JEQ   done833
 
-taps630:
+taps832:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -16305,13 +19649,13 @@ taps630:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps630
+	JNE          taps832
 
-done631:
+done833:
 	VMOVUPS Z0, K1, (AX)
 	VMOVUPS Z8, K1, (AX)(DX*1)
 
-finished625:
+finished827:
 	VZEROUPPER
 	RET
 
@@ -16324,15 +19668,15 @@ TEXT ·convGatherAVX512(SB), NOSPLIT, $0-40
 	MOVQ  k+24(FP), BX
 	MOVQ  n+32(FP), SI
 	TESTQ BX, BX
-	JLE   done633
+	JLE   done835
 	CMPQ  SI, $+16
-	JLE   single632
+	JLE   single834
 	SUBQ  $+16, SI
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop634:
+loop836:
 	MOVQ      (DX), SI
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   Z0, (AX)
@@ -16341,24 +19685,24 @@ loop634:
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop634
-	JMP       done633
+	JNE       loop836
+	JMP       done835
 
-single632:
+single834:
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop635:
+loop837:
 	MOVQ      (DX), SI
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop635
+	JNE       loop837
 
-done633:
+done835:
 	VZEROUPPER
 	RET
 
@@ -16381,7 +19725,7 @@ TEXT ·gemmPeakAVX512(SB), NOSPLIT, $0-8
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-loop636:
+loop838:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -16395,6 +19739,6 @@ loop636:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	DECQ        AX
-	JNE         loop636
+	JNE         loop838
 	VZEROUPPER
 	RET

@@ -4,8 +4,10 @@ import "unsafe"
 
 // gemmKernels are the kernels of one level.
 type gemmKernels struct {
-	rows, cols int        // the largest tile
-	tile       []tileFunc // for 1 to rows rows
+	rows, cols int          // the largest tile
+	tile       []tileFunc   // for 1 to rows rows
+	tileStream tileFunc     // of the largest tile, for a C past the caches, or nil
+	tilePack   tilePackFunc // of the largest tile, or nil
 
 	// wholePanels: tile reads the last panel of B as if it were whole.
 	wholePanels bool
@@ -34,6 +36,11 @@ type gemmKernels struct {
 // contiguous along k. bias may be nil. next, unless nil, is where rows ns bytes
 // apart lie that the caller will read soon: a hint.
 type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)
+
+// tilePackFunc is a tileFunc of the largest tile that also copies the rows of B
+// to panels, which follow one another in packed. What a panel narrower than
+// its row lacks is zero or left as it is.
+type tilePackFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)
 
 // transposeFunc writes the transpose of a matrix of rows×cols elements that
 // are contiguous in its rows, rows <= lanes: element j of row i, at i*ss bytes,

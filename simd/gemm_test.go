@@ -281,6 +281,69 @@ func TestGemmAliasingStrides(t *testing.T) {
 	})
 }
 
+// TestGemmParts has the same results, to the bit, however many threads share
+// the work and wherever C lies: past the caches if rows of it begin with a line.
+func TestGemmParts(t *testing.T) {
+	p := workers.New(0)
+	defer p.Close()
+	const edge = 16
+	eachGemmLevel(t, func(t *testing.T) {
+		for _, s := range [][3]int{{2033, 5, 2080}, {150, 700, 600}, {15, 300, 4000}, {8, 400, 2000}} {
+			m, k, n := s[0], s[1], s[2]
+			if testing.Short() && m > 150 {
+				continue
+			}
+			a, b := make([]float32, m*k), make([]float32, k*n)
+			for i := range a {
+				a[i] = normal(i)
+			}
+			for i := range b {
+				b[i] = normal(i)
+			}
+			var want []float32
+			for shift := range 2 {
+				for _, p := range []*workers.Pool{nil, p} {
+					all, err := memory.Floats(m*n + 2*edge)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range all {
+						all[i] = float32(math.NaN())
+					}
+					c := all[edge+shift:][:m*n]
+					g := Gemm{M: m, N: n, K: k, A: a, B: b, C: c}
+					g.Run(p)
+					if want == nil {
+						want = c
+					}
+					for i, v := range c {
+						if math.Float32bits(v) != math.Float32bits(want[i]) {
+							t.Fatalf("%v, %d threads, shift %d: element %d is %v, was %v", s, p.Threads(), shift, i, v, want[i])
+						}
+					}
+					for i, v := range all {
+						if (i < edge+shift || i >= edge+shift+m*n) && v == v {
+							t.Fatalf("%v: wrote %v beside C", s, v)
+						}
+					}
+				}
+			}
+			// One row is enough to tell a wrong product that is always the same.
+			for j := range n {
+				sum, size := 0.0, 0.0
+				for q := range k {
+					x := float64(a[(m-1)*k+q]) * float64(b[q*n+j])
+					sum += x
+					size += math.Abs(x)
+				}
+				if got := float64(want[(m-1)*n+j]); !(math.Abs(got-sum) <= size*(4+math.Sqrt(float64(k)))*0x1p-24) {
+					t.Fatalf("%v: column %d of the last row is %v, want %v", s, j, got, sum)
+				}
+			}
+		}
+	})
+}
+
 func TestGemmBatch(t *testing.T) {
 	p := workers.New(4)
 	defer p.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 )
@@ -35,6 +36,8 @@ func main() {
 		for mr := 1; mr <= v.rows(); mr++ {
 			g.tile(mr)
 		}
+		g.tilePack()
+		g.tileStream()
 		for mr := 1; mr <= mostRows; mr++ {
 			g.fewRows(mr)
 		}
@@ -85,6 +88,8 @@ type gen struct {
 	*build.Context
 	isa
 	labels int
+
+	share, owed, ahead operand.Mem // of the hints of tiles
 }
 
 // function starts a function whose pointers do not escape.

@@ -8,22 +8,34 @@ import (
 )
 
 // rowAddresses returns addresses of n rows that are stride bytes apart, from
-// first on: every third row has a pointer of its own, which the function
-// advance moves.
+// first on. Few rows have a pointer of their own, which the function advance
+// moves; the others lie a multiple of the stride after one of those that an
+// address can express.
 func (g *gen) rowAddresses(first, stride reg.GPVirtual, n int) (at func(i, disp int) Mem, advance func(op Op)) {
+	bases := rowBases(n)
 	rows := []reg.GPVirtual{first}
-	for i := 3; i < n; i += 3 {
-		p := g.GP64()
-		g.LEAQ(Mem{Base: rows[len(rows)-1], Index: stride, Scale: 2}, p)
-		g.ADDQ(stride, p)
+	for i, b := range bases[1:] {
+		p, from := g.GP64(), rows[i]
+		for d := b - bases[i]; d > 0; from = p {
+			scale := 8
+			for scale > d {
+				scale /= 2
+			}
+			g.LEAQ(Mem{Base: from, Index: stride, Scale: uint8(scale)}, p)
+			d -= scale
+		}
 		rows = append(rows, p)
 	}
 	at = func(i, disp int) Mem {
-		m := Mem{Base: rows[i/3], Disp: disp}
-		if i%3 != 0 {
-			m.Index, m.Scale = stride, uint8(i%3)
+		for r, b := range bases {
+			switch d := i - b; d {
+			case 0:
+				return Mem{Base: rows[r], Disp: disp}
+			case 1, 2, 4, 8:
+				return Mem{Base: rows[r], Disp: disp, Index: stride, Scale: uint8(d)}
+			}
 		}
-		return m
+		panic("a row out of reach")
 	}
 	advance = func(op Op) {
 		for _, p := range rows {
@@ -31,6 +43,26 @@ func (g *gen) rowAddresses(first, stride reg.GPVirtual, n int) (at func(i, disp 
 		}
 	}
 	return at, advance
+}
+
+// rowBases returns the rows, as few as possible and 0 first, from which all n
+// are 0, 1, 2, 4 or 8 rows away.
+func rowBases(n int) []int {
+	var best []int
+	for set := uint(1); set < 1<<n; set += 2 {
+		var bases []int
+		reached := uint(0)
+		for i := 0; i < n; i++ {
+			if set>>i&1 != 0 {
+				bases = append(bases, i)
+				reached |= 1<<i | 1<<(i+1) | 1<<(i+2) | 1<<(i+4) | 1<<(i+8)
+			}
+		}
+		if all := uint(1)<<n - 1; reached&all == all && (best == nil || len(bases) < len(best)) {
+			best = bases
+		}
+	}
+	return best
 }
 
 // mostRows is the most rows that fewRows is written for.

@@ -23,6 +23,10 @@ const line = 64
 // apart push each other out of the first cache.
 const ahead = 8
 
+// earlyRows is how many steps of k before its use a row of B is asked for that
+// comes from outside the caches: a multiple of 8.
+const earlyRows = 24
+
 // tile writes the kernel for mr rows: it walks over panels of B that are two
 // vectors wide and leaves the last, narrower one to masked bodies.
 //
@@ -33,8 +37,43 @@ func (g *gen) tile(mr int) {
 	g.function(fmt.Sprintf("gemmTile%d%s", mr, g.upper()),
 		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)",
 		fmt.Sprintf("gemmTile%d%s is the tile kernel of %d rows: see gemmTile.", mr, g.upper(), mr))
+	g.panels(mr, plain)
+}
+
+// A tileKind is what a tile does besides its product.
+type tileKind int
+
+const (
+	plain    tileKind = iota
+	packing           // copies B to panels
+	streamed          // writes C past the caches
+)
+
+// tilePack writes the kernel of the tallest tile that also packs B: what has
+// been loaded is stored once more, which costs next to nothing beside the
+// multiplications, and the time that B takes to arrive passes with them.
+func (g *gen) tilePack() {
+	g.function("gemmTilePack"+g.upper(),
+		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)",
+		fmt.Sprintf("gemmTilePack%s is a tilePackFunc.", g.upper()))
+	g.panels(g.rows(), packing)
+}
+
+// tileStream writes the kernel of the tallest tile that writes C past the
+// caches, for a C that would not stay in them. Fetching the lines that it
+// overwrites takes as long as writing them.
+func (g *gen) tileStream() {
+	g.function("gemmTileStream"+g.upper(),
+		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)",
+		fmt.Sprintf("gemmTileStream%s is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.", g.upper()))
+	g.panels(g.rows(), streamed)
+}
+
+// panels writes the walk over the panels.
+func (g *gen) panels(mr int, kind tileKind) {
 	width := vectors * g.lanes()
 	done, narrow, single := g.label("done"), g.label("narrow"), g.label("single")
+	g.shares()
 	n := g.GP64()
 
 	panel := g.label("panel")
@@ -42,7 +81,7 @@ func (g *gen) tile(mr int) {
 	g.Load(g.Param("n"), n)
 	g.CMPQ(n, I32(width))
 	g.JLT(LabelRef(narrow))
-	g.panel(mr, vectors, nil)
+	g.panel(mr, vectors, nil, kind)
 	g.advance("b", "bp")
 	g.ADDQ(I32(4*width), g.slot("c"))
 	g.nextBias(4 * width)
@@ -55,12 +94,15 @@ func (g *gen) tile(mr int) {
 	g.CMPQ(n, I32(g.lanes()))
 	g.JLE(LabelRef(single))
 	g.SUBQ(I32(g.lanes()), n)
-	g.panel(mr, vectors, g.tailMask(g, n, g.registers()-1))
+	g.panel(mr, vectors, g.tailMask(g, n, g.registers()-1), kind)
 	g.JMP(LabelRef(done))
 	g.Label(single)
-	g.panel(mr, vectors-1, g.tailMask(g, n, g.registers()-1))
+	g.panel(mr, vectors-1, g.tailMask(g, n, g.registers()-1), kind)
 
 	g.Label(done)
+	if kind == streamed {
+		g.SFENCE()
+	}
 	g.VZEROUPPER()
 	g.RET()
 }
@@ -90,7 +132,8 @@ func (g *gen) nextBias(bytes int) {
 
 // panel writes the product of mr rows and one panel of vecs vectors, the last
 // of them masked unless mask is nil.
-func (g *gen) panel(mr, vecs int, mask reg.Register) {
+func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
+	pack := kind == packing
 	load := func(m Mem, i int, v reg.Register) {
 		if mask != nil && i == vecs-1 {
 			g.loadMasked(g, m, mask, v)
@@ -100,28 +143,10 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	}
 	vecBytes := 4 * g.lanes()
 
-	// Rows three apart have a pointer each, those between are reached by
-	// the index: 5 pointers for 14 rows.
-	var rows []reg.GPVirtual
-	as := g.GP64()
+	a, as := g.GP64(), g.GP64()
+	g.Load(g.Param("a"), a)
 	g.Load(g.Param("as"), as)
-	for i := 0; i < mr; i += 3 {
-		p := g.GP64()
-		if i == 0 {
-			g.Load(g.Param("a"), p)
-		} else {
-			g.LEAQ(Mem{Base: rows[len(rows)-1], Index: as, Scale: 2}, p)
-			g.ADDQ(as, p)
-		}
-		rows = append(rows, p)
-	}
-	at := func(i, k int) Mem {
-		m := Mem{Base: rows[i/3], Disp: 4 * k}
-		if i%3 != 0 {
-			m.Index, m.Scale = as, uint8(i%3)
-		}
-		return m
-	}
+	at, advance := g.rowAddresses(a, as, mr)
 
 	acc := make([][]reg.Register, mr)
 	for i := range acc {
@@ -148,12 +173,20 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	}
 	g.Label(start)
 
-	b, bs, bs3, c, cs, k := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	b, bs, c, cs, k := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("b"), b)
 	g.Load(g.Param("k"), k)
-	hints := g.hints(mr, vecs*vecBytes, b)
+	hints := g.hints(mr, vecs*vecBytes, b, kind != streamed)
 	g.Load(g.Param("bs"), bs)
-	g.LEAQ(Mem{Base: bs, Index: bs, Scale: 2}, bs3)
+	var packed, early reg.GPVirtual
+	if pack {
+		packed, early = g.GP64(), g.GP64()
+		g.Load(g.Param("packed"), packed)
+		g.LEAQ(Mem{Base: b, Index: bs, Scale: 8}, early)
+		for i := 8; i < earlyRows; i += 8 {
+			g.LEAQ(Mem{Base: early, Index: bs, Scale: 8}, early)
+		}
+	}
 
 	var bv []reg.Register
 	for v := 0; v < vecs; v++ {
@@ -165,9 +198,12 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 			m := row
 			m.Disp += v * vecBytes
 			load(m, v, bv[v])
+			if pack {
+				g.VMOVUPS(bv[v], Mem{Base: packed, Disp: kk*vectors*vecBytes + v*vecBytes})
+			}
 		}
 		for i := range acc {
-			g.VBROADCASTSS(at(i, kk), av)
+			g.VBROADCASTSS(at(i, 4*kk), av)
 			for v := range bv {
 				g.VFMADD231PS(bv[v], av, acc[i][v])
 			}
@@ -179,22 +215,31 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	g.Label(loop)
 	for kk := 0; kk < unroll; kk++ {
 		row := Mem{Base: b}
-		switch kk {
-		case 1, 2:
-			row.Index, row.Scale = bs, uint8(kk)
-		case 3:
-			row.Index, row.Scale = bs3, 1
+		if kk%2 == 1 {
+			row.Index, row.Scale = bs, 1
 		}
 		step(kk, row)
-		for v := 0; mask == nil && kk == 0 && v < vecs*vecBytes; v += line {
-			g.PREFETCHT0(Mem{Base: b, Index: bs, Scale: ahead, Disp: v})
+		for v := 0; mask == nil && v < vecs*vecBytes; v += line {
+			switch {
+			case pack:
+				row.Base, row.Disp = early, v
+				g.PREFETCHT0(row)
+			case kk == 0:
+				g.PREFETCHT0(Mem{Base: b, Index: bs, Scale: ahead, Disp: v})
+			}
+		}
+		if kk%2 == 1 {
+			g.LEAQ(Mem{Base: b, Index: bs, Scale: 2}, b)
+			if pack {
+				g.LEAQ(Mem{Base: early, Index: bs, Scale: 2}, early)
+			}
 		}
 	}
 	hints()
-	for _, p := range rows {
-		g.ADDQ(I8(4*unroll), p)
+	advance(I8(4 * unroll))
+	if pack {
+		g.ADDQ(I32(unroll*vectors*vecBytes), packed)
 	}
-	g.LEAQ(Mem{Base: b, Index: bs, Scale: unroll}, b)
 	g.SUBQ(I8(unroll), k)
 	g.JGE(LabelRef(loop))
 
@@ -203,14 +248,18 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	g.JEQ(LabelRef(store))
 	g.Label(last)
 	step(0, Mem{Base: b})
-	for _, p := range rows {
-		g.ADDQ(I8(4), p)
+	advance(I8(4))
+	if pack {
+		g.ADDQ(I32(vectors*vecBytes), packed)
 	}
 	g.ADDQ(bs, b)
 	g.DECQ(k)
 	g.JNE(LabelRef(last))
 
 	g.Label(store)
+	if pack {
+		g.MOVQ(packed, g.slot("packed"))
+	}
 	write := g.label("write")
 	g.Load(g.Param("c"), c)
 	g.Load(g.Param("cs"), cs)
@@ -237,9 +286,12 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 	for i := range acc {
 		for v := range acc[i] {
 			m := Mem{Base: c, Disp: v * vecBytes}
-			if mask != nil && v == vecs-1 {
+			switch {
+			case mask != nil && v == vecs-1:
 				g.storeMasked(g, acc[i][v], mask, m)
-			} else {
+			case kind == streamed:
+				g.VMOVNTPS(acc[i][v], m)
+			default:
 				g.VMOVUPS(acc[i][v], m)
 			}
 		}
@@ -252,15 +304,20 @@ func (g *gen) panel(mr, vecs int, mask reg.Register) {
 // hints asks for the lines of C that the tile ends in and for those of the
 // next tile of A, before they are needed but not all at once: a burst would
 // hold all the buffers that lines from the second cache pass through, and
-// B comes by that way. With a K so small that they come too late none was
-// measured to be better than a burst. The function that it returns writes the hints of one
-// pass of the loop, a row of the tile; b is an address that is in the cache.
-func (g *gen) hints(mr, width int, b reg.GPVirtual) func() {
+// B comes by that way. Each panel asks for its share of the next tile. With
+// a K so small that they come too late none was measured to be better than a
+// burst. The function that it returns writes the hints of one pass of the
+// loop, a row of the tile; b is an address that is in the cache.
+func (g *gen) hints(mr, width int, b reg.GPVirtual, ofC bool) func() {
 	at, by, next, ns, left := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	given := g.label("given")
-	g.Load(g.Param("c"), at)
-	g.Load(g.Param("cs"), by)
-	g.MOVQ(I32(2*mr), left)
+	given, more := g.label("given"), g.label("more")
+	if ofC {
+		g.Load(g.Param("c"), at)
+		g.Load(g.Param("cs"), by)
+	} else {
+		g.MOVQ(b, at)
+		g.XORQ(by, by)
+	}
 	g.Load(g.Param("next"), next)
 	g.Load(g.Param("ns"), ns)
 	g.TESTQ(next, next)
@@ -268,16 +325,47 @@ func (g *gen) hints(mr, width int, b reg.GPVirtual) func() {
 	g.MOVQ(b, next)
 	g.XORQ(ns, ns)
 	g.Label(given)
-	g.ADDQ(I32(width), g.slot("next"))
+	g.MOVQ(g.share, left)
+	g.MOVQ(left, g.owed)
+	g.IMUL3Q(I32(width), left, left)
+	g.ADDQ(left, g.slot("next"))
+	g.SHRQ(U8(2), left)
+	g.SUBQ(left, g.ahead)
+	g.JG(LabelRef(more))
+	g.MOVQ(I32(0), g.slot("next"))
+	g.Label(more)
+	g.MOVQ(I32(mr), left)
 	return func() {
+		same, none := g.label("same"), g.label("none")
 		for v := 0; v < width; v += line {
 			g.PREFETCHT0(Mem{Base: at, Disp: v})
 		}
 		g.ADDQ(by, at)
 		g.DECQ(left)
-		g.CMOVQLE(b, at)
-		g.CMPQ(left, I32(mr))
-		g.CMOVQEQ(next, at)
-		g.CMOVQEQ(ns, by)
+		g.JNE(LabelRef(same))
+		g.MOVQ(b, at)
+		g.XORQ(by, by)
+		g.MOVQ(I32(mr), left)
+		g.DECQ(g.owed)
+		g.JLT(LabelRef(none))
+		g.MOVQ(next, at)
+		g.MOVQ(ns, by)
+		g.ADDQ(I32(width), next)
+		g.Label(none)
+		g.Label(same)
 	}
+}
+
+// shares finds out how many pieces of each row of the next tile, as wide as a panel,
+// a panel asks for: as many as make the tile whole after the last panel.
+func (g *gen) shares() {
+	g.share, g.owed, g.ahead = g.AllocLocal(8), g.AllocLocal(8), g.AllocLocal(8)
+	n := g.GP64()
+	g.Load(g.Param("k"), reg.RAX)
+	g.Load(g.Param("n"), n)
+	g.MOVQ(reg.RAX, g.ahead)
+	g.LEAQ(Mem{Base: reg.RAX, Index: n, Scale: 1, Disp: -1}, reg.RAX)
+	g.XORL(reg.EDX, reg.EDX)
+	g.DIVQ(n)
+	g.MOVQ(reg.RAX, g.share)
 }

@@ -1,0 +1,67 @@
+package simd
+
+import "github.com/rayo-go/rayo/internal/workers"
+
+// parts returns into how many parts of about equal work the batch is cut:
+// several for every thread, in case one comes late, but none of less than a
+// few microseconds. It is 1 if threads do not pay.
+func (j *gemmJob) parts(p *workers.Pool) int {
+	g := &j.g
+	m, n, k := float64(g.M), float64(g.N), float64(g.K)
+	// Memory is the slower one where every element is used a few times only.
+	ns := float64(g.Batch) * max(2*m*n*k/flopsPerNS, 4*(m*k+k*n+m*n)/bytesPerNS)
+	return partsOf(p, ns)
+}
+
+func partsOf(p *workers.Pool, ns float64) int {
+	if !p.Worth(ns) {
+		return 1
+	}
+	threads := p.Threads()
+	return min(4*threads, max(threads, int(ns/20_000)))
+}
+
+// cut divides C along one dimension.
+func (j *gemmJob) cut(p *workers.Pool, units int) {
+	j.mParts = 1
+	j.nParts = max(1, min(ceilDiv(j.parts(p), j.g.Batch), units))
+}
+
+// grid cuts C into parts along both dimensions.
+//
+// Much work starts with a wide strip of columns for every thread, whose
+// packed B serves all rows. What is left is cut smaller: threads end together
+// although one came late.
+func (j *gemmJob) grid(p *workers.Pool) {
+	g, ks := &j.g, j.ks
+	j.mParts, j.nParts, j.strips, j.strip = 1, 1, 0, 0
+	parts := ceilDiv(j.parts(p), g.Batch)
+	if parts == 1 {
+		return
+	}
+	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
+	if t := p.Threads(); g.Batch == 1 && j.packB && parts >= 4*t && panels >= 4*t {
+		j.strips, j.strip = t, panels*3/4/t
+		panels -= t * j.strip
+		parts = 2 * t
+	}
+	packCost := 1.0
+	if j.conv != nil {
+		packCost = 4 // gathered piece by piece
+	}
+	best := -1.0
+	for m := 1; m <= min(parts, tiles); m++ {
+		n := min(ceilDiv(parts, m), panels)
+		if m*n < min(parts, tiles*panels) {
+			continue
+		}
+		// Each column of parts packs all of A, each row all of B.
+		cost := float64(n)*float64(g.M) + float64(m)*float64(panels*ks.cols)*packCost
+		if best < 0 || cost < best {
+			best, j.mParts, j.nParts = cost, m, n
+		}
+	}
+}
+
+// count returns the number of parts.
+func (j *gemmJob) count() int { return j.strips + j.g.Batch*j.mParts*j.nParts }

@@ -1,0 +1,165 @@
+package simd
+
+import (
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+func (j *gemmJob) planTiles(p *workers.Pool) {
+	g, ks := &j.g, j.ks
+	j.form = formTiles
+	cache := memory.CPUCaches()
+
+	// A tile of A shares the first cache with what streams past.
+	kMost := min(512, cache.L1*6/10/(4*ks.rows))
+	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB ||
+		ks.wholePanels && g.N%ks.cols != 0
+	if !j.packB && g.K*g.N*4 > cache.L2/2 {
+		// B is read once and from afar: along few rows side by side, as the
+		// processor follows so many at once.
+		kMost = farK
+	}
+	j.kSteps = max(1, ceilDiv(g.K, kMost))
+	j.kBlock = ceilDiv(g.K, j.kSteps)
+	panels := ceilDiv(g.N, ks.cols)
+	most := cache.L2 / 2 / (4 * ks.cols * max(1, j.kBlock))
+	if !j.packB {
+		// The rows of B and those of C, which come again, stay in the second cache.
+		most = cache.L2 / 4 / (4 * ks.cols * max(g.M, farK))
+		if g.M > 2*ks.rows {
+			most = panels // B is small
+		}
+	}
+	j.nBlock = ceilDiv(panels, ceilDiv(panels, max(1, most)))
+	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow)
+	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil
+	j.streams = ks.tileStream != nil && j.kSteps == 1 && g.K <= streamK && !g.Accumulate &&
+		g.Epilogue == nil && j.rowBias == nil && g.N%ks.cols == 0 &&
+		4*float64(g.Batch)*float64(g.M)*float64(g.N) >= float64(min(streamC, cache.Last/2)) &&
+		(uintptr(unsafe.Pointer(&g.C[0]))|uintptr(4*g.CRow)|uintptr(4*g.CStride))%64 == 0
+	j.grid(p)
+}
+
+// directB is the size in bytes up to which B is read where it lies although
+// several tiles of A need it.
+const directB = 300 << 10
+
+// farK is how many rows of a B that is read where it lies, once, are gone along
+// side by side.
+const farK = 16
+
+// C is written past the caches if it has streamC bytes and more and K is at
+// most streamK: with more, writing passes while the sums are made.
+const (
+	streamC = 16 << 20
+	streamK = 64
+)
+
+// aliases reports whether rows that are so many bytes apart would push each
+// other out of the first cache, whose ways repeat every 4096 bytes.
+func aliases(stride int) bool {
+	d := stride % 4096
+	return min(d, 4096-d) < 64
+}
+
+// row returns where tile t begins. All are of full height but the last two,
+// which share what is left.
+func (j *gemmJob) row(t int) int {
+	m, h := j.g.M, j.ks.rows
+	tiles := ceilDiv(m, h)
+	switch {
+	case t >= tiles:
+		return m
+	case t == tiles-1 && t > 0:
+		return m - (m-(t-1)*h)/2
+	}
+	return t * h
+}
+
+// tilesPart computes the tiles t0 to t1 and the panels p0 to p1.
+func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
+	g, ks := &j.g, j.ks
+	stride, floats := pad(j.kBlock), 0
+	if j.packA {
+		floats = ks.rows * stride
+	}
+	bAt := floats
+	if j.packB {
+		floats += j.kBlock * j.nBlock * ks.cols
+	}
+	var at, bt []float32
+	if floats > 0 {
+		sc := takeScratch(floats)
+		defer sc.free()
+		at, bt = sc.data, sc.data[bAt:]
+	}
+	c := g.C[batch*g.CStride:]
+
+	blocks := ceilDiv(p1-p0, j.nBlock)
+	for nb := range blocks {
+		q0, q1 := p0+spread(p1-p0, blocks, nb), p0+spread(p1-p0, blocks, nb+1)
+		c0, c1 := q0*ks.cols, min(q1*ks.cols, g.N)
+		for s := range j.kSteps {
+			k0, k1 := spread(g.K, j.kSteps, s), spread(g.K, j.kSteps, s+1)
+			k := k1 - k0
+			var a []float32
+			var b *float32
+			bs, bp := 4*g.BRow, 4*ks.cols
+			fuse := j.fused && k > 0 && j.row(t0+1)-j.row(t0) == ks.rows
+			if k > 0 {
+				a = g.A[batch%j.repeatA*g.AStride+k0*g.ACol:]
+				switch {
+				case j.conv != nil:
+					j.conv.packB(ks, bt, g.B[batch*g.BStride:], k0, k1, c0, c1)
+				case j.packB && !fuse:
+					ks.packB(bt, g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:], g.BRow, g.BCol, k, c1-c0)
+				default:
+					b = &g.B[batch*g.BStride+k0*g.BRow+c0]
+				}
+				if b == nil {
+					b, bs, bp = &bt[0], 4*ks.cols, 4*ks.cols*k
+				}
+			}
+			var bias *float32
+			if g.Bias != nil && s == 0 {
+				bias = &g.Bias[c0]
+			}
+			add := g.Accumulate || s > 0 || j.rowBias != nil
+			for t := t0; t < t1; t++ {
+				r0, r1 := j.row(t), j.row(t+1)
+				var ap, next *float32
+				as := g.ARow
+				if k > 0 {
+					ap = &a[r0*g.ARow]
+					if j.packA {
+						ks.packA(at, stride, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k)
+						ap, as = &at[0], stride
+					}
+					if t+1 < t1 && g.ACol == 1 {
+						next = &a[r1*g.ARow]
+					}
+				}
+				if j.rowBias != nil && s == 0 {
+					for r := r0; r < r1; r++ {
+						fill(c[r*g.CRow+c0:][:c1-c0], j.rowBias[batch%j.repeatA*g.M+r])
+					}
+				}
+				ct := &c[r0*g.CRow+c0]
+				switch {
+				case fuse:
+					ks.tilePack(ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add, &bt[0])
+					b, bs, bp, fuse = &bt[0], 4*ks.cols, 4*ks.cols*k, false
+				case j.streams && r1-r0 == ks.rows:
+					ks.tileStream(ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add)
+				default:
+					ks.tile[r1-r0-1](ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add)
+				}
+				if s == j.kSteps-1 {
+					j.finish(c, batch, r0, r1, c0, c1)
+				}
+			}
+		}
+	}
+}
