@@ -26,9 +26,11 @@ const DefaultBudget = 1 << 24
 // runs, on that goroutine.
 type Builder struct {
 	*arena
-	name     string
-	local    [3]uint32
-	sized    bool
+	name  string
+	local [3]uint32
+	sized bool
+	// judge: that lanes come to barriers together is not plain, see together.
+	judge    bool
 	budget   uint32
 	uniforms []ir.Uniform
 	params   unsafe.Pointer // the struct whose fields name the uniforms
@@ -42,10 +44,8 @@ type Builder struct {
 
 // arena is the memory of a builder, which the next one uses again.
 type arena struct {
-	code []ir.Instr
-	pos  []uintptr
-	// live says of each instruction whether its block is still open.
-	live     []bool
+	code     []instr
+	pos      []uintptr
 	blocks   []block
 	bindings []ir.Binding
 	shared   []ir.Array
@@ -59,12 +59,37 @@ type arena struct {
 
 const sameBits = 11
 
-var arenas = sync.Pool{New: func() any {
-	a := &arena{
-		code: make([]ir.Instr, 0, 1024),
-		live: make([]bool, 0, 1024),
+// instr is an instruction while a program is built.
+type instr struct {
+	head  uint32 // code, type, width and flag: see head
+	args  [3]ir.Value
+	imm   uint32
+	state uint32 // live, unsure
+}
+
+const (
+	// live: the block of the instruction is still open.
+	live = 1 << iota
+	// unsure: lanes may have different values. See jump and together.
+	unsure
+)
+
+func (in *instr) code() ir.Code { return ir.Code(in.head) }
+
+// program returns the instructions as a program has them.
+func (a *arena) program() []ir.Instr {
+	code := make([]ir.Instr, len(a.code))
+	for i := range a.code {
+		in, out := &a.code[i], &code[i] // field by field, as in add
+		out.Code, out.Type, out.Width, out.Flag = ir.Code(in.head), ir.Type(in.head>>8), uint8(in.head>>16), uint8(in.head>>24)
+		out.Args[0], out.Args[1], out.Args[2] = in.args[0], in.args[1], in.args[2]
+		out.Imm = in.imm
 	}
-	return a
+	return code
+}
+
+var arenas = sync.Pool{New: func() any {
+	return &arena{code: make([]instr, 0, 1024)}
 }}
 
 // spent is the memory of a builder that builds no more, or made a mistake: with
@@ -76,8 +101,7 @@ var nowhere = &Builder{arena: spent, err: &Error{Msg: "no builder"}}
 
 func newBuilder(name string, positions bool) *Builder {
 	a := arenas.Get().(*arena)
-	a.code = append(a.code[:0], ir.Instr{})
-	a.live = append(a.live[:0], false)
+	a.code = append(a.code[:0], instr{})
 	a.blocks = append(a.blocks[:0], block{})
 	a.pos, a.bindings, a.shared, a.vars, a.bytes = nil, a.bindings[:0], a.shared[:0], a.vars[:0], 0
 	if positions {
@@ -138,19 +162,23 @@ func (b *Builder) ready() bool {
 
 // push appends an instruction.
 func (b *Builder) push(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
+	return b.add(head, a0, a1, a2, imm, live|unsure)
+}
+
+func (b *Builder) add(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Value {
 	a := b.arena
 	id := len(a.code)
 	if id == cap(a.code) || a.pos != nil {
 		if !b.room() {
 			return 0
 		}
-		a = b.arena
 	}
-	a.code = append(a.code, ir.Instr{
-		Code: ir.Code(head), Type: ir.Type(head >> 8), Width: uint8(head >> 16), Flag: uint8(head >> 24),
-		Args: [3]ir.Value{a0, a1, a2}, Imm: imm,
-	})
-	a.live = append(a.live, true)
+	// Field by field: a literal is put together elsewhere and copied, which has
+	// to wait for the parts.
+	a.code = a.code[:id+1]
+	in := &a.code[id]
+	in.head, in.imm, in.state = head, imm, state
+	in.args[0], in.args[1], in.args[2] = a0, a1, a2
 	return ir.Value(id)
 }
 
@@ -168,7 +196,7 @@ func (b *Builder) room() bool {
 		b.pos = append(b.pos, authorCounter())
 	}
 	if len(b.code) == cap(b.code) {
-		b.code = append(make([]ir.Instr, 0, 2*cap(b.code)), b.code...)
+		b.code = append(make([]instr, 0, 2*cap(b.code)), b.code...)
 	}
 	return true
 }
@@ -179,21 +207,25 @@ func head(c ir.Code, k kind, flag uint8) uint32 {
 }
 
 // pure returns the instruction, which computes the same wherever it stands: an
-// equal one that is visible, or a new one.
+// equal one that is visible, or a new one. Its operands are a0, a1 and a2.
 func (b *Builder) pure(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
 	a := b.arena
-	if len(a.code) == 0 {
+	if n := ir.Value(len(a.code)); a0 >= n || a1 >= n || a2 >= n {
 		return b.push(head, a0, a1, a2, imm) // spent
 	}
+	return b.known(head, a0, a1, a2, imm, live|(a.code[a0].state|a.code[a1].state|a.code[a2].state)&unsure)
+}
+
+func (b *Builder) known(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Value {
+	a := b.arena
 	h := head*0x9e3779b1 ^ uint32(a0)*0x85ebca77 ^ uint32(a1)*0xc2b2ae3d ^ uint32(a2)*0x27d4eb2f ^ imm*0x165667b1
 	h = (h ^ h>>15) * 0x2c1b3c6d >> (32 - sameBits)
-	if c := a.same[h]; int(c) < len(a.code) && a.live[c] {
-		if in := &a.code[c]; in.Args[0] == a0 && in.Args[1] == a1 && in.Args[2] == a2 && in.Imm == imm &&
-			uint32(in.Code)|uint32(in.Type)<<8|uint32(in.Width)<<16|uint32(in.Flag)<<24 == head {
+	if c := a.same[h]; int(c) < len(a.code) {
+		if in := &a.code[c]; in.head == head && in.args[0] == a0 && in.args[1] == a1 && in.args[2] == a2 && in.imm == imm && in.state&live != 0 {
 			return c
 		}
 	}
-	id := b.push(head, a0, a1, a2, imm)
+	id := b.add(head, a0, a1, a2, imm, state)
 	if id != 0 {
 		b.arena.same[h] = id
 	}
@@ -214,7 +246,7 @@ func (b *Builder) use(x handle, k kind) ir.Value {
 	if x.b == nil {
 		return b.constant(x.bits, k)
 	}
-	if x.b != b || int(x.id) >= len(b.live) || !b.live[x.id] {
+	if x.b != b || int(x.id) >= len(b.code) || b.code[x.id].state&live == 0 {
 		return b.misuse(x)
 	}
 	return x.id

@@ -179,11 +179,11 @@ func extract(k kind, i int, x handle) handle {
 	}
 	v := x.b.use(x, k)
 	if int(v) < len(x.b.code) {
-		switch in := &x.b.code[v]; in.Code {
+		switch in := &x.b.code[v]; in.code() {
 		case ir.Compose:
-			return handle{b: x.b, id: [4]ir.Value{in.Args[0], in.Args[1], in.Args[2], ir.Value(in.Imm)}[i]}
+			return handle{b: x.b, id: [4]ir.Value{in.args[0], in.args[1], in.args[2], ir.Value(in.imm)}[i]}
 		case ir.Splat:
-			return handle{b: x.b, id: in.Args[0]}
+			return handle{b: x.b, id: in.args[0]}
 		}
 	}
 	return handle{b: x.b, id: x.b.pure(head(ir.Extract, k.scalar(), uint8(i)), v, 0, 0, 0)}
@@ -205,7 +205,12 @@ func (b *Builder) compose4(k kind, x, y, z, w handle) handle {
 	}
 	s := k.scalar()
 	p, q, r := b.use(x, s), b.use(y, s), b.use(z, s)
-	return handle{b: b, id: b.pure(head(ir.Compose, k, 0), p, q, r, uint32(b.use(w, s)))}
+	t := b.use(w, s)
+	if int(t) >= len(b.code) {
+		return handle{b: b}
+	}
+	state := b.code[p].state | b.code[q].state | b.code[r].state | b.code[t].state
+	return handle{b: b, id: b.known(head(ir.Compose, k, 0), p, q, r, uint32(t), live|state&unsure)}
 }
 
 // dot returns the sum of the products of the components of two vectors of kind k.

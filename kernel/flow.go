@@ -4,9 +4,10 @@ import "github.com/rayo-go/rayo/internal/ir"
 
 // block is an open block.
 type block struct {
-	at    ir.Value // its If, Else, For or Loop
-	head  ir.Value // the If of an Else, else at
-	ended ir.Value // the Break, Continue or Return after which nothing runs, or 0
+	at     ir.Value // its If, Else, For or Loop
+	head   ir.Value // the If of an Else, else at
+	unsure bool     // lanes may differ in whether they are in it
+	ended  ir.Value // the Break, Continue or Return after which nothing runs, or 0
 }
 
 // Branch is an If whose Else may follow.
@@ -48,14 +49,15 @@ func (x Branch) Else(f func()) {
 	case x.unless:
 		f()
 	case x.end == 0: // the condition is known to hold
-	case int(x.end) != len(b.code)-1 || b.code[x.end].Code != ir.End:
+	case int(x.end) != len(b.code)-1 || b.code[x.end].code() != ir.End:
 		b.fail("Else does not follow its If directly")
 	default:
-		from := ir.Value(b.code[x.end].Imm)
-		b.code[x.end] = ir.Instr{Code: ir.Else}
+		from := ir.Value(b.code[x.end].imm)
+		b.code[x.end] = instr{head: head(ir.Else, 0, 0)}
 		b.open(x.end)
 		if b.err == nil {
-			b.blocks[len(b.blocks)-1].head = from
+			last := &b.blocks[len(b.blocks)-1]
+			last.head, last.unsure = from, last.unsure || b.unsure(from)
 		}
 		f()
 		b.close()
@@ -112,6 +114,9 @@ func (b *Builder) beginFor(k kind, from, to, step handle) ir.Value {
 	p, q := b.use(from, k), b.use(to, k)
 	id := b.push(head(ir.For, k, flag), p, q, b.use(step, k), 0)
 	b.open(id)
+	if b.err == nil && !b.blocks[len(b.blocks)-1].unsure {
+		b.code[id].state = live
+	}
 	return id
 }
 
@@ -159,7 +164,7 @@ func (b *Builder) leaveLoop(c ir.Code, name string) {
 	}
 	for i := len(b.blocks) - 1; i > 0; i-- {
 		at := b.blocks[i].at
-		if l := b.code[at].Code; l == ir.For || l == ir.Loop {
+		if l := b.code[at].code(); l == ir.For || l == ir.Loop {
 			b.terminate(b.push(head(c, 0, 0), 0, 0, 0, uint32(at)))
 			return
 		}
@@ -178,9 +183,12 @@ func (b *Builder) terminate(id ir.Value) {
 	if b.err != nil {
 		return
 	}
-	if last := &b.blocks[len(b.blocks)-1]; last.ended == 0 {
+	last := &b.blocks[len(b.blocks)-1]
+	if last.ended == 0 {
 		last.ended = id
 	}
+	// Who jumps and who does not would have to be followed from here on.
+	b.judge = b.judge || last.unsure
 }
 
 // open begins the block of instruction id.
@@ -192,7 +200,7 @@ func (b *Builder) open(id ir.Value) {
 		b.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
 		return
 	}
-	b.blocks = append(b.blocks, block{at: id, head: id})
+	b.blocks = append(b.blocks, block{at: id, head: id, unsure: b.unsure(id) || b.blocks[len(b.blocks)-1].unsure})
 }
 
 // close ends the innermost block and returns its End.
@@ -211,10 +219,32 @@ func (b *Builder) close() ir.Value {
 		return 0
 	}
 	b.blocks = b.blocks[:len(b.blocks)-1]
-	b.code[bl.at].Imm = uint32(end)
-	b.code[end].Imm = uint32(bl.head)
-	clear(b.live[bl.at:end])
+	b.code[bl.at].imm = uint32(end)
+	b.code[end].imm = uint32(bl.head)
+	for i := bl.at; i < end; i++ {
+		b.code[i].state = 0
+	}
 	return end
+}
+
+// unsure reports whether lanes may differ in how they take a block.
+func (b *Builder) unsure(id ir.Value) bool {
+	in := &b.code[id]
+	switch in.code() {
+	case ir.If, ir.For:
+		return (b.code[in.args[0]].state|b.code[in.args[1]].state|b.code[in.args[2]].state)&unsure != 0
+	}
+	return false
+}
+
+// together notes an instruction that all lanes must come to. Where only what is
+// plainly the same in all lanes decides whether they do, nothing is left to
+// prove; otherwise the program is judged when it is complete: see
+// Kernel.together.
+func (b *Builder) together() {
+	if b.err == nil {
+		b.judge = b.judge || b.blocks[len(b.blocks)-1].unsure
+	}
 }
 
 // cut drops what follows a statement after which nothing runs.
@@ -222,7 +252,7 @@ func (b *Builder) cut(after ir.Value) {
 	if after == 0 {
 		return
 	}
-	b.code, b.live = b.code[:after+1], b.live[:after+1]
+	b.code = b.code[:after+1]
 	if b.pos != nil {
 		b.pos = b.pos[:after+1]
 	}

@@ -128,9 +128,6 @@ func (k *Kernel) Program() (*ir.Program, error) {
 		return nil, &Error{Kernel: k.name, Msg: "the build function uses its own kernel"}
 	}
 	p, e := k.build(false)
-	if e == nil {
-		e = k.together(p)
-	}
 	r := &result{program: p}
 	if e != nil {
 		r = &result{err: e}
@@ -161,6 +158,19 @@ func (k *Kernel) Positions() (*ir.Program, error) {
 
 // build runs the build function.
 func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
+	p, judge, e := k.make(positions)
+	if e == nil && judge && !positions {
+		e = k.together(p)
+	}
+	if e != nil {
+		p = nil
+	}
+	return p, e
+}
+
+// make is build without the proof that lanes come to barriers together; judge
+// tells that one is needed.
+func (k *Kernel) make(positions bool) (p *ir.Program, judge bool, e *Error) {
 	b := newBuilder(k.name, positions)
 	b.uniforms = k.uniforms
 	// Goexit ends the function without a panic or a return.
@@ -177,7 +187,7 @@ func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
 	}()
 	k.run(b)
 	p = b.finish()
-	return p, b.err
+	return p, b.judge, b.err
 }
 
 // together checks that lanes come to barriers together. The lines for the
@@ -189,7 +199,7 @@ func (k *Kernel) together(p *ir.Program) *Error {
 	}
 	what := p.Code[d.At].Code.String()
 	e := &Error{Kernel: k.name, Msg: "not all lanes may come to this " + what}
-	q, mistake := k.build(true)
+	q, _, mistake := k.make(true)
 	if mistake != nil || !slices.Equal(p.Code, q.Code) {
 		return e
 	}
@@ -233,7 +243,7 @@ func (b *Builder) finish() *ir.Program {
 	p := &ir.Program{
 		Name: b.name, Local: b.local, Uniforms: b.uniforms, Budget: b.budget, Pos: b.pos,
 		Bindings: slices.Clone(b.bindings), Shared: slices.Clone(b.shared), Vars: slices.Clone(b.vars),
-		Code: slices.Clone(b.code),
+		Code: b.program(),
 	}
 	return p
 }

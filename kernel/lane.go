@@ -57,7 +57,11 @@ func (b *Builder) Budget(turns int) {
 
 func (b *Builder) builtIn(flag uint8) U32 {
 	b = b.owner()
-	return U32{b: b, id: b.pure(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0)}
+	state := uint32(live)
+	if flag < ir.BuiltInGroupX || flag > ir.BuiltInGroupsZ {
+		state |= unsure
+	}
+	return U32{b: b, id: b.known(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0, state)}
 }
 
 // local returns a place in the workgroup, 0 along an axis of one lane.
@@ -149,6 +153,7 @@ func (b *Builder) Subgroup() U32 { return b.builtIn(ir.BuiltInSubgroup) }
 // a condition around it that may differ between lanes is a mistake.
 func (b *Builder) Barrier() {
 	if b.ready() {
+		b.together()
 		b.push(head(ir.Barrier, 0, 0), 0, 0, 0, 0)
 	}
 }

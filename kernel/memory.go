@@ -314,7 +314,14 @@ func (b *Builder) loadShared(c ir.Code, slot uint32, k kind, i handle) handle {
 		return handle{b: b}
 	}
 	b.within(slot, i)
-	return handle{b: b, id: b.push(head(c, k, 0), b.use(i, kU32), 0, 0, slot)}
+	if c == ir.UniformLoad {
+		b.together()
+	}
+	id := b.push(head(c, k, 0), b.use(i, kU32), 0, 0, slot)
+	if b.err == nil && c == ir.UniformLoad {
+		b.code[id].state = live
+	}
+	return handle{b: b, id: id}
 }
 
 func (b *Builder) storeShared(slot uint32, k kind, i, v handle) {
@@ -381,7 +388,7 @@ func (b *Builder) storeVar(slot uint32, init ir.Value, k kind, v handle) {
 }
 
 func (b *Builder) visible(init ir.Value) {
-	if b.err == nil && !b.live[init] {
+	if b.err == nil && b.code[init].state&live == 0 {
 		b.fail("use of a variable outside the block that declares it")
 	}
 }

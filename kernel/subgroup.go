@@ -11,6 +11,7 @@ import "github.com/rayo-go/rayo/internal/ir"
 
 func subgroup[T Value](b *Builder, c ir.Code, flag uint8, x T, lane handle, imm uint32) T {
 	b = b.owner()
+	b.together()
 	k := kindFor[T]()
 	p := b.use(handle(x), k)
 	var q ir.Value

@@ -201,6 +201,9 @@ func (l *listing) body() {
 	depth := 1
 	for i := 1; i < len(l.p.Code); i++ {
 		in := &l.p.Code[i]
+		if l.uses[i] == 0 && in.Code.Pure() {
+			continue
+		}
 		if l.inline[i] {
 			l.text[i] = l.expression(in)
 			if l.inline[i] = len(l.text[i]) <= maxInline; l.inline[i] {
