@@ -44,8 +44,8 @@ type planRun struct {
 	spare [][]byte
 }
 
-// Compile makes a plan of the recording. The outputs are those of Execute.
-// The slices of Upload and Get, if a run binds no others, and the buffers of
+// Compile makes a plan of the recording, which holds memory of the device for
+// temporaries until it is closed. The outputs are those of Execute. The slices of Upload and Get, if a run binds no others, and the buffers of
 // Use and Store are used by every run.
 func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	if b.unusable() {
@@ -54,7 +54,7 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	if err := b.outputs(outs); err != nil {
 		return nil, err
 	}
-	p, err := b.eng.Compile(ctx, &b.g)
+	p, err := b.eng.CompileOwn(ctx, &b.g)
 	if err != nil {
 		return nil, b.explain(err)
 	}
@@ -74,6 +74,16 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 		k.outs = append(k.outs, o)
 	}
 	return k, nil
+}
+
+// Close waits for the runs under way, those of RunAsync too, and frees what
+// the device holds for the plan. Runs that come later return
+// [device.ErrClosed]. Close may be called more than once and from any
+// goroutine; a plan that is dropped without it is closed by the garbage
+// collector, and all plans are when their device is.
+func (p *Plan) Close() error {
+	p.p.Close()
+	return nil
 }
 
 // Binding gives a run of a plan an operand or a place for a result: see [Set]

@@ -139,7 +139,9 @@ type Executable interface {
 	// If s.Wait is set the caller is going to wait at once: a CPU runs the
 	// program in the caller's goroutine and returns a nil fence.
 	Submit(ctx context.Context, s *Submission) (Fence, error)
-	// Close frees the program's resources once no submission uses them.
+	// Close waits until no submission uses the program's resources and frees
+	// them. A Submit that begins later, or meets Close, is ErrClosed or runs to
+	// its end.
 	Close()
 }
 

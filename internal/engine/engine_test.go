@@ -171,3 +171,70 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	r.Close()
 	far.Close()
 }
+
+// sum is a graph with a temporary that is not small.
+func sum(n int) *graph.Graph {
+	g := &graph.Graph{}
+	x := g.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{n, 2}})
+	y := graph.Node{Kind: graph.Compute, Op: op.Transpose, Type: op.F32, Shape: op.Shape{2, n}, NIn: 1}
+	y.In[0] = x
+	z := graph.Node{Kind: graph.Compute, Op: op.Softmax, Type: op.F32, Shape: op.Shape{2, n}, NIn: 1}
+	z.In[0] = g.Add(y)
+	g.Outputs = append(g.Outputs, g.Add(z))
+	return g
+}
+
+func (e *Engine) executables() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.execs)
+}
+
+// TestPlansEnd: what the device holds for a plan goes with Close, or when
+// nobody can run it any more.
+func TestPlansEnd(t *testing.T) {
+	e := open(t)
+	ctx := context.Background()
+	const n = 1000
+	in, out := make([]byte, 8*n), make([]byte, 8*n)
+	run := func(p *Plan) error { return p.Run(ctx, []Ref{{Host: in}}, [][]byte{out}, nil) }
+	p, err := e.CompileOwn(ctx, sum(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(p); err != nil || e.executables() != 1 {
+		t.Fatalf("%v, %d executables", err, e.executables())
+	}
+	p.Close()
+	p.Close()
+	if err := run(p); !errors.Is(err, driver.ErrClosed) || e.executables() != 0 {
+		t.Errorf("%v, %d executables after Close", err, e.executables())
+	}
+	if err := p.Start(ctx, []Ref{{Host: in}}, [][]byte{out}).Wait(ctx); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("%v after Close", err)
+	}
+	for range 10 {
+		q, err := e.CompileOwn(ctx, sum(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; e.executables() > 0; i++ {
+		if i == 1000 {
+			t.Fatalf("%d executables of plans that nobody has", e.executables())
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	// A plan of the cache is everybody's and stays.
+	if _, err := e.Compile(ctx, sum(n)); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if e.executables() != 1 {
+		t.Errorf("%d executables of a plan in the cache", e.executables())
+	}
+}
