@@ -73,7 +73,7 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 	_, arity := o.Arity()
 	n := len(dst)
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
-		return ErrShape
+		return fmt.Errorf("result of %d elements: %w", n, ErrShape)
 	}
 	if err := inPlace(dst, x); err != nil {
 		return err
@@ -90,14 +90,10 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 }
 
 // fail is the slow end of elementwise calls and of reductions: lens are the
-// lengths of the result, if that is a slice, and of three or two operands,
-// whether the operation takes them or not.
+// lengths of three or two operands, whether the operation takes them or not.
 func (d *Device) fail(err error, o *op.Operation, lens ...int) error {
 	if o != nil {
 		_, n := o.Arity()
-		if o.Class() == op.Elementwise {
-			n++
-		}
 		lens = lens[:min(n, len(lens))]
 	}
 	var shapes []op.Shape
@@ -117,14 +113,14 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 		}
 	}
 	if err != nil {
-		return d.fail(err, o, len(dst), len(x), len(y), len(z))
+		return d.fail(err, o, len(x), len(y), len(z))
 	}
 	return nil
 }
 
 func (d *Device) elementwiseAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y, z []float32) *Pending {
 	if err := checkElementwise(o, &a, dst, x, y, z); err != nil {
-		return failed(d.fail(err, o, len(dst), len(x), len(y), len(z)))
+		return failed(d.fail(err, o, len(x), len(y), len(z)))
 	}
 	n := op.Shape{len(dst)}
 	in := []engine.Host{f32(x, n), f32(y, n), f32(z, n)}
@@ -138,13 +134,7 @@ func (d *Device) start(ctx context.Context, o *op.Operation, a op.Attrs, in []en
 	for i := range in {
 		n = max(n, len(in[i].Data)/4)
 	}
-	return &Pending{p: d.pick(o, n).Start(ctx, o, &a, in, out), explain: func(err error) error {
-		var shapes []op.Shape
-		for i := range in {
-			shapes = append(shapes, append(op.Shape(nil), in[i].Shape()...))
-		}
-		return d.wrap(err, o, shapes...)
-	}}
+	return &Pending{p: d.pick(o, n).Start(ctx, o, &a, in, out), explain: func(err error) error { return d.explain(err, o, in) }}
 }
 
 func f32(x []float32, s op.Shape) engine.Host {
@@ -166,7 +156,7 @@ func i32(x []int32, s op.Shape) engine.Host {
 func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) error {
 	var v [3][]float32
 	if err := checkMap(o, in); err != nil {
-		return d.fail(err, o, len(dst))
+		return d.fail(err, o, lengths(in)...)
 	}
 	copy(v[:], in)
 	return d.elementwise(ctx, o, o.Defaults(), dst, v[0], v[1], v[2])
@@ -176,10 +166,18 @@ func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...
 func (d *Device) MapAsync(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) *Pending {
 	var v [3][]float32
 	if err := checkMap(o, in); err != nil {
-		return failed(d.fail(err, o, len(dst)))
+		return failed(d.fail(err, o, lengths(in)...))
 	}
 	copy(v[:], in)
 	return d.elementwiseAsync(ctx, o, o.Defaults(), dst, v[0], v[1], v[2])
+}
+
+func lengths(in [][]float32) []int {
+	var n []int
+	for _, x := range in {
+		n = append(n, len(x))
+	}
+	return n
 }
 
 func checkMap(o *op.Operation, in [][]float32) error {
@@ -381,13 +379,13 @@ func (r *request) elements() int {
 	return n
 }
 
-// explain wraps err with the operation and the shapes of the call.
-func (d *Device) explain(r *request, err error) error {
+// explain wraps err with the operation and the shapes of the operands.
+func (d *Device) explain(err error, o *op.Operation, in []engine.Host) error {
 	var shapes []op.Shape
-	for _, h := range r.in[:r.nin] {
-		shapes = append(shapes, append(op.Shape(nil), h.Shape()...))
+	for i := range in {
+		shapes = append(shapes, append(op.Shape(nil), in[i].Shape()...))
 	}
-	return d.wrap(err, r.o, shapes...)
+	return d.wrap(err, o, shapes...)
 }
 
 // do runs a request and waits.
@@ -399,7 +397,7 @@ func (d *Device) do(ctx context.Context, r *request) error {
 		})
 	}
 	if err != nil {
-		err = d.explain(r, err)
+		err = d.explain(err, r.o, r.in[:r.nin])
 	}
 	r.free()
 	return err
@@ -409,11 +407,15 @@ func (d *Device) do(ctx context.Context, r *request) error {
 func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	defer r.free()
 	if r.err != nil {
-		return failed(d.explain(r, r.err))
+		return failed(d.explain(r.err, r.o, r.in[:r.nin]))
 	}
 	o := r.o
 	p := d.pick(o, r.elements()).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
-	return &Pending{p: p, explain: func(err error) error { return d.wrap(err, o) }}
+	in := append([]engine.Host(nil), r.in[:r.nin]...) // without what they hold
+	for i := range in {
+		in[i].Data = nil
+	}
+	return &Pending{p: p, explain: func(err error) error { return d.explain(err, o, in) }}
 }
 
 // rows is the request of a reduction along rows.

@@ -66,7 +66,7 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 	if c.log == nil {
 		c.log = func(context.Context, string, ...any) {}
 	}
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return nil, err
 	}
 	var refused []Refusal
@@ -127,6 +127,9 @@ func (d *Device) addRoute(ctx context.Context, c *config) {
 
 // List returns the devices that can be opened, best first.
 func List(ctx context.Context) ([]Info, error) {
+	if err := driver.Alive(ctx); err != nil {
+		return nil, err
+	}
 	var infos []Info
 	for _, k := range driver.Kinds() {
 		for i := 0; ; i++ {

@@ -24,6 +24,7 @@ var (
 	ErrLimit       = driver.ErrLimit       // larger than the device can handle
 	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
 	ErrFault       = driver.ErrFault       // a kernel did what it must not: see Kernel.Run
+	ErrContext     = driver.ErrContext     // a nil context
 	ErrExecuted    = driver.ErrExecuted    // a batch was used for more after Execute, without Reset
 )
 

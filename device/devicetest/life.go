@@ -288,6 +288,88 @@ func cancellation(t *testing.T, open Open) {
 	}
 }
 
+// closedPlans: a plan that is closed finishes what is under way and then
+// refuses, whoever else closes it or runs it at the same time; other plans of
+// an equal graph go on.
+func closedPlans(t *testing.T, dev *device.Device) {
+	ctx := t.Context()
+	const n = 5000
+	b := batch.New(dev)
+	x := b.Upload(make([]float32, n))
+	y := b.Softmax(b.Scale(b.Exp(x), 0.5)) // has temporaries where it does not fuse
+	for round := range 10 {
+		plan, err := b.Compile(ctx, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := b.Compile(ctx, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for k := range 4 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				in, out := make([]float32, n), make([]float32, n)
+				for i := 0; ; i++ {
+					var err error
+					if bind := []batch.Binding{batch.Set(x, in), batch.Get(y, out)}; (k+i)%2 == 0 {
+						err = plan.Run(ctx, bind...)
+					} else {
+						err = plan.RunAsync(ctx, bind...).Wait(ctx)
+					}
+					if i == 0 {
+						begun <- struct{}{}
+					}
+					if err != nil {
+						if !errors.Is(err, device.ErrClosed) {
+							t.Errorf("a run that meets Close: %v", err)
+						}
+						return
+					}
+					for j, v := range out {
+						if math.Abs(float64(v)-1.0/n) > 1e-7 {
+							t.Errorf("run %d: element %d is %v", i, j, v)
+							return
+						}
+					}
+					clear(out)
+					runtime.Gosched()
+				}
+			}()
+		}
+		for range 1 + round%4 {
+			<-begun
+		}
+		for range 3 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if err := plan.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			}()
+		}
+		wg.Wait()
+		for name, err := range map[string]error{"Run": plan.Run(ctx), "RunAsync": plan.RunAsync(ctx).Wait(ctx)} {
+			if !errors.Is(err, device.ErrClosed) {
+				t.Errorf("%s after Close: %v, want ErrClosed", name, err)
+			}
+		}
+		if err := other.Run(ctx); err != nil {
+			t.Errorf("another plan of the graph: %v", err)
+		}
+		if round%2 == 0 { // the others are the device's to close
+			other.Close()
+		}
+	}
+	if err := b.Execute(ctx, y); err != nil {
+		t.Errorf("the batch: %v", err)
+	}
+}
+
 // closing: everything returns ErrClosed after Close, and Close waits.
 func closing(t *testing.T, open Open) {
 	ctx := t.Context()
@@ -307,6 +389,7 @@ func closing(t *testing.T, open Open) {
 	for i := range a {
 		a[i] = 1
 	}
+	closedPlans(t, dev)
 	p := dev.MatMulAsync(ctx, dst, a, a, n, n, n)
 	for range 2 {
 		if err := dev.Close(); err != nil {
@@ -323,7 +406,9 @@ func closing(t *testing.T, open Open) {
 	default:
 		t.Error("Close did not wait for work under way")
 	}
-	for name, err := range everyMethod(ctx, dev) {
+	errs := everyMethod(ctx, dev)
+	alike(t, errs)
+	for name, err := range errs {
 		if !errors.Is(err, device.ErrClosed) {
 			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
 		}

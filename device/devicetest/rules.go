@@ -164,10 +164,70 @@ func twoOptions(t *testing.T, dev *device.Device) {
 	}
 }
 
+// nilContext: a nil context is an error wherever one is taken.
+func nilContext(t *testing.T, dev *device.Device) {
+	var none context.Context
+	buf, err := device.Upload(t.Context(), dev, []float32{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Close()
+	b := batch.New(dev)
+	v := b.Relu(b.Upload([]float32{1}))
+	plan, err := b.Compile(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plan.Close()
+	errs := everyMethod(none, dev)
+	for name, err := range map[string]error{
+		"Open": second(device.Open(none)), "List": second(device.List(none)), "Upload": second(device.Upload(none, dev, []float32{1})),
+		"Write": device.Write(none, buf, []float32{1}), "Read": device.Read(none, []float32{1}, buf), "NewBuffer": second(dev.NewBuffer(none, op.F32, 1)),
+		"Execute": b.Execute(none), "ExecuteAsync": b.ExecuteAsync(none).Wait(t.Context()), "Compile": second(b.Compile(none)),
+		"Profile": second(b.Profile(none)), "Plan.Run": plan.Run(none), "Plan.RunAsync": plan.RunAsync(none).Wait(t.Context()),
+	} {
+		errs["the function "+name] = err
+	}
+	for name, err := range errs {
+		if !errors.Is(err, device.ErrContext) {
+			t.Errorf("%s with a nil context: %v, want ErrContext", name, err)
+		}
+	}
+	p := plan.RunAsync(t.Context())
+	if err := p.Wait(none); err != nil && !errors.Is(err, device.ErrContext) {
+		t.Errorf("Wait with a nil context: %v", err)
+	}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// alike: a method and its twin that does not wait fail with the same words.
+func alike(t *testing.T, errs map[string]error) {
+	compared := 0
+	for name, err := range errs {
+		twin, ok := errs[name+"Async"]
+		if !ok {
+			continue
+		}
+		var a, b *device.OpError
+		if errors.As(err, &a) && errors.As(twin, &b) {
+			compared++
+			if len(a.Shapes) == 0 || a.Error() != b.Error() {
+				t.Errorf("%s: %v, but without waiting %v", name, a, b)
+			}
+		}
+	}
+	if compared < 50 {
+		t.Errorf("only %d methods were compared with their twins", compared)
+	}
+}
+
 // mistakes: whatever a caller gets wrong is a typed error, at once.
 func mistakes(t *testing.T, open Open) {
 	dev := start(t, open)
 	twoOptions(t, dev)
+	nilContext(t, dev)
 	ctx := t.Context()
 	// Every one-shot method made from the catalogue, with each slice in turn
 	// one element short, or nil.
@@ -364,10 +424,10 @@ func everyMethod(ctx context.Context, dev *device.Device) map[string]error {
 	for i := range r.NumMethod() {
 		m, name := r.Method(i), r.Type().Method(i).Name
 		typ := m.Type()
-		if typ.NumIn() == 0 || typ.In(0) != context || strings.HasPrefix(name, "Rope") {
-			continue // one element is not a pair
+		if typ.NumIn() == 0 || typ.In(0) != context || strings.HasPrefix(name, "Rope") || name == "Kernel" {
+			continue // one element is not a pair, and nil not a kernel
 		}
-		args := []reflect.Value{reflect.ValueOf(ctx)}
+		args := []reflect.Value{reflect.ValueOf(&ctx).Elem()}
 		for j := 1; j < typ.NumIn(); j++ {
 			if typ.IsVariadic() && j == typ.NumIn()-1 {
 				break

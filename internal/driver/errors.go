@@ -18,6 +18,7 @@ var (
 	ErrForeign     = errors.New("belongs to another device or batch")
 	ErrLimit       = errors.New("beyond a limit of the device")
 	ErrNotExecuted = errors.New("not executed")
+	ErrContext     = errors.New("nil context")
 	ErrExecuted    = errors.New("executed already")
 	ErrFault       = errors.New("kernel fault")
 	ErrUnsupported = op.ErrUnsupported

@@ -81,7 +81,7 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 		_, most := o.Arity()
 		return e.viaGraph(ctx, o, a, in[:most], []Host{HostOf(Bytes(dst), op.F32, n)}).Wait(ctx)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return err
 	}
 	if !e.enter() {
@@ -153,7 +153,7 @@ func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out
 }
 
 func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs, in, out []Host) error {
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return err
 	}
 	if !e.enter() {

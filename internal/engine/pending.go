@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+
+	"github.com/rayo-go/rayo/internal/driver"
 )
 
 // Pending is work under way. It is safe for concurrent use.
@@ -30,6 +32,9 @@ func (p *Pending) Wait(ctx context.Context) error {
 	case <-p.done:
 		return p.err
 	default:
+	}
+	if ctx == nil {
+		return driver.ErrContext
 	}
 	select {
 	case <-p.done:

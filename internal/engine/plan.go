@@ -34,28 +34,46 @@ type Ref struct {
 }
 
 // Compile makes a plan of g, whose shapes and types are right. A plan that
-// was made for an equal graph is used again.
-func (e *Engine) Compile(ctx context.Context, g *graph.Graph) (p *Plan, err error) {
+// was made for an equal graph is used again: it is everybody's, and never
+// closed.
+func (e *Engine) Compile(ctx context.Context, g *graph.Graph) (*Plan, error) {
+	return e.compile(ctx, func() (*Plan, error) {
+		hash := g.Hash()
+		if p := e.plans.get(hash, g); p != nil {
+			e.hits.Add(1)
+			return p, nil
+		}
+		g := g.Clone()
+		p, err := e.build(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		return e.plans.put(hash, g, p), nil
+	})
+}
+
+// CompileOwn makes a plan that is the caller's alone, to be closed.
+func (e *Engine) CompileOwn(ctx context.Context, g *graph.Graph) (*Plan, error) {
+	return e.compile(ctx, func() (*Plan, error) { return e.build(ctx, g.Clone()) })
+}
+
+func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Plan, err error) {
 	defer guard(&err)
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return nil, err
 	}
 	if !e.enter() {
 		return nil, driver.ErrClosed
 	}
 	defer e.exit()
-	hash := g.Hash()
-	if p := e.plans.get(hash, g); p != nil {
-		e.hits.Add(1)
-		return p, nil
-	}
-	g = g.Clone()
-	p, err = e.build(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	return e.plans.put(hash, g, p), nil
+	return plan()
 }
+
+// Close waits for the runs under way and frees what the device holds for a
+// plan of CompileOwn: temporary memory, kernels. Later runs are ErrClosed. It
+// may be called more than once and at any time; without it the garbage
+// collector does the same some time after the last reference is gone.
+func (p *Plan) Close() { p.exec.end() }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	opt, err := graph.Apply(g, graph.Passes()...)
@@ -240,7 +258,7 @@ func (j *job) settle() {
 // Run runs the plan and waits: refs by reference number, outs by output. times,
 // if not nil, gets the device's clocks.
 func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver.Times) error {
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return err
 	}
 	if !p.eng.enter() {
@@ -272,7 +290,7 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 // Start runs the plan without waiting. refs and outs may be reused at once,
 // the memory that they name only when the Pending is done.
 func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return Failed(err)
 	}
 	if !p.eng.enter() {
