@@ -1,0 +1,114 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/interp"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/kernel"
+)
+
+// Finding is something that a kernel must not do, found by [Kernel.Check] or by
+// a run on the CPU: what it is, at which line of the author's file, of which
+// buffer or array, by which lanes. It is an error.
+type Finding = interp.Finding
+
+// Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders
+// of lanes and with several sizes of subgroups, and returns what it must not do
+// on any device, whether or not it does harm here: races in workgroup memory
+// and in buffers, indices out of bounds, reads of what was never written,
+// barriers that not all lanes reach, indices that wrap, loops beyond their
+// budget. It is for tests, and hundreds of times slower than Run.
+//
+// Arrays of [Out] hold nothing at first, so that reading them is a finding. The
+// results of one of the runs are stored as by Run.
+//
+// # Errors
+//
+// Those of Run but [ErrFault]: what is found is no error but the result.
+func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args ...Arg) ([]*Finding, error) {
+	found, err := k.check(ctx, grid, params, args)
+	return found, k.wrap(err, shapesOf(args)...)
+}
+
+func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args []Arg) ([]*Finding, error) {
+	if err := k.dev.eng.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := k.launch(grid, params, args); err != nil {
+		return nil, err
+	}
+	p, err := k.k.Positions()
+	if err != nil {
+		return nil, err
+	}
+	c, err := interp.Compile(p, interp.Limits{})
+	if err != nil {
+		return nil, checkError(err)
+	}
+	block, err := k.Parameters(grid, params)
+	if err != nil {
+		return nil, err
+	}
+	l := interp.Launch{Grid: grid.Groups(), Params: block}
+	undefined := make([]bool, len(args))
+	for i := range args {
+		a := &args[i]
+		data, err := a.copied(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.Buffers = append(l.Buffers, data)
+		undefined[i] = a.use == argOut && p.Bindings[i].Access == ir.WriteOnly
+	}
+	found, err := c.Check(ctx, l, interp.Checks{Undefined: undefined})
+	if err != nil {
+		return nil, checkError(err)
+	}
+	for i := range args {
+		if p.Bindings[i].Access == ir.ReadOnly {
+			continue
+		}
+		if a := &args[i]; a.buf == nil {
+			copy(a.data, l.Buffers[i])
+		} else if err := a.buf.write(ctx, l.Buffers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// copied returns a copy of the array of a, zeros for Out.
+func (a *Arg) copied(ctx context.Context) ([]byte, error) {
+	bytes := a.n * a.typ.Size()
+	f, err := memory.Floats((bytes + 3) / 4)
+	if err != nil {
+		return nil, err
+	}
+	data := engine.Bytes(f)[:bytes]
+	switch a.use {
+	case argBuffer:
+		err = a.buf.read(ctx, data)
+	case argOut:
+	default:
+		copy(data, a.data)
+	}
+	return data, err
+}
+
+// checkError gives an error of the interpreter the meaning that it has here.
+func checkError(err error) error {
+	switch {
+	case errors.Is(err, interp.ErrLimit):
+		return fmt.Errorf("%w: %w", ErrLimit, err)
+	case errors.Is(err, interp.ErrLaunch):
+		return fmt.Errorf("%w: %w", ErrShape, err)
+	case errors.Is(err, interp.ErrProgram):
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return err
+}
