@@ -27,17 +27,19 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := o.newCore()
 	switch {
+	case c == nil:
+		if p, err := o.portable(); err == nil {
+			return o.plain(func() core { return p }), nil
+		}
+		return o.plain(func() core { return referenceCore{o} }), nil
 	case o.op.Class() == op.Reduction:
 		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.long():
 		return o.rowStep(), nil
 	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
 		return o.productStep()
-	}
-	c := o.newCore()
-	if c == nil {
-		return o.plain(func() core { return referenceCore{o} }), nil
 	}
 	if err := c.configure(o.op, &o.attrs, o.dims); err != nil {
 		return nil, err
@@ -324,7 +326,7 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 }
 
 // newCore returns what computes operation o on this device, or nil if nothing
-// but the reference does.
+// but the portable library or the reference does.
 func (d *processor) newCore(o *op.Operation) core {
 	switch o {
 	case op.MatMul, op.MatVec:
@@ -345,12 +347,11 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &attentionTask{d: d}
 	case op.Rope:
 		return &ropeTask{d: d}
-	}
-	switch o.Class() {
-	case op.Reduction:
-		return &reduceTask{d: d}
-	case op.Row:
+	case op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm:
 		return &rowTask{d: d}
+	}
+	if _, ok := reductionOf(o); ok {
+		return &reduceTask{d: d}
 	}
 	return nil
 }

@@ -1,0 +1,110 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/interp"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// portable is an operation without a kernel of this device's own: the launches
+// of the portable library, run by the interpreter.
+type portable struct {
+	d       *processor
+	plan    *lib.Plan
+	kernels []*interp.Kernel
+	bytes   []int64 // of the operands, then of the results
+	inputs  int
+	scratch int64
+}
+
+// portableTarget is what the interpreter can do and is fast at.
+var portableTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
+
+// portable returns the launches that compute o, or an error that says why there
+// are none.
+func (o *opStep) portable() (*portable, error) {
+	r := &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget}
+	p := &portable{d: o.d, inputs: len(o.in)}
+	for i := range o.in {
+		a := &o.in[i]
+		if a.absent {
+			r.In = append(r.In, lib.Array{})
+			p.bytes = append(p.bytes, 0)
+			continue
+		}
+		r.In = append(r.In, lib.Array{Type: a.typ, Shape: o.dims[i]})
+		n, err := a.typ.Bytes(o.dims[i])
+		if err != nil {
+			return nil, err
+		}
+		p.bytes = append(p.bytes, int64(n))
+	}
+	for i := range o.out {
+		a := &o.out[i]
+		r.Out = append(r.Out, lib.Array{Type: a.typ, Shape: o.dims[len(o.in)+i]})
+		p.bytes = append(p.bytes, int64(a.n)*4)
+	}
+	var err error
+	if p.plan, err = lib.For(r); err != nil {
+		return nil, err
+	}
+	for i := range p.plan.Stages {
+		prog, err := p.plan.Stages[i].Kernel.Program()
+		if err != nil {
+			return nil, err
+		}
+		k, err := p.d.programs.of(prog)
+		if err != nil {
+			return nil, err
+		}
+		p.kernels = append(p.kernels, k)
+	}
+	for _, n := range p.plan.Scratch {
+		p.scratch += (n + 255) &^ 255
+	}
+	return p, nil
+}
+
+// configure does nothing: all has been planned.
+func (p *portable) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
+
+func (p *portable) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	var temp unsafe.Pointer
+	if p.scratch > 0 {
+		b, err := p.d.memory.Get(int(p.scratch))
+		if err != nil {
+			return fmt.Errorf("temporary memory: %w", err)
+		}
+		defer b.Free()
+		temp = base(b)
+	}
+	for i := range p.plan.Stages {
+		s := &p.plan.Stages[i]
+		l := interp.Launch{Grid: s.Grid, Params: s.Params, Runner: crew{p.d.pool}}
+		for _, r := range s.Bind {
+			l.Buffers = append(l.Buffers, p.memory(r, in, out, temp))
+		}
+		if err := p.kernels[i].Run(ctx, l); err != nil {
+			return launchError(err)
+		}
+	}
+	return nil
+}
+
+// memory returns the array that r names.
+func (p *portable) memory(r lib.Ref, in, out []unsafe.Pointer, temp unsafe.Pointer) []byte {
+	switch r.Kind {
+	case lib.InputRef:
+		return unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
+	case lib.OutputRef:
+		return unsafe.Slice((*byte)(out[r.Index]), p.bytes[p.inputs+r.Index])
+	}
+	for _, n := range p.plan.Scratch[:r.Index] {
+		temp = unsafe.Add(temp, (n+255)&^255)
+	}
+	return unsafe.Slice((*byte)(temp), p.plan.Scratch[r.Index])
+}
