@@ -261,11 +261,15 @@ func (b *Builder) store(slot uint32, k kind, i, v handle) {
 	b.push(head(ir.Store, 0, 0), p, b.use(v, k), 0, slot)
 }
 
-// stray tells the builder of an operand that memory is used which no
-// constructor made: such memory knows no builder itself.
+// stray tells the builder of an operand that memory is used which is not its
+// own: such memory knows no builder that goes on.
 func (b *Builder) stray(i, v handle) {
-	if at := firstBuilder(i, v, handle{}); b == nowhere && at != nil {
+	switch at := firstBuilder(i, v, handle{}); {
+	case at == nil || at == b:
+	case b == nowhere:
 		at.fail("use of memory that no constructor made")
+	default:
+		at.fail("use of memory of kernel %s", b.name)
 	}
 }
 
@@ -379,7 +383,7 @@ func (b *Builder) loadVar(slot uint32, init ir.Value, k kind) handle {
 }
 
 func (b *Builder) storeVar(slot uint32, init ir.Value, k kind, v handle) {
-	if b == nowhere {
+	if b.err != nil {
 		b.stray(v, v)
 		return
 	}
