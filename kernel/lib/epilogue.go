@@ -1,9 +1,11 @@
 package lib
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -86,4 +88,30 @@ func checkExpr(e *ir.Node, args []*ir.Node) error {
 		}
 	}
 	return nil
+}
+
+// result declares the first result of an operation, of type t, or in its place
+// what e makes of it, and the operands of e. It returns what writes element i.
+// Plans bind [request.outputs] to these.
+func (e *epilogue) result(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
+	if e == nil {
+		return outputValue(b, "out", t).set
+	}
+	ys := make([]sink, len(e.out))
+	for i, t := range e.out {
+		ys[i] = outputValue(b, "out"+strconv.Itoa(i), t)
+	}
+	xs := make([]source, len(e.in))
+	for i, in := range e.in {
+		xs[i] = inputValue(b, "with"+strconv.Itoa(i), in.Type).spread(in.Spread, ys[0].n)
+	}
+	return func(i kernel.U32, v kernel.Dynamic) {
+		args := []kernel.Dynamic{v}
+		for _, x := range xs {
+			args = append(args, x.at(i))
+		}
+		for j, r := range kernel.Inline(b, e.exprs, args, nil) {
+			ys[j].set(i, r)
+		}
+	}
 }

@@ -53,9 +53,10 @@ type Operand struct {
 // Plan is the launches that compute a request, one after the other: a stage sees
 // what those before it have written.
 type Plan struct {
-	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
-	Stages  []Stage // none if there is nothing to compute
-	Variant string  // what was chosen, "" where there is no choice
+	Scratch   []int64  // bytes of each temporary; nothing is known of what it holds at first
+	Constants [][]byte // arrays that stages read, in the byte order of the machine
+	Stages    []Stage  // none if there is nothing to compute
+	Variant   string   // what was chosen, "" where there is no choice
 }
 
 // Stage is one launch.
@@ -80,14 +81,15 @@ type RefKind uint8
 
 // The arrays that stages use.
 const (
-	InputRef   RefKind = iota // Request.In, and behind them Request.Post.In
-	OutputRef                 // Request.Out
-	ScratchRef                // Plan.Scratch
+	InputRef    RefKind = iota // Request.In, and behind them Request.Post.In
+	OutputRef                  // Request.Out
+	ScratchRef                 // Plan.Scratch
+	ConstantRef                // Plan.Constants
 )
 
-// String returns the reference as in0, out0, scratch0.
+// String returns the reference as in0, out0, scratch0, constant0.
 func (r Ref) String() string {
-	return fmt.Sprintf("%s%d", [...]string{"in", "out", "scratch", "ref"}[r.Kind&3], r.Index)
+	return fmt.Sprintf("%s%d", [...]string{"in", "out", "scratch", "constant"}[r.Kind&3], r.Index)
 }
 
 // maxElements bounds the elements of one array: indices have 32 bits, and the
@@ -177,10 +179,20 @@ func check(r *Request) (*request, error) {
 			if a.Shape == nil {
 				continue
 			}
+			if err := q.Target.storable(a.Type); err != nil && !(q.family.quantised && a.Type.Quantized()) {
+				return fail(err)
+			}
 			if n, err := a.Shape.Size(); err != nil {
 				return fail(err)
 			} else if n > maxElements {
 				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
+			}
+		}
+	}
+	if r.Post != nil {
+		for _, x := range r.Post.In {
+			if err := q.Target.storable(x.Type); err != nil {
+				return fail(err)
 			}
 		}
 	}

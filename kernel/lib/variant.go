@@ -10,8 +10,9 @@ import (
 
 // family is the portable kernels of one or more operations.
 type family struct {
-	plan     func(q *request) (*Plan, error)
-	variants []string
+	plan      func(q *request) (*Plan, error)
+	variants  []string
+	quantised bool // takes operands of quantised types
 }
 
 // families are what the files of this package have entered. Under nil stand

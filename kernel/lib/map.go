@@ -1,0 +1,222 @@
+package lib
+
+import (
+	"strconv"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() {
+	register(&family{plan: planMap, variants: mapWays.names()}, nil)
+	register(&family{plan: planReshape, variants: mapWays.names()}, op.Reshape)
+}
+
+const mapLanes = 256
+
+// mapOf is what decides how an elementwise program is run: the elements of the
+// result, and those that every period and run is a multiple of.
+type mapOf struct {
+	N       int
+	Aligned bool // to vectors of four
+}
+
+var mapWays = table[mapOf, int]{
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, 4},
+	{"scalar", func(mapOf, *Target) bool { return true }, 1},
+}
+
+type mapParams struct {
+	N uint32 // vectors of the result
+	// Float parameters of an operation.
+	F0, F1, F2, F3 float32
+}
+
+// maps computes an elementwise program, one vector of the width a lane.
+var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, width int, e *epilogue) {
+	b.LocalSize(mapLanes, 1, 1)
+	xs := make([]source, len(e.in))
+	for i, in := range e.in {
+		xs[i] = vectorInput(b, "x"+strconv.Itoa(i), in, width, b.U32(&p.N))
+	}
+	ys := make([]sink, len(e.out))
+	for i, t := range e.out {
+		ys[i] = vectorOutput(b, "y"+strconv.Itoa(i), t, width)
+	}
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		args := make([]kernel.Dynamic, len(xs))
+		for k, x := range xs {
+			args[k] = x.at(i)
+		}
+		params := []kernel.F32{b.F32(&p.F0), b.F32(&p.F1), b.F32(&p.F2), b.F32(&p.F3)}
+		for k, v := range kernel.Inline(b, e.exprs, args, params) {
+			ys[k].set(i, v)
+		}
+	})
+})
+
+// planMap makes the plan of an elementwise program, or of an elementwise
+// operation with an epilogue.
+func planMap(q *request) (*Plan, error) {
+	if q.Op == nil {
+		args := make([]*ir.Node, len(q.Post.In))
+		for i, in := range q.Post.In {
+			args[i] = ir.NewArg(i, op.Register(in.Type))
+		}
+		for _, x := range q.Post.Exprs {
+			if err := checkExpr(x, args); err != nil {
+				return nil, err
+			}
+		}
+		return launchMap(q, q.Post.In, q.Post.Exprs)
+	}
+	types := make([]op.DType, len(q.In))
+	operands := make([]Operand, len(q.In))
+	for i, a := range q.In {
+		s, err := op.SpreadOf(a.Shape, q.shapes[0])
+		if err != nil {
+			return nil, err
+		}
+		types[i], operands[i] = a.Type, Operand{a.Type, s, size(a.Shape)}
+	}
+	x, err := q.Op.Expression(&q.Attrs, types)
+	if err != nil {
+		return nil, err
+	}
+	return launchMap(q, operands, []*ir.Node{x})
+}
+
+// planReshape makes the plan of a copy.
+func planReshape(q *request) (*Plan, error) {
+	x := Operand{q.In[0].Type, op.Full, size(q.shapes[0])}
+	if q.epilogue == nil && x.Type != op.F16 {
+		// Bits are copied, so that each NaN stays what it is.
+		x.Type = op.U32
+		q.Out = []Array{{op.U32, q.Out[0].Shape}}
+	}
+	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, op.Register(x.Type))})
+}
+
+// launchMap makes the plan of expressions over operands, and of the epilogue of
+// q over the one of them.
+func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) {
+	e := &epilogue{in: operands, exprs: exprs}
+	if f := q.epilogue; f != nil {
+		// The operands of the epilogue come behind those of the operation.
+		args := append([]*ir.Node(nil), exprs...)
+		for i, in := range f.in {
+			args = append(args, ir.NewArg(len(operands)+i, op.Register(in.Type)))
+		}
+		e.in, e.exprs = append(operands[:len(operands):len(operands)], f.in...), nil
+		for _, y := range f.exprs {
+			e.exprs = append(e.exprs, ir.Substitute(y, args, nil))
+		}
+	}
+	for _, o := range q.Out {
+		e.out = append(e.out, o.Type)
+	}
+	e.setKey()
+	n := size(q.Out[0].Shape)
+	m := mapOf{n, n%4 == 0}
+	bind := make([]Ref, len(e.in))
+	for i, in := range e.in {
+		if err := checkSpread(in, n); err != nil {
+			return nil, err
+		}
+		switch in.Spread {
+		case op.Periodic:
+			m.Aligned = m.Aligned && in.N%4 == 0
+		case op.Stretched:
+			m.Aligned = m.Aligned && n/in.N%4 == 0
+		}
+		bind[i] = Ref{InputRef, i}
+	}
+	for i := range q.Out {
+		bind = append(bind, Ref{OutputRef, i})
+	}
+	width, name, err := mapWays.choose(q, m)
+	if err != nil {
+		return nil, err
+	}
+	f := q.Attrs.Float
+	var p planner
+	p.stage(maps.of(width, e), kernel.GridFor(n/width, mapLanes), mapParams{uint32(n / width), f(0), f(1), f(2), f(3)}, bind...)
+	return p.done(name)
+}
+
+// checkSpread returns an error if an operand does not lie over n elements as it
+// says.
+func checkSpread(in Operand, n int) error {
+	ok := in.N == n
+	switch in.Spread {
+	case op.Scalar:
+		ok = in.N == 1
+	case op.Periodic, op.Stretched:
+		ok = in.N > 0 && n%in.N == 0
+	}
+	if !ok {
+		return unsupported("%d elements, %v, over %d", in.N, in.Spread, n)
+	}
+	return nil
+}
+
+// vectorInput declares an operand that is laid over n vectors of the width.
+func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
+	if width == 1 {
+		return inputValue(b, name, in.Type).spread(in.Spread, n)
+	}
+	switch in.Spread {
+	case op.Scalar, op.Stretched:
+		// One element for all four places.
+		x := inputValue(b, name, in.Type).spread(in.Spread, n)
+		at := x.at
+		x.at = func(i kernel.U32) kernel.Dynamic { return splat(b, at(i), in.Type) }
+		return x
+	}
+	switch in.Type {
+	case op.I32:
+		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Spread, n)
+	case op.U32:
+		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Spread, n)
+	case op.Bool:
+		x := kernel.Input[kernel.Vec4U](b, name)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Spread, n)
+	case op.F16:
+		x := kernel.Input[kernel.Vec4H](b, name)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Spread, n)
+	}
+	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Spread, n)
+}
+
+// splat returns a vector of four equal components.
+func splat(b *kernel.Builder, v kernel.Dynamic, t op.DType) kernel.Dynamic {
+	switch op.Register(t) {
+	case ir.I32:
+		return kernel.Dyn(kernel.As[kernel.I32](b, v).Splat4())
+	case ir.U32:
+		return kernel.Dyn(kernel.As[kernel.U32](b, v).Splat4())
+	case ir.Bool:
+		return kernel.Dyn(kernel.As[kernel.Bool](b, v).Splat4())
+	}
+	return kernel.Dyn(kernel.As[kernel.F32](b, v).Splat4())
+}
+
+// vectorOutput declares a result of vectors.
+func vectorOutput(b *kernel.Builder, name string, t op.DType, width int) sink {
+	if width == 1 {
+		return outputValue(b, name, t)
+	}
+	switch t {
+	case op.I32:
+		return sinkOf(b, name, same[kernel.Vec4I])
+	case op.U32:
+		return sinkOf(b, name, same[kernel.Vec4U])
+	case op.Bool:
+		return sinkOf(b, name, kernel.Vec4B.Vec4U)
+	case op.F16:
+		return sinkOf(b, name, kernel.Vec4F.Vec4H)
+	}
+	return sinkOf(b, name, same[kernel.Vec4F])
+}

@@ -1,0 +1,277 @@
+package lib
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/interp"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// poison fills results and temporaries before a plan runs: a NaN that no kernel
+// makes.
+const poison = 0xffc0dead
+
+// rig runs plans in the interpreter, with or without its checks.
+type rig struct {
+	check    bool
+	subgroup int
+	mutate   func(p *ir.Program) *ir.Program // nil for none
+}
+
+// found is the error of a launch that the checks object to.
+type found []*interp.Finding
+
+func (f found) Error() string {
+	var s []string
+	for _, x := range f {
+		s = append(s, x.Error())
+	}
+	return strings.Join(s, "\n")
+}
+
+var compiled sync.Map // *ir.Program -> *interp.Kernel
+
+func compile(p *ir.Program) (*interp.Kernel, error) {
+	if k, ok := compiled.Load(p); ok {
+		return k.(*interp.Kernel), nil
+	}
+	k, err := interp.Compile(p, interp.Limits{})
+	if err == nil {
+		compiled.Store(p, k)
+	}
+	return k, err
+}
+
+// words returns aligned memory of n bytes, full of poison.
+func words(n int64) []byte {
+	w := make([]uint32, (n+3)/4)
+	for i := range w {
+		w[i] = poison
+	}
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), n)
+}
+
+// run runs a plan over the memory of operands and results.
+func (g *rig) run(p *Plan, in, out [][]byte) error {
+	scratch := make([][]byte, len(p.Scratch))
+	for i, n := range p.Scratch {
+		scratch[i] = words(n)
+	}
+	constants := make([][]byte, len(p.Constants))
+	for i, c := range p.Constants {
+		constants[i] = words(int64(len(c)))
+		copy(constants[i], c)
+	}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		prog, err := s.Kernel.Program()
+		if err != nil {
+			return err
+		}
+		if g.mutate != nil {
+			prog = g.mutate(prog)
+		}
+		k, err := compile(prog)
+		if err != nil {
+			return err
+		}
+		if len(s.Bind) != len(prog.Bindings) {
+			return fmt.Errorf("stage %d: %d arrays for %d buffers", i, len(s.Bind), len(prog.Bindings))
+		}
+		l := interp.Launch{Grid: s.Grid, Params: s.Params, Subgroup: g.subgroup, Runner: interp.Goroutines(2)}
+		c := interp.Checks{Undefined: make([]bool, len(s.Bind)), Deterministic: true, Schedules: []interp.Schedule{interp.Shuffled}}
+		for j, r := range s.Bind {
+			l.Buffers = append(l.Buffers, [][][]byte{in, out, scratch, constants}[r.Kind][r.Index])
+			c.Undefined[j] = r.Kind != InputRef && prog.Bindings[j].Access != ir.ReadOnly
+		}
+		if !g.check {
+			if err := k.Run(context.Background(), l); err != nil {
+				return fmt.Errorf("stage %d: %w", i, err)
+			}
+			continue
+		}
+		fs, err := k.Check(context.Background(), l, c)
+		if len(fs) > 0 {
+			return fmt.Errorf("stage %d: %w", i, found(fs))
+		}
+		if err != nil {
+			return fmt.Errorf("stage %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// trial is one use of an operation with its operands.
+type trial struct {
+	o      *op.Operation
+	attrs  op.Attrs
+	types  []op.DType
+	values []*op.Array // nil for an absent operand
+	post   *Epilogue
+	postIn []*op.Array
+}
+
+// encode returns an array in memory.
+func encode(x *op.Array, t op.DType) []byte {
+	m := words(int64(len(x.Data) * t.Size()))
+	for i, v := range x.Data {
+		t.PutFloat64(m, i, v)
+	}
+	return m
+}
+
+// request returns the request of a trial for a target.
+func (c *trial) request(target Target) (*Request, error) {
+	r := &Request{Op: c.o, Attrs: c.attrs, Target: target, Post: c.post}
+	shapes := make([]op.Shape, len(c.values))
+	for i, x := range c.values {
+		if x == nil {
+			r.In = append(r.In, Array{})
+			continue
+		}
+		shapes[i] = x.Shape
+		r.In = append(r.In, Array{c.types[i], x.Shape})
+	}
+	ts, err := c.o.Types(&c.attrs, c.types)
+	if err != nil {
+		return nil, err
+	}
+	ss, err := c.o.Shapes(&c.attrs, shapes)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ts {
+		r.Out = append(r.Out, Array{ts[i], ss[i]})
+	}
+	return r, nil
+}
+
+// run computes r and compares the results with the reference.
+func (c *trial) run(g *rig, r *Request) error {
+	p, err := For(r)
+	if err != nil {
+		return err
+	}
+	var in, out [][]byte
+	for i, x := range c.values {
+		var m []byte
+		if x != nil {
+			m = encode(x, c.types[i])
+		}
+		in = append(in, m)
+	}
+	for _, y := range r.Out {
+		out = append(out, words(int64(size(y.Shape)*y.Type.Size())))
+	}
+	if err := g.run(p, in, out); err != nil {
+		return err
+	}
+	return c.compare(r, out)
+}
+
+func (c *trial) compare(r *Request, out [][]byte) error {
+	rounded := make([]*op.Array, len(c.values))
+	for i, x := range c.values {
+		if x != nil {
+			rounded[i] = &op.Array{Shape: x.Shape, Data: make([]float64, len(x.Data))}
+			for j, v := range x.Data {
+				rounded[i].Data[j] = c.types[i].Round(v)
+			}
+		}
+	}
+	want, err := c.o.Reference(&c.attrs, rounded, c.types)
+	if err != nil {
+		return err
+	}
+	for i, y := range r.Out {
+		for j, w := range want[i].Data {
+			mag := 0.0
+			if want[i].Mag != nil {
+				mag = want[i].Mag[j]
+			}
+			if y.Type.Size() == 4 && binary.NativeEndian.Uint32(out[i][4*j:]) == poison {
+				return fmt.Errorf("element %d of result %d was not written", j, i)
+			}
+			if err := c.o.Check(y.Type.Float64(out[i], j), w, mag, y.Type); err != nil {
+				return fmt.Errorf("element %d of result %d: %w", j, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// normal returns an array of numbers around 0.
+func normal(r *rand.Rand, shape ...int) *op.Array {
+	a := op.NewArray(shape)
+	for i := range a.Data {
+		a.Data[i] = float64(float32(r.NormFloat64()))
+	}
+	return a
+}
+
+// with returns a with some values at places that r chooses.
+func with(r *rand.Rand, a *op.Array, vs ...float64) *op.Array {
+	for _, v := range vs {
+		if len(a.Data) > 0 {
+			a.Data[r.IntN(len(a.Data))] = v
+		}
+	}
+	return a
+}
+
+var (
+	inf     = math.Inf(1)
+	missing = math.NaN()
+)
+
+// everyVariant runs the trial by each variant that fits, on targets with and
+// without subgroups of several sizes.
+func (c *trial) everyVariant(t *testing.T, check bool) {
+	t.Helper()
+	names := Variants(c.o)
+	if names == nil {
+		names = []string{""}
+	}
+	ran := false
+	for _, name := range names {
+		for _, subgroups := range []bool{false, true} {
+			r, err := c.request(Target{Subgroups: subgroups})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Variant = name
+			if _, err := For(r); errors.Is(err, op.ErrUnsupported) {
+				continue
+			}
+			if subgroups != strings.HasSuffix(name, "subgroups") {
+				continue
+			}
+			sizes := []int{32}
+			if subgroups {
+				sizes = []int{1, 4, 32, 128}
+			}
+			for _, n := range sizes {
+				ran = true
+				if err := c.run(&rig{check: check, subgroup: n}, r); err != nil {
+					t.Errorf("%v %v, variant %q, subgroups of %d: %v", c.o, r.In, name, n, err)
+				}
+			}
+		}
+	}
+	if !ran {
+		t.Errorf("%v: no variant fits", c.o)
+	}
+}

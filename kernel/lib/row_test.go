@@ -1,0 +1,49 @@
+package lib
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// rowTrial is a row operation over x with weights from the first on, as many as
+// mask has bits.
+func rowTrial(rnd *rand.Rand, o *op.Operation, x *op.Array, mask int) *trial {
+	c := &trial{o: o, attrs: o.Defaults()}
+	_, cols := x.Shape.Rows()
+	for i := range o.Inputs() {
+		switch {
+		case i == 0:
+			c.values, c.types = append(c.values, x), append(c.types, op.F32)
+		case mask>>(i-1)&1 != 0:
+			c.values, c.types = append(c.values, normal(rnd, cols)), append(c.types, op.F32)
+		default:
+			c.values, c.types = append(c.values, nil), append(c.types, op.InvalidType)
+		}
+	}
+	return c
+}
+
+var rowShapes = [][]int{{1}, {2, 3}, {33, 4}, {3, 17}, {5, 127}, {2, 129}, {2, 1021}, {1, 1025}, {4097}}
+
+func TestRows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 12))
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+		t.Run(o.Name(), func(t *testing.T) {
+			for i, shape := range rowShapes {
+				rowTrial(rnd, o, normal(rnd, shape...), i).everyVariant(t, true)
+			}
+			for _, vs := range [][]float64{{missing}, {inf}, {-inf}, {inf, -inf}, {1e-40}, {88, 87.5}, {-1e30, 1e15}} {
+				for _, shape := range [][]int{{2, 2}, {7, 5}, {2, 300}, {1, 5000}} {
+					rowTrial(rnd, o, with(rnd, normal(rnd, shape...), vs...), 3).everyVariant(t, false)
+				}
+			}
+			x := normal(rnd, 3, 5)
+			for i := range x.Data {
+				x.Data[i] = -inf
+			}
+			rowTrial(rnd, o, x, 0).everyVariant(t, false)
+		})
+	}
+}
