@@ -38,6 +38,8 @@ type config struct {
 	threads int
 	log     logFunc
 	pinned  bool
+	// portable kernels instead of the CPU's own
+	portable bool
 }
 
 // Require makes [Open] return a device of that kind or ErrNoDevice with the
@@ -69,6 +71,17 @@ func WithIndex(i int) Option {
 func WithThreads(n int) Option {
 	return func(c *config) error {
 		c.threads = max(n, 0)
+		return nil
+	}
+}
+
+// WithPortableKernels makes the CPU compute what is not elementwise with the
+// portable kernels that GPUs run, in their interpreter, instead of its own: to
+// compare with, and to test the portable kernels. It is slow. Other devices take
+// no notice.
+func WithPortableKernels() Option {
+	return func(c *config) error {
+		c.portable = true
 		return nil
 	}
 }

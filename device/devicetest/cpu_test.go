@@ -42,4 +42,20 @@ func TestCPUThreads(t *testing.T) {
 	}
 }
 
+// TestPortable runs the operations by the portable kernels, in the interpreter:
+// what GPUs run.
+func TestPortable(t *testing.T) {
+	open := func(t testing.TB) *device.Device {
+		d, err := device.Open(t.Context(), device.Require(device.CPU), device.WithPortableKernels())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	t.Run("operations", func(t *testing.T) {
+		operations(t, open, []op.DType{op.F32}, func(*Case) bool { return true })
+	})
+	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
+}
+
 func FuzzGraph(f *testing.F) { FuzzGraphs(f, cpu(2)) }

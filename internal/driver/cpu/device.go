@@ -40,6 +40,7 @@ type processor struct {
 	users  users
 
 	programs programs
+	portable bool // no kernels but the portable ones, where there are any
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain []plain
@@ -49,10 +50,17 @@ type processor struct {
 
 // Open returns a device of the given number of threads, the calling one
 // included; with 0 or less it has as many as the process may use.
-func Open(threads int) (driver.Device, error) {
+func Open(threads int) (driver.Device, error) { return newDevice(threads, false) }
+
+// OpenPortable returns a device that computes what is not elementwise with the
+// portable library, in the interpreter.
+func OpenPortable(threads int) (driver.Device, error) { return newDevice(threads, true) }
+
+func newDevice(threads int, portable bool) (driver.Device, error) {
 	d := &processor{
-		pool:   workers.New(threads),
-		memory: memory.NewPool(memory.Options{}),
+		portable: portable,
+		pool:     workers.New(threads),
+		memory:   memory.NewPool(memory.Options{}),
 	}
 	d.queue.ledger = &d.ledger
 	d.queue.idle.L = &d.queue.mu
@@ -70,6 +78,10 @@ func Open(threads int) (driver.Device, error) {
 	}
 	if n == 1 {
 		d.info.Detail = fmt.Sprintf("%v, 1 thread", simd.Active())
+	}
+	if portable {
+		d.info.Detail += ", portable kernels"
+		d.info.Identity += "/portable"
 	}
 	d.plain = d.plains()
 	return d, nil

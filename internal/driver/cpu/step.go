@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -30,8 +31,12 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	c := o.newCore()
 	switch {
 	case c == nil:
-		if p, err := o.portable(); err == nil {
+		p, err := o.portable()
+		if err == nil {
 			return o.plain(func() core { return p }), nil
+		}
+		if d.portable && lib.Has(o.op) {
+			return nil, err
 		}
 		return o.plain(func() core { return referenceCore{o} }), nil
 	case o.op.Class() == op.Reduction:
@@ -328,6 +333,9 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 // newCore returns what computes operation o on this device, or nil if nothing
 // but the portable library or the reference does.
 func (d *processor) newCore(o *op.Operation) core {
+	if d.portable && lib.Has(o) {
+		return nil
+	}
 	switch o {
 	case op.MatMul, op.MatVec:
 		return &productTask{d: d}
