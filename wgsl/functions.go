@@ -1,0 +1,161 @@
+package wgsl
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// fn is a function that texts bring with them where the language has none, or
+// none that can be relied on.
+type fn uint8
+
+const (
+	fnNone fn = iota
+	fnFromBits
+	fnIsNaN
+	fnMin
+	fnMinWith
+	fnMax
+	fnMaxWith
+	fnToI32
+	fnToU32
+	fnMulHigh
+	fnLeadingZeros
+	fnTrailingZeros
+	fnDot4I8
+	fnDot4U8
+	fnPackHalf
+	fnPackI8
+	fnUnpackI8
+	fnUnpackU8
+
+	numFns
+)
+
+// functions has their names and texts. $T, $I, $U and $B stand for numbers of
+// the width: f32 or vec4f; $N for the width's suffix of a name.
+var functions = [numFns]struct {
+	name, text string
+	uses       fn // a function that it calls
+}{
+	fnNone: {name: "main"},
+	// A call, because compilers reject a bitcast of constants to an infinity
+	// or a NaN.
+	fnFromBits: {"from_bits", `fn from_bits$N(bits: $U) -> $T {
+  return bitcast<$T>(bits);
+}`, 0},
+	// Compilers may assume that there is no NaN: x != x is false to them.
+	fnIsNaN: {"is_nan", `fn is_nan$N(x: $T) -> $B {
+  return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
+}`, 0},
+	// The built-in ones give either operand where one is NaN.
+	fnMin: {"min_nan", `fn min_nan$N(x: $T, y: $T) -> $T {
+  return select(select(min(x, y), x, is_nan$N(x)), y, is_nan$N(y));
+}`, fnIsNaN},
+	fnMinWith: {"min_with", `fn min_with$N(x: $T, constant: $T) -> $T {
+  return select(min(x, constant), x, is_nan$N(x));
+}`, fnIsNaN},
+	fnMax: {"max_nan", `fn max_nan$N(x: $T, y: $T) -> $T {
+  return select(select(max(x, y), x, is_nan$N(x)), y, is_nan$N(y));
+}`, fnIsNaN},
+	fnMaxWith: {"max_with", `fn max_with$N(x: $T, constant: $T) -> $T {
+  return select(max(x, constant), x, is_nan$N(x));
+}`, fnIsNaN},
+	// 2147483520 and 4294967040 are the greatest f32 below 2^31 and 2^32.
+	fnToI32: {"to_i32", `fn to_i32$N(x: $T) -> $I {
+  let inside = $I(clamp(x, $T(-2147483648.0f), $T(2147483520.0f)));
+  return select(select(inside, $I(2147483647), x >= $T(2147483648.0f)), $I(0), is_nan$N(x));
+}`, fnIsNaN},
+	fnToU32: {"to_u32", `fn to_u32$N(x: $T) -> $U {
+  let inside = $U(clamp(x, $T(0.0f), $T(4294967040.0f)));
+  return select(select(inside, $U(4294967295u), x >= $T(4294967296.0f)), $U(0u), is_nan$N(x));
+}`, fnIsNaN},
+	fnMulHigh: {"mul_high", `fn mul_high$N(x: $U, y: $U) -> $U {
+  let low = $U(0xffffu);
+  let half = $U(16u);
+  let a = (x & low) * (y & low);
+  let b = (x >> half) * (y & low) + (a >> half);
+  let c = (x & low) * (y >> half) + (b & low);
+  return (x >> half) * (y >> half) + (b >> half) + (c >> half);
+}`, 0},
+	fnLeadingZeros: {"leading_zeros", `fn leading_zeros$N(x: $U) -> $U {
+  var y = x | (x >> $U(1u));
+  y |= y >> $U(2u);
+  y |= y >> $U(4u);
+  y |= y >> $U(8u);
+  y |= y >> $U(16u);
+  return countOneBits(~y);
+}`, 0},
+	fnTrailingZeros: {"trailing_zeros", `fn trailing_zeros$N(x: $U) -> $U {
+  return countOneBits(~x & (x - $U(1u)));
+}`, 0},
+	fnDot4I8: {"dot4_i8", `fn dot4_i8(x: u32, y: u32) -> i32 {
+  let a = bitcast<vec4<i32>>(vec4<u32>(x) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+  let b = bitcast<vec4<i32>>(vec4<u32>(y) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+  return dot(a, b);
+}`, 0},
+	fnDot4U8: {"dot4_u8", `fn dot4_u8(x: u32, y: u32) -> u32 {
+  let a = (vec4<u32>(x) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+  let b = (vec4<u32>(y) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+  return dot(a, b);
+}`, 0},
+	// Mesa's lavapipe 22.3 loses the upper half of pack2x16float.
+	fnPackHalf: {"pack_half", `fn pack_half(x: vec2f) -> u32 {
+  return (pack2x16float(vec2f(x.x, 0.0f)) & 0xffffu) | (pack2x16float(vec2f(x.y, 0.0f)) << 16u);
+}`, 0},
+	fnPackI8: {"pack_i8", `fn pack_i8(x: vec4i) -> u32 {
+  let y = (bitcast<vec4<u32>>(x) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
+  return y.x | y.y | y.z | y.w;
+}`, 0},
+	fnUnpackI8: {"unpack_i8", `fn unpack_i8(x: u32) -> vec4i {
+  return bitcast<vec4<i32>>(vec4<u32>(x) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+}`, 0},
+	fnUnpackU8: {"unpack_u8", `fn unpack_u8(x: u32) -> vec4u {
+  return (vec4<u32>(x) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+}`, 0},
+}
+
+// widths numbers the widths 1, 2 and 4; widthSuffix is what names end in.
+func widthIndex(n uint8) int { return int(n >> 1) }
+
+var (
+	widthSuffix = [3]string{"", "_2", "_4"}
+	typeNames   = [6][3]string{
+		ir.F32:  {"f32", "vec2f", "vec4f"},
+		ir.I32:  {"i32", "vec2i", "vec4i"},
+		ir.U32:  {"u32", "vec2u", "vec4u"},
+		ir.Bool: {"bool", "vec2<bool>", "vec4<bool>"},
+		ir.F16:  {"f16", "vec2h", "vec4h"},
+	}
+)
+
+func typeName(t ir.Type, width uint8) string { return typeNames[t][widthIndex(width)] }
+
+// library is the texts of functions for each width.
+var library = sync.OnceValue(func() (texts [numFns][3]string) {
+	for f := range functions {
+		for n, suffix := range widthSuffix {
+			texts[f][n] = strings.NewReplacer("$T", typeNames[ir.F32][n], "$I", typeNames[ir.I32][n], "$U", typeNames[ir.U32][n],
+				"$B", typeNames[ir.Bool][n], "$N", suffix).Replace(functions[f].text)
+		}
+	}
+	return texts
+})
+
+// need notes that the text calls f for numbers of a width, and appends its name
+// and the opening parenthesis.
+func (w *printer) need(f fn, width uint8) {
+	w.require(f, width)
+	w.line = append(w.line, functions[f].name...)
+	w.line = append(w.line, widthSuffix[widthIndex(width)]...)
+	w.line = append(w.line, '(')
+}
+
+func (w *printer) require(f fn, width uint8) {
+	w.fns[f] |= 1 << widthIndex(width)
+	if u := functions[f].uses; u != 0 {
+		w.fns[u] |= 1 << widthIndex(width)
+	}
+}

@@ -1,0 +1,41 @@
+package wgsl
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+)
+
+// Kernel returns k as WGSL for t: see [Print]. A mistake in the kernel gives
+// its error.
+func Kernel(k *kernel.Kernel, t Target) (Source, error) {
+	p, err := k.Program()
+	if err != nil {
+		return Source{}, err
+	}
+	s, err := Print(p, t)
+	if err == nil {
+		s.positions = func() []uintptr {
+			p, err := k.Positions()
+			if err != nil {
+				return nil
+			}
+			return p.Pos
+		}
+	}
+	return s, err
+}
+
+// Position returns the place in the author's Go source that line n of the text,
+// counted from 1, comes from, or "" and 0 if the line stands for no instruction
+// or its place is not known. Where the kernel was built without positions it is
+// built again.
+func (s *Source) Position(n int) (file string, line int) {
+	v := s.Instruction(n)
+	if v == 0 {
+		return "", 0
+	}
+	if s.pos == nil && s.positions != nil {
+		return ir.Position(s.positions(), v)
+	}
+	return ir.Position(s.pos, v)
+}

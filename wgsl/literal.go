@@ -1,0 +1,104 @@
+package wgsl
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// appendUint appends n in decimal.
+func appendUint(b []byte, n uint32) []byte {
+	if n < 10 {
+		return append(b, byte('0'+n))
+	}
+	var d [10]byte
+	i := len(d)
+	for n > 0 {
+		i--
+		d[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, d[i:]...)
+}
+
+// literalClass returns how the literal of a constant binds.
+func literalClass(in *ir.Instr) class {
+	switch in.Type {
+	case ir.I32:
+		if v := int32(in.Imm); v < 0 && v != math.MinInt32 {
+			return unary
+		}
+	case ir.F32, ir.F16:
+		if in.Imm>>31 != 0 && !byBits(in.Imm) {
+			return unary
+		}
+	}
+	return primary
+}
+
+// byBits reports whether a float is written as its bits: infinities and NaN have
+// no literals, -0 and subnormal numbers are lost by some compilers, and the
+// shortest decimal that rounds to the greatest number is too great for others.
+func byBits(bits uint32) bool {
+	e := bits >> 23 & 0xff
+	return e == 0xff || e == 0 && bits != 0 || bits<<1 == math.Float32bits(math.MaxFloat32)<<1
+}
+
+// literal prints a constant: with the suffix of its type, and with digits enough
+// to be exactly itself.
+func (w *printer) literal(in *ir.Instr) {
+	b := w.line
+	switch in.Type {
+	case ir.Bool:
+		b = strconv.AppendBool(b, in.Imm != 0)
+	case ir.U32:
+		if in.Imm >= 1<<16 && in.Imm != math.MaxUint32 {
+			b = append(b, "0x"...)
+			b = strconv.AppendUint(b, uint64(in.Imm), 16)
+		} else {
+			b = appendUint(b, in.Imm)
+		}
+		b = append(b, 'u')
+	case ir.I32:
+		v := int32(in.Imm)
+		switch {
+		case v == math.MinInt32:
+			b = append(b, "i32(-2147483648)"...) // 2147483648i, to be negated, is none
+		case v < 0:
+			b = append(appendUint(append(b, '-'), uint32(-v)), 'i')
+		default:
+			b = append(appendUint(b, uint32(v)), 'i')
+		}
+	default:
+		f16 := in.Type == ir.F16
+		if byBits(in.Imm) {
+			if f16 {
+				w.line = append(w.line, "f16("...)
+			}
+			w.need(fnFromBits, 1)
+			b = append(w.line, "0x"...)
+			b = strconv.AppendUint(b, uint64(in.Imm), 16)
+			b = append(b, "u)"...)
+			if f16 {
+				b = append(b, ')')
+			}
+			break
+		}
+		v := math.Float32frombits(in.Imm)
+		if n := int32(v); float32(n) == v && n > -1<<20 && n < 1<<20 {
+			if n < 0 {
+				b, n = append(b, '-'), -n
+			}
+			b = append(appendUint(b, uint32(n)), ".0"...)
+		} else {
+			b = strconv.AppendFloat(b, float64(v), 'g', -1, 32)
+		}
+		if f16 {
+			b = append(b, 'h')
+		} else {
+			b = append(b, 'f')
+		}
+	}
+	w.line = b
+}

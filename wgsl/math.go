@@ -1,0 +1,183 @@
+package wgsl
+
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Functions whose built-in form has errors of many units (the language allows
+// exp 3+2|x| of them, sin an absolute 2^-11, tanh 1e-5) or none at all are
+// printed as functions that compute the expansion of package ir, which is within
+// a few units. Only inverseSqrt, with two, is used as it is.
+
+// native reports what the language computes well enough.
+func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.Rsqrt }
+
+// composition is one such function for each width.
+type composition struct {
+	text [3]string
+	fns  [3][numFns]uint8 // what they call
+}
+
+// compositions has them in the order of the codes.
+var compositions = sync.OnceValue(func() map[ir.Code]*composition {
+	m := make(map[ir.Code]*composition)
+	for _, c := range composedCodes() {
+		m[c] = compose(c)
+	}
+	return m
+})
+
+// composedCodes lists the codes that are printed as such functions.
+func composedCodes() []ir.Code {
+	var cs []ir.Code
+	for _, c := range ir.Codes() {
+		if codeTable[c].form == composed {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// composedName returns the name of the function: with an underscore, because
+// most are the names of built-in ones.
+func composedName(c ir.Code) string { return c.String() + "_f" }
+
+func composedNames() []string {
+	var s []string
+	for _, c := range composedCodes() {
+		s = append(s, composedName(c))
+	}
+	return s
+}
+
+// expansion returns the code applied to operands as arithmetic.
+func expansion(c ir.Code) *ir.Node {
+	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
+	n, err := ir.New(c, args...)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return withoutMagic(ir.Lower(n, native))
+}
+
+// withoutMagic replaces what the expansions do to round a number, adding 1.5·2^23
+// and subtracting it again or looking at the bits of the sum, by round. A compiler
+// that takes sums for associative, as those of Metal and Direct3D may, would
+// otherwise take the rounding away.
+func withoutMagic(n *ir.Node) *ir.Node {
+	magic := ir.ExpansionConstants().Magic
+	isMagic := func(n *ir.Node) bool { return n.Code == ir.Const && n.Value == magic }
+	// rounded returns what t rounds, rounded, if it is such a sum.
+	rounded := func(t *ir.Node) *ir.Node {
+		switch {
+		case t.Code == ir.Add && isMagic(t.Args[1]):
+			return &ir.Node{Code: ir.Round, Type: ir.F32, Args: [3]*ir.Node{t.Args[0]}}
+		case t.Code == ir.Fma && isMagic(t.Args[2]):
+			mul := &ir.Node{Code: ir.Mul, Type: ir.F32, Args: [3]*ir.Node{t.Args[0], t.Args[1]}}
+			return &ir.Node{Code: ir.Round, Type: ir.F32, Args: [3]*ir.Node{mul}}
+		}
+		return nil
+	}
+	return ir.Map(n, func(n *ir.Node) *ir.Node {
+		switch {
+		case n.Code == ir.Sub && isMagic(n.Args[1]):
+			if r := rounded(n.Args[0]); r != nil {
+				return r
+			}
+		case n.Code == ir.Bitcast:
+			// Its bits are those of magic plus the integer, and the expansions
+			// shift those of magic out.
+			if r := rounded(n.Args[0]); r != nil {
+				return ir.NewConvert(r, ir.I32)
+			}
+		}
+		return n
+	})
+}
+
+// compose prints the function of a code.
+func compose(c ir.Code) *composition {
+	list, _ := ir.Flatten(expansion(c))
+	k := &composition{}
+	for n := range widthSuffix {
+		p, first := listing(list, uint8(1<<n))
+		w := &printer{}
+		w.reset(p, &Target{})
+		b := append(w.body, "fn "+composedName(c)+widthSuffix[n]+"("...)
+		for i, name := range []string{"x", "y"}[:c.Arity()] {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = append(b, name+": "+typeNames[ir.F32][n]...)
+		}
+		w.body = append(b, ") -> "+typeNames[ir.F32][n]+" {\n"...)
+		if err := w.survey(); err != nil {
+			panic("BUG: " + err.Error())
+		}
+		last := ir.Value(len(p.Code) - 1)
+		w.values[last].uses = 1
+		w.count()
+		for i := 1; i < first; i++ {
+			w.values[i].how, w.values[i].name = asName, uint8(nameX+i)
+		}
+		w.indent = 1
+		w.code(first)
+		w.line = append(w.line[:0], "return "...)
+		w.expr(last, anything)
+		w.line = append(w.line, ';')
+		w.endLine(0)
+		k.text[n] = string(append(w.body, '}'))
+		k.fns[n] = w.fns
+	}
+	return k
+}
+
+// listing turns flattened nodes into instructions on numbers of a width. The
+// operands come first, as loads of variables that stand for them; first is
+// what follows them.
+func listing(list []*ir.Node, width uint8) (p *ir.Program, first int) {
+	p = &ir.Program{Name: "expansion", Local: [3]uint32{1, 1, 1}, Code: make([]ir.Instr, 1, len(list)+3)}
+	at := make(map[*ir.Node]ir.Value, len(list))
+	arity := 0
+	for _, n := range list {
+		if n.Code == ir.Arg {
+			arity = max(arity, n.Index+1)
+		}
+	}
+	for i := range arity {
+		p.Vars = append(p.Vars, ir.Var{Name: shortNames[nameX+i], Type: ir.F32, Width: width})
+		p.Code = append(p.Code, ir.Instr{Code: ir.LoadVar, Type: ir.F32, Width: width, Imm: uint32(i)})
+	}
+	first = len(p.Code)
+	for _, n := range list {
+		if n.Code == ir.Arg {
+			at[n] = ir.Value(1 + n.Index)
+			continue
+		}
+		in := ir.Instr{Code: n.Code, Type: n.Type, Width: width}
+		switch n.Code {
+		case ir.Const:
+			in.Width, in.Imm = 1, n.Bits()
+		case ir.Convert:
+			in.Flag = inRange
+		}
+		for i, a := range n.Operands() {
+			in.Args[i] = at[a]
+		}
+		p.Code = append(p.Code, in)
+		if n.Code == ir.Const && width > 1 {
+			p.Code = append(p.Code, ir.Instr{Code: ir.Splat, Type: n.Type, Width: width, Args: [3]ir.Value{ir.Value(len(p.Code) - 1)}})
+		}
+		at[n] = ir.Value(len(p.Code) - 1)
+	}
+	return p, first
+}
+
+// inRange is the Flag of a Convert of a number that is known to fit. Programs
+// do not have it.
+const inRange = 0x80
+
+// composedList is composedCodes, made once.
+var composedList = sync.OnceValue(composedCodes)

@@ -1,0 +1,341 @@
+package wgsl
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Print returns p as WGSL for t. The same program and target give the same
+// text.
+//
+// A program that is not well formed gives an error that wraps
+// [ir.ErrProgram]; one that needs more than t has, one that wraps
+// [op.ErrUnsupported].
+func Print(p *ir.Program, t Target) (Source, error) {
+	if err := ir.Verify(p); err != nil {
+		return Source{}, err
+	}
+	if err := t.allows(p); err != nil {
+		return Source{}, err
+	}
+	w := printers.Get().(*printer)
+	defer w.release()
+	w.reset(p, &t)
+	if err := w.survey(); err != nil {
+		return Source{}, err
+	}
+	if t.Features&Half == 0 {
+		if what := usesHalf(p); what != "" {
+			return Source{}, fmt.Errorf("wgsl: %s: %s of half floats: %w", p.Name, what, op.ErrUnsupported)
+		}
+	}
+	w.declareNames()
+	w.count()
+	w.indent = 1
+	w.variables()
+	w.code(1)
+	w.head = w.header(w.head[:0])
+
+	text := make([]byte, 0, len(w.head)+len(w.body)+2)
+	text = append(append(append(text, w.head...), w.body...), "}\n"...)
+	above := bytes.Count(w.head, []byte{'\n'})
+	lines := make([]ir.Value, above+len(w.lines))
+	copy(lines[above:], w.lines)
+	s := Source{Text: string(text), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
+		Needs: w.needs, lines: lines, pos: p.Pos}
+	if n := len(p.Uniforms); n > 0 {
+		s.Params = len(p.Bindings)
+		s.ParamBytes = int(p.Uniforms[n-1].Offset+4+15) &^ 15
+	}
+	for i := range p.Bindings {
+		a := ReadWrite
+		if p.Bindings[i].Access == ir.ReadOnly {
+			a = Read
+		}
+		s.Bindings = append(s.Bindings, a)
+	}
+	return s, nil
+}
+
+// printer writes one program. It is kept for the next.
+type printer struct {
+	p *ir.Program
+	t *Target
+
+	values []value
+	blocks []uint32 // the open blocks
+	scopes []scope  // of the variables
+	// pending are loads that are to be printed where they are used, unless
+	// something that may change what they load comes first.
+	pending []ir.Value
+
+	head, body  []byte
+	line, spare []byte
+	lines       []ir.Value // of body
+
+	entry                          string
+	buffers, arrays, vars, uniform []string
+	used                           map[string]uint32
+
+	fns       [numFns]uint8 // functions called, one bit a width
+	composed  [256]uint8    // likewise
+	exchanges []exchange
+	builtIns  uint32
+	needs     Feature
+	indent    int
+	depth     int // of loops
+}
+
+// exchange is the function for a compare and exchange on one array.
+type exchange struct {
+	shared bool
+	index  uint32
+	name   string
+}
+
+var printers = sync.Pool{New: func() any { return &printer{} }}
+
+// release keeps the printer's memory for the next text, unless it is very
+// large.
+func (w *printer) release() {
+	w.p, w.t = nil, nil
+	if cap(w.body) <= 1<<20 {
+		printers.Put(w)
+	}
+}
+
+func (w *printer) reset(p *ir.Program, t *Target) {
+	w.p, w.t = p, t
+	if cap(w.values) < len(p.Code)+1 {
+		w.values = make([]value, len(p.Code)+len(p.Code)/2+1)
+	}
+	w.values = w.values[:len(p.Code)+1]
+	clear(w.values)
+	w.blocks, w.pending, w.exchanges = w.blocks[:0], w.pending[:0], w.exchanges[:0]
+	w.head, w.body, w.line, w.spare, w.lines = w.head[:0], w.body[:0], w.line[:0], w.spare[:0], w.lines[:0]
+	w.buffers, w.arrays, w.vars, w.uniform = w.buffers[:0], w.arrays[:0], w.vars[:0], w.uniform[:0]
+	w.fns, w.composed, w.builtIns, w.needs, w.indent, w.depth = [numFns]uint8{}, [256]uint8{}, 0, 0, 0, 0
+	if w.used == nil {
+		w.used = make(map[string]uint32)
+	}
+	clear(w.used)
+}
+
+// usesHalf returns what of p has half floats, or "".
+func usesHalf(p *ir.Program) string {
+	for i := range p.Bindings {
+		if p.Bindings[i].Type == ir.F16 {
+			return "a buffer"
+		}
+	}
+	for i := range p.Shared {
+		if p.Shared[i].Type == ir.F16 {
+			return "a workgroup array"
+		}
+	}
+	for i := range p.Vars {
+		if p.Vars[i].Type == ir.F16 {
+			return "a variable"
+		}
+	}
+	for i := range p.Code {
+		if p.Code[i].Type == ir.F16 {
+			return "arithmetic"
+		}
+	}
+	return ""
+}
+
+func (w *printer) declareNames() {
+	p := w.p
+	for i := range p.Uniforms {
+		w.uniform = append(w.uniform, w.member(p.Uniforms[i].Name))
+	}
+	clear(w.used)
+	w.entry = w.identify(p.Name, "kernel")
+	for i := range p.Bindings {
+		w.buffers = append(w.buffers, w.identify(p.Bindings[i].Name, "buffer"))
+	}
+	for i := range p.Shared {
+		w.arrays = append(w.arrays, w.identify(p.Shared[i].Name, "tile"))
+	}
+	for i := range p.Vars {
+		w.vars = append(w.vars, w.identify(p.Vars[i].Name, "value"))
+	}
+}
+
+// count finds how often each value is used by what has an effect, and so what
+// is not used at all.
+func (w *printer) count() {
+	for i := len(w.p.Code) - 1; i > 0; i-- {
+		if in := &w.p.Code[i]; w.live(in, i) {
+			args, n := in.Operands()
+			for _, a := range args[:n] {
+				w.values[a].uses++
+			}
+		}
+	}
+}
+
+// live reports whether an instruction is printed.
+func (w *printer) live(in *ir.Instr, i int) bool {
+	if w.values[i].uses > 0 {
+		return true
+	}
+	switch in.Code {
+	case ir.UniformLoad, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle:
+		return false
+	}
+	return codeTable[in.Code].fixed
+}
+
+// maxWeight is how many nodes an expression has at most before a part of it
+// gets a name.
+const maxWeight = 14
+
+// code prints the instructions from place first on.
+func (w *printer) code(first int) {
+	p := w.p
+	for i := first; i < len(p.Code); i++ {
+		in, v := &p.Code[i], &w.values[i]
+		switch {
+		case codeTable[in.Code].fixed:
+			if w.live(in, i) {
+				w.statement(in, ir.Value(i))
+			}
+		case v.uses == 0 || v.how == asName:
+		default:
+			w.place(in, ir.Value(i))
+		}
+	}
+}
+
+// place decides whether the value of v is printed where it is used or gets a
+// name here.
+func (w *printer) place(in *ir.Instr, v ir.Value) {
+	x := &w.values[v]
+	x.weight = 1
+	named := x.flags&(computed|repeated) != 0
+	switch in.Code {
+	case ir.Const, ir.BuiltIn, ir.Param32:
+		named = x.flags&computed != 0
+	case ir.LoadVar:
+		if !named {
+			w.pending = append(w.pending, v)
+		}
+	default:
+		a := in.Args[0]
+		if in.Code == ir.Splat && x.flags&constant != 0 && !named ||
+			in.Code == ir.Extract && w.values[a].how == asName {
+			break
+		}
+		weight := 1
+		args, n := in.Operands()
+		for _, a := range args[:n] {
+			if w.values[a].how != asName {
+				weight += int(w.values[a].weight)
+			} else {
+				weight++
+			}
+		}
+		x.weight = uint8(min(weight, 255))
+		named = named || x.uses > 1 || x.flags&crosses != 0 || weight > maxWeight
+		if !named && (in.Code == ir.LoadShared || in.Code == ir.Load && w.p.Bindings[in.Imm].Access != ir.ReadOnly) {
+			w.pending = append(w.pending, v)
+		}
+	}
+	if named {
+		w.let(v)
+	}
+}
+
+// let gives v a name.
+func (w *printer) let(v ir.Value) {
+	if w.values[v].flags&zero != 0 {
+		w.line = append(w.line, "var v"...)
+	} else {
+		w.line = append(w.line, "let v"...)
+	}
+	w.line = appendUint(w.line, uint32(v))
+	w.line = append(w.line, " = "...)
+	w.write(v, anything)
+	w.line = append(w.line, ';')
+	w.values[v].how = asName
+	w.endLine(v)
+}
+
+// effect says what a statement may change.
+type effect uint8
+
+const (
+	nothing  effect = iota
+	variable        // Vars[which]
+	array           // Shared[which]
+	buffer          // Bindings[which]
+	memory          // arrays and buffers
+	all             // all of it: a block begins
+)
+
+// flush gives names to the pending loads that the effect may change, in front
+// of the statement that w.line holds.
+func (w *printer) flush(e effect, which uint32) {
+	if len(w.pending) == 0 || e == nothing {
+		return
+	}
+	keep := w.pending[:0]
+	for _, v := range w.pending {
+		if w.values[v].uses == 0 || w.values[v].how == asName {
+			continue
+		}
+		in := &w.p.Code[v]
+		hit := e == all
+		switch in.Code {
+		case ir.LoadVar:
+			hit = hit || e == variable && in.Imm == which
+		case ir.LoadShared:
+			hit = hit || e == memory || e == array && in.Imm == which
+		default:
+			hit = hit || e == memory || e == buffer && in.Imm == which
+		}
+		if !hit {
+			keep = append(keep, v)
+			continue
+		}
+		w.line, w.spare = w.spare[:0], w.line
+		w.let(v)
+		w.line, w.spare = w.spare, w.line
+	}
+	w.pending = keep
+}
+
+// endLine ends the line, which belongs to v.
+func (w *printer) endLine(v ir.Value) {
+	for range w.indent {
+		w.body = append(w.body, "  "...)
+	}
+	w.body = append(w.body, w.line...)
+	w.body = append(w.body, '\n')
+	w.lines = append(w.lines, v)
+	w.line = w.line[:0]
+}
+
+// variables declares the variables of a lane that are not declared by their
+// first store.
+func (w *printer) variables() {
+	for i := range w.p.Vars {
+		if s := &w.scopes[i]; s.first != top {
+			continue
+		}
+		v := &w.p.Vars[i]
+		w.line = append(w.line, "var "...)
+		w.line = append(w.line, w.vars[i]...)
+		w.line = append(w.line, ": "...)
+		w.line = append(w.line, typeName(v.Type, v.Width)...)
+		w.line = append(w.line, ';')
+		w.endLine(0)
+	}
+}

@@ -1,0 +1,43 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// Source is a kernel as text, and what a host must know to run it.
+//
+// The storage buffers are bindings 0, 1 ... of group 0, in the order of
+// Program.Bindings. The parameter block, if there is one, is the uniform buffer
+// at binding Params.
+type Source struct {
+	Text  string
+	Entry string // the name of the entry point
+
+	Bindings    []Access // of the storage buffers
+	Params      int      // binding of the parameter block, -1 if there is none
+	ParamBytes  int      // its size, a multiple of 16
+	Local       [3]uint32
+	SharedBytes uint32
+	Needs       Feature // what the text uses of the target's features
+
+	lines []ir.Value // the instruction that each line of Text prints, or 0
+	pos   []uintptr
+	// positions builds the kernel again to get pos.
+	positions func() []uintptr
+}
+
+// Access is how a storage buffer is bound.
+type Access uint8
+
+// The ways to bind a storage buffer.
+const (
+	Read      Access = iota // var<storage, read>
+	ReadWrite               // var<storage, read_write>
+)
+
+// Instruction returns the instruction of the program that line n of the text,
+// counted from 1, belongs to, or 0: what a message of a WGSL compiler is about.
+func (s *Source) Instruction(line int) ir.Value {
+	if line < 1 || line > len(s.lines) {
+		return 0
+	}
+	return s.lines[line-1]
+}

@@ -1,0 +1,361 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// statement prints an instruction that stands where it is.
+func (w *printer) statement(in *ir.Instr, v ir.Value) {
+	switch in.Code {
+	case ir.Store:
+		w.assign(w.buffers[in.Imm], in)
+		w.finish(v, buffer, in.Imm)
+	case ir.StoreShared:
+		w.assign(w.arrays[in.Imm], in)
+		w.finish(v, array, in.Imm)
+	case ir.StoreVar:
+		if w.scopes[in.Imm].first == v {
+			w.line = append(w.line, "var "...)
+		}
+		w.line = append(w.line, w.vars[in.Imm]...)
+		w.line = append(w.line, " = "...)
+		w.expr(in.Args[0], anything)
+		w.finish(v, variable, in.Imm)
+	case ir.AtomicOp:
+		w.atomic(in, v, w.buffers[in.Imm])
+		w.finish(v, buffer, in.Imm)
+	case ir.AtomicOpShared:
+		w.atomic(in, v, w.arrays[in.Imm])
+		w.finish(v, array, in.Imm)
+	case ir.UniformLoad:
+		w.result(v)
+		if w.t.Consumer != Tint && w.p.Shared[in.Imm].Atomic {
+			// Only Tint has workgroupUniformLoad of atomics, and only it asks for
+			// proof of uniformity.
+			w.line = append(w.line, "atomicLoad(&"...)
+		} else {
+			w.line = append(w.line, "workgroupUniformLoad(&"...)
+		}
+		w.element(w.arrays[in.Imm], in.Args[0])
+		w.line = append(w.line, ')')
+		w.values[v].how = asName
+		w.finish(v, memory, 0)
+	case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle:
+		w.result(v)
+		w.subgroup(in)
+		w.values[v].how = asName
+		w.finish(v, nothing, 0)
+	case ir.Barrier:
+		w.barrier(v)
+	case ir.If:
+		w.line = append(w.line, "if "...)
+		w.expr(in.Args[0], anything)
+		w.line = append(w.line, " {"...)
+		w.flush(all, 0)
+		w.endLine(v)
+		w.indent++
+	case ir.Else:
+		w.indent--
+		w.line = append(w.line, "} else {"...)
+		w.endLine(v)
+		w.indent++
+	case ir.For:
+		w.forLoop(in, v)
+	case ir.Loop:
+		if in.Flag != ir.Bounded {
+			w.turns(v)
+		}
+		w.line = append(w.line, "loop {"...)
+		w.flush(all, 0)
+		w.endLine(v)
+		w.indent++
+		w.depth++
+		if in.Flag != ir.Bounded {
+			w.budget(v)
+		}
+	case ir.End:
+		w.indent--
+		if w.p.Code[in.Imm].Code != ir.If {
+			w.depth--
+		}
+		w.line = append(w.line, '}')
+		w.endLine(v)
+	case ir.Break:
+		w.line = append(w.line, "break;"...)
+		w.endLine(v)
+	case ir.Continue:
+		w.line = append(w.line, "continue;"...)
+		w.endLine(v)
+	case ir.Return:
+		w.line = append(w.line, "return;"...)
+		w.endLine(v)
+	}
+}
+
+// finish ends a statement with the effect.
+func (w *printer) finish(v ir.Value, e effect, which uint32) {
+	w.line = append(w.line, ';')
+	w.flush(e, which)
+	w.endLine(v)
+}
+
+// element prints name[index].
+func (w *printer) element(name string, index ir.Value) {
+	w.line = append(w.line, name...)
+	w.line = append(w.line, '[')
+	w.expr(index, operand)
+	w.line = append(w.line, ']')
+}
+
+// assign prints name[Args[0]] = Args[1].
+func (w *printer) assign(name string, in *ir.Instr) {
+	w.element(name, in.Args[0])
+	w.line = append(w.line, " = "...)
+	w.expr(in.Args[1], anything)
+}
+
+// result begins the declaration of the value of v.
+func (w *printer) result(v ir.Value) {
+	w.line = append(w.line, "let v"...)
+	w.line = appendUint(w.line, uint32(v))
+	w.line = append(w.line, " = "...)
+}
+
+var atomicNames = [...]string{
+	ir.AtomicLoad: "atomicLoad", ir.AtomicStore: "atomicStore", ir.AtomicAdd: "atomicAdd", ir.AtomicSub: "atomicSub",
+	ir.AtomicMin: "atomicMin", ir.AtomicMax: "atomicMax", ir.AtomicAnd: "atomicAnd", ir.AtomicOr: "atomicOr",
+	ir.AtomicXor: "atomicXor", ir.AtomicExchange: "atomicExchange",
+}
+
+// atomic prints an atomic operation on an element of the array of that name.
+func (w *printer) atomic(in *ir.Instr, v ir.Value, name string) {
+	if w.values[v].uses > 0 {
+		w.result(v)
+		w.values[v].how = asName
+	}
+	if in.Flag == ir.AtomicCompareExchange {
+		w.line = append(w.line, w.exchange(in, name)...)
+		w.line = append(w.line, '(')
+		w.expr(in.Args[0], operand)
+		w.line = append(w.line, ", "...)
+	} else {
+		w.line = append(w.line, atomicNames[in.Flag]...)
+		w.line = append(w.line, "(&"...)
+		w.element(name, in.Args[0])
+	}
+	_, n := in.Operands()
+	for k := 1; k < n; k++ {
+		if k > 1 || in.Flag != ir.AtomicCompareExchange {
+			w.line = append(w.line, ", "...)
+		}
+		w.expr(in.Args[k], operand)
+	}
+	w.line = append(w.line, ')')
+}
+
+// exchange returns the name of the function that compares and exchanges an
+// element: the language has only one that may fail for no reason.
+func (w *printer) exchange(in *ir.Instr, name string) string {
+	shared := in.Code == ir.AtomicOpShared
+	for i := range w.exchanges {
+		if e := &w.exchanges[i]; e.shared == shared && e.index == in.Imm {
+			return e.name
+		}
+	}
+	e := exchange{shared, in.Imm, w.identify("exchange_"+name, "exchange")}
+	w.exchanges = append(w.exchanges, e)
+	return e.name
+}
+
+// barrier prints what waits for the workgroup, for the memory that the program
+// can see changes of.
+func (w *printer) barrier(v ir.Value) {
+	storage := false
+	for i := range w.p.Bindings {
+		storage = storage || w.p.Bindings[i].Access >= ir.ReadWrite
+	}
+	w.flush(memory, 0)
+	if storage {
+		w.line = append(w.line, "storageBarrier();"...)
+		w.endLine(v)
+	}
+	if !storage || len(w.p.Shared) > 0 {
+		w.line = append(w.line, "workgroupBarrier();"...)
+		w.endLine(v)
+	}
+}
+
+// turns declares the counter of the turns of a loop that may not end.
+func (w *printer) turns(v ir.Value) {
+	w.flush(all, 0)
+	w.line = append(w.line, "var turns"...)
+	w.line = appendUint(w.line, uint32(v))
+	w.line = append(w.line, " = 0u;"...)
+	w.endLine(v)
+}
+
+// budget ends the loop when it has turned too often.
+func (w *printer) budget(v ir.Value) {
+	w.line = append(w.line, "if turns"...)
+	w.line = appendUint(w.line, uint32(v))
+	w.line = append(w.line, " == "...)
+	w.line = appendUint(w.line, w.p.Budget)
+	w.line = append(w.line, "u { break; }"...)
+	w.endLine(v)
+	w.line = append(w.line, "turns"...)
+	w.line = appendUint(w.line, uint32(v))
+	w.line = append(w.line, "++;"...)
+	w.endLine(v)
+}
+
+// forLoop prints the head of a counted loop. A sum of counter and step that
+// overflows has to end it, which costs nothing where the bound is known to leave
+// room.
+func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
+	x := &w.values[v]
+	x.how = asName
+	if w.depth < loopNames {
+		x.name = uint8(1 + w.depth)
+	}
+	if in.Flag != ir.Bounded {
+		w.turns(v)
+	}
+	lo, hi, step := in.Args[0], in.Args[1], in.Args[2]
+	w.line = append(w.line, "for (var "...)
+	w.name(v)
+	w.line = append(w.line, " = "...)
+	w.expr(lo, anything)
+	w.line = append(w.line, "; "...)
+	w.name(v)
+	w.line = append(w.line, " < "...)
+	w.expr(hi, arithmeti)
+	w.line = append(w.line, "; "...)
+	w.name(v)
+	s := &w.p.Code[step]
+	switch {
+	case s.Code == ir.Const && s.Imm == 1 && w.values[step].how != asName:
+		w.line = append(w.line, "++"...)
+	case w.roomy(hi, step):
+		w.line = append(w.line, " += "...)
+		w.expr(step, anything)
+	case in.Type == ir.U32:
+		w.line = append(w.line, " += min("...)
+		w.expr(step, operand)
+		w.line = append(w.line, ", "...)
+		w.expr(hi, summand)
+		w.line = append(w.line, " - "...)
+		w.name(v)
+		w.line = append(w.line, ')')
+	case s.Code == ir.Const && int32(s.Imm) > 0:
+		w.line = append(w.line, " += i32(min(u32("...)
+		w.expr(step, operand)
+		w.line = append(w.line, "), u32("...)
+		w.expr(hi, summand)
+		w.line = append(w.line, " - "...)
+		w.name(v)
+		w.line = append(w.line, ")))"...)
+	default:
+		// The step may be negative: it went the wrong way if the sum is below
+		// the counter and the step is not, or the other way round.
+		w.line = append(w.line, " = select("...)
+		w.expr(hi, operand)
+		w.line = append(w.line, ", "...)
+		w.name(v)
+		w.line = append(w.line, " + "...)
+		w.expr(step, summand)
+		w.line = append(w.line, ", ("...)
+		w.name(v)
+		w.line = append(w.line, " + "...)
+		w.expr(step, summand)
+		w.line = append(w.line, " < "...)
+		w.name(v)
+		w.line = append(w.line, ") == ("...)
+		w.expr(step, arithmeti)
+		w.line = append(w.line, " < 0i))"...)
+	}
+	w.line = append(w.line, ") {"...)
+	w.flush(all, 0)
+	w.endLine(v)
+	w.indent++
+	w.depth++
+	if in.Flag != ir.Bounded {
+		w.budget(v)
+	}
+}
+
+// roomy reports whether a counter below hi can be increased by step without
+// overflow.
+func (w *printer) roomy(hi, step ir.Value) bool {
+	s := &w.p.Code[step]
+	if s.Code != ir.Const {
+		return false
+	}
+	most := uint64(1<<32 - 1)
+	if s.Type == ir.I32 {
+		if int32(s.Imm) <= 0 {
+			return false
+		}
+		most = 1<<31 - 1
+	}
+	return w.upper(hi, 4)+uint64(s.Imm) <= most
+}
+
+// upper returns a number that an integer is known not to exceed, by looking at
+// the instructions behind it, to a depth.
+func (w *printer) upper(v ir.Value, depth int) uint64 {
+	in := &w.p.Code[v]
+	most := uint64(1<<32 - 1)
+	if in.Type == ir.I32 {
+		most = 1<<31 - 1
+	}
+	if depth == 0 {
+		return most
+	}
+	constant := func(k int) (uint64, bool) {
+		c := &w.p.Code[in.Args[k]]
+		return uint64(c.Imm), c.Code == ir.Const && (c.Type == ir.U32 || int32(c.Imm) >= 0)
+	}
+	switch in.Code {
+	case ir.Const:
+		if in.Type == ir.I32 && int32(in.Imm) < 0 {
+			return 0
+		}
+		return uint64(in.Imm)
+	case ir.Len:
+		return 1 << 31 // elements have two bytes or more
+	case ir.BuiltIn:
+		l := w.t.limits()
+		if in.Flag <= ir.BuiltInLocalZ || in.Flag >= ir.BuiltInLane {
+			return uint64(max(l.Invocations, 128))
+		}
+		return uint64(l.Grid)
+	case ir.Min:
+		return min(w.upper(in.Args[0], depth-1), w.upper(in.Args[1], depth-1))
+	case ir.Max:
+		return max(w.upper(in.Args[0], depth-1), w.upper(in.Args[1], depth-1))
+	case ir.Shr:
+		if n, ok := constant(1); ok {
+			return w.upper(in.Args[0], depth-1) >> (n & 31)
+		}
+	case ir.IDiv:
+		if n, ok := constant(1); ok && n > 0 {
+			return w.upper(in.Args[0], depth-1) / n
+		}
+	case ir.IMod:
+		if n, ok := constant(1); ok && n > 0 {
+			return n - 1
+		}
+	case ir.And:
+		if n, ok := constant(1); ok {
+			return n
+		}
+	case ir.Add:
+		if s := w.upper(in.Args[0], depth-1) + w.upper(in.Args[1], depth-1); s <= most && in.Type == ir.U32 {
+			return s
+		}
+	case ir.Mul:
+		x, y := w.upper(in.Args[0], depth-1), w.upper(in.Args[1], depth-1)
+		if p := x * y; in.Type == ir.U32 && p <= most && (x|y) <= 1<<32-1 {
+			return p
+		}
+	}
+	return most
+}

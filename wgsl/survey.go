@@ -1,0 +1,187 @@
+package wgsl
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// maxNesting is how deep blocks may nest: compilers count too.
+const maxNesting = 64
+
+// value is what the printer knows of the value of an instruction.
+type value struct {
+	block  uint32 // the instruction that opens the block it stands in, or 0
+	uses   uint32 // how often it is still to be printed
+	weight uint8  // nodes of the expression that would be printed in its place
+	how    how
+	name   uint8 // 1 + place in shortNames, or 0 for v and its number
+	flags  uint8
+}
+
+// how says how a value is printed where it is used.
+type how uint8
+
+const (
+	asExpression how = iota // written out
+	asName                  // by its name, or another word that may be repeated
+)
+
+const (
+	crosses  uint8 = 1 << iota // used in a block inside its own
+	repeated                   // stands where it is evaluated again and again
+	computed                   // gets a name so that compilers do not take it for a constant
+	constant                   // compilers take its text for a constant
+	zero                       // a constant divisor that may be 0
+	open                       // of a block: not closed yet
+	left                       // of a Loop: something in it leaves it
+)
+
+// survey notes of each value of a program that is well formed where it stands
+// and what its users want, and refuses what compilers would.
+func (w *printer) survey() error {
+	p := w.p
+	w.blocks = append(w.blocks[:0], 0)
+	w.scopes = append(w.scopes[:0], make([]scope, len(p.Vars))...)
+	w.values[0].flags = open
+	block := uint32(0)
+	for i := 1; i < len(p.Code); i++ {
+		in := &p.Code[i]
+		v := ir.Value(i)
+		x := &w.values[i]
+		x.block = block
+		args, n := in.Operands()
+		constants := true
+		for _, a := range args[:n] {
+			o := &w.values[a]
+			if o.block != block {
+				o.flags |= crosses
+			}
+			constants = constants && o.flags&constant != 0
+		}
+		switch info := &codeTable[in.Code]; {
+		case constants && info.pure:
+			w.constants(in, x)
+		case in.Code == ir.IDiv, in.Code == ir.IMod:
+			w.divisor(args[1])
+		case !info.fixed && in.Code != ir.LoadShared && in.Code != ir.LoadVar:
+		default:
+			if err := w.surveyStatement(in, v, &block); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// constants decides what becomes of an instruction on constants, or on none.
+// Compilers compute it and reject what overflows or is not a number. An operand
+// that has a name is not constant to them.
+func (w *printer) constants(in *ir.Instr, x *value) {
+	switch in.Code {
+	case ir.Param32, ir.Len:
+	case ir.BuiltIn:
+		if w.literalBuiltIn(in.Flag) {
+			x.flags |= constant
+		}
+	case ir.Const, ir.Splat, ir.Compose, ir.Extract, ir.And, ir.Or, ir.Xor, ir.Not, ir.Eq, ir.Ne, ir.Lt, ir.Le, ir.Select:
+		x.flags |= constant
+	case ir.IDiv, ir.IMod:
+		w.divisor(in.Args[1])
+		if in.Type == ir.U32 && w.values[in.Args[1]].flags&zero == 0 {
+			x.flags |= constant
+			break
+		}
+		w.values[in.Args[0]].flags |= computed
+	default:
+		w.values[in.Args[0]].flags |= computed
+	}
+}
+
+// divisor sees to it that compilers do not see a constant divisor that is 0, or
+// may be. Some look through the names of values, but not into variables.
+func (w *printer) divisor(v ir.Value) {
+	x, in := &w.values[v], &w.p.Code[v]
+	if x.flags&constant == 0 || in.Code == ir.Const && in.Imm != 0 || in.Code == ir.BuiltIn && in.Flag == ir.BuiltInSubgroupSize {
+		return
+	}
+	if in.Code == ir.Splat {
+		if c := &w.p.Code[in.Args[0]]; c.Code == ir.Const && c.Imm != 0 {
+			return
+		}
+	}
+	x.flags |= computed | zero
+}
+
+// surveyStatement follows blocks, loops, variables and arrays.
+func (w *printer) surveyStatement(in *ir.Instr, v ir.Value, block *uint32) error {
+	p := w.p
+	switch in.Code {
+	case ir.LoadVar, ir.StoreVar:
+		w.scope(&w.scopes[in.Imm], in.Code, v, *block)
+	case ir.LoadShared, ir.StoreShared, ir.AtomicOpShared, ir.UniformLoad:
+		if i, a := &p.Code[in.Args[0]], &p.Shared[in.Imm]; i.Code == ir.Const && i.Imm >= a.Len {
+			return w.fail(ir.ErrProgram, v, "index %d of workgroup array %s, which has %d elements", i.Imm, a.Name, a.Len)
+		}
+	case ir.If, ir.For, ir.Loop:
+		if in.Code == ir.For {
+			w.values[in.Args[1]].flags |= repeated
+			w.values[in.Args[2]].flags |= repeated
+			w.values[v].block = uint32(v) // the counter is seen inside alone
+		}
+		*block = uint32(v)
+		w.blocks = append(w.blocks, *block)
+		w.values[v].flags |= open
+		if len(w.blocks) > maxNesting {
+			return w.fail(op.ErrUnsupported, v, "blocks nested deeper than %d", maxNesting)
+		}
+	case ir.Else:
+		w.values[*block].flags &^= open
+		*block = uint32(v)
+		w.values[v].flags |= open
+		w.blocks[len(w.blocks)-1] = *block
+	case ir.End:
+		if o := &p.Code[*block]; o.Code == ir.Loop && o.Flag == ir.Bounded && w.values[*block].flags&left == 0 {
+			return w.fail(ir.ErrProgram, ir.Value(*block), "a loop that nothing leaves")
+		}
+		w.values[*block].flags &^= open
+		w.blocks = w.blocks[:len(w.blocks)-1]
+		*block = w.blocks[len(w.blocks)-1]
+	case ir.Break:
+		w.values[in.Imm].flags |= left
+	case ir.Return:
+		for _, b := range w.blocks {
+			w.values[b].flags |= left
+		}
+	}
+	return nil
+}
+
+// scope is where a variable is declared: by its first store, if everything else
+// that has to do with it comes after that, in its block; otherwise at the top.
+type scope struct {
+	first ir.Value // 0 before anything, top if at the top
+	block uint32
+}
+
+const top = ^ir.Value(0)
+
+// scope notes that v, in the block, loads or stores the variable.
+func (w *printer) scope(s *scope, code ir.Code, v ir.Value, block uint32) {
+	switch {
+	case s.first == 0 && code == ir.StoreVar:
+		*s = scope{v, block}
+	case s.first == 0 || w.values[s.block].flags&open == 0:
+		s.first = top
+	}
+}
+
+// fail returns an error about instruction v that wraps err.
+func (w *printer) fail(err error, v ir.Value, format string, args ...any) error {
+	at := ""
+	if f, l := ir.Position(w.p.Pos, v); f != "" {
+		at = fmt.Sprintf("%s:%d: ", f, l)
+	}
+	return fmt.Errorf("wgsl: program %s: %sinstruction %d: %s: %w", w.p.Name, at, v, fmt.Sprintf(format, args...), err)
+}

@@ -1,0 +1,153 @@
+package wgsl
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Consumer is the compiler that reads the text. They agree on the language and
+// differ in what they want to be told and in what they get wrong.
+type Consumer uint8
+
+const (
+	// Naga is the compiler of wgpu and wgpu-native. It has subgroup operations
+	// without being asked and rejects the directive that asks for them.
+	Naga Consumer = iota
+	// Tint is the compiler of Dawn and Chromium. It wants each feature enabled
+	// in the text and checks that barriers stand in uniform control flow.
+	Tint
+	// NagaGo is the translation of naga to Go, of gogpu. The text for it avoids
+	// what that gets wrong: countLeadingZeros and countTrailingZeros. It has no
+	// half floats.
+	NagaGo
+
+	numConsumers
+)
+
+// String returns the name of the consumer.
+func (c Consumer) String() string {
+	if c < numConsumers {
+		return [...]string{"naga", "tint", "naga-go"}[c]
+	}
+	return fmt.Sprintf("Consumer(%d)", uint8(c))
+}
+
+// Feature is something that not every adapter has.
+type Feature uint8
+
+const (
+	// Half is half floats: in storage, workgroup memory and arithmetic.
+	Half Feature = 1 << iota
+	// Subgroups is the operations between the lanes of a subgroup. Without
+	// them a subgroup has one lane, and they are printed as the identity.
+	Subgroups
+	// Dot4 is the built-in functions on four bytes packed in a word. Without
+	// it they are printed as shifts and sums.
+	Dot4
+)
+
+// Limits are what an adapter allows. A limit of 0 is that of [DefaultLimits].
+type Limits struct {
+	Invocations    uint32    // lanes of a workgroup
+	Size           [3]uint32 // lanes of a workgroup along each axis
+	WorkgroupBytes uint32    // workgroup memory
+	Bindings       int       // storage buffers of a kernel
+	Grid           uint32    // workgroups along each axis
+}
+
+// DefaultLimits are what every adapter allows.
+var DefaultLimits = Limits{Invocations: 256, Size: [3]uint32{256, 256, 64}, WorkgroupBytes: 16 << 10, Bindings: 8, Grid: 65535}
+
+// Target is what a text is printed for.
+type Target struct {
+	Consumer Consumer
+	Features Feature
+	// Limits that are 0 are those of every adapter.
+	Limits Limits
+	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
+	// or 0 where it is not known. Where they are equal the size is printed as a
+	// number.
+	SubgroupSize [2]uint32
+}
+
+func (t *Target) has(f Feature) bool { return t.Features&f != 0 }
+
+// limits returns the limits with the defaults in the place of zeros.
+func (t *Target) limits() Limits {
+	l, d := t.Limits, &DefaultLimits
+	if l.Invocations == 0 {
+		l.Invocations = d.Invocations
+	}
+	for i := range l.Size {
+		if l.Size[i] == 0 {
+			l.Size[i] = d.Size[i]
+		}
+	}
+	if l.WorkgroupBytes == 0 {
+		l.WorkgroupBytes = d.WorkgroupBytes
+	}
+	if l.Bindings == 0 {
+		l.Bindings = d.Bindings
+	}
+	if l.Grid == 0 {
+		l.Grid = d.Grid
+	}
+	return l
+}
+
+// allows returns an error if p needs more than t has.
+func (t *Target) allows(p *ir.Program) error {
+	if t.Consumer >= numConsumers {
+		return fmt.Errorf("wgsl: %v: %w", t.Consumer, op.ErrUnsupported)
+	}
+	if t.Consumer == NagaGo && t.has(Half) {
+		return fmt.Errorf("wgsl: half floats for %v: %w", t.Consumer, op.ErrUnsupported)
+	}
+	l := t.limits()
+	lanes := uint64(1)
+	for i, n := range p.Local {
+		if n > l.Size[i] {
+			return tooMuch(p, "%d lanes along axis %d of a workgroup, of %d", n, i, l.Size[i])
+		}
+		if lanes *= uint64(n); lanes > uint64(l.Invocations) {
+			return tooMuch(p, "%d lanes of a workgroup, of %d", lanes, l.Invocations)
+		}
+	}
+	if n := len(p.Bindings); n > l.Bindings {
+		return tooMuch(p, "%d buffers, of %d", n, l.Bindings)
+	}
+	if n := SharedBytes(p); n > uint64(l.WorkgroupBytes) {
+		return tooMuch(p, "%d bytes of workgroup memory, of %d", n, l.WorkgroupBytes)
+	}
+	return nil
+}
+
+func tooMuch(p *ir.Program, format string, args ...any) error {
+	return fmt.Errorf("wgsl: %s uses "+format+": %w", append(append([]any{p.Name}, args...), op.ErrUnsupported)...)
+}
+
+// SharedBytes returns the bytes of workgroup memory that p uses: its arrays one
+// after another, each aligned as its elements are.
+func SharedBytes(p *ir.Program) uint64 {
+	total := uint64(0)
+	for i := range p.Shared {
+		a := &p.Shared[i]
+		size := uint64(elementBytes(a.Type, a.Width))
+		total = (total+size-1)/size*size + size*uint64(a.Len)
+	}
+	return total
+}
+
+// elementBytes returns the size of a scalar or vector in memory, which is its
+// alignment too. What is no element counts as one of the largest.
+func elementBytes(t ir.Type, width uint8) uint32 {
+	if width != 1 && width != 2 {
+		width = 4
+	}
+	if t == ir.F16 {
+		return 2 * uint32(width)
+	}
+	return 4 * uint32(width)
+}
