@@ -64,12 +64,14 @@ func aliases(stride int) bool {
 	return min(d, 4096-d) < 64
 }
 
-// row returns where tile t begins. All are of full height but the last two,
-// which share what is left.
+// row returns where tile t begins. Kernels that are there for full tiles only
+// have all of that height but the last two, which share what is left.
 func (j *gemmJob) row(t int) int {
 	m, h := j.g.M, j.ks.rows
 	tiles := ceilDiv(m, h)
 	switch {
+	case !j.fused && !j.streams:
+		return spread(m, tiles, t)
 	case t >= tiles:
 		return m
 	case t == tiles-1 && t > 0:
