@@ -43,7 +43,7 @@ func (l *lowering) statement(v ir.Value, in *ir.Instr) {
 		l.forLoop(v, in)
 	case ir.Loop:
 		frame := len(l.blocks) - 1
-		at := l.emit(op{kind: opLoop, frame: frame, value: v})
+		at := l.emit(op{kind: opLoop, frame: frame, value: v, imm: uint32(in.Flag)})
 		l.blocks = append(l.blocks, openBlock{head: v, at: at, frame: frame})
 		l.k.depth = max(l.k.depth, len(l.blocks))
 	case ir.End:

@@ -307,7 +307,7 @@ var mutants = []mutant{
 		if planted {
 			a.ifThen(a.cmp(ir.Lt, a.op(ir.And, lane, a.u(3)), a.u(2)))
 		}
-		a.add(ir.Instr{Code: ir.SubgroupOp, Type: ir.U32, Width: 1, Args: [3]ir.Value{lane}})
+		a.store(y, lane, a.add(ir.Instr{Code: ir.SubgroupOp, Type: ir.U32, Width: 1, Args: [3]ir.Value{lane}}))
 		if planted {
 			a.end()
 		}
@@ -316,7 +316,7 @@ var mutants = []mutant{
 		if planted {
 			a.ifThen(a.cmp(ir.Lt, a.builtIn(ir.BuiltInSubgroup), a.u(1)))
 		}
-		a.add(ir.Instr{Code: ir.SubgroupOp, Type: ir.U32, Width: 1, Args: [3]ir.Value{lane}})
+		a.store(y, lane, a.add(ir.Instr{Code: ir.SubgroupOp, Type: ir.U32, Width: 1, Args: [3]ir.Value{lane}}))
 		if planted {
 			a.end()
 		}

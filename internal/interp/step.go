@@ -515,11 +515,12 @@ func (c *checker) atomic(m region, i, lane int, v ir.Value, in *ir.Instr) {
 	if m.cells.blank && !cell.filled && in.Flag != ir.AtomicStore {
 		c.find(&Finding{Kind: Uninitialised, Value: v, Name: m.name, Index: int64(i), Lanes: [2]int32{int32(lane), -1}})
 	}
-	arg := func(n int) uint32 {
-		if in.Args[n] == 0 {
+	args, n := operands(in)
+	arg := func(k int) uint32 {
+		if k >= n {
 			return 0
 		}
-		return c.vals[c.place(in.Args[n], 0)+lane]
+		return c.vals[c.place(args[k], 0)+lane]
 	}
 	if in.Flag != ir.AtomicLoad {
 		// In workgroup memory a plain store among updates is a mistake, atomic or
