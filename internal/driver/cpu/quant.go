@@ -14,7 +14,8 @@ import (
 
 // A quantTask multiplies rows by the transpose of a quantised matrix. Panels of
 // that, some rows and a part of their length, become float32 in the caches and
-// are multiplied there: memory is read as blocks, once.
+// are multiplied there: memory is read as blocks, once. One row is multiplied
+// by the blocks as they are.
 type quantTask struct {
 	d       *processor
 	format  blocks.Format
@@ -30,7 +31,6 @@ type quantTask struct {
 	a, c, bias []float32
 	w          []byte
 	next       atomic.Int64 // the first panel that nobody has taken
-	failed     atomic.Pointer[error]
 }
 
 // A quantLane is what one thread works with.
@@ -52,7 +52,7 @@ const quantDepth = 512
 // What one thread takes for an element of w, in nanoseconds: to make it
 // float32, and to multiply it.
 const (
-	quantNS        = 0.5
+	quantNS        = 0.1
 	quantProductNS = 0.02
 )
 
@@ -74,7 +74,10 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	threads := t.d.pool.Threads()
 	e := t.format.Elements()
 	t.depth = max(e, min(p.K, quantDepth/e*e))
-	t.rows = max(1, min(quantPanel/t.depth, (p.N+threads-1)/threads))
+	if t.m == 1 {
+		t.depth = p.K
+	}
+	t.rows = max(1, min(quantPanel/max(1, t.depth), (p.N+threads-1)/threads))
 	if t.rows > panelUnit {
 		t.rows = t.rows / panelUnit * panelUnit
 	}
@@ -88,11 +91,16 @@ const panelUnit = 16
 func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 
 // scratch implements scratcher.
-func (t *quantTask) scratch() int { return len(t.lanes) * t.rows * t.depth * 4 }
+func (t *quantTask) scratch() int {
+	if t.m == 1 {
+		return 0
+	}
+	return len(t.lanes) * t.rows * t.depth * 4
+}
 
 // place implements scratcher.
 func (t *quantTask) place(p unsafe.Pointer) {
-	size := t.rows * t.depth
+	size := t.scratch() / 4 / max(1, len(t.lanes))
 	for i := range t.lanes {
 		l := &t.lanes[i]
 		l.t, l.panel = t, slice(unsafe.Add(p, 4*i*size), size)
@@ -112,7 +120,6 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 		t.bias = slice(in[2], t.n)
 	}
 	t.next.Store(0)
-	t.failed.Store(nil)
 	ns := float64(t.k) * float64(t.n) * (quantNS + quantProductNS*float64(t.m))
 	if t.d.pool.Worth(ns) {
 		t.d.pool.Do(len(t.lanes), t)
@@ -121,32 +128,43 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	}
 	t.after(t.c)
 	t.ctx, t.a, t.c, t.w, t.bias = nil, nil, nil, nil, nil
-	if err := t.failed.Load(); err != nil {
-		return *err
-	}
 	return ctx.Err()
 }
 
-// Part computes panels until none is left.
+// Part computes panels until none is left or the context ends.
 func (t *quantTask) Part(i int) {
 	l := &t.lanes[i]
-	for t.failed.Load() == nil {
+	for t.ctx.Err() == nil {
 		p := int(t.next.Add(1)) - 1
 		if p >= t.panels() {
 			return
 		}
-		err := t.ctx.Err()
-		if err == nil {
-			err = l.run(p*t.rows, min((p+1)*t.rows, t.n))
-		}
-		if err != nil {
-			t.failed.Store(&err)
+		first, end := p*t.rows, min((p+1)*t.rows, t.n)
+		if t.m == 1 {
+			l.row(first, end)
+		} else {
+			l.rows(first, end)
 		}
 	}
 }
 
-// run computes columns from first to end of C.
-func (l *quantLane) run(first, end int) error {
+// row computes elements from first to end of a C of one row.
+func (l *quantLane) row(first, end int) {
+	t := l.t
+	c := t.c[first:end]
+	for j := range c {
+		c[j] = simd.DotBlocks(t.format, t.a, t.w[(first+j)*t.row:][:t.row])
+		if t.bias != nil {
+			c[j] += t.bias[first+j]
+		}
+	}
+	if t.hook() != nil {
+		t.epilogue.run(c, 0, first)
+	}
+}
+
+// rows computes columns from first to end of C.
+func (l *quantLane) rows(first, end int) {
 	t := l.t
 	l.first = first
 	g := simd.Gemm{M: t.m, N: end - first, ARow: t.k, ACol: 1, C: t.c[first:], CRow: t.n}
@@ -154,9 +172,7 @@ func (l *quantLane) run(first, end int) error {
 		g.K = min(t.depth, t.k-k0)
 		for j := range g.N {
 			b := t.w[(first+j)*t.row+k0/t.format.Elements()*t.format.Bytes():]
-			if err := dequantize(t.format, l.panel[j*g.K:][:g.K], b); err != nil {
-				return err
-			}
+			simd.Dequantize(t.format, l.panel[j*g.K:][:g.K], b[:g.K/t.format.Elements()*t.format.Bytes()])
 		}
 		g.A, g.B = t.a[k0:], l.panel
 		g.BRow, g.BCol = 1, g.K
@@ -172,17 +188,6 @@ func (l *quantLane) run(first, end int) error {
 		}
 		g.Run(nil)
 	}
-	return nil
-}
-
-// dequantize writes the numbers of the blocks that b begins with to dst, which
-// has whole blocks.
-func dequantize(f blocks.Format, dst []float32, b []byte) error {
-	size, err := f.Size(len(dst))
-	if err != nil {
-		return err
-	}
-	return f.Dequantize(dst, b[:size])
 }
 
 // A quantGather takes rows of a quantised table.
@@ -192,11 +197,13 @@ type quantGather struct {
 	table      []byte
 	ids        []int32
 	rows, cols int
+	row        int // bytes of a row of the table
 	group      int // rows of a part
 }
 
 // run computes dst with the threads of d.
 func (t *quantGather) run(d *processor) {
+	t.row = len(t.table) / max(1, t.rows)
 	t.group = len(t.ids)
 	if d.pool.Worth(float64(len(t.dst)) * quantNS) {
 		t.group = max(1, len(t.ids)/(partsPerThread*d.pool.Threads()))
@@ -210,7 +217,8 @@ func (t *quantGather) Part(i int) {
 	for i, last := i*t.group, min((i+1)*t.group, len(t.ids)); i < last; i++ {
 		dst := t.dst[i*t.cols:][:t.cols]
 		id := uint(t.ids[i])
-		if id < uint(t.rows) && t.format.DequantizeRow(dst, t.table, int(id)) == nil {
+		if id < uint(t.rows) {
+			simd.Dequantize(t.format, dst, t.table[int(id)*t.row:][:t.row])
 			continue
 		}
 		for j := range dst {

@@ -1,0 +1,88 @@
+package simd
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+//go:generate go -C _asm run ./quant ..
+
+type (
+	// dequantizeFunc makes blocks, of which there is one at least, float32:
+	// the same bits as package block.
+	dequantizeFunc func(dst *float32, src *byte, blocks int)
+	// dotBlocksFunc returns the sum of the products of x and of blocks, of
+	// which there is one at least.
+	dotBlocksFunc func(x *float32, src *byte, blocks int) float32
+)
+
+// quantKernels are the kernels of one format; nil stands for plain Go.
+type quantKernels struct {
+	dequantize dequantizeFunc
+	dot        dotBlocksFunc
+}
+
+var activeQuant = quantKernelsOf(active)
+
+// quantKernelsFor returns the kernels of a format among those of a level.
+func quantKernelsFor(all []quantKernels, f block.Format) quantKernels {
+	if int(f) < len(all) {
+		return all[f]
+	}
+	return quantKernels{}
+}
+
+// wholeBlocks panics unless size bytes are n numbers of a format.
+func wholeBlocks(f block.Format, n, size int) {
+	if want, err := f.Size(n); err != nil || want != size {
+		panic(fmt.Sprintf("simd: %d bytes for %d numbers of %v", size, n, f))
+	}
+}
+
+// Dequantize writes the numbers that the blocks of src stand for to dst, as
+// [block.Format.Dequantize] does. It panics if the lengths do not go together.
+func Dequantize(f block.Format, dst []float32, src []byte) {
+	wholeBlocks(f, len(dst), len(src))
+	if len(dst) == 0 {
+		return
+	}
+	if k := quantKernelsFor(activeQuant, f); k.dequantize != nil {
+		k.dequantize(&dst[0], &src[0], len(dst)/f.Elements())
+		return
+	}
+	_ = f.Dequantize(dst, src) // the lengths are right
+}
+
+// DotBlocks returns the sum of the products of x and the numbers that the
+// blocks of src stand for, in float32. It panics if the lengths do not go
+// together.
+func DotBlocks(f block.Format, x []float32, src []byte) float32 {
+	wholeBlocks(f, len(x), len(src))
+	if len(x) == 0 {
+		return 0
+	}
+	if k := quantKernelsFor(activeQuant, f); k.dot != nil {
+		return k.dot(&x[0], &src[0], len(x)/f.Elements())
+	}
+	return dotBlocksGeneric(f, x, src)
+}
+
+// dotBlocksGeneric makes a few blocks at a time float32.
+func dotBlocksGeneric(f block.Format, x []float32, src []byte) float32 {
+	var w [256]float32
+	var sum [8]float32
+	for len(x) > 0 {
+		n := min(len(x), len(w))
+		size := n / f.Elements() * f.Bytes()
+		_ = f.Dequantize(w[:n], src[:size]) // whole blocks
+		for i := 0; i+8 <= n; i += 8 {
+			a, b := (*[8]float32)(x[i:]), (*[8]float32)(w[i:])
+			for j := range sum {
+				sum[j] += a[j] * b[j]
+			}
+		}
+		x, src = x[n:], src[size:]
+	}
+	return (sum[0] + sum[4]) + (sum[1] + sum[5]) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))
+}

@@ -1,0 +1,33 @@
+//go:build amd64 && !noasm
+
+package simd
+
+import "github.com/rayo-go/rayo/gguf/block"
+
+var quantAVX512 = []quantKernels{
+	block.Q4_0: {dequantizeQ4_0AVX512, dotQ4_0AVX512},
+	block.Q5_0: {dequantizeQ5_0AVX512, dotQ5_0AVX512},
+	block.Q8_0: {dequantizeQ8_0AVX512, dotQ8_0AVX512},
+	block.Q4_K: {dequantizeQ4_KAVX512, dotQ4_KAVX512},
+	block.Q5_K: {dequantizeQ5_KAVX512, dotQ5_KAVX512},
+	block.Q6_K: {dequantizeQ6_KAVX512, dotQ6_KAVX512},
+}
+
+var quantAVX2 = []quantKernels{
+	block.Q4_0: {dequantizeQ4_0AVX2, dotQ4_0AVX2},
+	block.Q5_0: {dequantizeQ5_0AVX2, dotQ5_0AVX2},
+	block.Q8_0: {dequantizeQ8_0AVX2, dotQ8_0AVX2},
+	block.Q4_K: {dequantizeQ4_KAVX2, dotQ4_KAVX2},
+	block.Q5_K: {dequantizeQ5_KAVX2, dotQ5_KAVX2},
+	block.Q6_K: {dequantizeQ6_KAVX2, dotQ6_KAVX2},
+}
+
+func quantKernelsOf(l Level) []quantKernels {
+	switch l {
+	case AVX512:
+		return quantAVX512
+	case AVX2:
+		return quantAVX2
+	}
+	return nil
+}

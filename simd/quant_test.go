@@ -1,0 +1,164 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// anyBlocks returns n blocks of random bytes; no scale is infinite or NaN if
+// finite.
+func anyBlocks(r *rand.Rand, f block.Format, n int, finite bool) []byte {
+	b := make([]byte, n*f.Bytes())
+	for i := 0; i < len(b); i += f.Bytes() {
+		one := b[i:][:f.Bytes()]
+		for again := true; again; again = finite && f.Check(one) != nil {
+			for j := range one {
+				one[j] = byte(r.Uint32())
+			}
+		}
+	}
+	return b
+}
+
+// TestDequantizeIsBlocks compares bits with package block: every level, all
+// scales, addresses and numbers of blocks, and nothing written beside.
+func TestDequantizeIsBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	for _, l := range Supported() {
+		for _, f := range block.Formats() {
+			k := quantKernelsFor(quantKernelsOf(l), f)
+			if k.dequantize == nil {
+				if l == AVX2 || l == AVX512 {
+					t.Errorf("%v has no kernel for %v", l, f)
+				}
+				continue
+			}
+			for n := 1; n <= 9; n++ {
+				for offset := range 4 {
+					src := append(make([]byte, offset), anyBlocks(r, f, n, false)...)[offset:]
+					want := make([]float32, n*f.Elements())
+					if err := f.Dequantize(want, src); err != nil {
+						t.Fatal(err)
+					}
+					const guard = 20
+					all := make([]float32, len(want)+2*guard+offset)
+					for i := range all {
+						all[i] = 42
+					}
+					got := all[guard+offset:][:len(want)]
+					for i := range got {
+						got[i] = float32(math.NaN())
+					}
+					k.dequantize(&got[0], &src[0], n)
+					for i, w := range want {
+						if math.Float32bits(got[i]) != math.Float32bits(w) && !(w != w && got[i] != got[i]) {
+							t.Fatalf("%v, %v: element %d of %d blocks is %v, want %v", l, f, i, n, got[i], w)
+						}
+					}
+					for i, v := range all {
+						if v != 42 && (i < guard+offset || i >= guard+offset+len(want)) {
+							t.Fatalf("%v, %v: wrote at %d beside %d numbers", l, f, i-guard-offset, len(want))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestDotBlocks compares with sums in float64.
+func TestDotBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	for _, l := range Supported() {
+		for _, f := range block.Formats() {
+			dot := func(x []float32, src []byte) float32 { return dotBlocksGeneric(f, x, src) }
+			if k := quantKernelsFor(quantKernelsOf(l), f); k.dot != nil {
+				dot = func(x []float32, src []byte) float32 { return k.dot(&x[0], &src[0], len(x)/f.Elements()) }
+			}
+			for n := 1; n <= 12; n++ {
+				src := anyBlocks(r, f, n, true)
+				w := make([]float32, n*f.Elements())
+				if err := f.Dequantize(w, src); err != nil {
+					t.Fatal(err)
+				}
+				x := make([]float32, len(w)+1)[1:]
+				want, mag := 0.0, 0.0
+				for i := range x {
+					x[i] = float32(r.NormFloat64())
+					want += float64(x[i]) * float64(w[i])
+					mag += math.Abs(float64(x[i]) * float64(w[i]))
+				}
+				got := float64(dot(x, src))
+				// Few terms reach one lane, and lanes are added pairwise.
+				if bound := mag * 0x1p-24 * float64(n*f.Elements()/8+8); !(math.Abs(got-want) <= bound) {
+					t.Errorf("%v, %v, %d blocks: %v, want %v: off by %g, the bound is %g", l, f, n, got, want, got-want, bound)
+				}
+				// Each number counts, with its own weight: all but one are 0.
+				i := r.IntN(len(x))
+				clear(x)
+				x[i] = 3
+				if got, want := dot(x, src), 3*w[i]; got != want {
+					t.Errorf("%v, %v, %d blocks: 3 times element %d is %v, want %v", l, f, n, i, got, want)
+				}
+				x[i] = float32(math.NaN())
+				if got := dot(x, src); got == got {
+					t.Errorf("%v, %v: a NaN gives %v", l, f, got)
+				}
+			}
+		}
+	}
+}
+
+func TestQuantLengths(t *testing.T) {
+	f := block.Q4_K
+	for _, c := range [][2]int{{256, 143}, {255, 144}, {256, 288}, {0, 144}, {256, 0}} {
+		x, b := make([]float32, c[0]), make([]byte, c[1])
+		for what, call := range map[string]func(){"Dequantize": func() { Dequantize(f, x, b) }, "DotBlocks": func() { DotBlocks(f, x, b) }} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s of %d numbers and %d bytes did not panic", what, c[0], c[1])
+					}
+				}()
+				call()
+			}()
+		}
+	}
+	Dequantize(f, nil, nil)
+	if s := DotBlocks(f, nil, nil); s != 0 {
+		t.Errorf("the sum of nothing is %v", s)
+	}
+	x, b := make([]float32, 512), make([]byte, 288)
+	Dequantize(f, x, b)
+	if s := DotBlocks(f, x, b); s != 0 {
+		t.Errorf("the sum of zeros is %v", s)
+	}
+}
+
+// BenchmarkBlocks counts the bytes of blocks that are in the second cache.
+func BenchmarkBlocks(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, f := range block.Formats() {
+		const n = 4096
+		src := anyBlocks(r, f, n/f.Elements(), true)
+		x := make([]float32, n)
+		for _, c := range []struct {
+			name string
+			call func()
+		}{
+			{"dequantize", func() { Dequantize(f, x, src) }},
+			{"dot", func() { DotBlocks(f, x, src) }},
+		} {
+			b.Run(f.String()+"/"+c.name, func(b *testing.B) {
+				b.SetBytes(int64(len(src)))
+				for b.Loop() {
+					c.call()
+				}
+				b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds()/1e9, "Gelem/s")
+			})
+		}
+	}
+}
