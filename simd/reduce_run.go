@@ -96,7 +96,7 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 		t.partials = make([]Partial, blocks)
 	}
 	t.partials = t.partials[:blocks]
-	p.Do(parts, t)
+	p.Spread(parts, p.Turn(), t)
 	var sum Partial
 	for _, q := range t.partials {
 		sum = r.Join(sum, q)

@@ -188,13 +188,31 @@ func processor() int32 {
 	return int32(cpu)
 }
 
-// switches returns how often the calling thread has lost its processor to
-// another thread so far.
-func switches(int64) int64 {
-	const thisThread = 1 // RUSAGE_THREAD
-	var u syscall.Rusage
-	if syscall.Getrusage(thisThread, &u) != nil {
-		return 0
+// queued returns the nanoseconds that the calling thread has waited for a
+// processor so far. If the kernel does not tell, it was always doing so.
+func queued(before int64) int64 {
+	const path = "/proc/thread-self/schedstat" // time running, time waiting, turns
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return unknown(before)
 	}
-	return int64(u.Nivcsw)
+	var b [64]byte
+	n, err := syscall.Read(fd, b[:])
+	_ = syscall.Close(fd)
+	if err != nil {
+		return unknown(before)
+	}
+	ns, field := int64(0), 0
+	for _, c := range b[:n] {
+		switch {
+		case c == ' ':
+			field++
+		case field == 1 && '0' <= c && c <= '9':
+			ns = ns*10 + int64(c-'0')
+		}
+	}
+	if field < 2 {
+		return unknown(before)
+	}
+	return ns
 }

@@ -8,12 +8,12 @@ type worker struct {
 	number int // 1 and up; the caller is 0
 	sleep  sleeper
 
-	spun     bool  // it came to the present job by spinning
-	misses   int   // spins in a row that no job ended
-	switches int64 // how often its thread had lost its processor to another
-	late     int64 // Pool.late when the worker last looked
-	breath   breath
-	_        [64]byte
+	spun   bool  // it came to the present job by spinning
+	misses int   // spins in a row that no job ended
+	queued int64 // ns that its thread had waited for a processor
+	late   int64 // Pool.late when the worker last looked
+	breath breath
+	_      [64]byte
 }
 
 const (
@@ -79,9 +79,7 @@ func (w *worker) spin() bool {
 	}
 	if late := p.late.Load(); late != w.late {
 		w.late = late
-		if w.preempted() {
-			p.stalled(from, p.lateNS.Load())
-		}
+		w.lost(from, p.lateNS.Load())
 	}
 	budget := p.budget(from) >> min(w.misses, 4)
 	for last, turns := from, 0; ; turns++ {
@@ -97,14 +95,11 @@ func (w *worker) spin() bool {
 			yield()
 		}
 		now := clock()
-		if lost := now - last; lost > stallAtLeast {
-			if w.preempted() {
-				p.stalled(now, lost)
+		if gap := now - last; gap > stallAtLeast {
+			if w.lost(now, gap) {
 				return false
 			}
-			// Nobody here had the processor meanwhile: the process was
-			// stopped, or the machine is a virtual one.
-			from += lost
+			from += gap
 		}
 		if now-from >= budget || turns > turnsAtMost || p.closed.Load() {
 			w.misses++
@@ -114,23 +109,29 @@ func (w *worker) spin() bool {
 	}
 }
 
-// preempted reports whether the worker's thread has lost its processor to
-// another thread since this was last asked.
-func (w *worker) preempted() bool {
-	before := w.switches
-	w.switches = switches(before)
-	return w.switches != before
+// lost reports whether the worker, of which nothing was seen for ns, waited for
+// a processor that something else had, and tells the judge. Otherwise nobody
+// is to blame: the process was stopped, or the machine is a virtual one that
+// had to wait itself.
+func (w *worker) lost(now, ns int64) bool {
+	before := w.queued
+	w.queued = queued(before)
+	if ns = min(ns, w.queued-before); ns < stallAtLeast {
+		return false
+	}
+	w.pool.stalled(now, ns)
+	return true
 }
 
 // park sleeps until the worker is wanted.
 func (w *worker) park() {
 	p := w.pool
 	p.hot.Add(-1)
+	w.queued = queued(w.queued) // what was before does not count
 	p.parked.Add(1)
 	roused := w.sleep.park(p, clock() < p.calm.Load())
 	p.hot.Add(1)
 	if roused > 0 {
 		p.coldNS.learn(clock() - roused)
 	}
-	w.preempted() // what was before does not count
 }

@@ -30,6 +30,9 @@ func (d *processor) plains() []plain {
 	for i, o := range all {
 		p := &ps[i]
 		if o.Class() != op.Elementwise {
+			if _, arity := o.Arity(); o.Class() == op.Reduction {
+				p.cost.seed, p.cost.bytes = reduceNS, float32(4*arity)
+			}
 			if d.newCore(o) != nil {
 				p.shots.New = func() any { return &shot{core: d.newCore(o)} }
 			}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
@@ -53,9 +54,11 @@ type reduceTask struct {
 
 	ctx      context.Context
 	stopped  atomic.Bool
-	block    int // elements of a block
-	group    int // of rows, or of blocks of one row, in a part
-	row      int // -1: parts are rows; otherwise parts are blocks of this row
+	block    int  // elements of a block
+	group    int  // of rows, or of blocks of one row, in a part
+	row      int  // -1: parts are rows; otherwise parts are blocks of this row
+	back     bool // from the last block to the first
+	whole    int  // elements of all parts
 	partials []simd.Partial
 }
 
@@ -63,7 +66,8 @@ type reduceTask struct {
 // reduced.
 const madeBlock = mostBlock
 
-var reduceCost = cost{seed: 0.05, bytes: 4}
+// reduceNS guesses what an element takes to reduce: see kernelNS.
+const reduceNS = 0.05
 
 func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	t.kind, _ = reductionOf(o)
@@ -80,7 +84,7 @@ func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 		}
 		t.rows, t.cols = 1, n
 	}
-	t.cost = &reduceCost
+	t.cost = &t.d.plain[o.ID()].cost
 	return nil
 }
 
@@ -115,6 +119,7 @@ func (t *reduceTask) run(ctx context.Context) error {
 	t.ctx = ctx
 	t.stopped.Store(false)
 	split := t.d.pool.Worth(ns)
+	t.back, t.whole = t.d.pool.Turn(), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
 		// Long rows are split themselves.
 		blocks := (t.cols + t.block - 1) / t.block
@@ -156,7 +161,7 @@ func (t *reduceTask) run(ctx context.Context) error {
 
 func (t *reduceTask) do(parts int, split bool) {
 	if split {
-		t.d.pool.Do(parts, t)
+		t.d.pool.Spread(parts, t.back, t)
 		return
 	}
 	for i := range parts {
@@ -185,8 +190,19 @@ func (t *reduceTask) put(row int, p simd.Partial) {
 // Part implements workers.Task.
 func (t *reduceTask) Part(i int) {
 	lo := i * t.group
-	if t.x.p == nil && t.y.p == nil && t.row < 0 {
-		t.plainRows(lo, min(lo+t.group, t.rows))
+	if t.x.p == nil && t.y.p == nil {
+		from := time.Now()
+		var n int
+		if t.row < 0 {
+			hi := min(lo+t.group, t.rows)
+			t.plainRows(lo, hi)
+			n = (hi - lo) * t.cols
+		} else {
+			n = t.plainBlocks(lo, min(lo+t.group, len(t.partials)))
+		}
+		if i == 0 && n > 0 && !t.stopped.Load() {
+			t.cost.learn(t.whole, n, time.Since(from))
+		}
 		return
 	}
 	x, y := lanes.Get().(*lane), lanes.Get().(*lane)
@@ -213,6 +229,21 @@ func (t *reduceTask) Part(i int) {
 	y.shut(&t.y)
 	lanes.Put(x)
 	lanes.Put(y)
+}
+
+// plainBlocks reduces blocks of a row in memory and returns their elements.
+func (t *reduceTask) plainBlocks(lo, hi int) int {
+	base := t.row * t.cols
+	s := sweep{lo, hi, 1, t.back}
+	for {
+		b, _, ok := s.next()
+		if !ok || t.cancelled() {
+			break
+		}
+		from, to := b*t.block, min((b+1)*t.block, t.cols)
+		t.partials[b] = t.kind.Block(t.x.in(base+from, base+to), t.y.in(base+from, base+to), from)
+	}
+	return min(hi*t.block, t.cols) - lo*t.block
 }
 
 // plainRows reduces rows that are in memory.
@@ -296,7 +327,7 @@ func (s reduceStep) runner(f *frame) runner {
 	r.task.d = f.d
 	// prepareOp has checked the shapes.
 	_ = r.task.configure(s.op, &s.attrs, s.dims)
-	c := &cost{seed: reduceCost.seed, bytes: reduceCost.bytes}
+	c := &cost{seed: r.task.cost.seed, bytes: r.task.cost.bytes}
 	for i, t := range tasksOf(f, s.in) {
 		r.feed[i] = t
 		if t != nil {
