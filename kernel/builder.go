@@ -20,7 +20,7 @@ const (
 
 // DefaultBudget is how often a loop that is not known to end turns before it is
 // ended, unless [Builder.Budget] says otherwise.
-const DefaultBudget = 1 << 24
+const DefaultBudget = 1 << 20
 
 // Builder makes one program. It is valid while the build function of its kernel
 // runs, on that goroutine.
