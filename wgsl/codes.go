@@ -156,3 +156,37 @@ var codeTable = [256]codeInfo{
 	ir.Continue:       {fixed: true},
 	ir.Return:         {fixed: true},
 }
+
+// traits is what the passes over a program look at, in one byte a code: the
+// number of operands, and whether the instruction is pure or fixed.
+var traits = func() (t [256]uint8) {
+	for c := range t {
+		i := &codeTable[c]
+		t[c] = i.args
+		if i.pure {
+			t[c] |= isPure
+		}
+		if i.fixed {
+			t[c] |= isFixed
+		}
+	}
+	for _, c := range []ir.Code{ir.Compose, ir.AtomicOp, ir.AtomicOpShared} {
+		t[c] |= varying
+	}
+	for _, c := range []ir.Code{ir.UniformLoad, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle} {
+		t[c] |= droppable
+	}
+	for _, c := range []ir.Code{ir.LoadVar, ir.LoadShared} {
+		t[c] |= surveyed
+	}
+	return t
+}()
+
+const (
+	argCount uint8 = 3
+	varying  uint8 = 1 << (iota + 2) // Instr.Operands knows how many operands there are
+	isPure
+	isFixed
+	droppable // fixed, but of no effect but its value
+	surveyed  // of interest to surveyStatement though not fixed
+)

@@ -101,7 +101,7 @@ func (e *Elementwise) Print(t Target) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	return Print(p, t)
+	return printVerified(p, t)
 }
 
 // Program returns the kernel for t: whether that has half floats decides how

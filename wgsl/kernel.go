@@ -12,7 +12,7 @@ func Kernel(k *kernel.Kernel, t Target) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	s, err := Print(p, t)
+	s, err := printVerified(p, t) // the builder sees to it that it is well formed
 	if err == nil {
 		s.positions = func() []uintptr {
 			p, err := k.Positions()

@@ -19,6 +19,11 @@ func Print(p *ir.Program, t Target) (Source, error) {
 	if err := ir.Verify(p); err != nil {
 		return Source{}, err
 	}
+	return printVerified(p, t)
+}
+
+// printVerified is Print for programs that are well formed.
+func printVerified(p *ir.Program, t Target) (Source, error) {
 	if err := t.allows(p); err != nil {
 		return Source{}, err
 	}
@@ -171,26 +176,32 @@ func (w *printer) declareNames() {
 // count finds how often each value is used by what has an effect, and so what
 // is not used at all.
 func (w *printer) count() {
-	for i := len(w.p.Code) - 1; i > 0; i-- {
-		if in := &w.p.Code[i]; w.live(in, i) {
+	code := w.p.Code
+	values := w.values[:len(code)]
+	for i := len(code) - 1; i > 0; i-- {
+		in := &code[i]
+		t := traits[in.Code]
+		if values[i].uses == 0 && t&(isFixed|droppable) != isFixed {
+			continue
+		}
+		if t&varying != 0 {
 			args, n := in.Operands()
 			for _, a := range args[:n] {
-				w.values[a].uses++
+				values[a].uses++
 			}
+			continue
+		}
+		switch t & argCount {
+		case 3:
+			values[in.Args[2]].uses++
+			fallthrough
+		case 2:
+			values[in.Args[1]].uses++
+			fallthrough
+		case 1:
+			values[in.Args[0]].uses++
 		}
 	}
-}
-
-// live reports whether an instruction is printed.
-func (w *printer) live(in *ir.Instr, i int) bool {
-	if w.values[i].uses > 0 {
-		return true
-	}
-	switch in.Code {
-	case ir.UniformLoad, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle:
-		return false
-	}
-	return codeTable[in.Code].fixed
 }
 
 // maxWeight is how many nodes an expression has at most before a part of it
@@ -202,12 +213,10 @@ func (w *printer) code(first int) {
 	p := w.p
 	for i := first; i < len(p.Code); i++ {
 		in, v := &p.Code[i], &w.values[i]
-		switch {
-		case codeTable[in.Code].fixed:
-			if w.live(in, i) {
-				w.statement(in, ir.Value(i))
-			}
-		case v.uses == 0 || v.how == asName:
+		switch t := traits[in.Code]; {
+		case v.uses == 0 && t&(isFixed|droppable) != isFixed || v.how == asName:
+		case t&isFixed != 0:
+			w.statement(in, ir.Value(i))
 		default:
 			w.place(in, ir.Value(i))
 		}
@@ -233,15 +242,7 @@ func (w *printer) place(in *ir.Instr, v ir.Value) {
 			in.Code == ir.Extract && w.values[a].how == asName {
 			break
 		}
-		weight := 1
-		args, n := in.Operands()
-		for _, a := range args[:n] {
-			if w.values[a].how != asName {
-				weight += int(w.values[a].weight)
-			} else {
-				weight++
-			}
-		}
+		weight := 1 + w.weights(in)
 		x.weight = uint8(min(weight, 255))
 		named = named || x.uses > 1 || x.flags&crosses != 0 || weight > maxWeight
 		if !named && (in.Code == ir.LoadShared || in.Code == ir.Load && w.p.Bindings[in.Imm].Access != ir.ReadOnly) {
@@ -251,6 +252,24 @@ func (w *printer) place(in *ir.Instr, v ir.Value) {
 	if named {
 		w.let(v)
 	}
+}
+
+// weights returns how many nodes the operands of an instruction have.
+func (w *printer) weights(in *ir.Instr) int {
+	t := traits[in.Code]
+	if t&varying != 0 {
+		sum := 0
+		args, n := in.Operands()
+		for _, a := range args[:n] {
+			sum += int(w.values[a].weight)
+		}
+		return sum
+	}
+	sum := 0
+	for k := range t & argCount {
+		sum += int(w.values[in.Args[k]].weight)
+	}
+	return sum
 }
 
 // let gives v a name.
@@ -264,7 +283,7 @@ func (w *printer) let(v ir.Value) {
 	w.line = append(w.line, " = "...)
 	w.write(v, anything)
 	w.line = append(w.line, ';')
-	w.values[v].how = asName
+	w.values[v].how, w.values[v].weight = asName, 1
 	w.endLine(v)
 }
 

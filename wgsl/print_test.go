@@ -365,3 +365,13 @@ func BenchmarkPrint(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkKernel is without the checks that a program which package kernel
+// built does not need.
+func BenchmarkKernel(b *testing.B) {
+	for range b.N {
+		if _, err := Kernel(matmul, Target{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

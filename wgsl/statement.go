@@ -36,12 +36,12 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		}
 		w.element(w.arrays[in.Imm], in.Args[0])
 		w.line = append(w.line, ')')
-		w.values[v].how = asName
+		w.values[v].how, w.values[v].weight = asName, 1
 		w.finish(v, memory, 0)
 	case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle:
 		w.result(v)
 		w.subgroup(in)
-		w.values[v].how = asName
+		w.values[v].how, w.values[v].weight = asName, 1
 		w.finish(v, nothing, 0)
 	case ir.Barrier:
 		w.barrier(v)
@@ -129,7 +129,7 @@ var atomicNames = [...]string{
 func (w *printer) atomic(in *ir.Instr, v ir.Value, name string) {
 	if w.values[v].uses > 0 {
 		w.result(v)
-		w.values[v].how = asName
+		w.values[v].how, w.values[v].weight = asName, 1
 	}
 	if in.Flag == ir.AtomicCompareExchange {
 		w.line = append(w.line, w.exchange(in, name)...)
@@ -211,7 +211,7 @@ func (w *printer) budget(v ir.Value) {
 // room.
 func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	x := &w.values[v]
-	x.how = asName
+	x.how, x.weight = asName, 1
 	if w.depth < loopNames {
 		x.name = uint8(1 + w.depth)
 	}

@@ -51,21 +51,31 @@ func (w *printer) survey() error {
 		v := ir.Value(i)
 		x := &w.values[i]
 		x.block = block
-		args, n := in.Operands()
-		constants := true
-		for _, a := range args[:n] {
-			o := &w.values[a]
-			if o.block != block {
-				o.flags |= crosses
+		t := traits[in.Code]
+		constants := constant
+		if t&varying != 0 {
+			args, n := in.Operands()
+			for _, a := range args[:n] {
+				constants &= w.operand(a, block)
 			}
-			constants = constants && o.flags&constant != 0
+		} else {
+			switch t & argCount {
+			case 3:
+				constants &= w.operand(in.Args[2], block)
+				fallthrough
+			case 2:
+				constants &= w.operand(in.Args[1], block)
+				fallthrough
+			case 1:
+				constants &= w.operand(in.Args[0], block)
+			}
 		}
-		switch info := &codeTable[in.Code]; {
-		case constants && info.pure:
+		switch {
+		case constants != 0 && t&isPure != 0:
 			w.constants(in, x)
 		case in.Code == ir.IDiv, in.Code == ir.IMod:
-			w.divisor(args[1])
-		case !info.fixed && in.Code != ir.LoadShared && in.Code != ir.LoadVar:
+			w.divisor(in.Args[1])
+		case t&(isFixed|surveyed) == 0:
 		default:
 			if err := w.surveyStatement(in, v, &block); err != nil {
 				return err
@@ -73,6 +83,15 @@ func (w *printer) survey() error {
 		}
 	}
 	return nil
+}
+
+// operand notes a use of a in the block, and returns constant if it is one.
+func (w *printer) operand(a ir.Value, block uint32) uint8 {
+	o := &w.values[a]
+	if o.block != block {
+		o.flags |= crosses
+	}
+	return o.flags & constant
 }
 
 // constants decides what becomes of an instruction on constants, or on none.
