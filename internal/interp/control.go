@@ -75,7 +75,7 @@ func (l *lowering) storeVar(v ir.Value, in *ir.Instr) {
 		if d == a {
 			continue // computed in place
 		}
-		if !l.u.divergent[v] || d.uniform() {
+		if !l.u.partial[v] || d.uniform() {
 			l.compute(planeMove, d, 0, a)
 			continue
 		}

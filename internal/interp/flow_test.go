@@ -49,12 +49,18 @@ func (a *author) condition() ir.Value {
 
 func (a *author) block(depth int) {
 	a.scope = append(a.scope, nil)
-	defer func() { a.scope = a.scope[:len(a.scope)-1] }()
+	vars := len(a.vars)
+	defer func() { a.scope, a.vars = a.scope[:len(a.scope)-1], a.vars[:vars] }()
 	for range 1 + a.r.IntN(6) {
 		if a.left--; a.left < 0 {
 			return
 		}
-		switch n := a.r.IntN(14); {
+		switch n := a.r.IntN(15); {
+		case n == 14:
+			// A variable of the block.
+			v := a.variable("inner", ir.U32, 1)
+			a.set(v, a.value())
+			a.vars = append(a.vars, v)
 		case n < 3:
 			c := []ir.Code{ir.Add, ir.Sub, ir.Mul, ir.Xor, ir.Min, ir.Shr, ir.IMod}[a.r.IntN(7)]
 			a.keep(a.op(c, a.value(), a.value()))

@@ -193,7 +193,7 @@ func (l *lowering) run() error {
 			}
 			l.held[r] = forever
 			l.vars[i][k] = r
-			if l.readFirst(i) {
+			if !l.u.home[i].ok {
 				l.k.clear = append(l.k.clear, source{r: r})
 			}
 		}
@@ -215,36 +215,6 @@ func (l *lowering) run() error {
 		l.k.ops[x].outer = len(l.k.ops)
 	}
 	return nil
-}
-
-// readFirst reports whether variable i may be read before it is written, as
-// far as a look at the order of the code tells.
-func (l *lowering) readFirst(i int) bool {
-	stores, loads := l.l.stores[i], l.l.loads[i]
-	if len(loads) == 0 {
-		return false
-	}
-	if len(stores) == 0 || stores[0] > loads[0] {
-		return true
-	}
-	// The first store has to be in a block around all loads: the block that it
-	// stands in must not end, nor its Else come, before the last load.
-	depth := 0
-	for j := int(stores[0]) + 1; j < int(loads[len(loads)-1]); j++ {
-		switch l.p.Code[j].Code {
-		case ir.If, ir.For, ir.Loop:
-			depth++
-		case ir.Else:
-			if depth == 0 {
-				return true
-			}
-		case ir.End:
-			if depth--; depth < 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (l *lowering) instruction(v ir.Value) {
@@ -376,7 +346,7 @@ func (l *lowering) elementwise(v ir.Value, in *ir.Instr) {
 }
 
 // target returns the registers of the variable that v is stored to, if it can
-// be computed in place: the store is its only use, all lanes do it, and nobody
+// be computed in place: the store is its only use, no lane that sees it later passes it by, and nobody
 // looks at the variable before.
 func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]reg, ok bool) {
 	store := l.l.end[v]
@@ -384,7 +354,7 @@ func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]re
 		return regs, false
 	}
 	x := l.p.Code[store].Imm
-	if l.u.divergent[store] || in.Width != l.p.Vars[x].Width ||
+	if l.u.partial[store] || in.Width != l.p.Vars[x].Width ||
 		within(l.l.loads[x], v, store) || within(l.l.stores[x], v, store) {
 		return regs, false
 	}

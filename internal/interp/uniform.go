@@ -1,41 +1,49 @@
 package interp
 
-import "github.com/rayo-go/rayo/internal/ir"
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // uniformity says what is the same in all lanes that run.
 type uniformity struct {
 	value []bool // by instruction: all active lanes have the same value
 	vars  []bool // by variable
-	// divergent marks instructions that some lanes may pass by while they are
-	// still running: in an If of which lanes disagree, or in a loop that some
-	// leave before others. Lanes that returned count for nothing.
-	divergent []bool
+	// partial marks stores to variables that some lanes may pass by and yet see
+	// the variable later: in an If of which lanes disagree, or in a loop that
+	// some leave before others, if the block in which the variable lives goes
+	// on. Lanes that returned count for nothing.
+	partial []bool
+	home    []home // by variable
+}
+
+// home is the block in which a variable lives: its first use is a store there,
+// and all others are in the same block or within. A variable without a home
+// may be read before it is written.
+type home struct {
+	block ir.Value // 0 is the kernel's
+	ok    bool
 }
 
 // analyse finds what is uniform. It begins with the belief that every variable
 // is and takes back what is refuted until nothing changes.
 func analyse(p *ir.Program, s *shape) *uniformity {
-	u := &uniformity{make([]bool, len(p.Code)), make([]bool, len(p.Vars)), make([]bool, len(p.Code))}
+	n := len(p.Code)
+	u := &uniformity{make([]bool, n), make([]bool, len(p.Vars)), make([]bool, n), homes(p)}
 	for i := range u.vars {
 		u.vars[i] = true
 	}
-	ragged := make([]bool, len(p.Code)) // loops that lanes leave, or turn, at different times
+	ragged := make([]bool, n) // loops that lanes leave, or turn, at different times
 	for changed := true; changed; {
 		changed = false
-		refute := func(b *bool) {
-			if *b {
-				*b, changed = false, true
-			}
-		}
-		var around []bool // divergence of each open block
-		var heads []ir.Value
-		for i := 1; i < len(p.Code); i++ {
+		var open []ir.Value // blocks around, Else for the second of an If
+		split := []bool{}   // whether lanes disagree about running each of open
+		for i := 1; i < n; i++ {
 			in := &p.Code[i]
-			div := len(around) > 0 && around[len(around)-1]
-			u.divergent[i] = div
-			args, n := operands(in)
+			args, k := operands(in)
 			same := true
-			for _, a := range args[:n] {
+			for _, a := range args[:k] {
 				same = same && u.value[a]
 			}
 			switch in.Code {
@@ -48,22 +56,24 @@ func analyse(p *ir.Program, s *shape) *uniformity {
 			case ir.AtomicOp, ir.AtomicOpShared, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
 				same = false
 			case ir.StoreVar:
-				if div || !same {
-					refute(&u.vars[in.Imm])
+				within := 0 // blocks that are not within the variable's
+				if h := u.home[in.Imm]; h.ok {
+					within = slices.Index(open, h.block) + 1
 				}
-			case ir.If:
-				around, heads = append(around, div || !same), append(heads, ir.Value(i))
-			case ir.For:
-				around, heads = append(around, div || !same || ragged[i]), append(heads, ir.Value(i))
-			case ir.Loop:
-				around, heads = append(around, div || ragged[i]), append(heads, ir.Value(i))
+				u.partial[i] = slices.Contains(split[within:], true)
+				if u.vars[in.Imm] && (u.partial[i] || !same) {
+					u.vars[in.Imm], changed = false, true
+				}
+			case ir.If, ir.For, ir.Loop:
+				open, split = append(open, ir.Value(i)), append(split, !same || ragged[i])
+			case ir.Else:
+				open[len(open)-1] = ir.Value(i)
 			case ir.End:
-				around, heads = around[:len(around)-1], heads[:len(heads)-1]
+				open, split = open[:len(open)-1], split[:len(split)-1]
 			case ir.Break, ir.Continue:
-				// Divergent within the loop: some block in it is.
 				l := ir.Value(in.Imm)
-				for k := len(heads) - 1; heads[k] != l; k-- {
-					if p.Code[heads[k]].Code == ir.If && !u.value[p.Code[heads[k]].Args[0]] && !ragged[l] {
+				for k := len(open) - 1; open[k] != l; k-- {
+					if split[k] && !ragged[l] {
 						ragged[l], changed = true, true
 					}
 				}
@@ -72,4 +82,32 @@ func analyse(p *ir.Program, s *shape) *uniformity {
 		}
 	}
 	return u
+}
+
+// homes finds the home of each variable.
+func homes(p *ir.Program) []home {
+	hs := make([]home, len(p.Vars))
+	seen := make([]bool, len(p.Vars))
+	open := []ir.Value{0}
+	for i := range p.Code {
+		in := &p.Code[i]
+		switch in.Code {
+		case ir.LoadVar, ir.StoreVar:
+			h := &hs[in.Imm]
+			switch {
+			case !seen[in.Imm]:
+				seen[in.Imm] = true
+				*h = home{open[len(open)-1], in.Code == ir.StoreVar}
+			case h.ok && !slices.Contains(open, h.block):
+				h.ok = false
+			}
+		case ir.If, ir.For, ir.Loop:
+			open = append(open, ir.Value(i))
+		case ir.Else:
+			open[len(open)-1] = ir.Value(i)
+		case ir.End:
+			open = open[:len(open)-1]
+		}
+	}
+	return hs
 }
