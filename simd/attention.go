@@ -130,7 +130,7 @@ func (t *attentionTask) run(a Attention, p *workers.Pool) {
 	parts := a.KVHeads * t.blocks * t.splits
 	ns := float64(queries) * float64(a.Keys) * float64(a.Dim+a.ValueDim) / 25
 	if !p.Worth(ns) {
-		p = nil
+		p = p.Serial()
 	}
 	p.Do(parts, t)
 	if t.splits > 1 {

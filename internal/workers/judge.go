@@ -44,6 +44,9 @@ func (j *judge) init(threads int) {
 // It counts as a demand: work that is worth it only for workers that are
 // awake wakes them after a few calls in close succession.
 func (p *Pool) Worth(serialNS float64) bool {
+	if p != nil && p.root != nil {
+		p = p.root
+	}
 	if p.Threads() == 1 || p.closed.Load() || p.busy.Load() {
 		return false
 	}

@@ -33,6 +33,7 @@ type Pool struct {
 	workers []worker
 	running sync.WaitGroup
 	judge
+	under // of a view
 
 	// One job at a time: whoever sets busy owns the fields below it until
 	// end. Workers read them only while they own a part, which keeps the job
@@ -99,8 +100,11 @@ func start(threads int) *Pool {
 
 // Threads returns how many threads Do may use, the calling one included.
 func (p *Pool) Threads() int {
-	if p == nil {
+	switch {
+	case p == nil:
 		return 1
+	case p.root != nil:
+		return p.root.threads
 	}
 	return p.threads
 }
@@ -115,6 +119,10 @@ func (p *Pool) Threads() int {
 // that had begun have ended; those that had not may be left out. Do allocates
 // nothing.
 func (p *Pool) Do(n int, t Task) {
+	if p != nil && p.root != nil {
+		p.run(t, func(root *Pool, t Task) { root.Do(n, t) })
+		return
+	}
 	if !p.publish(n, t) {
 		for i := range n {
 			t.Part(i)
@@ -131,6 +139,10 @@ func (p *Pool) Do(n int, t Task) {
 // alternate calls find what the last one touched last. A thread without parts
 // helps another from the other end.
 func (p *Pool) Spread(n int, back bool, t Task) {
+	if p != nil && p.root != nil {
+		p.run(t, func(root *Pool, t Task) { root.Spread(n, back, t) })
+		return
+	}
 	if !p.publish(n, t) {
 		for i := range n {
 			if back {
@@ -153,7 +165,12 @@ func (p *Pool) Spread(n int, back bool, t Task) {
 
 // Turn returns another direction each time, for work that goes through large
 // arrays to and fro: see Spread. For a nil Pool it is always the same.
-func (p *Pool) Turn() (back bool) { return p != nil && p.turns.Add(1)&1 == 0 }
+func (p *Pool) Turn() (back bool) {
+	if p != nil && p.root != nil {
+		p = p.root
+	}
+	return p != nil && p.turns.Add(1)&1 == 0
+}
 
 // publish makes the pool the caller's and everything known of a job but its
 // shares. It reports false if the caller is to do all parts.

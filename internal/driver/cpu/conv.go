@@ -62,8 +62,12 @@ func (t *convTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 	}
 	c.Epilogue = t.hook()
 	if t.y > 0 {
-		c.Run(t.d.pool)
-		t.after(c.Y)
+		pool := t.d.pool.Under(ctx)
+		c.Run(pool)
+		pool.Release()
+		if ctx.Err() == nil {
+			t.after(c.Y)
+		}
 	}
 	c.X, c.Weights, c.Y, c.Bias = nil, nil, nil, nil
 	return ctx.Err()

@@ -153,11 +153,47 @@ func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	}
 	if g.Batch*g.M*g.N*g.K <= tinyProduct {
 		tiny(&g)
-	} else {
+	} else if ctx.Done() == nil || g.M*g.Batch <= longProduct/max(1, g.N*g.K) {
 		g.Run(t.d.pool)
+	} else if err := t.long(ctx, g); err != nil {
+		return err
 	}
 	t.after(g.C)
 	return ctx.Err()
+}
+
+// longProduct is the multiplications after which a product looks whether it
+// is still wanted: some hundredth of a second.
+var longProduct = 1 << 30
+
+// long runs a long product by bands of rows: it gives each thread only few
+// parts, between which the context would be asked.
+func (t *productTask) long(ctx context.Context, g simd.Gemm) error {
+	// Bands repeat what is done once for B: many rows make that little.
+	const least = 336 // whole tiles of all sizes
+	row := max(1, g.N*g.K)
+	band := max(1, longProduct/row/least) * least
+	pool := t.d.pool.Under(ctx)
+	defer pool.Release()
+	if band >= g.M { // many matrices, none of them long
+		g.Run(pool)
+		return nil
+	}
+	for m := range g.Batch {
+		for i := 0; i < g.M; i += band {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			part := g
+			part.Batch, part.M = 1, min(band, g.M-i)
+			part.A, part.B, part.C = g.A[m*g.AStride+i*g.ARow:], g.B[m*g.BStride:], g.C[m*g.CStride+i*g.N:]
+			if at := m*g.M + i; g.Epilogue != nil {
+				part.Epilogue = func(row []float32, i, j int) { g.Epilogue(row, at+i, j) }
+			}
+			part.Run(pool)
+		}
+	}
+	return nil
 }
 
 // tinyProduct is the number of multiplications up to which a product is made

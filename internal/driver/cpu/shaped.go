@@ -40,9 +40,11 @@ func (t *transposeTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		simd.Transpose(t.d.pool, slice(unsafe.Add(out[0], 4*b*n), n), slice(unsafe.Add(in[0], 4*b*n), n), t.rows, t.cols)
+		pool := t.d.pool.Under(ctx)
+		simd.Transpose(pool, slice(unsafe.Add(out[0], 4*b*n), n), slice(unsafe.Add(in[0], 4*b*n), n), t.rows, t.cols)
+		pool.Release()
 	}
-	return nil
+	return ctx.Err()
 }
 
 // reshapeTask copies.
@@ -79,8 +81,10 @@ func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 	if t.table.Quantized() {
 		return t.quantised(ctx, in, out)
 	}
-	simd.Gather(t.d.pool, slice(out[0], t.ids*t.cols), slice(in[0], t.rows*t.cols), integers(in[1], t.ids), t.rows, t.cols)
-	return nil
+	pool := t.d.pool.Under(ctx)
+	simd.Gather(pool, slice(out[0], t.ids*t.cols), slice(in[0], t.rows*t.cols), integers(in[1], t.ids), t.rows, t.cols)
+	pool.Release()
+	return ctx.Err()
 }
 
 // quantised is compute for a quantised table.
@@ -108,9 +112,11 @@ func (t *topKTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) erro
 	return nil
 }
 
-func (t *topKTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
-	simd.TopK(t.d.pool, slice(out[0], t.rows*t.k), integers(out[1], t.rows*t.k), slice(in[0], t.rows*t.cols), t.rows, t.cols, t.k)
-	return nil
+func (t *topKTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	pool := t.d.pool.Under(ctx)
+	simd.TopK(pool, slice(out[0], t.rows*t.k), integers(out[1], t.rows*t.k), slice(in[0], t.rows*t.cols), t.rows, t.cols, t.k)
+	pool.Release()
+	return ctx.Err()
 }
 
 // attentionTask is the scaled dot-product attention.
@@ -136,7 +142,9 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		return nil
 	}
 	a.Q, a.K, a.V, a.Dst = slice(in[0], q), slice(in[1], k), slice(in[2], k), slice(out[0], q)
-	a.Run(t.d.pool)
+	pool := t.d.pool.Under(ctx)
+	a.Run(pool)
+	pool.Release()
 	return ctx.Err()
 }
 

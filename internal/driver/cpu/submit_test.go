@@ -179,7 +179,7 @@ func TestCancelled(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
 		const n = 1 << 20
-		e := prepare(t, d, axpyProgram(n, 1000, 1))
+		e := prepare(t, d, axpyProgram(n, 200, 1))
 		x, y := make([]float32, n), make([]float32, n)
 		for i := range x {
 			x[i] = 1
@@ -211,6 +211,81 @@ func TestCancelled(t *testing.T) {
 		}
 		if _, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v with a context that had ended", err)
+		}
+	}
+}
+
+// ending is a context that ends when it has been asked a number of times.
+type ending struct {
+	context.Context
+	left atomic.Int64
+	done chan struct{}
+}
+
+func (c *ending) Done() <-chan struct{} { return c.done }
+
+func (c *ending) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestCancelledInside: one long step ends between its parts, and what has
+// returned touches nothing afterwards.
+func TestCancelledInside(t *testing.T) {
+	was := longProduct
+	longProduct = 1 << 20
+	defer func() { longProduct = was }()
+	for _, threads := range threadCounts {
+		d := open(t, threads)
+		for _, u := range []sample{
+			{op: op.MatMul, attrs: op.MatMulOpts{Act: op.Relu}.Attrs(), shapes: []op.Shape{{1400, 64}, {64, 65}, {65}}},
+			{op: op.MatMul, shapes: []op.Shape{{30, 70, 64}, {30, 64, 65}}},
+			{op: op.Conv2D, attrs: op.Conv2DOpts{}.Attrs(), shapes: []op.Shape{{20, 8, 40, 40}, {16, 8, 3, 3}}},
+			{op: op.Attention, shapes: []op.Shape{{12, 70, 32}, {12, 70, 32}, {12, 70, 32}}},
+			{op: op.Transpose, shapes: []op.Shape{{40, 100, 200}}},
+		} {
+			r := newRig(t, 1)
+			r.use(d, u, op.F32, alone)
+			e := prepare(t, d, &r.p)
+			ext := r.bindings()
+			out := ext[len(ext)-1].Host
+			last := &r.p.Slots[len(r.p.Slots)-1]
+			if !last.Written {
+				t.Fatal("the result is not the last slot")
+			}
+			for asked := range int64(3) {
+				for i := range out {
+					out[i] = 0xff // NaN
+				}
+				ctx := &ending{Context: t.Context(), done: make(chan struct{})}
+				ctx.left.Store(3 + asked)
+				if _, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.Canceled) {
+					t.Fatalf("%v, %d threads: %v", u, threads, err)
+				}
+				seen := append([]byte(nil), out...)
+				left := 0
+				for i := 0; i < len(out); i += 4 {
+					if out[i] == 0xff && out[i+1] == 0xff && out[i+2] == 0xff && out[i+3] == 0xff {
+						left++
+					}
+				}
+				if left < len(out)/4/10 {
+					t.Errorf("%v, %d threads: after %d looks at the context %d of %d elements were left out", u, threads, 3+asked, left, len(out)/4)
+				}
+				time.Sleep(time.Millisecond)
+				if string(seen) != string(out) {
+					t.Fatalf("%v: written after the return", u)
+				}
+			}
+			// With a context that goes on, bands and parts make the whole.
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			r.verify(u.String())
 		}
 	}
 }

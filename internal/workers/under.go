@@ -1,0 +1,72 @@
+package workers
+
+import (
+	"context"
+	"sync"
+)
+
+// under is the part of a Pool that is a view of another: see Pool.Under.
+type under struct {
+	root   *Pool
+	ctx    context.Context
+	serial bool
+}
+
+var views = sync.Pool{New: func() any { return new(Pool) }}
+
+// Under returns a view of p whose tasks leave parts out once ctx has ended. Who
+// uses it must ask ctx afterwards whether all was done, and Release it. It is p
+// itself if ctx cannot end.
+func (p *Pool) Under(ctx context.Context) *Pool {
+	if p == nil || ctx.Done() == nil {
+		return p
+	}
+	v := views.Get().(*Pool)
+	v.under = under{root: p, ctx: ctx}
+	return v
+}
+
+// Serial returns the pool for work that is not worth several threads: a nil
+// one, or for a view the view itself, which stays with the caller from then on.
+func (p *Pool) Serial() *Pool {
+	if p == nil || p.root == nil {
+		return nil
+	}
+	p.serial = true
+	return p
+}
+
+// Release gives back what Under returned. Other pools are left as they are.
+func (p *Pool) Release() {
+	if p != nil && p.root != nil {
+		p.under = under{}
+		views.Put(p)
+	}
+}
+
+// mortal is a task that ends with a context.
+type mortal struct {
+	Task
+	ctx context.Context
+}
+
+var mortals = sync.Pool{New: func() any { return new(mortal) }}
+
+func (m *mortal) Part(i int) {
+	if m.ctx.Err() == nil {
+		m.Task.Part(i)
+	}
+}
+
+// run does t by f, a method of the pool that p is a view of.
+func (p *Pool) run(t Task, f func(root *Pool, t Task)) {
+	m := mortals.Get().(*mortal)
+	m.Task, m.ctx = t, p.ctx
+	root := p.root
+	if p.serial {
+		root = nil
+	}
+	f(root, m)
+	*m = mortal{}
+	mortals.Put(m)
+}
