@@ -115,3 +115,24 @@ func (e *epilogue) result(b *kernel.Builder, t op.DType) func(i kernel.U32, v ke
 		}
 	}
 }
+
+// bits is like result for values that pass unchanged: what it returns takes
+// their bits, as [inputBits] gives them.
+func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
+	if e == nil && t != op.F16 {
+		return kernel.Output[kernel.U32](b, "out").Set
+	}
+	put := e.result(b, t)
+	return func(i, v kernel.U32) {
+		switch op.Register(t) {
+		case ir.I32:
+			put(i, kernel.Dyn(v.I32()))
+		case ir.U32:
+			put(i, kernel.Dyn(v))
+		case ir.Bool:
+			put(i, kernel.Dyn(v.Ne(kernel.U(0))))
+		default:
+			put(i, kernel.Dyn(v.AsF32()))
+		}
+	}
+}

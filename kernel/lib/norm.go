@@ -15,7 +15,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	x := input(b, "x", s.Type)
 	gamma, beta := s.weight(b, 1, "gamma"), s.weight(b, 2, "beta")
 	put := e.result(b, s.Type)
-	r := newRow(p, &s, t, x)
+	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
 	count := b.F32(&p.Count)
 	mean := r.sum(func(x kernel.F32) kernel.F32 { return x }).Div(count)
 	squares := r.sum(func(x kernel.F32) kernel.F32 { return x.Sub(mean).Square() })
@@ -37,7 +37,7 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	x := input(b, "x", s.Type)
 	gamma := s.weight(b, 1, "gamma")
 	put := e.result(b, s.Type)
-	r := newRow(p, &s, t, x)
+	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
 	squares := r.sum(kernel.F32.Square)
 	scale := squares.Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt()
 	r.each(func(j kernel.U32, x kernel.F32) {

@@ -7,6 +7,7 @@ import "github.com/rayo-go/rayo/kernel"
 // on every device; compilers for GPUs may take it that no float is NaN.
 const (
 	infBits = 0x7f800000 // of the float32 +Inf
+	nanBits = 0x7fc00000 // of the float32 NaN
 
 	nanKey  = 0xffffffff
 	infKey  = 0xff800000 // of +Inf

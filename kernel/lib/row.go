@@ -72,20 +72,19 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 type row struct {
 	b     *kernel.Builder
 	t     *team
-	spec  *rowSpec
 	x     func(i kernel.U32) kernel.F32
 	start kernel.U32
-	cols  kernel.U32 // 0 for a team that has no row
-	held  []kernel.F32
+	cols  kernel.U32   // 0 for a team that has no row
+	held  []kernel.F32 // the lane's elements, if they are kept
 }
 
 // newRow returns the row of a team, of which x reads elements.
-func newRow(p *rowParams, s *rowSpec, t *team, x func(i kernel.U32) kernel.F32) *row {
+func newRow(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *row {
 	b := t.b
-	is := t.number.Lt(b.U32(&p.Rows))
-	r := &row{b: b, t: t, spec: s, x: x, cols: kernel.Select(is, b.U32(&p.Cols), kernel.U(0))}
-	r.start = kernel.Select(is, t.number, kernel.U(0)).Mul(b.U32(&p.Cols))
-	for k := range s.Held {
+	is := t.number.Lt(rows)
+	r := &row{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
+	r.start = kernel.Select(is, t.number, kernel.U(0)).Mul(cols)
+	for k := range held {
 		j := r.place(k)
 		v := kernel.NewVar(b, "x", kernel.F(0))
 		b.If(j.Lt(r.cols), func() { v.Set(x(r.start.Add(j))) })
@@ -95,7 +94,7 @@ func newRow(p *rowParams, s *rowSpec, t *team, x func(i kernel.U32) kernel.F32) 
 }
 
 // place returns where in the row element k of those that the lane holds is.
-func (r *row) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.spec.Team))) }
+func (r *row) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.Team))) }
 
 // each runs f for the lane's elements: j is the place in the row.
 func (r *row) each(f func(j kernel.U32, x kernel.F32)) {
@@ -103,15 +102,15 @@ func (r *row) each(f func(j kernel.U32, x kernel.F32)) {
 		j := r.place(k)
 		r.b.If(j.Lt(r.cols), func() { f(j, x) })
 	}
-	if r.spec.Held == 0 {
-		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.spec.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
+	if len(r.held) == 0 {
+		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
 	}
 }
 
 // sum returns the sum of f over the row, in every lane of the team.
 func (r *row) sum(f func(x kernel.F32) kernel.F32) kernel.F32 {
-	if r.spec.Held == 0 {
-		return r.t.sum(total(r.b, r.t.lane, r.cols, r.spec.Team, func(acc kernel.F32, j kernel.U32) kernel.F32 {
+	if len(r.held) == 0 {
+		return r.t.sum(total(r.b, r.t.lane, r.cols, r.t.Team, func(acc kernel.F32, j kernel.U32) kernel.F32 {
 			return acc.Add(f(r.x(r.start.Add(j))))
 		}))
 	}

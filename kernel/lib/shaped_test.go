@@ -1,0 +1,77 @@
+package lib
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+func TestTranspose(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 14))
+	for _, shape := range [][]int{{1, 1}, {3, 5}, {32, 32}, {33, 31}, {1, 70}, {70, 1}, {3, 31, 33}, {2, 3, 4, 65}} {
+		for _, d := range []op.DType{op.F32, op.I32, op.U32} {
+			x := normal(rnd, shape...)
+			for i := range x.Data {
+				x.Data[i] = d.Round(100 * x.Data[i])
+			}
+			(&trial{o: op.Transpose, types: []op.DType{d}, values: []*op.Array{x}}).everyVariant(t, true)
+		}
+	}
+}
+
+func TestReshape(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(15, 16))
+	for _, n := range []int{1, 7, 300, 1024} {
+		a, err := op.ReshapeTo(n, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&trial{o: op.Reshape, attrs: a, types: []op.DType{op.F32}, values: []*op.Array{with(rnd, normal(rnd, n), missing, inf)}}).everyVariant(t, true)
+	}
+}
+
+func TestGather(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(17, 18))
+	for _, s := range []struct{ v, ids, d int }{{1, 1, 1}, {5, 3, 7}, {4, 9, 8}, {100, 33, 64}, {0, 3, 4}, {3, 300, 4}} {
+		ids := op.NewArray(op.Shape{s.ids})
+		for i := range ids.Data {
+			ids.Data[i] = float64(rnd.IntN(s.v+3) - 1)
+		}
+		ids = with(rnd, ids, -1<<31, 1<<31-1)
+		(&trial{o: op.Gather, types: []op.DType{op.F32, op.I32}, values: []*op.Array{normal(rnd, s.v, s.d), ids}}).everyVariant(t, true)
+	}
+}
+
+func TestRope(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(19, 20))
+	for _, s := range [][]int{{1, 1, 2}, {3, 2, 6}, {5, 3, 64}, {2, 1, 130}} {
+		for _, o := range []op.RopeOpts{{}, {Start: -7}, {Start: 1 << 20, Theta: 500000}, {Interleaved: true}} {
+			x := with(rnd, normal(rnd, s...), inf, missing)
+			c := &trial{o: op.Rope, attrs: o.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{x}}
+			c.everyVariant(t, true)
+			positions := op.NewArray(op.Shape{s[0]})
+			for i := range positions.Data {
+				positions.Data[i] = float64(rnd.IntN(1<<25) - 1<<24)
+			}
+			c.values, c.types = append(c.values, positions), append(c.types, op.I32)
+			c.everyVariant(t, true)
+		}
+	}
+}
+
+func TestTopK(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(21, 22))
+	for _, s := range []struct {
+		shape []int
+		k     int
+	}{{[]int{1}, 1}, {[]int{3, 5}, 5}, {[]int{2, 300}, 3}, {[]int{255}, 17}, {[]int{1024}, 20}, {[]int{2, 2049}, 2}, {[]int{40}, 0}} {
+		x := normal(rnd, s.shape...)
+		for i := range x.Data {
+			x.Data[i] = float64(rnd.IntN(max(s.shape[0], 8))) - 3 // equal ones
+		}
+		for _, a := range []*op.Array{normal(rnd, s.shape...), with(rnd, x, missing, missing, inf, -inf, -inf)} {
+			(&trial{o: op.TopK, attrs: op.TopKOpts{K: s.k}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{a}}).everyVariant(t, true)
+		}
+	}
+}
