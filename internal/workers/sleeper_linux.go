@@ -189,20 +189,20 @@ func processor() int32 {
 }
 
 // queued returns the nanoseconds that the calling thread has waited for a
-// processor so far. If the kernel does not tell, it was always doing so.
-func queued(before int64) int64 {
+// processor so far; false: the kernel does not tell.
+func queued() (ns int64, ok bool) {
 	const path = "/proc/thread-self/schedstat" // time running, time waiting, turns
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return unknown(before)
+		return 0, false
 	}
 	var b [64]byte
 	n, err := syscall.Read(fd, b[:])
 	_ = syscall.Close(fd)
 	if err != nil {
-		return unknown(before)
+		return 0, false
 	}
-	ns, field := int64(0), 0
+	field := 0
 	for _, c := range b[:n] {
 		switch {
 		case c == ' ':
@@ -211,8 +211,5 @@ func queued(before int64) int64 {
 			ns = ns*10 + int64(c-'0')
 		}
 	}
-	if field < 2 {
-		return unknown(before)
-	}
-	return ns
+	return ns, field == 2
 }

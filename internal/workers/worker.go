@@ -17,10 +17,11 @@ type worker struct {
 }
 
 const (
-	spinAtLeast  = 20_000  // ns; the shortest full spin
-	spinAtMost   = 400_000 // ns
-	turnsAtMost  = 4_000   // of a spin, where the clock ticks in milliseconds
-	stallAtLeast = 100_000 // ns between two looks at the clock that mean a lost processor
+	spinAtLeast      = 20_000     // ns; the shortest full spin
+	spinAtMost       = 400_000    // ns
+	turnsAtMost      = 4_000      // of a spin, where the clock ticks in milliseconds
+	stallAtLeast     = 100_000    // ns between two looks at the clock that mean a lost processor
+	suspendedAtLeast = 12_000_000 // ns: longer than a scheduler keeps a thread waiting for its turn
 )
 
 func (w *worker) run() {
@@ -114,9 +115,15 @@ func (w *worker) spin() bool {
 // is to blame: the process was stopped, or the machine is a virtual one that
 // had to wait itself.
 func (w *worker) lost(now, ns int64) bool {
-	before := w.queued
-	w.queued = queued(before)
-	if ns = min(ns, w.queued-before); ns < stallAtLeast {
+	q, ok := queued()
+	switch {
+	case ok:
+		ns = min(ns, q-w.queued)
+	case ns > suspendedAtLeast:
+		ns = 0
+	}
+	w.queued = q
+	if ns < stallAtLeast {
 		return false
 	}
 	w.pool.stalled(now, ns)
@@ -127,7 +134,7 @@ func (w *worker) lost(now, ns int64) bool {
 func (w *worker) park() {
 	p := w.pool
 	p.hot.Add(-1)
-	w.queued = queued(w.queued) // what was before does not count
+	w.queued, _ = queued() // what was before does not count
 	p.parked.Add(1)
 	roused := w.sleep.park(p, clock() < p.calm.Load())
 	p.hot.Add(1)
