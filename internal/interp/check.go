@@ -199,22 +199,19 @@ type checker struct {
 	rng      *rand.Rand
 	lanes    int
 
-	// The value of an instruction has a row of lanes for each component, which
-	// begins at base. exact is what an integer would be had nothing wrapped.
-	base  []int
+	// The value of an instruction has a row of lanes for each component. exact is
+	// what an integer would be had nothing wrapped.
+	code  []decoded
 	vals  []uint32
 	exact []int64
-	fn    []lanewise
-	round []bool
 
 	varBase  []int
 	vars     []uint32
 	varExact []int64
 	written  []bool // variables of lanes, by components
 
-	shared  [][]uint32
-	arrays  []shadow // of shared
-	buffers []shadow // of bindings
+	arrays  []region // of workgroups
+	buffers []region // bindings
 
 	group  [3]uint32
 	number uint32 // of the group, from 1
@@ -229,39 +226,26 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 		return nil, fmt.Errorf("kernel %s: %w: grid %v", p.Name, ErrLimit, l.grid)
 	}
 	ch := &checker{k: k, p: p, l: l, rep: rep, schedule: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(l.subgroup))), lanes: k.lanes,
-		base: make([]int, len(p.Code)), fn: make([]lanewise, len(p.Code)), round: make([]bool, len(p.Code)), varBase: make([]int, len(p.Vars))}
-	n := 0
-	for i := 1; i < len(p.Code); i++ {
-		in := &p.Code[i]
-		ch.base[i] = n
-		if in.Type != ir.Invalid {
-			n += int(in.Width) * ch.lanes
-		}
-		if elementary(p, in) {
-			ch.fn[i], ch.round[i] = function(p, k.shape, ir.Value(i))
-		}
-	}
-	// What the interpreter shares between values that do not live at the same
-	// time has a place of its own here.
-	if n > (1<<30)/12 {
-		return nil, fmt.Errorf("kernel %s: %w: %d values of lanes to check", p.Name, ErrLimit, n)
-	}
-	ch.vals, ch.exact = make([]uint32, n), make([]int64, n)
-	n = 0
-	for i, v := range p.Vars {
-		ch.varBase[i] = n
-		n += int(v.Width) * ch.lanes
-	}
-	ch.vars, ch.varExact, ch.written = make([]uint32, n), make([]int64, n), make([]bool, n)
+		varBase: make([]int, len(p.Vars))}
 	for _, a := range p.Shared {
 		n := int(a.Len) * int(a.Width)
-		ch.shared = append(ch.shared, make([]uint32, n))
-		ch.arrays = append(ch.arrays, newShadow(n, true, true))
+		ch.arrays = append(ch.arrays, region{name: a.Name, width: int(a.Width), len: a.Len, words: make([]uint32, n), shadow: newShadow(n, true, true), shared: true})
 	}
 	for i, b := range p.Bindings {
+		v := &l.views[i]
 		undefined := c.Undefined != nil && c.Undefined[i]
-		ch.buffers = append(ch.buffers, newShadow(int(l.views[i].len)*int(b.Width), undefined, b.Access != ir.ReadOnly))
+		ch.buffers = append(ch.buffers, region{name: b.Name, width: int(b.Width), len: v.len, words: v.words, halves: v.halves,
+			shadow: newShadow(int(v.len)*int(b.Width), undefined, b.Access != ir.ReadOnly)})
 	}
+	vals, vars := ch.decode()
+	// What the interpreter shares between values that do not live at the same
+	// time has a place of its own here.
+	if vals > maxChecked || vars > maxChecked {
+		return nil, fmt.Errorf("kernel %s: %w: %d values of lanes to check", p.Name, ErrLimit, vals+vars)
+	}
+	ch.vals, ch.exact = make([]uint32, vals), make([]int64, vals)
+	ch.vars, ch.varExact, ch.written = make([]uint32, vars), make([]int64, vars), make([]bool, vars)
+	ch.fill(false)
 	for from := 0; from < ch.lanes; from += l.subgroup {
 		ch.warps = append(ch.warps, newWarp(from, min(l.subgroup, ch.lanes-from), s))
 	}
@@ -271,18 +255,8 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 	return ch, nil
 }
 
-// elementary reports whether an instruction has a function of lanes.
-func elementary(p *ir.Program, in *ir.Instr) bool {
-	switch in.Code {
-	case ir.Convert:
-		return !renames(p, in)
-	case ir.Bitcast, ir.Const:
-		return false
-	case ir.IDiv, ir.IMod, ir.CountOnes, ir.LeadingZeros, ir.TrailingZeros, ir.ReverseBits, ir.MulHigh, ir.Dot4I8, ir.Dot4U8:
-		return true
-	}
-	return in.Code.Arity() > 0
-}
+// maxChecked bounds the values of all lanes of a workgroup, 12 bytes each.
+const maxChecked = 1 << 27
 
 // grid runs all workgroups.
 func (c *checker) grid() error {
@@ -314,10 +288,11 @@ func (c *checker) grid() error {
 func (c *checker) workgroup() error {
 	c.epoch = 0
 	clear(c.written)
-	for i := range c.shared {
-		clear(c.shared[i])
+	for i := range c.arrays {
+		clear(c.arrays[i].words)
 		c.arrays[i].reset()
 	}
+	c.fill(true)
 	for i := range c.warps {
 		c.warps[i].reset()
 	}

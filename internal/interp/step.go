@@ -14,16 +14,11 @@ func (c *checker) row(v ir.Value, k int) []uint32 {
 	return c.vals[at : at+c.lanes]
 }
 
-func (c *checker) exactRow(v ir.Value, k int) []int64 {
-	at := c.place(v, k)
-	return c.exact[at : at+c.lanes]
-}
-
 func (c *checker) place(v ir.Value, k int) int {
-	if c.p.Code[v].Width == 1 {
+	if c.code[v].width == 1 {
 		k = 0
 	}
-	return c.base[v] + k*c.lanes
+	return c.code[v].out + k*c.lanes
 }
 
 // step runs one instruction of a subgroup.
@@ -33,8 +28,32 @@ func (c *checker) step(w *warp) {
 		return
 	}
 	v := ir.Value(w.pc)
-	in := &c.p.Code[v]
+	in, d := &c.p.Code[v], &c.code[v]
 	w.pc++
+	switch d.how {
+	case howNothing:
+		return
+	case howFunction:
+		c.function(w, in, d)
+		return
+	case howRename:
+		c.rename(w, in, d)
+		return
+	case howAccess:
+		for _, i := range w.order {
+			if w.active.has(i) {
+				c.access(w.from+i, v, in, d)
+			}
+		}
+		return
+	case howOther:
+		for i := range w.n {
+			if w.active.has(i) {
+				c.other(w.from+i, v, in, d)
+			}
+		}
+		return
+	}
 	switch in.Code {
 	case ir.Barrier, ir.UniformLoad:
 		w.pc--
@@ -55,7 +74,7 @@ func (c *checker) step(w *warp) {
 			w.leave()
 		}
 	case ir.For:
-		w.nest = append(w.nest, nested{head: v, close: int(in.Imm), free: in.Flag == ir.Bounded, limit: in.Args[1], step: in.Args[2]})
+		w.nest = append(w.nest, nested{head: v, close: int(in.Imm), free: in.Flag == ir.Bounded})
 		counter, start := c.row(v, 0), c.row(in.Args[0], 0)
 		step := c.row(in.Args[2], 0)
 		for i := range w.n {
@@ -66,7 +85,7 @@ func (c *checker) step(w *warp) {
 				}
 			}
 		}
-		c.turn(w, in, v, false)
+		c.turn(w, v, false)
 	case ir.Loop:
 		w.nest = append(w.nest, nested{head: v, close: int(in.Imm), free: in.Flag == ir.Bounded})
 	case ir.End:
@@ -89,8 +108,6 @@ func (c *checker) step(w *warp) {
 		w.leave()
 	case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
 		c.subgroup(w, v, in)
-	default:
-		c.lanewise(w, v, in)
 	}
 }
 
@@ -118,25 +135,24 @@ func (c *checker) truths(w *warp, v ir.Value) (m lanes) {
 }
 
 // turn begins a turn of a For for the lanes that are not through with it.
-func (c *checker) turn(w *warp, in *ir.Instr, v ir.Value, advance bool) {
+func (c *checker) turn(w *warp, v ir.Value, advance bool) {
 	f := &w.nest[len(w.nest)-1]
-	counter, limit, step := c.row(v, 0), c.row(f.limit, 0), c.row(f.step, 0)
-	exact := c.exactRow(v, 0)
-	signed := in.Type == ir.I32
+	d := &c.code[v]
 	var on lanes
 	for i := range w.n {
 		if !w.active.has(i) {
 			continue
 		}
 		j := w.from + i
+		counter := &c.vals[d.out+j]
 		ok := true
 		if advance {
-			if counter[j], ok = sum(counter[j], step[j], signed); !ok {
+			if *counter, ok = sum(*counter, c.vals[d.arg[2]+j], d.signed); !ok {
 				c.find(&Finding{Kind: CounterOverflow, Value: v, Index: -1, Lanes: [2]int32{int32(j), -1}})
 			}
 		}
-		exact[j] = integer(counter[j], in.Type)
-		if ok && less(counter[j], limit[j], signed) {
+		c.exact[d.out+j] = integer(*counter, d.signed)
+		if ok && less(*counter, c.vals[d.arg[1]+j], d.signed) {
 			on.set(i)
 		}
 	}
@@ -182,195 +198,161 @@ func (c *checker) endBlock(w *warp) {
 	}
 	w.pc = int(f.head) + 1
 	if head.Code == ir.For {
-		c.turn(w, head, f.head, true)
+		c.turn(w, f.head, true)
 	}
 }
 
-// integer returns the value of an integer's bits; of what is none, the bits.
-func integer(v uint32, t ir.Type) int64 {
-	if t == ir.I32 {
+// integer returns the value of an integer's bits.
+func integer(v uint32, signed bool) int64 {
+	if signed {
 		return int64(int32(v))
 	}
 	return int64(v)
 }
 
-// lanewise runs an instruction that each lane does for itself.
-func (c *checker) lanewise(w *warp, v ir.Value, in *ir.Instr) {
-	switch in.Code {
-	case ir.Load, ir.LoadShared, ir.Store, ir.StoreShared, ir.AtomicOp, ir.AtomicOpShared:
-		for _, i := range w.order {
-			if w.active.has(i) {
-				c.memory(w.from+i, v, in)
-			}
+// function computes a value lane by lane, and beside it what an integer would
+// be if it had not wrapped.
+func (c *checker) function(w *warp, in *ir.Instr, d *decoded) {
+	full := w.active == w.all
+	for k := range d.width {
+		var x [3][]uint32
+		var e [3][]int64
+		for j := range x {
+			n := min(j, d.n-1) // the last for those that are not there
+			at := d.arg[n] + k*d.step[n] + w.from
+			x[j], e[j] = c.vals[at:][:w.n], c.exact[at:][:w.n]
 		}
-		return
-	}
-	for i := range w.n {
-		if w.active.has(i) {
-			c.one(w.from+i, v, in)
+		at := d.out + k*c.lanes + w.from
+		out, exact := c.vals[at:][:w.n], c.exact[at:][:w.n]
+		for i := range out {
+			if !full && !w.active.has(i) {
+				continue
+			}
+			y := d.fn(x[0][i], x[1][i], x[2][i], 0)
+			if d.rounds {
+				y = laneConvertF32F16(y, 0, 0, 0)
+			}
+			if out[i] = y; !d.whole {
+				continue
+			}
+			switch in.Code {
+			case ir.Add:
+				exact[i] = saturate(e[0][i] + e[1][i])
+			case ir.Sub:
+				exact[i] = saturate(e[0][i] - e[1][i])
+			case ir.Neg:
+				exact[i] = -e[0][i]
+			case ir.Mul:
+				exact[i] = times(e[0][i], e[1][i])
+			case ir.Shl:
+				exact[i] = times(e[0][i], 1<<(x[1][i]&31))
+			case ir.Min, ir.Max:
+				if exact[i] = e[1][i]; y == x[0][i] {
+					exact[i] = e[0][i]
+				}
+			case ir.Select:
+				if exact[i] = e[2][i]; x[0][i] != 0 {
+					exact[i] = e[1][i]
+				}
+			default:
+				exact[i] = integer(y, d.signed)
+			}
 		}
 	}
 }
 
-// one computes a value, or sets a variable, of one lane.
-func (c *checker) one(lane int, v ir.Value, in *ir.Instr) {
-	width := int(in.Width)
-	set := func(k int, x uint32, e int64) {
-		at := c.base[v] + k*c.lanes + lane
-		c.vals[at], c.exact[at] = x, e
+// rename copies a value; an integer that stays one keeps what it should be.
+func (c *checker) rename(w *warp, in *ir.Instr, d *decoded) {
+	keeps := d.whole && c.p.Code[in.Args[0]].Type.Integer()
+	for k := range d.width {
+		from, to := d.arg[0]+k*d.step[0]+w.from, d.out+k*c.lanes+w.from
+		for i := range w.n {
+			if !w.active.has(i) {
+				continue
+			}
+			c.vals[to+i] = c.vals[from+i]
+			if keeps {
+				c.exact[to+i] = c.exact[from+i]
+			} else {
+				c.exact[to+i] = integer(c.vals[from+i], d.signed)
+			}
+		}
 	}
-	copyOf := func(k int, a ir.Value, j int) {
-		at := c.place(a, j) + lane
-		set(k, c.vals[at], c.exact[at])
+}
+
+// other computes a value, or sets a variable, of one lane.
+func (c *checker) other(lane int, v ir.Value, in *ir.Instr, d *decoded) {
+	set := func(k int, x uint32) {
+		at := d.out + k*c.lanes + lane
+		c.vals[at], c.exact[at] = x, integer(x, d.signed)
 	}
-	scalar := func(x uint32) { set(0, x, integer(x, in.Type)) }
-	arg := func(n, k int) uint32 { return c.vals[c.place(in.Args[n], k)+lane] }
+	copyOf := func(k, n, j int) {
+		to, from := d.out+k*c.lanes+lane, d.arg[n]+j*d.step[n]+lane
+		c.vals[to], c.exact[to] = c.vals[from], c.exact[from]
+	}
+	arg := func(n, k int) uint32 { return c.vals[d.arg[n]+k*d.step[n]+lane] }
 	switch in.Code {
-	case ir.Const:
-		x := in.Imm
-		switch in.Type {
-		case ir.Bool:
-			x = truth(x != 0)
-		case ir.F16:
-			x = laneConvertF32F16(x, 0, 0, 0)
-		}
-		for k := range width {
-			set(k, x, integer(x, in.Type))
-		}
-	case ir.BuiltIn:
-		switch f := in.Flag; {
-		case f >= ir.BuiltInGroupsX && f <= ir.BuiltInGroupsZ:
-			scalar(c.l.grid[f-ir.BuiltInGroupsX])
-		case f >= ir.BuiltInGroupX && f <= ir.BuiltInGroupZ:
-			scalar(c.group[f-ir.BuiltInGroupX])
-		case f == ir.BuiltInSubgroupSize:
-			scalar(uint32(c.l.subgroup))
-		default:
-			scalar(laneBuiltIn(f, uint32(lane), c.p.Local, uint32(c.l.subgroup)))
-		}
-	case ir.Param32:
-		scalar(c.l.params[in.Imm])
-	case ir.Len:
-		scalar(c.l.views[in.Imm].len)
 	case ir.Splat:
-		for k := range width {
-			copyOf(k, in.Args[0], 0)
+		for k := range d.width {
+			copyOf(k, 0, 0)
 		}
 	case ir.Compose:
-		args, n := operands(in)
-		for k := range n {
-			copyOf(k, args[k], 0)
+		for k := range d.n {
+			copyOf(k, k, 0)
 		}
 	case ir.Extract:
-		copyOf(0, in.Args[0], int(in.Flag))
+		copyOf(0, 0, int(in.Flag))
 	case ir.LoadVar:
-		for k := range width {
-			at := c.varBase[in.Imm] + k*c.lanes + lane
-			if !c.written[at] {
+		for k := range d.width {
+			from, to := c.varBase[in.Imm]+k*c.lanes+lane, d.out+k*c.lanes+lane
+			if !c.written[from] {
 				c.find(&Finding{Kind: Uninitialised, Value: v, Name: c.p.Vars[in.Imm].Name, Index: -1, Lanes: [2]int32{int32(lane), -1}})
 			}
-			set(k, c.vars[at], c.varExact[at])
+			c.vals[to], c.exact[to] = c.vars[from], c.varExact[from]
 		}
 	case ir.StoreVar:
 		for k := range int(c.p.Vars[in.Imm].Width) {
-			at, from := c.varBase[in.Imm]+k*c.lanes+lane, c.place(in.Args[0], k)+lane
-			c.vars[at], c.varExact[at], c.written[at] = c.vals[from], c.exact[from], true
+			from, to := d.arg[0]+k*d.step[0]+lane, c.varBase[in.Imm]+k*c.lanes+lane
+			c.vars[to], c.varExact[to], c.written[to] = c.vals[from], c.exact[from], true
 		}
 	case ir.Dot:
 		s := uint32(0)
 		for k := range int(c.p.Code[in.Args[0]].Width) {
-			x := c.rounded(in.Type, laneMulF32(arg(0, k), arg(1, k), 0, 0))
+			x := rounded(in.Type, laneMulF32(arg(0, k), arg(1, k), 0, 0))
 			if k > 0 {
-				x = c.rounded(in.Type, laneAddF32(s, x, 0, 0))
+				x = rounded(in.Type, laneAddF32(s, x, 0, 0))
 			}
 			s = x
 		}
-		scalar(s)
+		set(0, s)
 	case ir.PackHalf:
-		scalar(lanePackHalf(arg(0, 0), arg(0, 1), 0, 0))
+		set(0, lanePackHalf(arg(0, 0), arg(0, 1), 0, 0))
 	case ir.UnpackHalf:
 		for k := range 2 {
-			set(k, laneUnpackHalf(arg(0, 0), 0, 0, uint32(16*k)), 0)
+			set(k, laneUnpackHalf(arg(0, 0), 0, 0, uint32(16*k)))
 		}
 	case ir.PackI8:
 		s := uint32(0)
 		for k := range 4 {
 			s = lanePackByte(s, arg(0, k), 0, uint32(8*k))
 		}
-		scalar(s)
+		set(0, s)
 	case ir.UnpackI8, ir.UnpackU8:
 		f := laneUnpackI8
 		if in.Code == ir.UnpackU8 {
 			f = laneUnpackU8
 		}
 		for k := range 4 {
-			x := f(arg(0, 0), 0, 0, uint32(8*k))
-			set(k, x, integer(x, in.Type))
+			set(k, f(arg(0, 0), 0, 0, uint32(8*k)))
 		}
-	default:
-		if renames(c.p, in) {
-			from := c.p.Code[in.Args[0]].Type
-			for k := range width {
-				copyOf(k, in.Args[0], k)
-				if !from.Integer() || !in.Type.Integer() {
-					x := arg(0, k)
-					set(k, x, integer(x, in.Type))
-				}
-			}
-			return
-		}
-		c.elementary(lane, v, in)
 	}
 }
 
-func (c *checker) rounded(t ir.Type, x uint32) uint32 {
+func rounded(t ir.Type, x uint32) uint32 {
 	if t == ir.F16 {
 		return laneConvertF32F16(x, 0, 0, 0)
 	}
 	return x
-}
-
-// elementary computes what has a function of lanes, and beside it what an
-// integer would be if it had not wrapped.
-func (c *checker) elementary(lane int, v ir.Value, in *ir.Instr) {
-	_, n := operands(in)
-	for k := range int(in.Width) {
-		var x [3]uint32
-		var e [3]int64
-		for j := range n {
-			at := c.place(in.Args[j], k) + lane
-			x[j], e[j] = c.vals[at], c.exact[at]
-		}
-		y := c.fn[v].lane(x[0], x[1], x[2], 0)
-		if c.round[v] {
-			y = laneConvertF32F16(y, 0, 0, 0)
-		}
-		at := c.base[v] + k*c.lanes + lane
-		c.vals[at], c.exact[at] = y, integer(y, in.Type)
-		if !in.Type.Integer() {
-			continue
-		}
-		switch in.Code {
-		case ir.Add:
-			c.exact[at] = saturate(e[0] + e[1])
-		case ir.Sub:
-			c.exact[at] = saturate(e[0] - e[1])
-		case ir.Neg:
-			c.exact[at] = -e[0]
-		case ir.Mul:
-			c.exact[at] = times(e[0], e[1])
-		case ir.Shl:
-			c.exact[at] = times(e[0], 1<<(x[1]&31))
-		case ir.Min, ir.Max:
-			if c.exact[at] = e[1]; y == x[0] {
-				c.exact[at] = e[0]
-			}
-		case ir.Select:
-			if c.exact[at] = e[2]; x[0] != 0 {
-				c.exact[at] = e[1]
-			}
-		}
-	}
 }
 
 // far is where exact integers stop: so much is lost already.
@@ -385,81 +367,46 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// memory does an access of one lane.
-func (c *checker) memory(lane int, v ir.Value, in *ir.Instr) {
-	shared := in.Code == ir.LoadShared || in.Code == ir.StoreShared || in.Code == ir.AtomicOpShared
-	m := c.region(shared, in.Imm)
-	at := c.place(in.Args[0], 0) + lane
-	index, ok := c.index(m, lane, v, in.Args[0], at)
-	load := in.Code == ir.Load || in.Code == ir.LoadShared
+// access does an access of one lane.
+func (c *checker) access(lane int, v ir.Value, in *ir.Instr, d *decoded) {
+	m := d.region
+	index, ok := c.index(m, lane, v, in.Args[0])
 	if !ok {
-		for k := range int(in.Width) {
+		for k := range d.width {
 			if in.Type != ir.Invalid {
-				c.vals[c.base[v]+k*c.lanes+lane], c.exact[c.base[v]+k*c.lanes+lane] = 0, 0
+				c.vals[d.out+k*c.lanes+lane], c.exact[d.out+k*c.lanes+lane] = 0, 0
 			}
 		}
 		return
 	}
-	if in.Code == ir.AtomicOp || in.Code == ir.AtomicOpShared {
-		c.atomic(m, index, lane, v, in)
-		return
-	}
-	for k := range m.width {
-		i := index*m.width + k
-		if load {
-			x := c.read(m, i, lane, v)
-			c.vals[c.base[v]+k*c.lanes+lane], c.exact[c.base[v]+k*c.lanes+lane] = x, integer(x, in.Type)
-			continue
+	switch in.Code {
+	case ir.AtomicOp, ir.AtomicOpShared:
+		c.atomic(index, lane, v, in, d)
+	case ir.Load, ir.LoadShared:
+		for k := range m.width {
+			x := c.read(m, index*m.width+k, lane, v)
+			at := d.out + k*c.lanes + lane
+			c.vals[at], c.exact[at] = x, integer(x, d.signed)
 		}
-		c.note(m, i, lane, v, false)
-		m.set(i, c.vals[c.place(in.Args[1], k)+lane])
+	default:
+		for k := range m.width {
+			i := index*m.width + k
+			c.note(m, i, lane, v, false)
+			m.set(i, c.vals[d.arg[1]+k*d.step[1]+lane])
+		}
 	}
 }
 
-// region is a buffer or array.
-type region struct {
-	name   string
-	width  int
-	len    uint32
-	view   view
-	cells  *shadow
-	shared bool
-}
-
-func (c *checker) region(shared bool, n uint32) region {
-	if shared {
-		a := &c.p.Shared[n]
-		return region{a.Name, int(a.Width), a.Len, view{words: c.shared[n]}, &c.arrays[n], true}
-	}
-	b := &c.p.Bindings[n]
-	return region{b.Name, int(b.Width), c.l.views[n].len, c.l.views[n], &c.buffers[n], false}
-}
-
-func (m *region) get(i int) uint32 {
-	if m.view.halves != nil {
-		return laneUnpackHalf(uint32(m.view.halves[i]), 0, 0, 0)
-	}
-	return m.view.words[i]
-}
-
-func (m *region) set(i int, x uint32) {
-	if m.view.halves != nil {
-		m.view.halves[i] = uint16(lanePackHalf(x, 0, 0, 0))
-		return
-	}
-	m.view.words[i] = x
-}
-
-// index checks the index of an access, which stands at a place of the values.
-func (c *checker) index(m region, lane int, v, arg ir.Value, at int) (int, bool) {
-	x := c.vals[at]
-	t := c.p.Code[arg].Type
+// index checks the index of an access.
+func (c *checker) index(m *region, lane int, v, arg ir.Value) (int, bool) {
+	d := &c.code[arg]
+	x, e := c.vals[d.out+lane], c.exact[d.out+lane]
 	if x >= m.len {
-		c.find(&Finding{Kind: OutOfBounds, Value: v, Name: m.name, Index: integer(x, t), Lanes: [2]int32{int32(lane), -1},
+		c.find(&Finding{Kind: OutOfBounds, Value: v, Name: m.name, Index: integer(x, d.signed), Lanes: [2]int32{int32(lane), -1},
 			Note: fmt.Sprintf("which has %d elements", m.len)})
 		return 0, false
 	}
-	if e := c.exact[at]; e != int64(x) {
+	if e != int64(x) {
 		c.find(&Finding{Kind: IndexOverflow, Value: v, Name: m.name, Index: int64(x), Lanes: [2]int32{int32(lane), -1},
 			Note: fmt.Sprintf("which would be %d had it not wrapped around", e)})
 	}
@@ -471,10 +418,10 @@ func (c *checker) me(lane int, v ir.Value) who {
 }
 
 // read reads component i of a region.
-func (c *checker) read(m region, i, lane int, v ir.Value) uint32 {
-	if m.cells.watched {
-		cell := m.cells.cell(i)
-		if m.cells.blank && !cell.filled {
+func (c *checker) read(m *region, i, lane int, v ir.Value) uint32 {
+	if m.watched {
+		cell := m.cell(i)
+		if m.blank && !cell.filled {
 			c.find(&Finding{Kind: Uninitialised, Value: v, Name: m.name, Index: int64(i / m.width), Lanes: [2]int32{int32(lane), -1}})
 		}
 		if w := cell.read(c.me(lane, v)); w != nil {
@@ -485,8 +432,8 @@ func (c *checker) read(m region, i, lane int, v ir.Value) uint32 {
 }
 
 // note records a write.
-func (c *checker) note(m region, i, lane int, v ir.Value, bulk bool) {
-	cell := m.cells.cell(i)
+func (c *checker) note(m *region, i, lane int, v ir.Value, bulk bool) {
+	cell := m.cell(i)
 	cell.filled = true
 	me := c.me(lane, v)
 	me.bulk = bulk
@@ -495,7 +442,7 @@ func (c *checker) note(m region, i, lane int, v ir.Value, bulk bool) {
 	}
 }
 
-func (c *checker) race(m region, i, lane int, v ir.Value, a *who, did, other string) {
+func (c *checker) race(m *region, i, lane int, v ir.Value, a *who, did, other string) {
 	f := &Finding{Kind: Race, Value: v, Name: m.name, Index: int64(i / m.width), Lanes: [2]int32{int32(lane), int32(a.lane)}, Other: a.at}
 	at := fmt.Sprintf("%%%d", a.at)
 	if file, line := ir.Position(c.p.Pos, a.at); file != "" {
@@ -510,17 +457,16 @@ func (c *checker) race(m region, i, lane int, v ir.Value, a *who, did, other str
 	c.find(f)
 }
 
-func (c *checker) atomic(m region, i, lane int, v ir.Value, in *ir.Instr) {
-	cell := m.cells.cell(i)
-	if m.cells.blank && !cell.filled && in.Flag != ir.AtomicStore {
+func (c *checker) atomic(i, lane int, v ir.Value, in *ir.Instr, d *decoded) {
+	m := d.region
+	if m.blank && !m.cell(i).filled && in.Flag != ir.AtomicStore {
 		c.find(&Finding{Kind: Uninitialised, Value: v, Name: m.name, Index: int64(i), Lanes: [2]int32{int32(lane), -1}})
 	}
-	args, n := operands(in)
 	arg := func(k int) uint32 {
-		if k >= n {
+		if k >= d.n {
 			return 0
 		}
-		return c.vals[c.place(args[k], 0)+lane]
+		return c.vals[d.arg[k]+lane]
 	}
 	if in.Flag != ir.AtomicLoad {
 		// In workgroup memory a plain store among updates is a mistake, atomic or
@@ -528,10 +474,9 @@ func (c *checker) atomic(m region, i, lane int, v ir.Value, in *ir.Instr) {
 		c.note(m, i, lane, v, !m.shared || in.Flag != ir.AtomicStore)
 	}
 	old := m.get(i)
-	m.set(i, atomicResult(in.Flag, in.Type == ir.I32, old, arg(1), arg(2)))
+	m.set(i, atomicResult(in.Flag, d.signed, old, arg(1), arg(2)))
 	if in.Type != ir.Invalid {
-		at := c.base[v] + lane
-		c.vals[at], c.exact[at] = old, integer(old, in.Type)
+		c.vals[d.out+lane], c.exact[d.out+lane] = old, integer(old, d.signed)
 	}
 }
 
@@ -539,27 +484,27 @@ func (c *checker) atomic(m region, i, lane int, v ir.Value, in *ir.Instr) {
 // read together. first is a subgroup that defines the index.
 func (c *checker) uniformLoad(w, first *warp) {
 	v := ir.Value(w.pc)
-	in := &c.p.Code[v]
-	m := c.region(true, in.Imm)
-	at := c.place(in.Args[0], 0)
-	want := c.vals[at+first.from+first.lowest()]
+	in, d := &c.p.Code[v], &c.code[v]
+	m := d.region
+	model := first.from + first.lowest()
+	want := c.vals[d.arg[0]+model]
 	for i := range w.n {
 		if !w.active.has(i) {
 			continue
 		}
 		lane := w.from + i
-		if x := c.vals[at+lane]; x != want {
-			c.find(&Finding{Kind: NotUniform, Value: v, Name: m.name, Index: int64(x), Lanes: [2]int32{int32(lane), int32(first.from + first.lowest())},
+		if x := c.vals[d.arg[0]+lane]; x != want {
+			c.find(&Finding{Kind: NotUniform, Value: v, Name: m.name, Index: int64(x), Lanes: [2]int32{int32(lane), int32(model)},
 				Note: fmt.Sprintf("the other lane reads element %d", want)})
 		}
-		index, ok := c.index(m, lane, v, in.Args[0], at+lane)
+		index, ok := c.index(m, lane, v, in.Args[0])
 		for k := range m.width {
 			x := uint32(0)
 			if ok {
 				x = c.read(m, index*m.width+k, lane, v)
 			}
-			to := c.base[v] + k*c.lanes + lane
-			c.vals[to], c.exact[to] = x, integer(x, in.Type)
+			to := d.out + k*c.lanes + lane
+			c.vals[to], c.exact[to] = x, integer(x, d.signed)
 		}
 	}
 }
@@ -592,9 +537,9 @@ func (c *checker) subgroup(w *warp, v ir.Value, in *ir.Instr) {
 	for k := range int(in.Width) {
 		d, a := c.row(v, k)[w.from:w.from+w.n], c.row(in.Args[0], k)[w.from:w.from+w.n]
 		exchange(subgroupOps[in.Code], combiner(in), in.Imm, d, a, from)
-		e := c.exactRow(v, k)[w.from:]
+		e := c.exact[c.place(v, k)+w.from:]
 		for i, x := range d {
-			e[i] = integer(x, in.Type)
+			e[i] = integer(x, in.Type == ir.I32)
 		}
 	}
 }

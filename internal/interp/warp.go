@@ -34,13 +34,12 @@ func (m lanes) andNot(n lanes) lanes { return lanes{m[0] &^ n[0], m[1] &^ n[1]} 
 
 // nested is the state of an open block.
 type nested struct {
-	head        ir.Value
-	close       int // where its Else or End is
-	other       lanes
-	left, next  lanes
-	turns       uint32
-	free        bool // of the budget
-	limit, step ir.Value
+	head       ir.Value
+	close      int // where its Else or End is
+	other      lanes
+	left, next lanes
+	turns      uint32
+	free       bool // of the budget
 }
 
 func newWarp(from, n int, s Schedule) warp {
