@@ -47,11 +47,26 @@ func Dequantize(f block.Format, dst []float32, src []byte) {
 	if len(dst) == 0 {
 		return
 	}
-	if k := quantKernelsFor(activeQuant, f); k.dequantize != nil {
-		k.dequantize(&dst[0], &src[0], len(dst)/f.Elements())
+	k := quantKernelsFor(activeQuant, f)
+	if k.dequantize == nil {
+		_ = f.Dequantize(dst, src) // the lengths are right
 		return
 	}
-	_ = f.Dequantize(dst, src) // the lengths are right
+	for {
+		n, size := quantCall(f, len(dst))
+		k.dequantize(&dst[0], &src[0], n/f.Elements())
+		if dst, src = dst[n:], src[size:]; len(dst) == 0 {
+			return
+		}
+	}
+}
+
+// quantCall returns how many of n numbers a call of a kernel takes, and their
+// bytes. Nothing stops a goroutine in a kernel, so it is to be short; and no
+// lane of a sum has more than 1024 terms.
+func quantCall(f block.Format, n int) (numbers, bytes int) {
+	numbers = min(n, 32<<10)
+	return numbers, numbers / f.Elements() * f.Bytes()
 }
 
 // DotBlocks returns the sum of the products of x and the numbers that the
@@ -62,17 +77,29 @@ func DotBlocks(f block.Format, x []float32, src []byte) float32 {
 	if len(x) == 0 {
 		return 0
 	}
-	if k := quantKernelsFor(activeQuant, f); k.dot != nil {
-		return k.dot(&x[0], &src[0], len(x)/f.Elements())
+	dot, sum := quantKernelsFor(activeQuant, f).dot, 0.0
+	for {
+		n, size := quantCall(f, len(x))
+		var part float32
+		if dot != nil {
+			part = dot(&x[0], &src[0], n/f.Elements())
+		} else {
+			part = dotBlocksGeneric(f, x[:n], src[:size])
+		}
+		sum += float64(part)
+		if x, src = x[n:], src[size:]; len(x) == 0 {
+			return float32(sum)
+		}
 	}
-	return dotBlocksGeneric(f, x, src)
 }
 
-// dotBlocksGeneric makes a few blocks at a time float32.
+// dotBlocksGeneric makes a few blocks at a time float32. Each lane of the
+// sums of a few blocks has 32 terms, and there are at most 128 of these sums.
 func dotBlocksGeneric(f block.Format, x []float32, src []byte) float32 {
 	var w [256]float32
-	var sum [8]float32
+	total := float32(0)
 	for len(x) > 0 {
+		var sum [8]float32
 		n := min(len(x), len(w))
 		size := n / f.Elements() * f.Bytes()
 		_ = f.Dequantize(w[:n], src[:size]) // whole blocks
@@ -82,7 +109,8 @@ func dotBlocksGeneric(f block.Format, x []float32, src []byte) float32 {
 				sum[j] += a[j] * b[j]
 			}
 		}
+		total += (sum[0] + sum[4]) + (sum[1] + sum[5]) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))
 		x, src = x[n:], src[size:]
 	}
-	return (sum[0] + sum[4]) + (sum[1] + sum[5]) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))
+	return total
 }

@@ -127,6 +127,27 @@ func TestQuantLengths(t *testing.T) {
 			}()
 		}
 	}
+	// More than one call of a kernel.
+	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	n := 3*32<<10 + 512
+	src := anyBlocks(r, f, n/256, true)
+	w, want, y := make([]float32, n), make([]float32, n), make([]float32, n)
+	Dequantize(f, w, src)
+	if err := f.Dequantize(want, src); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range want {
+		if w[i] != v {
+			t.Fatalf("element %d of %d is %v, want %v", i, n, w[i], v)
+		}
+	}
+	for _, i := range []int{0, 32<<10 - 1, 32 << 10, n - 1} {
+		y[i] = 2
+		if got := DotBlocks(f, y, src); got != 2*w[i] {
+			t.Errorf("twice element %d of %d is %v, want %v", i, n, got, 2*w[i])
+		}
+		y[i] = 0
+	}
 	Dequantize(f, nil, nil)
 	if s := DotBlocks(f, nil, nil); s != 0 {
 		t.Errorf("the sum of nothing is %v", s)
