@@ -64,7 +64,7 @@ func (b *Builder) builtIn(flag uint8) U32 {
 	return U32{b: b, id: b.known(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0, state)}
 }
 
-// local returns a place in the workgroup, 0 along an axis of one lane.
+// localID returns a place in the workgroup, 0 along an axis of one lane.
 func (b *Builder) localID(axis uint8) U32 {
 	if b.ready() && b.sized && b.local[axis] == 1 {
 		return U(0)
@@ -82,7 +82,12 @@ func (b *Builder) LocalY() U32 { return b.localID(1) }
 func (b *Builder) LocalZ() U32 { return b.localID(2) }
 
 // Lane returns the number of the lane in its workgroup: x first, then y, then z.
-func (b *Builder) Lane() U32 { return b.builtIn(ir.BuiltInLane) }
+func (b *Builder) Lane() U32 {
+	if b.ready() && b.sized && b.local[1] == 1 && b.local[2] == 1 {
+		return b.LocalX()
+	}
+	return b.builtIn(ir.BuiltInLane)
+}
 
 // GroupX returns the place of the workgroup in the grid along x.
 func (b *Builder) GroupX() U32 { return b.builtIn(ir.BuiltInGroupX) }
@@ -130,11 +135,7 @@ func (b *Builder) Index() U32 {
 	if !b.localKnown("Index") {
 		return U32{b: b.owner()}
 	}
-	lane := b.Lane()
-	if b.local[1] == 1 && b.local[2] == 1 {
-		lane = b.LocalX()
-	}
-	return b.Group().Mul(U(uint32(b.Lanes()))).Add(lane)
+	return b.Group().Mul(U(uint32(b.Lanes()))).Add(b.Lane())
 }
 
 // SubgroupSize returns how many lanes a subgroup has: a power of two up to 128,

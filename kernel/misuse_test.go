@@ -27,7 +27,7 @@ var leaked struct {
 }
 
 var foreign = kernel.New("foreign", func(b b, _ none) {
-	b.LocalSize(1, 1, 1)
+	b.LocalSize(2, 1, 1)
 	leaked.b, leaked.value = b, b.Lane()
 	leaked.buffer, leaked.v = kernel.InOut[kernel.U32](b, "x"), kernel.NewVar(b, "v", b.Lane())
 	leaked.buffer.Set(leaked.value, leaked.v.Get())
