@@ -25,16 +25,19 @@ func rowTrial(rnd *rand.Rand, o *op.Operation, x *op.Array, mask int) *trial {
 	return c
 }
 
-var rowShapes = [][]int{{1}, {2, 3}, {33, 4}, {3, 17}, {5, 127}, {2, 129}, {2, 1021}, {1, 1025}, {4097}}
+var rowShapes = [][]int{{1}, {2, 3}, {33, 4}, {3, 17}, {5, 127}, {2, 129}, {2, 1021}, {1, 1025}, {4097}, {2, 8195}}
 
 func TestRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 12))
-	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+	for _, o := range op.Catalogue() {
+		if o.Class() != op.Row {
+			continue
+		}
 		t.Run(o.Name(), func(t *testing.T) {
 			for i, shape := range rowShapes {
 				rowTrial(rnd, o, normal(rnd, shape...), i).everyVariant(t, true)
 			}
-			for _, vs := range [][]float64{{missing}, {inf}, {-inf}, {inf, -inf}, {1e-40}, {88, 87.5}, {-1e30, 1e15}} {
+			for _, vs := range [][]float64{{missing}, {inf}, {-inf}, {inf, -inf}, {1e-40}, {88, 87.5}, {-1e30, 1e15}, {1e38, 2e38, 3e38}} {
 				for _, shape := range [][]int{{2, 2}, {7, 5}, {2, 300}, {1, 5000}} {
 					rowTrial(rnd, o, with(rnd, normal(rnd, shape...), vs...), 3).everyVariant(t, false)
 				}

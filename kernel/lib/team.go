@@ -23,8 +23,16 @@ type team struct {
 	u      kernel.Array[kernel.U32]
 	hasF   bool
 	hasU   bool
-	read   byte // 'f' or 'u' if lanes may still be reading that, else 0
+	read   use // what lanes may still be reading
 }
+
+// use is a set of the arrays of a team.
+type use uint8
+
+const (
+	useSums use = 1 << iota
+	useKeys
+)
 
 // newTeam sets the local size and returns the team of the lane. Teams count
 // through the grid as by [kernel.Builder.Group].
@@ -46,40 +54,40 @@ func (c crew) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Teams + 1
 // sum returns the sum of x over the team, in every lane of it. All lanes of the
 // workgroup come here.
 func (t *team) sum(x kernel.F32) kernel.F32 {
+	return combine(t, t.sums(), useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
+}
+
+func (t *team) sums() kernel.Array[kernel.F32] {
 	if !t.hasF {
 		t.f, t.hasF = kernel.Shared[kernel.F32](t.b, "team_sums", t.lanes()), true
 	}
-	return combine(t, t.f, 'f', x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
+	return t.f
 }
 
 // most returns the greatest x of the team, likewise.
 func (t *team) most(x kernel.U32) kernel.U32 {
-	t.keys()
-	return combine(t, t.u, 'u', x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
+	return combine(t, t.keys(), useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
 // least returns the least x of the team, likewise.
 func (t *team) least(x kernel.U32) kernel.U32 {
-	t.keys()
-	return combine(t, t.u, 'u', x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
+	return combine(t, t.keys(), useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
 
-func (t *team) keys() {
+func (t *team) keys() kernel.Array[kernel.U32] {
 	if !t.hasU {
 		t.u, t.hasU = kernel.Shared[kernel.U32](t.b, "team_keys", t.lanes()), true
 	}
+	return t.u
 }
 
 // combine reduces x over the team, in an order that is the same each time.
-func combine[T kernel.F32 | kernel.U32](t *team, s kernel.Array[T], name byte, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
+func combine[T kernel.F32 | kernel.U32](t *team, s kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
 	b := t.b
 	if t.Team == 1 {
 		return x
 	}
-	if t.read == name {
-		b.Barrier()
-	}
-	t.read = name
+	t.wait(u)
 	if t.Subgroups {
 		// Subgroups may have any size, so that it is not known how many there are.
 		x = sub(b, x)
@@ -101,6 +109,52 @@ func combine[T kernel.F32 | kernel.U32](t *team, s kernel.Array[T], name byte, x
 		b.Barrier()
 	}
 	return s.At(me.Sub(t.lane))
+}
+
+// again says that the lanes may still be reading what was shared last: at the
+// beginning of a loop.
+func (t *team) again() { t.read = useSums | useKeys }
+
+// wait waits until an array may be written.
+func (t *team) wait(u use) {
+	if t.read&u != 0 {
+		t.b.Barrier()
+	}
+	t.read = u
+}
+
+// scan returns the sum of x over the lanes of the team before this one, and over
+// all of them. All lanes of the workgroup come here.
+func (t *team) scan(x kernel.F32) (before, whole kernel.F32) {
+	b, me := t.b, t.b.LocalX()
+	s := t.sums()
+	t.wait(useSums)
+	if t.Subgroups {
+		all := kernel.SubgroupAdd(b, x)
+		b.If(b.SubgroupLane().Eq(kernel.U(0)), func() { s.Set(b.Subgroup(), all) })
+		start, end := kernel.NewVar(b, "start", kernel.F(0)), kernel.NewVar(b, "end", kernel.F(0))
+		inner := kernel.SubgroupScanAdd(b, x)
+		b.Barrier()
+		b.For(kernel.U(0), kernel.U(uint32(t.lanes())).Div(b.SubgroupSize()), func(i kernel.U32) {
+			b.If(i.Eq(b.Subgroup()), func() { start.Set(end.Get()) })
+			end.Set(end.Get().Add(s.At(i)))
+		})
+		return start.Get().Add(inner), end.Get()
+	}
+	sum := kernel.NewVar(b, "sum", x)
+	s.Set(me, x)
+	for d := 1; d < t.Team; d *= 2 {
+		b.Barrier()
+		b.If(t.lane.Ge(kernel.U(uint32(d))), func() { sum.Set(s.At(me.Sub(kernel.U(uint32(d)))).Add(sum.Get())) })
+		b.Barrier()
+		s.Set(me, sum.Get())
+	}
+	b.Barrier()
+	first := me.Sub(t.lane)
+	// Not the sum less x: that is NaN where x is infinite.
+	previous := kernel.NewVar(b, "previous", kernel.F(0))
+	b.If(t.lane.Gt(kernel.U(0)), func() { previous.Set(s.At(me.Sub(kernel.U(1)))) })
+	return previous.Get(), s.At(first.Add(kernel.U(uint32(t.Team - 1))))
 }
 
 // sumTurns is how many terms a lane adds before it adds their sum to its

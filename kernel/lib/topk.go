@@ -58,7 +58,7 @@ func search(r *row, k kernel.U32, put func(i, j kernel.U32)) {
 	b, t := r.b, r.t
 	last := kernel.NewVar(b, "last", kernel.U(nanKey))
 	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; none is before all
-	t.read = 'u'                                 // lanes may be a turn behind
+	t.again()
 	b.For(kernel.U(0), k, func(i kernel.U32) {
 		best := kernel.NewVar(b, "best", kernel.U(0))
 		place := kernel.NewVar(b, "place", kernel.U(none))
