@@ -435,7 +435,9 @@ func structures(t testing.TB) map[string]*ir.Program {
 type tiles struct{ M, N, K uint32 }
 
 // matmul is a product in tiles of workgroup memory, each lane with 4×4 sums.
-var matmul = kernel.New("matmul", func(b *kernel.Builder, p *tiles) {
+var matmul = kernel.New("matmul", buildMatmul)
+
+func buildMatmul(b *kernel.Builder, p *tiles) {
 	const side, per, depth = 64, 4, 16
 	b.LocalSize(side/per, side/per, 1)
 	x := kernel.Input[kernel.F32](b, "a")
@@ -481,7 +483,7 @@ var matmul = kernel.New("matmul", func(b *kernel.Builder, p *tiles) {
 			b.If(r.Lt(m).And(c.Lt(n)), func() { z.Set(r.Mul(n).Add(c), sums[i*per+j].Get()) })
 		}
 	}
-})
+}
 
 type length struct{ N uint32 }
 

@@ -1,19 +1,15 @@
 package wgsl
 
-import (
-	"strconv"
-
-	"github.com/rayo-go/rayo/internal/ir"
-)
+import "github.com/rayo-go/rayo/internal/ir"
 
 // name prints the name of a value that has one.
 func (w *printer) name(v ir.Value) {
 	if n := w.values[v].name; n != 0 {
-		w.line = append(w.line, shortNames[n-1]...)
+		w.s(shortNames[n-1])
 		return
 	}
-	w.line = append(w.line, 'v')
-	w.line = appendUint(w.line, uint32(v))
+	w.c('v')
+	w.u(uint32(v))
 }
 
 // expr prints a value where only expressions of the classes stand without
@@ -31,9 +27,9 @@ func (w *printer) expr(v ir.Value, without class) {
 		w.write(v, without)
 		return
 	}
-	w.line = append(w.line, '(')
+	w.c('(')
 	w.write(v, anything)
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // class returns how the expression that write prints for v binds.
@@ -105,27 +101,27 @@ func (w *printer) write(v ir.Value, without class) {
 	case prefix:
 		switch {
 		case in.Code == ir.Neg && in.Type == ir.U32:
-			w.line = append(w.line, "0u - "...) // a number less a vector is a vector
+			w.s("0u - ") // a number less a vector is a vector
 			w.expr(in.Args[0], summand)
 			return
 		case in.Code == ir.Not && in.Type == ir.Bool:
-			w.line = append(w.line, '!')
+			w.c('!')
 		default:
-			w.line = append(w.line, info.text...)
+			w.s(info.text)
 		}
 		w.expr(in.Args[0], info.right)
 	case call:
-		w.line = append(w.line, info.text...)
-		w.line = append(w.line, '(')
+		w.s(info.text)
+		w.c('(')
 		w.args(in)
 	case function:
 		w.function(in, info)
 	case composed:
 		half := w.beginHalf(in)
 		w.composed[in.Code] |= 1 << widthIndex(in.Width)
-		w.line = append(w.line, composedName(in.Code)...)
-		w.line = append(w.line, widthSuffix[widthIndex(in.Width)]...)
-		w.line = append(w.line, '(')
+		w.s(composedName(in.Code))
+		w.s(widthSuffix[widthIndex(in.Width)])
+		w.c('(')
 		w.argsAs(in, half)
 		w.endHalf(half)
 	default:
@@ -137,11 +133,11 @@ func (w *printer) write(v ir.Value, without class) {
 func (w *printer) args(in *ir.Instr) {
 	for k := range codeTable[in.Code].args {
 		if k > 0 {
-			w.line = append(w.line, ", "...)
+			w.s(", ")
 		}
 		w.expr(in.Args[k], operand)
 	}
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // beginHalf begins the conversion of a result to half floats, for what is
@@ -150,14 +146,14 @@ func (w *printer) beginHalf(in *ir.Instr) bool {
 	if in.Type != ir.F16 {
 		return false
 	}
-	w.line = append(w.line, typeName(ir.F16, in.Width)...)
-	w.line = append(w.line, '(')
+	w.s(typeName(ir.F16, in.Width))
+	w.c('(')
 	return true
 }
 
 func (w *printer) endHalf(half bool) {
 	if half {
-		w.line = append(w.line, ')')
+		w.c(')')
 	}
 }
 
@@ -169,11 +165,11 @@ func (w *printer) argsAs(in *ir.Instr, half bool) {
 	}
 	for k := range codeTable[in.Code].args {
 		if k > 0 {
-			w.line = append(w.line, ", "...)
+			w.s(", ")
 		}
 		w.asFloat(in.Args[k], in.Width)
 	}
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 func (w *printer) infix(in *ir.Instr, info *codeInfo) {
@@ -195,7 +191,7 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 		if w.isNaNTest(in) {
 			a := in.Args[0]
 			if in.Code == ir.Eq {
-				w.line = append(w.line, '!')
+				w.c('!')
 			}
 			w.need(fnIsNaN, in.Width)
 			if w.p.Code[a].Type == ir.F16 {
@@ -203,12 +199,12 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 			} else {
 				w.expr(a, operand)
 			}
-			w.line = append(w.line, ')')
+			w.c(')')
 			return
 		}
 	case ir.Shl, ir.Shr:
 		w.expr(in.Args[0], left)
-		w.line = append(w.line, text...)
+		w.s(text)
 		w.shiftCount(in.Args[1], in.Width)
 		return
 	case ir.Add, ir.Sub, ir.Mul, ir.Div, ir.IDiv, ir.IMod:
@@ -221,13 +217,13 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 				x = w.unsplat(x)
 			}
 			w.expr(x, left)
-			w.line = append(w.line, text...)
+			w.s(text)
 			w.expr(y, right)
 			return
 		}
 	}
 	w.expr(in.Args[0], left)
-	w.line = append(w.line, text...)
+	w.s(text)
 	w.expr(in.Args[1], right)
 }
 
@@ -255,12 +251,13 @@ func (w *printer) shiftCount(v ir.Value, width uint8) {
 	}
 	if c := &w.p.Code[n]; c.Code == ir.Const && w.values[n].how != asName {
 		if width != 1 {
-			w.line = append(w.line, typeName(ir.U32, width)...)
-			w.line = append(w.line, '(')
+			w.s(typeName(ir.U32, width))
+			w.c('(')
 		}
-		w.line = append(appendUint(w.line, c.Imm&31), 'u')
+		w.u(c.Imm & 31)
+		w.c('u')
 		if width != 1 {
-			w.line = append(w.line, ')')
+			w.c(')')
 		}
 		return
 	}
@@ -268,10 +265,10 @@ func (w *printer) shiftCount(v ir.Value, width uint8) {
 		w.expr(v, tight)
 		return
 	}
-	w.line = append(w.line, typeName(ir.U32, width)...)
-	w.line = append(w.line, '(')
+	w.s(typeName(ir.U32, width))
+	w.c('(')
 	w.expr(v, operand)
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // number reports whether v is a constant that is not NaN.
@@ -305,14 +302,14 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		w.need(f, in.Width)
 		if half {
 			w.asFloat(a, in.Width)
-			w.line = append(w.line, ", "...)
+			w.s(", ")
 			w.asFloat(b, in.Width)
 		} else {
 			w.expr(a, operand)
-			w.line = append(w.line, ", "...)
+			w.s(", ")
 			w.expr(b, operand)
 		}
-		w.line = append(w.line, ')')
+		w.c(')')
 		w.endHalf(half)
 		return
 	case ir.LeadingZeros, ir.TrailingZeros:
@@ -321,36 +318,36 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		}
 		signed := in.Type == ir.I32
 		if signed {
-			w.line = append(w.line, typeName(ir.I32, in.Width)...)
-			w.line = append(w.line, '(')
+			w.s(typeName(ir.I32, in.Width))
+			w.c('(')
 		}
 		w.need(info.fn, in.Width)
 		if signed {
-			w.line = append(w.line, typeName(ir.U32, in.Width)...)
-			w.line = append(w.line, '(')
+			w.s(typeName(ir.U32, in.Width))
+			w.c('(')
 		}
 		w.expr(in.Args[0], operand)
 		if signed {
-			w.line = append(w.line, "))"...)
+			w.s("))")
 		}
-		w.line = append(w.line, ')')
+		w.c(')')
 		return
 	case ir.MulHigh:
 		builtIn = false
 	case ir.Dot4I8, ir.Dot4U8:
 		if builtIn {
 			w.needs |= Dot4
-			w.line = append(w.line, info.text...)
-			w.line = append(w.line, '(')
+			w.s(info.text)
+			w.c('(')
 		} else {
 			w.need(info.fn, 1)
 		}
 		w.expr(in.Args[0], operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.expr(in.Args[1], operand)
-		w.line = append(w.line, ')')
+		w.c(')')
 		if !w.isZero(in.Args[2]) {
-			w.line = append(w.line, " + "...)
+			w.s(" + ")
 			w.expr(in.Args[2], summand)
 		}
 		return
@@ -362,8 +359,8 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		}
 	}
 	if builtIn {
-		w.line = append(w.line, info.text...)
-		w.line = append(w.line, '(')
+		w.s(info.text)
+		w.c('(')
 	} else if in.Code == ir.MulHigh {
 		w.need(info.fn, in.Width)
 	} else {
@@ -374,10 +371,10 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 
 // asFloat prints half floats as float32, one for each component.
 func (w *printer) asFloat(v ir.Value, width uint8) {
-	w.line = append(w.line, typeName(ir.F32, width)...)
-	w.line = append(w.line, '(')
+	w.s(typeName(ir.F32, width))
+	w.c('(')
 	w.expr(v, operand)
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // special prints the codes that are like no other.
@@ -388,26 +385,26 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 	case ir.BuiltIn:
 		w.builtIn(in.Flag)
 	case ir.Param32:
-		w.line = append(w.line, wordParams+"."...)
-		w.line = append(w.line, w.uniform[in.Imm]...)
+		w.s(wordParams + ".")
+		w.s(w.uniform[in.Imm])
 	case ir.Len:
-		w.line = append(w.line, "arrayLength(&"...)
-		w.line = append(w.line, w.buffers[in.Imm]...)
-		w.line = append(w.line, ')')
+		w.s("arrayLength(&")
+		w.s(w.buffers[in.Imm])
+		w.c(')')
 	case ir.Load:
 		w.element(w.buffers[in.Imm], in.Args[0])
 	case ir.LoadShared:
 		w.element(w.arrays[in.Imm], in.Args[0])
 	case ir.LoadVar:
-		w.line = append(w.line, w.vars[in.Imm]...)
+		w.s(w.vars[in.Imm])
 	case ir.Select:
-		w.line = append(w.line, "select("...)
+		w.s("select(")
 		w.expr(in.Args[2], operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.expr(in.Args[1], operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.expr(in.Args[0], operand)
-		w.line = append(w.line, ')')
+		w.c(')')
 	case ir.Convert:
 		w.convert(in, without)
 	case ir.Bitcast:
@@ -415,39 +412,40 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 			w.expr(in.Args[0], without)
 			return
 		}
-		w.line = append(w.line, "bitcast<"...)
-		w.line = append(w.line, typeName(in.Type, in.Width)...)
-		w.line = append(w.line, ">("...)
+		w.s("bitcast<")
+		w.s(typeName(in.Type, in.Width))
+		w.s(">(")
 		w.expr(in.Args[0], operand)
-		w.line = append(w.line, ')')
+		w.c(')')
 	case ir.Recip:
-		w.line = append(w.line, "1.0"...)
+		w.s("1.0")
 		if in.Type == ir.F16 {
-			w.line = append(w.line, "h / "...)
+			w.s("h / ")
 		} else {
-			w.line = append(w.line, "f / "...)
+			w.s("f / ")
 		}
 		w.expr(in.Args[0], tight)
 	case ir.Splat:
-		w.line = append(w.line, typeName(in.Type, in.Width)...)
-		w.line = append(w.line, '(')
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
 		w.expr(in.Args[0], operand)
-		w.line = append(w.line, ')')
+		w.c(')')
 	case ir.Compose:
-		w.line = append(w.line, typeName(in.Type, in.Width)...)
-		w.line = append(w.line, '(')
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
 		args, n := in.Operands()
 		for k, a := range args[:n] {
 			if k > 0 {
-				w.line = append(w.line, ", "...)
+				w.s(", ")
 			}
 			w.expr(a, operand)
 		}
-		w.line = append(w.line, ')')
+		w.c(')')
 	case ir.Extract:
 		w.expr(in.Args[0], primary)
 		if w.p.Code[in.Args[0]].Width != 1 { // the component of a number is itself
-			w.line = append(w.line, '.', "xyzw"[in.Flag&3])
+			w.c('.')
+			w.c("xyzw"[in.Flag&3])
 		}
 	}
 }
@@ -470,11 +468,11 @@ func (w *printer) convert(in *ir.Instr, without class) {
 			w.expr(in.Args[0], operand)
 		}
 	default:
-		w.line = append(w.line, typeName(in.Type, in.Width)...)
-		w.line = append(w.line, '(')
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
 		w.expr(in.Args[0], operand)
 	}
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // The places of the parameters of the entry point in printer.builtIns.
@@ -520,7 +518,7 @@ func (w *printer) literalBuiltIn(flag uint8) bool {
 
 func (w *printer) use(b int) {
 	w.builtIns |= 1 << b
-	w.line = append(w.line, builtInWords[b][0]...)
+	w.s(builtInWords[b][0])
 	if b >= useSubgroupSize {
 		w.needs |= Subgroups
 	}
@@ -530,25 +528,27 @@ func (w *printer) builtIn(flag uint8) {
 	switch {
 	case flag <= ir.BuiltInGroupsZ:
 		w.use(useLocal + int(flag)/3)
-		w.line = append(w.line, '.', "xyz"[flag%3])
+		w.c('.')
+		w.c("xyz"[flag%3])
 	case flag == ir.BuiltInLane:
 		w.use(useLane)
 	case flag == ir.BuiltInSubgroupSize:
 		if n, known := w.subgroupSize(); known {
-			w.line = append(appendUint(w.line, n), 'u')
+			w.u(n)
+			w.c('u')
 			break
 		}
 		w.use(useSubgroupSize)
 	case flag == ir.BuiltInSubgroupLane:
 		if !w.t.has(Subgroups) {
-			w.line = append(w.line, "0u"...)
+			w.s("0u")
 			break
 		}
 		w.use(useSubgroupLane)
 	default: // BuiltInSubgroup
 		w.use(useLane)
 		if w.t.has(Subgroups) {
-			w.line = append(w.line, " / "...)
+			w.s(" / ")
 			w.builtIn(ir.BuiltInSubgroupSize)
 		}
 	}
@@ -564,8 +564,8 @@ func (w *printer) subgroup(in *ir.Instr) {
 	a := in.Args[0]
 	if !w.t.has(Subgroups) {
 		if in.Code == ir.SubgroupScan {
-			w.line = append(w.line, typeName(in.Type, in.Width)...)
-			w.line = append(w.line, "()"...)
+			w.s(typeName(in.Type, in.Width))
+			w.s("()")
 			return
 		}
 		w.expr(a, anything)
@@ -595,30 +595,30 @@ func (w *printer) subgroup(in *ir.Instr) {
 		name = "subgroupBroadcastFirst"
 	}
 	if asNumber {
-		w.line = append(w.line, typeName(ir.Bool, in.Width)...)
-		w.line = append(w.line, '(')
+		w.s(typeName(ir.Bool, in.Width))
+		w.c('(')
 	}
-	w.line = append(w.line, name...)
-	w.line = append(w.line, '(')
+	w.s(name)
+	w.c('(')
 	if asNumber {
-		w.line = append(w.line, typeName(ir.U32, in.Width)...)
-		w.line = append(w.line, '(')
+		w.s(typeName(ir.U32, in.Width))
+		w.c('(')
 	}
 	w.expr(a, operand)
 	if asNumber {
-		w.line = append(w.line, ')')
+		w.c(')')
 	}
 	switch in.Code {
 	case ir.SubgroupShuffle:
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.expr(in.Args[1], operand)
 	case ir.SubgroupXor:
-		w.line = append(w.line, ", "...)
-		w.line = strconv.AppendUint(w.line, uint64(in.Imm), 10)
-		w.line = append(w.line, 'u')
+		w.s(", ")
+		w.u(in.Imm)
+		w.c('u')
 	}
-	w.line = append(w.line, ')')
+	w.c(')')
 	if asNumber {
-		w.line = append(w.line, ')')
+		w.c(')')
 	}
 }

@@ -148,9 +148,9 @@ var library = sync.OnceValue(func() (texts [numFns][3]string) {
 // and the opening parenthesis.
 func (w *printer) need(f fn, width uint8) {
 	w.require(f, width)
-	w.line = append(w.line, functions[f].name...)
-	w.line = append(w.line, widthSuffix[widthIndex(width)]...)
-	w.line = append(w.line, '(')
+	w.s(functions[f].name)
+	w.s(widthSuffix[widthIndex(width)])
+	w.c('(')
 }
 
 func (w *printer) require(f fn, width uint8) {

@@ -48,57 +48,69 @@ func byBits(bits uint32) bool {
 // literal prints a constant: with the suffix of its type, and with digits enough
 // to be exactly itself.
 func (w *printer) literal(in *ir.Instr) {
-	b := w.line
 	switch in.Type {
 	case ir.Bool:
-		b = strconv.AppendBool(b, in.Imm != 0)
+		if in.Imm != 0 {
+			w.s("true")
+		} else {
+			w.s("false")
+		}
 	case ir.U32:
 		if in.Imm >= 1<<16 && in.Imm != math.MaxUint32 {
-			b = append(b, "0x"...)
-			b = strconv.AppendUint(b, uint64(in.Imm), 16)
+			w.hex(in.Imm)
 		} else {
-			b = appendUint(b, in.Imm)
+			w.u(in.Imm)
 		}
-		b = append(b, 'u')
+		w.c('u')
 	case ir.I32:
 		v := int32(in.Imm)
 		switch {
 		case v == math.MinInt32:
-			b = append(b, "i32(-2147483648)"...) // 2147483648i, to be negated, is none
+			w.s("i32(-2147483648)") // 2147483648i, to be negated, is none
 		case v < 0:
-			b = append(appendUint(append(b, '-'), uint32(-v)), 'i')
+			w.c('-')
+			w.u(uint32(-v))
+			w.c('i')
 		default:
-			b = append(appendUint(b, uint32(v)), 'i')
+			w.u(uint32(v))
+			w.c('i')
 		}
 	default:
-		f16 := in.Type == ir.F16
+		half := in.Type == ir.F16
 		if byBits(in.Imm) {
-			if f16 {
-				w.line = append(w.line, "f16("...)
+			if half {
+				w.s("f16(")
 			}
 			w.need(fnFromBits, 1)
-			b = append(w.line, "0x"...)
-			b = strconv.AppendUint(b, uint64(in.Imm), 16)
-			b = append(b, "u)"...)
-			if f16 {
-				b = append(b, ')')
+			w.hex(in.Imm)
+			w.s("u)")
+			if half {
+				w.c(')')
 			}
-			break
+			return
 		}
 		v := math.Float32frombits(in.Imm)
 		if n := int32(v); float32(n) == v && n > -1<<20 && n < 1<<20 {
 			if n < 0 {
-				b, n = append(b, '-'), -n
+				w.c('-')
+				n = -n
 			}
-			b = append(appendUint(b, uint32(n)), ".0"...)
+			w.u(uint32(n))
+			w.s(".0")
 		} else {
-			b = strconv.AppendFloat(b, float64(v), 'g', -1, 32)
+			var digits [24]byte
+			w.s(string(strconv.AppendFloat(digits[:0], float64(v), 'g', -1, 32)))
 		}
-		if f16 {
-			b = append(b, 'h')
+		if half {
+			w.c('h')
 		} else {
-			b = append(b, 'f')
+			w.c('f')
 		}
 	}
-	w.line = b
+}
+
+func (w *printer) hex(n uint32) {
+	var digits [8]byte
+	w.s("0x")
+	w.s(string(strconv.AppendUint(digits[:0], uint64(n), 16)))
 }

@@ -105,14 +105,14 @@ func compose(c ir.Code) *composition {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
 		w.reset(p, &Target{})
-		b := append(w.body, "fn "+composedName(c)+widthSuffix[n]+"("...)
+		w.s("fn " + composedName(c) + widthSuffix[n] + "(")
 		for i, name := range []string{"x", "y"}[:c.Arity()] {
 			if i > 0 {
-				b = append(b, ", "...)
+				w.s(", ")
 			}
-			b = append(b, name+": "+typeNames[ir.F32][n]...)
+			w.s(name + ": " + typeNames[ir.F32][n])
 		}
-		w.body = append(b, ") -> "+typeNames[ir.F32][n]+" {\n"...)
+		w.s(") -> " + typeNames[ir.F32][n] + " {\n")
 		if err := w.survey(); err != nil {
 			panic("BUG: " + err.Error())
 		}
@@ -124,11 +124,11 @@ func compose(c ir.Code) *composition {
 		}
 		w.indent = 1
 		w.code(first)
-		w.line = append(w.line[:0], "return "...)
+		w.begin(1)
+		w.s("return ")
 		w.expr(last, anything)
-		w.line = append(w.line, ';')
-		w.endLine(0)
-		k.text[n] = string(append(w.body, '}'))
+		w.s(";\n}")
+		k.text[n] = string(w.buf[:w.n])
 		k.fns[n] = w.fns
 	}
 	return k

@@ -96,13 +96,36 @@ func (w *printer) identify(s, other string) string {
 			s += "_"
 		}
 	}
-	for n := w.used[s]; n > 0; n = w.used[s] {
-		w.used[s] = n + 1
-		b := appendUint(append(append([]byte(nil), s...), '_'), n+1)
-		s = string(b)
+	n := w.used[s]
+	if n == 0 {
+		w.used[s] = 1
+		return s
+	}
+	for first := s; n > 0; n = w.used[s] {
+		w.used[first]++
+		s = w.suffixed(first, w.used[first])
 	}
 	w.used[s] = 1
 	return s
+}
+
+// suffixed returns s_n. A printer meets the same names again and again and keeps
+// some.
+func (w *printer) suffixed(s string, n uint32) string {
+	k := suffix{s, n}
+	name, ok := w.names[k]
+	if !ok {
+		name = string(appendUint(append([]byte(s), '_'), n))
+		if len(w.names) < 1000 {
+			w.names[k] = name
+		}
+	}
+	return name
+}
+
+type suffix struct {
+	s string
+	n uint32
 }
 
 // plain reports whether s is an identifier that cannot be one of the printer's:

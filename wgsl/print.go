@@ -3,6 +3,7 @@ package wgsl
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -45,13 +46,16 @@ func printVerified(p *ir.Program, t Target) (Source, error) {
 	w.code(1)
 	w.head = w.header(w.head[:0])
 
-	text := make([]byte, 0, len(w.head)+len(w.body)+2)
-	text = append(append(append(text, w.head...), w.body...), "}\n"...)
+	w.s("}\n")
+	var text strings.Builder
+	text.Grow(len(w.head) + w.n)
+	text.Write(w.head)
+	text.Write(w.buf[:w.n])
 	above := bytes.Count(w.head, []byte{'\n'})
 	lines := make([]ir.Value, above+len(w.lines))
 	copy(lines[above:], w.lines)
-	s := Source{Text: string(text), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
-		Needs: w.needs, lines: lines, pos: p.Pos}
+	s := Source{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
+		Needs: w.needs, Bindings: make([]Access, len(p.Bindings)), lines: lines, pos: p.Pos}
 	if n := len(p.Uniforms); n > 0 {
 		s.Params = len(p.Bindings)
 		s.ParamBytes = int(p.Uniforms[n-1].Offset+4+15) &^ 15
@@ -61,7 +65,7 @@ func printVerified(p *ir.Program, t Target) (Source, error) {
 		if p.Bindings[i].Access == ir.ReadOnly {
 			a = Read
 		}
-		s.Bindings = append(s.Bindings, a)
+		s.Bindings[i] = a
 	}
 	return s, nil
 }
@@ -78,13 +82,13 @@ type printer struct {
 	// something that may change what they load comes first.
 	pending []ir.Value
 
-	head, body  []byte
-	line, spare []byte
-	lines       []ir.Value // of body
+	text // of the body
+	head []byte
 
 	entry                          string
 	buffers, arrays, vars, uniform []string
 	used                           map[string]uint32
+	names                          map[suffix]string
 
 	fns       [numFns]uint8 // functions called, one bit a width
 	composed  [256]uint8    // likewise
@@ -108,7 +112,7 @@ var printers = sync.Pool{New: func() any { return &printer{} }}
 // large.
 func (w *printer) release() {
 	w.p, w.t = nil, nil
-	if cap(w.body) <= 1<<20 {
+	if len(w.buf) <= 1<<20 {
 		printers.Put(w)
 	}
 }
@@ -121,11 +125,12 @@ func (w *printer) reset(p *ir.Program, t *Target) {
 	w.values = w.values[:len(p.Code)+1]
 	clear(w.values)
 	w.blocks, w.pending, w.exchanges = w.blocks[:0], w.pending[:0], w.exchanges[:0]
-	w.head, w.body, w.line, w.spare, w.lines = w.head[:0], w.body[:0], w.line[:0], w.spare[:0], w.lines[:0]
+	w.text.reset()
+	w.head = w.head[:0]
 	w.buffers, w.arrays, w.vars, w.uniform = w.buffers[:0], w.arrays[:0], w.vars[:0], w.uniform[:0]
 	w.fns, w.composed, w.builtIns, w.needs, w.indent, w.depth = [numFns]uint8{}, [256]uint8{}, 0, 0, 0, 0
 	if w.used == nil {
-		w.used = make(map[string]uint32)
+		w.used, w.names = make(map[string]uint32), make(map[suffix]string)
 	}
 	clear(w.used)
 }
@@ -274,17 +279,18 @@ func (w *printer) weights(in *ir.Instr) int {
 
 // let gives v a name.
 func (w *printer) let(v ir.Value) {
+	w.begin(w.indent)
 	if w.values[v].flags&zero != 0 {
-		w.line = append(w.line, "var v"...)
+		w.s("var v")
 	} else {
-		w.line = append(w.line, "let v"...)
+		w.s("let v")
 	}
-	w.line = appendUint(w.line, uint32(v))
-	w.line = append(w.line, " = "...)
+	w.u(uint32(v))
+	w.s(" = ")
 	w.write(v, anything)
-	w.line = append(w.line, ';')
+	w.c(';')
 	w.values[v].how, w.values[v].weight = asName, 1
-	w.endLine(v)
+	w.end(v)
 }
 
 // effect says what a statement may change.
@@ -300,7 +306,7 @@ const (
 )
 
 // flush gives names to the pending loads that the effect may change, in front
-// of the statement that w.line holds.
+// of the line that is being written.
 func (w *printer) flush(e effect, which uint32) {
 	if len(w.pending) == 0 || e == nothing {
 		return
@@ -324,22 +330,9 @@ func (w *printer) flush(e effect, which uint32) {
 			keep = append(keep, v)
 			continue
 		}
-		w.line, w.spare = w.spare[:0], w.line
-		w.let(v)
-		w.line, w.spare = w.spare, w.line
+		w.before(func() { w.let(v) })
 	}
 	w.pending = keep
-}
-
-// endLine ends the line, which belongs to v.
-func (w *printer) endLine(v ir.Value) {
-	for range w.indent {
-		w.body = append(w.body, "  "...)
-	}
-	w.body = append(w.body, w.line...)
-	w.body = append(w.body, '\n')
-	w.lines = append(w.lines, v)
-	w.line = w.line[:0]
 }
 
 // variables declares the variables of a lane that are not declared by their
@@ -350,11 +343,12 @@ func (w *printer) variables() {
 			continue
 		}
 		v := &w.p.Vars[i]
-		w.line = append(w.line, "var "...)
-		w.line = append(w.line, w.vars[i]...)
-		w.line = append(w.line, ": "...)
-		w.line = append(w.line, typeName(v.Type, v.Width)...)
-		w.line = append(w.line, ';')
-		w.endLine(0)
+		w.begin(w.indent)
+		w.s("var ")
+		w.s(w.vars[i])
+		w.s(": ")
+		w.s(typeName(v.Type, v.Width))
+		w.c(';')
+		w.end(0)
 	}
 }

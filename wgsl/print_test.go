@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -342,12 +343,12 @@ func TestSource(t *testing.T) {
 func TestLiterals(t *testing.T) {
 	w := &printer{}
 	for _, v := range []float32{1, -1, 0.1, 1.0 / 3, 1e10, 1 << 24, 1<<24 - 1, 0x1.fffffcp127, 0x1p-126, 123456.789, -0x1p-100} {
-		w.line = w.line[:0]
+		w.text.reset()
 		w.literal(&ir.Instr{Code: ir.Const, Type: ir.F32, Width: 1, Imm: math.Float32bits(v)})
-		text, isFloat := strings.CutSuffix(string(w.line), "f")
+		text, isFloat := strings.CutSuffix(string(w.buf[:w.n]), "f")
 		var got float32
 		if n, err := fmt.Sscan(text, &got); n != 1 || err != nil || got != v || !isFloat {
-			t.Errorf("%v is written %s", v, w.line)
+			t.Errorf("%v is written %s", v, w.buf[:w.n])
 		}
 	}
 }
@@ -371,6 +372,16 @@ func BenchmarkPrint(b *testing.B) {
 func BenchmarkKernel(b *testing.B) {
 	for range b.N {
 		if _, err := Kernel(matmul, Target{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBuildAndPrint is what a kernel costs that is not in a cache.
+func BenchmarkBuildAndPrint(b *testing.B) {
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := Kernel(kernel.New("matmul", buildMatmul), Target{}); err != nil {
 			b.Fatal(err)
 		}
 	}

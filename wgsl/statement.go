@@ -5,6 +5,18 @@ import "github.com/rayo-go/rayo/internal/ir"
 // statement prints an instruction that stands where it is.
 func (w *printer) statement(in *ir.Instr, v ir.Value) {
 	switch in.Code {
+	case ir.Else, ir.End:
+		w.indent--
+	case ir.For, ir.Loop:
+		if in.Flag != ir.Bounded {
+			w.turns(v)
+		}
+	case ir.Barrier:
+		w.barrier(v)
+		return
+	}
+	w.begin(w.indent)
+	switch in.Code {
 	case ir.Store:
 		w.assign(w.buffers[in.Imm], in)
 		w.finish(v, buffer, in.Imm)
@@ -13,10 +25,10 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		w.finish(v, array, in.Imm)
 	case ir.StoreVar:
 		if w.scopes[in.Imm].first == v {
-			w.line = append(w.line, "var "...)
+			w.s("var ")
 		}
-		w.line = append(w.line, w.vars[in.Imm]...)
-		w.line = append(w.line, " = "...)
+		w.s(w.vars[in.Imm])
+		w.s(" = ")
 		w.expr(in.Args[0], anything)
 		w.finish(v, variable, in.Imm)
 	case ir.AtomicOp:
@@ -30,12 +42,12 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		if w.t.Consumer != Tint && w.p.Shared[in.Imm].Atomic {
 			// Only Tint has workgroupUniformLoad of atomics, and only it asks for
 			// proof of uniformity.
-			w.line = append(w.line, "atomicLoad(&"...)
+			w.s("atomicLoad(&")
 		} else {
-			w.line = append(w.line, "workgroupUniformLoad(&"...)
+			w.s("workgroupUniformLoad(&")
 		}
 		w.element(w.arrays[in.Imm], in.Args[0])
-		w.line = append(w.line, ')')
+		w.c(')')
 		w.values[v].how, w.values[v].weight = asName, 1
 		w.finish(v, memory, 0)
 	case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupXor, ir.SubgroupFirst, ir.SubgroupShuffle:
@@ -43,80 +55,73 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		w.subgroup(in)
 		w.values[v].how, w.values[v].weight = asName, 1
 		w.finish(v, nothing, 0)
-	case ir.Barrier:
-		w.barrier(v)
 	case ir.If:
-		w.line = append(w.line, "if "...)
+		w.s("if ")
 		w.expr(in.Args[0], anything)
-		w.line = append(w.line, " {"...)
+		w.s(" {")
 		w.flush(all, 0)
-		w.endLine(v)
+		w.end(v)
 		w.indent++
 	case ir.Else:
-		w.indent--
-		w.line = append(w.line, "} else {"...)
-		w.endLine(v)
+		w.s("} else {")
+		w.end(v)
 		w.indent++
 	case ir.For:
 		w.forLoop(in, v)
 	case ir.Loop:
-		if in.Flag != ir.Bounded {
-			w.turns(v)
-		}
-		w.line = append(w.line, "loop {"...)
+		w.s("loop {")
 		w.flush(all, 0)
-		w.endLine(v)
+		w.end(v)
 		w.indent++
 		w.depth++
 		if in.Flag != ir.Bounded {
 			w.budget(v)
 		}
 	case ir.End:
-		w.indent--
 		if w.p.Code[in.Imm].Code != ir.If {
 			w.depth--
 		}
-		w.line = append(w.line, '}')
-		w.endLine(v)
+		w.c('}')
+		w.end(v)
 	case ir.Break:
-		w.line = append(w.line, "break;"...)
-		w.endLine(v)
+		w.s("break;")
+		w.end(v)
 	case ir.Continue:
-		w.line = append(w.line, "continue;"...)
-		w.endLine(v)
+		w.s("continue;")
+		w.end(v)
 	case ir.Return:
-		w.line = append(w.line, "return;"...)
-		w.endLine(v)
+		w.s("return;")
+		w.end(v)
 	}
 }
 
 // finish ends a statement with the effect.
 func (w *printer) finish(v ir.Value, e effect, which uint32) {
-	w.line = append(w.line, ';')
+	w.c(';')
 	w.flush(e, which)
-	w.endLine(v)
+	w.end(v)
 }
 
 // element prints name[index].
 func (w *printer) element(name string, index ir.Value) {
-	w.line = append(w.line, name...)
-	w.line = append(w.line, '[')
+	w.s(name)
+	w.c('[')
 	w.expr(index, operand)
-	w.line = append(w.line, ']')
+	w.c(']')
 }
 
 // assign prints name[Args[0]] = Args[1].
 func (w *printer) assign(name string, in *ir.Instr) {
 	w.element(name, in.Args[0])
-	w.line = append(w.line, " = "...)
+	w.s(" = ")
 	w.expr(in.Args[1], anything)
 }
 
 // result begins the declaration of the value of v.
 func (w *printer) result(v ir.Value) {
-	w.line = append(w.line, "let v"...)
-	w.line = appendUint(w.line, uint32(v))
-	w.line = append(w.line, " = "...)
+	w.s("let v")
+	w.u(uint32(v))
+	w.s(" = ")
 }
 
 var atomicNames = [...]string{
@@ -132,23 +137,23 @@ func (w *printer) atomic(in *ir.Instr, v ir.Value, name string) {
 		w.values[v].how, w.values[v].weight = asName, 1
 	}
 	if in.Flag == ir.AtomicCompareExchange {
-		w.line = append(w.line, w.exchange(in, name)...)
-		w.line = append(w.line, '(')
+		w.s(w.exchange(in, name))
+		w.c('(')
 		w.expr(in.Args[0], operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 	} else {
-		w.line = append(w.line, atomicNames[in.Flag]...)
-		w.line = append(w.line, "(&"...)
+		w.s(atomicNames[in.Flag])
+		w.s("(&")
 		w.element(name, in.Args[0])
 	}
 	_, n := in.Operands()
 	for k := 1; k < n; k++ {
 		if k > 1 || in.Flag != ir.AtomicCompareExchange {
-			w.line = append(w.line, ", "...)
+			w.s(", ")
 		}
 		w.expr(in.Args[k], operand)
 	}
-	w.line = append(w.line, ')')
+	w.c(')')
 }
 
 // exchange returns the name of the function that compares and exchanges an
@@ -172,38 +177,45 @@ func (w *printer) barrier(v ir.Value) {
 	for i := range w.p.Bindings {
 		storage = storage || w.p.Bindings[i].Access >= ir.ReadWrite
 	}
+	w.begin(w.indent)
 	w.flush(memory, 0)
 	if storage {
-		w.line = append(w.line, "storageBarrier();"...)
-		w.endLine(v)
+		w.s("storageBarrier();")
 	}
 	if !storage || len(w.p.Shared) > 0 {
-		w.line = append(w.line, "workgroupBarrier();"...)
-		w.endLine(v)
+		if storage {
+			w.end(v)
+			w.begin(w.indent)
+		}
+		w.s("workgroupBarrier();")
 	}
+	w.end(v)
 }
 
 // turns declares the counter of the turns of a loop that may not end.
 func (w *printer) turns(v ir.Value) {
+	w.begin(w.indent)
 	w.flush(all, 0)
-	w.line = append(w.line, "var turns"...)
-	w.line = appendUint(w.line, uint32(v))
-	w.line = append(w.line, " = 0u;"...)
-	w.endLine(v)
+	w.s("var turns")
+	w.u(uint32(v))
+	w.s(" = 0u;")
+	w.end(v)
 }
 
 // budget ends the loop when it has turned too often.
 func (w *printer) budget(v ir.Value) {
-	w.line = append(w.line, "if turns"...)
-	w.line = appendUint(w.line, uint32(v))
-	w.line = append(w.line, " == "...)
-	w.line = appendUint(w.line, w.p.Budget)
-	w.line = append(w.line, "u { break; }"...)
-	w.endLine(v)
-	w.line = append(w.line, "turns"...)
-	w.line = appendUint(w.line, uint32(v))
-	w.line = append(w.line, "++;"...)
-	w.endLine(v)
+	w.begin(w.indent)
+	w.s("if turns")
+	w.u(uint32(v))
+	w.s(" == ")
+	w.u(w.p.Budget)
+	w.s("u { break; }")
+	w.end(v)
+	w.begin(w.indent)
+	w.s("turns")
+	w.u(uint32(v))
+	w.s("++;")
+	w.end(v)
 }
 
 // forLoop prints the head of a counted loop. A sum of counter and step that
@@ -215,65 +227,62 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	if w.depth < loopNames {
 		x.name = uint8(1 + w.depth)
 	}
-	if in.Flag != ir.Bounded {
-		w.turns(v)
-	}
 	lo, hi, step := in.Args[0], in.Args[1], in.Args[2]
-	w.line = append(w.line, "for (var "...)
+	w.s("for (var ")
 	w.name(v)
-	w.line = append(w.line, " = "...)
+	w.s(" = ")
 	w.expr(lo, anything)
-	w.line = append(w.line, "; "...)
+	w.s("; ")
 	w.name(v)
-	w.line = append(w.line, " < "...)
+	w.s(" < ")
 	w.expr(hi, arithmeti)
-	w.line = append(w.line, "; "...)
+	w.s("; ")
 	w.name(v)
 	s := &w.p.Code[step]
 	switch {
 	case s.Code == ir.Const && s.Imm == 1 && w.values[step].how != asName:
-		w.line = append(w.line, "++"...)
+		w.s("++")
 	case w.roomy(hi, step):
-		w.line = append(w.line, " += "...)
+		w.s(" += ")
 		w.expr(step, anything)
 	case in.Type == ir.U32:
-		w.line = append(w.line, " += min("...)
+		w.s(" += min(")
 		w.expr(step, operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.expr(hi, summand)
-		w.line = append(w.line, " - "...)
+		w.s(" - ")
 		w.name(v)
-		w.line = append(w.line, ')')
+		w.c(')')
 	case s.Code == ir.Const && int32(s.Imm) > 0:
-		w.line = append(w.line, " += i32(min(u32("...)
+		w.s(" += i32(min(u32(")
 		w.expr(step, operand)
-		w.line = append(w.line, "), u32("...)
+		w.s("), u32(")
 		w.expr(hi, summand)
-		w.line = append(w.line, " - "...)
+		w.s(" - ")
 		w.name(v)
-		w.line = append(w.line, ")))"...)
+		w.s(")))")
 	default:
 		// The step may be negative: it went the wrong way if the sum is below
 		// the counter and the step is not, or the other way round.
-		w.line = append(w.line, " = select("...)
+		w.s(" = select(")
 		w.expr(hi, operand)
-		w.line = append(w.line, ", "...)
+		w.s(", ")
 		w.name(v)
-		w.line = append(w.line, " + "...)
+		w.s(" + ")
 		w.expr(step, summand)
-		w.line = append(w.line, ", ("...)
+		w.s(", (")
 		w.name(v)
-		w.line = append(w.line, " + "...)
+		w.s(" + ")
 		w.expr(step, summand)
-		w.line = append(w.line, " < "...)
+		w.s(" < ")
 		w.name(v)
-		w.line = append(w.line, ") == ("...)
+		w.s(") == (")
 		w.expr(step, arithmeti)
-		w.line = append(w.line, " < 0i))"...)
+		w.s(" < 0i))")
 	}
-	w.line = append(w.line, ") {"...)
+	w.s(") {")
 	w.flush(all, 0)
-	w.endLine(v)
+	w.end(v)
 	w.indent++
 	w.depth++
 	if in.Flag != ir.Bounded {

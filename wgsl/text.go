@@ -1,0 +1,80 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// text is a text that grows. Half of printing is appending a few bytes: methods
+// on a buffer and a length do that faster than append, which stores a slice
+// each time.
+type text struct {
+	buf   []byte
+	n     int        // bytes written
+	start int        // of the line that is being written
+	lines []ir.Value // the instruction of each line
+	spare []byte
+}
+
+// room is the least that a buffer grows by.
+const room = 4096
+
+func (t *text) grow(n int) {
+	b := make([]byte, 2*len(t.buf)+n+room)
+	copy(b, t.buf[:t.n])
+	t.buf = b
+}
+
+// s writes a string.
+func (t *text) s(s string) {
+	if len(s) > len(t.buf)-t.n {
+		t.grow(len(s))
+	}
+	t.n += copy(t.buf[t.n:], s)
+}
+
+// c writes a character.
+func (t *text) c(c byte) {
+	if t.n == len(t.buf) {
+		t.grow(1)
+	}
+	t.buf[t.n] = c
+	t.n++
+}
+
+// u writes a number.
+func (t *text) u(n uint32) {
+	if len(t.buf)-t.n < 10 {
+		t.grow(10)
+	}
+	t.n = len(appendUint(t.buf[:t.n], n))
+}
+
+const spaces = "                                                                "
+
+// begin begins a line, so far indented.
+func (t *text) begin(indent int) {
+	t.start = t.n
+	for indent *= 2; indent > 0; indent -= len(spaces) {
+		t.s(spaces[:min(indent, len(spaces))])
+	}
+}
+
+// end ends the line, which belongs to v.
+func (t *text) end(v ir.Value) {
+	t.c('\n')
+	t.lines = append(t.lines, v)
+}
+
+// before calls f, which writes lines, and puts them before the line that is
+// being written.
+func (t *text) before(f func()) {
+	line := append(t.spare[:0], t.buf[t.start:t.n]...)
+	t.n = t.start
+	f()
+	t.start = t.n
+	for len(line) > len(t.buf)-t.n {
+		t.grow(len(line))
+	}
+	t.n += copy(t.buf[t.n:], line)
+	t.spare = line
+}
+
+func (t *text) reset() { t.n, t.start, t.lines = 0, 0, t.lines[:0] }
