@@ -16,9 +16,15 @@ import (
 // Checks says how [Kernel.Check] runs a kernel. The zero value is a sensible
 // choice.
 type Checks struct {
-	Subgroups []int      // sizes of subgroups to try; nil is 1, 4, 32 and 64
+	Subgroups []int      // sizes of subgroups to try; nil is 1, 4, 32 and 64, or one if the kernel does not ask
 	Schedules []Schedule // orders to try; nil is all
 	Seed      uint64     // of Shuffled
+
+	// Lockstep is how many lanes do an instruction before others do theirs, in
+	// whole subgroups. A race is one whether or not lanes happen to run in
+	// step, so this changes only what a wrong order leads to, and the time. 0
+	// is a fourth of the workgroup, within 4 and 32.
+	Lockstep int
 
 	// Undefined marks bindings whose contents are undefined at first: reading
 	// what the kernel has not written is a finding. nil is none.
@@ -51,8 +57,10 @@ func (k *Kernel) Check(ctx context.Context, r Launch, c Checks) ([]*Finding, err
 	switch {
 	case r.Subgroup != 0:
 		sizes = []int{r.Subgroup}
-	case sizes == nil:
+	case sizes == nil && usesSubgroups(k.program):
 		sizes = []int{1, 4, 32, 64}
+	case sizes == nil:
+		sizes = []int{defaultSubgroup}
 	}
 	schedules := c.Schedules
 	if schedules == nil {
@@ -188,7 +196,7 @@ func (r *report) sorted() []*Finding {
 	return r.list
 }
 
-// checker runs a grid under one schedule and size of subgroups, a subgroup at a
+// checker runs a grid under one schedule and size of subgroups, some lanes at a
 // time, and watches every access.
 type checker struct {
 	k        *Kernel
@@ -246,13 +254,40 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 	ch.vals, ch.exact = make([]uint32, vals), make([]int64, vals)
 	ch.vars, ch.varExact, ch.written = make([]uint32, vars), make([]int64, vars), make([]bool, vars)
 	ch.fill(false)
-	for from := 0; from < ch.lanes; from += l.subgroup {
-		ch.warps = append(ch.warps, newWarp(from, min(l.subgroup, ch.lanes-from), s))
+	// A power of two times the size of subgroups, up to what a mask holds.
+	step := max(l.subgroup, 1)
+	for want := lockstep(c.Lockstep, ch.lanes); step*2 <= want; step *= 2 {
+	}
+	for from := 0; from < ch.lanes; from += step {
+		ch.warps = append(ch.warps, newWarp(from, min(step, ch.lanes-from), s))
 	}
 	if s == Descending {
 		slices.Reverse(ch.warps)
 	}
 	return ch, nil
+}
+
+// lockstep returns how many of the lanes of a workgroup shall run in step.
+func lockstep(want, lanes int) int {
+	if want > 0 {
+		return min(want, 128)
+	}
+	return min(max(lanes/4, 4), 32)
+}
+
+// usesSubgroups reports whether it matters to a program how large they are.
+func usesSubgroups(p *ir.Program) bool {
+	for i := range p.Code {
+		switch in := &p.Code[i]; in.Code {
+		case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
+			return true
+		case ir.BuiltIn:
+			if in.Flag >= ir.BuiltInSubgroupSize {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maxChecked bounds the values of all lanes of a workgroup, 12 bytes each.

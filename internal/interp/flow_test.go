@@ -165,7 +165,7 @@ func agree(t *testing.T, seed uint64) {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	fs, err := k.Check(context.Background(), Launch{Grid: grid, Buffers: [][]byte{bytesOf(slow)}},
-		Checks{Subgroups: []int{1, 16}, Deterministic: true})
+		Checks{Subgroups: []int{1, 16}, Lockstep: 1, Deterministic: true})
 	if err != nil || len(fs) > 0 {
 		t.Fatalf("seed %d: %v %v", seed, err, fs)
 	}

@@ -509,19 +509,26 @@ func (c *checker) uniformLoad(w, first *warp) {
 	}
 }
 
-// subgroup runs an operation that the lanes of a subgroup do together.
+// subgroup runs an operation that the lanes of each subgroup do together.
 func (c *checker) subgroup(w *warp, v ir.Value, in *ir.Instr) {
 	w.trace = append(w.trace, v)
 	if w.active != w.all {
 		c.find(&Finding{Kind: DivergentSubgroup, Value: v, Index: -1, Lanes: c.split(w), Note: "lanes of one subgroup disagree"})
 	}
+	for at := 0; at < w.n; at += c.l.subgroup {
+		c.together(w, v, in, w.from+at, min(c.l.subgroup, w.n-at))
+	}
+}
+
+// together runs an operation over one subgroup of n lanes.
+func (c *checker) together(w *warp, v ir.Value, in *ir.Instr, first, n int) {
 	var from []uint32
 	if in.Code == ir.SubgroupShuffle {
-		from = c.row(in.Args[1], 0)[w.from : w.from+w.n]
+		from = c.row(in.Args[1], 0)[first:][:n]
 	}
 	// A subgroup of one lane is what devices without subgroups have: there a
 	// shuffle is the identity.
-	for i := 0; i < w.n && c.l.subgroup > 1; i++ {
+	for i := 0; i < n && c.l.subgroup > 1; i++ {
 		j := i
 		switch in.Code {
 		case ir.SubgroupShuffle:
@@ -529,15 +536,15 @@ func (c *checker) subgroup(w *warp, v ir.Value, in *ir.Instr) {
 		case ir.SubgroupXor:
 			j = i ^ int(min(in.Imm, 1<<20))
 		}
-		if j >= w.n && w.active.has(i) {
-			c.find(&Finding{Kind: ShuffleRange, Value: v, Index: int64(j), Lanes: [2]int32{int32(w.from + i), -1},
-				Note: fmt.Sprintf("of a subgroup with %d lanes", w.n)})
+		if j >= n && w.active.has(first-w.from+i) {
+			c.find(&Finding{Kind: ShuffleRange, Value: v, Index: int64(j), Lanes: [2]int32{int32(first + i), -1},
+				Note: fmt.Sprintf("of a subgroup with %d lanes", n)})
 		}
 	}
 	for k := range int(in.Width) {
-		d, a := c.row(v, k)[w.from:w.from+w.n], c.row(in.Args[0], k)[w.from:w.from+w.n]
+		d, a := c.row(v, k)[first:][:n], c.row(in.Args[0], k)[first:][:n]
 		exchange(subgroupOps[in.Code], combiner(in), in.Imm, d, a, from)
-		e := c.exact[c.place(v, k)+w.from:]
+		e := c.exact[c.place(v, k)+first:]
 		for i, x := range d {
 			e[i] = integer(x, in.Type == ir.I32)
 		}

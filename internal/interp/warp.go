@@ -2,7 +2,7 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// warp is a subgroup under the checker: lanes that run in step.
+// warp is what runs in step under the checker: a subgroup, or several.
 type warp struct {
 	from, n int   // its lanes in the workgroup
 	order   []int // in which its lanes do one instruction
@@ -22,7 +22,7 @@ const (
 	done
 )
 
-// lanes is a mask of a subgroup of up to 128.
+// lanes is a mask of a warp of up to 128.
 type lanes [2]uint64
 
 func (m *lanes) has(i int) bool      { return m[i>>6]>>(i&63)&1 != 0 }
