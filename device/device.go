@@ -191,6 +191,12 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
+// Lost returns a channel that is closed when the device stops working: it was
+// unplugged, its driver was reset. Calls under way and later ones return
+// [ErrDeviceLost], and all that the device held is freed as by Close. A new Open
+// may find it again, or another.
+func (d *Device) Lost() <-chan struct{} { return d.eng.Lost() }
+
 // Close waits for what is under way, then frees the device and all its
 // buffers. Later calls of any method return ErrClosed, and of Close what the
 // first returned.

@@ -77,8 +77,20 @@ func itoa(n int) string {
 
 // Limits are the sizes beyond which a device cannot go.
 type Limits struct {
-	MaxBuffer int64 // bytes of one buffer
-	MaxRank   int   // extents of a shape
+	MaxBuffer   int64 // bytes of one buffer, and of all temporaries of a program
+	MaxBinding  int64 // bytes of one slot; 0 for no other bound than MaxBuffer
+	MaxBindings int   // slots that one step uses, results included; 0 for no bound
+	MaxRank     int   // extents of a shape
+	// OffsetAlign divides the offsets of slots in the arena, which are
+	// multiples of 256 anyway.
+	OffsetAlign int64
+	// Apart says that no buffer may be bound to one step for reading and for
+	// writing, as in WebGPU. The planner then cuts the arena into buffers of
+	// their own, Program.Cuts, so that what a step reads and what it writes
+	// lie in different ones, and copies what would come from the device memory
+	// that it goes to. Only a slot that a step both reads and writes remains:
+	// it is one binding.
+	Apart bool
 }
 
 // Memory is a range of device memory that a driver handed out.
@@ -187,6 +199,14 @@ type Span struct{ Start, End time.Duration }
 // kernel before there is work for it. The result is kept for Prepare.
 type Compiler interface {
 	Compile(ctx context.Context, p *ir.Program) error
+}
+
+// Mortal is what a device implements that can stop working while nothing is
+// asked of it. Lost returns a channel that is closed then. Calls of a lost
+// device return ErrDeviceLost, its fences end with it, and Close still frees
+// what there is.
+type Mortal interface {
+	Lost() <-chan struct{}
 }
 
 // Immediate is what a device implements on which one step over host memory

@@ -16,6 +16,9 @@ type Program struct {
 	// Arena is the bytes of temporary memory; temporary slots are places in
 	// it, and slots whose lives do not overlap share places.
 	Arena int64
+	// Cuts are the offsets, rising and without 0, at which the arena is cut
+	// into several buffers: see Limits.Apart. No slot lies across one.
+	Cuts []int64
 	// Ext is the number of external slots.
 	Ext int
 }

@@ -11,13 +11,19 @@ import (
 // loads and binding offsets need.
 const arenaAlign = 256
 
-func alignUp(n int64) int64 { return (n + arenaAlign - 1) &^ (arenaAlign - 1) }
+func alignTo(n, a int64) int64 { return (n + a - 1) / a * a }
 
 // placeTemporaries gives every temporary slot of p a place in one arena, so
 // that slots whose lives do not overlap share memory, and lets a step write
-// over an operand that nothing reads afterwards where that is safe. It returns
+// over an operand that nothing reads afterwards where that is safe. If the
+// device wants reads and writes apart the arena is cut into several. It returns
 // the bytes that the temporaries would take without sharing.
-func placeTemporaries(p *driver.Program) (unshared int64) {
+func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
+	align := int64(arenaAlign)
+	for lim.OffsetAlign > 0 && align%lim.OffsetAlign != 0 {
+		align += arenaAlign
+	}
+	alignUp := func(n int64) int64 { return alignTo(n, align) }
 	const never = -1
 	last := make([]int, len(p.Slots)) // the last step that touches a slot
 	for i := range last {
@@ -29,9 +35,13 @@ func placeTemporaries(p *driver.Program) (unshared int64) {
 			last[o.Slot] = i
 		}
 	}
-	var free []span
 	placed := make([]bool, len(p.Slots))
 	temporary := func(s int) bool { return p.Slots[s].Ext < 0 && p.Slots[s].Data == nil }
+	part, parts := make([]int, len(p.Slots)), 1 // of the arena, for each slot
+	if lim.Apart {
+		part, parts = separate(p, temporary)
+	}
+	free, size := make([][]span, parts), make([]int64, parts)
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		taken := make(map[int]bool) // operands whose place went to an output
@@ -44,19 +54,20 @@ func placeTemporaries(p *driver.Program) (unshared int64) {
 			unshared += need
 			placed[o.Slot] = true
 			if in := overwritable(step, o, func(s int) bool {
-				return temporary(s) && last[s] == i && !taken[s] && alignUp(p.Slots[s].Bytes) == need
+				return !lim.Apart && temporary(s) && last[s] == i && !taken[s] && alignUp(p.Slots[s].Bytes) == need
 			}); in >= 0 {
 				taken[in] = true
 				out.Off = p.Slots[in].Off
 				continue
 			}
-			out.Off, free = take(free, need, &p.Arena)
+			k := part[o.Slot]
+			out.Off, free[k] = take(free[k], need, &size[k])
 		}
 		dead := make(map[int]bool)
 		release := func(s int) {
 			if temporary(s) && last[s] == i && !taken[s] && !dead[s] {
 				dead[s] = true
-				free = give(free, span{p.Slots[s].Off, alignUp(p.Slots[s].Bytes)})
+				free[part[s]] = give(free[part[s]], span{p.Slots[s].Off, alignUp(p.Slots[s].Bytes)})
 			}
 		}
 		eachOperand(step, func(o *driver.Operand) { release(o.Slot) })
@@ -64,7 +75,51 @@ func placeTemporaries(p *driver.Program) (unshared int64) {
 			release(o.Slot)
 		}
 	}
+	start := make([]int64, parts)
+	for k, n := range size {
+		start[k] = p.Arena
+		if k > 0 && n > 0 && p.Arena > 0 {
+			p.Cuts = append(p.Cuts, p.Arena)
+		}
+		p.Arena += n
+	}
+	for s := range p.Slots {
+		if placed[s] {
+			p.Slots[s].Off += start[part[s]]
+		}
+	}
 	return unshared
+}
+
+// separate numbers the temporary slots so that no step reads one and writes
+// another of the same number.
+func separate(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
+	not := make(map[int][]int) // slots that another may not be with
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		for _, o := range step.Out {
+			eachOperand(step, func(x *driver.Operand) {
+				if a, b := o.Slot, x.Slot; a != b && temporary(a) && temporary(b) {
+					not[a], not[b] = append(not[a], b), append(not[b], a)
+				}
+			})
+		}
+	}
+	part, parts = make([]int, len(p.Slots)), 1
+	for s := range part {
+		part[s] = -1
+	}
+	for s := range part {
+		taken := make(map[int]bool)
+		for _, o := range not[s] {
+			taken[part[o]] = true
+		}
+		for part[s] = 0; taken[part[s]]; {
+			part[s]++
+		}
+		parts = max(parts, part[s]+1)
+	}
+	return part, parts
 }
 
 // overwritable returns a slot that step reads and may overwrite with out, or

@@ -1,17 +1,22 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestTemporariesThatLiveTogetherDoNotOverlap plans random programs and runs
 // them over a pretended arena in which every byte knows its owner.
 func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
+		lim := []driver.Limits{{}, {Apart: true}, {Apart: true, OffsetAlign: 512}, {OffsetAlign: 96}}[seed%4]
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := &driver.Program{}
 		p.Slots = append(p.Slots, driver.Slot{Ext: 0, Bytes: 64})
@@ -30,7 +35,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 			}
 			p.Steps = append(p.Steps, driver.Step{Post: f, Out: []driver.Operand{out}})
 		}
-		unshared := placeTemporaries(p)
+		unshared := placeTemporaries(p, lim)
 		if p.Arena > unshared {
 			t.Fatalf("seed %d: arena %d is larger than the %d without sharing", seed, p.Arena, unshared)
 		}
@@ -45,7 +50,15 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				}
 			}
 			out := &p.Slots[s.Out[0].Slot]
-			if out.Off%arenaAlign != 0 || out.Off+out.Bytes > p.Arena {
+			for _, in := range s.Post.In {
+				if x := &p.Slots[in.Slot]; lim.Apart && x.Ext < 0 && bufferOf(p, x) == bufferOf(p, out) {
+					t.Fatalf("seed %d step %d: reads at %d and writes at %d of one buffer, cuts %v", seed, i, x.Off, out.Off, p.Cuts)
+				}
+			}
+			if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
+				t.Fatalf("seed %d: slot at %d of %d bytes lies across one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
+			}
+			if out.Off%arenaAlign != 0 || lim.OffsetAlign > 0 && out.Off%lim.OffsetAlign != 0 || out.Off+out.Bytes > p.Arena {
 				t.Fatalf("seed %d: slot at %d of %d bytes in an arena of %d", seed, out.Off, out.Bytes, p.Arena)
 			}
 			for w := out.Off / 4; w < (out.Off+out.Bytes)/4; w++ {
@@ -64,8 +77,139 @@ func TestChainRunsInPlace(t *testing.T) {
 			Out:  []driver.Operand{{Slot: i + 1, Type: op.F32, N: 1000}},
 		})
 	}
-	placeTemporaries(p)
+	placeTemporaries(p, driver.Limits{})
 	if p.Arena != 4096 {
 		t.Errorf("a chain of 20 takes %d bytes, want one buffer", p.Arena)
+	}
+}
+
+// bufferOf returns the number of the buffer in which a temporary lies.
+func bufferOf(p *driver.Program, s *driver.Slot) int {
+	n := 0
+	for _, c := range p.Cuts {
+		if s.Off >= c {
+			n++
+		}
+	}
+	return n
+}
+
+// strict is a device that refuses programs beyond its limits.
+type strict struct {
+	driver.Device
+	t   *testing.T
+	lim driver.Limits
+}
+
+func (d *strict) Limits() driver.Limits { return d.lim }
+
+func (d *strict) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		slots := map[int]bool{}
+		eachOperand(s, func(x *driver.Operand) { slots[x.Slot] = true })
+		for _, o := range s.Out {
+			eachOperand(s, func(x *driver.Operand) {
+				a, b := &p.Slots[x.Slot], &p.Slots[o.Slot]
+				if x.Slot != o.Slot && a.Ext < 0 && a.Data == nil && b.Ext < 0 && bufferOf(p, a) == bufferOf(p, b) {
+					d.t.Errorf("step %d reads and writes one buffer", i)
+				}
+			})
+			slots[o.Slot] = true
+		}
+		if len(slots) > d.lim.MaxBindings {
+			d.t.Errorf("step %d, %s, binds %d arrays", i, s.Name(), len(slots))
+		}
+	}
+	return d.Device.Prepare(ctx, p)
+}
+
+// TestLimits: what is planned for a device that binds few arrays, and none
+// for reading and writing, keeps to that and computes the same.
+func TestLimits(t *testing.T) {
+	c, err := cpu.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim := c.Limits()
+	lim.Apart, lim.MaxBindings, lim.OffsetAlign, lim.MaxBinding = true, 4, 512, 1<<20
+	e := New(graphOnly{&strict{c, t, lim}})
+	defer e.Close()
+	ctx := context.Background()
+	b, err := e.NewBuffer(op.F32, op.Shape{300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// buffer[0:100] = Σ of eight inputs and buffer[200:300]; buffer[100:200] = buffer[0:100] then.
+	g := &graph.Graph{}
+	s := op.Shape{100}
+	var refs []Ref
+	compute := func(o *op.Operation, x, y graph.ID) graph.ID {
+		n := graph.Node{Kind: graph.Compute, Op: o, Type: op.F32, Shape: s, NIn: 2}
+		n.In[0], n.In[1] = x, y
+		return g.Add(n)
+	}
+	store := func(v graph.ID, off int64) {
+		n := graph.Node{Kind: graph.Store, Type: op.F32, Shape: s, Ref: 0, Off: 4 * off, NIn: 1}
+		n.In[0] = v
+		g.Add(n)
+	}
+	refs = append(refs, Ref{Buf: b})
+	all := g.Add(graph.Node{Kind: graph.Resident, Type: op.F32, Shape: s, Ref: 0, Off: 800})
+	var partial []graph.ID
+	for i := range 8 {
+		x := make([]float32, 100)
+		for k := range x {
+			x[k] = float32(i * k)
+		}
+		refs = append(refs, Ref{Host: Bytes(x)})
+		all = compute(op.Add, all, g.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: s, Ref: int32(i + 1)}))
+		partial = append(partial, all)
+	}
+	store(all, 0)
+	store(g.Add(graph.Node{Kind: graph.Resident, Type: op.F32, Shape: s, Ref: 0, Off: 0}), 100)
+	g.Outputs = partial
+	init := &graph.Graph{}
+	n := graph.Node{Kind: graph.Store, Type: op.F32, Shape: op.Shape{300}, Ref: 1, NIn: 1}
+	n.In[0] = init.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{300}, Ref: 0})
+	init.Add(n)
+	run := func(g *graph.Graph, refs []Ref, outs [][]byte) {
+		t.Helper()
+		p, err := e.Compile(ctx, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(ctx, refs, outs, nil); err != nil {
+			t.Fatalf("%v\n%v", err, p)
+		}
+	}
+	start := make([]float32, 300)
+	for i := range start {
+		start[i] = 1
+	}
+	run(init, []Ref{{Host: Bytes(start)}, {Buf: b}}, nil)
+	outs := make([][]byte, len(partial))
+	for i := range outs {
+		outs[i] = Bytes(make([]float32, 100))
+	}
+	run(g, refs, outs)
+	got := make([]float32, 300)
+	back := &graph.Graph{}
+	back.Outputs = []graph.ID{back.Add(graph.Node{Kind: graph.Resident, Type: op.F32, Shape: op.Shape{300}, Ref: 0})}
+	run(back, []Ref{{Buf: b}}, [][]byte{Bytes(got)})
+	for k, v := range got {
+		if want := float32(1 + 28*(k%100)); k < 200 && v != want || k >= 200 && v != 1 {
+			t.Fatalf("element %d is %v, want %v", k, v, want)
+		}
+	}
+	for i, o := range outs {
+		if v := View[float32](o)[2]; v != float32(1+i*(i+1)) {
+			t.Errorf("output %d: %v", i, v)
+		}
+	}
+	long := &graph.Graph{}
+	long.Outputs = []graph.ID{long.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{1 << 20}, Ref: 0})}
+	if _, err := e.Compile(ctx, long); !errors.Is(err, driver.ErrLimit) {
+		t.Errorf("%v for an array beyond a binding", err)
 	}
 }

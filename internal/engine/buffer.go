@@ -42,12 +42,12 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer of %d bytes, the most is %d: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
 	}
 	if !e.enter() {
-		return nil, driver.ErrClosed
+		return nil, e.Err()
 	}
 	defer e.exit()
 	mem, err := e.dev.Alloc(bytes)
 	if err != nil {
-		return nil, err
+		return nil, e.heard(err)
 	}
 	b := &Buffer{eng: e, mem: mem, typ: t, shape: append(op.Shape{}, shape...), bytes: bytes}
 	b.refs.Store(1)

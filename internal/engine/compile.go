@@ -15,7 +15,7 @@ func (e *Engine) CompileKernel(ctx context.Context, p *ir.Program) (err error) {
 		return err
 	}
 	if !e.enter() {
-		return driver.ErrClosed
+		return e.Err()
 	}
 	defer e.exit()
 	if c, ok := e.dev.(driver.Compiler); ok {

@@ -25,6 +25,7 @@ type Engine struct {
 	drained chan struct{}
 	closed  chan struct{} // closed when Close has finished
 	err     error         // of Close
+	loss    loss
 
 	plans planCache
 
@@ -47,6 +48,10 @@ func New(dev driver.Device) *Engine {
 	e.name = e.info.String()
 	e.imm, _ = dev.(driver.Immediate)
 	e.plans.init(maxPlans)
+	e.loss.channel = make(chan struct{})
+	if m, ok := dev.(driver.Mortal); ok {
+		go e.watch(m.Lost())
+	}
 	return e
 }
 
@@ -80,9 +85,13 @@ func (e *Engine) exit() {
 	}
 }
 
-// Err returns ErrClosed once Close has been called, else nil.
+// Err returns ErrDeviceLost once the device is lost, else ErrClosed once Close
+// has been called, else nil.
 func (e *Engine) Err() error {
-	if e.state.Load()&closedBit != 0 {
+	switch {
+	case e.loss.flag.Load():
+		return driver.ErrDeviceLost
+	case e.state.Load()&closedBit != 0:
 		return driver.ErrClosed
 	}
 	return nil

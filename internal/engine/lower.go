@@ -33,7 +33,7 @@ type lowered struct {
 }
 
 // lower makes a program of the groups of g.
-func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
+func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, error) {
 	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
 	l.prog = new(driver.Program)
 	for i := range l.slot {
@@ -103,8 +103,58 @@ func lower(g *graph.Graph, groups []graph.Group) (*lowered, error) {
 		}
 	}
 	l.prog.Ext = len(l.ext)
-	l.unshared = placeTemporaries(l.prog)
+	if lim.Apart {
+		l.detach()
+	}
+	l.unshared = placeTemporaries(l.prog, lim)
 	return &l.lowered, nil
+}
+
+// detach copies what a step would read from the device memory that it writes.
+func (l *lowerer) detach() {
+	steps := l.prog.Steps
+	l.prog.Steps = nil
+	resident := func(slot int) (ref int32, ok bool) {
+		e := l.prog.Slots[slot].Ext
+		if e < 0 || l.ext[e].kind != extResident {
+			return 0, false
+		}
+		return l.ext[e].ref, true
+	}
+	for _, s := range steps {
+		moved := make(map[int]int)
+		for _, o := range s.Out {
+			to, ok := resident(o.Slot)
+			if !ok {
+				continue
+			}
+			eachOperand(&s, func(x *driver.Operand) {
+				from, ok := resident(x.Slot)
+				if !ok || from != to || x.Slot == o.Slot {
+					return
+				}
+				at, done := moved[x.Slot]
+				if !done {
+					slot := l.prog.Slots[x.Slot]
+					slot.Written = true
+					at = l.add(slot, nil)
+					moved[x.Slot] = at
+					in, out := driver.Operand{Slot: x.Slot, Type: x.Type, N: x.N}, driver.Operand{Slot: at, Type: x.Type, N: x.N}
+					l.prog.Steps = append(l.prog.Steps, driver.Step{
+						Post: &driver.Fused{In: []driver.Operand{in}, Out: []int{0}, Shape: op.Shape{x.N}}, Out: []driver.Operand{out}})
+				}
+				if s.Kernel != nil {
+					for i, b := range s.Kernel.Bind {
+						if b == x.Slot {
+							s.Kernel.Bind[i] = at
+						}
+					}
+				}
+				x.Slot = at
+			})
+		}
+		l.prog.Steps = append(l.prog.Steps, s)
+	}
 }
 
 type lowerer struct {

@@ -79,13 +79,13 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 		n := op.Shape{len(dst)}
 		in := []Host{HostOf(Bytes(x), op.F32, n), HostOf(Bytes(y), op.F32, n), HostOf(Bytes(z), op.F32, n)}
 		_, most := o.Arity()
-		return e.viaGraph(ctx, o, a, in[:most], []Host{HostOf(Bytes(dst), op.F32, n)}).Wait(ctx)
+		return e.viaGraph(ctx, o, a, in[:most], []Host{HostOf(Bytes(dst), op.F32, n)})
 	}
 	if err := driver.Alive(ctx); err != nil {
 		return err
 	}
 	if !e.enter() {
-		return driver.ErrClosed
+		return e.Err()
 	}
 	c := calls.Get().(*call)
 	_, arity := o.Arity()
@@ -144,7 +144,7 @@ func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y 
 // right, and out does not overlap in where o forbids it.
 func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error {
 	if e.imm == nil {
-		return e.viaGraph(ctx, o, a, in, out).Wait(ctx)
+		return e.viaGraph(ctx, o, a, in, out)
 	}
 	c := calls.Get().(*call)
 	err := e.call(ctx, c, o, a, in, out)
@@ -157,7 +157,7 @@ func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs
 		return err
 	}
 	if !e.enter() {
-		return driver.ErrClosed
+		return e.Err()
 	}
 	defer e.exit()
 	k := 0
@@ -191,13 +191,27 @@ func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs
 // Start runs one operation over host memory without waiting: the graph of one
 // node, planned like any other.
 func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) *Pending {
-	return e.viaGraph(ctx, o, a, in, out)
+	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
+	if err != nil {
+		return Failed(err)
+	}
+	return p.Start(ctx, refs, outs)
 }
 
-func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) *Pending {
+// viaGraph is Start for who waits: it does not return, not even when ctx ends,
+// before the device leaves the memory alone.
+func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error {
+	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx, refs, outs, nil)
+}
+
+// oneNode returns the plan of one operation and what a run of it binds.
+func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {
 	g := &graph.Graph{}
 	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: *a, NIn: uint8(len(in))}
-	var refs []Ref
 	for i := range in {
 		n.In[i] = graph.Absent
 		if h := &in[i]; h.Type != op.InvalidType {
@@ -208,17 +222,14 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 	n.Type, n.Shape = out[0].Type, clone(out[0].Shape())
 	id := g.Add(n)
 	g.Outputs = []graph.ID{id}
-	outs := [][]byte{out[0].Data}
+	outs = [][]byte{out[0].Data}
 	if len(out) > 1 {
 		s := graph.Node{Kind: graph.Result, Ref: 1, Type: out[1].Type, Shape: clone(out[1].Shape()), NIn: 1, In: [graph.MaxInputs]graph.ID{id}}
 		g.Outputs = append(g.Outputs, g.Add(s))
 		outs = append(outs, out[1].Data)
 	}
-	p, err := e.Compile(ctx, g)
-	if err != nil {
-		return Failed(err)
-	}
-	return p.Start(ctx, refs, outs)
+	p, err = e.Compile(ctx, g)
+	return p, refs, outs, err
 }
 
 // clone keeps shapes of callers on their stacks.

@@ -63,7 +63,7 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 		return nil, err
 	}
 	if !e.enter() {
-		return nil, driver.ErrClosed
+		return nil, e.Err()
 	}
 	defer e.exit()
 	return plan()
@@ -82,15 +82,13 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	groups := graph.Fuse(opt,
 		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) },
-		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Epilogue) })
-	l, err := lower(opt, groups)
+		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
+	l, err := lower(opt, groups, e.lim)
 	if err != nil {
 		return nil, err
 	}
-	for i := range l.prog.Slots {
-		if s := &l.prog.Slots[i]; s.Bytes > e.lim.MaxBuffer {
-			return nil, fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, e.lim.MaxBuffer, driver.ErrLimit)
-		}
+	if err := within(l.prog, e.lim); err != nil {
+		return nil, err
 	}
 	if l.prog.Arena > e.lim.MaxBuffer {
 		return nil, fmt.Errorf("temporaries of %d bytes, the most is %d: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
@@ -107,7 +105,7 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	x, err := e.dev.Prepare(ctx, p.prog)
 	if err != nil {
-		return nil, err
+		return nil, e.heard(err)
 	}
 	e.compiles.Add(1)
 	p.exec = e.own(x)
@@ -115,6 +113,31 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	// one goes when the last reference does, or with the engine.
 	runtime.AddCleanup(p, (*executable).end, p.exec)
 	return p, nil
+}
+
+// within checks a program against the limits of a device.
+func within(p *driver.Program, lim driver.Limits) error {
+	most := lim.MaxBuffer
+	if lim.MaxBinding > 0 {
+		most = min(most, lim.MaxBinding)
+	}
+	for i := range p.Slots {
+		if s := &p.Slots[i]; s.Bytes > most {
+			return fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, most, driver.ErrLimit)
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		slots := make(map[int]bool)
+		eachOperand(s, func(o *driver.Operand) { slots[o.Slot] = true })
+		for _, o := range s.Out {
+			slots[o.Slot] = true
+		}
+		if lim.MaxBindings > 0 && len(slots) > lim.MaxBindings {
+			return fmt.Errorf("%s uses %d arrays, the most is %d: %w", s.Name(), len(slots), lim.MaxBindings, driver.ErrLimit)
+		}
+	}
+	return nil
 }
 
 // executable is a driver.Executable that is closed once.
@@ -262,7 +285,7 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 		return err
 	}
 	if !p.eng.enter() {
-		return driver.ErrClosed
+		return p.eng.Err()
 	}
 	j := p.job()
 	err := j.bind(refs, outs)
@@ -284,7 +307,7 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 	}
 	j.free()
 	p.eng.exit()
-	return err
+	return p.eng.heard(err)
 }
 
 // Start runs the plan without waiting. refs and outs may be reused at once,
@@ -294,7 +317,7 @@ func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
 		return Failed(err)
 	}
 	if !p.eng.enter() {
-		return Failed(driver.ErrClosed)
+		return Failed(p.eng.Err())
 	}
 	j := p.job()
 	err := j.bind(refs, outs)
@@ -309,7 +332,7 @@ func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
 	}
 	j.free()
 	p.eng.exit()
-	return Failed(err)
+	return Failed(p.eng.heard(err))
 }
 
 // complete is called by the driver when an asynchronous run is over.
@@ -319,7 +342,7 @@ func (j *job) complete(err error) {
 	}
 	pend, eng := j.pend, j.plan.eng
 	j.free()
-	pend.finish(err)
+	pend.finish(eng.heard(err))
 	eng.exit()
 }
 

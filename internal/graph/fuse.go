@@ -42,14 +42,15 @@ var outside = zone{group: -1}
 
 // Fuse groups the nodes of g into kernels, in the order in which they run.
 // prologue and epilogue say whether the device fuses elementwise programs into
-// an operation.
+// an operation, arrays how many operands and results a kernel may have; 0 is
+// no bound but the one on operands.
 //
 // An elementwise node joins the group of its consumers if all of them are in
 // one place of one group and see it element for element. So no value is
 // computed twice, and no cycle can arise: nothing outside the group depends on
 // a node that joined.
-func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool) []Group {
-	f := fuser{g: g, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
+func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool, arrays int) []Group {
+	f := fuser{g: g, most: arrays, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
 		epoch: make([]int, len(g.Nodes)), stored: g.stored()}
 	epoch := 0
 	for i := range g.Nodes {
@@ -82,7 +83,7 @@ func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool) []Group {
 			}
 		default:
 			if z := f.home(id, nil); z != outside && z.place == postZone && n.Op.Results() == 1 &&
-				f.groups[z.group].Core == Absent && epilogue(n.Op) {
+				f.groups[z.group].Core == Absent && epilogue(n.Op) && f.fits(id, z.group) {
 				f.groups[z.group].Core = id
 				f.zones[i] = zone{z.group, coreZone}
 				f.reads(id, z.group)
@@ -108,6 +109,23 @@ type fuser struct {
 	epoch  []int // number of stores before the node
 	stored map[int32]bool
 	arrays []map[ID]bool // operands of each group, from outside
+	outs   []int         // results of each group
+	most   int           // operands and results of a kernel, or 0
+}
+
+// fits reports whether a group may have id, one of its operands, as a member.
+func (f *fuser) fits(id ID, group int) bool {
+	n := len(f.arrays[group]) - 1
+	for _, in := range f.g.Nodes[id].Inputs() {
+		if in != Absent && !f.arrays[group][in] {
+			n++
+		}
+	}
+	outs := f.outs[group]
+	if f.output[id] {
+		outs++
+	}
+	return f.most == 0 || n+outs <= f.most
 }
 
 func (f *fuser) start(id ID, place int) {
@@ -118,6 +136,7 @@ func (f *fuser) start(id ID, place int) {
 	z := zone{len(f.groups), place}
 	f.groups = append(f.groups, r)
 	f.arrays = append(f.arrays, map[ID]bool{})
+	f.outs = append(f.outs, 1)
 	f.zones[id] = z
 	if place == postZone {
 		f.groups[z.group].Post = append(f.groups[z.group].Post, id)
@@ -127,6 +146,9 @@ func (f *fuser) start(id ID, place int) {
 
 func (f *fuser) reads(id ID, group int) {
 	delete(f.arrays[group], id)
+	if f.output[id] && id != f.groups[group].Root {
+		f.outs[group]++
+	}
 	for _, in := range f.g.Nodes[id].Inputs() {
 		if in != Absent {
 			f.arrays[group][in] = true
@@ -182,6 +204,9 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 		return outside
 	}
 	if len(r.Post)+len(r.Pre[0])+len(r.Pre[1])+len(r.Pre[2])+len(r.Pre[3]) >= maxFused {
+		return outside
+	}
+	if !f.fits(id, z.group) {
 		return outside
 	}
 	more := 0

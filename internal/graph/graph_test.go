@@ -145,12 +145,12 @@ func TestChainsAndTreesBecomeOneKernel(t *testing.T) {
 	e := b.op(op.Exp, op.Attrs{}, x)
 	v := b.op(op.Add, op.Attrs{}, b.op(op.Mul, op.Attrs{}, e, y), b.op(op.Add, op.Attrs{}, e, bias))
 	b.Outputs = []ID{v}
-	if r := Fuse(b.Graph, all, all); len(r) != 1 || len(r[0].Post) != 4 {
+	if r := Fuse(b.Graph, all, all, 0); len(r) != 1 || len(r[0].Post) != 4 {
 		t.Errorf("groups: %+v", r)
 	}
 	// A value that is also an output stays in the kernel and leaves it too.
 	b.Outputs = []ID{v, e}
-	if r := Fuse(b.Graph, all, all); len(r) != 1 || len(r[0].Outs) != 2 {
+	if r := Fuse(b.Graph, all, all, 0); len(r) != 1 || len(r[0].Outs) != 2 {
 		t.Errorf("groups: %+v", r)
 	}
 }
@@ -160,11 +160,11 @@ func TestCoreTakesPrologueAndEpilogue(t *testing.T) {
 	x := b.input(0, 4, 8)
 	s := b.op(op.Sum, op.Attrs{}.Rows(), b.op(op.Square, op.Attrs{}, x))
 	b.Outputs = []ID{b.op(op.Sqrt, op.Attrs{}, s)}
-	r := Fuse(b.Graph, all, all)
+	r := Fuse(b.Graph, all, all, 0)
 	if len(r) != 1 || r[0].Core != s || len(r[0].Pre[0]) != 1 || len(r[0].Post) != 1 {
 		t.Errorf("groups: %+v", r)
 	}
-	if r := Fuse(b.Graph, none, none); len(r) != 3 {
+	if r := Fuse(b.Graph, none, none, 0); len(r) != 3 {
 		t.Errorf("%d groups on a device that fuses nothing, want 3", len(r))
 	}
 }
@@ -175,7 +175,7 @@ func TestNormalisationDoesNotFuseIntoACycle(t *testing.T) {
 	e := b.op(op.Exp, op.Attrs{}, b.input(0, 4, 8))
 	s := b.op(op.Sum, op.Attrs{}, e)
 	b.Outputs = []ID{b.op(op.Div, op.Attrs{}, e, s)}
-	r := Fuse(b.Graph, all, all)
+	r := Fuse(b.Graph, all, all, 0)
 	if len(r) != 3 || r[0].Root != e || r[1].Root != s {
 		t.Errorf("groups: %+v", r)
 	}
@@ -188,7 +188,7 @@ func TestReadersDoNotMoveAcrossStores(t *testing.T) {
 	b.store(0, b.input(1, 4))
 	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, early)}
 	g := apply(t, b.Graph, Passes()...)
-	r := Fuse(g, all, all)
+	r := Fuse(g, all, all, 0)
 	if len(r) != 3 || g.Nodes[r[0].Root].Op != op.Neg || g.Nodes[r[1].Root].Kind != Store {
 		t.Errorf("groups: %+v", r)
 	}
@@ -198,7 +198,7 @@ func TestReadersDoNotMoveAcrossStores(t *testing.T) {
 	b.store(0, b.input(1, 4))
 	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, u)}
 	g = apply(t, b.Graph, Passes()...)
-	r = Fuse(g, all, all)
+	r = Fuse(g, all, all, 0)
 	if len(r) != 3 || g.Nodes[r[0].Root].Op != op.Cast || g.Nodes[r[1].Root].Kind != Store {
 		t.Errorf("groups: %+v", r)
 	}
@@ -211,7 +211,7 @@ func TestKernelsStayWithinTheOperandLimit(t *testing.T) {
 		v = b.op(op.Add, op.Attrs{}, v, b.input(i, 4))
 	}
 	b.Outputs = []ID{v}
-	for _, r := range Fuse(b.Graph, all, all) {
+	for _, r := range Fuse(b.Graph, all, all, 0) {
 		in := map[ID]bool{}
 		for _, id := range r.Post {
 			for _, a := range b.Nodes[id].Inputs() {
