@@ -19,6 +19,7 @@ type portable struct {
 	bytes   []int64 // of the operands, then of the results
 	inputs  int
 	scratch int64
+	consts  [][]byte
 }
 
 // portableTarget is what the interpreter can do and is fast at.
@@ -63,6 +64,9 @@ func (o *opStep) portable() (*portable, error) {
 		}
 		p.kernels = append(p.kernels, k)
 	}
+	for _, c := range p.plan.Constants {
+		p.consts = append(p.consts, aligned(c))
+	}
 	for _, n := range p.plan.Scratch {
 		p.scratch += (n + 255) &^ 255
 	}
@@ -100,6 +104,8 @@ func (p *portable) memory(r lib.Ref, in, out []unsafe.Pointer, temp unsafe.Point
 	switch r.Kind {
 	case lib.InputRef:
 		return unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
+	case lib.ConstantRef:
+		return p.consts[r.Index]
 	case lib.OutputRef:
 		return unsafe.Slice((*byte)(out[r.Index]), p.bytes[p.inputs+r.Index])
 	}

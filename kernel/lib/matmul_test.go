@@ -1,0 +1,85 @@
+package lib
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// run computes the product with tiles of one size, whether it would be chosen or
+// not.
+func (t matMulTile) run(c *trial, g *rig) error {
+	r, err := c.request(Target{})
+	if err != nil {
+		return err
+	}
+	q, err := check(r)
+	if err != nil {
+		return err
+	}
+	pr, err := op.MatMulOf(&c.attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+	if err != nil {
+		return err
+	}
+	p, err := launchMatMul(q, pr, t, "")
+	if err != nil {
+		return err
+	}
+	var in [][]byte
+	for i, x := range c.values {
+		in = append(in, encode(x, c.types[i]))
+	}
+	out := [][]byte{words(int64(4 * size(r.Out[0].Shape)))}
+	if err := g.run(p, in, out); err != nil {
+		return err
+	}
+	return c.compare(r, out)
+}
+
+func TestMatMul(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(31, 32))
+	type sizes struct{ batch, m, k, n int }
+	for i, s := range []sizes{
+		{0, 1, 1, 1}, {0, 3, 0, 5}, {0, 7, 5, 3}, {0, 8, 32, 32}, {0, 9, 33, 31}, {0, 33, 17, 65}, {0, 64, 16, 64},
+		{0, 1, 130, 200}, {0, 131, 20, 2}, {3, 5, 8, 12}, {2, 33, 7, 9}, {0, 2, 1100, 4}, {0, 129, 12, 132},
+	} {
+		for _, o := range []op.MatMulOpts{{}, {TransA: true}, {TransB: true}, {TransA: true, TransB: true, Act: op.Relu}} {
+			shape := func(trans bool, rows, cols int) []int {
+				if trans {
+					rows, cols = cols, rows
+				}
+				if s.batch > 0 {
+					return []int{s.batch, rows, cols}
+				}
+				return []int{rows, cols}
+			}
+			c := &trial{o: op.MatMul, attrs: o.Attrs(), types: []op.DType{op.F32, op.F32},
+				values: []*op.Array{normal(rnd, shape(o.TransA, s.m, s.k)...), normal(rnd, shape(o.TransB, s.k, s.n)...)}}
+			if i%2 == 1 {
+				c.values, c.types = append(c.values, normal(rnd, s.n)), append(c.types, op.F32)
+			}
+			for _, w := range matMulWays {
+				if testing.Short() && w.spec.Rows > 32 && s.m < 33 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%v/%v%v", w.name, s, o.TransA, o.TransB), func(t *testing.T) {
+					if err := w.spec.run(c, &rig{check: s.m*s.k*s.n < 10_000, subgroup: 32}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestMatMulManyGroups has more workgroups than a grid has along one dimension.
+func TestMatMulManyGroups(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(33, 34))
+	c := &trial{o: op.MatMul, types: []op.DType{op.F32, op.F32},
+		values: []*op.Array{normal(rnd, 66_000, 1, 2), normal(rnd, 2, 3)}}
+	if err := matMulWays[len(matMulWays)-1].spec.run(c, &rig{}); err != nil {
+		t.Error(err)
+	}
+}
