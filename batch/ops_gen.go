@@ -1124,6 +1124,25 @@ func (r *Batch) NormLinfRows(x Value) Value {
 	return r.apply(op.NormLinf, op.Attrs{}.Rows(), x)
 }
 
+// Cumsum records the sums of each row up to each element, with it: y[j] = Σ_{i ≤
+// j} x[i].
+//
+// Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Sums are made
+// in blocks: from where the magnitudes add up to more than the range on, they are not
+// defined.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) Cumsum(x Value) Value {
+	return r.apply(op.Cumsum, op.Attrs{}, x)
+}
+
 // Softmax records the exponentials of a row divided by their sum: e**(x - max x) / Σ
 // e**(x - max x).
 //

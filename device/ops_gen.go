@@ -1530,6 +1530,32 @@ func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, 
 	return d.reduceRowsAsync(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
+// Cumsum computes, for each row of x, the sums of each row up to each element, with
+// it: dst = y[j] = Σ_{i ≤ j} x[i].
+//
+// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
+// a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more
+// than the range on, they are not defined.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) Cumsum(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.rowwise(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// CumsumAsync starts [Device.Cumsum] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.rowwiseAsync(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
 // Softmax computes, for each row of x, the exponentials of a row divided by their
 // sum: dst = e**(x - max x) / Σ e**(x - max x).
 //

@@ -94,6 +94,7 @@ def rows():
         n = x.shape[-1]
         case("softmax", [x], [F.softmax(t(x), -1)])
         case("log_softmax", [x], [F.log_softmax(t(x), -1)])
+        case("cumsum", [x], [np.cumsum(x, axis=-1)])
         if n == 0:
             continue
         finite = x[np.all(np.isfinite(x), axis=-1)] if x.ndim == 2 else x
