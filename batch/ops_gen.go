@@ -1124,8 +1124,8 @@ func (r *Batch) NormLinfRows(x Value) Value {
 	return r.apply(op.NormLinf, op.Attrs{}.Rows(), x)
 }
 
-// Cumsum records the sums of each row up to each element, with it: y[j] = Σ_{i ≤
-// j} x[i].
+// Cumsum records the running sums: of each element and those before it: Σ_{i ≤ j}
+// x[i].
 //
 // Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Sums are made
 // in blocks: from where the magnitudes add up to more than the range on, they are not

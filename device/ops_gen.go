@@ -1530,8 +1530,8 @@ func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, 
 	return d.reduceRowsAsync(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// Cumsum computes, for each row of x, the sums of each row up to each element, with
-// it: dst = y[j] = Σ_{i ≤ j} x[i].
+// Cumsum computes, for each row of x, the running sums: of each element and those
+// before it: dst = Σ_{i ≤ j} x[i].
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
 // a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more

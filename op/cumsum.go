@@ -3,8 +3,8 @@ package op
 import "math"
 
 // Cumsum adds up along rows.
-var Cumsum = row(&Operation{name: "cumsum", doc: "the sums of each row up to each element, with it",
-	formula: "y[j] = Σ_{i ≤ j} x[i]", inputs: []string{"x"}, tol: blocked(),
+var Cumsum = row(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
+	formula: "Σ_{i ≤ j} x[i]", inputs: []string{"x"}, tol: blocked(),
 	special: "IEEE 754: from a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more than the range on, they are not defined."},
 	cumsumRow, 1)
 
