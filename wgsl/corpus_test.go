@@ -529,6 +529,38 @@ var maximum = kernel.New("maximum", func(b *kernel.Builder, p *length) {
 	})
 })
 
+// rowSums adds the exponentials of each row of n numbers, with a tree in
+// workgroup memory.
+func rowSums(t testing.TB) *ir.Program {
+	a := assemble("row_sums", 128)
+	x := a.buffer("x", ir.F32, 1, ir.ReadOnly)
+	y := a.buffer("y", ir.F32, 1, ir.WriteOnly)
+	part := a.array("part", ir.F32, 1, 128, false)
+	sum := a.variable("sum", ir.F32, 1)
+	n := a.param("n", ir.U32)
+	row, lane := a.builtIn(ir.BuiltInGroupX), a.builtIn(ir.BuiltInLane)
+	base := a.mul(row, n)
+	a.set(sum, a.f32(0))
+	i := a.forr(ir.Bounded, lane, n, a.u32(128))
+	a.set(sum, a.add(a.get(sum), a.op(ir.Exp, ir.F32, 1, a.load(x, a.add(base, i)))))
+	a.end()
+	a.storeShared(part, lane, a.get(sum))
+	a.barrier()
+	for half := uint32(64); half > 0; half /= 2 {
+		a.iff(a.lt(lane, a.u32(half)))
+		a.storeShared(part, lane, a.add(a.loadShared(part, lane), a.loadShared(part, a.add(lane, a.u32(half)))))
+		a.end()
+		a.barrier()
+	}
+	a.iff(a.op(ir.Eq, ir.Bool, 1, lane, a.u32(0)))
+	a.store(y, row, a.loadShared(part, a.u32(0)))
+	a.end()
+	if err := ir.Verify(&a.Program); err != nil {
+		t.Fatal(err)
+	}
+	return &a.Program
+}
+
 // built returns programs that package kernel built.
 func built(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)

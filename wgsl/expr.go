@@ -23,7 +23,7 @@ func (w *printer) expr(v ir.Value, without class) {
 		w.name(v)
 		return
 	}
-	if w.class(v)&without != 0 {
+	if without == anything || w.class(v)&without != 0 {
 		w.write(v, without)
 		return
 	}

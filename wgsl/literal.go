@@ -8,19 +8,7 @@ import (
 )
 
 // appendUint appends n in decimal.
-func appendUint(b []byte, n uint32) []byte {
-	if n < 10 {
-		return append(b, byte('0'+n))
-	}
-	var d [10]byte
-	i := len(d)
-	for n > 0 {
-		i--
-		d[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return append(b, d[i:]...)
-}
+func appendUint(b []byte, n uint32) []byte { return strconv.AppendUint(b, uint64(n), 10) }
 
 // literalClass returns how the literal of a constant binds.
 func literalClass(in *ir.Instr) class {

@@ -1,6 +1,10 @@
 package wgsl
 
-import "github.com/rayo-go/rayo/internal/ir"
+import (
+	"strconv"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // text is a text that grows. Half of printing is appending a few bytes: methods
 // on a buffer and a length do that faster than append, which stores a slice
@@ -44,7 +48,20 @@ func (t *text) u(n uint32) {
 	if len(t.buf)-t.n < 10 {
 		t.grow(10)
 	}
-	t.n = len(appendUint(t.buf[:t.n], n))
+	b := t.buf[t.n:]
+	switch {
+	case n < 10:
+		b[0] = byte('0' + n)
+		t.n++
+	case n < 100:
+		b[0], b[1] = byte('0'+n/10), byte('0'+n%10)
+		t.n += 2
+	case n < 1000:
+		b[0], b[1], b[2] = byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10)
+		t.n += 3
+	default:
+		t.n = len(strconv.AppendUint(t.buf[:t.n], uint64(n), 10))
+	}
 }
 
 const spaces = "                                                                "
