@@ -13,8 +13,8 @@ type (
 	// the same bits as package block.
 	dequantizeFunc func(dst *float32, src *byte, blocks int)
 	// dotBlocksFunc returns the sum of the products of x and of blocks, of
-	// which there is one at least.
-	dotBlocksFunc func(x *float32, src *byte, blocks int) float32
+	// which there is one at least. sums are those of 32 numbers of x each.
+	dotBlocksFunc func(x, sums *float32, src *byte, blocks int) float32
 )
 
 // quantKernels are the kernels of one format; nil stands for plain Go.
@@ -69,26 +69,54 @@ func quantCall(f block.Format, n int) (numbers, bytes int) {
 	return numbers, numbers / f.Elements() * f.Bytes()
 }
 
+// group is the number of elements that share a minimum.
+const group = 32
+
+// GroupSums writes the sums of 32 numbers of x each to dst, as [DotBlocks]
+// takes them. It panics if the lengths do not go together.
+func GroupSums(dst, x []float32) {
+	if len(dst)*group != len(x) {
+		panic(fmt.Sprintf("simd: %d sums of %d numbers", len(dst), len(x)))
+	}
+	for i := range dst {
+		var s [8]float32
+		y := (*[group]float32)(x[i*group:])
+		for j := 0; j < group; j += 8 {
+			for k := range s {
+				s[k] += y[j+k]
+			}
+		}
+		dst[i] = (s[0] + s[4]) + (s[1] + s[5]) + ((s[2] + s[6]) + (s[3] + s[7]))
+	}
+}
+
 // DotBlocks returns the sum of the products of x and the numbers that the
-// blocks of src stand for, in float32. It panics if the lengths do not go
-// together.
-func DotBlocks(f block.Format, x []float32, src []byte) float32 {
+// blocks of src stand for, in float32. sums are the [GroupSums] of x. It panics
+// if the lengths do not go together.
+//
+// Its error is that of a sum in float32, relative to the magnitudes that
+// [block.Format.Magnitudes] gives, not to the numbers: minima are multiplied
+// apart.
+func DotBlocks(f block.Format, x, sums []float32, src []byte) float32 {
 	wholeBlocks(f, len(x), len(src))
+	if len(sums)*group != len(x) {
+		panic(fmt.Sprintf("simd: %d sums of %d numbers", len(sums), len(x)))
+	}
 	if len(x) == 0 {
 		return 0
 	}
-	dot, sum := quantKernelsFor(activeQuant, f).dot, 0.0
+	dot, total := quantKernelsFor(activeQuant, f).dot, 0.0
 	for {
 		n, size := quantCall(f, len(x))
 		var part float32
 		if dot != nil {
-			part = dot(&x[0], &src[0], n/f.Elements())
+			part = dot(&x[0], &sums[0], &src[0], n/f.Elements())
 		} else {
 			part = dotBlocksGeneric(f, x[:n], src[:size])
 		}
-		sum += float64(part)
-		if x, src = x[n:], src[size:]; len(x) == 0 {
-			return float32(sum)
+		total += float64(part)
+		if x, sums, src = x[n:], sums[n/group:], src[size:]; len(x) == 0 {
+			return float32(total)
 		}
 	}
 }

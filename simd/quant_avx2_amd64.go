@@ -12,7 +12,7 @@ func dequantizeQ4_0AVX2(dst *float32, src *byte, blocks int)
 // dotQ4_0AVX2 is a dotBlocksFunc of Q4_0.
 //
 //go:noescape
-func dotQ4_0AVX2(x *float32, src *byte, blocks int) float32
+func dotQ4_0AVX2(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ5_0AVX2 is a dequantizeFunc of Q5_0.
 //
@@ -22,7 +22,7 @@ func dequantizeQ5_0AVX2(dst *float32, src *byte, blocks int)
 // dotQ5_0AVX2 is a dotBlocksFunc of Q5_0.
 //
 //go:noescape
-func dotQ5_0AVX2(x *float32, src *byte, blocks int) float32
+func dotQ5_0AVX2(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ8_0AVX2 is a dequantizeFunc of Q8_0.
 //
@@ -32,7 +32,7 @@ func dequantizeQ8_0AVX2(dst *float32, src *byte, blocks int)
 // dotQ8_0AVX2 is a dotBlocksFunc of Q8_0.
 //
 //go:noescape
-func dotQ8_0AVX2(x *float32, src *byte, blocks int) float32
+func dotQ8_0AVX2(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ4_KAVX2 is a dequantizeFunc of Q4_K.
 //
@@ -42,7 +42,7 @@ func dequantizeQ4_KAVX2(dst *float32, src *byte, blocks int)
 // dotQ4_KAVX2 is a dotBlocksFunc of Q4_K.
 //
 //go:noescape
-func dotQ4_KAVX2(x *float32, src *byte, blocks int) float32
+func dotQ4_KAVX2(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ5_KAVX2 is a dequantizeFunc of Q5_K.
 //
@@ -52,7 +52,7 @@ func dequantizeQ5_KAVX2(dst *float32, src *byte, blocks int)
 // dotQ5_KAVX2 is a dotBlocksFunc of Q5_K.
 //
 //go:noescape
-func dotQ5_KAVX2(x *float32, src *byte, blocks int) float32
+func dotQ5_KAVX2(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ6_KAVX2 is a dequantizeFunc of Q6_K.
 //
@@ -62,4 +62,4 @@ func dequantizeQ6_KAVX2(dst *float32, src *byte, blocks int)
 // dotQ6_KAVX2 is a dotBlocksFunc of Q6_K.
 //
 //go:noescape
-func dotQ6_KAVX2(x *float32, src *byte, blocks int) float32
+func dotQ6_KAVX2(x *float32, sums *float32, src *byte, blocks int) float32

@@ -31,24 +31,24 @@ TEXT ·dequantizeQ4_0AVX512(SB), NOSPLIT, $0-24
 	MOVL         $0x0000000f, BX
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
-	MOVL         $0x00000008, BX
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	MOVL         $0xfffffff8, BX
 	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
+	VPADDD       Z1, Z0, Z0
+	VCVTDQ2PS    Z0, Z0
 
 next:
-	VPBROADCASTW (CX), Y2
-	VCVTPH2PS    Y2, Z2
-	VPMOVZXBD    2(CX), Z3
-	VPANDD       Z3, Z0, Z4
-	VPSUBD       Z1, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z2, Z4, Z4
-	VMOVUPS      Z4, (AX)
-	VPSRLD       $0x04, Z3, Z3
-	VPSUBD       Z1, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z2, Z3, Z3
-	VMOVUPS      Z3, 64(AX)
+	VPBROADCASTW (CX), Y1
+	VCVTPH2PS    Y1, Z1
+	VPMOVZXBD    2(CX), Z2
+	VPERMPS      Z0, Z2, Z3
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VMULPS       Z1, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	VMULPS       Z1, Z2, Z2
+	VMOVUPS      Z2, 64(AX)
 	ADDQ         $+18, CX
 	ADDQ         $+128, AX
 	DECQ         DX
@@ -56,37 +56,36 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0AVX512(x *float32, src *byte, blocks int) float32
+// func dotQ4_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, SSE
-TEXT ·dotQ4_0AVX512(SB), NOSPLIT, $0-28
+TEXT ·dotQ4_0AVX512(SB), NOSPLIT, $0-36
 	MOVQ         x+0(FP), AX
 	VXORPS       Z0, Z0, Z0
 	VXORPS       Z1, Z1, Z1
 	VXORPS       Z2, Z2, Z2
 	VXORPS       Z3, Z3, Z3
-	MOVQ         src+8(FP), CX
-	MOVQ         blocks+16(FP), DX
+	MOVQ         src+16(FP), CX
+	MOVQ         blocks+24(FP), DX
 	MOVL         $0x0000000f, BX
 	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
-	MOVL         $0x00000008, BX
+	VMOVDQU32    quantCounts<>+0(SB), Z4
+	MOVL         $0xfffffff8, BX
 	VMOVD        BX, X5
 	VPBROADCASTD X5, Z5
+	VPADDD       Z5, Z4, Z4
+	VCVTDQ2PS    Z4, Z4
 
 next:
-	VPBROADCASTW  (CX), Y6
-	VCVTPH2PS     Y6, Z6
-	VPMOVZXBD     2(CX), Z7
-	VPANDD        Z7, Z4, Z8
-	VPSUBD        Z5, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z6, Z8, Z8
-	VFMADD231PS   (AX), Z8, Z0
-	VPSRLD        $0x04, Z7, Z7
-	VPSUBD        Z5, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z6, Z7, Z7
-	VFMADD231PS   64(AX), Z7, Z1
+	VPBROADCASTW  (CX), Y5
+	VCVTPH2PS     Y5, Z5
+	VPMOVZXBD     2(CX), Z6
+	VPERMPS       Z4, Z6, Z7
+	VPSRLD        $0x04, Z6, Z6
+	VPERMPS       Z4, Z6, Z6
+	VMULPS        (AX), Z7, Z7
+	VFMADD231PS   64(AX), Z6, Z7
+	VFMADD231PS   Z5, Z7, Z0
 	ADDQ          $+18, CX
 	ADDQ          $+128, AX
 	DECQ          DX
@@ -102,7 +101,7 @@ next:
 	VADDPS        X1, X0, X0
 	VMOVSHDUP     X0, X1
 	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -118,31 +117,38 @@ TEXT ·dequantizeQ5_0AVX512(SB), NOSPLIT, $0-24
 	MOVL         $0x00000010, BX
 	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	MOVL         $0xfffffff0, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+	VPADDD       Z2, Z1, Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	VCVTDQ2PS    Z2, Z2
 
 next:
-	VPBROADCASTW (CX), Y2
-	VCVTPH2PS    Y2, Z2
-	VPBROADCASTD 2(CX), Z3
-	VPSLLD       $0x04, Z3, Z4
-	VPSRLD       $0x0c, Z3, Z3
-	VPMOVZXBD    6(CX), Z5
-	VMOVDQU32    quantCounts<>+0(SB), Z6
-	VPANDD       Z5, Z0, Z7
-	VPSRLD       $0x04, Z5, Z5
-	VPSRLVD      Z6, Z4, Z4
-	VPANDD       Z4, Z1, Z4
-	VPORD        Z4, Z7, Z4
-	VPSUBD       Z1, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z2, Z4, Z4
-	VMOVUPS      Z4, (AX)
-	VPSRLVD      Z6, Z3, Z3
-	VPANDD       Z3, Z1, Z3
-	VPORD        Z3, Z5, Z3
-	VPSUBD       Z1, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z2, Z3, Z3
-	VMOVUPS      Z3, 64(AX)
+	VPBROADCASTW (CX), Y3
+	VCVTPH2PS    Y3, Z3
+	VPBROADCASTD 2(CX), Z4
+	VPSLLD       $0x04, Z4, Z5
+	VPSRLD       $0x0c, Z4, Z4
+	VPMOVZXBD    6(CX), Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z7
+	VPSRLVD      Z7, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z5, Z6, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSRLVD      Z7, Z4, Z4
+	VPSRLD       $0x04, Z6, Z6
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z4, Z6, Z7
+	VMOVDQA32    Z7, Z4
+	VPERMI2PS    Z2, Z1, Z4
+	VMULPS       Z3, Z5, Z5
+	VMOVUPS      Z5, (AX)
+	VMULPS       Z3, Z4, Z4
+	VMOVUPS      Z4, 64(AX)
 	ADDQ         $+22, CX
 	ADDQ         $+128, AX
 	DECQ         DX
@@ -150,47 +156,53 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotQ5_0AVX512(x *float32, src *byte, blocks int) float32
+// func dotQ5_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, SSE
-TEXT ·dotQ5_0AVX512(SB), NOSPLIT, $0-28
+TEXT ·dotQ5_0AVX512(SB), NOSPLIT, $0-36
 	MOVQ         x+0(FP), AX
 	VXORPS       Z0, Z0, Z0
 	VXORPS       Z1, Z1, Z1
 	VXORPS       Z2, Z2, Z2
 	VXORPS       Z3, Z3, Z3
-	MOVQ         src+8(FP), CX
-	MOVQ         blocks+16(FP), DX
+	MOVQ         src+16(FP), CX
+	MOVQ         blocks+24(FP), DX
 	MOVL         $0x0000000f, BX
 	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
 	MOVL         $0x00000010, BX
 	VMOVD        BX, X5
 	VPBROADCASTD X5, Z5
+	VMOVDQU32    quantCounts<>+0(SB), Z5
+	MOVL         $0xfffffff0, BX
+	VMOVD        BX, X6
+	VPBROADCASTD X6, Z6
+	VPADDD       Z6, Z5, Z5
+	VCVTDQ2PS    Z5, Z5
+	VMOVDQU32    quantCounts<>+0(SB), Z6
+	VCVTDQ2PS    Z6, Z6
 
 next:
-	VPBROADCASTW  (CX), Y6
-	VCVTPH2PS     Y6, Z6
-	VPBROADCASTD  2(CX), Z7
-	VPSLLD        $0x04, Z7, Z8
-	VPSRLD        $0x0c, Z7, Z7
-	VPMOVZXBD     6(CX), Z9
-	VMOVDQU32     quantCounts<>+0(SB), Z10
-	VPANDD        Z9, Z4, Z11
-	VPSRLD        $0x04, Z9, Z9
-	VPSRLVD       Z10, Z8, Z8
-	VPANDD        Z8, Z5, Z8
-	VPORD         Z8, Z11, Z8
-	VPSUBD        Z5, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z6, Z8, Z8
-	VFMADD231PS   (AX), Z8, Z0
-	VPSRLVD       Z10, Z7, Z7
-	VPANDD        Z7, Z5, Z7
-	VPORD         Z7, Z9, Z7
-	VPSUBD        Z5, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z6, Z7, Z7
-	VFMADD231PS   64(AX), Z7, Z1
+	VPBROADCASTW  (CX), Y7
+	VCVTPH2PS     Y7, Z7
+	VPBROADCASTD  2(CX), Z8
+	VPSLLD        $0x04, Z8, Z9
+	VPSRLD        $0x0c, Z8, Z8
+	VPMOVZXBD     6(CX), Z10
+	VMOVDQU32     quantCounts<>+0(SB), Z11
+	VPSRLVD       Z11, Z9, Z9
+	VMOVDQA32     Z4, Z12
+	VPTERNLOGD    $0xca, Z9, Z10, Z12
+	VMOVDQA32     Z12, Z9
+	VPERMI2PS     Z6, Z5, Z9
+	VPSRLVD       Z11, Z8, Z8
+	VPSRLD        $0x04, Z10, Z10
+	VMOVDQA32     Z4, Z11
+	VPTERNLOGD    $0xca, Z8, Z10, Z11
+	VMOVDQA32     Z11, Z8
+	VPERMI2PS     Z6, Z5, Z8
+	VMULPS        (AX), Z9, Z9
+	VFMADD231PS   64(AX), Z8, Z9
+	VFMADD231PS   Z7, Z9, Z0
 	ADDQ          $+22, CX
 	ADDQ          $+128, AX
 	DECQ          DX
@@ -206,7 +218,7 @@ next:
 	VADDPS        X1, X0, X0
 	VMOVSHDUP     X0, X1
 	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -222,12 +234,12 @@ next:
 	VCVTPH2PS    Y0, Z0
 	VPMOVSXBD    2(CX), Z1
 	VCVTDQ2PS    Z1, Z1
+	VPMOVSXBD    18(CX), Z2
+	VCVTDQ2PS    Z2, Z2
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, (AX)
-	VPMOVSXBD    18(CX), Z1
-	VCVTDQ2PS    Z1, Z1
-	VMULPS       Z0, Z1, Z1
-	VMOVUPS      Z1, 64(AX)
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, 64(AX)
 	ADDQ         $+34, CX
 	ADDQ         $+128, AX
 	DECQ         DX
@@ -235,28 +247,27 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotQ8_0AVX512(x *float32, src *byte, blocks int) float32
+// func dotQ8_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, SSE
-TEXT ·dotQ8_0AVX512(SB), NOSPLIT, $0-28
+TEXT ·dotQ8_0AVX512(SB), NOSPLIT, $0-36
 	MOVQ   x+0(FP), AX
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
-	MOVQ   src+8(FP), CX
-	MOVQ   blocks+16(FP), DX
+	MOVQ   src+16(FP), CX
+	MOVQ   blocks+24(FP), DX
 
 next:
 	VPBROADCASTW  (CX), Y4
 	VCVTPH2PS     Y4, Z4
 	VPMOVSXBD     2(CX), Z5
 	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z5
-	VFMADD231PS   (AX), Z5, Z0
-	VPMOVSXBD     18(CX), Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z5
-	VFMADD231PS   64(AX), Z5, Z1
+	VPMOVSXBD     18(CX), Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        (AX), Z5, Z5
+	VFMADD231PS   64(AX), Z6, Z5
+	VFMADD231PS   Z4, Z5, Z0
 	ADDQ          $+34, CX
 	ADDQ          $+128, AX
 	DECQ          DX
@@ -272,7 +283,7 @@ next:
 	VADDPS        X1, X0, X0
 	VMOVSHDUP     X0, X1
 	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -285,6 +296,8 @@ TEXT ·dequantizeQ4_KAVX512(SB), NOSPLIT, $64-24
 	MOVL         $0x0000000f, BX
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	VCVTDQ2PS    Z0, Z0
 
 next:
 	MOVL         12(CX), BX
@@ -296,8 +309,9 @@ next:
 	ANDL         $0x0f0f0f0f, R8
 	ORL          DI, R8
 	ANDL         $0x3f3f3f3f, SI
-	VMOVD        SI, X1
-	VPINSRD      $0x01, R8, X1, X1
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X1
 	VPMOVZXBD    X1, Y2
 	VCVTDQ2PS    Y2, Y2
 	VPBROADCASTW (CX), X1
@@ -312,118 +326,111 @@ next:
 	ANDL         $0x0f0f0f0f, BX
 	ORL          DI, BX
 	ANDL         $0x3f3f3f3f, SI
-	VMOVD        SI, X1
-	VPINSRD      $0x01, BX, X1, X1
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X1
 	VPMOVZXBD    X1, Y2
 	VCVTDQ2PS    Y2, Y2
 	VPBROADCASTW 2(CX), X1
 	VCVTPH2PS    X1, Y1
 	VMULPS       Y1, Y2, Y2
 	VMOVUPS      Y2, 32(SP)
-	VBROADCASTSS (SP), Z1
-	VBROADCASTSS 32(SP), Z2
+	VPMOVZXBD    16(CX), Z1
+	VPMOVZXBD    32(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS (SP), Z5
+	VBROADCASTSS 32(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVUPS      Z4, 64(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
 	VBROADCASTSS 4(SP), Z3
 	VBROADCASTSS 36(SP), Z4
-	VPMOVZXBD    16(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, (AX)
-	VPSRLD       $0x04, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 128(AX)
-	VPMOVZXBD    32(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 64(AX)
-	VPSRLD       $0x04, Z5, Z1
-	VCVTDQ2PS    Z1, Z1
 	VMULPS       Z3, Z1, Z1
 	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z1, 192(AX)
-	VBROADCASTSS 8(SP), Z1
-	VBROADCASTSS 40(SP), Z2
+	VMOVUPS      Z1, 128(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z2, 192(AX)
+	VPMOVZXBD    48(CX), Z1
+	VPMOVZXBD    64(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 8(SP), Z5
+	VBROADCASTSS 40(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z3, 256(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVUPS      Z4, 320(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
 	VBROADCASTSS 12(SP), Z3
 	VBROADCASTSS 44(SP), Z4
-	VPMOVZXBD    48(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 256(AX)
-	VPSRLD       $0x04, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 384(AX)
-	VPMOVZXBD    64(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 320(AX)
-	VPSRLD       $0x04, Z5, Z1
-	VCVTDQ2PS    Z1, Z1
 	VMULPS       Z3, Z1, Z1
 	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z1, 448(AX)
-	VBROADCASTSS 16(SP), Z1
-	VBROADCASTSS 48(SP), Z2
+	VMOVUPS      Z1, 384(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z2, 448(AX)
+	VPMOVZXBD    80(CX), Z1
+	VPMOVZXBD    96(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 16(SP), Z5
+	VBROADCASTSS 48(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z3, 512(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVUPS      Z4, 576(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
 	VBROADCASTSS 20(SP), Z3
 	VBROADCASTSS 52(SP), Z4
-	VPMOVZXBD    80(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 512(AX)
-	VPSRLD       $0x04, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 640(AX)
-	VPMOVZXBD    96(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 576(AX)
-	VPSRLD       $0x04, Z5, Z1
-	VCVTDQ2PS    Z1, Z1
 	VMULPS       Z3, Z1, Z1
 	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z1, 704(AX)
-	VBROADCASTSS 24(SP), Z1
-	VBROADCASTSS 56(SP), Z2
+	VMOVUPS      Z1, 640(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z2, 704(AX)
+	VPMOVZXBD    112(CX), Z1
+	VPMOVZXBD    128(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 24(SP), Z5
+	VBROADCASTSS 56(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z3, 768(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVUPS      Z4, 832(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
 	VBROADCASTSS 28(SP), Z3
 	VBROADCASTSS 60(SP), Z4
-	VPMOVZXBD    112(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 768(AX)
-	VPSRLD       $0x04, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z3, Z5, Z5
-	VSUBPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 896(AX)
-	VPMOVZXBD    128(CX), Z5
-	VPANDD       Z5, Z0, Z6
-	VCVTDQ2PS    Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VSUBPS       Z2, Z6, Z6
-	VMOVUPS      Z6, 832(AX)
-	VPSRLD       $0x04, Z5, Z1
-	VCVTDQ2PS    Z1, Z1
 	VMULPS       Z3, Z1, Z1
 	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z1, 960(AX)
+	VMOVUPS      Z1, 896(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z2, 960(AX)
 	ADDQ         $+144, CX
 	ADDQ         $+1024, AX
 	DECQ         DX
@@ -431,174 +438,142 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotQ4_KAVX512(x *float32, src *byte, blocks int) float32
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C, SSE
-TEXT ·dotQ4_KAVX512(SB), NOSPLIT, $64-28
+// func dotQ4_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C, FMA3, SSE
+TEXT ·dotQ4_KAVX512(SB), NOSPLIT, $64-36
 	MOVQ         x+0(FP), AX
 	VXORPS       Z0, Z0, Z0
 	VXORPS       Z1, Z1, Z1
 	VXORPS       Z2, Z2, Z2
 	VXORPS       Z3, Z3, Z3
-	MOVQ         src+8(FP), CX
-	MOVQ         blocks+16(FP), DX
-	MOVL         $0x0000000f, BX
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Z4
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Z5
+	VMOVDQU32    quantCounts<>+0(SB), Z5
+	VCVTDQ2PS    Z5, Z5
 
 next:
-	MOVL          12(CX), BX
-	MOVL          4(CX), SI
-	MOVL          SI, DI
-	SHRL          $0x02, DI
-	ANDL          $0x30303030, DI
-	MOVL          BX, R8
-	ANDL          $0x0f0f0f0f, R8
-	ORL           DI, R8
-	ANDL          $0x3f3f3f3f, SI
-	VMOVD         SI, X5
-	VPINSRD       $0x01, R8, X5, X5
-	VPMOVZXBD     X5, Y6
-	VCVTDQ2PS     Y6, Y6
-	VPBROADCASTW  (CX), X5
-	VCVTPH2PS     X5, Y5
-	VMULPS        Y5, Y6, Y6
-	VMOVUPS       Y6, (SP)
-	MOVL          8(CX), SI
-	MOVL          SI, DI
-	SHRL          $0x02, DI
-	ANDL          $0x30303030, DI
-	SHRL          $0x04, BX
-	ANDL          $0x0f0f0f0f, BX
-	ORL           DI, BX
-	ANDL          $0x3f3f3f3f, SI
-	VMOVD         SI, X5
-	VPINSRD       $0x01, BX, X5, X5
-	VPMOVZXBD     X5, Y6
-	VCVTDQ2PS     Y6, Y6
-	VPBROADCASTW  2(CX), X5
-	VCVTPH2PS     X5, Y5
-	VMULPS        Y5, Y6, Y6
-	VMOVUPS       Y6, 32(SP)
-	VBROADCASTSS  (SP), Z5
-	VBROADCASTSS  32(SP), Z6
-	VBROADCASTSS  4(SP), Z7
-	VBROADCASTSS  36(SP), Z8
-	VPMOVZXBD     16(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   (AX), Z10, Z0
-	VPSRLD        $0x04, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z7, Z9, Z9
-	VSUBPS        Z8, Z9, Z9
-	VFMADD231PS   128(AX), Z9, Z1
-	VPMOVZXBD     32(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   64(AX), Z10, Z2
-	VPSRLD        $0x04, Z9, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z7, Z5, Z5
-	VSUBPS        Z8, Z5, Z5
-	VFMADD231PS   192(AX), Z5, Z3
-	VBROADCASTSS  8(SP), Z5
-	VBROADCASTSS  40(SP), Z6
-	VBROADCASTSS  12(SP), Z7
-	VBROADCASTSS  44(SP), Z8
-	VPMOVZXBD     48(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   256(AX), Z10, Z0
-	VPSRLD        $0x04, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z7, Z9, Z9
-	VSUBPS        Z8, Z9, Z9
-	VFMADD231PS   384(AX), Z9, Z1
-	VPMOVZXBD     64(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   320(AX), Z10, Z2
-	VPSRLD        $0x04, Z9, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z7, Z5, Z5
-	VSUBPS        Z8, Z5, Z5
-	VFMADD231PS   448(AX), Z5, Z3
-	VBROADCASTSS  16(SP), Z5
-	VBROADCASTSS  48(SP), Z6
-	VBROADCASTSS  20(SP), Z7
-	VBROADCASTSS  52(SP), Z8
-	VPMOVZXBD     80(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   512(AX), Z10, Z0
-	VPSRLD        $0x04, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z7, Z9, Z9
-	VSUBPS        Z8, Z9, Z9
-	VFMADD231PS   640(AX), Z9, Z1
-	VPMOVZXBD     96(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   576(AX), Z10, Z2
-	VPSRLD        $0x04, Z9, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z7, Z5, Z5
-	VSUBPS        Z8, Z5, Z5
-	VFMADD231PS   704(AX), Z5, Z3
-	VBROADCASTSS  24(SP), Z5
-	VBROADCASTSS  56(SP), Z6
-	VBROADCASTSS  28(SP), Z7
-	VBROADCASTSS  60(SP), Z8
-	VPMOVZXBD     112(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   768(AX), Z10, Z0
-	VPSRLD        $0x04, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z7, Z9, Z9
-	VSUBPS        Z8, Z9, Z9
-	VFMADD231PS   896(AX), Z9, Z1
-	VPMOVZXBD     128(CX), Z9
-	VPANDD        Z9, Z4, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        Z5, Z10, Z10
-	VSUBPS        Z6, Z10, Z10
-	VFMADD231PS   832(AX), Z10, Z2
-	VPSRLD        $0x04, Z9, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z7, Z5, Z5
-	VSUBPS        Z8, Z5, Z5
-	VFMADD231PS   960(AX), Z5, Z3
-	ADDQ          $+144, CX
+	MOVL          12(DX), SI
+	MOVL          4(DX), DI
+	MOVL          DI, R8
+	SHRL          $0x02, R8
+	ANDL          $0x30303030, R8
+	MOVL          SI, R9
+	ANDL          $0x0f0f0f0f, R9
+	ORL           R8, R9
+	ANDL          $0x3f3f3f3f, DI
+	SHLQ          $0x20, R9
+	ORQ           R9, DI
+	VMOVQ         DI, X6
+	VPMOVZXBD     X6, Y7
+	VCVTDQ2PS     Y7, Y7
+	VPBROADCASTW  (DX), X6
+	VCVTPH2PS     X6, Y6
+	VMULPS        Y6, Y7, Y7
+	VMOVUPS       Y7, (SP)
+	MOVL          8(DX), DI
+	MOVL          DI, R8
+	SHRL          $0x02, R8
+	ANDL          $0x30303030, R8
+	SHRL          $0x04, SI
+	ANDL          $0x0f0f0f0f, SI
+	ORL           R8, SI
+	ANDL          $0x3f3f3f3f, DI
+	SHLQ          $0x20, SI
+	ORQ           SI, DI
+	VMOVQ         DI, X6
+	VPMOVZXBD     X6, Y7
+	VCVTDQ2PS     Y7, Y7
+	VPBROADCASTW  2(DX), X6
+	VCVTPH2PS     X6, Y6
+	VMULPS        Y6, Y7, Y7
+	VFNMADD231PS  (CX), Y7, Y4
+	ADDQ          $+32, CX
+	VPMOVZXBD     16(DX), Z6
+	VPMOVZXBD     32(DX), Z7
+	VPERMPS       Z5, Z6, Z8
+	VPERMPS       Z5, Z7, Z9
+	VBROADCASTSS  (SP), Z10
+	VMULPS        (AX), Z8, Z8
+	VFMADD231PS   64(AX), Z9, Z8
+	VFMADD231PS   Z10, Z8, Z0
+	VPSRLD        $0x04, Z6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VPSRLD        $0x04, Z7, Z7
+	VPERMPS       Z5, Z7, Z7
+	VBROADCASTSS  4(SP), Z8
+	VMULPS        128(AX), Z6, Z6
+	VFMADD231PS   192(AX), Z7, Z6
+	VFMADD231PS   Z8, Z6, Z1
+	VPMOVZXBD     48(DX), Z6
+	VPMOVZXBD     64(DX), Z7
+	VPERMPS       Z5, Z6, Z8
+	VPERMPS       Z5, Z7, Z9
+	VBROADCASTSS  8(SP), Z10
+	VMULPS        256(AX), Z8, Z8
+	VFMADD231PS   320(AX), Z9, Z8
+	VFMADD231PS   Z10, Z8, Z2
+	VPSRLD        $0x04, Z6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VPSRLD        $0x04, Z7, Z7
+	VPERMPS       Z5, Z7, Z7
+	VBROADCASTSS  12(SP), Z8
+	VMULPS        384(AX), Z6, Z6
+	VFMADD231PS   448(AX), Z7, Z6
+	VFMADD231PS   Z8, Z6, Z3
+	VPMOVZXBD     80(DX), Z6
+	VPMOVZXBD     96(DX), Z7
+	VPERMPS       Z5, Z6, Z8
+	VPERMPS       Z5, Z7, Z9
+	VBROADCASTSS  16(SP), Z10
+	VMULPS        512(AX), Z8, Z8
+	VFMADD231PS   576(AX), Z9, Z8
+	VFMADD231PS   Z10, Z8, Z0
+	VPSRLD        $0x04, Z6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VPSRLD        $0x04, Z7, Z7
+	VPERMPS       Z5, Z7, Z7
+	VBROADCASTSS  20(SP), Z8
+	VMULPS        640(AX), Z6, Z6
+	VFMADD231PS   704(AX), Z7, Z6
+	VFMADD231PS   Z8, Z6, Z1
+	VPMOVZXBD     112(DX), Z6
+	VPMOVZXBD     128(DX), Z7
+	VPERMPS       Z5, Z6, Z8
+	VPERMPS       Z5, Z7, Z9
+	VBROADCASTSS  24(SP), Z10
+	VMULPS        768(AX), Z8, Z8
+	VFMADD231PS   832(AX), Z9, Z8
+	VFMADD231PS   Z10, Z8, Z2
+	VPSRLD        $0x04, Z6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VPSRLD        $0x04, Z7, Z7
+	VPERMPS       Z5, Z7, Z7
+	VBROADCASTSS  28(SP), Z8
+	VMULPS        896(AX), Z6, Z6
+	VFMADD231PS   960(AX), Z7, Z6
+	VFMADD231PS   Z8, Z6, Z3
+	ADDQ          $+144, DX
 	ADDQ          $+1024, AX
-	DECQ          DX
+	DECQ          BX
 	JNE           next
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VADDPS        Y4, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
 	VPERMILPS     $0x0e, X0, X1
 	VADDPS        X1, X0, X0
 	VMOVSHDUP     X0, X1
 	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -614,6 +589,14 @@ TEXT ·dequantizeQ5_KAVX512(SB), NOSPLIT, $64-24
 	MOVL         $0x00000010, BX
 	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	VPADDD       Z3, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
 
 next:
 	MOVL         12(CX), BX
@@ -625,14 +608,15 @@ next:
 	ANDL         $0x0f0f0f0f, R8
 	ORL          DI, R8
 	ANDL         $0x3f3f3f3f, SI
-	VMOVD        SI, X2
-	VPINSRD      $0x01, R8, X2, X2
-	VPMOVZXBD    X2, Y3
-	VCVTDQ2PS    Y3, Y3
-	VPBROADCASTW (CX), X2
-	VCVTPH2PS    X2, Y2
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, (SP)
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X3
+	VPMOVZXBD    X3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPBROADCASTW (CX), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (SP)
 	MOVL         8(CX), SI
 	MOVL         SI, DI
 	SHRL         $0x02, DI
@@ -641,172 +625,175 @@ next:
 	ANDL         $0x0f0f0f0f, BX
 	ORL          DI, BX
 	ANDL         $0x3f3f3f3f, SI
-	VMOVD        SI, X2
-	VPINSRD      $0x01, BX, X2, X2
-	VPMOVZXBD    X2, Y3
-	VCVTDQ2PS    Y3, Y3
-	VPBROADCASTW 2(CX), X2
-	VCVTPH2PS    X2, Y2
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 32(SP)
-	VBROADCASTSS (SP), Z2
-	VBROADCASTSS 32(SP), Z3
-	VBROADCASTSS 4(SP), Z4
-	VBROADCASTSS 36(SP), Z5
-	VPMOVZXBD    48(CX), Z6
-	VPMOVZXBD    16(CX), Z7
-	VPSLLD       $0x04, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
-	VMOVUPS      Z8, (AX)
-	VPSLLD       $0x03, Z7, Z7
-	VPANDD       Z7, Z1, Z7
-	VPSRLD       $0x04, Z6, Z6
-	VPORD        Z6, Z7, Z7
-	VCVTDQ2PS    Z7, Z7
-	VMULPS       Z4, Z7, Z7
-	VSUBPS       Z5, Z7, Z7
-	VMOVUPS      Z7, 128(AX)
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X3
+	VPMOVZXBD    X3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPBROADCASTW 2(CX), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, 32(SP)
+	VPMOVZXBD    16(CX), Z3
+	VPMOVZXBD    32(CX), Z4
+	VPMOVZXBD    48(CX), Z5
 	VPMOVZXBD    64(CX), Z6
-	VPMOVZXBD    32(CX), Z7
-	VPSLLD       $0x04, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
+	VPSLLD       $0x04, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSLLD       $0x04, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS (SP), Z9
+	VBROADCASTSS 32(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVUPS      Z7, (AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
 	VMOVUPS      Z8, 64(AX)
-	VPSLLD       $0x03, Z7, Z2
-	VPANDD       Z2, Z1, Z2
-	VPSRLD       $0x04, Z6, Z3
-	VPORD        Z3, Z2, Z2
-	VCVTDQ2PS    Z2, Z2
-	VMULPS       Z4, Z2, Z2
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z2, 192(AX)
-	VBROADCASTSS 8(SP), Z2
-	VBROADCASTSS 40(SP), Z3
-	VBROADCASTSS 12(SP), Z4
-	VBROADCASTSS 44(SP), Z5
-	VPMOVZXBD    80(CX), Z6
-	VPMOVZXBD    16(CX), Z7
-	VPSLLD       $0x02, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
-	VMOVUPS      Z8, 256(AX)
-	VPSLLD       $0x01, Z7, Z7
-	VPANDD       Z7, Z1, Z7
+	VPSLLD       $0x03, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSLLD       $0x03, Z4, Z7
 	VPSRLD       $0x04, Z6, Z6
-	VPORD        Z6, Z7, Z7
-	VCVTDQ2PS    Z7, Z7
-	VMULPS       Z4, Z7, Z7
-	VSUBPS       Z5, Z7, Z7
-	VMOVUPS      Z7, 384(AX)
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 4(SP), Z7
+	VBROADCASTSS 36(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVUPS      Z5, 128(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVUPS      Z6, 192(AX)
+	VPMOVZXBD    80(CX), Z5
 	VPMOVZXBD    96(CX), Z6
-	VPMOVZXBD    32(CX), Z7
-	VPSLLD       $0x02, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
+	VPSLLD       $0x02, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSLLD       $0x02, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 8(SP), Z9
+	VBROADCASTSS 40(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVUPS      Z7, 256(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
 	VMOVUPS      Z8, 320(AX)
-	VPSLLD       $0x01, Z7, Z2
-	VPANDD       Z2, Z1, Z2
-	VPSRLD       $0x04, Z6, Z3
-	VPORD        Z3, Z2, Z2
-	VCVTDQ2PS    Z2, Z2
-	VMULPS       Z4, Z2, Z2
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z2, 448(AX)
-	VBROADCASTSS 16(SP), Z2
-	VBROADCASTSS 48(SP), Z3
-	VBROADCASTSS 20(SP), Z4
-	VBROADCASTSS 52(SP), Z5
-	VPMOVZXBD    112(CX), Z6
-	VPMOVZXBD    16(CX), Z7
-	VPANDD       Z7, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
-	VMOVUPS      Z8, 512(AX)
-	VPSRLD       $0x01, Z7, Z7
-	VPANDD       Z7, Z1, Z7
+	VPSLLD       $0x01, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSLLD       $0x01, Z4, Z7
 	VPSRLD       $0x04, Z6, Z6
-	VPORD        Z6, Z7, Z7
-	VCVTDQ2PS    Z7, Z7
-	VMULPS       Z4, Z7, Z7
-	VSUBPS       Z5, Z7, Z7
-	VMOVUPS      Z7, 640(AX)
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 12(SP), Z7
+	VBROADCASTSS 44(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVUPS      Z5, 384(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVUPS      Z6, 448(AX)
+	VPMOVZXBD    112(CX), Z5
 	VPMOVZXBD    128(CX), Z6
-	VPMOVZXBD    32(CX), Z7
-	VPANDD       Z7, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z3, Z5, Z7
+	VMOVDQA32    Z7, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z4, Z6, Z8
+	VMOVDQA32    Z8, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 16(SP), Z9
+	VBROADCASTSS 48(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVUPS      Z7, 512(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
 	VMOVUPS      Z8, 576(AX)
-	VPSRLD       $0x01, Z7, Z2
-	VPANDD       Z2, Z1, Z2
-	VPSRLD       $0x04, Z6, Z3
-	VPORD        Z3, Z2, Z2
-	VCVTDQ2PS    Z2, Z2
-	VMULPS       Z4, Z2, Z2
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z2, 704(AX)
-	VBROADCASTSS 24(SP), Z2
-	VBROADCASTSS 56(SP), Z3
-	VBROADCASTSS 28(SP), Z4
-	VBROADCASTSS 60(SP), Z5
-	VPMOVZXBD    144(CX), Z6
-	VPMOVZXBD    16(CX), Z7
-	VPSRLD       $0x02, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
-	VMOVUPS      Z8, 768(AX)
-	VPSRLD       $0x03, Z7, Z7
-	VPANDD       Z7, Z1, Z7
+	VPSRLD       $0x01, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSRLD       $0x01, Z4, Z7
 	VPSRLD       $0x04, Z6, Z6
-	VPORD        Z6, Z7, Z7
-	VCVTDQ2PS    Z7, Z7
-	VMULPS       Z4, Z7, Z7
-	VSUBPS       Z5, Z7, Z7
-	VMOVUPS      Z7, 896(AX)
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 20(SP), Z7
+	VBROADCASTSS 52(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVUPS      Z5, 640(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVUPS      Z6, 704(AX)
+	VPMOVZXBD    144(CX), Z5
 	VPMOVZXBD    160(CX), Z6
-	VPMOVZXBD    32(CX), Z7
-	VPSRLD       $0x02, Z7, Z8
-	VPANDD       Z8, Z1, Z8
-	VPANDD       Z6, Z0, Z9
-	VPORD        Z9, Z8, Z8
-	VCVTDQ2PS    Z8, Z8
-	VMULPS       Z2, Z8, Z8
-	VSUBPS       Z3, Z8, Z8
+	VPSRLD       $0x02, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSRLD       $0x02, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 24(SP), Z9
+	VBROADCASTSS 56(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVUPS      Z7, 768(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
 	VMOVUPS      Z8, 832(AX)
-	VPSRLD       $0x03, Z7, Z2
-	VPANDD       Z2, Z1, Z2
-	VPSRLD       $0x04, Z6, Z3
-	VPORD        Z3, Z2, Z2
-	VCVTDQ2PS    Z2, Z2
-	VMULPS       Z4, Z2, Z2
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z2, 960(AX)
+	VPSRLD       $0x03, Z3, Z3
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z3, Z5, Z7
+	VMOVDQA32    Z7, Z3
+	VPERMI2PS    Z2, Z1, Z3
+	VPSRLD       $0x03, Z4, Z4
+	VPSRLD       $0x04, Z6, Z5
+	VMOVDQA32    Z0, Z6
+	VPTERNLOGD   $0xca, Z4, Z5, Z6
+	VMOVDQA32    Z6, Z4
+	VPERMI2PS    Z2, Z1, Z4
+	VBROADCASTSS 28(SP), Z5
+	VBROADCASTSS 60(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z3, 896(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVUPS      Z4, 960(AX)
 	ADDQ         $+176, CX
 	ADDQ         $+1024, AX
 	DECQ         DX
@@ -814,610 +801,520 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotQ5_KAVX512(x *float32, src *byte, blocks int) float32
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C, SSE
-TEXT ·dotQ5_KAVX512(SB), NOSPLIT, $64-28
+// func dotQ5_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C, FMA3, SSE
+TEXT ·dotQ5_KAVX512(SB), NOSPLIT, $64-36
 	MOVQ         x+0(FP), AX
 	VXORPS       Z0, Z0, Z0
 	VXORPS       Z1, Z1, Z1
 	VXORPS       Z2, Z2, Z2
 	VXORPS       Z3, Z3, Z3
-	MOVQ         src+8(FP), CX
-	MOVQ         blocks+16(FP), DX
-	MOVL         $0x0000000f, BX
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Z4
-	MOVL         $0x00000010, BX
-	VMOVD        BX, X5
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
 	VPBROADCASTD X5, Z5
+	MOVL         $0x00000010, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z6
+	VCVTDQ2PS    Z6, Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z7
+	MOVL         $0x00000010, SI
+	VMOVD        SI, X8
+	VPBROADCASTD X8, Z8
+	VPADDD       Z8, Z7, Z7
+	VCVTDQ2PS    Z7, Z7
 
 next:
-	MOVL          12(CX), BX
-	MOVL          4(CX), SI
-	MOVL          SI, DI
-	SHRL          $0x02, DI
-	ANDL          $0x30303030, DI
-	MOVL          BX, R8
-	ANDL          $0x0f0f0f0f, R8
-	ORL           DI, R8
-	ANDL          $0x3f3f3f3f, SI
-	VMOVD         SI, X6
-	VPINSRD       $0x01, R8, X6, X6
-	VPMOVZXBD     X6, Y7
-	VCVTDQ2PS     Y7, Y7
-	VPBROADCASTW  (CX), X6
-	VCVTPH2PS     X6, Y6
-	VMULPS        Y6, Y7, Y7
-	VMOVUPS       Y7, (SP)
-	MOVL          8(CX), SI
-	MOVL          SI, DI
-	SHRL          $0x02, DI
-	ANDL          $0x30303030, DI
-	SHRL          $0x04, BX
-	ANDL          $0x0f0f0f0f, BX
-	ORL           DI, BX
-	ANDL          $0x3f3f3f3f, SI
-	VMOVD         SI, X6
-	VPINSRD       $0x01, BX, X6, X6
-	VPMOVZXBD     X6, Y7
-	VCVTDQ2PS     Y7, Y7
-	VPBROADCASTW  2(CX), X6
-	VCVTPH2PS     X6, Y6
-	VMULPS        Y6, Y7, Y7
-	VMOVUPS       Y7, 32(SP)
-	VBROADCASTSS  (SP), Z6
-	VBROADCASTSS  32(SP), Z7
-	VBROADCASTSS  4(SP), Z8
-	VBROADCASTSS  36(SP), Z9
-	VPMOVZXBD     48(CX), Z10
-	VPMOVZXBD     16(CX), Z11
-	VPSLLD        $0x04, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   (AX), Z12, Z0
-	VPSLLD        $0x03, Z11, Z11
-	VPANDD        Z11, Z5, Z11
+	MOVL          12(DX), SI
+	MOVL          4(DX), DI
+	MOVL          DI, R8
+	SHRL          $0x02, R8
+	ANDL          $0x30303030, R8
+	MOVL          SI, R9
+	ANDL          $0x0f0f0f0f, R9
+	ORL           R8, R9
+	ANDL          $0x3f3f3f3f, DI
+	SHLQ          $0x20, R9
+	ORQ           R9, DI
+	VMOVQ         DI, X8
+	VPMOVZXBD     X8, Y9
+	VCVTDQ2PS     Y9, Y9
+	VPBROADCASTW  (DX), X8
+	VCVTPH2PS     X8, Y8
+	VMULPS        Y8, Y9, Y9
+	VMOVUPS       Y9, (SP)
+	MOVL          8(DX), DI
+	MOVL          DI, R8
+	SHRL          $0x02, R8
+	ANDL          $0x30303030, R8
+	SHRL          $0x04, SI
+	ANDL          $0x0f0f0f0f, SI
+	ORL           R8, SI
+	ANDL          $0x3f3f3f3f, DI
+	SHLQ          $0x20, SI
+	ORQ           SI, DI
+	VMOVQ         DI, X8
+	VPMOVZXBD     X8, Y9
+	VCVTDQ2PS     Y9, Y9
+	VPBROADCASTW  2(DX), X8
+	VCVTPH2PS     X8, Y8
+	VMULPS        Y8, Y9, Y9
+	VFNMADD231PS  (CX), Y9, Y4
+	ADDQ          $+32, CX
+	VPMOVZXBD     16(DX), Z8
+	VPMOVZXBD     32(DX), Z9
+	VPMOVZXBD     48(DX), Z10
+	VPMOVZXBD     64(DX), Z11
+	VPSLLD        $0x04, Z8, Z12
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z12
+	VPERMI2PS     Z7, Z6, Z12
+	VPSLLD        $0x04, Z9, Z13
+	VMOVDQA32     Z5, Z14
+	VPTERNLOGD    $0xca, Z13, Z11, Z14
+	VMOVDQA32     Z14, Z13
+	VPERMI2PS     Z7, Z6, Z13
+	VBROADCASTSS  (SP), Z14
+	VMULPS        (AX), Z12, Z12
+	VFMADD231PS   64(AX), Z13, Z12
+	VFMADD231PS   Z14, Z12, Z0
+	VPSLLD        $0x03, Z8, Z12
 	VPSRLD        $0x04, Z10, Z10
-	VPORD         Z10, Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        Z8, Z11, Z11
-	VSUBPS        Z9, Z11, Z11
-	VFMADD231PS   128(AX), Z11, Z1
-	VPMOVZXBD     64(CX), Z10
-	VPMOVZXBD     32(CX), Z11
-	VPSLLD        $0x04, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   64(AX), Z12, Z2
-	VPSLLD        $0x03, Z11, Z6
-	VPANDD        Z6, Z5, Z6
-	VPSRLD        $0x04, Z10, Z7
-	VPORD         Z7, Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        Z8, Z6, Z6
-	VSUBPS        Z9, Z6, Z6
-	VFMADD231PS   192(AX), Z6, Z3
-	VBROADCASTSS  8(SP), Z6
-	VBROADCASTSS  40(SP), Z7
-	VBROADCASTSS  12(SP), Z8
-	VBROADCASTSS  44(SP), Z9
-	VPMOVZXBD     80(CX), Z10
-	VPMOVZXBD     16(CX), Z11
-	VPSLLD        $0x02, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   256(AX), Z12, Z0
-	VPSLLD        $0x01, Z11, Z11
-	VPANDD        Z11, Z5, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z10
+	VPERMI2PS     Z7, Z6, Z10
+	VPSLLD        $0x03, Z9, Z12
+	VPSRLD        $0x04, Z11, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z11, Z13
+	VMOVDQA32     Z13, Z11
+	VPERMI2PS     Z7, Z6, Z11
+	VBROADCASTSS  4(SP), Z12
+	VMULPS        128(AX), Z10, Z10
+	VFMADD231PS   192(AX), Z11, Z10
+	VFMADD231PS   Z12, Z10, Z1
+	VPMOVZXBD     80(DX), Z10
+	VPMOVZXBD     96(DX), Z11
+	VPSLLD        $0x02, Z8, Z12
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z12
+	VPERMI2PS     Z7, Z6, Z12
+	VPSLLD        $0x02, Z9, Z13
+	VMOVDQA32     Z5, Z14
+	VPTERNLOGD    $0xca, Z13, Z11, Z14
+	VMOVDQA32     Z14, Z13
+	VPERMI2PS     Z7, Z6, Z13
+	VBROADCASTSS  8(SP), Z14
+	VMULPS        256(AX), Z12, Z12
+	VFMADD231PS   320(AX), Z13, Z12
+	VFMADD231PS   Z14, Z12, Z2
+	VPSLLD        $0x01, Z8, Z12
 	VPSRLD        $0x04, Z10, Z10
-	VPORD         Z10, Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        Z8, Z11, Z11
-	VSUBPS        Z9, Z11, Z11
-	VFMADD231PS   384(AX), Z11, Z1
-	VPMOVZXBD     96(CX), Z10
-	VPMOVZXBD     32(CX), Z11
-	VPSLLD        $0x02, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   320(AX), Z12, Z2
-	VPSLLD        $0x01, Z11, Z6
-	VPANDD        Z6, Z5, Z6
-	VPSRLD        $0x04, Z10, Z7
-	VPORD         Z7, Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        Z8, Z6, Z6
-	VSUBPS        Z9, Z6, Z6
-	VFMADD231PS   448(AX), Z6, Z3
-	VBROADCASTSS  16(SP), Z6
-	VBROADCASTSS  48(SP), Z7
-	VBROADCASTSS  20(SP), Z8
-	VBROADCASTSS  52(SP), Z9
-	VPMOVZXBD     112(CX), Z10
-	VPMOVZXBD     16(CX), Z11
-	VPANDD        Z11, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   512(AX), Z12, Z0
-	VPSRLD        $0x01, Z11, Z11
-	VPANDD        Z11, Z5, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z10
+	VPERMI2PS     Z7, Z6, Z10
+	VPSLLD        $0x01, Z9, Z12
+	VPSRLD        $0x04, Z11, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z11, Z13
+	VMOVDQA32     Z13, Z11
+	VPERMI2PS     Z7, Z6, Z11
+	VBROADCASTSS  12(SP), Z12
+	VMULPS        384(AX), Z10, Z10
+	VFMADD231PS   448(AX), Z11, Z10
+	VFMADD231PS   Z12, Z10, Z3
+	VPMOVZXBD     112(DX), Z10
+	VPMOVZXBD     128(DX), Z11
+	VMOVDQA32     Z5, Z12
+	VPTERNLOGD    $0xca, Z8, Z10, Z12
+	VMOVDQA32     Z12, Z12
+	VPERMI2PS     Z7, Z6, Z12
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z9, Z11, Z13
+	VMOVDQA32     Z13, Z13
+	VPERMI2PS     Z7, Z6, Z13
+	VBROADCASTSS  16(SP), Z14
+	VMULPS        512(AX), Z12, Z12
+	VFMADD231PS   576(AX), Z13, Z12
+	VFMADD231PS   Z14, Z12, Z0
+	VPSRLD        $0x01, Z8, Z12
 	VPSRLD        $0x04, Z10, Z10
-	VPORD         Z10, Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        Z8, Z11, Z11
-	VSUBPS        Z9, Z11, Z11
-	VFMADD231PS   640(AX), Z11, Z1
-	VPMOVZXBD     128(CX), Z10
-	VPMOVZXBD     32(CX), Z11
-	VPANDD        Z11, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   576(AX), Z12, Z2
-	VPSRLD        $0x01, Z11, Z6
-	VPANDD        Z6, Z5, Z6
-	VPSRLD        $0x04, Z10, Z7
-	VPORD         Z7, Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        Z8, Z6, Z6
-	VSUBPS        Z9, Z6, Z6
-	VFMADD231PS   704(AX), Z6, Z3
-	VBROADCASTSS  24(SP), Z6
-	VBROADCASTSS  56(SP), Z7
-	VBROADCASTSS  28(SP), Z8
-	VBROADCASTSS  60(SP), Z9
-	VPMOVZXBD     144(CX), Z10
-	VPMOVZXBD     16(CX), Z11
-	VPSRLD        $0x02, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   768(AX), Z12, Z0
-	VPSRLD        $0x03, Z11, Z11
-	VPANDD        Z11, Z5, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z10
+	VPERMI2PS     Z7, Z6, Z10
+	VPSRLD        $0x01, Z9, Z12
+	VPSRLD        $0x04, Z11, Z11
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z11, Z13
+	VMOVDQA32     Z13, Z11
+	VPERMI2PS     Z7, Z6, Z11
+	VBROADCASTSS  20(SP), Z12
+	VMULPS        640(AX), Z10, Z10
+	VFMADD231PS   704(AX), Z11, Z10
+	VFMADD231PS   Z12, Z10, Z1
+	VPMOVZXBD     144(DX), Z10
+	VPMOVZXBD     160(DX), Z11
+	VPSRLD        $0x02, Z8, Z12
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z12, Z10, Z13
+	VMOVDQA32     Z13, Z12
+	VPERMI2PS     Z7, Z6, Z12
+	VPSRLD        $0x02, Z9, Z13
+	VMOVDQA32     Z5, Z14
+	VPTERNLOGD    $0xca, Z13, Z11, Z14
+	VMOVDQA32     Z14, Z13
+	VPERMI2PS     Z7, Z6, Z13
+	VBROADCASTSS  24(SP), Z14
+	VMULPS        768(AX), Z12, Z12
+	VFMADD231PS   832(AX), Z13, Z12
+	VFMADD231PS   Z14, Z12, Z2
+	VPSRLD        $0x03, Z8, Z8
 	VPSRLD        $0x04, Z10, Z10
-	VPORD         Z10, Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        Z8, Z11, Z11
-	VSUBPS        Z9, Z11, Z11
-	VFMADD231PS   896(AX), Z11, Z1
-	VPMOVZXBD     160(CX), Z10
-	VPMOVZXBD     32(CX), Z11
-	VPSRLD        $0x02, Z11, Z12
-	VPANDD        Z12, Z5, Z12
-	VPANDD        Z10, Z4, Z13
-	VPORD         Z13, Z12, Z12
-	VCVTDQ2PS     Z12, Z12
-	VMULPS        Z6, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VFMADD231PS   832(AX), Z12, Z2
-	VPSRLD        $0x03, Z11, Z6
-	VPANDD        Z6, Z5, Z6
-	VPSRLD        $0x04, Z10, Z7
-	VPORD         Z7, Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        Z8, Z6, Z6
-	VSUBPS        Z9, Z6, Z6
-	VFMADD231PS   960(AX), Z6, Z3
-	ADDQ          $+176, CX
+	VMOVDQA32     Z5, Z12
+	VPTERNLOGD    $0xca, Z8, Z10, Z12
+	VMOVDQA32     Z12, Z8
+	VPERMI2PS     Z7, Z6, Z8
+	VPSRLD        $0x03, Z9, Z9
+	VPSRLD        $0x04, Z11, Z10
+	VMOVDQA32     Z5, Z11
+	VPTERNLOGD    $0xca, Z9, Z10, Z11
+	VMOVDQA32     Z11, Z9
+	VPERMI2PS     Z7, Z6, Z9
+	VBROADCASTSS  28(SP), Z10
+	VMULPS        896(AX), Z8, Z8
+	VFMADD231PS   960(AX), Z9, Z8
+	VFMADD231PS   Z10, Z8, Z3
+	ADDQ          $+176, DX
 	ADDQ          $+1024, AX
-	DECQ          DX
+	DECQ          BX
 	JNE           next
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z2
 	VADDPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VADDPS        Y4, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
 	VPERMILPS     $0x0e, X0, X1
 	VADDPS        X1, X0, X0
 	VMOVSHDUP     X0, X1
 	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
 // func dequantizeQ6_KAVX512(dst *float32, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512F
-TEXT ·dequantizeQ6_KAVX512(SB), NOSPLIT, $64-24
+// Requires: AVX, AVX2, AVX512BW, AVX512F
+TEXT ·dequantizeQ6_KAVX512(SB), NOSPLIT, $192-24
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         blocks+16(FP), DX
-	MOVL         $0x0000000f, BX
+	MOVL         $0x0f0f0f0f, BX
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Z0
-	MOVL         $0x00000030, BX
-	VMOVD        BX, X1
-	VPBROADCASTD X1, Z1
-	MOVL         $0x00000020, BX
+	MOVL         $0x30303030, BX
 	VMOVD        BX, X2
 	VPBROADCASTD X2, Z2
+	MOVL         $0x20202020, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x00020002, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	VPXORD       Z1, Z1, Z1
+	VINSERTI64X4 $0x01, Y4, Z1, Z1
 
 next:
-	VPBROADCASTW 208(CX), Y3
-	VCVTPH2PS    Y3, Z3
-	VPMOVSXBD    192(CX), Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z3, Z4, Z4
-	VMOVUPS      Z4, (SP)
-	VBROADCASTSS (SP), Z3
-	VBROADCASTSS 8(SP), Z4
-	VBROADCASTSS 16(SP), Z5
-	VBROADCASTSS 24(SP), Z6
-	VPMOVZXBD    128(CX), Z7
-	VPMOVZXBD    (CX), Z8
-	VPSLLD       $0x04, Z7, Z9
-	VPANDD       Z9, Z1, Z9
-	VPANDD       Z8, Z0, Z10
-	VPORD        Z10, Z9, Z9
-	VPSUBD       Z2, Z9, Z9
-	VCVTDQ2PS    Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VMOVUPS      Z9, (AX)
-	VPANDD       Z7, Z1, Z3
-	VPSRLD       $0x04, Z8, Z8
-	VPORD        Z8, Z3, Z3
-	VPSUBD       Z2, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMOVUPS      Z3, 256(AX)
-	VPMOVZXBD    32(CX), Z3
-	VPSLLD       $0x02, Z7, Z5
-	VPANDD       Z5, Z1, Z5
-	VPANDD       Z3, Z0, Z8
-	VPORD        Z8, Z5, Z5
-	VPSUBD       Z2, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 128(AX)
-	VPSRLD       $0x02, Z7, Z4
-	VPANDD       Z4, Z1, Z4
-	VPSRLD       $0x04, Z3, Z3
-	VPORD        Z3, Z4, Z4
-	VPSUBD       Z2, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMOVUPS      Z4, 384(AX)
-	VBROADCASTSS 4(SP), Z3
-	VBROADCASTSS 12(SP), Z4
-	VBROADCASTSS 20(SP), Z5
-	VBROADCASTSS 28(SP), Z6
-	VPMOVZXBD    144(CX), Z7
-	VPMOVZXBD    16(CX), Z8
-	VPSLLD       $0x04, Z7, Z9
-	VPANDD       Z9, Z1, Z9
-	VPANDD       Z8, Z0, Z10
-	VPORD        Z10, Z9, Z9
-	VPSUBD       Z2, Z9, Z9
-	VCVTDQ2PS    Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VMOVUPS      Z9, 64(AX)
-	VPANDD       Z7, Z1, Z3
-	VPSRLD       $0x04, Z8, Z8
-	VPORD        Z8, Z3, Z3
-	VPSUBD       Z2, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMOVUPS      Z3, 320(AX)
-	VPMOVZXBD    48(CX), Z3
-	VPSLLD       $0x02, Z7, Z5
-	VPANDD       Z5, Z1, Z5
-	VPANDD       Z3, Z0, Z8
-	VPORD        Z8, Z5, Z5
-	VPSUBD       Z2, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 192(AX)
-	VPSRLD       $0x02, Z7, Z4
-	VPANDD       Z4, Z1, Z4
-	VPSRLD       $0x04, Z3, Z3
-	VPORD        Z3, Z4, Z4
-	VPSUBD       Z2, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMOVUPS      Z4, 448(AX)
-	VBROADCASTSS 32(SP), Z3
-	VBROADCASTSS 40(SP), Z4
-	VBROADCASTSS 48(SP), Z5
-	VBROADCASTSS 56(SP), Z6
-	VPMOVZXBD    160(CX), Z7
-	VPMOVZXBD    64(CX), Z8
-	VPSLLD       $0x04, Z7, Z9
-	VPANDD       Z9, Z1, Z9
-	VPANDD       Z8, Z0, Z10
-	VPORD        Z10, Z9, Z9
-	VPSUBD       Z2, Z9, Z9
-	VCVTDQ2PS    Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VMOVUPS      Z9, 512(AX)
-	VPANDD       Z7, Z1, Z3
-	VPSRLD       $0x04, Z8, Z8
-	VPORD        Z8, Z3, Z3
-	VPSUBD       Z2, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMOVUPS      Z3, 768(AX)
-	VPMOVZXBD    96(CX), Z3
-	VPSLLD       $0x02, Z7, Z5
-	VPANDD       Z5, Z1, Z5
-	VPANDD       Z3, Z0, Z8
-	VPORD        Z8, Z5, Z5
-	VPSUBD       Z2, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 640(AX)
-	VPSRLD       $0x02, Z7, Z4
-	VPANDD       Z4, Z1, Z4
-	VPSRLD       $0x04, Z3, Z3
-	VPORD        Z3, Z4, Z4
-	VPSUBD       Z2, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMOVUPS      Z4, 896(AX)
-	VBROADCASTSS 36(SP), Z3
-	VBROADCASTSS 44(SP), Z4
-	VBROADCASTSS 52(SP), Z5
-	VBROADCASTSS 60(SP), Z6
-	VPMOVZXBD    176(CX), Z7
-	VPMOVZXBD    80(CX), Z8
-	VPSLLD       $0x04, Z7, Z9
-	VPANDD       Z9, Z1, Z9
-	VPANDD       Z8, Z0, Z10
-	VPORD        Z10, Z9, Z9
-	VPSUBD       Z2, Z9, Z9
-	VCVTDQ2PS    Z9, Z9
-	VMULPS       Z3, Z9, Z9
-	VMOVUPS      Z9, 576(AX)
-	VPANDD       Z7, Z1, Z3
-	VPSRLD       $0x04, Z8, Z8
-	VPORD        Z8, Z3, Z3
-	VPSUBD       Z2, Z3, Z3
-	VCVTDQ2PS    Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMOVUPS      Z3, 832(AX)
-	VPMOVZXBD    112(CX), Z3
-	VPSLLD       $0x02, Z7, Z5
-	VPANDD       Z5, Z1, Z5
-	VPANDD       Z3, Z0, Z8
-	VPORD        Z8, Z5, Z5
-	VPSUBD       Z2, Z5, Z5
-	VCVTDQ2PS    Z5, Z5
-	VMULPS       Z4, Z5, Z5
-	VMOVUPS      Z5, 704(AX)
-	VPSRLD       $0x02, Z7, Z4
-	VPANDD       Z4, Z1, Z4
-	VPSRLD       $0x04, Z3, Z3
-	VPORD        Z3, Z4, Z4
-	VPSUBD       Z2, Z4, Z4
-	VCVTDQ2PS    Z4, Z4
-	VMULPS       Z6, Z4, Z4
-	VMOVUPS      Z4, 960(AX)
-	ADDQ         $+210, CX
-	ADDQ         $+1024, AX
-	DECQ         DX
-	JNE          next
+	VPBROADCASTW    208(CX), Y4
+	VCVTPH2PS       Y4, Z4
+	VPMOVSXBD       192(CX), Z5
+	VCVTDQ2PS       Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (SP)
+	VMOVDQU32       (CX), Z4
+	VBROADCASTI64X4 128(CX), Z5
+	VPSRLVW         Z1, Z5, Z5
+	VPANDD          Z4, Z0, Z6
+	VPSLLW          $0x04, Z5, Z7
+	VPANDD          Z7, Z2, Z7
+	VPORD           Z6, Z7, Z7
+	VPSUBB          Z3, Z7, Z7
+	VMOVDQU32       Z7, 64(SP)
+	VPSRLW          $0x04, Z4, Z4
+	VPANDD          Z4, Z0, Z4
+	VPANDD          Z5, Z2, Z5
+	VPORD           Z4, Z5, Z5
+	VPSUBB          Z3, Z5, Z5
+	VMOVDQU32       Z5, 128(SP)
+	VPMOVSXBD       64(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    (SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, (AX)
+	VPMOVSXBD       80(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    4(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 64(AX)
+	VPMOVSXBD       96(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    8(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 128(AX)
+	VPMOVSXBD       112(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    12(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 192(AX)
+	VPMOVSXBD       128(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    16(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 256(AX)
+	VPMOVSXBD       144(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    20(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 320(AX)
+	VPMOVSXBD       160(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    24(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 384(AX)
+	VPMOVSXBD       176(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    28(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 448(AX)
+	VMOVDQU32       64(CX), Z4
+	VBROADCASTI64X4 160(CX), Z5
+	VPSRLVW         Z1, Z5, Z5
+	VPANDD          Z4, Z0, Z6
+	VPSLLW          $0x04, Z5, Z7
+	VPANDD          Z7, Z2, Z7
+	VPORD           Z6, Z7, Z7
+	VPSUBB          Z3, Z7, Z7
+	VMOVDQU32       Z7, 64(SP)
+	VPSRLW          $0x04, Z4, Z4
+	VPANDD          Z4, Z0, Z4
+	VPANDD          Z5, Z2, Z5
+	VPORD           Z4, Z5, Z5
+	VPSUBB          Z3, Z5, Z5
+	VMOVDQU32       Z5, 128(SP)
+	VPMOVSXBD       64(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    32(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 512(AX)
+	VPMOVSXBD       80(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    36(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 576(AX)
+	VPMOVSXBD       96(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    40(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 640(AX)
+	VPMOVSXBD       112(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    44(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 704(AX)
+	VPMOVSXBD       128(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    48(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 768(AX)
+	VPMOVSXBD       144(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    52(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 832(AX)
+	VPMOVSXBD       160(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    56(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 896(AX)
+	VPMOVSXBD       176(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    60(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVUPS         Z4, 960(AX)
+	ADDQ            $+210, CX
+	ADDQ            $+1024, AX
+	DECQ            DX
+	JNE             next
 	VZEROUPPER
 	RET
 
-// func dotQ6_KAVX512(x *float32, src *byte, blocks int) float32
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, SSE
-TEXT ·dotQ6_KAVX512(SB), NOSPLIT, $64-28
+// func dotQ6_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, SSE
+TEXT ·dotQ6_KAVX512(SB), NOSPLIT, $192-36
 	MOVQ         x+0(FP), AX
 	VXORPS       Z0, Z0, Z0
 	VXORPS       Z1, Z1, Z1
 	VXORPS       Z2, Z2, Z2
 	VXORPS       Z3, Z3, Z3
-	MOVQ         src+8(FP), CX
-	MOVQ         blocks+16(FP), DX
-	MOVL         $0x0000000f, BX
+	MOVQ         src+16(FP), CX
+	MOVQ         blocks+24(FP), DX
+	MOVL         $0x0f0f0f0f, BX
 	VMOVD        BX, X4
 	VPBROADCASTD X4, Z4
-	MOVL         $0x00000030, BX
-	VMOVD        BX, X5
-	VPBROADCASTD X5, Z5
-	MOVL         $0x00000020, BX
+	MOVL         $0x30303030, BX
 	VMOVD        BX, X6
 	VPBROADCASTD X6, Z6
+	MOVL         $0x20202020, BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x00020002, BX
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Y8
+	VPXORD       Z5, Z5, Z5
+	VINSERTI64X4 $0x01, Y8, Z5, Z5
 
 next:
-	VPBROADCASTW  208(CX), Y7
-	VCVTPH2PS     Y7, Z7
-	VPMOVSXBD     192(CX), Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z7, Z8, Z8
-	VMOVUPS       Z8, (SP)
-	VBROADCASTSS  (SP), Z7
-	VBROADCASTSS  8(SP), Z8
-	VBROADCASTSS  16(SP), Z9
-	VBROADCASTSS  24(SP), Z10
-	VPMOVZXBD     128(CX), Z11
-	VPMOVZXBD     (CX), Z12
-	VPSLLD        $0x04, Z11, Z13
-	VPANDD        Z13, Z5, Z13
-	VPANDD        Z12, Z4, Z14
-	VPORD         Z14, Z13, Z13
-	VPSUBD        Z6, Z13, Z13
-	VCVTDQ2PS     Z13, Z13
-	VMULPS        Z7, Z13, Z13
-	VFMADD231PS   (AX), Z13, Z0
-	VPANDD        Z11, Z5, Z7
-	VPSRLD        $0x04, Z12, Z12
-	VPORD         Z12, Z7, Z7
-	VPSUBD        Z6, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z9, Z7, Z7
-	VFMADD231PS   256(AX), Z7, Z1
-	VPMOVZXBD     32(CX), Z7
-	VPSLLD        $0x02, Z11, Z9
-	VPANDD        Z9, Z5, Z9
-	VPANDD        Z7, Z4, Z12
-	VPORD         Z12, Z9, Z9
-	VPSUBD        Z6, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z8, Z9, Z9
-	VFMADD231PS   128(AX), Z9, Z2
-	VPSRLD        $0x02, Z11, Z8
-	VPANDD        Z8, Z5, Z8
-	VPSRLD        $0x04, Z7, Z7
-	VPORD         Z7, Z8, Z8
-	VPSUBD        Z6, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z10, Z8, Z8
-	VFMADD231PS   384(AX), Z8, Z3
-	VBROADCASTSS  4(SP), Z7
-	VBROADCASTSS  12(SP), Z8
-	VBROADCASTSS  20(SP), Z9
-	VBROADCASTSS  28(SP), Z10
-	VPMOVZXBD     144(CX), Z11
-	VPMOVZXBD     16(CX), Z12
-	VPSLLD        $0x04, Z11, Z13
-	VPANDD        Z13, Z5, Z13
-	VPANDD        Z12, Z4, Z14
-	VPORD         Z14, Z13, Z13
-	VPSUBD        Z6, Z13, Z13
-	VCVTDQ2PS     Z13, Z13
-	VMULPS        Z7, Z13, Z13
-	VFMADD231PS   64(AX), Z13, Z0
-	VPANDD        Z11, Z5, Z7
-	VPSRLD        $0x04, Z12, Z12
-	VPORD         Z12, Z7, Z7
-	VPSUBD        Z6, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z9, Z7, Z7
-	VFMADD231PS   320(AX), Z7, Z1
-	VPMOVZXBD     48(CX), Z7
-	VPSLLD        $0x02, Z11, Z9
-	VPANDD        Z9, Z5, Z9
-	VPANDD        Z7, Z4, Z12
-	VPORD         Z12, Z9, Z9
-	VPSUBD        Z6, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z8, Z9, Z9
-	VFMADD231PS   192(AX), Z9, Z2
-	VPSRLD        $0x02, Z11, Z8
-	VPANDD        Z8, Z5, Z8
-	VPSRLD        $0x04, Z7, Z7
-	VPORD         Z7, Z8, Z8
-	VPSUBD        Z6, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z10, Z8, Z8
-	VFMADD231PS   448(AX), Z8, Z3
-	VBROADCASTSS  32(SP), Z7
-	VBROADCASTSS  40(SP), Z8
-	VBROADCASTSS  48(SP), Z9
-	VBROADCASTSS  56(SP), Z10
-	VPMOVZXBD     160(CX), Z11
-	VPMOVZXBD     64(CX), Z12
-	VPSLLD        $0x04, Z11, Z13
-	VPANDD        Z13, Z5, Z13
-	VPANDD        Z12, Z4, Z14
-	VPORD         Z14, Z13, Z13
-	VPSUBD        Z6, Z13, Z13
-	VCVTDQ2PS     Z13, Z13
-	VMULPS        Z7, Z13, Z13
-	VFMADD231PS   512(AX), Z13, Z0
-	VPANDD        Z11, Z5, Z7
-	VPSRLD        $0x04, Z12, Z12
-	VPORD         Z12, Z7, Z7
-	VPSUBD        Z6, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z9, Z7, Z7
-	VFMADD231PS   768(AX), Z7, Z1
-	VPMOVZXBD     96(CX), Z7
-	VPSLLD        $0x02, Z11, Z9
-	VPANDD        Z9, Z5, Z9
-	VPANDD        Z7, Z4, Z12
-	VPORD         Z12, Z9, Z9
-	VPSUBD        Z6, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z8, Z9, Z9
-	VFMADD231PS   640(AX), Z9, Z2
-	VPSRLD        $0x02, Z11, Z8
-	VPANDD        Z8, Z5, Z8
-	VPSRLD        $0x04, Z7, Z7
-	VPORD         Z7, Z8, Z8
-	VPSUBD        Z6, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z10, Z8, Z8
-	VFMADD231PS   896(AX), Z8, Z3
-	VBROADCASTSS  36(SP), Z7
-	VBROADCASTSS  44(SP), Z8
-	VBROADCASTSS  52(SP), Z9
-	VBROADCASTSS  60(SP), Z10
-	VPMOVZXBD     176(CX), Z11
-	VPMOVZXBD     80(CX), Z12
-	VPSLLD        $0x04, Z11, Z13
-	VPANDD        Z13, Z5, Z13
-	VPANDD        Z12, Z4, Z14
-	VPORD         Z14, Z13, Z13
-	VPSUBD        Z6, Z13, Z13
-	VCVTDQ2PS     Z13, Z13
-	VMULPS        Z7, Z13, Z13
-	VFMADD231PS   576(AX), Z13, Z0
-	VPANDD        Z11, Z5, Z7
-	VPSRLD        $0x04, Z12, Z12
-	VPORD         Z12, Z7, Z7
-	VPSUBD        Z6, Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        Z9, Z7, Z7
-	VFMADD231PS   832(AX), Z7, Z1
-	VPMOVZXBD     112(CX), Z7
-	VPSLLD        $0x02, Z11, Z9
-	VPANDD        Z9, Z5, Z9
-	VPANDD        Z7, Z4, Z12
-	VPORD         Z12, Z9, Z9
-	VPSUBD        Z6, Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        Z8, Z9, Z9
-	VFMADD231PS   704(AX), Z9, Z2
-	VPSRLD        $0x02, Z11, Z8
-	VPANDD        Z8, Z5, Z8
-	VPSRLD        $0x04, Z7, Z7
-	VPORD         Z7, Z8, Z8
-	VPSUBD        Z6, Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        Z10, Z8, Z8
-	VFMADD231PS   960(AX), Z8, Z3
-	ADDQ          $+210, CX
-	ADDQ          $+1024, AX
-	DECQ          DX
-	JNE           next
-	VADDPS        Z1, Z0, Z0
-	VADDPS        Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VPERMILPS     $0x0e, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	MOVSS         X0, ret+24(FP)
+	VPBROADCASTW    208(CX), Y8
+	VCVTPH2PS       Y8, Z8
+	VPMOVSXBD       192(CX), Z9
+	VCVTDQ2PS       Z9, Z9
+	VMULPS          Z8, Z9, Z9
+	VMOVUPS         Z9, (SP)
+	VMOVDQU32       (CX), Z8
+	VBROADCASTI64X4 128(CX), Z9
+	VPSRLVW         Z5, Z9, Z9
+	VPANDD          Z8, Z4, Z10
+	VPSLLW          $0x04, Z9, Z11
+	VPANDD          Z11, Z6, Z11
+	VPORD           Z10, Z11, Z11
+	VPSUBB          Z7, Z11, Z11
+	VMOVDQU32       Z11, 64(SP)
+	VPSRLW          $0x04, Z8, Z8
+	VPANDD          Z8, Z4, Z8
+	VPANDD          Z9, Z6, Z9
+	VPORD           Z8, Z9, Z9
+	VPSUBB          Z7, Z9, Z9
+	VMOVDQU32       Z9, 128(SP)
+	VPMOVSXBD       64(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    (SP), Z9
+	VMULPS          (AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z0
+	VPMOVSXBD       80(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    4(SP), Z9
+	VMULPS          64(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z1
+	VPMOVSXBD       96(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    8(SP), Z9
+	VMULPS          128(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z2
+	VPMOVSXBD       112(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    12(SP), Z9
+	VMULPS          192(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z3
+	VPMOVSXBD       128(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    16(SP), Z9
+	VMULPS          256(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z0
+	VPMOVSXBD       144(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    20(SP), Z9
+	VMULPS          320(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z1
+	VPMOVSXBD       160(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    24(SP), Z9
+	VMULPS          384(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z2
+	VPMOVSXBD       176(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    28(SP), Z9
+	VMULPS          448(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z3
+	VMOVDQU32       64(CX), Z8
+	VBROADCASTI64X4 160(CX), Z9
+	VPSRLVW         Z5, Z9, Z9
+	VPANDD          Z8, Z4, Z10
+	VPSLLW          $0x04, Z9, Z11
+	VPANDD          Z11, Z6, Z11
+	VPORD           Z10, Z11, Z11
+	VPSUBB          Z7, Z11, Z11
+	VMOVDQU32       Z11, 64(SP)
+	VPSRLW          $0x04, Z8, Z8
+	VPANDD          Z8, Z4, Z8
+	VPANDD          Z9, Z6, Z9
+	VPORD           Z8, Z9, Z9
+	VPSUBB          Z7, Z9, Z9
+	VMOVDQU32       Z9, 128(SP)
+	VPMOVSXBD       64(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    32(SP), Z9
+	VMULPS          512(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z0
+	VPMOVSXBD       80(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    36(SP), Z9
+	VMULPS          576(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z1
+	VPMOVSXBD       96(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    40(SP), Z9
+	VMULPS          640(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z2
+	VPMOVSXBD       112(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    44(SP), Z9
+	VMULPS          704(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z3
+	VPMOVSXBD       128(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    48(SP), Z9
+	VMULPS          768(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z0
+	VPMOVSXBD       144(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    52(SP), Z9
+	VMULPS          832(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z1
+	VPMOVSXBD       160(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    56(SP), Z9
+	VMULPS          896(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z2
+	VPMOVSXBD       176(SP), Z8
+	VCVTDQ2PS       Z8, Z8
+	VBROADCASTSS    60(SP), Z9
+	VMULPS          960(AX), Z8, Z8
+	VFMADD231PS     Z9, Z8, Z3
+	ADDQ            $+210, CX
+	ADDQ            $+1024, AX
+	DECQ            DX
+	JNE             next
+	VADDPS          Z1, Z0, Z0
+	VADDPS          Z3, Z2, Z2
+	VADDPS          Z2, Z0, Z0
+	VEXTRACTF64X4   $0x01, Z0, Y1
+	VADDPS          Y1, Y0, Y0
+	VEXTRACTF128    $0x01, Y0, X1
+	VADDPS          X1, X0, X0
+	VPERMILPS       $0x0e, X0, X1
+	VADDPS          X1, X0, X0
+	VMOVSHDUP       X0, X1
+	VADDSS          X1, X0, X0
+	MOVSS           X0, ret+32(FP)
 	VZEROUPPER
 	RET

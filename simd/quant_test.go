@@ -76,7 +76,11 @@ func TestDotBlocks(t *testing.T) {
 		for _, f := range block.Formats() {
 			dot := func(x []float32, src []byte) float32 { return dotBlocksGeneric(f, x, src) }
 			if k := quantKernelsFor(quantKernelsOf(l), f); k.dot != nil {
-				dot = func(x []float32, src []byte) float32 { return k.dot(&x[0], &src[0], len(x)/f.Elements()) }
+				dot = func(x []float32, src []byte) float32 {
+					sums := make([]float32, len(x)/group)
+					GroupSums(sums, x)
+					return k.dot(&x[0], &sums[0], &src[0], len(x)/f.Elements())
+				}
 			}
 			for n := 1; n <= 12; n++ {
 				src := anyBlocks(r, f, n, true)
@@ -84,12 +88,16 @@ func TestDotBlocks(t *testing.T) {
 				if err := f.Dequantize(w, src); err != nil {
 					t.Fatal(err)
 				}
+				m := make([]float32, len(w))
+				if err := f.Magnitudes(m, src); err != nil {
+					t.Fatal(err)
+				}
 				x := make([]float32, len(w)+1)[1:]
 				want, mag := 0.0, 0.0
 				for i := range x {
 					x[i] = float32(r.NormFloat64())
 					want += float64(x[i]) * float64(w[i])
-					mag += math.Abs(float64(x[i]) * float64(w[i]))
+					mag += math.Abs(float64(x[i]) * float64(m[i]))
 				}
 				got := float64(dot(x, src))
 				// Few terms reach one lane, and lanes are added pairwise.
@@ -100,7 +108,7 @@ func TestDotBlocks(t *testing.T) {
 				i := r.IntN(len(x))
 				clear(x)
 				x[i] = 3
-				if got, want := dot(x, src), 3*w[i]; got != want {
+				if got, want := dot(x, src), 3*w[i]; !(math.Abs(float64(got-want)) <= 3*0x1p-22*float64(m[i])) {
 					t.Errorf("%v, %v, %d blocks: 3 times element %d is %v, want %v", l, f, n, i, got, want)
 				}
 				x[i] = float32(math.NaN())
@@ -116,7 +124,12 @@ func TestQuantLengths(t *testing.T) {
 	f := block.Q4_K
 	for _, c := range [][2]int{{256, 143}, {255, 144}, {256, 288}, {0, 144}, {256, 0}} {
 		x, b := make([]float32, c[0]), make([]byte, c[1])
-		for what, call := range map[string]func(){"Dequantize": func() { Dequantize(f, x, b) }, "DotBlocks": func() { DotBlocks(f, x, b) }} {
+		for what, call := range map[string]func(){
+			"Dequantize": func() { Dequantize(f, x, b) },
+			"DotBlocks":  func() { DotBlocks(f, x, make([]float32, len(x)/group), b) },
+			"GroupSums":  func() { GroupSums(x, x[:c[1]/2]) },
+			"sums":       func() { DotBlocks(f, make([]float32, 256), x[:len(x)/group/2], make([]byte, 144)) },
+		} {
 			func() {
 				defer func() {
 					if recover() == nil {
@@ -131,7 +144,7 @@ func TestQuantLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
 	n := 3*32<<10 + 512
 	src := anyBlocks(r, f, n/256, true)
-	w, want, y := make([]float32, n), make([]float32, n), make([]float32, n)
+	w, want, y, sums := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n/group)
 	Dequantize(f, w, src)
 	if err := f.Dequantize(want, src); err != nil {
 		t.Fatal(err)
@@ -143,18 +156,19 @@ func TestQuantLengths(t *testing.T) {
 	}
 	for _, i := range []int{0, 32<<10 - 1, 32 << 10, n - 1} {
 		y[i] = 2
-		if got := DotBlocks(f, y, src); got != 2*w[i] {
+		GroupSums(sums, y)
+		if got := DotBlocks(f, y, sums, src); !(math.Abs(float64(got-2*w[i])) <= 0x1p-18*math.Abs(float64(w[i]))) {
 			t.Errorf("twice element %d of %d is %v, want %v", i, n, got, 2*w[i])
 		}
 		y[i] = 0
 	}
 	Dequantize(f, nil, nil)
-	if s := DotBlocks(f, nil, nil); s != 0 {
+	if s := DotBlocks(f, nil, nil, nil); s != 0 {
 		t.Errorf("the sum of nothing is %v", s)
 	}
 	x, b := make([]float32, 512), make([]byte, 288)
 	Dequantize(f, x, b)
-	if s := DotBlocks(f, x, b); s != 0 {
+	if s := DotBlocks(f, x, make([]float32, 16), b); s != 0 {
 		t.Errorf("the sum of zeros is %v", s)
 	}
 }
@@ -165,13 +179,13 @@ func BenchmarkBlocks(b *testing.B) {
 	for _, f := range block.Formats() {
 		const n = 4096
 		src := anyBlocks(r, f, n/f.Elements(), true)
-		x := make([]float32, n)
+		x, sums := make([]float32, n), make([]float32, n/group)
 		for _, c := range []struct {
 			name string
 			call func()
 		}{
 			{"dequantize", func() { Dequantize(f, x, src) }},
-			{"dot", func() { DotBlocks(f, x, src) }},
+			{"dot", func() { DotBlocks(f, x, sums, src) }},
 		} {
 			b.Run(f.String()+"/"+c.name, func(b *testing.B) {
 				b.SetBytes(int64(len(src)))

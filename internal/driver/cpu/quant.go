@@ -29,6 +29,7 @@ type quantTask struct {
 	// Of one run.
 	ctx        context.Context
 	a, c, bias []float32
+	sums       []float32 // of a, if that is one row
 	w          []byte
 	next       atomic.Int64 // the first panel that nobody has taken
 }
@@ -85,6 +86,9 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	return t.epilogue.configure(a, p.N)
 }
 
+// groupSize is the number of elements of a of which sums are made.
+const groupSize = 32
+
 // panelUnit is a number of rows that suits the products.
 const panelUnit = 16
 
@@ -93,17 +97,23 @@ func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 // scratch implements scratcher.
 func (t *quantTask) scratch() int {
 	if t.m == 1 {
-		return 0
+		return t.k / groupSize * 4 // the sums
 	}
 	return len(t.lanes) * t.rows * t.depth * 4
 }
 
 // place implements scratcher.
 func (t *quantTask) place(p unsafe.Pointer) {
-	size := t.scratch() / 4 / max(1, len(t.lanes))
+	size := t.rows * t.depth
 	for i := range t.lanes {
 		l := &t.lanes[i]
-		l.t, l.panel = t, slice(unsafe.Add(p, 4*i*size), size)
+		l.t = t
+		if t.m > 1 {
+			l.panel = slice(unsafe.Add(p, 4*i*size), size)
+		}
+	}
+	if t.m == 1 {
+		t.sums = slice(p, t.k/groupSize)
 	}
 }
 
@@ -119,6 +129,9 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if len(in) > 2 && in[2] != nil {
 		t.bias = slice(in[2], t.n)
 	}
+	if t.m == 1 {
+		simd.GroupSums(t.sums, t.a)
+	}
 	t.next.Store(0)
 	ns := float64(t.k) * float64(t.n) * (quantNS + quantProductNS*float64(t.m))
 	if t.d.pool.Worth(ns) {
@@ -127,7 +140,7 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 		t.Part(0)
 	}
 	t.after(t.c)
-	t.ctx, t.a, t.c, t.w, t.bias = nil, nil, nil, nil, nil
+	t.ctx, t.a, t.c, t.w, t.bias, t.sums = nil, nil, nil, nil, nil, nil
 	return ctx.Err()
 }
 
@@ -153,7 +166,7 @@ func (l *quantLane) row(first, end int) {
 	t := l.t
 	c := t.c[first:end]
 	for j := range c {
-		c[j] = simd.DotBlocks(t.format, t.a, t.w[(first+j)*t.row:][:t.row])
+		c[j] = simd.DotBlocks(t.format, t.a, t.sums, t.w[(first+j)*t.row:][:t.row])
 		if t.bias != nil {
 			c[j] += t.bias[first+j]
 		}

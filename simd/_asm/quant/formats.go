@@ -17,11 +17,22 @@ type gen struct {
 	name  string
 	lanes int
 
-	src    reg.GPVirtual // the block
-	scales Mem           // on the stack: scales of groups, then minima
+	src     reg.GPVirtual // the block
+	scratch Mem           // on the stack
 
-	// sink takes a vector of the numbers of a block from element i on.
-	sink func(v reg.VecVirtual, i int)
+	// emit takes the numbers of a group: those of terms times scale minus min,
+	// which is nil where there are no minima.
+	emit func(scale, min reg.Register, terms ...term)
+	// minima takes the minima of the eight groups of a block and returns what
+	// gives emit one of them: nil if it wants none.
+	minima func(v reg.VecVirtual) func(i int) reg.Register
+}
+
+// A term is a vector of whole numbers, as floats, and their place in the
+// block. It may be changed.
+type term struct {
+	v  reg.VecVirtual
+	at int
 }
 
 func (g *gen) vec() reg.VecVirtual {
@@ -100,20 +111,79 @@ func (g *gen) masked(v, mask reg.VecVirtual) reg.VecVirtual {
 	return w
 }
 
-// number makes q, integers, into (q-zero)·scale-min and hands it on. zero and
-// min may be nil. Products and differences are rounded one by one, as package
-// block does it.
-func (g *gen) number(q, zero, scale, min reg.Register, at int) {
-	v := q.(reg.VecVirtual)
-	if zero != nil {
-		g.VPSUBD(zero, v, v)
+// levels returns what makes the low so many bits of integers into floats, and
+// subtracts zero. With AVX-512 that is a table, and the other bits are
+// ignored; with AVX2 they have to be 0.
+func (g *gen) levels(bits int, zero uint32) func(q reg.VecVirtual) reg.VecVirtual {
+	if g.lanes == 16 {
+		var table []reg.VecVirtual
+		for at := 0; at < 1<<bits; at += 16 {
+			v := g.vec()
+			g.loadCounts(0, v)
+			if n := int32(at) - int32(zero); n != 0 {
+				g.VPADDD(g.all(uint32(n)), v, v)
+			}
+			g.VCVTDQ2PS(v, v)
+			table = append(table, v)
+		}
+		return func(q reg.VecVirtual) reg.VecVirtual {
+			v := g.vec()
+			if len(table) == 1 {
+				g.VPERMPS(table[0], q, v)
+				return v
+			}
+			g.VMOVDQA32(q, v)
+			g.VPERMI2PS(table[1], table[0], v)
+			return v
+		}
 	}
-	g.VCVTDQ2PS(v, v)
-	g.VMULPS(scale, v, v)
-	if min != nil {
-		g.VSUBPS(min, v, v)
+	var z reg.VecVirtual
+	if zero != 0 {
+		z = g.all(zero)
 	}
-	g.sink(v, at)
+	return func(q reg.VecVirtual) reg.VecVirtual {
+		v := g.vec()
+		if zero != 0 {
+			g.VPSUBD(z, q, v)
+			g.VCVTDQ2PS(v, v)
+		} else {
+			g.VCVTDQ2PS(q, v)
+		}
+		return v
+	}
+}
+
+// nibble returns the low bits of integers below 256 as they go into levels of
+// four bits, or the high ones.
+func (g *gen) nibble(q, mask reg.VecVirtual, high bool) reg.VecVirtual {
+	switch {
+	case high:
+		return g.move(q, -4)
+	case g.lanes == 16:
+		return q
+	}
+	return g.masked(q, mask)
+}
+
+// fifth returns integers whose low four bits are the low or high ones of q and
+// whose fifth is that of bits.
+func (g *gen) fifth(q, bits, low, bit reg.VecVirtual, high bool) reg.VecVirtual {
+	if high {
+		q = g.move(q, -4)
+	}
+	v := g.vec()
+	if g.lanes == 16 {
+		const pick = 0xca // where the destination has ones the first, else the second
+		g.VMOVDQA32(low, v)
+		g.VPTERNLOGD(U8(pick), bits, q, v)
+		return v
+	}
+	if !high {
+		q = g.masked(q, low)
+	}
+	g.and(bits, bit, v)
+	g.or(q, v, v)
+	return v
 }
 
 // counts is a table of 0, 1, 2 …, 15.
@@ -129,52 +199,52 @@ func (g *gen) counts() {
 func (g *gen) setup(f block.Format) func() {
 	switch f {
 	case block.Q4_0:
-		return g.q4(g.all(15), g.all(8))
+		return g.q4()
 	case block.Q5_0:
-		return g.q5(g.all(15), g.all(16))
+		return g.q5()
 	case block.Q8_0:
 		return g.q8
 	case block.Q4_K:
-		g.scales = g.AllocLocal(64)
-		return g.q4K(g.all(15))
+		return g.q4K()
 	case block.Q5_K:
-		g.scales = g.AllocLocal(64)
-		return g.q5K(g.all(15), g.all(16))
+		return g.q5K()
 	case block.Q6_K:
-		g.scales = g.AllocLocal(64)
-		return g.q6K(g.all(15), g.all(0x30), g.all(32))
+		return g.q6K()
 	}
 	panic(fmt.Sprintf("no code for %v", f))
 }
 
-func (g *gen) q4(low, zero reg.VecVirtual) func() {
+func (g *gen) q4() func() {
+	low, float := g.all(15), g.levels(4, 8)
 	return func() {
 		d := g.half(0)
+		var terms []term
 		for j := 0; j < 16; j += g.lanes {
 			q := g.bytes(2 + j)
-			g.number(g.masked(q, low), zero, d, nil, j)
-			g.number(g.move(q, -4), zero, d, nil, j+16)
+			terms = append(terms, term{float(g.nibble(q, low, false)), j}, term{float(g.nibble(q, low, true)), j + 16})
 		}
+		g.emit(d, nil, terms...)
 	}
 }
 
-func (g *gen) q5(low, fifth reg.VecVirtual) func() {
+func (g *gen) q5() func() {
+	low, bit, float := g.all(15), g.all(16), g.levels(5, 16)
 	return func() {
 		d, bits := g.half(0), g.vec()
 		g.VPBROADCASTD(Mem{Base: g.src, Disp: 2}, bits)
 		// Bit j and bit 16+j as bit 4 of lane j.
 		first, second := g.move(bits, 4), g.move(bits, -12)
+		var terms []term
 		for j := 0; j < 16; j += g.lanes {
 			q, shift := g.bytes(6+j), g.vec()
 			g.loadCounts(j, shift)
-			for i, part := range []struct{ q, bits reg.VecVirtual }{{g.masked(q, low), first}, {g.move(q, -4), second}} {
+			for i, b := range []reg.VecVirtual{first, second} {
 				h := g.vec()
-				g.VPSRLVD(shift, part.bits, h)
-				g.and(h, fifth, h)
-				g.or(h, part.q, h)
-				g.number(h, fifth, d, nil, j+16*i) // 16 is the zero too
+				g.VPSRLVD(shift, b, h)
+				terms = append(terms, term{float(g.fifth(q, h, low, bit, i > 0)), j + 16*i})
 			}
 		}
+		g.emit(d, nil, terms...)
 	}
 }
 
@@ -188,18 +258,27 @@ func (g *gen) loadCounts(j int, v reg.VecVirtual) {
 	}
 }
 
-func (g *gen) q8() {
-	d := g.half(0)
-	for j := 0; j < 32; j += g.lanes {
-		q := g.vec()
-		g.VPMOVSXBD(Mem{Base: g.src, Disp: 2 + j}, q)
-		g.number(q, nil, d, nil, j)
-	}
+// signed loads signed bytes as floats.
+func (g *gen) signed(m Mem) reg.VecVirtual {
+	v := g.vec()
+	g.VPMOVSXBD(m, v)
+	g.VCVTDQ2PS(v, v)
+	return v
 }
 
-// groups puts the scales of the eight groups, and behind them the minima, on
-// the stack: the packing is that of groups in package block.
-func (g *gen) groups() {
+func (g *gen) q8() {
+	d := g.half(0)
+	var terms []term
+	for j := 0; j < 32; j += g.lanes {
+		terms = append(terms, term{g.signed(Mem{Base: g.src, Disp: 2 + j}), j})
+	}
+	g.emit(d, nil, terms...)
+}
+
+// groups makes the scales and minima of the eight groups, whose packing is
+// that of groups in package block, and returns what broadcasts scales from the
+// stack, and the minima.
+func (g *gen) groups() (scale func(i int) reg.VecVirtual, min func(i int) reg.Register) {
 	word := func(at int) reg.GPVirtual {
 		r := g.GP32()
 		g.MOVL(Mem{Base: g.src, Disp: at}, r)
@@ -219,86 +298,162 @@ func (g *gen) groups() {
 		g.ANDL(U32(0x0f0f0f0f), rest)
 		g.ORL(upper, rest)
 		g.ANDL(U32(0x3f3f3f3f), w)
-		x, h, v := g.XMM(), g.XMM(), g.YMM()
-		g.VMOVD(w, x)
-		g.VPINSRD(U8(1), rest, x, x)
+		all, other := w.As64(), rest.As64()
+		g.SHLQ(U8(32), other)
+		g.ORQ(other, all)
+		x, h, v, d := g.XMM(), g.XMM(), g.YMM(), g.YMM()
+		g.VMOVQ(all, x)
 		g.VPMOVZXBD(x, v)
 		g.VCVTDQ2PS(v, v)
-		d := g.YMM()
 		g.VPBROADCASTW(Mem{Base: g.src, Disp: 2 * i}, h)
 		g.VCVTPH2PS(h, d)
 		g.VMULPS(d, v, v)
-		g.VMOVUPS(v, g.scales.Offset(32*i))
+		if i > 0 {
+			min = g.minima(v)
+		} else {
+			g.VMOVUPS(v, g.scratch)
+		}
 	}
+	return g.scale, min
 }
 
-// scale broadcasts a scale or minimum from the stack.
+// scale broadcasts a float from the stack.
 func (g *gen) scale(i int) reg.VecVirtual {
 	v := g.vec()
-	g.VBROADCASTSS(g.scales.Offset(4*i), v)
+	g.VBROADCASTSS(g.scratch.Offset(4*i), v)
 	return v
 }
 
-func (g *gen) q4K(low reg.VecVirtual) func() {
+// run32 loads 32 bytes of the block as integers.
+func (g *gen) run32(at int) []reg.VecVirtual {
+	var q []reg.VecVirtual
+	for j := 0; j < 32; j += g.lanes {
+		q = append(q, g.bytes(at+j))
+	}
+	return q
+}
+
+func (g *gen) q4K() func() {
+	g.scratch = g.AllocLocal(64)
+	low, float := g.all(15), g.levels(4, 0)
 	return func() {
-		g.groups()
+		scale, min := g.groups()
 		for i := range 4 {
-			s0, m0, s1, m1 := g.scale(2*i), g.scale(8+2*i), g.scale(2*i+1), g.scale(8+2*i+1)
-			for j := 0; j < 32; j += g.lanes {
-				q := g.bytes(16 + 32*i + j)
-				g.number(g.masked(q, low), nil, s0, m0, 64*i+j)
-				g.number(g.move(q, -4), nil, s1, m1, 64*i+32+j)
+			q := g.run32(16 + 32*i)
+			for high := range 2 {
+				var terms []term
+				for j := 0; j < 32; j += g.lanes {
+					terms = append(terms, term{float(g.nibble(q[j/g.lanes], low, high > 0)), 64*i + 32*high + j})
+				}
+				g.emit(scale(2*i+high), min(2*i+high), terms...)
 			}
 		}
 	}
 }
 
-func (g *gen) q5K(low, fifth reg.VecVirtual) func() {
+func (g *gen) q5K() func() {
+	g.scratch = g.AllocLocal(64)
+	low, bit, float := g.all(15), g.all(16), g.levels(5, 0)
 	return func() {
-		g.groups()
+		scale, min := g.groups()
+		var bits []reg.VecVirtual
+		if g.lanes == 16 {
+			bits = g.run32(16) // for the whole block: there are registers enough
+		}
 		for i := range 4 {
-			s0, m0, s1, m1 := g.scale(2*i), g.scale(8+2*i), g.scale(2*i+1), g.scale(8+2*i+1)
-			for j := 0; j < 32; j += g.lanes {
-				q, h := g.bytes(48+32*i+j), g.bytes(16+j)
-				first := g.masked(g.move(h, 4-2*i), fifth)
-				g.or(g.masked(q, low), first, first)
-				g.number(first, nil, s0, m0, 64*i+j)
-				second := g.masked(g.move(h, 3-2*i), fifth)
-				g.or(g.move(q, -4), second, second)
-				g.number(second, nil, s1, m1, 64*i+32+j)
+			q := g.run32(48 + 32*i)
+			for high := range 2 {
+				var terms []term
+				for j := 0; j < 32; j += g.lanes {
+					var h reg.VecVirtual
+					if bits != nil {
+						h = bits[j/g.lanes]
+					} else {
+						h = g.bytes(16 + j)
+					}
+					h = g.move(h, 4-2*i-high)
+					terms = append(terms, term{float(g.fifth(q[j/g.lanes], h, low, bit, high > 0)), 64*i + 32*high + j})
+				}
+				g.emit(scale(2*i+high), min(2*i+high), terms...)
 			}
 		}
 	}
 }
 
-func (g *gen) q6K(low, upper, zero reg.VecVirtual) func() {
+// q6K puts numbers together as bytes, many at once, and makes them floats by
+// way of the stack.
+func (g *gen) q6K() func() {
+	const scales = 64 // bytes on the stack before the numbers
+	g.scratch = g.AllocLocal(scales + 128)
+	low, upper, zero := g.all(0x0f0f0f0f), g.all(0x30303030), g.all(0x20202020)
+	var counts reg.VecVirtual
+	if g.lanes == 16 {
+		// The upper half of a vector has its bits two places higher.
+		counts = g.vec()
+		y := g.YMM()
+		x, r := g.XMM(), g.GP32()
+		g.MOVL(U32(0x00020002), r)
+		g.VMOVD(r, x)
+		g.VPBROADCASTD(x, y)
+		g.VPXORD(counts, counts, counts)
+		g.VINSERTI64X4(U8(1), y, counts, counts)
+	}
+	// put stores (a | b) - 32 for two parts of bytes.
+	put := func(a, b reg.VecVirtual, at int) {
+		g.or(a, b, b)
+		g.VPSUBB(zero, b, b)
+		m := g.scratch.Offset(scales + at)
+		if g.lanes == 16 {
+			g.VMOVDQU32(b, m)
+		} else {
+			g.VMOVDQU(b, m)
+		}
+	}
+	word := func(v reg.VecVirtual, n int) reg.VecVirtual {
+		w := g.vec()
+		switch {
+		case n > 0:
+			g.VPSLLW(U8(n), v, w)
+		case n < 0:
+			g.VPSRLW(U8(-n), v, w)
+		default:
+			return v
+		}
+		return w
+	}
 	return func() {
 		d := g.half(208)
 		for j := 0; j < 16; j += g.lanes {
-			v := g.vec()
-			g.VPMOVSXBD(Mem{Base: g.src, Disp: 192 + j}, v)
-			g.VCVTDQ2PS(v, v)
+			v := g.signed(Mem{Base: g.src, Disp: 192 + j})
 			g.VMULPS(d, v, v)
-			g.VMOVUPS(v, g.scales.Offset(4*j))
+			g.VMOVUPS(v, g.scratch.Offset(4*j))
 		}
 		for n := range 2 {
-			for half := range 2 {
-				var s [4]reg.VecVirtual
-				for k := range s {
-					s[k] = g.scale(8*n + 2*k + half)
+			ql, qh := Mem{Base: g.src, Disp: 64 * n}, Mem{Base: g.src, Disp: 128 + 32*n}
+			if g.lanes == 16 {
+				l, h := g.vec(), g.vec()
+				g.VMOVDQU32(ql, l)
+				g.VBROADCASTI64X4(qh, h)
+				down := g.vec()
+				g.VPSRLVW(counts, h, down)
+				put(g.masked(l, low), g.masked(word(down, 4), upper), 0)
+				put(g.masked(word(l, -4), low), g.masked(down, upper), 64)
+			} else {
+				h := g.vec()
+				g.VMOVDQU(qh, h)
+				for pair := range 2 {
+					l := g.vec()
+					g.VMOVDQU(ql.Offset(32*pair), l)
+					put(g.masked(l, low), g.masked(word(h, 4-2*pair), upper), 32*pair)
+					put(g.masked(word(l, -4), low), g.masked(word(h, -2*pair), upper), 64+32*pair)
 				}
-				for j := 16 * half; j < 16*half+16; j += g.lanes {
-					h := g.bytes(128 + 32*n + j)
-					for pair := range 2 {
-						q := g.bytes(64*n + 32*pair + j)
-						first := g.masked(g.move(h, 4-2*pair), upper)
-						g.or(g.masked(q, low), first, first)
-						g.number(first, zero, s[pair], nil, 128*n+32*pair+j)
-						second := g.masked(g.move(h, -2*pair), upper)
-						g.or(g.move(q, -4), second, second)
-						g.number(second, zero, s[2+pair], nil, 128*n+64+32*pair+j)
-					}
+			}
+			for i := range 8 {
+				var terms []term
+				for j := 16 * i; j < 16*i+16; j += g.lanes {
+					terms = append(terms, term{g.signed(g.scratch.Offset(scales + j)), 128*n + j})
 				}
+				g.emit(g.scale(8*n+i), nil, terms...)
 			}
 		}
 	}

@@ -12,30 +12,62 @@ func (g *gen) dequantize(f block.Format) {
 	name := "dequantize" + f.String() + g.name
 	g.function(name, "func(dst *float32, src *byte, blocks int)", name+" is a dequantizeFunc of "+f.String()+".")
 	dst := g.Load(g.Param("dst"), g.GP64()).(reg.GPVirtual)
-	g.sink = func(v reg.VecVirtual, i int) { g.VMOVUPS(v, Mem{Base: dst, Disp: 4 * i}) }
+	// Products and differences are rounded one by one, as package block does it.
+	g.emit = func(scale, min reg.Register, terms ...term) {
+		for _, t := range terms {
+			g.VMULPS(scale, t.v, t.v)
+			if min != nil {
+				g.VSUBPS(min, t.v, t.v)
+			}
+			g.VMOVUPS(t.v, Mem{Base: dst, Disp: 4 * t.at})
+		}
+	}
+	g.minima = g.spread
 	g.loop(f, dst)
 	g.VZEROUPPER()
 	g.RET()
 }
 
-// sums are the accumulators of a product: a block of 32 elements has two or
-// four vectors, and an addition takes four cycles.
-const sums = 4
+// accumulators of a product: an addition takes four cycles.
+const accumulators = 4
 
-// dot writes the function that multiplies whole blocks by as many numbers.
+// dot writes the function that multiplies whole blocks by as many numbers. The
+// products of a group are added up before they are scaled; its minimum is
+// multiplied by the sum of its numbers, which the caller knows.
 func (g *gen) dot(f block.Format) {
 	name := "dot" + f.String() + g.name
-	g.function(name, "func(x *float32, src *byte, blocks int) float32", name+" is a dotBlocksFunc of "+f.String()+".")
+	g.function(name, "func(x, sums *float32, src *byte, blocks int) float32", name+" is a dotBlocksFunc of "+f.String()+".")
 	x := g.Load(g.Param("x"), g.GP64()).(reg.GPVirtual)
-	var acc [sums]reg.VecVirtual
+	var acc [accumulators]reg.VecVirtual
 	for i := range acc {
 		acc[i] = g.vec()
 		g.VXORPS(acc[i], acc[i], acc[i])
 	}
 	next := 0
-	g.sink = func(v reg.VecVirtual, i int) {
-		g.VFMADD231PS(Mem{Base: x, Disp: 4 * i}, v, acc[next%sums])
+	g.emit = func(scale, _ reg.Register, terms ...term) {
+		sum := g.vec()
+		for i, t := range terms {
+			m := Mem{Base: x, Disp: 4 * t.at}
+			if i == 0 {
+				g.VMULPS(m, t.v, sum)
+			} else {
+				g.VFMADD231PS(m, t.v, sum)
+			}
+		}
+		g.VFMADD231PS(scale, sum, acc[next%accumulators])
 		next++
+	}
+	var below reg.VecVirtual // the products of minima, subtracted
+	var sums reg.GPVirtual
+	g.minima = func(v reg.VecVirtual) func(int) reg.Register {
+		g.VFNMADD231PS(Mem{Base: sums}, v, below)
+		g.ADDQ(I32(32), sums)
+		return func(int) reg.Register { return nil }
+	}
+	if f == block.Q4_K || f == block.Q5_K {
+		below = g.YMM()
+		g.VXORPS(below, below, below)
+		sums = g.Load(g.Param("sums"), g.GP64()).(reg.GPVirtual)
 	}
 	g.loop(f, x)
 	g.VADDPS(acc[1], acc[0], acc[0])
@@ -47,6 +79,9 @@ func (g *gen) dot(f block.Format) {
 		g.VEXTRACTF64X4(U8(1), acc[0], upper)
 		g.VADDPS(upper, y, y)
 	}
+	if below != nil {
+		g.VADDPS(below, y, y)
+	}
 	s, t := acc[0].AsX(), g.XMM()
 	g.VEXTRACTF128(U8(1), y, t)
 	g.VADDPS(t, s, s)
@@ -57,6 +92,13 @@ func (g *gen) dot(f block.Format) {
 	g.Store(s, g.ReturnIndex(0))
 	g.VZEROUPPER()
 	g.RET()
+}
+
+// spread puts a vector on the stack behind the scales, from where its lanes
+// are broadcast.
+func (g *gen) spread(v reg.VecVirtual) func(i int) reg.Register {
+	g.VMOVUPS(v, g.scratch.Offset(32))
+	return func(i int) reg.Register { return g.scale(8 + i) }
 }
 
 // loop goes over the blocks, of which there is one at least, while numbers
