@@ -95,7 +95,11 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) 
 	for i := range out {
 		out[i] = Dynamic{h: handle{b: b}}
 	}
-	if width == 0 || !b.ready() {
+	if !b.ready() {
+		return out
+	}
+	if width == 0 {
+		b.fail("an operand that Dyn did not make")
 		return out
 	}
 	for _, r := range roots {

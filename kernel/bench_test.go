@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rayo-go/rayo/kernel"
@@ -69,24 +70,30 @@ func buildMatmul(b *kernel.Builder, p *matmulParams, s tiles) {
 	}
 }
 
-// BenchmarkBuild builds a product with 64 accumulators.
+// BenchmarkBuild builds a product with 64 accumulators and an inner loop that is
+// unrolled so many times.
 func BenchmarkBuild(b *testing.B) {
-	p, err := matmul.Of(tiles{128, 128, 16}).Program()
-	if err != nil {
-		b.Fatal(err)
-	}
-	n := len(p.Code)
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		k := kernel.NewFamily("matmul", buildMatmul).Of(tiles{128, 128, 16})
-		if k.Err() != nil {
-			b.Fatal(k.Err())
+	for _, depth := range []int{4, 8, 16} {
+		s := tiles{128, 128, depth}
+		p, err := matmul.Of(s).Program()
+		if err != nil {
+			b.Fatal(err)
 		}
-		i++
+		n := len(p.Code)
+		b.Run(fmt.Sprintf("unroll%d", depth), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				k := kernel.NewFamily("matmul", buildMatmul).Of(s)
+				if k.Err() != nil {
+					b.Fatal(k.Err())
+				}
+				i++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*n), "ns/instruction")
+			b.ReportMetric(float64(n), "instructions")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*n), "ns/instruction")
-	b.ReportMetric(float64(n), "instructions")
 }
 
 func BenchmarkFamilyLookUp(b *testing.B) {

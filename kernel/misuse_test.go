@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -335,7 +336,7 @@ func TestKernelsThatCannotBe(t *testing.T) {
 		"no local size":             kernel.New("k", func(b b, _ none) {}),
 		"index before local size":   kernel.New("k", func(b b, _ none) { b.Index() }),
 		"zero local size":           kernel.New("k", func(b b, _ none) { b.LocalSize(0, 1, 1) }),
-		"huge local size":           kernel.New("k", func(b b, _ none) { b.LocalSize(1<<40, 1<<40, 1) }),
+		"huge local size":           kernel.New("k", func(b b, _ none) { b.LocalSize(math.MaxInt, math.MaxInt, 1) }),
 		"many lanes":                kernel.New("k", func(b b, _ none) { b.LocalSize(64, 32, 1) }),
 		"recovered panic": kernel.New("k", func(b b, _ none) {
 			fine(b)

@@ -1,13 +1,14 @@
 package ir
 
 import (
+	"reflect"
 	"runtime"
 	"strings"
 )
 
 // builderPackage begins the names of the functions of package kernel: what
 // calls them is the author's.
-const builderPackage = "github.com/rayo-go/rayo/kernel."
+var builderPackage = strings.TrimSuffix(reflect.TypeFor[Program]().PkgPath(), "internal/ir") + "kernel."
 
 // AuthorFrame reports whether a frame of the stack is the author's: neither of
 // the builder of programs nor of the Go runtime.

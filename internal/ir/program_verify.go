@@ -226,10 +226,8 @@ func (v *verifier) types(in *Instr, args []Value) bool {
 			return !b.Atomic && is == none && a[1] == e
 		case AtomicOpShared:
 			return b.Atomic && atomicTypes(in, is, e, a[:len(args)])
-		case LoadShared:
-			return !b.Atomic && is == e
 		default:
-			return is == e
+			return !b.Atomic && is == e
 		}
 	case LoadVar:
 		return int(in.Imm) < len(v.p.Vars) && is == shape{v.p.Vars[in.Imm].Type, v.p.Vars[in.Imm].Width}
