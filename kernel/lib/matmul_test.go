@@ -8,9 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// run computes the product with tiles of one size, whether it would be chosen or
-// not.
-func (t matMulTile) run(c *trial, g *rig) error {
+// runBy computes the trial by a plan that might not have been chosen.
+func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 	r, err := c.request(Target{})
 	if err != nil {
 		return err
@@ -19,23 +18,32 @@ func (t matMulTile) run(c *trial, g *rig) error {
 	if err != nil {
 		return err
 	}
-	pr, err := op.MatMulOf(&c.attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+	p, err := plan(q)
 	if err != nil {
 		return err
 	}
-	p, err := launchMatMul(q, pr, t, "")
-	if err != nil {
-		return err
-	}
-	var in [][]byte
+	var in, out [][]byte
 	for i, x := range c.values {
 		in = append(in, encode(x, c.types[i]))
 	}
-	out := [][]byte{words(int64(4 * size(r.Out[0].Shape)))}
+	for _, y := range r.Out {
+		out = append(out, words(int64(size(y.Shape)*y.Type.Size())))
+	}
 	if err := g.run(p, in, out); err != nil {
 		return err
 	}
 	return c.compare(r, out)
+}
+
+// run computes a product with tiles of one size.
+func (t matMulTile) run(c *trial, g *rig) error {
+	return c.runBy(g, func(q *request) (*Plan, error) {
+		pr, err := op.MatMulOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape})
+		if err != nil {
+			return nil, err
+		}
+		return launchMatMul(q, pr, t, "")
+	})
 }
 
 func TestMatMul(t *testing.T) {
