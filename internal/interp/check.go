@@ -291,7 +291,7 @@ func usesSubgroups(p *ir.Program) bool {
 }
 
 // maxChecked bounds the values of all lanes of a workgroup, 12 bytes each.
-const maxChecked = 1 << 27
+const maxChecked = 1 << 25
 
 // grid runs all workgroups.
 func (c *checker) grid() error {

@@ -29,19 +29,7 @@ const (
 	blockBytes = 4 * block
 )
 
-var (
-	move      = lanewise{laneMove, planeMove}
-	roundF16  = lanewise{laneConvertF32F16, planeConvertF32F16}
-	mulF32    = lanewise{laneMulF32, planeMulF32}
-	addF32    = lanewise{laneAddF32, planeAddF32}
-	halves    = lanewise{lanePackHalf, planePackHalf}
-	half      = lanewise{laneUnpackHalf, planeUnpackHalf}
-	packByte  = lanewise{lanePackByte, planePackByte}
-	unpackI8  = lanewise{laneUnpackI8, planeUnpackI8}
-	unpackU8  = lanewise{laneUnpackU8, planeUnpackU8}
-	mulAddF32 = lanewise{laneMulAddF32, planeMulAddF32}
-	mulAddU32 = lanewise{laneMulAddU32, planeMulAddU32}
-)
+var roundF16 = lanewise{laneConvertF32F16, planeConvertF32F16}
 
 // conversion returns how a value of one type becomes one of another, or that
 // its bits stay the same.

@@ -27,7 +27,6 @@ type machine struct {
 	group    [3]uint32
 	subgroup int
 	launch   *launch
-	lane     int // of the element that was out of bounds
 }
 
 // frame is the state of a nested block.
@@ -85,26 +84,35 @@ func (m *machine) fill(at int, v uint32) {
 
 // prepare sets what is the same for all workgroups of a launch.
 func (m *machine) prepare(l *launch) {
-	m.launch, m.views, m.subgroup = l, l.views, l.subgroup
-	p := m.k.program
+	m.launch, m.views = l, l.views
+	if m.subgroup != l.subgroup {
+		m.subgroup = l.subgroup
+		m.settle()
+	}
 	for _, g := range m.k.given {
-		switch g.code {
-		case ir.Const:
-			m.fill(g.at, g.imm)
-		case ir.Param32:
+		switch {
+		case g.code == ir.Param32:
 			m.fill(g.at, l.params[g.imm])
-		case ir.Len:
+		case g.code == ir.Len:
 			m.fill(g.at, l.views[g.imm].len)
-		case ir.BuiltIn:
-			switch f := g.flag; {
-			case f >= ir.BuiltInGroupsX && f <= ir.BuiltInGroupsZ:
-				m.fill(g.at, l.grid[f-ir.BuiltInGroupsX])
-			case f == ir.BuiltInSubgroupSize:
-				m.fill(g.at, uint32(l.subgroup))
-			case f < ir.BuiltInGroupX || f > ir.BuiltInGroupsZ:
-				for i := range m.k.lanes {
-					m.regs[g.at+i] = laneBuiltIn(f, uint32(i), p.Local, uint32(l.subgroup))
-				}
+		case g.code == ir.BuiltIn && g.flag >= ir.BuiltInGroupsX && g.flag <= ir.BuiltInGroupsZ:
+			m.fill(g.at, l.grid[g.flag-ir.BuiltInGroupsX])
+		}
+	}
+}
+
+// settle sets what is the same for all launches with one size of subgroups.
+func (m *machine) settle() {
+	local, subgroup := m.k.program.Local, uint32(m.subgroup)
+	for _, g := range m.k.given {
+		switch {
+		case g.code == ir.Const:
+			m.fill(g.at, g.imm)
+		case g.code == ir.BuiltIn && g.flag == ir.BuiltInSubgroupSize:
+			m.fill(g.at, subgroup)
+		case g.code == ir.BuiltIn && (g.flag < ir.BuiltInGroupX || g.flag > ir.BuiltInGroupsZ):
+			for i := range m.k.lanes {
+				m.regs[g.at+i] = laneBuiltIn(g.flag, uint32(i), local, subgroup)
 			}
 		}
 	}

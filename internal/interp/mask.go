@@ -29,16 +29,6 @@ func (m mask) take(n mask) {
 	}
 }
 
-// first returns the lowest lane, or -1.
-func (m mask) first() int {
-	for i, w := range m {
-		if w != 0 {
-			return i*64 + trailing(w)
-		}
-	}
-	return -1
-}
-
 // where sets m to the lanes of which the condition, a plane of ones and zeros
 // with the given number of blocks, holds.
 func (m mask) where(cond unsafe.Pointer, blocks int) {

@@ -105,10 +105,12 @@ func (k *Kernel) Run(ctx context.Context, r Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() {
-		l.canceled.Store(true)
-		l.stop.Store(true)
-	})()
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() {
+			l.canceled.Store(true)
+			l.stop.Store(true)
+		})()
+	}
 	groups := uint64(l.grid[0]) * uint64(l.grid[1]) * uint64(l.grid[2])
 	if r.Runner == nil {
 		l.part(0, groups)
@@ -162,13 +164,15 @@ func (l *launch) part(from, to uint64) {
 // machine returns one that is idle, or a new one.
 func (k *Kernel) machine() *machine {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if n := len(k.idle); n > 0 {
-		m := k.idle[n-1]
-		k.idle = k.idle[:n-1]
-		return m
+	n := len(k.idle)
+	if n == 0 {
+		k.mu.Unlock()
+		return newMachine(k)
 	}
-	return newMachine(k)
+	m := k.idle[n-1]
+	k.idle = k.idle[:n-1]
+	k.mu.Unlock()
+	return m
 }
 
 // keep takes a machine back for the next launch.

@@ -1,0 +1,73 @@
+// Package interp runs programs of package ir on the CPU: fast, as the CPU
+// device runs users' kernels, or checked, as tests run every kernel.
+//
+//	k, err := interp.Compile(program, interp.Limits{})
+//	err = k.Run(ctx, interp.Launch{Grid: grid, Buffers: memory, Params: params, Runner: interp.Goroutines(8)})
+//	findings, err := k.Check(ctx, launch, interp.Checks{})
+//
+// # How it runs
+//
+// A workgroup is run by one goroutine, all its lanes in step. Vectors are taken
+// apart; each component of a value is a register, a plane with 4 bytes for each
+// lane, and an instruction is one loop over planes. Registers are given out by
+// lifetime so that those of a workgroup stay in the first or second cache. What
+// is the same in all lanes (parameters, places in the grid, counters of loops
+// with uniform bounds, and what is computed or loaded by way of them) is
+// computed once. Arithmetic runs for lanes that are not active too, because
+// nobody sees their values; memory and variables have masks, which cost nothing
+// while all lanes are active. Consecutive elements are copied as a whole.
+//
+// Results are those of package ir to the bit: every instruction rounds to
+// float32, Fma once, and those of F16 once more to half. Functions
+// (exp, tanh, erf and others) are computed in float64 and are within 0.6 units
+// of the last place. Counts of shifts are taken modulo 32. What a kernel reads
+// of variables and workgroup memory before it is written is 0. The lanes of an
+// instruction store in order, the highest last.
+//
+// # Memory
+//
+// Stores of a lane are seen by itself at once, by the other lanes of its
+// workgroup after a barrier, and by other workgroups after the launch. Atomic
+// operations on buffers are atomic between all workgroups and order nothing
+// else. Workgroups may run in any order and at the same time; kernels in which
+// one waits for another hang on some devices and end here, at best, by their
+// trip budget. Run shows a kernel with races one of its outcomes.
+//
+// Whatever the program, Run and Check touch only the buffers that they are
+// given, within their bounds, return when ctx ends, and never panic. An index
+// out of bounds, a loop beyond its budget, and a barrier or subgroup operation
+// that not all lanes reach end a launch with a [*Finding].
+//
+// # What the checker finds
+//
+// Check runs the lanes of a workgroup a few at a time, in several orders and,
+// for kernels that use subgroups, with several sizes of them. It reports
+//
+//   - [Race]: two lanes use an element, one of them writes it, and no barrier of
+//     their workgroup lies between; or they are of different workgroups. That
+//     lanes of one subgroup run in step orders nothing, and neither does that
+//     both write the same value. Atomic operations do not race with each other,
+//     except that in workgroup memory an atomic store does with what other
+//     lanes do to the element.
+//   - [OutOfBounds], and [IndexOverflow]: an index that is in bounds only because
+//     a sum, product or shift in its computation wrapped around. What wraps and
+//     comes back (x - 1 + 1) is none, nor what was masked, shifted right or
+//     taken modulo something, as hashes are.
+//   - [Uninitialised]: reads of variables, workgroup memory, and buffers that the
+//     caller marks, before they are written.
+//   - [DivergentBarrier], [DivergentSubgroup], [NotUniform], [ShuffleRange].
+//   - [Budget], [CounterOverflow], [Aliased], and on request [OrderDependent].
+//
+// Races and reads are judged by what was accessed, not by the values that came
+// out: one run finds a race whatever the order of lanes. What it cannot see:
+// code that these operands do not reach, so launches in tests should have
+// awkward sizes; atomics that are used where order matters, unless
+// Checks.Deterministic shows it; dead code, which Run leaves out and Check
+// does not; and what hardware does beyond this model, such as flushing
+// subnormal numbers. Reading a buffer in one workgroup that another writes
+// through an atomic operation is not possible in a Program, as buffers are
+// atomic or not as a whole.
+//
+// Checking costs some 10 to 50 ns for each instruction and lane, and some 50
+// bytes for each component of memory that is touched.
+package interp
