@@ -268,7 +268,7 @@ func (l *launch) buffer(b *Buffer) int32 {
 // Parameters checks a grid and returns the block of parameters: for package
 // batch.
 func (k *Kernel) Parameters(grid kernel.Size, params any) ([]byte, error) {
-	if err := grid.Err(); err != nil {
+	if err := k.k.CheckGrid(grid); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrShape, err)
 	}
 	block, err := k.k.AppendParams(nil, params)

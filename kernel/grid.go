@@ -1,6 +1,10 @@
 package kernel
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // MaxGroups is how many workgroups a grid may have along one axis on every
 // device.
@@ -74,4 +78,24 @@ func (s Size) Err() error {
 		return fmt.Errorf("%w: no size", ErrGrid)
 	}
 	return s.err
+}
+
+// CheckGrid returns why the kernel cannot be launched over s, or nil: the size
+// has an error, or it was folded and the kernel takes no notice of y, so that
+// workgroups would do the same work twice. The error wraps [ErrGrid].
+func (k *Kernel) CheckGrid(s Size) error {
+	p, err := k.Program()
+	if err != nil {
+		return err
+	}
+	if err := s.Err(); err != nil || !s.folded {
+		return err
+	}
+	for i := range p.Code {
+		if in := &p.Code[i]; in.Code == ir.BuiltIn && in.Flag == ir.BuiltInGroupY {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and kernel %s does not use Index or Group",
+		ErrGrid, MaxGroups, k.name)
 }

@@ -259,6 +259,24 @@ func TestGrids(t *testing.T) {
 			t.Errorf("%d: error %v", i, s.Err())
 		}
 	}
+	plain := kernel.New("plain", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(64, 1, 1)
+		kernel.Output[kernel.U32](b, "y").Set(b.GlobalX(), kernel.U(1))
+	})
+	if err := plain.CheckGrid(kernel.GridOf(70000)); !errors.Is(err, kernel.ErrGrid) {
+		t.Errorf("a folded grid for a kernel along x: error %v", err)
+	}
+	for _, s := range []kernel.Size{kernel.GridOf(65535), kernel.Grid(3, 4)} {
+		if err := plain.CheckGrid(s); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := saxpy.CheckGrid(kernel.GridOf(70000)); err != nil {
+		t.Error(err)
+	}
+	if err := saxpy.CheckGrid(kernel.Size{}); !errors.Is(err, kernel.ErrGrid) {
+		t.Errorf("no grid: error %v", err)
+	}
 	r := random(t)
 	for range 1000 {
 		n, local := 1+r.IntN(1<<31-1), 1+r.IntN(1024)
