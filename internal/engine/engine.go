@@ -29,6 +29,9 @@ type Engine struct {
 
 	plans planCache
 
+	proofs [256]proof // of operations that are not elementwise, by number
+	proofM sync.Mutex
+
 	mu      sync.Mutex
 	buffers map[*Buffer]struct{}
 	execs   map[*executable]struct{}

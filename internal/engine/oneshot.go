@@ -129,7 +129,7 @@ func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y 
 	}
 	if e.imm == nil {
 		var r [1]uint32
-		err := e.Start(ctx, o, a, in[:arity], []Host{HostOf(Bytes(r[:]), t, nil)}).Wait(ctx)
+		err := e.viaGraph(ctx, o, a, in[:arity], []Host{HostOf(Bytes(r[:]), t, nil)})
 		return r[0], err
 	}
 	c := calls.Get().(*call)
@@ -160,6 +160,9 @@ func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs
 		return e.Err()
 	}
 	defer e.exit()
+	if err := e.prove(ctx, o); err != nil {
+		return err
+	}
 	k := 0
 	operand := func(h *Host) driver.Operand {
 		n := 0
@@ -210,7 +213,14 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 
 // oneNode returns the plan of one operation and what a run of it binds.
 func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {
-	g := &graph.Graph{}
+	g, refs, outs := graphOf(o, a, in, out)
+	p, err = e.Compile(ctx, g)
+	return p, refs, outs, err
+}
+
+// graphOf returns the graph of one operation.
+func graphOf(o *op.Operation, a *op.Attrs, in, out []Host) (g *graph.Graph, refs []Ref, outs [][]byte) {
+	g = &graph.Graph{}
 	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: *a, NIn: uint8(len(in))}
 	for i := range in {
 		n.In[i] = graph.Absent
@@ -228,8 +238,7 @@ func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, 
 		g.Outputs = append(g.Outputs, g.Add(s))
 		outs = append(outs, out[1].Data)
 	}
-	p, err = e.Compile(ctx, g)
-	return p, refs, outs, err
+	return g, refs, outs
 }
 
 // clone keeps shapes of callers on their stacks.

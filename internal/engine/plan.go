@@ -23,6 +23,7 @@ type Plan struct {
 	outputs int // of the graph
 	refs    int // references of the graph: inputs and buffers
 	stores  bool
+	silent  bool      // its runs do not count
 	jobs    sync.Pool // of *job
 }
 
@@ -76,6 +77,21 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 func (p *Plan) Close() { p.exec.end() }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == graph.Compute {
+			if err := e.prove(ctx, n.Op); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p, err := e.plan(ctx, g)
+	if err == nil {
+		e.compiles.Add(1)
+	}
+	return p, err
+}
+
+func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	opt, err := graph.Apply(g, graph.Passes()...)
 	if err != nil {
 		return nil, err
@@ -107,7 +123,6 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err != nil {
 		return nil, e.heard(err)
 	}
-	e.compiles.Add(1)
 	p.exec = e.own(x)
 	// The cache forgets plans and users drop them: what the device holds for
 	// one goes when the last reference does, or with the engine.
@@ -347,6 +362,9 @@ func (j *job) complete(err error) {
 }
 
 func (p *Plan) count() {
+	if p.silent {
+		return
+	}
 	p.eng.submissions.Add(1)
 	p.eng.steps.Add(int64(len(p.prog.Steps)))
 }
