@@ -267,12 +267,6 @@ func structures(t testing.TB) map[string]*ir.Program {
 					}
 				}
 			}
-			if shared {
-				s.barrier()
-				u := s.op(ir.UniformLoad, typ, 1, s.u32(3))
-				s.Code[u].Imm = slot
-				s.keep(u)
-			}
 			add(s)
 		}
 	}

@@ -39,13 +39,7 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		w.finish(v, array, in.Imm)
 	case ir.UniformLoad:
 		w.result(v)
-		if w.t.Consumer != Tint && w.p.Shared[in.Imm].Atomic {
-			// Only Tint has workgroupUniformLoad of atomics, and only it asks for
-			// proof of uniformity.
-			w.s("atomicLoad(&")
-		} else {
-			w.s("workgroupUniformLoad(&")
-		}
+		w.s("workgroupUniformLoad(&")
 		w.element(w.arrays[in.Imm], in.Args[0])
 		w.c(')')
 		w.values[v].how, w.values[v].weight = asName, 1

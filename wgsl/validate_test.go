@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
@@ -57,7 +60,7 @@ func judge(t *testing.T, c Consumer, texts map[string]string) map[string]string 
 	run := func(files []string) (string, bool) {
 		out, err := exec.Command(v.need, v.args(files)...).CombinedOutput()
 		if _, exited := err.(*exec.ExitError); err != nil && !exited {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		return string(bytes.TrimSpace(out)), err == nil
 	}
@@ -66,11 +69,23 @@ func judge(t *testing.T, c Consumer, texts map[string]string) map[string]string 
 			return rejected
 		}
 	}
-	for _, f := range files {
-		if out, ok := run([]string{f}); !ok {
-			rejected[names[f]] = out
-		}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				if out, ok := run(files[i : i+1]); !ok {
+					mu.Lock()
+					rejected[names[files[i]]] = out
+					mu.Unlock()
+				}
+			}
+		}()
 	}
+	group.Wait()
 	return rejected
 }
 
