@@ -44,7 +44,8 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	k := &Kernel{program: p, shape: s, limits: limits, lanes: int(p.Local[0] * p.Local[1] * p.Local[2])}
 	k.blocks = (k.lanes + block - 1) / block
 	n := len(p.Code)
-	l := &lowering{p: p, s: s, u: analyse(p, s), l: live(p, s), k: k,
+	u := analyse(p, s)
+	l := &lowering{p: p, s: s, u: u, l: live(p, s, u), k: k,
 		vals: make([][4]reg, n), vars: make([][4]reg, len(p.Vars)), ends: make([][]ir.Value, n),
 		held: make(map[reg]int), given: make(map[given]reg), step: make([]bool, n)}
 	if err := l.run(); err != nil {

@@ -6,6 +6,9 @@ import "github.com/rayo-go/rayo/internal/ir"
 type liveness struct {
 	end  []ir.Value // the place of the last use; 0 if there is none
 	uses []int32    // by instructions that are not dead themselves
+	// fused has for a product the sum that computes it too, being its only
+	// user, and product the reverse. The steps round as they do apart.
+	fused, product []ir.Value
 	// stores lists the places of the stores to each variable, loads of the loads.
 	stores, loads [][]ir.Value
 }
@@ -20,9 +23,11 @@ func effect(c ir.Code) bool {
 	return false
 }
 
-func live(p *ir.Program, s *shape) *liveness {
+func live(p *ir.Program, s *shape, u *uniformity) *liveness {
 	n := len(p.Code)
-	l := &liveness{make([]ir.Value, n), make([]int32, n), make([][]ir.Value, len(p.Vars)), make([][]ir.Value, len(p.Vars))}
+	l := &liveness{make([]ir.Value, n), make([]int32, n), make([]ir.Value, n), make([]ir.Value, n),
+		make([][]ir.Value, len(p.Vars)), make([][]ir.Value, len(p.Vars))}
+	user := make([]ir.Value, n) // one of the users of a value
 	// around is the innermost loop that holds an instruction; a loop's own is
 	// the one around it.
 	around := make([]ir.Value, n)
@@ -51,7 +56,13 @@ func live(p *ir.Program, s *shape) *liveness {
 			continue
 		}
 		use := ir.Value(i)
+		if j := user[i]; in.Code == ir.Mul && l.uses[i] == 1 && fuses(p, in, &p.Code[j]) && l.product[j] == 0 &&
+			around[i] == around[j] && !u.value[i] {
+			l.fused[i], l.product[j] = j, ir.Value(i)
+		}
 		switch {
+		case l.fused[i] != 0:
+			use = l.fused[i]
 		case in.Code == ir.For:
 			use = ir.Value(in.Imm) // limit and step are needed at each turn
 		case renames(p, in):
@@ -60,6 +71,7 @@ func live(p *ir.Program, s *shape) *liveness {
 		args, k := operands(in)
 		for _, a := range args[:k] {
 			l.uses[a]++
+			user[a] = ir.Value(i)
 			last := use
 			// A value from outside of a loop is needed until its last turn ends.
 			for loop := around[use]; loop >= a && loop != 0; loop = around[loop] {
@@ -72,6 +84,11 @@ func live(p *ir.Program, s *shape) *liveness {
 		}
 	}
 	return l
+}
+
+// fuses reports whether a sum can compute one of its operands, a product, too.
+func fuses(p *ir.Program, product, sum *ir.Instr) bool {
+	return sum.Code == ir.Add && product.Width == sum.Width && product.Type == sum.Type && product.Type != ir.F16
 }
 
 // renames reports whether the components of an instruction's value are those

@@ -201,7 +201,7 @@ func (l *lowering) run() error {
 	l.blocks = []openBlock{{}}
 	for i := 1; i < len(p.Code); i++ {
 		v := ir.Value(i)
-		if effect(p.Code[i].Code) || l.l.uses[i] > 0 {
+		if effect(p.Code[i].Code) || l.l.uses[i] > 0 && l.l.fused[i] == 0 {
 			l.instruction(v)
 		}
 		for _, e := range l.ends[i] {
@@ -320,6 +320,16 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 func (l *lowering) elementwise(v ir.Value, in *ir.Instr) {
 	args, n := operands(in)
 	f, rounds := function(l.p, l.s, v)
+	if m := l.l.product[v]; m != 0 {
+		other := args[0]
+		if other == m {
+			other = args[1]
+		}
+		args, n = [4]ir.Value{l.p.Code[m].Args[0], l.p.Code[m].Args[1], other}, 3
+		if f.plane = planeMulAddU32; in.Type == ir.F32 {
+			f.plane = planeMulAddF32
+		}
+	}
 	target, into := l.target(v, in, args[:n])
 	for k := range int(in.Width) {
 		var rs [3]reg
@@ -336,10 +346,11 @@ func (l *lowering) elementwise(v ir.Value, in *ir.Instr) {
 		}
 		l.vals[v][k] = d
 	}
-	switch in.Code {
-	case ir.Add:
+	switch {
+	case l.l.product[v] != 0:
+	case in.Code == ir.Add:
 		l.step[v] = l.step[args[0]] && l.comp(args[1], 0).uniform() || l.step[args[1]] && l.comp(args[0], 0).uniform()
-	case ir.Sub:
+	case in.Code == ir.Sub:
 		l.step[v] = l.step[args[0]] && l.comp(args[1], 0).uniform()
 	}
 	l.step[v] = l.step[v] && in.Width == 1 && in.Type.Integer()
