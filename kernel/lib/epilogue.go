@@ -40,6 +40,9 @@ func (q *request) fuse() error {
 	if q.Post != nil {
 		args := []*ir.Node{result}
 		for i, in := range q.Post.In {
+			if err := checkSpread(in, size(q.shapes[0])); err != nil {
+				return err
+			}
 			args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
 		}
 		f.in, f.exprs = q.Post.In, nil

@@ -68,18 +68,26 @@ func (vs table[M, S]) names() []string {
 
 // choose returns the variant that q names or that is the first to fit.
 func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
-	for _, name := range [...]string{q.Variant, q.Tuning[Key(&q.Request)], ""} {
+	names := []string{q.Variant}
+	if q.Variant == "" {
+		names = []string{q.tuned(), ""}
+	}
+	for _, name := range names {
 		for i := range vs {
 			if v := &vs[i]; (name == "" || name == v.name) && v.fits(m, &q.Target) {
 				return v.spec, v.name, nil
 			}
 		}
-		if name != "" && name == q.Variant {
-			break // that one or none
-		}
 	}
 	var none S
 	return none, "", unsupported("no variant %s for %+v", q.Variant, m)
+}
+
+func (q *request) tuned() string {
+	if q.Tuning == nil {
+		return ""
+	}
+	return q.Tuning[Key(&q.Request)]
 }
 
 // Tuning names variants that were measured to be fast on one device, by [Key].
