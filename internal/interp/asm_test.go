@@ -100,11 +100,17 @@ func (a *asm) set(x uint32, v ir.Value) {
 }
 func (a *asm) atomic(op uint8, b uint32, args ...ir.Value) ir.Value {
 	in := ir.Instr{Code: ir.AtomicOp, Type: a.p.Bindings[b].Type, Width: 1, Flag: op, Imm: b}
+	if op == ir.AtomicStore {
+		in.Type, in.Width = ir.Invalid, 0
+	}
 	copy(in.Args[:], args)
 	return a.add(in)
 }
 func (a *asm) atomicShared(op uint8, s uint32, args ...ir.Value) ir.Value {
 	in := ir.Instr{Code: ir.AtomicOpShared, Type: a.p.Shared[s].Type, Width: 1, Flag: op, Imm: s}
+	if op == ir.AtomicStore {
+		in.Type, in.Width = ir.Invalid, 0
+	}
 	copy(in.Args[:], args)
 	return a.add(in)
 }

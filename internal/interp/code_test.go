@@ -391,3 +391,64 @@ func TestVectors(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryCode verifies that whatever package ir takes for well formed has a
+// function here.
+func TestEveryCode(t *testing.T) {
+	types := []ir.Type{ir.F32, ir.I32, ir.U32, ir.Bool, ir.F16}
+	legal := 0
+	for c := range 256 {
+		for _, from := range types {
+			for _, to := range types {
+				for n := 1; n <= 3; n++ {
+					a := newAsm("code", 1, 1, 1)
+					v := a.bits(from, 0)
+					in := ir.Instr{Code: ir.Code(c), Type: to, Width: 1}
+					for k := range n {
+						in.Args[k] = v
+					}
+					if in.Code == ir.Select {
+						in.Args[0] = a.bits(ir.Bool, 0)
+					}
+					x := a.add(in)
+					if _, k := in.Operands(); k != n || ir.Verify(&a.p) != nil {
+						continue
+					}
+					a.set(a.sink(x), x)
+					legal++
+					a.compile(t)
+					if in.Code.Pure() && !renames(&a.p, &in) && in.Code != ir.PackHalf {
+						if f, _ := function(&a.p, x); f.lane == nil || f.plane == nil {
+							t.Errorf("%v of %v to %v has no function", in.Code, from, to)
+						}
+					}
+				}
+			}
+		}
+	}
+	if legal < 150 {
+		t.Errorf("only %d combinations are legal", legal)
+	}
+}
+
+// TestMulAdd runs a product and a sum, which share a loop and round apart.
+func TestMulAdd(t *testing.T) {
+	a := newAsm("muladd", 64, 1, 1)
+	x, y := a.buffer("x", ir.F32, 1, ir.ReadOnly), a.buffer("y", ir.F32, 1, ir.ReadWrite)
+	i := a.global()
+	v, w := a.load(x, i), a.load(y, i)
+	a.store(y, i, a.op(ir.Add, w, a.op(ir.Mul, v, w)))
+	in, out := random(640), random(640)
+	want := make([]float32, len(in))
+	for i := range want {
+		p := in[i] * out[i]
+		want[i] = out[i] + float32(p)
+	}
+	both(t, a.compile(t), Launch{Grid: [3]uint32{10, 1, 1}, Buffers: [][]byte{bytesOf(in), bytesOf(out)}}, func(mode string) {
+		for i := range want {
+			if out[i] != want[i] {
+				t.Fatalf("%s: %v, want %v", mode, out[i], want[i])
+			}
+		}
+	})
+}

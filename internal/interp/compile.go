@@ -9,7 +9,6 @@ import (
 // Kernel is a program made ready to run. It is safe for concurrent use.
 type Kernel struct {
 	program *ir.Program
-	shape   *shape
 	limits  Limits
 	lanes   int
 	blocks  int // of a plane
@@ -37,15 +36,14 @@ type source struct {
 // changed afterwards. An error wraps [ErrProgram] or [ErrLimit].
 func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	limits = limits.withDefaults()
-	s, err := verify(p, limits)
-	if err != nil {
+	if err := verify(p, limits); err != nil {
 		return nil, err
 	}
-	k := &Kernel{program: p, shape: s, limits: limits, lanes: int(p.Local[0] * p.Local[1] * p.Local[2])}
+	k := &Kernel{program: p, limits: limits, lanes: int(p.Local[0] * p.Local[1] * p.Local[2])}
 	k.blocks = (k.lanes + block - 1) / block
 	n := len(p.Code)
-	u := analyse(p, s)
-	l := &lowering{p: p, s: s, u: u, l: live(p, s, u), k: k,
+	u := analyse(p)
+	l := &lowering{p: p, u: u, l: live(p, u), k: k,
 		vals: make([][4]reg, n), vars: make([][4]reg, len(p.Vars)), ends: make([][]ir.Value, n),
 		held: make(map[reg]int), given: make(map[given]reg), step: make([]bool, n)}
 	if err := l.run(); err != nil {

@@ -121,7 +121,7 @@ func (l *lowering) store(v ir.Value, in *ir.Instr) {
 func (l *lowering) atomic(v ir.Value, in *ir.Instr) {
 	m := l.access(in)
 	m.result = in.Type != ir.Invalid && l.l.uses[v] > 0
-	args, n := operands(in)
+	args, n := in.Operands()
 	var rs [3]reg
 	var temporary []reg
 	for k, a := range args[:n] {

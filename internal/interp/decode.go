@@ -40,7 +40,7 @@ func (c *checker) decode() (vals, vars int) {
 		if in.Type != ir.Invalid {
 			vals += int(in.Width) * c.lanes
 		}
-		args, n := operands(in)
+		args, n := in.Operands()
 		d.n = n
 		for k, a := range args[:n] {
 			d.arg[k] = c.code[a].out
@@ -68,7 +68,7 @@ func (c *checker) decode() (vals, vars int) {
 			if d.how = howRename; !renames(p, in) {
 				d.how = howFunction
 				var f lanewise
-				f, d.rounds = function(p, c.k.shape, ir.Value(i))
+				f, d.rounds = function(p, ir.Value(i))
 				d.fn = f.lane
 			}
 		}

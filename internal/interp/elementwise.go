@@ -59,8 +59,8 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.MulHigh:       {ir.U32: {laneMulHighU32, planeMulHighU32}},
 	ir.Dot4I8:        {ir.U32: {laneDot4I8U32, planeDot4I8U32}},
 	ir.Dot4U8:        {ir.U32: {laneDot4U8U32, planeDot4U8U32}},
-	ir.Eq:            {ir.F32: {laneEqF32, planeEqF32}, ir.I32: {laneEqI32, planeEqI32}, ir.U32: {laneEqU32, planeEqU32}, ir.Bool: {laneEqBool, planeEqBool}},
-	ir.Ne:            {ir.F32: {laneNeF32, planeNeF32}, ir.I32: {laneNeI32, planeNeI32}, ir.U32: {laneNeU32, planeNeU32}, ir.Bool: {laneNeBool, planeNeBool}},
+	ir.Eq:            {ir.F32: {laneEqF32, planeEqF32}, ir.I32: {laneEqI32, planeEqI32}, ir.U32: {laneEqU32, planeEqU32}},
+	ir.Ne:            {ir.F32: {laneNeF32, planeNeF32}, ir.I32: {laneNeI32, planeNeI32}, ir.U32: {laneNeU32, planeNeU32}},
 	ir.Lt:            {ir.F32: {laneLtF32, planeLtF32}, ir.I32: {laneLtI32, planeLtI32}, ir.U32: {laneLtU32, planeLtU32}},
 	ir.Le:            {ir.F32: {laneLeF32, planeLeF32}, ir.I32: {laneLeI32, planeLeI32}, ir.U32: {laneLeU32, planeLeU32}},
 	ir.Select:        {ir.U32: {laneSelectU32, planeSelectU32}},
@@ -1782,48 +1782,6 @@ func planeLeU32(d, a, b, _ unsafe.Pointer, o *op) {
 		z[5] = truth(aa[5] <= bb[5])
 		z[6] = truth(aa[6] <= bb[6])
 		z[7] = truth(aa[7] <= bb[7])
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-		b = unsafe.Add(b, o.stride[1])
-	}
-}
-
-func laneEqBool(a, b, _, _ uint32) uint32 { return truth(a == b) }
-
-func planeEqBool(d, a, b, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]uint32)(d)
-		aa := (*[block]uint32)(a)
-		bb := (*[block]uint32)(b)
-		z[0] = truth(aa[0] == bb[0])
-		z[1] = truth(aa[1] == bb[1])
-		z[2] = truth(aa[2] == bb[2])
-		z[3] = truth(aa[3] == bb[3])
-		z[4] = truth(aa[4] == bb[4])
-		z[5] = truth(aa[5] == bb[5])
-		z[6] = truth(aa[6] == bb[6])
-		z[7] = truth(aa[7] == bb[7])
-		d = unsafe.Add(d, blockBytes)
-		a = unsafe.Add(a, o.stride[0])
-		b = unsafe.Add(b, o.stride[1])
-	}
-}
-
-func laneNeBool(a, b, _, _ uint32) uint32 { return truth(a != b) }
-
-func planeNeBool(d, a, b, _ unsafe.Pointer, o *op) {
-	for n := o.blocks; n > 0; n-- {
-		z := (*[block]uint32)(d)
-		aa := (*[block]uint32)(a)
-		bb := (*[block]uint32)(b)
-		z[0] = truth(aa[0] != bb[0])
-		z[1] = truth(aa[1] != bb[1])
-		z[2] = truth(aa[2] != bb[2])
-		z[3] = truth(aa[3] != bb[3])
-		z[4] = truth(aa[4] != bb[4])
-		z[5] = truth(aa[5] != bb[5])
-		z[6] = truth(aa[6] != bb[6])
-		z[7] = truth(aa[7] != bb[7])
 		d = unsafe.Add(d, blockBytes)
 		a = unsafe.Add(a, o.stride[0])
 		b = unsafe.Add(b, o.stride[1])

@@ -66,22 +66,28 @@ func conversion(from, to ir.Type) (f lanewise, same bool) {
 
 // function returns how an instruction computes its lanes, and whether the
 // result is then to be rounded to half.
-func function(p *ir.Program, s *shape, v ir.Value) (f lanewise, rounds bool) {
+func function(p *ir.Program, v ir.Value) (f lanewise, rounds bool) {
 	in := &p.Code[v]
 	rounds = in.Type == ir.F16
+	on := p.Code[in.Args[0]].Type
+	if on == ir.F16 {
+		on = ir.F32
+	}
 	switch in.Code {
 	case ir.Convert:
-		from := p.Code[in.Args[0]].Type
-		f, _ = conversion(from, in.Type)
-		return f, rounds && from.Integer()
+		f, _ = conversion(p.Code[in.Args[0]].Type, in.Type)
+		return f, rounds && on.Integer()
 	case ir.Fma:
 		if rounds {
 			return lanewise{laneFmaF16, planeFmaF16}, false
 		}
-	case ir.Neg, ir.Abs, ir.CopySign, ir.Min, ir.Max, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Select:
+	case ir.Select:
+		// Whatever the type, a choice is one of bits.
+		return elementwise[in.Code][ir.U32], false
+	case ir.Neg, ir.Abs, ir.CopySign, ir.Min, ir.Max, ir.Floor, ir.Ceil, ir.Trunc, ir.Round:
 		rounds = false
 	}
-	return elementwise[in.Code][s.subject[v]], rounds
+	return elementwise[in.Code][on], rounds
 }
 
 // combiner returns how a subgroup reduction or scan combines two lanes.

@@ -69,15 +69,11 @@ func table() []entry {
 	add("I32", 2, "", "IDiv", "divI32(a, b)", "IMod", "modI32(a, b)")
 	add("U32", 2, "", "IDiv", "divU32(a, b)", "IMod", "modU32(a, b)", "MulHigh", "uint32(uint64(a) * uint64(b) >> 32)")
 	add("U32", 3, "", "Dot4I8", "dot4I8(a, b, c)", "Dot4U8", "dot4U8(a, b, c)")
-	for _, t := range []string{"F32", "I32", "U32", "Bool"} {
-		add(t, 2, "uint32", "Eq", "truth(a == b)", "Ne", "truth(a != b)")
-		if t != "Bool" {
-			add(t, 2, "uint32", "Lt", "truth(a < b)", "Le", "truth(a <= b)")
-		}
+	for _, t := range []string{"F32", "I32", "U32"} {
+		add(t, 2, "uint32", "Eq", "truth(a == b)", "Ne", "truth(a != b)", "Lt", "truth(a < b)", "Le", "truth(a <= b)")
 	}
 	add("Bool", 2, "", "And", "a & b", "Or", "a | b", "Xor", "a ^ b")
 	add("Bool", 1, "", "Not", "a ^ 1")
-	// Whatever the type, a choice is one of bits.
 	bits("U32", 3, "Select", "c ^ (b^c)&-a")
 	return es
 }

@@ -1,12 +1,16 @@
 package interp
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // ErrLimit is wrapped by errors about what is larger than a [Limits] allows.
 var ErrLimit = errors.New("beyond the limit")
 
 // ErrProgram is wrapped by errors about a program that is not well formed.
-var ErrProgram = errors.New("program is not well formed")
+var ErrProgram = ir.ErrProgram
 
 // ErrLaunch is wrapped by errors about a launch that does not fit its kernel.
 var ErrLaunch = errors.New("launch does not fit the kernel")

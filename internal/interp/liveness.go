@@ -23,7 +23,7 @@ func effect(c ir.Code) bool {
 	return false
 }
 
-func live(p *ir.Program, s *shape, u *uniformity) *liveness {
+func live(p *ir.Program, u *uniformity) *liveness {
 	n := len(p.Code)
 	l := &liveness{make([]ir.Value, n), make([]int32, n), make([]ir.Value, n), make([]ir.Value, n),
 		make([][]ir.Value, len(p.Vars)), make([][]ir.Value, len(p.Vars))}
@@ -40,7 +40,7 @@ func live(p *ir.Program, s *shape, u *uniformity) *liveness {
 		case ir.For, ir.Loop:
 			loops = append(loops, ir.Value(i))
 		case ir.End:
-			if c := p.Code[s.head[i]].Code; c == ir.For || c == ir.Loop {
+			if c := p.Code[in.Imm].Code; c == ir.For || c == ir.Loop {
 				loops = loops[:len(loops)-1]
 			}
 		case ir.StoreVar:
@@ -68,7 +68,7 @@ func live(p *ir.Program, s *shape, u *uniformity) *liveness {
 		case renames(p, in):
 			use = l.end[i] // the operand is the value
 		}
-		args, k := operands(in)
+		args, k := in.Operands()
 		for _, a := range args[:k] {
 			l.uses[a]++
 			user[a] = ir.Value(i)

@@ -10,7 +10,6 @@ import (
 // and putting together components costs nothing; each component is a register.
 type lowering struct {
 	p    *ir.Program
-	s    *shape
 	u    *uniformity
 	l    *liveness
 	k    *Kernel
@@ -230,7 +229,7 @@ func (l *lowering) instruction(v ir.Value) {
 // value makes the components of a value without effects.
 func (l *lowering) value(v ir.Value, in *ir.Instr) {
 	out := &l.vals[v]
-	args, _ := operands(in)
+	args, _ := in.Operands()
 	width := int(in.Width)
 	switch in.Code {
 	case ir.Const:
@@ -318,8 +317,8 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 }
 
 func (l *lowering) elementwise(v ir.Value, in *ir.Instr) {
-	args, n := operands(in)
-	f, rounds := function(l.p, l.s, v)
+	args, n := in.Operands()
+	f, rounds := function(l.p, v)
 	if m := l.l.product[v]; m != 0 {
 		other := args[0]
 		if other == m {

@@ -28,7 +28,7 @@ type home struct {
 
 // analyse finds what is uniform. It begins with the belief that every variable
 // is and takes back what is refuted until nothing changes.
-func analyse(p *ir.Program, s *shape) *uniformity {
+func analyse(p *ir.Program) *uniformity {
 	n := len(p.Code)
 	u := &uniformity{make([]bool, n), make([]bool, len(p.Vars)), make([]bool, n), homes(p)}
 	for i := range u.vars {
@@ -41,7 +41,7 @@ func analyse(p *ir.Program, s *shape) *uniformity {
 		split := []bool{}   // whether lanes disagree about running each of open
 		for i := 1; i < n; i++ {
 			in := &p.Code[i]
-			args, k := operands(in)
+			args, k := in.Operands()
 			same := true
 			for _, a := range args[:k] {
 				same = same && u.value[a]
