@@ -43,7 +43,8 @@ type processor struct {
 	portable bool // no kernels but the portable ones, where there are any
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
-	plain []plain
+	plain  []plain
+	recent recent
 
 	closed atomic.Bool
 }

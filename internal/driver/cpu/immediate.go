@@ -150,6 +150,9 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 	s.ptr = [4]unsafe.Pointer{dst, at[0], at[1], at[2]}
 	copy(s.par[:], unsafe.Slice(par, 4))
 	s.stopped.Store(false)
+	for _, a := range at {
+		d.recent.reads(a)
+	}
 	var way passing
 	if p.past != nil && dst != at[0] && dst != at[1] && dst != at[2] {
 		if way = p.stream.choose(n, float64(n)*float64(p.cost.bytes), threads); way.way == 1 {
@@ -164,6 +167,7 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 		s.Part(0)
 	}
 	way.ended(n)
+	d.recent.made(dst, way.t)
 	stopped := s.stopped.Load()
 	s.ptr, s.ctx = [4]unsafe.Pointer{}, nil
 	strips.Put(s)

@@ -56,6 +56,9 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 		threads = t.d.pool.Threads()
 	}
 	t.back = t.d.pool.Turn()
+	for i := range p.inputs {
+		t.d.recent.reads(t.at[i].base)
+	}
 	var way passing
 	if p.passes {
 		way = p.streaming.choose(t.n, float64(t.n)*float64(p.cost.bytes), threads)
@@ -73,6 +76,9 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 		}
 	}
 	way.ended(t.n)
+	for i := p.inputs; i < len(t.at); i++ {
+		t.d.recent.made(t.at[i].base, way.t)
+	}
 	t.ctx = nil
 	if t.stopped.Load() {
 		return ctx.Err()

@@ -119,6 +119,8 @@ func (t *reduceTask) run(ctx context.Context) error {
 	t.ctx = ctx
 	t.stopped.Store(false)
 	split := t.d.pool.Worth(ns)
+	t.d.recent.reads(t.x.base)
+	t.d.recent.reads(t.y.base)
 	t.back, t.whole = t.d.pool.Turn(), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
 		// Long rows are split themselves.

@@ -82,6 +82,9 @@ func (t *rowTask) run(ctx context.Context) error {
 		return nil
 	}
 	made := t.x.p != nil || t.post.p != nil
+	if n > smallCall {
+		t.d.recent.reads(t.x.base)
+	}
 	if t.cols >= longRow && !made {
 		for r := range t.rows {
 			if err := ctx.Err(); err != nil {

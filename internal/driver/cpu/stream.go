@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
 )
@@ -26,6 +27,10 @@ const streamSizes = 16
 type trial struct {
 	calls atomic.Uint32
 	ns    [2]atomic.Uint32 // what an element takes, as float32 bits, by way; 0: not known
+
+	// How many results there were, and how many of them a large call read
+	// soon after; fading.
+	made, read atomic.Uint32
 }
 
 const (
@@ -34,8 +39,8 @@ const (
 	trialCalls = 12
 	// Once in so many calls both are tried again, twice each.
 	trialEvery = 1024
-	// Past the caches must be this much faster: readers of the result pay.
-	trialGain = 0.95
+	trialGain  = 0.95 // past the caches must be this much faster
+	trialMade  = 64   // results after which half is forgotten
 )
 
 // streamFrom is the size in bytes from which on results pass the caches as
@@ -94,8 +99,13 @@ func (p *passing) ended(n int) {
 	was.Store(math.Float32bits(ns))
 }
 
-// better returns the way that is known to be faster, or way.
+// better returns the way that is known to be faster, or way. A result that is
+// an operand of what follows stays in the caches: there its reader saves more
+// than its writer loses.
 func (t *trial) better(way int) int {
+	if 4*t.read.Load() > t.made.Load() {
+		return 0
+	}
 	near, past := math.Float32frombits(t.ns[0].Load()), math.Float32frombits(t.ns[1].Load())
 	switch {
 	case near == 0 || past == 0:
@@ -104,4 +114,48 @@ func (t *trial) better(way int) int {
 		return 1
 	}
 	return 0
+}
+
+// recent remembers where the last few large results are, to learn which of them
+// are read.
+type recent struct {
+	next   atomic.Uint32
+	places [8]struct {
+		at    atomic.Uintptr // only compared
+		trial atomic.Pointer[trial]
+	}
+}
+
+// reads notes that a large call reads the array at p.
+func (r *recent) reads(p unsafe.Pointer) {
+	if p == nil {
+		return
+	}
+	for i := range r.places {
+		if e := &r.places[i]; e.at.Load() == uintptr(p) && e.at.CompareAndSwap(uintptr(p), 0) {
+			if t := e.trial.Load(); t != nil {
+				t.read.Add(1)
+			}
+		}
+	}
+}
+
+// made notes that the result of a call of t is at p.
+func (r *recent) made(p unsafe.Pointer, t *trial) {
+	if t == nil {
+		return
+	}
+	if t.made.Add(1) >= trialMade {
+		t.made.Store(trialMade / 2)
+		t.read.Store(t.read.Load() / 2)
+	}
+	for i := range r.places {
+		if e := &r.places[i]; e.at.Load() == uintptr(p) {
+			e.trial.Store(t)
+			return
+		}
+	}
+	e := &r.places[r.next.Add(1)%uint32(len(r.places))]
+	e.trial.Store(t)
+	e.at.Store(uintptr(p))
 }

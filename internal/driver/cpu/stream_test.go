@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"testing"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
 )
@@ -63,5 +64,41 @@ func TestStreamingNear(t *testing.T) {
 		if s.choose(n, 1e12, 1).t == nil {
 			t.Errorf("no trial for %d elements", n)
 		}
+	}
+}
+
+// TestStreamingRead: a result that is read stays in the caches, also after it
+// was not for a while.
+func TestStreamingRead(t *testing.T) {
+	var s streaming
+	var r recent
+	var x, y float32
+	const n = 1 << 24
+	run := func(k int, read bool) (past int) {
+		for range k {
+			p := s.choose(n, 1e12, 1)
+			past += p.way
+			p.t.ns[0].Store(math.Float32bits(1))
+			p.t.ns[1].Store(math.Float32bits(0.5))
+			r.made(unsafe.Pointer(&x), p.t)
+			if read {
+				r.reads(unsafe.Pointer(&x))
+			} else {
+				r.reads(unsafe.Pointer(&y))
+			}
+		}
+		return past
+	}
+	run(trialCalls, true)
+	if past := run(200, true); past != 0 {
+		t.Errorf("%d of 200 results that are read pass the caches", past)
+	}
+	run(200, false)
+	if past := run(200, false); past != 200 {
+		t.Errorf("%d of 200 results that nobody reads pass the caches", past)
+	}
+	run(64, true)
+	if past := run(100, true); past != 0 {
+		t.Errorf("%d of 100 results that are read again pass the caches", past)
 	}
 }
