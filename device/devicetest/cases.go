@@ -97,6 +97,16 @@ func (c *Case) Attrs() op.Attrs {
 	return a
 }
 
+// quantized reports whether an operand is of blocks.
+func (c *Case) quantized() bool {
+	for _, x := range c.In {
+		if x.Type.Quantized() {
+			return true
+		}
+	}
+	return false
+}
+
 // Types returns the element types of the operands.
 func (c *Case) Types() []op.DType {
 	types := make([]op.DType, len(c.In))
