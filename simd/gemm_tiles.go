@@ -12,8 +12,8 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	j.form = formTiles
 	cache := memory.CPUCaches()
 
-	// A tile of A shares the first cache with what streams past.
-	kMost := min(512, cache.L1*6/10/(4*ks.rows))
+	// A tile of A shares the first cache with the next one and what streams past.
+	kMost := min(512, cache.L1*9/20/(4*ks.rows))
 	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB ||
 		ks.wholePanels && g.N%ks.cols != 0
 	if !j.packB && g.K*g.N*4 > cache.L2/2 {
@@ -33,7 +33,9 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 		}
 	}
 	j.nBlock = ceilDiv(panels, ceilDiv(panels, max(1, most)))
-	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow)
+	// Rows that alias stay where they are if the ways of the first cache, of one
+	// page each, are nearly as many.
+	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow) && 4*(cache.L1/4096) < 3*ks.rows
 	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil
 	j.streams = ks.tileStream != nil && j.kSteps == 1 && g.K <= streamK && !g.Accumulate &&
 		g.Epilogue == nil && j.rowBias == nil && g.N%ks.cols == 0 &&
