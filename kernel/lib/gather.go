@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planGather, variants: gatherWays.names()}, op.Gather) }
+func init() { register(&family{plan: planGather, variants: gatherWays.names(), quantised: true}, op.Gather) }
 
 const gatherLanes = 256
 
@@ -57,7 +57,7 @@ var gathers = newMaker("gather", func(b *kernel.Builder, p *gatherParams, s gath
 
 func planGather(q *request) (*Plan, error) {
 	if q.In[0].Type.Quantized() {
-		return nil, unsupported("a table of %v", q.In[0].Type)
+		return planGatherBlocks(q)
 	}
 	m := gatherOf{Table: q.In[0].Shape[0], Ids: size(q.In[1].Shape), D: q.In[0].Shape[1]}
 	if m.Table == 0 {
@@ -75,4 +75,32 @@ func planGather(q *request) (*Plan, error) {
 	p.stage(gathers.of(gatherSpec{q.In[0].Type, width}, q.epilogue), kernel.GridFor(n, gatherLanes), params,
 		append([]Ref{in[1], in[0]}, q.outputs()...)...)
 	return p.done(name)
+}
+
+// blockGathers makes one element a lane of a quantised table.
+var blockGathers = newMaker("gather_q", func(b *kernel.Builder, p *gatherParams, t op.DType, e *epilogue) {
+	b.LocalSize(gatherLanes, 1, 1)
+	ids := kernel.Input[kernel.I32](b, "ids")
+	table, put := inputBlocks(b, "table", t), e.result(b, op.F32)
+	d := b.U32(&p.D)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		id := ids.At(i.Div(d)).U32()
+		v := kernel.NewVar(b, "v", nan())
+		b.If(id.Lt(b.U32(&p.Table)), func() { v.Set(table.element(id.Mul(d).Add(i.Mod(d)))) })
+		put(i, kernel.Dyn(v.Get()))
+	})
+})
+
+func planGatherBlocks(q *request) (*Plan, error) {
+	s := q.In[0].Shape
+	if s[0] == 0 {
+		return planFill(q, float32(math.NaN()))
+	}
+	n := size(q.In[1].Shape) * s[1]
+	var p planner
+	in := q.inputs()
+	p.stage(blockGathers.of(q.In[0].Type, q.epilogue), kernel.GridFor(n, gatherLanes), gatherParams{uint32(n), uint32(s[1]), uint32(s[0])},
+		append([]Ref{in[1], in[0]}, q.outputs()...)...)
+	return p.done("")
 }

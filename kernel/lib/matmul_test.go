@@ -91,3 +91,18 @@ func TestMatMulManyGroups(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestMatVec(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(51, 52))
+	for _, s := range [][2]int{{1, 0}, {1, 1}, {5, 33}, {31, 100}, {33, 7}, {3, 2100}, {2, 33000}, {300, 2}} {
+		for _, trans := range []bool{false, true} {
+			a := normal(rnd, s[0], s[1])
+			if trans {
+				a = normal(rnd, s[1], s[0])
+			}
+			c := &trial{o: op.MatVec, attrs: op.MatVecOpts{Trans: trans}.Attrs(), types: []op.DType{op.F32, op.F32},
+				values: []*op.Array{a, normal(rnd, s[1])}}
+			c.everyVariant(t, s[0]*s[1] < 5000)
+		}
+	}
+}

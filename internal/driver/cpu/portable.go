@@ -103,7 +103,11 @@ func (p *portable) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 func (p *portable) memory(r lib.Ref, in, out []unsafe.Pointer, temp unsafe.Pointer) []byte {
 	switch r.Kind {
 	case lib.InputRef:
-		return unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
+		x := unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
+		if n := len(x); n%4 != 0 { // blocks, which are read by words
+			x = append(make([]byte, 0, n+4), x...)[:(n+3)&^3]
+		}
+		return x
 	case lib.ConstantRef:
 		return p.consts[r.Index]
 	case lib.OutputRef:

@@ -1,0 +1,157 @@
+package lib
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() { register(&family{plan: planMatMulQ, variants: matMulQWays.names(), quantised: true}, op.MatMulQ) }
+
+// matMulQWay is how a product with blocks is made: by tiles, or by a team for
+// each row of the quantised matrix, which multiplies all rows of the other.
+type matMulQWay struct {
+	matMulTile
+	crew
+	rows int // of a, that one team multiplies
+}
+
+var matMulQWays = table[matMulOf, matMulQWay]{
+	{"row", func(m matMulOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
+	{"rows", func(m matMulOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
+	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
+		matMulQWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
+	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x32", func(matMulOf, *Target) bool { return true }, matMulQWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
+}
+
+type matMulQSpec struct {
+	matMulQWay
+	Type, Blocks op.DType
+	Bias, Long   bool
+}
+
+type matMulQParams struct {
+	M, K, N uint32
+	Across  uint32 // tiles
+}
+
+var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s matMulQSpec, e *epilogue) {
+	m, k, n := b.U32(&p.M), b.U32(&p.K), b.U32(&p.N)
+	if s.rows > 0 {
+		rowsTimesBlocks(b, s, e, m, k, n)
+		return
+	}
+	lx, ly := s.matMulTile.lanes()
+	b.LocalSize(lx, ly, 1)
+	ta := newTile(b, "a", s.Type, s.Rows, s.Depth, true, false)
+	w := inputBlocks(b, "w", s.Blocks)
+	bias := optional(b, "bias", s.Type, s.Bias)
+	put := e.result(b, s.Type)
+	tb := newGathered(b, "w", s.Cols, s.Depth, true, func(line, term kernel.U32) kernel.F32 { return w.element(line.Mul(k).Add(term)) })
+	across := b.U32(&p.Across)
+	row := b.Group().Div(across).Mul(kernel.U(uint32(s.Rows)))
+	col := b.Group().Mod(across).Mul(kernel.U(uint32(s.Cols)))
+	ta.start(kernel.U(0), row, m, k)
+	tb.start(kernel.U(0), col, n, k)
+	sums := s.multiply(b, ta, tb, k, s.Long)
+	s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) { put(r.Mul(n).Add(c), kernel.Dyn(bias(c, v))) })
+})
+
+// rowsTimesBlocks gives each team a row of w: its elements are made once for all
+// rows of a.
+func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
+	t := newTeam(b, s.crew)
+	a := input(b, "a", s.Type)
+	w := inputBlocks(b, "w", s.Blocks)
+	bias := optional(b, "bias", s.Type, s.Bias)
+	put := e.result(b, s.Type)
+	row := t.number.Min(n.Sub(kernel.U(1))) // teams beyond the end do the last row again
+	sums := addUp(b, t.lane, k, s.Team, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
+		x := w.element(row.Mul(k).Add(j))
+		terms := make([]kernel.F32, s.rows)
+		for i := range terms {
+			at := kernel.U(uint32(i))
+			if i > 0 {
+				at = at.Min(m.Sub(kernel.U(1)))
+			}
+			terms[i] = a(at.Mul(k).Add(j)).Mul(x)
+		}
+		return terms
+	})
+	for i := range sums {
+		total := t.sum(sums[i])
+		t.again()
+		b.If(t.lane.Eq(kernel.U(0)).And(t.number.Lt(n)).And(kernel.U(uint32(i)).Lt(m)), func() {
+			put(kernel.U(uint32(i)).Mul(n).Add(row), kernel.Dyn(bias(row, total)))
+		})
+	}
+}
+
+// optional declares a bias, if there is one, and returns what adds it.
+func optional(b *kernel.Builder, name string, t op.DType, is bool) func(i kernel.U32, v kernel.F32) kernel.F32 {
+	if !is {
+		return func(_ kernel.U32, v kernel.F32) kernel.F32 { return v }
+	}
+	x := input(b, name, t)
+	return func(i kernel.U32, v kernel.F32) kernel.F32 { return v.Add(x(i)) }
+}
+
+// addUp returns sums of terms(j) for j = from, from+step ... below to; if long,
+// in parts of no more than exactTerms.
+func addUp(b *kernel.Builder, from, to kernel.U32, step, sums int, long bool, terms func(j kernel.U32) []kernel.F32) []kernel.F32 {
+	total := kernel.NewVars(b, "total", sums, kernel.F(0))
+	run := func(to []kernel.Var[kernel.F32], from, end kernel.U32) {
+		b.ForStep(from, end, kernel.U(uint32(step)), func(j kernel.U32) {
+			for i, x := range terms(j) {
+				to[i].Set(to[i].Get().Add(x))
+			}
+		})
+	}
+	if !long {
+		run(total, from, to)
+	} else {
+		part := kernel.U(uint32(exactTerms * step))
+		b.ForStep(kernel.U(0), to, part, func(first kernel.U32) {
+			sum := kernel.NewVars(b, "part", sums, kernel.F(0))
+			run(sum, first.Add(from), to.Min(first.Add(part)))
+			for i := range sum {
+				total[i].Set(total[i].Get().Add(sum[i].Get()))
+			}
+		})
+	}
+	out := make([]kernel.F32, sums)
+	for i := range out {
+		out[i] = total[i].Get()
+	}
+	return out
+}
+
+func planMatMulQ(q *request) (*Plan, error) {
+	pr, err := op.MatMulQOf([]op.Shape{q.In[0].Shape, q.In[1].Shape})
+	if err != nil {
+		return nil, err
+	}
+	way, name, err := matMulQWays.choose(q, matMulOf{pr})
+	if err != nil {
+		return nil, err
+	}
+	return launchMatMulQ(q, pr, way, name)
+}
+
+// launchMatMulQ makes the plan in one way.
+func launchMatMulQ(q *request, pr op.Product, way matMulQWay, name string) (*Plan, error) {
+	s := matMulQSpec{matMulQWay: way, Type: q.In[0].Type, Blocks: q.In[1].Type,
+		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: pr.K > exactTerms*max(1, way.Team)}
+	params := matMulQParams{M: uint32(pr.M), K: uint32(pr.K), N: uint32(pr.N)}
+	var grid kernel.Size
+	if way.rows > 0 {
+		grid = way.crew.groups(pr.N)
+	} else {
+		across := (pr.N-1)/way.Cols + 1
+		params.Across = uint32(across)
+		grid = kernel.GridOf(across * ((pr.M-1)/way.Rows + 1))
+	}
+	var p planner
+	p.stage(matMulQs.of(s, q.epilogue), grid, params, append(q.inputs(), q.outputs()...)...)
+	return p.done(name)
+}
