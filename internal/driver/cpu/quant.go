@@ -8,13 +8,14 @@ import (
 
 	blocks "github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
 
 // A quantTask multiplies rows by the transpose of a quantised matrix. Panels of
 // that, some rows and a part of their length, become float32 in the caches and
-// are multiplied there: memory is read as blocks, once. One row is multiplied
+// are multiplied there: memory is read as blocks, once. Few rows are multiplied
 // by the blocks as they are.
 type quantTask struct {
 	d       *processor
@@ -29,7 +30,7 @@ type quantTask struct {
 	// Of one run.
 	ctx        context.Context
 	a, c, bias []float32
-	sums       []float32 // of a, if that is one row
+	sums       []float32 // of a, if that has few rows
 	w          []byte
 	next       atomic.Int64 // the first panel that nobody has taken
 }
@@ -42,13 +43,17 @@ type quantLane struct {
 	finish func(row []float32, i, j int)
 }
 
-// quantPanel is the most elements of a panel: it lies in the second cache
-// beside what a product packs.
-const quantPanel = 64 << 10
+// quantPanel returns the most elements of a panel: it takes a quarter of the
+// second cache, in which it lies beside what a product packs.
+func quantPanel() int { return memory.CPUCaches().L2 / 16 }
 
 // quantDepth is the most elements of a panel along k: so many that adding to C
 // costs nothing beside the products.
-const quantDepth = 512
+const quantDepth = 1024
+
+// quantFew is the most rows that are multiplied by the blocks themselves: to
+// make these float32 for each takes less than to do it once and come back.
+const quantFew = 3
 
 // What one thread takes for an element of w, in nanoseconds: to make it
 // float32, and to multiply it.
@@ -75,10 +80,10 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	threads := t.d.pool.Threads()
 	e := t.format.Elements()
 	t.depth = max(e, min(p.K, quantDepth/e*e))
-	if t.m == 1 {
+	if t.few() {
 		t.depth = p.K
 	}
-	t.rows = max(1, min(quantPanel/max(1, t.depth), (p.N+threads-1)/threads))
+	t.rows = max(1, min(quantPanel()/max(1, t.depth), (p.N+threads-1)/threads))
 	if t.rows > panelUnit {
 		t.rows = t.rows / panelUnit * panelUnit
 	}
@@ -92,12 +97,14 @@ const groupSize = 32
 // panelUnit is a number of rows that suits the products.
 const panelUnit = 16
 
+func (t *quantTask) few() bool { return t.m <= quantFew }
+
 func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 
 // scratch implements scratcher.
 func (t *quantTask) scratch() int {
-	if t.m == 1 {
-		return t.k / groupSize * 4 // the sums
+	if t.few() {
+		return t.m * t.k / groupSize * 4 // the sums
 	}
 	return len(t.lanes) * t.rows * t.depth * 4
 }
@@ -108,12 +115,12 @@ func (t *quantTask) place(p unsafe.Pointer) {
 	for i := range t.lanes {
 		l := &t.lanes[i]
 		l.t = t
-		if t.m > 1 {
+		if !t.few() {
 			l.panel = slice(unsafe.Add(p, 4*i*size), size)
 		}
 	}
-	if t.m == 1 {
-		t.sums = slice(p, t.k/groupSize)
+	if t.few() {
+		t.sums = slice(p, t.m*t.k/groupSize)
 	}
 }
 
@@ -129,7 +136,7 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if len(in) > 2 && in[2] != nil {
 		t.bias = slice(in[2], t.n)
 	}
-	if t.m == 1 {
+	if t.few() {
 		simd.GroupSums(t.sums, t.a)
 	}
 	t.next.Store(0)
@@ -153,26 +160,31 @@ func (t *quantTask) Part(i int) {
 			return
 		}
 		first, end := p*t.rows, min((p+1)*t.rows, t.n)
-		if t.m == 1 {
-			l.row(first, end)
+		if t.few() {
+			t.dots(first, end)
 		} else {
 			l.rows(first, end)
 		}
 	}
 }
 
-// row computes elements from first to end of a C of one row.
-func (l *quantLane) row(first, end int) {
-	t := l.t
-	c := t.c[first:end]
-	for j := range c {
-		c[j] = simd.DotBlocks(t.format, t.a, t.sums, t.w[(first+j)*t.row:][:t.row])
-		if t.bias != nil {
-			c[j] += t.bias[first+j]
+// dots computes columns from first to end of a C of few rows.
+func (t *quantTask) dots(first, end int) {
+	groups := t.k / groupSize
+	for j := first; j < end; j++ {
+		w := t.w[j*t.row:][:t.row]
+		for i := range t.m {
+			v := simd.DotBlocks(t.format, t.a[i*t.k:][:t.k], t.sums[i*groups:][:groups], w)
+			if t.bias != nil {
+				v += t.bias[j]
+			}
+			t.c[i*t.n+j] = v
 		}
 	}
 	if t.hook() != nil {
-		t.epilogue.run(c, 0, first)
+		for i := range t.m {
+			t.epilogue.run(t.c[i*t.n:][first:end], i, first)
+		}
 	}
 }
 

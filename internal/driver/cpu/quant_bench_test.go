@@ -59,7 +59,7 @@ func quantProgram(tb testing.TB, d op.DType, m, k, n int) (*driver.Program, []dr
 // BenchmarkMatMulQ counts the bytes of the weights, which are what a product
 // with one row is bound by.
 func BenchmarkMatMulQ(b *testing.B) {
-	for _, m := range []int{1, 8, 128} {
+	for _, m := range []int{1, 3, 4, 8, 128} {
 		for _, d := range op.QuantTypes() {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%v/%dx4096x4096/threads=%d", d, m, threads), func(b *testing.B) {
