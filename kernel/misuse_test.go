@@ -245,7 +245,7 @@ var misuses = []struct {
 		panic("no luck") // mistake: panic
 	}},
 	{"nil panic", "nil map", func(b b, _ none) {
-		var m map[int]int
+		m := map[string]map[int]int{}["none"]
 		m[1] = 1 // mistake: nil panic
 	}},
 	{"unrolled", "more than 65536 instructions", func(b b, _ none) {

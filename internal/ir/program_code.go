@@ -11,7 +11,7 @@ type instrInfo struct {
 const varying = -1
 
 var instrs = [numInstrCodes - BuiltIn]instrInfo{
-	BuiltIn - BuiltIn:         {"builtin", 0, true},
+	0:                         {"builtin", 0, true},
 	Param32 - BuiltIn:         {"param", 0, true},
 	Len - BuiltIn:             {"len", 0, true},
 	Load - BuiltIn:            {"load", 1, false},
