@@ -1,0 +1,199 @@
+package lib
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() { register(&family{plan: planAttention, variants: attentionWays.names()}, op.Attention) }
+
+// attentionTile is how attention is cut: a workgroup has Rows queries and goes
+// through the keys Keys at a time. Side lanes work on one query; they take Slice
+// elements of the heads into workgroup memory at a time.
+type attentionTile struct {
+	Rows, Keys, Side, Slice int
+}
+
+var attentionWays = table[op.AttentionSizes, attentionTile]{
+	{"16x32", func(s op.AttentionSizes, t *Target) bool {
+		return s.Tq*s.Heads/max(s.KVHeads, 1) > 4 && t.Lanes >= 128
+	}, attentionTile{16, 32, 8, 32}},
+	{"4x32", func(op.AttentionSizes, *Target) bool { return true }, attentionTile{4, 32, 16, 32}},
+}
+
+// maxHead is how many elements of a result one workgroup makes: longer heads are
+// made in parts, each with the scores anew.
+const maxHead = 256
+
+type attentionSpec struct {
+	attentionTile
+	Type   op.DType
+	Causal bool
+	Parts  int // slices of the results of a workgroup
+}
+
+type attentionParams struct {
+	Heads, KVHeads, Tq, Tk, D uint32 // Heads of queries for each head of keys
+	Tiles, Parts              uint32 // tiles of a head of keys, parts of a head of values
+	Scale                     float32
+}
+
+// attentions computes attention in one pass over the keys, with the greatest
+// score and the sum of weights so far: when a greater score comes, what has been
+// added up is scaled down. The queries of all heads that share a head of keys
+// are rows of one matrix, so that a single query of many heads fills a tile.
+var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
+	b.LocalSize(s.Side, s.Rows, 1)
+	q, keys, values := input(b, "q", s.Type), input(b, "k", s.Type), input(b, "v", s.Type)
+	put := e.result(b, s.Type)
+	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
+	qs := kernel.Shared[kernel.F32](b, "queries", s.Rows*s.Slice)
+	ks := kernel.Shared[kernel.F32](b, "slice", s.Keys*(s.Slice+1)) // of keys, then of values
+	weights := kernel.Shared[kernel.F32](b, "weights", s.Rows*s.Keys)
+
+	share, tq, tk, d := b.U32(&p.Heads), b.U32(&p.Tq), b.U32(&p.Tk), b.U32(&p.D)
+	tiles, parts := b.U32(&p.Tiles), b.U32(&p.Parts)
+	part, g := b.Group().Mod(parts), b.Group().Div(parts)
+	number, head := g.Mod(tiles), g.Div(tiles) // head of keys, over the batch
+	b.If(head.Lt(b.U32(&p.KVHeads)), func() {  // the grid may be folded
+		rows := share.Mul(tq)
+		first := number.Mul(u(s.Rows))
+		lx, ly := b.LocalX(), b.LocalY()
+		row := first.Add(ly)
+		// Queries see the keys up to seen, and no query of the tile more than end.
+		visible := func(row kernel.U32) kernel.U32 {
+			if !s.Causal {
+				return tk
+			}
+			// i+1+tk-tq, and 0 if that is below.
+			i := row.Mod(tq).Add(kernel.U(1)).Add(tk)
+			return kernel.Select(i.Gt(tq), i.Sub(tq.Min(i)), kernel.U(0))
+		}
+		seen := visible(row.Min(rows.Sub(kernel.U(1))))
+		end := tk
+		if s.Causal {
+			last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
+			end = kernel.Select(first.Div(tq).Eq(last.Div(tq)), visible(last), tk)
+		}
+		queries := head.Mul(rows).Add(first).Mul(d)
+		past := head.Mul(tk).Mul(d) // where the keys and values of the head begin
+		// load brings a slice of so many rows into workgroup memory, zeros for
+		// what is not there.
+		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, start, left, at kernel.U32) {
+			for k := 0; k < n*s.Slice; k += b.Lanes() {
+				i := b.Lane().Add(u(k))
+				move := func() {
+					r, c := i.Div(u(s.Slice)), i.Mod(u(s.Slice))
+					v := kernel.NewVar(b, "element", kernel.F(0))
+					b.If(r.Lt(left).And(at.Add(c).Lt(d)), func() { v.Set(x(start.Add(r.Mul(d)).Add(at).Add(c))) })
+					to.Set(r.Mul(u(pitch)).Add(c), v.Get())
+				}
+				if k+b.Lanes() <= n*s.Slice {
+					move()
+				} else {
+					b.If(i.Lt(u(n*s.Slice)), move)
+				}
+			}
+		}
+		each := s.Slice / s.Side // elements of a slice that a lane makes
+		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
+		most := kernel.NewVar(b, "most", kernel.F(0))
+		total := kernel.NewVar(b, "total", kernel.F(0))
+		b.ForStep(kernel.U(0), end, u(s.Keys), func(at kernel.U32) {
+			scores := kernel.NewVars(b, "score", s.Keys/s.Side, kernel.F(0))
+			start := past.Add(at.Mul(d))
+			b.ForStep(kernel.U(0), d, u(s.Slice), func(c kernel.U32) {
+				b.Barrier() // until nobody needs the last slice
+				load(qs, s.Slice, s.Rows, q, queries, rows.Sub(first), c)
+				load(ks, s.Slice+1, s.Keys, keys, start, tk.Sub(at), c)
+				b.Barrier()
+				b.For(kernel.U(0), u(s.Slice), func(i kernel.U32) {
+					x := qs.At(ly.Mul(u(s.Slice)).Add(i))
+					for j := range scores {
+						y := ks.At(lx.Add(u(j * s.Side)).Mul(u(s.Slice + 1)).Add(i))
+						scores[j].Set(x.Fma(y, scores[j].Get()))
+					}
+				})
+			})
+			for j := range scores {
+				weights.Set(ly.Mul(u(s.Keys)).Add(lx.Add(u(j*s.Side))), scores[j].Get().Mul(b.F32(&p.Scale)))
+			}
+			b.Barrier()
+			// Every lane of a query finds the greatest of its scores so far.
+			now := kernel.NewVar(b, "now", most.Get())
+			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
+				key := at.Add(j)
+				b.If(key.Lt(seen), func() {
+					x := weights.At(ly.Mul(u(s.Keys)).Add(j))
+					now.Set(kernel.Select(key.Eq(kernel.U(0)), x, now.Get().Max(x)))
+				})
+			})
+			down := kernel.Select(at.Eq(kernel.U(0)).Or(at.Ge(seen)), kernel.F(1), most.Get().Sub(now.Get()).Exp())
+			most.Set(now.Get())
+			total.Set(total.Get().Mul(down))
+			for i := range sums {
+				sums[i].Set(sums[i].Get().Mul(down))
+			}
+			b.Barrier()
+			for j := range scores {
+				i := ly.Mul(u(s.Keys)).Add(lx.Add(u(j * s.Side)))
+				sees := at.Add(lx).Add(u(j * s.Side)).Lt(seen)
+				weights.Set(i, kernel.Select(sees, weights.At(i).Sub(now.Get()).Exp(), kernel.F(0)))
+			}
+			for c := range s.Parts {
+				b.Barrier()
+				load(ks, s.Slice+1, s.Keys, values, start, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
+				b.Barrier()
+				b.For(kernel.U(0), u(s.Keys).Min(end.Sub(at)), func(j kernel.U32) {
+					// A value that the query does not see may be NaN.
+					b.If(at.Add(j).Lt(seen), func() {
+						w := weights.At(ly.Mul(u(s.Keys)).Add(j))
+						for i := range each {
+							sum := sums[c*each+i]
+							sum.Set(w.Fma(ks.At(j.Mul(u(s.Slice+1)).Add(lx.Add(u(i*s.Side)))), sum.Get()))
+						}
+					})
+				})
+			}
+			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
+				total.Set(total.Get().Add(weights.At(ly.Mul(u(s.Keys)).Add(j))))
+			})
+		})
+		b.If(row.Lt(rows), func() {
+			for c := range s.Parts {
+				for i := range each {
+					at := part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)).Add(lx.Add(u(i * s.Side)))
+					b.If(at.Lt(d), func() {
+						v := kernel.Select(seen.Eq(kernel.U(0)), kernel.F(0), sums[c*each+i].Get().Div(total.Get()))
+						put(queries.Add(ly.Mul(d)).Add(at), kernel.Dyn(v))
+					})
+				}
+			}
+		})
+	})
+})
+
+func planAttention(q *request) (*Plan, error) {
+	s, err := op.AttentionOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})
+	if err != nil {
+		return nil, err
+	}
+	t, name, err := attentionWays.choose(q, s)
+	if err != nil {
+		return nil, err
+	}
+	return launchAttention(q, s, t, name)
+}
+
+// launchAttention makes the plan with tiles of one size.
+func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name string) (*Plan, error) {
+	slices := (min(s.D, maxHead)-1)/t.Slice + 1
+	spec := attentionSpec{attentionTile: t, Type: q.In[0].Type, Causal: op.AttentionOptsOf(&q.Attrs).Causal, Parts: slices}
+	share := s.Heads / s.KVHeads
+	tiles, parts := (share*s.Tq-1)/t.Rows+1, (s.D-1)/(slices*t.Slice)+1
+	params := attentionParams{Heads: uint32(share), KVHeads: uint32(s.Batch * s.KVHeads), Tq: uint32(s.Tq), Tk: uint32(s.Tk), D: uint32(s.D),
+		Tiles: uint32(tiles), Parts: uint32(parts), Scale: s.Scale}
+	var p planner
+	p.stage(attentions.of(spec, q.epilogue), kernel.GridOf(s.Batch*s.KVHeads*tiles*parts), params, append(q.inputs(), q.outputs()...)...)
+	return p.done(name)
+}
