@@ -17,7 +17,7 @@ const module = "github.com/rayo-go/rayo"
 // may import its own room and every room on a line below its own; rooms on one
 // line do not know each other, except as beside says.
 var order = [][]string{
-	{"cmd", "examples", "internal/gen"},
+	{"cmd", "examples", "internal/gen", "docs"},
 	{"llm", "device/devicetest"},
 	{"batch"},
 	{"device"},
