@@ -96,8 +96,16 @@ var arenas = sync.Pool{New: func() any {
 // no room, so that every call takes the slow path and is ignored.
 var spent = &arena{}
 
-// nowhere is the builder of what no constructor made.
-var nowhere = &Builder{arena: spent, err: &Error{Msg: "no builder"}}
+// nowhere is the builder of what no constructor made. The others stand for
+// values that cannot be, for want of a builder to tell at once.
+var (
+	nowhere = notMade("something that no constructor made")
+	unequal = notMade("a constant vector with unequal components: make one with Builder.Vec4F and its like")
+	shifted = notMade("a constant shifted by more than 31")
+	tooBig  = notMade("a constant that is negative or has more than 32 bits")
+)
+
+func notMade(what string) *Builder { return &Builder{arena: spent, err: &Error{Msg: what}} }
 
 func newBuilder(name string, positions bool) *Builder {
 	a := arenas.Get().(*arena)
@@ -255,8 +263,8 @@ func (b *Builder) use(x handle, k kind) ir.Value {
 func (b *Builder) misuse(x handle) ir.Value {
 	switch {
 	case !b.ready():
-	case x.b == nowhere:
-		b.fail("use of something that no constructor made")
+	case x.b.name == "":
+		b.fail("use of %s", x.b.err.Msg)
 	case x.b != b:
 		b.fail("use of a value of kernel %s", x.b.name)
 	default:

@@ -23,8 +23,8 @@
 // [F32], [I32], [U32], [Bool], [F16] and the vectors [Vec2F] ... [Vec4B] are
 // values on the device: handles of instructions, small and passed by value.
 // Types that do not fit do not compile. The zero of each type is the number 0
-// (false), and [F], [I], [U], [B] and [H] make constants; neither needs a
-// builder. Constants fold, and equal computations are done once.
+// (false), and [F], [I], [U], [N], [B] and [H] make constants; neither needs
+// a builder. Constants fold, and equal computations are done once.
 //
 // # Control flow
 //

@@ -153,7 +153,7 @@ func shift(c ir.Code, k kind, x, n handle) handle {
 		if x.b != nil {
 			return x.b.fail("shift by %d: counts go from 0 to 31", n.bits)
 		}
-		return nowhere.fail("shift")
+		return handle{b: shifted}
 	}
 	if k.typ() == ir.I32 {
 		n = unary(ir.Bitcast, k, k.with(ir.U32), n)
@@ -268,7 +268,7 @@ func packConstant(c ir.Code, x uint32) handle {
 		low = uint32(int32(int8(low)))
 	}
 	if !same {
-		return handle{b: nowhere}
+		return handle{b: unequal}
 	}
 	return handle{bits: low}
 }

@@ -266,8 +266,8 @@ func (b *Builder) store(slot uint32, k kind, i, v handle) {
 func (b *Builder) stray(i, v handle) {
 	switch at := firstBuilder(i, v, handle{}); {
 	case at == nil || at == b:
-	case b == nowhere:
-		at.fail("use of memory that no constructor made")
+	case b.name == "":
+		at.fail("use of %s", b.err.Msg)
 	default:
 		at.fail("use of memory of kernel %s", b.name)
 	}

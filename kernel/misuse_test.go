@@ -217,6 +217,15 @@ var misuses = []struct {
 	{"shift", "shift by 32", func(b b, _ none) {
 		b.Lane().Shl(kernel.U(32)) // mistake: shift
 	}},
+	{"constant shift", "shifted by more", func(b b, _ none) {
+		b.Lane().Add(kernel.U(1).Shl(kernel.U(32))) // mistake: constant shift
+	}},
+	{"negative number", "negative", func(b b, _ none) {
+		b.Lane().Add(kernel.N(-1)) // mistake: negative number
+	}},
+	{"unequal constant", "unequal components", func(b b, _ none) {
+		b.Lane().F32().Splat4().Mul(kernel.U(0x0102).UnpackI8().Vec4F()) // mistake: unequal constant
+	}},
 	{"second size", "second LocalSize", func(b b, _ none) {
 		b.LocalSize(2, 1, 1) // mistake: second size
 	}},

@@ -62,6 +62,15 @@ func I(v int32) I32 { return I32{bits: uint32(v)} }
 // U returns the constant v.
 func U(v uint32) U32 { return U32{bits: v} }
 
+// N returns the constant n, a number of elements or an index as Go counts them.
+// A negative n and one of more than 32 bits are mistakes where they are used.
+func N(n int) U32 {
+	if n < 0 || uint64(n) > math.MaxUint32 {
+		return U32{b: tooBig}
+	}
+	return U32{bits: uint32(n)}
+}
+
 // H returns the constant v, rounded to a half float.
 func H(v float32) F16 { return F16{bits: math.Float32bits(ir.NearestHalf(float64(v)))} }
 
