@@ -100,3 +100,109 @@ func (a *asm) sink(v ir.Value) uint32 {
 	}
 	return a.variable("sink", in.Type, in.Width)
 }
+
+// BenchmarkCollatz is control flow in which every lane goes its own way: the
+// operations counted are those of lanes that are active.
+func BenchmarkCollatz(b *testing.B) {
+	const n = 1 << 12
+	a := newAsm("collatz", 64, 1, 1)
+	y := a.buffer("y", ir.U32, 1, ir.WriteOnly)
+	i := a.global()
+	x, steps := a.variable("x", ir.U32, 1), a.variable("steps", ir.U32, 1)
+	a.set(x, a.op(ir.Add, i, a.u(1)))
+	a.set(steps, a.u(0))
+	a.loop(0)
+	v := a.get(x)
+	a.ifThen(a.cmp(ir.Eq, v, a.u(1)))
+	a.exit(ir.Break)
+	a.end()
+	a.set(steps, a.op(ir.Add, a.get(steps), a.u(1)))
+	even := a.cmp(ir.Eq, a.op(ir.And, v, a.u(1)), a.u(0))
+	a.set(x, a.op(ir.Select, even, a.op(ir.Shr, v, a.u(1)), a.op(ir.Add, a.op(ir.Mul, v, a.u(3)), a.u(1))))
+	a.end()
+	a.store(y, i, a.get(steps))
+	out := make([]uint32, n)
+	l := Launch{Grid: [3]uint32{n / 64, 1, 1}, Buffers: [][]byte{bytesOf(out)}}
+	k := a.compile(b)
+	if err := k.Run(context.Background(), l); err != nil {
+		b.Fatal(err)
+	}
+	turns := 0
+	for _, s := range out {
+		turns += int(s)
+	}
+	benchmark(b, k, l, 9*turns)
+}
+
+// BenchmarkBlur is a stencil of 5×5 over a padded image by workgroups of 16×16.
+func BenchmarkBlur(b *testing.B) {
+	const n = 256
+	a := newAsm("blur", 16, 16, 1)
+	x, y := a.buffer("x", ir.F32, 1, ir.ReadOnly), a.buffer("y", ir.F32, 1, ir.WriteOnly)
+	col := a.op(ir.Add, a.op(ir.Mul, a.builtIn(ir.BuiltInGroupX), a.u(16)), a.builtIn(ir.BuiltInLocalX))
+	row := a.op(ir.Add, a.op(ir.Mul, a.builtIn(ir.BuiltInGroupY), a.u(16)), a.builtIn(ir.BuiltInLocalY))
+	sum := a.variable("sum", ir.F32, 1)
+	a.set(sum, a.f(0))
+	dy := a.forRange(a.u(0), a.u(5), a.u(1), ir.Bounded)
+	dx := a.forRange(a.u(0), a.u(5), a.u(1), ir.Bounded)
+	at := a.op(ir.Add, a.op(ir.Mul, a.op(ir.Add, row, dy), a.u(n+4)), a.op(ir.Add, col, dx))
+	a.set(sum, a.op(ir.Add, a.get(sum), a.load(x, at)))
+	a.end()
+	a.end()
+	a.store(y, a.op(ir.Add, a.op(ir.Mul, row, a.u(n)), col), a.op(ir.Mul, a.get(sum), a.f(1./25)))
+	benchmark(b, a.compile(b), Launch{Grid: [3]uint32{n / 16, n / 16, 1},
+		Buffers: [][]byte{bytesOf(random((n + 4) * (n + 4))), bytesOf(random(n * n))}}, 6*25*n*n)
+}
+
+// BenchmarkSum is a reduction in workgroup memory, of which the last turns have
+// few active lanes; the operations counted are all lanes'.
+func BenchmarkSum(b *testing.B) {
+	a, l, _ := sumKernel("")
+	l.Grid[0] = 64
+	l.Buffers = [][]byte{iota32(64 * 128), zeros(64)}
+	benchmark(b, a.compile(b), l, 64*128*(3+7*6))
+}
+
+// BenchmarkOneLane is the worst case: workgroups of one lane.
+func BenchmarkOneLane(b *testing.B) {
+	const n = 1 << 12
+	a := newAsm("one", 1, 1, 1)
+	y := a.buffer("y", ir.F32, 1, ir.ReadWrite)
+	i := a.global()
+	v := a.load(y, i)
+	for range 10 {
+		v = a.op(ir.Fma, v, v, v)
+	}
+	a.store(y, i, v)
+	benchmark(b, a.compile(b), Launch{Grid: [3]uint32{n, 1, 1}, Buffers: [][]byte{zeros(n)}}, 13*n)
+}
+
+func BenchmarkCheck(b *testing.B) {
+	const n = 32
+	k := tiledMatMul().compile(b)
+	x, y, z := random(n*n), random(n*n), make([]float32, n*n)
+	l := Launch{Grid: [3]uint32{n / 16, n / 16, 1}, Buffers: [][]byte{bytesOf(x), bytesOf(y), bytesOf(z)}, Params: paramBytes(n)}
+	for b.Loop() {
+		if fs, err := k.Check(context.Background(), l, Checks{Schedules: []Schedule{Ascending}}); err != nil || len(fs) > 0 {
+			b.Fatal(err, fs)
+		}
+	}
+	rate(b, 5*n*n*n)
+}
+
+func BenchmarkCompile(b *testing.B) {
+	a := tiledMatMul()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Compile(&a.p, Limits{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(a.p.Code)), "instructions")
+}
+
+// BenchmarkLaunch is the cost of a launch that does next to nothing.
+func BenchmarkLaunch(b *testing.B) {
+	a, l, _ := guarded(false)
+	benchmark(b, a.compile(b), l, 0)
+}
