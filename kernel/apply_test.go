@@ -32,14 +32,14 @@ func TestApply(t *testing.T) {
 			x := kernel.Input[kernel.F32](b, "x")
 			scalar, vector := kernel.Output[kernel.F32](b, "scalar"), kernel.Output[kernel.F32](b, "vector")
 			at := func(operand int, i kernel.U32) kernel.F32 {
-				return x.At(i.Add(kernel.U(uint32(operand * lanes * width))))
+				return x.At(i.Add(kernel.N(operand * lanes * width)))
 			}
 			first := b.Lane().Mul(kernel.U(width))
 			var vs []kernel.Vec4F
 			for j := range low {
 				var c [width]kernel.F32
 				for i := range c {
-					c[i] = at(j, first.Add(kernel.U(uint32(i))))
+					c[i] = at(j, first.Add(kernel.N(i)))
 				}
 				vs = append(vs, b.Vec4F(c[0], c[1], c[2], c[3]))
 			}
@@ -47,10 +47,10 @@ func TestApply(t *testing.T) {
 			for i := range width {
 				var xs []kernel.F32
 				for j := range low {
-					xs = append(xs, at(j, first.Add(kernel.U(uint32(i)))))
+					xs = append(xs, at(j, first.Add(kernel.N(i))))
 				}
-				scalar.Set(first.Add(kernel.U(uint32(i))), kernel.Apply(b, o, &a, xs...))
-				vector.Set(first.Add(kernel.U(uint32(i))), v.At(i))
+				scalar.Set(first.Add(kernel.N(i)), kernel.Apply(b, o, &a, xs...))
+				vector.Set(first.Add(kernel.N(i)), v.At(i))
 			}
 		})
 		p, err := k.Program()

@@ -26,30 +26,30 @@ func buildMatmul(b *kernel.Builder, p *matmulParams, s tiles) {
 	ys := kernel.Shared[kernel.Vec4F](b, "bt", s.Cols*s.Depth/4)
 	n, k := b.U32(&p.N), b.U32(&p.K)
 	acc := kernel.NewVars(b, "acc", rows*cols, kernel.Vec4F{})
-	row0, col0 := b.GroupY().Mul(kernel.U(uint32(s.Rows))), b.GroupX().Mul(kernel.U(uint32(s.Cols)))
+	row0, col0 := b.GroupY().Mul(kernel.N(s.Rows)), b.GroupX().Mul(kernel.N(s.Cols))
 	lane := b.Lane()
-	b.ForStep(kernel.U(0), k, kernel.U(uint32(s.Depth)), func(k0 kernel.U32) {
+	b.ForStep(kernel.U(0), k, kernel.N(s.Depth), func(k0 kernel.U32) {
 		b.Barrier()
 		for i := range s.Rows * s.Depth / 4 / (lanesX * lanesY) {
-			at := lane.Add(kernel.U(uint32(i * lanesX * lanesY)))
-			r, c := at.Div(kernel.U(uint32(s.Depth/4))), at.Mod(kernel.U(uint32(s.Depth/4)))
+			at := lane.Add(kernel.N(i * lanesX * lanesY))
+			r, c := at.Div(kernel.N(s.Depth/4)), at.Mod(kernel.N(s.Depth/4))
 			xs.Set(at, x.At(row0.Add(r).Mul(k).Add(k0).Div(kernel.U(4)).Add(c)))
 		}
 		for i := range s.Cols * s.Depth / 4 / (lanesX * lanesY) {
-			at := lane.Add(kernel.U(uint32(i * lanesX * lanesY)))
-			r, c := at.Div(kernel.U(uint32(s.Cols/4))), at.Mod(kernel.U(uint32(s.Cols/4)))
+			at := lane.Add(kernel.N(i * lanesX * lanesY))
+			r, c := at.Div(kernel.N(s.Cols/4)), at.Mod(kernel.N(s.Cols/4))
 			ys.Set(at, y.At(k0.Add(r).Mul(n).Add(col0).Div(kernel.U(4)).Add(c)))
 		}
 		b.Barrier()
 		for kk := 0; kk < s.Depth; kk += 4 {
 			var xv [rows]kernel.Vec4F
 			for r := range xv {
-				xv[r] = xs.At(b.LocalY().Mul(kernel.U(rows)).Add(kernel.U(uint32(r))).Mul(kernel.U(uint32(s.Depth / 4))).Add(kernel.U(uint32(kk / 4))))
+				xv[r] = xs.At(b.LocalY().Mul(kernel.U(rows)).Add(kernel.N(r)).Mul(kernel.N(s.Depth / 4)).Add(kernel.N(kk / 4)))
 			}
 			for j := range 4 {
 				var yv [cols]kernel.Vec4F
 				for c := range yv {
-					yv[c] = ys.At(b.LocalX().Mul(kernel.U(cols)).Add(kernel.U(uint32((kk+j)*s.Cols/4 + c))))
+					yv[c] = ys.At(b.LocalX().Mul(kernel.U(cols)).Add(kernel.N((kk+j)*s.Cols/4 + c)))
 				}
 				for r := range rows {
 					a := xv[r].At(j).Splat4()
@@ -62,9 +62,9 @@ func buildMatmul(b *kernel.Builder, p *matmulParams, s tiles) {
 		}
 	})
 	for r := range rows {
-		row := row0.Add(b.LocalY().Mul(kernel.U(rows)).Add(kernel.U(uint32(r))))
+		row := row0.Add(b.LocalY().Mul(kernel.U(rows)).Add(kernel.N(r)))
 		for c := range cols {
-			col := col0.Div(kernel.U(4)).Add(b.LocalX().Mul(kernel.U(cols)).Add(kernel.U(uint32(c))))
+			col := col0.Div(kernel.U(4)).Add(b.LocalX().Mul(kernel.U(cols)).Add(kernel.N(c)))
 			z.Set(row.Mul(n.Div(kernel.U(4))).Add(col), acc[r*cols+c].Get())
 		}
 	}

@@ -48,8 +48,8 @@ func ExampleNewFamily() {
 		b.If(i.Lt(b.U32(&p.N)), func() { part.Set(lane, x.At(i)) })
 		for step := lanes / 2; step > 0; step /= 2 {
 			b.Barrier()
-			b.If(lane.Lt(kernel.U(uint32(step))), func() {
-				part.Set(lane, part.At(lane).Add(part.At(lane.Add(kernel.U(uint32(step))))))
+			b.If(lane.Lt(kernel.N(step)), func() {
+				part.Set(lane, part.At(lane).Add(part.At(lane.Add(kernel.N(step)))))
 			})
 		}
 		b.If(lane.Eq(kernel.U(0)), func() { y.Set(b.Group(), part.At(kernel.U(0))) })

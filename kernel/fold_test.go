@@ -142,13 +142,13 @@ func TestConstantsFoldAsDevicesCompute(t *testing.T) {
 				b.LocalSize(1, 1, 1)
 				x, folded, computed := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.U32](b, "folded"), kernel.Output[kernel.U32](b, "computed")
 				for c := range cases {
-					at := kernel.U(uint32(c))
+					at := kernel.N(c)
 					v := call(func(i int) kernel.U32 { return kernel.U(inputs[3*c+i]) })
 					if _, ok := v.Constant(); !ok {
 						panic("not constant")
 					}
 					folded.Set(at, v)
-					computed.Set(at, call(func(i int) kernel.U32 { return x.At(kernel.U(uint32(3*c + i))) }))
+					computed.Set(at, call(func(i int) kernel.U32 { return x.At(kernel.N(3*c + i)) }))
 				}
 			})
 			p, err := k.Program()
