@@ -25,6 +25,7 @@ const poison = 0xffc0dead
 type rig struct {
 	check    bool
 	subgroup int
+	extra    uint32                          // workgroups more than the grid has, as folded grids have
 	mutate   func(p *ir.Program) *ir.Program // nil for none
 }
 
@@ -81,17 +82,20 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if g.mutate != nil {
-			prog = g.mutate(prog)
-		}
 		k, err := compile(prog)
+		if g.mutate != nil {
+			if q := g.mutate(prog); q != prog {
+				prog = q
+				k, err = interp.Compile(prog, interp.Limits{})
+			}
+		}
 		if err != nil {
 			return err
 		}
 		if len(s.Bind) != len(prog.Bindings) {
 			return fmt.Errorf("stage %d: %d arrays for %d buffers", i, len(s.Bind), len(prog.Bindings))
 		}
-		l := interp.Launch{Grid: s.Grid, Params: s.Params, Subgroup: g.subgroup, Runner: interp.Goroutines(2)}
+		l := interp.Launch{Grid: [3]uint32{s.Grid[0] + g.extra, s.Grid[1], s.Grid[2]}, Params: s.Params, Subgroup: g.subgroup, Runner: interp.Goroutines(2)}
 		c := interp.Checks{Undefined: make([]bool, len(s.Bind)), Deterministic: true, Schedules: []interp.Schedule{interp.Shuffled}}
 		for j, r := range s.Bind {
 			l.Buffers = append(l.Buffers, [][][]byte{in, out, scratch, constants}[r.Kind][r.Index])

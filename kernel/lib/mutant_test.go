@@ -1,0 +1,255 @@
+package lib
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A mutation is a mistake that an author may make, planted in a program.
+type mutation struct {
+	name  string
+	found bool // by the checks, not only by wrong results
+	// plant changes instruction at, or returns false if the mistake cannot be
+	// made there.
+	plant func(code []ir.Instr, at int) bool
+}
+
+var mutations = []mutation{
+	{"barrier left out", true, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.Barrier {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}
+		return true
+	}},
+	// All comparisons with one bound: which of them matter depends on the sizes.
+	{"one too many", false, func(code []ir.Instr, at int) bool {
+		data := fromMemory(code)
+		bound := func(i int) bool {
+			in := &code[i]
+			return in.Code == ir.Lt && code[in.Args[0]].Type.Integer() && !data[in.Args[0]] && !data[in.Args[1]]
+		}
+		if !bound(at) {
+			return false
+		}
+		of := code[at].Args[1]
+		for i := range code {
+			if bound(i) && code[i].Args[1] == of {
+				if i < at {
+					return false // as there
+				}
+				defer func() { code[i].Code = ir.Le }()
+			}
+		}
+		return true
+	}},
+	{"wrong stride", false, func(code []ir.Instr, at int) bool {
+		in := &code[at]
+		if in.Code != ir.Mul || in.Type != ir.U32 || in.Args[0] == in.Args[1] || code[in.Args[1]].Code != ir.Param32 {
+			return false
+		}
+		in.Args[1] = in.Args[0]
+		return true
+	}},
+	{"any lane but the first", true, func(code []ir.Instr, at int) bool {
+		in := &code[at]
+		if in.Code != ir.Eq || code[in.Args[0]].Code != ir.BuiltIn {
+			return false
+		}
+		in.Code = ir.Ne
+		return true
+	}},
+	{"subgroups of 32", false, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.BuiltIn || code[at].Flag != ir.BuiltInSubgroupSize {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1, Imm: 32}
+		return true
+	}},
+	{"one subgroup", false, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.BuiltIn || code[at].Flag != ir.BuiltInSubgroup {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}
+		return true
+	}},
+}
+
+// fromMemory tells which values depend on what memory holds.
+func fromMemory(code []ir.Instr) []bool {
+	data := make([]bool, len(code))
+	for i, in := range code {
+		switch in.Code {
+		case ir.Load, ir.LoadShared, ir.UniformLoad, ir.LoadVar, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
+			data[i] = true
+		case ir.Const, ir.BuiltIn, ir.Param32, ir.Len:
+		default:
+			for _, a := range in.Args {
+				data[i] = data[i] || int(a) < i && data[a]
+			}
+		}
+	}
+	return data
+}
+
+// programUse is a trial by a variant of which one stage runs a program.
+type programUse struct {
+	c       *trial
+	r       *Request
+	stage   int
+	variant string
+	sizes   []int // of subgroups
+}
+
+// harmless lists mutants that change nothing, with the reason.
+func harmless(u *programUse, m *mutation) bool {
+	// Rows of quads are one chunk: nobody comes around the loop again.
+	return u.c.o == op.Cumsum && u.variant == "quad" && m.name == "barrier left out"
+}
+
+// TestMutants plants each mistake at each place of each kernel: all of them are
+// found by the checks or by the results. The kernels themselves have no
+// findings, also in grids that have more workgroups than needed.
+func TestMutants(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(33, 34))
+	uses := map[*ir.Program][]*programUse{}
+	var programs []*ir.Program
+	for _, c := range mutantTrials(rnd) {
+		names := Variants(c.o)
+		if names == nil {
+			names = []string{""}
+		}
+		for _, name := range names {
+			r, err := c.request(Target{Subgroups: strings.HasSuffix(name, "subgroups")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Variant = name
+			p, err := For(r)
+			if errors.Is(err, op.ErrUnsupported) {
+				continue
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			sizes := []int{32}
+			if r.Target.Subgroups {
+				sizes = []int{4, 128}
+			}
+			for stage := range p.Stages {
+				prog, _ := p.Stages[stage].Kernel.Program()
+				if uses[prog] == nil {
+					programs = append(programs, prog)
+				}
+				uses[prog] = append(uses[prog], &programUse{c, r, stage, name, sizes})
+			}
+		}
+	}
+	kinds := map[string]int{}
+	for _, prog := range programs {
+		for _, u := range uses[prog] {
+			if err := u.run(prog, prog); err != nil {
+				t.Fatalf("%v, variant %q, unchanged: %v", u.c.o, u.variant, err)
+			}
+		}
+		for i := range mutations {
+			m := &mutations[i]
+			for at := range prog.Code {
+				q := *prog
+				q.Code = slices.Clone(prog.Code)
+				if !m.plant(q.Code, at) || harmless(uses[prog][0], m) {
+					continue
+				}
+				kinds[m.name]++
+				var failed error
+				for _, u := range uses[prog] {
+					var f found
+					if failed = u.run(prog, &q); errors.As(failed, &f) || failed != nil && !m.found {
+						failed = nil
+						break
+					}
+					failed = fmt.Errorf("%v, variant %q, stage %d, %s at %%%d: not found (%v)\n%s", u.c.o, u.variant, u.stage, m.name, at, failed, around(prog, at))
+				}
+				if failed != nil {
+					t.Error(failed)
+				}
+			}
+		}
+	}
+	t.Logf("%d programs, mutants: %v", len(programs), kinds)
+	for _, m := range mutations {
+		if kinds[m.name] == 0 {
+			t.Errorf("no mutant with %s", m.name)
+		}
+	}
+}
+
+// run runs the trial with q in the place of program p.
+func (u *programUse) run(p, q *ir.Program) error {
+	for _, n := range u.sizes {
+		g := &rig{check: true, subgroup: n, extra: 1, mutate: func(r *ir.Program) *ir.Program {
+			if r == p {
+				return q
+			}
+			return r
+		}}
+		if err := u.c.run(g, u.r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// around lists the lines of a program about an instruction.
+func around(p *ir.Program, at int) string {
+	var b strings.Builder
+	for i := max(1, at-2); i < min(len(p.Code), at+3); i++ {
+		fmt.Fprintf(&b, "\t%%%d %v\n", i, p.Code[i])
+	}
+	return b.String()
+}
+
+// mutantTrials are uses of the operations, small, with rows that do not fill
+// their teams and values that tell how ties and what is no number are treated.
+func mutantTrials(rnd *rand.Rand) []*trial {
+	var cs []*trial
+	ties := func(shape ...int) *op.Array {
+		x := normal(rnd, shape...)
+		for i := range x.Data {
+			x.Data[i] = float64(rnd.IntN(5)) - 2
+		}
+		return x
+	}
+	for _, o := range reductions {
+		for _, shape := range [][]int{{5, 3}, {5, 61}, {2, 515}, {2, 8195}} {
+			x := normal(rnd, shape...)
+			for r := range shape[0] { // the extremes stand near the end, elsewhere in each
+				row := x.Data[r*shape[1]:][:shape[1]]
+				at := shape[1] - 1 - 5*r%shape[1]
+				row[at], row[(at+shape[1]-1)%shape[1]] = -100-float64(r), 99+float64(r)
+			}
+			cs = append(cs, reductionTrial(o, true, x, normal(rnd, shape...)))
+		}
+	}
+	for _, o := range op.Catalogue() {
+		if o.Class() == op.Row {
+			for i, shape := range [][]int{{5, 7}, {5, 61}, {2, 515}, {2, 1030}, {2, 8195}} {
+				cs = append(cs, rowTrial(rnd, o, normal(rnd, shape...), i))
+			}
+		}
+	}
+	cs = append(cs, rowTrial(rnd, op.Cumsum, normal(rnd, 3, 200), 0))
+	cs = append(cs, epilogueTrials(rnd)...)
+	cs = append(cs,
+		&trial{o: op.Transpose, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, 2, 35, 70)}},
+		&trial{o: op.TopK, attrs: op.TopKOpts{K: 2}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 301)}},
+		&trial{o: op.TopK, attrs: op.TopKOpts{K: 17}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 61)}},
+	)
+	return cs
+}
