@@ -44,6 +44,8 @@ type source struct {
 	in  map[ir.Type]uint32
 	out uint32
 	at  ir.Value
+	// kept has the types of what is stored: kept[i] for each lane from 64·i on.
+	kept []ir.Type
 }
 
 func newSource() *source {
@@ -72,7 +74,8 @@ func (s *source) operand(t ir.Type, width uint8) ir.Value {
 	return v
 }
 
-// keep has the value stored, so that it is printed.
+// keep has the value stored, so that it is printed: each in a place of its own,
+// floats as their bits.
 func (s *source) keep(v ir.Value) {
 	in := s.Code[v]
 	if in.Type == ir.Invalid {
@@ -81,10 +84,16 @@ func (s *source) keep(v ir.Value) {
 	if in.Width > 1 {
 		v = s.op(ir.Extract, in.Type, 1, v)
 	}
-	if in.Type != ir.U32 {
+	switch in.Type {
+	case ir.F16:
+		v = s.op(ir.Bitcast, ir.U32, 1, s.op(ir.Convert, ir.F32, 1, v))
+	case ir.F32, ir.I32:
+		v = s.op(ir.Bitcast, ir.U32, 1, v)
+	case ir.Bool:
 		v = s.op(ir.Convert, ir.U32, 1, v)
 	}
-	s.store(s.out, s.at, v)
+	s.store(s.out, s.add(s.at, s.u32(64*uint32(len(s.kept)))), v)
+	s.kept = append(s.kept, in.Type)
 }
 
 func (s *source) finish(t testing.TB) *ir.Program {
