@@ -1,16 +1,14 @@
 package engine
 
 import (
-	"bufio"
 	"fmt"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/measured"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -24,7 +22,6 @@ import (
 // A Router is safe for concurrent use.
 type Router struct {
 	near, far *Engine // the CPU, and the device that was opened
-	path      string  // "" if nothing is stored
 
 	mu    sync.RWMutex
 	table map[routeKey]*routeCell
@@ -49,10 +46,7 @@ const routeTries = 3
 // NewRouter returns a router that sends calls to cpu or to dev. It owns cpu.
 func NewRouter(dev, cpu *Engine) *Router {
 	r := &Router{near: cpu, far: dev, table: make(map[routeKey]*routeCell)}
-	if dir, err := os.UserCacheDir(); err == nil {
-		r.path = filepath.Join(dir, "rayo", "routes.txt")
-		r.load()
-	}
+	r.load()
 	return r
 }
 
@@ -116,28 +110,19 @@ func (r *Router) identity() string { return r.near.info.Identity + "\t" + r.far.
 
 // Close stores what was learned, if it can, and closes the CPU's engine.
 func (r *Router) Close() error {
-	if r.path != "" && r.dirty.Load() {
+	if r.dirty.Load() {
 		r.store() // a file that cannot be written only means measuring again
 	}
 	return r.near.Close()
 }
 
-// The file has a line for each cell: both identities, operation, size, and the
-// two times, separated by tabs. Lines of other devices are kept.
+// routes is the file of what was measured: operation, size, and the two times,
+// separated by tabs.
+const routes = "routes.txt"
 
 func (r *Router) load() {
-	f, err := os.Open(r.path)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	mine := r.identity() + "\t"
-	for s := bufio.NewScanner(f); s.Scan(); {
-		rest, ok := strings.CutPrefix(s.Text(), mine)
-		if !ok {
-			continue
-		}
-		name, rest, ok := strings.Cut(rest, "\t")
+	for _, line := range measured.Lines(routes, r.identity()) {
+		name, rest, ok := strings.Cut(line, "\t")
 		var size int
 		var near, far int64
 		if n, err := fmt.Sscan(rest, &size, &near, &far); !ok || n != 3 || err != nil || near <= 0 || far <= 0 {
@@ -152,40 +137,13 @@ func (r *Router) load() {
 }
 
 func (r *Router) store() error {
-	var b strings.Builder
-	mine := r.identity() + "\t"
-	if old, err := os.ReadFile(r.path); err == nil {
-		for line := range strings.Lines(string(old)) {
-			if !strings.HasPrefix(line, mine) {
-				b.WriteString(line)
-			}
-		}
-	}
+	var lines []string
 	r.mu.RLock()
 	for k, c := range r.table {
 		if c.runs[0].Load() >= routeTries && c.runs[1].Load() >= routeTries && !strings.ContainsAny(k.op, "\t\n") {
-			fmt.Fprintf(&b, "%s%s\t%d\t%d\t%d\n", mine, k.op, k.size, c.best[0].Load(), c.best[1].Load())
+			lines = append(lines, fmt.Sprintf("%s\t%d\t%d\t%d", k.op, k.size, c.best[0].Load(), c.best[1].Load()))
 		}
 	}
 	r.mu.RUnlock()
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
-		return err
-	}
-	// Another process may store at the same time: a reader must never see
-	// half a file.
-	tmp, err := os.CreateTemp(filepath.Dir(r.path), "routes-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.WriteString(b.String())
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), r.path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
+	return measured.Replace(routes, r.identity(), lines, nil)
 }

@@ -1,0 +1,89 @@
+// Package measured keeps what was measured on a device in files of the user's
+// cache folder, a line each, under the identity of the device: what is true of
+// one driver or model is not true of another.
+package measured
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// errNone says that there is no folder to keep files in.
+var errNone = errors.New("no cache folder")
+
+// folder returns the folder of the files, "" if there is none.
+var folder = func() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "rayo")
+}
+
+// Lines returns the lines that a file has under an identity, nil if none.
+func Lines(file, identity string) []string {
+	dir := folder()
+	if dir == "" {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(dir, file))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var lines []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), identity+"\t"); ok {
+			lines = append(lines, rest)
+		}
+	}
+	return lines
+}
+
+// Replace puts lines in the place of those that the file has under an identity.
+// The lines of others stay, and so do those of this identity for which keep,
+// if it is not nil, returns true. Lines that contain line breaks are left out.
+func Replace(file, identity string, lines []string, keep func(line string) bool) error {
+	dir := folder()
+	if dir == "" {
+		return errNone
+	}
+	path := filepath.Join(dir, file)
+	var b strings.Builder
+	if old, err := os.ReadFile(path); err == nil {
+		for line := range strings.Lines(string(old)) {
+			rest, mine := strings.CutPrefix(line, identity+"\t")
+			if !mine || keep != nil && keep(strings.TrimSuffix(rest, "\n")) {
+				b.WriteString(line)
+			}
+		}
+	}
+	for _, l := range lines {
+		if !strings.Contains(l, "\n") {
+			b.WriteString(identity + "\t" + l + "\n")
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	// Another process may write at the same time: a reader must never see half
+	// a file.
+	tmp, err := os.CreateTemp(dir, file+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.WriteString(b.String())
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
