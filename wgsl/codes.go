@@ -78,7 +78,7 @@ var codeTable = [256]codeInfo{
 	ir.Not:   {form: prefix, args: 1, class: unary, right: primary, text: "~", pure: true},
 
 	ir.Abs:   {form: call, args: 1, class: primary, text: "abs", pure: true},
-	ir.Fma:   {form: call, args: 3, class: primary, text: "fma", pure: true},
+	ir.Fma:   {form: function, args: 3, class: primary, text: "fma", fn: fnFma, pure: true},
 	ir.Sqrt:  {form: call, args: 1, class: primary, text: "sqrt", pure: true},
 	ir.Floor: {form: call, args: 1, class: primary, text: "floor", pure: true},
 	ir.Ceil:  {form: call, args: 1, class: primary, text: "ceil", pure: true},

@@ -285,6 +285,13 @@ func (w *printer) number(v ir.Value) bool {
 func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	builtIn := w.t.has(Dot4)
 	switch in.Code {
+	case ir.Fma:
+		builtIn = !w.t.Unfused || in.Type == ir.F16
+		if !builtIn {
+			w.need(info.fn, in.Width)
+			w.args(in)
+			return
+		}
 	case ir.Min, ir.Max:
 		if !isFloat(in.Type) {
 			builtIn = true

@@ -19,6 +19,7 @@ const (
 	fnMinWith
 	fnMax
 	fnMaxWith
+	fnFma
 	fnToI32
 	fnToU32
 	fnMulHigh
@@ -63,6 +64,21 @@ var functions = [numFns]struct {
 	fnMaxWith: {"max_with", `fn max_with$N(x: $T, constant: $T) -> $T {
   return select(max(x, constant), x, is_nan$N(x));
 }`, fnIsNaN},
+	// What rounding the product lost, from halves of the factors whose products
+	// are exact, and what rounding the sum lost. Where something overflows, s it is.
+	fnFma: {"fma_split", `fn fma_split$N(x: $T, y: $T, z: $T) -> $T {
+  let xh = bitcast<$T>(bitcast<$U>(x) & $U(0xfffff000u));
+  let yh = bitcast<$T>(bitcast<$U>(y) & $U(0xfffff000u));
+  let xl = x - xh;
+  let yl = y - yh;
+  let p = x * y;
+  let rest = (((xh * yh - p) + xh * yl) + xl * yh) + xl * yl;
+  let s = p + z;
+  let b = s - p;
+  let lost = (p - (s - b)) + (z - b);
+  let exact = s + (lost + rest);
+  return select(s, exact, abs(exact) < $T(3.0e38f));
+}`, 0},
 	// 2147483520 and 4294967040 are the greatest f32 below 2^31 and 2^32.
 	fnToI32: {"to_i32", `fn to_i32$N(x: $T) -> $I {
   let inside = $I(clamp(x, $T(-2147483648.0f), $T(2147483520.0f)));

@@ -20,14 +20,27 @@ type composition struct {
 	fns  [3][numFns]uint8 // what they call
 }
 
-// compositions has them in the order of the codes.
-var compositions = sync.OnceValue(func() map[ir.Code]*composition {
+// compositions has them, for devices that fuse products and sums and for those
+// that do not.
+func compositions(unfused bool) map[ir.Code]*composition {
+	if unfused {
+		return unfusedCompositions()
+	}
+	return fusedCompositions()
+}
+
+var (
+	fusedCompositions   = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(false) })
+	unfusedCompositions = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(true) })
+)
+
+func composeAll(unfused bool) map[ir.Code]*composition {
 	m := make(map[ir.Code]*composition)
 	for _, c := range composedCodes() {
-		m[c] = compose(c)
+		m[c] = compose(c, unfused)
 	}
 	return m
-})
+}
 
 // composedCodes lists the codes that are printed as such functions.
 func composedCodes() []ir.Code {
@@ -98,13 +111,13 @@ func withoutMagic(n *ir.Node) *ir.Node {
 }
 
 // compose prints the function of a code.
-func compose(c ir.Code) *composition {
+func compose(c ir.Code, unfused bool) *composition {
 	list, _ := ir.Flatten(expansion(c))
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
-		w.reset(p, &Target{})
+		w.reset(p, &Target{Unfused: unfused})
 		w.s("fn " + composedName(c) + widthSuffix[n] + "(")
 		for i, name := range []string{"x", "y"}[:c.Arity()] {
 			if i > 0 {

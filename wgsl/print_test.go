@@ -24,6 +24,7 @@ var large = Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, Workgroup
 var targets = map[string]Target{
 	"naga":           {Consumer: Naga, Limits: large},
 	"naga_all":       {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4},
+	"naga_unfused":   {Consumer: Naga, Limits: large, Unfused: true},
 	"naga_go":        {Consumer: NagaGo, Limits: large, Features: Dot4},
 	"tint":           {Consumer: Tint, Limits: large},
 	"tint_all":       {Consumer: Tint, Limits: large, Features: Half | Subgroups | Dot4},
@@ -147,6 +148,8 @@ func TestText(t *testing.T) {
 		{"min_i32", "naga", []string{"min("}, []string{"min_nan("}},
 		{"convert_f32", "naga", []string{"to_i32(", "to_u32("}, nil},
 		{"constants", "tint", []string{"from_bits(0x7fc00000u)", "from_bits(0x80000000u)", "i32(-2147483648)", "0.1f", "-1.0f", "from_bits(0x7f7fffffu)"}, nil},
+		{"fma_f32", "naga_unfused", []string{"fma_split(", "fma_split_4("}, []string{"fma("}},
+		{"fma_f32", "naga", []string{"fma("}, []string{"fma_split"}},
 		{"nesting", "naga", []string{"is_nan("}, nil},
 		{"loops", "naga", []string{
 			"for (var i = 0u; i < 10u; i++) {",

@@ -66,6 +66,11 @@ type Target struct {
 	Features Feature
 	// Limits that are 0 are those of every adapter.
 	Limits Limits
+	// Unfused says that the device's fma rounds the product, as those of Mesa's
+	// and SwiftShader's software do. The functions that the text brings with it
+	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
+	// track of what rounding loses.
+	Unfused bool
 	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
 	// or 0 where it is not known. Where they are equal the size is printed as a
 	// number.
