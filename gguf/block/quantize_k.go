@@ -24,30 +24,39 @@ func affine(x *[32]float32, levels float64) (s, m float64) {
 	// The range of the elements is tried with somewhat fewer and more levels
 	// than there are: elements at its ends then give way to those between.
 	for step := -10; step <= 10; step++ {
-		a, b := (hi-lo)/(levels+float64(step)/10), -lo
-		for range 2 {
-			a, b = regression(x, a, b, levels)
-			if a <= 0 {
-				break
-			}
-			if e := affineError(x, a, b, levels); e < least {
-				least, s, m = e, a, b
-			}
+		a, b, e := regression(x, (hi-lo)/(levels+float64(step)/10), -lo, levels)
+		if a > 0 && e < least {
+			least, s, m = e, a, b
+		}
+	}
+	for range 2 {
+		if a, b, e := regression(x, s, m, levels); a > 0 && e < least {
+			least, s, m = e, a, b
 		}
 	}
 	return s, m
 }
 
 // nearest returns the whole number from 0 to levels nearest to v.
-func nearest(v, levels float64) float64 { return max(0, min(levels, math.Floor(v+0.5))) }
+func nearest(v, levels float64) float64 {
+	switch v += 0.5; {
+	case !(v >= 1): // or no number
+		return 0
+	case v >= levels:
+		return levels
+	}
+	return float64(int32(v))
+}
 
 // regression returns the best scale and minimum for the levels that x has
-// with s and m.
-func regression(x *[32]float32, s, m, levels float64) (float64, float64) {
+// with s and m, and the sum of the squared errors that they leave, less that
+// of the squares of x.
+func regression(x *[32]float32, s, m, levels float64) (scale, offset, e float64) {
 	var sx, sq, sqq, sqx float64
+	r := 1 / s
 	for _, v := range x {
 		v := float64(v)
-		q := nearest((v+m)/s, levels)
+		q := nearest(float64((v+m)*r), levels)
 		sx += v
 		sq += q
 		sqq += float64(q * q)
@@ -61,13 +70,15 @@ func regression(x *[32]float32, s, m, levels float64) (float64, float64) {
 	if m < 0 && sqq > 0 {
 		s, m = sqx/sqq, 0
 	}
-	return s, m
+	e = float64(s*s*sqq) + float64(n*m*m) - float64(2*s*sqx) + float64(2*m*sx) - float64(2*s*m*sq)
+	return s, m, e
 }
 
 func affineError(x *[32]float32, s, m, levels float64) float64 {
-	e := 0.0
+	e, r := 0.0, 1/s
 	for _, v := range x {
-		d := float64(s*nearest((float64(v)+m)/s, levels)) - m - float64(v)
+		v := float64(v) + m
+		d := float64(s*nearest(float64(v*r), levels)) - v
 		e += float64(d * d)
 	}
 	return e
@@ -90,9 +101,10 @@ func affineBlock(x *[superElements]float32, levels float64, g *groups, q *[super
 		scale, offset := pair(y, s[i], m[i], ds, dm, levels, most)
 		g.scale[i], g.min[i] = uint8(scale), uint8(offset)
 		a, b := scale*ds, offset*dm
+		r := 1 / a
 		for j, v := range y {
 			if a > 0 {
-				q[32*i+j] = uint8(nearest((float64(v)+b)/a, levels))
+				q[32*i+j] = uint8(nearest(float64((float64(v)+b)*r), levels))
 			} else {
 				q[32*i+j] = 0
 			}
@@ -108,7 +120,7 @@ func pair(x *[32]float32, s, m, ds, dm, levels, most float64) (scale, offset flo
 			return 0, 0
 		}
 		f := math.Floor(v / unit)
-		return max(0, min(most, f-1)), max(0, min(most, f+2))
+		return max(0, min(most, f)), max(0, min(most, f+1))
 	}
 	s0, s1 := near(s, ds)
 	m0, m1 := near(m, dm)
@@ -181,8 +193,9 @@ func linear(x *[16]float32, levels float64) float64 {
 		a := top / -(levels + float64(step)/10)
 		for range 2 {
 			var sqx, sqq float64
+			r := 1 / a
 			for _, v := range x {
-				q := signedLevel(float64(v)/a, levels)
+				q := signedLevel(float64(v)*r, levels)
 				sqx += float64(q * float64(v))
 				sqq += float64(q * q)
 			}
@@ -249,7 +262,7 @@ func bestScale(x *[16]float32, s, unit, levels float64) (scale float64) {
 	}
 	f := math.Floor(s / unit)
 	least := math.Inf(1)
-	for a := max(-128, min(127, f-1)); a <= max(-128, min(127, f+2)); a++ {
+	for a := max(-128, min(127, f)); a <= max(-128, min(127, f+1)); a++ {
 		e := 0.0
 		for _, v := range x {
 			t := float64(v)
