@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -151,43 +152,54 @@ func TestMutants(t *testing.T) {
 			}
 		}
 	}
+	var mu sync.Mutex
 	kinds := map[string]int{}
-	for _, prog := range programs {
-		for _, u := range uses[prog] {
-			if err := u.run(prog, prog); err != nil {
-				t.Fatalf("%v, variant %q, unchanged: %v", u.c.o, u.variant, err)
-			}
-		}
-		for i := range mutations {
-			m := &mutations[i]
-			for at := range prog.Code {
-				q := *prog
-				q.Code = slices.Clone(prog.Code)
-				if !m.plant(q.Code, at) || harmless(uses[prog][0], m) {
-					continue
-				}
-				kinds[m.name]++
-				var failed error
-				for _, u := range uses[prog] {
-					var f found
-					if failed = u.run(prog, &q); errors.As(failed, &f) || failed != nil && !m.found {
-						failed = nil
-						break
+	t.Run("programs", func(t *testing.T) {
+		for n, prog := range programs {
+			us := uses[prog]
+			t.Run(fmt.Sprintf("%d %v %s", n, us[0].c.o, us[0].variant), func(t *testing.T) {
+				t.Parallel()
+				for _, u := range us {
+					if err := u.run(prog, prog); err != nil {
+						t.Fatalf("unchanged: %v", err)
 					}
-					failed = fmt.Errorf("%v, variant %q, stage %d, %s at %%%d: not found (%v)\n%s", u.c.o, u.variant, u.stage, m.name, at, failed, around(prog, at))
 				}
-				if failed != nil {
-					t.Error(failed)
+				for i := range mutations {
+					n := mutations[i].everywhere(t, prog, us)
+					mu.Lock()
+					kinds[mutations[i].name] += n
+					mu.Unlock()
 				}
-			}
+			})
 		}
-	}
+	})
 	t.Logf("%d programs, mutants: %v", len(programs), kinds)
 	for _, m := range mutations {
 		if kinds[m.name] == 0 {
 			t.Errorf("no mutant with %s", m.name)
 		}
 	}
+}
+
+// everywhere plants m at each place of a program, and returns how many there are.
+func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
+	for at := range prog.Code {
+		q := *prog
+		q.Code = slices.Clone(prog.Code)
+		if !m.plant(q.Code, at) || harmless(us[0], m) {
+			continue
+		}
+		made++
+		killed := slices.ContainsFunc(us, func(u *programUse) bool {
+			err := u.run(prog, &q)
+			var f found
+			return errors.As(err, &f) || err != nil && !m.found
+		})
+		if !killed {
+			t.Errorf("stage %d, %s at %%%d: not found\n%s", us[0].stage, m.name, at, around(prog, at))
+		}
+	}
+	return made
 }
 
 // run runs the trial with q in the place of program p.
