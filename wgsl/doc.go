@@ -38,9 +38,10 @@
 //     expansions then lose some of their accuracy: exp is off by 8 units and erfc
 //     by 40. Target.Unfused makes up for it, at some fifteen operations for each.
 //   - Subnormal numbers may be taken for 0, in operands and in results.
-//   - Compilers may reassociate sums (Metal's and Direct3D's do, by default):
-//     then sums that keep track of their own rounding lose that. What the
-//     expansions cannot do without, rounding to an integer, is written as such.
+//   - Compilers may reassociate sums (Metal's and Direct3D's by default, and
+//     Mesa's take (x+1)-1 for x): then sums that keep track of their own rounding
+//     lose that, log1p most, which is then off by 2^-24 near 0. What the expansions
+//     cannot do without, rounding to an integer, is written as such.
 //   - Compilers may take x - x for 0, also where x is infinite.
 //   - Comparisons other than a float with itself, and reductions of subgroups,
 //     may take NaN for any number.
