@@ -33,6 +33,8 @@ var things = map[string]func() error{
 	"node":    command("node"),
 	"objdump": command("aarch64-linux-gnu-objdump"),
 	"qemu":    command("qemu-aarch64-static", "qemu-aarch64"),
+	"naga":    command("naga"),
+	"tint":    command("tint"),
 }
 
 // Need skips the test if the machine lacks the named thing, and fails it if
@@ -45,6 +47,7 @@ var things = map[string]func() error{
 //	node                Node.js
 //	objdump             the disassembler of arm64
 //	qemu                user-mode emulation of arm64
+//	naga, tint          the WGSL compilers of wgpu and of Dawn
 func Need(t testing.TB, thing string) {
 	t.Helper()
 	probe, ok := things[thing]
