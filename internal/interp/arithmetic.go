@@ -18,7 +18,7 @@ func truth(b bool) uint32 {
 func sumOf(a, b, c float64) (s float64, flag uint64) {
 	s = a*b + c
 	u := math.Float64bits(s)
-	return s, (u&(1<<29-1) ^ 1<<28 - 1) | (u>>52&0x7ff - 897)
+	return s, (u&(1<<29-1) ^ 1<<28 - 1) | (u>>52&0x7ff-897)&^(u<<1-1) // 0 is exact
 }
 
 // fma returns a*b + c, rounded once.

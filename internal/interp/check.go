@@ -233,7 +233,7 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 	if uint64(l.grid[0])*uint64(l.grid[1])*uint64(l.grid[2]) >= math.MaxUint32 {
 		return nil, fmt.Errorf("kernel %s: %w: grid %v", p.Name, ErrLimit, l.grid)
 	}
-	ch := &checker{k: k, p: p, l: l, rep: rep, schedule: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(l.subgroup))), lanes: k.lanes,
+	ch := &checker{k: k, p: p, l: l, rep: rep, schedule: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(l.subgroup))), lanes: k.local,
 		varBase: make([]int, len(p.Vars))}
 	for _, a := range p.Shared {
 		n := int(a.Len) * int(a.Width)

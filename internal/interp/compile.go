@@ -10,7 +10,9 @@ import (
 type Kernel struct {
 	program *ir.Program
 	limits  Limits
-	lanes   int
+	local   int // lanes of a workgroup
+	gang    int // workgroups along x that run as one
+	lanes   int // local times gang
 	blocks  int // of a plane
 	ops     []op
 	depth   int // of nested blocks
@@ -39,10 +41,15 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	if err := verify(p, limits); err != nil {
 		return nil, err
 	}
-	k := &Kernel{program: p, limits: limits, lanes: int(p.Local[0] * p.Local[1] * p.Local[2])}
+	k := &Kernel{program: p, limits: limits, local: int(p.Local[0] * p.Local[1] * p.Local[2])}
+	k.gang = 1
+	if independent(p) {
+		k.gang = max(1, gangLanes/k.local)
+	}
+	k.lanes = k.local * k.gang
 	k.blocks = (k.lanes + block - 1) / block
 	n := len(p.Code)
-	u := analyse(p)
+	u := analyse(p, k.gang > 1)
 	l := &lowering{p: p, u: u, l: live(p, u), k: k,
 		vals: make([][4]reg, n), vars: make([][4]reg, len(p.Vars)), ends: make([][]ir.Value, n),
 		held: make(map[reg]int), given: make(map[given]reg), step: make([]bool, n)}
@@ -79,11 +86,29 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	return k, nil
 }
 
+// gangLanes is how many lanes small workgroups make together, if they can: with
+// fewer, finding out what to do takes longer than doing it.
+const gangLanes = 64
+
+// independent reports whether the lanes of a workgroup have nothing in common,
+// so that several workgroups can run as one.
+func independent(p *ir.Program) bool {
+	if len(p.Shared) > 0 || usesSubgroups(p) {
+		return false
+	}
+	for i := range p.Code {
+		if p.Code[i].Code == ir.Barrier {
+			return false
+		}
+	}
+	return true
+}
+
 // Program returns what the kernel was compiled from.
 func (k *Kernel) Program() *ir.Program { return k.program }
 
 // Lanes returns the number of lanes of a workgroup.
-func (k *Kernel) Lanes() int { return k.lanes }
+func (k *Kernel) Lanes() int { return k.local }
 
 // Scratch returns how many bytes one goroutine that runs the kernel needs.
 func (k *Kernel) Scratch() int {

@@ -15,7 +15,8 @@
 // with uniform bounds, and what is computed or loaded by way of them) is
 // computed once. Arithmetic runs for lanes that are not active too, because
 // nobody sees their values; memory and variables have masks, which cost nothing
-// while all lanes are active. Consecutive elements are copied as a whole.
+// while all lanes are active. Consecutive elements are copied as a whole. Small
+// workgroups that have nothing in common run several at a time.
 //
 // Results are those of package ir to the bit: every instruction rounds to
 // float32, Fma once, and those of F16 once more to half. Functions

@@ -245,7 +245,14 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 		}
 	case ir.BuiltIn:
 		out[0] = l.known(given{in.Code, in.Flag, 0}, l.u.value[v])
-		l.step[v] = in.Flag == ir.BuiltInLane || in.Flag == ir.BuiltInLocalX && l.p.Local[1] == 1 && l.p.Local[2] == 1
+		switch in.Flag {
+		case ir.BuiltInLane:
+			l.step[v] = l.k.gang == 1
+		case ir.BuiltInLocalX:
+			l.step[v] = l.k.gang == 1 && l.p.Local[1] == 1 && l.p.Local[2] == 1
+		case ir.BuiltInGroupX:
+			l.step[v] = l.k.gang > 1 && l.k.local == 1
+		}
 	case ir.Param32, ir.Len:
 		out[0] = l.known(given{in.Code, 0, in.Imm}, true)
 	case ir.Splat:

@@ -24,7 +24,7 @@ type machine struct {
 	cond   mask // scratch
 
 	views    []view
-	group    [3]uint32
+	group    [3]uint32 // the first of a gang
 	subgroup int
 	launch   *launch
 }
@@ -112,7 +112,7 @@ func (m *machine) settle() {
 			m.fill(g.at, subgroup)
 		case g.code == ir.BuiltIn && (g.flag < ir.BuiltInGroupX || g.flag > ir.BuiltInGroupsZ):
 			for i := range m.k.lanes {
-				m.regs[g.at+i] = laneBuiltIn(g.flag, uint32(i), local, subgroup)
+				m.regs[g.at+i] = laneBuiltIn(g.flag, uint32(i%m.k.local), local, subgroup)
 			}
 		}
 	}
@@ -135,12 +135,18 @@ func laneBuiltIn(flag uint8, lane uint32, local [3]uint32, subgroup uint32) uint
 	return lane
 }
 
-// enter sets what a workgroup starts with.
+// enter sets what a workgroup, or a gang of them from this one on, starts with.
 func (m *machine) enter(group [3]uint32) {
 	m.group = group
 	for _, g := range m.k.given {
-		if g.code == ir.BuiltIn && g.flag >= ir.BuiltInGroupX && g.flag <= ir.BuiltInGroupZ {
+		switch {
+		case g.code != ir.BuiltIn || g.flag < ir.BuiltInGroupX || g.flag > ir.BuiltInGroupZ:
+		case g.r.uniform():
 			m.fill(g.at, group[g.flag-ir.BuiltInGroupX])
+		default:
+			for i := range m.k.lanes {
+				m.regs[g.at+i] = group[0] + uint32(i/m.k.local)
+			}
 		}
 	}
 	for _, v := range m.k.clear {
@@ -156,6 +162,13 @@ func (m *machine) enter(group [3]uint32) {
 	}
 	copy(m.active, m.all)
 	m.full = true
+	if left := m.launch.grid[0] - group[0]; left < uint32(m.k.gang) {
+		// The grid ends within the gang.
+		for i := int(left) * m.k.local; i < m.k.lanes; i++ {
+			m.active[i/64] &^= 1 << (i % 64)
+		}
+		m.full = false
+	}
 }
 
 // updated recomputes full after the mask changed.
@@ -406,9 +419,12 @@ func (m *machine) advances(o *op) bool {
 	if o.stride[1] == 0 {
 		return m.regs[o.arg[1]/4] != 0
 	}
-	for _, s := range m.plane(o.arg[1]) {
-		if s == 0 {
-			return false
+	step := m.plane(o.arg[1])
+	for i, w := range m.active {
+		for ; w != 0; w &= w - 1 {
+			if step[i*64+trailing(w)] == 0 {
+				return false
+			}
 		}
 	}
 	return true
@@ -464,7 +480,11 @@ func (m *machine) beyond(o *op, lane int) *Finding {
 // fault describes a mistake that ends the launch.
 func (m *machine) fault(k Kind, o *op, lane int) *Finding {
 	p := m.k.program
-	f := &Finding{Kind: k, Kernel: p.Name, Value: o.value, Index: -1, Lanes: [2]int32{int32(lane), -1}, Group: m.group, Subgroup: m.subgroup}
+	f := &Finding{Kind: k, Kernel: p.Name, Value: o.value, Index: -1, Lanes: [2]int32{-1, -1}, Group: m.group, Subgroup: m.subgroup}
+	if lane >= 0 {
+		f.Lanes[0] = int32(lane % m.k.local)
+		f.Group[0] += uint32(lane / m.k.local)
+	}
 	if o.mem != nil && o.kind != opFor && o.kind != opEndFor && o.kind != opForOne && o.kind != opEndForOne {
 		f.Name = place(p, o.mem.shared, o.mem.slot)
 	}

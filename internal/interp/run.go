@@ -111,7 +111,7 @@ func (k *Kernel) Run(ctx context.Context, r Launch) error {
 			l.stop.Store(true)
 		})()
 	}
-	groups := uint64(l.grid[0]) * uint64(l.grid[1]) * uint64(l.grid[2])
+	groups := l.gangs() * uint64(l.grid[1]) * uint64(l.grid[2])
 	if r.Runner == nil {
 		l.part(0, groups)
 	} else {
@@ -136,7 +136,13 @@ func (k *Kernel) Run(ctx context.Context, r Launch) error {
 	return nil
 }
 
-// part runs workgroups, numbered along x first.
+// gangs is how many gangs there are along x.
+func (l *launch) gangs() uint64 {
+	g := uint64(l.kernel.gang)
+	return (uint64(l.grid[0]) + g - 1) / g
+}
+
+// part runs workgroups, or gangs of them, numbered along x first.
 func (l *launch) part(from, to uint64) {
 	if l.stop.Load() {
 		return
@@ -144,9 +150,9 @@ func (l *launch) part(from, to uint64) {
 	m := l.kernel.machine()
 	defer l.kernel.keep(m)
 	m.prepare(l)
-	x, y := uint64(l.grid[0]), uint64(l.grid[1])
+	x, y := l.gangs(), uint64(l.grid[1])
 	for g := from; g < to && !l.stopped(uint32(g)); g++ {
-		m.enter([3]uint32{uint32(g % x), uint32(g / x % y), uint32(g / x / y)})
+		m.enter([3]uint32{uint32(g % x * uint64(l.kernel.gang)), uint32(g / x % y), uint32(g / x / y)})
 		if f := m.run(); f != nil {
 			if f.Kind != 0 {
 				l.mu.Lock()

@@ -10,3 +10,14 @@ const (
 	Descending
 	Shuffled
 )
+
+// String returns the name of the schedule.
+func (s Schedule) String() string {
+	switch s {
+	case Ascending:
+		return "ascending"
+	case Descending:
+		return "descending"
+	}
+	return "shuffled"
+}

@@ -27,8 +27,9 @@ type home struct {
 }
 
 // analyse finds what is uniform. It begins with the belief that every variable
-// is and takes back what is refuted until nothing changes.
-func analyse(p *ir.Program) *uniformity {
+// is and takes back what is refuted until nothing changes. In a gang, several
+// workgroups along x run as one.
+func analyse(p *ir.Program, gang bool) *uniformity {
 	n := len(p.Code)
 	u := &uniformity{make([]bool, n), make([]bool, len(p.Vars)), make([]bool, n), homes(p)}
 	for i := range u.vars {
@@ -49,6 +50,7 @@ func analyse(p *ir.Program) *uniformity {
 			switch in.Code {
 			case ir.BuiltIn:
 				same = in.Flag >= ir.BuiltInGroupX && in.Flag <= ir.BuiltInGroupsZ || in.Flag == ir.BuiltInSubgroupSize
+				same = same && !(gang && in.Flag == ir.BuiltInGroupX)
 			case ir.LoadVar:
 				same = u.vars[in.Imm]
 			case ir.UniformLoad:
