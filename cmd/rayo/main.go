@@ -3,6 +3,7 @@
 //	rayo devices        the devices found, those refused, and why
 //	rayo ops [name]     the catalogue of operations
 //	rayo bench          the speed of this machine, beside its limits
+//	rayo tune           the fastest way for each operation, kept
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 package main
 
@@ -22,6 +23,7 @@ type grammar struct {
 	Devices devicesCmd `cmd:"" help:"List the devices found, those refused, and why."`
 	Ops     opsCmd     `cmd:"" help:"List the operations, or show one in full."`
 	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
+	Tune    tuneCmd    `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 }
 

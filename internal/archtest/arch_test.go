@@ -23,7 +23,7 @@ var order = [][]string{
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
-	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline"},
+	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
 	{"internal/dl"},
 	{"kernel"},
 	{"internal/interp"},

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -207,6 +208,20 @@ type Compiler interface {
 // what there is.
 type Mortal interface {
 	Lost() <-chan struct{}
+}
+
+// Tunable is what a device implements that runs portable kernels.
+type Tunable interface {
+	// Target is what the device can do.
+	Target() lib.Target
+	// Portable reports whether a portable kernel computes r, and not one of
+	// the device's own.
+	Portable(r *lib.Request) bool
+	// Tune makes the device prefer a variant for requests of a key, in what is
+	// prepared from now on.
+	Tune(key, variant string)
+	// Keep stores the preference for a key for later processes.
+	Keep(key string) error
 }
 
 // Immediate is what a device implements on which one step over host memory

@@ -21,6 +21,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -40,7 +41,8 @@ type processor struct {
 	users  users
 
 	programs programs
-	portable bool // no kernels but the portable ones, where there are any
+	tuning   atomic.Pointer[lib.Tuning] // nil until asked for
+	portable bool                       // no kernels but the portable ones, where there are any
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain  []plain

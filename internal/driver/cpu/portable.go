@@ -28,7 +28,7 @@ var portableTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
 // portable returns the launches that compute o, or an error that says why there
 // are none.
 func (o *opStep) portable() (*portable, error) {
-	r := &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget}
+	r := &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
 	p := &portable{d: o.d, inputs: len(o.in)}
 	for i := range o.in {
 		a := &o.in[i]

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Tuned is what was measured of the variants of one operation.
+type Tuned struct {
+	Best  string
+	Times []VariantTime // in the order of preference without measurement
+}
+
+// VariantTime is the least time that a variant took, on the device's clock.
+type VariantTime struct {
+	Variant string
+	Took    time.Duration
+}
+
+// tuneTime is how long each variant is measured, and tuneRuns how often at
+// least.
+const (
+	tuneTime = 30 * time.Millisecond
+	tuneRuns = 3
+)
+
+// Tune measures the variants of a portable operation over operands of the given
+// types and shapes, makes the device prefer the fastest for such operands, and
+// stores that. It returns ErrUnsupported if the device computes the operation
+// with a kernel of its own, or if there is no choice.
+func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types []op.DType, shapes []op.Shape) (t Tuned, err error) {
+	defer guard(&err)
+	if err := ctx.Err(); err != nil {
+		return t, err
+	}
+	if !e.enter() {
+		return t, driver.ErrClosed
+	}
+	defer e.exit()
+	dev, ok := e.dev.(driver.Tunable)
+	if !ok {
+		return t, fmt.Errorf("%v has nothing to tune: %w", e.name, driver.ErrUnsupported)
+	}
+	r := &lib.Request{Op: o, Attrs: *a, Target: dev.Target()}
+	g, refs, outs, err := single(r, types, shapes)
+	if err != nil {
+		return t, err
+	}
+	if !dev.Portable(r) {
+		return t, fmt.Errorf("%v has a kernel of its own for %v: %w", e.name, o, driver.ErrUnsupported)
+	}
+	key := lib.Key(r)
+	for _, name := range lib.Variants(o) {
+		r.Variant = name
+		if _, err := lib.For(r); errors.Is(err, driver.ErrUnsupported) {
+			continue // it does not fit
+		} else if err != nil {
+			return t, err
+		}
+		dev.Tune(key, name)
+		took, err := e.timed(ctx, g, refs, outs)
+		if err != nil {
+			return t, fmt.Errorf("variant %s: %w", name, err)
+		}
+		t.Times = append(t.Times, VariantTime{name, took})
+	}
+	if len(t.Times) == 0 {
+		return t, fmt.Errorf("%v has no variants: %w", o, driver.ErrUnsupported)
+	}
+	least := time.Duration(math.MaxInt64)
+	for _, v := range t.Times {
+		if v.Took < least {
+			least, t.Best = v.Took, v.Variant
+		}
+	}
+	dev.Tune(key, t.Best)
+	e.plans.clear() // what was planned before is planned anew
+	return t, dev.Keep(key)
+}
+
+// single returns the graph of one operation over operands of its own, of random
+// numbers, and completes the request for it.
+func single(r *lib.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, []Ref, [][]byte, error) {
+	ts, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ss, err := r.Op.Shapes(&r.Attrs, shapes)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	g := &graph.Graph{}
+	n := graph.Node{Kind: graph.Compute, Op: r.Op, Attrs: r.Attrs, NIn: uint8(len(types)), Type: ts[0], Shape: ss[0]}
+	var refs []Ref
+	for i, t := range types {
+		r.In = append(r.In, lib.Array{Type: t, Shape: shapes[i]})
+		n.In[i] = g.Add(graph.Node{Kind: graph.Input, Type: t, Shape: shapes[i], Ref: int32(i)})
+		data, err := anything(t, shapes[i])
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		refs = append(refs, Ref{Host: data})
+	}
+	id := g.Add(n)
+	g.Outputs = []graph.ID{id}
+	var outs [][]byte
+	for i := range ts {
+		r.Out = append(r.Out, lib.Array{Type: ts[i], Shape: ss[i]})
+		if i > 0 {
+			g.Outputs = append(g.Outputs, g.Add(graph.Node{Kind: graph.Result, Ref: int32(i), Type: ts[i], Shape: ss[i], NIn: 1, In: [graph.MaxInputs]graph.ID{id}}))
+		}
+		size, err := ts[i].Bytes(ss[i])
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		outs = append(outs, Bytes(make([]uint32, (size+3)/4))[:size])
+	}
+	return g, refs, outs, nil
+}
+
+// anything returns an array of small numbers.
+func anything(t op.DType, s op.Shape) ([]byte, error) {
+	size, err := t.Bytes(s)
+	if err != nil {
+		return nil, err
+	}
+	data := Bytes(make([]uint32, (size+3)/4))[:size]
+	if t.Quantized() {
+		for i := range data {
+			data[i] = byte(rand.Uint32())
+		}
+		return data, nil
+	}
+	n, _ := s.Size()
+	for i := range n {
+		t.PutFloat64(data, i, float64(rand.IntN(3)-1))
+	}
+	return data, nil
+}
+
+// timed returns the least time that the steps of a graph take.
+func (e *Engine) timed(ctx context.Context, g *graph.Graph, refs []Ref, outs [][]byte) (time.Duration, error) {
+	p, err := e.build(ctx, g)
+	if err != nil {
+		return 0, err
+	}
+	defer p.exec.end()
+	least := time.Duration(math.MaxInt64)
+	times := driver.Times{Steps: make([]driver.Span, len(p.prog.Steps))}
+	for i, start := 0, time.Now(); i <= tuneRuns || time.Since(start) < tuneTime; i++ {
+		if err := p.Run(ctx, refs, outs, &times); err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			continue // it finds kernels and memory
+		}
+		took := time.Duration(0)
+		for _, s := range times.Steps {
+			took += s.End - s.Start
+		}
+		least = min(least, took)
+	}
+	return least, nil
+}
