@@ -24,7 +24,7 @@ var order = [][]string{
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
-	{"internal/dl"},
+	{"internal/dl", "internal/measured"},
 	{"kernel"},
 	{"internal/interp"},
 	{"op"},
