@@ -144,9 +144,9 @@ func (l *lowering) atomic(v ir.Value, in *ir.Instr) {
 	}
 }
 
-// close ends the innermost block: its exits go to op at, and if there are any,
-// so may that op go on to the end of the block around.
-func (l *lowering) close(at int) {
+// land makes the exits of the innermost block, which leave it when no lane is
+// active, go to op at.
+func (l *lowering) land(at int) {
 	b := &l.blocks[len(l.blocks)-1]
 	for _, x := range b.exits {
 		l.k.ops[x].outer = at
@@ -160,7 +160,7 @@ func (l *lowering) elseBlock(top *openBlock) {
 		o.kind = opJump
 	}
 	at := l.emit(o)
-	l.close(at)
+	l.land(at)
 	l.k.ops[top.at].jump = at + 1
 	top.at = at
 }
@@ -171,7 +171,7 @@ func (l *lowering) endIf(top *openBlock) {
 		o.kind = opEndOne
 	}
 	at := l.emit(o)
-	l.close(at)
+	l.land(at)
 	l.k.ops[top.at].jump = at
 	l.pop(at)
 }
@@ -226,7 +226,7 @@ func (l *lowering) endLoop(top *openBlock) {
 	} else {
 		at = l.emit(o)
 	}
-	l.close(at)
+	l.land(at)
 	l.k.ops[top.at].jump = at + 1
 	// A loop that no lane enters, or after which none is left, is an exit too.
 	l.blocks[len(l.blocks)-2].exits = append(l.blocks[len(l.blocks)-2].exits, top.at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -100,6 +101,38 @@ func TestTiledMatMul(t *testing.T) {
 			if got := z[i*n+j]; math.Abs(float64(got)-want) > 1e-5 {
 				t.Fatalf("c[%d,%d] = %v, want %v", i, j, got, want)
 			}
+		}
+	}
+}
+
+// TestConcurrent runs one kernel from several goroutines.
+func TestConcurrent(t *testing.T) {
+	k := tiledMatMul().compile(t)
+	const n = 32
+	x, y := random(n*n), random(n*n)
+	var results [4][]float32
+	errs := make(chan error)
+	for g := range results {
+		results[g] = make([]float32, n*n)
+		go func() {
+			var err error
+			for range 10 {
+				if e := k.Run(context.Background(), Launch{Grid: [3]uint32{n / 16, n / 16, 1}, Params: paramBytes(n), Subgroup: 4 << g,
+					Buffers: [][]byte{bytesOf(x), bytesOf(y), bytesOf(results[g])}, Runner: Goroutines(2)}); e != nil {
+					err = e
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range results {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	for g := range results {
+		if !slices.Equal(results[g], results[0]) {
+			t.Errorf("goroutine %d has another result", g)
 		}
 	}
 }
