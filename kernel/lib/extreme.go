@@ -21,8 +21,10 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	put := s.result(b, out, e)
 	c := pieceOf(b, p, t, s.Split)
 	best := kernel.NewVar(b, "best", kernel.U(0))
-	b.ForStep(c.From.Add(t.lane), c.To, kernel.U(uint32(s.Team)), func(i kernel.U32) {
-		best.Set(best.Get().Max(key(i)))
+	c.each(t, s.vector(), func(i kernel.U32) {
+		for _, k := range key(i) {
+			best.Set(best.Get().Max(k))
+		}
 	})
 	k := t.most(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
@@ -62,16 +64,17 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 	c := pieceOf(b, p, t, s.Split)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	at := kernel.NewVar(b, "at", kernel.U(1<<31-1))
-	b.ForStep(c.From.Add(t.lane), c.To, kernel.U(uint32(s.Team)), func(i kernel.U32) {
-		k := key(i)
-		b.If(k.Gt(best.Get()), func() {
-			best.Set(k)
-			if s.Pieces {
-				at.Set(places.At(i))
-			} else {
-				at.Set(i.Sub(c.Row))
-			}
-		})
+	c.each(t, s.vector(), func(i kernel.U32) {
+		for n, k := range key(i) {
+			b.If(k.Gt(best.Get()), func() {
+				best.Set(k)
+				if s.Pieces {
+					at.Set(places.At(i))
+				} else {
+					at.Set(i.Mul(kernel.U(uint32(s.vector()))).Add(kernel.U(uint32(n))).Sub(c.Row))
+				}
+			})
+		}
 	})
 	k := t.most(best.Get())
 	first := t.least(kernel.Select(best.Get().Eq(k), at.Get(), kernel.U(1<<31-1)))
@@ -79,17 +82,26 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 })
 
 // keys declares the operand of which the greatest key is sought and returns
-// what reads key i. No key is 0 but of norm_linf, where that is the number 0.
-func keys(b *kernel.Builder, s *reduceSpec) func(i kernel.U32) kernel.U32 {
+// what reads the keys of vector i. No key is 0 but of norm_linf, where that is
+// the number 0.
+func keys(b *kernel.Builder, s *reduceSpec) func(i kernel.U32) []kernel.U32 {
 	if s.Pieces {
-		return kernel.Input[kernel.U32](b, "keys").At
+		x := kernel.Input[kernel.U32](b, "keys")
+		return func(i kernel.U32) []kernel.U32 { return []kernel.U32{x.At(i)} }
 	}
-	x := inputBits(b, "x", s.Type)
-	switch s.Op {
-	case "min", "argmin":
-		return func(i kernel.U32) kernel.U32 { return reverseKey(keyOf(x(i))) }
-	case "norm_linf":
-		return func(i kernel.U32) kernel.U32 { return x(i).And(kernel.U(0x7fffffff)) }
+	x := components(b, "x", s)
+	return func(i kernel.U32) []kernel.U32 {
+		var ks []kernel.U32
+		for _, v := range x(i) {
+			switch u := v.AsU32(); s.Op {
+			case "min", "argmin":
+				ks = append(ks, reverseKey(keyOf(u)))
+			case "norm_linf":
+				ks = append(ks, u.And(kernel.U(0x7fffffff)))
+			default:
+				ks = append(ks, keyOf(u))
+			}
+		}
+		return ks
 	}
-	return func(i kernel.U32) kernel.U32 { return keyOf(x(i)) }
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planGather, variants: gatherWays.names(), quantised: true}, op.Gather) }
+func init() {
+	register(&family{plan: planGather, variants: gatherWays.names(), quantised: true}, op.Gather)
+}
 
 const gatherLanes = 256
 

@@ -5,7 +5,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatMulQ, variants: matMulQWays.names(), quantised: true}, op.MatMulQ) }
+func init() {
+	register(&family{plan: planMatMulQ, variants: matMulQWays.names(), quantised: true}, op.MatMulQ)
+}
 
 // matMulQWay is how a product with blocks is made: by tiles, or by a team for
 // each row of the quantised matrix, which multiplies all rows of the other.

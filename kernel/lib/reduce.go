@@ -62,6 +62,15 @@ type reduceSpec struct {
 	Type op.DType
 	reduceWay
 	Pieces bool // the operands are pieces
+	Wide   bool // the operands are read as vectors of four
+}
+
+// vector returns the components that are read at once.
+func (s *reduceSpec) vector() int {
+	if s.Wide {
+		return 4
+	}
+	return 1
 }
 
 // whole reports whether the kernel gives the result, not pieces of it.
@@ -73,6 +82,17 @@ type piece struct {
 	Number, From, To kernel.U32
 	Row              kernel.U32  // the first element of the row
 	Is               kernel.Bool // the team has something to do; else From is To
+}
+
+// each runs f for what a lane reads of a piece: vectors of so many elements.
+func (c piece) each(t *team, vector int, f func(i kernel.U32)) {
+	from, to := c.vectors(vector)
+	t.b.ForStep(from.Add(t.lane), to, kernel.U(uint32(t.Team)), f)
+}
+
+// vectors returns the piece counted in vectors.
+func (c piece) vectors(n int) (from, to kernel.U32) {
+	return c.From.Div(kernel.U(uint32(n))), c.To.Div(kernel.U(uint32(n)))
 }
 
 // pieceOf returns the piece of a team.
@@ -109,6 +129,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 		}
 		var p planner
 		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w}
+		s.Wide = states < 3 && s.Type == op.F32 && a.Cols%4 == 0
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
 		operands := q.inputs()
@@ -120,7 +141,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 				pieces[i] = p.scratch(a.Rows * n)
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
-			s.Split, s.Pieces, operands = false, true, pieces
+			s.Split, s.Pieces, s.Wide, operands = false, true, false, pieces
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

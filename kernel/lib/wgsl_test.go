@@ -1,0 +1,94 @@
+package lib
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// TestShadersWithEpilogues has the compilers of WGSL judge kernels with epilogues
+// and those that take operands of their own kinds; package wgsl has them judge
+// the kernels of plain operations.
+func TestShadersWithEpilogues(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(37, 38))
+	half, _ := ir.New(ir.Mul, ir.NewArg(0, ir.F32), ir.NewConst(0.5, ir.F32))
+	sum, _ := ir.New(ir.Add, half, ir.NewArg(1, ir.F32))
+	post := &Epilogue{In: []Operand{{op.F32, op.Scalar, 1}}, Exprs: []*ir.Node{sum}}
+	rope := &trial{o: op.Rope, attrs: op.RopeOpts{}.Attrs(), values: []*op.Array{normal(rnd, 2, 3, 8), op.NewArray(op.Shape{2})}, types: []op.DType{op.F32, op.I32}}
+	kernels := map[*kernel.Kernel]string{}
+	for _, c := range append(mutantTrials(rnd), rope) {
+		for _, name := range append([]string{""}, Variants(c.o)...) {
+			for _, post := range []*Epilogue{nil, post} {
+				r, err := c.request(Target{Subgroups: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Variant = name
+				if r.Post = post; post != nil && (len(r.Out) != 1 || r.Out[0].Type != op.F32) {
+					continue
+				}
+				p, err := For(r)
+				if errors.Is(err, op.ErrUnsupported) {
+					continue
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range p.Stages {
+					kernels[s.Kernel] = fmt.Sprintf("%v-%s-%d", c.o, p.Variant, len(kernels))
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		consumer wgsl.Consumer
+		command  []string
+	}{
+		{wgsl.Naga, []string{"naga", "--bulk-validate"}},
+		{wgsl.Tint, []string{"tint", "--format", "wgsl", "-o", os.DevNull}},
+	} {
+		t.Run(c.consumer.String(), func(t *testing.T) {
+			testutil.Need(t, c.command[0])
+			dir, seen := t.TempDir(), map[string]bool{}
+			var files []string
+			for k, name := range kernels {
+				s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c.consumer, Features: wgsl.Subgroups})
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				if seen[s.Text] {
+					continue
+				}
+				seen[s.Text] = true
+				f := filepath.Join(dir, strings.ReplaceAll(name, "/", "_")+".wgsl")
+				if err := os.WriteFile(f, []byte(s.Text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, f)
+			}
+			t.Logf("%d texts", len(files))
+			if c.consumer == wgsl.Naga {
+				if out, err := exec.Command("naga", append(c.command[1:], files...)...).CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+				return
+			}
+			for _, f := range files {
+				if out, err := exec.Command(c.command[0], append(c.command[1:], f)...).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", f, err, out)
+				}
+			}
+		})
+	}
+}
