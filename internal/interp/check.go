@@ -468,9 +468,12 @@ func (c *checker) sameOperations() {
 	}
 }
 
+// known reports whether a finding would be one more of those there are.
+func (c *checker) known(k Kind, v ir.Value) bool { return c.rep.seen[sighting{k, v, ""}] }
+
 // find completes a finding and adds it.
 func (c *checker) find(f *Finding) {
-	if c.rep.seen[sighting{f.Kind, f.Value, ""}] {
+	if c.known(f.Kind, f.Value) {
 		return
 	}
 	f.Kernel, f.Group, f.Subgroup, f.Schedule = c.p.Name, c.group, c.l.subgroup, c.schedule

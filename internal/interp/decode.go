@@ -25,7 +25,8 @@ const (
 	howNothing             // the value is there before the code runs
 	howFunction            // lane by lane, by fn
 	howRename              // as howFunction, of which fn does nothing
-	howOther               // in one
+	howVar                 // of variables
+	howOther               // lane by lane, in other
 	howAccess              // of memory
 )
 
@@ -51,8 +52,10 @@ func (c *checker) decode() (vals, vars int) {
 		switch in.Code {
 		case ir.Const, ir.Param32, ir.Len, ir.BuiltIn:
 			d.how = howNothing
-		case ir.Splat, ir.Compose, ir.Extract, ir.LoadVar, ir.StoreVar, ir.Dot, ir.PackHalf, ir.UnpackHalf, ir.PackI8, ir.UnpackI8, ir.UnpackU8:
+		case ir.Splat, ir.Compose, ir.Extract, ir.Dot, ir.PackHalf, ir.UnpackHalf, ir.PackI8, ir.UnpackI8, ir.UnpackU8:
 			d.how = howOther
+		case ir.LoadVar, ir.StoreVar:
+			d.how = howVar
 		case ir.Load, ir.LoadShared, ir.Store, ir.StoreShared, ir.AtomicOp, ir.AtomicOpShared, ir.UniformLoad:
 			if in.Code != ir.UniformLoad {
 				d.how = howAccess

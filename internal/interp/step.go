@@ -46,10 +46,17 @@ func (c *checker) step(w *warp) {
 			}
 		}
 		return
+	case howVar:
+		if in.Code == ir.LoadVar {
+			c.loadVar(w, v, in, d)
+		} else {
+			c.storeVar(w, in, d)
+		}
+		return
 	case howOther:
 		for i := range w.n {
 			if w.active.has(i) {
-				c.other(w.from+i, v, in, d)
+				c.other(w.from+i, in, d)
 			}
 		}
 		return
@@ -280,8 +287,34 @@ func (c *checker) rename(w *warp, in *ir.Instr, d *decoded) {
 	}
 }
 
-// other computes a value, or sets a variable, of one lane.
-func (c *checker) other(lane int, v ir.Value, in *ir.Instr, d *decoded) {
+func (c *checker) loadVar(w *warp, v ir.Value, in *ir.Instr, d *decoded) {
+	for k := range d.width {
+		from, to := c.varBase[in.Imm]+k*c.lanes+w.from, d.out+k*c.lanes+w.from
+		for i := range w.n {
+			if !w.active.has(i) {
+				continue
+			}
+			if !c.written[from+i] && !c.known(Uninitialised, v) {
+				c.find(&Finding{Kind: Uninitialised, Value: v, Name: c.p.Vars[in.Imm].Name, Index: -1, Lanes: [2]int32{int32(w.from + i), -1}})
+			}
+			c.vals[to+i], c.exact[to+i] = c.vars[from+i], c.varExact[from+i]
+		}
+	}
+}
+
+func (c *checker) storeVar(w *warp, in *ir.Instr, d *decoded) {
+	for k := range int(c.p.Vars[in.Imm].Width) {
+		from, to := d.arg[0]+k*d.step[0]+w.from, c.varBase[in.Imm]+k*c.lanes+w.from
+		for i := range w.n {
+			if w.active.has(i) {
+				c.vars[to+i], c.varExact[to+i], c.written[to+i] = c.vals[from+i], c.exact[from+i], true
+			}
+		}
+	}
+}
+
+// other computes a value of one lane.
+func (c *checker) other(lane int, in *ir.Instr, d *decoded) {
 	set := func(k int, x uint32) {
 		at := d.out + k*c.lanes + lane
 		c.vals[at], c.exact[at] = x, integer(x, d.signed)
@@ -302,19 +335,6 @@ func (c *checker) other(lane int, v ir.Value, in *ir.Instr, d *decoded) {
 		}
 	case ir.Extract:
 		copyOf(0, 0, int(in.Flag))
-	case ir.LoadVar:
-		for k := range d.width {
-			from, to := c.varBase[in.Imm]+k*c.lanes+lane, d.out+k*c.lanes+lane
-			if !c.written[from] {
-				c.find(&Finding{Kind: Uninitialised, Value: v, Name: c.p.Vars[in.Imm].Name, Index: -1, Lanes: [2]int32{int32(lane), -1}})
-			}
-			c.vals[to], c.exact[to] = c.vars[from], c.varExact[from]
-		}
-	case ir.StoreVar:
-		for k := range int(c.p.Vars[in.Imm].Width) {
-			from, to := d.arg[0]+k*d.step[0]+lane, c.varBase[in.Imm]+k*c.lanes+lane
-			c.vars[to], c.varExact[to], c.written[to] = c.vals[from], c.exact[from], true
-		}
 	case ir.Dot:
 		s := uint32(0)
 		for k := range int(c.p.Code[in.Args[0]].Width) {
@@ -402,11 +422,14 @@ func (c *checker) index(m *region, lane int, v, arg ir.Value) (int, bool) {
 	d := &c.code[arg]
 	x, e := c.vals[d.out+lane], c.exact[d.out+lane]
 	if x >= m.len {
+		if c.known(OutOfBounds, v) {
+			return 0, false
+		}
 		c.find(&Finding{Kind: OutOfBounds, Value: v, Name: m.name, Index: integer(x, d.signed), Lanes: [2]int32{int32(lane), -1},
 			Note: fmt.Sprintf("which has %d elements", m.len)})
 		return 0, false
 	}
-	if e != int64(x) {
+	if e != int64(x) && !c.known(IndexOverflow, v) {
 		c.find(&Finding{Kind: IndexOverflow, Value: v, Name: m.name, Index: int64(x), Lanes: [2]int32{int32(lane), -1},
 			Note: fmt.Sprintf("which would be %d had it not wrapped around", e)})
 	}
@@ -443,6 +466,9 @@ func (c *checker) note(m *region, i, lane int, v ir.Value, bulk bool) {
 }
 
 func (c *checker) race(m *region, i, lane int, v ir.Value, a *who, did, other string) {
+	if c.known(Race, v) {
+		return
+	}
 	f := &Finding{Kind: Race, Value: v, Name: m.name, Index: int64(i / m.width), Lanes: [2]int32{int32(lane), int32(a.lane)}, Other: a.at}
 	at := fmt.Sprintf("%%%d", a.at)
 	if file, line := ir.Position(c.p.Pos, a.at); file != "" {
