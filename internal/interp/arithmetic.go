@@ -1,6 +1,10 @@
 package interp
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // The arithmetic of single lanes that takes more than an expression.
 
@@ -25,28 +29,9 @@ func sumOf(a, b, c float64) (s float64, flag uint64) {
 func fma(a, b, c float32) float32 {
 	s, flag := sumOf(float64(a), float64(b), float64(c))
 	if flag>>63 != 0 {
-		return float32(oddSum(float64(a)*float64(b), float64(c), s))
+		return float32(ir.OddSum(float64(a)*float64(b), float64(c), s))
 	}
 	return float32(s)
-}
-
-// oddSum returns p + c rounded to the neighbour with an odd last bit unless s,
-// the nearest, is exact. What is rounded again, to at most 51 bits, is then
-// rounded as the exact sum would be.
-func oddSum(p, c, s float64) float64 {
-	if s-s != 0 {
-		return s
-	}
-	t := s - p
-	low := (p - (s - t)) + (c - t)
-	u := math.Float64bits(s)
-	if low == 0 || u&1 != 0 {
-		return s
-	}
-	if (low > 0) == (s > 0) {
-		return math.Float64frombits(u + 1)
-	}
-	return math.Float64frombits(u - 1)
 }
 
 // A float that is no number becomes 0, one that is too large the largest.

@@ -17,7 +17,7 @@ func roundHalf(x float32) float32 { return ir.NearestHalf(float64(x)) }
 // fmaHalf returns a*b + c rounded once: the sum in float64 may be inexact.
 func fmaHalf(a, b, c float32) float32 {
 	p := float64(a) * float64(b)
-	return ir.NearestHalf(oddSum(p, float64(c), p+float64(c)))
+	return ir.NearestHalf(ir.OddSum(p, float64(c), p+float64(c)))
 }
 
 // toHalf returns the bits of the half float nearest to x.

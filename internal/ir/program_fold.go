@@ -29,12 +29,35 @@ func Fold(c Code, t, from Type, a, b, d uint32) (uint32, bool) {
 		}
 		return d, true
 	}
+	if c == Fma {
+		p, z := number(a, from)*number(b, from), number(d, from)
+		return bitsOf(OddSum(p, z, p+z), t), true
+	}
 	n := Node{Code: c, Type: plain(t)}
 	if c == Convert || c == Not {
 		n.Args[0] = &Node{Type: plain(from)}
 	}
 	v := evalNode(&n, number(a, from), number(b, from), number(d, from))
 	return bitsOf(v, t), true
+}
+
+// OddSum returns p + c, of which s is the nearest float64, rounded to the
+// neighbour with an odd last bit unless s is exact. What is rounded again, to at
+// most 51 bits, is then rounded as the exact sum would be.
+func OddSum(p, c, s float64) float64 {
+	if s-s != 0 {
+		return s
+	}
+	t := s - p
+	low := (p - (s - t)) + (c - t)
+	u := math.Float64bits(s)
+	if low == 0 || u&1 != 0 {
+		return s
+	}
+	if (low > 0) == (s > 0) {
+		return math.Float64frombits(u + 1)
+	}
+	return math.Float64frombits(u - 1)
 }
 
 // plain returns the type whose arithmetic t has before it is rounded.

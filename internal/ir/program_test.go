@@ -318,3 +318,18 @@ func TestVerifyFindsEveryKindOfDefect(t *testing.T) {
 		t.Error("nil is a program")
 	}
 }
+
+func TestFoldFmaRoundsOnce(t *testing.T) {
+	f := math.Float32bits
+	// The product ends half way between two float32; c, far below, decides.
+	x := f(1 + 0x1p-12)
+	for _, c := range []float32{0x1p-80, -0x1p-80} {
+		want := float32(1 + 0x1p-11)
+		if c > 0 {
+			want += 0x1p-23
+		}
+		if got, _ := Fold(Fma, F32, F32, x, x, f(c)); got != f(want) {
+			t.Errorf("with %g: %v, want %v", c, math.Float32frombits(got), want)
+		}
+	}
+}
