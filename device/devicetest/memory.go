@@ -25,15 +25,16 @@ const (
 )
 
 // poisonOf returns the bytes that fill results before they are computed: as a
-// float a NaN that no arithmetic makes, and else no index or truth value.
+// float a signalling NaN, which no arithmetic makes (a quiet one of any other
+// bits may come of a NaN and a number), and else no index or truth value.
 func poisonOf(t op.DType) []byte {
 	switch t {
 	case op.F16:
-		return []byte{0xa5, 0x7e}
+		return []byte{0xa5, 0x7d}
 	case op.BF16:
-		return []byte{0xe5, 0x7f}
+		return []byte{0xa5, 0x7f}
 	}
-	return []byte{0xa5, 0xa5, 0xe5, 0x7f}
+	return []byte{0xa5, 0xa5, 0xa5, 0x7f}
 }
 
 func newArray(t op.DType, n int) *array {
