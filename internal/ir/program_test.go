@@ -328,7 +328,7 @@ func TestFoldFmaRoundsOnce(t *testing.T) {
 		if c > 0 {
 			want += 0x1p-23
 		}
-		if got, _ := Fold(Fma, F32, F32, x, x, f(c)); got != f(want) {
+		if got, _ := ir.Fold(ir.Fma, ir.F32, ir.F32, x, x, f(c)); got != f(want) {
 			t.Errorf("with %g: %v, want %v", c, math.Float32frombits(got), want)
 		}
 	}
