@@ -14,6 +14,7 @@ const (
 	MaxSharedBytes  = 227 << 10 // of workgroup arrays
 	MaxBuffers      = 30
 	MaxInstructions = 1 << 16
+	maxShared       = 256 // workgroup arrays
 	maxVars         = 1 << 12
 	maxDepth        = 100 // of blocks
 )
@@ -158,7 +159,7 @@ func (b *Builder) ready() bool {
 		return false
 	}
 	if b.err == nil {
-		return true
+		return b.arena != nil // not so in the zero Builder
 	}
 	if b.building {
 		if b.ignored++; b.ignored > MaxInstructions {
@@ -275,7 +276,7 @@ func (b *Builder) misuse(x handle) ir.Value {
 
 // owner returns the builder, or the one that ignores everything.
 func (b *Builder) owner() *Builder {
-	if b == nil {
+	if b == nil || b.arena == nil {
 		return nowhere
 	}
 	return b

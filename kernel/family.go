@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -30,8 +31,17 @@ func NewFamily[P any, S comparable](name string, build func(b *Builder, p *P, s 
 	}}
 }
 
-// Of returns the kernel for s. Asking again gives the same kernel.
-func (f *Family[S]) Of(s S) *Kernel {
+// Of returns the kernel for s. Asking again gives the same kernel. One for an s
+// that Go cannot compare, a slice in an interface say, is a mistake.
+func (f *Family[S]) Of(s S) (k *Kernel) {
+	if f == nil {
+		return broken("", "a nil family")
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			k = broken(f.name, fmt.Sprintf("no kernel for %T: %v", s, r))
+		}
+	}()
 	if m := f.made.Load(); m != nil {
 		if k, ok := (*m)[s]; ok {
 			return k

@@ -37,8 +37,8 @@ const maxActive = 1000
 // New returns a kernel that build builds: P is the struct of its parameters,
 // whose fields are of type float32, int32 and uint32 (struct{} for none). build
 // is called when the program is first needed, and again to find the lines of
-// findings: it must do the same each time. Its p serves for the addresses of
-// the fields only.
+// findings, perhaps by several goroutines at once: it must do the same each
+// time. Its p serves for the addresses of the fields only.
 func New[P any](name string, build func(b *Builder, p *P)) *Kernel {
 	if build == nil {
 		return broken(name, "New with a nil function")
@@ -87,7 +87,12 @@ func encodeParams[P any](dst []byte, params any) ([]byte, bool) {
 }
 
 // Name returns the name.
-func (k *Kernel) Name() string { return k.name }
+func (k *Kernel) Name() string {
+	if k == nil {
+		return "nil"
+	}
+	return k.name
+}
 
 // Err returns the mistake in the kernel, an [*Error], or nil. It builds the
 // kernel if that has not been done.

@@ -197,6 +197,11 @@ var misuses = []struct {
 			kernel.Shared[kernel.Vec4F](b, fmt.Sprint("s", i), 1<<13) // mistake: huge arrays
 		}
 	}},
+	{"many arrays", "more than 256 workgroup arrays", func(b b, _ none) {
+		for i := 0; ; i++ {
+			kernel.Shared[kernel.F16](b, fmt.Sprint("s", i), 1) // mistake: many arrays
+		}
+	}},
 	{"empty array", "of 0 elements", func(b b, _ none) {
 		kernel.SharedAtomic[kernel.U32](b, "s", 0) // mistake: empty array
 	}},
@@ -337,6 +342,8 @@ func TestKernelsThatCannotBe(t *testing.T) {
 		"nil family":                kernel.NewFamily[struct{}, int]("k", nil).Of(3),
 		"zero kernel":               {},
 		"zero family":               new(kernel.Family[int]).Of(1),
+		"no family":                 (*kernel.Family[int])(nil).Of(1),
+		"incomparable":              kernel.NewFamily("k", func(b b, _ none, s any) { fine(b) }).Of([]int{1}),
 		"bad name":                  kernel.New("a b", func(b b, _ none) { fine(b) }),
 		"no name":                   kernel.New("", func(b b, _ none) { fine(b) }),
 		"parameters of other types": kernel.New("k", func(b b, _ *struct{ X float64 }) { fine(b) }),
@@ -364,7 +371,8 @@ func TestKernelsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: empty listing", name)
 		}
 	}
-	if err := (*kernel.Kernel)(nil).Err(); err == nil {
+	var nobody *kernel.Kernel
+	if err := nobody.Err(); err == nil || nobody.Name() == "" || nobody.String() == "" {
 		t.Error("a nil kernel")
 	}
 }
@@ -427,12 +435,19 @@ func TestUseAfterBuilding(t *testing.T) {
 	_ = kernel.Apply(l.b, op.Relu, nil, kernel.F(1))
 	_ = l.b.Vec4U(l.value, l.value, l.value, kernel.U(1)).Sum()
 	_, _ = l.b.Index(), l.b.Lanes()
-	var nobody *kernel.Builder
-	_ = kernel.Input[kernel.F32](nobody, "x").At(nobody.Lane())
-	nobody.Barrier()
-	nobody.If(kernel.B(true), func() {}).Else(func() {})
-	_ = nobody.Vec2F(kernel.F(1), kernel.F(2)).Sum()
-	_ = nobody.U32(new(uint32)).Mul(nobody.Index())
+	for _, nobody := range []*kernel.Builder{nil, {}} {
+		_ = kernel.Input[kernel.F32](nobody, "x").At(nobody.Lane())
+		_ = kernel.Shared[kernel.F32](nobody, "s", 3).At(kernel.U(9))
+		_ = kernel.NewVar(nobody, "v", kernel.U(1)).Get()
+		_ = kernel.SubgroupAdd(nobody, kernel.U(1))
+		_ = kernel.Apply(nobody, op.Relu, nil, kernel.F(1))
+		nobody.LocalSize(1, 1, 1)
+		nobody.Barrier()
+		nobody.Loop(nobody.Break)
+		nobody.If(kernel.B(true), func() {}).Else(func() {})
+		_ = nobody.Vec2F(kernel.F(1), kernel.F(2)).Sum()
+		_ = nobody.U32(new(uint32)).Mul(nobody.Index())
+	}
 	if after := foreign.String(); after != before {
 		t.Errorf("changed to %s", after)
 	}

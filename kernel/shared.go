@@ -40,6 +40,10 @@ func (b *Builder) share(name string, k kind, n int, atomic bool) uint32 {
 	if !b.ready() || !b.checkName(name) {
 		return 0
 	}
+	if len(b.shared) == maxShared {
+		b.failure(ErrLimit, "more than %d workgroup arrays", maxShared)
+		return 0
+	}
 	if n <= 0 {
 		b.fail("workgroup array %s of %d elements", name, n)
 		return 0
