@@ -39,7 +39,7 @@ const (
 // with a kernel of its own, or if there is no choice.
 func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types []op.DType, shapes []op.Shape) (t Tuned, err error) {
 	defer guard(&err)
-	if err := ctx.Err(); err != nil {
+	if err := driver.Alive(ctx); err != nil {
 		return t, err
 	}
 	if !e.enter() {
