@@ -200,7 +200,7 @@ func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, erro
 		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
 	}
 	if !device.Holds[T](v.Type()) {
-		return nil, fmt.Errorf("value of type %v: %w", v.Type(), device.ErrUnsupported)
+		return nil, fmt.Errorf("value of type %v read as %v: %w", v.Type(), device.TypeOf[T](), device.ErrUnsupported)
 	}
 	return engine.View[T](data), nil
 }

@@ -58,9 +58,9 @@ func (b *Batch) Launch(k *device.Kernel, grid kernel.Size, params any, args ...A
 		return out
 	}
 	if err := b.launch(out, k, grid, params, args); err != nil {
-		name := "nil kernel"
-		if k != nil {
-			name = "kernel " + k.Name()
+		name := "kernel"
+		if made(k) {
+			name += " " + k.Name()
 		}
 		e := &device.OpError{Op: name, Device: b.dev.String(), Err: err}
 		for i := range args {
@@ -76,9 +76,12 @@ func (b *Batch) Launch(k *device.Kernel, grid kernel.Size, params any, args ...A
 	return out
 }
 
+// made reports whether k comes from [device.Device.Kernel].
+func made(k *device.Kernel) bool { return k != nil && k.Device() != nil }
+
 func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params any, args []Arg) error {
-	if k == nil {
-		return device.ErrUnsupported
+	if !made(k) {
+		return fmt.Errorf("no kernel of Device.Kernel: %w", device.ErrForeign)
 	}
 	if k.Device() != b.dev {
 		return fmt.Errorf("ready for %v, in a batch for %v: %w", k.Device(), b.dev, device.ErrForeign)

@@ -46,7 +46,11 @@ func (e *OpError) Error() string {
 		}
 		s = append(s, sh.String())
 	}
-	return fmt.Sprintf("%s %s on %s: %v", e.Op, strings.Join(s, "x"), e.Device, e.Err)
+	what := e.Op
+	if len(s) > 0 {
+		what += " " + strings.Join(s, "x")
+	}
+	return fmt.Sprintf("%s on %s: %v", what, e.Device, e.Err)
 }
 
 // Unwrap returns the reason.

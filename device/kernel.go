@@ -49,6 +49,15 @@ func (d *Device) Kernel(ctx context.Context, k *kernel.Kernel) (*Kernel, error) 
 	return r, nil
 }
 
+// valid returns an error if k is nil or a Kernel that [Device.Kernel] did not
+// make.
+func (k *Kernel) valid() error {
+	if k == nil || k.dev == nil {
+		return fmt.Errorf("no kernel of Device.Kernel: %w", ErrForeign)
+	}
+	return nil
+}
+
 // Name returns the name of the kernel.
 func (k *Kernel) Name() string { return k.k.Name() }
 
@@ -64,7 +73,7 @@ func (k *Kernel) Source() *kernel.Kernel { return k.k }
 // wrap returns err as an OpError of the kernel.
 func (k *Kernel) wrap(err error, shapes ...op.Shape) error {
 	var oe *OpError
-	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) || k.valid() != nil {
 		return err
 	}
 	return &OpError{Op: "kernel " + k.Name(), Shapes: shapes, Device: k.dev.String(), Err: err}
@@ -152,10 +161,13 @@ func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, arg
 func shapesOf(args []Arg) []op.Shape {
 	var s []op.Shape
 	for _, a := range args {
-		if a.buf != nil {
-			s = append(s, a.buf.Shape())
-		} else {
+		switch {
+		case a.use != argBuffer:
 			s = append(s, op.Shape{a.n})
+		case a.buf == nil || a.buf.buf == nil:
+			s = append(s, nil)
+		default:
+			s = append(s, a.buf.Shape())
 		}
 	}
 	return s
@@ -175,6 +187,9 @@ func (l *launch) ref(r engine.Ref) int32 {
 
 // launch checks the arguments and makes the graph of a launch.
 func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, error) {
+	if err := k.valid(); err != nil {
+		return nil, err
+	}
 	p := k.program
 	block, err := k.Parameters(grid, params)
 	if err != nil {
@@ -191,8 +206,8 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		a := &args[i]
 		b := &p.Bindings[i]
 		if a.use == argBuffer {
-			if a.buf == nil {
-				return nil, fmt.Errorf("buffer %s: nil: %w", b.Name, ErrForeign)
+			if a.buf == nil || a.buf.buf == nil {
+				return nil, fmt.Errorf("buffer %s: no buffer of NewBuffer or Upload: %w", b.Name, ErrForeign)
 			}
 			a.typ = a.buf.Type()
 			a.n, _ = a.buf.Shape().Size()

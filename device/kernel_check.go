@@ -36,6 +36,9 @@ func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args .
 }
 
 func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args []Arg) ([]*Finding, error) {
+	if err := k.valid(); err != nil {
+		return nil, err
+	}
 	if err := k.dev.eng.Err(); err != nil {
 		return nil, err
 	}

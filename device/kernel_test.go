@@ -229,6 +229,7 @@ func TestKernelMistakes(t *testing.T) {
 		{"same slice twice", ctx, kernel.Grid(1), p, []device.Arg{device.In(y), out}, device.ErrOverlap},
 		{"foreign buffer", ctx, kernel.Grid(1), p, []device.Arg{device.Bind(buf), out}, device.ErrForeign},
 		{"nil buffer", ctx, kernel.Grid(1), p, []device.Arg{device.Bind(nil), out}, device.ErrForeign},
+		{"zero buffer", ctx, kernel.Grid(1), p, []device.Arg{device.Bind(new(device.Buffer)), out}, device.ErrForeign},
 		{"closed buffer", ctx, kernel.Grid(1), p, []device.Arg{device.Bind(closed), out}, device.ErrClosed},
 		{"cancelled", cancelled, kernel.Grid(1), p, []device.Arg{in, out}, context.Canceled},
 		{"too short", ctx, kernel.Grid(1), p, []device.Arg{device.In(x[:3]), out}, device.ErrFault},
@@ -296,6 +297,22 @@ func TestKernelRefused(t *testing.T) {
 	}
 	if _, err := dev.Kernel(ctx, nil); err == nil {
 		t.Error("a nil kernel is ready")
+	}
+	for _, k := range []*device.Kernel{nil, {}} {
+		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("no kernel: %v", err)
+		}
+		if err := k.RunAsync(ctx, kernel.Grid(1), nil).Wait(ctx); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("no kernel, async: %v", err)
+		}
+		if _, err := k.Check(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("no kernel checked: %v", err)
+		}
+		b := batch.New(dev)
+		b.Launch(k, kernel.Grid(1), nil)
+		if err := b.Execute(ctx); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("no kernel in a batch: %v", err)
+		}
 	}
 	dev.Close()
 	if _, err := dev.Kernel(ctx, saxpy); !errors.Is(err, device.ErrClosed) {
