@@ -181,3 +181,28 @@ func TestAverage(t *testing.T) {
 		t.Errorf("after many 1 it is %d", a.get())
 	}
 }
+
+// Only waiting for a processor is blamed on others: not being stopped, nor the
+// crowd of threads that go on together afterwards.
+func TestBlame(t *testing.T) {
+	const ms = 1_000_000
+	for _, c := range []struct {
+		name       string
+		ns, queued int64
+		told       bool
+		want       int64
+	}{
+		{"a turn of something else", 4 * ms, 4 * ms, true, 4 * ms},
+		{"most of a gap", 5 * ms, 3 * ms, true, 3 * ms},
+		{"waits before the gap as well", 3 * ms, 5 * ms, true, 3 * ms},
+		{"stopped", 500 * ms, 0, true, 0},
+		{"stopped, then a crowd", 30 * ms, 3 * ms, true, 0},
+		{"a clock that went back", 3 * ms, -ms, true, 0},
+		{"a gap that nobody explains", 4 * ms, 0, false, 4 * ms},
+		{"too long for a turn", 500 * ms, 0, false, 0},
+	} {
+		if got := blame(c.ns, c.queued, c.told); got != c.want {
+			t.Errorf("%s: blame(%d, %d, %t) = %d, want %d", c.name, c.ns, c.queued, c.told, got, c.want)
+		}
+	}
+}

@@ -11,11 +11,11 @@ import (
 // Two threads on one processor wait for each other, and one that sleeps waits
 // for nobody.
 func TestQueued(t *testing.T) {
-	if _, ok := queued(); !ok {
+	if _, _, ok := queued(); !ok {
 		t.Skip("the kernel does not tell")
 	}
 	waited := func() time.Duration {
-		ns, _ := queued()
+		_, ns, _ := queued()
 		return time.Duration(ns)
 	}
 	runtime.LockOSThread() // and never unlocked: its processors are limited
@@ -51,5 +51,25 @@ func TestQueued(t *testing.T) {
 	close(stop)
 	if d := waited() - from; d < time.Millisecond {
 		t.Errorf("two threads on one processor for 100 ms: this one waited for %v", d)
+	}
+}
+
+// What one thread waited says nothing of the next that a worker gets.
+func TestWaitedOnAnotherThread(t *testing.T) {
+	if _, _, ok := queued(); !ok {
+		t.Skip("the kernel does not tell")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var w worker
+	w.waited()
+	w.thread++ // as if it had been another one,
+	w.queued = -int64(time.Hour)
+	if ns, told := w.waited(); ns != 0 || !told {
+		t.Errorf("after a change of threads: waited %v, %t", time.Duration(ns), told)
+	}
+	w.queued -= int64(time.Hour)
+	if ns, _ := w.waited(); ns < int64(time.Hour) {
+		t.Errorf("on the same thread: waited only %v", time.Duration(ns))
 	}
 }

@@ -188,19 +188,19 @@ func processor() int32 {
 	return int32(cpu)
 }
 
-// queued returns the nanoseconds that the calling thread has waited for a
+// queued returns the calling thread and the nanoseconds that it has waited for a
 // processor so far; false: the kernel does not tell.
-func queued() (ns int64, ok bool) {
+func queued() (thread int32, ns int64, ok bool) {
 	const path = "/proc/thread-self/schedstat" // time running, time waiting, turns
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	var b [64]byte
 	n, err := syscall.Read(fd, b[:])
 	_ = syscall.Close(fd)
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	field := 0
 	for _, c := range b[:n] {
@@ -211,5 +211,5 @@ func queued() (ns int64, ok bool) {
 			ns = ns*10 + int64(c-'0')
 		}
 	}
-	return ns, field == 2
+	return int32(syscall.Gettid()), ns, field == 2
 }

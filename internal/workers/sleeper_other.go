@@ -51,4 +51,4 @@ func yield() { runtime.Gosched() }
 
 // queued would return how long the calling thread has waited for a processor
 // so far, but nobody tells here.
-func queued() (ns int64, ok bool) { return 0, false }
+func queued() (thread int32, ns int64, ok bool) { return 0, 0, false }

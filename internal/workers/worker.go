@@ -10,7 +10,8 @@ type worker struct {
 
 	spun   bool  // it came to the present job by spinning
 	misses int   // spins in a row that no job ended
-	queued int64 // ns that its thread had waited for a processor
+	thread int32 // that it had when it last asked
+	queued int64 // ns that this had waited for a processor by then
 	late   int64 // Pool.late when the worker last looked
 	breath breath
 	_      [64]byte
@@ -111,30 +112,49 @@ func (w *worker) spin() bool {
 }
 
 // lost reports whether the worker, of which nothing was seen for ns, waited for
-// a processor that something else had, and tells the judge. Otherwise nobody
-// is to blame: the process was stopped, or the machine is a virtual one that
-// had to wait itself.
+// a processor that something else had, and tells the judge.
 func (w *worker) lost(now, ns int64) bool {
-	q, ok := queued()
-	switch {
-	case ok:
-		ns = min(ns, q-w.queued)
-	case ns > suspendedAtLeast:
-		ns = 0
-	}
-	w.queued = q
-	if ns < stallAtLeast {
+	q, told := w.waited()
+	if ns = blame(ns, q, told); ns < stallAtLeast {
 		return false
 	}
 	w.pool.stalled(now, ns)
 	return true
 }
 
+// blame returns how much of a gap of ns, in which a thread waited for a
+// processor for queued if the kernel told, is due to something else that ran.
+// Otherwise nobody is to blame: the process was stopped, or the machine is a
+// virtual one that had to wait itself.
+func blame(ns, queued int64, told bool) int64 {
+	switch {
+	case !told && ns <= suspendedAtLeast:
+		return ns
+	case !told || queued < ns/2:
+		// All threads of a process that goes on after a stop want a processor
+		// at once, and wait a little for each other.
+		return 0
+	}
+	return min(ns, queued)
+}
+
+// waited returns how long the worker's thread waited for a processor since the
+// last call, at least: a worker that has got another thread since then knows
+// nothing. False: the kernel does not tell.
+func (w *worker) waited() (ns int64, told bool) {
+	thread, q, told := queued()
+	if thread == w.thread {
+		ns = q - w.queued
+	}
+	w.thread, w.queued = thread, q
+	return ns, told
+}
+
 // park sleeps until the worker is wanted.
 func (w *worker) park() {
 	p := w.pool
 	p.hot.Add(-1)
-	w.queued, _ = queued() // what was before does not count
+	w.waited() // what was before does not count
 	p.parked.Add(1)
 	roused := w.sleep.park(p, clock() < p.calm.Load())
 	p.hot.Add(1)
