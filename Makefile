@@ -23,24 +23,33 @@ help: ## this list
 
 .PHONY: test
 test: ## every test, then again under the race detector where it can be built
-	$(GO) test -timeout 5m ./...
+	$(GO) test -timeout 10m ./...
+	@$(WITH) objdump true && $(WITH) naga true && $(WITH) tint true
 	@$(MAKE) --no-print-directory race
+
+# The same command as in test, for some packages: run before it in CI, it leaves
+# results in go test's cache that test then repeats.
+.PHONY: kernels
+kernels: ## portable kernels: each in the checking interpreter, and as WGSL before naga and tint
+	@$(WITH) naga true && $(WITH) tint true
+	$(GO) test -timeout 10m $$($(PACKAGES) kernels)
 
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
 	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -short -timeout 8m $$($(PACKAGES) concurrent)
+	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -short -timeout 8m -run Together ./kernel/lib
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache.
 .PHONY: levels
-levels: ## the kernels and devices again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 5m $$($(PACKAGES) kernels)
-	RAYO_SIMD=generic $(GO) test -short -count=1 -timeout 5m $$($(PACKAGES) kernels)
-	$(GO) test -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) kernels)
+levels: ## what is native again on each narrower instruction set, and without assembly
+	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=generic $(GO) test -short -count=1 -timeout 5m $$($(PACKAGES) native)
+	$(GO) test -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
 
 .PHONY: arm64
-arm64: ## the kernels and devices as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) kernels)
+arm64: ## what is native, and portable kernels, as arm64 programs under qemu
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js

@@ -2,8 +2,11 @@
 # packages.sh SET prints the import paths of a set of packages of the root
 # module. The sets are found by looking, so that a new package joins by itself.
 #
-#   concurrent  what uses package sync or stands on a package that does
-#   kernels     kernels, the devices that run them, and what records work
+#   concurrent  what uses package sync or stands on a package that does, but for
+#               kernel/lib: its tests keep the interpreter busy, which has its own
+#   native      the kernels of processors, the devices that run them, and what
+#               records work: what the instruction set has a say in
+#   kernels     portable kernels: how they are written, run, checked and printed
 #   portable    everything that a browser can run
 set -euo pipefail
 module=$(go list -m)
@@ -16,12 +19,13 @@ concurrent)
 		END { for (i = 1; i <= NR; i++) {
 			n = split(line[i], word, " ")
 			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
-		} }' | grep -v "^$module/\(cmd\|examples\)/" || true
+		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\)" || true
+	;;
+native)
+	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/...
 	;;
 kernels)
-	for d in simd device batch internal/engine internal/driver internal/workers internal/memory; do
-		[ ! -d $d ] || go list "./$d/..."
-	done
+	go list ./kernel/... ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |

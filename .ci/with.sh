@@ -15,6 +15,15 @@ cgo | race)
 qemu)
 	command -v qemu-aarch64-static qemu-aarch64 >/dev/null || reason="qemu-aarch64-static is not on the path (Debian package qemu-user-static)"
 	;;
+naga)
+	command -v naga >/dev/null || reason="naga is not on the path (cargo install naga-cli): its judgement of WGSL is not asked for"
+	;;
+tint)
+	command -v tint >/dev/null || reason="tint is not on the path (it is built from Dawn's sources): its judgement of WGSL is not asked for"
+	;;
+objdump)
+	command -v aarch64-linux-gnu-objdump >/dev/null || reason="aarch64-linux-gnu-objdump is not on the path (Debian package binutils-aarch64-linux-gnu)"
+	;;
 node)
 	command -v node >/dev/null || reason="node is not on the path (Debian package nodejs)"
 	;;

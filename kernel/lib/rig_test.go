@@ -241,6 +241,10 @@ var (
 	missing = math.NaN()
 )
 
+// sampled reports whether a case is among those to run: each, and in short tests,
+// which are for slow machines, one of eight at random.
+func sampled() bool { return !testing.Short() || rand.IntN(8) == 0 }
+
 // everyVariant runs the trial by each variant that fits, on targets with and
 // without subgroups of several sizes.
 func (c *trial) everyVariant(t *testing.T, check bool) {
@@ -269,6 +273,9 @@ func (c *trial) everyVariant(t *testing.T, check bool) {
 			}
 			for i, n := range sizes {
 				ran = true
+				if !sampled() {
+					continue
+				}
 				// Checking is slow: two sizes in turn.
 				if err := c.run(&rig{check: check && (i+len(r.In[0].Shape))%2 == 0, subgroup: n}, r); err != nil {
 					t.Errorf("%v %v, variant %q, subgroups of %d: %v", c.o, r.In, name, n, err)
