@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -327,7 +328,7 @@ func TestFamily(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { f.Of(7) }); n != 0 {
+	if n := testutil.Allocations(100, func() { f.Of(7) }); n != 0 {
 		t.Errorf("%v allocations for a kernel that is kept", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -171,7 +172,7 @@ func TestConv2DRefuses(t *testing.T) {
 }
 
 func TestConv2DAllocates(t *testing.T) {
-	if raceEnabled {
+	if testutil.Raced {
 		t.Skip("pools drop what they hold at random under the race detector")
 	}
 	p := workers.New(runtime.NumCPU())
@@ -179,10 +180,7 @@ func TestConv2DAllocates(t *testing.T) {
 	for _, o := range []int{1, 16} {
 		c := Conv2D{N: 1, C: 3, H: 100, W: 100, O: o, KH: 3, KW: 3, PadH: 1, PadW: 1,
 			X: make([]float32, 30000), Weights: make([]float32, 27*o), Y: make([]float32, 10000*o)}
-		for range 20 {
-			c.Run(p) // until every worker has come in time once
-		}
-		if n := testing.AllocsPerRun(10, func() { c.Run(p) }); n > 0 {
+		if n := testutil.Allocations(10, func() { c.Run(p) }); n > 0 {
 			t.Errorf("%d windows: %v allocations", o, n)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -453,7 +454,7 @@ func TestGemmConcurrent(t *testing.T) {
 }
 
 func TestGemmAllocates(t *testing.T) {
-	if raceEnabled {
+	if testutil.Raced {
 		t.Skip("pools drop what they hold at random under the race detector")
 	}
 	p := workers.New(runtime.NumCPU())
@@ -462,10 +463,7 @@ func TestGemmAllocates(t *testing.T) {
 		for _, s := range [][3]int{{1, 64, 64}, {200, 200, 200}, {1, 300, 4000}, {8, 1000, 1000}, {1000, 300, 2}} {
 			a, b, c := make([]float32, s[0]*s[1]), make([]float32, s[1]*s[2]), make([]float32, s[0]*s[2])
 			g := Gemm{M: s[0], K: s[1], N: s[2], A: a, B: b, C: c}
-			for range 20 {
-				g.Run(p) // until every worker has come in time once
-			}
-			if n := testing.AllocsPerRun(10, func() { g.Run(p) }); n > 0 {
+			if n := testutil.Allocations(10, func() { g.Run(p) }); n > 0 {
 				t.Errorf("%v: %v allocations", s, n)
 			}
 		}

@@ -3,6 +3,8 @@ package simd
 import (
 	"math"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 func TestFunctions(t *testing.T) {
@@ -37,7 +39,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestFunctionsDoNotAllocate(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testutil.Allocations(100, func() {
 		var a, b [64]float32
 		Clip(a[:], b[:], -1, 1)
 		Add(a[:], a[:], b[:])

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -357,7 +358,7 @@ func TestReduceRows(t *testing.T) {
 }
 
 func TestReduceAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testutil.Raced {
 		t.Skip("the race detector makes pools forget at random")
 	}
 	p := workers.New(0)
@@ -378,8 +379,7 @@ func TestReduceAllocatesNothing(t *testing.T) {
 		"rope":        func() { Rope{Positions: 4, Dim: 64}.Run(p, x, x) },
 		"transposing": func() { Transpose(p, x[:1<<19], x[1<<19:], 1<<9, 1<<10) },
 	} {
-		f()
-		if n := testing.AllocsPerRun(10, f); n >= 1 {
+		if n := testutil.Allocations(10, f); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -114,8 +115,9 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 	}
 }
 
-// short reports whether large cases are left out.
-func short() bool { return testing.Short() || raceDetector }
+// short reports whether large cases are left out. Under the race detector they
+// take long and show nothing that smaller ones do not.
+func short() bool { return testing.Short() || testutil.Raced }
 
 // freshSeed returns a seed that no run had before, and says it, or the one
 // that the environment variable RAYO_SEED holds.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -103,7 +103,7 @@ func TestLost(t *testing.T) {
 		}
 	}
 	// A device that is closed first is not lost, and nobody watches it.
-	before := runtime.NumGoroutine()
+	gone := testutil.Goroutines(t)
 	c, err := cpu.Open(1)
 	if err != nil {
 		t.Fatal(err)
@@ -112,12 +112,7 @@ func TestLost(t *testing.T) {
 	if err := e.Close(); err != nil || !errors.Is(e.Err(), driver.ErrClosed) {
 		t.Errorf("%v, %v", err, e.Err())
 	}
-	for i := 0; runtime.NumGoroutine() > before; i++ {
-		if i == 5000 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	gone()
 }
 
 // TestSyncCallsKeepTheirSlices: a call that is cancelled does not return while

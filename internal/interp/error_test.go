@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestFaults runs kernels that do what they must not, without the checker.
@@ -230,7 +231,7 @@ func TestScratch(t *testing.T) {
 	k := saxpy().compile(t)
 	x := random(1024)
 	l := Launch{Grid: [3]uint32{4, 1, 1}, Buffers: [][]byte{bytesOf(x), bytesOf(x[512:])}, Params: paramBytes(100, 0)}
-	n := testing.AllocsPerRun(100, func() {
+	n := testutil.Allocations(100, func() {
 		if err := k.Run(context.Background(), l); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 func get(t testing.TB, p *Pool, size int) Block {
@@ -264,8 +266,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	p := NewPool(Options{})
 	defer p.Close()
 	for _, size := range []int{64, 10_000, 3 * Huge} {
-		get(t, p, size).Free()
-		if n := testing.AllocsPerRun(100, func() { get(t, p, size).Free() }); n != 0 {
+		if n := testutil.Allocations(100, func() { get(t, p, size).Free() }); n != 0 {
 			t.Errorf("%d bytes: %v allocations", size, n)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package testutil says what a test needs of the machine.
+// Package testutil says what a test needs of the machine, and measures what a
+// test may claim of memory and goroutines on a machine that is busy.
 //
 // A test that needs something which not every machine has calls [Need] first.
 // Where the thing is missing the test is skipped with one line that says why,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// recorder stands in for a test and keeps what Need did to it. Need must not
-// return after Skipf or Fatalf, so both end the goroutine as testing.T does.
+// recorder stands in for a test and keeps what was done to it. Who calls Skipf
+// or Fatalf must not go on, so both end the goroutine as testing.T does.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -27,16 +27,16 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func need(thing string) (r *recorder, returned bool) {
-	r = &recorder{}
+// run calls f, which may end its goroutine, and reports whether it returned.
+func (r *recorder) run(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Need(r, thing)
+		f()
 		returned = true
 	}()
 	<-done
-	return r, returned
+	return returned
 }
 
 func TestNeed(t *testing.T) {
@@ -57,7 +57,8 @@ func TestNeed(t *testing.T) {
 		{"", "abacus", "", `testutil: no thing is called "abacus"`},
 	} {
 		t.Setenv("RAYO_REQUIRE", c.require)
-		r, returned := need(c.thing)
+		r := &recorder{}
+		returned := r.run(func() { Need(r, c.thing) })
 		if r.skipped != c.skipped || !strings.HasPrefix(r.failed, c.failed) || (c.failed == "") != (r.failed == "") {
 			t.Errorf("RAYO_REQUIRE=%q Need(%q): skipped %q, failed %q", c.require, c.thing, r.skipped, r.failed)
 		}

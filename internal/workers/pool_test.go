@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // taskFunc lets a test write its part in place.
@@ -29,16 +31,6 @@ func (t *tally) check(tb testing.TB) {
 		if c := t.ran[i].Load(); c != 1 {
 			tb.Errorf("part %d of %d ran %d times", i, len(t.ran), c)
 			return
-		}
-	}
-}
-
-// soon waits for a state that other threads bring about.
-func soon(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			tb.Fatalf("never happened: %s", what)
 		}
 	}
 }
@@ -210,7 +202,7 @@ func TestParkAndRouse(t *testing.T) {
 		c := newTally(30)
 		p.Do(30, c)
 		c.check(t)
-		soon(t, "workers without work sleep", p.idle)
+		testutil.Soon(t, "workers without work sleep", p.idle)
 	}
 }
 
@@ -275,7 +267,7 @@ func TestGoexit(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	before := runtime.NumGoroutine()
+	gone := testutil.Goroutines(t)
 	for range 20 {
 		p := start(5)
 		p.Do(10, newTally(10))
@@ -288,7 +280,7 @@ func TestClose(t *testing.T) {
 			t.Error("a closed pool is worth splitting for")
 		}
 	}
-	soon(t, "Close ends the workers' goroutines", func() bool { return runtime.NumGoroutine() <= before })
+	gone()
 }
 
 func TestCloseWhileBusy(t *testing.T) {
@@ -315,22 +307,18 @@ func TestDoAllocatesNothing(t *testing.T) {
 	p := start(2)
 	defer p.Close()
 	c := &crunch{turns: 1000}
-	if n := testing.AllocsPerRun(200, func() {
+	if n := testutil.Allocations(200, func() {
 		if p.Worth(1e6) {
 			p.Do(8, c)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%d allocations", n)
 	}
-	// One run only, since they wake in it: what else allocates in the process
-	// counts in full, so the least of several.
-	least := 1.0
-	for i := 0; i < 10 && least > 0; i++ {
-		soon(t, "workers sleep", p.idle)
-		least = min(least, testing.AllocsPerRun(1, func() { p.Do(8, c) }))
-	}
-	if least > 0 {
-		t.Errorf("%v allocations with sleeping workers", least)
+	if n := testutil.Allocations(10, func() {
+		testutil.Soon(t, "workers sleep", p.idle)
+		p.Do(8, c)
+	}); n != 0 {
+		t.Errorf("%d allocations with sleeping workers", n)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // A worker that was confined to some processors must be free afterwards.
@@ -19,7 +21,7 @@ func TestWorkersMayRunEverywhere(t *testing.T) {
 		p.Do(30, c)
 		p.disperse()
 		p.Do(30, c)
-		soon(t, "workers sleep", p.idle)
+		testutil.Soon(t, "workers sleep", p.idle)
 	}
 	for i := range p.workers {
 		s := &p.workers[i].sleep
@@ -37,11 +39,11 @@ func TestWorkersMayRunEverywhere(t *testing.T) {
 func TestDeepSleep(t *testing.T) {
 	p := start(2)
 	defer p.Close()
-	soon(t, "the worker gives up its thread", func() bool { return p.workers[0].sleep.state.Load() == inChannel })
+	testutil.Soon(t, "the worker gives up its thread", func() bool { return p.workers[0].sleep.state.Load() == inChannel })
 	for range 3 {
 		c := newTally(10)
 		p.Do(10, c)
 		c.check(t)
 	}
-	soon(t, "the worker sleeps again", p.idle)
+	testutil.Soon(t, "the worker sleeps again", p.idle)
 }

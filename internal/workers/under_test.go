@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // stopper ends its context in part at.
@@ -71,17 +73,13 @@ func TestUnderAllocatesNothing(t *testing.T) {
 	c := &crunch{turns: 10}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	least := 1.0
-	for i := 0; i < 10 && least > 0; i++ {
-		least = min(least, testing.AllocsPerRun(200, func() {
-			v := p.Under(ctx)
-			if v.Worth(1e6) {
-				v.Do(8, c)
-			}
-			v.Release()
-		}))
-	}
-	if least > 0 {
-		t.Errorf("%v allocations", least)
+	if n := testutil.Allocations(200, func() {
+		v := p.Under(ctx)
+		if v.Worth(1e6) {
+			v.Do(8, c)
+		}
+		v.Release()
+	}); n > 0 {
+		t.Errorf("%d allocations", n)
 	}
 }

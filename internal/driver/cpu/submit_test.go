@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -495,34 +494,9 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// leastOf measures until the result is below enough, ten times at most, and
-// returns the least. Counters of allocations are the whole process's: other
-// goroutines, the collector that empties pools and the profiler may add to
-// them at any time, and what the measured code does itself is in each result.
-func leastOf(measure func() int64, enough int64) int64 {
-	least := measure()
-	for i := 1; i < 10 && least >= enough; i++ {
-		least = min(least, measure())
-	}
-	return least
-}
-
-// allocations returns the allocations of each of n runs of f, rounded down.
-func allocations(n int, f func()) int64 {
-	return leastOf(func() int64 { return int64(testing.AllocsPerRun(n, f)) }, 1)
-}
-
-// TestAllocationsAreSeen: what allocates once in each run is noticed.
-func TestAllocationsAreSeen(t *testing.T) {
-	var kept *[]byte
-	if n := allocations(100, func() { b := make([]byte, 100); kept = &b }); n < 1 {
-		t.Errorf("%d allocations of %d bytes were noticed", n, len(*kept))
-	}
-}
-
 // TestMemoryFlat: nothing is allocated and nothing kept as submissions repeat.
 func TestMemoryFlat(t *testing.T) {
-	if raced {
+	if testutil.Raced {
 		t.Skip("the race detector allocates")
 	}
 	d := open(t, 2)
@@ -539,23 +513,11 @@ func TestMemoryFlat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run()
-	if n := allocations(2000, run); n != 0 {
+	if n := testutil.Allocations(2000, run); n != 0 {
 		t.Errorf("%v allocations a submission", n)
 	}
-	grown := leastOf(func() int64 {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for range 2000 {
-			run()
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		return int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	}, 2000) // a byte kept by each run
-	if grown >= 2000 {
-		t.Errorf("%d bytes more on the heap after 2000 submissions", grown)
+	if n := testutil.Growth(1000, run); n != 0 {
+		t.Errorf("%d bytes more on the heap after each submission", n)
 	}
 	held := d.memory.Stats().Held
 	e.Close()
@@ -576,7 +538,7 @@ func TestMemoryFlat(t *testing.T) {
 
 // TestCallsAllocateNothing: calls of one operation in steady state.
 func TestCallsAllocateNothing(t *testing.T) {
-	if raced {
+	if testutil.Raced {
 		t.Skip("the race detector allocates")
 	}
 	d := open(t, 1)
@@ -610,8 +572,7 @@ func (r *rig) steady(d *processor, what string) {
 			r.t.Fatal(err)
 		}
 	}
-	run()
-	if n := allocations(1000, run); n != 0 {
+	if n := testutil.Allocations(1000, run); n != 0 {
 		r.t.Errorf("%s: %v allocations a call", what, n)
 	}
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package devicetest
-
-const raceDetector = false

@@ -1,0 +1,74 @@
+package testutil
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+)
+
+// tries bounds how often a measurement is repeated. The counters of memory are
+// the whole process's: the scheduler, which starts threads where processors are
+// scarce, adds to them at any time, and so do other goroutines. What the measured
+// code does itself is in every try, so the least of several is its own.
+const tries = 10
+
+// Allocations returns how many allocations on the heap each of n runs of f
+// makes, rounded down: 0 if there are fewer than n in all. The garbage
+// collector, which empties the pools that f may live on, rests meanwhile. More
+// runs forgive more of what happens once on each processor, and find fewer
+// of what happens in some runs only.
+//
+// Under the race detector what uses a sync.Pool allocates: see [Raced].
+func Allocations(n int, f func()) int {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	f()
+	return least(func() int {
+		before := memory().Mallocs
+		for range n {
+			f()
+		}
+		return int(memory().Mallocs-before) / n
+	})
+}
+
+// Growth returns how many bytes each run of f leaves on the heap for good,
+// rounded down. They are the slope between n runs and eight times as many:
+// what is made once, or once in a while, is in both. The larger n is, the less
+// noise of a few KiB weighs. Before that f runs n times to fill its caches.
+func Growth(n int, f func()) int {
+	grown := func(n int) int {
+		before := live()
+		for range n {
+			f()
+		}
+		return live() - before
+	}
+	grown(n)
+	return least(func() int {
+		few := grown(n)
+		return int(math.Floor(float64(grown(8*n)-few) / float64(7*n)))
+	})
+}
+
+// least returns the least of several results of measure, and 0 if one is not
+// above it.
+func least(measure func() int) int {
+	v := math.MaxInt
+	for try := 0; try < tries && v > 0; try++ {
+		v = min(v, measure())
+	}
+	return max(v, 0)
+}
+
+// live returns the bytes on the heap that something refers to. A sync.Pool
+// forgets what it holds at the second collection.
+func live() int {
+	runtime.GC()
+	runtime.GC()
+	return int(memory().HeapAlloc)
+}
+
+func memory() (m runtime.MemStats) {
+	runtime.ReadMemStats(&m)
+	return m
+}

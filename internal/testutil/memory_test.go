@@ -1,0 +1,67 @@
+package testutil
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+)
+
+var kept []byte
+
+func TestAllocations(t *testing.T) {
+	for want := range 4 {
+		n := Allocations(50, func() {
+			for range want {
+				kept = make([]byte, 100)
+			}
+		})
+		if n != want {
+			t.Errorf("%d allocations a run are counted as %d", want, n)
+		}
+	}
+	if Raced {
+		return
+	}
+	p := sync.Pool{New: func() any { return new([100]byte) }}
+	if n := Allocations(50, func() { p.Put(p.Get()) }); n != 0 {
+		t.Errorf("a pool that is warm allocates %d times", n)
+	}
+}
+
+// TestAllocationsOnce: what is made in the first runs only is not counted.
+func TestAllocationsOnce(t *testing.T) {
+	made := 0
+	if n := Allocations(10, func() {
+		if made < 25 {
+			kept = make([]byte, 100)
+			made++
+		}
+	}); n != 0 {
+		t.Errorf("%d allocations a run", n)
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	type node [5]uint64
+	all := make([]*node, 0, 500*(1+tries*9)*(1+3))
+	for _, each := range []int{1, 3} {
+		n := Growth(500, func() {
+			for range each {
+				all = append(all, new(node))
+			}
+		})
+		// An object of 40 bytes takes 48.
+		if n < 40*each || n > 60*each {
+			t.Errorf("%d bytes a run are kept, not %d", n, 48*each)
+		}
+	}
+	runtime.KeepAlive(all)
+	if n := Growth(500, func() { kept = make([]byte, 1000) }); n != 0 {
+		t.Errorf("%d bytes a run are kept of what is forgotten", n)
+	}
+	var cache [1 << 12]*node // is full at some time
+	i := 0
+	if n := Growth(500, func() { cache[i%len(cache)] = new(node); i++ }); n != 0 {
+		t.Errorf("%d bytes a run are kept of a cache that is full", n)
+	}
+}

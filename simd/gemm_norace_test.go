@@ -1,5 +1,0 @@
-//go:build !race
-
-package simd
-
-const raceEnabled = false
