@@ -36,8 +36,8 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -short -timeout 8m $$($(PACKAGES) concurrent)
-	@$(WITH) race env CGO_ENABLED=1 $(GO) test -race -short -timeout 8m -run Together ./kernel/lib
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -short -timeout 8m $$($(PACKAGES) concurrent) && \
+		$(GO) test -race -short -timeout 8m -run Together ./kernel/lib'
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache.
