@@ -61,6 +61,7 @@ func (s *sleeper) park(p *Pool, deep bool) (rousedAt int64) {
 	s.cpu.Store(-1)
 	s.state.Store(inFutex)
 	for s.state.Load() == inFutex {
+		s.widen() // it was told to leave a processor after its last part
 		if p.wanted() && s.state.CompareAndSwap(inFutex, awake) {
 			p.parked.Add(-1)
 			return 0
@@ -141,8 +142,13 @@ func (s *sleeper) place(p *Pool) {
 func (s *sleeper) leaveTo(cpu int32) {
 	set := everywhere
 	set.remove(cpu)
-	if s.state.Load() == awake {
-		s.confine(&set)
+	if s.state.Load() != awake {
+		return
+	}
+	s.confine(&set)
+	if s.state.Load() != awake {
+		// It has parked meanwhile, and is placed when it is roused.
+		s.confine(&everywhere)
 	}
 }
 
@@ -188,17 +194,21 @@ func processor() int32 {
 	return int32(cpu)
 }
 
+// schedstat is where the kernel tells a thread of its time running, its time
+// waiting, and its turns.
+var schedstat = []byte("/proc/thread-self/schedstat\x00")
+
 // queued returns the calling thread and the nanoseconds that it has waited for a
 // processor so far; false: the kernel does not tell.
 func queued() (thread int32, ns int64, ok bool) {
-	const path = "/proc/thread-self/schedstat" // time running, time waiting, turns
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
+	// Not syscall.Open, which allocates: workers ask each time they park.
+	fd, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, 0, uintptr(unsafe.Pointer(&schedstat[0])), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
 		return 0, 0, false
 	}
 	var b [64]byte
-	n, err := syscall.Read(fd, b[:])
-	_ = syscall.Close(fd)
+	n, err := syscall.Read(int(fd), b[:])
+	_ = syscall.Close(int(fd))
 	if err != nil {
 		return 0, 0, false
 	}
