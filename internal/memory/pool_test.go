@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rayo-go/rayo/internal/testutil"
 )
@@ -160,15 +159,12 @@ func TestKeep(t *testing.T) {
 }
 
 // eventually collects garbage until ok, as cleanups run when they like.
-func eventually(ok func() bool) bool {
-	for range 200 {
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	testutil.Soon(t, what, func() bool {
 		runtime.GC()
-		if ok() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return false
+		return ok()
+	})
 }
 
 func TestLostBlocks(t *testing.T) {
@@ -181,9 +177,7 @@ func TestLostBlocks(t *testing.T) {
 		}()
 	}
 	held := get(t, p, Huge)
-	if !eventually(func() bool { return p.Stats().Leaked == 2 }) {
-		t.Fatalf("%+v, want 2 leaked", p.Stats())
-	}
+	eventually(t, "two blocks count as leaked", func() bool { return p.Stats().Leaked == 2 })
 	if s := p.Stats(); s.Live != Huge || s.Held != Huge {
 		t.Errorf("%+v, want only the block that is held", s)
 	}
@@ -197,9 +191,7 @@ func TestLostPool(t *testing.T) {
 		get(t, p, 4*Huge).Free()
 		l = p.ledger
 	}()
-	if !eventually(func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.s.Held == 0 }) {
-		t.Errorf("%+v, want nothing held", l.s)
-	}
+	eventually(t, "nothing is held", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.s.Held == 0 })
 	if l.s.Leaked != 0 {
 		t.Errorf("%d blocks count as leaked that were freed", l.s.Leaked)
 	}

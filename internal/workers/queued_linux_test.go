@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // Two threads on one processor wait for each other, and one that sleeps waits
@@ -19,15 +21,21 @@ func TestQueued(t *testing.T) {
 		return time.Duration(ns)
 	}
 	runtime.LockOSThread() // and never unlocked: its processors are limited
-	from := waited()
-	time.Sleep(20 * time.Millisecond)
-	if d := waited() - from; d > 15*time.Millisecond {
-		t.Errorf("a thread that slept waited for %v", d)
+	// On a busy machine it waits as well, once it is awake.
+	least := time.Hour
+	for try := 0; try < 50 && least > 15*time.Millisecond; try++ {
+		from := waited()
+		time.Sleep(20 * time.Millisecond)
+		least = min(least, waited()-from)
+	}
+	if least > 15*time.Millisecond {
+		t.Errorf("a thread that slept for 20 ms waited for %v", least)
 	}
 	cpu := processor()
 	if cpu < 0 {
 		t.Skip("no processor to share")
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // with one the scheduler lets them take turns
 	var one cpuSet
 	one[cpu/64] = 1 << (cpu % 64)
 	setAffinity(0, &one)
@@ -45,13 +53,13 @@ func TestQueued(t *testing.T) {
 		}
 	}()
 	<-ready
-	from = waited()
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
-	}
-	close(stop)
-	if d := waited() - from; d < time.Millisecond {
-		t.Errorf("two threads on one processor for 100 ms: this one waited for %v", d)
-	}
+	defer close(stop)
+	from := waited()
+	testutil.Soon(t, "of two threads on one processor this one waits", func() bool {
+		for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {
+		}
+		return waited()-from >= time.Millisecond
+	})
 }
 
 // What one thread waited says nothing of the next that a worker gets.
