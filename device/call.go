@@ -215,38 +215,37 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 	}
 	// Some reductions of nothing are defined, some are not.
 	_, arity := o.Arity()
-	_, err := o.Shapes(a, []op.Shape{{0}, {0}}[:arity])
+	own := *a // the caller's stays on its stack
+	_, err := o.Shapes(&own, []op.Shape{{0}, {0}}[:arity])
 	return err
 }
 
-func (d *Device) reduce(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) (float32, error) {
-	err := checkReduce(o, &a, x, y)
-	var bits uint32
-	if err == nil {
-		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
-			bits, err = e.Reduce(ctx, o, &a, x, y)
-			return err
-		})
+// reduceBits returns the 32 bits of the result of a reduction, 0 with an error.
+func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
+	if err = checkReduce(o, a, x, y); err == nil {
+		if d.route == nil {
+			bits, err = d.eng.Reduce(ctx, o, a, x, y)
+		} else {
+			err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
+				bits, err = e.Reduce(ctx, o, a, x, y)
+				return err
+			})
+		}
 	}
 	if err != nil {
 		return 0, d.fail(err, o, len(x), len(y))
 	}
-	return math.Float32frombits(bits), nil
+	return bits, nil
+}
+
+func (d *Device) reduce(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32) (float32, error) {
+	bits, err := d.reduceBits(ctx, o, &a, x, y)
+	return math.Float32frombits(bits), err
 }
 
 func (d *Device) reduceIndex(ctx context.Context, o *op.Operation, a op.Attrs, x []float32) (int, error) {
-	err := checkReduce(o, &a, x, nil)
-	var bits uint32
-	if err == nil {
-		err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
-			bits, err = e.Reduce(ctx, o, &a, x, nil)
-			return err
-		})
-	}
-	if err != nil {
-		return 0, d.fail(err, o, len(x))
-	}
-	return int(int32(bits)), nil
+	bits, err := d.reduceBits(ctx, o, &a, x, nil)
+	return int(int32(bits)), err
 }
 
 func (d *Device) reduceStart(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32, t op.DType, to []byte) *Pending {
@@ -281,7 +280,8 @@ func matrix(x []float32, rows, cols int) error {
 }
 
 // request is a call of an operation that is not elementwise, before it is run
-// or started. do and begin end its life: requests are used again.
+// or started: operands are added first, then results. do and begin end its
+// life: requests are used again.
 type request struct {
 	o    *op.Operation
 	a    op.Attrs
@@ -290,13 +290,20 @@ type request struct {
 	out  [2]engine.Host
 	nout int
 	err  error // what the checks found
+
+	seen verdicts // of o
 }
 
-var requests = sync.Pool{New: func() any { return new(request) }}
+// requests are those in reserve, by the number of their operation, so that each
+// finds what the rules said of earlier ones.
+var requests = make([]sync.Pool, len(op.Catalogue()))
 
 // newRequest returns a request without operands.
 func newRequest(o *op.Operation, a *op.Attrs, err error) *request {
-	r := requests.Get().(*request)
+	r, _ := requests[o.ID()].Get().(*request)
+	if r == nil {
+		r = new(request)
+	}
 	if err == nil {
 		err = a.Err()
 	}
@@ -305,30 +312,57 @@ func newRequest(o *op.Operation, a *op.Attrs, err error) *request {
 }
 
 func (r *request) free() {
-	*r = request{}
-	requests.Put(r)
+	for i := range r.in[:r.nin] {
+		r.in[i].Data = nil
+	}
+	for i := range r.out[:r.nout] {
+		r.out[i].Data = nil
+	}
+	r.nin, r.nout, r.err = 0, 0, nil
+	requests[r.o.ID()].Put(r)
 }
 
-// expect checks that out is as large as the rules of the operation say and
-// shares no memory with an operand, but for dst == x where that is allowed.
-func (r *request) expect(out ...engine.Host) {
-	r.nout = copy(r.out[:], out)
-	for i := range r.out[:r.nout] {
-		for j := range r.in[:r.nin] {
-			x, y := r.out[i].Data, r.in[j].Data
-			same := len(x) == len(y) && len(x) > 0 && &x[0] == &y[0] && r.o.Class() == op.Row && j == 0
-			if r.err == nil && !same && engine.Overlap(x, y) {
-				r.err = ErrOverlap
-			}
+// operand adds an operand.
+func (r *request) operand(data []byte, t op.DType, s ...int) {
+	r.in[r.nin].Set(data, t, s)
+	r.nin++
+}
+
+// floats adds an operand of float32.
+func (r *request) floats(x []float32, s ...int) { r.operand(engine.Bytes(x), op.F32, s...) }
+
+// optional adds a vector, absent if x is nil.
+func (r *request) optional(x []float32) {
+	if x == nil {
+		r.operand(nil, op.InvalidType)
+		return
+	}
+	r.floats(x, len(x))
+}
+
+// result adds a result, whose shape may follow from the rules, and checks that
+// it shares no memory with an operand, but for dst == x where that is allowed.
+func (r *request) result(data []byte, t op.DType, s ...int) {
+	r.out[r.nout].Set(data, t, s)
+	r.nout++
+	for j := range r.in[:r.nin] {
+		x := r.in[j].Data
+		same := len(x) == len(data) && len(x) > 0 && &x[0] == &data[0] && r.o.Class() == op.Row && j == 0
+		if r.err == nil && !same && engine.Overlap(data, x) {
+			r.err = ErrOverlap
 		}
 	}
 }
 
-// rules applies the operation's own shape rule and compares the results.
+// rules applies the operation's own rules and compares the results.
 func (r *request) rules() {
-	if r.err != nil {
-		return
+	if r.err == nil && !r.seen.know(r) {
+		r.err = r.judge()
 	}
+}
+
+// judge applies the rules to a request that is not known.
+func (r *request) judge() error {
 	shapes, types := make([]op.Shape, r.nin), make([]op.DType, r.nin)
 	for i := range shapes {
 		h := &r.in[i]
@@ -341,20 +375,17 @@ func (r *request) rules() {
 			if err == nil {
 				err = fmt.Errorf("%d elements for %s of shape %v: %w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape(), ErrShape)
 			}
-			r.err = err
-			return
+			return err
 		}
 	}
 	// The types are what the methods' signatures say, but the activation is the
 	// caller's.
 	if _, err := r.o.Types(&r.a, types); err != nil {
-		r.err = err
-		return
+		return err
 	}
 	out, err := r.o.Shapes(&r.a, shapes)
 	if err != nil {
-		r.err = err
-		return
+		return err
 	}
 	for i, s := range out {
 		h := &r.out[i]
@@ -363,11 +394,12 @@ func (r *request) rules() {
 			err = fmt.Errorf("%d elements for a result of shape %v: %w", len(h.Data)/h.Type.Size(), s, ErrShape)
 		}
 		if err != nil {
-			r.err = err
-			return
+			return err
 		}
 		h.Reshape(s)
 	}
+	r.seen.note(r)
+	return nil
 }
 
 // elements is the size of the largest operand: what the time of a call goes by.
@@ -391,7 +423,11 @@ func (d *Device) explain(err error, o *op.Operation, in []engine.Host) error {
 // do runs a request and waits.
 func (d *Device) do(ctx context.Context, r *request) error {
 	err := r.err
-	if err == nil {
+	switch {
+	case err != nil:
+	case d.route == nil:
+		err = d.eng.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+	default:
 		err = d.routed(r.o, r.elements(), func(e *engine.Engine) error {
 			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 		})
@@ -419,23 +455,22 @@ func (d *Device) begin(ctx context.Context, r *request) *Pending {
 }
 
 // rows is the request of a reduction along rows.
-func rows(o *op.Operation, a op.Attrs, dst engine.Host, x, y []float32, rows, cols int) *request {
+func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, rows, cols int) *request {
 	r := newRequest(o, &a, nil)
-	_, r.nin = o.Arity()
-	r.in[0] = f32(x, op.Shape{rows, cols})
+	r.floats(x, rows, cols)
 	if r.err == nil {
 		r.err = matrix(x, rows, cols)
 	}
-	if r.nin > 1 {
-		r.in[1] = f32(y, op.Shape{rows, cols})
+	if _, arity := o.Arity(); arity > 1 {
+		r.floats(y, rows, cols)
 		if r.err == nil {
 			r.err = matrix(y, rows, cols)
 		}
 	}
-	if r.err == nil && len(dst.Data)/4 != rows {
-		r.err = fmt.Errorf("%d results for %d rows: %w", len(dst.Data)/4, rows, ErrShape)
+	if r.err == nil && len(dst)/4 != rows {
+		r.err = fmt.Errorf("%d results for %d rows: %w", len(dst)/4, rows, ErrShape)
 	}
-	r.expect(dst)
+	r.result(dst, t, len(dst)/4)
 	if cols == 0 {
 		r.rules() // some reductions of nothing are defined, some are not
 	}
@@ -443,44 +478,43 @@ func rows(o *op.Operation, a op.Attrs, dst engine.Host, x, y []float32, rows, co
 }
 
 func (d *Device) reduceRows(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) error {
-	return d.do(ctx, rows(o, a, f32(dst, op.Shape{nrows}), x, y, nrows, cols))
+	return d.do(ctx, rows(o, a, engine.Bytes(dst), op.F32, x, y, nrows, cols))
 }
 
 func (d *Device) reduceRowsAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) *Pending {
-	return d.begin(ctx, rows(o, a, f32(dst, op.Shape{nrows}), x, y, nrows, cols))
+	return d.begin(ctx, rows(o, a, engine.Bytes(dst), op.F32, x, y, nrows, cols))
 }
 
 func (d *Device) reduceRowsIndex(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) error {
-	return d.do(ctx, rows(o, a, i32(dst, op.Shape{nrows}), x, nil, nrows, cols))
+	return d.do(ctx, rows(o, a, engine.Bytes(dst), op.I32, x, nil, nrows, cols))
 }
 
 func (d *Device) reduceRowsIndexAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) *Pending {
-	return d.begin(ctx, rows(o, a, i32(dst, op.Shape{nrows}), x, nil, nrows, cols))
+	return d.begin(ctx, rows(o, a, engine.Bytes(dst), op.I32, x, nil, nrows, cols))
 }
 
 // rowwise is the request of a row operation; gamma and beta may be nil.
 func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *request {
-	s := op.Shape{rows, cols}
 	r := newRequest(o, &a, nil)
-	r.nin = 1
-	r.in[0] = f32(x, s)
+	r.floats(x, rows, cols)
 	if r.err == nil {
 		r.err = matrix(x, rows, cols)
 	}
 	if r.err == nil {
 		r.err = matrix(dst, rows, cols)
 	}
-	for i, w := range [...][]float32{gamma, beta} {
-		if w == nil {
-			continue
-		}
-		r.in[1+i] = f32(w, op.Shape{cols})
-		r.nin = i + 2
-		if r.err == nil && len(w) != cols {
+	for _, w := range [...][]float32{gamma, beta} {
+		if w != nil && r.err == nil && len(w) != cols {
 			r.err = fmt.Errorf("%d weights for rows of %d: %w", len(w), cols, ErrShape)
 		}
 	}
-	r.expect(f32(dst, s))
+	if gamma != nil || beta != nil {
+		r.optional(gamma)
+	}
+	if beta != nil {
+		r.optional(beta)
+	}
+	r.result(engine.Bytes(dst), op.F32, rows, cols)
 	return r
 }
 

@@ -8,36 +8,30 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func shaped(o *op.Operation, a op.Attrs, err error, out []engine.Host, in ...engine.Host) *request {
-	r := newRequest(o, &a, err)
-	r.nin = copy(r.in[:], in)
-	r.expect(out...)
-	r.rules()
-	return r
-}
-
-// orNone returns x as an operand, or the absent operand if x is nil.
-func orNone(x []float32, s ...int) engine.Host {
-	if x == nil {
-		return engine.Host{}
-	}
-	return f32(x, s)
-}
-
 func matMul(c, a, b, bias []float32, lead op.Shape, m, k, n int, opts []op.MatMulOpts) *request {
 	o, err := op.OptionOf(opts)
-	as, bs := op.Shape{m, k}, op.Shape{k, n}
+	attrs := o.Attrs()
+	r := newRequest(op.MatMul, &attrs, err)
+	ar, ac, br, bc := m, k, k, n
 	if o.TransA {
-		as = op.Shape{k, m}
+		ar, ac = k, m
 	}
 	if o.TransB {
-		bs = op.Shape{n, k}
+		br, bc = n, k
 	}
-	in := []engine.Host{f32(a, append(lead[:len(lead):len(lead)], as...)), f32(b, append(lead[:len(lead):len(lead)], bs...)), orNone(bias, n)}
-	if bias == nil {
-		in = in[:2]
+	if len(lead) > 0 {
+		r.floats(a, lead[0], ar, ac)
+		r.floats(b, lead[0], br, bc)
+	} else {
+		r.floats(a, ar, ac)
+		r.floats(b, br, bc)
 	}
-	return shaped(op.MatMul, o.Attrs(), err, []engine.Host{f32(c, nil)}, in...)
+	if bias != nil {
+		r.floats(bias, n)
+	}
+	r.result(engine.Bytes(c), op.F32)
+	r.rules()
+	return r
 }
 
 // MatMul computes C[m,n] = A[m,k] · B[k,n], all row-major. With TransA the
@@ -84,11 +78,17 @@ func (d *Device) MatMulBatchAsync(ctx context.Context, c, a, b []float32, batch,
 
 func matVec(y, a, x []float32, m, n int, opts []op.MatVecOpts) *request {
 	o, err := op.OptionOf(opts)
-	as := op.Shape{m, n}
+	attrs := o.Attrs()
+	r := newRequest(op.MatVec, &attrs, err)
 	if o.Trans {
-		as = op.Shape{n, m}
+		r.floats(a, n, m)
+	} else {
+		r.floats(a, m, n)
 	}
-	return shaped(op.MatVec, o.Attrs(), err, []engine.Host{f32(y, nil)}, f32(a, as), f32(x, op.Shape{n}))
+	r.floats(x, n)
+	r.result(engine.Bytes(y), op.F32)
+	r.rules()
+	return r
 }
 
 // MatVec computes y[m] = A[m,n] · x[n]. With Trans the slice a holds [n,m].
@@ -103,7 +103,11 @@ func (d *Device) MatVecAsync(ctx context.Context, y, a, x []float32, m, n int, o
 }
 
 func transpose(dst, x []float32, rows, cols int) *request {
-	return shaped(op.Transpose, op.Attrs{}, nil, []engine.Host{f32(dst, nil)}, f32(x, op.Shape{rows, cols}))
+	r := newRequest(op.Transpose, &op.Attrs{}, nil)
+	r.floats(x, rows, cols)
+	r.result(engine.Bytes(dst), op.F32)
+	r.rules()
+	return r
 }
 
 // Transpose copies x[rows,cols] to dst[cols,rows]. dst must not share memory
@@ -119,11 +123,16 @@ func (d *Device) TransposeAsync(ctx context.Context, dst, x []float32, rows, col
 
 func conv2d(dst, x, w, bias []float32, xs, ws [4]int, opts []op.Conv2DOpts) *request {
 	o, err := op.OptionOf(opts)
-	in := []engine.Host{f32(x, xs[:]), f32(w, ws[:]), orNone(bias, ws[0])}
-	if bias == nil {
-		in = in[:2]
+	attrs := o.Attrs()
+	r := newRequest(op.Conv2D, &attrs, err)
+	r.floats(x, xs[:]...)
+	r.floats(w, ws[:]...)
+	if bias != nil {
+		r.floats(bias, ws[0])
 	}
-	return shaped(op.Conv2D, o.Attrs(), err, []engine.Host{f32(dst, nil)}, in...)
+	r.result(engine.Bytes(dst), op.F32)
+	r.rules()
+	return r
 }
 
 // Conv2D correlates images with windows, as neural networks convolve: x holds
@@ -144,7 +153,11 @@ func (d *Device) Conv2DAsync(ctx context.Context, dst, x, w, bias []float32, xs,
 }
 
 func gather(dst, table []float32, ids []int32, rows, dim int) *request {
-	r := shaped(op.Gather, op.Attrs{}, nil, []engine.Host{f32(dst, nil)}, f32(table, op.Shape{rows, dim}), i32(ids, op.Shape{len(ids)}))
+	r := newRequest(op.Gather, &op.Attrs{}, nil)
+	r.floats(table, rows, dim)
+	r.operand(engine.Bytes(ids), op.I32, len(ids))
+	r.result(engine.Bytes(dst), op.F32)
+	r.rules()
 	for i, id := range ids {
 		if r.err == nil && (id < 0 || int(id) >= rows) {
 			r.err = fmt.Errorf("ids[%d] is %d in a table of %d rows: %w", i, id, rows, ErrShape)
@@ -169,7 +182,13 @@ func (d *Device) GatherAsync(ctx context.Context, dst, table []float32, ids []in
 }
 
 func topK(values []float32, indices []int32, x []float32, rows, cols, k int) *request {
-	return shaped(op.TopK, op.TopKOpts{K: k}.Attrs(), nil, []engine.Host{f32(values, nil), i32(indices, nil)}, f32(x, op.Shape{rows, cols}))
+	attrs := op.TopKOpts{K: k}.Attrs()
+	r := newRequest(op.TopK, &attrs, nil)
+	r.floats(x, rows, cols)
+	r.result(engine.Bytes(values), op.F32)
+	r.result(engine.Bytes(indices), op.I32)
+	r.rules()
+	return r
 }
 
 // TopK finds the k greatest elements of each row of x[rows,cols], greatest
@@ -201,9 +220,14 @@ func attention(dst, q, k, v []float32, s AttentionSize, opts []op.AttentionOpts)
 	if s.KVHeads == 0 {
 		s.KVHeads = s.Heads
 	}
-	kv := op.Shape{s.KVHeads, s.Tk, s.Dim}
-	return shaped(op.Attention, o.Attrs(), err, []engine.Host{f32(dst, nil)},
-		f32(q, op.Shape{s.Heads, s.Tq, s.Dim}), f32(k, kv), f32(v, kv))
+	attrs := o.Attrs()
+	r := newRequest(op.Attention, &attrs, err)
+	r.floats(q, s.Heads, s.Tq, s.Dim)
+	r.floats(k, s.KVHeads, s.Tk, s.Dim)
+	r.floats(v, s.KVHeads, s.Tk, s.Dim)
+	r.result(engine.Bytes(dst), op.F32)
+	r.rules()
+	return r
 }
 
 // Attention computes softmax(q·kᵀ·scale)·v for each head: q and dst hold
@@ -224,7 +248,12 @@ func (d *Device) AttentionAsync(ctx context.Context, dst, q, k, v []float32, s A
 
 func rope(dst, x []float32, t, heads, dim int, opts []op.RopeOpts) *request {
 	o, err := op.OptionOf(opts)
-	return shaped(op.Rope, o.Attrs(), err, []engine.Host{f32(dst, nil)}, f32(x, op.Shape{t, heads, dim}))
+	attrs := o.Attrs()
+	r := newRequest(op.Rope, &attrs, err)
+	r.floats(x, t, heads, dim)
+	r.result(engine.Bytes(dst), op.F32)
+	r.rules()
+	return r
 }
 
 // Rope turns the pairs of each head of x[t,heads,dim] by angles that grow with

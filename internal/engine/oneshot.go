@@ -29,6 +29,12 @@ func HostOf(data []byte, t op.DType, s op.Shape) Host {
 	return h
 }
 
+// Set makes h the array of type t and shape s in data.
+func (h *Host) Set(data []byte, t op.DType, s op.Shape) {
+	h.Data, h.Type = data, t
+	h.Reshape(s)
+}
+
 // Shape returns the extents; they are those of h itself.
 func (h *Host) Shape() op.Shape { return h.dims[:h.rank:h.rank] }
 
@@ -38,37 +44,52 @@ func (h *Host) Reshape(s op.Shape) { h.rank = copy(h.dims[:], s) }
 // maxResults is the most results that an operation has.
 const maxResults = 2
 
-// call is a step over host memory: the graph of one node that a one-shot call
-// is, planned by hand because there is nothing to decide.
-type call struct {
+// A one-shot call is the graph of one node, planned by hand because there is
+// nothing to decide: a step over host memory. Calls are used again, and what is
+// the same in all of them is set once.
+
+// mapCall is a call of an elementwise operation.
+type mapCall struct {
 	step  driver.Step
 	fused driver.Fused
 	body  [1]driver.Instr
 	args  [op.MaxInputs]int
-	fout  [1]int
 	in    [op.MaxInputs]driver.Operand
-	out   [maxResults]driver.Operand
-	dims  [op.MaxInputs + maxResults]op.Shape
-	// extents back dims: shapes are copied so that a caller's stay on its stack.
-	extents [op.MaxInputs + maxResults][op.MaxRank]int
-	shape   [1]int
-	ext     [op.MaxInputs + maxResults]driver.Binding
-	// scalar is where a reduction leaves its result.
-	scalar [1]uint32
+	out   [1]driver.Operand
+	fout  [1]int
+	shape [1]int
+	ext   [op.MaxInputs + 1]driver.Binding
 }
 
-var calls = sync.Pool{New: func() any {
-	c := new(call)
+var mapCalls = sync.Pool{New: func() any {
+	c := new(mapCall)
 	for i := range c.args {
 		c.args[i] = i
 	}
+	c.fused = driver.Fused{Body: c.body[:], Out: c.fout[:], Shape: c.shape[:]}
+	c.step = driver.Step{Post: &c.fused, Out: c.out[:]}
 	return c
 }}
 
+// call is a call of any other operation.
+type call struct {
+	step    driver.Step
+	in      [op.MaxInputs]driver.Operand
+	out     [maxResults]driver.Operand
+	dims    [op.MaxInputs + maxResults]op.Shape
+	extents [op.MaxInputs][1]int // of reductions, for dims
+	ext     [op.MaxInputs + maxResults]driver.Binding
+	scalar  [1]uint32 // where a reduction leaves its result
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// free forgets what belongs to the caller.
 func (c *call) free() {
-	clear(c.ext[:])
-	clear(c.dims[:])
-	c.step = driver.Step{}
+	for i := range c.step.Dims {
+		c.ext[i].Host, c.dims[i] = nil, nil
+	}
+	c.step.Attrs.Act = nil
 	calls.Put(c)
 }
 
@@ -87,7 +108,7 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 	if !e.enter() {
 		return e.Err()
 	}
-	c := calls.Get().(*call)
+	c := mapCalls.Get().(*mapCall)
 	_, arity := o.Arity()
 	full := driver.Operand{Type: op.F32, N: len(dst)}
 	for i := range arity {
@@ -105,15 +126,14 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 	full.Slot = arity
 	c.out[0] = full
 	c.body[0] = driver.Instr{Op: o, Attrs: *a, Args: c.args[:arity], Type: op.F32}
-	c.fout[0] = arity
-	c.shape[0] = len(dst)
-	c.fused = driver.Fused{In: c.in[:arity], Body: c.body[:], Out: c.fout[:], Shape: c.shape[:]}
-	c.step.Post = &c.fused
-	c.step.Out = c.out[:1]
+	c.fused.In, c.fout[0], c.shape[0] = c.in[:arity], arity, len(dst)
 	e.submissions.Add(1)
 	e.steps.Add(1)
 	err := e.imm.Run(ctx, &c.step, c.ext[:arity+1])
-	c.free()
+	for i := range c.ext[:arity+1] {
+		c.ext[i].Host = nil
+	}
+	mapCalls.Put(c)
 	e.exit()
 	return err
 }
@@ -121,20 +141,29 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 // Reduce runs a reduction of all elements of x, and of y if o takes two, and
 // returns the 32 bits of the result.
 func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (uint32, error) {
-	in := [2]Host{HostOf(Bytes(x), op.F32, op.Shape{len(x)}), HostOf(Bytes(y), op.F32, op.Shape{len(y)})}
 	_, arity := o.Arity()
 	t := op.F32
 	if o == op.ArgMax || o == op.ArgMin {
 		t = op.I32
 	}
 	if e.imm == nil {
-		var r [1]uint32
-		err := e.viaGraph(ctx, o, a, in[:arity], []Host{HostOf(Bytes(r[:]), t, nil)})
+		n := op.Shape{len(x)}
+		in := []Host{HostOf(Bytes(x), op.F32, n), HostOf(Bytes(y), op.F32, n)}
+		r := make([]uint32, 1)
+		err := e.viaGraph(ctx, o, a, in[:arity], []Host{HostOf(Bytes(r), t, nil)})
 		return r[0], err
 	}
+	if err := e.begin(ctx, o); err != nil {
+		return 0, err
+	}
 	c := calls.Get().(*call)
-	out := [1]Host{HostOf(Bytes(c.scalar[:]), t, nil)}
-	err := e.call(ctx, c, o, a, in[:arity], out[:])
+	c.vector(0, x)
+	if arity > 1 {
+		c.vector(1, y)
+	}
+	c.dims[arity] = nil
+	c.bind(&c.out[0], arity, Bytes(c.scalar[:]), t)
+	err := e.run(ctx, c, o, a, arity, 1, arity+1)
 	r := c.scalar[0]
 	c.free()
 	return r, err
@@ -146,49 +175,73 @@ func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out
 	if e.imm == nil {
 		return e.viaGraph(ctx, o, a, in, out)
 	}
+	if err := e.begin(ctx, o); err != nil {
+		return err
+	}
 	c := calls.Get().(*call)
-	err := e.call(ctx, c, o, a, in, out)
+	slots := 0
+	for i := range in {
+		h := &in[i]
+		c.dims[i] = h.Shape()
+		if h.Type == op.InvalidType {
+			c.in[i] = driver.Operand{Slot: -1}
+			continue
+		}
+		c.bind(&c.in[i], slots, h.Data, h.Type)
+		slots++
+	}
+	for i := range out {
+		h := &out[i]
+		c.dims[len(in)+i] = h.Shape()
+		c.bind(&c.out[i], slots, h.Data, h.Type)
+		slots++
+	}
+	err := e.run(ctx, c, o, a, len(in), len(out), slots)
 	c.free()
 	return err
 }
 
-func (e *Engine) call(ctx context.Context, c *call, o *op.Operation, a *op.Attrs, in, out []Host) error {
+// begin checks that an operation may start and counts it as under way; if it
+// returns nil, run must follow.
+func (e *Engine) begin(ctx context.Context, o *op.Operation) error {
 	if err := driver.Alive(ctx); err != nil {
 		return err
 	}
 	if !e.enter() {
 		return e.Err()
 	}
-	defer e.exit()
 	if err := e.prove(ctx, o); err != nil {
+		e.exit()
 		return err
 	}
-	k := 0
-	operand := func(h *Host) driver.Operand {
-		n := 0
-		if s := h.Type.Size(); s > 0 {
-			n = len(h.Data) / s
-		}
-		c.ext[k].Host = h.Data
-		k++
-		return driver.Operand{Slot: k - 1, Type: h.Type, N: n}
+	return nil
+}
+
+// bind fills an operand or result and the slot that it has.
+func (c *call) bind(o *driver.Operand, slot int, data []byte, t op.DType) {
+	n := 0
+	if s := t.Size(); s > 0 {
+		n = len(data) / s
 	}
-	for i := range in {
-		c.in[i] = driver.Operand{Slot: -1}
-		if in[i].Type != op.InvalidType {
-			c.in[i] = operand(&in[i])
-		}
-		c.dims[i] = c.extents[i][:copy(c.extents[i][:], in[i].Shape())]
-	}
-	for i := range out {
-		c.out[i] = operand(&out[i])
-		k := len(in) + i
-		c.dims[k] = c.extents[k][:copy(c.extents[k][:], out[i].Shape())]
-	}
-	c.step = driver.Step{Op: o, Attrs: *a, In: c.in[:len(in)], Out: c.out[:len(out)], Dims: c.dims[:len(in)+len(out)]}
+	*o = driver.Operand{Slot: slot, Type: t, N: n}
+	c.ext[slot].Host = data
+}
+
+// vector binds operand i of a reduction.
+func (c *call) vector(i int, x []float32) {
+	c.extents[i][0] = len(x)
+	c.dims[i] = c.extents[i][:]
+	c.bind(&c.in[i], i, Bytes(x), op.F32)
+}
+
+// run runs o over what is bound.
+func (e *Engine) run(ctx context.Context, c *call, o *op.Operation, a *op.Attrs, in, out, slots int) error {
+	c.step.Op, c.step.Attrs, c.step.In, c.step.Out, c.step.Dims = o, *a, c.in[:in], c.out[:out], c.dims[:in+out]
 	e.submissions.Add(1)
 	e.steps.Add(1)
-	return e.imm.Run(ctx, &c.step, c.ext[:k])
+	err := e.imm.Run(ctx, &c.step, c.ext[:slots])
+	e.exit()
+	return err
 }
 
 // Start runs one operation over host memory without waiting: the graph of one

@@ -1,0 +1,78 @@
+package device
+
+import (
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A verdict is a request that the rules of its operation have passed: its
+// parameters and shapes, and the shapes of the results. Programs ask for the
+// same again and again, and comparing takes less than judging and allocates
+// nothing.
+type verdict struct {
+	a       op.Attrs
+	nin     int // 0: none yet
+	in      [op.MaxInputs]engine.Host
+	out     [2]engine.Host
+	inSize  [op.MaxInputs]int // bytes
+	outSize [2]int
+}
+
+// verdicts are the last few of one operation, as a program that goes through
+// layers of several shapes needs.
+type verdicts struct {
+	last int // where the last one was found
+	each [4]verdict
+}
+
+// know reports whether r is one of vs, and if so sets the shapes of its
+// results.
+func (vs *verdicts) know(r *request) bool {
+	for i := range vs.each {
+		k := (vs.last + i) % len(vs.each)
+		if vs.each[k].covers(r) {
+			vs.last = k
+			for j := range r.out[:r.nout] {
+				r.out[j].Reshape(vs.each[k].out[j].Shape())
+			}
+			return true
+		}
+	}
+	return false
+}
+
+func (v *verdict) covers(r *request) bool {
+	if v.nin != r.nin || v.a != r.a {
+		return false
+	}
+	for i := range r.in[:r.nin] {
+		h, w := &r.in[i], &v.in[i]
+		if h.Type != w.Type || len(h.Data) != v.inSize[i] || !h.Shape().Equal(w.Shape()) {
+			return false
+		}
+	}
+	for i := range r.out[:r.nout] {
+		if r.out[i].Type != v.out[i].Type || len(r.out[i].Data) != v.outSize[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// note enters r, which the rules have passed, in the place of the verdict that
+// is next in turn.
+func (vs *verdicts) note(r *request) {
+	vs.last = (vs.last + 1) % len(vs.each)
+	v := &vs.each[vs.last]
+	v.a, v.nin = r.a, r.nin
+	for i := range r.in[:r.nin] {
+		h := &r.in[i]
+		v.in[i].Set(nil, h.Type, h.Shape())
+		v.inSize[i] = len(h.Data)
+	}
+	for i := range r.out[:r.nout] {
+		h := &r.out[i]
+		v.out[i].Set(nil, h.Type, h.Shape())
+		v.outSize[i] = len(h.Data)
+	}
+}
