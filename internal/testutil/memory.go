@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // tries bounds how often a measurement is repeated. The counters of memory are
@@ -61,11 +62,24 @@ func least(measure func() int) int {
 }
 
 // live returns the bytes on the heap that something refers to. A sync.Pool
-// forgets what it holds at the second collection.
+// forgets what it holds at the second collection, and what a cleanup has let go
+// is garbage for the next.
 func live() int {
-	runtime.GC()
-	runtime.GC()
+	for range 3 {
+		collect()
+	}
 	return int(memory().HeapAlloc)
+}
+
+// collect runs the garbage collector and waits for the cleanups that it began.
+func collect() {
+	done := make(chan struct{})
+	runtime.AddCleanup(&struct{ _ *int }{}, func(c chan struct{}) { close(c) }, done)
+	runtime.GC()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
 }
 
 func memory() (m runtime.MemStats) {
