@@ -24,7 +24,24 @@ func partsOf(p *workers.Pool, ns float64) int {
 // cut divides C along one dimension.
 func (j *gemmJob) cut(p *workers.Pool, units int) {
 	j.mParts = 1
-	j.nParts = max(1, min(ceilDiv(j.parts(p), j.g.Batch), units))
+	parts := ceilDiv(j.parts(p), j.g.Batch)
+	if j.form == formRows {
+		parts = j.farParts(p, parts)
+	}
+	j.nParts = max(1, min(parts, units))
+}
+
+// pageColumns is how many elements of a row lie on one page of memory.
+const pageColumns = 4096 / 4
+
+// farParts returns how many of the parts remain for a B that is read where it
+// lies, from afar: each shall have a page's worth of every row. The processor
+// reads ahead along a page, and finding the next one takes it some lines.
+func (j *gemmJob) farParts(p *workers.Pool, parts int) int {
+	if parts == 1 {
+		return 1
+	}
+	return min(parts, max(p.Threads(), j.g.N/pageColumns))
 }
 
 // grid cuts C into parts along both dimensions.
@@ -36,6 +53,9 @@ func (j *gemmJob) grid(p *workers.Pool) {
 	g, ks := &j.g, j.ks
 	j.mParts, j.nParts, j.strips, j.strip = 1, 1, 0, 0
 	parts := ceilDiv(j.parts(p), g.Batch)
+	if j.far {
+		parts = j.farParts(p, parts)
+	}
 	if parts == 1 {
 		return
 	}

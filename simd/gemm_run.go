@@ -26,6 +26,7 @@ type gemmJob struct {
 	kBlock         int // most elements along K in a block
 	packA, packB   bool
 	fused          bool // the first tile of a part packs B
+	far            bool // B is read once, where it lies, from outside the caches
 	streams        bool // C is written past the caches
 
 	// A convolution is a product whose B is made as it is packed, whose

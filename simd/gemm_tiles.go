@@ -16,9 +16,9 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	kMost := min(512, cache.L1*9/20/(4*ks.rows))
 	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB ||
 		ks.wholePanels && g.N%ks.cols != 0
-	if !j.packB && g.K*g.N*4 > cache.L2/2 {
-		// B is read once and from afar: along few rows side by side, as the
-		// processor follows so many at once.
+	j.far = !j.packB && g.K*g.N*4 > cache.L2/2
+	if j.far {
+		// Few rows of B side by side: the processor follows so many at once.
 		kMost = farK
 	}
 	j.kSteps = max(1, ceilDiv(g.K, kMost))
@@ -34,8 +34,9 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	}
 	j.nBlock = ceilDiv(panels, ceilDiv(panels, max(1, most)))
 	// Rows that alias stay where they are if the ways of the first cache, of one
-	// page each, are nearly as many.
-	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow) && 4*(cache.L1/4096) < 3*ks.rows
+	// page each, are nearly as many: half of them, as a second thread of the
+	// core may have the others.
+	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow) && 4*(cache.L1/2/4096) < 3*ks.rows
 	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil
 	j.streams = ks.tileStream != nil && j.kSteps == 1 && g.K <= streamK && !g.Accumulate &&
 		g.Epilogue == nil && j.rowBias == nil && g.N%ks.cols == 0 &&
