@@ -28,7 +28,6 @@ type lanes [2]uint64
 func (m *lanes) has(i int) bool      { return m[i>>6]>>(i&63)&1 != 0 }
 func (m *lanes) set(i int)           { m[i>>6] |= 1 << (i & 63) }
 func (m *lanes) empty() bool         { return m[0]|m[1] == 0 }
-func (m lanes) and(n lanes) lanes    { return lanes{m[0] & n[0], m[1] & n[1]} }
 func (m lanes) or(n lanes) lanes     { return lanes{m[0] | n[0], m[1] | n[1]} }
 func (m lanes) andNot(n lanes) lanes { return lanes{m[0] &^ n[0], m[1] &^ n[1]} }
 

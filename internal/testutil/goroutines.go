@@ -26,6 +26,7 @@ func Soon(t testing.TB, what string, ok func() bool) {
 // there are no more than that again, and fails the test with their stacks if
 // some stay.
 func Goroutines(t testing.TB) (gone func()) {
+	time.Sleep(time.Millisecond) // in a browser the first sleep starts a goroutine that stays
 	before := runtime.NumGoroutine()
 	return func() {
 		t.Helper()

@@ -4,6 +4,7 @@ package workers
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,21 +40,17 @@ func TestQueued(t *testing.T) {
 	var one cpuSet
 	one[cpu/64] = 1 << (cpu % 64)
 	setAffinity(0, &one)
-	ready, stop := make(chan struct{}), make(chan struct{})
+	ready := make(chan struct{})
+	var stop atomic.Bool
 	go func() {
 		runtime.LockOSThread()
 		setAffinity(0, &one)
 		close(ready)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for !stop.Load() {
 		}
 	}()
 	<-ready
-	defer close(stop)
+	defer stop.Store(true)
 	from := waited()
 	testutil.Soon(t, "of two threads on one processor this one waits", func() bool {
 		for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {

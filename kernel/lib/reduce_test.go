@@ -37,8 +37,6 @@ func TestReductions(t *testing.T) {
 
 func TestReductionsOfSpecialValues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	zero := -0.0
-	zero = -zero
 	for _, o := range reductions {
 		for _, vs := range [][]float64{{missing}, {inf}, {-inf}, {inf, -inf}, {missing, inf}, {0, 1 / -inf}, {1e30, 1e38}, {1e-40}} {
 			for _, shape := range [][]int{{4}, {3, 40}, {300}, {9000}} {

@@ -125,7 +125,6 @@ type trial struct {
 	types  []op.DType
 	values []*op.Array // nil for an absent operand
 	post   *Epilogue
-	postIn []*op.Array
 }
 
 // encode returns an array in memory.
