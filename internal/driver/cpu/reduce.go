@@ -121,7 +121,7 @@ func (t *reduceTask) run(ctx context.Context) error {
 	split := t.d.pool.Worth(ns)
 	t.d.recent.reads(t.x.base)
 	t.d.recent.reads(t.y.base)
-	t.back, t.whole = t.d.pool.Turn(), n
+	t.back, t.whole = t.d.pool.Turn() && turns(float64(n)*float64(t.cost.bytes), threads), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
 		// Long rows are split themselves.
 		blocks := (t.cols + t.block - 1) / t.block

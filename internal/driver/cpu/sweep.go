@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/rayo-go/rayo/internal/memory"
+
 // A sweep goes over elements lo to hi in pieces, from the first to the last or
 // back. Large calls go to and fro: a call begins where the last one ended,
 // which is what the caches still hold, of the same arrays or of a result that is
@@ -44,3 +46,19 @@ func (s *sweep) next() (lo, hi int, ok bool) {
 	}
 	return lo, hi, true
 }
+
+// turns reports whether calls that only read so many bytes, with so many
+// threads, go to and fro. Where the caches of the cores hold a noticeable share
+// of the bytes that saves reading it, and likewise where the last cache does, of
+// what is too large for it. In between the last cache may hold everything, and
+// it keeps what comes again after a while: on the way back some lines come at
+// once and others late, and a cache that admits lines only after several passes
+// takes more of those.
+func turns(bytes float64, threads int) bool {
+	c := memory.CPUCaches()
+	return bytes <= noticeable*float64(threads)*float64(c.L2) || bytes > float64(c.Last)/2
+}
+
+// noticeable is how many times the caches of the cores arrays may be for a
+// share of theirs to be noticed.
+const noticeable = 16

@@ -1,6 +1,10 @@
 package cpu
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
 
 // TestSweep: pieces touch each other, in the order that was asked for, and
 // cover everything once.
@@ -28,6 +32,23 @@ func TestSweep(t *testing.T) {
 					t.Errorf("%d to %d of %d elements from %d on are left (back: %t)", at, end, n, lo, back)
 				}
 			}
+		}
+	}
+}
+
+// TestTurns: to and fro where a cache holds a share, forwards where the last one
+// may hold everything.
+func TestTurns(t *testing.T) {
+	c := memory.CPUCaches()
+	for _, threads := range []int{1, 2} {
+		near := noticeable * float64(threads) * float64(c.L2)
+		for _, bytes := range []float64{0, near, float64(c.Last)/2 + 1, 1e15} {
+			if !turns(bytes, threads) {
+				t.Errorf("%g bytes, %d threads: forwards", bytes, threads)
+			}
+		}
+		if near < float64(c.Last)/2 && turns(float64(c.Last)/2, threads) {
+			t.Errorf("half of the last cache, %d threads: to and fro", threads)
 		}
 	}
 }
