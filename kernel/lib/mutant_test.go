@@ -51,12 +51,24 @@ var mutations = []mutation{
 		}
 		return true
 	}},
+	// All products with one parameter, likewise.
 	{"wrong stride", false, func(code []ir.Instr, at int) bool {
-		in := &code[at]
-		if in.Code != ir.Mul || in.Type != ir.U32 || in.Args[0] == in.Args[1] || code[in.Args[1]].Code != ir.Param32 {
+		product := func(i int) bool {
+			in := &code[i]
+			return in.Code == ir.Mul && in.Type == ir.U32 && in.Args[0] != in.Args[1] && code[in.Args[1]].Code == ir.Param32
+		}
+		if !product(at) {
 			return false
 		}
-		in.Args[1] = in.Args[0]
+		of := code[code[at].Args[1]].Imm
+		for i := range code {
+			if product(i) && code[code[i].Args[1]].Imm == of {
+				if i < at {
+					return false
+				}
+				defer func() { code[i].Args[1] = code[i].Args[0] }()
+			}
+		}
 		return true
 	}},
 	{"any lane but the first", true, func(code []ir.Instr, at int) bool {
@@ -184,22 +196,42 @@ func TestMutants(t *testing.T) {
 // everywhere plants m at each place of a program, and returns how many there are.
 func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
 	for at := range prog.Code {
+		if !live(prog, ir.Value(at)) {
+			continue
+		}
 		q := *prog
 		q.Code = slices.Clone(prog.Code)
 		if !m.plant(q.Code, at) || harmless(us[0], m) {
 			continue
 		}
 		made++
+		if !sampled() {
+			continue
+		}
 		killed := slices.ContainsFunc(us, func(u *programUse) bool {
 			err := u.run(prog, &q)
 			var f found
 			return errors.As(err, &f) || err != nil && !m.found
 		})
 		if !killed {
-			t.Errorf("stage %d, %s at %%%d: not found\n%s", us[0].stage, m.name, at, around(prog, at))
+			t.Errorf("%s, stage %d, %s at %%%d: not found\n%s", prog.Name, us[0].stage, m.name, at, around(prog, at))
 		}
 	}
 	return made
+}
+
+// live reports whether an instruction has an effect or its value is an operand
+// of one that is live: the values that are only computed differ for no one.
+func live(p *ir.Program, v ir.Value) bool {
+	if p.Code[v].Type == ir.Invalid {
+		return true
+	}
+	for i := int(v) + 1; i < len(p.Code); i++ {
+		if args, n := p.Code[i].Operands(); slices.Contains(args[:n], v) && live(p, ir.Value(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // run runs the trial with q in the place of program p.
@@ -263,5 +295,25 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 		&trial{o: op.TopK, attrs: op.TopKOpts{K: 2}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 301)}},
 		&trial{o: op.TopK, attrs: op.TopKOpts{K: 17}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 61)}},
 	)
+	floats := func(o *op.Operation, a op.Attrs, shapes ...[]int) {
+		c := &trial{o: o, attrs: a}
+		for _, s := range shapes {
+			c.values, c.types = append(c.values, normal(rnd, s...)), append(c.types, op.F32)
+		}
+		cs = append(cs, c)
+	}
+	for _, o := range []op.MatMulOpts{{}, {TransA: true}, {TransB: true}} {
+		for _, e := range [][3]int{{35, 41, 170}, {36, 40, 172}} {
+			a, w := []int{2, e[0], e[1]}, []int{2, e[1], e[2]}
+			if o.TransA {
+				a[1], a[2] = a[2], a[1]
+			}
+			if o.TransB {
+				w[1], w[2] = w[2], w[1]
+			}
+			floats(op.MatMul, o.Attrs(), a, w, []int{e[2]})
+		}
+	}
+	floats(op.Conv2D, op.Conv2DOpts{Groups: 2, Stride: [2]int{2, 1}, Pad: [2]int{1, 2}}.Attrs(), []int{2, 12, 9, 11}, []int{10, 6, 3, 4}, []int{10})
 	return cs
 }
