@@ -1,0 +1,497 @@
+package ptx
+
+import "math"
+
+// address points to memory.
+type address struct {
+	k    *Kernel
+	base val
+	age  uint32
+	off  int32 // bytes, added by the instruction that uses the address
+	kind kind
+	in   space
+	hint Hint
+}
+
+type space uint8
+
+const (
+	inGlobal space = iota
+	inShared
+)
+
+// Global points to elements in the memory of the device.
+type Global[T Element] address
+
+// Shared points to elements in the memory that the threads of a block share.
+type Shared[T Element] address
+
+// Hint says how an access uses the caches.
+type Hint uint8
+
+// The hints, in the order of the instructions that they choose.
+const (
+	Cached   Hint = iota // like any other
+	ReadOnly             // loads of what nothing writes while the kernel runs
+	Stream               // used once: the first to leave the caches
+	L2Only               // not in L1, so that what other blocks write is seen
+	Once                 // loads as ReadOnly; neither loads nor stores take room in L1
+	Volatile             // never kept, never merged
+	numHints
+)
+
+// Scalar holds what a parameter may be.
+type Scalar interface {
+	U32 | S32 | B32 | F16x2 | BF16x2 | U64 | S64 | F32 | F64
+}
+
+// Param declares the next parameter of the kernel.
+func Param[T Scalar](k *Kernel, name string) T {
+	return T(k.owner().param(name, kindFor[T]()))
+}
+
+// GlobalParam declares the next parameter of the kernel: the address of
+// elements in the memory of the device.
+func GlobalParam[T Element](k *Kernel, name string) Global[T] {
+	k = k.owner()
+	p := k.param(name, kU64)
+	g := address{k: k, age: k.age, kind: kindFor[T]()}
+	if k.target != 0 {
+		g.base = k.fresh(classD)
+		k.first(opToGlobalU64, 0, g.base, p.v)
+	}
+	return Global[T](g)
+}
+
+func (k *Kernel) param(name string, kd kind) handle {
+	r := handle{k: k, c: k.age}
+	if !k.ready() {
+		return r
+	}
+	if !validName(name) {
+		k.fail("a parameter cannot be called %q", name)
+		return r
+	}
+	offset, size := uint32(0), uint32(kinds[kd].size)
+	for i := range k.params {
+		if k.params[i].name == name {
+			k.fail("two parameters are called %s", name)
+			return r
+		}
+	}
+	if n := len(k.params); n > 0 {
+		last := &k.params[n-1]
+		offset = (last.offset + uint32(kinds[last.kind].size) + size - 1) &^ (size - 1)
+	}
+	if len(k.params) == maxParams {
+		k.failure(ErrLimit, "more than %d parameters", maxParams)
+		return r
+	}
+	k.params = append(k.params, param{name, kd, offset})
+	r.v = k.fresh(kinds[kd].class)
+	k.first(opLoadParam, memoryAux(kd, 1), r.v, tagged(tagParam, len(k.params)-1))
+	return r
+}
+
+// SharedArray declares an array of n elements in the memory of the block,
+// undefined until written, aligned to 16 bytes.
+func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
+	return Shared[T](k.owner().sharedArray(name, kindFor[T](), n))
+}
+
+func (k *Kernel) sharedArray(name string, kd kind, n int) address {
+	r := address{k: k, age: k.age, kind: kd, in: inShared}
+	if !k.ready() {
+		return r
+	}
+	if !validName(name) {
+		k.fail("an array cannot be called %q", name)
+		return r
+	}
+	for i := range k.shared {
+		if k.shared[i].name == name {
+			k.fail("two arrays are called %s", name)
+			return r
+		}
+	}
+	bytes, ok := k.arrayBytes(name, kd, n, MaxStaticShared, k.static)
+	if !ok || n == 0 {
+		k.fail("array %s of no elements", name)
+		return r
+	}
+	k.static = (k.static+15)&^15 + bytes
+	k.shared = append(k.shared, sharedArray{name, uint32(bytes)})
+	r.base = k.fresh(classR)
+	k.first(opSymbol, 0, r.base, tagged(tagShared, len(k.shared)-1))
+	return r
+}
+
+func (k *Kernel) arrayBytes(name string, kd kind, n int, limit, used uint64) (bytes uint64, ok bool) {
+	size := uint64(kinds[kd].size)
+	if n < 0 || uint64(n) > limit/size || (used+15)&^15+uint64(n)*size > limit {
+		k.failure(ErrLimit, "array %s of %d elements of %d bytes: a block has %d bytes for such arrays", name, n, size, limit)
+		return 0, false
+	}
+	return uint64(n) * size, true
+}
+
+// DynamicShared lays an array of n elements out in the memory of the block that
+// a launch asks for, aligned to 16 bytes. [Kernel.SharedBytes] tells how much
+// that is. With n = 0 it is whatever the launch asks for beyond that, and the
+// last such array.
+func DynamicShared[T Element](k *Kernel, n int) Shared[T] {
+	return Shared[T](k.owner().dynamicShared(kindFor[T](), n))
+}
+
+func (k *Kernel) dynamicShared(kd kind, n int) address {
+	r := address{k: k, age: k.age, kind: kd, in: inShared}
+	if !k.ready() {
+		return r
+	}
+	if k.rest {
+		k.fail("a dynamic array after the one that has the rest of the memory")
+		return r
+	}
+	bytes, ok := k.arrayBytes("of dynamic memory", kd, n, MaxShared, k.dynamic)
+	if !ok {
+		return r
+	}
+	if k.pointer == 0 {
+		k.pointer = k.fresh(classR)
+		k.first(opSymbol, 0, k.pointer, tagged(tagShared, dynamicSymbol))
+	}
+	r.base = k.pointer
+	r.off = int32((k.dynamic + 15) &^ 15)
+	k.dynamic = uint64(r.off) + bytes
+	k.rest = n == 0
+	return r
+}
+
+// dynamicSymbol is the number of the array that the launch sizes.
+const dynamicSymbol = payload
+
+// At points to element i from here. A constant i costs no instruction.
+func (p Global[T]) At(i U32) Global[T] { return Global[T](address(p).at(handle(i))) }
+
+// At64 points to element i from here, for arrays of 2**32 elements and more.
+func (p Global[T]) At64(i U64) Global[T] { return Global[T](address(p).at64(handle(i))) }
+
+// Offset points n elements further, at no cost.
+func (p Global[T]) Offset(n int) Global[T] { return Global[T](address(p).offset(n)) }
+
+// Hint returns the same address, whose accesses use the caches as h says.
+func (p Global[T]) Hint(h Hint) Global[T] { return Global[T](address(p).hinted(h)) }
+
+// Load returns the element.
+func (p Global[T]) Load() T { return T(address(p).load1()) }
+
+// Load2 returns two elements, in one access. The address must be a multiple of
+// the bytes of both.
+func (p Global[T]) Load2() [2]T {
+	h := address(p).load(2)
+	return [2]T{T(h), T(h.next(1))}
+}
+
+// Load4 returns four elements of up to 4 bytes, in one access. The address must
+// be a multiple of the bytes of all.
+func (p Global[T]) Load4() [4]T {
+	h := address(p).load(4)
+	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
+}
+
+// Store writes the element.
+func (p Global[T]) Store(v T) { address(p).store1(handle(v)) }
+
+// Store2 writes two elements: see [Global.Load2].
+func (p Global[T]) Store2(v [2]T) { address(p).store([4]handle{handle(v[0]), handle(v[1])}, 2) }
+
+// Store4 writes four elements: see [Global.Load4].
+func (p Global[T]) Store4(v [4]T) {
+	address(p).store([4]handle{handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3])}, 4)
+}
+
+// At points to element i from here. A constant i costs no instruction.
+func (p Shared[T]) At(i U32) Shared[T] { return Shared[T](address(p).at(handle(i))) }
+
+// Offset points n elements further, at no cost.
+func (p Shared[T]) Offset(n int) Shared[T] { return Shared[T](address(p).offset(n)) }
+
+// Hint returns the same address, whose accesses are as h says: Cached or
+// Volatile.
+func (p Shared[T]) Hint(h Hint) Shared[T] { return Shared[T](address(p).hinted(h)) }
+
+// Load returns the element.
+func (p Shared[T]) Load() T { return T(address(p).load1()) }
+
+// Load2 returns two elements: see [Global.Load2].
+func (p Shared[T]) Load2() [2]T {
+	h := address(p).load(2)
+	return [2]T{T(h), T(h.next(1))}
+}
+
+// Load4 returns four elements: see [Global.Load4].
+func (p Shared[T]) Load4() [4]T {
+	h := address(p).load(4)
+	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
+}
+
+// Store writes the element.
+func (p Shared[T]) Store(v T) { address(p).store1(handle(v)) }
+
+// Store2 writes two elements: see [Global.Load2].
+func (p Shared[T]) Store2(v [2]T) { address(p).store([4]handle{handle(v[0]), handle(v[1])}, 2) }
+
+// Store4 writes four elements: see [Global.Load4].
+func (p Shared[T]) Store4(v [4]T) {
+	address(p).store([4]handle{handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3])}, 4)
+}
+
+// Cast points to the same place as elements of another type.
+func Cast[U Element, T Element](p Global[T]) Global[U] {
+	a := address(p)
+	a.kind = kindFor[U]()
+	return Global[U](a)
+}
+
+// CastShared points to the same place as elements of another type.
+func CastShared[U Element, T Element](p Shared[T]) Shared[U] {
+	a := address(p)
+	a.kind = kindFor[U]()
+	return Shared[U](a)
+}
+
+// next returns the register n after h.
+func (h handle) next(n val) handle { return handle{h.k, h.v + n, h.c} }
+
+// live returns the kernel of the address if it can be used.
+func (p *address) live() *Kernel {
+	k := p.k.owner()
+	if p.age != k.age {
+		k.misuse(handle{k, p.base, p.age})
+	}
+	return k
+}
+
+// offset moves the address by n elements.
+func (p address) offset(n int) address {
+	off := int64(n) * int64(kinds[p.kind].size)
+	if int64(n) < math.MinInt32 || int64(n) > math.MaxInt32 || off+int64(p.off) != int64(int32(off+int64(p.off))) {
+		k := p.live()
+		if k.ready() {
+			k.failure(ErrLimit, "an offset of %d elements", n)
+		}
+		return p
+	}
+	p.off += int32(off)
+	return p
+}
+
+func (p address) at(i handle) address {
+	if i.k == nil {
+		if i.c > math.MaxInt32 {
+			return p.at64(constant64(uint64(i.c)))
+		}
+		return p.offset(int(i.c))
+	}
+	k := p.live()
+	if p.in == inShared {
+		p.base = op3(opMulAddU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
+	} else {
+		p.base = op3(opMulAddWideU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
+	}
+	return p
+}
+
+func (p address) at64(i handle) address {
+	k := p.live()
+	if p.in == inShared {
+		if k.ready() {
+			k.failure(ErrLimit, "element %d of shared memory", i.bits())
+		}
+		return p
+	}
+	p.base = op3(opMulAddU64, i, constant64(uint64(kinds[p.kind].size)), handle{k, p.base, p.age}).v
+	return p
+}
+
+func (p address) hinted(h Hint) address {
+	k := p.live()
+	if h >= numHints || p.in == inShared && h != Cached && h != Volatile {
+		if k.ready() {
+			k.fail("a hint that this memory has not")
+		}
+		return p
+	}
+	p.hint = h
+	return p
+}
+
+// memoryAux packs kind and number of elements of an access.
+func memoryAux(kd kind, n int) uint16 { return uint16(kd) | uint16(n)<<8 }
+
+func (p *address) loadCode() code {
+	if p.in == inShared {
+		if p.hint == Volatile {
+			return opLoadSharedVolatile
+		}
+		return opLoadShared
+	}
+	return opLoadGlobal + code(p.hint)
+}
+
+func (p *address) storeCode() code {
+	if p.in == inShared {
+		if p.hint == Volatile {
+			return opStoreSharedVolatile
+		}
+		return opStoreShared
+	}
+	return opStoreGlobal + code(p.hint)
+}
+
+// vector checks an access of n elements.
+func (p *address) vector(k *Kernel, n int) bool {
+	size := n * int(kinds[p.kind].size)
+	switch {
+	case k.target == 0:
+		return k.ready()
+	case size > 16:
+		k.fail("an access of %d bytes: one has at most 16", size)
+	case int(p.off)%size != 0:
+		k.fail("an access of %d bytes at offset %d, which is not a multiple", size, p.off)
+	default:
+		return true
+	}
+	return false
+}
+
+func (p address) load1() handle {
+	k := p.live()
+	if p.off%int32(max(1, kinds[p.kind].size)) != 0 {
+		return p.load(1)
+	}
+	o := p.loadCode()
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	d := k.fresh(kinds[p.kind].class)
+	k.put(o, memoryAux(p.kind, 1), d, p.base, val(p.off), 0)
+	return handle{k, d, k.age}
+}
+
+func (p address) load(n int) handle {
+	k := p.live()
+	if !p.vector(k, n) {
+		return handle{k: k, c: k.age}
+	}
+	o := p.loadCode()
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	c := kinds[p.kind].class
+	d := k.fresh(c)
+	k.regs[c] += uint32(n - 1)
+	k.put(o, memoryAux(p.kind, n), d, p.base, val(p.off), 0)
+	return handle{k, d, k.age}
+}
+
+func (p address) store1(v handle) {
+	k := p.live()
+	if p.hint == ReadOnly || p.off%int32(max(1, kinds[p.kind].size)) != 0 {
+		p.store([4]handle{v}, 1)
+		return
+	}
+	x := k.use(v, p.kind)
+	k.put(p.storeCode(), memoryAux(p.kind, 1), 0, p.base, val(p.off), x)
+}
+
+func (p address) store(v [4]handle, n int) {
+	k := p.live()
+	if !p.vector(k, n) {
+		return
+	}
+	if p.hint == ReadOnly {
+		k.fail("a store to what nothing writes: the hint is ReadOnly")
+		return
+	}
+	k.startList()
+	for _, x := range v[:n] {
+		k.list(x, p.kind)
+	}
+	k.put(p.storeCode(), memoryAux(p.kind, n), 0, p.base, val(p.off), k.endList())
+}
+
+// startList begins a list of operands.
+func (k *Kernel) startList() {
+	if k.target != 0 {
+		k.listed = len(k.lists)
+	}
+}
+
+// list appends a value to the list, in a register.
+func (k *Kernel) list(x handle, kd kind) {
+	v := x.v
+	if x.k != k || x.c != k.age {
+		v = k.reg(x, kd)
+	}
+	if k.target != 0 {
+		k.lists = append(k.lists, v)
+	}
+}
+
+func (k *Kernel) endList() val { return val(k.listed) }
+
+// atomic applies the instruction that the tables have for the address.
+func (p address) atomic(global, shared *[numKinds]code, v handle) handle {
+	k := p.live()
+	o := global[p.kind]
+	if p.in == inShared {
+		o = shared[p.kind]
+	}
+	if !p.vector(k, 1) || descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	x := k.use(v, p.kind)
+	d := k.fresh(kinds[p.kind].class)
+	k.put(o, 0, d, p.base, val(p.off), x)
+	return handle{k, d, k.age}
+}
+
+func (p address) reduce(global, shared *[numKinds]code, v handle) {
+	k := p.live()
+	o := global[p.kind]
+	if p.in == inShared {
+		o = shared[p.kind]
+	}
+	if p.vector(k, 1) {
+		k.put(o, 0, 0, p.base, val(p.off), k.use(v, p.kind))
+	}
+}
+
+// AtomicCompareExchange stores v at p if expect is there, where no other thread
+// comes between, and returns what was there before.
+func AtomicCompareExchange[T U32 | U64, P Global[T] | Shared[T]](p P, expect, v T) T {
+	return T(address(p).compareExchange(handle(expect), handle(v)))
+}
+
+func (p address) compareExchange(expect, v handle) handle {
+	k := p.live()
+	o := opAtomicGlobalCompareExchangeU32
+	switch {
+	case p.in == inShared && p.kind == kU64:
+		o = opAtomicSharedCompareExchangeU64
+	case p.in == inShared:
+		o = opAtomicSharedCompareExchangeU32
+	case p.kind == kU64:
+		o = opAtomicGlobalCompareExchangeU64
+	}
+	if !p.vector(k, 1) {
+		return handle{k: k, c: k.age}
+	}
+	k.startList()
+	k.list(expect, p.kind)
+	k.list(v, p.kind)
+	d := k.fresh(kinds[p.kind].class)
+	k.put(o, 0, d, p.base, val(p.off), k.endList())
+	return handle{k, d, k.age}
+}
