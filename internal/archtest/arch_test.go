@@ -46,6 +46,7 @@ var outside = map[string][]string{
 	"cmd":             {"github.com/alecthomas/kong", "github.com/schollz/progressbar/v3"},
 	"simd":            {"github.com/klauspost/cpuid/v2"},
 	"internal/driver": {"github.com/klauspost/cpuid/v2"},
+	"internal/dl":     {"github.com/go-webgpu/goffi"},
 	"internal/memory": {"github.com/klauspost/cpuid/v2"},
 	"op":              {"github.com/x448/float16"},
 }
