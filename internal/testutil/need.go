@@ -35,6 +35,7 @@ var things = map[string]func() error{
 	"qemu":    command("qemu-aarch64-static", "qemu-aarch64"),
 	"naga":    command("naga"),
 	"tint":    command("tint"),
+	"ptxas":   command("ptxas"),
 }
 
 // Need skips the test if the machine lacks the named thing, and fails it if
@@ -48,6 +49,7 @@ var things = map[string]func() error{
 //	objdump             the disassembler of arm64
 //	qemu                user-mode emulation of arm64
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
+//	ptxas               the PTX assembler of NVIDIA
 func Need(t testing.TB, thing string) {
 	t.Helper()
 	probe, ok := things[thing]
