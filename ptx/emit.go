@@ -81,10 +81,12 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	if m.err != nil {
 		return b, m.err
 	}
-	version, dynamic, size := m.target.version(), false, 256
+	version, dynamic, size := m.target.version(), uint32(0), 256
 	for _, k := range m.kernels[:m.n] {
 		version = max(version, k.version)
-		dynamic = dynamic || k.pointer != 0
+		if k.pointer != 0 {
+			dynamic = max(dynamic, k.extern)
+		}
 		size += 1024 + 48*(len(k.code)+len(k.prologue))
 	}
 	if cap(b)-len(b) < size {
@@ -95,8 +97,10 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	b = append(b, "\n.target "...)
 	b = append(b, m.target.String()...)
 	b = append(b, "\n.address_size 64\n"...)
-	if dynamic {
-		b = append(b, "\n.extern .shared .align 16 .b8 d_shared[];\n"...)
+	if dynamic != 0 {
+		b = append(b, "\n.extern .shared .align "...)
+		b = strconv.AppendUint(b, uint64(dynamic), 10)
+		b = append(b, " .b8 d_shared[];\n"...)
 	}
 	t := names()
 	for _, k := range m.kernels[:m.n] {
@@ -118,6 +122,12 @@ func (k *Kernel) appendHead(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
+		if p.kind == kNone {
+			b = append(b, "\n\t.param .align 64 .b8 p_"...)
+			b = append(b, p.name...)
+			b = append(b, "[128]"...)
+			continue
+		}
 		b = append(b, "\n\t.param "...)
 		b = append(b, kinds[p.kind].suffix...)
 		b = append(b, " p_"...)
@@ -130,18 +140,16 @@ func (k *Kernel) appendHead(b []byte) []byte {
 		} else {
 			b = append(b, ".maxntid "...)
 		}
-		for i, n := range k.threads {
-			if i > 0 {
-				b = append(b, ", "...)
-			}
-			b = strconv.AppendUint(b, uint64(n), 10)
-		}
-		b = append(b, '\n')
+		b = appendTriple(b, k.threads)
 	}
 	if k.minimum != 0 {
 		b = append(b, ".minnctapersm "...)
 		b = strconv.AppendUint(b, uint64(k.minimum), 10)
 		b = append(b, '\n')
+	}
+	if k.cluster[0] != 0 {
+		b = append(b, ".reqnctapercluster "...)
+		b = appendTriple(b, k.cluster)
 	}
 	b = append(b, "{\n"...)
 	for c, n := range k.regs {
@@ -157,7 +165,9 @@ func (k *Kernel) appendHead(b []byte) []byte {
 		b = append(b, ">;\n"...)
 	}
 	for i := range k.shared {
-		b = append(b, "\t.shared .align 16 .b8 s_"...)
+		b = append(b, "\t.shared .align "...)
+		b = strconv.AppendUint(b, uint64(k.shared[i].align), 10)
+		b = append(b, " .b8 s_"...)
 		b = append(b, k.shared[i].name...)
 		b = append(b, '[')
 		b = strconv.AppendUint(b, uint64(k.shared[i].bytes), 10)
@@ -211,6 +221,17 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		b = append(b, ';', '\n')
 	}
 	return b
+}
+
+// appendTriple appends "x, y, z" and ends the line.
+func appendTriple(b []byte, v [3]uint32) []byte {
+	for i, n := range v {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = strconv.AppendUint(b, uint64(n), 10)
+	}
+	return append(b, '\n')
 }
 
 // appendGuard appends what comes before a conditional instruction.
@@ -412,6 +433,14 @@ func (k *Kernel) appendOperands(b []byte, t *tables, in *instr, l layout) []byte
 		b = k.appendVector(b, t, list[nd+na:nd+na+nb])
 		b = append(b, ", "...)
 		b = k.appendVector(b, t, list[:nd])
+	case layoutWgmma:
+		return k.appendWgmma(b, in)
+	case layoutForm:
+		// The text was appended with its marks: it is written again.
+		text := descs[in.op].text
+		return k.appendForm(b[:len(b)-len(text)], text, in)
+	case layoutRaw:
+		return k.appendForm(append(b, '\t'), k.raws[in.b], in)
 	case layoutBranch, layoutLabel:
 		b = k.appendOperand(b, in.a)
 	}
@@ -428,4 +457,23 @@ func (k *Kernel) appendRun(b []byte, v val, n int) []byte {
 		b = k.appendOperand(b, v+i)
 	}
 	return append(b, '}')
+}
+
+// appendForm appends text with the operands of in for the marks in it.
+func (k *Kernel) appendForm(b []byte, text string, in *instr) []byte {
+	next := int(in.a)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c != '$' || i+1 == len(text):
+			b = append(b, c)
+		case text[i+1] == '=':
+			b = k.appendOperand(b, in.d)
+			i++
+		default:
+			b = k.appendOperand(b, k.lists[next])
+			next++
+			i++
+		}
+	}
+	return b
 }

@@ -1,5 +1,7 @@
 package ptx
 
+import "strings"
+
 // code is an instruction with its types: add.u32 and add.f32 are two.
 type code uint16
 
@@ -33,6 +35,9 @@ const (
 	layoutCopy                    // [d + lists[c]], [a + lists[c+1]], aux, and b if it is there
 	layoutMatrix                  // {d and its successors}, [a + b]; aux is how many
 	layoutMma                     // lists[a] on: D, A, B and C, which is D; aux has how many
+	layoutWgmma                   // lists[a] on: D, which is c registers, A and B; b; see wgmmaAux
+	layoutForm                    // as the text says, where $= is d and $ and a letter the next of lists[a] on; aux is how many
+	layoutRaw                     // likewise, with raws[b] for the text
 	layoutBranch                  // a
 	layoutLabel                   // a
 	layoutNone                    // does not exist
@@ -92,7 +97,7 @@ func (k *Kernel) admit(o code) bool {
 	}
 	ds := &descs[o]
 	if ds.target > k.target {
-		k.failure(ErrTarget, "%s needs %v, the module is for %v", ds.name(), ds.target, k.target)
+		k.failure(ErrTarget, "%s needs %v, the module is for %v", ds.name(), ds.target, k.m.target)
 		return false
 	}
 	k.version = max(k.version, ds.version)
@@ -238,7 +243,7 @@ func (k *Kernel) constant(x handle, kd kind) val {
 	case kF64:
 		return k.pool(tagF64, x.bits())
 	case kPred:
-		return op2in(k, opEqU32, 1, x.c).v
+		return k.truth(x.c != 0)
 	case kF16, kBF16, kF16x2, kBF16x2:
 		return k.result(kinds[kd].mov, k.integer(uint64(x.c)), 0, 0).v
 	case kS32:
@@ -254,9 +259,17 @@ func (k *Kernel) constant(x handle, kd kind) val {
 	return k.integer(uint64(x.c))
 }
 
-// op2in applies an instruction to two integers.
-func op2in(k *Kernel, o code, a, b uint32) handle {
-	return k.result(o, k.integer(uint64(a)), k.integer(uint64(b)), 0)
+// truth returns a predicate that always or never holds.
+func (k *Kernel) truth(holds bool) val {
+	i, a := 0, 0
+	if holds {
+		i, a = 1, 1
+	}
+	if k.truths[i] == 0 {
+		k.truths[i] = k.fresh(classP)
+		k.prologue = append(k.prologue, instr{op: opEqU32, d: k.truths[i], a: tagged(tagSmall, a), b: tagged(tagSmall, 1)})
+	}
+	return k.truths[i]
 }
 
 func (k *Kernel) integer(bits uint64) val {
@@ -284,14 +297,8 @@ func (k *Kernel) misuse(x handle) val {
 	return 0
 }
 
-// name returns the instruction as it is written, without tabs and blanks.
+// name returns the instruction as it is written, without its operands.
 func (d *desc) name() string {
-	s := d.text
-	for len(s) > 0 && s[0] == '\t' {
-		s = s[1:]
-	}
-	for len(s) > 0 && s[len(s)-1] == ' ' {
-		s = s[:len(s)-1]
-	}
-	return s
+	name, _, _ := strings.Cut(strings.TrimSpace(d.text), " ")
+	return name
 }

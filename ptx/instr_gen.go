@@ -305,6 +305,7 @@ const (
 	opUnpackBF16x2
 	opUnpackU64
 	opDot4B32
+	opDot4MixedB32
 	opDot4UnsignedB32
 	opShuffleXorU32
 	opShuffleXorF32
@@ -346,16 +347,25 @@ const (
 	opLoadGlobalL2
 	opLoadGlobalOnce
 	opLoadGlobalVolatile
+	opLoadGlobalAhead
+	opLoadGlobalOrdered
 	opStoreGlobal
 	opStoreGlobalReadOnly
 	opStoreGlobalStream
 	opStoreGlobalL2
 	opStoreGlobalOnce
 	opStoreGlobalVolatile
+	opStoreGlobalAhead
+	opStoreGlobalOrdered
 	opLoadShared
 	opLoadSharedVolatile
 	opStoreShared
 	opStoreSharedVolatile
+	opLoadCluster
+	opStoreCluster
+	opPrefetch
+	opToGlobalParamU64
+	opSymbolParam
 	opCopyAsync
 	opCopyAsyncL2
 	opCopyCommit
@@ -367,40 +377,133 @@ const (
 	opLoadMatrixTrans1
 	opLoadMatrixTrans2
 	opLoadMatrixTrans4
+	opStoreMatrix1
+	opStoreMatrix2
+	opStoreMatrix4
+	opStoreMatrixTrans1
+	opStoreMatrixTrans2
+	opStoreMatrixTrans4
+	opMBarrierInit
+	opMBarrierInvalidate
+	opMBarrierArrive
+	opMBarrierArriveCopy
+	opMBarrierTest
+	opMBarrierTry
+	opMBarrierExpect
+	opMBarrierArriveExpect
+	opMBarrierArriveRemote
+	opFenceMBarrierInit
+	opFenceAsync
+	opFenceAsyncShared
+	opBulkLoad
+	opBulkStore
+	opBulkCommit
+	opBulkWait
+	opBulkWaitRead
+	opPrefetchTensorMap
+	opPolicyEvictFirst
+	opPolicyEvictLast
+	opWgmmaFence
+	opWgmmaCommit
+	opWgmmaWait
+	opRaiseRegisters
+	opDropRegisters
+	opClusterArrive
+	opClusterArriveRelaxed
+	opClusterWait
+	opMapSharedU32
+	opWaitDependencies
+	opLaunchDependents
+	opElect
+	opInsert
+	opClock
+	opGlobalTimer
+	opSleepU32
+	opTrap
+	opRaw
 	opLabel
 	opBranch
 	opReturn
+	opTensorLoad1
+	opTensorLoadMulticast1
+	opTensorLoadPolicy1
+	opTensorLoadMulticastPolicy1
+	opTensorPrefetch1
+	opTensorStore1
+	opTensorAdd1
+	opTensorLoad2
+	opTensorLoadMulticast2
+	opTensorLoadPolicy2
+	opTensorLoadMulticastPolicy2
+	opTensorPrefetch2
+	opTensorStore2
+	opTensorAdd2
+	opTensorLoad3
+	opTensorLoadMulticast3
+	opTensorLoadPolicy3
+	opTensorLoadMulticastPolicy3
+	opTensorPrefetch3
+	opTensorStore3
+	opTensorAdd3
+	opTensorLoad4
+	opTensorLoadMulticast4
+	opTensorLoadPolicy4
+	opTensorLoadMulticastPolicy4
+	opTensorPrefetch4
+	opTensorStore4
+	opTensorAdd4
+	opTensorLoad5
+	opTensorLoadMulticast5
+	opTensorLoadPolicy5
+	opTensorLoadMulticastPolicy5
+	opTensorPrefetch5
+	opTensorStore5
+	opTensorAdd5
 	opMmaF16K8
 	opMmaF16
 	opMmaF16Half
 	opMmaBF16
 	opMmaTF32
 	opMmaS8
+	opMmaE4M3
+	opMmaE5M2
 	opMmaU8
+	opWgmmaF16
+	opWgmmaF16Half
+	opWgmmaBF16
+	opWgmmaTF32
+	opWgmmaE4M3
+	opWgmmaE5M2
+	opWgmmaS8
+	opWgmmaU8
 	opAtomicGlobalAddU32
 	opAtomicGlobalAddS32
 	opAtomicGlobalAddU64
 	opAtomicGlobalAddF32
 	opAtomicGlobalAddF64
 	opAtomicGlobalAddF16x2
+	opAtomicGlobalAddBF16x2
 	opReduceGlobalAddU32
 	opReduceGlobalAddS32
 	opReduceGlobalAddU64
 	opReduceGlobalAddF32
 	opReduceGlobalAddF64
 	opReduceGlobalAddF16x2
+	opReduceGlobalAddBF16x2
 	opAtomicSharedAddU32
 	opAtomicSharedAddS32
 	opAtomicSharedAddU64
 	opAtomicSharedAddF32
 	opAtomicSharedAddF64
 	opAtomicSharedAddF16x2
+	opAtomicSharedAddBF16x2
 	opReduceSharedAddU32
 	opReduceSharedAddS32
 	opReduceSharedAddU64
 	opReduceSharedAddF32
 	opReduceSharedAddF64
 	opReduceSharedAddF16x2
+	opReduceSharedAddBF16x2
 	opAtomicGlobalMinU32
 	opAtomicGlobalMinS32
 	opAtomicGlobalMinU64
@@ -792,6 +895,7 @@ var descs = [numCodes]desc{
 	opUnpackBF16x2:                   {[4]kind{kBF16, kBF16x2, kBF16, 0}, layoutUnpack, foldNone, 60, SM70, "\tmov.b32 "},
 	opUnpackU64:                      {[4]kind{kU32, kU64, kU32, 0}, layoutUnpack, foldNone, 60, SM70, "\tmov.b64 "},
 	opDot4B32:                        {[4]kind{kS32, kB32, kB32, kS32}, layoutPlain, foldNone, 60, SM70, "\tdp4a.s32.s32 "},
+	opDot4MixedB32:                   {[4]kind{kS32, kB32, kB32, kS32}, layoutPlain, foldNone, 60, SM70, "\tdp4a.u32.s32 "},
 	opDot4UnsignedB32:                {[4]kind{kU32, kB32, kB32, kU32}, layoutPlain, foldNone, 60, SM70, "\tdp4a.u32.u32 "},
 	opShuffleXorU32:                  {[4]kind{kU32, kU32, kU32, kU32}, layoutShuffle, foldNone, 60, SM70, "\tshfl.sync.bfly.b32 "},
 	opShuffleXorF32:                  {[4]kind{kF32, kF32, kU32, kU32}, layoutShuffle, foldNone, 60, SM70, "\tshfl.sync.bfly.b32 "},
@@ -833,16 +937,25 @@ var descs = [numCodes]desc{
 	opLoadGlobalL2:                   {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.global.cg"},
 	opLoadGlobalOnce:                 {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 74, SM70, "\tld.global.nc.L1::no_allocate"},
 	opLoadGlobalVolatile:             {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.volatile.global"},
+	opLoadGlobalAhead:                {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 74, SM75, "\tld.global.L2::128B"},
+	opLoadGlobalOrdered:              {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.acquire.gpu.global"},
 	opStoreGlobal:                    {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.global"},
-	opStoreGlobalReadOnly:            {[4]kind{0, 0, 0, 0}, layoutNone, foldNone, 60, SM70, "\t "},
+	opStoreGlobalReadOnly:            {[4]kind{0, 0, 0, 0}, layoutNone, foldNone, 60, SM70, ""},
 	opStoreGlobalStream:              {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.global.cs"},
 	opStoreGlobalL2:                  {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.global.cg"},
 	opStoreGlobalOnce:                {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 74, SM70, "\tst.global.L1::no_allocate"},
 	opStoreGlobalVolatile:            {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.volatile.global"},
+	opStoreGlobalAhead:               {[4]kind{0, 0, 0, 0}, layoutNone, foldNone, 60, SM70, ""},
+	opStoreGlobalOrdered:             {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.release.gpu.global"},
 	opLoadShared:                     {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.shared"},
 	opLoadSharedVolatile:             {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.volatile.shared"},
 	opStoreShared:                    {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.shared"},
 	opStoreSharedVolatile:            {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 60, SM70, "\tst.volatile.shared"},
+	opLoadCluster:                    {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 78, SM90, "\tld.shared::cluster"},
+	opStoreCluster:                   {[4]kind{0, 0, 0, 0}, layoutStore, foldNone, 78, SM90, "\tst.shared::cluster"},
+	opPrefetch:                       {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 60, SM70, "\tprefetch.global.L2 [$d+$i]"},
+	opToGlobalParamU64:               {[4]kind{kU64, kU64, 0, 0}, layoutPlain, foldNone, 77, SM70, "\tcvta.param.u64 "},
+	opSymbolParam:                    {[4]kind{kU64, 0, 0, 0}, layoutName, foldNone, 60, SM70, "\tmov.b64 "},
 	opCopyAsync:                      {[4]kind{0, 0, 0, 0}, layoutCopy, foldNone, 70, SM80, "\tcp.async.ca.shared.global "},
 	opCopyAsyncL2:                    {[4]kind{0, 0, 0, 0}, layoutCopy, foldNone, 70, SM80, "\tcp.async.cg.shared.global "},
 	opCopyCommit:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 70, SM80, "\tcp.async.commit_group"},
@@ -854,40 +967,133 @@ var descs = [numCodes]desc{
 	opLoadMatrixTrans1:               {[4]kind{0, 0, 0, 0}, layoutMatrix, foldNone, 65, SM75, "\tldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 "},
 	opLoadMatrixTrans2:               {[4]kind{0, 0, 0, 0}, layoutMatrix, foldNone, 65, SM75, "\tldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 "},
 	opLoadMatrixTrans4:               {[4]kind{0, 0, 0, 0}, layoutMatrix, foldNone, 65, SM75, "\tldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "},
-	opLabel:                          {[4]kind{0, 0, 0, 0}, layoutLabel, foldNone, 60, SM70, "\t "},
+	opStoreMatrix1:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x1.shared.b16 [$r+$i], {$r}"},
+	opStoreMatrix2:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x2.shared.b16 [$r+$i], {$r, $r}"},
+	opStoreMatrix4:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x4.shared.b16 [$r+$i], {$r, $r, $r, $r}"},
+	opStoreMatrixTrans1:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$r+$i], {$r}"},
+	opStoreMatrixTrans2:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$r+$i], {$r, $r}"},
+	opStoreMatrixTrans4:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tstmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [$r+$i], {$r, $r, $r, $r}"},
+	opMBarrierInit:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 70, SM80, "\tmbarrier.init.shared.b64 [$r+$i], $r"},
+	opMBarrierInvalidate:             {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 70, SM80, "\tmbarrier.inval.shared.b64 [$r+$i]"},
+	opMBarrierArrive:                 {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 71, SM80, "\tmbarrier.arrive.shared.b64 _, [$r+$i]"},
+	opMBarrierArriveCopy:             {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 70, SM80, "\tcp.async.mbarrier.arrive.noinc.shared.b64 [$r+$i]"},
+	opMBarrierTest:                   {[4]kind{kPred, 0, 0, 0}, layoutForm, foldNone, 71, SM80, "\tmbarrier.test_wait.parity.shared.b64 $=, [$r+$i], $r"},
+	opMBarrierTry:                    {[4]kind{kPred, 0, 0, 0}, layoutForm, foldNone, 78, SM90, "\tmbarrier.try_wait.parity.shared::cta.b64 $=, [$r+$i], $r"},
+	opMBarrierExpect:                 {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$r+$i], $r"},
+	opMBarrierArriveExpect:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.arrive.expect_tx.shared::cta.b64 _, [$r+$i], $r"},
+	opMBarrierArriveRemote:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [$r]"},
+	opFenceMBarrierInit:              {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.mbarrier_init.release.cluster"},
+	opFenceAsync:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async"},
+	opFenceAsyncShared:               {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async.shared::cta"},
+	opBulkLoad:                       {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$r+$i], [$d+$i], $r, [$r+$i]"},
+	opBulkStore:                      {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.global.shared::cta.bulk_group [$d+$i], [$r+$i], $r"},
+	opBulkCommit:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tcp.async.bulk.commit_group"},
+	opBulkWait:                       {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90, "\tcp.async.bulk.wait_group "},
+	opBulkWaitRead:                   {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90, "\tcp.async.bulk.wait_group.read "},
+	opPrefetchTensorMap:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tprefetch.tensormap [$d]"},
+	opPolicyEvictFirst:               {[4]kind{kU64, 0, 0, 0}, layoutForm, foldNone, 74, SM80, "\tcreatepolicy.fractional.L2::evict_first.b64 $=, 0f3F800000"},
+	opPolicyEvictLast:                {[4]kind{kU64, 0, 0, 0}, layoutForm, foldNone, 74, SM80, "\tcreatepolicy.fractional.L2::evict_last.b64 $=, 0f3F800000"},
+	opWgmmaFence:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90a, "\twgmma.fence.sync.aligned"},
+	opWgmmaCommit:                    {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90a, "\twgmma.commit_group.sync.aligned"},
+	opWgmmaWait:                      {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90a, "\twgmma.wait_group.sync.aligned "},
+	opRaiseRegisters:                 {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90a, "\tsetmaxnreg.inc.sync.aligned.u32 "},
+	opDropRegisters:                  {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90a, "\tsetmaxnreg.dec.sync.aligned.u32 "},
+	opClusterArrive:                  {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tbarrier.cluster.arrive.release.aligned"},
+	opClusterArriveRelaxed:           {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tbarrier.cluster.arrive.relaxed.aligned"},
+	opClusterWait:                    {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tbarrier.cluster.wait.acquire.aligned"},
+	opMapSharedU32:                   {[4]kind{kU32, kU32, kU32, 0}, layoutPlain, foldNone, 78, SM90, "\tmapa.shared::cluster.u32 "},
+	opWaitDependencies:               {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 78, SM90, "\tgriddepcontrol.wait"},
+	opLaunchDependents:               {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 78, SM90, "\tgriddepcontrol.launch_dependents"},
+	opElect:                          {[4]kind{kPred, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\telect.sync _|$=, $r"},
+	opInsert:                         {[4]kind{kU32, 0, 0, 0}, layoutForm, foldNone, 60, SM70, "\tbfi.b32 $=, $r, $r, $r, $r"},
+	opClock:                          {[4]kind{kU64, 0, 0, 0}, layoutForm, foldNone, 60, SM70, "\tmov.u64 $=, %clock64"},
+	opGlobalTimer:                    {[4]kind{kU64, 0, 0, 0}, layoutForm, foldNone, 60, SM70, "\tmov.u64 $=, %globaltimer"},
+	opSleepU32:                       {[4]kind{0, kU32, 0, 0}, layoutPlain, foldNone, 63, SM70, "\tnanosleep.u32 "},
+	opTrap:                           {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 60, SM70, "\ttrap"},
+	opRaw:                            {[4]kind{0, 0, 0, 0}, layoutRaw, foldNone, 60, SM70, ""},
+	opLabel:                          {[4]kind{0, 0, 0, 0}, layoutLabel, foldNone, 60, SM70, ""},
 	opBranch:                         {[4]kind{0, 0, 0, 0}, layoutBranch, foldNone, 60, SM70, "\tbra "},
 	opReturn:                         {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tret"},
+	opTensorLoad1:                    {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$r+$i], [$d, {$r}], [$r+$i]"},
+	opTensorLoadMulticast1:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$r+$i], [$d, {$r}], [$r+$i], $h"},
+	opTensorLoadPolicy1:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d, {$r}], [$r+$i], $d"},
+	opTensorLoadMulticastPolicy1:     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [$r+$i], [$d, {$r}], [$r+$i], $h, $d"},
+	opTensorPrefetch1:                {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.prefetch.tensor.1d.L2.global.tile [$d, {$r}]"},
+	opTensorStore1:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [$d, {$r}], [$r+$i]"},
+	opTensorAdd1:                     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [$d, {$r}], [$r+$i]"},
+	opTensorLoad2:                    {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$r+$i], [$d, {$r, $r}], [$r+$i]"},
+	opTensorLoadMulticast2:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$r+$i], [$d, {$r, $r}], [$r+$i], $h"},
+	opTensorLoadPolicy2:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d, {$r, $r}], [$r+$i], $d"},
+	opTensorLoadMulticastPolicy2:     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [$r+$i], [$d, {$r, $r}], [$r+$i], $h, $d"},
+	opTensorPrefetch2:                {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.prefetch.tensor.2d.L2.global.tile [$d, {$r, $r}]"},
+	opTensorStore2:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [$d, {$r, $r}], [$r+$i]"},
+	opTensorAdd2:                     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [$d, {$r, $r}], [$r+$i]"},
+	opTensorLoad3:                    {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$r+$i], [$d, {$r, $r, $r}], [$r+$i]"},
+	opTensorLoadMulticast3:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$r+$i], [$d, {$r, $r, $r}], [$r+$i], $h"},
+	opTensorLoadPolicy3:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d, {$r, $r, $r}], [$r+$i], $d"},
+	opTensorLoadMulticastPolicy3:     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [$r+$i], [$d, {$r, $r, $r}], [$r+$i], $h, $d"},
+	opTensorPrefetch3:                {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.prefetch.tensor.3d.L2.global.tile [$d, {$r, $r, $r}]"},
+	opTensorStore3:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [$d, {$r, $r, $r}], [$r+$i]"},
+	opTensorAdd3:                     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [$d, {$r, $r, $r}], [$r+$i]"},
+	opTensorLoad4:                    {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$r+$i], [$d, {$r, $r, $r, $r}], [$r+$i]"},
+	opTensorLoadMulticast4:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$r+$i], [$d, {$r, $r, $r, $r}], [$r+$i], $h"},
+	opTensorLoadPolicy4:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d, {$r, $r, $r, $r}], [$r+$i], $d"},
+	opTensorLoadMulticastPolicy4:     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [$r+$i], [$d, {$r, $r, $r, $r}], [$r+$i], $h, $d"},
+	opTensorPrefetch4:                {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.prefetch.tensor.4d.L2.global.tile [$d, {$r, $r, $r, $r}]"},
+	opTensorStore4:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [$d, {$r, $r, $r, $r}], [$r+$i]"},
+	opTensorAdd4:                     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [$d, {$r, $r, $r, $r}], [$r+$i]"},
+	opTensorLoad5:                    {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$r+$i], [$d, {$r, $r, $r, $r, $r}], [$r+$i]"},
+	opTensorLoadMulticast5:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$r+$i], [$d, {$r, $r, $r, $r, $r}], [$r+$i], $h"},
+	opTensorLoadPolicy5:              {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d, {$r, $r, $r, $r, $r}], [$r+$i], $d"},
+	opTensorLoadMulticastPolicy5:     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [$r+$i], [$d, {$r, $r, $r, $r, $r}], [$r+$i], $h, $d"},
+	opTensorPrefetch5:                {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.prefetch.tensor.5d.L2.global.tile [$d, {$r, $r, $r, $r, $r}]"},
+	opTensorStore5:                   {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [$d, {$r, $r, $r, $r, $r}], [$r+$i]"},
+	opTensorAdd5:                     {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group [$d, {$r, $r, $r, $r, $r}], [$r+$i]"},
 	opMmaF16K8:                       {[4]kind{kF32, kF16x2, kF16x2, kF32}, layoutMma, foldNone, 65, SM75, "\tmma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "},
 	opMmaF16:                         {[4]kind{kF32, kF16x2, kF16x2, kF32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "},
 	opMmaF16Half:                     {[4]kind{kF16x2, kF16x2, kF16x2, kF16x2}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "},
 	opMmaBF16:                        {[4]kind{kF32, kBF16x2, kBF16x2, kF32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "},
 	opMmaTF32:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "},
 	opMmaS8:                          {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "},
+	opMmaE4M3:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 84, SM89, "\tmma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "},
+	opMmaE5M2:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 84, SM89, "\tmma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 "},
 	opMmaU8:                          {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "},
+	opWgmmaF16:                       {[4]kind{kF32, kF16x2, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk16.f32.f16.f16 "},
+	opWgmmaF16Half:                   {[4]kind{kF16x2, kF16x2, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk16.f16.f16.f16 "},
+	opWgmmaBF16:                      {[4]kind{kF32, kBF16x2, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk16.f32.bf16.bf16 "},
+	opWgmmaTF32:                      {[4]kind{kF32, kB32, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk8.f32.tf32.tf32 "},
+	opWgmmaE4M3:                      {[4]kind{kF32, kB32, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk32.f32.e4m3.e4m3 "},
+	opWgmmaE5M2:                      {[4]kind{kF32, kB32, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk32.f32.e5m2.e5m2 "},
+	opWgmmaS8:                        {[4]kind{kS32, kB32, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk32.s32.s8.s8 "},
+	opWgmmaU8:                        {[4]kind{kS32, kB32, kU64, kPred}, layoutWgmma, foldNone, 80, SM90a, "\twgmma.mma_async.sync.aligned.m64n$nk32.s32.u8.u8 "},
 	opAtomicGlobalAddU32:             {[4]kind{kU32, kU32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.add.u32"},
 	opAtomicGlobalAddS32:             {[4]kind{kS32, kS32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.add.s32"},
 	opAtomicGlobalAddU64:             {[4]kind{kU64, kU64, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.add.u64"},
 	opAtomicGlobalAddF32:             {[4]kind{kF32, kF32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.add.f32"},
 	opAtomicGlobalAddF64:             {[4]kind{kF64, kF64, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.add.f64"},
 	opAtomicGlobalAddF16x2:           {[4]kind{kF16x2, kF16x2, 0, 0}, layoutAtomic, foldNone, 62, SM70, "\tatom.global.add.noftz.f16x2"},
+	opAtomicGlobalAddBF16x2:          {[4]kind{kBF16x2, kBF16x2, 0, 0}, layoutAtomic, foldNone, 78, SM90, "\tatom.global.add.noftz.bf16x2"},
 	opReduceGlobalAddU32:             {[4]kind{0, kU32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.global.add.u32"},
 	opReduceGlobalAddS32:             {[4]kind{0, kS32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.global.add.s32"},
 	opReduceGlobalAddU64:             {[4]kind{0, kU64, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.global.add.u64"},
 	opReduceGlobalAddF32:             {[4]kind{0, kF32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.global.add.f32"},
 	opReduceGlobalAddF64:             {[4]kind{0, kF64, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.global.add.f64"},
 	opReduceGlobalAddF16x2:           {[4]kind{0, kF16x2, 0, 0}, layoutReduction, foldNone, 62, SM70, "\tred.global.add.noftz.f16x2"},
+	opReduceGlobalAddBF16x2:          {[4]kind{0, kBF16x2, 0, 0}, layoutReduction, foldNone, 78, SM90, "\tred.global.add.noftz.bf16x2"},
 	opAtomicSharedAddU32:             {[4]kind{kU32, kU32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.shared.add.u32"},
 	opAtomicSharedAddS32:             {[4]kind{kS32, kS32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.shared.add.s32"},
 	opAtomicSharedAddU64:             {[4]kind{kU64, kU64, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.shared.add.u64"},
 	opAtomicSharedAddF32:             {[4]kind{kF32, kF32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.shared.add.f32"},
 	opAtomicSharedAddF64:             {[4]kind{kF64, kF64, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.shared.add.f64"},
 	opAtomicSharedAddF16x2:           {[4]kind{kF16x2, kF16x2, 0, 0}, layoutAtomic, foldNone, 62, SM70, "\tatom.shared.add.noftz.f16x2"},
+	opAtomicSharedAddBF16x2:          {[4]kind{kBF16x2, kBF16x2, 0, 0}, layoutAtomic, foldNone, 78, SM90, "\tatom.shared.add.noftz.bf16x2"},
 	opReduceSharedAddU32:             {[4]kind{0, kU32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.shared.add.u32"},
 	opReduceSharedAddS32:             {[4]kind{0, kS32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.shared.add.s32"},
 	opReduceSharedAddU64:             {[4]kind{0, kU64, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.shared.add.u64"},
 	opReduceSharedAddF32:             {[4]kind{0, kF32, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.shared.add.f32"},
 	opReduceSharedAddF64:             {[4]kind{0, kF64, 0, 0}, layoutReduction, foldNone, 60, SM70, "\tred.shared.add.f64"},
 	opReduceSharedAddF16x2:           {[4]kind{0, kF16x2, 0, 0}, layoutReduction, foldNone, 62, SM70, "\tred.shared.add.noftz.f16x2"},
+	opReduceSharedAddBF16x2:          {[4]kind{0, kBF16x2, 0, 0}, layoutReduction, foldNone, 78, SM90, "\tred.shared.add.noftz.bf16x2"},
 	opAtomicGlobalMinU32:             {[4]kind{kU32, kU32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.min.u32"},
 	opAtomicGlobalMinS32:             {[4]kind{kS32, kS32, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.min.s32"},
 	opAtomicGlobalMinU64:             {[4]kind{kU64, kU64, 0, 0}, layoutAtomic, foldNone, 60, SM70, "\tatom.global.min.u64"},

@@ -100,12 +100,17 @@ type Kernel struct {
 	shared   []sharedArray
 	static   uint64 // bytes of shared
 	dynamic  uint64
-	rest     bool // an array has the rest of the dynamic memory
-	pointer  val  // to the dynamic memory
+	rest     bool   // an array has the rest of the dynamic memory
+	pointer  val    // to the dynamic memory
+	align    uint32 // of arrays that are declared from now on
+	extern   uint32 // alignment of the dynamic memory
+	truths   [2]val // predicates that never and always hold
+	raws     []string
 
 	loops    []loop
 	depth    int
-	threads  [3]uint32 // see MaxThreads
+	threads  [3]uint32 // see Block
+	cluster  [3]uint32
 	exactly  bool
 	minimum  uint32
 	building bool
@@ -115,13 +120,23 @@ type Kernel struct {
 
 type param struct {
 	name   string
-	kind   kind
+	kind   kind // 0 for a TensorMap
 	offset uint32
 }
 
+// layout returns the bytes of a parameter and those that its address is a
+// multiple of.
+func (p *param) layout() (size, align uint32) {
+	if p.kind == kNone {
+		return tensorMapBytes, tensorMapAlign
+	}
+	size = uint32(kinds[p.kind].size)
+	return size, size
+}
+
 type sharedArray struct {
-	name  string
-	bytes uint32
+	name         string
+	bytes, align uint32
 }
 
 // nowhere, unfolded and tooBig stand for kernels of values that have none. Nothing
@@ -144,9 +159,9 @@ func (k *Kernel) owner() *Kernel {
 
 func (k *Kernel) start(m *Module, name string) {
 	*k = Kernel{
-		m: m, name: name, age: k.age + 1, target: m.target, version: m.target.version(), building: true,
+		m: m, name: name, age: k.age + 1, target: m.target.features(), version: m.target.version(), building: true, align: 16,
 		code: k.code[:0], prologue: k.prologue[:0], lists: k.lists[:0], consts: k.consts[:0],
-		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0],
+		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0], raws: k.raws[:0],
 	}
 	k.lists = append(k.lists, 0) // so that 0 is no list
 	if m.positions {
@@ -238,7 +253,8 @@ type Arg struct {
 func (k *Kernel) Args() []Arg {
 	args := make([]Arg, len(k.params))
 	for i, p := range k.params {
-		args[i] = Arg{p.name, int(p.offset), int(kinds[p.kind].size)}
+		size, _ := p.layout()
+		args[i] = Arg{p.name, int(p.offset), int(size)}
 	}
 	return args
 }
@@ -293,54 +309,4 @@ func validName(s string) bool {
 		}
 	}
 	return true
-}
-
-// Special is a number that the device gives to each thread.
-type Special uint8
-
-// The special numbers: the place of the thread in its block, the size of the
-// block, the place of the block in the grid, the size of the grid, and what
-// concerns the warp.
-const (
-	TidX Special = iota
-	TidY
-	TidZ
-	NtidX
-	NtidY
-	NtidZ
-	CtaidX
-	CtaidY
-	CtaidZ
-	NctaidX
-	NctaidY
-	NctaidZ
-	LaneID     // place in the warp
-	LaneMaskLt // a bit for each lane before this one
-	LaneMaskLe // likewise with this one
-	LaneMaskEq // a bit for this lane
-	numSpecials
-)
-
-// specialNames holds what PTX calls the special numbers.
-var specialNames = [numSpecials]string{
-	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
-	"%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid", "%lanemask_lt", "%lanemask_le", "%lanemask_eq",
-}
-
-// Special returns a special number. It is read once, before everything else.
-func (k *Kernel) Special(s Special) U32 {
-	k = k.owner()
-	if s >= numSpecials {
-		k.fail("no special number %d", s)
-		return U32{k: k, c: k.age}
-	}
-	if k.target == 0 {
-		k.ready()
-		return U32{k: k, c: k.age}
-	}
-	if k.specials[s] == 0 {
-		k.specials[s] = k.fresh(classR)
-		k.first(opSpecial, 0, k.specials[s], tagged(tagSpecial, int(s)))
-	}
-	return U32{k, k.specials[s], k.age}
 }

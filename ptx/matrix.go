@@ -40,6 +40,44 @@ func (p address) matrix(plain, trans code, transpose bool, n int) handle {
 	return handle{k, d, k.age}
 }
 
+// StoreMatrix stores an 8 by 8 matrix of elements of 16 bits as [LoadMatrix]
+// loads one. It needs sm_90.
+func StoreMatrix[T F16x2 | BF16x2 | B32](row Shared[T], v T, transpose bool) {
+	address(row).storeMatrix(opStoreMatrix1, opStoreMatrixTrans1, transpose, handle(v))
+}
+
+// StoreMatrix2 stores two matrices: see [LoadMatrix2].
+func StoreMatrix2[T F16x2 | BF16x2 | B32](row Shared[T], v [2]T, transpose bool) {
+	address(row).storeMatrix(opStoreMatrix2, opStoreMatrixTrans2, transpose, handle(v[0]), handle(v[1]))
+}
+
+// StoreMatrix4 stores four matrices: see [LoadMatrix4].
+func StoreMatrix4[T F16x2 | BF16x2 | B32](row Shared[T], v [4]T, transpose bool) {
+	address(row).storeMatrix(opStoreMatrix4, opStoreMatrixTrans4, transpose, handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3]))
+}
+
+func (p address) storeMatrix(plain, trans code, transpose bool, v ...handle) {
+	k, o := p.live(), plain
+	if transpose {
+		o = trans
+	}
+	switch {
+	case descs[o].target > k.target && !k.admit(o):
+		return
+	case p.off%16 != 0:
+		k.fail("a matrix at offset %d, which is not a multiple of 16", p.off)
+		return
+	}
+	var x [4]val
+	for i := range v {
+		x[i] = k.reg(v[i], kB32)
+	}
+	k.startList()
+	k.listAddress(&p)
+	k.listVals(x[:len(v)]...)
+	k.put(o, uint16(2+len(v)), 0, k.endList(), 0, 0)
+}
+
 // mma appends a product whose operands are listed.
 func (k *Kernel) mma(o code, nd, na, nb int) {
 	k.put(o, uint16(nd|na<<4|nb<<8), 0, k.endList(), 0, 0)
@@ -100,14 +138,7 @@ func (k *Kernel) CopyCommit() { k.owner().put(opCopyCommit, 0, 0, 0, 0, 0) }
 // CopyWait waits until at most n of this thread's groups of copies are under
 // way. A [Kernel.Sync] then makes them visible to the other threads.
 func (k *Kernel) CopyWait(n int) {
-	k = k.owner()
-	if n < 0 || n > 255 {
-		if k.ready() {
-			k.failure(ErrLimit, "%d groups of copies", n)
-		}
-		return
-	}
-	k.put(opCopyWait, uint16(n), 0, 0, 0, 0)
+	k.groups(opCopyWait, n)
 }
 
 // CopyWaitAll waits for all copies of this thread.

@@ -18,6 +18,7 @@ type space uint8
 const (
 	inGlobal space = iota
 	inShared
+	inCluster
 )
 
 // Global points to elements in the memory of the device.
@@ -37,6 +38,8 @@ const (
 	L2Only               // not in L1, so that what other blocks write is seen
 	Once                 // loads as ReadOnly; neither loads nor stores take room in L1
 	Volatile             // never kept, never merged
+	Ahead                // loads that bring 128 bytes to L2; needs sm_75
+	Ordered              // loads that acquire and stores that release, for the device
 	numHints
 )
 
@@ -72,7 +75,8 @@ func (k *Kernel) param(name string, kd kind) handle {
 		k.fail("a parameter cannot be called %q", name)
 		return r
 	}
-	offset, size := uint32(0), uint32(kinds[kd].size)
+	next := param{name: name, kind: kd}
+	_, align := next.layout()
 	for i := range k.params {
 		if k.params[i].name == name {
 			k.fail("two parameters are called %s", name)
@@ -81,20 +85,39 @@ func (k *Kernel) param(name string, kd kind) handle {
 	}
 	if n := len(k.params); n > 0 {
 		last := &k.params[n-1]
-		offset = (last.offset + uint32(kinds[last.kind].size) + size - 1) &^ (size - 1)
+		size, _ := last.layout()
+		next.offset = (last.offset + size + align - 1) &^ (align - 1)
 	}
 	if len(k.params) == maxParams {
 		k.failure(ErrLimit, "more than %d parameters", maxParams)
 		return r
 	}
-	k.params = append(k.params, param{name, kd, offset})
+	k.params = append(k.params, next)
+	if kd == kNone {
+		return r
+	}
 	r.v = k.fresh(kinds[kd].class)
 	k.first(opLoadParam, memoryAux(kd, 1), r.v, tagged(tagParam, len(k.params)-1))
 	return r
 }
 
+// Align makes the arrays of shared memory that are declared from now on begin at
+// multiples of n bytes, a power of two up to 1024. At first that is 16; copies of
+// tensors want 128, and those that swizzle 1024.
+func (k *Kernel) Align(n int) {
+	k = k.owner()
+	if !k.ready() {
+		return
+	}
+	if n < 16 || n > 1024 || n&(n-1) != 0 {
+		k.failure(ErrLimit, "an alignment of %d bytes", n)
+		return
+	}
+	k.align = uint32(n)
+}
+
 // SharedArray declares an array of n elements in the memory of the block,
-// undefined until written, aligned to 16 bytes.
+// undefined until written: see [Kernel.Align].
 func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
 	return Shared[T](k.owner().sharedArray(name, kindFor[T](), n))
 }
@@ -119,16 +142,21 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 		k.fail("array %s of no elements", name)
 		return r
 	}
-	k.static = (k.static+15)&^15 + bytes
-	k.shared = append(k.shared, sharedArray{name, uint32(bytes)})
+	k.static = k.aligned(k.static) + bytes
+	k.shared = append(k.shared, sharedArray{name, uint32(bytes), k.align})
 	r.base = k.fresh(classR)
 	k.first(opSymbol, 0, r.base, tagged(tagShared, len(k.shared)-1))
 	return r
 }
 
+// aligned returns the first place from n bytes on where an array may begin.
+func (k *Kernel) aligned(n uint64) uint64 {
+	return (n + uint64(k.align) - 1) &^ (uint64(k.align) - 1)
+}
+
 func (k *Kernel) arrayBytes(name string, kd kind, n int, limit, used uint64) (bytes uint64, ok bool) {
 	size := uint64(kinds[kd].size)
-	if n < 0 || uint64(n) > limit/size || (used+15)&^15+uint64(n)*size > limit {
+	if n < 0 || uint64(n) > limit/size || k.aligned(used)+uint64(n)*size > limit {
 		k.failure(ErrLimit, "array %s of %d elements of %d bytes: a block has %d bytes for such arrays", name, n, size, limit)
 		return 0, false
 	}
@@ -136,7 +164,7 @@ func (k *Kernel) arrayBytes(name string, kd kind, n int, limit, used uint64) (by
 }
 
 // DynamicShared lays an array of n elements out in the memory of the block that
-// a launch asks for, aligned to 16 bytes. [Kernel.SharedBytes] tells how much
+// a launch asks for: see [Kernel.Align]. [Kernel.SharedBytes] tells how much
 // that is. With n = 0 it is whatever the launch asks for beyond that, and the
 // last such array.
 func DynamicShared[T Element](k *Kernel, n int) Shared[T] {
@@ -161,7 +189,8 @@ func (k *Kernel) dynamicShared(kd kind, n int) address {
 		k.first(opSymbol, 0, k.pointer, tagged(tagShared, dynamicSymbol))
 	}
 	r.base = k.pointer
-	r.off = int32((k.dynamic + 15) &^ 15)
+	k.extern = max(k.extern, k.align)
+	r.off = int32(k.aligned(k.dynamic))
 	k.dynamic = uint64(r.off) + bytes
 	k.rest = n == 0
 	return r
@@ -294,7 +323,7 @@ func (p address) at(i handle) address {
 		return p.offset(int(i.c))
 	}
 	k := p.live()
-	if p.in == inShared {
+	if p.in != inGlobal {
 		p.base = op3(opMulAddU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
 	} else {
 		p.base = op3(opMulAddWideU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
@@ -304,7 +333,7 @@ func (p address) at(i handle) address {
 
 func (p address) at64(i handle) address {
 	k := p.live()
-	if p.in == inShared {
+	if p.in != inGlobal {
 		if k.ready() {
 			k.failure(ErrLimit, "element %d of shared memory", i.bits())
 		}
@@ -316,7 +345,7 @@ func (p address) at64(i handle) address {
 
 func (p address) hinted(h Hint) address {
 	k := p.live()
-	if h >= numHints || p.in == inShared && h != Cached && h != Volatile {
+	if h >= numHints || p.in != inGlobal && h != Cached && (h != Volatile || p.in == inCluster) {
 		if k.ready() {
 			k.fail("a hint that this memory has not")
 		}
@@ -330,6 +359,9 @@ func (p address) hinted(h Hint) address {
 func memoryAux(kd kind, n int) uint16 { return uint16(kd) | uint16(n)<<8 }
 
 func (p *address) loadCode() code {
+	if p.in == inCluster {
+		return opLoadCluster
+	}
 	if p.in == inShared {
 		if p.hint == Volatile {
 			return opLoadSharedVolatile
@@ -340,6 +372,9 @@ func (p *address) loadCode() code {
 }
 
 func (p *address) storeCode() code {
+	if p.in == inCluster {
+		return opStoreCluster
+	}
 	if p.in == inShared {
 		if p.hint == Volatile {
 			return opStoreSharedVolatile
@@ -395,9 +430,11 @@ func (p address) load(n int) handle {
 	return handle{k, d, k.age}
 }
 
+func (p *address) readOnly() bool { return p.hint == ReadOnly || p.hint == Ahead }
+
 func (p address) store1(v handle) {
 	k := p.live()
-	if p.hint == ReadOnly || p.off%int32(max(1, kinds[p.kind].size)) != 0 {
+	if p.readOnly() || p.off%int32(max(1, kinds[p.kind].size)) != 0 {
 		p.store([4]handle{v}, 1)
 		return
 	}
@@ -410,8 +447,8 @@ func (p address) store(v [4]handle, n int) {
 	if !p.vector(k, n) {
 		return
 	}
-	if p.hint == ReadOnly {
-		k.fail("a store to what nothing writes: the hint is ReadOnly")
+	if p.readOnly() {
+		k.fail("a store with a hint that is for loads")
 		return
 	}
 	k.startList()

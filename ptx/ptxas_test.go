@@ -80,3 +80,31 @@ func TestPtxasTable(t *testing.T) {
 		t.Run(g.Name, func(t *testing.T) { assemble(t, g.Text, g.Target, "-O0") })
 	}
 }
+
+// TestPtxasLowest shows that no version and no target below those of the table
+// has an instruction: ptxas refuses each line.
+func TestPtxasLowest(t *testing.T) {
+	for _, g := range ptx.LowerGroups() {
+		t.Run(g.Name, func(t *testing.T) {
+			out, err := runPtxas(t, g.Text, g.Target, "-O0")
+			if err == nil {
+				t.Fatal("ptxas takes everything")
+			}
+			refused := map[int]bool{}
+			for _, s := range strings.Split(out, "\n") {
+				if _, after, ok := strings.Cut(s, ", line "); ok {
+					n := 0
+					if fmt.Sscan(after, &n); n > 0 {
+						refused[n] = true
+					}
+				}
+			}
+			for i, line := range bytes.Split(g.Text, []byte("\n")) {
+				f := strings.Fields(string(line))
+				if len(f) > 0 && g.Names[strings.TrimSuffix(f[0], ";")] && !refused[i+1] {
+					t.Errorf("not refused: %s", line)
+				}
+			}
+		})
+	}
+}

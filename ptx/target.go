@@ -16,9 +16,13 @@ const (
 	SM80  Target = 800 // A100
 	SM86  Target = 860
 	SM87  Target = 870
-	SM89  Target = 890 // L4
-	SM90  Target = 900 // H100, H200
-	SM90a Target = 901 // likewise, with what no other generation has
+	SM89  Target = 890  // L4
+	SM90  Target = 900  // H100, H200
+	SM90a Target = 901  // likewise, with what no other generation has
+	SM100 Target = 1000 // B200: the instructions of SM90, as in those below
+	SM103 Target = 1030 // B300
+	SM120 Target = 1200 // GeForce RTX 50
+	SM121 Target = 1210 // DGX Spark
 )
 
 // targets lists the targets, their names and the version of PTX, ten times, that
@@ -36,6 +40,10 @@ var targets = []struct {
 	{SM89, "sm_89", 78},
 	{SM90, "sm_90", 78},
 	{SM90a, "sm_90a", 80},
+	{SM100, "sm_100", 86},
+	{SM103, "sm_103", 88},
+	{SM120, "sm_120", 87},
+	{SM121, "sm_121", 88},
 }
 
 // Targets returns the targets that this package knows, the least first.
@@ -55,6 +63,15 @@ func (t Target) String() string {
 		}
 	}
 	return fmt.Sprintf("Target(%d)", uint16(t))
+}
+
+// features returns the target that desc.target is compared with: what SM90a has
+// beyond SM90 is in no later generation.
+func (t Target) features() Target {
+	if t > SM90a {
+		return SM90
+	}
+	return t
 }
 
 // version returns the version that first has the target, 0 if it is none.

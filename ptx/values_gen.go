@@ -190,6 +190,23 @@ func (x U16) U32() U32 { return U32(x) }
 // S32 returns the two bytes with their sign above. It is no instruction.
 func (x S16) S32() S32 { return S32(x) }
 
+func (x Pred) operand() (handle, kind)   { return handle(x), kPred }
+func (x F16) operand() (handle, kind)    { return handle(x), kF16 }
+func (x BF16) operand() (handle, kind)   { return handle(x), kBF16 }
+func (x U32) operand() (handle, kind)    { return handle(x), kU32 }
+func (x S32) operand() (handle, kind)    { return handle(x), kS32 }
+func (x B32) operand() (handle, kind)    { return handle(x), kB32 }
+func (x F16x2) operand() (handle, kind)  { return handle(x), kF16x2 }
+func (x BF16x2) operand() (handle, kind) { return handle(x), kBF16x2 }
+func (x U8) operand() (handle, kind)     { return handle(x), kU8 }
+func (x S8) operand() (handle, kind)     { return handle(x), kS8 }
+func (x U16) operand() (handle, kind)    { return handle(x), kU16 }
+func (x S16) operand() (handle, kind)    { return handle(x), kS16 }
+func (x U64) operand() (handle, kind)    { return handle(x), kU64 }
+func (x S64) operand() (handle, kind)    { return handle(x), kS64 }
+func (x F32) operand() (handle, kind)    { return handle(x), kF32 }
+func (x F64) operand() (handle, kind)    { return handle(x), kF64 }
+
 // Add returns x + y, modulo 2 to the number of bits.
 func (x U32) Add(y U32) U32 { return U32(op2(opAddU32, handle(x), handle(y))) }
 
@@ -1108,6 +1125,11 @@ func (x U32) Pack(high U32) U64 { return U64(op2(opPackU32, handle(x), handle(hi
 // Dot4 returns acc plus the sum of the products of the four signed bytes of x and y.
 func (x B32) Dot4(y B32, acc S32) S32 { return S32(op3(opDot4B32, handle(x), handle(y), handle(acc))) }
 
+// Dot4Mixed returns acc plus the sum of the products of the four unsigned bytes of x and the signed ones of y.
+func (x B32) Dot4Mixed(y B32, acc S32) S32 {
+	return S32(op3(opDot4MixedB32, handle(x), handle(y), handle(acc)))
+}
+
 // Dot4Unsigned returns acc plus the sum of the products of the four unsigned bytes of x and y.
 func (x B32) Dot4Unsigned(y B32, acc U32) U32 {
 	return U32(op3(opDot4UnsignedB32, handle(x), handle(y), handle(acc)))
@@ -1171,6 +1193,7 @@ func (x B32) ReduceXor(members U32) B32 { return B32(op2(opReduceXorB32, handle(
 // one of 8 columns. The elements are f16 with K = 8.
 // It needs sm_75 and PTX 6.5.
 func (k *Kernel) MmaF16K8(acc *[4]Var[F32], a [2]F16x2, b [1]F16x2) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kF32)
 	k.listVar(varHandle(acc[1]), kF32)
@@ -1186,6 +1209,7 @@ func (k *Kernel) MmaF16K8(acc *[4]Var[F32], a [2]F16x2, b [1]F16x2) {
 // one of 8 columns. The elements are f16 with K = 16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaF16(acc *[4]Var[F32], a [4]F16x2, b [2]F16x2) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kF32)
 	k.listVar(varHandle(acc[1]), kF32)
@@ -1204,6 +1228,7 @@ func (k *Kernel) MmaF16(acc *[4]Var[F32], a [4]F16x2, b [2]F16x2) {
 // one of 8 columns. The elements are f16 with K = 16, summed in f16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaF16Half(acc *[2]Var[F16x2], a [4]F16x2, b [2]F16x2) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kF16x2)
 	k.listVar(varHandle(acc[1]), kF16x2)
@@ -1220,6 +1245,7 @@ func (k *Kernel) MmaF16Half(acc *[2]Var[F16x2], a [4]F16x2, b [2]F16x2) {
 // one of 8 columns. The elements are bf16 with K = 16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaBF16(acc *[4]Var[F32], a [4]BF16x2, b [2]BF16x2) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kF32)
 	k.listVar(varHandle(acc[1]), kF32)
@@ -1238,6 +1264,7 @@ func (k *Kernel) MmaBF16(acc *[4]Var[F32], a [4]BF16x2, b [2]BF16x2) {
 // one of 8 columns. The elements are tf32 (see [F32.TF32]) with K = 8.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaTF32(acc *[4]Var[F32], a [4]B32, b [2]B32) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kF32)
 	k.listVar(varHandle(acc[1]), kF32)
@@ -1256,6 +1283,7 @@ func (k *Kernel) MmaTF32(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 // one of 8 columns. The elements are signed bytes, four a register, with K = 32.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaS8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kS32)
 	k.listVar(varHandle(acc[1]), kS32)
@@ -1270,10 +1298,49 @@ func (k *Kernel) MmaS8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k.mma(opMmaS8, 4, 4, 2)
 }
 
+// MmaE4M3 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
+// one of 8 columns. The elements are floats of 8 bits, 4 of them exponent, four a register, with K = 32.
+// It needs sm_89 and PTX 8.4.
+func (k *Kernel) MmaE4M3(acc *[4]Var[F32], a [4]B32, b [2]B32) {
+	k = k.owner()
+	k.startList()
+	k.listVar(varHandle(acc[0]), kF32)
+	k.listVar(varHandle(acc[1]), kF32)
+	k.listVar(varHandle(acc[2]), kF32)
+	k.listVar(varHandle(acc[3]), kF32)
+	k.list(handle(a[0]), kB32)
+	k.list(handle(a[1]), kB32)
+	k.list(handle(a[2]), kB32)
+	k.list(handle(a[3]), kB32)
+	k.list(handle(b[0]), kB32)
+	k.list(handle(b[1]), kB32)
+	k.mma(opMmaE4M3, 4, 4, 2)
+}
+
+// MmaE5M2 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
+// one of 8 columns. The elements are floats of 8 bits, 5 of them exponent, four a register, with K = 32.
+// It needs sm_89 and PTX 8.4.
+func (k *Kernel) MmaE5M2(acc *[4]Var[F32], a [4]B32, b [2]B32) {
+	k = k.owner()
+	k.startList()
+	k.listVar(varHandle(acc[0]), kF32)
+	k.listVar(varHandle(acc[1]), kF32)
+	k.listVar(varHandle(acc[2]), kF32)
+	k.listVar(varHandle(acc[3]), kF32)
+	k.list(handle(a[0]), kB32)
+	k.list(handle(a[1]), kB32)
+	k.list(handle(a[2]), kB32)
+	k.list(handle(a[3]), kB32)
+	k.list(handle(b[0]), kB32)
+	k.list(handle(b[1]), kB32)
+	k.mma(opMmaE5M2, 4, 4, 2)
+}
+
 // MmaU8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
 // one of 8 columns. The elements are unsigned bytes, four a register, with K = 32.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaU8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
+	k = k.owner()
 	k.startList()
 	k.listVar(varHandle(acc[0]), kS32)
 	k.listVar(varHandle(acc[1]), kS32)
@@ -1288,18 +1355,98 @@ func (k *Kernel) MmaU8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k.mma(opMmaU8, 4, 4, 2)
 }
 
-var tableAtomicGlobalAdd = [numKinds]code{kU32: opAtomicGlobalAddU32, kS32: opAtomicGlobalAddS32, kU64: opAtomicGlobalAddU64, kF32: opAtomicGlobalAddF32, kF64: opAtomicGlobalAddF64, kF16x2: opAtomicGlobalAddF16x2}
-var tableReduceGlobalAdd = [numKinds]code{kU32: opReduceGlobalAddU32, kS32: opReduceGlobalAddS32, kU64: opReduceGlobalAddU64, kF32: opReduceGlobalAddF32, kF64: opReduceGlobalAddF64, kF16x2: opReduceGlobalAddF16x2}
-var tableAtomicSharedAdd = [numKinds]code{kU32: opAtomicSharedAddU32, kS32: opAtomicSharedAddS32, kU64: opAtomicSharedAddU64, kF32: opAtomicSharedAddF32, kF64: opAtomicSharedAddF64, kF16x2: opAtomicSharedAddF16x2}
-var tableReduceSharedAdd = [numKinds]code{kU32: opReduceSharedAddU32, kS32: opReduceSharedAddS32, kU64: opReduceSharedAddU64, kF32: opReduceSharedAddF32, kF64: opReduceSharedAddF64, kF16x2: opReduceSharedAddF16x2}
+// WgmmaF16 multiplies f16 with K = 16: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaF16(acc []Var[F32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaF16, acc, a, b, w)
+}
+
+// WgmmaF16Regs is [Kernel.WgmmaF16] with A in registers.
+func (k *Kernel) WgmmaF16Regs(acc []Var[F32], a [4]F16x2, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaF16, acc, a, b, w)
+}
+
+// WgmmaF16Half multiplies f16, summed in f16, two to a register with K = 16: see [Wgmma]. An accumulator has two columns of each 8 of B for one row: there are N/4 of them.
+func (k *Kernel) WgmmaF16Half(acc []Var[F16x2], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaF16Half, acc, a, b, w)
+}
+
+// WgmmaF16HalfRegs is [Kernel.WgmmaF16Half] with A in registers.
+func (k *Kernel) WgmmaF16HalfRegs(acc []Var[F16x2], a [4]F16x2, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaF16Half, acc, a, b, w)
+}
+
+// WgmmaBF16 multiplies bf16 with K = 16: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaBF16(acc []Var[F32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaBF16, acc, a, b, w)
+}
+
+// WgmmaBF16Regs is [Kernel.WgmmaBF16] with A in registers.
+func (k *Kernel) WgmmaBF16Regs(acc []Var[F32], a [4]BF16x2, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaBF16, acc, a, b, w)
+}
+
+// WgmmaTF32 multiplies tf32 (see [F32.TF32]) with K = 8: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaTF32(acc []Var[F32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaTF32, acc, a, b, w)
+}
+
+// WgmmaTF32Regs is [Kernel.WgmmaTF32] with A in registers.
+func (k *Kernel) WgmmaTF32Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaTF32, acc, a, b, w)
+}
+
+// WgmmaE4M3 multiplies floats of 8 bits, 4 of them exponent with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaE4M3(acc []Var[F32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaE4M3, acc, a, b, w)
+}
+
+// WgmmaE4M3Regs is [Kernel.WgmmaE4M3] with A in registers.
+func (k *Kernel) WgmmaE4M3Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaE4M3, acc, a, b, w)
+}
+
+// WgmmaE5M2 multiplies floats of 8 bits, 5 of them exponent with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaE5M2(acc []Var[F32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaE5M2, acc, a, b, w)
+}
+
+// WgmmaE5M2Regs is [Kernel.WgmmaE5M2] with A in registers.
+func (k *Kernel) WgmmaE5M2Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaE5M2, acc, a, b, w)
+}
+
+// WgmmaS8 multiplies signed bytes with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaS8(acc []Var[S32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaS8, acc, a, b, w)
+}
+
+// WgmmaS8Regs is [Kernel.WgmmaS8] with A in registers.
+func (k *Kernel) WgmmaS8Regs(acc []Var[S32], a [4]B32, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaS8, acc, a, b, w)
+}
+
+// WgmmaU8 multiplies unsigned bytes with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+func (k *Kernel) WgmmaU8(acc []Var[S32], a, b Tile, w Wgmma) {
+	wgmmaShared(k, opWgmmaU8, acc, a, b, w)
+}
+
+// WgmmaU8Regs is [Kernel.WgmmaU8] with A in registers.
+func (k *Kernel) WgmmaU8Regs(acc []Var[S32], a [4]B32, b Tile, w Wgmma) {
+	wgmmaRegs(k, opWgmmaU8, acc, a, b, w)
+}
+
+var tableAtomicGlobalAdd = [numKinds]code{kU32: opAtomicGlobalAddU32, kS32: opAtomicGlobalAddS32, kU64: opAtomicGlobalAddU64, kF32: opAtomicGlobalAddF32, kF64: opAtomicGlobalAddF64, kF16x2: opAtomicGlobalAddF16x2, kBF16x2: opAtomicGlobalAddBF16x2}
+var tableReduceGlobalAdd = [numKinds]code{kU32: opReduceGlobalAddU32, kS32: opReduceGlobalAddS32, kU64: opReduceGlobalAddU64, kF32: opReduceGlobalAddF32, kF64: opReduceGlobalAddF64, kF16x2: opReduceGlobalAddF16x2, kBF16x2: opReduceGlobalAddBF16x2}
+var tableAtomicSharedAdd = [numKinds]code{kU32: opAtomicSharedAddU32, kS32: opAtomicSharedAddS32, kU64: opAtomicSharedAddU64, kF32: opAtomicSharedAddF32, kF64: opAtomicSharedAddF64, kF16x2: opAtomicSharedAddF16x2, kBF16x2: opAtomicSharedAddBF16x2}
+var tableReduceSharedAdd = [numKinds]code{kU32: opReduceSharedAddU32, kS32: opReduceSharedAddS32, kU64: opReduceSharedAddU64, kF32: opReduceSharedAddF32, kF64: opReduceSharedAddF64, kF16x2: opReduceSharedAddF16x2, kBF16x2: opReduceSharedAddBF16x2}
 
 // AtomicAdd adds v at p, where no other thread comes between, and returns what was there before.
-func AtomicAdd[T U32 | S32 | U64 | F32 | F64 | F16x2, P Global[T] | Shared[T]](p P, v T) T {
+func AtomicAdd[T U32 | S32 | U64 | F32 | F64 | F16x2 | BF16x2, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalAdd, &tableAtomicSharedAdd, handle(v)))
 }
 
 // ReduceAdd adds v at p, where no other thread comes between.
-func ReduceAdd[T U32 | S32 | U64 | F32 | F64 | F16x2, P Global[T] | Shared[T]](p P, v T) {
+func ReduceAdd[T U32 | S32 | U64 | F32 | F64 | F16x2 | BF16x2, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalAdd, &tableReduceSharedAdd, handle(v))
 }
 

@@ -15,9 +15,6 @@ func NewVar[T Value](k *Kernel, x T) Var[T] {
 }
 
 func (k *Kernel) variable(x handle, kd kind) handle {
-	if kd == kPred && x.k == nil {
-		return handle{k, k.constant(x, kd), k.age}
-	}
 	if x.k == nil && (kd == kF16 || kd == kBF16 || kd == kF16x2 || kd == kBF16x2) {
 		return handle{k, k.constant(x, kd), k.age}
 	}

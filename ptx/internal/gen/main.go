@@ -106,8 +106,11 @@ func (f form) String() string {
 		fold = "None"
 	}
 	text := "\\t" + f.text
-	if layout != "load" && layout != "store" && layout != "param" && layout != "atomic" && layout != "reduction" &&
-		(layout != "plain" || f.kinds != [4]string{"0", "0", "0", "0"}) {
+	if layout == "label" || layout == "raw" || layout == "none" {
+		text = ""
+	}
+	if text != "" && layout != "load" && layout != "store" && layout != "param" && layout != "atomic" && layout != "reduction" &&
+		layout != "form" && (layout != "plain" || f.kinds != [4]string{"0", "0", "0", "0"}) {
 		text += " "
 	}
 	return fmt.Sprintf("%s: {%s{%s}, %s, %s, %s, SM%s, \"%s\"},\n", f.code, "[4]kind", strings.Join(f.kinds[:], ", "),
@@ -161,7 +164,7 @@ func generate() (map[string][]byte, error) {
 // expand returns the forms of the rows, and their methods as text.
 func expand() (forms []form, methods string) {
 	var w strings.Builder
-	for _, r := range rows {
+	for _, r := range append(rows, tensorRows()...) {
 		on := strings.Fields(r.on)
 		if len(on) == 0 {
 			_, result := operands(r.args, "")
@@ -204,7 +207,7 @@ func expand() (forms []form, methods string) {
 		fmt.Fprintf(&w, "// %s adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by\n"+
 			"// one of 8 columns. The elements are %s.\n// It needs sm_%s and PTX %s.\n", m.name, m.doc, sm, v)
 		fmt.Fprintf(&w, "func (k *Kernel) %s(acc *[%d]Var[%s], a [%d]%s, b [%d]%s) {\n", m.name, m.nd, m.acc, m.na, m.frag, m.nb, m.frag)
-		w.WriteString("k.startList()\n")
+		w.WriteString("k = k.owner()\nk.startList()\n")
 		for _, l := range []struct {
 			name string
 			n    int
@@ -219,6 +222,11 @@ func expand() (forms []form, methods string) {
 		}
 		fmt.Fprintf(&w, "k.mma(op%s, %d, %d, %d)\n}\n\n", m.name, m.nd, m.na, m.nb)
 	}
+	for _, m := range wgmmas {
+		f, text := m.expand()
+		forms = append(forms, f)
+		w.WriteString(text)
+	}
 	for _, a := range atomics {
 		f, m := a.expand()
 		forms, methods = append(forms, f...), methods+m
@@ -231,6 +239,23 @@ func expand() (forms []form, methods string) {
 		}
 	}
 	return forms, w.String() + methods
+}
+
+// expand returns the form of a product, and its methods.
+func (m wgmma) expand() (form, string) {
+	var w strings.Builder
+	f := form{code: "op" + m.name, layout: "wgmma", need: "8.0 90a"}
+	f.text = fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n$nk%d.%s.%s.%s", m.k, m.d, m.ab, m.ab)
+	f.kinds = [4]string{kind(m.acc), kind(m.frag), "kU64", "kPred"}
+	each := "one column of each 8 of B for two rows: there are N/2"
+	if m.acc == "F16x2" {
+		each = "two columns of each 8 of B for one row: there are N/4"
+	}
+	fmt.Fprintf(&w, "// %s multiplies %s with K = %d: see [Wgmma]. An accumulator has %s of them.\n"+
+		"func (k *Kernel) %s(acc []Var[%s], a, b Tile, w Wgmma) {\nwgmmaShared(k, op%s, acc, a, b, w)\n}\n\n", m.name, m.doc, m.k, each, m.name, m.acc, m.name)
+	fmt.Fprintf(&w, "// %sRegs is [Kernel.%s] with A in registers.\n"+
+		"func (k *Kernel) %sRegs(acc []Var[%s], a [4]%s, b Tile, w Wgmma) {\nwgmmaRegs(k, op%s, acc, a, b, w)\n}\n\n", m.name, m.name, m.name, m.acc, m.frag, m.name)
+	return f, w.String()
 }
 
 // expand returns the forms of an atomic operation in both spaces, and its
@@ -252,8 +277,8 @@ func (a atomic) expand() (forms []form, funcs string) {
 					suffix = t.bits
 				case a.ptx == "exch":
 					suffix = "b" + fmt.Sprint(8*t.size)
-				case name == "F16x2":
-					suffix = "noftz.f16x2"
+				case name == "F16x2" || name == "BF16x2":
+					suffix = "noftz." + t.suffix
 				}
 				f := form{code: "op" + instr + space + a.name + name, layout: "atomic", need: a.need[name]}
 				f.text = "atom." + strings.ToLower(space) + "." + a.ptx + "." + suffix
@@ -335,6 +360,9 @@ func values(methods string) []byte {
 	for _, s := range same {
 		fmt.Fprintf(&w, "// %s returns %s. It is no instruction.\nfunc (x %s) %s() %s { return %s(x) }\n\n", s.to, s.doc, s.from, s.to, s.to, s.to)
 	}
-	w.WriteString(methods)
+	for _, t := range types {
+		fmt.Fprintf(&w, "func (x %s) operand() (handle, kind) { return handle(x), %s }\n", t.name, kind(t.name))
+	}
+	w.WriteString("\n" + methods)
 	return w.Bytes()
 }

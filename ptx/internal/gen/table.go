@@ -1,5 +1,10 @@
 package main
 
+import (
+	"fmt"
+	"strings"
+)
+
 // row is one instruction, for one or more types of its first operand. From it
 // come the code of each form, the text, what the form needs, and, where method
 // is set, a method of each type.
@@ -163,6 +168,7 @@ var rows = []row{
 	{name: "Unpack", ptx: "mov.b64", on: "U64", args: "high:U32 ->U32", layout: "unpack"},
 
 	{name: "Dot4", ptx: "dp4a.s32.s32", on: "B32", args: "y acc:S32 ->S32", doc: "acc plus the sum of the products of the four signed bytes of x and y"},
+	{name: "Dot4Mixed", ptx: "dp4a.u32.s32", on: "B32", args: "y acc:S32 ->S32", doc: "acc plus the sum of the products of the four unsigned bytes of x and the signed ones of y"},
 	{name: "Dot4Unsigned", ptx: "dp4a.u32.u32", on: "B32", args: "y acc:U32 ->U32", doc: "acc plus the sum of the products of the four unsigned bytes of x and y"},
 
 	// Lanes of a warp. The mask of members comes last.
@@ -202,16 +208,25 @@ var rows = []row{
 	{name: "LoadGlobalL2", ptx: "ld.global.cg", layout: "load"},
 	{name: "LoadGlobalOnce", ptx: "ld.global.nc.L1::no_allocate", need: "7.4 70", layout: "load"},
 	{name: "LoadGlobalVolatile", ptx: "ld.volatile.global", layout: "load"},
+	{name: "LoadGlobalAhead", ptx: "ld.global.L2::128B", need: "7.4 75", layout: "load"},
+	{name: "LoadGlobalOrdered", ptx: "ld.acquire.gpu.global", layout: "load"},
 	{name: "StoreGlobal", ptx: "st.global", layout: "store"},
 	{name: "StoreGlobalReadOnly", layout: "none"},
 	{name: "StoreGlobalStream", ptx: "st.global.cs", layout: "store"},
 	{name: "StoreGlobalL2", ptx: "st.global.cg", layout: "store"},
 	{name: "StoreGlobalOnce", ptx: "st.global.L1::no_allocate", need: "7.4 70", layout: "store"},
 	{name: "StoreGlobalVolatile", ptx: "st.volatile.global", layout: "store"},
+	{name: "StoreGlobalAhead", layout: "none"},
+	{name: "StoreGlobalOrdered", ptx: "st.release.gpu.global", layout: "store"},
 	{name: "LoadShared", ptx: "ld.shared", layout: "load"},
 	{name: "LoadSharedVolatile", ptx: "ld.volatile.shared", layout: "load"},
 	{name: "StoreShared", ptx: "st.shared", layout: "store"},
 	{name: "StoreSharedVolatile", ptx: "st.volatile.shared", layout: "store"},
+	{name: "LoadCluster", ptx: "ld.shared::cluster", need: "7.8 90", layout: "load"},
+	{name: "StoreCluster", ptx: "st.shared::cluster", need: "7.8 90", layout: "store"},
+	{name: "Prefetch", ptx: "prefetch.global.L2 [$d+$i]", layout: "form"},
+	{name: "ToGlobalParam", ptx: "cvta.param.u64", on: "U64", need: "7.7 70"},
+	{name: "SymbolParam", ptx: "mov.b64", args: "->U64", layout: "name"},
 
 	// Copies from global to shared memory that do not wait.
 	{name: "CopyAsync", ptx: "cp.async.ca.shared.global", need: "7.0 80", layout: "copy"},
@@ -227,6 +242,61 @@ var rows = []row{
 	{name: "LoadMatrixTrans1", ptx: "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", need: "6.5 75", layout: "matrix"},
 	{name: "LoadMatrixTrans2", ptx: "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", need: "6.5 75", layout: "matrix"},
 	{name: "LoadMatrixTrans4", ptx: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", need: "6.5 75", layout: "matrix"},
+
+	{name: "StoreMatrix1", ptx: "stmatrix.sync.aligned.m8n8.x1.shared.b16 [$r+$i], {$r}", need: "7.8 90", layout: "form"},
+	{name: "StoreMatrix2", ptx: "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$r+$i], {$r, $r}", need: "7.8 90", layout: "form"},
+	{name: "StoreMatrix4", ptx: "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$r+$i], {$r, $r, $r, $r}", need: "7.8 90", layout: "form"},
+	{name: "StoreMatrixTrans1", ptx: "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$r+$i], {$r}", need: "7.8 90", layout: "form"},
+	{name: "StoreMatrixTrans2", ptx: "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$r+$i], {$r, $r}", need: "7.8 90", layout: "form"},
+	{name: "StoreMatrixTrans4", ptx: "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [$r+$i], {$r, $r, $r, $r}", need: "7.8 90", layout: "form"},
+
+	// Barriers in shared memory.
+	{name: "MBarrierInit", ptx: "mbarrier.init.shared.b64 [$r+$i], $r", need: "7.0 80", layout: "form"},
+	{name: "MBarrierInvalidate", ptx: "mbarrier.inval.shared.b64 [$r+$i]", need: "7.0 80", layout: "form"},
+	{name: "MBarrierArrive", ptx: "mbarrier.arrive.shared.b64 _, [$r+$i]", need: "7.1 80", layout: "form"},
+	{name: "MBarrierArriveCopy", ptx: "cp.async.mbarrier.arrive.noinc.shared.b64 [$r+$i]", need: "7.0 80", layout: "form"},
+	{name: "MBarrierTest", ptx: "mbarrier.test_wait.parity.shared.b64 $=, [$r+$i], $r", args: "->Pred", need: "7.1 80", layout: "form"},
+	{name: "MBarrierTry", ptx: "mbarrier.try_wait.parity.shared::cta.b64 $=, [$r+$i], $r", args: "->Pred", need: "7.8 90", layout: "form"},
+	{name: "MBarrierExpect", ptx: "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$r+$i], $r", need: "8.0 90", layout: "form"},
+	{name: "MBarrierArriveExpect", ptx: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$r+$i], $r", need: "8.0 90", layout: "form"},
+	{name: "MBarrierArriveRemote", ptx: "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$r]", need: "8.0 90", layout: "form"},
+	{name: "FenceMBarrierInit", ptx: "fence.mbarrier_init.release.cluster", args: "->", need: "8.0 90"},
+	{name: "FenceAsync", ptx: "fence.proxy.async", args: "->", need: "8.0 90"},
+	{name: "FenceAsyncShared", ptx: "fence.proxy.async.shared::cta", args: "->", need: "8.0 90"},
+
+	// Copies in bulk.
+	{name: "BulkLoad", ptx: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$r+$i], [$d+$i], $r, [$r+$i]", need: "8.0 90", layout: "form"},
+	{name: "BulkStore", ptx: "cp.async.bulk.global.shared::cta.bulk_group [$d+$i], [$r+$i], $r", need: "8.0 90", layout: "form"},
+	{name: "BulkCommit", ptx: "cp.async.bulk.commit_group", args: "->", need: "8.0 90"},
+	{name: "BulkWait", ptx: "cp.async.bulk.wait_group", need: "8.0 90", layout: "immediate"},
+	{name: "BulkWaitRead", ptx: "cp.async.bulk.wait_group.read", need: "8.0 90", layout: "immediate"},
+	{name: "PrefetchTensorMap", ptx: "prefetch.tensormap [$d]", need: "8.0 90", layout: "form"},
+	{name: "PolicyEvictFirst", ptx: "createpolicy.fractional.L2::evict_first.b64 $=, 0f3F800000", args: "->U64", need: "7.4 80", layout: "form"},
+	{name: "PolicyEvictLast", ptx: "createpolicy.fractional.L2::evict_last.b64 $=, 0f3F800000", args: "->U64", need: "7.4 80", layout: "form"},
+
+	// Warpgroups. Those that multiply are in wgmmas.
+	{name: "WgmmaFence", ptx: "wgmma.fence.sync.aligned", args: "->", need: "8.0 90a"},
+	{name: "WgmmaCommit", ptx: "wgmma.commit_group.sync.aligned", args: "->", need: "8.0 90a"},
+	{name: "WgmmaWait", ptx: "wgmma.wait_group.sync.aligned", need: "8.0 90a", layout: "immediate"},
+	{name: "RaiseRegisters", ptx: "setmaxnreg.inc.sync.aligned.u32", need: "8.0 90a", layout: "immediate"},
+	{name: "DropRegisters", ptx: "setmaxnreg.dec.sync.aligned.u32", need: "8.0 90a", layout: "immediate"},
+
+	// Clusters, and grids after grids.
+	{name: "ClusterArrive", ptx: "barrier.cluster.arrive.release.aligned", args: "->", need: "8.0 90"},
+	{name: "ClusterArriveRelaxed", ptx: "barrier.cluster.arrive.relaxed.aligned", args: "->", need: "8.0 90"},
+	{name: "ClusterWait", ptx: "barrier.cluster.wait.acquire.aligned", args: "->", need: "8.0 90"},
+	{name: "MapShared", ptx: "mapa.shared::cluster.u32", on: "U32", args: "rank:U32", need: "7.8 90"},
+	{name: "WaitDependencies", ptx: "griddepcontrol.wait", args: "->", need: "7.8 90"},
+	{name: "LaunchDependents", ptx: "griddepcontrol.launch_dependents", args: "->", need: "7.8 90"},
+	{name: "Elect", ptx: "elect.sync _|$=, $r", args: "->Pred", need: "8.0 90", layout: "form"},
+
+	// Odds and ends.
+	{name: "Insert", ptx: "bfi.b32 $=, $r, $r, $r, $r", args: "->U32", layout: "form"},
+	{name: "Clock", ptx: "mov.u64 $=, %clock64", args: "->U64", layout: "form"},
+	{name: "GlobalTimer", ptx: "mov.u64 $=, %globaltimer", args: "->U64", layout: "form"},
+	{name: "Sleep", ptx: "nanosleep.u32", on: "U32", args: "->", need: "6.3 70"},
+	{name: "Trap", ptx: "trap", args: "->"},
+	{name: "Raw", layout: "raw"},
 
 	// Control.
 	{name: "Label", layout: "label"},
@@ -254,6 +324,8 @@ var mmas = []mma{
 	{"MmaBF16", "m16n8k16", "f32", "bf16", "bf16", "F32", 4, "BF16x2", 4, 2, "7.0 80", "bf16 with K = 16"},
 	{"MmaTF32", "m16n8k8", "f32", "tf32", "tf32", "F32", 4, "B32", 4, 2, "7.0 80", "tf32 (see [F32.TF32]) with K = 8"},
 	{"MmaS8", "m16n8k32", "s32", "s8", "s8", "S32", 4, "B32", 4, 2, "7.0 80", "signed bytes, four a register, with K = 32"},
+	{"MmaE4M3", "m16n8k32", "f32", "e4m3", "e4m3", "F32", 4, "B32", 4, 2, "8.4 89", "floats of 8 bits, 4 of them exponent, four a register, with K = 32"},
+	{"MmaE5M2", "m16n8k32", "f32", "e5m2", "e5m2", "F32", 4, "B32", 4, 2, "8.4 89", "floats of 8 bits, 5 of them exponent, four a register, with K = 32"},
 	{"MmaU8", "m16n8k32", "s32", "u8", "u8", "S32", 4, "B32", 4, 2, "7.0 80", "unsigned bytes, four a register, with K = 32"},
 }
 
@@ -266,7 +338,7 @@ type atomic struct {
 }
 
 var atomics = []atomic{
-	{"Add", "add", "U32 S32 U64 F32 F64 F16x2", true, "adds v", map[string]string{"F16x2": "6.2 70"}},
+	{"Add", "add", "U32 S32 U64 F32 F64 F16x2 BF16x2", true, "adds v", map[string]string{"F16x2": "6.2 70", "BF16x2": "7.8 90"}},
 	{"Min", "min", "U32 S32 U64 S64", true, "keeps the lesser of it and v", nil},
 	{"Max", "max", "U32 S32 U64 S64", true, "keeps the greater of it and v", nil},
 	{"And", "and", "B32 U32 U64", true, "keeps the bits that v has too", nil},
@@ -274,4 +346,48 @@ var atomics = []atomic{
 	{"Xor", "xor", "B32 U32 U64", true, "flips the bits of v", nil},
 	{"Inc", "inc", "U32", true, "adds 1, or makes it 0 if it is v or more", nil},
 	{"Exchange", "exch", "B32 U32 S32 F32 U64", false, "stores v", nil},
+}
+
+// wgmma is a product of matrices by the four warps of a warpgroup: D[64,n] = A[64,k] B[k,n] + D[64,n],
+// with A and B in shared memory, or A in registers.
+type wgmma struct {
+	name  string
+	k     int
+	d, ab string // types as PTX names them
+	acc   string // type of an accumulator
+	frag  string // of A in registers
+	trans bool   // whether a matrix may be stored by columns
+	sign  bool   // whether a matrix may be negated
+	doc   string
+}
+
+var wgmmas = []wgmma{
+	{"WgmmaF16", 16, "f32", "f16", "F32", "F16x2", true, true, "f16"},
+	{"WgmmaF16Half", 16, "f16", "f16", "F16x2", "F16x2", true, true, "f16, summed in f16, two to a register"},
+	{"WgmmaBF16", 16, "f32", "bf16", "F32", "BF16x2", true, true, "bf16"},
+	{"WgmmaTF32", 8, "f32", "tf32", "F32", "B32", false, true, "tf32 (see [F32.TF32])"},
+	{"WgmmaE4M3", 32, "f32", "e4m3", "F32", "B32", false, true, "floats of 8 bits, 4 of them exponent"},
+	{"WgmmaE5M2", 32, "f32", "e5m2", "F32", "B32", false, true, "floats of 8 bits, 5 of them exponent"},
+	{"WgmmaS8", 32, "s32", "s8", "S32", "B32", false, false, "signed bytes"},
+	{"WgmmaU8", 32, "s32", "u8", "S32", "B32", false, false, "unsigned bytes"},
+}
+
+// tensorRows returns the copies of tiles of 1 to 5 dimensions.
+func tensorRows() (all []row) {
+	for n := 1; n <= 5; n++ {
+		at := "$r" + strings.Repeat(", $r", n-1)
+		add := func(name, text string) {
+			all = append(all, row{name: fmt.Sprintf("%s%d", name, n), ptx: fmt.Sprintf(text, n, at), need: "8.0 90", layout: "form"})
+		}
+		const load = "cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+		const operands = " [$r+$i], [$d, {%s}], [$r+$i]"
+		add("TensorLoad", load+operands)
+		add("TensorLoadMulticast", load+".multicast::cluster"+operands+", $h")
+		add("TensorLoadPolicy", load+".L2::cache_hint"+operands+", $d")
+		add("TensorLoadMulticastPolicy", load+".multicast::cluster.L2::cache_hint"+operands+", $h, $d")
+		add("TensorPrefetch", "cp.async.bulk.prefetch.tensor.%dd.L2.global.tile [$d, {%s}]")
+		add("TensorStore", "cp.async.bulk.tensor.%dd.global.shared::cta.tile.bulk_group [$d, {%s}], [$r+$i]")
+		add("TensorAdd", "cp.reduce.async.bulk.tensor.%dd.global.shared::cta.add.tile.bulk_group [$d, {%s}], [$r+$i]")
+	}
+	return all
 }
