@@ -52,7 +52,7 @@ func (t table) test(name string, f testFunc, size uint8) {
 
 type word interface{ ~uint16 | ~uint32 | ~uint64 }
 
-func unary[R, A word](f func(A) R) opFunc {
+func lanes1[R, A word](f func(A) R) opFunc {
 	return func(d, a, _, _ *plane) {
 		for i := range d {
 			d[i] = uint64(f(A(a[i])))
@@ -60,7 +60,7 @@ func unary[R, A word](f func(A) R) opFunc {
 	}
 }
 
-func binary[R, A, B word](f func(A, B) R) opFunc {
+func lanes2[R, A, B word](f func(A, B) R) opFunc {
 	return func(d, a, b, _ *plane) {
 		for i := range d {
 			d[i] = uint64(f(A(a[i]), B(b[i])))
@@ -68,7 +68,7 @@ func binary[R, A, B word](f func(A, B) R) opFunc {
 	}
 }
 
-func ternary[R, A, B, C word](f func(A, B, C) R) opFunc {
+func lanes3[R, A, B, C word](f func(A, B, C) R) opFunc {
 	return func(d, a, b, c *plane) {
 		for i := range d {
 			d[i] = uint64(f(A(a[i]), B(b[i]), C(c[i])))
@@ -76,7 +76,7 @@ func ternary[R, A, B, C word](f func(A, B, C) R) opFunc {
 	}
 }
 
-func testing[A word](f func(x, y A) bool) testFunc {
+func lanesTest[A word](f func(x, y A) bool) testFunc {
 	return func(a, b *plane) (m uint32) {
 		for i := range a {
 			if f(A(a[i]), A(b[i])) {

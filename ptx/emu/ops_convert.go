@@ -18,8 +18,8 @@ func (t table) tests() {
 func integerTests[U uint32 | uint64, S int32 | int64](t table, width int) {
 	n, w := uint8(width/8), strconv.Itoa(width)
 	for _, typ := range []string{".u", ".s", ".b"} {
-		t.test("setp.eq"+typ+w, testing(func(x, y U) bool { return x == y }), n)
-		t.test("setp.ne"+typ+w, testing(func(x, y U) bool { return x != y }), n)
+		t.test("setp.eq"+typ+w, lanesTest(func(x, y U) bool { return x == y }), n)
+		t.test("setp.ne"+typ+w, lanesTest(func(x, y U) bool { return x != y }), n)
 	}
 	t.test("setp.lt.u"+w, func(a, b *plane) (m uint32) {
 		for i := range a {
@@ -37,22 +37,22 @@ func integerTests[U uint32 | uint64, S int32 | int64](t table, width int) {
 		}
 		return m
 	}, n)
-	t.test("setp.le.u"+w, testing(func(x, y U) bool { return x <= y }), n)
-	t.test("setp.gt.u"+w, testing(func(x, y U) bool { return x > y }), n)
-	t.test("setp.lt.s"+w, testing(func(x, y U) bool { return S(x) < S(y) }), n)
-	t.test("setp.le.s"+w, testing(func(x, y U) bool { return S(x) <= S(y) }), n)
-	t.test("setp.gt.s"+w, testing(func(x, y U) bool { return S(x) > S(y) }), n)
-	t.test("setp.ge.s"+w, testing(func(x, y U) bool { return S(x) >= S(y) }), n)
+	t.test("setp.le.u"+w, lanesTest(func(x, y U) bool { return x <= y }), n)
+	t.test("setp.gt.u"+w, lanesTest(func(x, y U) bool { return x > y }), n)
+	t.test("setp.lt.s"+w, lanesTest(func(x, y U) bool { return S(x) < S(y) }), n)
+	t.test("setp.le.s"+w, lanesTest(func(x, y U) bool { return S(x) <= S(y) }), n)
+	t.test("setp.gt.s"+w, lanesTest(func(x, y U) bool { return S(x) > S(y) }), n)
+	t.test("setp.ge.s"+w, lanesTest(func(x, y U) bool { return S(x) >= S(y) }), n)
 	t["setp.lo.u"+w], t["setp.ls.u"+w] = t["setp.lt.u"+w], t["setp.le.u"+w]
 	t["setp.hi.u"+w], t["setp.hs.u"+w] = t["setp.gt.u"+w], t["setp.ge.u"+w]
 }
 
 func floatTests[A word](t table, typ string, n uint8, from func(A) float64) {
 	add := func(name string, f func(x, y float64) bool) {
-		t.test("setp."+name+"."+typ, testing(func(x, y A) bool { return f(from(x), from(y)) }), n)
+		t.test("setp."+name+"."+typ, lanesTest(func(x, y A) bool { return f(from(x), from(y)) }), n)
 		// With u it also holds if one is NaN.
 		if name != "nan" && name != "num" {
-			t.test("setp."+name+"u."+typ, testing(func(x, y A) bool {
+			t.test("setp."+name+"u."+typ, lanesTest(func(x, y A) bool {
 				a, b := from(x), from(y)
 				return a != a || b != b || f(a, b)
 			}), n)
@@ -116,19 +116,19 @@ func (t table) conversions() {
 			}
 		}
 	}
-	t.add("cvt.rz.bf16.f32", unary(func(x uint32) uint16 {
+	t.add("cvt.rz.bf16.f32", lanes1(func(x uint32) uint16 {
 		if f := f32(x); f != f {
 			return nan16
 		}
 		return uint16(x >> 16)
 	}), 2, 4)
-	t.add("cvt.rna.tf32.f32", unary(func(x uint32) uint32 {
+	t.add("cvt.rna.tf32.f32", lanes1(func(x uint32) uint32 {
 		if x&0x7f800000 == 0x7f800000 {
 			return b32(f32(x)) // infinite or NaN
 		}
 		return (x + 1<<12) &^ (1<<13 - 1)
 	}), 4, 4)
-	t.add("cvt.rn.tf32.f32", unary(func(x uint32) uint32 {
+	t.add("cvt.rn.tf32.f32", lanes1(func(x uint32) uint32 {
 		if x&0x7f800000 == 0x7f800000 {
 			return b32(f32(x))
 		}
@@ -138,8 +138,8 @@ func (t table) conversions() {
 		pack := func(high, low uint32) uint32 {
 			return uint32(f.to(float64(f32(low)))) | uint32(f.to(float64(f32(high))))<<16
 		}
-		t.add("cvt.rn."+f.name+"x2.f32", binary(pack), 4, 4, 4)
-		t.add("cvt.rn.relu."+f.name+"x2.f32", binary(func(high, low uint32) uint32 {
+		t.add("cvt.rn."+f.name+"x2.f32", lanes2(pack), 4, 4, 4)
+		t.add("cvt.rn.relu."+f.name+"x2.f32", lanes2(func(high, low uint32) uint32 {
 			return pack(b32(relu(f32(high))), b32(relu(f32(low))))
 		}), 4, 4, 4)
 	}

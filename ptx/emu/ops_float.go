@@ -175,25 +175,25 @@ func max64(x, y float64) float64 {
 
 func (t table) floats() {
 	one := func(name string, f func(x float32) float32) {
-		t.add(name+".f32", unary(func(x uint32) uint32 { return b32(f(f32(x))) }), 4, 4)
+		t.add(name+".f32", lanes1(func(x uint32) uint32 { return b32(f(f32(x))) }), 4, 4)
 		t.flushed(name, func(x, _, _ float32) float32 { return f(x) }, 4, 4)
 	}
 	two := func(name string, f func(x, y float32) float32) {
-		t.add(name+".f32", binary(func(x, y uint32) uint32 { return b32(f(f32(x), f32(y))) }), 4, 4, 4)
+		t.add(name+".f32", lanes2(func(x, y uint32) uint32 { return b32(f(f32(x), f32(y))) }), 4, 4, 4)
 		t.flushed(name, func(x, y, _ float32) float32 { return f(x, y) }, 4, 4, 4)
 	}
 	three := func(name string, f func(x, y, z float32) float32) {
-		t.add(name+".f32", ternary(func(x, y, z uint32) uint32 { return b32(f(f32(x), f32(y), f32(z))) }), 4, 4, 4, 4)
+		t.add(name+".f32", lanes3(func(x, y, z uint32) uint32 { return b32(f(f32(x), f32(y), f32(z))) }), 4, 4, 4, 4)
 		t.flushed(name, f, 4, 4, 4, 4)
 	}
 	one64 := func(name string, f func(x float64) float64) {
-		t.add(name+".f64", unary(func(x uint64) uint64 { return b64(f(f64(x))) }), 8, 8)
+		t.add(name+".f64", lanes1(func(x uint64) uint64 { return b64(f(f64(x))) }), 8, 8)
 	}
 	two64 := func(name string, f func(x, y float64) float64) {
-		t.add(name+".f64", binary(func(x, y uint64) uint64 { return b64(f(f64(x), f64(y))) }), 8, 8, 8)
+		t.add(name+".f64", lanes2(func(x, y uint64) uint64 { return b64(f(f64(x), f64(y))) }), 8, 8, 8)
 	}
 	three64 := func(name string, f func(x, y, z float64) float64) {
-		t.add(name+".f64", ternary(func(x, y, z uint64) uint64 { return b64(f(f64(x), f64(y), f64(z))) }), 8, 8, 8, 8)
+		t.add(name+".f64", lanes3(func(x, y, z uint64) uint64 { return b64(f(f64(x), f64(y), f64(z))) }), 8, 8, 8, 8)
 	}
 
 	for _, rn := range []string{"", ".rn"} {
@@ -262,8 +262,8 @@ func (t table) floats() {
 	one("abs", func(x float32) float32 { return float32(math.Abs(float64(x))) })
 	one64("neg", func(x float64) float64 { return -x })
 	one64("abs", math.Abs)
-	t.add("copysign.f32", binary(func(x, y uint32) uint32 { return x&(1<<31) | y&^(1<<31) }), 4, 4, 4)
-	t.add("copysign.f64", binary(func(x, y uint64) uint64 { return x&(1<<63) | y&^(1<<63) }), 8, 8, 8)
+	t.add("copysign.f32", lanes2(func(x, y uint32) uint32 { return x&(1<<31) | y&^(1<<31) }), 4, 4, 4)
+	t.add("copysign.f64", lanes2(func(x, y uint64) uint64 { return x&(1<<63) | y&^(1<<63) }), 8, 8, 8)
 	t.add("mov.f32", func(d, a, _, _ *plane) { *d = *a }, 4, 4)
 	t.add("mov.f64", func(d, a, _, _ *plane) { *d = *a }, 8, 8)
 }
@@ -280,7 +280,7 @@ func (m direction) product32(x, y float32) float32 {
 // flushed adds the form of an operation of f32 that takes and gives no
 // subnormal numbers.
 func (t table) flushed(name string, f func(x, y, z float32) float32, sizes ...uint8) {
-	t.add(name+".ftz.f32", ternary(func(x, y, z uint32) uint32 {
+	t.add(name+".ftz.f32", lanes3(func(x, y, z uint32) uint32 {
 		return b32(flush32(f(flush32(f32(x)), flush32(f32(y)), flush32(f32(z)))))
 	}), sizes...)
 }

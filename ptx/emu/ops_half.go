@@ -75,15 +75,15 @@ func (t table) halves() {
 func (t table) half(typ string, from func(uint16) float64, to func(float64) uint16) {
 	one := func(name string, f func(x float64) float64) {
 		g := func(x uint16) uint16 { return to(f(from(x))) }
-		t.add(name+"."+typ, unary(g), 2, 2)
-		t.add(name+"."+typ+"x2", unary(func(x uint32) uint32 {
+		t.add(name+"."+typ, lanes1(g), 2, 2)
+		t.add(name+"."+typ+"x2", lanes1(func(x uint32) uint32 {
 			return uint32(g(uint16(x))) | uint32(g(uint16(x>>16)))<<16
 		}), 4, 4)
 	}
 	two := func(name string, f func(x, y float64) float64) {
 		g := func(x, y uint16) uint16 { return to(f(from(x), from(y))) }
-		t.add(name+"."+typ, binary(g), 2, 2, 2)
-		t.add(name+"."+typ+"x2", binary(func(x, y uint32) uint32 {
+		t.add(name+"."+typ, lanes2(g), 2, 2, 2)
+		t.add(name+"."+typ+"x2", lanes2(func(x, y uint32) uint32 {
 			return uint32(g(uint16(x), uint16(y))) | uint32(g(uint16(x>>16), uint16(y>>16)))<<16
 		}), 4, 4, 4)
 	}
@@ -115,8 +115,8 @@ func (t table) half(typ string, from func(uint16) float64, to func(float64) uint
 				return to(r)
 			}
 		}
-		t.add(name+typ, ternary(f), 2, 2, 2, 2)
-		t.add(name+typ+"x2", ternary(func(x, y, z uint32) uint32 {
+		t.add(name+typ, lanes3(f), 2, 2, 2, 2)
+		t.add(name+typ+"x2", lanes3(func(x, y, z uint32) uint32 {
 			return uint32(f(uint16(x), uint16(y), uint16(z))) | uint32(f(uint16(x>>16), uint16(y>>16), uint16(z>>16)))<<16
 		}), 4, 4, 4, 4)
 	}

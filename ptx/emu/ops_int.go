@@ -54,11 +54,11 @@ func (t table) integers() {
 			d[i] = uint64(int64(int32(a[i]))*int64(int32(b[i]))) + c[i]
 		}
 	}, 8, 4, 4, 8)
-	t.add("mul.wide.u16", binary(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
-	t.add("mul.hi.u32", binary(func(x, y uint32) uint32 { return uint32(uint64(x) * uint64(y) >> 32) }), 4, 4, 4)
-	t.add("mul.hi.s32", binary(func(x, y uint32) uint32 { return uint32(int64(int32(x)) * int64(int32(y)) >> 32) }), 4, 4, 4)
-	t.add("mul.hi.u64", binary(mulHigh), 8, 8, 8)
-	t.add("mul.hi.s64", binary(func(x, y uint64) uint64 {
+	t.add("mul.wide.u16", lanes2(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
+	t.add("mul.hi.u32", lanes2(func(x, y uint32) uint32 { return uint32(uint64(x) * uint64(y) >> 32) }), 4, 4, 4)
+	t.add("mul.hi.s32", lanes2(func(x, y uint32) uint32 { return uint32(int64(int32(x)) * int64(int32(y)) >> 32) }), 4, 4, 4)
+	t.add("mul.hi.u64", lanes2(mulHigh), 8, 8, 8)
+	t.add("mul.hi.s64", lanes2(func(x, y uint64) uint64 {
 		h := mulHigh(x, y)
 		if int64(x) < 0 {
 			h -= y
@@ -68,26 +68,26 @@ func (t table) integers() {
 		}
 		return h
 	}), 8, 8, 8)
-	t.add("mad.hi.u32", ternary(func(x, y, z uint32) uint32 { return uint32(uint64(x)*uint64(y)>>32) + z }), 4, 4, 4, 4)
-	t.add("dp4a.s32.s32", ternary(func(x, y, z uint32) uint32 {
+	t.add("mad.hi.u32", lanes3(func(x, y, z uint32) uint32 { return uint32(uint64(x)*uint64(y)>>32) + z }), 4, 4, 4, 4)
+	t.add("dp4a.s32.s32", lanes3(func(x, y, z uint32) uint32 {
 		for i := 0; i < 32; i += 8 {
 			z += uint32(int32(int8(x>>i)) * int32(int8(y>>i)))
 		}
 		return z
 	}), 4, 4, 4, 4)
-	t.add("dp4a.u32.u32", ternary(func(x, y, z uint32) uint32 {
+	t.add("dp4a.u32.u32", lanes3(func(x, y, z uint32) uint32 {
 		for i := 0; i < 32; i += 8 {
 			z += x >> i & 0xff * (y >> i & 0xff)
 		}
 		return z
 	}), 4, 4, 4, 4)
-	t.add("dp4a.u32.s32", ternary(func(x, y, z uint32) uint32 {
+	t.add("dp4a.u32.s32", lanes3(func(x, y, z uint32) uint32 {
 		for i := 0; i < 32; i += 8 {
 			z += uint32(int32(x>>i&0xff) * int32(int8(y>>i)))
 		}
 		return z
 	}), 4, 4, 4, 4)
-	t.add("dp4a.s32.u32", ternary(func(x, y, z uint32) uint32 {
+	t.add("dp4a.s32.u32", lanes3(func(x, y, z uint32) uint32 {
 		for i := 0; i < 32; i += 8 {
 			z += uint32(int32(int8(x>>i)) * int32(y>>i&0xff))
 		}
@@ -105,25 +105,25 @@ func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
 	n := uint8(width / 8)
 	u, s := ".u"+strconv.Itoa(width), ".s"+strconv.Itoa(width)
 	both := func(name string, f func(x, y U) U) {
-		t.add(name+u, binary(f), n, n, n)
+		t.add(name+u, lanes2(f), n, n, n)
 		t[name+s] = t[name+u]
 	}
 	signed := func(name string, f func(x, y S) S) {
-		t.add(name+s, binary(func(x, y U) U { return U(f(S(x), S(y))) }), n, n, n)
+		t.add(name+s, lanes2(func(x, y U) U { return U(f(S(x), S(y))) }), n, n, n)
 	}
 	both("sub", func(x, y U) U { return x - y })
 	both("mul.lo", func(x, y U) U { return x * y })
-	t.add("mad.lo"+u, ternary(func(x, y, z U) U { return x*y + z }), n, n, n, n)
+	t.add("mad.lo"+u, lanes3(func(x, y, z U) U { return x*y + z }), n, n, n, n)
 	t["mad.lo"+s] = t["mad.lo"+u]
 	// A division by zero gives what the sequence of instructions gives that
 	// stands for it on the device.
-	t.add("div"+u, binary(func(x, y U) U {
+	t.add("div"+u, lanes2(func(x, y U) U {
 		if y == 0 {
 			return ^U(0)
 		}
 		return x / y
 	}), n, n, n)
-	t.add("rem"+u, binary(func(x, y U) U {
+	t.add("rem"+u, lanes2(func(x, y U) U {
 		if y == 0 {
 			return x
 		}
@@ -141,12 +141,12 @@ func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
 		}
 		return x % y
 	})
-	t.add("min"+u, binary(func(x, y U) U { return min(x, y) }), n, n, n)
-	t.add("max"+u, binary(func(x, y U) U { return max(x, y) }), n, n, n)
+	t.add("min"+u, lanes2(func(x, y U) U { return min(x, y) }), n, n, n)
+	t.add("max"+u, lanes2(func(x, y U) U { return max(x, y) }), n, n, n)
 	signed("min", func(x, y S) S { return min(x, y) })
 	signed("max", func(x, y S) S { return max(x, y) })
-	t.add("neg"+s, unary(func(x U) U { return -x }), n, n)
-	t.add("abs"+s, unary(func(x U) U {
+	t.add("neg"+s, lanes1(func(x U) U { return -x }), n, n)
+	t.add("abs"+s, lanes1(func(x U) U {
 		if S(x) < 0 {
 			return -x
 		}
@@ -160,23 +160,23 @@ func (t table) bits() {
 	bitwise[uint64, int64](t, 64)
 	t.add("mov.b16", func(d, a, _, _ *plane) { *d = *a }, 2, 2)
 	t["mov.u16"], t["mov.s16"] = t["mov.b16"], t["mov.b16"]
-	t.add("and.b16", binary(func(x, y uint16) uint16 { return x & y }), 2, 2, 2)
-	t.add("or.b16", binary(func(x, y uint16) uint16 { return x | y }), 2, 2, 2)
-	t.add("xor.b16", binary(func(x, y uint16) uint16 { return x ^ y }), 2, 2, 2)
-	t.add("popc.b32", unary(func(x uint32) uint32 { return uint32(bits.OnesCount32(x)) }), 4, 4)
-	t.add("popc.b64", unary(func(x uint64) uint32 { return uint32(bits.OnesCount64(x)) }), 4, 8)
-	t.add("clz.b32", unary(func(x uint32) uint32 { return uint32(bits.LeadingZeros32(x)) }), 4, 4)
-	t.add("clz.b64", unary(func(x uint64) uint32 { return uint32(bits.LeadingZeros64(x)) }), 4, 8)
-	t.add("brev.b32", unary(bits.Reverse32), 4, 4)
-	t.add("brev.b64", unary(bits.Reverse64), 8, 8)
-	t.add("bfind.u32", unary(func(x uint32) uint32 { return uint32(bits.Len32(x) - 1) }), 4, 4)
-	t.add("bfind.u64", unary(func(x uint64) uint32 { return uint32(bits.Len64(x) - 1) }), 4, 8)
-	t.add("bfind.s32", unary(func(x uint32) uint32 { return uint32(bits.Len32(x^uint32(int32(x)>>31)) - 1) }), 4, 4)
-	t.add("bfe.u32", ternary(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, false)) }), 4, 4, 4, 4)
-	t.add("bfe.s32", ternary(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, true)) }), 4, 4, 4, 4)
-	t.add("bfe.u64", ternary(func(x uint64, at, n uint32) uint64 { return field(x, 64, at, n, false) }), 8, 8, 4, 4)
-	t.add("bfe.s64", ternary(func(x uint64, at, n uint32) uint64 { return field(x, 64, at, n, true) }), 8, 8, 4, 4)
-	t.add("prmt.b32", ternary(func(x, y, sel uint32) (r uint32) {
+	t.add("and.b16", lanes2(func(x, y uint16) uint16 { return x & y }), 2, 2, 2)
+	t.add("or.b16", lanes2(func(x, y uint16) uint16 { return x | y }), 2, 2, 2)
+	t.add("xor.b16", lanes2(func(x, y uint16) uint16 { return x ^ y }), 2, 2, 2)
+	t.add("popc.b32", lanes1(func(x uint32) uint32 { return uint32(bits.OnesCount32(x)) }), 4, 4)
+	t.add("popc.b64", lanes1(func(x uint64) uint32 { return uint32(bits.OnesCount64(x)) }), 4, 8)
+	t.add("clz.b32", lanes1(func(x uint32) uint32 { return uint32(bits.LeadingZeros32(x)) }), 4, 4)
+	t.add("clz.b64", lanes1(func(x uint64) uint32 { return uint32(bits.LeadingZeros64(x)) }), 4, 8)
+	t.add("brev.b32", lanes1(bits.Reverse32), 4, 4)
+	t.add("brev.b64", lanes1(bits.Reverse64), 8, 8)
+	t.add("bfind.u32", lanes1(func(x uint32) uint32 { return uint32(bits.Len32(x) - 1) }), 4, 4)
+	t.add("bfind.u64", lanes1(func(x uint64) uint32 { return uint32(bits.Len64(x) - 1) }), 4, 8)
+	t.add("bfind.s32", lanes1(func(x uint32) uint32 { return uint32(bits.Len32(x^uint32(int32(x)>>31)) - 1) }), 4, 4)
+	t.add("bfe.u32", lanes3(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, false)) }), 4, 4, 4, 4)
+	t.add("bfe.s32", lanes3(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, true)) }), 4, 4, 4, 4)
+	t.add("bfe.u64", lanes3(func(x uint64, at, n uint32) uint64 { return field(x, 64, at, n, false) }), 8, 8, 4, 4)
+	t.add("bfe.s64", lanes3(func(x uint64, at, n uint32) uint64 { return field(x, 64, at, n, true) }), 8, 8, 4, 4)
+	t.add("prmt.b32", lanes3(func(x, y, sel uint32) (r uint32) {
 		all := uint64(y)<<32 | uint64(x)
 		for i := 0; i < 4; i++ {
 			s := sel >> (4 * i) & 15
@@ -193,10 +193,10 @@ func (t table) bits() {
 		if mode == "clamp" {
 			count = func(n uint32) uint32 { return min(n, 32) }
 		}
-		t.add("shf.l."+mode+".b32", ternary(func(low, high, n uint32) uint32 {
+		t.add("shf.l."+mode+".b32", lanes3(func(low, high, n uint32) uint32 {
 			return uint32((uint64(high)<<32 | uint64(low)) << count(n) >> 32)
 		}), 4, 4, 4, 4)
-		t.add("shf.r."+mode+".b32", ternary(func(low, high, n uint32) uint32 {
+		t.add("shf.r."+mode+".b32", lanes3(func(low, high, n uint32) uint32 {
 			return uint32((uint64(high)<<32 | uint64(low)) >> count(n))
 		}), 4, 4, 4, 4)
 	}
@@ -220,7 +220,7 @@ func bitwise[U uint32 | uint64, S int32 | int64](t table, width int) {
 			d[i] = x[i] ^ y[i]
 		}
 	}, n, n, n)
-	t.add("not"+b, unary(func(x U) U { return ^x }), n, n)
+	t.add("not"+b, lanes1(func(x U) U { return ^x }), n, n)
 	t.add("shl"+b, func(d, x, y, _ *plane) {
 		for i := range d {
 			d[i] = uint64(U(x[i]) << uint32(y[i]))
@@ -232,7 +232,7 @@ func bitwise[U uint32 | uint64, S int32 | int64](t table, width int) {
 		}
 	}, n, n, 4)
 	t["shr"+b] = t["shr"+u]
-	t.add("shr"+s, binary(func(x U, k uint32) U { return U(S(x) >> k) }), n, n, 4)
+	t.add("shr"+s, lanes2(func(x U, k uint32) U { return U(S(x) >> k) }), n, n, 4)
 	t.add("mov"+b, func(d, x, _, _ *plane) { *d = *x }, n, n)
 	t["mov"+u], t["mov"+s] = t["mov"+b], t["mov"+b]
 }

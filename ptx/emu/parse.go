@@ -390,7 +390,11 @@ func (p *parser) function() *function {
 	for len(p.scopes) > 0 {
 		p.statement()
 	}
-	if len(f.statements) == 0 || !endsHard(f.statements[len(f.statements)-1]) {
+	atEnd := false
+	for _, at := range f.labels {
+		atEnd = atEnd || at == len(f.statements)
+	}
+	if atEnd || len(f.statements) == 0 || !endsHard(f.statements[len(f.statements)-1]) {
 		// Falling off the end is a return.
 		f.statements = append(f.statements, statement{line: p.line, guard: -1, name: "ret"})
 	}
