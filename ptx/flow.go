@@ -33,43 +33,78 @@ func (k *Kernel) NewLabel() Label {
 	if !k.ready() {
 		return Label{k: k}
 	}
-	return Label{k, k.label()}
+	l := Label{k, k.label()}
+	k.marks = append(k.marks, mark{at: l.at, pc: authorCounter()})
+	return l
+}
+
+// mark is what became of a label that the author made.
+type mark struct {
+	at           val
+	placed, used bool
+	pc           uintptr // where it was made
 }
 
 // Place puts the label here.
 func (k *Kernel) Place(l Label) {
-	if k.open() && k.owns(l) {
+	if !k.open() {
+		return
+	}
+	m := k.owns(l)
+	switch {
+	case m == nil:
+	case m.placed:
+		k.fail("a label that was placed before")
+	default:
+		m.placed = true
 		k.place(l.at)
 	}
 }
 
 // Branch goes to the label.
 func (k *Kernel) Branch(l Label) {
-	if k.open() && k.owns(l) {
+	if !k.open() {
+		return
+	}
+	if m := k.owns(l); m != nil {
+		m.used = true
 		k.branch(l.at)
 	}
 }
 
 // BranchIf goes to the label where p holds.
 func (k *Kernel) BranchIf(p Pred, l Label) {
-	if !k.open() || !k.owns(l) {
+	if !k.open() {
 		return
 	}
+	if m := k.owns(l); m != nil {
+		m.used = true
+		k.goIf(p, l.at)
+	}
+}
+
+// goIf goes to l where p holds.
+func (k *Kernel) goIf(p Pred, l val) {
 	if v, ok := p.constant(); ok {
 		if v {
-			k.branch(l.at)
+			k.branch(l)
 		}
 		return
 	}
-	k.branchIf(k.use(handle(p), kPred), false, l.at)
+	k.branchIf(k.use(handle(p), kPred), false, l)
 }
 
-func (k *Kernel) owns(l Label) bool {
-	if l.k != k || l.at.n() >= k.labels || l.at.tag() != tagLabel {
-		k.fail("a label of another kernel")
-		return false
+// owns returns what became of a label, or nil if it is of another kernel.
+func (k *Kernel) owns(l Label) *mark {
+	if l.k == k {
+		for i := range k.marks {
+			if k.marks[i].at == l.at {
+				return &k.marks[i]
+			}
+		}
 	}
-	return true
+	k.fail("a label of another kernel")
+	return nil
 }
 
 // constant returns the value of p if it is known while the kernel is built.
@@ -242,7 +277,7 @@ func (k *Kernel) Break() {
 // BreakIf leaves the innermost loop where p holds.
 func (k *Kernel) BreakIf(p Pred) {
 	if l, ok := k.innermost("BreakIf"); ok {
-		k.BranchIf(p, Label{k, l.end})
+		k.goIf(p, l.end)
 	}
 }
 
@@ -256,7 +291,7 @@ func (k *Kernel) Continue() {
 // ContinueIf goes on with the next turn of the innermost loop where p holds.
 func (k *Kernel) ContinueIf(p Pred) {
 	if l, ok := k.innermost("ContinueIf"); ok {
-		k.BranchIf(p, Label{k, l.next})
+		k.goIf(p, l.next)
 	}
 }
 

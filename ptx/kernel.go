@@ -9,7 +9,7 @@ import (
 const (
 	MaxInstructions = 1 << 20   // of a kernel
 	MaxStaticShared = 48 << 10  // bytes of arrays that SharedArray declares
-	MaxShared       = 227 << 10 // bytes of all shared memory of a block
+	MaxShared       = 227 << 10 // bytes of all shared memory of a block of any target: see Target.MaxShared
 	MaxThreads      = 1024      // of a block
 	maxDepth        = 200       // of blocks of code
 	maxParams       = 512
@@ -106,6 +106,7 @@ type Kernel struct {
 	extern   uint32 // alignment of the dynamic memory
 	truths   [2]val // predicates that never and always hold
 	raws     []string
+	marks    []mark
 
 	loops    []loop
 	depth    int
@@ -161,7 +162,7 @@ func (k *Kernel) start(m *Module, name string) {
 	*k = Kernel{
 		m: m, name: name, age: k.age + 1, target: m.target.features(), version: m.target.version(), building: true, align: 16,
 		code: k.code[:0], prologue: k.prologue[:0], lists: k.lists[:0], consts: k.consts[:0],
-		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0], raws: k.raws[:0],
+		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0], raws: k.raws[:0], marks: k.marks[:0],
 	}
 	k.lists = append(k.lists, 0) // so that 0 is no list
 	if m.positions {
@@ -199,6 +200,11 @@ func (k *Kernel) finish() {
 			k.failure(err, "the build function panicked: %v", r)
 		}
 	}
+	for _, m := range k.marks {
+		if m.used && !m.placed && k.err == nil {
+			k.failAt(m.pc, nil, "a label that is branched to and not placed")
+		}
+	}
 	k.building, k.target = false, 0
 }
 
@@ -206,10 +212,13 @@ func (k *Kernel) finish() {
 func (k *Kernel) fail(format string, args ...any) { k.failure(nil, format, args...) }
 
 func (k *Kernel) failure(err error, format string, args ...any) {
-	if k.err != nil || k.m == nil {
-		return
+	if k.err == nil && k.m != nil {
+		k.failAt(authorCounter(), err, format, args...)
 	}
-	k.err = &Error{Kernel: k.name, Pos: position(authorCounter()), Msg: fmt.Sprintf(format, args...), Err: err}
+}
+
+func (k *Kernel) failAt(pc uintptr, err error, format string, args ...any) {
+	k.err = &Error{Kernel: k.name, Pos: position(pc), Msg: fmt.Sprintf(format, args...), Err: err}
 	k.target = 0
 	if k.m.err == nil {
 		k.m.err = k.err
