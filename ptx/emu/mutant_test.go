@@ -114,7 +114,7 @@ func TestMutants(t *testing.T) {
 			load := workloads[m.kernel]
 			k := build(t, load.build(m.defect))
 			for _, c := range schedules {
-				c.Steps = 1 << 17
+				c.Steps = 1 << 20
 				err := load.run(newDevice(t, c), k)
 				if m.want == 0 {
 					if err != nil {

@@ -17,10 +17,12 @@ func (s *stamp) pc() int { return int(s.at >> stampShift) }
 
 // cell is what is known of a word of memory: the last write, and two reads by
 // threads that are not ordered with each other. With block barriers alone two are
-// enough: whoever writes next is unordered with one of the two if with any.
+// enough: whoever writes next is unordered with one of the two if with any. Of
+// atomic writes that are not ordered with each other there are two likewise.
 type cell struct {
-	write stamp
-	reads [2]stamp
+	write  stamp
+	atomic stamp
+	reads  [2]stamp
 }
 
 // shadow has the cells of memory, in pages that are made when they are first used.
@@ -151,6 +153,9 @@ func (w *warp) read(c *cell, me *stamp, lane int) (race *stamp) {
 	if w.races(&c.write, me, lane) {
 		s := c.write
 		race = &s
+	} else if w.races(&c.atomic, me, lane) {
+		s := c.atomic
+		race = &s
 	}
 	switch r := &c.reads[0]; {
 	case r.who == me.who || r.who == 0 || w.after(r, lane):
@@ -172,13 +177,21 @@ func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 			race = &s
 		}
 	}
+	if race == nil && w.races(&c.atomic, me, lane) {
+		s := c.atomic
+		race = &s
+	}
 	for i := range c.reads {
 		if r := &c.reads[i]; race == nil && w.races(r, me, lane) {
-			// What a lane reads and another writes in one instruction, as atomic
-			// operations do, is no race of plain accesses.
 			s := *r
 			race = &s
 		}
+	}
+	switch a := &c.write; {
+	case me.at&stampStrong == 0:
+		c.atomic = stamp{}
+	case a.at&stampStrong != 0 && (a.who-1)>>5 != (me.who-1)>>5 || c.atomic.who == 0 && a.who != me.who:
+		c.atomic = *a // nobody, or not ordered, or ordered and then it does no harm
 	}
 	c.write = *me
 	return race
