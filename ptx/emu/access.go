@@ -589,6 +589,7 @@ func (w *warp) storeShared(in *inst, mask uint32) bool {
 			continue
 		}
 		w.landed(pc, lane, off, n, a)
+		w.outgoing(pc, lane, off, n, a)
 		if check {
 			acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
 			w.checkWrite(&b.shadow, off, &acc, true, w.holds(b.memory[off:], x, lane))

@@ -52,7 +52,7 @@ func (c *compiler) copy(in *inst) {
 		}
 	case strings.HasPrefix(name, "cp.async.mbarrier.arrive."):
 		c.copyArrive(in)
-	case strings.HasPrefix(name, "cp.async.bulk."):
+	case strings.HasPrefix(name, "cp.async.bulk."), strings.HasPrefix(name, "cp.reduce.async.bulk."):
 		c.bulk(in)
 	case strings.HasPrefix(name, "cp.async.ca.shared"), strings.HasPrefix(name, "cp.async.cg.shared"):
 		c.copyAsync(in)

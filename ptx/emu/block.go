@@ -17,28 +17,30 @@ type barrier struct {
 
 // block is a block of threads that runs.
 type block struct {
-	run      *launch
-	at       [3]int
-	number   uint32
-	warps    []*warp
-	live     int // warps that have not returned
-	memory   []byte
-	defined  bitmap
-	shadow   shadow
-	bars     [17]barrier
-	mbars    map[uint32]*mbarrier
-	inflight bitmap // bytes that asynchronous copies are to write
-	flying   int    // bytes of inflight
-	dirty    bitmap // bytes that the async proxy does not see yet
-	bulk     []*bulkCopy
-	rng      *rand.Rand
+	run       *launch
+	at        [3]int
+	number    uint32
+	warps     []*warp
+	live      int // warps that have not returned
+	memory    []byte
+	defined   bitmap
+	shadow    shadow
+	bars      [17]barrier
+	mbars     map[uint32]*mbarrier
+	inflight  bitmap // bytes that asynchronous copies are to write
+	flying    int    // bytes of inflight
+	dirty     bitmap // bytes that the async proxy does not see yet
+	leaving   bitmap // bytes that copies of the async proxy are to read
+	departing int    // bytes of leaving
+	bulk      []*bulkCopy
+	rng       *rand.Rand
 }
 
 func newBlock(r *launch) *block {
 	b := &block{run: r}
 	n := r.sharedBytes
 	b.memory, b.defined, b.shadow = make([]byte, n), newBitmap(n), newShadow(n)
-	b.inflight, b.dirty = newBitmap(n), newBitmap(n)
+	b.inflight, b.dirty, b.leaving = newBitmap(n), newBitmap(n), newBitmap(n)
 	b.rng = rand.New(rand.NewPCG(r.m.config.Seed, 1))
 	for i := range (r.threads + 31) / 32 {
 		b.warps = append(b.warps, newWarp(b, i))
@@ -52,6 +54,8 @@ func (b *block) enter(number int) {
 	clear(b.defined)
 	clear(b.inflight)
 	clear(b.dirty)
+	clear(b.leaving)
+	b.departing = 0
 	b.flying, b.mbars, b.bulk = 0, nil, nil
 	for i := range b.bars {
 		b.bars[i] = barrier{warps: b.bars[i].warps[:0]}

@@ -24,6 +24,7 @@ var families = map[string]func(c *compiler, in *inst){
 	"cp": (*compiler).copy, "mbarrier": (*compiler).mbarrier, "wgmma": (*compiler).wgmma,
 	"and": (*compiler).logic, "or": (*compiler).logic, "xor": (*compiler).logic, "not": (*compiler).logic,
 	"setp": (*compiler).setp, "mapa": (*compiler).mapa, "trap": (*compiler).trap,
+	"bfi": (*compiler).insert, "createpolicy": (*compiler).policy,
 }
 
 // Supports reports whether the emulator runs an instruction, whose name is given
@@ -63,7 +64,8 @@ func isIgnored(name string) bool {
 // instruction makes the instruction of c.st ready to run.
 func (c *compiler) instruction(in *inst) {
 	name := c.st.name
-	if o, ok := operations()[name]; ok {
+	vector := slices.ContainsFunc(c.st.args, func(o operand) bool { return o.kind == operandVector })
+	if o, ok := operations()[name]; ok && !vector {
 		c.operation(in, &o)
 		return
 	}
@@ -373,4 +375,45 @@ func atoi(s string) int {
 		return -1
 	}
 	return n
+}
+
+// insert is bfi: b with the low bits of a from a place on.
+func (c *compiler) insert(in *inst) {
+	p := c.parts()
+	if len(p) != 1 || p[0] != "b32" && p[0] != "b64" {
+		c.fail(unsupported)
+	}
+	n := c.typeBytes(p[0])
+	args := c.args(5, 5)
+	in.kind, in.d = kindRun, c.dest(&args[0], n)
+	in.a, in.b, in.c = c.value(&args[1], n), c.value(&args[2], n), c.value(&args[3], 4)
+	length := c.value(&args[4], 4)
+	width := 8 * uint64(n)
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		for m := mask; m != 0; m &= m - 1 {
+			i := lowest(m)
+			at, k := w.regs[in.c][i]&0xff, w.regs[length][i]&0xff
+			bits := uint64(0)
+			if at < width {
+				bits = (1<<min(k, width-at) - 1) << at
+			}
+			w.tmp[i] = w.regs[in.b][i]&^bits | w.regs[in.a][i]<<at&bits
+		}
+		w.regs[in.d].blend(&w.tmp, mask)
+		def := w.def[in.a] & w.def[in.b] & w.def[in.c] & w.def[length]
+		w.def[in.d] = w.def[in.d]&^mask | def&mask
+		return true
+	}
+}
+
+// policy is createpolicy: caches have no content here.
+func (c *compiler) policy(in *inst) {
+	if !strings.HasPrefix(c.st.name, "createpolicy.fractional.") {
+		c.fail(unsupported)
+	}
+	args := c.args(1, 2)
+	in.kind, in.d = kindOp, c.dest(&args[0], 8)
+	in.a = c.constant(0)
+	in.b, in.c = in.a, in.a
+	in.op = func(d, a, _, _ *plane) { *d = *a }
 }

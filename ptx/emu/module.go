@@ -318,6 +318,9 @@ func (c *compiler) named(name string, bytes uint8) int32 {
 		}
 		return c.give(given{special: s.special})
 	}
+	if strings.HasPrefix(name, "%") {
+		c.fail("%s is %s", name, unsupported)
+	}
 	for _, a := range c.k.arrays {
 		if a.name == name {
 			return c.constant(uint64(a.at))

@@ -611,11 +611,10 @@ func (p *parser) list(end byte) []operand {
 
 func (p *parser) named() operand {
 	name := p.name()
-	if name == "_" {
-		return operand{kind: operandSink}
-	}
 	o := operand{kind: operandName, name: name}
-	if r, ok := p.register(name); ok {
+	if name == "_" {
+		o = operand{kind: operandSink}
+	} else if r, ok := p.register(name); ok {
 		o = operand{kind: operandRegister, reg: r}
 	} else if p.at < len(p.s) && p.s[p.at] == '.' { // %tid.x
 		p.at++

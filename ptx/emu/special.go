@@ -30,6 +30,7 @@ const (
 	zero   // what is 0 in a launch without clusters
 	one    // likewise 1
 	always // a number that means nothing, such as that of a multiprocessor
+	clocks // how many steps there were
 )
 
 var specials = map[string]struct {
@@ -44,6 +45,7 @@ var specials = map[string]struct {
 	"%lanemask_lt": {laneMaskLt, 4}, "%lanemask_le": {laneMaskLe, 4}, "%lanemask_eq": {laneMaskEq, 4},
 	"%lanemask_ge": {laneMaskGe, 4}, "%lanemask_gt": {laneMaskGt, 4},
 	"%dynamic_smem_size": {dynamicBytes, 4}, "%total_smem_size": {totalBytes, 4},
+	"%clock64": {clocks, 8}, "%globaltimer": {clocks, 8}, "%clock": {clocks, 4}, "%gridid": {zero, 8},
 	"%smid": {zero, 4}, "%nsmid": {always, 4},
 	"%cluster_ctaid.x": {zero, 4}, "%cluster_ctaid.y": {zero, 4}, "%cluster_ctaid.z": {zero, 4},
 	"%cluster_ctarank": {zero, 4}, "%cluster_nctaid.x": {one, 4}, "%cluster_nctaid.y": {one, 4},

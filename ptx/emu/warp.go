@@ -191,6 +191,9 @@ func (w *warp) run(n int) (steps int) {
 			w.pc = pc + 1
 			def := w.def[in.a] & w.def[in.b] & w.def[in.c]
 			d := &w.regs[in.d]
+			if len(w.wg.busy) > 0 {
+				w.busyOperand(pc, mask, in.a, in.b, in.c, in.d)
+			}
 			if mask == math.MaxUint32 {
 				in.op(d, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
 				w.def[in.d] = def
@@ -298,6 +301,7 @@ func (w *warp) exit(mask uint32) {
 	w.mask &^= mask
 	if w.live == 0 {
 		w.copies.landAll(w)
+		w.groups.leaveAll(w)
 		w.state = done
 		w.b.live--
 		return
@@ -327,6 +331,10 @@ func (w *warp) undefinedPred(pc int, p int32, mask uint32) {
 // need reports a use of a register that is not defined in all lanes of mask.
 func (w *warp) need(in *inst, plane int32, mask uint32, what string) {
 	if w.def[plane]&mask != mask {
+		if w.wg.busy[plane] > 0 {
+			w.busyOperand(w.pcOf(in), mask, plane)
+			return
+		}
 		w.find(Uninitialised, w.pcOf(in), lowest(mask&^w.def[plane]), what, nil)
 		w.def[plane] |= mask // once is enough
 	}
