@@ -370,7 +370,7 @@ func (fn *Function) leave() { fn.mod.leave() }
 // allowShared lets blocks of the kernel have n bytes of dynamic shared memory.
 func (fn *Function) allowShared(n uint32) error {
 	info := &fn.mod.dev.prim.info
-	if most := info.SharedPerBlockOptin - fn.attrs.Shared; int64(n) > int64(most) {
+	if most := info.SharedPerBlockOptin - fn.attrs.Shared; info.SharedPerBlockOptin > 0 && int64(n) > int64(most) {
 		return invalid("%d bytes of dynamic shared memory; the device has %d for this kernel", n, most)
 	}
 	return fn.set(funcMaxDynamicShared, uintptr(n), func() {

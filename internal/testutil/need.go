@@ -27,6 +27,7 @@ var things = map[string]func() error{
 	"avx512":  cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
 	"neon":    cpu("arm64", cpuid.ASIMD),
 	"cores":   cores,
+	"cuda":    cuda,
 	"cgo":     command("gcc", "clang", "cc"),
 	"race":    command("gcc", "clang", "cc"),
 	"go":      command("go"),
@@ -43,6 +44,7 @@ var things = map[string]func() error{
 //
 //	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
 //	cores               two or more processors
+//	cuda                an NVIDIA device and its driver
 //	cgo, race           a C compiler, which -race needs too
 //	go                  the go command
 //	node                Node.js
