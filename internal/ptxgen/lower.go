@@ -18,6 +18,10 @@ type Options struct {
 	// Scalar accesses vectors by component, so that buffers need be aligned to
 	// their components only.
 	Scalar bool
+	// Coherent reads every buffer as one that the kernel may write: buffers
+	// that are only read may then be the same memory as one that is written, where
+	// a lane reads nothing that another lane writes.
+	Coherent bool
 }
 
 // maxParams is the most parameters that a kernel has: their block is at most 4

@@ -9,7 +9,7 @@ import (
 // accesses know better.
 func (g *lowering) binding(i int) ptx.Global[ptx.U32] {
 	p := ptx.GlobalParam[ptx.U32](g.k, name("b", i))
-	if g.p.Bindings[i].Access == ir.ReadOnly {
+	if g.p.Bindings[i].Access == ir.ReadOnly && !g.Coherent {
 		p = p.Hint(ptx.ReadOnly)
 	}
 	return p
