@@ -111,13 +111,13 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 	add := func(x ...val) { n += copy(v[n:], x) }
 	place := func(p *address, multiple int32) {
 		if p.live() != k {
-			k.misuse(handle{p.k.owner(), p.base, p.age})
+			k.misuse(handle{p.k.owner(), p.v, p.c})
 			return
 		}
 		if p.off%multiple != 0 {
 			k.fail("an offset of %d, which is not a multiple of %d", p.off, multiple)
 		}
-		add(p.base, k.integer(uint64(int64(p.off))))
+		add(p.v, k.integer(uint64(int64(p.off))))
 	}
 	if bar != nil {
 		place(shared, 128)
@@ -166,7 +166,7 @@ func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address) {
 		switch {
 		case a == nil:
 		case a.live() != k:
-			k.misuse(handle{a.k.owner(), a.base, a.age})
+			k.misuse(handle{a.k.owner(), a.v, a.c})
 			return
 		case a != bar && a.off%16 != 0:
 			k.fail("a copy at offset %d, which is not a multiple of 16", a.off)

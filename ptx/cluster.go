@@ -41,8 +41,8 @@ type Remote[T Element] address
 func MapShared[T Element](p Shared[T], rank U32) Remote[T] {
 	a := address(p)
 	k := a.live()
-	a.base = op2(opMapSharedU32, handle{k, a.base, a.age}, handle(rank)).v
-	a.in, a.hint = inCluster, Cached
+	a.v = op2(opMapSharedU32, handle{k, a.v, a.c}, handle(rank)).v
+	a.how = newHow(a.how.kind(), inCluster, Cached)
 	return Remote[T](a)
 }
 

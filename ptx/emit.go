@@ -6,65 +6,83 @@ import (
 	"sync"
 )
 
-// word is a text of at most 24 bytes, written by three stores; register a name
-// of at most 8, written by one.
-type (
-	word struct {
-		w [3]uint64
-		n int
-	}
-	register struct {
-		w uint64
-		n int
-	}
-)
+// word is a text of at most 24 bytes, written by three stores, with the layout of
+// what follows it.
+type word struct {
+	w      [3]uint64
+	n      uint8
+	layout layout
+}
 
-// Names that tables have: all others are put together.
+// Sizes that tables have: all other names are put together.
 const (
 	maxText = 24
-	maxReg  = 1000
+	maxName = 1 << 10 // registers of a class, and numbers
 )
 
 // spare is the room that every instruction has, so that its stores need not look.
 const spare = 256
 
-// tables holds what instructions and registers are called.
+// tables holds what instructions and operands are called.
 type tables struct {
-	ops  [numCodes]word
-	reg  [numClasses][maxReg]register // "%f7"
-	next [numClasses][maxReg]register // ", %f7"
+	ops [numCodes]word
+	// memory has loads and stores, with vector and type.
+	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
+	// names has operands, by tag and number: up to six bytes of text, and how many
+	// they are in the highest byte.
+	names [16 * maxName]uint64
+}
+
+// name returns the entry of an operand, 0 if it has none.
+func (t *tables) name(v val) uint64 {
+	if v&payload >= maxName {
+		return 0
+	}
+	return t.names[(v>>18|v&(maxName-1))&(16*maxName-1)]
 }
 
 // names builds the tables when they are first needed.
 var names = sync.OnceValue(func() *tables {
 	t := new(tables)
-	for i := range descs {
-		if s := descs[i].text; len(s) <= maxText {
-			t.ops[i] = newWord(s)
+	for o := range descs {
+		d := &descs[o]
+		t.ops[o] = newWord(d.text, d.layout)
+		if d.layout != layoutLoad && d.layout != layoutStore && d.layout != layoutParam {
+			continue
+		}
+		for kd := range kinds {
+			for n, vector := range []string{"", ".v2", ".v4"} {
+				t.memory[code(o)-opLoadParam][3*kd+n] = newWord(d.text+vector+kinds[kd].suffix+" ", d.layout)
+			}
 		}
 	}
 	for c := range classes {
-		for n := range maxReg {
-			s := classes[c].prefix + strconv.Itoa(n)
-			t.reg[c][n] = newRegister(s)
-			t.next[c][n] = newRegister(", " + s)
+		for n := range maxName {
+			t.names[(c+1)*maxName+n] = newName(classes[c].prefix + strconv.Itoa(n))
 		}
+	}
+	for n := range maxName {
+		t.names[int(tagSmall)*maxName+n] = newName(strconv.Itoa(n))
 	}
 	return t
 })
 
-func newWord(s string) word {
+// newWord returns the word of a text, which has no length if it is too long.
+func newWord(s string, l layout) word {
 	var b [maxText]byte
-	copy(b[:], s)
-	return word{[3]uint64{le.Uint64(b[:]), le.Uint64(b[8:]), le.Uint64(b[16:])}, len(s)}
+	if copy(b[:], s) < len(s) {
+		return word{layout: l}
+	}
+	return word{[3]uint64{le.Uint64(b[:]), le.Uint64(b[8:]), le.Uint64(b[16:])}, uint8(len(s)), l}
 }
 
-func newRegister(s string) register {
+func newName(s string) uint64 {
 	var b [8]byte
-	if copy(b[:], s) < len(s) {
-		panic("ptx: a name of more than 8 bytes")
+	if copy(b[:6], s) < len(s) {
+		panic("ptx: a name of more than 6 bytes")
 	}
-	return register{le.Uint64(b[:]), len(s)}
+	b[7] = byte(len(s))
+	return le.Uint64(b[:])
 }
 
 var le = binary.LittleEndian
@@ -176,51 +194,174 @@ func (k *Kernel) appendHead(b []byte) []byte {
 	return b
 }
 
+// appendCode appends instructions. It writes behind the end of b, for which it
+// makes room once an instruction.
 func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
-	for i := range code {
-		in := &code[i]
-		if cap(b)-len(b) < spare {
-			b = append(make([]byte, 0, 2*cap(b)+spare), b...)
+	const (
+		comma = ',' | ' '<<8
+		end   = ';' | '\n'<<8
+	)
+	i := len(b)
+	b = b[:cap(b)]
+	for x := range code {
+		in := &code[x]
+		if len(b)-i < spare {
+			b = append(make([]byte, 0, 2*len(b)+spare), b[:i]...)
+			b = b[:cap(b)]
 		}
 		if in.guard != 0 {
-			b = k.appendGuard(b, in.guard)
+			i = len(k.appendGuard(b[:i], in.guard))
 		}
-		d := &descs[in.op]
-		if w := &t.ops[in.op]; w.n != 0 {
-			n := len(b)
-			s := b[n : n+maxText]
+		w := &t.ops[in.op]
+		l := w.layout
+		if l == layoutLoad || l == layoutStore || l == layoutParam {
+			w = &t.memory[in.op-opLoadParam][3*(in.aux&0xff)+in.aux>>9]
+		}
+		if w.n != 0 {
+			s := b[i : i+maxText]
 			le.PutUint64(s, w.w[0])
 			le.PutUint64(s[8:], w.w[1])
 			le.PutUint64(s[16:], w.w[2])
-			b = b[:n+w.n]
+			i += int(w.n)
 		} else {
-			b = append(b, d.text...)
+			i += copy(b[i:], descs[in.op].text)
+			if w != &t.ops[in.op] {
+				i += copy(b[i:], vectors[in.aux>>8])
+				i += copy(b[i:], kinds[in.aux&0xff].suffix)
+				b[i] = ' '
+				i++
+			}
 		}
-		if d.layout == layoutPlain {
-			if in.d != 0 {
-				b = k.appendFirst(b, t, in.d)
-				if in.a != 0 {
-					b = k.appendNext(b, t, in.a)
+		switch {
+		case l == layoutPlain || l == layoutName:
+			first, more := in.d, in.a
+			if first == 0 {
+				first, more = more, 0
+			}
+			if first != 0 {
+				if r := t.name(first); r != 0 {
+					le.PutUint64(b[i:i+8:i+8], r)
+					i += int(r >> 56)
+				} else {
+					i = len(k.appendOperand(b[:i], first))
 				}
-			} else if in.a != 0 {
-				b = k.appendFirst(b, t, in.a)
+			}
+			if more != 0 {
+				if r := t.name(more); r != 0 {
+					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+					i += int(r>>56) + 2
+				} else {
+					i = k.next(b, i, more)
+				}
 			}
 			if in.b != 0 {
-				b = k.appendNext(b, t, in.b)
+				if r := t.name(in.b); r != 0 {
+					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+					i += int(r>>56) + 2
+				} else {
+					i = k.next(b, i, in.b)
+				}
 				if in.c != 0 {
-					b = k.appendNext(b, t, in.c)
+					if r := t.name(in.c); r != 0 {
+						le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+						i += int(r>>56) + 2
+					} else {
+						i = k.next(b, i, in.c)
+					}
 				}
 			}
-		} else {
-			b = k.appendOperands(b, t, in, d.layout)
-			if d.layout == layoutLabel {
-				b = append(b, ":\n"...)
+		case l == layoutLoad && in.aux>>8 == 1 || l == layoutParam:
+			if r := t.name(in.d); r != 0 {
+				le.PutUint64(b[i:i+8:i+8], r)
+				i += int(r >> 56)
+			} else {
+				i = len(k.appendOperand(b[:i], in.d))
+			}
+			le.PutUint16(b[i:], comma)
+			i = k.address(b, i+2, t, in.a, in.b)
+		case l == layoutStore && in.aux>>8 == 1:
+			i = k.address(b, i, t, in.a, in.b)
+			if r := t.name(in.c); r != 0 {
+				le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+				i += int(r>>56) + 2
+			} else {
+				i = k.next(b, i, in.c)
+			}
+		case l == layoutLabel || l == layoutBranch:
+			le.PutUint16(b[i:], '$'|'L'<<8)
+			i += 2
+			if r := t.name(tagged(tagSmall, 0) | in.a&payload); r != 0 {
+				le.PutUint64(b[i:i+8:i+8], r)
+				i += int(r >> 56)
+			} else {
+				i = len(strconv.AppendUint(b[:i], uint64(in.a.n()), 10))
+			}
+			if l == layoutLabel {
+				le.PutUint16(b[i:], ':'|'\n'<<8)
+				i += 2
 				continue
 			}
+		default:
+			s := k.appendOperands(b[:i], in, l)
+			if i = len(s); cap(s)-i < 2 {
+				s = append(make([]byte, 0, 2*i+spare), s...)
+			}
+			b = s[:cap(s)]
 		}
-		b = append(b, ';', '\n')
+		le.PutUint16(b[i:], end)
+		i += 2
 	}
-	return b
+	return b[:i]
+}
+
+// next writes a comma and an operand that has no entry in the tables to b[i:],
+// and returns where it ends.
+func (k *Kernel) next(b []byte, i int, v val) int {
+	le.PutUint16(b[i:], ','|' '<<8)
+	if v.tag() == tagF32 {
+		le.PutUint16(b[i+2:], '0'|'f'<<8)
+		bits := uint32(k.consts[v.n()])
+		for j := range 4 {
+			copy(b[i+4+2*j:], hex[2*(bits>>(24-8*j)&0xff):][:2])
+		}
+		return i + 12
+	}
+	return len(k.appendOperand(b[:i+2], v))
+}
+
+// hex has all bytes in hexadecimal.
+var hex = func() (t [512]byte) {
+	for i := range 256 {
+		t[2*i], t[2*i+1] = "0123456789ABCDEF"[i>>4], "0123456789ABCDEF"[i&15]
+	}
+	return t
+}()
+
+// address writes "[base+offset]" to b[i:] and returns where it ends.
+func (k *Kernel) address(b []byte, i int, t *tables, base, offset val) int {
+	b[i] = '['
+	i++
+	if r := t.name(base); r != 0 {
+		le.PutUint64(b[i:i+8:i+8], r)
+		i += int(r >> 56)
+	} else {
+		i = len(k.appendOperand(b[:i], base))
+	}
+	if off := int32(offset); off != 0 {
+		if off > 0 {
+			b[i] = '+'
+			i++
+		}
+		if uint32(off) < maxName {
+			r := t.names[tagSmall*maxName+val(off)]
+			le.PutUint64(b[i:i+8:i+8], r)
+			i += int(r >> 56)
+		} else {
+			i = len(strconv.AppendInt(b[:i], int64(off), 10))
+		}
+	}
+	b[i] = ']'
+	return i + 1
 }
 
 // appendTriple appends "x, y, z" and ends the line.
@@ -242,28 +383,6 @@ func (k *Kernel) appendGuard(b []byte, g guard) []byte {
 	}
 	b = append(b, "%p"...)
 	return strconv.AppendUint(b, uint64(g&^guarded>>1), 10)
-}
-
-// appendFirst appends an operand; there is room for a name.
-func (k *Kernel) appendFirst(b []byte, t *tables, v val) []byte {
-	if c, n := v>>tagShift-1, v&payload; c < val(numClasses) && n < maxReg {
-		r := &t.reg[c][n]
-		i := len(b)
-		le.PutUint64(b[i:i+8], r.w)
-		return b[:i+r.n]
-	}
-	return k.appendOperand(b, v)
-}
-
-// appendNext appends a comma and an operand.
-func (k *Kernel) appendNext(b []byte, t *tables, v val) []byte {
-	if c, n := v>>tagShift-1, v&payload; c < val(numClasses) && n < maxReg {
-		r := &t.next[c][n]
-		i := len(b)
-		le.PutUint64(b[i:i+8], r.w)
-		return b[:i+r.n]
-	}
-	return k.appendOperand(append(b, ", "...), v)
 }
 
 // appendOperand appends any operand.
@@ -311,9 +430,8 @@ func appendHex(b []byte, bits uint64, digits int) []byte {
 }
 
 // appendAddress appends "[base+offset]".
-func (k *Kernel) appendAddress(b []byte, t *tables, base, offset val) []byte {
-	b = append(b, '[')
-	b = k.appendFirst(b[:len(b):cap(b)], t, base)
+func (k *Kernel) appendAddress(b []byte, base, offset val) []byte {
+	b = k.appendOperand(append(b, '['), base)
 	if off := int32(offset); off != 0 {
 		if off > 0 {
 			b = append(b, '+')
@@ -323,8 +441,13 @@ func (k *Kernel) appendAddress(b []byte, t *tables, base, offset val) []byte {
 	return append(b, ']')
 }
 
+// appendNext appends a comma and an operand.
+func (k *Kernel) appendNext(b []byte, v val) []byte {
+	return k.appendOperand(append(b, ", "...), v)
+}
+
 // appendVector appends "{a, b}".
-func (k *Kernel) appendVector(b []byte, t *tables, v []val) []byte {
+func (k *Kernel) appendVector(b []byte, v []val) []byte {
 	b = append(b, '{')
 	for i, x := range v {
 		if i > 0 {
@@ -338,101 +461,77 @@ func (k *Kernel) appendVector(b []byte, t *tables, v []val) []byte {
 // vectors holds what a load or store adds to its text for so many elements.
 var vectors = [5]string{1: "", 2: ".v2", 4: ".v4"}
 
-// appendOperands appends the operands of all layouts but the plain one.
-func (k *Kernel) appendOperands(b []byte, t *tables, in *instr, l layout) []byte {
-	kd, n := kind(in.aux&0xff), int(in.aux>>8)
+// appendOperands appends the operands of the layouts that appendCode leaves to it.
+func (k *Kernel) appendOperands(b []byte, in *instr, l layout) []byte {
 	switch l {
-	case layoutName:
-		b = k.appendFirst(b, t, in.d)
-		b = k.appendNext(b, t, in.a)
 	case layoutAux:
-		b = k.appendFirst(b, t, in.d)
-		b = k.appendNext(b, t, in.a)
-		b = k.appendNext(b, t, in.b)
-		b = k.appendNext(b, t, in.c)
+		b = k.appendOperand(b, in.d)
+		b = k.appendNext(b, in.a)
+		b = k.appendNext(b, in.b)
+		b = k.appendNext(b, in.c)
 		b = append(b, ", "...)
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
 	case layoutShuffle:
-		b = k.appendFirst(b, t, in.d)
-		b = k.appendNext(b, t, in.a)
-		b = k.appendNext(b, t, in.b)
+		b = k.appendOperand(b, in.d)
+		b = k.appendNext(b, in.a)
+		b = k.appendNext(b, in.b)
 		b = append(b, ", "...)
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
-		b = k.appendNext(b, t, in.c)
+		b = k.appendNext(b, in.c)
 	case layoutPack:
-		b = k.appendFirst(b, t, in.d)
+		b = k.appendOperand(b, in.d)
 		b = append(b, ", "...)
-		b = k.appendVector(b, t, []val{in.a, in.b})
+		b = k.appendVector(b, []val{in.a, in.b})
 	case layoutUnpack:
-		b = k.appendVector(b, t, []val{in.d, in.a})
-		b = k.appendNext(b, t, in.b)
+		b = k.appendVector(b, []val{in.d, in.a})
+		b = k.appendNext(b, in.b)
 	case layoutImmediate:
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
-	case layoutParam:
-		b = append(b, kinds[kd].suffix...)
-		b = append(b, ' ')
-		b = k.appendFirst(b, t, in.d)
-		b = append(b, ", "...)
-		b = k.appendAddress(b, t, in.a, 0)
 	case layoutLoad:
-		b = append(b, vectors[n]...)
-		b = append(b, kinds[kd].suffix...)
-		b = append(b, ' ')
-		if n == 1 {
-			b = k.appendFirst(b, t, in.d)
-		} else {
-			b = k.appendRun(b, in.d, n)
-		}
+		b = k.appendRun(b, in.d, int(in.aux>>8))
 		b = append(b, ", "...)
-		b = k.appendAddress(b, t, in.a, in.b)
+		b = k.appendAddress(b, in.a, in.b)
 	case layoutStore:
-		b = append(b, vectors[n]...)
-		b = append(b, kinds[kd].suffix...)
-		b = append(b, ' ')
-		b = k.appendAddress(b, t, in.a, in.b)
-		if n == 1 {
-			b = k.appendNext(b, t, in.c)
-		} else {
-			b = append(b, ", "...)
-			b = k.appendVector(b, t, k.lists[in.c:int(in.c)+n])
-		}
+		b = k.appendAddress(b, in.a, in.b)
+		b = append(b, ", "...)
+		b = k.appendVector(b, k.lists[in.c:int(in.c)+int(in.aux>>8)])
 	case layoutAtomic, layoutReduction:
 		b = append(b, ' ')
 		if l == layoutAtomic {
-			b = k.appendFirst(b, t, in.d)
+			b = k.appendOperand(b, in.d)
 			b = append(b, ", "...)
 		}
-		b = k.appendAddress(b, t, in.a, in.b)
-		b = k.appendNext(b, t, in.c)
+		b = k.appendAddress(b, in.a, in.b)
+		b = k.appendNext(b, in.c)
 	case layoutExchange:
-		b = k.appendFirst(b, t, in.d)
+		b = k.appendOperand(b, in.d)
 		b = append(b, ", "...)
-		b = k.appendAddress(b, t, in.a, in.b)
-		b = k.appendNext(b, t, k.lists[in.c])
-		b = k.appendNext(b, t, k.lists[in.c+1])
+		b = k.appendAddress(b, in.a, in.b)
+		b = k.appendNext(b, k.lists[in.c])
+		b = k.appendNext(b, k.lists[in.c+1])
 	case layoutCopy:
-		b = k.appendAddress(b, t, in.d, k.lists[in.c])
+		b = k.appendAddress(b, in.d, k.lists[in.c])
 		b = append(b, ", "...)
-		b = k.appendAddress(b, t, in.a, k.lists[in.c+1])
+		b = k.appendAddress(b, in.a, k.lists[in.c+1])
 		b = append(b, ", "...)
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
 		if in.b != 0 {
-			b = k.appendNext(b, t, in.b)
+			b = k.appendNext(b, in.b)
 		}
 	case layoutMatrix:
 		b = k.appendRun(b, in.d, int(in.aux))
 		b = append(b, ", "...)
-		b = k.appendAddress(b, t, in.a, in.b)
+		b = k.appendAddress(b, in.a, in.b)
 	case layoutMma:
 		nd, na, nb := int(in.aux&15), int(in.aux>>4&15), int(in.aux>>8&15)
 		list := k.lists[in.a:]
-		b = k.appendVector(b, t, list[:nd])
+		b = k.appendVector(b, list[:nd])
 		b = append(b, ", "...)
-		b = k.appendVector(b, t, list[nd:nd+na])
+		b = k.appendVector(b, list[nd:nd+na])
 		b = append(b, ", "...)
-		b = k.appendVector(b, t, list[nd+na:nd+na+nb])
+		b = k.appendVector(b, list[nd+na:nd+na+nb])
 		b = append(b, ", "...)
-		b = k.appendVector(b, t, list[:nd])
+		b = k.appendVector(b, list[:nd])
 	case layoutWgmma:
 		return k.appendWgmma(b, in)
 	case layoutForm:
@@ -441,8 +540,6 @@ func (k *Kernel) appendOperands(b []byte, t *tables, in *instr, l layout) []byte
 		return k.appendForm(b[:len(b)-len(text)], text, in)
 	case layoutRaw:
 		return k.appendForm(append(b, '\t'), k.raws[in.b], in)
-	case layoutBranch, layoutLabel:
-		b = k.appendOperand(b, in.a)
 	}
 	return b
 }

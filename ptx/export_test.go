@@ -102,7 +102,7 @@ func tableGroup(name string, t Target, include func(code) bool) Group {
 		k.MinBlocks(1)
 		GlobalParam[F32](k, "x")
 		x := SharedArray[F32](k, "x", 1024)
-		address, shared := k.fresh(classD), address(x).base
+		address, shared := k.fresh(classD), address(x).v
 		k.put(opMovU64, 0, address, k.integer(0), 0, 0)
 		for o := code(1); o < numCodes; o++ {
 			ds := &descs[o]

@@ -211,7 +211,12 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	if !runs {
 		k.branchIf(op2(opGeU32, i, handle(hi)).v, false, end)
 	}
-	last := hi.Max(step).Sub(step) // i below it has a successor
+	// i below last has a successor. In steps of 1 that is any i + 1 below hi.
+	one := step == U(1)
+	last := hi
+	if !one {
+		last = hi.Max(step).Sub(step)
+	}
 	k.place(head)
 	k.loops = append(k.loops, loop{next, end})
 	k.inside(func() { body(U32(i)) })
@@ -220,8 +225,13 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	}
 	k.loops = k.loops[:len(k.loops)-1]
 	k.place(next)
+	if one {
+		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
+	}
 	again := op2(opLtU32, i, handle(last))
-	k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
+	if !one {
+		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
+	}
 	k.branchIf(again.v, false, head)
 	k.place(end)
 }

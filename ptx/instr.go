@@ -123,7 +123,14 @@ func (k *Kernel) first(o code, aux uint16, d, a val) {
 		return
 	}
 	k.version = max(k.version, descs[o].version)
-	k.prologue = append(k.prologue, instr{op: o, aux: aux, d: d, a: a})
+	n := len(k.prologue)
+	if n == cap(k.prologue) {
+		k.prologue = append(make([]instr, 0, 2*n+32), k.prologue...)
+	}
+	k.prologue = k.prologue[:n+1]
+	in := &k.prologue[n]
+	in.op, in.aux, in.guard = o, aux, 0
+	in.d, in.a, in.b, in.c = d, a, 0, 0
 }
 
 // fresh returns a register that was not used yet.
@@ -138,8 +145,20 @@ func (k *Kernel) result(o code, a, b, c val) handle {
 	if descs[o].target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
 	}
-	d := k.fresh(kinds[descs[o].kinds[0]].class)
-	k.put(o, 0, d, a, b, c)
+	ds := &descs[o]
+	d := k.fresh(kinds[ds.kinds[0]].class)
+	n := len(k.code)
+	if n == cap(k.code) || k.pos != nil {
+		k.put(o, 0, d, a, b, c)
+		return handle{k, d, k.age}
+	}
+	if ds.version > k.version {
+		k.version = ds.version
+	}
+	k.code = k.code[:n+1]
+	in := &k.code[n]
+	in.op, in.aux, in.guard = o, 0, k.guard
+	in.d, in.a, in.b, in.c = d, a, b, c
 	return handle{k, d, k.age}
 }
 

@@ -1,9 +1,6 @@
 package ptx
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Limits that no module may exceed.
 const (
@@ -309,11 +306,13 @@ func (k *Kernel) MinBlocks(n int) {
 // validName reports whether PTX takes prefix + s as a name, for any prefix that
 // begins one.
 func validName(s string) bool {
-	if s == "" || len(s) > 200 || strings.Contains(s, "__") || s[0] >= '0' && s[0] <= '9' {
+	if s == "" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
 		return false
 	}
-	for _, c := range []byte(s) {
-		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9':
+		case c != '_', i > 0 && s[i-1] == '_':
 			return false
 		}
 	}

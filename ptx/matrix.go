@@ -36,7 +36,7 @@ func (p address) matrix(plain, trans code, transpose bool, n int) handle {
 	}
 	d := k.fresh(classR)
 	k.regs[classR] += uint32(n - 1)
-	k.put(o, uint16(n), d, p.base, val(p.off), 0)
+	k.put(o, uint16(n), d, p.v, val(p.off), 0)
 	return handle{k, d, k.age}
 }
 
@@ -113,8 +113,8 @@ func copyAsync(dst, src address, bytes int, n handle, some bool) {
 	case k.target == 0:
 		k.ready()
 		return
-	case src.k != k || src.age != k.age:
-		k.misuse(handle{src.k.owner(), src.base, src.age})
+	case src.k != k || src.c != k.age:
+		k.misuse(handle{src.k.owner(), src.v, src.c})
 		return
 	case bytes != 4 && bytes != 8 && bytes != 16:
 		k.fail("a copy of %d bytes: there are 4, 8 and 16", bytes)
@@ -129,7 +129,7 @@ func copyAsync(dst, src address, bytes int, n handle, some bool) {
 	}
 	k.startList()
 	k.lists = append(k.lists, val(dst.off), val(src.off))
-	k.put(o, uint16(bytes), dst.base, src.base, size, k.endList())
+	k.put(o, uint16(bytes), dst.v, src.v, size, k.endList())
 }
 
 // CopyCommit makes the copies since the last CopyCommit a group.

@@ -31,7 +31,7 @@ func (p *address) form(o code, operands ...handle) {
 // listAddress appends a register and an offset to the list.
 func (k *Kernel) listAddress(p *address) {
 	if k.target != 0 {
-		k.lists = append(k.lists, p.base, k.integer(uint64(int64(p.off))))
+		k.lists = append(k.lists, p.v, k.integer(uint64(int64(p.off))))
 	}
 }
 
@@ -78,7 +78,7 @@ func (m MBarrier) ArriveAt(rank U32) {
 // pointer returns the address as a number.
 func (p *address) pointer() handle {
 	k := p.live()
-	return op2(opAddU32, handle{k, p.base, p.age}, handle(U(uint32(p.off))))
+	return op2(opAddU32, handle{k, p.v, p.c}, handle(U(uint32(p.off))))
 }
 
 // Test reports whether the phase of this parity is over.

@@ -2,16 +2,26 @@ package ptx
 
 import "math"
 
-// address points to memory.
+// address points to memory. It has so few fields that compilers keep it in
+// registers: the speed of building depends on that.
 type address struct {
-	k    *Kernel
-	base val
-	age  uint32
-	off  int32 // bytes, added by the instruction that uses the address
-	kind kind
-	in   space
-	hint Hint
+	handle
+	off int32 // bytes, added by the instruction that uses the address
+	how how
 }
+
+// how is what an address points to and how: kind, space, hint and the bytes of an
+// element, a byte each.
+type how uint32
+
+func newHow(kd kind, in space, h Hint) how {
+	return how(kd) | how(in)<<8 | how(h)<<16 | how(kinds[kd].size)<<24
+}
+
+func (h how) kind() kind  { return kind(h) }
+func (h how) in() space   { return space(h >> 8) }
+func (h how) hint() Hint  { return Hint(h >> 16) }
+func (h how) size() int32 { return int32(h >> 24) }
 
 type space uint8
 
@@ -58,10 +68,10 @@ func Param[T Scalar](k *Kernel, name string) T {
 func GlobalParam[T Element](k *Kernel, name string) Global[T] {
 	k = k.owner()
 	p := k.param(name, kU64)
-	g := address{k: k, age: k.age, kind: kindFor[T]()}
+	g := newAddress(k, kindFor[T](), inGlobal)
 	if k.target != 0 {
-		g.base = k.fresh(classD)
-		k.first(opToGlobalU64, 0, g.base, p.v)
+		g.v = k.fresh(classD)
+		k.first(opToGlobalU64, 0, g.v, p.v)
 	}
 	return Global[T](g)
 }
@@ -116,6 +126,10 @@ func (k *Kernel) Align(n int) {
 	k.align = uint32(n)
 }
 
+func newAddress(k *Kernel, kd kind, in space) address {
+	return address{handle: handle{k: k, c: k.age}, how: newHow(kd, in, Cached)}
+}
+
 // SharedArray declares an array of n elements in the memory of the block,
 // undefined until written: see [Kernel.Align].
 func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
@@ -123,7 +137,7 @@ func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
 }
 
 func (k *Kernel) sharedArray(name string, kd kind, n int) address {
-	r := address{k: k, age: k.age, kind: kd, in: inShared}
+	r := newAddress(k, kd, inShared)
 	if !k.ready() {
 		return r
 	}
@@ -144,8 +158,8 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	}
 	k.static = k.aligned(k.static) + bytes
 	k.shared = append(k.shared, sharedArray{name, uint32(bytes), k.align})
-	r.base = k.fresh(classR)
-	k.first(opSymbol, 0, r.base, tagged(tagShared, len(k.shared)-1))
+	r.v = k.fresh(classR)
+	k.first(opSymbol, 0, r.v, tagged(tagShared, len(k.shared)-1))
 	return r
 }
 
@@ -172,7 +186,7 @@ func DynamicShared[T Element](k *Kernel, n int) Shared[T] {
 }
 
 func (k *Kernel) dynamicShared(kd kind, n int) address {
-	r := address{k: k, age: k.age, kind: kd, in: inShared}
+	r := newAddress(k, kd, inShared)
 	if !k.ready() {
 		return r
 	}
@@ -188,7 +202,7 @@ func (k *Kernel) dynamicShared(kd kind, n int) address {
 		k.pointer = k.fresh(classR)
 		k.first(opSymbol, 0, k.pointer, tagged(tagShared, dynamicSymbol))
 	}
-	r.base = k.pointer
+	r.v = k.pointer
 	k.extern = max(k.extern, k.align)
 	r.off = int32(k.aligned(k.dynamic))
 	k.dynamic = uint64(r.off) + bytes
@@ -206,7 +220,14 @@ func (p Global[T]) At(i U32) Global[T] { return Global[T](address(p).at(handle(i
 func (p Global[T]) At64(i U64) Global[T] { return Global[T](address(p).at64(handle(i))) }
 
 // Offset points n elements further, at no cost.
-func (p Global[T]) Offset(n int) Global[T] { return Global[T](address(p).offset(n)) }
+func (p Global[T]) Offset(n int) Global[T] {
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
+		return Global[T](address(p).tooFar(n))
+	}
+	p.off = int32(off)
+	return p
+}
 
 // Hint returns the same address, whose accesses use the caches as h says.
 func (p Global[T]) Hint(h Hint) Global[T] { return Global[T](address(p).hinted(h)) }
@@ -243,7 +264,14 @@ func (p Global[T]) Store4(v [4]T) {
 func (p Shared[T]) At(i U32) Shared[T] { return Shared[T](address(p).at(handle(i))) }
 
 // Offset points n elements further, at no cost.
-func (p Shared[T]) Offset(n int) Shared[T] { return Shared[T](address(p).offset(n)) }
+func (p Shared[T]) Offset(n int) Shared[T] {
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
+		return Shared[T](address(p).tooFar(n))
+	}
+	p.off = int32(off)
+	return p
+}
 
 // Hint returns the same address, whose accesses are as h says: Cached or
 // Volatile.
@@ -278,14 +306,14 @@ func (p Shared[T]) Store4(v [4]T) {
 // Cast points to the same place as elements of another type.
 func Cast[U Element, T Element](p Global[T]) Global[U] {
 	a := address(p)
-	a.kind = kindFor[U]()
+	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())
 	return Global[U](a)
 }
 
 // CastShared points to the same place as elements of another type.
 func CastShared[U Element, T Element](p Shared[T]) Shared[U] {
 	a := address(p)
-	a.kind = kindFor[U]()
+	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())
 	return Shared[U](a)
 }
 
@@ -295,23 +323,29 @@ func (h handle) next(n val) handle { return handle{h.k, h.v + n, h.c} }
 // live returns the kernel of the address if it can be used.
 func (p *address) live() *Kernel {
 	k := p.k.owner()
-	if p.age != k.age {
-		k.misuse(handle{k, p.base, p.age})
+	if p.c != k.age {
+		k.misuse(handle{k, p.v, p.c})
 	}
 	return k
 }
 
 // offset moves the address by n elements.
 func (p address) offset(n int) address {
-	off := int64(n) * int64(kinds[p.kind].size)
-	if int64(n) < math.MinInt32 || int64(n) > math.MaxInt32 || off+int64(p.off) != int64(int32(off+int64(p.off))) {
-		k := p.live()
-		if k.ready() {
-			k.failure(ErrLimit, "an offset of %d elements", n)
-		}
-		return p
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) {
+		return p.tooFar(n)
 	}
-	p.off += int32(off)
+	p.off = int32(off)
+	return p
+}
+
+// tooFar fails for an offset that instructions cannot have, or for an address
+// that no kernel made.
+func (p address) tooFar(n int) address {
+	k := p.live()
+	if k.ready() {
+		k.failure(ErrLimit, "an offset of %d elements", n)
+	}
 	return p
 }
 
@@ -323,35 +357,44 @@ func (p address) at(i handle) address {
 		return p.offset(int(i.c))
 	}
 	k := p.live()
-	if p.in != inGlobal {
-		p.base = op3(opMulAddU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
+	switch size := tagged(tagSmall, int(p.how.size())); {
+	case i.k != k || i.c != k.age || p.how.size() == 1:
+	case p.how.in() == inGlobal:
+		p.v = k.result(opMulAddWideU32, i.v, size, p.v).v
+		return p
+	default:
+		p.v = k.result(opMulAddU32, i.v, size, p.v).v
+		return p
+	}
+	if p.how.in() != inGlobal {
+		p.v = op3(opMulAddU32, i, handle(U(uint32(p.how.size()))), handle{k, p.v, p.c}).v
 	} else {
-		p.base = op3(opMulAddWideU32, i, handle(U(uint32(kinds[p.kind].size))), handle{k, p.base, p.age}).v
+		p.v = op3(opMulAddWideU32, i, handle(U(uint32(p.how.size()))), handle{k, p.v, p.c}).v
 	}
 	return p
 }
 
 func (p address) at64(i handle) address {
 	k := p.live()
-	if p.in != inGlobal {
+	if p.how.in() != inGlobal {
 		if k.ready() {
 			k.failure(ErrLimit, "element %d of shared memory", i.bits())
 		}
 		return p
 	}
-	p.base = op3(opMulAddU64, i, constant64(uint64(kinds[p.kind].size)), handle{k, p.base, p.age}).v
+	p.v = op3(opMulAddU64, i, constant64(uint64(p.how.size())), handle{k, p.v, p.c}).v
 	return p
 }
 
 func (p address) hinted(h Hint) address {
 	k := p.live()
-	if h >= numHints || p.in != inGlobal && h != Cached && (h != Volatile || p.in == inCluster) {
+	if h >= numHints || p.how.in() != inGlobal && h != Cached && (h != Volatile || p.how.in() == inCluster) {
 		if k.ready() {
 			k.fail("a hint that this memory has not")
 		}
 		return p
 	}
-	p.hint = h
+	p.how = newHow(p.how.kind(), p.how.in(), h)
 	return p
 }
 
@@ -359,34 +402,34 @@ func (p address) hinted(h Hint) address {
 func memoryAux(kd kind, n int) uint16 { return uint16(kd) | uint16(n)<<8 }
 
 func (p *address) loadCode() code {
-	if p.in == inCluster {
+	if p.how.in() == inCluster {
 		return opLoadCluster
 	}
-	if p.in == inShared {
-		if p.hint == Volatile {
+	if p.how.in() == inShared {
+		if p.how.hint() == Volatile {
 			return opLoadSharedVolatile
 		}
 		return opLoadShared
 	}
-	return opLoadGlobal + code(p.hint)
+	return opLoadGlobal + code(p.how.hint())
 }
 
 func (p *address) storeCode() code {
-	if p.in == inCluster {
+	if p.how.in() == inCluster {
 		return opStoreCluster
 	}
-	if p.in == inShared {
-		if p.hint == Volatile {
+	if p.how.in() == inShared {
+		if p.how.hint() == Volatile {
 			return opStoreSharedVolatile
 		}
 		return opStoreShared
 	}
-	return opStoreGlobal + code(p.hint)
+	return opStoreGlobal + code(p.how.hint())
 }
 
 // vector checks an access of n elements.
 func (p *address) vector(k *Kernel, n int) bool {
-	size := n * int(kinds[p.kind].size)
+	size := n * int(p.how.size())
 	switch {
 	case k.target == 0:
 		return k.ready()
@@ -402,15 +445,18 @@ func (p *address) vector(k *Kernel, n int) bool {
 
 func (p address) load1() handle {
 	k := p.live()
-	if p.off%int32(max(1, kinds[p.kind].size)) != 0 {
+	if p.off&(p.how.size()-1) != 0 {
 		return p.load(1)
 	}
-	o := p.loadCode()
+	o := opLoadGlobal + code(p.how.hint())
+	if p.how.in() != inGlobal {
+		o = p.loadCode()
+	}
 	if descs[o].target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
 	}
-	d := k.fresh(kinds[p.kind].class)
-	k.put(o, memoryAux(p.kind, 1), d, p.base, val(p.off), 0)
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, memoryAux(p.how.kind(), 1), d, p.v, val(p.off), 0)
 	return handle{k, d, k.age}
 }
 
@@ -423,23 +469,23 @@ func (p address) load(n int) handle {
 	if descs[o].target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
 	}
-	c := kinds[p.kind].class
+	c := kinds[p.how.kind()].class
 	d := k.fresh(c)
 	k.regs[c] += uint32(n - 1)
-	k.put(o, memoryAux(p.kind, n), d, p.base, val(p.off), 0)
+	k.put(o, memoryAux(p.how.kind(), n), d, p.v, val(p.off), 0)
 	return handle{k, d, k.age}
 }
 
-func (p *address) readOnly() bool { return p.hint == ReadOnly || p.hint == Ahead }
+func (p *address) readOnly() bool { return p.how.hint() == ReadOnly || p.how.hint() == Ahead }
 
 func (p address) store1(v handle) {
 	k := p.live()
-	if p.readOnly() || p.off%int32(max(1, kinds[p.kind].size)) != 0 {
+	if p.readOnly() || p.off&(p.how.size()-1) != 0 {
 		p.store([4]handle{v}, 1)
 		return
 	}
-	x := k.use(v, p.kind)
-	k.put(p.storeCode(), memoryAux(p.kind, 1), 0, p.base, val(p.off), x)
+	x := k.use(v, p.how.kind())
+	k.put(p.storeCode(), memoryAux(p.how.kind(), 1), 0, p.v, val(p.off), x)
 }
 
 func (p address) store(v [4]handle, n int) {
@@ -453,9 +499,9 @@ func (p address) store(v [4]handle, n int) {
 	}
 	k.startList()
 	for _, x := range v[:n] {
-		k.list(x, p.kind)
+		k.list(x, p.how.kind())
 	}
-	k.put(p.storeCode(), memoryAux(p.kind, n), 0, p.base, val(p.off), k.endList())
+	k.put(p.storeCode(), memoryAux(p.how.kind(), n), 0, p.v, val(p.off), k.endList())
 }
 
 // startList begins a list of operands.
@@ -481,27 +527,27 @@ func (k *Kernel) endList() val { return val(k.listed) }
 // atomic applies the instruction that the tables have for the address.
 func (p address) atomic(global, shared *[numKinds]code, v handle) handle {
 	k := p.live()
-	o := global[p.kind]
-	if p.in == inShared {
-		o = shared[p.kind]
+	o := global[p.how.kind()]
+	if p.how.in() == inShared {
+		o = shared[p.how.kind()]
 	}
 	if !p.vector(k, 1) || descs[o].target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
 	}
-	x := k.use(v, p.kind)
-	d := k.fresh(kinds[p.kind].class)
-	k.put(o, 0, d, p.base, val(p.off), x)
+	x := k.use(v, p.how.kind())
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, 0, d, p.v, val(p.off), x)
 	return handle{k, d, k.age}
 }
 
 func (p address) reduce(global, shared *[numKinds]code, v handle) {
 	k := p.live()
-	o := global[p.kind]
-	if p.in == inShared {
-		o = shared[p.kind]
+	o := global[p.how.kind()]
+	if p.how.in() == inShared {
+		o = shared[p.how.kind()]
 	}
 	if p.vector(k, 1) {
-		k.put(o, 0, 0, p.base, val(p.off), k.use(v, p.kind))
+		k.put(o, 0, 0, p.v, val(p.off), k.use(v, p.how.kind()))
 	}
 }
 
@@ -515,20 +561,20 @@ func (p address) compareExchange(expect, v handle) handle {
 	k := p.live()
 	o := opAtomicGlobalCompareExchangeU32
 	switch {
-	case p.in == inShared && p.kind == kU64:
+	case p.how.in() == inShared && p.how.kind() == kU64:
 		o = opAtomicSharedCompareExchangeU64
-	case p.in == inShared:
+	case p.how.in() == inShared:
 		o = opAtomicSharedCompareExchangeU32
-	case p.kind == kU64:
+	case p.how.kind() == kU64:
 		o = opAtomicGlobalCompareExchangeU64
 	}
 	if !p.vector(k, 1) {
 		return handle{k: k, c: k.age}
 	}
 	k.startList()
-	k.list(expect, p.kind)
-	k.list(v, p.kind)
-	d := k.fresh(kinds[p.kind].class)
-	k.put(o, 0, d, p.base, val(p.off), k.endList())
+	k.list(expect, p.how.kind())
+	k.list(v, p.how.kind())
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, 0, d, p.v, val(p.off), k.endList())
 	return handle{k, d, k.age}
 }

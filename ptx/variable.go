@@ -68,9 +68,14 @@ func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
 }
 
 // MulAddTo adds x*y to v, in place: for floating-point types rounded once.
-func MulAddTo[T number](v Var[T], x, y T) {
-	k := v.h.k.owner()
-	d := k.use(v.h, v.kind)
-	a := k.use(handle(x), v.kind)
-	k.put(mulAddCodes[v.kind], 0, d, a, k.use(handle(y), v.kind), d)
+func MulAddTo[T number](v Var[T], x, y T) { mulAddTo(v.h, v.kind, handle(x), handle(y)) }
+
+func mulAddTo(v handle, kd kind, x, y handle) {
+	k := v.k.owner()
+	if v.c != k.age || x.k != k || x.c != k.age || y.k != k || y.c != k.age {
+		v.v = k.use(v, kd)
+		x.v = k.use(x, kd)
+		y.v = k.use(y, kd)
+	}
+	k.put(mulAddCodes[kd], 0, v.v, x.v, y.v, v.v)
 }

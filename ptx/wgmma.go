@@ -41,7 +41,7 @@ func NewTile[T Element](p Shared[T], swizzle Swizzle, leading, stride int) Tile 
 	if a.off%16 != 0 {
 		k.fail("a tile at offset %d, which is not a multiple of 16", a.off)
 	}
-	at := U32{k: k, v: a.base, c: k.age}
+	at := U32{k: k, v: a.v, c: k.age}
 	if a.off != 0 {
 		at = at.Add(U(uint32(a.off)))
 	}
@@ -213,11 +213,11 @@ func (k *Kernel) appendWgmma(b []byte, in *instr) []byte {
 	b = strconv.AppendUint(b, 8*uint64(in.aux&63), 10)
 	b = append(b, after...)
 	list, n := k.lists[in.a:], int(in.c)
-	b = k.appendVector(b, nil, list[:n])
+	b = k.appendVector(b, list[:n])
 	b = append(b, ", "...)
 	list = list[n:]
 	if in.aux&wgmmaRegisters != 0 {
-		b = k.appendVector(b, nil, list[:4])
+		b = k.appendVector(b, list[:4])
 		list = list[4:]
 	} else {
 		b = k.appendOperand(b, list[0])
