@@ -2,13 +2,18 @@ package cuda
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"unsafe"
 )
 
+// heldOpen keeps the context between benchmarks, which takes long to make.
+var heldOpen = sync.OnceValues(func() (*Device, error) { return Open(0) })
+
 // gpuBench runs f on a device, with relu over 1024 floats ready to be launched.
 func gpuBench(b *testing.B, f func(b *testing.B, s *Stream, relu *Function, p Params)) {
 	d := gpu(b)
+	must[*Device](b)(heldOpen())
 	s := must[*Stream](b)(d.NewStream(0))
 	relu := gpuFunction(b, d, "relu")
 	x, y := must[Memory](b)(s.Alloc(64<<20)), must[Memory](b)(s.Alloc(4<<10))
