@@ -193,6 +193,10 @@ func (e *preparer) at(o driver.Operand) arrayRef {
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
 // says where it is.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
+	if from, ok := e.identity(f, first, out); ok {
+		e.copy(e.at(out[0]), from)
+		return nil
+	}
 	exprs, err := f.Expressions()
 	if err != nil {
 		return err
@@ -212,6 +216,29 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		to = append(to, e.at(o))
 	}
 	return e.plan(r, in, to, ptxgen.Options{Coherent: true})
+}
+
+// identity reports whether an elementwise program copies an array as it is, and
+// which.
+func (e *preparer) identity(f *driver.Fused, first *arrayRef, out []driver.Operand) (arrayRef, bool) {
+	if len(f.Out) != 1 || f.Out[0] >= len(f.In) {
+		return arrayRef{}, false
+	}
+	x := &f.In[f.Out[0]]
+	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
+		return arrayRef{}, false
+	}
+	if f.Out[0] == 0 && first != nil {
+		return *first, true
+	}
+	return e.at(*x), true
+}
+
+// copy adds a copy of all of dst.
+func (e *preparer) copy(dst, src arrayRef) {
+	e.direct = false
+	src.bytes = dst.bytes
+	e.steps = append(e.steps, &copyStep{dst, src})
 }
 
 // operation prepares an operation that is not elementwise.
@@ -246,6 +273,10 @@ func (e *preparer) operation(s *driver.Step) error {
 	}
 	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)
 	e.apart(in, to)
+	if s.Op == op.Reshape && s.Post == nil {
+		e.copy(to[0], in[0])
+		return nil
+	}
 	if s.Post == nil {
 		return e.orReference(r, in, to, func() error { return e.plan(r, in, to, ptxgen.Options{}) })
 	}
@@ -302,7 +333,7 @@ func (e *preparer) apart(in, out []arrayRef) {
 		for _, y := range out {
 			if l, h, ok := temporary(y); ok && lo < h && l < hi {
 				moved := arrayRef{e.reserve(x.bytes), x.bytes}
-				e.steps = append(e.steps, &copyStep{moved, x})
+				e.copy(moved, x)
 				in[i] = moved
 				break
 			}

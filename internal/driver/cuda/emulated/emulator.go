@@ -27,7 +27,7 @@ type emulator struct {
 	mu       sync.Mutex
 	m        *emu.Machine
 	hosts    map[*emuHost]bool
-	live     int // things that were made and not given back
+	live     map[string]int // things that were made and not given back
 	launches int
 	fail     func(what string) error // nil, or what goes wrong
 }
@@ -37,7 +37,7 @@ type emulator struct {
 func Open(checked bool) (driver.Device, error) { return cuda.New(newEmulator(checked)) }
 
 func newEmulator(checked bool) *emulator {
-	return &emulator{m: emu.NewMachine(emu.Config{Unchecked: !checked}), hosts: map[*emuHost]bool{},
+	return &emulator{m: emu.NewMachine(emu.Config{Unchecked: !checked}), hosts: map[*emuHost]bool{}, live: map[string]int{},
 		info: cu.Info{Name: "emulator", Capability: cu.Capability{Major: 8}, Driver: 12000, Memory: 1 << 32, Multiprocessors: 1}}
 }
 
@@ -60,7 +60,7 @@ func (m *emuMemory) Ptr() cu.Ptr { return cu.Ptr(m.ptr) }
 func (m *emuMemory) Free() error {
 	m.e.mu.Lock()
 	defer m.e.mu.Unlock()
-	m.e.live--
+	m.e.live["memory"]--
 	return m.e.m.Free(m.ptr)
 }
 
@@ -77,7 +77,7 @@ func (e *emulator) Alloc(n int64) (cuda.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.live++
+	e.live["memory"]++
 	return &emuMemory{e, p}, nil
 }
 
@@ -96,7 +96,7 @@ func (h *emuHost) Close() error {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
 	delete(h.e.hosts, h)
-	h.e.live--
+	h.e.live["host memory"]--
 	return h.e.m.Free(h.ptr)
 }
 
@@ -113,7 +113,7 @@ func (e *emulator) AllocHost(n int64) (cuda.HostMemory, error) {
 	words := make([]uint64, (n+7)/8)
 	h := &emuHost{e, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n), p}
 	e.hosts[h] = true
-	e.live++
+	e.live["host memory"]++
 	return h, nil
 }
 
@@ -133,14 +133,14 @@ func (e *emulator) Load(text []byte) (cuda.Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cu.ErrBadImage, err)
 	}
-	e.live++
+	e.live["modules"]++
 	return &emuModule{e, m, string(text)}, nil
 }
 
 func (m *emuModule) Close() error {
 	m.e.mu.Lock()
 	defer m.e.mu.Unlock()
-	m.e.live--
+	m.e.live["modules"]--
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (v *emuEvent) Close() error {
 		return errors.New("an event is closed twice")
 	}
 	v.closed = true
-	v.e.live--
+	v.e.live["events"]--
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (e *emulator) NewEvent(bool) (cuda.Event, error) {
 	if err := e.failing("event"); err != nil {
 		return nil, err
 	}
-	e.live++
+	e.live["events"]++
 	return &emuEvent{e: e}, nil
 }
 
@@ -294,8 +294,10 @@ func (e *emulator) Elapsed(from, to cuda.Event) (time.Duration, error) {
 func (e *emulator) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.live != 0 {
-		return fmt.Errorf("%d things were not given back", e.live)
+	for what, n := range e.live {
+		if n != 0 {
+			return fmt.Errorf("%d %s were not given back", n, what)
+		}
 	}
 	return nil
 }
