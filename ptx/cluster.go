@@ -66,7 +66,13 @@ func (p Remote[T]) Store(v T) { address(p).store1(handle(v)) }
 
 // Store4 writes four elements: see [Global.Load4].
 func (p Remote[T]) Store4(v [4]T) {
-	address(p).store([4]handle{handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3])}, 4)
+	if k := address(p).beginStore(4); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		k.list(handle(v[2]), p.how.kind())
+		k.list(handle(v[3]), p.how.kind())
+		address(p).endStore(k, 4)
+	}
 }
 
 // WaitDependencies waits until the grids before this one, which the launch let it

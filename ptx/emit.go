@@ -30,7 +30,9 @@ type tables struct {
 	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
 	// names has operands, by tag and number: up to six bytes of text, and how many
 	// they are in the highest byte.
-	names [16 * maxName]uint64
+	names  [16 * maxName]uint64
+	params [numKinds]string   // how parameters are declared
+	regs   [numClasses]string // how registers are
 }
 
 // name returns the entry of an operand, 0 if it has none.
@@ -56,7 +58,11 @@ var names = sync.OnceValue(func() *tables {
 			}
 		}
 	}
+	for kd := range kinds {
+		t.params[kd] = "\n\t.param " + kinds[kd].suffix + " p_"
+	}
 	for c := range classes {
+		t.regs[c] = "\t.reg " + classes[c].typ + " " + classes[c].prefix + "<"
 		for n := range maxName {
 			t.names[(c+1)*maxName+n] = newName(classes[c].prefix + strconv.Itoa(n))
 		}
@@ -132,6 +138,7 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 
 // appendHead appends all that comes before the instructions.
 func (k *Kernel) appendHead(b []byte) []byte {
+	t := names()
 	b = append(b, "\n.visible .entry "...)
 	b = append(b, k.name...)
 	b = append(b, '(')
@@ -146,9 +153,7 @@ func (k *Kernel) appendHead(b []byte) []byte {
 			b = append(b, "[128]"...)
 			continue
 		}
-		b = append(b, "\n\t.param "...)
-		b = append(b, kinds[p.kind].suffix...)
-		b = append(b, " p_"...)
+		b = append(b, t.params[p.kind]...)
 		b = append(b, p.name...)
 	}
 	b = append(b, "\n)\n"...)
@@ -174,11 +179,7 @@ func (k *Kernel) appendHead(b []byte) []byte {
 		if n == 0 {
 			continue
 		}
-		b = append(b, "\t.reg "...)
-		b = append(b, classes[c].typ...)
-		b = append(b, ' ')
-		b = append(b, classes[c].prefix...)
-		b = append(b, '<')
+		b = append(b, t.regs[c]...)
 		b = strconv.AppendUint(b, uint64(n), 10)
 		b = append(b, ">;\n"...)
 	}

@@ -118,8 +118,9 @@ type Kernel struct {
 
 type param struct {
 	name   string
-	kind   kind // 0 for a TensorMap
+	hash   uint32 // of the name
 	offset uint32
+	kind   kind // 0 for a TensorMap
 }
 
 // layout returns the bytes of a parameter and those that its address is a
@@ -169,7 +170,7 @@ func (k *Kernel) start(m *Module, name string) {
 		k.err, k.target = m.err, 0
 		return
 	}
-	if !validName(name) {
+	if nameHash(name) == 0 {
 		k.fail("a kernel cannot be called %q", name)
 	}
 	for _, other := range m.kernels[:m.n-1] {
@@ -303,18 +304,27 @@ func (k *Kernel) MinBlocks(n int) {
 	k.minimum = uint32(n)
 }
 
-// validName reports whether PTX takes prefix + s as a name, for any prefix that
-// begins one.
-func validName(s string) bool {
+// nameHash returns a number for a name, and 0 if PTX does not take prefix + s as
+// a name, for any prefix that begins one.
+func nameHash(s string) uint32 {
 	if s == "" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
-		return false
+		return 0
 	}
+	h, before := uint32(1), byte(0)
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9':
-		case c != '_', i > 0 && s[i-1] == '_':
-			return false
+		c := s[i]
+		if !nameBytes[c] || c == '_' && before == '_' {
+			return 0
 		}
+		h, before = (h^uint32(c))*16777619, c
 	}
-	return true
+	return h | 1
 }
+
+// nameBytes holds what names may have in them.
+var nameBytes = func() (t [256]bool) {
+	for _, c := range []byte("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		t[c] = true
+	}
+	return t
+}()

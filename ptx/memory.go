@@ -81,14 +81,15 @@ func (k *Kernel) param(name string, kd kind) handle {
 	if !k.ready() {
 		return r
 	}
-	if !validName(name) {
+	hash := nameHash(name)
+	if hash == 0 {
 		k.fail("a parameter cannot be called %q", name)
 		return r
 	}
-	next := param{name: name, kind: kd}
+	next := param{name: name, hash: hash, kind: kd}
 	_, align := next.layout()
 	for i := range k.params {
-		if k.params[i].name == name {
+		if k.params[i].hash == hash && k.params[i].name == name {
 			k.fail("two parameters are called %s", name)
 			return r
 		}
@@ -141,7 +142,7 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	if !k.ready() {
 		return r
 	}
-	if !validName(name) {
+	if nameHash(name) == 0 {
 		k.fail("an array cannot be called %q", name)
 		return r
 	}
@@ -253,11 +254,23 @@ func (p Global[T]) Load4() [4]T {
 func (p Global[T]) Store(v T) { address(p).store1(handle(v)) }
 
 // Store2 writes two elements: see [Global.Load2].
-func (p Global[T]) Store2(v [2]T) { address(p).store([4]handle{handle(v[0]), handle(v[1])}, 2) }
+func (p Global[T]) Store2(v [2]T) {
+	if k := address(p).beginStore(2); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		address(p).endStore(k, 2)
+	}
+}
 
 // Store4 writes four elements: see [Global.Load4].
 func (p Global[T]) Store4(v [4]T) {
-	address(p).store([4]handle{handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3])}, 4)
+	if k := address(p).beginStore(4); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		k.list(handle(v[2]), p.how.kind())
+		k.list(handle(v[3]), p.how.kind())
+		address(p).endStore(k, 4)
+	}
 }
 
 // At points to element i from here. A constant i costs no instruction.
@@ -296,11 +309,23 @@ func (p Shared[T]) Load4() [4]T {
 func (p Shared[T]) Store(v T) { address(p).store1(handle(v)) }
 
 // Store2 writes two elements: see [Global.Load2].
-func (p Shared[T]) Store2(v [2]T) { address(p).store([4]handle{handle(v[0]), handle(v[1])}, 2) }
+func (p Shared[T]) Store2(v [2]T) {
+	if k := address(p).beginStore(2); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		address(p).endStore(k, 2)
+	}
+}
 
 // Store4 writes four elements: see [Global.Load4].
 func (p Shared[T]) Store4(v [4]T) {
-	address(p).store([4]handle{handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3])}, 4)
+	if k := address(p).beginStore(4); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		k.list(handle(v[2]), p.how.kind())
+		k.list(handle(v[3]), p.how.kind())
+		address(p).endStore(k, 4)
+	}
 }
 
 // Cast points to the same place as elements of another type.
@@ -481,27 +506,37 @@ func (p *address) readOnly() bool { return p.how.hint() == ReadOnly || p.how.hin
 func (p address) store1(v handle) {
 	k := p.live()
 	if p.readOnly() || p.off&(p.how.size()-1) != 0 {
-		p.store([4]handle{v}, 1)
+		if p.beginStore(1) != nil {
+			k.list(v, p.how.kind())
+			p.endStore(k, 1)
+		}
 		return
 	}
 	x := k.use(v, p.how.kind())
 	k.put(p.storeCode(), memoryAux(p.how.kind(), 1), 0, p.v, val(p.off), x)
 }
 
-func (p address) store(v [4]handle, n int) {
+// beginStore begins a store of n elements, which are listed next. It returns nil
+// if there is to be none.
+func (p address) beginStore(n int) *Kernel {
 	k := p.live()
 	if !p.vector(k, n) {
-		return
+		return nil
 	}
 	if p.readOnly() {
 		k.fail("a store with a hint that is for loads")
-		return
+		return nil
 	}
 	k.startList()
-	for _, x := range v[:n] {
-		k.list(x, p.how.kind())
+	return k
+}
+
+func (p address) endStore(k *Kernel, n int) {
+	c := k.endList()
+	if n == 1 && int(c) < len(k.lists) {
+		c = k.lists[c]
 	}
-	k.put(p.storeCode(), memoryAux(p.how.kind(), n), 0, p.v, val(p.off), k.endList())
+	k.put(p.storeCode(), memoryAux(p.how.kind(), n), 0, p.v, val(p.off), c)
 }
 
 // startList begins a list of operands.
