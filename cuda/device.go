@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
 )
 
 // A Device is an open device: its primary context, and everything that was made
@@ -21,6 +23,9 @@ type Device struct {
 	pools    map[*pool]struct{}
 	own      *pool // memory of no stream
 	done     chan struct{}
+
+	copiers sync.Once // makes threads
+	threads *workers.Pool
 }
 
 // A child is something made from a device that its Close closes.
@@ -173,6 +178,9 @@ func (d *Device) finish() {
 		p.freeAll()
 	}
 	clear(d.pools)
+	if d.threads != nil {
+		d.threads.Close()
+	}
 	d.prim.release()
 	close(d.done)
 }

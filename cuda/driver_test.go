@@ -1344,7 +1344,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 	e := must[*Event](t)(d.NewEvent(false))
 	must[Memory](t)(s.Alloc(1000)).Free()
 	var p Params
-	src := make([]byte, 1000)
+	src, large, twenty := make([]byte, 1000), make([]byte, 3<<20), make([]byte, 20)
 	for name, f := range map[string]func(){
 		"Launch": func() {
 			p = p[:0]
@@ -1355,7 +1355,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"cooperative Launch": func() { s.Launch(fn, Config{Cooperative: true}, append(p[:0], make([]byte, 20)...)) },
+		"cooperative Launch": func() { s.Launch(fn, Config{Cooperative: true}, twenty) },
 		"Copy":               func() { s.Copy(1, 2, 3) },
 		"Record":             func() { s.Record(e) },
 		"After":              func() { s.After(e) },
@@ -1363,6 +1363,9 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 		"Done":               func() { s.Done() },
 		"Alloc":              func() { m, _ := s.Alloc(1000); m.Free() },
 		"Upload":             func() { s.Upload(1, src) },
+		"large Upload":       func() { s.Upload(1, large) },
+		"Download":           func() { s.Download(src, 1) },
+		"large Download":     func() { s.Download(large, 1) },
 	} {
 		f()
 		if n := testing.AllocsPerRun(200, f); n > 0 {

@@ -2,8 +2,10 @@ package cuda
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -28,6 +30,7 @@ func gpuBench(b *testing.B, f func(b *testing.B, s *Stream, relu *Function, p Pa
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	f(b, s, relu, p)
 	b.StopTimer()
 	if err := s.Synchronize(); err != nil {
@@ -43,17 +46,21 @@ func check(b *testing.B, errs ...error) {
 	}
 }
 
-// every calls f in the loop and waits for the stream now and then, outside the
-// time, so that the queue never fills up.
+// every calls f in the loop, and waits for the stream now and then so that the
+// queue never fills up. It reports the time of the calls without the waiting.
 func every(b *testing.B, s *Stream, f func() error) {
-	for i := range b.N {
-		if i%512 == 511 {
-			b.StopTimer()
-			check(b, s.Synchronize())
-			b.StartTimer()
+	var calls time.Duration
+	for n := b.N; n > 0; n -= 64 {
+		start := time.Now()
+		for range min(n, 64) {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
 		}
-		check(b, f())
+		calls += time.Since(start)
+		check(b, s.Synchronize())
 	}
+	b.ReportMetric(float64(calls.Nanoseconds())/float64(b.N), "ns/call")
 }
 
 func BenchmarkGPULaunch(b *testing.B) {
@@ -63,19 +70,56 @@ func BenchmarkGPULaunch(b *testing.B) {
 }
 
 // BenchmarkGPULaunchRaw is the driver's own launch: a call with arguments that
-// are ready, on a thread that has the context.
+// are ready, with and without binding the context, and with the parameters as a
+// list of pointers.
 func BenchmarkGPULaunchRaw(b *testing.B) {
+	for _, kind := range []string{"bind", "bound", "pointers"} {
+		b.Run(kind, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			gpuBench(b, func(b *testing.B, s *Stream, relu *Function, p Params) {
+				f := newFrame()
+				defer f.release()
+				c := blocks(1024)
+				check(b, f.pack(relu, &c, p))
+				grid, block := c.Grid.or1(), c.Block.or1()
+				f.Args = [15]uintptr{relu.handle, uintptr(grid.X), 1, 1, uintptr(block.X), 1, 1, 0, s.handle, 0, f.launch.address(p)}
+				f.Fn, _ = s.dev.prim.drv.find(cuLaunchKernel)
+				f.Bind, _ = s.dev.prim.drv.find(cuCtxSetCurrent)
+				f.Context = s.dev.prim.context
+				f.Call()
+				if kind != "bind" {
+					f.Bind = 0
+				}
+				if kind == "pointers" {
+					l := &f.launch
+					l.extra = [5]uintptr{addressOf(&l.params[0]), addressOf(&l.params[8]), addressOf(&l.params[16])}
+					f.Args[9], f.Args[10] = addressOf(&l.extra), 0
+				}
+				every(b, s, func() error { f.Call(); return f.failed() })
+			})
+		})
+	}
+}
+
+// failed returns an error for a call that was made without the package.
+func (f *frame) failed() error {
+	if c := f.code(); c != codeSuccess {
+		return fmt.Errorf("the driver answers %d", c)
+	}
+	return nil
+}
+
+// BenchmarkGPULaunchBlock waits with the driver's own way only.
+func BenchmarkGPULaunchBlock(b *testing.B) {
 	gpuBench(b, func(b *testing.B, s *Stream, relu *Function, p Params) {
 		f := newFrame()
-		c := blocks(1024)
-		check(b, f.pack(relu, &c, p))
-		grid, block := c.Grid.or1(), c.Block.or1()
-		f.Args = [15]uintptr{relu.handle, uintptr(grid.X), 1, 1, uintptr(block.X), 1, 1, 0, s.handle, 0, f.launch.address(p)}
-		f.Fn, _ = s.dev.prim.drv.find(cuLaunchKernel)
-		f.Bind, _ = s.dev.prim.drv.find(cuCtxSetCurrent)
-		f.Context = s.dev.prim.context
-		every(b, s, func() error { f.Call(); return nil })
-		f.release()
+		defer f.release()
+		for range b.N {
+			check(b, s.Launch(relu, blocks(1024), p))
+			f.Args[0] = s.handle
+			check(b, s.call(f, cuStreamSynchronize))
+		}
 	})
 }
 

@@ -343,7 +343,7 @@ func TestGPUCubinCache(t *testing.T) {
 	dir := t.TempDir()
 	for _, target := range []string{"sm_90", "sm_90a"} {
 		// A text that no cache has seen.
-		text := []byte(strings.Replace(gpuText, ".target sm_90", ".target "+target, 1) + fmt.Sprintf("// %d\n", rand.Int64()))
+		text := []byte(strings.NewReplacer(".version 7.8", ".version 8.0", ".target sm_90", ".target "+target).Replace(gpuText) + fmt.Sprintf("// %d\n", rand.Int64()))
 		for i := range 3 {
 			d := gpu(t, WithCubinCache(dir))
 			if i == 2 {

@@ -1,8 +1,7 @@
 package cuda
 
 import (
-	"runtime"
-	"sync"
+	"github.com/rayo-go/rayo/internal/workers"
 )
 
 // A ring is memory of the host through which copies between Go's memory and the
@@ -16,18 +15,49 @@ type ring struct {
 	events [segments]uintptr
 	sent   [segments]bool // the event of the segment is recorded and was not waited for
 	at     int            // the segment that is being filled
-	filled int64          // how much of it is
+	filled int            // how much of it is
+	task   copyTask
 }
 
 const (
-	segments    = 4
+	segments    = 8
 	segmentSize = 1 << 20
-
-	// A piece of this size takes one core some 25 µs to copy, which is worth
-	// another goroutine.
-	parallelPiece = 256 << 10
-	parallelMax   = 4
 )
+
+// crew returns the threads that copy to and from rings, which are started at the
+// first copy that is worth it.
+func (d *Device) crew() *workers.Pool {
+	d.copiers.Do(func() { d.threads = workers.New(copyThreads) })
+	return d.threads
+}
+
+// One core copies some 12 GB/s and the bus takes four times that. Copying a
+// segment takes one core 90 µs.
+const (
+	copyThreads  = 8
+	copyPart     = 64 << 10
+	copyParallel = 256 << 10 // from here on more than one core pays
+)
+
+// A copyTask is a copy in parts.
+type copyTask struct{ dst, src []byte }
+
+// Part implements workers.Task.
+func (t *copyTask) Part(i int) {
+	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.src))
+	copy(t.dst[lo:hi], t.src[lo:hi])
+}
+
+// copy copies src to dst, both of one length.
+func (r *ring) copy(d *Device, dst, src []byte) {
+	if len(src) < copyParallel {
+		copy(dst, src)
+		return
+	}
+	r.task = copyTask{dst, src}
+	d.crew().Do((len(src)+copyPart-1)/copyPart, &r.task)
+	r.task = copyTask{} // the slice is the caller's again
+}
 
 // staging returns the ring of the stream, which is made at first use.
 func (s *Stream) staging(f *frame) (*ring, error) {
@@ -107,15 +137,15 @@ func (s *Stream) Upload(dst Ptr, src []byte) error {
 				return err
 			}
 		}
-		n := min(len(src), int(segmentSize-r.filled))
-		from := r.addr + uintptr(r.at*segmentSize) + uintptr(r.filled)
-		copyParallel(at(from, n), src[:n])
+		n := min(len(src), segmentSize-r.filled)
+		from := r.addr + uintptr(r.at*segmentSize+r.filled)
+		r.copy(s.dev, at(from, n), src[:n])
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(dst), from, uintptr(n), s.handle
 		if err := s.call(f, cuMemcpyHtoDAsync); err != nil {
 			return err
 		}
 		// Places for the next upload are kept apart by a line of the cache.
-		r.filled = min((r.filled+int64(n)+63)&^63, segmentSize)
+		r.filled = min((r.filled+n+63)&^63, segmentSize)
 		src, dst = src[n:], dst+Ptr(n)
 	}
 	return nil
@@ -135,6 +165,21 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 	r, err := s.staging(f)
 	if err != nil {
 		return err
+	}
+	if len(dst) <= segmentSize-r.filled {
+		from := r.addr + uintptr(r.at*segmentSize+r.filled)
+		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = from, uintptr(src), uintptr(len(dst)), s.handle
+		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
+			return err
+		}
+		f.Args[0] = s.handle
+		if err := s.dev.await(nil, f, cuStreamQuery, cuStreamSynchronize, s.last.Load()); err != nil {
+			return err
+		}
+		r.copy(s.dev, dst, at(from, len(dst)))
+		// Nothing travels any more.
+		r.sent, r.filled = [segments]bool{}, 0
+		return nil
 	}
 	// The present segment may hold uploads that are still to travel.
 	if r.filled > 0 {
@@ -168,7 +213,7 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 			return err
 		}
 		n := min(len(dst)-got, segmentSize)
-		copyParallel(dst[got:got+n], at(r.addr+uintptr(first*segmentSize), n))
+		r.copy(s.dev, dst[got:got+n], at(r.addr+uintptr(first*segmentSize), n))
 		got += n
 		first = (first + 1) % segments
 		seg--
@@ -189,31 +234,4 @@ func (s *Stream) beginStaging(what string) (*frame, error) {
 		return nil, capturing(what)
 	}
 	return f, nil
-}
-
-// copyParallel copies src to dst, both of one length, on several cores if it is
-// long: one core does not fill the bus.
-func copyParallel(dst, src []byte) {
-	parts := min(len(src)/parallelPiece, parallelMax, runtime.GOMAXPROCS(0))
-	if parts < 2 {
-		copy(dst, src)
-		return
-	}
-	var wg sync.WaitGroup
-	wg.Add(parts - 1)
-	piece := (len(src)/parts + 63) &^ 63
-	for i := 1; i < parts; i++ {
-		lo, hi := i*piece, (i+1)*piece
-		if i == parts-1 {
-			hi = len(src)
-		}
-		go copyPart(&wg, dst[lo:hi], src[lo:hi])
-	}
-	copy(dst[:piece], src)
-	wg.Wait()
-}
-
-func copyPart(wg *sync.WaitGroup, dst, src []byte) {
-	copy(dst, src)
-	wg.Done()
 }

@@ -8,7 +8,7 @@ type stub struct{ *fake }
 
 func (s stub) call(f *frame) {
 	switch entry(f.Fn - 1) {
-	case cuLaunchKernel, cuLaunchKernelEx, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuEventRecord, cuStreamWaitEvent, cuStreamQuery, cuGraphLaunch:
+	case cuLaunchKernel, cuLaunchKernelEx, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuEventRecord, cuEventQuery, cuStreamWaitEvent, cuStreamQuery, cuGraphLaunch:
 		f.Result, f.Refused = 0, 0
 		return
 	}

@@ -36,6 +36,7 @@ var order = [][]string{
 // beside lists the imports between rooms on one line: a room and what it may use.
 var beside = map[string][]string{
 	"internal/driver":   {"internal/graph"},
+	"cuda":              {"internal/workers"},
 	"internal/webgpu":   {"wgsl"},
 	"simd":              {"internal/memory", "internal/workers"},
 	"internal/roofline": {"simd", "internal/memory"},
