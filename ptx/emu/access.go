@@ -257,6 +257,7 @@ type access struct {
 	lane   int
 	n      int // bytes
 	strong bool
+	group  uint32 // place in products, plus 1
 	name   string
 	base   int // of the array that off is in, for findings
 }
@@ -264,6 +265,9 @@ type access struct {
 // check notes a read of n bytes at off of memory with that shadow, and reports races.
 func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 	me := w.stampOf(a.lane, a.pc, a.strong)
+	if a.group > 0 {
+		me.epoch, me.at = a.group-1, me.at|stampGroup
+	}
 	for i, n := off, a.n; n > 0; {
 		m, k := bytesOf(i, n)
 		me.at = me.at&^stampBytes | m

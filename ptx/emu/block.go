@@ -32,6 +32,7 @@ type block struct {
 	dirty     bitmap // bytes that the async proxy does not see yet
 	leaving   bitmap // bytes that copies of the async proxy are to read
 	departing int    // bytes of leaving
+	products  []waited
 	bulk      []*bulkCopy
 	rng       *rand.Rand
 }
@@ -55,7 +56,7 @@ func (b *block) enter(number int) {
 	clear(b.inflight)
 	clear(b.dirty)
 	clear(b.leaving)
-	b.departing = 0
+	b.departing, b.products = 0, b.products[:0]
 	b.flying, b.mbars, b.bulk = 0, nil, nil
 	for i := range b.bars {
 		b.bars[i] = barrier{warps: b.bars[i].warps[:0]}
@@ -116,6 +117,10 @@ func (b *block) stuck() {
 	for _, w := range b.warps {
 		if w.state != waiting {
 			continue
+		}
+		if w.barrier == fellowsBarrier {
+			w.stop(Deadlock, w.pc, 0, "other warps of the four have not begun the products that this one waits for")
+			return
 		}
 		if w.barrier < 0 {
 			m := b.mbars[w.mbarrier]

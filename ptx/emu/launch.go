@@ -94,6 +94,9 @@ func (r *launch) check(params []any) error {
 		}
 		r.threads *= n
 	}
+	if k.cluster > 1 {
+		return fmt.Errorf("%w: kernel %s has clusters of %d blocks, and there are none here", ErrLaunch, k.name, k.cluster)
+	}
 	if k.exactly && k.threads != r.block {
 		return fmt.Errorf("%w: a block of %v threads, kernel %s wants %v", ErrLaunch, r.block, k.name, k.threads)
 	}

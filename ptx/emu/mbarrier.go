@@ -279,7 +279,7 @@ func (b *block) deliver() bool {
 		return true
 	}
 	for _, w := range b.warps {
-		if w.state == waiting && w.barrier < 0 && len(w.others) > 0 && !w.tried {
+		if w.state == waiting && w.barrier == -1 && len(w.others) > 0 && !w.tried {
 			w.tried, w.state = true, running
 			w.takeTurns()
 			return true

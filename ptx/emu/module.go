@@ -99,6 +99,7 @@ type Kernel struct {
 	align   int // of the dynamic shared memory, 0 if there is none
 	threads [3]int
 	exactly bool
+	cluster int
 
 	proxy bool // has instructions of the async proxy
 
@@ -192,7 +193,7 @@ func compile(m *Module, src *source, f *function) (k *Kernel, err error) {
 			k, err = nil, e.err
 		}
 	}()
-	k = &Kernel{module: m, name: f.name, params: f.params, threads: f.threads, exactly: f.exactly}
+	k = &Kernel{module: m, name: f.name, params: f.params, threads: f.threads, exactly: f.exactly, cluster: f.cluster}
 	for _, p := range f.params {
 		k.bytes = (k.bytes + p.align - 1) &^ (p.align - 1)
 		k.offsets = append(k.offsets, k.bytes)

@@ -73,6 +73,7 @@ type function struct {
 	shared     []variable
 	threads    [3]int
 	exactly    bool
+	cluster    int // blocks of a cluster, 0 for no clusters
 	registers  []register
 	statements []statement
 	labels     map[string]int // places in statements
@@ -380,6 +381,18 @@ func (p *parser) function() *function {
 			}
 		case ".minnctapersm", ".maxnreg", ".maxclusterrank":
 			p.number(1 << 20)
+		case ".explicitcluster":
+		case ".reqnctapercluster":
+			f.cluster = 1
+			for i := 0; ; i++ {
+				if i == 3 {
+					p.fail("%s with more than three numbers", w)
+				}
+				f.cluster *= p.number(16)
+				if !p.accept(',') {
+					break
+				}
+			}
 		default:
 			p.fail("%s is not supported", w)
 		}

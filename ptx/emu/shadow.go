@@ -10,19 +10,21 @@ type stamp struct {
 const (
 	stampBytes  = 15
 	stampStrong = 16 // atomic or volatile: such do not race with each other
-	stampShift  = 5
+	stampGroup  = 32 // a read of four warps together, and epoch is a place in products
+	stampShift  = 6
 )
 
 func (s *stamp) pc() int { return int(s.at >> stampShift) }
 
 // cell is what is known of a word of memory: the last write, and two reads by
 // threads that are not ordered with each other. With block barriers alone two are
-// enough: whoever writes next is unordered with one of the two if with any. Of
-// atomic writes that are not ordered with each other there are two likewise.
+// enough: whoever writes next is unordered with one of the two if with any. Strong
+// writes, which need not be ordered with each other, hide the one before, so that
+// it stays for a while.
 type cell struct {
-	write  stamp
-	atomic stamp
-	reads  [2]stamp
+	write stamp
+	older stamp
+	reads [2]stamp
 }
 
 // shadow has the cells of memory, in pages that are made when they are first used.
@@ -134,6 +136,9 @@ func (w *warp) learnRemote(e epochs) {
 // after reports whether what lane does now is ordered after access a, of another thread.
 func (w *warp) after(a *stamp, lane int) bool {
 	t := a.who - 1
+	if a.at&stampGroup != 0 {
+		return w.afterProduct(t, a.epoch)
+	}
 	switch {
 	case t>>10 != w.b.number:
 		return w.clock.remote != nil && a.epoch <= w.clock.remote[t>>5]
@@ -153,8 +158,8 @@ func (w *warp) read(c *cell, me *stamp, lane int) (race *stamp) {
 	if w.races(&c.write, me, lane) {
 		s := c.write
 		race = &s
-	} else if w.races(&c.atomic, me, lane) {
-		s := c.atomic
+	} else if w.races(&c.older, me, lane) {
+		s := c.older
 		race = &s
 	}
 	switch r := &c.reads[0]; {
@@ -177,8 +182,8 @@ func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 			race = &s
 		}
 	}
-	if race == nil && w.races(&c.atomic, me, lane) {
-		s := c.atomic
+	if race == nil && w.races(&c.older, me, lane) {
+		s := c.older
 		race = &s
 	}
 	for i := range c.reads {
@@ -187,11 +192,13 @@ func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 			race = &s
 		}
 	}
-	switch a := &c.write; {
-	case me.at&stampStrong == 0:
-		c.atomic = stamp{}
-	case a.at&stampStrong != 0 && (a.who-1)>>5 != (me.who-1)>>5 || c.atomic.who == 0 && a.who != me.who:
-		c.atomic = *a // nobody, or not ordered, or ordered and then it does no harm
+	if me.at&stampStrong == 0 {
+		c.older = stamp{}
+	} else if a := &c.write; a.at&stampStrong == 0 {
+		c.older = *a // with which other strong accesses may race
+	} else if o := &c.older; o.who == 0 && a.who != me.who ||
+		(a.who-1)>>5 != (me.who-1)>>5 && (o.at&stampStrong != 0 || o.who == me.who || w.after(o, lane)) {
+		c.older = *a
 	}
 	c.write = *me
 	return race

@@ -7,7 +7,7 @@ import (
 )
 
 // wgmmaShape is a product of matrices by four warps: D[64,n] = A[64,k] B[k,n] + D.
-// Each warp has 16 rows of A and D, so that they need not meet here.
+// Each warp has 16 rows of A and D.
 type wgmmaShape struct {
 	mmaShape
 	n              int
@@ -32,6 +32,27 @@ type wgmmaUse struct {
 	group int
 	a, b  uint64 // descriptors
 	add   bool
+	done  bool // for one warp of the four has waited
+	at    int  // in products, then
+}
+
+// waited says in which epochs four warps have waited for a product, 0 for not
+// yet. What it read is read when the first of them has.
+type waited [4]uint32
+
+// afterProduct reports whether the warp comes after one that has waited for
+// the product. t is a thread of the four warps.
+func (w *warp) afterProduct(t, at uint32) bool {
+	if t>>10 != w.b.number {
+		return true // of another block's shared memory
+	}
+	first := int(t >> 5 & 31 &^ 3)
+	for i, e := range w.b.products[at] {
+		if e != 0 && e <= w.clock.warps[first+i] {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *wgmmaState) reset() { *g = wgmmaState{list: g.list[:0]} }
@@ -56,6 +77,11 @@ func (c *compiler) wgmma(in *inst) {
 				return false
 			}
 			w.wg.group++
+			for _, o := range w.fellows() {
+				if o.state == waiting && o.barrier == fellowsBarrier {
+					o.state, o.barrier = running, -1
+				}
+			}
 			return true
 		}
 	case name == "wgmma.wait_group.sync.aligned":
@@ -210,16 +236,39 @@ func (w *warp) wgmmaStart(in *inst, mask uint32) bool {
 	return true
 }
 
-// wgmmaWait computes the products but those of the last n groups.
+// fellowsBarrier is what a warp waits for whose fellows have not begun the
+// products that it waits for.
+const fellowsBarrier = -2
+
+// fellows returns the four warps that multiply together.
+func (w *warp) fellows() []*warp { return w.b.warps[w.index&^3:][:4] }
+
+// wgmmaWait computes the products but those of the last n groups. They are the
+// work of four warps: when one has waited for them the others read nothing any more.
 func (w *warp) wgmmaWait(n int) bool {
 	g := &w.wg
+	for _, o := range w.fellows() {
+		if o.wg.group < g.group-n && o.state != done {
+			w.state, w.barrier = waiting, fellowsBarrier
+			return false
+		}
+	}
+	for _, o := range w.fellows() {
+		for i := range o.wg.list {
+			if u := &o.wg.list[i]; u.group < g.group-n && !u.done {
+				u.done, u.at = true, len(w.b.products)
+				o.wgmmaRun(u, w)
+			}
+		}
+	}
+	w.b.products = append(w.b.products, waited{})
 	kept := g.list[:0]
 	for _, u := range g.list {
 		if u.group >= g.group-n {
 			kept = append(kept, u)
 			continue
 		}
-		w.wgmmaRun(&u)
+		w.b.products[u.at][w.index&3] = w.clock.now
 		for _, r := range u.in.x.regs {
 			if g.busy[r]--; g.busy[r] == 0 {
 				delete(g.busy, r)
@@ -294,7 +343,7 @@ func (d descriptor) at(mn, k, bytes uint32, trans bool) uint32 {
 
 // wgmmaMatrix reads a matrix of shared memory as the async proxy does: rows are
 // places along M or N.
-func (w *warp) wgmmaMatrix(u *wgmmaUse, desc uint64, from, rows int, trans bool, each func(i, k int, bits uint32)) {
+func (w *warp) wgmmaMatrix(reader *warp, u *wgmmaUse, desc uint64, from, rows int, trans bool, each func(i, k int, bits uint32)) {
 	d, s, b := newDescriptor(desc), u.in.x.wg, w.b
 	check := !b.run.m.config.Unchecked
 	checked := map[int]bool{}
@@ -304,17 +353,17 @@ func (w *warp) wgmmaMatrix(u *wgmmaUse, desc uint64, from, rows int, trans bool,
 			off := int(addr) - sharedBase
 			if chunk := off &^ 15; !checked[chunk] {
 				checked[chunk] = true
-				place, a := w.shared(u.pc, 0, uint64(addr&^15), 16, 16)
+				place, a := reader.shared(u.pc, 0, uint64(addr&^15), 16, 16)
 				if place < 0 {
 					return
 				}
-				w.landed(u.pc, 0, chunk, 16, a)
-				w.clean(u.pc, 0, chunk, 16, a)
+				reader.landed(u.pc, 0, chunk, 16, a)
+				reader.clean(u.pc, 0, chunk, 16, a)
 				if check {
 					if !b.defined.has(chunk, 16) {
-						w.undefined(u.pc, 0, a.name, chunk+sharedBase-a.at)
+						reader.undefined(u.pc, 0, a.name, chunk+sharedBase-a.at)
 					}
-					w.checkRead(&b.shadow, chunk, &access{pc: u.pc, n: 16, name: a.name, base: a.at - sharedBase}, true)
+					reader.checkRead(&b.shadow, chunk, &access{pc: u.pc, n: 16, group: uint32(u.at) + 1, name: a.name, base: a.at - sharedBase}, true)
 				}
 			}
 			each(i, k, uint32(load(b.memory[off:], s.bytes)))
@@ -322,7 +371,8 @@ func (w *warp) wgmmaMatrix(u *wgmmaUse, desc uint64, from, rows int, trans bool,
 	}
 }
 
-func (w *warp) wgmmaRun(u *wgmmaUse) {
+// wgmmaRun computes what a product is for this warp; reader is the one that waits.
+func (w *warp) wgmmaRun(u *wgmmaUse, reader *warp) {
 	x := u.in.x
 	s := x.wg
 	rows := 16 * (w.index & 3)
@@ -339,9 +389,9 @@ func (w *warp) wgmmaRun(u *wgmmaUse) {
 		}
 		w.fragments(x, &s.mmaShape, setA, nil)
 	} else {
-		w.wgmmaMatrix(u, u.a, rows, 16, s.transA, setA)
+		w.wgmmaMatrix(reader, u, u.a, rows, 16, s.transA, setA)
 	}
-	w.wgmmaMatrix(u, u.b, 0, s.n, s.transB, func(i, k int, bits uint32) { b[i][k] = valueB(bits) })
+	w.wgmmaMatrix(reader, u, u.b, 0, s.n, s.transB, func(i, k int, bits uint32) { b[i][k] = valueB(bits) })
 	sign := 1.0
 	if s.negA != s.negB {
 		sign = -1
