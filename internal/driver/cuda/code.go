@@ -27,9 +27,26 @@ type codes struct {
 
 type textKey [sha256.Size]byte
 
+// programKey is what a kernel is made from: a program, or for bfloat16 none.
 type programKey struct {
-	p *ir.Program
-	o ptxgen.Options
+	p      *ir.Program
+	o      ptxgen.Options
+	narrow bool
+}
+
+// lower adds the kernel to a module.
+func (k programKey) lower(m *ptx.Module) (*ptxgen.Entry, error) {
+	if k.p == nil {
+		return ptxgen.Brain(m, kernelName, k.narrow)
+	}
+	return ptxgen.Lower(m, kernelName, k.p, k.o)
+}
+
+func (k programKey) name() string {
+	if k.p == nil {
+		return "bfloat16"
+	}
+	return k.p.Name
 }
 
 // code is a compiled kernel.
@@ -53,9 +70,9 @@ const (
 // kernelName is what every kernel is called in its module.
 const kernelName = "k"
 
-// get returns the kernel of p, compiled, and counts the caller as its user.
-func (c *codes) get(p *ir.Program, o ptxgen.Options) (*code, error) {
-	k, text, err := c.find(p, o)
+// get returns a kernel, compiled, and counts the caller as its user.
+func (c *codes) get(p programKey) (*code, error) {
+	k, text, err := c.find(p)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +83,15 @@ func (c *codes) get(p *ir.Program, o ptxgen.Options) (*code, error) {
 			delete(c.byText, k.key) // it may be another time: the device was full
 		}
 		c.mu.Unlock()
-		return nil, fmt.Errorf("%s: %w", p.Name, k.err)
+		return nil, fmt.Errorf("%s: %w", p.name(), k.err)
 	}
 	return k, nil
 }
 
 // find returns the code of p, and its text where it may have to be compiled.
-func (c *codes) find(p *ir.Program, o ptxgen.Options) (*code, []byte, error) {
+func (c *codes) find(p programKey) (*code, []byte, error) {
 	c.mu.Lock()
-	key, known := c.byProgram[programKey{p, o}]
+	key, known := c.byProgram[p]
 	if k := c.byText[key]; known && k != nil && k.fn != nil {
 		c.hold(k)
 		c.mu.Unlock()
@@ -82,7 +99,7 @@ func (c *codes) find(p *ir.Program, o ptxgen.Options) (*code, []byte, error) {
 	}
 	c.mu.Unlock()
 	m := ptx.NewModule(c.d.target)
-	e, err := ptxgen.Lower(m, kernelName, p, o)
+	e, err := p.lower(m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,7 +116,7 @@ func (c *codes) find(p *ir.Program, o ptxgen.Options) (*code, []byte, error) {
 	if c.byProgram == nil || len(c.byProgram) >= maxPrograms {
 		c.byProgram = make(map[programKey]textKey)
 	}
-	c.byProgram[programKey{p, o}] = key
+	c.byProgram[p] = key
 	k := c.byText[key]
 	if k == nil {
 		k = &code{entry: e, key: key}

@@ -84,7 +84,7 @@ func (l *launch) scalar() (*code, error) {
 	if l.byScalar == nil {
 		o := l.options
 		o.Scalar = true
-		k, err := l.e.compile(l.program, o)
+		k, err := l.e.compile(programKey{p: l.program, o: o})
 		if err != nil {
 			return nil, err
 		}

@@ -159,8 +159,8 @@ func (e *preparer) reserve(bytes int64) place {
 }
 
 // compile returns the kernel of p, which is the executable's until it is closed.
-func (e *executable) compile(p *ir.Program, o ptxgen.Options) (*code, error) {
-	k, err := e.d.codes.get(p, o)
+func (e *executable) compile(p programKey) (*code, error) {
+	k, err := e.d.codes.get(p)
 	if err != nil {
 		return nil, err
 	}
@@ -202,20 +202,28 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return err
 	}
 	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: libraryTarget, Tuning: e.d.tuned()}
-	var in, to []arrayRef
+	var in []arrayRef
 	for i, x := range f.In {
-		r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
 		if i == 0 && first != nil {
+			r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
 			in = append(in, *first)
-		} else {
-			in = append(in, e.at(x))
+			continue
 		}
+		o, a, err := e.operand(x)
+		if err != nil {
+			return err
+		}
+		r.Post.In, in = append(r.Post.In, o), append(in, a)
 	}
-	for _, o := range out {
-		r.Out = append(r.Out, lib.Array{Type: o.Type, Shape: f.Shape})
-		to = append(to, e.at(o))
+	shapes := make([]op.Shape, len(out))
+	for i := range shapes {
+		shapes[i] = f.Shape
 	}
-	return e.plan(r, in, to, ptxgen.Options{Coherent: true})
+	to, narrow := e.results(r, out, shapes)
+	if err := e.plan(r, in, to, ptxgen.Options{Coherent: true}); err != nil {
+		return err
+	}
+	return narrow()
 }
 
 // identity reports whether an elementwise program copies an array as it is, and
@@ -248,37 +256,45 @@ func (e *preparer) operation(s *driver.Step) error {
 	}
 	r := &lib.Request{Op: s.Op, Attrs: s.Attrs, Target: libraryTarget, Tuning: e.d.tuned()}
 	types := make([]op.DType, len(s.In))
-	var in, to []arrayRef
+	var in []arrayRef
 	for i, x := range s.In {
 		if x.Slot < 0 {
 			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
 			continue
 		}
+		o, a, err := e.operand(x)
+		if err != nil {
+			return err
+		}
 		types[i] = x.Type
-		r.In, in = append(r.In, lib.Array{Type: x.Type, Shape: shapeOf(s.Dims[i])}), append(in, e.at(x))
+		r.In, in = append(r.In, lib.Array{Type: o.Type, Shape: shapeOf(s.Dims[i])}), append(in, a)
 	}
 	made, err := s.Op.Types(&s.Attrs, types)
 	if err != nil {
 		return err
 	}
+	shapes := make([]op.Shape, len(s.Out))
 	for i, o := range s.Out {
+		shapes[i] = shapeOf(s.Dims[len(s.In)])
+		if s.Post == nil {
+			shapes[i] = shapeOf(s.Dims[len(s.In)+i])
+		}
 		if s.Post == nil && i < len(made) && o.Type != made[i] {
 			return fmt.Errorf("result %d of type %v, not %v: %w", i, o.Type, made[i], driver.ErrUnsupported)
 		}
-		shape := s.Dims[len(s.In)]
-		if s.Post == nil {
-			shape = s.Dims[len(s.In)+i]
-		}
-		r.Out, to = append(r.Out, lib.Array{Type: o.Type, Shape: shapeOf(shape)}), append(to, e.at(o))
 	}
-	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)
-	e.apart(in, to)
-	if s.Op == op.Reshape && s.Post == nil {
-		e.copy(to[0], in[0])
+	if s.Op == op.Reshape && s.Post == nil && s.In[0].Slot >= 0 {
+		e.copy(e.at(s.Out[0]), e.at(s.In[0]))
 		return nil
 	}
+	to, narrow := e.results(r, s.Out, shapes)
+	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)
+	e.apart(in, to)
 	if s.Post == nil {
-		return e.orReference(r, in, to, func() error { return e.plan(r, in, to, ptxgen.Options{}) })
+		if err := e.orReference(r, in, to, func() error { return e.plan(r, in, to, ptxgen.Options{}) }); err != nil {
+			return err
+		}
+		return narrow()
 	}
 	// The epilogue in the same kernel, or behind it.
 	exprs, err := s.Post.Expressions()
@@ -289,25 +305,34 @@ func (e *preparer) operation(s *driver.Step) error {
 	with := in
 	r.Post = &lib.Epilogue{Exprs: exprs}
 	for _, x := range s.Post.In[1:] {
-		r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
-		with = append(with[:len(with):len(with)], e.at(x))
+		o, a, err := e.operand(x)
+		if err != nil {
+			return err
+		}
+		r.Post.In, with = append(r.Post.In, o), append(with[:len(with):len(with)], a)
 	}
 	err = e.plan(r, with, to, ptxgen.Options{})
-	if err == nil || !errors.Is(err, op.ErrUnsupported) {
+	if err == nil {
+		return narrow()
+	}
+	if !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	shape := shapeOf(s.Dims[len(s.In)])
-	n, err := shape.Size()
+	n, err := shapes[0].Size()
 	if err != nil {
 		return err
 	}
-	result := arrayRef{bytes: int64(n) * int64(made[0].Size())}
+	t := inKernels(made[0])
+	result := arrayRef{bytes: int64(n) * int64(t.Size())}
 	result.place = e.reserve(result.bytes)
-	plain.Out = []lib.Array{{Type: made[0], Shape: shape}}
+	plain.Out = []lib.Array{{Type: t, Shape: shapes[0]}}
 	if err := e.orReference(&plain, in, []arrayRef{result}, func() error { return e.plan(&plain, in, []arrayRef{result}, ptxgen.Options{}) }); err != nil {
 		return err
 	}
-	return e.fused(s.Post, &result, s.Out)
+	post := *s.Post
+	post.In = append([]driver.Operand(nil), post.In...)
+	post.In[0].Type = t
+	return e.fused(&post, &result, s.Out)
 }
 
 // shapeOf returns a shape that is not nil: absent arrays have nil.
@@ -379,7 +404,7 @@ func (e *preparer) plan(r *lib.Request, in, out []arrayRef, o ptxgen.Options) er
 			}
 		}
 		if err == nil {
-			l.code, err = e.compile(prog, o)
+			l.code, err = e.compile(programKey{p: prog, o: o})
 		}
 		if err != nil {
 			e.local = local
@@ -413,7 +438,7 @@ func (e *preparer) launch(s *driver.Step) error {
 		}
 	}
 	var err error
-	if l.code, err = e.compile(k.Program, o); err != nil {
+	if l.code, err = e.compile(programKey{p: k.Program, o: o}); err != nil {
 		return err
 	}
 	if k.Params >= 0 && e.slots[k.Params].Ext >= 0 {
@@ -436,7 +461,7 @@ func (d *gpuDevice) Compile(ctx context.Context, p *ir.Program) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	k, err := d.codes.get(p, ptxgen.Options{Checked: true})
+	k, err := d.codes.get(programKey{p: p, o: ptxgen.Options{Checked: true}})
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,6 @@ func (e *preparer) orReference(r *lib.Request, in, out []arrayRef, plan func() e
 	if err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	for _, as := range [][]lib.Array{r.In, r.Out} {
-		for _, a := range as {
-			if a.Shape != nil && a.Type == op.BF16 {
-				return err
-			}
-		}
-	}
 	e.direct = false
 	e.steps = append(e.steps, &referenceStep{*r, in, out})
 	return nil

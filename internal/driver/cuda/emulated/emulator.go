@@ -291,7 +291,20 @@ func (e *emulator) Elapsed(from, to cuda.Event) (time.Duration, error) {
 	return to.(*emuEvent).at.Sub(from.(*emuEvent).at), nil
 }
 
+// Close returns an error if something was not given back. What frees a buffer
+// while its device is closed may come a little later.
 func (e *emulator) Close() error {
+	var err error
+	for range 100 {
+		if err = e.left(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+func (e *emulator) left() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for what, n := range e.live {
