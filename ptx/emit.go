@@ -349,10 +349,8 @@ func (k *Kernel) address(b []byte, i int, t *tables, base, offset val) int {
 		i = len(k.appendOperand(b[:i], base))
 	}
 	if off := int32(offset); off != 0 {
-		if off > 0 {
-			b[i] = '+'
-			i++
-		}
+		b[i] = '+' // before a minus too
+		i++
 		if uint32(off) < maxName {
 			r := t.names[tagSmall*maxName+val(off)]
 			le.PutUint64(b[i:i+8:i+8], r)
@@ -434,10 +432,7 @@ func appendHex(b []byte, bits uint64, digits int) []byte {
 func (k *Kernel) appendAddress(b []byte, base, offset val) []byte {
 	b = k.appendOperand(append(b, '['), base)
 	if off := int32(offset); off != 0 {
-		if off > 0 {
-			b = append(b, '+')
-		}
-		b = strconv.AppendInt(b, int64(off), 10)
+		b = strconv.AppendInt(append(b, '+'), int64(off), 10)
 	}
 	return append(b, ']')
 }
