@@ -269,7 +269,8 @@ func (k *fake) do(name string, f *frame) Code {
 			return codeOutOfMemory
 		}
 		k.used += n
-		base := uintptr(0x7f0000000000)
+		first := uint64(0x7f0000000000)
+		base := uintptr(first)
 		if l := len(k.memory); l > 0 {
 			base = (k.memory[l-1].base + uintptr(len(k.memory[l-1].data)) + 511) &^ 255
 		}

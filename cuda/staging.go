@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"context"
+
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -109,7 +111,7 @@ func (s *Stream) arrived(f *frame, r *ring, i int) error {
 		return nil
 	}
 	f.Args[0] = r.events[i]
-	if err := s.dev.await(nil, f, cuEventQuery, cuEventSynchronize, s.last.Load()); err != nil {
+	if err := s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load()); err != nil {
 		return err
 	}
 	r.sent[i] = false
@@ -173,7 +175,7 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 			return err
 		}
 		f.Args[0] = s.handle
-		if err := s.dev.await(nil, f, cuStreamQuery, cuStreamSynchronize, s.last.Load()); err != nil {
+		if err := s.dev.await(context.Background(), f, cuStreamQuery, cuStreamSynchronize, s.last.Load()); err != nil {
 			return err
 		}
 		r.copy(s.dev, dst, at(from, len(dst)))
