@@ -52,8 +52,8 @@ const (
 	Block     Scheduling = 4 // sleep until the device interrupts
 )
 
-// WithScheduling sets how threads wait in [Stream.Synchronize] once they have
-// polled for a while. It has no effect on a context that is already in use.
+// WithScheduling sets how threads wait in [Stream.Synchronize] and the like. It
+// has no effect on a context that is already in use.
 func WithScheduling(s Scheduling) Option { return func(o *options) { o.flags = uintptr(s) } }
 
 // WithSynchronousLaunches makes each launch wait for its kernel, so that the

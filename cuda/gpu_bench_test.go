@@ -102,6 +102,42 @@ func BenchmarkGPULaunchRaw(b *testing.B) {
 	}
 }
 
+// BenchmarkGPULaunchCost takes turns between this package's launch and the
+// driver's own, and reports both.
+func BenchmarkGPULaunchCost(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	gpuBench(b, func(b *testing.B, s *Stream, relu *Function, p Params) {
+		f := newFrame()
+		defer f.release()
+		c := blocks(1024)
+		check(b, f.pack(relu, &c, p))
+		grid, block := c.Grid.or1(), c.Block.or1()
+		f.Args = [15]uintptr{relu.handle, uintptr(grid.X), 1, 1, uintptr(block.X), 1, 1, 0, s.handle, 0, f.launch.address(p)}
+		f.Fn, _ = s.dev.prim.drv.find(cuLaunchKernel)
+		f.Bind = 0
+		var ours, drivers time.Duration
+		for range b.N {
+			start := time.Now()
+			for range 64 {
+				f.Call()
+			}
+			drivers += time.Since(start)
+			check(b, f.failed(), s.Synchronize())
+			start = time.Now()
+			for range 64 {
+				if err := s.Launch(relu, c, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			ours += time.Since(start)
+			check(b, s.Synchronize())
+		}
+		b.ReportMetric(float64(drivers.Nanoseconds())/float64(64*b.N), "ns/raw")
+		b.ReportMetric(float64(ours.Nanoseconds())/float64(64*b.N), "ns/launch")
+	})
+}
+
 // failed returns an error for a call that was made without the package.
 func (f *frame) failed() error {
 	if c := f.code(); c != codeSuccess {

@@ -111,7 +111,9 @@ func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
 	if err != nil {
 		return explain(err, fn, &c)
 	}
-	s.last.Store(fn)
+	if s.last.Load() != fn {
+		s.last.Store(fn)
+	}
 	if s.dev.opts.sync && !s.capturing.Load() {
 		f.Args[0] = s.handle
 		if err := s.dev.prim.callAfter(f, cuStreamSynchronize, fn); err != nil {

@@ -95,19 +95,18 @@ func (p *primary) release() {
 	p.drop(f)
 }
 
+// drop gives the context back.
 func (p *primary) drop(f *frame) {
-	f.Args[0] = uintptr(p.dev)
-	if p.pool != 0 && p.lost.Load() == nil {
-		// What the pool keeps is of no use to others.
-		f.Args[0], f.Args[1] = p.pool, 0
-		_ = p.drv.call(f, cuMemPoolTrimTo, p.context)
-		f.Args[0] = uintptr(p.dev)
-	}
-	_ = p.drv.call(f, cuDevicePrimaryCtxRelease, 0)
 	if p.lost.Load() != nil {
 		f.Args[0] = uintptr(p.dev)
 		_ = p.drv.call(f, cuDevicePrimaryCtxReset, 0)
+	} else if p.pool != 0 {
+		// What the pool keeps is of no use to others.
+		f.Args[0], f.Args[1] = p.pool, 0
+		_ = p.drv.call(f, cuMemPoolTrimTo, p.context)
 	}
+	f.Args[0] = uintptr(p.dev)
+	_ = p.drv.call(f, cuDevicePrimaryCtxRelease, 0)
 }
 
 // call calls a function with the context current. The first error after which

@@ -111,12 +111,12 @@ func (s *Stream) leave() {
 	}
 }
 
-// Synchronize waits for everything in the stream. It polls for a while, because
-// short work is noticed soonest so, and then blocks.
+// Synchronize waits for everything in the stream, in the way that
+// [WithScheduling] has chosen.
 func (s *Stream) Synchronize() error { return s.Wait(context.Background()) }
 
 // Wait waits for everything in the stream, or until the context ends: its error
-// is returned then, and the work goes on.
+// is returned then, and the work goes on. With a context that can end it polls.
 func (s *Stream) Wait(ctx context.Context) error {
 	f, err := s.enter("Wait")
 	if err != nil {
@@ -142,18 +142,18 @@ func (s *Stream) Done() (bool, error) {
 	return err == nil, err
 }
 
-// spinning is how long waits poll before they block.
-const spinning = 50 * time.Microsecond
+// spinning is how long a wait that can be cancelled polls before it sleeps.
+const spinning = 100 * time.Microsecond
 
 // await waits for the handle in the frame, which query asks about and block
-// waits for.
+// waits for. The driver's own waiting notices the end soonest, and cannot be
+// cancelled.
 func (d *Device) await(ctx context.Context, f *frame, query, block entry, last *Function) error {
-	var stop <-chan struct{}
-	if ctx != nil {
-		stop = ctx.Done()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	if ctx == nil || ctx.Done() == nil {
+		return d.prim.callAfter(f, block, last)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	start := time.Now()
 	for i := 0; ; i++ {
@@ -167,22 +167,20 @@ func (d *Device) await(ctx context.Context, f *frame, query, block entry, last *
 			}
 		}
 	}
-	if stop == nil {
-		return d.prim.callAfter(f, block, last)
-	}
-	// The driver cannot be told to stop waiting.
-	timer := time.NewTimer(spinning)
+	// A pause is a small part of what was waited for already.
+	const shortest, longest, part = 20 * time.Microsecond, time.Millisecond, 16
+	timer := time.NewTimer(shortest)
 	defer timer.Stop()
-	for pause := spinning; ; pause = min(2*pause, time.Millisecond) {
+	for {
 		select {
-		case <-stop:
+		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
 		}
 		if err := d.prim.callAfter(f, query, last); err != errNotReady {
 			return err
 		}
-		timer.Reset(pause)
+		timer.Reset(min(max(time.Since(start)/part, shortest), longest))
 	}
 }
 
