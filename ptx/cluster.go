@@ -41,7 +41,7 @@ type Remote[T Element] address
 func MapShared[T Element](p Shared[T], rank U32) Remote[T] {
 	a := address(p)
 	k := a.live()
-	a.v = op2(opMapSharedU32, handle{k, a.v, a.c}, handle(rank)).v
+	a.v = k.result(opMapSharedU32, a.v, k.use(handle(rank), kU32), 0).v
 	a.how = newHow(a.how.kind(), inCluster, Cached)
 	return Remote[T](a)
 }

@@ -140,7 +140,7 @@ func (g *program) call() {
 		case 4:
 			k.Raw("mov.f32 $$, $$", pick(g, g.f), ptx.F(2))
 		case 5:
-			g.u = append(g.u, pick(g, g.p).Ballot(ptx.AllLanes))
+			g.u = append(g.u, g.p[0].Ballot(ptx.AllLanes))
 		case 6:
 			ptx.CopyAsync(g.s.Offset(4*g.byte()), g.x.Offset(g.byte()&^g.slip(3)), 16)
 			k.CopyCommit()

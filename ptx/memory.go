@@ -382,19 +382,17 @@ func (p address) at(i handle) address {
 		return p.offset(int(i.c))
 	}
 	k := p.live()
-	switch size := tagged(tagSmall, int(p.how.size())); {
-	case i.k != k || i.c != k.age || p.how.size() == 1:
-	case p.how.in() == inGlobal:
-		p.v = k.result(opMulAddWideU32, i.v, size, p.v).v
-		return p
-	default:
-		p.v = k.result(opMulAddU32, i.v, size, p.v).v
-		return p
+	v := i.v
+	if i.k != k || i.c != k.age {
+		v = k.misuse(i)
 	}
-	if p.how.in() != inGlobal {
-		p.v = op3(opMulAddU32, i, handle(U(uint32(p.how.size()))), handle{k, p.v, p.c}).v
-	} else {
-		p.v = op3(opMulAddWideU32, i, handle(U(uint32(p.how.size()))), handle{k, p.v, p.c}).v
+	switch size := tagged(tagSmall, int(p.how.size())); {
+	case p.how.in() == inGlobal:
+		p.v = k.result(opMulAddWideU32, v, size, p.v).v
+	case p.how.size() == 1:
+		p.v = k.result(opAddU32, v, p.v, 0).v
+	default:
+		p.v = k.result(opMulAddU32, v, size, p.v).v
 	}
 	return p
 }
@@ -405,6 +403,10 @@ func (p address) at64(i handle) address {
 		if k.ready() {
 			k.failure(ErrLimit, "element %d of shared memory", i.bits())
 		}
+		return p
+	}
+	if i.k != nil && i.k != k {
+		k.misuse(i)
 		return p
 	}
 	p.v = op3(opMulAddU64, i, constant64(uint64(p.how.size())), handle{k, p.v, p.c}).v

@@ -38,6 +38,14 @@ func TestMisuse(t *testing.T) {
 			n.Add(foreignPointer.Load().Bits().U32())
 			line = here(-1)
 		}},
+		{"index of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+			ptx.GlobalParam[ptx.F32](k, "x").At(foreign).Store(ptx.F(1))
+			line = here(-1)
+		}},
+		{"index that no instruction computed", "put one into a register", nil, func(k *ptx.Kernel) {
+			ptx.GlobalParam[ptx.F32](k, "x").At(ptx.Is(true).Ballot(ptx.AllLanes)).Store(ptx.F(1))
+			line = here(-1)
+		}},
 		{"label of another kernel", "a label of another kernel", nil, func(k *ptx.Kernel) {
 			k.Branch(foreignLabel)
 			line = here(-1)
