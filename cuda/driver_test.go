@@ -118,7 +118,7 @@ func TestMissingSymbols(t *testing.T) {
 	k.missing["cuStreamQuery"] = true
 	d := k.open(t)
 	s := must[*Stream](t)(d.NewStream(0))
-	if err := s.Synchronize(); !errors.Is(err, ErrMissingSymbol) || !strings.Contains(err.Error(), "cuStreamQuery") {
+	if _, err := s.Done(); !errors.Is(err, ErrMissingSymbol) || !strings.Contains(err.Error(), "cuStreamQuery") {
 		t.Errorf("without cuStreamQuery: %v", err)
 	}
 	if d.Err() != nil {
@@ -1001,7 +1001,13 @@ func everything(d *Device) error {
 	for _, f := range []func() error{
 		func() error { return g.SetKernel(0, relu, Config{Grid: Dim{X: 4}, Block: Dim{X: 256}}, p) },
 		func() error { return g.Upload(s) }, func() error { return g.Launch(s) },
-		func() error { return s.Record(e) }, func() error { return s.After(e) }, e.Synchronize,
+		func() error { return s.Record(e) }, func() error { return s.After(e) },
+		func() error { _, err := s.Done(); return err }, func() error { _, err := e.Done(); return err },
+		func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			return s.Wait(ctx)
+		}, e.Synchronize,
 		func() error { _, err := Elapsed(e, e); return err },
 		func() error { return s.Upload(z.Ptr(), big) }, func() error { return s.Download(big, z.Ptr()) },
 		func() error { return s.Launch(relu, Config{Shared: 60 << 10, Cooperative: true}, p) },
