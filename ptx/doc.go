@@ -30,8 +30,17 @@
 //
 // # Memory
 //
-// [Global] and [Shared] point to elements of a type. A constant offset costs no
-// instruction, and [Global.Hint] says how the caches are to be used.
+// [Global] and [Shared] point to elements of a type, [Remote] to those of another
+// block of the cluster. A constant offset costs no instruction, and [Global.Hint]
+// says how the caches are to be used. [SharedArray] is sized by the kernel,
+// [DynamicShared] by the launch, which [Kernel.SharedBytes] tells how much.
+//
+// # Tensor cores and copies that do not wait
+//
+// [LoadMatrix4] and the Mma methods are for one warp, from sm_75 or sm_80 on;
+// [NewTile] and the Wgmma methods for four, on sm_90a. [CopyAsync] brings tiles on
+// sm_80, [TensorLoad] and [BulkLoad] on sm_90, where an [MBarrier] tells when they
+// are there. [Kernel.Raw] writes what has no name here.
 //
 // # Targets
 //
@@ -43,8 +52,10 @@
 //
 // The first mistake of a module is kept, with the author's file and line, and
 // returned by [Module.PTX]; what follows is ignored. [Module.Verify] finds what
-// single calls cannot show: registers read before they are written, and barriers
-// that not all threads reach.
+// single calls cannot show: registers read before they are written, barriers that
+// not all threads reach, products of warpgroups that are not waited for. It tells
+// lines after [Module.RecordPositions]. [Module.Apply] runs single passes, those
+// that rewrite among them: none of them runs unless asked for.
 //
 // The same calls give the same bytes, always. A module belongs to one goroutine.
 package ptx
