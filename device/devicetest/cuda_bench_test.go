@@ -89,7 +89,7 @@ func BenchmarkCUDA(b *testing.B) {
 		flops  float64
 		build  func(r *rec, in []value) value
 	}{
-		{"copy/64M", [][]int{{n}}, []int{n}, 8 * n, 0, func(r *rec, in []value) value { return r.Map(op.Reshape, in[0]) }},
+		{"copy/64M", [][]int{{n}}, []int{n}, 8 * n, 0, func(r *rec, in []value) value { return in[0] }},
 		{"relu/64M", [][]int{{n}}, []int{n}, 8 * n, 0, func(r *rec, in []value) value { return r.Relu(in[0]) }},
 		{"add/64M", [][]int{{n}, {n}}, []int{n}, 12 * n, 0, func(r *rec, in []value) value { return r.Add(in[0], in[1]) }},
 		{"exp/64M", [][]int{{n}}, []int{n}, 8 * n, 0, func(r *rec, in []value) value { return r.Exp(in[0]) }},

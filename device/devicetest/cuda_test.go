@@ -5,12 +5,14 @@ package devicetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -57,4 +59,57 @@ func TestCUDAEmulated(t *testing.T) {
 	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })
 	t.Run("plans", func(t *testing.T) { plans(t, openCUDA) })
 	t.Run("closing", func(t *testing.T) { closing(t, openCUDA) })
+}
+
+type faultParams struct{ N uint32 }
+
+// TestCUDAFaults has kernels that do what they must not end as errors that name
+// the author's line, without harm to anything else.
+func TestCUDAFaults(t *testing.T) {
+	emulate(t, true)
+	dev := start(t, openCUDA)
+	for name, c := range map[string]struct {
+		build func(b *kernel.Builder, p *faultParams)
+		want  string
+	}{
+		"load": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			y.Set(b.Lane(), x.At(b.Lane().Add(b.U32(&p.N))))
+		}, "index 64 of buffer x"},
+		"store": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			b.If(b.Lane().Eq(kernel.U(3)), func() { y.Set(b.U32(&p.N).Mul(kernel.U(1<<20)), x.At(b.Lane())) })
+		}, "of buffer y"},
+		"shared": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			s := kernel.Shared[kernel.F32](b, "s", 4)
+			s.Set(b.Lane().And(kernel.U(3)), kernel.F(0))
+			b.Barrier()
+			y.Set(b.Lane(), s.At(b.U32(&p.N)).Add(x.At(b.Lane())))
+		}, "of workgroup array s"},
+		"loop": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			b.Budget(1000)
+			b.Loop(func() { b.If(x.At(b.Lane()).Gt(kernel.F(1e9)), b.Break) })
+			y.Set(b.Lane(), kernel.F(1))
+		}, "a loop turned more than"},
+	} {
+		k, err := dev.Kernel(t.Context(), kernel.New(name, func(b *kernel.Builder, p *faultParams) {
+			b.LocalSize(64, 1, 1)
+			c.build(b, p)
+		}))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		x, y := make([]float32, 64), make([]float32, 64)
+		err = k.Run(t.Context(), kernel.Grid(1), faultParams{N: 64}, device.In(x), device.Out(y))
+		if !errors.Is(err, device.ErrFault) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "cuda_test.go") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// The device is as good as before.
+	x := []float32{-1, 2}
+	if err := dev.Relu(t.Context(), x, x); err != nil || x[0] != 0 || x[1] != 2 {
+		t.Errorf("%v %v", x, err)
+	}
 }

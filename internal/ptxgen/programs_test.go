@@ -256,8 +256,10 @@ func kernels(l local) []*kernel.Kernel {
 		b.ForStep(b.Lane(), b.U32(&p.N), b.U32(&p.Step), mix)
 		b.ForStep(kernel.U(math.MaxUint32-20), kernel.U(math.MaxUint32), b.U32(&p.Step), mix)
 		b.ForStep(kernel.U(3), kernel.U(17), kernel.U(4), mix)
+		left := kernel.NewVar(b, "left", b.Lane().Add(kernel.U(2)))
 		b.Loop(func() {
-			b.If(sum.Get().And(kernel.U(7)).Eq(kernel.U(5)), b.Break).Else(func() { mix(b.Lane()) })
+			b.If(left.Get().Eq(kernel.U(0)), b.Break).Else(func() { mix(left.Get()) })
+			left.Set(left.Get().Sub(kernel.U(1)))
 		})
 		b.If(b.Lane().Mod(kernel.U(5)).Eq(kernel.U(4)), func() {
 			y.Set(at, kernel.U(99))

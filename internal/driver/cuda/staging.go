@@ -12,10 +12,11 @@ type staging struct {
 }
 
 // slabSizes are the sizes of such memory.
-var slabSizes = [2]int64{64 << 10, 1 << 20}
+var slabSizes = [2]int64{64 << 10, maxStaged}
 
-// maxStaged is the most bytes that pass through it in one submission.
-const maxStaged = 1 << 20
+// maxStaged is the most bytes that pass through it in one submission: more are
+// faster in pieces, of which some are copied while others travel.
+const maxStaged = 256 << 10
 
 // slab is memory in use.
 type slab struct {
