@@ -47,9 +47,10 @@ levels: ## what is native again on each narrower instruction set, and without as
 	RAYO_SIMD=generic $(GO) test -short -count=1 -timeout 5m $$($(PACKAGES) native)
 	$(GO) test -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
 
+# goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js

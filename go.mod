@@ -1,9 +1,10 @@
 module github.com/rayo-go/rayo
 
-go 1.24.0
+go 1.25.0
 
 require (
 	github.com/alecthomas/kong v1.14.0
+	github.com/go-webgpu/goffi v0.6.4
 	github.com/klauspost/cpuid/v2 v2.4.2
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/x448/float16 v0.8.4

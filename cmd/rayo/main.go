@@ -4,6 +4,7 @@
 //	rayo ops [name]     the catalogue of operations
 //	rayo bench          the speed of this machine, beside its limits
 //	rayo tune           the fastest way for each operation, kept
+//	rayo monitor        what NVIDIA's devices are doing
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 package main
 
@@ -24,6 +25,7 @@ type grammar struct {
 	Ops     opsCmd     `cmd:"" help:"List the operations, or show one in full."`
 	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
 	Tune    tuneCmd    `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
+	Monitor monitorCmd `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 }
 

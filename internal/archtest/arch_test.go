@@ -23,6 +23,7 @@ var order = [][]string{
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
+	{"internal/ptxgen"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
 	{"internal/dl", "internal/measured"},
 	{"kernel"},
@@ -36,6 +37,7 @@ var order = [][]string{
 var beside = map[string][]string{
 	"device/devicetest": {"internal/testutil"},
 	"internal/driver":   {"internal/graph"},
+	"cuda":              {"internal/workers"},
 	"internal/webgpu":   {"wgsl"},
 	"simd":              {"internal/memory", "internal/workers"},
 	"internal/roofline": {"simd", "internal/memory"},
@@ -47,6 +49,7 @@ var outside = map[string][]string{
 	"cmd":               {"github.com/alecthomas/kong", "github.com/schollz/progressbar/v3"},
 	"simd":              {"github.com/klauspost/cpuid/v2"},
 	"internal/driver":   {"github.com/klauspost/cpuid/v2"},
+	"internal/dl":       {"github.com/go-webgpu/goffi"},
 	"internal/memory":   {"github.com/klauspost/cpuid/v2"},
 	"op":                {"github.com/x448/float16"},
 	"internal/testutil": {"github.com/klauspost/cpuid/v2"},

@@ -28,6 +28,7 @@ var things = map[string]func() error{
 	"avx512":  cpu("amd64", cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512VBMI2),
 	"neon":    cpu("arm64", cpuid.ASIMD),
 	"cores":   cores,
+	"cuda":    cuda,
 	"cgo":     command("gcc", "clang", "cc"),
 	"race":    command("gcc", "clang", "cc"),
 	"go":      command("go"),
@@ -36,6 +37,7 @@ var things = map[string]func() error{
 	"qemu":    command("qemu-aarch64-static", "qemu-aarch64"),
 	"naga":    command("naga"),
 	"tint":    command("tint"),
+	"ptxas":   command("ptxas"),
 }
 
 // Need skips the test if the machine lacks the named thing, and fails it if
@@ -43,12 +45,14 @@ var things = map[string]func() error{
 //
 //	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
 //	cores               two or more processors
+//	cuda                an NVIDIA device and its driver
 //	cgo, race           a C compiler, which -race needs too
 //	go                  the go command
 //	node                Node.js
 //	objdump             the disassembler of arm64
 //	qemu                user-mode emulation of arm64
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
+//	ptxas               the PTX assembler of NVIDIA
 func Need(t testing.TB, thing string) {
 	t.Helper()
 	probe, ok := things[thing]

@@ -1,0 +1,51 @@
+package cuda
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzLoad gives the loader what is no module: it answers with a module or with
+// ErrBadImage, and never reads beyond the end.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(reluText))
+	f.Add(fakeCubin(reluText))
+	f.Add([]byte("\x7fELF"))
+	f.Add([]byte(".version 99.9\n.target sm_90a"))
+	f.Add([]byte("// \x00"))
+	k := newFake()
+	d, err := k.driver().open(0, WithCubinCache(""))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { d.Close() })
+	f.Fuzz(func(t *testing.T, image []byte) {
+		// What lies behind the slice is somebody else's.
+		image = append(make([]byte, 0, len(image)), image...)
+		m, err := d.Load(image)
+		if err != nil {
+			if !errors.Is(err, ErrBadImage) {
+				t.Error(err)
+			}
+			return
+		}
+		defer m.Close()
+		if fn, err := m.Function("relu"); err == nil && fn.Name() != "relu" {
+			t.Error("another function")
+		}
+	})
+}
+
+// FuzzCubin changes and cuts a cubin: one that is taken for whole has all its
+// parts inside.
+func FuzzCubin(f *testing.F) {
+	f.Add(fakeCubin("text"))
+	f.Add(fakeCubin("")[:64])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := checkCubin(b); err != nil && !errors.Is(err, ErrBadImage) {
+			t.Error(err)
+		}
+		_ = textVersion(b)
+		_ = ownTarget(directive(b, ".target"))
+	})
+}

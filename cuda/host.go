@@ -1,0 +1,143 @@
+package cuda
+
+import "unsafe"
+
+// HostMemory is memory of the host that the system does not move or swap, so
+// that the device reads and writes it by itself: copies from and to it are
+// truly asynchronous and twice as fast, and kernels can use it directly. It is
+// safe for concurrent use.
+type HostMemory struct {
+	dev   *Device
+	guard guard
+	addr  uintptr
+	ptr   Ptr
+	size  int64
+}
+
+// AllocHost allocates n bytes. They are zero. Locked memory is scarce, and
+// allocating it takes milliseconds: keep it.
+func (d *Device) AllocHost(n int64) (*HostMemory, error) {
+	if n < 0 || n > 1<<46 {
+		return nil, invalid("%d bytes", n)
+	}
+	if d == nil || d.prim == nil || !d.guard.enter() {
+		return nil, closed("device")
+	}
+	f := newFrame()
+	defer f.release()
+	addr, ptr, err := d.allocHost(f, max(n, 1))
+	if err != nil {
+		d.leave()
+		return nil, err
+	}
+	h := &HostMemory{dev: d, addr: addr, ptr: ptr, size: n}
+	clear(at(addr, int(n)))
+	if err := d.adopt(h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// allocHost allocates memory of the host and returns its addresses on the host
+// and on the device.
+func (d *Device) allocHost(f *frame, n int64) (addr uintptr, ptr Ptr, err error) {
+	const portable, mapped = 1, 2
+	f.Args[0], f.Args[1], f.Args[2] = f.out(0), uintptr(n), portable|mapped
+	if err := d.prim.call(f, cuMemHostAlloc); err != nil {
+		return 0, 0, err
+	}
+	addr = f.ptr(0)
+	f.Args[0], f.Args[1], f.Args[2] = f.out(1), addr, 0
+	if err := d.prim.call(f, cuMemHostGetDevicePointer); err != nil {
+		d.freeHost(f, addr)
+		return 0, 0, err
+	}
+	return addr, Ptr(f.Out[1]), nil
+}
+
+func (d *Device) freeHost(f *frame, addr uintptr) {
+	f.Args[0] = addr
+	d.prim.destroy(f, cuMemFreeHost)
+}
+
+// Bytes returns the memory, or nil after Close. It must not be touched after
+// Close, and not while the device is using it.
+func (h *HostMemory) Bytes() []byte {
+	if h == nil || h.dev == nil || !h.guard.open() {
+		return nil
+	}
+	return at(h.addr, int(h.size))
+}
+
+// Ptr returns the address under which kernels find the memory, or 0 after Close.
+func (h *HostMemory) Ptr() Ptr {
+	if h == nil || h.dev == nil || !h.guard.open() {
+		return 0
+	}
+	return h.ptr
+}
+
+// Size returns the size in bytes, or 0 after Close.
+func (h *HostMemory) Size() int64 { return int64(len(h.Bytes())) }
+
+// Close frees the memory. It waits for work that the device does with it.
+// Closing again does nothing.
+func (h *HostMemory) Close() error {
+	if h == nil || h.dev == nil {
+		return nil
+	}
+	if h.guard.close() {
+		h.destroy()
+	}
+	return nil
+}
+
+func (h *HostMemory) destroy() {
+	f := newFrame()
+	defer f.release()
+	h.dev.freeHost(f, h.addr)
+	h.dev.orphan(h)
+}
+
+// enter begins a call that uses n bytes of the memory from off on.
+func (h *HostMemory) enter(off, n int64) error {
+	if h == nil || h.dev == nil || !h.guard.enter() {
+		return closed("host memory")
+	}
+	if off < 0 || n < 0 || off > h.size || n > h.size-off {
+		h.leave()
+		return invalid("%d bytes from %d on of host memory of %d", n, off, h.size)
+	}
+	return nil
+}
+
+func (h *HostMemory) leave() {
+	if h.guard.leave() {
+		h.destroy()
+	}
+}
+
+// Number is what a slice of numbers can hold.
+type Number interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
+}
+
+// HostSlice returns the memory as a slice of numbers, as many as fit. What Bytes
+// says of its lifetime goes for it too.
+func HostSlice[T Number](h *HostMemory) []T {
+	b := h.Bytes()
+	var zero T
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// AsBytes returns the bytes of a slice of numbers, which share its memory.
+func AsBytes[T Number](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
+}

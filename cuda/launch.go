@@ -1,0 +1,190 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A Dim is a size along three axes. An axis that is 0 counts as 1.
+type Dim struct{ X, Y, Z uint32 }
+
+func (d Dim) or1() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
+
+// String returns the size with a sign between the axes: "8×4×1".
+func (d Dim) String() string {
+	d = d.or1()
+	return fmt.Sprintf("%d×%d×%d", d.X, d.Y, d.Z)
+}
+
+// A Config says how a kernel is launched.
+type Config struct {
+	Grid   Dim    // in blocks
+	Block  Dim    // in threads
+	Shared uint32 // bytes of dynamic shared memory for each block
+
+	Cluster     Dim  // in blocks, if not zero: the grid is made of clusters (capability 9.0, CUDA 11.8)
+	Cooperative bool // all blocks run at once and can wait for each other (CUDA 11.8)
+	Overlap     bool // may begin before the launch ahead has ended; the kernel waits with griddepcontrol (9.0, 11.8)
+}
+
+// defaultShared is how much dynamic shared memory a kernel has without asking.
+const defaultShared = 48 << 10
+
+// largeParams is how many bytes of parameters a kernel can have at most: devices
+// and drivers that are not the newest take 4 KiB.
+const largeParams = 32764
+
+// launchConfig is CUlaunchConfig.
+type launchConfig struct {
+	grid, block Dim
+	shared      uint32
+	_           uint32
+	stream      uintptr
+	attrs       uintptr
+	count       uint32
+	_           uint32
+}
+
+// launchAttribute is CUlaunchAttribute.
+type launchAttribute struct {
+	id    uint32
+	_     uint32
+	value [16]uint32
+}
+
+// kernelNode is CUDA_KERNEL_NODE_PARAMS.
+type kernelNode struct {
+	fn          uintptr
+	grid, block Dim
+	shared      uint32
+	_           uint32
+	params      uintptr
+	extra       uintptr
+}
+
+// Attributes of launches.
+const (
+	launchCooperative = 2
+	launchCluster     = 4
+	launchOverlap     = 6
+)
+
+// Launch puts a launch of fn into the stream. The parameters are those of the
+// kernel in memory, see [Params]; they are copied.
+//
+// # Errors
+//   - [ErrInvalid] if the parameters are fewer than the kernel has, or the
+//     driver refuses the sizes.
+//   - [ErrForeign] if fn is of another device.
+//   - [ErrDriverTooOld], [ErrUnsupported] for clusters and the like.
+//   - [ErrDeviceLost] if this or an earlier kernel has failed.
+func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
+	if s == nil || s.dev == nil {
+		return closed("stream")
+	}
+	if err := fn.enter(s.dev.prim); err != nil {
+		return err
+	}
+	defer fn.leave()
+	f, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	if err := f.pack(fn, &c, params); err != nil {
+		return err
+	}
+	grid, block := c.Grid.or1(), c.Block.or1()
+	if c.Cluster == (Dim{}) && !c.Cooperative && !c.Overlap {
+		f.Args[0] = fn.handle
+		f.Args[1], f.Args[2], f.Args[3] = uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z)
+		f.Args[4], f.Args[5], f.Args[6] = uintptr(block.X), uintptr(block.Y), uintptr(block.Z)
+		f.Args[7], f.Args[8], f.Args[9], f.Args[10] = uintptr(c.Shared), s.handle, 0, f.launch.address(params)
+		err = s.call(f, cuLaunchKernel)
+	} else {
+		l := &f.launch
+		l.config = launchConfig{grid: grid, block: block, shared: c.Shared, stream: s.handle, attrs: uintptr(unsafe.Pointer(&l.attrs[0]))}
+		l.attributes(&c)
+		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(unsafe.Pointer(&l.config)), fn.handle, 0, l.address(params)
+		err = s.call(f, cuLaunchKernelEx)
+	}
+	if err != nil {
+		return explain(err, fn, &c)
+	}
+	if s.last.Load() != fn {
+		s.last.Store(fn)
+	}
+	if s.dev.opts.sync && !s.capturing.Load() {
+		f.Args[0] = s.handle
+		if err := s.dev.prim.callAfter(f, cuStreamSynchronize, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes fills in the attributes of a launch that has some.
+func (l *launchFrame) attributes(c *Config) {
+	add := func(id uint32, value ...uint32) {
+		a := &l.attrs[l.config.count]
+		*a = launchAttribute{id: id}
+		copy(a.value[:], value)
+		l.config.count++
+	}
+	if c.Cooperative {
+		add(launchCooperative, 1)
+	}
+	if c.Cluster != (Dim{}) {
+		d := c.Cluster.or1()
+		add(launchCluster, d.X, d.Y, d.Z)
+	}
+	if c.Overlap {
+		add(launchOverlap, 1)
+	}
+}
+
+// pack checks the parameters and copies them to where they do not move, and sees
+// to it that the kernel may have its shared memory.
+func (f *frame) pack(fn *Function, c *Config, params []byte) error {
+	if fn.params >= 0 && len(params) < fn.params {
+		return explain(invalid("%d bytes of parameters for a kernel that has %d", len(params), fn.params), fn, c)
+	}
+	if len(params) > largeParams {
+		return explain(invalid("%d bytes of parameters", len(params)), fn, c)
+	}
+	if c.Shared > fn.shared.Load() {
+		if err := fn.allowShared(c.Shared); err != nil {
+			return explain(err, fn, c)
+		}
+	}
+	l := &f.launch
+	to := l.params[:]
+	if len(params) > len(to) {
+		if len(l.large) == 0 {
+			l.large = onHeap(make([]byte, largeParams))
+		}
+		to = l.large
+	}
+	copy(to, params)
+	l.size = uint64(len(params))
+	const end, buffer, size = 0, 1, 2
+	l.extra = [5]uintptr{buffer, uintptr(unsafe.Pointer(&to[0])), size, uintptr(unsafe.Pointer(&l.size)), end}
+	return nil
+}
+
+// address returns the address of what pack has made of the parameters.
+func (l *launchFrame) address(params []byte) uintptr {
+	if len(params) == 0 {
+		return 0
+	}
+	return uintptr(unsafe.Pointer(&l.extra[0]))
+}
+
+// explain adds to the error of a launch what was launched. An error that others
+// may have seen already stays as it is.
+func explain(err error, fn *Function, c *Config) error {
+	if e, ok := err.(*Error); ok && e.Code.sticky() {
+		return err
+	}
+	return fmt.Errorf("%w (%s, grid %v, block %v, %d bytes shared)", err, fn.name, c.Grid, c.Block, c.Shared)
+}

@@ -1,0 +1,248 @@
+package cuda
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Stream is a queue of work: what is put into one stream runs in order, and
+// different streams run beside each other. It is safe for concurrent use; calls
+// from different goroutines are put into the queue one after the other.
+//
+// Calls that put work into a stream return when it is queued. What goes wrong
+// with a kernel is an error of a later call, usually the one that waits.
+type Stream struct {
+	dev    *Device
+	handle uintptr
+	guard  guard // counts waiting calls
+	pool   *pool
+
+	mu        sync.Mutex // for putting work into the queue
+	f         *frame     // the call that does
+	closed    bool
+	capturing atomic.Bool
+	last      atomic.Pointer[Function] // what was launched last
+	ring      *ring                    // for copies from and to memory of Go
+}
+
+// NewStream makes a stream. Streams of lower priority numbers go first where
+// the device is busy: 0 is the usual priority, -1 and below are more urgent.
+// Numbers beyond what the device knows mean the nearest that it does.
+func (d *Device) NewStream(priority int) (*Stream, error) {
+	if d == nil || d.prim == nil || !d.guard.enter() {
+		return nil, closed("device")
+	}
+	f := newFrame()
+	defer f.release()
+	f.Args[0], f.Args[1] = f.out(0), f.out(1)
+	err := d.prim.call(f, cuCtxGetStreamPriorityRange)
+	if err == nil {
+		priority = max(min(priority, f.int(0)), f.int(1))
+		const nonBlocking = 1 // nothing to do with the stream that has no handle
+		f.Args[0], f.Args[1], f.Args[2] = f.out(0), nonBlocking, uintptr(priority)
+		err = d.prim.call(f, cuStreamCreateWithPriority)
+	}
+	if err != nil {
+		d.leave()
+		return nil, err
+	}
+	s := &Stream{dev: d, handle: f.ptr(0), f: new(frame)}
+	s.pool = newPool(d, s)
+	d.mu.Lock()
+	d.pools[s.pool] = struct{}{}
+	d.mu.Unlock()
+	if err := d.adopt(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Device returns the device of the stream.
+func (s *Stream) Device() *Device {
+	if s == nil {
+		return nil
+	}
+	return s.dev
+}
+
+// begin locks the stream for putting work into it.
+func (s *Stream) begin() (*frame, error) {
+	if s == nil || s.dev == nil {
+		return nil, closed("stream")
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, closed("stream")
+	}
+	return s.f, nil
+}
+
+func (s *Stream) end() { s.mu.Unlock() }
+
+// call calls a function for this stream.
+func (s *Stream) call(f *frame, e entry) error {
+	return s.dev.prim.callAfter(f, e, s.last.Load())
+}
+
+// enter begins a call that does not put work into the stream.
+func (s *Stream) enter(what string) (*frame, error) {
+	if s == nil || s.dev == nil || !s.guard.enter() {
+		return nil, closed("stream")
+	}
+	if s.capturing.Load() {
+		s.leave()
+		return nil, capturing(what)
+	}
+	return newFrame(), nil
+}
+
+func (s *Stream) exit(f *frame) {
+	f.release()
+	s.leave()
+}
+
+func (s *Stream) leave() {
+	if s.guard.leave() {
+		s.destroy()
+	}
+}
+
+// Synchronize waits for everything in the stream, in the way that
+// [WithScheduling] has chosen.
+func (s *Stream) Synchronize() error { return s.Wait(context.Background()) }
+
+// Wait waits for everything in the stream, or until the context ends: its error
+// is returned then, and the work goes on. With a context that can end it polls.
+func (s *Stream) Wait(ctx context.Context) error {
+	f, err := s.enter("Wait")
+	if err != nil {
+		return err
+	}
+	defer s.exit(f)
+	f.Args[0] = s.handle
+	return s.dev.await(ctx, f, cuStreamQuery, cuStreamSynchronize, s.last.Load())
+}
+
+// Done reports whether everything in the stream is finished.
+func (s *Stream) Done() (bool, error) {
+	f, err := s.enter("Done")
+	if err != nil {
+		return false, err
+	}
+	defer s.exit(f)
+	f.Args[0] = s.handle
+	err = s.call(f, cuStreamQuery)
+	if err == errNotReady {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// spinning is how long a wait that can be cancelled polls before it sleeps.
+const spinning = 100 * time.Microsecond
+
+// await waits for the handle in the frame, which query asks about and block
+// waits for. The driver's own waiting notices the end soonest, and cannot be
+// cancelled.
+func (d *Device) await(ctx context.Context, f *frame, query, block entry, last *Function) error {
+	if ctx == nil || ctx.Done() == nil {
+		return d.prim.callAfter(f, block, last)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	for i := 0; ; i++ {
+		if err := d.prim.callAfter(f, query, last); err != errNotReady {
+			return err
+		}
+		if i%16 == 15 {
+			runtime.Gosched()
+			if time.Since(start) > spinning {
+				break
+			}
+		}
+	}
+	// A pause is a small part of what was waited for already.
+	const shortest, longest, part = 20 * time.Microsecond, time.Millisecond, 16
+	timer := time.NewTimer(shortest)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		if err := d.prim.callAfter(f, query, last); err != errNotReady {
+			return err
+		}
+		timer.Reset(min(max(time.Since(start)/part, shortest), longest))
+	}
+}
+
+// Record marks the present end of the stream with the event.
+func (s *Stream) Record(e *Event) error {
+	if err := e.enter(s.Device()); err != nil {
+		return err
+	}
+	defer e.leave()
+	f, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	f.Args[0], f.Args[1] = e.handle, s.handle
+	return s.call(f, cuEventRecord)
+}
+
+// After makes what is put into the stream from now on wait, on the device, for
+// the point that the event marks, in whatever stream of whatever device that is.
+// An event that was never recorded marks the past.
+func (s *Stream) After(e *Event) error {
+	if err := e.enter(nil); err != nil {
+		return err
+	}
+	defer e.leave()
+	f, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	f.Args[0], f.Args[1], f.Args[2] = s.handle, e.handle, 0
+	return s.call(f, cuStreamWaitEvent)
+}
+
+// Close makes the stream unusable. Work that is in it is finished by the device
+// nonetheless. Closing again does nothing.
+func (s *Stream) Close() error {
+	if s == nil || s.dev == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	if s.guard.close() {
+		s.destroy()
+	}
+	return nil
+}
+
+// destroy gives back what the stream has, when nobody uses it any more.
+func (s *Stream) destroy() {
+	f := newFrame()
+	defer f.release()
+	if s.ring != nil {
+		// Copies out of the ring may still be under way.
+		f.Args[0] = s.handle
+		s.dev.prim.destroy(f, cuStreamSynchronize)
+		s.freeRing(f, s.ring)
+	}
+	s.pool.retire(f)
+	f.Args[0] = s.handle
+	s.dev.prim.destroy(f, cuStreamDestroy)
+	s.dev.orphan(s)
+}

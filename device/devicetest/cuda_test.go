@@ -1,0 +1,115 @@
+//go:build (linux || windows) && !nocuda
+
+package devicetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cuda"
+	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func openCUDA(t testing.TB) *device.Device {
+	d, err := device.Open(t.Context(), device.Require(device.CUDA))
+	if errors.Is(err, device.ErrNoDevice) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestCUDA runs everything on a GPU, if there is one.
+func TestCUDA(t *testing.T) { Run(t, openCUDA) }
+
+// emulate has devices of CUDA be emulated until the end of the test.
+func emulate(t *testing.T, checked bool) {
+	cuda.Substitute = func(ordinal int) (driver.Device, error) {
+		if ordinal != 0 {
+			return nil, fmt.Errorf("cuda:%d: %w", ordinal, driver.ErrNoDevice)
+		}
+		return emulated.Open(checked)
+	}
+	t.Cleanup(func() { cuda.Substitute = nil })
+}
+
+// TestCUDAEmulated runs what is small by the kernels that GPUs run, in the
+// emulator of PTX.
+func TestCUDAEmulated(t *testing.T) {
+	emulate(t, false)
+	t.Run("operations", func(t *testing.T) {
+		small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
+		types := op.DTypes()
+		if short() {
+			types = []op.DType{op.F32, op.I32}
+		}
+		operations(t, openCUDA, types, small)
+	})
+	t.Run("graphs", func(t *testing.T) { graphs(t, openCUDA) })
+	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
+	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
+	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })
+	t.Run("plans", func(t *testing.T) { plans(t, openCUDA) })
+	t.Run("closing", func(t *testing.T) { closing(t, openCUDA) })
+}
+
+type faultParams struct{ N uint32 }
+
+// TestCUDAFaults has kernels that do what they must not end as errors that name
+// the author's line, without harm to anything else.
+func TestCUDAFaults(t *testing.T) {
+	emulate(t, true)
+	dev := start(t, openCUDA)
+	for name, c := range map[string]struct {
+		build func(b *kernel.Builder, p *faultParams)
+		want  string
+	}{
+		"load": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			y.Set(b.Lane(), x.At(b.Lane().Add(b.U32(&p.N))))
+		}, "index 64 of buffer x"},
+		"store": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			b.If(b.Lane().Eq(kernel.U(3)), func() { y.Set(b.U32(&p.N).Mul(kernel.U(1<<20)), x.At(b.Lane())) })
+		}, "of buffer y"},
+		"shared": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			s := kernel.Shared[kernel.F32](b, "s", 4)
+			s.Set(b.Lane().And(kernel.U(3)), kernel.F(0))
+			b.Barrier()
+			y.Set(b.Lane(), s.At(b.U32(&p.N)).Add(x.At(b.Lane())))
+		}, "of workgroup array s"},
+		"loop": {func(b *kernel.Builder, p *faultParams) {
+			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+			b.Budget(1000)
+			b.Loop(func() { b.If(x.At(b.Lane()).Gt(kernel.F(1e9)), b.Break) })
+			y.Set(b.Lane(), kernel.F(1))
+		}, "a loop turned more than"},
+	} {
+		k, err := dev.Kernel(t.Context(), kernel.New(name, func(b *kernel.Builder, p *faultParams) {
+			b.LocalSize(64, 1, 1)
+			c.build(b, p)
+		}))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		x, y := make([]float32, 64), make([]float32, 64)
+		err = k.Run(t.Context(), kernel.Grid(1), faultParams{N: 64}, device.In(x), device.Out(y))
+		if !errors.Is(err, device.ErrFault) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "cuda_test.go") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// The device is as good as before.
+	x := []float32{-1, 2}
+	if err := dev.Relu(t.Context(), x, x); err != nil || x[0] != 0 || x[1] != 2 {
+		t.Errorf("%v %v", x, err)
+	}
+}

@@ -1,0 +1,207 @@
+package cuda
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// codes keeps compiled kernels: one for each text, however many programs have
+// it. Those that no executable holds are kept for later, up to a number.
+type codes struct {
+	d *gpuDevice
+
+	mu     sync.Mutex
+	byText map[textKey]*code
+	// byProgram finds the code of programs that are asked for again, as those of
+	// the portable library are.
+	byProgram map[programKey]textKey
+	idle      list.List // of *code, the one that was used last in front
+}
+
+type textKey [sha256.Size]byte
+
+// programKey is what a kernel is made from: a program, or for bfloat16 none.
+type programKey struct {
+	p      *ir.Program
+	o      ptxgen.Options
+	narrow bool
+}
+
+// lower adds the kernel to a module.
+func (k programKey) lower(m *ptx.Module) (*ptxgen.Entry, error) {
+	if k.p == nil {
+		return ptxgen.Brain(m, kernelName, k.narrow)
+	}
+	return ptxgen.Lower(m, kernelName, k.p, k.o)
+}
+
+func (k programKey) name() string {
+	if k.p == nil {
+		return "bfloat16"
+	}
+	return k.p.Name
+}
+
+// code is a compiled kernel.
+type code struct {
+	entry *ptxgen.Entry
+	key   textKey
+	once  sync.Once
+	err   error
+	mod   Module
+	fn    Function
+
+	users int           // under codes.mu
+	at    *list.Element // in codes.idle, if there are no users
+}
+
+const (
+	maxIdle     = 512  // compiled kernels that nobody uses
+	maxPrograms = 4096 // programs that are remembered
+)
+
+// kernelName is what every kernel is called in its module.
+const kernelName = "k"
+
+// get returns a kernel, compiled, and counts the caller as its user.
+func (c *codes) get(p programKey) (*code, error) {
+	k, text, err := c.find(p)
+	if err != nil {
+		return nil, err
+	}
+	k.once.Do(func() { k.err = c.compile(k, text) })
+	if k.err != nil {
+		c.mu.Lock()
+		if c.byText[k.key] == k {
+			delete(c.byText, k.key) // it may be another time: the device was full
+		}
+		c.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", p.name(), k.err)
+	}
+	return k, nil
+}
+
+// find returns the code of p, and its text where it may have to be compiled.
+func (c *codes) find(p programKey) (*code, []byte, error) {
+	c.mu.Lock()
+	key, known := c.byProgram[p]
+	if k := c.byText[key]; known && k != nil && k.fn != nil {
+		c.hold(k)
+		c.mu.Unlock()
+		return k, nil, nil
+	}
+	c.mu.Unlock()
+	m := ptx.NewModule(c.d.target)
+	e, err := p.lower(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := m.AppendPTX(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	key = sha256.Sum256(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byText == nil {
+		c.byText = make(map[textKey]*code)
+	}
+	if c.byProgram == nil || len(c.byProgram) >= maxPrograms {
+		c.byProgram = make(map[programKey]textKey)
+	}
+	c.byProgram[p] = key
+	k := c.byText[key]
+	if k == nil {
+		k = &code{entry: e, key: key}
+		c.byText[key] = k
+	}
+	c.hold(k)
+	return k, text, nil
+}
+
+func (c *codes) hold(k *code) {
+	if k.at != nil {
+		c.idle.Remove(k.at)
+		k.at = nil
+	}
+	k.users++
+}
+
+func (c *codes) compile(k *code, text []byte) error {
+	m, err := c.d.hw.Load(text)
+	if err != nil {
+		return meaning(err)
+	}
+	fn, err := m.Function(kernelName)
+	if err != nil {
+		_ = m.Close()
+		return meaning(err)
+	}
+	c.mu.Lock()
+	k.mod, k.fn = m, fn
+	c.mu.Unlock()
+	return nil
+}
+
+// put ends a use of k. Nothing that it runs may be under way.
+func (c *codes) put(k *code) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.users--; k.users > 0 {
+		return
+	}
+	k.at = c.idle.PushFront(k)
+	for c.idle.Len() > maxIdle {
+		old := c.idle.Remove(c.idle.Back()).(*code)
+		old.at = nil
+		if c.byText[old.key] == old {
+			delete(c.byText, old.key)
+		}
+		_ = old.mod.Close()
+	}
+}
+
+// free unloads everything.
+func (c *codes) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.byText {
+		if k.mod != nil {
+			_ = k.mod.Close()
+		}
+	}
+	c.byText, c.byProgram = nil, nil
+	c.idle.Init()
+}
+
+// faultError is the error of a kernel that did what it must not.
+func faultError(k *driver.Kernel, f ptxgen.Fault) error {
+	p := k.Program
+	where := ""
+	if k.Positions != nil {
+		if q, err := k.Positions(); err == nil {
+			if file, line := ir.Position(q.Pos, f.At); file != "" {
+				where = fmt.Sprintf("%s:%d: ", file, line)
+			}
+		}
+	}
+	what := fmt.Sprintf("instruction %d", f.At)
+	if int(f.At) < len(p.Code) {
+		switch in := &p.Code[f.At]; in.Code {
+		case ir.For, ir.Loop:
+			what = fmt.Sprintf("a loop turned more than %d times", p.Budget)
+		case ir.Load, ir.Store, ir.AtomicOp:
+			what = fmt.Sprintf("index %d of buffer %s, which has %d elements", f.Index, p.Bindings[in.Imm].Name, f.Len)
+		default:
+			what = fmt.Sprintf("index %d of workgroup array %s, which has %d elements", f.Index, p.Shared[in.Imm].Name, f.Len)
+		}
+	}
+	return fmt.Errorf("%w: kernel %s: %s%s", driver.ErrFault, p.Name, where, what)
+}

@@ -1,0 +1,191 @@
+// Package cuda runs programs on NVIDIA's GPUs, through package cuda: each step is
+// one or more launches of kernels that package ptxgen lowers to PTX, and a
+// submission is work in one stream.
+//
+// From the call down: a [driver.Program] is prepared as a list of steps
+// (prepare.go): the launches of the portable library for an operation, with its
+// epilogue, or for an elementwise program; a user's kernel, whose indices are
+// checked; and what has no kernel, computed on the host by its reference. Kernels
+// are compiled once for each text (code.go). A submission takes its turn
+// (turn.go), puts copies and launches into the stream, and waits outside
+// (submit.go). What comes from the host and goes there passes through memory
+// that is locked in place (staging.go).
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// kernelVersion is part of a device's identity: raise it when the speed of
+// kernels changes, so that stored measurements are taken again.
+const kernelVersion = "1"
+
+// gpuDevice is an open GPU.
+type gpuDevice struct {
+	hw     Hardware
+	info   driver.Info
+	target ptx.Target
+	turns  turns
+	codes  codes
+	stage  staging
+	tuning atomic.Pointer[lib.Tuning] // nil until asked for
+
+	runsMu sync.Mutex
+	runs   []*run // not in use
+	closed atomic.Bool
+}
+
+// Substitute, if not nil, is what Open calls: tests set it, before they open
+// anything, to have the emulator in the place of GPUs.
+var Substitute func(ordinal int) (driver.Device, error)
+
+// Open opens a GPU by its ordinal, the first of which is 0.
+//
+// The error wraps [driver.ErrNoDevice] where there is no driver, none that is new
+// enough, or no such GPU, and says which.
+func Open(ordinal int) (driver.Device, error) {
+	if f := Substitute; f != nil {
+		return f(ordinal)
+	}
+	hw, err := openGPU(ordinal)
+	if err != nil {
+		if !errors.Is(err, cu.ErrDeviceLost) && !errors.Is(err, cu.ErrOutOfMemory) {
+			return nil, fmt.Errorf("%w: %w", driver.ErrNoDevice, err)
+		}
+		return nil, meaning(err)
+	}
+	return New(hw)
+}
+
+// New returns a device of the hardware, which it closes.
+func New(hw Hardware) (driver.Device, error) {
+	i := hw.Info()
+	target, err := targetOf(i.Capability)
+	if err != nil {
+		_ = hw.Close()
+		return nil, fmt.Errorf("%s: %w", i.Name, err)
+	}
+	d := &gpuDevice{hw: hw, target: target}
+	d.info = driver.Info{
+		Kind:     driver.CUDA,
+		Index:    i.Ordinal,
+		Name:     i.Name,
+		Detail:   fmt.Sprintf("capability %v, driver for CUDA %v, %d multiprocessors", i.Capability, i.Driver, i.Multiprocessors),
+		Identity: fmt.Sprintf("cuda/%s/%v/%v/kernels=%s", i.Name, target, i.Driver, kernelVersion),
+		Memory:   i.Memory,
+	}
+	d.codes.d, d.stage.d = d, d
+	return d, nil
+}
+
+// targetOf returns the target that kernels are made for.
+func targetOf(c cu.Capability) (ptx.Target, error) {
+	n := ptx.Target(100*c.Major + 10*c.Minor)
+	if n == ptx.SM90 {
+		return ptx.SM90a, nil
+	}
+	var best ptx.Target
+	for _, t := range ptx.Targets() {
+		if t <= n && t%10 == 0 {
+			best = max(best, t)
+		}
+	}
+	if best == 0 {
+		return 0, fmt.Errorf("capability %v; the least is 7.0: %w", c, driver.ErrNoDevice)
+	}
+	return best, nil
+}
+
+func (d *gpuDevice) Info() driver.Info { return d.info }
+
+// maxBinding bounds an array: elements are counted in 32 bits, of at least two
+// bytes.
+const maxBinding = 8 << 30
+
+func (d *gpuDevice) Limits() driver.Limits {
+	return driver.Limits{MaxBuffer: max(d.info.Memory, 1<<20), MaxBinding: maxBinding, MaxBindings: libraryTarget.Buffers, MaxRank: op.MaxRank}
+}
+
+// libraryTarget is what every supported GPU can do.
+var libraryTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true}
+
+// Fuses: kernels apply an elementwise program to their result before they write
+// it.
+func (d *gpuDevice) Fuses(o *op.Operation, at driver.Place) bool {
+	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
+}
+
+// array is device memory.
+type array struct {
+	m     Memory
+	ptr   cu.Ptr
+	bytes int64
+}
+
+func (d *gpuDevice) Alloc(bytes int64) (driver.Memory, error) {
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	if bytes < 0 {
+		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
+	}
+	m, err := d.hw.Alloc(max(bytes, 1))
+	if err != nil {
+		return nil, meaning(err)
+	}
+	return &array{m, m.Ptr(), bytes}, nil
+}
+
+func (a *array) Bytes() int64 { return a.bytes }
+
+func (a *array) Free() {
+	_ = a.m.Free()
+	a.ptr = 0
+}
+
+// Close frees the device. The engine has waited for everything.
+func (d *gpuDevice) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.turns.wait()
+	d.freeRuns()
+	d.stage.free()
+	d.codes.free()
+	return meaning(d.hw.Close())
+}
+
+// meaning gives an error of package cuda the meaning that it has for a device.
+func meaning(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cu.ErrDeviceLost):
+		return fmt.Errorf("%w: %w", driver.ErrDeviceLost, err)
+	case errors.Is(err, cu.ErrOutOfMemory):
+		return fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
+	case errors.Is(err, cu.ErrClosed):
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	case errors.Is(err, cu.ErrBadImage), errors.Is(err, cu.ErrUnsupported), errors.Is(err, cu.ErrInvalid):
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	return err
+}
+
+// recovered is deferred where a device's code meets its caller's.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		stack := make([]byte, 4096)
+		*err = fmt.Errorf("internal error: %v\n%s", r, stack[:runtime.Stack(stack, false)])
+	}
+}

@@ -1,0 +1,316 @@
+// Package emulated runs the driver of CUDA devices over the emulator of PTX: what
+// kernels do wrong is an error of their launch, which names the instruction.
+package emulated
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cuda"
+	"github.com/rayo-go/rayo/ptx/emu"
+)
+
+// emulator is the emulator of PTX as hardware: everything that is put into the
+// stream has happened when the call returns.
+type emulator struct {
+	info cu.Info
+
+	mu       sync.Mutex
+	m        *emu.Machine
+	hosts    map[*emuHost]bool
+	live     map[string]int // things that were made and not given back
+	launches int
+	fail     func(what string) error // nil, or what goes wrong
+}
+
+// Open returns a device that the emulator is. checked also finds races and reads
+// of what was never written, which makes it slower.
+func Open(checked bool) (driver.Device, error) { return cuda.New(newEmulator(checked)) }
+
+func newEmulator(checked bool) *emulator {
+	return &emulator{m: emu.NewMachine(emu.Config{Unchecked: !checked}), hosts: map[*emuHost]bool{}, live: map[string]int{},
+		info: cu.Info{Name: "emulator", Capability: cu.Capability{Major: 8}, Driver: 12000, Memory: 1 << 32, Multiprocessors: 1}}
+}
+
+func (e *emulator) Info() cu.Info { return e.info }
+
+func (e *emulator) failing(what string) error {
+	if e.fail == nil {
+		return nil
+	}
+	return e.fail(what)
+}
+
+type emuMemory struct {
+	e   *emulator
+	ptr emu.Ptr
+}
+
+func (m *emuMemory) Ptr() cu.Ptr { return cu.Ptr(m.ptr) }
+
+func (m *emuMemory) Free() error {
+	m.e.mu.Lock()
+	defer m.e.mu.Unlock()
+	m.e.live["memory"]--
+	return m.e.m.Free(m.ptr)
+}
+
+func (e *emulator) Alloc(n int64) (cuda.Memory, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("alloc"); err != nil {
+		return nil, err
+	}
+	if n > 1<<31 {
+		return nil, fmt.Errorf("%d bytes: %w", n, cu.ErrOutOfMemory)
+	}
+	p, err := e.m.Alloc("memory", int((n+255)&^255))
+	if err != nil {
+		return nil, err
+	}
+	e.live["memory"]++
+	return &emuMemory{e, p}, nil
+}
+
+// emuHost is memory of the host. What kernels see of it is copied before and
+// after each launch.
+type emuHost struct {
+	e   *emulator
+	b   []byte
+	ptr emu.Ptr
+}
+
+func (h *emuHost) Bytes() []byte { return h.b }
+func (h *emuHost) Ptr() cu.Ptr   { return cu.Ptr(h.ptr) }
+
+func (h *emuHost) Close() error {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	delete(h.e.hosts, h)
+	h.e.live["host memory"]--
+	return h.e.m.Free(h.ptr)
+}
+
+func (e *emulator) AllocHost(n int64) (cuda.HostMemory, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("host"); err != nil {
+		return nil, err
+	}
+	p, err := e.m.Alloc("host", int(n))
+	if err != nil {
+		return nil, err
+	}
+	words := make([]uint64, (n+7)/8)
+	h := &emuHost{e, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n), p}
+	e.hosts[h] = true
+	e.live["host memory"]++
+	return h, nil
+}
+
+type emuModule struct {
+	e    *emulator
+	m    *emu.Module
+	text string
+}
+
+func (e *emulator) Load(text []byte) (cuda.Module, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("load"); err != nil {
+		return nil, err
+	}
+	m, err := emu.Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", cu.ErrBadImage, err)
+	}
+	e.live["modules"]++
+	return &emuModule{e, m, string(text)}, nil
+}
+
+func (m *emuModule) Close() error {
+	m.e.mu.Lock()
+	defer m.e.mu.Unlock()
+	m.e.live["modules"]--
+	return nil
+}
+
+type emuFunction struct {
+	k     *emu.Kernel
+	sizes []int // of the parameters
+}
+
+var parameter = regexp.MustCompile(`\.param \.([bfsu])(\d+) `)
+
+func (m *emuModule) Function(name string) (cuda.Function, error) {
+	k, err := m.m.Kernel(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &emuFunction{k: k}
+	head, _, _ := strings.Cut(m.text, "{")
+	for _, p := range parameter.FindAllStringSubmatch(head, -1) {
+		n := 0
+		fmt.Sscan(p[2], &n)
+		f.sizes = append(f.sizes, n/8)
+	}
+	return f, nil
+}
+
+func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("launch"); err != nil {
+		return err
+	}
+	f := fn.(*emuFunction)
+	var params []any
+	for _, n := range f.sizes {
+		if n == 8 {
+			params = append(params, binary.LittleEndian.Uint64(args))
+		} else {
+			params = append(params, binary.LittleEndian.Uint32(args))
+		}
+		args = args[n:]
+	}
+	for h := range e.hosts {
+		if err := e.m.Write(h.ptr, h.b); err != nil {
+			return err
+		}
+	}
+	e.launches++
+	dim := func(d cu.Dim) emu.Dim { return emu.Dim{X: int(d.X), Y: int(d.Y), Z: int(d.Z)} }
+	if err := e.m.Launch(context.Background(), f.k, dim(c.Grid), dim(c.Block), int(c.Shared), params...); err != nil {
+		return err
+	}
+	for h := range e.hosts {
+		if err := e.m.Read(h.ptr, h.b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emulator) Copy(dst, src cu.Ptr, n int64) error {
+	b := make([]byte, n)
+	if err := e.Download(b, src); err != nil {
+		return err
+	}
+	return e.Upload(dst, b)
+}
+
+func (e *emulator) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, n int64) error {
+	return e.Upload(dst, h.Bytes()[:n])
+}
+
+func (e *emulator) CopyToHost(h cuda.HostMemory, off int64, src cu.Ptr, n int64) error {
+	return e.Download(h.Bytes()[off:off+n], src)
+}
+
+func (e *emulator) Zero(dst cu.Ptr, n int64) error { return e.Upload(dst, make([]byte, n)) }
+
+func (e *emulator) Upload(dst cu.Ptr, src []byte) error {
+	if len(src) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("copy"); err != nil {
+		return err
+	}
+	for h := range e.hosts {
+		if off := int64(dst) - int64(h.ptr); off >= 0 && off < int64(len(h.b)) {
+			copy(h.b[off:], src)
+		}
+	}
+	return e.m.Write(emu.Ptr(dst), src)
+}
+
+func (e *emulator) Download(dst []byte, src cu.Ptr) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("copy"); err != nil {
+		return err
+	}
+	return e.m.Read(emu.Ptr(src), dst)
+}
+
+type emuEvent struct {
+	e      *emulator
+	at     time.Time
+	closed bool
+}
+
+func (v *emuEvent) Synchronize() error {
+	v.e.mu.Lock()
+	defer v.e.mu.Unlock()
+	return v.e.failing("wait")
+}
+
+func (v *emuEvent) Close() error {
+	v.e.mu.Lock()
+	defer v.e.mu.Unlock()
+	if v.closed {
+		return errors.New("an event is closed twice")
+	}
+	v.closed = true
+	v.e.live["events"]--
+	return nil
+}
+
+func (e *emulator) NewEvent(bool) (cuda.Event, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("event"); err != nil {
+		return nil, err
+	}
+	e.live["events"]++
+	return &emuEvent{e: e}, nil
+}
+
+func (e *emulator) Record(v cuda.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v.(*emuEvent).at = time.Now()
+	return e.failing("record")
+}
+
+func (e *emulator) Elapsed(from, to cuda.Event) (time.Duration, error) {
+	return to.(*emuEvent).at.Sub(from.(*emuEvent).at), nil
+}
+
+// Close returns an error if something was not given back. What frees a buffer
+// while its device is closed may come a little later.
+func (e *emulator) Close() error {
+	var err error
+	for range 100 {
+		if err = e.left(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+func (e *emulator) left() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for what, n := range e.live {
+		if n != 0 {
+			return fmt.Errorf("%d %s were not given back", n, what)
+		}
+	}
+	return nil
+}

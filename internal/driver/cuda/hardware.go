@@ -1,0 +1,141 @@
+package cuda
+
+import (
+	"time"
+
+	cu "github.com/rayo-go/rayo/cuda"
+)
+
+// Hardware is what a device needs of package cuda: one stream, and memory in its
+// order. Package emulated has another. It is safe for concurrent use.
+type Hardware interface {
+	Info() cu.Info
+	// Alloc returns memory for work that is put into the stream from now on.
+	Alloc(n int64) (Memory, error)
+	AllocHost(n int64) (HostMemory, error)
+	Load(text []byte) (Module, error)
+	Launch(f Function, c cu.Config, args []byte) error
+	Copy(dst, src cu.Ptr, n int64) error
+	CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error
+	CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error
+	Zero(dst cu.Ptr, n int64) error
+	// Upload returns when src may change, Download when dst is there.
+	Upload(dst cu.Ptr, src []byte) error
+	Download(dst []byte, src cu.Ptr) error
+	NewEvent(timing bool) (Event, error)
+	Record(e Event) error
+	Elapsed(from, to Event) (time.Duration, error)
+	Close() error
+}
+
+// Memory is memory of the device.
+type Memory interface {
+	Ptr() cu.Ptr
+	Free() error
+}
+
+// HostMemory is memory of the host that is locked in place.
+type HostMemory interface {
+	Bytes() []byte
+	Ptr() cu.Ptr
+	Close() error
+}
+
+// Module is compiled code.
+type Module interface {
+	Function(name string) (Function, error)
+	Close() error
+}
+
+// Function is a kernel of a module.
+type Function any
+
+// Event is a point in the stream.
+type Event interface {
+	Synchronize() error
+	Close() error
+}
+
+// gpu is a device of package cuda as Hardware.
+type gpu struct {
+	dev    *cu.Device
+	stream *cu.Stream
+}
+
+func openGPU(ordinal int) (Hardware, error) {
+	dev, err := cu.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	s, err := dev.NewStream(0)
+	if err != nil {
+		_ = dev.Close()
+		return nil, err
+	}
+	return &gpu{dev, s}, nil
+}
+
+func (g *gpu) Info() cu.Info { return g.dev.Info() }
+
+func (g *gpu) Alloc(n int64) (Memory, error) {
+	m, err := g.stream.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (g *gpu) AllocHost(n int64) (HostMemory, error) {
+	h, err := g.dev.AllocHost(n)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (g *gpu) Load(text []byte) (Module, error) {
+	m, err := g.dev.Load(text)
+	if err != nil {
+		return nil, err
+	}
+	return gpuModule{m}, nil
+}
+
+type gpuModule struct{ *cu.Module }
+
+func (m gpuModule) Function(name string) (Function, error) { return m.Module.Function(name) }
+
+func (g *gpu) Launch(f Function, c cu.Config, args []byte) error {
+	return g.stream.Launch(f.(*cu.Function), c, args)
+}
+
+func (g *gpu) Copy(dst, src cu.Ptr, n int64) error { return g.stream.Copy(dst, src, n) }
+
+func (g *gpu) CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error {
+	return g.stream.CopyFromHost(dst, h.(*cu.HostMemory), 0, n)
+}
+
+func (g *gpu) CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error {
+	return g.stream.CopyToHost(h.(*cu.HostMemory), off, src, n)
+}
+
+func (g *gpu) Zero(dst cu.Ptr, n int64) error { return g.stream.Set8(dst, 0, n) }
+
+func (g *gpu) Upload(dst cu.Ptr, src []byte) error   { return g.stream.Upload(dst, src) }
+func (g *gpu) Download(dst []byte, src cu.Ptr) error { return g.stream.Download(dst, src) }
+
+func (g *gpu) NewEvent(timing bool) (Event, error) {
+	e, err := g.dev.NewEvent(timing)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (g *gpu) Record(e Event) error { return g.stream.Record(e.(*cu.Event)) }
+
+func (g *gpu) Elapsed(from, to Event) (time.Duration, error) {
+	return cu.Elapsed(from.(*cu.Event), to.(*cu.Event))
+}
+
+func (g *gpu) Close() error { return g.dev.Close() }

@@ -1,0 +1,101 @@
+package cuda
+
+import (
+	"fmt"
+	"sync"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/ptxgen"
+)
+
+// launch is a step, or a part of one, that runs a kernel.
+type launch struct {
+	e       *executable
+	program *ir.Program
+	options ptxgen.Options
+	code    *code
+	grid    [3]uint32
+	arrays  []arrayRef
+	lengths []uint32 // of the arrays, in elements of the kernel
+	params  []byte
+	slot    int // of the parameters, if there are no params; -1 for none
+	fault   int // place of the record of faults, -1 for none
+
+	mu       sync.Mutex
+	byScalar *code // for memory that is not aligned to vectors, made when it is needed
+}
+
+// bind adds the array that a buffer of the kernel is.
+func (l *launch) bind(b *ir.Binding, a arrayRef) error {
+	size := int64(4)
+	if b.Type == ir.F16 {
+		size = 2
+	}
+	size *= int64(b.Width)
+	bytes := a.bytes
+	if b.Type == ir.U32 {
+		bytes = (bytes + 3) &^ 3 // blocks of bytes, which are read by words
+	}
+	if bytes%size != 0 || bytes/size >= 1<<32 {
+		return fmt.Errorf("%d bytes for buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
+	}
+	l.arrays, l.lengths = append(l.arrays, a), append(l.lengths, uint32(bytes/size))
+	return nil
+}
+
+func (l *launch) enqueue(r *run) error {
+	r.addresses = r.addresses[:0]
+	k := l.code
+	for i, a := range l.arrays {
+		p := uint64(r.address(a.place))
+		if p%uint64(k.entry.Aligned[i]) != 0 {
+			var err error
+			if k, err = l.scalar(); err != nil {
+				return err
+			}
+		}
+		r.addresses = append(r.addresses, p)
+	}
+	params := l.params
+	if l.slot >= 0 {
+		s := &l.e.slots[l.slot]
+		if s.Data != nil {
+			params = s.Data
+		} else {
+			params = r.ext[s.Ext].Host
+		}
+	}
+	fault := uint64(0)
+	if l.fault >= 0 {
+		fault = uint64(r.faults) + uint64(l.fault*ptxgen.FaultBytes)
+	}
+	r.args = k.entry.Args(r.args[:0], fault, r.addresses, l.lengths, params)
+	c := cu.Config{Grid: cu.Dim{X: l.grid[0], Y: l.grid[1], Z: l.grid[2]}, Shared: uint32(k.entry.Dynamic)}
+	c.Block = cu.Dim{X: k.entry.Local[0], Y: k.entry.Local[1], Z: k.entry.Local[2]}
+	return l.e.d.hw.Launch(k.fn, c, r.args)
+}
+
+// scalar returns the kernel for memory that is aligned to its elements only.
+func (l *launch) scalar() (*code, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byScalar == nil {
+		o := l.options
+		o.Scalar = true
+		k, err := l.e.compile(programKey{p: l.program, o: o})
+		if err != nil {
+			return nil, err
+		}
+		l.byScalar = k
+	}
+	return l.byScalar, nil
+}
+
+// copyStep copies an array on the device.
+type copyStep struct{ dst, src arrayRef }
+
+func (s *copyStep) enqueue(r *run) error {
+	return r.e.d.hw.Copy(r.address(s.dst.place), r.address(s.src.place), s.src.bytes)
+}

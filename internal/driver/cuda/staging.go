@@ -1,0 +1,72 @@
+package cuda
+
+import "sync"
+
+// staging keeps memory of the host that is locked in place, through which small
+// operands and results pass. Larger ones go through the ring of the stream.
+type staging struct {
+	d *gpuDevice
+
+	mu   sync.Mutex
+	idle [2][]HostMemory // by size
+}
+
+// slabSizes are the sizes of such memory.
+var slabSizes = [2]int64{64 << 10, maxStaged}
+
+// maxStaged is the most bytes that pass through it in one submission: more are
+// faster in pieces, of which some are copied while others travel.
+const maxStaged = 256 << 10
+
+// slab is memory in use.
+type slab struct {
+	HostMemory
+	class int
+}
+
+// take returns memory of at least n bytes, which are at most maxStaged.
+func (s *staging) take(n int64) (slab, error) {
+	class := 0
+	if n > slabSizes[0] {
+		class = 1
+	}
+	s.mu.Lock()
+	if k := len(s.idle[class]); k > 0 {
+		h := s.idle[class][k-1]
+		s.idle[class] = s.idle[class][:k-1]
+		s.mu.Unlock()
+		return slab{h, class}, nil
+	}
+	s.mu.Unlock()
+	h, err := s.d.hw.AllocHost(slabSizes[class])
+	if err != nil {
+		return slab{}, meaning(err)
+	}
+	return slab{h, class}, nil
+}
+
+// maxIdleSlabs bounds the memory of each size that is kept.
+const maxIdleSlabs = 16
+
+// give returns memory that nothing uses any more.
+func (s *staging) give(b slab) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle[b.class]) < maxIdleSlabs {
+		s.idle[b.class] = append(s.idle[b.class], b.HostMemory)
+		return
+	}
+	_ = b.Close()
+}
+
+// free gives all memory back.
+func (s *staging) free() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, hs := range s.idle {
+		for _, h := range hs {
+			_ = h.Close()
+		}
+		s.idle[i] = nil
+	}
+}

@@ -1,0 +1,461 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ptxgen"
+)
+
+// run is one submission while it is put into the stream and waited for.
+type run struct {
+	e   *executable
+	ext []driver.Binding
+
+	host    []cu.Ptr // by external slot: where what is bound to the host is
+	scratch cu.Ptr
+	faults  cu.Ptr
+	memory  Memory // of all that
+
+	way    way
+	slab   slab
+	places []int64 // by external slot: offset of what is staged, -1 for nothing
+	inputs int64   // staged bytes: operands come first,
+	staged int64   // then results and the records of faults
+
+	done   Event
+	marks  []Event // with times, of the start and of the end of each step
+	number int     // of marks recorded
+
+	addresses []uint64
+	args      []byte
+}
+
+// way is how operands on the host reach the device.
+type way uint8
+
+const (
+	nothing way = iota
+	// direct: kernels read and write the memory of the host, which is fastest for
+	// what is small and used once.
+	direct
+	// staged: one copy of all operands, and one of all results.
+	staged
+	// ringed: each by itself, in pieces.
+	ringed
+)
+
+// maxDirect is up to how many bytes kernels use memory of the host.
+const maxDirect = 16 << 10
+
+// Submit implements [driver.Executable].
+func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := e.check(s.Ext); err != nil {
+		return nil, err
+	}
+	if !e.enter() {
+		return nil, driver.ErrClosed
+	}
+	t := e.d.turns.take()
+	if s.Wait {
+		defer e.running.Done()
+		return nil, e.perform(ctx, s, t)
+	}
+	j := &job{done: make(chan struct{})}
+	copied := *s
+	copied.Ext = append([]driver.Binding(nil), s.Ext...)
+	go func() {
+		j.err = e.perform(ctx, &copied, t)
+		if copied.Complete != nil {
+			copied.Complete(j.err)
+		}
+		e.running.Done()
+		close(j.done)
+	}()
+	return j, nil
+}
+
+// check guards against bindings that kernels would read or write beyond.
+func (e *executable) check(ext []driver.Binding) error {
+	if len(ext) < len(e.need) {
+		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+	}
+	for i, need := range e.need {
+		b := &ext[i]
+		have := int64(len(b.Host))
+		if b.Mem != nil {
+			a, ok := b.Mem.(*array)
+			if !ok {
+				return driver.ErrForeign
+			}
+			if have = a.bytes - b.Off; b.Off < 0 || a.ptr == 0 {
+				have = -1
+			}
+		}
+		if have < need {
+			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, need, driver.ErrShape)
+		}
+	}
+	return nil
+}
+
+// job is the fence of a submission that nobody waits for yet.
+type job struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// Done implements [driver.Fence].
+func (j *job) Done() <-chan struct{} { return j.done }
+
+// Wait implements [driver.Fence].
+func (j *job) Wait(ctx context.Context) error {
+	select {
+	case <-j.done:
+		return j.err
+	default:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// perform runs a submission when its turn comes.
+func (e *executable) perform(ctx context.Context, s *driver.Submission, t turn) (err error) {
+	if err := t.await(ctx); err != nil {
+		return err
+	}
+	ended := false
+	end := func() {
+		if !ended {
+			ended = true
+			t.end()
+		}
+	}
+	defer end()
+	defer recovered(&err)
+	r, err := e.d.newRun()
+	if err != nil {
+		return err
+	}
+	r.e, r.ext = e, s.Ext
+	defer e.d.endRun(r)
+	err = r.enqueue(ctx, s)
+	// What follows may put its work behind this, but for results that come by
+	// the ring, which are there already.
+	if recorded := e.d.hw.Record(r.done); err == nil {
+		err = recorded
+	}
+	end()
+	waited := r.done.Synchronize()
+	if err == nil {
+		err = waited
+	}
+	if err != nil {
+		return meaning(err)
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	if s.Times != nil {
+		return meaning(r.times(s.Times))
+	}
+	return nil
+}
+
+// layout decides where everything is.
+func (r *run) layout() error {
+	e := r.e
+	r.places, r.host = r.places[:0], r.host[:0]
+	at := int64(0)
+	place := func(written bool) {
+		for i := range e.need {
+			if r.ext[i].Mem == nil && e.need[i] > 0 && e.written[i] == written && !e.paramsOnly(i) {
+				r.places[i] = at
+				at += alignUp(e.need[i])
+			}
+		}
+	}
+	for range e.need {
+		r.places, r.host = append(r.places, -1), append(r.host, 0)
+	}
+	place(false)
+	r.inputs = at
+	place(true)
+	faults := at
+	at += alignUp(int64(len(e.faults) * ptxgen.FaultBytes))
+	r.staged = at
+	r.way = nothing
+	switch {
+	case at == 0:
+	case e.direct && at <= maxDirect:
+		r.way = direct
+	case at <= maxStaged:
+		r.way = staged
+	default:
+		r.way = ringed
+	}
+	if r.way == direct || r.way == staged {
+		var err error
+		if r.slab, err = e.d.stage.take(at); err != nil {
+			return err
+		}
+	}
+	bytes, base := e.scratch, cu.Ptr(0)
+	if r.way == staged || r.way == ringed {
+		bytes += at
+	}
+	if bytes > 0 {
+		m, err := e.d.hw.Alloc(bytes)
+		if err != nil {
+			return fmt.Errorf("temporary memory: %w", err)
+		}
+		r.memory, r.scratch = m, m.Ptr()
+		base = r.scratch + cu.Ptr(e.scratch)
+	}
+	if r.way == direct {
+		base = r.slab.Ptr()
+	}
+	for i, off := range r.places {
+		if off >= 0 {
+			r.host[i] = base + cu.Ptr(off)
+		}
+	}
+	r.faults = base + cu.Ptr(faults)
+	return nil
+}
+
+// paramsOnly reports whether an external slot is a block of parameters, which
+// the host reads.
+func (e *executable) paramsOnly(ext int) bool { return e.params != nil && e.params[ext] }
+
+// address returns where an array is.
+func (r *run) address(p place) cu.Ptr {
+	switch p.kind {
+	case inScratch:
+		return r.scratch + cu.Ptr(p.off)
+	case inConstant:
+		return r.e.constant.Ptr() + cu.Ptr(p.off)
+	}
+	s := &r.e.slots[p.slot]
+	switch {
+	case s.Data != nil:
+		if len(s.Data) == 0 {
+			return 0
+		}
+		return r.e.constant.Ptr() + cu.Ptr(r.e.consts[p.slot])
+	case s.Ext < 0:
+		return r.scratch + cu.Ptr(s.Off)
+	}
+	if b := &r.ext[s.Ext]; b.Mem != nil {
+		return b.Mem.(*array).ptr + cu.Ptr(b.Off)
+	}
+	return r.host[s.Ext]
+}
+
+// enqueue puts everything into the stream.
+func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
+	e, hw := r.e, r.e.d.hw
+	if err := r.layout(); err != nil {
+		return err
+	}
+	if err := r.send(); err != nil {
+		return err
+	}
+	if n := int64(len(e.faults) * ptxgen.FaultBytes); n > 0 {
+		if err := hw.Zero(r.faults, n); err != nil {
+			return err
+		}
+	}
+	if s.Times != nil {
+		if err := r.mark(); err != nil {
+			return err
+		}
+	}
+	next := 0
+	for i, st := range e.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := st.enqueue(r); err != nil {
+			return err
+		}
+		for s.Times != nil && next < len(e.ends) && e.ends[next] == i+1 {
+			if err := r.mark(); err != nil {
+				return err
+			}
+			next++
+		}
+	}
+	return r.receive()
+}
+
+// send brings operands from the host.
+func (r *run) send() error {
+	hw := r.e.d.hw
+	for i, off := range r.places {
+		if off < 0 || r.e.written[i] {
+			continue
+		}
+		from := r.ext[i].Host[:r.e.need[i]]
+		if r.way == ringed {
+			if err := hw.Upload(r.host[i], from); err != nil {
+				return err
+			}
+			continue
+		}
+		copy(r.slab.Bytes()[off:], from)
+	}
+	if r.way == staged && r.inputs > 0 {
+		return hw.CopyFromHost(r.scratch+cu.Ptr(r.e.scratch), r.slab.HostMemory, r.inputs)
+	}
+	return nil
+}
+
+// receive brings results back, or has them brought.
+func (r *run) receive() error {
+	hw := r.e.d.hw
+	switch r.way {
+	case staged:
+		if n := r.staged - r.inputs; n > 0 {
+			return hw.CopyToHost(r.slab.HostMemory, r.inputs, r.scratch+cu.Ptr(r.e.scratch+r.inputs), n)
+		}
+	case ringed:
+		for i, off := range r.places {
+			if off < 0 || !r.e.written[i] {
+				continue
+			}
+			if err := hw.Download(r.ext[i].Host[:r.e.need[i]], r.host[i]); err != nil {
+				return err
+			}
+		}
+		if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
+			records := make([]byte, n)
+			if err := hw.Download(records, r.faults); err != nil {
+				return err
+			}
+			return r.fault(records)
+		}
+	}
+	return nil
+}
+
+// finish puts results where the caller wants them, when the device is done.
+func (r *run) finish() error {
+	if r.way != staged && r.way != direct {
+		return nil
+	}
+	b := r.slab.Bytes()
+	if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
+		if err := r.fault(b[r.staged-alignUp(int64(n)):][:n]); err != nil {
+			return err
+		}
+	}
+	for i, off := range r.places {
+		if off >= 0 && r.e.written[i] {
+			copy(r.ext[i].Host[:r.e.need[i]], b[off:])
+		}
+	}
+	return nil
+}
+
+// fault returns the error of the first kernel that did what it must not.
+func (r *run) fault(records []byte) error {
+	for i, k := range r.e.faults {
+		if f, ok := ptxgen.FaultOf(records[i*ptxgen.FaultBytes:]); ok {
+			return faultError(k, f)
+		}
+	}
+	return nil
+}
+
+// mark records a point of time.
+func (r *run) mark() error {
+	if r.number == len(r.marks) {
+		ev, err := r.e.d.hw.NewEvent(true)
+		if err != nil {
+			return err
+		}
+		r.marks = append(r.marks, ev)
+	}
+	r.number++
+	return r.e.d.hw.Record(r.marks[r.number-1])
+}
+
+// times reads the marks.
+func (r *run) times(t *driver.Times) error {
+	last := time.Duration(0)
+	for i := 1; i < r.number; i++ {
+		at, err := r.e.d.hw.Elapsed(r.marks[0], r.marks[i])
+		if err != nil {
+			return err
+		}
+		if i-1 < len(t.Steps) {
+			t.Steps[i-1] = driver.Span{Start: last, End: at}
+		}
+		last = at
+	}
+	t.Total = driver.Span{End: last}
+	return nil
+}
+
+// maxIdleRuns bounds what is kept for later submissions.
+const maxIdleRuns = 64
+
+// newRun returns a run, with an event.
+func (d *gpuDevice) newRun() (*run, error) {
+	d.runsMu.Lock()
+	if n := len(d.runs); n > 0 {
+		r := d.runs[n-1]
+		d.runs = d.runs[:n-1]
+		d.runsMu.Unlock()
+		return r, nil
+	}
+	d.runsMu.Unlock()
+	ev, err := d.hw.NewEvent(false)
+	if err != nil {
+		return nil, meaning(err)
+	}
+	return &run{done: ev}, nil
+}
+
+// endRun gives back what a run has. The device is done with it.
+func (d *gpuDevice) endRun(r *run) {
+	if r.memory != nil {
+		_ = r.memory.Free()
+	}
+	if r.slab.HostMemory != nil {
+		d.stage.give(r.slab)
+	}
+	r.e, r.ext, r.memory, r.slab, r.number = nil, nil, nil, slab{}, 0
+	for _, m := range r.marks {
+		_ = m.Close()
+	}
+	r.marks = nil
+	d.runsMu.Lock()
+	defer d.runsMu.Unlock()
+	if len(d.runs) < maxIdleRuns {
+		d.runs = append(d.runs, r)
+		return
+	}
+	_ = r.done.Close()
+}
+
+// freeRuns gives back the events.
+func (d *gpuDevice) freeRuns() {
+	d.runsMu.Lock()
+	defer d.runsMu.Unlock()
+	for _, r := range d.runs {
+		_ = r.done.Close()
+	}
+	d.runs = nil
+}

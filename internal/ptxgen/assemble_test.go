@@ -1,0 +1,263 @@
+package ptxgen
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// module lowers programs into one module, in the order of their names, and
+// returns its text and the name of the program of each kernel.
+func module(t testing.TB, target ptx.Target, programs map[string]*ir.Program, o Options) (text []byte, names []string) {
+	t.Helper()
+	m := ptx.NewModule(target)
+	names = slices.Sorted(maps.Keys(programs))
+	for i, name := range names {
+		if _, err := Lower(m, fmt.Sprint("k", i), programs[name], o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	text, err := m.AppendPTX(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, names
+}
+
+// assemble has ptxas judge the text, and whether the registers of all kernels fit
+// if names are given.
+func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
+	t.Helper()
+	testutil.Need(t, "ptxas")
+	file := filepath.Join(t.TempDir(), "module.ptx")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ptxas", "-v", "-arch="+target.String(), "-o", os.DevNull, file).CombinedOutput()
+	if err != nil {
+		lines := bytes.Split(text, []byte("\n"))
+		for _, m := range regexp.MustCompile(`line (\d+); (.*)`).FindAllSubmatch(out, 10) {
+			n := 0
+			fmt.Sscan(string(m[1]), &n)
+			t.Errorf("%s\n%s", m[0], lines[n-1])
+		}
+		t.Fatalf("ptxas: %v", err)
+	}
+	for _, m := range regexp.MustCompile(`Function properties for k(\d+)\n.*? (\d+) bytes stack frame, (\d+) bytes spill`).FindAllSubmatch(out, -1) {
+		if names != nil && (string(m[2]) != "0" || string(m[3]) != "0") {
+			n := 0
+			fmt.Sscan(string(m[1]), &n)
+			t.Errorf("%s: %s bytes on the stack, %s spilled", names[n], m[2], m[3])
+		}
+	}
+}
+
+var targets = []ptx.Target{ptx.SM70, ptx.SM75, ptx.SM80, ptx.SM90a}
+
+func TestAssembleCodes(t *testing.T) {
+	programs := everyCode()
+	maps.Copy(programs, built(t))
+	t.Logf("%d programs", len(programs))
+	for _, target := range targets {
+		for _, o := range []Options{{}, {Checked: true, Scalar: true}} {
+			t.Run(fmt.Sprintf("%v/%+v", target, o), func(t *testing.T) {
+				text, _ := module(t, target, programs, o)
+				assemble(t, target, text, nil)
+			})
+		}
+	}
+}
+
+// library returns the kernels that the portable library makes of some shapes, in
+// each variant.
+func library(t testing.TB) map[string]*ir.Program {
+	t.Helper()
+	shapes := [][]op.Shape{
+		{{5, 33}}, {{5, 64}}, {{3, 5000}}, {{70000}}, {{1}}, {{2, 3, 4, 8}},
+		{{5, 33}, {5, 33}}, {{5, 33}, {33}}, {{5, 64}, {64}}, {{5, 33}, {33}, {33}},
+		{{17, 19}, {19, 23}}, {{64, 128}, {128, 192}}, {{1, 128}, {128, 64}}, {{3, 17, 19}, {3, 19, 23}}, {{17, 19}, {19, 23}, {23}},
+		{{64, 128}, {128, 192}, {192}}, {{19, 23}, {23}}, {{128, 64}, {64}}, {{10, 8}, {5}},
+		{{1, 3, 9, 9}, {4, 3, 3, 3}}, {{1, 3, 9, 9}, {4, 3, 3, 3}, {4}}, {{6, 2, 8}}, {{2, 6, 8}, {2, 6, 8}, {2, 6, 8}},
+		{{1, 2, 6, 8}, {1, 2, 6, 8}, {1, 2, 6, 8}}, {{6, 2, 8}, {6, 2, 8}, {6, 2, 8}}, {{33}, {33}, {33}}, {{33}, {33}},
+		{{4, 256}, {512, 256}}, {{1, 256}, {512, 256}}, {{512, 256}, {7}},
+	}
+	types := []op.DType{op.F32, op.F16, op.I32, op.U32, op.Bool}
+	for d := op.DType(0); d < 64; d++ {
+		if d.Quantized() {
+			types = append(types, d)
+		}
+	}
+	programs, seen := make(map[string]*ir.Program), make(map[string]bool)
+	for _, o := range op.Catalogue() {
+		for _, in := range shapes {
+			for _, d := range types {
+				for role := range 4 {
+					request(o, in, d, role, func(name string, p *ir.Program) {
+						if text := p.String(); !seen[text] {
+							seen[text] = true
+							programs[name] = p
+						}
+					})
+				}
+			}
+		}
+	}
+	return programs
+}
+
+// request passes on the programs that compute o on operands of type d; of
+// which role makes the last indices, the first or second quantised blocks, or the
+// first conditions.
+func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(name string, p *ir.Program)) {
+	attrs := o.Defaults()
+	if o == op.TopK {
+		attrs = op.TopKOpts{K: 3}.Attrs()
+	}
+	least, most := o.Arity()
+	if len(in) < least || len(in) > most {
+		return
+	}
+	types := make([]op.DType, len(in))
+	for i := range types {
+		types[i] = d
+		if d.Quantized() {
+			types[i] = op.F32
+		}
+	}
+	switch {
+	case role == 1:
+		types[len(types)-1] = op.I32
+	case role == 2:
+		types[0] = d
+		if len(types) > 1 && d.Quantized() {
+			types[0], types[1] = op.F32, d
+		}
+	}
+	if role == 3 {
+		types[0] = op.Bool
+	}
+	if role == 1 && d.Quantized() {
+		types[0] = d
+	}
+	outTypes, err := o.Types(&attrs, types)
+	if err != nil {
+		return
+	}
+	outShapes, err := o.Shapes(&attrs, in)
+	if err != nil || len(outShapes) > len(outTypes) {
+		return
+	}
+	for _, variant := range append([]string{""}, lib.Variants(o)...) {
+		for _, subgroups := range []bool{false, true} {
+			r := &lib.Request{Op: o, Attrs: attrs, Variant: variant, Target: lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 64, Subgroups: subgroups, F16: true}}
+			for i := range in {
+				r.In = append(r.In, lib.Array{Type: types[i], Shape: in[i]})
+			}
+			for i := range outShapes {
+				r.Out = append(r.Out, lib.Array{Type: outTypes[i], Shape: outShapes[i]})
+			}
+			p, err := lib.For(r)
+			if err != nil {
+				continue
+			}
+			for i := range p.Stages {
+				if prog, err := p.Stages[i].Kernel.Program(); err == nil {
+					each(fmt.Sprintf("%v %v %v %s %v stage %d", o, in, types, p.Variant, subgroups, i), prog)
+				}
+			}
+		}
+	}
+}
+
+// TestAssembleLibrary assembles every kernel of the portable library, in all
+// variants, with no registers in memory.
+func TestAssembleLibrary(t *testing.T) {
+	programs := library(t)
+	ops := make(map[string]bool)
+	for name := range programs {
+		ops[strings.Fields(name)[0]] = true
+	}
+	t.Logf("%d programs of %d operations", len(programs), len(ops))
+	for _, o := range op.Catalogue() {
+		if lib.Has(o) && !ops[o.Name()] && o != op.Cast { // which fuses, but is no kernel alone
+			t.Errorf("no program of %v: add a shape", o)
+		}
+	}
+	for _, target := range []ptx.Target{ptx.SM70, ptx.SM90a} {
+		t.Run(target.String(), func(t *testing.T) {
+			text, names := module(t, target, programs, Options{})
+			assemble(t, target, text, names)
+		})
+	}
+}
+
+// TestSameText has the same programs give the same text.
+func TestSameText(t *testing.T) {
+	programs := everyCode()
+	first, _ := module(t, ptx.SM80, programs, Options{Checked: true})
+	second, _ := module(t, ptx.SM80, programs, Options{Checked: true})
+	if !bytes.Equal(first, second) {
+		t.Error("two texts of the same programs differ")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	good := func() *source {
+		s := newSource("p")
+		s.keep(s.op(ir.Add, ir.U32, 1, s.lane, s.u32(3)))
+		return s
+	}
+	for name, c := range map[string]struct {
+		edit func(s *source)
+		want error
+	}{
+		"not well formed": {func(s *source) { s.Code[2].Code = 255 }, ir.ErrProgram},
+		"lanes":           {func(s *source) { s.Local = [3]uint32{2048, 1, 1} }, op.ErrUnsupported},
+		"lanes along z":   {func(s *source) { s.Local = [3]uint32{1, 1, 65} }, op.ErrUnsupported},
+		"shared memory":   {func(s *source) { s.Shared = []ir.Array{{Name: "t", Type: ir.F32, Width: 4, Len: 1 << 16}} }, op.ErrUnsupported},
+		"buffers": {func(s *source) {
+			for i := range 300 {
+				s.buffer(fmt.Sprint("b", i), ir.F32, ir.ReadOnly)
+			}
+		}, op.ErrUnsupported},
+		"nesting": {func(s *source) {
+			c := s.op(ir.Lt, ir.Bool, 1, s.lane, s.u32(1))
+			var at []ir.Value
+			for range 300 {
+				at = append(at, s.push(ir.Instr{Code: ir.If, Args: [3]ir.Value{c}}))
+			}
+			for i := len(at) - 1; i >= 0; i-- {
+				s.Code[at[i]].Imm = uint32(s.push(ir.Instr{Code: ir.End, Imm: uint32(at[i])}))
+			}
+		}, op.ErrUnsupported},
+	} {
+		s := good()
+		c.edit(s)
+		if _, err := Lower(ptx.NewModule(ptx.SM80), "k", &s.Program, Options{}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Lower(ptx.NewModule(ptx.SM80), "k", &good().Program, Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Lower(ptx.NewModule(ptx.SM80), "not a name", &good().Program, Options{}); err == nil {
+		t.Error("a name that PTX does not take")
+	}
+	if _, err := Lower(ptx.NewModule(ptx.SM80), "k", nil, Options{}); !errors.Is(err, ir.ErrProgram) {
+		t.Error(err)
+	}
+}

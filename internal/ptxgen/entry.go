@@ -1,0 +1,122 @@
+package ptxgen
+
+import (
+	"encoding/binary"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Entry is a program as a kernel of a module: how to launch it.
+type Entry struct {
+	Name    string
+	Local   [3]uint32 // threads of a block
+	Dynamic int       // bytes of shared memory that a launch asks for
+	Static  int       // and that it has anyway
+	// Aligned has, for each buffer, what its address must be a multiple of.
+	Aligned []int
+	// Lengths lists the buffers whose lengths are parameters.
+	Lengths []int
+	Checked bool // see Options
+
+	uniforms []ir.Uniform
+	bindings int
+}
+
+// FaultBytes is the size of the record of a fault, in device memory that is 0
+// before a launch.
+const FaultBytes = 16
+
+// Fault says what a checked kernel did that it must not do. Of several faults
+// one is recorded.
+type Fault struct {
+	At    ir.Value // the instruction: an access out of bounds, or a loop beyond its budget
+	Index uint32   // of the access
+	Len   uint32   // elements of what was accessed
+}
+
+// FaultOf reads the record of a launch; ok reports whether there was a fault.
+func FaultOf(record []byte) (f Fault, ok bool) {
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(record[4*i:]) }
+	return Fault{ir.Value(word(0)), word(1), word(2)}, word(0) != 0
+}
+
+// ArgBytes returns the size of the block of parameters.
+func (e *Entry) ArgBytes() int {
+	n := 8*e.bindings + 4*len(e.Lengths) + 4*len(e.uniforms)
+	if e.Checked {
+		n += 8
+	}
+	return n
+}
+
+// Args appends the block of parameters of a launch to dst: fault is the address
+// of the record of a checked kernel, buffers has the address of each buffer,
+// lengths its length in elements (vectors, where the buffer is of vectors), and
+// params is the block of parameters as package kernel lays it out.
+func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint32, params []byte) []byte {
+	le := binary.LittleEndian
+	if e.Checked {
+		dst = le.AppendUint64(dst, fault)
+	}
+	for _, a := range buffers[:e.bindings] {
+		dst = le.AppendUint64(dst, a)
+	}
+	for _, i := range e.Lengths {
+		dst = le.AppendUint32(dst, lengths[i])
+	}
+	for _, u := range e.uniforms {
+		// Parameters are in the byte order of the machine, which is that of the
+		// device: CUDA knows no other hosts.
+		dst = append(dst, params[u.Offset:u.Offset+4]...)
+	}
+	return dst
+}
+
+// params declares the parameters of the kernel in the order of Args.
+func (g *lowering) params(e *Entry) {
+	p := g.p
+	if g.Checked {
+		g.fault = ptx.GlobalParam[ptx.U32](g.k, "fault")
+	}
+	for i := range p.Bindings {
+		g.bindings = append(g.bindings, g.binding(i))
+		e.Aligned = append(e.Aligned, g.alignment(&p.Bindings[i]))
+	}
+	asked := make([]bool, len(p.Bindings))
+	for i := range p.Code {
+		switch in := &p.Code[i]; in.Code {
+		case ir.Len:
+			asked[in.Imm] = true
+		case ir.Load, ir.Store, ir.AtomicOp:
+			asked[in.Imm] = asked[in.Imm] || g.Checked
+		}
+	}
+	g.lens = make([]ptx.U32, len(p.Bindings))
+	for i, a := range asked {
+		if a {
+			g.lens[i] = ptx.Param[ptx.U32](g.k, name("n", i))
+			e.Lengths = append(e.Lengths, i)
+		}
+	}
+	for i, u := range p.Uniforms {
+		if u.Type == ir.F32 {
+			g.uniforms = append(g.uniforms, ptx.U32(ptx.Param[ptx.F32](g.k, name("p", i))))
+		} else {
+			g.uniforms = append(g.uniforms, ptx.Param[ptx.U32](g.k, name("p", i)))
+		}
+	}
+	e.uniforms, e.bindings = p.Uniforms, len(p.Bindings)
+}
+
+// alignment returns what the address of a buffer must be a multiple of.
+func (g *lowering) alignment(b *ir.Binding) int {
+	n := 4
+	if b.Type == ir.F16 {
+		n = 2
+	}
+	if g.Scalar {
+		return n
+	}
+	return n * int(b.Width)
+}

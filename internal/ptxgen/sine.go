@@ -1,0 +1,105 @@
+package ptxgen
+
+import (
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// The expansions of Sin and Cos hold up to ir.TrigLimit. Beyond it a branch takes
+// multiples of a quarter turn off in integers, with as many digits of 2/pi as
+// matter, and the expansions compute what is left.
+
+// sine returns the sine or cosine of x.
+func (g *lowering) sine(c ir.Code, x ptx.U32) ptx.U32 {
+	r := register[ptx.F32](g, x)
+	y := ptx.NewVar(g.k, ptx.F32(g.expression(expansions()[c], r)))
+	m := r.Abs()
+	g.k.If(m.Gt(ptx.F(ir.TrigLimit)).And(m.Lt(ptx.F(float32(math.Inf(1))))), func() {
+		turn, angle := g.reduceAngle(r)
+		if c == ir.Cos {
+			turn = turn.Add(ptx.U(1))
+		}
+		sin, cos := g.expression(expansions()[ir.Sin], angle), g.expression(expansions()[ir.Cos], angle)
+		v := ptx.Select(turn.And(ptx.U(1)).Ne(ptx.U(0)), ptx.F32(cos), ptx.F32(sin))
+		sign := turn.And(ptx.U(2)).Shl(ptx.U(30))
+		if c == ir.Sin {
+			sign = sign.Xor(r.Bits().U32().And(ptx.U(1 << 31)))
+		}
+		y.Set(v.Bits().U32().Xor(sign).B32().Float())
+	})
+	return ptx.U32(y.Get())
+}
+
+// expansions has the expansions of Sin and Cos.
+var expansions = sync.OnceValue(func() map[ir.Code][]*ir.Node {
+	m := make(map[ir.Code][]*ir.Node)
+	for _, c := range []ir.Code{ir.Sin, ir.Cos} {
+		n, err := ir.New(c, ir.NewArg(0, ir.F32))
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		m[c], _ = ir.Flatten(ir.Lower(n, func(d ir.Code) bool { return d != c && native(d) }))
+	}
+	return m
+})
+
+// expression computes an expression of x.
+func (g *lowering) expression(list []*ir.Node, x ptx.F32) ptx.U32 {
+	at := make(map[*ir.Node]ptx.U32, len(list))
+	for _, n := range list {
+		var a [3]ptx.U32
+		for k, o := range n.Operands() {
+			a[k] = at[o]
+		}
+		switch n.Code {
+		case ir.Arg:
+			at[n] = ptx.U32(x)
+		case ir.Const:
+			at[n] = constant(&ir.Instr{Type: n.Type, Imm: n.Bits()})
+		case ir.Select:
+			at[n] = g.choose(n.Type, a[0], a[1], a[2])
+		case ir.Convert:
+			at[n] = g.convert(n.Args[0].Type, n.Type, a[0])
+		case ir.Bitcast:
+			at[n] = bitcast(n.Args[0].Type, n.Type, a[0])
+		default:
+			at[n] = operations(n.Code, n.Args[0].Type)(g, a[0], a[1], a[2])
+		}
+	}
+	return at[list[len(list)-1]]
+}
+
+// twoOverPi is 2/pi, 32 bits a word, after a word for larger units.
+var twoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab}
+
+// reduceAngle returns which quarter of a turn |x| is nearest to, modulo 4, and
+// the angle from there, for a finite |x| > 2**16.
+func (g *lowering) reduceAngle(x ptx.F32) (turn ptx.U32, angle ptx.F32) {
+	bits := x.Bits().U32()
+	m := bits.And(ptx.U(1<<23 - 1)).Or(ptx.U(1 << 23)) // |x| = m * 2**e
+	// The bits of 2/pi that m * 2**e turns into whole turns do not matter: what
+	// matters begins e-2 bits after the point.
+	skip := bits.Shr(ptx.U(23)).And(ptx.U(255)).Sub(ptx.U(150 + 2 - 32))
+	at, shift := skip.Shr(ptx.U(5)), skip.And(ptx.U(31))
+	var w [4]ptx.U32
+	for i := range w {
+		w[i] = ptx.U(twoOverPi[i])
+		for j := 1; j < 5; j++ {
+			w[i] = ptx.Select(at.Eq(ptx.U(uint32(j))), ptx.U(twoOverPi[i+j]), w[i])
+		}
+	}
+	var f [3]ptx.U32 // the fraction of a turn that 2**e is
+	for i := range f {
+		f[i] = w[i+1].FunnelLeft(w[i], shift)
+	}
+	// The upper 64 of the 96 bits of the fraction that m * 2**e is.
+	low := m.MulHigh(f[2])
+	middle := m.MulWide(f[1]).Add(low.U64())
+	whole := middle.Add(m.MulWide(f[0]).Shl(ptx.U(32)))
+	quarter := whole.Add(ptx.UL(1 << 61)).Shr(ptx.U(62))
+	rest := whole.Sub(quarter.Shl(ptx.U(62))).S64()
+	return quarter.U32(), rest.F64().Mul(ptx.D(math.Pi * 0x1p-63)).F32()
+}

@@ -1,0 +1,167 @@
+package ptx
+
+// CheckBarriers finds barriers of the block or the cluster that not all threads
+// come to, and instructions of whole warps that not all lanes come to: those
+// under a condition, or after a branch, that is not the same for all of them.
+//
+// What cannot be known is believed: a number of a thread divided by 32 or shifted
+// by 5 is taken for one of its warp, and what is loaded from one address for the
+// same in all threads.
+var CheckBarriers = Pass{"barriers", checkBarriers}
+
+// spread says among whom a value differs.
+type spread uint8
+
+const (
+	sameBlock spread = iota // it is the same in all threads of a block
+	sameWarp                // in the lanes of a warp
+	differs
+)
+
+// divergence is who differs where.
+type divergence struct {
+	b      *body
+	reg    []spread // of registers
+	block  []spread // of blocks of instructions: who comes to them
+	cause  []int32  // the branch that makes it so
+	marked []spread // what was done for the branch at the end of a block
+}
+
+func (b *body) divergence() *divergence {
+	g, f, k := b.graph(), b.registers(), b.k
+	d := &divergence{b, make([]spread, len(f.writes)), make([]spread, len(g.blocks)), make([]int32, len(g.blocks)), make([]spread, len(g.blocks))}
+	var a access
+	for i := range k.prologue {
+		in := &k.prologue[i]
+		if in.op == opSpecial {
+			d.reg[f.number(in.d)] = k.spreadOf(Special(in.a.n()))
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, n := range g.order {
+			bl := &g.blocks[n]
+			for i := bl.begin; i < bl.end; i++ {
+				in := &k.code[i]
+				a.of(k, in)
+				s := d.result(in, &a)
+				for _, v := range a.writes {
+					m := f.number(v)
+					t := s
+					if f.writes[m] > 1 || in.guard != 0 {
+						// Some threads keep what was there.
+						t = max(t, d.block[n], d.guard(in))
+					}
+					if t > d.reg[m] {
+						d.reg[m], changed = t, true
+					}
+				}
+			}
+			last := &k.code[bl.end-1]
+			if s := d.guard(last); s > d.marked[n] && (last.op == opBranch || last.op == opReturn) {
+				d.marked[n], changed = s, true
+				g.region(n, func(m int32) {
+					if s > d.block[m] {
+						d.block[m], d.cause[m] = s, int32(bl.end-1)
+					}
+				})
+			}
+		}
+	}
+	return d
+}
+
+func (k *Kernel) spreadOf(s Special) spread {
+	switch s {
+	case TidX:
+		if k.threads[0] == 1 {
+			return sameBlock
+		}
+		return differs
+	case TidY, TidZ:
+		switch {
+		case k.threads[s-TidX] == 1:
+			return sameBlock
+		case k.threads[0]%32 == 0: // or unknown
+			return sameWarp
+		}
+		return differs
+	case LaneID, LaneMaskLt, LaneMaskLe, LaneMaskEq, LaneMaskGe, LaneMaskGt:
+		return differs
+	}
+	return sameBlock
+}
+
+func (d *divergence) guard(in *instr) spread {
+	if in.guard == 0 {
+		return sameBlock
+	}
+	return d.reg[d.b.facts.number(classP.reg(uint32(in.guard&^guarded)>>1))]
+}
+
+// result returns how what the instruction computes differs.
+func (d *divergence) result(in *instr, a *access) spread {
+	s := sameBlock
+	for _, v := range a.reads {
+		s = max(s, d.reg[d.b.facts.number(v)])
+	}
+	small, isSmall := uint32(0), in.b.tag() == tagSmall
+	if isSmall {
+		small = in.b.n()
+	}
+	desc := &descs[in.op]
+	switch {
+	case in.op == opActiveMask, in.op == opElect, in.op == opClock, in.op == opGlobalTimer, in.op == opMBarrierTest, in.op == opMBarrierTry,
+		in.op == opLoadGlobalVolatile, in.op == opLoadSharedVolatile, in.op == opLoadGlobalOrdered,
+		desc.layout == layoutMatrix, desc.layout == layoutMma, desc.layout == layoutWgmma, desc.layout == layoutRaw,
+		desc.layout == layoutAtomic, desc.layout == layoutExchange:
+		return differs
+	case in.op == opShuffleIndexU32, in.op == opShuffleIndexF32:
+		if i := in.b; i.tag() == tagSmall || d.reg[d.b.facts.number(i)] < differs {
+			return min(s, sameWarp)
+		}
+	case desc.layout == layoutShuffle:
+	case in.collective() && in.op != opMatchAnyU32 && in.op != opMatchAnyB32: // votes and reductions
+		return min(s, sameWarp)
+	case (in.op == opShrU32 || in.op == opShrB32 || in.op == opShrS32) && isSmall && small >= 5,
+		in.op == opDivU32 && isSmall && small >= 32,
+		in.op == opAndU32 && isSmall && small%32 == 0:
+		return min(s, sameWarp)
+	}
+	return s
+}
+
+func checkBarriers(b *body) {
+	d := b.divergence()
+	g, k := b.g, b.k
+	for _, n := range g.order {
+		bl := &g.blocks[n]
+		for i := bl.begin; i < bl.end; i++ {
+			in := &k.code[i]
+			whom, limit := "", sameBlock
+			switch {
+			case in.op == opBarrierU32 || in.op == opClusterArrive || in.op == opClusterArriveRelaxed || in.op == opClusterWait:
+				whom = "the block"
+			case in.op == opBarrierCountU32 || in.op == opBarrierArriveU32:
+				whom, limit = "the warp", sameWarp
+			case in.collective():
+				if m := in.members(); m != 0 && !(m.tag() == tagSigned && k.consts[m.n()] == 1<<32-1) {
+					continue // a mask that may say who comes
+				}
+				whom, limit = "the warp", sameWarp
+			default:
+				continue
+			}
+			switch {
+			case d.guard(in) > limit:
+				b.report(i, "not all threads of %s come here, the condition differs among them", whom)
+			case d.block[n] > limit:
+				where := b.text(int(d.cause[n]))
+				if p := b.position(int(d.cause[n])); p.File != "" {
+					where = p.String()
+				}
+				b.report(i, "not all threads of %s come here, the condition of %s differs among them", whom, where)
+			}
+		}
+	}
+}

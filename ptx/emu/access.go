@@ -1,0 +1,612 @@
+package emu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+)
+
+// space is where memory is.
+type space uint8
+
+const (
+	spaceNone space = iota
+	spaceGlobal
+	spaceShared
+	spaceParam
+)
+
+// memory reads the name of an access: its space, what it is for others, the
+// vector and the type.
+func (c *compiler) memory(x *extra) (hint bool) {
+	p := c.parts()
+	if len(p) == 0 {
+		c.fail(unsupported)
+	}
+	x.n, x.pred = 1, -1
+	for _, s := range p[:len(p)-1] {
+		switch s {
+		case "global":
+			x.space = spaceGlobal
+		case "shared", "shared::cta", "shared::cluster":
+			x.space = spaceShared
+		case "param":
+			x.space = spaceParam
+		case "volatile", "relaxed", "mmio":
+			x.strong = true
+		case "acquire":
+			x.strong, x.acquire = true, true
+		case "release":
+			x.strong, x.release = true, true
+		case "v2":
+			x.n = 2
+		case "v4":
+			x.n = 4
+		case "v8":
+			x.n = 8
+		case "L2::cache_hint":
+			hint = true
+		case "nc", "ca", "cg", "cs", "cv", "lu", "wb", "wt", "weak", "cta", "gpu", "sys", "cluster":
+		default:
+			if !strings.HasPrefix(s, "L1::") && !strings.HasPrefix(s, "L2::") {
+				c.fail("%s is %s", s, unsupported)
+			}
+		}
+	}
+	t := p[len(p)-1]
+	if t == "b128" {
+		c.fail(unsupported)
+	}
+	x.bytes = int(c.typeBytes(t))
+	x.signed = t[0] == 's'
+	if x.space == spaceNone {
+		c.fail("generic addresses are %s", unsupported)
+	}
+	return hint
+}
+
+// address returns the plane and the offset of an address.
+func (c *compiler) address(o *operand, s space) (int32, int64) {
+	if o.kind != operandAddress || len(o.list) != 1 {
+		c.fail("expected an address")
+	}
+	base := &o.list[0]
+	bytes := uint8(8)
+	if s == spaceShared {
+		bytes = 4
+	}
+	if base.kind == operandRegister && s == spaceShared && c.f.registers[base.reg].bytes == 8 {
+		bytes = 8 // takes both
+	}
+	return c.value(base, bytes), o.off
+}
+
+// registers returns the planes of a value or of the values of a vector. A
+// register may be wider than what is accessed.
+func (c *compiler) registers(o *operand, x *extra, result bool) {
+	list := []operand{*o}
+	if o.kind == operandVector {
+		list = o.list
+	}
+	if len(list) != x.n {
+		c.fail("%d registers for %d elements", len(list), x.n)
+	}
+	for i := range list {
+		r := &list[i]
+		if r.kind == operandSink && result {
+			x.regs = append(x.regs, -1)
+			continue
+		}
+		wide := uint8(x.bytes)
+		if r.kind == operandRegister {
+			if wide = c.f.registers[r.reg].bytes; int(wide) < x.bytes {
+				c.fail("a register of %d bits for %d bytes", 8*wide, x.bytes)
+			}
+		}
+		x.wide = wide
+		if result {
+			x.regs = append(x.regs, c.dest(r, wide))
+		} else {
+			x.regs = append(x.regs, c.value(r, wide))
+		}
+	}
+}
+
+func (c *compiler) load(in *inst) {
+	x := &extra{}
+	more := 0
+	if c.memory(x) {
+		more = 1
+	}
+	if x.n*x.bytes > 32 {
+		c.fail("an access of %d bytes is %s", x.n*x.bytes, unsupported)
+	}
+	args := c.args(2, 2+more)
+	in.kind, in.x = kindRun, x
+	c.registers(&args[0], x, true)
+	switch x.space {
+	case spaceParam:
+		c.loadParam(in, x, &args[1])
+	case spaceGlobal:
+		in.a, x.off = c.address(&args[1], x.space)
+		in.run = (*warp).loadGlobal
+	case spaceShared:
+		in.a, x.off = c.address(&args[1], x.space)
+		in.run = (*warp).loadShared
+	}
+}
+
+// loadParam loads from the parameters, at a place that is known.
+func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
+	if o.kind != operandAddress || o.list[0].kind != operandName {
+		c.fail("expected a parameter")
+	}
+	at := int64(-1)
+	for i, p := range c.k.params {
+		if p.name == o.list[0].name {
+			if o.off < 0 || o.off+int64(x.n*x.bytes) > int64(p.bytes) {
+				c.fail("parameter %s has %d bytes", p.name, p.bytes)
+			}
+			at = int64(c.k.offsets[i]) + o.off
+		}
+	}
+	if at < 0 {
+		c.fail("no parameter is called %s", o.list[0].name)
+	}
+	x.off = at
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		x := in.x
+		for i, r := range x.regs {
+			if r < 0 {
+				continue
+			}
+			v := x.extend(load(w.b.run.params[int(x.off)+i*x.bytes:], x.bytes))
+			d := &w.regs[r]
+			for m := mask; m != 0; m &= m - 1 {
+				d[lowest(m)] = v
+			}
+			w.def[r] |= mask
+		}
+		return true
+	}
+}
+
+func (c *compiler) store(in *inst) {
+	if strings.HasPrefix(c.st.name, "st.async") || strings.HasPrefix(c.st.name, "st.bulk") {
+		c.fail(unsupported)
+	}
+	x := &extra{}
+	more := 0
+	if c.memory(x) {
+		more = 1
+	}
+	args := c.args(2, 2+more)
+	in.kind, in.x = kindRun, x
+	c.registers(&args[1], x, false)
+	in.a, x.off = c.address(&args[0], x.space)
+	switch x.space {
+	case spaceGlobal:
+		in.run = (*warp).storeGlobal
+	case spaceShared:
+		in.run = (*warp).storeShared
+	default:
+		c.fail(unsupported)
+	}
+}
+
+// extend extends what was loaded to the width of the register.
+func (x *extra) extend(v uint64) uint64 {
+	if x.signed && int(x.wide) > x.bytes {
+		s := 64 - 8*x.bytes
+		v = uint64(int64(v<<s) >> s)
+		if x.wide < 8 {
+			v &= 1<<(8*x.wide) - 1
+		}
+	}
+	return v
+}
+
+// load returns a number of so many bytes.
+func load(b []byte, bytes int) uint64 {
+	switch bytes {
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	case 8:
+		return binary.LittleEndian.Uint64(b)
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	}
+	return uint64(b[0])
+}
+
+func store(b []byte, bytes int, v uint64) {
+	switch bytes {
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	case 8:
+		binary.LittleEndian.PutUint64(b, v)
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	default:
+		b[0] = byte(v)
+	}
+}
+
+// stampOf returns the stamp of an access of a lane at pc, without its bytes.
+func (w *warp) stampOf(lane, pc int, strong bool) stamp {
+	s := stamp{who: w.b.number<<10 + uint32(w.index<<5+lane) + 1, epoch: w.clock.now, at: uint32(pc) << stampShift}
+	if strong {
+		s.at |= stampStrong
+	}
+	return s
+}
+
+// bytesOf returns which bytes of the word at off an access of n bytes has, and
+// how many.
+func bytesOf(off, n int) (mask uint32, k int) {
+	s := off & 3
+	k = min(4-s, n)
+	return (1<<k - 1) << s, k
+}
+
+// access says what a lane does with memory.
+type access struct {
+	pc     int
+	lane   int
+	n      int // bytes
+	strong bool
+	group  uint32 // place in products, plus 1
+	name   string
+	base   int // of the array that off is in, for findings
+}
+
+// check notes a read of n bytes at off of memory with that shadow, and reports races.
+func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
+	me := w.stampOf(a.lane, a.pc, a.strong)
+	if a.group > 0 {
+		me.epoch, me.at = a.group-1, me.at|stampGroup
+	}
+	for i, n := off, a.n; n > 0; {
+		m, k := bytesOf(i, n)
+		me.at = me.at&^stampBytes | m
+		c := s.cell(i>>2, w.b.run.number)
+		if shared {
+			c.forget(w.b.number)
+		}
+		if r := w.read(c, &me, a.lane); r != nil {
+			w.reportRace(a.pc, a.lane, r, "a read of what another thread writes", a.name, int64(i-a.base))
+		}
+		i, n = i+k, n-k
+	}
+}
+
+// checkWrite is checkRead for a write; same tells that memory holds the value
+// already.
+func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
+	me := w.stampOf(a.lane, a.pc, a.strong)
+	for i, n := off, a.n; n > 0; {
+		m, k := bytesOf(i, n)
+		me.at = me.at&^stampBytes | m
+		c := s.cell(i>>2, w.b.run.number)
+		if shared {
+			c.forget(w.b.number)
+		}
+		if r := w.wrote(c, &me, a.lane, same); r != nil {
+			w.reportRace(a.pc, a.lane, r, "a write where another thread reads or writes", a.name, int64(i-a.base))
+		}
+		i, n = i+k, n-k
+	}
+}
+
+// forget forgets what other blocks did, whose shared memory was another.
+func (c *cell) forget(block uint32) {
+	if c.write.who != 0 && (c.write.who-1)>>10 != block || c.reads[0].who != 0 && (c.reads[0].who-1)>>10 != block {
+		*c = cell{}
+	}
+}
+
+// global returns the allocation and the offset of an access of global memory, or
+// nil after a finding.
+func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int) {
+	r := w.b.run
+	a := r.last
+	if a == nil || addr < a.base || addr-a.base > uint64(len(a.data)) || uint64(len(a.data))-(addr-a.base) < uint64(n) {
+		if a = r.m.find(addr, n); a == nil {
+			w.find(OutOfBounds, pc, lane, "global memory", func(f *Finding) {
+				f.Name, f.Offset = r.m.near(addr)
+				f.Note = fmt.Sprintf("%d bytes at %#x", n, addr)
+			})
+			return nil, 0
+		}
+		r.last = a
+	}
+	if addr&uint64(align-1) != 0 {
+		w.find(Misaligned, pc, lane, "", func(f *Finding) {
+			f.Name, f.Offset = a.name, int64(addr-a.base)
+			f.Note = fmt.Sprintf("an access of %d bytes", align)
+		})
+		return nil, 0
+	}
+	return a, int(addr - a.base)
+}
+
+// shared returns the offset of an access of shared memory, or -1 after a
+// finding, and the array.
+func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
+	k := w.b.run.k
+	addr = uint64(uint32(addr))
+	var hit *array
+	for i := range k.arrays {
+		a := &k.arrays[i]
+		size := a.size
+		if size < 0 {
+			size = w.b.run.dynamic
+		}
+		if addr >= uint64(a.at) && addr+uint64(n) <= uint64(a.at+size) {
+			hit = a
+			break
+		}
+	}
+	if hit == nil {
+		w.find(OutOfBounds, pc, lane, "shared memory", func(f *Finding) {
+			f.Note = fmt.Sprintf("%d bytes at %#x of shared memory", n, addr)
+			for i := range k.arrays {
+				if a := &k.arrays[i]; addr >= uint64(a.at) {
+					f.Name, f.Offset = a.name, int64(addr)-int64(a.at)
+				}
+			}
+		})
+		return -1, nil
+	}
+	if addr&uint64(align-1) != 0 {
+		w.find(Misaligned, pc, lane, "", func(f *Finding) {
+			f.Name, f.Offset = hit.name, int64(addr)-int64(hit.at)
+			f.Note = fmt.Sprintf("an access of %d bytes", align)
+		})
+		return -1, nil
+	}
+	return int(addr) - sharedBase, hit
+}
+
+// undefined reports a read of memory that nobody wrote.
+func (w *warp) undefined(pc, lane int, name string, off int) {
+	w.find(Uninitialised, pc, lane, "", func(f *Finding) { f.Name, f.Offset = name, int64(off) })
+}
+
+// landed reports a use of shared memory that an asynchronous copy is still to write.
+func (w *warp) landed(pc, lane, off, n int, a *array) {
+	b := w.b
+	if b.flying == 0 {
+		return
+	}
+	for i := off; i < off+n; i++ {
+		if b.inflight.has(i, 1) {
+			w.find(MissingWait, pc, lane, "an asynchronous copy to this place was not waited for", func(f *Finding) {
+				f.Name, f.Offset = a.name, int64(i+sharedBase-a.at)
+			})
+			return
+		}
+	}
+}
+
+func (w *warp) loadGlobal(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	r := w.b.run
+	check := !r.m.config.Unchecked
+	n := x.n * x.bytes
+	base := &w.regs[in.a]
+	var sectors distinct
+	acc := access{pc: pc, n: n, strong: x.strong}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		addr := base[lane] + uint64(x.off)
+		a, off := w.global(pc, lane, addr, n, n)
+		if a == nil {
+			for _, d := range x.regs {
+				if d >= 0 {
+					w.set(d, lane, 0)
+				}
+			}
+			continue
+		}
+		sectors.add(addr >> 5)
+		if check {
+			if !a.whole && !a.defined.has(off, min(n, 16)) {
+				w.undefined(pc, lane, a.name, off)
+			}
+			acc.lane, acc.name = lane, a.name
+			w.checkRead(&a.shadow, off, &acc, false)
+		}
+		for i, d := range x.regs {
+			if d >= 0 {
+				w.regs[d][lane] = x.extend(load(a.data[off+i*x.bytes:], x.bytes))
+			}
+		}
+		if x.strong {
+			w.strong(addr, true, false, x)
+		}
+	}
+	for _, d := range x.regs {
+		if d >= 0 {
+			w.def[d] |= mask
+		}
+	}
+	c := &r.counts[pc]
+	c.LoadRequests++
+	c.LoadSectors += int64(sectors.n)
+	c.LoadBytes += int64(n * bits.OnesCount32(mask))
+	return true
+}
+
+func (w *warp) storeGlobal(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	r := w.b.run
+	check := !r.m.config.Unchecked
+	n := x.n * x.bytes
+	base := &w.regs[in.a]
+	for _, s := range x.regs {
+		if check {
+			w.need(in, s, mask, "the value to store was not computed in this thread")
+		}
+	}
+	var sectors distinct
+	acc := access{pc: pc, n: n, strong: x.strong}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		addr := base[lane] + uint64(x.off)
+		a, off := w.global(pc, lane, addr, n, n)
+		if a == nil {
+			continue
+		}
+		sectors.add(addr >> 5)
+		if check {
+			acc.lane, acc.name = lane, a.name
+			w.checkWrite(&a.shadow, off, &acc, false, w.holds(a.data[off:], x, lane))
+		}
+		if !a.whole {
+			a.defined.set(off, n)
+		}
+		for i, s := range x.regs {
+			store(a.data[off+i*x.bytes:], x.bytes, w.regs[s][lane])
+		}
+		if x.strong {
+			w.strong(addr, false, true, x)
+		}
+	}
+	c := &r.counts[pc]
+	c.StoreRequests++
+	c.StoreSectors += int64(sectors.n)
+	c.StoreBytes += int64(n * bits.OnesCount32(mask))
+	return true
+}
+
+// holds reports whether memory holds what a lane stores.
+func (w *warp) holds(b []byte, x *extra, lane int) bool {
+	for i, s := range x.regs {
+		v := w.regs[s][lane]
+		if x.bytes < 8 {
+			v &= 1<<(8*x.bytes) - 1
+		}
+		if load(b[i*x.bytes:], x.bytes) != v {
+			return false
+		}
+	}
+	return true
+}
+
+// countShared counts an access of shared memory at w.addr.
+func (w *warp) countShared(pc int, mask uint32, bytes int) {
+	c := &w.b.run.counts[pc]
+	c.SharedRequests++
+	first := lowest(mask)
+	same, row := true, mask == math.MaxUint32
+	for m := mask; m != 0; m &= m - 1 {
+		l := lowest(m)
+		same = same && w.addr[l] == w.addr[first]
+		row = row && w.addr[l] == w.addr[0]+uint64(l*bytes)
+	}
+	n, least := 1, 1
+	switch {
+	case same:
+	case row && bytes >= 4:
+		n, least = bytes/4, bytes/4
+	default:
+		n, least = passes(&w.addr, mask, bytes)
+	}
+	c.SharedPasses += int64(n)
+	c.Conflicts += int64(n - least)
+}
+
+func (w *warp) loadShared(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	b := w.b
+	check := !b.run.m.config.Unchecked
+	n := x.n * x.bytes
+	base := &w.regs[in.a]
+	acc := access{pc: pc, n: n, strong: x.strong}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		addr := base[lane] + uint64(x.off)
+		w.addr[lane] = addr
+		off, a := w.shared(pc, lane, addr, n, n)
+		if off < 0 {
+			for _, d := range x.regs {
+				if d >= 0 {
+					w.set(d, lane, 0)
+				}
+			}
+			continue
+		}
+		w.landed(pc, lane, off, n, a)
+		if check {
+			if !b.defined.has(off, min(n, 16)) {
+				w.undefined(pc, lane, a.name, off+sharedBase-a.at)
+			}
+			acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
+			w.checkRead(&b.shadow, off, &acc, true)
+		}
+		for i, d := range x.regs {
+			if d >= 0 {
+				w.regs[d][lane] = x.extend(load(b.memory[off+i*x.bytes:], x.bytes))
+			}
+		}
+		if x.strong {
+			w.strong(b.key(off), true, false, x)
+		}
+	}
+	for _, d := range x.regs {
+		if d >= 0 {
+			w.def[d] |= mask
+		}
+	}
+	w.countShared(pc, mask, n)
+	return true
+}
+
+// key names a word of the shared memory of a block among all memory.
+func (b *block) key(off int) uint64 { return 1<<63 | uint64(b.number)<<20 | uint64(off) }
+
+func (w *warp) storeShared(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	b := w.b
+	check := !b.run.m.config.Unchecked
+	n := x.n * x.bytes
+	base := &w.regs[in.a]
+	for _, s := range x.regs {
+		if check {
+			w.need(in, s, mask, "the value to store was not computed in this thread")
+		}
+	}
+	acc := access{pc: pc, n: n, strong: x.strong}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		addr := base[lane] + uint64(x.off)
+		w.addr[lane] = addr
+		off, a := w.shared(pc, lane, addr, n, n)
+		if off < 0 {
+			continue
+		}
+		w.landed(pc, lane, off, n, a)
+		w.outgoing(pc, lane, off, n, a)
+		if check {
+			acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
+			w.checkWrite(&b.shadow, off, &acc, true, w.holds(b.memory[off:], x, lane))
+		}
+		b.defined.set(off, n)
+		for i, s := range x.regs {
+			store(b.memory[off+i*x.bytes:], x.bytes, w.regs[s][lane])
+		}
+		w.touched(off, n)
+		if x.strong {
+			w.strong(b.key(off), false, true, x)
+		}
+	}
+	w.countShared(pc, mask, n)
+	return true
+}

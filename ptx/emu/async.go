@@ -1,0 +1,275 @@
+package emu
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// copyAsync is a copy of a thread from global to shared memory that is under
+// way. It lands as late as it may: when the thread waits for it.
+type copyAsync struct {
+	lane, group int
+	pc          int
+	dst         int // in shared memory
+	src         uint64
+	bytes, some int // of which some come from src, and the others are 0
+	array       *array
+}
+
+// copies are those of a warp.
+type copies struct {
+	list   []copyAsync
+	groups [32]int // that each lane has committed
+}
+
+func (c *copies) reset() { c.list, c.groups = c.list[:0], [32]int{} }
+
+// copy is cp.async and its kin.
+func (c *compiler) copy(in *inst) {
+	name := c.st.name
+	in.kind = kindRun
+	switch {
+	case name == "cp.async.commit_group":
+		c.args(0, 0)
+		in.run = func(w *warp, _ *inst, mask uint32) bool {
+			for m := mask; m != 0; m &= m - 1 {
+				w.copies.groups[lowest(m)]++
+			}
+			return true
+		}
+	case name == "cp.async.wait_group":
+		n := c.number(&c.args(1, 1)[0], 1<<20)
+		in.run = func(w *warp, _ *inst, mask uint32) bool {
+			w.copies.land(w, mask, n)
+			return true
+		}
+	case name == "cp.async.wait_all":
+		c.args(0, 0)
+		in.run = func(w *warp, _ *inst, mask uint32) bool {
+			w.copies.land(w, mask, -1)
+			return true
+		}
+	case strings.HasPrefix(name, "cp.async.mbarrier.arrive."):
+		c.copyArrive(in)
+	case strings.HasPrefix(name, "cp.async.bulk."), strings.HasPrefix(name, "cp.reduce.async.bulk."):
+		c.bulk(in)
+	case strings.HasPrefix(name, "cp.async.ca.shared"), strings.HasPrefix(name, "cp.async.cg.shared"):
+		c.copyAsync(in)
+	default:
+		c.fail(unsupported)
+	}
+}
+
+func (c *compiler) copyAsync(in *inst) {
+	hint := false
+	for _, s := range c.parts()[1:] {
+		switch {
+		case s == "L2::cache_hint":
+			hint = true
+		case slices.Contains([]string{"ca", "cg", "shared", "shared::cta", "global"}, s), strings.HasPrefix(s, "L2::"):
+		default:
+			c.fail(unsupported)
+		}
+	}
+	args := slices.Clone(c.args(3, 5))
+	if hint {
+		args = args[:len(args)-1]
+	}
+	x := &extra{bytes: c.number(&args[2], 16)}
+	if x.bytes != 4 && x.bytes != 8 && x.bytes != 16 || x.bytes != 16 && strings.HasPrefix(c.st.name, "cp.async.cg") {
+		c.fail("a copy of %d bytes", x.bytes)
+	}
+	in.x, in.b = x, -1
+	in.d, x.off = c.address(&args[0], spaceShared)
+	in.a, x.off2 = c.address(&args[1], spaceGlobal)
+	x.pred = -1
+	if len(args) == 4 {
+		if o := &args[3]; o.kind == operandRegister && c.f.registers[o.reg].bytes == 0 {
+			x.pred, x.predNot = c.predOperand(o)
+		} else {
+			in.b = c.value(o, 4)
+		}
+	}
+	in.run = (*warp).copyAsync
+}
+
+func (w *warp) copyAsync(in *inst, mask uint32) bool {
+	x, pc, b := in.x, w.pcOf(in), w.b
+	w.need(in, in.d, mask, "the address was not computed in this thread")
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	if in.b >= 0 {
+		w.need(in, in.b, mask, "the number of bytes was not computed in this thread")
+	}
+	check := !b.run.m.config.Unchecked
+	var sectors distinct
+	total := 0
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		some := x.bytes
+		if in.b >= 0 {
+			some = int(min(w.regs[in.b][lane], 1<<20))
+			if some > x.bytes {
+				w.stop(BadOperand, pc, lane, "more bytes to read than to copy")
+				return false
+			}
+		}
+		if x.pred >= 0 {
+			if v, _ := w.predValue(x.pred, x.predNot); v>>lane&1 != 0 {
+				some = 0 // the source is ignored
+			}
+		}
+		to := w.regs[in.d][lane] + uint64(x.off)
+		w.addr[lane] = to
+		off, a := w.shared(pc, lane, to, x.bytes, x.bytes)
+		if off < 0 {
+			continue
+		}
+		src := w.regs[in.a][lane] + uint64(x.off2)
+		if some > 0 {
+			g, at := w.global(pc, lane, src, some, x.bytes)
+			if g == nil {
+				continue
+			}
+			sectors.add(src >> 5)
+			total += some
+			if check {
+				if !g.whole && !g.defined.has(at, some) {
+					w.undefined(pc, lane, g.name, at)
+				}
+				w.checkRead(&g.shadow, at, &access{pc: pc, lane: lane, n: some, name: g.name}, false)
+			}
+		}
+		if check {
+			// It may land at once.
+			w.checkWrite(&b.shadow, off, &access{pc: pc, lane: lane, n: x.bytes, name: a.name, base: a.at - sharedBase}, true, false)
+		}
+		b.launchInto(off, x.bytes)
+		w.copies.list = append(w.copies.list, copyAsync{lane: lane, group: w.copies.groups[lane], pc: pc, dst: off, src: src, bytes: x.bytes, some: some, array: a})
+	}
+	c := &b.run.counts[pc]
+	c.LoadRequests++
+	c.LoadSectors += int64(sectors.n)
+	c.LoadBytes += int64(total)
+	c.SharedRequests++
+	n, least := passes(&w.addr, mask, x.bytes)
+	c.SharedPasses += int64(n)
+	c.Conflicts += int64(n - least)
+	return true
+}
+
+// launchInto notes that bytes of shared memory are to be written.
+func (b *block) launchInto(off, n int) {
+	b.inflight.set(off, n)
+	b.flying += n
+}
+
+// landInto notes that they were.
+func (b *block) landInto(off, n int) {
+	b.inflight.unset(off, n)
+	b.flying -= n
+	b.defined.set(off, n)
+}
+
+// land ends the copies of the lanes of mask but for those of the last groups; -1
+// stands for all, committed or not.
+func (c *copies) land(w *warp, mask uint32, groups int) {
+	b := w.b
+	kept := c.list[:0]
+	for i := range c.list {
+		p := &c.list[i]
+		if mask>>p.lane&1 == 0 || groups >= 0 && p.group >= c.groups[p.lane]-groups {
+			kept = append(kept, *p)
+			continue
+		}
+		clear(b.memory[p.dst : p.dst+p.bytes])
+		if p.some > 0 {
+			if g := b.run.m.find(p.src, p.some); g != nil {
+				copy(b.memory[p.dst:p.dst+p.some], g.data[p.src-g.base:])
+			}
+		}
+		b.landInto(p.dst, p.bytes)
+		w.touched(p.dst, p.bytes)
+		if !b.run.m.config.Unchecked {
+			// For the others it lands now.
+			w.checkWrite(&b.shadow, p.dst, &access{pc: p.pc, lane: p.lane, n: p.bytes, name: p.array.name, base: p.array.at - sharedBase}, true, true)
+		}
+	}
+	c.list = kept
+}
+
+func (c *copies) landAll(w *warp) {
+	if len(c.list) > 0 {
+		c.land(w, ^uint32(0), -1)
+	}
+}
+
+// copyArrive is an arrival at an mbarrier when the copies so far are there.
+func (c *compiler) copyArrive(in *inst) {
+	noinc := strings.Contains(c.st.name, ".noinc.")
+	args := c.args(1, 1)
+	in.kind, in.x = kindRun, &extra{}
+	in.a, in.x.off = c.address(&args[0], spaceShared)
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		pc := w.pcOf(in)
+		w.copies.land(w, mask, -1)
+		for m := mask; m != 0; m &= m - 1 {
+			lane := lowest(m)
+			bar := w.mbarrierAt(in, pc, lane)
+			if bar == nil {
+				return false
+			}
+			if !noinc {
+				bar.pending++
+			}
+			if !w.arriveAt(bar, pc, lane, 1) {
+				return false
+			}
+		}
+		w.tick()
+		return true
+	}
+}
+
+// span is a piece of shared memory.
+type span struct{ off, n int }
+
+// touched notes shared memory that the warp wrote the usual way, which
+// instructions of the async proxy see after a fence only.
+func (w *warp) touched(off, n int) {
+	if !w.b.run.k.proxy {
+		return
+	}
+	w.b.dirty.set(off, n)
+	if l := len(w.dirty); l > 0 && w.dirty[l-1].off+w.dirty[l-1].n == off {
+		w.dirty[l-1].n += n
+		return
+	}
+	w.dirty = append(w.dirty, span{off, n})
+}
+
+// fenceProxy makes what the warp wrote visible to the async proxy.
+func (w *warp) fenceProxy(_ *inst, mask uint32) bool {
+	if mask != w.live && bits.OnesCount32(mask) < 1 {
+		return true
+	}
+	for _, s := range w.dirty {
+		w.b.dirty.unset(s.off, s.n)
+	}
+	w.dirty = w.dirty[:0]
+	return true
+}
+
+// clean reports a read of the async proxy of what was written the usual way and
+// not fenced.
+func (w *warp) clean(pc, lane, off, n int, a *array) {
+	b := w.b
+	for i := off; i < off+n; i++ {
+		if b.dirty.has(i, 1) {
+			w.find(MissingWait, pc, lane, "no fence.proxy.async since the memory was written", func(f *Finding) {
+				f.Name, f.Offset = a.name, int64(i+sharedBase-a.at)
+			})
+			return
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package emu
+
+import (
+	"slices"
+	"strings"
+)
+
+// atomicFunc returns what an atomic operation leaves: old is what is there, v the
+// operand, and more the second one of compare and exchange.
+type atomicFunc func(old, v, more uint64) uint64
+
+// atomicOps are the operations on memory by name and type.
+func atomicOp(op, typ string) atomicFunc {
+	f := map[string]atomicFunc{
+		"add.u32": func(o, v, _ uint64) uint64 { return uint64(uint32(o) + uint32(v)) },
+		"add.u64": func(o, v, _ uint64) uint64 { return o + v },
+		"add.f32": func(o, v, _ uint64) uint64 { return uint64(b32(f32(uint32(o)) + f32(uint32(v)))) },
+		"add.f64": func(o, v, _ uint64) uint64 { return b64(f64(o) + f64(v)) },
+		"min.u32": func(o, v, _ uint64) uint64 { return min(o, v) },
+		"max.u32": func(o, v, _ uint64) uint64 { return max(o, v) },
+		"min.s32": func(o, v, _ uint64) uint64 { return uint64(uint32(min(int32(o), int32(v)))) },
+		"max.s32": func(o, v, _ uint64) uint64 { return uint64(uint32(max(int32(o), int32(v)))) },
+		"min.u64": func(o, v, _ uint64) uint64 { return min(o, v) },
+		"max.u64": func(o, v, _ uint64) uint64 { return max(o, v) },
+		"min.s64": func(o, v, _ uint64) uint64 { return uint64(min(int64(o), int64(v))) },
+		"max.s64": func(o, v, _ uint64) uint64 { return uint64(max(int64(o), int64(v))) },
+		"inc.u32": func(o, v, _ uint64) uint64 {
+			if uint32(o) >= uint32(v) {
+				return 0
+			}
+			return o + 1
+		},
+		"dec.u32": func(o, v, _ uint64) uint64 {
+			if o == 0 || uint32(o) > uint32(v) {
+				return v
+			}
+			return o - 1
+		},
+	}
+	and := func(o, v, _ uint64) uint64 { return o & v }
+	or := func(o, v, _ uint64) uint64 { return o | v }
+	xor := func(o, v, _ uint64) uint64 { return o ^ v }
+	exchange := func(_, v, _ uint64) uint64 { return v }
+	compare := func(o, v, more uint64) uint64 {
+		if o == v {
+			return more
+		}
+		return o
+	}
+	for _, t := range []string{".b32", ".b64"} {
+		f["and"+t], f["or"+t], f["xor"+t], f["exch"+t], f["cas"+t] = and, or, xor, exchange, compare
+	}
+	f["add.s32"] = f["add.u32"]
+	f["add.s64"] = f["add.u64"]
+	for _, h := range floatFormats[2:] {
+		f["add."+h.name] = func(o, v, _ uint64) uint64 { return h.to(oddFma(h.from(o&0xffff), 1, h.from(v&0xffff))) }
+		f["add."+h.name+"x2"] = func(o, v, _ uint64) uint64 {
+			return h.to(oddFma(h.from(o&0xffff), 1, h.from(v&0xffff))) | h.to(oddFma(h.from(o>>16), 1, h.from(v>>16)))<<16
+		}
+	}
+	return f[op+"."+typ]
+}
+
+// atomic is atom and red.
+func (c *compiler) atomic(in *inst) {
+	p := c.parts()
+	if len(p) < 2 {
+		c.fail(unsupported)
+	}
+	x := &extra{strong: true, n: 1, pred: -1}
+	typ, op, hint := p[len(p)-1], "", false
+	for _, s := range p[:len(p)-1] {
+		switch s {
+		case "global":
+			x.space = spaceGlobal
+		case "shared", "shared::cta":
+			x.space = spaceShared
+		case "relaxed", "cta", "gpu", "sys", "cluster", "noftz":
+		case "acquire":
+			x.acquire = true
+		case "release":
+			x.release = true
+		case "acq_rel":
+			x.acquire, x.release = true, true
+		case "L2::cache_hint":
+			hint = true
+		case "v2", "v4":
+			x.n = atoi(s[1:])
+		default:
+			if op != "" {
+				c.fail(unsupported)
+			}
+			op = s
+		}
+	}
+	if x.atomic = atomicOp(op, typ); x.atomic == nil || x.space == spaceNone {
+		c.fail(unsupported)
+	}
+	x.bytes = int(c.typeBytes(typ))
+	x.wide = uint8(x.bytes)
+	args := slices.Clone(c.st.args)
+	if hint && len(args) > 0 {
+		args = args[:len(args)-1]
+	}
+	want := 2
+	if op == "cas" {
+		want++
+	}
+	in.d = -1
+	if strings.HasPrefix(c.st.name, "atom.") {
+		if len(args) == 0 {
+			c.fail("no operands")
+		}
+		if x.n > 1 || typ == "f16" || typ == "bf16" {
+			if x.n > 1 {
+				c.fail("vectors with results are %s", unsupported)
+			}
+		}
+		in.d = c.destOrSink(&args[0], x.wide)
+		args = args[1:]
+	}
+	if len(args) != want {
+		c.fail("%d operands", len(args))
+	}
+	in.kind, in.x, in.run = kindRun, x, (*warp).atomic
+	in.a, x.off = c.address(&args[0], x.space)
+	c.registers(&args[1], x, false)
+	in.c = -1
+	if op == "cas" {
+		in.c = c.value(&args[2], x.wide)
+	}
+}
+
+func (w *warp) atomic(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	b := w.b
+	check := !b.run.m.config.Unchecked
+	n := x.n * x.bytes
+	for _, s := range x.regs {
+		w.need(in, s, mask, "the operand was not computed in this thread")
+	}
+	if in.c >= 0 {
+		w.need(in, in.c, mask, "the operand was not computed in this thread")
+	}
+	acc := access{pc: pc, n: n, strong: true}
+	base := w.regs[in.a]
+	var sectors distinct
+	// The lanes do it one after the other, the last first: no order is promised.
+	for m := mask; m != 0; {
+		lane := highest(m)
+		m &^= 1 << lane
+		addr := base[lane] + uint64(x.off)
+		var data []byte
+		if x.space == spaceGlobal {
+			a, off := w.global(pc, lane, addr, n, n)
+			if a == nil {
+				continue
+			}
+			sectors.add(addr >> 5)
+			if check {
+				if !a.whole && !a.defined.has(off, n) {
+					w.undefined(pc, lane, a.name, off)
+				}
+				acc.lane, acc.name = lane, a.name
+				w.checkWrite(&a.shadow, off, &acc, false, false)
+			}
+			a.defined.set(off, n)
+			data = a.data[off : off+n]
+			w.strong(addr, true, true, x)
+		} else {
+			off, a := w.shared(pc, lane, addr, n, n)
+			if off < 0 {
+				continue
+			}
+			w.landed(pc, lane, off, n, a)
+			if check {
+				if !b.defined.has(off, n) {
+					w.undefined(pc, lane, a.name, off+sharedBase-a.at)
+				}
+				acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
+				w.checkWrite(&b.shadow, off, &acc, true, false)
+			}
+			b.defined.set(off, n)
+			data = b.memory[off : off+n]
+			w.touched(off, n)
+			w.strong(b.key(off), true, true, x)
+		}
+		more := uint64(0)
+		if in.c >= 0 {
+			more = w.regs[in.c][lane]
+		}
+		for i, s := range x.regs {
+			at := data[i*x.bytes:]
+			old := load(at, x.bytes)
+			store(at, x.bytes, x.atomic(old, w.regs[s][lane], more))
+			if in.d >= 0 {
+				w.tmp[lane] = old
+			}
+		}
+	}
+	if in.d >= 0 {
+		w.regs[in.d].blend(&w.tmp, mask)
+		w.def[in.d] |= mask
+	}
+	c := &b.run.counts[pc]
+	for m := mask; m != 0; m &= m - 1 {
+		c.Atomics++
+	}
+	if x.space == spaceGlobal {
+		c.StoreRequests++
+		c.StoreSectors += int64(sectors.n)
+	} else {
+		c.SharedRequests++
+	}
+	return true
+}

@@ -1,0 +1,192 @@
+package emu
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// barrier is one of the 16 barriers of a block.
+type barrier struct {
+	arrived int // threads
+	want    int
+	all     bool // wants all threads of the block
+	known   known
+	warps   []*warp // that wait
+	pc      int     // of one that came
+}
+
+// block is a block of threads that runs.
+type block struct {
+	run       *launch
+	at        [3]int
+	number    uint32
+	warps     []*warp
+	live      int // warps that have not returned
+	memory    []byte
+	defined   bitmap
+	shadow    shadow
+	bars      [17]barrier
+	mbars     map[uint32]*mbarrier
+	inflight  bitmap // bytes that asynchronous copies are to write
+	flying    int    // bytes of inflight
+	dirty     bitmap // bytes that the async proxy does not see yet
+	leaving   bitmap // bytes that copies of the async proxy are to read
+	departing int    // bytes of leaving
+	products  []waited
+	bulk      []*bulkCopy
+	rng       *rand.Rand
+}
+
+func newBlock(r *launch) *block {
+	b := &block{run: r}
+	n := r.sharedBytes
+	b.memory, b.defined, b.shadow = make([]byte, n), newBitmap(n), newShadow(n)
+	b.inflight, b.dirty, b.leaving = newBitmap(n), newBitmap(n), newBitmap(n)
+	b.rng = rand.New(rand.NewPCG(r.m.config.Seed, 1))
+	for i := range (r.threads + 31) / 32 {
+		b.warps = append(b.warps, newWarp(b, i))
+	}
+	return b
+}
+
+// enter begins the block of that number.
+func (b *block) enter(number int) {
+	b.number, b.at = uint32(number), b.run.blockAt(number)
+	clear(b.defined)
+	clear(b.inflight)
+	clear(b.dirty)
+	clear(b.leaving)
+	b.departing, b.products = 0, b.products[:0]
+	b.flying, b.mbars, b.bulk = 0, nil, nil
+	for i := range b.bars {
+		b.bars[i] = barrier{warps: b.bars[i].warps[:0]}
+	}
+	b.live = len(b.warps)
+	for _, w := range b.warps {
+		w.enter()
+	}
+}
+
+// advance runs the warps for a while. It returns how many steps they took.
+func (b *block) advance(slice int) (steps int) {
+	r := b.run
+	limit := slice
+	for steps < limit && b.live > 0 && !r.report.full() {
+		did := 0
+		switch r.m.config.Schedule {
+		case Shuffled:
+			for range len(b.warps) {
+				w := b.warps[b.rng.IntN(len(b.warps))]
+				if w.state == running {
+					did += w.run(1 + b.rng.IntN(64))
+				}
+			}
+			if did == 0 {
+				for _, w := range b.warps {
+					if w.state == running {
+						did += w.run(1)
+						break
+					}
+				}
+			}
+		default:
+			for i := range b.warps {
+				w := b.warps[i]
+				if r.m.config.Schedule == Descending {
+					w = b.warps[len(b.warps)-1-i]
+				}
+				if w.state == running {
+					did += w.run(1 << 12)
+					if r.report.full() {
+						break
+					}
+				}
+			}
+		}
+		steps += did
+		if did == 0 && !b.deliver() {
+			b.stuck()
+			return steps
+		}
+	}
+	return steps
+}
+
+// stuck reports that nobody can go on.
+func (b *block) stuck() {
+	for _, w := range b.warps {
+		if w.state != waiting {
+			continue
+		}
+		if w.barrier == fellowsBarrier {
+			w.stop(Deadlock, w.pc, 0, "other warps of the four have not begun the products that this one waits for")
+			return
+		}
+		if w.barrier < 0 {
+			m := b.mbars[w.mbarrier]
+			w.stop(Deadlock, w.pc, lowest(w.mask), fmt.Sprintf("waits for phase %d of an mbarrier, which misses %d arrivals and %d bytes", w.parity, m.pending, m.bytes))
+			return
+		}
+		bar := &b.bars[w.barrier]
+		if bar.all && b.returned() {
+			w.stop(DivergentBarrier, bar.pc, lowest(w.mask), "other threads have returned without it")
+		} else {
+			w.stop(Deadlock, bar.pc, lowest(w.mask), fmt.Sprintf("waits at barrier %d, to which %d of %d threads came", w.barrier, bar.arrived, bar.want))
+		}
+		return
+	}
+}
+
+// returned reports whether a thread of the block has returned.
+func (b *block) returned() bool {
+	for _, w := range b.warps {
+		if w.live != w.exists {
+			return true
+		}
+	}
+	return false
+}
+
+// arrive is what a warp does at a barrier. want is how many threads it is for, 0
+// for all. It returns false if the warp has to wait.
+func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
+	bar := &b.bars[id]
+	all := want == 0
+	if all {
+		want = 32 * len(b.warps)
+	}
+	if bar.arrived > 0 && bar.want != want {
+		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("barrier %d is for %d threads here and for %d elsewhere", id, want, bar.want))
+		return false
+	}
+	bar.want, bar.all, bar.pc = want, bar.all || all, pc
+	bar.arrived += 32
+	w.publish(&bar.known)
+	w.clock.synced = w.clock.now
+	w.tick()
+	b.run.counts[pc].Barriers++
+	if wait {
+		w.state, w.barrier = waiting, id
+		bar.warps = append(bar.warps, w)
+	}
+	if bar.arrived < want {
+		return true
+	}
+	if bar.arrived > want {
+		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("%d threads came to barrier %d, which is for %d", bar.arrived, id, want))
+		return false
+	}
+	if all && b.returned() {
+		w.stop(DivergentBarrier, pc, lowest(w.mask), "other threads have returned without it")
+		return false
+	}
+	for _, o := range bar.warps {
+		o.learn(&bar.known)
+		o.state, o.barrier = running, -1
+	}
+	*bar = barrier{warps: bar.warps[:0]}
+	return true
+}
+
+// clusterBarrier is the barrier of a cluster.
+const clusterBarrier = 16

@@ -1,0 +1,162 @@
+package emu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Kind says what is wrong. It is an error itself, so that errors.Is finds it
+// in what [Machine.Launch] returns.
+type Kind uint8
+
+// The kinds of findings.
+const (
+	OutOfBounds      Kind = iota + 1 // an access outside every allocation or array
+	Misaligned                       // an address that is no multiple of the bytes of the access
+	Race                             // two threads use a place, one of them writes, and nothing orders them
+	Uninitialised                    // a use of what nobody has written
+	DivergentBarrier                 // a barrier that not all threads reach
+	DivergentWarp                    // a warp instruction that not all of its members reach
+	Deadlock                         // threads wait for what never comes
+	MissingWait                      // a use of what an asynchronous instruction has not finished, or was not ordered for
+	Budget                           // the launch took more steps than it may
+	BadOperand                       // an operand that the instruction does not take
+)
+
+var kinds = [...]string{"", "out of bounds", "misaligned", "race", "uninitialised read", "divergent barrier",
+	"divergent warp instruction", "deadlock", "missing wait", "step budget", "bad operand"}
+
+// Error returns the name of the kind.
+func (k Kind) Error() string {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Finding is a mistake of a kernel that showed when it ran. It is an error.
+type Finding struct {
+	Kind   Kind
+	Kernel string
+	Pos    ptx.Position // the author's line, if it was recorded
+	Line   int          // in the text
+	Text   string       // the instruction
+	Block  [3]int       // who did it
+	Thread [3]int
+	// For a race, the other access, as far as it is known.
+	OtherPos    ptx.Position
+	OtherLine   int
+	OtherBlock  [3]int
+	OtherThread [3]int
+	Name        string // of the allocation or array, if there is one
+	Offset      int64  // bytes from its start, or -1
+	Note        string // more in words
+}
+
+// Unwrap returns the kind.
+func (f *Finding) Unwrap() error { return f.Kind }
+
+// Error describes the finding in one line.
+func (f *Finding) Error() string {
+	var b strings.Builder
+	if p := f.Pos.String(); p != "" {
+		b.WriteString(p + ": ")
+	}
+	fmt.Fprintf(&b, "kernel %s: %v", f.Kernel, f.Kind)
+	if f.Name != "" {
+		fmt.Fprintf(&b, ": %s", f.Name)
+		if f.Offset >= 0 {
+			fmt.Fprintf(&b, "+%d", f.Offset)
+		}
+	}
+	if f.Note != "" {
+		fmt.Fprintf(&b, ", %s", f.Note)
+	}
+	fmt.Fprintf(&b, " (block %s thread %s", triple(f.Block), triple(f.Thread))
+	if f.OtherLine > 0 {
+		fmt.Fprintf(&b, ", and block %s thread %s", triple(f.OtherBlock), triple(f.OtherThread))
+		if p := f.OtherPos.String(); p != "" {
+			b.WriteString(" at " + p)
+		} else {
+			fmt.Fprintf(&b, " at line %d of the PTX", f.OtherLine)
+		}
+	}
+	b.WriteByte(')')
+	if f.Text != "" {
+		fmt.Fprintf(&b, " in line %d of the PTX: %s", f.Line, f.Text)
+	}
+	return b.String()
+}
+
+func triple(v [3]int) string {
+	if v[1] == 0 && v[2] == 0 {
+		return fmt.Sprint(v[0])
+	}
+	return fmt.Sprintf("%d,%d,%d", v[0], v[1], v[2])
+}
+
+// Findings are the mistakes of one launch, in the order in which they showed.
+// It is the error that [Machine.Launch] returns when there are some.
+type Findings []*Finding
+
+// Error lists the findings, one a line.
+func (fs Findings) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return "emu: " + strings.Join(lines, "\n")
+}
+
+// Unwrap returns the findings.
+func (fs Findings) Unwrap() []error {
+	errs := make([]error, len(fs))
+	for i, f := range fs {
+		errs[i] = f
+	}
+	return errs
+}
+
+// report collects the findings of a launch.
+type report struct {
+	findings Findings
+	seen     map[sighting]bool
+	limit    int
+	fatal    bool // the launch cannot go on
+}
+
+// sighting is what makes two findings the same.
+type sighting struct {
+	kind Kind
+	pc   int
+	note string
+}
+
+func (r *report) full() bool { return r.fatal || len(r.findings) >= r.limit }
+
+// find adds what lane of warp w did at pc, unless it is known already.
+func (w *warp) find(kind Kind, pc, lane int, note string, more func(f *Finding)) {
+	r, s := &w.b.run.report, sighting{kind, pc, note}
+	if r.seen[s] || r.full() {
+		return
+	}
+	r.seen[s] = true
+	k := w.b.run.k
+	f := &Finding{Kind: kind, Kernel: k.name, Block: w.b.at, Thread: w.b.run.thread(w.index*32 + lane), Note: note, Offset: -1}
+	if pc >= 0 && pc < len(k.code) {
+		f.Line = k.code[pc].line
+		f.Pos, f.Text = k.module.at(f.Line), k.module.text(f.Line)
+	}
+	if more != nil {
+		more(f)
+	}
+	r.findings = append(r.findings, f)
+}
+
+// stop adds a finding after which the launch cannot go on.
+func (w *warp) stop(kind Kind, pc, lane int, note string) {
+	w.find(kind, pc, lane, note, nil)
+	w.b.run.report.fatal = true
+}

@@ -1,0 +1,268 @@
+package emu
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Dim is a size of a grid or a block. Sizes that are 0 count as 1.
+type Dim struct{ X, Y, Z int }
+
+func (d Dim) sizes() [3]int { return [3]int{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
+
+// Limits of a launch.
+const (
+	maxBlocks   = 1<<22 - 1
+	maxThreads  = 1024
+	maxResident = 64
+	maxFile     = 1 << 31 // bytes of registers
+)
+
+// launch is a launch that runs.
+type launch struct {
+	m           *Machine
+	k           *Kernel
+	grid, block [3]int
+	blocks      int
+	threads     int // of a block
+	dynamic     int
+	sharedBytes int
+	params      []byte
+	pdefined    bool
+	number      uint32
+	counts      []Counts
+	report      report
+	releases    map[uint64]epochs // what is known to whom reads a word that was written strongly
+	maps        map[int]*TensorMap
+	last        *allocation
+}
+
+// thread returns the place of a thread in its block.
+func (r *launch) thread(t int) [3]int {
+	return [3]int{t % r.block[0], t / r.block[0] % r.block[1], t / r.block[0] / r.block[1]}
+}
+
+// blockAt returns the place of a block in the grid.
+func (r *launch) blockAt(n int) [3]int {
+	return [3]int{n % r.grid[0], n / r.grid[0] % r.grid[1], n / r.grid[0] / r.grid[1]}
+}
+
+// Launch runs a kernel with a grid of blocks that have so many bytes of dynamic
+// shared memory, and waits for it. A parameter is a Ptr, a number of Go whose size
+// is that of the parameter (uint32, int32, float32, uint64 ...), or a *TensorMap.
+//
+// The error is [Findings] if the kernel did what it must not, ctx.Err() if ctx
+// ended, and wraps [ErrLaunch] or [ErrLimit] if nothing ran. What ran before a
+// finding has changed memory.
+func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
+	r := &launch{m: m, k: k, grid: grid.sizes(), block: block.sizes(), dynamic: shared}
+	m.stats = Stats{}
+	if err := r.check(params); err != nil {
+		return err
+	}
+	m.launch++
+	r.number = m.launch
+	r.counts = make([]Counts, len(k.code))
+	r.report = report{seen: map[sighting]bool{}, limit: m.config.Findings}
+	err := r.run(ctx)
+	m.stats = Stats{k: k, at: r.counts}
+	for i := range r.counts {
+		m.stats.add(&r.counts[i])
+	}
+	if err == nil && len(r.report.findings) > 0 {
+		return r.report.findings
+	}
+	return err
+}
+
+func (r *launch) check(params []any) error {
+	k := r.k
+	r.blocks = 1
+	for _, n := range r.grid {
+		if n > maxBlocks || r.blocks > maxBlocks/n {
+			return fmt.Errorf("%w: a grid of %v blocks", ErrLimit, r.grid)
+		}
+		r.blocks *= n
+	}
+	r.threads = 1
+	for _, n := range r.block {
+		if n > maxThreads || r.threads > maxThreads/n {
+			return fmt.Errorf("%w: a block of %v threads", ErrLimit, r.block)
+		}
+		r.threads *= n
+	}
+	if k.cluster > 1 {
+		return fmt.Errorf("%w: kernel %s has clusters of %d blocks, and there are none here", ErrLaunch, k.name, k.cluster)
+	}
+	if k.exactly && k.threads != r.block {
+		return fmt.Errorf("%w: a block of %v threads, kernel %s wants %v", ErrLaunch, r.block, k.name, k.threads)
+	}
+	if n := k.threads[0] * k.threads[1] * k.threads[2]; n > 0 && r.threads > n {
+		return fmt.Errorf("%w: a block of %v threads, kernel %s takes %d", ErrLaunch, r.block, k.name, n)
+	}
+	if r.dynamic < 0 || r.dynamic > maxSharedBytes {
+		return fmt.Errorf("%w: %d bytes of shared memory", ErrLimit, r.dynamic)
+	}
+	r.sharedBytes = k.static - sharedBase + r.dynamic
+	used := r.dynamic
+	for _, a := range k.arrays {
+		used += max(a.size, 0)
+	}
+	if used > maxSharedBytes {
+		return fmt.Errorf("%w: %d bytes of shared memory", ErrLimit, used)
+	}
+	if n := (r.threads + 31) / 32 * k.planes; n > maxFile/256 {
+		return fmt.Errorf("%w: %d registers of warps", ErrLimit, n)
+	}
+	if len(params) != len(k.params) {
+		return fmt.Errorf("%w: %d parameters, kernel %s has %d", ErrLaunch, len(params), k.name, len(k.params))
+	}
+	r.params = make([]byte, k.bytes)
+	for i, v := range params {
+		if err := r.param(i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// param puts a parameter where the kernel reads it.
+func (r *launch) param(i int, v any) error {
+	p, at := r.k.params[i], r.k.offsets[i]
+	var bits uint64
+	size := 8
+	switch x := v.(type) {
+	case Ptr:
+		bits = uint64(x)
+	case uint64:
+		bits = x
+	case int64:
+		bits = uint64(x)
+	case float64:
+		bits = math.Float64bits(x)
+	case uint32:
+		bits, size = uint64(x), 4
+	case int32:
+		bits, size = uint64(uint32(x)), 4
+	case float32:
+		bits, size = uint64(math.Float32bits(x)), 4
+	case uint16:
+		bits, size = uint64(x), 2
+	case int16:
+		bits, size = uint64(uint16(x)), 2
+	case uint8:
+		bits, size = uint64(x), 1
+	case int8:
+		bits, size = uint64(uint8(x)), 1
+	case *TensorMap:
+		if p.bytes != tensorMapBytes || x == nil {
+			return fmt.Errorf("%w: parameter %s of kernel %s is no tensor map", ErrLaunch, p.name, r.k.name)
+		}
+		if err := x.check(r.m); err != nil {
+			return err
+		}
+		if r.maps == nil {
+			r.maps = map[int]*TensorMap{}
+		}
+		c := *x
+		r.maps[at] = &c
+		return nil
+	default:
+		return fmt.Errorf("%w: parameter %s of kernel %s cannot be a %T", ErrLaunch, p.name, r.k.name, v)
+	}
+	if size != p.bytes {
+		return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, a %T has %d", ErrLaunch, p.name, r.k.name, p.bytes, v, size)
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], bits)
+	copy(r.params[at:at+size], b[:])
+	return nil
+}
+
+// sliceSteps is how many steps a block takes before others have a turn.
+const sliceSteps = 1 << 18
+
+func (r *launch) run(ctx context.Context) error {
+	var order []int
+	rng := rand.New(rand.NewPCG(r.m.config.Seed, 2))
+	switch r.m.config.Schedule {
+	case Descending:
+		order = make([]int, r.blocks)
+		for i := range order {
+			order[i] = r.blocks - 1 - i
+		}
+	case Shuffled:
+		order = rng.Perm(r.blocks)
+	}
+	window, slice := 1, sliceSteps
+	if r.m.config.Schedule == Shuffled {
+		window, slice = min(4, r.blocks), 256
+	}
+	var resident, idle []*block
+	next, left := 0, r.m.config.Steps
+	stalled := 0 // steps since a block ended
+	for {
+		for len(resident) < window && next < r.blocks {
+			var b *block
+			if n := len(idle); n > 0 {
+				b, idle = idle[n-1], idle[:n-1]
+			} else {
+				b = newBlock(r)
+			}
+			n := next
+			if order != nil {
+				n = order[next]
+			}
+			next++
+			b.enter(n)
+			resident = append(resident, b)
+		}
+		if len(resident) == 0 {
+			return nil
+		}
+		kept := resident[:0]
+		for _, b := range resident {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			steps := b.advance(slice)
+			left -= int64(steps)
+			stalled += steps
+			if r.report.full() {
+				return nil
+			}
+			if left < 0 {
+				r.overrun(b)
+				return nil
+			}
+			if b.live > 0 {
+				kept = append(kept, b)
+			} else {
+				idle = append(idle, b)
+				stalled = 0
+			}
+		}
+		resident = kept
+		if stalled >= window*sliceSteps && window < maxResident {
+			// Those that are left may wait for blocks that have not begun.
+			stalled = 0
+			if room := int64(window+1) * int64((r.threads+31)/32*r.k.planes); room < maxFile/256 {
+				window++
+			}
+		}
+	}
+}
+
+// overrun reports that the launch takes too long.
+func (r *launch) overrun(b *block) {
+	for _, w := range b.warps {
+		if w.state == running {
+			w.stop(Budget, w.pc, lowest(w.mask), fmt.Sprintf("after %d steps", r.m.config.Steps))
+			return
+		}
+	}
+	b.warps[0].stop(Budget, b.warps[0].pc, 0, "")
+}

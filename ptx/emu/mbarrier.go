@@ -1,0 +1,299 @@
+package emu
+
+import (
+	"strings"
+)
+
+// mbarrier is a barrier in shared memory.
+type mbarrier struct {
+	count   int    // arrivals of a phase
+	pending int    // that this phase misses
+	bytes   int64  // likewise, of copies
+	phase   uint32 // number of phases that are complete
+	known   known  // from who arrived in this phase
+	past    known  // from who arrived in those before
+	warps   []*warp
+}
+
+// mbarrier is mbarrier.*.
+func (c *compiler) mbarrier(in *inst) {
+	p := c.parts()
+	if len(p) < 2 || p[len(p)-1] != "b64" {
+		c.fail(unsupported)
+	}
+	x := &extra{}
+	op, parity, expect, drop := p[0], false, false, false
+	for _, s := range p[1 : len(p)-1] {
+		switch s {
+		case "shared", "shared::cta", "shared::cluster", "release", "acquire", "relaxed", "cta", "cluster", "noComplete":
+		case "parity":
+			parity = true
+		case "expect_tx":
+			expect = true
+		default:
+			c.fail(unsupported)
+		}
+	}
+	in.kind, in.x, in.b = kindRun, x, -1
+	switch op {
+	case "init":
+		args := c.args(2, 2)
+		in.a, x.off = c.address(&args[0], spaceShared)
+		in.b = c.value(&args[1], 4)
+		in.run = (*warp).mbarrierInit
+	case "inval":
+		args := c.args(1, 1)
+		in.a, x.off = c.address(&args[0], spaceShared)
+		in.run = func(w *warp, in *inst, mask uint32) bool {
+			pc := w.pcOf(in)
+			for m := mask; m != 0; m &= m - 1 {
+				if w.mbarrierAt(in, pc, lowest(m)) == nil {
+					return false
+				}
+				delete(w.b.mbars, uint32(w.regs[in.a][lowest(m)]+uint64(x.off)))
+			}
+			return true
+		}
+	case "arrive_drop":
+		drop = true
+		fallthrough
+	case "arrive":
+		args := c.st.args
+		if len(args) > 0 && args[0].kind != operandAddress {
+			in.d = c.destOrSink(&args[0], 8)
+			args = args[1:]
+		} else {
+			in.d = -1
+		}
+		if len(args) < 1 || len(args) > 2 || expect && len(args) != 2 {
+			c.fail("%d operands", len(c.st.args))
+		}
+		in.a, x.off = c.address(&args[0], spaceShared)
+		if len(args) == 2 {
+			in.b = c.value(&args[1], 4)
+		}
+		in.run = func(w *warp, in *inst, mask uint32) bool { return w.mbarrierArrive(in, mask, expect, drop) }
+	case "expect_tx", "complete_tx":
+		args := c.args(2, 2)
+		in.a, x.off = c.address(&args[0], spaceShared)
+		in.b = c.value(&args[1], 4)
+		in.run = func(w *warp, in *inst, mask uint32) bool {
+			pc := w.pcOf(in)
+			w.need(in, in.b, mask, "the number of bytes was not computed in this thread")
+			for m := mask; m != 0; m &= m - 1 {
+				bar := w.mbarrierAt(in, pc, lowest(m))
+				if bar == nil {
+					return false
+				}
+				n := int64(w.regs[in.b][lowest(m)])
+				if op == "complete_tx" {
+					n = -n
+				}
+				bar.bytes += n
+				w.b.complete(bar)
+			}
+			return true
+		}
+	case "test_wait", "try_wait":
+		args := c.args(3, 4)
+		in.kind, in.d = kindSync, c.destPred(&args[0])
+		in.a, x.off = c.address(&args[1], spaceShared)
+		n := uint8(8)
+		if parity {
+			n = 4
+		}
+		in.b = c.value(&args[2], n)
+		in.run = func(w *warp, in *inst, mask uint32) bool { return w.mbarrierWait(in, mask, parity, op == "try_wait") }
+	default:
+		c.fail(unsupported)
+	}
+}
+
+// mbarrierAt returns the mbarrier that a lane names, or nil after a finding.
+func (w *warp) mbarrierAt(in *inst, pc, lane int) *mbarrier {
+	addr := w.regs[in.a][lane] + uint64(in.x.off)
+	return w.mbarrierOf(pc, lane, addr)
+}
+
+func (w *warp) mbarrierOf(pc, lane int, addr uint64) *mbarrier {
+	off, a := w.shared(pc, lane, addr, 8, 8)
+	if off < 0 {
+		w.b.run.report.fatal = true
+		return nil
+	}
+	bar := w.b.mbars[uint32(addr)]
+	if bar == nil {
+		w.stop(Uninitialised, pc, lane, "no mbarrier was made here")
+		return nil
+	}
+	if !w.b.run.m.config.Unchecked {
+		w.checkWrite(&w.b.shadow, off, &access{pc: pc, lane: lane, n: 8, strong: true, name: a.name, base: a.at - sharedBase}, true, false)
+	}
+	return bar
+}
+
+func (w *warp) mbarrierInit(in *inst, mask uint32) bool {
+	pc := w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	w.need(in, in.b, mask, "the number of arrivals was not computed in this thread")
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		addr := w.regs[in.a][lane] + uint64(in.x.off)
+		off, a := w.shared(pc, lane, addr, 8, 8)
+		if off < 0 {
+			w.b.run.report.fatal = true
+			return false
+		}
+		n := int(w.regs[in.b][lane])
+		if n < 1 || n > 1<<20-1 {
+			w.stop(BadOperand, pc, lane, "an mbarrier for no arrivals, or for 2**20 and more")
+			return false
+		}
+		if !w.b.run.m.config.Unchecked {
+			w.checkWrite(&w.b.shadow, off, &access{pc: pc, lane: lane, n: 8, name: a.name, base: a.at - sharedBase}, true, false)
+		}
+		if w.b.mbars == nil {
+			w.b.mbars = map[uint32]*mbarrier{}
+		}
+		w.b.defined.set(off, 8)
+		w.b.mbars[uint32(addr)] = &mbarrier{count: n, pending: n}
+	}
+	return true
+}
+
+func (w *warp) mbarrierArrive(in *inst, mask uint32, expect, drop bool) bool {
+	pc := w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	if in.b >= 0 {
+		w.need(in, in.b, mask, "an operand was not computed in this thread")
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		bar := w.mbarrierAt(in, pc, lane)
+		if bar == nil {
+			return false
+		}
+		n := 1
+		if in.b >= 0 {
+			v := int(w.regs[in.b][lane])
+			if expect {
+				bar.bytes += int64(v)
+			} else {
+				n = v
+			}
+		}
+		if in.d >= 0 {
+			w.set(in.d, lane, uint64(bar.phase))
+		}
+		if drop {
+			bar.count -= n
+		}
+		if !w.arriveAt(bar, pc, lane, n) {
+			return false
+		}
+	}
+	w.tick()
+	return true
+}
+
+// arriveAt counts n arrivals of a lane.
+func (w *warp) arriveAt(bar *mbarrier, pc, lane, n int) bool {
+	if n < 1 || n > bar.pending {
+		w.stop(BadOperand, pc, lane, "more arrivals than the mbarrier was made for")
+		return false
+	}
+	w.publish(&bar.known)
+	bar.pending -= n
+	w.b.complete(bar)
+	return true
+}
+
+// complete ends the phase if nothing is missing.
+func (b *block) complete(bar *mbarrier) {
+	if bar.pending != 0 || bar.bytes != 0 {
+		return
+	}
+	bar.phase++
+	bar.pending = bar.count
+	bar.past, bar.known = bar.known, known{}
+	for _, w := range bar.warps {
+		if w.state == waiting {
+			w.state = running
+		}
+	}
+	bar.warps = bar.warps[:0]
+}
+
+// mbarrierWait is test_wait and try_wait. The latter waits as long as it takes.
+func (w *warp) mbarrierWait(in *inst, mask uint32, parity, wait bool) bool {
+	pc := w.pc
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	w.need(in, in.b, mask, "the phase was not computed in this thread")
+	done := uint32(0)
+	var missing *mbarrier
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		bar := w.mbarrierAt(in, pc, lane)
+		if bar == nil {
+			return false
+		}
+		v := uint32(w.regs[in.b][lane])
+		over := bar.phase != v
+		if parity {
+			over = bar.phase&1 != v&1
+		}
+		if !over {
+			missing = bar
+			w.mbarrier, w.parity = uint32(w.regs[in.a][lane]+uint64(in.x.off)), v
+			continue
+		}
+		done |= 1 << lane
+		w.learn(&bar.past)
+	}
+	if missing != nil && wait {
+		w.state, w.barrier = waiting, -1
+		missing.warps = append(missing.warps, w)
+		return false
+	}
+	w.tried = false
+	if done != 0 {
+		// Who comes out of it saw what the others did before, whatever lane.
+		w.clock.synced = w.clock.now
+		w.tick()
+	}
+	w.setPred(in.d, mask, done, mask)
+	return true
+}
+
+// deliver lets one copy land that is under way, or other lanes run of warps that
+// wait. It reports whether there was something to do.
+func (b *block) deliver() bool {
+	if len(b.bulk) > 0 {
+		i := 0
+		if b.run.m.config.Schedule == Shuffled {
+			i = b.rng.IntN(len(b.bulk))
+		}
+		c := b.bulk[i]
+		b.bulk = append(b.bulk[:i], b.bulk[i+1:]...)
+		c.land(b)
+		return true
+	}
+	for _, w := range b.warps {
+		if w.state == waiting && w.barrier == -1 && len(w.others) > 0 && !w.tried {
+			w.tried, w.state = true, running
+			w.takeTurns()
+			return true
+		}
+	}
+	return false
+}
+
+// usesProxy reports whether a kernel has instructions of the async proxy.
+func usesProxy(f *function) bool {
+	for i := range f.statements {
+		if n := f.statements[i].name; strings.HasPrefix(n, "cp.async.bulk") || strings.HasPrefix(n, "wgmma.") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,313 @@
+package emu
+
+import (
+	"math"
+	"math/big"
+)
+
+// nan32 is the NaN that all arithmetic of 32 bits gives.
+const nan32 = 0x7fffffff
+
+func f32(x uint32) float32 { return math.Float32frombits(x) }
+
+func b32(x float32) uint32 {
+	if x != x {
+		return nan32
+	}
+	return math.Float32bits(x)
+}
+
+func f64(x uint64) float64 { return math.Float64frombits(x) }
+func b64(x float64) uint64 { return math.Float64bits(x) }
+
+// oddFma returns x*y + z, rounded to odd: the last bit of an inexact result is
+// 1, so that rounding it once more to 50 bits or fewer, in any mode, gives what
+// one rounding gives. It wants a product that is exact, as that of numbers with
+// at most 26 bits is.
+func oddFma(x, y, z float64) float64 {
+	p := x * y
+	s := p + z
+	if s-s != 0 {
+		return s // infinite or NaN
+	}
+	t := s - p
+	e := (p - (s - t)) + (z - t)
+	if e != 0 {
+		b := math.Float64bits(s)
+		if b&1 == 0 {
+			if (e > 0) == (s > 0) {
+				b++
+			} else {
+				b--
+			}
+		}
+		s = math.Float64frombits(b)
+	}
+	return s
+}
+
+func fma32(x, y, z float32) float32 {
+	return float32(oddFma(float64(x), float64(y), float64(z)))
+}
+
+// direction is a way to round.
+type direction uint8
+
+const (
+	towardsZero direction = iota
+	down
+	up
+)
+
+// step returns the neighbour of the rounded number r if the exact one lies on
+// the other side; cmp is the sign of exact - r.
+func (m direction) step(r float64, cmp int, next func(r, to float64) float64) float64 {
+	switch {
+	case cmp == 0 || r-r != 0 && !math.IsInf(r, 0):
+		return r
+	case m == down && cmp < 0 || m == towardsZero && cmp < 0 && (r > 0):
+		return next(r, math.Inf(-1))
+	case m == up && cmp > 0 || m == towardsZero && cmp > 0 && (r < 0):
+		return next(r, math.Inf(1))
+	}
+	return r
+}
+
+// zeroSum gives a sum that is exactly zero its sign.
+func (m direction) zeroSum(r, product, z float64) float64 {
+	if r == 0 && product == -z && product != 0 && m == down {
+		return math.Copysign(0, -1)
+	}
+	if r == 0 && product == 0 && z == 0 && math.Signbit(product) != math.Signbit(z) && m == down {
+		return math.Copysign(0, -1)
+	}
+	return r
+}
+
+func (m direction) fma32(x, y, z float32) float32 {
+	p := float64(x) * float64(y)
+	exact := oddFma(float64(x), float64(y), float64(z))
+	r := float32(exact)
+	if exact-exact != 0 {
+		return r
+	}
+	cmp := 0
+	switch {
+	case exact > float64(r):
+		cmp = 1
+	case exact < float64(r):
+		cmp = -1
+	}
+	next := func(r, to float64) float64 { return float64(math.Nextafter32(float32(r), float32(to))) }
+	return float32(m.zeroSum(m.step(float64(r), cmp, next), p, float64(z)))
+}
+
+func (m direction) fma64(x, y, z float64) float64 {
+	r := math.FMA(x, y, z)
+	if x-x != 0 || y-y != 0 || z-z != 0 {
+		return r
+	}
+	const prec = 4400 // of any sum of a product and a number
+	num := func(v float64) *big.Float { return new(big.Float).SetPrec(prec).SetFloat64(v) }
+	exact := num(x)
+	exact.Mul(exact, num(y)).Add(exact, num(z))
+	cmp := 0
+	if math.IsInf(r, 0) {
+		cmp = -1
+		if r < 0 {
+			cmp = 1
+		}
+	} else {
+		cmp = exact.Cmp(num(r))
+	}
+	if r == 0 && cmp == 0 {
+		return m.zeroSum(r, x*y, z)
+	}
+	return m.step(r, cmp, math.Nextafter)
+}
+
+func flush32(x float32) float32 {
+	if x < 0x1p-126 && x > -0x1p-126 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
+}
+
+func min32(x, y float32) float32 {
+	switch {
+	case x != x:
+		return y
+	case y != y:
+		return x
+	}
+	return min(x, y)
+}
+
+func max32(x, y float32) float32 {
+	switch {
+	case x != x:
+		return y
+	case y != y:
+		return x
+	}
+	return max(x, y)
+}
+
+func min64(x, y float64) float64 {
+	switch {
+	case x != x:
+		return y
+	case y != y:
+		return x
+	}
+	return min(x, y)
+}
+
+func max64(x, y float64) float64 {
+	switch {
+	case x != x:
+		return y
+	case y != y:
+		return x
+	}
+	return max(x, y)
+}
+
+func (t table) floats() {
+	one := func(name string, f func(x float32) float32) {
+		t.add(name+".f32", lanes1(func(x uint32) uint32 { return b32(f(f32(x))) }), 4, 4)
+		t.flushed(name, func(x, _, _ float32) float32 { return f(x) }, 4, 4)
+	}
+	two := func(name string, f func(x, y float32) float32) {
+		t.add(name+".f32", lanes2(func(x, y uint32) uint32 { return b32(f(f32(x), f32(y))) }), 4, 4, 4)
+		t.flushed(name, func(x, y, _ float32) float32 { return f(x, y) }, 4, 4, 4)
+	}
+	three := func(name string, f func(x, y, z float32) float32) {
+		t.add(name+".f32", lanes3(func(x, y, z uint32) uint32 { return b32(f(f32(x), f32(y), f32(z))) }), 4, 4, 4, 4)
+		t.flushed(name, f, 4, 4, 4, 4)
+	}
+	one64 := func(name string, f func(x float64) float64) {
+		t.add(name+".f64", lanes1(func(x uint64) uint64 { return b64(f(f64(x))) }), 8, 8)
+	}
+	two64 := func(name string, f func(x, y float64) float64) {
+		t.add(name+".f64", lanes2(func(x, y uint64) uint64 { return b64(f(f64(x), f64(y))) }), 8, 8, 8)
+	}
+	three64 := func(name string, f func(x, y, z float64) float64) {
+		t.add(name+".f64", lanes3(func(x, y, z uint64) uint64 { return b64(f(f64(x), f64(y), f64(z))) }), 8, 8, 8, 8)
+	}
+
+	for _, rn := range []string{"", ".rn"} {
+		two("add"+rn, func(x, y float32) float32 { return x + y })
+		two("sub"+rn, func(x, y float32) float32 { return x - y })
+		two("mul"+rn, func(x, y float32) float32 { return x * y })
+		two64("add"+rn, func(x, y float64) float64 { return x + y })
+		two64("sub"+rn, func(x, y float64) float64 { return x - y })
+		two64("mul"+rn, func(x, y float64) float64 { return x * y })
+		t.add("add"+rn+".f32", addF32, 4, 4, 4)
+		t.add("mul"+rn+".f32", mulF32, 4, 4, 4)
+	}
+	three("fma.rn", fma32)
+	t.add("fma.rn.f32", fmaF32, 4, 4, 4, 4)
+	three64("fma.rn", math.FMA)
+	for name, m := range map[string]direction{"rz": towardsZero, "rm": down, "rp": up} {
+		three("fma."+name, m.fma32)
+		three64("fma."+name, m.fma64)
+		two("mul."+name, func(x, y float32) float32 { return m.product32(x, y) })
+		two("add."+name, func(x, y float32) float32 { return m.fma32(x, 1, y) })
+		two("sub."+name, func(x, y float32) float32 { return m.fma32(x, 1, -y) })
+		two64("add."+name, func(x, y float64) float64 { return m.fma64(x, 1, y) })
+		two64("sub."+name, func(x, y float64) float64 { return m.fma64(x, 1, -y) })
+	}
+	two("div.rn", func(x, y float32) float32 { return x / y })
+	two64("div.rn", func(x, y float64) float64 { return x / y })
+	two("div.full", func(x, y float32) float32 { return x / y })
+	two("div.approx", func(x, y float32) float32 {
+		if a := math.Abs(float64(y)); a > 0x1p126 && !math.IsInf(a, 0) {
+			if math.IsInf(float64(x), 0) {
+				return float32(math.NaN())
+			}
+			return float32(math.Copysign(0, float64(x)*float64(y)))
+		}
+		return x / y
+	})
+	one("rcp.rn", func(x float32) float32 { return 1 / x })
+	one("rcp.approx", func(x float32) float32 { return 1 / x })
+	one64("rcp.rn", func(x float64) float64 { return 1 / x })
+	one("sqrt.rn", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
+	one("sqrt.approx", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
+	one64("sqrt.rn", math.Sqrt)
+	one("rsqrt.approx", func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })
+	one64("rsqrt.approx", func(x float64) float64 {
+		// The upper half of the bits is all that the device looks at and gives.
+		r := 1 / math.Sqrt(x)
+		if x < 0x1p-1022 && x > -0x1p-1022 {
+			return math.Copysign(math.Inf(1), x)
+		}
+		return r
+	})
+	one("ex2.approx", func(x float32) float32 { return float32(math.Exp2(float64(x))) })
+	one("lg2.approx", func(x float32) float32 { return float32(math.Log2(float64(x))) })
+	one("sin.approx", func(x float32) float32 { return float32(math.Sin(float64(x))) })
+	one("cos.approx", func(x float32) float32 { return float32(math.Cos(float64(x))) })
+	one("tanh.approx", func(x float32) float32 { return float32(math.Tanh(float64(x))) })
+
+	two("min", min32)
+	two("max", max32)
+	two64("min", min64)
+	two64("max", max64)
+	two("min.NaN", func(x, y float32) float32 { return min(x, y) })
+	two("max.NaN", func(x, y float32) float32 { return max(x, y) })
+	// These are operations on bits, but on NaN the device gives its own.
+	one("neg", func(x float32) float32 { return -x })
+	one("abs", func(x float32) float32 { return float32(math.Abs(float64(x))) })
+	one64("neg", func(x float64) float64 { return -x })
+	one64("abs", math.Abs)
+	t.add("copysign.f32", lanes2(func(x, y uint32) uint32 { return x&(1<<31) | y&^(1<<31) }), 4, 4, 4)
+	t.add("copysign.f64", lanes2(func(x, y uint64) uint64 { return x&(1<<63) | y&^(1<<63) }), 8, 8, 8)
+	t.add("mov.f32", func(d, a, _, _ *plane) { *d = *a }, 4, 4)
+	t.add("mov.f64", func(d, a, _, _ *plane) { *d = *a }, 8, 8)
+}
+
+// product32 rounds a product, which is exact in 64 bits.
+func (m direction) product32(x, y float32) float32 {
+	p := float64(x) * float64(y)
+	if p == 0 {
+		return float32(p)
+	}
+	return m.fma32(x, y, float32(math.Copysign(0, p)))
+}
+
+// flushed adds the form of an operation of f32 that takes and gives no
+// subnormal numbers.
+func (t table) flushed(name string, f func(x, y, z float32) float32, sizes ...uint8) {
+	t.add(name+".ftz.f32", lanes3(func(x, y, z uint32) uint32 {
+		return b32(flush32(f(flush32(f32(x)), flush32(f32(y)), flush32(f32(z)))))
+	}), sizes...)
+}
+
+// The operations that most of the time goes to.
+
+func addF32(d, a, b, _ *plane) {
+	for i := range d {
+		d[i] = uint64(b32(f32(uint32(a[i])) + f32(uint32(b[i]))))
+	}
+}
+
+func mulF32(d, a, b, _ *plane) {
+	for i := range d {
+		d[i] = uint64(b32(f32(uint32(a[i])) * f32(uint32(b[i]))))
+	}
+}
+
+func fmaF32(d, a, b, c *plane) {
+	for i := range d {
+		p := float64(f32(uint32(a[i]))) * float64(f32(uint32(b[i])))
+		z := float64(f32(uint32(c[i])))
+		s := p + z
+		// Rounding twice is wrong only for sums half way between two floats.
+		if m := math.Float64bits(s) & (1<<29 - 1); m == 1<<28 || s < 0x1p-125 && s > -0x1p-125 {
+			s = oddFma(float64(f32(uint32(a[i]))), float64(f32(uint32(b[i]))), z)
+		}
+		d[i] = uint64(b32(float32(s)))
+	}
+}

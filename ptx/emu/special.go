@@ -1,0 +1,100 @@
+package emu
+
+// special is a special register.
+type special uint8
+
+const (
+	specialNone special = iota
+	tidX
+	tidY
+	tidZ
+	ntidX
+	ntidY
+	ntidZ
+	ctaidX
+	ctaidY
+	ctaidZ
+	nctaidX
+	nctaidY
+	nctaidZ
+	laneID
+	warpID
+	nwarpID
+	laneMaskLt
+	laneMaskLe
+	laneMaskEq
+	laneMaskGe
+	laneMaskGt
+	dynamicBytes
+	totalBytes
+	zero   // what is 0 in a launch without clusters
+	one    // likewise 1
+	always // a number that means nothing, such as that of a multiprocessor
+	clocks // how many steps there were
+)
+
+var specials = map[string]struct {
+	special special
+	bytes   uint8
+}{
+	"%tid.x": {tidX, 4}, "%tid.y": {tidY, 4}, "%tid.z": {tidZ, 4},
+	"%ntid.x": {ntidX, 4}, "%ntid.y": {ntidY, 4}, "%ntid.z": {ntidZ, 4},
+	"%ctaid.x": {ctaidX, 4}, "%ctaid.y": {ctaidY, 4}, "%ctaid.z": {ctaidZ, 4},
+	"%nctaid.x": {nctaidX, 4}, "%nctaid.y": {nctaidY, 4}, "%nctaid.z": {nctaidZ, 4},
+	"%laneid": {laneID, 4}, "%warpid": {warpID, 4}, "%nwarpid": {nwarpID, 4},
+	"%lanemask_lt": {laneMaskLt, 4}, "%lanemask_le": {laneMaskLe, 4}, "%lanemask_eq": {laneMaskEq, 4},
+	"%lanemask_ge": {laneMaskGe, 4}, "%lanemask_gt": {laneMaskGt, 4},
+	"%dynamic_smem_size": {dynamicBytes, 4}, "%total_smem_size": {totalBytes, 4},
+	"%clock64": {clocks, 8}, "%globaltimer": {clocks, 8}, "%clock": {clocks, 4}, "%gridid": {zero, 8},
+	"%smid": {zero, 4}, "%nsmid": {always, 4},
+	"%cluster_ctaid.x": {zero, 4}, "%cluster_ctaid.y": {zero, 4}, "%cluster_ctaid.z": {zero, 4},
+	"%cluster_ctarank": {zero, 4}, "%cluster_nctaid.x": {one, 4}, "%cluster_nctaid.y": {one, 4},
+	"%cluster_nctaid.z": {one, 4}, "%cluster_nctarank": {one, 4},
+	"%clusterid.x": {ctaidX, 4}, "%clusterid.y": {ctaidY, 4}, "%clusterid.z": {ctaidZ, 4},
+	"%nclusterid.x": {nctaidX, 4}, "%nclusterid.y": {nctaidY, 4}, "%nclusterid.z": {nctaidZ, 4},
+}
+
+// fill sets a plane to a special register of the lanes of warp w.
+func (w *warp) fill(p *plane, s special) {
+	r, b := w.b.run, w.b
+	for i := range p {
+		t := w.index*32 + i
+		at := r.thread(t)
+		v := 0
+		switch s {
+		case tidX, tidY, tidZ:
+			v = at[s-tidX]
+		case ntidX, ntidY, ntidZ:
+			v = r.block[s-ntidX]
+		case ctaidX, ctaidY, ctaidZ:
+			v = b.at[s-ctaidX]
+		case nctaidX, nctaidY, nctaidZ:
+			v = r.grid[s-nctaidX]
+		case laneID:
+			v = i
+		case warpID:
+			v = w.index
+		case nwarpID:
+			v = len(b.warps)
+		case laneMaskLt:
+			v = 1<<i - 1
+		case laneMaskLe:
+			v = 2<<i - 1
+		case laneMaskEq:
+			v = 1 << i
+		case laneMaskGe:
+			v = -1 << i
+		case laneMaskGt:
+			v = -2 << i
+		case dynamicBytes:
+			v = r.dynamic
+		case totalBytes:
+			v = r.k.static + r.dynamic
+		case one:
+			v = 1
+		case always:
+			v = 132
+		}
+		p[i] = uint64(uint32(v))
+	}
+}

@@ -1,0 +1,376 @@
+package emu
+
+import (
+	"math"
+	"math/bits"
+)
+
+// inst is an instruction made ready to run.
+type inst struct {
+	kind       instKind
+	not        bool  // of the guard
+	guard      int32 // predicate, or -1
+	d, a, b, c int32 // planes or predicates
+	op         opFunc
+	test       testFunc
+	run        runFunc
+	target     int // of a branch
+	line       int
+	x          *extra
+}
+
+// instKind says how an instruction runs.
+type instKind uint8
+
+const (
+	kindOp instKind = iota
+	kindTest
+	kindBranch
+	kindReturn
+	kindRun  // run, for the lanes that there are
+	kindSync // likewise, and run says whether the warp goes on
+)
+
+// runFunc runs an instruction for the lanes of mask, of which there is one at least.
+// It returns false if the instruction has to be run once more.
+type runFunc func(w *warp, in *inst, mask uint32) bool
+
+// extra is what few instructions have.
+type extra struct {
+	space   space
+	bytes   int // of an element
+	n       int // elements
+	signed  bool
+	wide    uint8 // bytes of the register
+	strong  bool
+	acquire bool
+	release bool
+	off     int64
+	off2    int64
+	regs    []int32 // planes
+	regs2   []int32
+	regs3   []int32
+	regs4   []int32
+	mode    string
+	pred    int32 // -1 if there is none
+	predNot bool
+	imm     int
+	atomic  atomicFunc
+	mma     *mmaShape
+	wg      *wgmmaShape
+}
+
+type warpState uint8
+
+const (
+	running warpState = iota
+	waiting           // for a barrier or an mbarrier
+	done
+)
+
+// fragment is lanes that are at one place.
+type fragment struct {
+	pc   int
+	mask uint32
+}
+
+const never = math.MaxInt
+
+// looseAfter is how many steps the lowest lanes of a diverged warp may go on
+// alone before the others have a turn: they may wait for those.
+const looseAfter = 1 << 15
+
+// warp is 32 threads that run in step as far as they go the same way: those
+// whose next instruction comes first in the text run first, and join the others
+// when they come to them.
+type warp struct {
+	b        *block
+	index    int
+	regs     []plane
+	def      []uint32 // lanes in which a register is defined
+	preds    []uint32
+	pdef     []uint32
+	pc       int
+	mask     uint32
+	others   []fragment
+	next     int // the least pc of others
+	alone    int // steps since the warp was last together
+	loose    bool
+	tried    bool   // to let others run while these wait for an mbarrier
+	exists   uint32 // lanes that the block has
+	live     uint32 // lanes that have not returned
+	state    warpState
+	barrier  int    // that it waits for, or -1
+	mbarrier uint32 // likewise
+	parity   uint32
+	clock    clock
+	release  *known // by the last fence
+	acquire  epochs // by strong reads, for the next fence
+	copies   copies
+	groups   bulkGroups
+	wg       wgmmaState
+	dirty    []span // shared memory written since the last proxy fence
+	tmp      plane
+	addr     [32]uint64
+}
+
+func newWarp(b *block, index int) *warp {
+	k := b.run.k
+	w := &warp{b: b, index: index, regs: make([]plane, k.planes), def: make([]uint32, k.planes),
+		preds: make([]uint32, k.preds), pdef: make([]uint32, k.preds)}
+	n := min(32, b.run.threads-32*index)
+	w.exists = uint32(1<<n - 1)
+	for _, g := range k.given {
+		if g.special == specialNone {
+			for i := range w.regs[g.plane] {
+				w.regs[g.plane][i] = g.bits
+			}
+		}
+	}
+	return w
+}
+
+// enter begins a block.
+func (w *warp) enter() {
+	clear(w.def)
+	clear(w.pdef)
+	for _, g := range w.b.run.k.given {
+		w.def[g.plane] = math.MaxUint32
+		if g.special != specialNone {
+			w.fill(&w.regs[g.plane], g.special)
+		}
+	}
+	w.pc, w.mask, w.live, w.state = 0, w.exists, w.exists, running
+	w.others, w.next, w.alone, w.loose = w.others[:0], never, 0, false
+	w.barrier, w.mbarrier = -1, 0
+	w.clock.reset(w.index)
+	w.release, w.acquire = nil, nil
+	w.copies.reset()
+	w.groups.reset()
+	w.wg.reset()
+	w.dirty = w.dirty[:0]
+}
+
+// run runs up to n instructions and returns how many it ran.
+func (w *warp) run(n int) (steps int) {
+	r := w.b.run
+	code, counts := r.k.code, r.counts
+	if len(w.others) > 0 && !w.loose {
+		w.converge()
+	}
+	for steps < n && w.state == running {
+		if w.pc >= w.next {
+			w.converge()
+		}
+		pc := w.pc
+		in := &code[pc]
+		mask := w.mask
+		steps++
+		if in.guard >= 0 {
+			p := w.preds[in.guard]
+			if w.pdef[in.guard]&mask != mask {
+				w.undefinedPred(pc, in.guard, mask)
+				if r.report.fatal {
+					return steps
+				}
+			}
+			if in.not {
+				p = ^p
+			}
+			mask &= p
+		}
+		count := &counts[pc]
+		count.Warps++
+		if mask == math.MaxUint32 {
+			count.Threads += 32
+		} else {
+			count.Threads += int64(bits.OnesCount32(mask))
+		}
+		switch in.kind {
+		case kindOp:
+			w.pc = pc + 1
+			def := w.def[in.a] & w.def[in.b] & w.def[in.c]
+			d := &w.regs[in.d]
+			if len(w.wg.busy) > 0 {
+				w.busyOperand(pc, mask, in.a, in.b, in.c, in.d)
+			}
+			if mask == math.MaxUint32 {
+				in.op(d, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
+				w.def[in.d] = def
+				continue
+			}
+			if mask == 0 {
+				continue
+			}
+			if w.live == mask {
+				// Nobody sees what lanes compute that do not exist any more.
+				in.op(d, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
+			} else {
+				in.op(&w.tmp, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
+				d.blend(&w.tmp, mask)
+			}
+			w.def[in.d] = w.def[in.d]&^mask | def&mask
+		case kindTest:
+			w.pc = pc + 1
+			def := w.def[in.a] & w.def[in.b]
+			p := in.test(&w.regs[in.a], &w.regs[in.b])
+			w.preds[in.d] = w.preds[in.d]&^mask | p&mask
+			w.pdef[in.d] = w.pdef[in.d]&^mask | def&mask
+		case kindBranch:
+			stay := w.mask &^ mask
+			switch {
+			case stay == 0:
+				w.pc = in.target
+			case mask == 0:
+				w.pc = pc + 1
+			default:
+				w.pc, w.mask = pc+1, stay
+				w.others = append(w.others, fragment{in.target, mask})
+				w.converge()
+			}
+		case kindReturn:
+			w.pc = pc + 1
+			w.exit(mask)
+		case kindRun:
+			w.pc = pc + 1
+			if mask != 0 {
+				in.run(w, in, mask)
+				if r.report.fatal {
+					return steps
+				}
+			}
+		case kindSync:
+			if mask == 0 {
+				w.pc = pc + 1
+				continue
+			}
+			if in.run(w, in, mask) {
+				w.pc = pc + 1
+			}
+			if r.report.fatal {
+				return steps
+			}
+		}
+	}
+	if len(w.others) > 0 && w.state == running {
+		if w.alone += steps; w.alone > looseAfter {
+			w.takeTurns()
+		}
+	}
+	return steps
+}
+
+// takeTurns lets other lanes run that are not at the least place.
+func (w *warp) takeTurns() {
+	w.alone = looseAfter - 1<<10
+	w.loose = true
+	f := w.others[0]
+	w.others = append(w.others[1:], fragment{w.pc, w.mask})
+	w.pc, w.mask, w.next = f.pc, f.mask, never
+}
+
+// converge runs those lanes next that are at the least place.
+func (w *warp) converge() {
+	w.loose = false
+	if w.mask != 0 {
+		w.others = append(w.others, fragment{w.pc, w.mask})
+	}
+	least := never
+	for _, f := range w.others {
+		least = min(least, f.pc)
+	}
+	w.pc, w.mask, w.next = least, 0, never
+	kept := w.others[:0]
+	for _, f := range w.others {
+		if f.pc == least {
+			w.mask |= f.mask
+		} else {
+			kept = append(kept, f)
+			w.next = min(w.next, f.pc)
+		}
+	}
+	w.others = kept
+	if len(kept) == 0 {
+		w.alone = 0
+	}
+}
+
+// exit ends lanes.
+func (w *warp) exit(mask uint32) {
+	w.live &^= mask
+	w.mask &^= mask
+	if w.live == 0 {
+		w.copies.landAll(w)
+		w.groups.leaveAll(w)
+		w.state = done
+		w.b.live--
+		return
+	}
+	if w.mask == 0 {
+		w.converge()
+	}
+}
+
+// blend takes the lanes of mask from p.
+func (d *plane) blend(p *plane, mask uint32) {
+	for m := mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m) & 31
+		d[i] = p[i]
+	}
+}
+
+// lowest returns the first lane of a mask.
+func lowest(mask uint32) int { return bits.TrailingZeros32(mask) & 31 }
+
+// undefinedPred reports a condition that nobody computed.
+func (w *warp) undefinedPred(pc int, p int32, mask uint32) {
+	w.find(Uninitialised, pc, lowest(mask&^w.pdef[p]), "the condition was not computed in this thread", nil)
+	w.pdef[p] |= mask
+}
+
+// need reports a use of a register that is not defined in all lanes of mask.
+func (w *warp) need(in *inst, plane int32, mask uint32, what string) {
+	if w.def[plane]&mask != mask {
+		if w.wg.busy[plane] > 0 {
+			w.busyOperand(w.pcOf(in), mask, plane)
+			return
+		}
+		w.find(Uninitialised, w.pcOf(in), lowest(mask&^w.def[plane]), what, nil)
+		w.def[plane] |= mask // once is enough
+	}
+}
+
+// pcOf returns the place of an instruction that runs now.
+func (w *warp) pcOf(in *inst) int {
+	if p := w.pc; p < len(w.b.run.k.code) && &w.b.run.k.code[p] == in {
+		return p
+	}
+	return w.pc - 1
+}
+
+// set sets a register of one lane.
+func (w *warp) set(plane int32, lane int, v uint64) {
+	w.regs[plane][lane] = v
+	w.def[plane] |= 1 << lane
+}
+
+// together reports whether all lanes of members that have not returned are in
+// mask. If not it says so, or lets the others come first.
+func (w *warp) together(in *inst, mask, members uint32) bool {
+	if missing := members & w.live &^ mask; missing != 0 {
+		if w.loose {
+			w.converge()
+			return false
+		}
+		w.stop(DivergentWarp, w.pc, lowest(mask), "some of the members are elsewhere")
+		return false
+	}
+	if mask&^members != 0 {
+		w.stop(DivergentWarp, w.pc, lowest(mask&^members), "the thread is no member")
+		return false
+	}
+	return true
+}
+
+// highest returns the last lane of a mask.
+func highest(mask uint32) int { return (31 - bits.LeadingZeros32(mask)) & 31 }

@@ -1,0 +1,382 @@
+package ptx
+
+import "math"
+
+// loop is a loop whose body is being built.
+type loop struct{ next, end val }
+
+// Label is a place in the code that branches may go to.
+type Label struct {
+	k  *Kernel
+	at val
+}
+
+func (k *Kernel) label() val {
+	k.labels++
+	return tagged(tagLabel, int(k.labels-1))
+}
+
+func (k *Kernel) place(l val) { k.put(opLabel, 0, 0, l, 0, 0) }
+
+func (k *Kernel) branch(l val) { k.put(opBranch, 0, 0, l, 0, 0) }
+
+// branchIf goes to l where p, a predicate, holds, or where it does not.
+func (k *Kernel) branchIf(p val, not bool, l val) {
+	k.guard = guardOf(p, not)
+	k.put(opBranch, 0, 0, l, 0, 0)
+	k.guard = 0
+}
+
+// NewLabel returns a label that is to be placed once.
+func (k *Kernel) NewLabel() Label {
+	k = k.owner()
+	if !k.ready() {
+		return Label{k: k}
+	}
+	l := Label{k, k.label()}
+	k.marks = append(k.marks, mark{at: l.at, pc: authorCounter()})
+	return l
+}
+
+// mark is what became of a label that the author made.
+type mark struct {
+	at           val
+	placed, used bool
+	pc           uintptr // where it was made
+}
+
+// Place puts the label here.
+func (k *Kernel) Place(l Label) {
+	if !k.open() {
+		return
+	}
+	m := k.owns(l)
+	switch {
+	case m == nil:
+	case m.placed:
+		k.fail("a label that was placed before")
+	default:
+		m.placed = true
+		k.place(l.at)
+	}
+}
+
+// Branch goes to the label.
+func (k *Kernel) Branch(l Label) {
+	if !k.open() {
+		return
+	}
+	if m := k.owns(l); m != nil {
+		m.used = true
+		k.branch(l.at)
+	}
+}
+
+// BranchIf goes to the label where p holds.
+func (k *Kernel) BranchIf(p Pred, l Label) {
+	if !k.open() {
+		return
+	}
+	if m := k.owns(l); m != nil {
+		m.used = true
+		k.goIf(p, l.at)
+	}
+}
+
+// goIf goes to l where p holds.
+func (k *Kernel) goIf(p Pred, l val) {
+	if v, ok := p.constant(); ok {
+		if v {
+			k.branch(l)
+		}
+		return
+	}
+	k.branchIf(k.use(handle(p), kPred), false, l)
+}
+
+// owns returns what became of a label, or nil if it is of another kernel.
+func (k *Kernel) owns(l Label) *mark {
+	if l.k == k {
+		for i := range k.marks {
+			if k.marks[i].at == l.at {
+				return &k.marks[i]
+			}
+		}
+	}
+	k.fail("a label of another kernel")
+	return nil
+}
+
+// constant returns the value of p if it is known while the kernel is built.
+func (p Pred) constant() (v, ok bool) { return p.c != 0, p.k == nil }
+
+// open reports whether code that branches may follow.
+func (k *Kernel) open() bool {
+	k = k.owner()
+	if k.target == 0 {
+		return k.ready()
+	}
+	if k.guard != 0 {
+		k.fail("control flow within When: use If")
+		return false
+	}
+	return true
+}
+
+// inside builds a block of code.
+func (k *Kernel) inside(body func()) {
+	if k.depth++; k.depth > maxDepth {
+		k.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
+	}
+	body()
+	k.depth--
+}
+
+// If runs then where p holds.
+func (k *Kernel) If(p Pred, then func()) {
+	if !k.open() {
+		return
+	}
+	if v, ok := p.constant(); ok {
+		if v {
+			k.inside(then)
+		}
+		return
+	}
+	end := k.label()
+	k.branchIf(k.use(handle(p), kPred), true, end)
+	k.inside(then)
+	k.place(end)
+}
+
+// IfElse runs then where p holds, and otherwise where it does not.
+func (k *Kernel) IfElse(p Pred, then, otherwise func()) {
+	if !k.open() {
+		return
+	}
+	if v, ok := p.constant(); ok {
+		if v {
+			k.inside(then)
+		} else {
+			k.inside(otherwise)
+		}
+		return
+	}
+	other, end := k.label(), k.label()
+	k.branchIf(k.use(handle(p), kPred), true, other)
+	k.inside(then)
+	k.branch(end)
+	k.place(other)
+	k.inside(otherwise)
+	k.place(end)
+}
+
+// When makes each instruction of body one that only threads run in which p
+// holds, with no branch: for a few instructions without control flow. A value
+// computed inside is undefined in the other threads; set a [Var] instead. When
+// does not nest.
+func (k *Kernel) When(p Pred, body func()) {
+	if !k.open() {
+		return
+	}
+	if v, ok := p.constant(); ok {
+		if v {
+			body()
+		}
+		return
+	}
+	k.guard = guardOf(k.use(handle(p), kPred), false)
+	body()
+	k.guard = 0
+}
+
+// For runs body for i = lo, lo+step ... while i < hi, all evaluated once. It ends
+// even where i + step would exceed 32 bits.
+func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
+	if !k.open() {
+		return
+	}
+	if step.k == nil && step.c == 0 {
+		k.fail("a loop with step 0")
+		return
+	}
+	runs := false // at least once, for certain
+	if lo.k == nil && hi.k == nil {
+		if runs = lo.c < hi.c; !runs {
+			return
+		}
+	}
+	head, next, end := k.label(), k.label(), k.label()
+	i := k.result(opMovU32, k.use(handle(lo), kU32), 0, 0)
+	if !runs {
+		k.branchIf(op2(opGeU32, i, handle(hi)).v, false, end)
+	}
+	// i below last has a successor. In steps of 1 that is any i + 1 below hi.
+	one := step == U(1)
+	last := hi
+	if !one {
+		last = hi.Max(step).Sub(step)
+	}
+	k.place(head)
+	k.loops = append(k.loops, loop{next, end})
+	k.inside(func() { body(U32(i)) })
+	if !k.ready() {
+		return
+	}
+	k.loops = k.loops[:len(k.loops)-1]
+	k.place(next)
+	if one {
+		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
+	}
+	again := op2(opLtU32, i, handle(last))
+	if !one {
+		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
+	}
+	k.branchIf(again.v, false, head)
+	k.place(end)
+}
+
+// Count runs body n times, n a constant or not: For from 0 in steps of 1.
+func (k *Kernel) Count(n U32, body func(i U32)) { k.For(U(0), n, U(1), body) }
+
+// While runs body while cond, which is built once at the head of the loop,
+// returns what holds.
+func (k *Kernel) While(cond func() Pred, body func()) {
+	k.Loop(func() {
+		k.BreakIf(cond().Not())
+		body()
+	})
+}
+
+// Loop runs body until Break or Return.
+func (k *Kernel) Loop(body func()) {
+	if !k.open() {
+		return
+	}
+	head, end := k.label(), k.label()
+	k.place(head)
+	k.loops = append(k.loops, loop{head, end})
+	k.inside(body)
+	if !k.ready() {
+		return
+	}
+	k.loops = k.loops[:len(k.loops)-1]
+	k.branch(head)
+	k.place(end)
+}
+
+// innermost returns the innermost loop.
+func (k *Kernel) innermost(what string) (loop, bool) {
+	if !k.open() {
+		return loop{}, false
+	}
+	if len(k.loops) == 0 {
+		k.fail("%s outside a loop", what)
+		return loop{}, false
+	}
+	return k.loops[len(k.loops)-1], true
+}
+
+// Break leaves the innermost loop.
+func (k *Kernel) Break() {
+	if l, ok := k.innermost("Break"); ok {
+		k.branch(l.end)
+	}
+}
+
+// BreakIf leaves the innermost loop where p holds.
+func (k *Kernel) BreakIf(p Pred) {
+	if l, ok := k.innermost("BreakIf"); ok {
+		k.goIf(p, l.end)
+	}
+}
+
+// Continue goes on with the next turn of the innermost loop.
+func (k *Kernel) Continue() {
+	if l, ok := k.innermost("Continue"); ok {
+		k.branch(l.next)
+	}
+}
+
+// ContinueIf goes on with the next turn of the innermost loop where p holds.
+func (k *Kernel) ContinueIf(p Pred) {
+	if l, ok := k.innermost("ContinueIf"); ok {
+		k.goIf(p, l.next)
+	}
+}
+
+// Return ends the thread.
+func (k *Kernel) Return() {
+	if k.open() {
+		k.put(opReturn, 0, 0, 0, 0, 0)
+	}
+}
+
+// ReturnIf ends the thread where p holds.
+func (k *Kernel) ReturnIf(p Pred) {
+	if !k.open() {
+		return
+	}
+	if v, ok := p.constant(); ok {
+		if v {
+			k.Return()
+		}
+		return
+	}
+	k.guard = guardOf(k.use(handle(p), kPred), false)
+	k.put(opReturn, 0, 0, 0, 0, 0)
+	k.guard = 0
+}
+
+// Sync waits for all threads of the block, and makes what each wrote to shared
+// and global memory visible to the others. All threads must come to it.
+func (k *Kernel) Sync() {
+	if k.open() {
+		k.put(opBarrierU32, 0, 0, tagged(tagSmall, 0), 0, 0)
+	}
+}
+
+// SyncSome waits until threads of whole warps have come to barrier id, 1 to 15,
+// by SyncSome or [Kernel.Arrive].
+func (k *Kernel) SyncSome(id, threads int) { k.some(opBarrierCountU32, id, threads) }
+
+// Arrive counts for barrier id as [Kernel.SyncSome] does, but does not wait.
+func (k *Kernel) Arrive(id, threads int) { k.some(opBarrierArriveU32, id, threads) }
+
+func (k *Kernel) some(o code, id, threads int) {
+	if !k.open() {
+		return
+	}
+	if id < 1 || id > 15 || threads < 32 || threads > MaxThreads || threads%32 != 0 {
+		k.failure(ErrLimit, "barrier %d for %d threads", id, threads)
+		return
+	}
+	k.put(o, 0, 0, tagged(tagSmall, id), tagged(tagSmall, threads), 0)
+}
+
+// SyncWarp waits for the members, a bit for each lane, and makes what each wrote
+// visible to the others.
+func (k *Kernel) SyncWarp(members U32) {
+	if k.open() {
+		k.put(opWarpBarrierU32, 0, 0, k.use(handle(members), kU32), 0, 0)
+	}
+}
+
+// FenceBlock orders the accesses before it and after it for the block.
+func (k *Kernel) FenceBlock() { k.owner().put(opFenceBlock, 0, 0, 0, 0, 0) }
+
+// FenceDevice orders the accesses before it and after it for the device.
+func (k *Kernel) FenceDevice() { k.owner().put(opFenceDevice, 0, 0, 0, 0, 0) }
+
+// FenceSystem orders the accesses before it and after it for the host and other
+// devices too.
+func (k *Kernel) FenceSystem() { k.owner().put(opFenceSystem, 0, 0, 0, 0, 0) }
+
+// FenceOrder is FenceDevice in one order for all threads.
+func (k *Kernel) FenceOrder() { k.owner().put(opFenceOrder, 0, 0, 0, 0, 0) }
+
+// AllLanes is the mask of members that has every lane of a warp.
+var AllLanes = U(math.MaxUint32)
+
+// ActiveMask returns the lanes that run this instruction together, by chance.
+func (k *Kernel) ActiveMask() U32 { return U32(k.owner().result(opActiveMask, 0, 0, 0)) }

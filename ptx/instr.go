@@ -1,0 +1,323 @@
+package ptx
+
+import "strings"
+
+// code is an instruction with its types: add.u32 and add.f32 are two.
+type code uint16
+
+// desc is what an instruction is.
+type desc struct {
+	kinds   [4]kind // of the result and of the operands, 0 for none
+	layout  layout
+	fold    fold
+	version uint8 // of PTX that first has it, ten times
+	target  Target
+	text    string
+}
+
+// layout is how the operands of an instruction are written, and where they are.
+type layout uint8
+
+const (
+	layoutPlain     layout = iota // d, a, b, c as far as they are there
+	layoutName                    // d, a where a is a special register or a symbol
+	layoutAux                     // d, a, b, c, aux
+	layoutShuffle                 // d, a, b, aux, c
+	layoutPack                    // d, {a, b}
+	layoutUnpack                  // {d, a}, b
+	layoutImmediate               // aux
+	layoutParam                   // d, [a]; aux as in layoutLoad
+	layoutLoad                    // d and its successors, [a + b]; aux is kind and width, see memoryAux
+	layoutStore                   // [a + b], c; c is a place in lists if aux has a width
+	layoutAtomic                  // d, [a + b], c
+	layoutReduction               // [a + b], c
+	layoutExchange                // d, [a + b], lists[c], lists[c+1]
+	layoutCopy                    // [d + lists[c]], [a + lists[c+1]], aux, and b if it is there
+	layoutMatrix                  // {d and its successors}, [a + b]; aux is how many
+	layoutMma                     // lists[a] on: D, A, B and C, which is D; aux has how many
+	layoutWgmma                   // lists[a] on: D, which is c registers, A and B; b; see wgmmaAux
+	layoutForm                    // as the text says, where $= is d and $ and a letter the next of lists[a] on; aux is how many
+	layoutRaw                     // likewise, with raws[b] for the text
+	layoutBranch                  // a
+	layoutLabel                   // a
+	layoutNone                    // does not exist
+)
+
+// instr is an instruction: 24 bytes without a pointer, so that the garbage
+// collector has nothing to look at.
+type instr struct {
+	op    code
+	aux   uint16
+	guard guard
+	d     val
+	a     val
+	b     val
+	c     val
+}
+
+// guard is the condition of an instruction: 0 for none, or guarded, the number
+// of a predicate, and in the lowest bit whether it must not hold.
+type guard uint32
+
+const guarded guard = 1 << 31
+
+func guardOf(p val, not bool) guard {
+	g := guarded | guard(p.n()<<1)
+	if not {
+		g |= 1
+	}
+	return g
+}
+
+// put appends an instruction.
+func (k *Kernel) put(o code, aux uint16, d, a, b, c val) {
+	if ds := &descs[o]; ds.target > k.target || k.pos != nil {
+		if !k.admit(o) {
+			return
+		}
+	} else if ds.version > k.version {
+		k.version = ds.version
+	}
+	n := len(k.code)
+	if n == cap(k.code) && !k.room() {
+		return
+	}
+	// Field by field: a literal is put together elsewhere and copied.
+	k.code = k.code[:n+1]
+	in := &k.code[n]
+	in.op, in.aux, in.guard = o, aux, k.guard
+	in.d, in.a, in.b, in.c = d, a, b, c
+}
+
+// admit is the careful part of put: it reports whether there is to be an
+// instruction, and notes where the author asked for it.
+func (k *Kernel) admit(o code) bool {
+	if !k.ready() {
+		return false
+	}
+	ds := &descs[o]
+	if ds.target > k.target {
+		k.failure(ErrTarget, "%s needs %v, the module is for %v", ds.name(), ds.target, k.m.target)
+		return false
+	}
+	k.version = max(k.version, ds.version)
+	if k.pos != nil {
+		k.pos = append(k.pos, authorCounter())
+	}
+	return true
+}
+
+// room makes room for one more instruction.
+func (k *Kernel) room() bool {
+	if len(k.code) >= MaxInstructions {
+		k.failure(ErrLimit, "more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
+		return false
+	}
+	k.code = append(make([]instr, 0, 2*cap(k.code)+64), k.code...)
+	return true
+}
+
+// first appends an instruction that runs before the others.
+func (k *Kernel) first(o code, aux uint16, d, a val) {
+	if !k.ready() {
+		return
+	}
+	k.version = max(k.version, descs[o].version)
+	n := len(k.prologue)
+	if n == cap(k.prologue) {
+		k.prologue = append(make([]instr, 0, 2*n+32), k.prologue...)
+	}
+	k.prologue = k.prologue[:n+1]
+	in := &k.prologue[n]
+	in.op, in.aux, in.guard = o, aux, 0
+	in.d, in.a, in.b, in.c = d, a, 0, 0
+}
+
+// fresh returns a register that was not used yet.
+func (k *Kernel) fresh(c class) val {
+	n := k.regs[c]
+	k.regs[c] = n + 1
+	return c.reg(n)
+}
+
+// result appends an instruction and returns what it computes.
+func (k *Kernel) result(o code, a, b, c val) handle {
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	ds := &descs[o]
+	d := k.fresh(kinds[ds.kinds[0]].class)
+	n := len(k.code)
+	if n == cap(k.code) || k.pos != nil {
+		k.put(o, 0, d, a, b, c)
+		return handle{k, d, k.age}
+	}
+	if ds.version > k.version {
+		k.version = ds.version
+	}
+	k.code = k.code[:n+1]
+	in := &k.code[n]
+	in.op, in.aux, in.guard = o, 0, k.guard
+	in.d, in.a, in.b, in.c = d, a, b, c
+	return handle{k, d, k.age}
+}
+
+// op1, op2 and op3 apply an instruction to values.
+
+func op1(o code, x handle) handle {
+	k := x.k
+	if k == nil {
+		if r, ok := fold1(o, x); ok {
+			return r
+		}
+		k = unfolded
+	}
+	return k.result(o, k.use(x, descs[o].kinds[1]), 0, 0)
+}
+
+func op2(o code, x, y handle) handle {
+	k := x.k
+	if k == nil || k != y.k || x.c != k.age || y.c != k.age {
+		return op2Slow(o, x, y)
+	}
+	return k.result(o, x.v, y.v, 0)
+}
+
+func op2Slow(o code, x, y handle) handle {
+	k := x.k
+	if k == nil {
+		k = y.k
+	}
+	if x.k == nil || y.k == nil {
+		if r, ok := fold2(o, x, y); ok {
+			return r
+		}
+		if k == nil {
+			k = unfolded
+		}
+	}
+	kd := &descs[o].kinds
+	a := k.use(x, kd[1])
+	return k.result(o, a, k.use(y, kd[2]), 0)
+}
+
+func op3(o code, x, y, z handle) handle {
+	k := x.k
+	if k == nil || k != y.k || k != z.k || x.c != k.age || y.c != k.age || z.c != k.age {
+		return op3Slow(o, x, y, z)
+	}
+	return k.result(o, x.v, y.v, z.v)
+}
+
+func op3Slow(o code, x, y, z handle) handle {
+	k := x.k
+	if k == nil {
+		k = y.k
+	}
+	if k == nil {
+		k = z.k
+	}
+	if r, ok := fold3(o, x, y, z); ok {
+		return r
+	}
+	if k == nil {
+		k = unfolded
+	}
+	kd := &descs[o].kinds
+	a := k.use(x, kd[1])
+	b := k.use(y, kd[2])
+	return k.result(o, a, b, k.use(z, kd[3]))
+}
+
+// use returns the operand that a value of kind kd is.
+func (k *Kernel) use(x handle, kd kind) val {
+	if x.k == k && x.c == k.age {
+		return x.v
+	}
+	if x.k == nil {
+		return k.constant(x, kd)
+	}
+	return k.misuse(x)
+}
+
+// reg returns the register that holds a value, for operands that cannot be
+// constants.
+func (k *Kernel) reg(x handle, kd kind) val {
+	v := k.use(x, kd)
+	if _, ok := v.class(); !ok {
+		return k.result(kinds[kd].mov, v, 0, 0).v
+	}
+	return v
+}
+
+// constant returns a constant as an operand, from a register if the
+// instructions of its kind take no other.
+func (k *Kernel) constant(x handle, kd kind) val {
+	if !k.ready() {
+		return 0
+	}
+	switch kd {
+	case kF32:
+		return k.pool(tagF32, uint64(x.c))
+	case kF64:
+		return k.pool(tagF64, x.bits())
+	case kPred:
+		return k.truth(x.c != 0)
+	case kF16, kBF16, kF16x2, kBF16x2:
+		return k.result(kinds[kd].mov, k.integer(uint64(x.c)), 0, 0).v
+	case kS32:
+		return k.integer(uint64(int64(int32(x.c))))
+	case kU64:
+		if b := x.bits(); int64(b) < 0 {
+			return k.pool(tagBig, b)
+		}
+		fallthrough
+	case kS64:
+		return k.integer(x.bits())
+	}
+	return k.integer(uint64(x.c))
+}
+
+// truth returns a predicate that always or never holds.
+func (k *Kernel) truth(holds bool) val {
+	i, a := 0, 0
+	if holds {
+		i, a = 1, 1
+	}
+	if k.truths[i] == 0 {
+		k.truths[i] = k.fresh(classP)
+		k.prologue = append(k.prologue, instr{op: opEqU32, d: k.truths[i], a: tagged(tagSmall, a), b: tagged(tagSmall, 1)})
+	}
+	return k.truths[i]
+}
+
+func (k *Kernel) integer(bits uint64) val {
+	if bits <= payload {
+		return tagged(tagSmall, int(bits))
+	}
+	return k.pool(tagSigned, bits)
+}
+
+func (k *Kernel) pool(tag val, bits uint64) val {
+	k.consts = append(k.consts, bits)
+	return tagged(tag, len(k.consts)-1)
+}
+
+func (k *Kernel) misuse(x handle) val {
+	switch {
+	case !k.ready():
+	case x.k == k:
+		k.fail("use of a value of a kernel that was built before")
+	case x.k.m == nil:
+		k.fail("use of %s", x.k.err.Msg)
+	default:
+		k.fail("use of a value of kernel %s", x.k.name)
+	}
+	return 0
+}
+
+// name returns the instruction as it is written, without its operands.
+func (d *desc) name() string {
+	name, _, _ := strings.Cut(strings.TrimSpace(d.text), " ")
+	return name
+}

@@ -1,0 +1,330 @@
+package ptx
+
+import "fmt"
+
+// Limits that no module may exceed.
+const (
+	MaxInstructions = 1 << 20   // of a kernel
+	MaxStaticShared = 48 << 10  // bytes of arrays that SharedArray declares
+	MaxShared       = 227 << 10 // bytes of all shared memory of a block of any target: see Target.MaxShared
+	MaxThreads      = 1024      // of a block
+	maxDepth        = 200       // of blocks of code
+	maxParams       = 512
+)
+
+// Module is a list of kernels for one target. The zero Module is not usable:
+// see [NewModule].
+type Module struct {
+	target    Target
+	kernels   []*Kernel
+	n         int // of kernels that were built since Reset
+	positions bool
+	err       *Error
+}
+
+// NewModule returns an empty module for the target.
+func NewModule(t Target) *Module {
+	m := &Module{target: t}
+	m.Reset()
+	return m
+}
+
+// Reset empties the module, which keeps its memory and its target: a module that
+// is used again allocates nothing.
+func (m *Module) Reset() {
+	m.n, m.err = 0, nil
+	if m.target.version() == 0 {
+		m.err = &Error{Msg: fmt.Sprintf("no target is called %v", m.target), Err: ErrTarget}
+	}
+}
+
+// RecordPositions notes the author's file and line of each instruction of the
+// kernels that are built from now on, for the findings of [Module.Verify]. It
+// makes building about ten times slower.
+func (m *Module) RecordPositions() { m.positions = true }
+
+// Target returns the target of the module.
+func (m *Module) Target() Target { return m.target }
+
+// Kernel adds a kernel: build is called once, and what it asks of the Kernel is
+// the code. The name begins with a letter or _ and has letters, digits and _. It
+// returns the kernel, which tells its parameters and its shared memory.
+func (m *Module) Kernel(name string, build func(k *Kernel)) *Kernel {
+	var k *Kernel
+	if m.n < len(m.kernels) {
+		k = m.kernels[m.n]
+	} else {
+		k = &Kernel{}
+		m.kernels = append(m.kernels, k)
+	}
+	m.n++
+	k.start(m, name)
+	k.run(build)
+	if k.err != nil && m.err == nil {
+		m.err = k.err
+	}
+	return k
+}
+
+// Err returns the first mistake, or nil.
+func (m *Module) Err() error {
+	if m.err == nil {
+		return nil
+	}
+	return m.err
+}
+
+// Kernel is the code of one kernel. It is valid while its build function runs;
+// afterwards it only tells what it is.
+type Kernel struct {
+	m        *Module
+	name     string
+	age      uint32 // how often the memory was used again
+	code     []instr
+	prologue []instr // runs before code
+	lists    []val   // operands that an instruction has no room for
+	consts   []uint64
+	pos      []uintptr // of code, if positions are recorded
+	regs     [numClasses]uint32
+	target   Target // 0 if nothing is accepted: see ready
+	version  uint8
+	guard    guard
+	labels   uint32
+	listed   int // where the list that is being made begins
+
+	specials [numSpecials]val
+	params   []param
+	shared   []sharedArray
+	static   uint64 // bytes of shared
+	dynamic  uint64
+	rest     bool   // an array has the rest of the dynamic memory
+	pointer  val    // to the dynamic memory
+	align    uint32 // of arrays that are declared from now on
+	extern   uint32 // alignment of the dynamic memory
+	truths   [2]val // predicates that never and always hold
+	raws     []string
+	marks    []mark
+
+	loops    []loop
+	depth    int
+	threads  [3]uint32 // see Block
+	cluster  [3]uint32
+	exactly  bool
+	minimum  uint32
+	building bool
+	ignored  int // calls after the first mistake
+	err      *Error
+}
+
+type param struct {
+	name   string
+	hash   uint32 // of the name
+	offset uint32
+	kind   kind // 0 for a TensorMap
+}
+
+// layout returns the bytes of a parameter and those that its address is a
+// multiple of.
+func (p *param) layout() (size, align uint32) {
+	if p.kind == kNone {
+		return tensorMapBytes, tensorMapAlign
+	}
+	size = uint32(kinds[p.kind].size)
+	return size, size
+}
+
+type sharedArray struct {
+	name         string
+	bytes, align uint32
+}
+
+// nowhere, unfolded and tooBig stand for kernels of values that have none. Nothing
+// is accepted by them, so that they are never written.
+var (
+	nowhere  = notMade("something that no kernel made")
+	unfolded = notMade("an operation on constants that is not computed while building: put one into a register with Reg")
+	tooBig   = notMade("a number that is negative or has more than 32 bits")
+)
+
+func notMade(what string) *Kernel { return &Kernel{err: &Error{Msg: what}} }
+
+// owner returns the kernel, or the one that ignores everything.
+func (k *Kernel) owner() *Kernel {
+	if k == nil {
+		return nowhere
+	}
+	return k
+}
+
+func (k *Kernel) start(m *Module, name string) {
+	*k = Kernel{
+		m: m, name: name, age: k.age + 1, target: m.target.features(), version: m.target.version(), building: true, align: 16,
+		code: k.code[:0], prologue: k.prologue[:0], lists: k.lists[:0], consts: k.consts[:0],
+		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0], raws: k.raws[:0], marks: k.marks[:0],
+	}
+	k.lists = append(k.lists, 0) // so that 0 is no list
+	if m.positions {
+		k.pos = make([]uintptr, 0, 64)
+	}
+	if m.err != nil {
+		k.err, k.target = m.err, 0
+		return
+	}
+	if nameHash(name) == 0 {
+		k.fail("a kernel cannot be called %q", name)
+	}
+	for _, other := range m.kernels[:m.n-1] {
+		if other.name == name {
+			k.fail("two kernels are called %s", name)
+		}
+	}
+}
+
+// abandoned is what ends a build function that goes on and on.
+type abandoned struct{}
+
+func (k *Kernel) run(build func(k *Kernel)) {
+	defer k.finish()
+	build(k)
+	if k.err == nil {
+		k.put(opReturn, 0, 0, 0, 0, 0)
+	}
+}
+
+func (k *Kernel) finish() {
+	if r := recover(); r != nil {
+		if _, ok := r.(abandoned); !ok {
+			err, _ := r.(error)
+			k.failure(err, "the build function panicked: %v", r)
+		}
+	}
+	for _, m := range k.marks {
+		if m.used && !m.placed && k.err == nil {
+			k.failAt(m.pc, nil, "a label that is branched to and not placed")
+		}
+	}
+	k.building, k.target = false, 0
+}
+
+// fail records the first mistake. What follows is ignored.
+func (k *Kernel) fail(format string, args ...any) { k.failure(nil, format, args...) }
+
+func (k *Kernel) failure(err error, format string, args ...any) {
+	if k.err == nil && k.m != nil {
+		k.failAt(authorCounter(), err, format, args...)
+	}
+}
+
+func (k *Kernel) failAt(pc uintptr, err error, format string, args ...any) {
+	k.err = &Error{Kernel: k.name, Pos: position(pc), Msg: fmt.Sprintf(format, args...), Err: err}
+	k.target = 0
+	if k.m.err == nil {
+		k.m.err = k.err
+	}
+}
+
+// ready reports whether calls mean something: the kernel is being built and
+// there was no mistake. A build function that does not end after one is left.
+func (k *Kernel) ready() bool {
+	switch {
+	case k.m == nil:
+		return false
+	case k.err != nil:
+		if k.building {
+			if k.ignored++; k.ignored > MaxInstructions {
+				panic(abandoned{})
+			}
+		}
+		return false
+	case !k.building:
+		k.fail("used after it was built")
+		return false
+	}
+	return true
+}
+
+// Name returns the name of the kernel.
+func (k *Kernel) Name() string { return k.name }
+
+// Instructions returns how many instructions the kernel has, labels included.
+func (k *Kernel) Instructions() int { return len(k.prologue) + len(k.code) }
+
+// Arg is a parameter of a kernel as a launch passes it.
+type Arg struct {
+	Name   string
+	Offset int // in the block of parameters
+	Size   int // bytes
+}
+
+// Args returns the parameters in order.
+func (k *Kernel) Args() []Arg {
+	args := make([]Arg, len(k.params))
+	for i, p := range k.params {
+		size, _ := p.layout()
+		args[i] = Arg{p.name, int(p.offset), int(size)}
+	}
+	return args
+}
+
+// SharedBytes returns the bytes of shared memory that a block has without the
+// launch asking for them, and those that the launch has to ask for.
+func (k *Kernel) SharedBytes() (static, dynamic int) { return int(k.static), int(k.dynamic) }
+
+// MaxBlock promises that no block has more threads than x*y*z, which the
+// assembler uses to hand out registers.
+func (k *Kernel) MaxBlock(x, y, z int) { k.block(x, y, z, false) }
+
+// Block promises that a block has exactly x, y and z threads; another launch
+// fails.
+func (k *Kernel) Block(x, y, z int) { k.block(x, y, z, true) }
+
+func (k *Kernel) block(x, y, z int, exactly bool) {
+	k = k.owner()
+	if !k.ready() {
+		return
+	}
+	if x < 1 || y < 1 || z < 1 || x > MaxThreads || y > MaxThreads || z > 64 || x*y*z > MaxThreads {
+		k.failure(ErrLimit, "a block of %d x %d x %d threads", x, y, z)
+		return
+	}
+	k.threads, k.exactly = [3]uint32{uint32(x), uint32(y), uint32(z)}, exactly
+}
+
+// MinBlocks asks the assembler to use so few registers that n blocks fit on a
+// multiprocessor. It needs [Kernel.Block] or [Kernel.MaxBlock].
+func (k *Kernel) MinBlocks(n int) {
+	k = k.owner()
+	if !k.ready() {
+		return
+	}
+	if n < 1 || n > 32 {
+		k.failure(ErrLimit, "%d blocks on a multiprocessor", n)
+		return
+	}
+	k.minimum = uint32(n)
+}
+
+// nameHash returns a number for a name, and 0 if PTX does not take prefix + s as
+// a name, for any prefix that begins one.
+func nameHash(s string) uint32 {
+	if s == "" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
+		return 0
+	}
+	h, before := uint32(1), byte(0)
+	for i := range len(s) {
+		c := s[i]
+		if !nameBytes[c] || c == '_' && before == '_' {
+			return 0
+		}
+		h, before = (h^uint32(c))*16777619, c
+	}
+	return h | 1
+}
+
+// nameBytes holds what names may have in them.
+var nameBytes = func() (t [256]bool) {
+	for _, c := range []byte("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		t[c] = true
+	}
+	return t
+}()

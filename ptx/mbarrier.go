@@ -1,0 +1,132 @@
+package ptx
+
+// MBarrier is a barrier in shared memory: 8 bytes that count the arrivals of
+// threads and the bytes that copies bring. Its phase is over when the arrivals it
+// was made for have come and all announced bytes too. The parity of a phase, 0 for
+// the first and then in turn, is what a wait names. It needs sm_80.
+type MBarrier struct{ at address }
+
+// MBarrierAt returns the barrier at p.
+func MBarrierAt(p Shared[U64]) MBarrier { return MBarrier{address(p)} }
+
+// At returns barrier i of an array.
+func (m MBarrier) At(i U32) MBarrier { return MBarrier{m.at.at(handle(i))} }
+
+// form appends an instruction whose text says where address and operands go.
+func (p *address) form(o code, operands ...handle) {
+	k := p.live()
+	if descs[o].target > k.target && !k.admit(o) {
+		return
+	}
+	list := [6]val{}
+	for i, x := range operands {
+		list[i] = k.use(x, kU32)
+	}
+	k.startList()
+	k.listAddress(p)
+	k.listVals(list[:len(operands)]...)
+	k.put(o, uint16(2+len(operands)), 0, k.endList(), 0, 0)
+}
+
+// listAddress appends a register and an offset to the list.
+func (k *Kernel) listAddress(p *address) {
+	if k.target != 0 {
+		k.lists = append(k.lists, p.v, k.integer(uint64(int64(p.off))))
+	}
+}
+
+// listVals appends operands to the list.
+func (k *Kernel) listVals(v ...val) {
+	if k.target != 0 {
+		k.lists = append(k.lists, v...)
+	}
+}
+
+// Init makes the barrier one for count arrivals a phase. One thread does, and
+// [Kernel.FenceMBarrierInit] and a barrier of the block (or cluster) follow.
+func (m MBarrier) Init(count U32) { m.at.form(opMBarrierInit, handle(count)) }
+
+// Invalidate ends the barrier: its memory may be used for something else.
+func (m MBarrier) Invalidate() { m.at.form(opMBarrierInvalidate) }
+
+// Arrive counts an arrival, after what this thread wrote.
+func (m MBarrier) Arrive() { m.at.form(opMBarrierArrive) }
+
+// ArriveCopies counts an arrival when all copies that this thread started by
+// [CopyAsync] are there. The arrival is one of those of Init.
+func (m MBarrier) ArriveCopies() { m.at.form(opMBarrierArriveCopy) }
+
+// Expect announces bytes that copies bring in this phase. It needs sm_90.
+func (m MBarrier) Expect(bytes U32) { m.at.form(opMBarrierExpect, handle(bytes)) }
+
+// ArriveExpect counts an arrival and announces bytes. It needs sm_90.
+func (m MBarrier) ArriveExpect(bytes U32) { m.at.form(opMBarrierArriveExpect, handle(bytes)) }
+
+// ArriveAt counts an arrival at the barrier in the same place of block rank of the
+// cluster. It needs sm_90.
+func (m MBarrier) ArriveAt(rank U32) {
+	k := m.at.live()
+	a := op2(opMapSharedU32, m.at.pointer(), handle(rank))
+	if descs[opMBarrierArriveRemote].target > k.target && !k.admit(opMBarrierArriveRemote) {
+		return
+	}
+	k.startList()
+	k.listVals(k.use(a, kU32))
+	k.put(opMBarrierArriveRemote, 1, 0, k.endList(), 0, 0)
+}
+
+// pointer returns the address as a number.
+func (p *address) pointer() handle {
+	k := p.live()
+	return op2(opAddU32, handle{k, p.v, p.c}, handle(U(uint32(p.off))))
+}
+
+// Test reports whether the phase of this parity is over.
+func (m MBarrier) Test(parity U32) Pred { return m.wait(opMBarrierTest, parity) }
+
+// Try reports likewise, but waits for a while first. It needs sm_90.
+func (m MBarrier) Try(parity U32) Pred { return m.wait(opMBarrierTry, parity) }
+
+func (m MBarrier) wait(o code, parity U32) Pred {
+	k := m.at.live()
+	if descs[o].target > k.target && !k.admit(o) {
+		return Pred{k: k, c: k.age}
+	}
+	n := k.use(handle(parity), kU32)
+	d := k.fresh(classP)
+	k.startList()
+	k.listAddress(&m.at)
+	k.listVals(n)
+	k.put(o, 3, d, k.endList(), 0, 0)
+	return Pred{k, d, k.age}
+}
+
+// Wait waits until the phase of this parity is over. What the arrivals came
+// after, and the bytes that were announced, are then visible.
+func (m MBarrier) Wait(parity U32) {
+	k := m.at.live()
+	if !k.open() {
+		return
+	}
+	if parity.k != nil {
+		k.use(handle(parity), kU32)
+	}
+	try := m.Test
+	if k.target >= descs[opMBarrierTry].target {
+		try = m.Try
+	}
+	again := k.label()
+	k.place(again)
+	k.branchIf(k.use(handle(try(parity)), kPred), true, again)
+}
+
+// FenceMBarrierInit makes barriers that this thread has initialised visible to
+// copies and to the cluster. It needs sm_90.
+func (k *Kernel) FenceMBarrierInit() { k.owner().put(opFenceMBarrierInit, 0, 0, 0, 0, 0) }
+
+// FenceAsync orders the accesses of this thread before it and those of copies in
+// bulk and products of warpgroups after it. It needs sm_90.
+func (k *Kernel) FenceAsync() { k.owner().put(opFenceAsync, 0, 0, 0, 0, 0) }
+
+// FenceAsyncShared is [Kernel.FenceAsync] for shared memory alone.
+func (k *Kernel) FenceAsyncShared() { k.owner().put(opFenceAsyncShared, 0, 0, 0, 0, 0) }

@@ -1,0 +1,617 @@
+package ptx
+
+import "math"
+
+// address points to memory. It has so few fields that compilers keep it in
+// registers: the speed of building depends on that.
+type address struct {
+	handle
+	off int32 // bytes, added by the instruction that uses the address
+	how how
+}
+
+// how is what an address points to and how: kind, space, hint and the bytes of an
+// element, a byte each.
+type how uint32
+
+func newHow(kd kind, in space, h Hint) how {
+	return how(kd) | how(in)<<8 | how(h)<<16 | how(kinds[kd].size)<<24
+}
+
+func (h how) kind() kind  { return kind(h) }
+func (h how) in() space   { return space(h >> 8) }
+func (h how) hint() Hint  { return Hint(h >> 16) }
+func (h how) size() int32 { return int32(h >> 24) }
+
+type space uint8
+
+const (
+	inGlobal space = iota
+	inShared
+	inCluster
+)
+
+// Global points to elements in the memory of the device.
+type Global[T Element] address
+
+// Shared points to elements in the memory that the threads of a block share.
+type Shared[T Element] address
+
+// Hint says how an access uses the caches.
+type Hint uint8
+
+// The hints, in the order of the instructions that they choose.
+const (
+	Cached   Hint = iota // like any other
+	ReadOnly             // loads of what nothing writes while the kernel runs
+	Stream               // used once: the first to leave the caches
+	L2Only               // not in L1, so that what other blocks write is seen
+	Once                 // loads as ReadOnly; neither loads nor stores take room in L1
+	Volatile             // never kept, never merged
+	Ahead                // loads that bring 128 bytes to L2; needs sm_75
+	Ordered              // loads that acquire and stores that release, for the device
+	numHints
+)
+
+// Scalar holds what a parameter may be.
+type Scalar interface {
+	U32 | S32 | B32 | F16x2 | BF16x2 | U64 | S64 | F32 | F64
+}
+
+// Param declares the next parameter of the kernel.
+func Param[T Scalar](k *Kernel, name string) T {
+	return T(k.owner().param(name, kindFor[T]()))
+}
+
+// GlobalParam declares the next parameter of the kernel: the address of
+// elements in the memory of the device.
+func GlobalParam[T Element](k *Kernel, name string) Global[T] {
+	k = k.owner()
+	p := k.param(name, kU64)
+	g := newAddress(k, kindFor[T](), inGlobal)
+	if k.target != 0 {
+		g.v = k.fresh(classD)
+		k.first(opToGlobalU64, 0, g.v, p.v)
+	}
+	return Global[T](g)
+}
+
+func (k *Kernel) param(name string, kd kind) handle {
+	r := handle{k: k, c: k.age}
+	if !k.ready() {
+		return r
+	}
+	hash := nameHash(name)
+	if hash == 0 {
+		k.fail("a parameter cannot be called %q", name)
+		return r
+	}
+	next := param{name: name, hash: hash, kind: kd}
+	_, align := next.layout()
+	for i := range k.params {
+		if k.params[i].hash == hash && k.params[i].name == name {
+			k.fail("two parameters are called %s", name)
+			return r
+		}
+	}
+	if n := len(k.params); n > 0 {
+		last := &k.params[n-1]
+		size, _ := last.layout()
+		next.offset = (last.offset + size + align - 1) &^ (align - 1)
+	}
+	if len(k.params) == maxParams {
+		k.failure(ErrLimit, "more than %d parameters", maxParams)
+		return r
+	}
+	k.params = append(k.params, next)
+	if kd == kNone {
+		return r
+	}
+	r.v = k.fresh(kinds[kd].class)
+	k.first(opLoadParam, memoryAux(kd, 1), r.v, tagged(tagParam, len(k.params)-1))
+	return r
+}
+
+// Align makes the arrays of shared memory that are declared from now on begin at
+// multiples of n bytes, a power of two up to 1024. At first that is 16; copies of
+// tensors want 128, and those that swizzle 1024.
+func (k *Kernel) Align(n int) {
+	k = k.owner()
+	if !k.ready() {
+		return
+	}
+	if n < 16 || n > 1024 || n&(n-1) != 0 {
+		k.failure(ErrLimit, "an alignment of %d bytes", n)
+		return
+	}
+	k.align = uint32(n)
+}
+
+func newAddress(k *Kernel, kd kind, in space) address {
+	return address{handle: handle{k: k, c: k.age}, how: newHow(kd, in, Cached)}
+}
+
+// SharedArray declares an array of n elements in the memory of the block,
+// undefined until written: see [Kernel.Align].
+func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
+	return Shared[T](k.owner().sharedArray(name, kindFor[T](), n))
+}
+
+func (k *Kernel) sharedArray(name string, kd kind, n int) address {
+	r := newAddress(k, kd, inShared)
+	if !k.ready() {
+		return r
+	}
+	if nameHash(name) == 0 {
+		k.fail("an array cannot be called %q", name)
+		return r
+	}
+	for i := range k.shared {
+		if k.shared[i].name == name {
+			k.fail("two arrays are called %s", name)
+			return r
+		}
+	}
+	bytes, ok := k.arrayBytes(name, kd, n, MaxStaticShared, k.static)
+	if !ok || n == 0 {
+		k.fail("array %s of no elements", name)
+		return r
+	}
+	k.static = k.aligned(k.static) + bytes
+	k.shared = append(k.shared, sharedArray{name, uint32(bytes), k.align})
+	r.v = k.fresh(classR)
+	k.first(opSymbol, 0, r.v, tagged(tagShared, len(k.shared)-1))
+	return r
+}
+
+// aligned returns the first place from n bytes on where an array may begin.
+func (k *Kernel) aligned(n uint64) uint64 {
+	return (n + uint64(k.align) - 1) &^ (uint64(k.align) - 1)
+}
+
+func (k *Kernel) arrayBytes(name string, kd kind, n int, limit, used uint64) (bytes uint64, ok bool) {
+	size := uint64(kinds[kd].size)
+	if n < 0 || uint64(n) > limit/size || k.aligned(used)+uint64(n)*size > limit {
+		k.failure(ErrLimit, "array %s of %d elements of %d bytes: a block has %d bytes for such arrays", name, n, size, limit)
+		return 0, false
+	}
+	return uint64(n) * size, true
+}
+
+// DynamicShared lays an array of n elements out in the memory of the block that
+// a launch asks for: see [Kernel.Align]. [Kernel.SharedBytes] tells how much
+// that is. With n = 0 it is whatever the launch asks for beyond that, and the
+// last such array.
+func DynamicShared[T Element](k *Kernel, n int) Shared[T] {
+	return Shared[T](k.owner().dynamicShared(kindFor[T](), n))
+}
+
+func (k *Kernel) dynamicShared(kd kind, n int) address {
+	r := newAddress(k, kd, inShared)
+	if !k.ready() {
+		return r
+	}
+	if k.rest {
+		k.fail("a dynamic array after the one that has the rest of the memory")
+		return r
+	}
+	bytes, ok := k.arrayBytes("of dynamic memory", kd, n, MaxShared, k.dynamic)
+	if !ok {
+		return r
+	}
+	if k.pointer == 0 {
+		k.pointer = k.fresh(classR)
+		k.first(opSymbol, 0, k.pointer, tagged(tagShared, dynamicSymbol))
+	}
+	r.v = k.pointer
+	k.extern = max(k.extern, k.align)
+	r.off = int32(k.aligned(k.dynamic))
+	k.dynamic = uint64(r.off) + bytes
+	k.rest = n == 0
+	return r
+}
+
+// dynamicSymbol is the number of the array that the launch sizes.
+const dynamicSymbol = payload
+
+// At points to element i from here. A constant i costs no instruction.
+func (p Global[T]) At(i U32) Global[T] { return Global[T](address(p).at(handle(i))) }
+
+// At64 points to element i from here, for arrays of 2**32 elements and more.
+func (p Global[T]) At64(i U64) Global[T] { return Global[T](address(p).at64(handle(i))) }
+
+// Offset points n elements further, at no cost.
+func (p Global[T]) Offset(n int) Global[T] {
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
+		return Global[T](address(p).tooFar(n))
+	}
+	p.off = int32(off)
+	return p
+}
+
+// Hint returns the same address, whose accesses use the caches as h says.
+func (p Global[T]) Hint(h Hint) Global[T] { return Global[T](address(p).hinted(h)) }
+
+// Load returns the element.
+func (p Global[T]) Load() T { return T(address(p).load1()) }
+
+// Load2 returns two elements, in one access. The address must be a multiple of
+// the bytes of both.
+func (p Global[T]) Load2() [2]T {
+	h := address(p).load(2)
+	return [2]T{T(h), T(h.next(1))}
+}
+
+// Load4 returns four elements of up to 4 bytes, in one access. The address must
+// be a multiple of the bytes of all.
+func (p Global[T]) Load4() [4]T {
+	h := address(p).load(4)
+	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
+}
+
+// Store writes the element.
+func (p Global[T]) Store(v T) { address(p).store1(handle(v)) }
+
+// Store2 writes two elements: see [Global.Load2].
+func (p Global[T]) Store2(v [2]T) {
+	if k := address(p).beginStore(2); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		address(p).endStore(k, 2)
+	}
+}
+
+// Store4 writes four elements: see [Global.Load4].
+func (p Global[T]) Store4(v [4]T) {
+	if k := address(p).beginStore(4); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		k.list(handle(v[2]), p.how.kind())
+		k.list(handle(v[3]), p.how.kind())
+		address(p).endStore(k, 4)
+	}
+}
+
+// At points to element i from here. A constant i costs no instruction.
+func (p Shared[T]) At(i U32) Shared[T] { return Shared[T](address(p).at(handle(i))) }
+
+// Offset points n elements further, at no cost.
+func (p Shared[T]) Offset(n int) Shared[T] {
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
+		return Shared[T](address(p).tooFar(n))
+	}
+	p.off = int32(off)
+	return p
+}
+
+// Hint returns the same address, whose accesses are as h says: Cached or
+// Volatile.
+func (p Shared[T]) Hint(h Hint) Shared[T] { return Shared[T](address(p).hinted(h)) }
+
+// Load returns the element.
+func (p Shared[T]) Load() T { return T(address(p).load1()) }
+
+// Load2 returns two elements: see [Global.Load2].
+func (p Shared[T]) Load2() [2]T {
+	h := address(p).load(2)
+	return [2]T{T(h), T(h.next(1))}
+}
+
+// Load4 returns four elements: see [Global.Load4].
+func (p Shared[T]) Load4() [4]T {
+	h := address(p).load(4)
+	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
+}
+
+// Store writes the element.
+func (p Shared[T]) Store(v T) { address(p).store1(handle(v)) }
+
+// Store2 writes two elements: see [Global.Load2].
+func (p Shared[T]) Store2(v [2]T) {
+	if k := address(p).beginStore(2); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		address(p).endStore(k, 2)
+	}
+}
+
+// Store4 writes four elements: see [Global.Load4].
+func (p Shared[T]) Store4(v [4]T) {
+	if k := address(p).beginStore(4); k != nil {
+		k.list(handle(v[0]), p.how.kind())
+		k.list(handle(v[1]), p.how.kind())
+		k.list(handle(v[2]), p.how.kind())
+		k.list(handle(v[3]), p.how.kind())
+		address(p).endStore(k, 4)
+	}
+}
+
+// Cast points to the same place as elements of another type.
+func Cast[U Element, T Element](p Global[T]) Global[U] {
+	a := address(p)
+	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())
+	return Global[U](a)
+}
+
+// CastShared points to the same place as elements of another type.
+func CastShared[U Element, T Element](p Shared[T]) Shared[U] {
+	a := address(p)
+	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())
+	return Shared[U](a)
+}
+
+// next returns the register n after h.
+func (h handle) next(n val) handle { return handle{h.k, h.v + n, h.c} }
+
+// live returns the kernel of the address if it can be used.
+func (p *address) live() *Kernel {
+	k := p.k.owner()
+	if p.c != k.age {
+		k.misuse(handle{k, p.v, p.c})
+	}
+	return k
+}
+
+// offset moves the address by n elements.
+func (p address) offset(n int) address {
+	off := int64(n)*int64(p.how.size()) + int64(p.off)
+	if off != int64(int32(off)) || n != int(int32(n)) {
+		return p.tooFar(n)
+	}
+	p.off = int32(off)
+	return p
+}
+
+// tooFar fails for an offset that instructions cannot have, or for an address
+// that no kernel made.
+func (p address) tooFar(n int) address {
+	k := p.live()
+	if k.ready() {
+		k.failure(ErrLimit, "an offset of %d elements", n)
+	}
+	return p
+}
+
+func (p address) at(i handle) address {
+	if i.k == nil {
+		if i.c > math.MaxInt32 {
+			return p.at64(constant64(uint64(i.c)))
+		}
+		return p.offset(int(i.c))
+	}
+	k := p.live()
+	v := i.v
+	if i.k != k || i.c != k.age {
+		v = k.misuse(i)
+	}
+	switch size := tagged(tagSmall, int(p.how.size())); {
+	case p.how.in() == inGlobal:
+		p.v = k.result(opMulAddWideU32, v, size, p.v).v
+	case p.how.size() == 1:
+		p.v = k.result(opAddU32, v, p.v, 0).v
+	default:
+		p.v = k.result(opMulAddU32, v, size, p.v).v
+	}
+	return p
+}
+
+func (p address) at64(i handle) address {
+	k := p.live()
+	if p.how.in() != inGlobal {
+		if k.ready() {
+			k.failure(ErrLimit, "element %d of shared memory", i.bits())
+		}
+		return p
+	}
+	if i.k != nil && i.k != k {
+		k.misuse(i)
+		return p
+	}
+	p.v = op3(opMulAddU64, i, constant64(uint64(p.how.size())), handle{k, p.v, p.c}).v
+	return p
+}
+
+func (p address) hinted(h Hint) address {
+	k := p.live()
+	if h >= numHints || p.how.in() != inGlobal && h != Cached && (h != Volatile || p.how.in() == inCluster) {
+		if k.ready() {
+			k.fail("a hint that this memory has not")
+		}
+		return p
+	}
+	p.how = newHow(p.how.kind(), p.how.in(), h)
+	return p
+}
+
+// memoryAux packs kind and number of elements of an access.
+func memoryAux(kd kind, n int) uint16 { return uint16(kd) | uint16(n)<<8 }
+
+func (p *address) loadCode() code {
+	if p.how.in() == inCluster {
+		return opLoadCluster
+	}
+	if p.how.in() == inShared {
+		if p.how.hint() == Volatile {
+			return opLoadSharedVolatile
+		}
+		return opLoadShared
+	}
+	return opLoadGlobal + code(p.how.hint())
+}
+
+func (p *address) storeCode() code {
+	if p.how.in() == inCluster {
+		return opStoreCluster
+	}
+	if p.how.in() == inShared {
+		if p.how.hint() == Volatile {
+			return opStoreSharedVolatile
+		}
+		return opStoreShared
+	}
+	return opStoreGlobal + code(p.how.hint())
+}
+
+// vector checks an access of n elements.
+func (p *address) vector(k *Kernel, n int) bool {
+	size := n * int(p.how.size())
+	switch {
+	case k.target == 0:
+		return k.ready()
+	case size > 16:
+		k.fail("an access of %d bytes: one has at most 16", size)
+	case int(p.off)%size != 0:
+		k.fail("an access of %d bytes at offset %d, which is not a multiple", size, p.off)
+	default:
+		return true
+	}
+	return false
+}
+
+func (p address) load1() handle {
+	k := p.live()
+	if p.off&(p.how.size()-1) != 0 {
+		return p.load(1)
+	}
+	o := opLoadGlobal + code(p.how.hint())
+	if p.how.in() != inGlobal {
+		o = p.loadCode()
+	}
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, memoryAux(p.how.kind(), 1), d, p.v, val(p.off), 0)
+	return handle{k, d, k.age}
+}
+
+func (p address) load(n int) handle {
+	k := p.live()
+	if !p.vector(k, n) {
+		return handle{k: k, c: k.age}
+	}
+	o := p.loadCode()
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	c := kinds[p.how.kind()].class
+	d := k.fresh(c)
+	k.regs[c] += uint32(n - 1)
+	k.put(o, memoryAux(p.how.kind(), n), d, p.v, val(p.off), 0)
+	return handle{k, d, k.age}
+}
+
+func (p *address) readOnly() bool { return p.how.hint() == ReadOnly || p.how.hint() == Ahead }
+
+func (p address) store1(v handle) {
+	k := p.live()
+	if p.readOnly() || p.off&(p.how.size()-1) != 0 {
+		if p.beginStore(1) != nil {
+			k.list(v, p.how.kind())
+			p.endStore(k, 1)
+		}
+		return
+	}
+	x := k.use(v, p.how.kind())
+	k.put(p.storeCode(), memoryAux(p.how.kind(), 1), 0, p.v, val(p.off), x)
+}
+
+// beginStore begins a store of n elements, which are listed next. It returns nil
+// if there is to be none.
+func (p address) beginStore(n int) *Kernel {
+	k := p.live()
+	if !p.vector(k, n) {
+		return nil
+	}
+	if p.readOnly() {
+		k.fail("a store with a hint that is for loads")
+		return nil
+	}
+	k.startList()
+	return k
+}
+
+func (p address) endStore(k *Kernel, n int) {
+	c := k.endList()
+	if n == 1 && int(c) < len(k.lists) {
+		c = k.lists[c]
+	}
+	k.put(p.storeCode(), memoryAux(p.how.kind(), n), 0, p.v, val(p.off), c)
+}
+
+// startList begins a list of operands.
+func (k *Kernel) startList() {
+	if k.target != 0 {
+		k.listed = len(k.lists)
+	}
+}
+
+// list appends a value to the list, in a register.
+func (k *Kernel) list(x handle, kd kind) {
+	v := x.v
+	if x.k != k || x.c != k.age {
+		v = k.reg(x, kd)
+	}
+	if k.target != 0 {
+		k.lists = append(k.lists, v)
+	}
+}
+
+func (k *Kernel) endList() val { return val(k.listed) }
+
+// atomic applies the instruction that the tables have for the address.
+func (p address) atomic(global, shared *[numKinds]code, v handle) handle {
+	k := p.live()
+	o := global[p.how.kind()]
+	if p.how.in() == inShared {
+		o = shared[p.how.kind()]
+	}
+	if !p.vector(k, 1) || descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	x := k.use(v, p.how.kind())
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, 0, d, p.v, val(p.off), x)
+	return handle{k, d, k.age}
+}
+
+func (p address) reduce(global, shared *[numKinds]code, v handle) {
+	k := p.live()
+	o := global[p.how.kind()]
+	if p.how.in() == inShared {
+		o = shared[p.how.kind()]
+	}
+	if p.vector(k, 1) {
+		k.put(o, 0, 0, p.v, val(p.off), k.use(v, p.how.kind()))
+	}
+}
+
+// AtomicCompareExchange stores v at p if expect is there, where no other thread
+// comes between, and returns what was there before.
+func AtomicCompareExchange[T U32 | U64, P Global[T] | Shared[T]](p P, expect, v T) T {
+	return T(address(p).compareExchange(handle(expect), handle(v)))
+}
+
+func (p address) compareExchange(expect, v handle) handle {
+	k := p.live()
+	o := opAtomicGlobalCompareExchangeU32
+	switch {
+	case p.how.in() == inShared && p.how.kind() == kU64:
+		o = opAtomicSharedCompareExchangeU64
+	case p.how.in() == inShared:
+		o = opAtomicSharedCompareExchangeU32
+	case p.how.kind() == kU64:
+		o = opAtomicGlobalCompareExchangeU64
+	}
+	if !p.vector(k, 1) {
+		return handle{k: k, c: k.age}
+	}
+	k.startList()
+	k.list(expect, p.how.kind())
+	k.list(v, p.how.kind())
+	d := k.fresh(kinds[p.how.kind()].class)
+	k.put(o, 0, d, p.v, val(p.off), k.endList())
+	return handle{k, d, k.age}
+}

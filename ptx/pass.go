@@ -1,0 +1,200 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Pass looks at the instructions of a kernel after it was built: it finds
+// mistakes, or rewrites. See [Module.Apply].
+type Pass struct {
+	name string
+	run  func(b *body)
+}
+
+// String returns the name of the pass.
+func (p Pass) String() string { return p.name }
+
+// Findings are the mistakes that passes find.
+type Findings []*Error
+
+// Error lists the findings, a line each.
+func (f Findings) Error() string {
+	var w strings.Builder
+	for i, e := range f {
+		if i > 0 {
+			w.WriteByte('\n')
+		}
+		w.WriteString(e.Error())
+	}
+	return w.String()
+}
+
+// Unwrap returns the findings as errors.
+func (f Findings) Unwrap() []error {
+	all := make([]error, len(f))
+	for i, e := range f {
+		all[i] = e
+	}
+	return all
+}
+
+// maxFindings is how many findings of a kernel are kept.
+const maxFindings = 100
+
+// Apply runs passes over all kernels of the module, in order. It returns the
+// module's first mistake if there is one, [Findings] if the passes find
+// something, or nil.
+func (m *Module) Apply(passes ...Pass) error {
+	if m.err != nil {
+		return m.err
+	}
+	var found Findings
+	for _, k := range m.kernels[:m.n] {
+		if k.building {
+			continue
+		}
+		b := &body{k: k}
+		for _, p := range passes {
+			if p.run != nil {
+				p.run(b)
+			}
+		}
+		slices.SortStableFunc(b.found, func(x, y finding) int { return x.at - y.at })
+		for _, f := range b.found {
+			found = append(found, f.err)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found
+}
+
+// Verify applies all passes that find mistakes: see [Checks].
+func (m *Module) Verify() error { return m.Apply(Checks()...) }
+
+// Checks returns the passes that find mistakes and change nothing.
+func Checks() []Pass {
+	return []Pass{CheckFlow, CheckDefinitions, CheckBarriers, CheckWarpgroups, CheckShared}
+}
+
+// body is a kernel that passes look at, with what they know of it.
+type body struct {
+	k     *Kernel
+	g     *graph // nil if it has to be found again
+	facts *facts // likewise
+	found []finding
+}
+
+type finding struct {
+	at  int
+	err *Error
+}
+
+// report notes a mistake at instruction i.
+func (b *body) report(i int, format string, args ...any) {
+	if len(b.found) >= maxFindings {
+		return
+	}
+	e := &Error{Kernel: b.k.name, Msg: fmt.Sprintf(format, args...)}
+	if i >= 0 && i < len(b.k.code) {
+		e.Msg += ": " + b.text(i)
+		e.Pos = b.position(i)
+	}
+	b.found = append(b.found, finding{i, e})
+}
+
+// text returns instruction i as it is written.
+func (b *body) text(i int) string {
+	s := string(b.k.appendCode(make([]byte, 0, spare), names(), b.k.code[i:i+1]))
+	s = strings.TrimSpace(strings.ReplaceAll(s, "\t", " "))
+	if len(s) > 120 {
+		s = s[:117] + "..."
+	}
+	return s
+}
+
+func (b *body) position(i int) Position {
+	if i < len(b.k.pos) {
+		return position(b.k.pos[i])
+	}
+	return Position{}
+}
+
+func (b *body) graph() *graph {
+	if b.g == nil {
+		b.g = newGraph(b.k)
+	}
+	return b.g
+}
+
+// facts is who writes and reads the registers.
+type facts struct {
+	base   [numClasses]int // the number of the first register of a class
+	writes []int32         // how many instructions write a register
+	first  []int32         // the first that does, -1 for the prologue
+	reads  []int32         // how many instructions read it
+}
+
+// number returns the number of a register among all.
+func (f *facts) number(v val) int { return f.base[v.tag()-1] + int(v.n()) }
+
+func (b *body) registers() *facts {
+	if b.facts != nil {
+		return b.facts
+	}
+	f, n := &facts{}, 0
+	for c, count := range b.k.regs {
+		f.base[c] = n
+		n += int(count)
+	}
+	f.writes, f.first, f.reads = make([]int32, n), make([]int32, n), make([]int32, n)
+	var a access
+	for i := range b.k.prologue {
+		a.of(b.k, &b.k.prologue[i])
+		f.count(&a, -1)
+	}
+	for i := range b.k.code {
+		a.of(b.k, &b.k.code[i])
+		f.count(&a, int32(i))
+	}
+	b.facts = f
+	return f
+}
+
+func (f *facts) count(a *access, i int32) {
+	for _, v := range a.reads {
+		f.reads[f.number(v)]++
+	}
+	for _, v := range a.writes {
+		n := f.number(v)
+		if f.writes[n]++; f.writes[n] == 1 {
+			f.first[n] = i
+		}
+	}
+}
+
+// changed forgets what was known before instructions changed.
+func (b *body) changed() { b.g, b.facts = nil, nil }
+
+// remove takes the instructions away for which gone holds.
+func (b *body) remove(gone []bool) {
+	k, n := b.k, 0
+	for i := range k.code {
+		if gone[i] {
+			continue
+		}
+		k.code[n] = k.code[i]
+		if i < len(k.pos) {
+			k.pos[n] = k.pos[i]
+		}
+		n++
+	}
+	k.code = k.code[:n]
+	if k.pos != nil {
+		k.pos = k.pos[:min(n, len(k.pos))]
+	}
+	b.changed()
+}

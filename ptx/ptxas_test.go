@@ -1,0 +1,110 @@
+package ptx_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// assemble runs ptxas over the text and returns what it says. It fails the test
+// where ptxas refuses.
+func assemble(t testing.TB, text []byte, target ptx.Target, options ...string) string {
+	t.Helper()
+	out, err := runPtxas(t, text, target, options...)
+	if err != nil {
+		t.Fatalf("ptxas for %v: %v\n%s", target, err, excerpt(text, out))
+	}
+	return out
+}
+
+func runPtxas(t testing.TB, text []byte, target ptx.Target, options ...string) (string, error) {
+	t.Helper()
+	testutil.Need(t, "ptxas")
+	name := filepath.Join(t.TempDir(), "module.ptx")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-arch=" + target.String(), "-o", os.DevNull}, options...)
+	out, err := exec.Command("ptxas", append(args, name)...).CombinedOutput()
+	return string(out), err
+}
+
+// excerpt adds the lines that ptxas speaks of.
+func excerpt(text []byte, out string) string {
+	lines := bytes.Split(text, []byte("\n"))
+	var w strings.Builder
+	for i, s := range strings.Split(out, "\n") {
+		if i > 40 {
+			break
+		}
+		fmt.Fprintln(&w, s)
+		if _, after, ok := strings.Cut(s, ", line "); ok {
+			n := 0
+			if fmt.Sscan(after, &n); n > 0 && n <= len(lines) {
+				fmt.Fprintf(&w, "\t%s\n", lines[n-1])
+			}
+		}
+	}
+	return w.String()
+}
+
+func TestPtxasKernels(t *testing.T) {
+	for _, target := range []ptx.Target{ptx.SM70, ptx.SM80, ptx.SM90a} {
+		t.Run(target.String(), func(t *testing.T) {
+			m := ptx.NewModule(target)
+			for _, k := range kernels {
+				m.Kernel(k.name, k.build)
+			}
+			text, err := m.PTX()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := assemble(t, []byte(text), target, "-v"); strings.Contains(s, "spill") && !strings.Contains(s, " 0 bytes spill stores") {
+				t.Error(s)
+			}
+		})
+	}
+}
+
+// TestPtxasTable assembles each instruction in the lowest version and for the
+// least target that the table names for it, and all of them for each target.
+func TestPtxasTable(t *testing.T) {
+	for _, g := range ptx.TableGroups() {
+		t.Run(g.Name, func(t *testing.T) { assemble(t, g.Text, g.Target, "-O0") })
+	}
+}
+
+// TestPtxasLowest shows that no version and no target below those of the table
+// has an instruction: ptxas refuses each line.
+func TestPtxasLowest(t *testing.T) {
+	for _, g := range ptx.LowerGroups() {
+		t.Run(g.Name, func(t *testing.T) {
+			out, err := runPtxas(t, g.Text, g.Target, "-O0")
+			if err == nil {
+				t.Fatal("ptxas takes everything")
+			}
+			refused := map[int]bool{}
+			for _, s := range strings.Split(out, "\n") {
+				if _, after, ok := strings.Cut(s, ", line "); ok {
+					n := 0
+					if fmt.Sscan(after, &n); n > 0 {
+						refused[n] = true
+					}
+				}
+			}
+			for i, line := range bytes.Split(g.Text, []byte("\n")) {
+				f := strings.Fields(string(line))
+				if len(f) > 0 && g.Names[strings.TrimSuffix(f[0], ";")] && !refused[i+1] {
+					t.Errorf("not refused: %s", line)
+				}
+			}
+		})
+	}
+}

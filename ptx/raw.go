@@ -1,0 +1,84 @@
+package ptx
+
+import "strings"
+
+// Operand is a value that [Kernel.Raw] takes: every type of value is one.
+type Operand interface {
+	operand() (handle, kind)
+}
+
+// Raw appends an instruction that this package has no name for, without its
+// semicolon. Each $$ in the text stands for the next of the operands:
+//
+//	k.Raw("st.global.wt.u32 [$$], $$", address, x)
+//
+// Nothing is known of it: [Module.Verify] believes that it reads its operands.
+// What it needs is for [Kernel.Require] to say.
+func (k *Kernel) Raw(text string, operands ...Operand) {
+	k.owner().raw(text, 0, operands)
+}
+
+// RawResult is [Kernel.Raw] for an instruction with a result, for which $= stands
+// in the text.
+func RawResult[T Value](k *Kernel, text string, operands ...Operand) T {
+	k = k.owner()
+	if !k.ready() {
+		return T(handle{k: k, c: k.age})
+	}
+	d := k.fresh(kinds[kindFor[T]()].class)
+	k.raw(text, d, operands)
+	return T(handle{k, d, k.age})
+}
+
+func (k *Kernel) raw(text string, d val, operands []Operand) {
+	if !k.ready() {
+		return
+	}
+	rest := strings.ReplaceAll(text, "$$", "")
+	results := strings.Count(rest, "$=")
+	switch marks := strings.Count(text, "$$"); {
+	case strings.TrimSpace(text) == "" || strings.ContainsAny(text, "\n\r;\x00") || strings.Contains(text, "//") || strings.Contains(text, "/*"):
+		k.fail("%q is not one instruction", text)
+		return
+	case marks != len(operands):
+		k.fail("%d operands for %d marks", len(operands), marks)
+		return
+	case (d != 0) != (results == 1) || strings.Count(rest, "$") != results:
+		k.fail("one $= stands for the result, and $$ for each operand")
+		return
+	case len(operands) > 1<<10:
+		k.failure(ErrLimit, "%d operands", len(operands))
+		return
+	}
+	v := make([]val, len(operands))
+	for i, x := range operands {
+		if x == nil {
+			k.fail("operand %d is nil", i)
+			return
+		}
+		h, kd := x.operand()
+		v[i] = k.reg(h, kd)
+	}
+	k.raws = append(k.raws, text)
+	k.startList()
+	k.listVals(v...)
+	k.put(opRaw, uint16(len(v)), d, k.endList(), val(len(k.raws)-1), 0)
+}
+
+// Require declares that the kernel needs a version of PTX and a target, for
+// instructions that [Kernel.Raw] writes: Require(8, 0, ptx.SM90).
+func (k *Kernel) Require(major, minor int, t Target) {
+	k = k.owner()
+	if !k.ready() {
+		return
+	}
+	if major < 6 || major > 20 || minor < 0 || minor > 9 || t.version() == 0 {
+		k.fail("there is no PTX %d.%d for %v", major, minor, t)
+		return
+	}
+	if t > k.m.target {
+		k.failure(ErrTarget, "the kernel needs %v, the module is for %v", t, k.m.target)
+		return
+	}
+	k.version = max(k.version, uint8(10*major+minor))
+}

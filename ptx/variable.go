@@ -1,0 +1,81 @@
+package ptx
+
+// Var is a register that changes: it carries values around loops and out of
+// branches.
+type Var[T Value] struct {
+	h    handle
+	kind kind
+}
+
+// NewVar returns a variable whose value is x.
+func NewVar[T Value](k *Kernel, x T) Var[T] {
+	k = k.owner()
+	kd := kindFor[T]()
+	return Var[T]{k.variable(handle(x), kd), kd}
+}
+
+func (k *Kernel) variable(x handle, kd kind) handle {
+	if x.k == nil && (kd == kF16 || kd == kBF16 || kd == kF16x2 || kd == kBF16x2) {
+		return handle{k, k.constant(x, kd), k.age}
+	}
+	return k.result(kinds[kd].mov, k.use(x, kd), 0, 0)
+}
+
+// Get returns the value that the variable has now, which stays what it is when
+// the variable changes.
+func (v Var[T]) Get() T {
+	k := v.h.k.owner()
+	return T(k.result(kinds[v.kind].mov, k.use(v.h, v.kind), 0, 0))
+}
+
+// Set makes x the value.
+func (v Var[T]) Set(x T) {
+	k := v.h.k.owner()
+	k.put(kinds[v.kind].mov, 0, k.use(v.h, v.kind), k.use(handle(x), v.kind), 0, 0)
+}
+
+func varHandle[T Value](v Var[T]) handle { return v.h }
+
+// number holds the types with sums and products of their own.
+type number interface {
+	U32 | S32 | U64 | S64 | F32 | F64 | F16 | F16x2 | BF16 | BF16x2
+}
+
+var (
+	addCodes = [numKinds]code{kU32: opAddU32, kS32: opAddS32, kU64: opAddU64, kS64: opAddS64, kF32: opAddF32, kF64: opAddF64,
+		kF16: opAddF16, kF16x2: opAddF16x2, kBF16: opAddBF16, kBF16x2: opAddBF16x2}
+	maxCodes = [numKinds]code{kU32: opMaxU32, kS32: opMaxS32, kU64: opMaxU64, kS64: opMaxS64, kF32: opMaxF32, kF64: opMaxF64,
+		kF16: opMaxF16, kF16x2: opMaxF16x2, kBF16: opMaxBF16, kBF16x2: opMaxBF16x2}
+	minCodes = [numKinds]code{kU32: opMinU32, kS32: opMinS32, kU64: opMinU64, kS64: opMinS64, kF32: opMinF32, kF64: opMinF64,
+		kF16: opMinF16, kF16x2: opMinF16x2, kBF16: opMinBF16, kBF16x2: opMinBF16x2}
+	mulAddCodes = [numKinds]code{kU32: opMulAddU32, kS32: opMulAddS32, kU64: opMulAddU64, kS64: opMulAddS64, kF32: opFmaF32, kF64: opFmaF64,
+		kF16: opFmaF16, kF16x2: opFmaF16x2, kBF16: opFmaBF16, kBF16x2: opFmaBF16x2}
+)
+
+// AddTo adds x to v, in place.
+func AddTo[T number](v Var[T], x T) { inPlace(&addCodes, v.h, v.kind, handle(x)) }
+
+// MaxTo makes v the greater of it and x, as Max does.
+func MaxTo[T number](v Var[T], x T) { inPlace(&maxCodes, v.h, v.kind, handle(x)) }
+
+// MinTo makes v the lesser of it and x, as Min does.
+func MinTo[T number](v Var[T], x T) { inPlace(&minCodes, v.h, v.kind, handle(x)) }
+
+func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
+	k := v.k.owner()
+	d := k.use(v, kd)
+	k.put(codes[kd], 0, d, d, k.use(x, kd), 0)
+}
+
+// MulAddTo adds x*y to v, in place: for floating-point types rounded once.
+func MulAddTo[T number](v Var[T], x, y T) { mulAddTo(v.h, v.kind, handle(x), handle(y)) }
+
+func mulAddTo(v handle, kd kind, x, y handle) {
+	k := v.k.owner()
+	if v.c != k.age || x.k != k || x.c != k.age || y.k != k || y.c != k.age {
+		v.v = k.use(v, kd)
+		x.v = k.use(x, kd)
+		y.v = k.use(y, kd)
+	}
+	k.put(mulAddCodes[kd], 0, v.v, x.v, y.v, v.v)
+}
