@@ -56,6 +56,7 @@ func TestLaunchErrors(t *testing.T) {
 		x, n := ptx.GlobalParam[ptx.U32](k, "x"), ptx.Param[ptx.U32](k, "n")
 		x.At(n).Store(n)
 	})
+	cluster := buildFor(t, ptx.SM90, func(k *ptx.Kernel) { k.Cluster(2, 1, 1) })
 	d := newDevice(t, Config{})
 	x := d.empty("x", 64)
 	for _, c := range []struct {
@@ -76,6 +77,7 @@ func TestLaunchErrors(t *testing.T) {
 		{"size", k, Dim{}, Dim{X: 64}, 0, []any{x, uint64(1)}, ErrLaunch},
 		{"type", k, Dim{}, Dim{X: 64}, 0, []any{x, 1}, ErrLaunch},
 		{"map", k, Dim{}, Dim{X: 64}, 0, []any{x, &TensorMap{}}, ErrLaunch},
+		{"cluster", cluster, Dim{X: 2}, Dim{X: 64}, 0, nil, ErrLaunch},
 		{"bounds", k, Dim{}, Dim{X: 64}, 0, []any{x, uint32(16)}, OutOfBounds},
 	} {
 		if err := d.Launch(background, c.k, c.grid, c.block, c.shared, c.params...); !errors.Is(err, c.want) {
