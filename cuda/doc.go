@@ -46,7 +46,9 @@
 // [*Error] with its code. Nothing panics. When a kernel fails, in a way of which
 // [ErrIllegalAddress] is the most frequent, the device is lost: that error comes
 // back from every later call ([ErrDeviceLost]), with the name of the kernel that
-// was launched last. Close the Device then; Open resets it and tries again.
+// was launched last. Close the Device then; Open resets it and tries again. The
+// driver allows that after some failures only: after an illegal address it answers
+// with the same error until the process ends, and a new process starts afresh.
 //
 // # Closing
 //

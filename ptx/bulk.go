@@ -132,7 +132,11 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 		place(shared, 128)
 	}
 	if h.Blocks != (U32{}) {
-		add(k.use(handle(U32(h.Blocks).HalfBits()), kF16))
+		blocks := handle(h.Blocks)
+		if blocks.k != nil {
+			blocks = handle(h.Blocks.HalfBits())
+		}
+		add(k.use(blocks, kF16))
 	}
 	if h.Policy != (U64{}) {
 		add(k.use(handle(h.Policy), kU64))

@@ -288,6 +288,33 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 			} else {
 				i = k.next(b, i, in.c)
 			}
+		case l == layoutLoad:
+			i = k.begin(b, i, t, in.d, '{')
+			for j := range val(in.aux>>8) - 1 {
+				if r := t.name(in.d + 1 + j); r != 0 {
+					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+					i += int(r>>56) + 2
+				} else {
+					i = k.next(b, i, in.d+1+j)
+				}
+			}
+			b[i], b[i+1], b[i+2] = '}', ',', ' '
+			i = k.address(b, i+3, t, in.a, in.b)
+		case l == layoutStore:
+			i = k.address(b, i, t, in.a, in.b)
+			b[i], b[i+1] = ',', ' '
+			list := k.lists[in.c : int(in.c)+int(in.aux>>8)]
+			i = k.begin(b, i+2, t, list[0], '{')
+			for _, v := range list[1:] {
+				if r := t.name(v); r != 0 {
+					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
+					i += int(r>>56) + 2
+				} else {
+					i = k.next(b, i, v)
+				}
+			}
+			b[i] = '}'
+			i++
 		case l == layoutLabel || l == layoutBranch:
 			le.PutUint16(b[i:], '$'|'L'<<8)
 			i += 2
@@ -313,6 +340,16 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		i += 2
 	}
 	return b[:i]
+}
+
+// begin writes a byte and an operand to b[i:], and returns where it ends.
+func (k *Kernel) begin(b []byte, i int, t *tables, v val, c byte) int {
+	b[i] = c
+	if r := t.name(v); r != 0 {
+		le.PutUint64(b[i+1:i+9:i+9], r)
+		return i + 1 + int(r>>56)
+	}
+	return len(k.appendOperand(b[:i+1], v))
 }
 
 // next writes a comma and an operand that has no entry in the tables to b[i:],
@@ -483,14 +520,6 @@ func (k *Kernel) appendOperands(b []byte, in *instr, l layout) []byte {
 		b = k.appendNext(b, in.b)
 	case layoutImmediate:
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
-	case layoutLoad:
-		b = k.appendRun(b, in.d, int(in.aux>>8))
-		b = append(b, ", "...)
-		b = k.appendAddress(b, in.a, in.b)
-	case layoutStore:
-		b = k.appendAddress(b, in.a, in.b)
-		b = append(b, ", "...)
-		b = k.appendVector(b, k.lists[in.c:int(in.c)+int(in.aux>>8)])
 	case layoutAtomic, layoutReduction:
 		b = append(b, ' ')
 		if l == layoutAtomic {

@@ -77,7 +77,7 @@ func (m *Module) Verify() error { return m.Apply(Checks()...) }
 
 // Checks returns the passes that find mistakes and change nothing.
 func Checks() []Pass {
-	return []Pass{CheckFlow, CheckDefinitions, CheckBarriers, CheckWarpgroups, CheckShared}
+	return []Pass{CheckFlow, CheckDefinitions, CheckBarriers, CheckWarpgroups, CheckTiles, CheckShared}
 }
 
 // body is a kernel that passes look at, with what they know of it.

@@ -77,7 +77,10 @@ func TestPtxasKernels(t *testing.T) {
 // least target that the table names for it, and all of them for each target.
 func TestPtxasTable(t *testing.T) {
 	for _, g := range ptx.TableGroups() {
-		t.Run(g.Name, func(t *testing.T) { assemble(t, g.Text, g.Target, "-O0") })
+		t.Run(g.Name, func(t *testing.T) {
+			t.Parallel()
+			assemble(t, g.Text, g.Target, "-O0")
+		})
 	}
 }
 

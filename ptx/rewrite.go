@@ -62,6 +62,9 @@ func fuseMultiplyAdd(b *body) {
 	gone := make([]bool, len(k.code))
 	for j := range k.code {
 		sum := &k.code[j]
+		if descs[sum.op].layout != layoutPlain {
+			continue
+		}
 		for _, swap := range []bool{false, true} {
 			t, c := sum.a, sum.b
 			if swap {

@@ -30,20 +30,20 @@ const (
 	NsmID             // above all numbers of multiprocessors
 	DynamicSharedSize // bytes of shared memory that the launch asked for
 
-	ClusterCtaidX  // place of the block in its cluster
-	ClusterCtaidY  //
-	ClusterCtaidZ  //
+	ClusterCtaidX // place of the block in its cluster
+	ClusterCtaidY
+	ClusterCtaidZ
 	ClusterNctaidX // size of the cluster, in blocks
-	ClusterNctaidY //
-	ClusterNctaidZ //
-	ClusterRank    // number of the block in its cluster
-	ClusterSize    // blocks in the cluster
-	ClusterIDX     // place of the cluster in the grid
-	ClusterIDY     //
-	ClusterIDZ     //
-	NclusterIDX    // size of the grid, in clusters
-	NclusterIDY    //
-	NclusterIDZ    //
+	ClusterNctaidY
+	ClusterNctaidZ
+	ClusterRank // number of the block in its cluster
+	ClusterSize // blocks in the cluster
+	ClusterIDX  // place of the cluster in the grid
+	ClusterIDY
+	ClusterIDZ
+	NclusterIDX // size of the grid, in clusters
+	NclusterIDY
+	NclusterIDZ
 	numSpecials
 )
 

@@ -106,6 +106,20 @@ func H(v float32) F16 { return F16{c: halfBits(v)} }
 // H2 returns the constant with both halves v, rounded to a half float.
 func H2(v float32) F16x2 { return F16x2{c: halfBits(v) * 0x10001} }
 
+// BF returns the constant v, rounded to a BF16.
+func BF(v float32) BF16 { return BF16{c: brainBits(v)} }
+
+// BF2 returns the constant with both halves v, rounded to a BF16.
+func BF2(v float32) BF16x2 { return BF16x2{c: brainBits(v) * 0x10001} }
+
+func brainBits(v float32) uint32 {
+	bits := math.Float32bits(v)
+	if v != v {
+		return bits>>16 | 0x40
+	}
+	return (bits + 0x7fff + bits>>16&1) >> 16 // to nearest, ties to even
+}
+
 // Is returns the constant v.
 func Is(v bool) Pred {
 	if v {

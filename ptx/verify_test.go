@@ -197,6 +197,30 @@ func TestVerify(t *testing.T) {
 			k.WgmmaCommit()
 			k.WgmmaWait(0)
 		}},
+		{"swizzled tile in an array aligned to 16", "array s is aligned to 16 bytes, the tile in it needs 1024", ptx.SM90a, func(k *ptx.Kernel) {
+			s := ptx.SharedArray[ptx.BF16](k, "s", 2*64*64)
+			acc := []ptx.Var[ptx.F32]{}
+			for range 4 {
+				acc = append(acc, ptx.NewVar(k, ptx.F(0)))
+			}
+			at := s.At(k.Special(ptx.CtaidX).Mul(ptx.U(64)))
+			k.WgmmaFence()
+			k.WgmmaBF16(acc, ptx.NewTile(at, ptx.Swizzle128, 16, 1024).Advance(ptx.U(32)), ptx.NewTile(at, ptx.NoSwizzle, 128, 256), ptx.Wgmma{})
+			line = here(-1)
+			k.WgmmaCommit()
+			k.WgmmaWait(0)
+		}},
+		{"tensor copy to an array aligned to 16", "dynamic shared memory is aligned to 16 bytes, the tile in it needs 128", ptx.SM90, func(k *ptx.Kernel) {
+			t, n := ptx.TensorMapParam(k, "t"), ptx.Param[ptx.U32](k, "n")
+			s, bar := ptx.DynamicShared[ptx.F32](k, 1024), ptx.MBarrierAt(ptx.SharedArray[ptx.U64](k, "bar", 1))
+			ptx.TensorLoad(s.At(n), t, bar, ptx.S(0), n.S32())
+			line = here(-1)
+		}},
+		{"tensor store from an array aligned to 16", "array s is aligned to 16 bytes, the tile in it needs 128", ptx.SM90, func(k *ptx.Kernel) {
+			t := ptx.TensorMapParam(k, "t")
+			ptx.TensorStore(t, ptx.SharedArray[ptx.F32](k, "s", 1024), ptx.S(0), ptx.S(0), ptx.S(0))
+			line = here(-1)
+		}},
 		{"two groups, the older one waited for", "", ptx.SM90a, func(k *ptx.Kernel) {
 			one, a, b := wgmmaOperands(k)
 			two := make([]ptx.Var[ptx.F32], len(one))

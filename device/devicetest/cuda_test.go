@@ -75,7 +75,7 @@ func TestCUDAFaults(t *testing.T) {
 		"load": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			y.Set(b.Lane(), x.At(b.Lane().Add(b.U32(&p.N))))
-		}, "index 64 of buffer x"},
+		}, "of buffer x, which has 64 elements"},
 		"store": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			b.If(b.Lane().Eq(kernel.U(3)), func() { y.Set(b.U32(&p.N).Mul(kernel.U(1<<20)), x.At(b.Lane())) })
@@ -83,7 +83,7 @@ func TestCUDAFaults(t *testing.T) {
 		"shared": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			s := kernel.Shared[kernel.F32](b, "s", 4)
-			s.Set(b.Lane().And(kernel.U(3)), kernel.F(0))
+			b.If(b.Lane().Lt(kernel.U(4)), func() { s.Set(b.Lane(), kernel.F(0)) })
 			b.Barrier()
 			y.Set(b.Lane(), s.At(b.U32(&p.N)).Add(x.At(b.Lane())))
 		}, "of workgroup array s"},

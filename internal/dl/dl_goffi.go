@@ -4,12 +4,16 @@ package dl
 
 import (
 	"errors"
+	"runtime"
 	"unsafe"
 
 	"github.com/go-webgpu/goffi/ffi"
 )
 
 func load(name string) (uintptr, error) {
+	// The message of a failure belongs to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	h, err := ffi.LoadLibrary(name)
 	if err != nil {
 		var e *ffi.LibraryError

@@ -44,7 +44,11 @@ func Open(names ...string) (*Library, error) {
 		if errors.Is(err, ErrUnsupported) {
 			return nil, err
 		}
-		said = append(said, err.Error())
+		why := err.Error()
+		if !strings.Contains(why, name) {
+			why = name + ": " + why
+		}
+		said = append(said, why)
 	}
 	if len(said) == 0 {
 		said = []string{"no name given"}

@@ -73,6 +73,9 @@ func TestAssembleCodes(t *testing.T) {
 	maps.Copy(programs, built(t))
 	t.Logf("%d programs", len(programs))
 	for _, target := range targets {
+		if testing.Short() && target != ptx.SM90a {
+			continue
+		}
 		for _, o := range []Options{{}, {Checked: true, Scalar: true}} {
 			t.Run(fmt.Sprintf("%v/%+v", target, o), func(t *testing.T) {
 				text, _ := module(t, target, programs, o)
@@ -198,6 +201,9 @@ func TestAssembleLibrary(t *testing.T) {
 		}
 	}
 	for _, target := range []ptx.Target{ptx.SM70, ptx.SM90a} {
+		if testing.Short() && target != ptx.SM90a {
+			continue
+		}
 		t.Run(target.String(), func(t *testing.T) {
 			text, names := module(t, target, programs, Options{})
 			assemble(t, target, text, names)

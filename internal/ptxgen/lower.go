@@ -95,8 +95,8 @@ type lowering struct {
 	vars     []variable
 	loops    []loop
 
-	linear, group [3]ptx.U32 // built-in values
-	lane          ptx.U32    // of the workgroup
+	linear [3]ptx.U32 // built-in values
+	lane   ptx.U32    // of the workgroup
 
 	fault                         ptx.Global[ptx.U32]
 	faultAt, faultIndex, faultLen ptx.Var[ptx.U32]

@@ -337,7 +337,11 @@ func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int
 func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
 	k := w.b.run.k
 	addr = uint64(uint32(addr))
-	var hit *array
+	hit := w.b.hit
+	if hit != nil && hit.size > 0 && addr >= uint64(hit.at) && addr+uint64(n) <= uint64(hit.at+hit.size) && addr&uint64(align-1) == 0 {
+		return int(addr) - sharedBase, hit
+	}
+	hit = nil
 	for i := range k.arrays {
 		a := &k.arrays[i]
 		size := a.size
@@ -367,6 +371,7 @@ func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
 		})
 		return -1, nil
 	}
+	w.b.hit = hit
 	return int(addr) - sharedBase, hit
 }
 

@@ -34,6 +34,7 @@ type block struct {
 	departing int    // bytes of leaving
 	products  []waited
 	bulk      []*bulkCopy
+	hit       *array // of the last access
 	rng       *rand.Rand
 }
 

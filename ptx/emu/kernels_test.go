@@ -339,6 +339,31 @@ func copyKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
+// ordered is spin with an acquiring load and a releasing store instead of fences.
+func orderedKernel(defect string) func(k *ptx.Kernel) {
+	return func(k *ptx.Kernel) {
+		flag, y := ptx.GlobalParam[ptx.U32](k, "flag"), ptx.GlobalParam[ptx.U32](k, "y")
+		load, store := flag.Hint(ptx.Ordered), flag.Hint(ptx.Ordered)
+		switch defect {
+		case "load":
+			load = flag.Hint(ptx.Volatile)
+		case "store":
+			store = flag.Hint(ptx.Volatile)
+		case "plain":
+			load, store = flag, flag
+		}
+		k.If(k.Special(ptx.TidX).Eq(ptx.U(0)), func() {
+			k.IfElse(k.Special(ptx.CtaidX).Eq(ptx.U(0)), func() {
+				k.Loop(func() { k.BreakIf(load.Load().Ne(ptx.U(0))) })
+				y.Offset(1).Store(y.Load())
+			}, func() {
+				y.Store(ptx.U(7))
+				store.Store(ptx.U(1))
+			})
+		})
+	}
+}
+
 // spin is a kernel that does not end, unless another block helps.
 func spinKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {

@@ -80,7 +80,7 @@ func (c *compiler) shuffle(in *inst) {
 
 func (c *compiler) vote(in *inst) {
 	p := strings.Join(c.parts(), ".")
-	args := c.st.args
+	var args []operand
 	switch p {
 	case "sync.any.pred", "sync.all.pred", "sync.uni.pred":
 		args = c.args(3, 3)

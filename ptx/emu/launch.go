@@ -18,7 +18,7 @@ const (
 	maxBlocks   = 1<<22 - 1
 	maxThreads  = 1024
 	maxResident = 64
-	maxFile     = 1 << 31 // bytes of registers
+	maxPlanes   = 1 << 23 // of a block, 256 bytes each
 )
 
 // launch is a launch that runs.
@@ -31,7 +31,6 @@ type launch struct {
 	dynamic     int
 	sharedBytes int
 	params      []byte
-	pdefined    bool
 	number      uint32
 	counts      []Counts
 	report      report
@@ -58,6 +57,9 @@ func (r *launch) blockAt(n int) [3]int {
 // ended, and wraps [ErrLaunch] or [ErrLimit] if nothing ran. What ran before a
 // finding has changed memory.
 func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
+	if k == nil {
+		return fmt.Errorf("%w: no kernel", ErrLaunch)
+	}
 	r := &launch{m: m, k: k, grid: grid.sizes(), block: block.sizes(), dynamic: shared}
 	m.stats = Stats{}
 	if err := r.check(params); err != nil {
@@ -114,7 +116,7 @@ func (r *launch) check(params []any) error {
 	if used > maxSharedBytes {
 		return fmt.Errorf("%w: %d bytes of shared memory", ErrLimit, used)
 	}
-	if n := (r.threads + 31) / 32 * k.planes; n > maxFile/256 {
+	if n := (r.threads + 31) / 32 * k.planes; n > maxPlanes {
 		return fmt.Errorf("%w: %d registers of warps", ErrLimit, n)
 	}
 	if len(params) != len(k.params) {
@@ -249,7 +251,7 @@ func (r *launch) run(ctx context.Context) error {
 		if stalled >= window*sliceSteps && window < maxResident {
 			// Those that are left may wait for blocks that have not begun.
 			stalled = 0
-			if room := int64(window+1) * int64((r.threads+31)/32*r.k.planes); room < maxFile/256 {
+			if room := int64(window+1) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes {
 				window++
 			}
 		}

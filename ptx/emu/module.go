@@ -125,7 +125,6 @@ type given struct {
 	plane   int32
 	special special // specialNone for a constant
 	bits    uint64
-	param   bool // bits is an offset in the parameters
 }
 
 // Shared memory begins above 0, so that an offset that was never added to an

@@ -90,6 +90,9 @@ var workloads = map[string]workload{
 		}
 		return nil
 	}},
+	"ordered": {orderedKernel, func(d device, k *Kernel) error {
+		return d.Launch(background, k, Dim{X: 2}, Dim{X: 32}, 0, d.words("flag", []uint32{0}), d.empty("y", 8))
+	}},
 	"spin": {spinKernel, func(d device, k *Kernel) error {
 		return d.Launch(background, k, Dim{X: 2}, Dim{X: 32}, 0, d.words("flag", []uint32{0}), d.empty("y", 8))
 	}},
@@ -140,6 +143,9 @@ var mutants = []mutant{
 	{"wgmma", "proxy", MissingWait, 0},
 	{"wgmma", "group barrier", Race, 0},
 	{"wgmma", "bulk wait", MissingWait, 0},
+	{"ordered", "load", Race, 0},
+	{"ordered", "store", Race, 0},
+	{"ordered", "plain", Race, 0},
 	{"spin", "release", Race, 0},
 	{"spin", "acquire", Race, 0},
 	{"spin", "endless", Budget, 0},

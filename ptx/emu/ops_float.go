@@ -305,7 +305,7 @@ func fmaF32(d, a, b, c *plane) {
 		z := float64(f32(uint32(c[i])))
 		s := p + z
 		// Rounding twice is wrong only for sums half way between two floats.
-		if m := math.Float64bits(s) & (1<<29 - 1); m == 1<<28 || s < 0x1p-125 && s > -0x1p-125 {
+		if m := math.Float64bits(s) & (1<<29 - 1); m == 1<<28 || s < 0x1p-125 && s > -0x1p-125 && s != 0 {
 			s = oddFma(float64(f32(uint32(a[i]))), float64(f32(uint32(b[i]))), z)
 		}
 		d[i] = uint64(b32(float32(s)))

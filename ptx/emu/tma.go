@@ -54,12 +54,12 @@ func (t *TensorMap) check(m *Machine) error {
 		return fail("swizzle %d", t.Swizzle)
 	}
 	for i, n := range t.Dims {
-		if n < 1 || n > 1<<32-1 || t.Box[i] < 1 || t.Box[i] > 256 {
+		if n < 1 || int64(n) > 1<<32-1 || t.Box[i] < 1 || t.Box[i] > 256 {
 			return fail("dimension %d has %d elements, the box %d", i, n, t.Box[i])
 		}
 	}
 	for i, s := range t.Strides {
-		if s < 1 || s%16 != 0 || s >= 1<<40 {
+		if s < 1 || s%16 != 0 || int64(s) >= 1<<40 {
 			return fail("stride %d is %d bytes", i, s)
 		}
 	}
@@ -67,14 +67,14 @@ func (t *TensorMap) check(m *Machine) error {
 	if limit := [4]int{1 << 20, 128, 64, 32}[t.Swizzle]; inner%16 != 0 || inner > limit {
 		return fail("a row of the box has %d bytes", inner)
 	}
-	last := t.Dims[0] * size
+	last := int64(t.Dims[0]) * int64(size)
 	for i, s := range t.Strides {
-		if t.Dims[i+1]-1 > (1<<40)/s {
+		if int64(t.Dims[i+1]-1) > (1<<40)/int64(s) {
 			return fail("too large")
 		}
-		last += (t.Dims[i+1] - 1) * s
+		last += int64(t.Dims[i+1]-1) * int64(s)
 	}
-	if m.find(uint64(t.Base), last) == nil {
+	if last > m.config.Memory || m.find(uint64(t.Base), int(last)) == nil {
 		return fail("%d bytes at %#x, which were not allocated", last, uint64(t.Base))
 	}
 	return nil
@@ -101,7 +101,7 @@ func (t *TensorMap) rows(coords []int, f func(tile int, addr uint64, skip, n int
 		for i := 1; i < len(at); i++ {
 			c := coords[i] + at[i]
 			inside = inside && c >= 0 && c < t.Dims[i]
-			addr += uint64(c * t.Strides[i-1])
+			addr += uint64(int64(c) * int64(t.Strides[i-1]))
 		}
 		if inside {
 			f(tile, addr, (from-coords[0])*size, (to-from)*size)

@@ -60,7 +60,7 @@ func Open(ordinal int) (driver.Device, error) {
 	hw, err := openGPU(ordinal)
 	if err != nil {
 		if !errors.Is(err, cu.ErrDeviceLost) && !errors.Is(err, cu.ErrOutOfMemory) {
-			return nil, fmt.Errorf("%w: %w", driver.ErrNoDevice, err)
+			return nil, fmt.Errorf("%w: %w", err, driver.ErrNoDevice)
 		}
 		return nil, meaning(err)
 	}

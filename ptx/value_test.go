@@ -1,0 +1,63 @@
+package ptx_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// TestHalfConstants looks at the bits that constants of 16 bits have in the text.
+func TestHalfConstants(t *testing.T) {
+	for _, c := range []struct {
+		v           float32
+		half, brain string
+	}{
+		{0, "0", "0"},
+		{1, "15360", "16256"},
+		{-2, "49152", "49152"},
+		{1 + 1.0/512, "15362", "16256"}, // a tie for a BF16: to even
+		{1 + 3.0/256, "15372", "16258"}, // likewise
+		{65504, "31743", "18304"},
+		{65520, "31744", "18304"},
+		{6e-8, "1", "13185"},
+		{float32(math.Inf(-1)), "64512", "65408"},
+	} {
+		m := ptx.NewModule(ptx.SM90)
+		m.Kernel("f", func(k *ptx.Kernel) {
+			ptx.GlobalParam[ptx.F16](k, "h").Store(ptx.H(c.v))
+			ptx.GlobalParam[ptx.BF16](k, "b").Store(ptx.BF(c.v))
+		})
+		text, err := m.PTX()
+		if err != nil || !strings.Contains(text, "mov.b16 %h0, "+c.half+";") || !strings.Contains(text, "mov.b16 %h1, "+c.brain+";") {
+			t.Errorf("%v: want %s and %s, %v\n%s", c.v, c.half, c.brain, err, text)
+		}
+	}
+}
+
+// TestFolding shows that arithmetic on constants costs no instruction.
+func TestFolding(t *testing.T) {
+	m := ptx.NewModule(ptx.SM80)
+	m.Kernel("f", func(k *ptx.Kernel) {
+		x, n := ptx.GlobalParam[ptx.U32](k, "x"), ptx.Param[ptx.U32](k, "n")
+		x.Store(ptx.U(6).Mul(ptx.U(7)).Add(ptx.U(1)).Shl(ptx.U(2)).Sub(ptx.U(2)))
+		x.Store(n.Mul(ptx.U(1)).Add(ptx.U(0)).Shl(ptx.U(0)).Or(ptx.U(0)).And(ptx.U(math.MaxUint32)))
+		x.Store(n.Mul(ptx.U(8)))
+		x.Store(ptx.Select(ptx.S(-3).Lt(ptx.S(2)), ptx.U(1), n))
+		x.Store(ptx.Select(ptx.F(2).Mul(ptx.F(3)).Eq(ptx.F(6)), ptx.U(2), n))
+		x.Store(n.Mul(ptx.U(0)))
+		k.If(ptx.U(3).Gt(ptx.U(4)), func() { x.Store(ptx.U(9)) })
+	})
+	want := `st.global.u32 [%d1], 170;
+st.global.u32 [%d1], %r0;
+shl.b32 %r1, %r0, 3;
+st.global.u32 [%d1], %r1;
+st.global.u32 [%d1], 1;
+st.global.u32 [%d1], 2;
+st.global.u32 [%d1], 0;
+ret;`
+	if s := code(t, m); s != want {
+		t.Errorf("got:\n%s\nwant:\n%s", s, want)
+	}
+}
