@@ -3,7 +3,8 @@
 # module. The sets are found by looking, so that a new package joins by itself.
 #
 #   concurrent  what uses package sync or stands on a package that does, but for
-#               kernel/lib: its tests keep the interpreter busy, which has its own
+#               what one goroutine does at length: kernel/lib and internal/ptxgen,
+#               whose tests keep an interpreter busy, ptx and its emulator
 #   native      the kernels of processors, the devices that run them, and what
 #               records work: what the instruction set has a say in
 #   kernels     portable kernels: how they are written, run, checked and printed
@@ -19,7 +20,7 @@ concurrent)
 		END { for (i = 1; i <= NR; i++) {
 			n = split(line[i], word, " ")
 			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
-		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\)" || true
+		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\|internal/ptxgen$\|ptx$\|ptx/emu$\)" || true
 	;;
 native)
 	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/...

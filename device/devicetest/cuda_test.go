@@ -13,6 +13,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver/cuda"
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
 	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -46,6 +47,9 @@ func emulate(t *testing.T, checked bool) {
 func TestCUDAEmulated(t *testing.T) {
 	emulate(t, false)
 	t.Run("operations", func(t *testing.T) {
+		if testutil.Raced {
+			t.Skip("one goroutine's work, and slow under the race detector")
+		}
 		small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
 		types := op.DTypes()
 		if short() {
