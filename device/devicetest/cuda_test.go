@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
-	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
