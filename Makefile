@@ -122,6 +122,14 @@ demo: ## the demonstration: a photograph, a product of matrices, a chain of oper
 bench: ## the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: gpu-test
+gpu-test: ## on a machine with an NVIDIA GPU: the driver interface and the conformance suite (dist/gpu also runs elsewhere)
+	@bash bench/gpu.sh build && bash bench/gpu.sh test
+
+.PHONY: gpu-bench
+gpu-bench: ## likewise: what calls and operations take there
+	@bash bench/gpu.sh build && bash bench/gpu.sh test && bash bench/gpu.sh bench
+
 .PHONY: bench-peers
 bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md (PEERS_FLAGS=-quick)
 	@bash bench/peers.sh

@@ -7,7 +7,10 @@ require (
 	gonum.org/v1/plot v0.16.0
 )
 
-require github.com/x448/float16 v0.8.4 // indirect
+require (
+	github.com/go-webgpu/goffi v0.6.4 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
