@@ -1,6 +1,6 @@
 module github.com/rayo-go/rayo/simd/asm
 
-go 1.24.0
+go 1.25.0
 
 replace github.com/rayo-go/rayo => ../..
 
