@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -337,6 +338,32 @@ func TestGPUModules(t *testing.T) {
 			t.Fatal(d.Err())
 		}
 	}
+}
+
+// TestGPUCompilations: goroutines that compile at the same time, and change
+// threads as the scheduler pleases, do not disturb the driver's linker.
+func TestGPUCompilations(t *testing.T) {
+	d := gpu(t, WithCubinCache(t.TempDir()))
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := range 250 {
+				text := strings.Replace(gpuText, ".version", fmt.Sprintf("// %d.%d\n.version", w, i), 1)
+				m, err := d.Load([]byte(text))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m.Close()
+				if i%8 == 0 {
+					runtime.GC() // waits of it move goroutines
+				}
+			}
+		}()
+	}
+	all.Wait()
 }
 
 func TestGPUCubinCache(t *testing.T) {

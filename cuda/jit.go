@@ -81,6 +81,11 @@ func text(b []byte) string {
 
 // compile makes a cubin of text, which has a zero behind it.
 func (d *Device) compile(f *frame, ptx []byte, o LoadOptions) (cubin []byte, log string, err error) {
+	// The driver's linker keeps state of a compilation in its thread: begun on one
+	// and continued on another, as goroutines do by themselves, it now and then
+	// crashes the process (seen with driver 580).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	j := newJIT(o, ptx)
 	if t := ownTarget(directive(ptx, ".target")); t != 0 && j.count < len(j.options) {
 		j.set(jitTarget, t)
