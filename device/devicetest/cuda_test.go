@@ -46,10 +46,13 @@ func emulate(t *testing.T, checked bool) {
 // emulator of PTX.
 func TestCUDAEmulated(t *testing.T) {
 	emulate(t, false)
-	t.Run("operations", func(t *testing.T) {
+	alone := func(t *testing.T) {
 		if testutil.Raced {
 			t.Skip("one goroutine's work, and slow under the race detector")
 		}
+	}
+	t.Run("operations", func(t *testing.T) {
+		alone(t)
 		small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
 		types := op.DTypes()
 		if short() {
@@ -57,7 +60,7 @@ func TestCUDAEmulated(t *testing.T) {
 		}
 		operations(t, openCUDA, types, small)
 	})
-	t.Run("graphs", func(t *testing.T) { graphs(t, openCUDA) })
+	t.Run("graphs", func(t *testing.T) { alone(t); graphs(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })

@@ -81,8 +81,8 @@ func (e *emulator) Alloc(n int64) (cuda.Memory, error) {
 	return &emuMemory{e, p}, nil
 }
 
-// emuHost is memory of the host. What kernels see of it is copied before and
-// after each launch.
+// emuHost is memory of the host. What a kernel sees of it is copied before and
+// after its launch; the rest is others', who may be at it.
 type emuHost struct {
 	e   *emulator
 	b   []byte
@@ -174,15 +174,22 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 	}
 	f := fn.(*emuFunction)
 	var params []any
+	seen := map[*emuHost]bool{} // memory of the host that the kernel may use
 	for _, n := range f.sizes {
 		if n == 8 {
-			params = append(params, binary.LittleEndian.Uint64(args))
+			p := binary.LittleEndian.Uint64(args)
+			params = append(params, p)
+			for h := range e.hosts {
+				if from := uint64(h.ptr); p >= from && p < from+uint64(len(h.b)) {
+					seen[h] = true
+				}
+			}
 		} else {
 			params = append(params, binary.LittleEndian.Uint32(args))
 		}
 		args = args[n:]
 	}
-	for h := range e.hosts {
+	for h := range seen {
 		if err := e.m.Write(h.ptr, h.b); err != nil {
 			return err
 		}
@@ -192,7 +199,7 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 	if err := e.m.Launch(context.Background(), f.k, dim(c.Grid), dim(c.Block), int(c.Shared), params...); err != nil {
 		return err
 	}
-	for h := range e.hosts {
+	for h := range seen {
 		if err := e.m.Read(h.ptr, h.b); err != nil {
 			return err
 		}
