@@ -110,15 +110,16 @@ func TestOpsListsTheWholeCatalogue(t *testing.T) {
 
 func TestDevicesSaysWhatItFound(t *testing.T) {
 	code, out, errs := rayo(t, "devices")
-	if code != 0 || !regexp.MustCompile(`(?m)^cpu:0 .*device\.Open takes this one$`).MatchString(out) {
+	if code != 0 || !regexp.MustCompile(`(?m)^cpu:0 `).MatchString(out) || strings.Count(out, "device.Open takes this one") != 1 {
 		t.Errorf("code %d, errors %q\n%s", code, errs, out)
 	}
 	code, out, _ = rayo(t, "devices", "--json")
 	var m machine
-	if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 {
+	if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 || len(m.Devices) == 0 {
 		t.Fatalf("code %d: %v", code, err)
 	}
-	if m.Open != "cpu:0" || len(m.Devices) != 1 || m.Devices[0].Threads < 1 || m.SIMD.Active == "" || m.Caches.L1 <= 0 {
+	last := m.Devices[len(m.Devices)-1] // what is better stands before
+	if m.Open != m.Devices[0].Device || last.Device != "cpu:0" || last.Threads < 1 || m.SIMD.Active == "" || m.Caches.L1 <= 0 {
 		t.Errorf("%+v", m)
 	}
 	for _, r := range m.Refused {
