@@ -21,7 +21,6 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -41,8 +40,8 @@ type processor struct {
 	users  users
 
 	programs programs
-	tuning   atomic.Pointer[lib.Tuning] // nil until asked for
-	portable bool                       // no kernels but the portable ones, where there are any
+	variants driver.Variants
+	portable bool // no kernels but the portable ones, where there are any
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain  []plain

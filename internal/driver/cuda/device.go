@@ -32,13 +32,13 @@ const kernelVersion = "1"
 
 // gpuDevice is an open GPU.
 type gpuDevice struct {
-	hw     Hardware
-	info   driver.Info
-	target ptx.Target
-	turns  turns
-	codes  codes
-	stage  staging
-	tuning atomic.Pointer[lib.Tuning] // nil until asked for
+	hw       Hardware
+	info     driver.Info
+	target   ptx.Target
+	turns    turns
+	codes    codes
+	stage    staging
+	variants driver.Variants
 
 	runsMu sync.Mutex
 	runs   []*run // not in use

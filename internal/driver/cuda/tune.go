@@ -1,54 +1,15 @@
 package cuda
 
-import (
-	"maps"
-	"strings"
-
-	"github.com/rayo-go/rayo/internal/measured"
-	"github.com/rayo-go/rayo/kernel/lib"
-)
-
-// variants is the file of the variants of kernels that were measured to be fast:
-// key and name, separated by a tab.
-const variants = "variants.txt"
+import "github.com/rayo-go/rayo/kernel/lib"
 
 // tuned returns what was measured on this device.
-func (d *gpuDevice) tuned() lib.Tuning {
-	if t := d.tuning.Load(); t != nil {
-		return *t
-	}
-	t := lib.Tuning{}
-	for _, line := range measured.Lines(variants, d.info.Identity) {
-		if key, name, ok := strings.Cut(line, "\t"); ok {
-			t[key] = name
-		}
-	}
-	d.tuning.CompareAndSwap(nil, &t)
-	return *d.tuning.Load()
-}
+func (d *gpuDevice) tuned() lib.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].
-func (d *gpuDevice) Tune(key, name string) {
-	d.tuned()
-	for {
-		old := d.tuning.Load()
-		t := maps.Clone(*old)
-		t[key] = name
-		if d.tuning.CompareAndSwap(old, &t) {
-			return
-		}
-	}
-}
+func (d *gpuDevice) Tune(key, name string) { d.variants.Set(d.info.Identity, key, name) }
 
 // Keep implements [driver.Tunable].
-func (d *gpuDevice) Keep(key string) error {
-	name := d.tuned()[key]
-	if name == "" {
-		return nil
-	}
-	other := func(line string) bool { return !strings.HasPrefix(line, key+"\t") }
-	return measured.Replace(variants, d.info.Identity, []string{key + "\t" + name}, other)
-}
+func (d *gpuDevice) Keep(key string) error { return d.variants.Store(d.info.Identity, key) }
 
 // Target implements [driver.Tunable].
 func (d *gpuDevice) Target() lib.Target { return libraryTarget }

@@ -1,0 +1,59 @@
+package driver
+
+import (
+	"maps"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rayo-go/rayo/internal/measured"
+	"github.com/rayo-go/rayo/kernel/lib"
+)
+
+// variants is the file of the variants of portable kernels that were measured to
+// be fast: key and name, separated by a tab.
+const variants = "variants.txt"
+
+// Variants are the variants of portable kernels that a device was measured to
+// be fast with: the part of [Tunable] that is the same for each. The zero
+// Variants is ready to use, by several goroutines.
+type Variants struct {
+	tuning atomic.Pointer[lib.Tuning] // nil until asked for
+}
+
+// Of returns what was measured on the device of an identity.
+func (v *Variants) Of(identity string) lib.Tuning {
+	if t := v.tuning.Load(); t != nil {
+		return *t
+	}
+	t := lib.Tuning{}
+	for _, line := range measured.Lines(variants, identity) {
+		if key, name, ok := strings.Cut(line, "\t"); ok {
+			t[key] = name
+		}
+	}
+	v.tuning.CompareAndSwap(nil, &t)
+	return *v.tuning.Load()
+}
+
+// Set is Tune of the [Tunable] of an identity.
+func (v *Variants) Set(identity, key, name string) {
+	v.Of(identity)
+	for {
+		old := v.tuning.Load()
+		t := maps.Clone(*old)
+		t[key] = name
+		if v.tuning.CompareAndSwap(old, &t) {
+			return
+		}
+	}
+}
+
+// Store is Keep of the [Tunable] of an identity.
+func (v *Variants) Store(identity, key string) error {
+	name := v.Of(identity)[key]
+	if name == "" {
+		return nil
+	}
+	other := func(line string) bool { return !strings.HasPrefix(line, key+"\t") }
+	return measured.Replace(variants, identity, []string{key + "\t" + name}, other)
+}
