@@ -23,6 +23,7 @@ var order = [][]string{
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
+	{"ptx/kernels"},
 	{"internal/ptxgen"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
 	{"internal/dl", "internal/measured"},

@@ -1,0 +1,185 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Plan is the launches that compute a request, one after the other: a stage sees
+// what those before it have written.
+type Plan struct {
+	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
+	Stages  []Stage
+	Variant string // what was chosen: "warp", "wgmma128x256"
+}
+
+// Stage is one launch.
+type Stage struct {
+	Kernel *Kernel
+	Grid   [3]uint32 // blocks
+	Args   []Arg     // one for each parameter of the kernel
+	// Zero names a temporary that is filled with zeros before the launch, or is -1.
+	Zero int
+}
+
+// Kernel is the code of a launch, specialised: the same pointer stands for the
+// same code, for as long as the process runs.
+type Kernel struct {
+	Name    string
+	Target  ptx.Target // the least that it runs on
+	Block   [3]uint32  // threads
+	Cluster uint32     // blocks of a cluster, along x; 0 for none
+	// Build writes the code; the memory that blocks share is what the ptx.Kernel
+	// says then. It depends on nothing but the module's target.
+	Build func(k *ptx.Kernel)
+}
+
+// ArgKind says what an argument is.
+type ArgKind uint8
+
+// The kinds of arguments.
+const (
+	Pointer ArgKind = iota // the address of an array, 8 bytes
+	Word                   // 4 bytes
+	Double                 // 8 bytes
+	Map                    // a tensor map, 128 bytes at a multiple of 64
+)
+
+// Arg is an argument of a kernel.
+type Arg struct {
+	Kind  ArgKind
+	Array lib.Ref // of Pointer and Map: an operand, a result or a temporary
+	Off   int64   // bytes into it
+	Bits  uint64  // of Word and Double
+	Tiles *Tiles  // of Map
+}
+
+// Tiles describes a tensor and the tile of it that a copy moves, as the hardware
+// wants it (cuTensorMapEncodeTiled): axes from the innermost on, at most five.
+// Elements beyond the sizes read as 0.
+type Tiles struct {
+	Type    op.DType // F32, F16, BF16, or U32
+	Size    []int    // elements
+	Stride  []int    // bytes from one element to the next, of all axes but the first: multiples of 16
+	Tile    []int    // elements, at most 256
+	Swizzle ptx.Swizzle
+}
+
+// aligned is what the address of every array of a plan is a multiple of. Who
+// binds memory that is not uses the portable kernels.
+const aligned = 16
+
+// Alignment is what the address of every array must be a multiple of.
+func Alignment() int { return aligned }
+
+// ptr, word and float make arguments.
+func ptr(kind lib.RefKind, index int) Arg { return Arg{Kind: Pointer, Array: lib.Ref{Kind: kind, Index: index}} }
+func input(i int) Arg                     { return ptr(lib.InputRef, i) }
+func output(i int) Arg                    { return ptr(lib.OutputRef, i) }
+func scratch(i int) Arg                   { return ptr(lib.ScratchRef, i) }
+func word(v uint32) Arg                   { return Arg{Kind: Word, Bits: uint64(v)} }
+
+// Device is what the choice of a variant depends on.
+type Device struct {
+	Target          ptx.Target
+	Multiprocessors int
+	Shared          int // bytes that a block can have
+}
+
+// planner is how a family answers a request that For has looked at: with a plan,
+// or with an error that wraps op.ErrUnsupported.
+type planner func(r *lib.Request, d *Device) (*Plan, error)
+
+var families = map[*op.Operation]planner{}
+
+// register makes p answer requests for the operations.
+func register(p planner, ops ...*op.Operation) {
+	for _, o := range ops {
+		families[o] = p
+	}
+}
+
+// Has reports whether there are kernels for the operation on some device.
+func Has(o *op.Operation) bool { return families[o] != nil }
+
+// For returns the launches that compute r on the device. The error wraps
+// [op.ErrShape] where op says so, and [op.ErrUnsupported] where there is no
+// kernel for the operation, its element types, its sizes or the device.
+func For(r *lib.Request, d Device) (*Plan, error) {
+	p := families[r.Op]
+	if p == nil || r.Op == nil {
+		return nil, unsupported("no kernel")
+	}
+	if err := checkRequest(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
+	}
+	for i := range r.Out {
+		if size(r.Out[i].Shape) > 0 {
+			plan, err := p(r, &d)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
+			}
+			return plan, nil
+		}
+	}
+	return &Plan{}, nil
+}
+
+// checkRequest returns an error unless the shapes and types of a request are what
+// its operation takes and gives.
+func checkRequest(r *lib.Request) error {
+	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+	for i, a := range r.In {
+		if a.Shape == nil {
+			continue
+		}
+		types[i], shapes[i] = a.Type, a.Shape
+		if n, err := a.Shape.Size(); err != nil {
+			return err
+		} else if n > math.MaxInt32 {
+			return unsupported("%d elements in one array", n)
+		}
+	}
+	made, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return err
+	}
+	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	if err != nil {
+		return err
+	}
+	if r.Post == nil && len(r.Out) != len(made) || r.Post != nil && (len(made) != 1 || len(r.Out) != len(r.Post.Exprs)) {
+		return fmt.Errorf("%d arrays to write: %w", len(r.Out), op.ErrShape)
+	}
+	for i, o := range r.Out {
+		want := results[min(i, len(results)-1)]
+		n, err := o.Shape.Size()
+		if err != nil {
+			return err
+		}
+		if n != size(want) {
+			return fmt.Errorf("result %d of shape %v, not %v: %w", i, o.Shape, want, op.ErrShape)
+		}
+		if n > math.MaxInt32 || r.Post == nil && o.Type != made[i] {
+			return unsupported("result %d of %d elements of type %v", i, n, o.Type)
+		}
+	}
+	return nil
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
+}
+
+// size returns the elements of a shape that has been checked.
+func size(s op.Shape) int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
