@@ -77,11 +77,13 @@ const aligned = 16
 func Alignment() int { return aligned }
 
 // ptr, word and float make arguments.
-func ptr(kind lib.RefKind, index int) Arg { return Arg{Kind: Pointer, Array: lib.Ref{Kind: kind, Index: index}} }
-func input(i int) Arg                     { return ptr(lib.InputRef, i) }
-func output(i int) Arg                    { return ptr(lib.OutputRef, i) }
-func scratch(i int) Arg                   { return ptr(lib.ScratchRef, i) }
-func word(v uint32) Arg                   { return Arg{Kind: Word, Bits: uint64(v)} }
+func ptr(kind lib.RefKind, index int) Arg {
+	return Arg{Kind: Pointer, Array: lib.Ref{Kind: kind, Index: index}}
+}
+func input(i int) Arg   { return ptr(lib.InputRef, i) }
+func output(i int) Arg  { return ptr(lib.OutputRef, i) }
+func scratch(i int) Arg { return ptr(lib.ScratchRef, i) }
+func word(v uint32) Arg { return Arg{Kind: Word, Bits: uint64(v)} }
 
 // Device is what the choice of a variant depends on.
 type Device struct {

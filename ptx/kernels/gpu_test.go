@@ -1,0 +1,359 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// gpu is the first GPU of the machine.
+type gpu struct {
+	dev    *cu.Device
+	stream *cu.Stream
+	desc   Device
+	code   map[*Kernel]compiled
+}
+
+type compiled struct {
+	fn      *cu.Function
+	dynamic uint32
+}
+
+func openGPU(t testing.TB) *gpu {
+	t.Helper()
+	testutil.Need(t, "cuda")
+	dev, err := cu.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	s, err := dev.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := dev.Info()
+	target := ptx.Target(100*i.Capability.Major + 10*i.Capability.Minor)
+	if target == ptx.SM90 {
+		target = ptx.SM90a
+	}
+	return &gpu{dev: dev, stream: s, code: map[*Kernel]compiled{},
+		desc: Device{Target: target, Multiprocessors: i.Multiprocessors, Shared: target.MaxShared()}}
+}
+
+func (g *gpu) compile(k *Kernel) (compiled, error) {
+	if c, ok := g.code[k]; ok {
+		return c, nil
+	}
+	m := ptx.NewModule(g.desc.Target)
+	built := m.Kernel("k", k.Build)
+	text, err := m.AppendPTX(nil)
+	if err != nil {
+		return compiled{}, err
+	}
+	mod, err := g.dev.Load(text)
+	if err != nil {
+		return compiled{}, fmt.Errorf("%s: %w", k.Name, err)
+	}
+	fn, err := mod.Function("k")
+	if err != nil {
+		return compiled{}, err
+	}
+	_, dynamic := built.SharedBytes()
+	c := compiled{fn, uint32(dynamic)}
+	g.code[k] = c
+	return c, nil
+}
+
+// buffers is memory that a plan runs over.
+type buffers struct {
+	mem    []cu.Memory
+	arrays [3][]cu.Ptr
+	sizes  [3][]int64
+}
+
+func (b *buffers) free() {
+	for _, m := range b.mem {
+		_ = m.Free()
+	}
+}
+
+// arrays brings the operands of a plan to the device and makes room for the rest.
+func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
+	b := &buffers{}
+	add := func(kind lib.RefKind, n int64, data []byte) error {
+		m, err := g.stream.Alloc(max(n, 16))
+		if err != nil {
+			return err
+		}
+		b.mem = append(b.mem, m)
+		b.arrays[kind], b.sizes[kind] = append(b.arrays[kind], m.Ptr()), append(b.sizes[kind], n)
+		if len(data) > 0 {
+			return g.stream.Upload(m.Ptr(), data)
+		}
+		return g.stream.Set32(m.Ptr(), poison, max(n, 16)/4)
+	}
+	for _, x := range in {
+		if err := add(lib.InputRef, int64(len(x)), x); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range out {
+		if err := add(lib.OutputRef, n, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range p.Scratch {
+		if err := add(lib.ScratchRef, n, nil); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// launches makes everything ready, so that calling what it returns only launches.
+func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
+	var calls []func() error
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		c, err := g.compile(s.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		var params cu.Params
+		for _, a := range s.Args {
+			switch a.Kind {
+			case Pointer:
+				params.Ptr(b.arrays[a.Array.Kind][a.Array.Index] + cu.Ptr(a.Off))
+			case Word:
+				params.U32(uint32(a.Bits))
+			case Double:
+				params.U64(a.Bits)
+			case Map:
+				m, err := g.tensorMap(a.Tiles, b.arrays[a.Array.Kind][a.Array.Index]+cu.Ptr(a.Off))
+				if err != nil {
+					return nil, err
+				}
+				params.Bytes(m[:], 64)
+			}
+		}
+		dim := func(d [3]uint32) cu.Dim { return cu.Dim{X: d[0], Y: d[1], Z: d[2]} }
+		config := cu.Config{Grid: dim(s.Grid), Block: dim(s.Kernel.Block), Shared: c.dynamic}
+		if s.Kernel.Cluster > 1 {
+			config.Cluster = cu.Dim{X: s.Kernel.Cluster}
+		}
+		if s.Zero >= 0 {
+			at, n := b.arrays[lib.ScratchRef][s.Zero], p.Scratch[s.Zero]
+			calls = append(calls, func() error { return g.stream.Set8(at, 0, n) })
+		}
+		calls = append(calls, func() error { return g.stream.Launch(c.fn, config, params) })
+	}
+	return func() error {
+		for _, f := range calls {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+func (g *gpu) tensorMap(t *Tiles, at cu.Ptr) (cu.TensorMap, error) {
+	d := cu.Tiled{Address: at, Promote: cu.Promote256}
+	switch t.Type {
+	case op.F32:
+		d.Type = cu.ElementF32
+	case op.F16:
+		d.Type = cu.ElementF16
+	case op.BF16:
+		d.Type = cu.ElementBF16
+	case op.U32:
+		d.Type = cu.ElementU32
+	}
+	switch t.Swizzle {
+	case ptx.Swizzle128:
+		d.Swizzle = cu.Swizzle128
+	case ptx.Swizzle64:
+		d.Swizzle = cu.Swizzle64
+	case ptx.Swizzle32:
+		d.Swizzle = cu.Swizzle32
+	}
+	for i := range t.Size {
+		d.Size, d.Tile = append(d.Size, uint64(t.Size[i])), append(d.Tile, uint32(t.Tile[i]))
+	}
+	for _, n := range t.Stride {
+		d.Stride = append(d.Stride, uint64(n))
+	}
+	return g.dev.TensorMap(d)
+}
+
+// run runs a plan once over operands and results in memory.
+func (g *gpu) run(p *Plan, in, out [][]byte) error {
+	var sizes []int64
+	for _, y := range out {
+		sizes = append(sizes, int64(len(y)))
+	}
+	b, err := g.arrays(p, in, sizes)
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	f, err := g.launches(p, b)
+	if err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	if err := g.stream.Synchronize(); err != nil {
+		return err
+	}
+	for i, y := range out {
+		if err := g.stream.Download(y, b.arrays[lib.OutputRef][i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check runs the trial on the device and compares all of the result with the
+// reference, which takes long for large ones.
+func (g *gpu) check(t *testing.T, c *trial) {
+	t.Helper()
+	r, err := c.request()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	p, err := For(r, g.desc)
+	if err == nil {
+		var out [][]byte
+		for _, y := range r.Out {
+			out = append(out, poisoned(int64(size(y.Shape)*y.Type.Size())))
+		}
+		if err = g.run(p, c.memory(), out); err == nil {
+			err = c.compare(r, out)
+		}
+	}
+	if err != nil {
+		t.Errorf("%v %v: %v", c.o, r.In, err)
+	}
+}
+
+// time returns the median time of a plan over random numbers, by the clock of the
+// device: n runs between two events, several times. The caller keeps sizes above
+// those of the caches where it counts bytes.
+func (g *gpu) time(p *Plan, r *lib.Request, n int) (time.Duration, error) {
+	var in [][]byte
+	for _, x := range r.In {
+		if x.Shape == nil {
+			in = append(in, nil)
+			continue
+		}
+		in = append(in, randomBytes(x))
+	}
+	var sizes []int64
+	for _, y := range r.Out {
+		sizes = append(sizes, int64(size(y.Shape)*y.Type.Size()))
+	}
+	b, err := g.arrays(p, in, sizes)
+	if err != nil {
+		return 0, err
+	}
+	defer b.free()
+	f, err := g.launches(p, b)
+	if err != nil {
+		return 0, err
+	}
+	return g.timed(f, n)
+}
+
+// timed returns the median time of f over seven measurements of n calls.
+func (g *gpu) timed(f func() error, n int) (time.Duration, error) {
+	from, err := g.dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	to, err := g.dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	for range 2 {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	if err := g.stream.Synchronize(); err != nil {
+		return 0, err
+	}
+	var took []time.Duration
+	for range 7 {
+		if err := g.stream.Record(from); err != nil {
+			return 0, err
+		}
+		for range n {
+			if err := f(); err != nil {
+				return 0, err
+			}
+		}
+		if err := g.stream.Record(to); err != nil {
+			return 0, err
+		}
+		if err := g.stream.Synchronize(); err != nil {
+			return 0, err
+		}
+		d, err := cu.Elapsed(from, to)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, d/time.Duration(n))
+	}
+	return middle(took), nil
+}
+
+func middle(d []time.Duration) time.Duration {
+	for i := range d {
+		for j := i; j > 0 && d[j] < d[j-1]; j-- {
+			d[j], d[j-1] = d[j-1], d[j]
+		}
+	}
+	return d[len(d)/2]
+}
+
+// pattern is numbers around 0, long enough that no caches or compression help
+// where it is repeated.
+var pattern = func() []float64 {
+	v := make([]float64, 1<<20-3)
+	for i := range v {
+		v[i] = rand.NormFloat64()
+	}
+	return v
+}()
+
+// randomBytes returns an array of random numbers in memory.
+func randomBytes(x lib.Array) []byte {
+	n, width := size(x.Shape), x.Type.Size()
+	if width == 0 {
+		bytes, _ := x.Type.Bytes(x.Shape)
+		b := make([]byte, bytes)
+		for i := range b {
+			b[i] = byte(rand.Uint32())
+		}
+		return b
+	}
+	one := make([]byte, min(n, len(pattern))*width)
+	for i := range len(one) / width {
+		x.Type.PutFloat64(one, i, pattern[i])
+	}
+	b := make([]byte, n*width)
+	for i := 0; i < len(b); i += len(one) {
+		copy(b[i:], one)
+	}
+	return b
+}

@@ -1,0 +1,322 @@
+package kernels
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/emu"
+)
+
+// h200 and a100 are devices as plans see them.
+var (
+	h200 = Device{Target: ptx.SM90a, Multiprocessors: 132, Shared: 227 << 10}
+	a100 = Device{Target: ptx.SM80, Multiprocessors: 108, Shared: 163 << 10}
+	v100 = Device{Target: ptx.SM70, Multiprocessors: 80, Shared: 96 << 10}
+)
+
+// poison fills results and temporaries before a plan runs: a NaN that no kernel
+// makes.
+const poison = 0xffc0dead
+
+func poisoned(n int64) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(uint32(poison) >> (8 * (i % 4)))
+	}
+	return b
+}
+
+// trial is one use of an operation with its operands.
+type trial struct {
+	o      *op.Operation
+	attrs  op.Attrs
+	types  []op.DType
+	values []*op.Array // nil for an absent operand
+	post   *lib.Epilogue
+	out    []op.DType // of the results of post
+}
+
+// newTrial returns a use of an operation over operands of one type.
+func newTrial(o *op.Operation, attrs op.Attrs, t op.DType, values ...*op.Array) *trial {
+	c := &trial{o: o, attrs: attrs, values: values}
+	for _, v := range values {
+		if v == nil {
+			c.types = append(c.types, op.InvalidType)
+			continue
+		}
+		c.types = append(c.types, t)
+	}
+	return c
+}
+
+// request returns the request of the trial.
+func (c *trial) request() (*lib.Request, error) {
+	r := &lib.Request{Op: c.o, Attrs: c.attrs, Post: c.post}
+	shapes := make([]op.Shape, len(c.values))
+	for i, x := range c.values {
+		if x == nil {
+			r.In = append(r.In, lib.Array{})
+			continue
+		}
+		shapes[i] = x.Shape
+		r.In = append(r.In, lib.Array{Type: c.types[i], Shape: x.Shape})
+	}
+	ts, err := c.o.Types(&c.attrs, c.types)
+	if err != nil {
+		return nil, err
+	}
+	ss, err := c.o.Shapes(&c.attrs, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if c.post != nil {
+		ts = c.out
+		for range len(ts) - 1 {
+			ss = append(ss, ss[0])
+		}
+	}
+	for i := range ts {
+		r.Out = append(r.Out, lib.Array{Type: ts[i], Shape: ss[i]})
+	}
+	return r, nil
+}
+
+// encode returns an array in memory.
+func encode(x *op.Array, t op.DType) []byte {
+	m := make([]byte, len(x.Data)*t.Size())
+	for i, v := range x.Data {
+		t.PutFloat64(m, i, v)
+	}
+	return m
+}
+
+// memory returns the operands in memory.
+func (c *trial) memory() [][]byte {
+	var in [][]byte
+	for i, x := range c.values {
+		var m []byte
+		if x != nil {
+			m = encode(x, c.types[i])
+		}
+		in = append(in, m)
+	}
+	return in
+}
+
+// compare compares results with the reference, which it computes from what the
+// operands are in memory.
+func (c *trial) compare(r *lib.Request, out [][]byte) error {
+	rounded := make([]*op.Array, len(c.values))
+	for i, x := range c.values {
+		if x != nil {
+			rounded[i] = &op.Array{Shape: x.Shape, Data: make([]float64, len(x.Data))}
+			for j, v := range x.Data {
+				rounded[i].Data[j] = c.types[i].Round(v)
+			}
+		}
+	}
+	want, err := c.o.Reference(&c.attrs, rounded, c.types)
+	if err != nil {
+		return err
+	}
+	for i, y := range r.Out {
+		for j, w := range want[i].Data {
+			mag := 0.0
+			if want[i].Mag != nil {
+				mag = want[i].Mag[j]
+			}
+			if y.Type.Size() == 4 && binary.NativeEndian.Uint32(out[i][4*j:]) == poison {
+				return fmt.Errorf("element %d of result %d was not written", j, i)
+			}
+			if err := c.o.Check(y.Type.Float64(out[i], j), w, mag, y.Type); err != nil {
+				return fmt.Errorf("element %d of result %d: %w", j, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rig runs plans in the emulator.
+type rig struct {
+	device    Device
+	unchecked bool
+	schedule  emu.Schedule
+	mutate    func(text string) string // nil for none
+	stats     func(stage int, s *emu.Stats)
+}
+
+// run runs a plan over operands and results in memory.
+func (g *rig) run(p *Plan, in, out [][]byte) error {
+	m := emu.NewMachine(emu.Config{Unchecked: g.unchecked, Schedule: g.schedule, Seed: rand.Uint64()})
+	place := func(name string, b []byte) (emu.Ptr, error) {
+		if b == nil {
+			return 0, nil
+		}
+		at, err := m.Alloc(name, len(b))
+		if err == nil && len(b) > 0 {
+			err = m.Write(at, b)
+		}
+		return at, err
+	}
+	var arrays [3][]emu.Ptr
+	for i, b := range in {
+		at, err := place(fmt.Sprintf("in%d", i), b)
+		if err != nil {
+			return err
+		}
+		arrays[lib.InputRef] = append(arrays[lib.InputRef], at)
+	}
+	for i, b := range out {
+		at, err := m.Alloc(fmt.Sprintf("out%d", i), len(b))
+		if err != nil {
+			return err
+		}
+		arrays[lib.OutputRef] = append(arrays[lib.OutputRef], at)
+	}
+	for i, n := range p.Scratch {
+		at, err := m.Alloc(fmt.Sprintf("scratch%d", i), int(n))
+		if err != nil {
+			return err
+		}
+		arrays[lib.ScratchRef] = append(arrays[lib.ScratchRef], at)
+	}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		if err := g.stage(m, s, p, arrays); err != nil {
+			return fmt.Errorf("stage %d, %s: %w", i, s.Kernel.Name, err)
+		}
+		if g.stats != nil {
+			g.stats(i, m.Stats())
+		}
+	}
+	for i, b := range out {
+		if len(b) == 0 {
+			continue
+		}
+		if err := m.Read(arrays[lib.OutputRef][i], b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *rig) stage(m *emu.Machine, s *Stage, p *Plan, arrays [3][]emu.Ptr) error {
+	if s.Zero >= 0 {
+		if err := m.Write(arrays[lib.ScratchRef][s.Zero], make([]byte, p.Scratch[s.Zero])); err != nil {
+			return err
+		}
+	}
+	mod := ptx.NewModule(g.device.Target)
+	mod.RecordPositions()
+	k := mod.Kernel("k", s.Kernel.Build)
+	if err := mod.Err(); err != nil {
+		return err
+	}
+	if err := mod.Verify(); err != nil {
+		return err
+	}
+	_, dynamic := k.SharedBytes()
+	var e *emu.Kernel
+	var err error
+	if g.mutate != nil {
+		var text string
+		if text, err = mod.PTX(); err != nil {
+			return err
+		}
+		var parsed *emu.Module
+		if parsed, err = emu.Parse(g.mutate(text)); err != nil {
+			return err
+		}
+		e, err = parsed.Kernel("k")
+	} else {
+		e, err = emu.Build(g.device.Target, "k", s.Kernel.Build)
+	}
+	if err != nil {
+		return err
+	}
+	var args []any
+	for _, a := range s.Args {
+		switch a.Kind {
+		case Pointer:
+			args = append(args, arrays[a.Array.Kind][a.Array.Index]+emu.Ptr(a.Off))
+		case Word:
+			args = append(args, uint32(a.Bits))
+		case Double:
+			args = append(args, a.Bits)
+		case Map:
+			args = append(args, emulatedMap(a.Tiles, arrays[a.Array.Kind][a.Array.Index]+emu.Ptr(a.Off)))
+		}
+	}
+	dim := func(d [3]uint32) emu.Dim { return emu.Dim{X: int(d[0]), Y: int(d[1]), Z: int(d[2])} }
+	return m.Launch(context.Background(), e, dim(s.Grid), dim(s.Kernel.Block), dynamic, args...)
+}
+
+func emulatedMap(t *Tiles, at emu.Ptr) *emu.TensorMap {
+	return &emu.TensorMap{Base: at, Type: t.Type.String(), Dims: t.Size, Strides: t.Stride, Box: t.Tile, Swizzle: t.Swizzle}
+}
+
+// run plans the trial for a device, runs it in the emulator and compares.
+func (c *trial) run(g *rig) error {
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	p, err := For(r, g.device)
+	if err != nil {
+		return err
+	}
+	return c.runPlan(g, r, p)
+}
+
+func (c *trial) runPlan(g *rig, r *lib.Request, p *Plan) error {
+	var out [][]byte
+	for _, y := range r.Out {
+		out = append(out, poisoned(int64(size(y.Shape)*y.Type.Size())))
+	}
+	if err := g.run(p, c.memory(), out); err != nil {
+		return fmt.Errorf("variant %s: %w", p.Variant, err)
+	}
+	if err := c.compare(r, out); err != nil {
+		return fmt.Errorf("variant %s: %w", p.Variant, err)
+	}
+	return nil
+}
+
+// must runs the trial with checks and fails the test on what it finds.
+func (c *trial) must(t *testing.T, d Device) {
+	t.Helper()
+	if err := c.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}); err != nil {
+		r, _ := c.request()
+		t.Errorf("%v %v on %v: %v", c.o, r.In, d.Target, err)
+	}
+}
+
+// sampled reports whether a case is among those to run: each, and in short tests,
+// which are for slow machines, one of eight at random.
+func sampled() bool { return !testing.Short() || rand.IntN(8) == 0 }
+
+// normal returns an array of numbers around 0.
+func normal(shape ...int) *op.Array {
+	a := op.NewArray(shape)
+	for i := range a.Data {
+		a.Data[i] = float64(float32(rand.NormFloat64()))
+	}
+	return a
+}
+
+func TestNoKernel(t *testing.T) {
+	r, err := newTrial(op.TopK, op.TopK.Defaults(), op.F32, normal(3, 4)).request()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := For(r, h200); !errors.Is(err, op.ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
+}
