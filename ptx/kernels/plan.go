@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -96,12 +97,14 @@ type Device struct {
 // or with an error that wraps op.ErrUnsupported.
 type planner func(r *lib.Request, d *Device) (*Plan, error)
 
-var families = map[*op.Operation]planner{}
+var families = map[*op.Operation][]planner{}
 
-// register makes p answer requests for the operations.
+// register makes p answer requests for the operations. Several families may
+// answer those for one, each for its own types: the first that does not say
+// op.ErrUnsupported.
 func register(p planner, ops ...*op.Operation) {
 	for _, o := range ops {
-		families[o] = p
+		families[o] = append(families[o], p)
 	}
 }
 
@@ -112,8 +115,8 @@ func Has(o *op.Operation) bool { return families[o] != nil }
 // [op.ErrShape] where op says so, and [op.ErrUnsupported] where there is no
 // kernel for the operation, its element types, its sizes or the device.
 func For(r *lib.Request, d Device) (*Plan, error) {
-	p := families[r.Op]
-	if p == nil || r.Op == nil {
+	planners := families[r.Op]
+	if len(planners) == 0 || r.Op == nil {
 		return nil, unsupported("no kernel")
 	}
 	if err := checkRequest(r); err != nil {
@@ -121,11 +124,17 @@ func For(r *lib.Request, d Device) (*Plan, error) {
 	}
 	for i := range r.Out {
 		if size(r.Out[i].Shape) > 0 {
-			plan, err := p(r, &d)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
+			var err error
+			for _, p := range planners {
+				var plan *Plan
+				if plan, err = p(r, &d); err == nil {
+					return plan, nil
+				}
+				if !errors.Is(err, op.ErrUnsupported) {
+					break
+				}
 			}
-			return plan, nil
+			return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
 		}
 	}
 	return &Plan{}, nil
