@@ -243,6 +243,14 @@ func (k *Kernel) ready() bool {
 	return true
 }
 
+// Target returns the target of the kernel's module, 0 for a kernel of none.
+func (k *Kernel) Target() Target {
+	if k = k.owner(); k.m == nil {
+		return 0
+	}
+	return k.m.target
+}
+
 // Name returns the name of the kernel.
 func (k *Kernel) Name() string { return k.name }
 

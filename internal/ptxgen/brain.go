@@ -23,17 +23,23 @@ func Brain(m *ptx.Module, name string, narrow bool) (*Entry, error) {
 				to.At(i).Store(ptx.Cast[ptx.BF16](from).At(i).Load().F32())
 				return
 			}
-			x := from.At(i).Load()
-			bits := x.Bits().U32()
-			high := bits.Shr(ptx.U(16))
-			even := bits.Add(ptx.U(0x7fff)).Add(high.And(ptx.U(1))).Shr(ptx.U(16))
-			// A NaN stays one, whichever of its bits are lost.
-			y := ptx.Select(x.IsNaN(x), high.Or(ptx.U(0x40)), even)
-			ptx.Cast[ptx.BF16](to).At(i).Store(y.BrainBits())
+			ptx.Cast[ptx.BF16](to).At(i).Store(Narrow(k, from.At(i).Load()))
 		})
 	})
 	if err := m.Err(); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// Narrow returns x as a bfloat16, rounded to nearest even, on any target.
+func Narrow(k *ptx.Kernel, x ptx.F32) ptx.BF16 {
+	if k.Target() >= ptx.SM80 {
+		return x.BF16()
+	}
+	bits := x.Bits().U32()
+	high := bits.Shr(ptx.U(16))
+	even := bits.Add(ptx.U(0x7fff)).Add(high.And(ptx.U(1))).Shr(ptx.U(16))
+	// A NaN stays one, whichever of its bits are lost.
+	return ptx.Select(x.IsNaN(x), high.Or(ptx.U(0x40)), even).BrainBits()
 }

@@ -15,15 +15,15 @@ import (
 // sine returns the sine or cosine of x.
 func (g *lowering) sine(c ir.Code, x ptx.U32) ptx.U32 {
 	r := register[ptx.F32](g, x)
-	y := ptx.NewVar(g.k, ptx.F32(g.expression(expansions()[c], r)))
+	y := ptx.NewVar(g.k, g.ofAngle(c, r))
 	m := r.Abs()
 	g.k.If(m.Gt(ptx.F(ir.TrigLimit)).And(m.Lt(ptx.F(float32(math.Inf(1))))), func() {
 		turn, angle := g.reduceAngle(r)
 		if c == ir.Cos {
 			turn = turn.Add(ptx.U(1))
 		}
-		sin, cos := g.expression(expansions()[ir.Sin], angle), g.expression(expansions()[ir.Cos], angle)
-		v := ptx.Select(turn.And(ptx.U(1)).Ne(ptx.U(0)), ptx.F32(cos), ptx.F32(sin))
+		sin, cos := g.ofAngle(ir.Sin, angle), g.ofAngle(ir.Cos, angle)
+		v := ptx.Select(turn.And(ptx.U(1)).Ne(ptx.U(0)), cos, sin)
 		sign := turn.And(ptx.U(2)).Shl(ptx.U(30))
 		if c == ir.Sin {
 			sign = sign.Xor(r.Bits().U32().And(ptx.U(1 << 31)))
@@ -46,30 +46,10 @@ var expansions = sync.OnceValue(func() map[ir.Code][]*ir.Node {
 	return m
 })
 
-// expression computes an expression of x.
-func (g *lowering) expression(list []*ir.Node, x ptx.F32) ptx.U32 {
-	at := make(map[*ir.Node]ptx.U32, len(list))
-	for _, n := range list {
-		var a [3]ptx.U32
-		for k, o := range n.Operands() {
-			a[k] = at[o]
-		}
-		switch n.Code {
-		case ir.Arg:
-			at[n] = ptx.U32(x)
-		case ir.Const:
-			at[n] = constant(&ir.Instr{Type: n.Type, Imm: n.Bits()})
-		case ir.Select:
-			at[n] = g.choose(n.Type, a[0], a[1], a[2])
-		case ir.Convert:
-			at[n] = g.convert(n.Args[0].Type, n.Type, a[0])
-		case ir.Bitcast:
-			at[n] = bitcast(n.Args[0].Type, n.Type, a[0])
-		default:
-			at[n] = operations(n.Code, n.Args[0].Type)(g, a[0], a[1], a[2])
-		}
-	}
-	return at[list[len(list)-1]]
+// ofAngle returns the expansion of c at x.
+func (g *lowering) ofAngle(c ir.Code, x ptx.F32) ptx.F32 {
+	list := expansions()[c]
+	return ptx.F32(g.expressions(list, []ptx.U32{ptx.U32(x)})[len(list)-1])
 }
 
 // twoOverPi is 2/pi, 32 bits a word, after a word for larger units.

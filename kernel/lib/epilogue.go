@@ -20,15 +20,60 @@ type epilogue struct {
 
 // fuse sets the epilogue of q.
 func (q *request) fuse() error {
-	act, attrs := q.Attrs.Activation()
-	if act == nil && q.Post == nil || q.Op == nil {
+	if q.Op == nil {
 		return nil
 	}
-	result := ir.NewArg(0, op.Register(q.types[0]))
+	p, err := finish(&q.Request, q.types, size(q.shapes[0]))
+	if p == nil || err != nil {
+		return err
+	}
+	f := &epilogue{in: p.In, exprs: p.Exprs}
+	for _, o := range q.Out {
+		f.out = append(f.out, o.Type)
+	}
+	f.setKey()
+	q.epilogue = f
+	return nil
+}
+
+// Finish returns what is to be computed from the first result of an operation
+// before it is stored, for who computes the result in another way than this
+// package: the activation of the attributes, then Post. It is nil where the result
+// is stored as it is.
+func Finish(r *Request) (*Epilogue, error) {
+	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+	for i, a := range r.In {
+		if a.Shape != nil {
+			types[i], shapes[i] = a.Type, a.Shape
+		}
+	}
+	made, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return nil, err
+	}
+	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	if err != nil {
+		return nil, err
+	}
+	n, err := results[0].Size()
+	if err != nil {
+		return nil, err
+	}
+	return finish(r, made, n)
+}
+
+// finish is Finish of an operation whose results have the types and whose first
+// has n elements.
+func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
+	act, attrs := r.Attrs.Activation()
+	if act == nil && r.Post == nil {
+		return nil, nil
+	}
+	result := ir.NewArg(0, op.Register(types[0]))
 	if act != nil {
-		e, err := act.Expression(&attrs, q.types[:1])
+		e, err := act.Expression(&attrs, types[:1])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var params []*ir.Node
 		for i := range attrs.F {
@@ -36,29 +81,25 @@ func (q *request) fuse() error {
 		}
 		result = ir.Substitute(e, []*ir.Node{result}, params)
 	}
-	f := &epilogue{exprs: []*ir.Node{result}}
-	if q.Post != nil {
-		args := []*ir.Node{result}
-		for i, in := range q.Post.In {
-			if err := checkSpread(in, size(q.shapes[0])); err != nil {
-				return err
-			}
-			args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
-		}
-		f.in, f.exprs = q.Post.In, nil
-		for _, e := range q.Post.Exprs {
-			if err := checkExpr(e, args); err != nil {
-				return err
-			}
-			f.exprs = append(f.exprs, ir.Substitute(e, args, nil))
-		}
+	f := &Epilogue{Exprs: []*ir.Node{result}}
+	if r.Post == nil {
+		return f, nil
 	}
-	for _, o := range q.Out {
-		f.out = append(f.out, o.Type)
+	args := []*ir.Node{result}
+	for i, in := range r.Post.In {
+		if err := checkSpread(in, n); err != nil {
+			return nil, err
+		}
+		args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
 	}
-	f.setKey()
-	q.epilogue = f
-	return nil
+	f.In, f.Exprs = r.Post.In, nil
+	for _, e := range r.Post.Exprs {
+		if err := checkExpr(e, args); err != nil {
+			return nil, err
+		}
+		f.Exprs = append(f.Exprs, ir.Substitute(e, args, nil))
+	}
+	return f, nil
 }
 
 func (f *epilogue) setKey() {

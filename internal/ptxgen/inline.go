@@ -1,0 +1,70 @@
+package ptxgen
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Expressions are elementwise expressions that kernels written with package ptx
+// compute on values of their own: an activation on what a product is. They are
+// lowered as programs are, by the same code.
+type Expressions struct {
+	list []*ir.Node
+	at   []int
+}
+
+// NewExpressions returns expressions over operands, the Arg of each, and without
+// Param.
+func NewExpressions(roots ...*ir.Node) *Expressions {
+	lowered := make([]*ir.Node, len(roots))
+	for i, r := range roots {
+		lowered[i] = ir.Lower(r, native)
+	}
+	x := &Expressions{}
+	x.list, x.at = ir.Flatten(lowered...)
+	return x
+}
+
+// Inline writes the instructions that compute the expressions where the kernel
+// is being built, and returns the values. Operand i is args[i]. What the types
+// are the expressions say: each value is the handle of its type, F32, S32, U32 or
+// Pred, as a U32.
+func (x *Expressions) Inline(k *ptx.Kernel, args ...ptx.U32) []ptx.U32 {
+	g := &lowering{k: k, target: k.Target()}
+	values := g.expressions(x.list, args)
+	out := make([]ptx.U32, len(x.at))
+	for i, at := range x.at {
+		out[i] = values[at]
+	}
+	return out
+}
+
+// expressions computes the nodes of a list that ir.Flatten made.
+func (g *lowering) expressions(list []*ir.Node, args []ptx.U32) []ptx.U32 {
+	values := make([]ptx.U32, len(list))
+	at := make(map[*ir.Node]int, len(list))
+	for i, n := range list {
+		at[n] = i
+		var a [3]ptx.U32
+		for k, o := range n.Operands() {
+			a[k] = values[at[o]]
+		}
+		switch n.Code {
+		case ir.Arg:
+			values[i] = args[n.Index]
+		case ir.Const:
+			values[i] = constant(&ir.Instr{Type: n.Type, Imm: n.Bits()})
+		case ir.Select:
+			values[i] = g.choose(n.Type, a[0], a[1], a[2])
+		case ir.Convert:
+			values[i] = g.convert(n.Args[0].Type, n.Type, a[0])
+		case ir.Bitcast:
+			values[i] = bitcast(n.Args[0].Type, n.Type, a[0])
+		case ir.Sin, ir.Cos:
+			values[i] = g.sine(n.Code, a[0])
+		default:
+			values[i] = operations(n.Code, n.Args[0].Type)(g, a[0], a[1], a[2])
+		}
+	}
+	return values
+}

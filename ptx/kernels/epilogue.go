@@ -1,0 +1,370 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// epilogue is what a kernel does with the float32 values of its first result: the
+// activation of the operation, then the program of the request, then the stores.
+// Kernels are specialised by its key; its arrays and sizes are parameters:
+//
+//	e, err := finish(r, n)                        // when planning, rows of n elements
+//	spec.key = e.key                              // the kernel is another one for another key
+//	Args: append(args, e.args()...)
+//	s := e.sink(k)                                // when building, behind the other parameters
+//	s.set(i, v)                                   // element i of the result, or i, i+1 ... of several values
+//	s.setRow(row, column, i, v)                   // likewise where row and column are known, which divides nothing
+type epilogue struct {
+	key   string // equal keys, equal code
+	out   []op.DType
+	in    []operand
+	exprs *ptxgen.Expressions // nil where the value is stored as it is
+	first int                 // place of its operands among those of the request
+}
+
+// operand is an operand of an epilogue.
+type operand struct {
+	lib.Operand
+	lie  lie
+	size int // see lie
+	wide int // so many neighbours, 1, 2 or 4, are one load where the first is at a multiple
+}
+
+// lie is how an operand lies over the result.
+type lie uint8
+
+const (
+	lieFull      lie = iota
+	lieScalar        // one element for all
+	liePeriodic      // repeated: size is its period
+	lieColumn        // likewise, and the period is a row: one element for each column
+	lieStretched     // each element stands for a run: size is its length
+	lieRow           // likewise, and the run is a row: one element for each row
+)
+
+// finish returns the epilogue of a request for a kernel that computes the first
+// result in float32. The result has rows of so many elements; 0 if they do not
+// matter to the kernel.
+func finish(r *lib.Request, columns int) (*epilogue, error) {
+	p, err := lib.Finish(r)
+	if err != nil {
+		return nil, err
+	}
+	e := &epilogue{first: len(r.In)}
+	var key strings.Builder
+	for _, o := range r.Out {
+		if op.Register(o.Type) == ir.Invalid {
+			return nil, unsupported("results of type %v", o.Type)
+		}
+		e.out = append(e.out, o.Type)
+		fmt.Fprintf(&key, "%v ", o.Type)
+		if p == nil {
+			break // further results are the kernel's own
+		}
+	}
+	if p != nil {
+		for i, x := range p.Exprs {
+			if x.Type != op.Register(e.out[i]) {
+				return nil, unsupported("a result of type %v in an array of %v", x.Type, e.out[i])
+			}
+		}
+		n := size(r.Out[0].Shape)
+		for _, in := range p.In {
+			if op.Register(in.Type) == ir.Invalid {
+				return nil, unsupported("operands of type %v", in.Type)
+			}
+			x := operandOf(in, n, columns)
+			e.in = append(e.in, x)
+			fmt.Fprintf(&key, "%v.%d.%d ", in.Type, x.lie, x.wide)
+		}
+		e.exprs = ptxgen.NewExpressions(p.Exprs...)
+		key.WriteString(ir.Key(p.Exprs...))
+	}
+	e.key = key.String()
+	return e, nil
+}
+
+// operandOf returns how an operand lies over n elements in rows of columns.
+func operandOf(in lib.Operand, n, columns int) operand {
+	x := operand{Operand: in, wide: 4}
+	switch in.Spread {
+	case op.Scalar:
+		x.lie = lieScalar
+	case op.Periodic:
+		x.lie, x.size = liePeriodic, in.N
+		if in.N == columns {
+			x.lie = lieColumn
+		}
+	case op.Stretched:
+		x.lie, x.size = lieStretched, n/in.N
+		if x.size == columns {
+			x.lie = lieRow
+		}
+	}
+	for x.size%x.wide != 0 {
+		x.wide /= 2
+	}
+	return x
+}
+
+// args returns the arguments of what [epilogue.sink] declares.
+func (e *epilogue) args() []Arg {
+	var args []Arg
+	for i := range e.out {
+		args = append(args, output(i))
+	}
+	for i, x := range e.in {
+		args = append(args, input(e.first+i))
+		if x.lie > lieScalar {
+			args = append(args, word(uint32(x.size)))
+		}
+	}
+	return args
+}
+
+// sink writes the result of a kernel.
+type sink struct {
+	*epilogue
+	k     *ptx.Kernel
+	to    []ptx.Global[ptx.U32]
+	from  []ptx.Global[ptx.U32]
+	sizes []ptx.U32
+}
+
+// sink declares the results, and what the epilogue reads, as the next parameters
+// of the kernel.
+func (e *epilogue) sink(k *ptx.Kernel) *sink {
+	s := &sink{epilogue: e, k: k}
+	for i := range e.out {
+		s.to = append(s.to, ptx.GlobalParam[ptx.U32](k, fmt.Sprintf("out%d", i)))
+	}
+	for i, x := range e.in {
+		p := ptx.GlobalParam[ptx.U32](k, fmt.Sprintf("with%d", i))
+		if x.lie != lieFull {
+			// An operand that lies over the result element by element may be the
+			// same memory.
+			p = p.Hint(ptx.ReadOnly)
+		}
+		s.from = append(s.from, p)
+		var n ptx.U32
+		if x.lie > lieScalar {
+			n = ptx.Param[ptx.U32](k, fmt.Sprintf("size%d", i))
+		}
+		s.sizes = append(s.sizes, n)
+	}
+	return s
+}
+
+// spot is a place in the result.
+type spot struct {
+	i, row, column ptx.U32
+	known          bool // row and column are there
+}
+
+// set stores the result of v[0] as element i, of v[1] as element i+1, and so on.
+// Of 2 or 4 values i is a multiple of 2 or 4; then a store is one access.
+func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
+
+// setRow is set for element i that stands in that row and column. All values are
+// of one row.
+func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) { s.put(spot{i, row, column, true}, v) }
+
+// floats computes what setRow stores, of epilogues with one result of a floating
+// type, for kernels that store it themselves; all values are of one row. i counts
+// only for operands that are as large as the result, and is a multiple of how many
+// the values are.
+func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
+	y := make([]ptx.F32, len(v))
+	for j, x := range s.values(spot{i, row, column, true}, v) {
+		y[j] = ptx.F32(x[0])
+	}
+	return y
+}
+
+func (s *sink) put(at spot, v []ptx.F32) {
+	results := s.values(at, v)
+	for j, t := range s.out {
+		x := make([]ptx.U32, len(v))
+		for e := range x {
+			x[e] = results[e][j]
+		}
+		s.store(t, s.to[j], at.i, x)
+	}
+}
+
+// values returns the results of each value.
+func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 {
+	args := make([][]ptx.U32, len(v))
+	for e := range args {
+		args[e] = []ptx.U32{ptx.U32(v[e])}
+	}
+	if s.exprs == nil {
+		return args
+	}
+	for j := range s.in {
+		for e, x := range s.load(j, at, len(v)) {
+			args[e] = append(args[e], x)
+		}
+	}
+	for e := range args {
+		args[e] = s.exprs.Inline(s.k, args[e]...)
+	}
+	return args
+}
+
+// load returns what n elements of the result have from operand j.
+func (s *sink) load(j int, at spot, n int) []ptx.U32 {
+	x, p, size := &s.in[j], s.from[j], s.sizes[j]
+	one := func(i ptx.U32) []ptx.U32 {
+		y := loadElements(x.Type, p, i, 1)
+		for len(y) < n {
+			y = append(y, y[0])
+		}
+		return y
+	}
+	each := func(index func(i ptx.U32) ptx.U32) []ptx.U32 {
+		var y []ptx.U32
+		for e := range n {
+			y = append(y, loadElements(x.Type, p, index(at.i.Add(ptx.N(e))), 1)...)
+		}
+		return y
+	}
+	whole := n <= x.wide
+	switch {
+	case x.lie == lieFull:
+		return loadElements(x.Type, p, at.i, n)
+	case x.lie == lieScalar:
+		return one(ptx.U(0))
+	case x.lie == lieRow && at.known:
+		return one(at.row)
+	case x.lie == lieColumn && at.known && whole:
+		return loadElements(x.Type, p, at.column, n)
+	case x.lie == lieColumn && at.known:
+		var y []ptx.U32
+		for e := range n {
+			y = append(y, loadElements(x.Type, p, at.column.Add(ptx.N(e)), 1)...)
+		}
+		return y
+	case x.lie == lieColumn || x.lie == liePeriodic:
+		if whole {
+			return loadElements(x.Type, p, at.i.Rem(size), n)
+		}
+		return each(func(i ptx.U32) ptx.U32 { return i.Rem(size) })
+	case whole:
+		return one(at.i.Div(size))
+	}
+	return each(func(i ptx.U32) ptx.U32 { return i.Div(size) })
+}
+
+// loadElements loads n elements of type t, one access, as what is computed with.
+func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32 {
+	var y []ptx.U32
+	switch t {
+	case op.F16:
+		for _, v := range loads(ptx.Cast[ptx.F16](p).At(i), n) {
+			y = append(y, ptx.U32(v.F32()))
+		}
+	case op.BF16:
+		for _, v := range loads(ptx.Cast[ptx.BF16](p).At(i), n) {
+			y = append(y, ptx.U32(v.F32()))
+		}
+	case op.F32:
+		for _, v := range loads(ptx.Cast[ptx.F32](p).At(i), n) {
+			y = append(y, ptx.U32(v))
+		}
+	default:
+		for _, v := range loads(p.At(i), n) {
+			if t == op.Bool {
+				v = ptx.U32(v.Ne(ptx.U(0)))
+			}
+			y = append(y, v)
+		}
+	}
+	return y
+}
+
+// loads loads 1, 2 or 4 elements, or others one by one.
+func loads[T ptx.Element](p ptx.Global[T], n int) []T {
+	switch n {
+	case 2:
+		v := p.Load2()
+		return v[:]
+	case 4:
+		v := p.Load4()
+		return v[:]
+	}
+	y := make([]T, n)
+	for e := range y {
+		y[e] = p.Offset(e).Load()
+	}
+	return y
+}
+
+// store stores values as elements of type t.
+func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, x []ptx.U32) {
+	k := s.k
+	switch t {
+	case op.F16:
+		to, y := ptx.Cast[ptx.F16](p).At(i), make([]ptx.F16, len(x))
+		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
+			w := make([]ptx.F16x2, len(x)/2)
+			for e := range w {
+				w[e] = ptx.F32(x[2*e+1]).PackF16(ptx.F32(x[2*e]))
+			}
+			stores(ptx.Cast[ptx.F16x2](to), w)
+			return
+		}
+		for e, v := range x {
+			y[e] = ptx.F32(v).F16()
+		}
+		stores(to, y)
+	case op.BF16:
+		to, y := ptx.Cast[ptx.BF16](p).At(i), make([]ptx.BF16, len(x))
+		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
+			w := make([]ptx.BF16x2, len(x)/2)
+			for e := range w {
+				w[e] = ptx.F32(x[2*e+1]).PackBF16(ptx.F32(x[2*e]))
+			}
+			stores(ptx.Cast[ptx.BF16x2](to), w)
+			return
+		}
+		for e, v := range x {
+			y[e] = ptxgen.Narrow(k, ptx.F32(v))
+		}
+		stores(to, y)
+	case op.F32:
+		y := make([]ptx.F32, len(x))
+		for e, v := range x {
+			y[e] = ptx.F32(v)
+		}
+		stores(ptx.Cast[ptx.F32](p).At(i), y)
+	default:
+		if t == op.Bool {
+			for e, v := range x {
+				x[e] = ptx.Select(ptx.Pred(v), ptx.U(1), ptx.U(0))
+			}
+		}
+		stores(p.At(i), x)
+	}
+}
+
+// stores stores 1, 2 or 4 elements, or others one by one.
+func stores[T ptx.Element](p ptx.Global[T], v []T) {
+	switch len(v) {
+	case 2:
+		p.Store2([2]T(v))
+	case 4:
+		p.Store4([4]T(v))
+	default:
+		for e, x := range v {
+			p.Offset(e).Store(x)
+		}
+	}
+}
