@@ -1,0 +1,73 @@
+package kernels
+
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func init() { register(planHalfMatMul, op.MatMul) }
+
+// halfProduct is a product of matrices of 16-bit numbers as its kernels see it:
+// sizes, layouts and how many there are. Sums are floats; the result has the
+// type of the operands.
+type halfProduct struct {
+	op.Product
+	Type           op.DType
+	TransA, TransB bool
+	Bias           bool
+}
+
+// planHalfMatMul answers requests for products of f16 and bf16.
+func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
+	t := r.In[0].Type
+	if t != op.F16 && t != op.BF16 {
+		return nil, unsupported("a product of %v", t)
+	}
+	sizes, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+	if err != nil {
+		return nil, err
+	}
+	o := op.MatMulOptsOf(&r.Attrs)
+	p := &halfProduct{sizes, t, o.TransA, o.TransB, len(r.In) > 2 && r.In[2].Shape != nil}
+	if p.SharedB && !p.TransA { // the rows of all matrices, one after the other
+		p.M, p.Batch = p.M*p.Batch, 1
+	}
+	switch {
+	case p.K == 0:
+		return nil, unsupported("a sum of no terms")
+	case r.Post != nil || o.Act != nil || p.Bias:
+		return nil, unsupported("an epilogue")
+	case d.Target == ptx.SM90a:
+		return p.warpgroups(d)
+	}
+	return nil, unsupported("products on %v", d.Target)
+}
+
+// stride returns the elements from one row of a matrix in memory to the next.
+func (p *halfProduct) strides() (a, b, c int) {
+	a, b, c = p.K, p.N, p.N
+	if p.TransA {
+		a = p.M
+	}
+	if p.TransB {
+		b = p.K
+	}
+	return a, b, c
+}
+
+// kernelCache keeps a kernel for each specification.
+type kernelCache[S comparable] struct{ m sync.Map }
+
+// of returns the kernel for s, which build makes if there is none yet.
+func (c *kernelCache[S]) of(s S, build func() *Kernel) *Kernel {
+	if k, ok := c.m.Load(s); ok {
+		return k.(*Kernel)
+	}
+	k, _ := c.m.LoadOrStore(s, build())
+	return k.(*Kernel)
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

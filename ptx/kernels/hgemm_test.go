@@ -1,0 +1,109 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/emu"
+)
+
+// halfTrial is a product of batches of matrices of 16-bit numbers.
+func halfTrial(t op.DType, o op.MatMulOpts, batch, m, k, n int, shared bool) *trial {
+	lead := op.Shape{batch}
+	turned := func(lead op.Shape, a, b int, trans bool) *op.Array {
+		if trans {
+			a, b = b, a
+		}
+		return normal(append(append(op.Shape{}, lead...), a, b)...)
+	}
+	a := turned(lead, m, k, o.TransA)
+	if shared {
+		lead = nil
+	}
+	return newTrial(op.MatMul, o.Attrs(), t, a, turned(lead, k, n, o.TransB))
+}
+
+var layouts = []op.MatMulOpts{{}, {TransB: true}, {TransA: true}, {TransA: true, TransB: true}}
+
+// halfOf returns the product of a trial.
+func halfOf(c *trial) *halfProduct {
+	p, err := op.MatMulOf(&c.attrs, []op.Shape{c.values[0].Shape, c.values[1].Shape})
+	if err != nil {
+		panic(err)
+	}
+	o := op.MatMulOptsOf(&c.attrs)
+	return &halfProduct{p, c.types[0], o.TransA, o.TransB, false}
+}
+
+func TestWgmmaMatMul(t *testing.T) {
+	few := h200
+	few.Multiprocessors = 2 // several tiles for each block
+	for _, s := range []wgmmaSpec{
+		{Rows: 128, Cols: 64, Groups: 2, Stages: 2, Cluster: 1},
+		{Rows: 128, Cols: 128, Groups: 1, Stages: 3, Cluster: 1},
+	} {
+		for i, o := range layouts {
+			c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 2, 200, 136, 152, i%2 == 1)
+			t.Run(fmt.Sprint(s.String(), o), func(t *testing.T) {
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := halfOf(c).warpgroupsOf(s, &few)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: few, schedule: emu.Shuffled}, r, p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// assemble runs ptxas, if there is one, and returns what it says.
+func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
+	t.Helper()
+	ptxas, err := exec.LookPath("ptxas")
+	if err != nil {
+		t.Skip("no ptxas")
+	}
+	m := ptx.NewModule(target)
+	m.Kernel("k", k.Build)
+	text, err := m.AppendPTX(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	name := filepath.Join(dir, "k.ptx")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(ptxas, "-v", "-arch", target.String(), "-o", filepath.Join(dir, "k.cubin"), name).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+func TestWgmmaMatMulPtxas(t *testing.T) {
+	for _, s := range []wgmmaSpec{
+		{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1},
+		{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 2},
+		{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1},
+		{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1},
+	} {
+		s.Type = op.BF16
+		out := assemble(t, s.kernel(), ptx.SM90a)
+		if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
+			t.Errorf("%v: %s", s, out)
+		}
+		t.Log(s.String(), out)
+	}
+}

@@ -1,0 +1,435 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// wgmmaSpec is a product by warpgroups (sm_90a): a persistent grid whose blocks
+// have one warp that brings tiles by tensor maps through a ring of stages, and
+// Groups warpgroups that multiply them. What a block computes at once is
+// Rows x Cols; a warpgroup has Rows/Groups rows of it, in registers.
+type wgmmaSpec struct {
+	Type           op.DType
+	TransA, TransB bool // as in op.MatMulOpts
+	Rows, Cols     int
+	Groups, Stages int
+	// Cluster is 1, or 2 for pairs of blocks, one below the other, that bring
+	// half of B each and give it to both.
+	Cluster int
+}
+
+// depth is how far along the sum a stage reaches: 128 bytes, what a swizzle of
+// 128 bytes is as wide as.
+const depth = 64
+
+// groupThreads is a warpgroup.
+const groupThreads = 128
+
+// storeRows and storeCols are the piece of the result that one warp stores at once.
+const (
+	storeRows = 16
+	storeCols = 64
+	storing   = 2 // pieces that a warp has room for
+)
+
+func (s *wgmmaSpec) String() string {
+	t := [2]string{"n", "t"}
+	at := func(b bool) string {
+		if b {
+			return t[1]
+		}
+		return t[0]
+	}
+	return fmt.Sprintf("wgmma%dx%dx%d_s%d_c%d_%s%s", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster, at(s.TransA), at(s.TransB))
+}
+
+// bytes is the shared memory that a block needs.
+func (s *wgmmaSpec) bytes() int {
+	return 2*(s.Stages*(s.Rows+s.Cols)*depth+s.Groups*4*storing*storeRows*storeCols) + 16*s.Stages
+}
+
+var wgmmaKernels kernelCache[wgmmaSpec]
+
+func (s wgmmaSpec) kernel() *Kernel {
+	return wgmmaKernels.of(s, func() *Kernel {
+		k := &Kernel{Name: "matmul_" + s.Type.String() + "_" + s.String(), Target: ptx.SM90a,
+			Block: [3]uint32{uint32((s.Groups + 1) * groupThreads), 1, 1}, Build: s.build}
+		if s.Cluster > 1 {
+			k.Cluster = uint32(s.Cluster)
+		}
+		return k
+	})
+}
+
+// plan is the launch of the kernel for a product whose operands are laid out as
+// tensor maps want them.
+func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
+	down, across := ceilDiv(p.M, s.Rows*s.Cluster), ceilDiv(p.N, s.Cols)
+	tiles := p.Batch * down * across
+	blocks := min(tiles, d.Multiprocessors/s.Cluster) * s.Cluster
+	wholeB := uint32(1)
+	if p.SharedB {
+		wholeB = 0
+	}
+	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
+	return &Stage{
+		Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
+		Args: []Arg{
+			a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB()), c.tiles(p.Type, [2]int{storeCols, storeRows}),
+			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
+		},
+	}
+}
+
+// boxA returns the tile that one copy brings: of A stored along the sum all
+// rows, otherwise 64 columns.
+func (s *wgmmaSpec) boxA() [2]int {
+	if s.TransA {
+		return [2]int{64, depth}
+	}
+	return [2]int{depth, s.Rows}
+}
+
+func (s *wgmmaSpec) boxB() [2]int {
+	if s.TransB {
+		return [2]int{depth, s.Cols / s.Cluster}
+	}
+	return [2]int{64, depth}
+}
+
+// matrix is matrices of one size in memory, one after the other.
+type matrix struct {
+	lib.Ref
+	inner, outer, count int // elements of a row, rows, matrices
+	stride              int // elements from one row to the next, a multiple of 8
+}
+
+// tiles returns the tensor map of the matrices.
+func (m matrix) tiles(t op.DType, box [2]int) Arg {
+	return Arg{Kind: Map, Array: m.Ref, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
+		Stride: []int{2 * m.stride, 2 * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
+}
+
+// ring is the stages that copies and products go through in turn.
+type ring struct {
+	stages int
+	at     ptx.Var[ptx.U32] // the stage
+	phase  ptx.Var[ptx.U32] // parity of the rounds so far
+}
+
+func newRing(k *ptx.Kernel, stages int) *ring {
+	return &ring{stages, ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))}
+}
+
+func (r *ring) next() {
+	n := r.at.Get().Add(ptx.U(1))
+	last := n.Eq(ptx.N(r.stages))
+	r.at.Set(ptx.Select(last, ptx.U(0), n))
+	r.phase.Set(r.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
+}
+
+// wgmmaCode is what the parts of the kernel share while it is built.
+type wgmmaCode struct {
+	*wgmmaSpec
+	k           *ptx.Kernel
+	a, b, c     ptx.TensorMap
+	steps       ptx.U32
+	as, bs, cs  ptx.Shared[ptx.BF16]
+	full, empty ptx.MBarrier
+	tid, rank   ptx.U32 // rank of the block in its cluster
+	tiles, down, across,
+	high, wholeB ptx.U32
+}
+
+// build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
+// Warpgroup Level Matrix Instructions".
+func (s wgmmaSpec) build(k *ptx.Kernel) {
+	if s.Cluster > 1 {
+		k.Cluster(s.Cluster, 1, 1)
+	}
+	k.Block((s.Groups+1)*groupThreads, 1, 1)
+	k.MinBlocks(1)
+	g := &wgmmaCode{wgmmaSpec: &s, k: k}
+	g.a, g.b, g.c = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b"), ptx.TensorMapParam(k, "c")
+	for _, p := range []struct {
+		to   *ptx.U32
+		name string
+	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}} {
+		*p.to = ptx.Param[ptx.U32](k, p.name)
+	}
+	k.Align(1024)
+	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*depth)
+	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*depth)
+	g.cs = ptx.DynamicShared[ptx.BF16](k, s.Groups*4*storing*storeRows*storeCols)
+	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
+	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
+	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
+	if s.Cluster > 1 {
+		g.rank = k.Special(ptx.ClusterRank)
+	}
+
+	k.If(g.tid.Eq(ptx.U(0)), func() {
+		g.a.Prefetch()
+		g.b.Prefetch()
+		g.c.Prefetch()
+		for i := range s.Stages {
+			g.full.At(ptx.N(i)).Init(ptx.U(1))
+			g.empty.At(ptx.N(i)).Init(ptx.N(s.Groups * s.Cluster))
+		}
+		k.FenceMBarrierInit()
+	})
+	g.sync()
+	group := g.tid.Shr(ptx.U(7))
+	k.IfElse(group.Eq(ptx.U(0)), func() {
+		k.DropRegisters(40)
+		k.If(g.tid.Eq(ptx.U(0)), g.bring)
+	}, func() {
+		k.RaiseRegisters([]int{0, 248, 232, 160}[s.Groups])
+		g.multiply(group.Sub(ptx.U(1)))
+	})
+	if s.Cluster > 1 {
+		// A block that has ended cannot be written to by its neighbour.
+		k.ClusterSync()
+	}
+}
+
+func (g *wgmmaCode) sync() {
+	if g.Cluster > 1 {
+		g.k.ClusterSync()
+		return
+	}
+	g.k.Sync()
+}
+
+// each runs f for the tiles of the block, which begin at row, col of matrix n.
+//
+// Blocks that run together lie close, so that what they read is in L2: tiles are
+// numbered down a band that is high tiles, then across it.
+func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
+	k := g.k
+	first, step := k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
+	if g.Cluster > 1 {
+		first, step = first.Shr(ptx.U(1)), step.Shr(ptx.U(1))
+	}
+	k.For(first, g.tiles, step, func(t ptx.U32) {
+		each := g.down.Mul(g.across)
+		n := t.Div(each)
+		t = t.Sub(n.Mul(each))
+		band := g.high.Mul(g.across)
+		i := t.Div(band)
+		t = t.Sub(i.Mul(band))
+		top := i.Mul(g.high)
+		high := g.high.Min(g.down.Sub(top))
+		col := t.Div(high)
+		row := top.Add(t.Sub(col.Mul(high)))
+		if g.Cluster > 1 {
+			row = row.MulAdd(ptx.U(2), g.rank)
+		}
+		f(row.Mul(ptx.N(g.Rows)).S32(), col.Mul(ptx.N(g.Cols)).S32(), n.S32())
+	})
+}
+
+// bring is the thread that starts copies.
+func (g *wgmmaCode) bring() {
+	r := newRing(g.k, g.Stages)
+	g.each(func(row, col, n ptx.S32) {
+		nb := n.Mul(g.wholeB.S32())
+		g.k.Count(g.steps, func(i ptx.U32) {
+			at := r.at.Get()
+			g.empty.At(at).Wait(r.phase.Get().Xor(ptx.U(1)))
+			full := g.full.At(at)
+			full.ArriveExpect(ptx.N(2 * (g.Rows + g.Cols) * depth))
+			x := i.Mul(ptx.U(depth)).S32()
+			as := g.as.At(at.Mul(ptx.N(g.Rows * depth)))
+			if g.TransA {
+				for j := 0; j < g.Rows; j += 64 {
+					ptx.TensorLoad(as.Offset(j*depth), g.a, full, row.Add(ptx.S(int32(j))), x, n)
+				}
+			} else {
+				ptx.TensorLoad(as, g.a, full, x, row, n)
+			}
+			var h ptx.TensorHint
+			bs, part := g.bs.At(at.Mul(ptx.N(g.Cols*depth))), g.Cols/g.Cluster
+			if g.Cluster > 1 {
+				h.Blocks = ptx.U(1<<g.Cluster - 1)
+				bs = bs.At(g.rank.Mul(ptx.N(part * depth)))
+				col = col.Add(g.rank.Mul(ptx.N(part)).S32())
+			}
+			if g.TransB {
+				ptx.TensorLoadHint(h, bs, g.b, full, x, col, nb)
+			} else {
+				for j := 0; j < part; j += 64 {
+					ptx.TensorLoadHint(h, bs.Offset(j*depth), g.b, full, col.Add(ptx.S(int32(j))), x, nb)
+				}
+			}
+			r.next()
+		})
+	})
+}
+
+// operand describes how a warpgroup finds a tile of a stage: where, and how far
+// a step of 16 along the sum is.
+func operand(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
+	if along {
+		return ptx.NewTile(p, ptx.Swizzle128, 16, 1024), 32
+	}
+	return ptx.NewTile(p, ptx.Swizzle128, 64*depth*2, 1024), 16 * 128
+}
+
+// multiply is a warpgroup that multiplies.
+func (g *wgmmaCode) multiply(group ptx.U32) {
+	k, high := g.k, g.Rows/g.Groups/64 // rows of a product, in units of 64
+	acc := make([][]ptx.Var[ptx.F32], high)
+	for i := range acc {
+		acc[i] = make([]ptx.Var[ptx.F32], g.Cols/2)
+		for j := range acc[i] {
+			acc[i][j] = ptx.NewVar(k, ptx.F(0))
+		}
+	}
+	product := k.WgmmaBF16
+	if g.Type == op.F16 {
+		product = k.WgmmaF16
+	}
+	inGroup := g.tid.And(ptx.U(groupThreads - 1))
+	release := func(stage ptx.U32, when ptx.Pred) {
+		if g.Cluster > 1 {
+			k.If(when.And(inGroup.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveAt(inGroup) })
+			return
+		}
+		k.If(when.And(inGroup.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })
+	}
+	// 64 rows of A are as many bytes in either layout.
+	ta, stepA := operand(g.as.At(group.Mul(ptx.N(high*64*depth))), !g.TransA)
+	tb, stepB := operand(g.bs, g.TransB)
+	out := g.newStorer(group)
+	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
+	g.each(func(row, col, n ptx.S32) {
+		k.Count(g.steps, func(i ptx.U32) {
+			at, more := r.at.Get(), i.Ne(ptx.U(0))
+			g.full.At(at).Wait(r.phase.Get())
+			a, b := ta.Advance(at.Mul(ptx.N(g.Rows*depth*2))), tb.Advance(at.Mul(ptx.N(g.Cols*depth*2)))
+			k.WgmmaFence()
+			for d := range depth / 16 {
+				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA, TransB: !g.TransB}
+				if d == 0 {
+					w.Add = more
+				}
+				for j := range acc {
+					product(acc[j], a.Advance(ptx.N(d*stepA+j*64*depth*2)), b.Advance(ptx.N(d*stepB)), w)
+				}
+			}
+			k.WgmmaCommit()
+			k.WgmmaWait(1) // those of the step before
+			release(before.Get(), more)
+			before.Set(at)
+			r.next()
+		})
+		k.WgmmaWait(0)
+		release(before.Get(), ptx.Is(true))
+		for i := range acc {
+			out.store(acc[i], row.Add(group.Mul(ptx.N(64*high)).S32()).Add(ptx.S(int32(64*i))), col, n)
+		}
+	})
+	out.done()
+}
+
+// storer stores results: each warp for itself, in pieces that go through shared
+// memory, so that copies of whole lines write them while the warp goes on.
+type storer struct {
+	g     *wgmmaCode
+	mine  ptx.Shared[ptx.BF16] // pieces of this warp
+	lane  [storeCols / 16]ptx.Shared[ptx.BF16]
+	row   ptx.S32 // of the warp among the 64 of a product
+	first ptx.Pred
+	turn  int
+}
+
+func (g *wgmmaCode) newStorer(group ptx.U32) *storer {
+	k := g.k
+	lane, warp := k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
+	o := &storer{g: g, row: warp.Mul(ptx.U(16)).S32(), first: lane.Eq(ptx.U(0))}
+	o.mine = g.cs.At(group.MulAdd(ptx.U(4), warp).Mul(ptx.N(storing * storeRows * storeCols)))
+	// Lane i gives row i%8 of matrix i/8: matrices 0 and 1 are 8 columns of rows
+	// 0-7 and 8-15, 2 and 3 the next 8 columns. The swizzle is that of the map.
+	low := lane.And(ptx.U(7))
+	row := lane.And(ptx.U(8)).Add(low)
+	x := lane.Shr(ptx.U(4)).Xor(low)
+	for i := range o.lane {
+		o.lane[i] = o.mine.At(row.MulAdd(ptx.U(storeCols), x.Xor(ptx.N(2*i)).Mul(ptx.U(8))))
+	}
+	return o
+}
+
+// store stores 64 rows of a product.
+func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
+	k, ahead := o.g.k, storing-1
+	if o.g.Rows/o.g.Groups*o.g.Cols/(64*storeCols)%storing != 0 {
+		ahead = 0 // each tile begins with the first piece
+	}
+	for c := 0; c < o.g.Cols; c += storeCols {
+		piece := o.turn * storeRows * storeCols
+		o.turn = (o.turn + 1) % storing
+		k.If(o.first, func() { k.BulkWaitRead(ahead) })
+		k.SyncWarp(ptx.AllLanes)
+		for i := range o.lane {
+			var m [4]ptx.B32
+			for h := range m {
+				v := acc[(c/8+2*i+h/2)*4+h%2*2:]
+				m[h] = o.pack(v[0].Get(), v[1].Get())
+			}
+			ptx.StoreMatrix4(ptx.CastShared[ptx.B32](o.lane[i].Offset(piece)), m, false)
+		}
+		k.FenceAsyncShared()
+		k.SyncWarp(ptx.AllLanes)
+		k.If(o.first, func() {
+			ptx.TensorStore(o.g.c, o.mine.Offset(piece), col.Add(ptx.S(int32(c))), row.Add(o.row), n)
+			k.BulkCommit()
+		})
+	}
+}
+
+func (o *storer) pack(low, high ptx.F32) ptx.B32 {
+	if o.g.Type == op.F16 {
+		return high.PackF16(low).B32()
+	}
+	return high.PackBF16(low).B32()
+}
+
+// done waits until shared memory is not read any more.
+func (o *storer) done() { o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) }) }
+
+// warpgroups plans a product for sm_90a.
+func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
+	return p.warpgroupsOf(wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1}, d)
+}
+
+// warpgroupsOf plans a product with tiles of one kind.
+func (p *halfProduct) warpgroupsOf(s wgmmaSpec, d *Device) (*Plan, error) {
+	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
+	ra, rb, rc := p.strides()
+	if ra%8 != 0 || rb%8 != 0 || rc%8 != 0 {
+		return nil, unsupported("rows that do not begin at multiples of 16 bytes")
+	}
+	countB := p.Batch
+	if p.SharedB {
+		countB = 1
+	}
+	turned := func(outer, inner int, trans bool) (int, int) {
+		if trans {
+			return inner, outer
+		}
+		return outer, inner
+	}
+	a, b := matrix{stride: ra, count: p.Batch}, matrix{stride: rb, count: countB}
+	a.Ref, b.Ref = lib.Ref{Kind: lib.InputRef, Index: 0}, lib.Ref{Kind: lib.InputRef, Index: 1}
+	a.outer, a.inner = turned(p.M, p.K, p.TransA)
+	b.outer, b.inner = turned(p.K, p.N, p.TransB)
+	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, rc}
+	plan := &Plan{Variant: s.String()}
+	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, d))
+	return plan, nil
+}
