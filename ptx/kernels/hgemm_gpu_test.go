@@ -1,0 +1,183 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// halfGPU has operands and room for results on a GPU, for products of many sizes.
+type halfGPU struct {
+	*gpu
+	host    [2][]byte
+	in      [2]cu.Memory
+	out     cu.Memory
+	scratch cu.Memory
+}
+
+// newHalfGPU makes room for matrices of n elements and as many in scratch memory.
+func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
+	t.Helper()
+	h := &halfGPU{gpu: openGPU(t)}
+	alloc := func(n int) cu.Memory {
+		m, err := h.stream.Alloc(int64(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for i := range h.in {
+		h.in[i], h.host[i] = alloc(2*n), randomBytes(lib.Array{Type: typ, Shape: op.Shape{n}})
+		if i == 1 { // not the same numbers
+			copy(h.host[i], h.host[i][2*4567:])
+		}
+		if err := h.stream.Upload(h.in[i].Ptr(), h.host[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.out, h.scratch = alloc(2*n), alloc(8*n)
+	return h
+}
+
+// launch returns what launches the plan.
+func (h *halfGPU) launch(p *Plan) (func() error, error) {
+	b := &buffers{}
+	b.arrays[lib.InputRef] = []cu.Ptr{h.in[0].Ptr(), h.in[1].Ptr()}
+	b.arrays[lib.OutputRef] = []cu.Ptr{h.out.Ptr()}
+	b.sizes[lib.ScratchRef] = p.Scratch
+	at := h.scratch.Ptr()
+	for _, n := range p.Scratch {
+		b.arrays[lib.ScratchRef] = append(b.arrays[lib.ScratchRef], at)
+		at += cu.Ptr((n + 255) &^ 255)
+	}
+	return h.launches(p, b)
+}
+
+// check runs the plan and compares elements, drawn at random, with sums in
+// float64.
+func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
+	f, err := h.launch(plan)
+	if err != nil {
+		return err
+	}
+	n := p.Batch * p.M * p.N
+	if err := h.stream.Set32(h.out.Ptr(), poison, int64(n+1)/2); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	out := make([]byte, 2*n)
+	if err := h.stream.Synchronize(); err != nil {
+		return err
+	}
+	if err := h.stream.Download(out, h.out.Ptr()); err != nil {
+		return err
+	}
+	ra, rb, _ := p.strides()
+	a := func(q, i, k int) float64 {
+		if p.TransA {
+			i, k = k, i
+		}
+		return p.Type.Float64(h.host[0], q*p.M*p.K+i*ra+k)
+	}
+	b := func(q, k, j int) float64 {
+		if p.TransB {
+			k, j = j, k
+		}
+		if p.SharedB {
+			q = 0
+		}
+		return p.Type.Float64(h.host[1], q*p.K*p.N+k*rb+j)
+	}
+	for s := range 4000 {
+		e := rand.IntN(n)
+		if s < 4 { // the corners
+			e = []int{0, p.N - 1, n - p.N, n - 1}[s]
+		}
+		q, i, j := e/(p.M*p.N), e/p.N%p.M, e%p.N
+		sum, mag := 0.0, 0.0
+		for k := range p.K {
+			v := a(q, i, k) * b(q, k, j)
+			sum, mag = sum+v, mag+math.Abs(v)
+		}
+		if err := op.MatMul.Check(p.Type.Float64(out, e), sum, mag*op.Depth(p.K), p.Type); err != nil {
+			return fmt.Errorf("element %d (%d, %d of %d): %w", e, i, j, q, err)
+		}
+	}
+	for e := range n {
+		if v := p.Type.Float64(out, e); math.IsNaN(v) {
+			return fmt.Errorf("element %d is NaN", e)
+		}
+	}
+	return nil
+}
+
+// rate returns the TFLOP/s of a plan.
+func (h *halfGPU) rate(p *halfProduct, plan *Plan) (float64, error) {
+	f, err := h.launch(plan)
+	if err != nil {
+		return 0, err
+	}
+	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
+	n := int(max(1, 10e-3*500e12/flop)) // 10 ms
+	d, err := h.timed(f, n)
+	return flop / float64(d) * float64(time.Second) * 1e-12, err
+}
+
+// wgmmaSpecs are what the GPU is asked about.
+var wgmmaSpecs = []wgmmaSpec{
+	{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1},
+	{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1},
+	{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 1},
+	{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1},
+	{Rows: 128, Cols: 128, Groups: 1, Stages: 6, Cluster: 1},
+	{Rows: 64, Cols: 256, Groups: 1, Stages: 4, Cluster: 1},
+	{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 2},
+	{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 2},
+	{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 2},
+}
+
+func BenchmarkGPUHalfMatMul(b *testing.B) {
+	h := newHalfGPU(b, op.BF16, 8192*8192)
+	for _, s := range wgmmaSpecs {
+		b.Run(fmt.Sprintf("%dx%dx%d/s%d/c%d", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster), func(b *testing.B) {
+			for i, o := range layouts {
+				for _, q := range []op.Product{{Batch: 1, M: 1000, K: 520, N: 1032}, {Batch: 3, M: 264, K: 72, N: 200}} {
+					p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false}
+					plan, err := p.warpgroupsOf(s, &h.desc)
+					if err == nil {
+						err = h.check(p, plan)
+					}
+					if err != nil {
+						b.Fatalf("layout %d, %v: %v", i, q, err)
+					}
+				}
+			}
+			for _, n := range []int{2048, 4096, 8192} {
+				for i, o := range layouts {
+					if i != 0 && n != 4096 {
+						continue
+					}
+					p := &halfProduct{op.Product{Batch: 1, M: n, K: n, N: n}, op.BF16, o.TransA, o.TransB, false}
+					plan, err := p.warpgroupsOf(s, &h.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					rate, err := h.rate(p, plan)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.ReportMetric(rate, fmt.Sprintf("%d/%s", n, []string{"nn", "nt", "tn", "tt"}[i]))
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
