@@ -48,9 +48,10 @@ func TestWgmmaMatMul(t *testing.T) {
 		{Rows: 128, Cols: 64, Groups: 2, Stages: 2, Cluster: 1},
 		{Rows: 128, Cols: 128, Groups: 1, Stages: 3, Cluster: 1},
 	} {
-		for i, o := range layouts {
-			c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 2, 200, 136, 152, i%2 == 1)
-			t.Run(fmt.Sprint(s.String(), o), func(t *testing.T) {
+		for i := range 12 {
+			o, sizes := layouts[i%4], [][3]int{{200, 136, 152}, {131, 67, 71}, {130, 70, 130}}[i/4]
+			c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 2, sizes[0], sizes[1], sizes[2], i%2 == 1)
+			t.Run(fmt.Sprint(s.String(), " ", i), func(t *testing.T) {
 				r, err := c.request()
 				if err != nil {
 					t.Fatal(err)

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -20,6 +21,9 @@ type wgmmaSpec struct {
 	// Cluster is 1, or 2 for pairs of blocks, one below the other, that bring
 	// half of B each and give it to both.
 	Cluster int
+	// Loose says that rows of the result begin anywhere, not at multiples of 16
+	// bytes: then threads store it, not copies.
+	Loose bool
 }
 
 // depth is how far along the sum a stage reaches: 128 bytes, what a swizzle of
@@ -75,12 +79,17 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
 	if p.SharedB {
 		wholeB = 0
 	}
+	out := c.tiles(p.Type, [2]int{storeCols, storeRows})
+	if s.Loose {
+		out = Arg{Kind: Pointer, Array: c.Ref}
+	}
 	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
 	return &Stage{
 		Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
 		Args: []Arg{
-			a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB()), c.tiles(p.Type, [2]int{storeCols, storeRows}),
+			a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB()), out,
 			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
+			word(uint32(p.M)), word(uint32(p.N)),
 		},
 	}
 }
@@ -137,12 +146,13 @@ type wgmmaCode struct {
 	*wgmmaSpec
 	k           *ptx.Kernel
 	a, b, c     ptx.TensorMap
+	loose       ptx.Global[ptx.U16] // in the place of c
 	steps       ptx.U32
 	as, bs, cs  ptx.Shared[ptx.BF16]
 	full, empty ptx.MBarrier
 	tid, rank   ptx.U32 // rank of the block in its cluster
 	tiles, down, across,
-	high, wholeB ptx.U32
+	high, wholeB, rows, cols ptx.U32
 }
 
 // build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
@@ -154,11 +164,16 @@ func (s wgmmaSpec) build(k *ptx.Kernel) {
 	k.Block((s.Groups+1)*groupThreads, 1, 1)
 	k.MinBlocks(1)
 	g := &wgmmaCode{wgmmaSpec: &s, k: k}
-	g.a, g.b, g.c = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b"), ptx.TensorMapParam(k, "c")
+	g.a, g.b = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b")
+	if s.Loose {
+		g.loose = ptx.GlobalParam[ptx.U16](k, "c")
+	} else {
+		g.c = ptx.TensorMapParam(k, "c")
+	}
 	for _, p := range []struct {
 		to   *ptx.U32
 		name string
-	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}} {
+	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}, {&g.rows, "rows"}, {&g.cols, "cols"}} {
 		*p.to = ptx.Param[ptx.U32](k, p.name)
 	}
 	k.Align(1024)
@@ -175,7 +190,9 @@ func (s wgmmaSpec) build(k *ptx.Kernel) {
 	k.If(g.tid.Eq(ptx.U(0)), func() {
 		g.a.Prefetch()
 		g.b.Prefetch()
-		g.c.Prefetch()
+		if !s.Loose {
+			g.c.Prefetch()
+		}
 		for i := range s.Stages {
 			g.full.At(ptx.N(i)).Init(ptx.U(1))
 			g.empty.At(ptx.N(i)).Init(ptx.N(s.Groups * s.Cluster))
@@ -271,9 +288,9 @@ func (g *wgmmaCode) bring() {
 	})
 }
 
-// operand describes how a warpgroup finds a tile of a stage: where, and how far
+// stageTile describes how a warpgroup finds a tile of a stage: where, and how far
 // a step of 16 along the sum is.
-func operand(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
+func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
 	if along {
 		return ptx.NewTile(p, ptx.Swizzle128, 16, 1024), 32
 	}
@@ -303,8 +320,8 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 		k.If(when.And(inGroup.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })
 	}
 	// 64 rows of A are as many bytes in either layout.
-	ta, stepA := operand(g.as.At(group.Mul(ptx.N(high*64*depth))), !g.TransA)
-	tb, stepB := operand(g.bs, g.TransB)
+	ta, stepA := stageTile(g.as.At(group.Mul(ptx.N(high*64*depth))), !g.TransA)
+	tb, stepB := stageTile(g.bs, g.TransB)
 	out := g.newStorer(group)
 	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
 	g.each(func(row, col, n ptx.S32) {
@@ -373,7 +390,9 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 	for c := 0; c < o.g.Cols; c += storeCols {
 		piece := o.turn * storeRows * storeCols
 		o.turn = (o.turn + 1) % storing
-		k.If(o.first, func() { k.BulkWaitRead(ahead) })
+		if !o.g.Loose {
+			k.If(o.first, func() { k.BulkWaitRead(ahead) })
+		}
 		k.SyncWarp(ptx.AllLanes)
 		for i := range o.lane {
 			var m [4]ptx.B32
@@ -383,12 +402,36 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 			}
 			ptx.StoreMatrix4(ptx.CastShared[ptx.B32](o.lane[i].Offset(piece)), m, false)
 		}
+		if o.g.Loose {
+			k.SyncWarp(ptx.AllLanes)
+			o.scatter(piece, row.Add(o.row).U32(), col.U32().Add(ptx.N(c)), n.U32())
+			continue
+		}
 		k.FenceAsyncShared()
 		k.SyncWarp(ptx.AllLanes)
 		k.If(o.first, func() {
 			ptx.TensorStore(o.g.c, o.mine.Offset(piece), col.Add(ptx.S(int32(c))), row.Add(o.row), n)
 			k.BulkCommit()
 		})
+	}
+}
+
+// scatter stores a piece element by element: the lanes have neighbours of a row.
+func (o *storer) scatter(piece int, row, col, n ptx.U32) {
+	g, k := o.g, o.g.k
+	lane := k.Special(ptx.LaneID)
+	to := g.loose.At64(n.MulWide(g.rows.Mul(g.cols))).At64(row.MulWide(g.cols)).At(col.Add(lane))
+	from := ptx.CastShared[ptx.U16](o.mine).Offset(piece)
+	left := [2]ptx.Pred{col.Add(lane).Lt(g.cols), col.Add(lane).Add(ptx.U(32)).Lt(g.cols)}
+	for r := range storeRows {
+		k.If(row.Add(ptx.N(r)).Lt(g.rows), func() {
+			for h := range left {
+				// The 16 bytes with column lane + 32h, where the swizzle has them.
+				at := lane.Shr(ptx.U(3)).Add(ptx.N(4 * h)).Xor(ptx.N(r % 8)).Mul(ptx.U(8)).Add(lane.And(ptx.U(7)))
+				k.If(left[h], func() { to.Offset(32 * h).Store(from.Offset(r * storeCols).At(at).Load()) })
+			}
+		})
+		to = to.At(g.cols)
 	}
 }
 
@@ -400,7 +443,11 @@ func (o *storer) pack(low, high ptx.F32) ptx.B32 {
 }
 
 // done waits until shared memory is not read any more.
-func (o *storer) done() { o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) }) }
+func (o *storer) done() {
+	if !o.g.Loose {
+		o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) })
+	}
+}
 
 // warpgroups plans a product for sm_90a.
 func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
@@ -411,25 +458,33 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 func (p *halfProduct) warpgroupsOf(s wgmmaSpec, d *Device) (*Plan, error) {
 	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
 	ra, rb, rc := p.strides()
-	if ra%8 != 0 || rb%8 != 0 || rc%8 != 0 {
-		return nil, unsupported("rows that do not begin at multiples of 16 bytes")
-	}
+	s.Loose = rc%8 != 0
 	countB := p.Batch
 	if p.SharedB {
 		countB = 1
 	}
-	turned := func(outer, inner int, trans bool) (int, int) {
-		if trans {
-			return inner, outer
-		}
-		return outer, inner
-	}
-	a, b := matrix{stride: ra, count: p.Batch}, matrix{stride: rb, count: countB}
-	a.Ref, b.Ref = lib.Ref{Kind: lib.InputRef, Index: 0}, lib.Ref{Kind: lib.InputRef, Index: 1}
-	a.outer, a.inner = turned(p.M, p.K, p.TransA)
-	b.outer, b.inner = turned(p.K, p.N, p.TransB)
-	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, rc}
 	plan := &Plan{Variant: s.String()}
+	a, b := matrix{outer: p.M, inner: ra, count: p.Batch}, matrix{outer: p.K, inner: rb, count: countB}
+	if p.TransA {
+		a.outer = p.K
+	}
+	if p.TransB {
+		b.outer = p.N
+	}
+	for i, m := range []*matrix{&a, &b} {
+		m.Ref, m.stride = lib.Ref{Kind: lib.InputRef, Index: i}, padded(m.inner)
+		if m.stride == m.inner {
+			continue
+		}
+		to, rows := len(plan.Scratch), m.outer*m.count
+		if rows*m.stride > math.MaxInt32 {
+			return nil, unsupported("%d rows of %d elements", rows, m.stride)
+		}
+		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
+		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
+		m.Ref = lib.Ref{Kind: lib.ScratchRef, Index: to}
+	}
+	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, rc}
 	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, d))
 	return plan, nil
 }
