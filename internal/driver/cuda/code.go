@@ -10,6 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // codes keeps compiled kernels: one for each text, however many programs have
@@ -27,23 +28,40 @@ type codes struct {
 
 type textKey [sha256.Size]byte
 
-// programKey is what a kernel is made from: a program, or for bfloat16 none.
+// programKey is what a kernel is made from: a program, a native kernel, or for
+// bfloat16 neither.
 type programKey struct {
 	p      *ir.Program
 	o      ptxgen.Options
+	native *kernels.Kernel
 	narrow bool
 }
 
-// lower adds the kernel to a module.
-func (k programKey) lower(m *ptx.Module) (*ptxgen.Entry, error) {
-	if k.p == nil {
-		return ptxgen.Brain(m, kernelName, k.narrow)
+// lower adds the kernel to a module and returns what launches of it need to know.
+func (k programKey) lower(m *ptx.Module) (c *code, err error) {
+	c = &code{}
+	switch {
+	case k.native != nil:
+		built := m.Kernel(kernelName, k.native.Build)
+		_, c.dynamic = built.SharedBytes()
+		c.params = append(c.params, built.Args()...)
+		for _, a := range c.params {
+			c.argBytes = a.Offset + a.Size
+		}
+		err = m.Err()
+	case k.p == nil:
+		c.entry, err = ptxgen.Brain(m, kernelName, k.narrow)
+	default:
+		c.entry, err = ptxgen.Lower(m, kernelName, k.p, k.o)
 	}
-	return ptxgen.Lower(m, kernelName, k.p, k.o)
+	return c, err
 }
 
 func (k programKey) name() string {
-	if k.p == nil {
+	switch {
+	case k.native != nil:
+		return k.native.Name
+	case k.p == nil:
 		return "bfloat16"
 	}
 	return k.p.Name
@@ -51,12 +69,18 @@ func (k programKey) name() string {
 
 // code is a compiled kernel.
 type code struct {
-	entry *ptxgen.Entry
-	key   textKey
-	once  sync.Once
-	err   error
-	mod   Module
-	fn    Function
+	entry *ptxgen.Entry // nil for native kernels, of which what follows tells
+	// The parameters, the bytes that they are together, and the shared memory
+	// that a launch asks for.
+	params   []ptx.Arg
+	argBytes int
+	dynamic  int
+
+	key  textKey
+	once sync.Once
+	err  error
+	mod  Module
+	fn   Function
 
 	users int           // under codes.mu
 	at    *list.Element // in codes.idle, if there are no users
@@ -99,7 +123,7 @@ func (c *codes) find(p programKey) (*code, []byte, error) {
 	}
 	c.mu.Unlock()
 	m := ptx.NewModule(c.d.target)
-	e, err := p.lower(m)
+	k, err := p.lower(m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,9 +141,10 @@ func (c *codes) find(p programKey) (*code, []byte, error) {
 		c.byProgram = make(map[programKey]textKey)
 	}
 	c.byProgram[p] = key
-	k := c.byText[key]
-	if k == nil {
-		k = &code{entry: e, key: key}
+	if old := c.byText[key]; old != nil {
+		k = old
+	} else {
+		k.key = key
 		c.byText[key] = k
 	}
 	c.hold(k)

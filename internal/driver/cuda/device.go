@@ -4,7 +4,8 @@
 //
 // From the call down: a [driver.Program] is prepared as a list of steps
 // (prepare.go): the launches of the portable library for an operation, with its
-// epilogue, or for an elementwise program; a user's kernel, whose indices are
+// epilogue, or for an elementwise program, and in their place native kernels of
+// package kernels where there are any (native.go); a user's kernel, whose indices are
 // checked; and what has no kernel, computed on the host by its reference. Kernels
 // are compiled once for each text (code.go). A submission takes its turn
 // (turn.go), puts copies and launches into the stream, and waits outside
@@ -24,6 +25,7 @@ import (
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // kernelVersion is part of a device's identity: raise it when the speed of
@@ -35,6 +37,7 @@ type gpuDevice struct {
 	hw       Hardware
 	info     driver.Info
 	target   ptx.Target
+	kernels  kernels.Device
 	turns    turns
 	codes    codes
 	stage    staging
@@ -75,7 +78,7 @@ func New(hw Hardware) (driver.Device, error) {
 		_ = hw.Close()
 		return nil, fmt.Errorf("%s: %w", i.Name, err)
 	}
-	d := &gpuDevice{hw: hw, target: target}
+	d := &gpuDevice{hw: hw, target: target, kernels: nativeDevice(target, i)}
 	d.info = driver.Info{
 		Kind:     driver.CUDA,
 		Index:    i.Ordinal,
@@ -122,7 +125,7 @@ var libraryTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Group
 // Fuses: kernels apply an elementwise program to their result before they write
 // it.
 func (d *gpuDevice) Fuses(o *op.Operation, at driver.Place) bool {
-	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
+	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && (lib.Has(o) || kernels.Has(o))
 }
 
 // array is device memory.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // Hardware is what a device needs of package cuda: one stream, and memory in its
@@ -15,6 +16,8 @@ type Hardware interface {
 	AllocHost(n int64) (HostMemory, error)
 	Load(text []byte) (Module, error)
 	Launch(f Function, c cu.Config, args []byte) error
+	// TensorMap describes a tensor at an address to the units that copy tiles.
+	TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error)
 	Copy(dst, src cu.Ptr, n int64) error
 	CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error
 	CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error
@@ -107,6 +110,10 @@ func (m gpuModule) Function(name string) (Function, error) { return m.Module.Fun
 
 func (g *gpu) Launch(f Function, c cu.Config, args []byte) error {
 	return g.stream.Launch(f.(*cu.Function), c, args)
+}
+
+func (g *gpu) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
+	return g.dev.TensorMap(tiled(t, at))
 }
 
 func (g *gpu) Copy(dst, src cu.Ptr, n int64) error { return g.stream.Copy(dst, src, n) }

@@ -254,20 +254,11 @@ func (e *preparer) operation(s *driver.Step) error {
 	if len(s.Dims) != len(s.In)+s.Op.Results() || s.Pre != nil {
 		return fmt.Errorf("%d shapes of %d operands, %d prologues: %w", len(s.Dims), len(s.In), len(s.Pre), driver.ErrUnsupported)
 	}
-	r := &lib.Request{Op: s.Op, Attrs: s.Attrs, Target: libraryTarget, Tuning: e.d.tuned()}
 	types := make([]op.DType, len(s.In))
-	var in []arrayRef
 	for i, x := range s.In {
-		if x.Slot < 0 {
-			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
-			continue
+		if x.Slot >= 0 {
+			types[i] = x.Type
 		}
-		o, a, err := e.operand(x)
-		if err != nil {
-			return err
-		}
-		types[i] = x.Type
-		r.In, in = append(r.In, lib.Array{Type: o.Type, Shape: shapeOf(s.Dims[i])}), append(in, a)
 	}
 	made, err := s.Op.Types(&s.Attrs, types)
 	if err != nil {
@@ -286,6 +277,22 @@ func (e *preparer) operation(s *driver.Step) error {
 	if s.Op == op.Reshape && s.Post == nil && s.In[0].Slot >= 0 {
 		e.copy(e.at(s.Out[0]), e.at(s.In[0]))
 		return nil
+	}
+	if err := e.nativeOperation(s, shapes, made); err == nil || !errors.Is(err, op.ErrUnsupported) {
+		return err
+	}
+	r := &lib.Request{Op: s.Op, Attrs: s.Attrs, Target: libraryTarget, Tuning: e.d.tuned()}
+	var in []arrayRef
+	for i, x := range s.In {
+		if x.Slot < 0 {
+			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
+			continue
+		}
+		o, a, err := e.operand(x)
+		if err != nil {
+			return err
+		}
+		r.In, in = append(r.In, lib.Array{Type: o.Type, Shape: shapeOf(s.Dims[i])}), append(in, a)
 	}
 	to, narrow := e.results(r, s.Out, shapes)
 	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)

@@ -31,6 +31,8 @@ type run struct {
 	number int     // of marks recorded
 
 	addresses []uint64
+	arrays    [3][]cu.Ptr // of a step of native kernels
+	borrowed  []Memory    // until the submission is done
 	args      []byte
 }
 
@@ -433,6 +435,10 @@ func (d *gpuDevice) endRun(r *run) {
 	if r.memory != nil {
 		_ = r.memory.Free()
 	}
+	for _, m := range r.borrowed {
+		_ = m.Free()
+	}
+	r.borrowed = r.borrowed[:0]
 	if r.slab.HostMemory != nil {
 		d.stage.give(r.slab)
 	}

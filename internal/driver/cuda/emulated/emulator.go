@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
 	"github.com/rayo-go/rayo/ptx/emu"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // emulator is the emulator of PTX as hardware: everything that is put into the
@@ -29,6 +32,7 @@ type emulator struct {
 	hosts    map[*emuHost]bool
 	live     map[string]int // things that were made and not given back
 	launches int
+	maps     []*emu.TensorMap        // by the number that stands for each
 	fail     func(what string) error // nil, or what goes wrong
 }
 
@@ -146,10 +150,10 @@ func (m *emuModule) Close() error {
 
 type emuFunction struct {
 	k     *emu.Kernel
-	sizes []int // of the parameters
+	sizes []int // of the parameters; that of a tensor map is 128
 }
 
-var parameter = regexp.MustCompile(`\.param \.([bfsu])(\d+) `)
+var parameter = regexp.MustCompile(`\.param (?:\.align 64 \.b8 |\.[bfsu](\d+) )`)
 
 func (m *emuModule) Function(name string) (cuda.Function, error) {
 	k, err := m.m.Kernel(name)
@@ -159,8 +163,10 @@ func (m *emuModule) Function(name string) (cuda.Function, error) {
 	f := &emuFunction{k: k}
 	head, _, _ := strings.Cut(m.text, "{")
 	for _, p := range parameter.FindAllStringSubmatch(head, -1) {
-		n := 0
-		fmt.Sscan(p[2], &n)
+		n := 8 * len(cu.TensorMap{})
+		if p[1] != "" {
+			fmt.Sscan(p[1], &n)
+		}
 		f.sizes = append(f.sizes, n/8)
 	}
 	return f, nil
@@ -175,8 +181,16 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 	f := fn.(*emuFunction)
 	var params []any
 	seen := map[*emuHost]bool{} // memory of the host that the kernel may use
-	for _, n := range f.sizes {
-		if n == 8 {
+	for at := 0; len(params) < len(f.sizes); {
+		n := f.sizes[len(params)]
+		align := min(n, 64)
+		at = (at + align - 1) &^ (align - 1)
+		args := args[at:]
+		at += n
+		switch n {
+		case len(cu.TensorMap{}):
+			params = append(params, e.maps[binary.LittleEndian.Uint64(args)])
+		case 8:
 			p := binary.LittleEndian.Uint64(args)
 			params = append(params, p)
 			for h := range e.hosts {
@@ -184,10 +198,9 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 					seen[h] = true
 				}
 			}
-		} else {
+		default:
 			params = append(params, binary.LittleEndian.Uint32(args))
 		}
-		args = args[n:]
 	}
 	for h := range seen {
 		if err := e.m.Write(h.ptr, h.b); err != nil {
@@ -205,6 +218,24 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 		}
 	}
 	return nil
+}
+
+// TensorMap returns the number of a tensor map in the place of one.
+func (e *emulator) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("tensor map"); err != nil {
+		return cu.TensorMap{}, err
+	}
+	m := &emu.TensorMap{Base: emu.Ptr(at), Type: t.Type.String(), Dims: t.Size, Strides: t.Stride, Box: t.Tile, Swizzle: t.Swizzle}
+	i := slices.IndexFunc(e.maps, func(o *emu.TensorMap) bool { return reflect.DeepEqual(o, m) })
+	if i < 0 {
+		i = len(e.maps)
+		e.maps = append(e.maps, m)
+	}
+	var b cu.TensorMap
+	binary.LittleEndian.PutUint64(b[:], uint64(i))
+	return b, nil
 }
 
 func (e *emulator) Copy(dst, src cu.Ptr, n int64) error {

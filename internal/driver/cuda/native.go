@@ -1,0 +1,281 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/kernels"
+)
+
+// nativeOperation prepares an operation by kernels that are written for these
+// devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
+// been added then.
+func (e *preparer) nativeOperation(s *driver.Step, shapes []op.Shape, made []op.DType) error {
+	if !kernels.Has(s.Op) {
+		return errNoKernel
+	}
+	r := &lib.Request{Op: s.Op, Attrs: s.Attrs}
+	var in, out []arrayRef
+	for i, x := range s.In {
+		if x.Slot < 0 {
+			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
+			continue
+		}
+		r.In, in = append(r.In, lib.Array{Type: x.Type, Shape: shapeOf(s.Dims[i])}), append(in, e.at(x))
+	}
+	for i, o := range s.Out {
+		r.Out, out = append(r.Out, lib.Array{Type: o.Type, Shape: shapes[i]}), append(out, e.at(o))
+	}
+	if s.Post == nil {
+		return e.native(r, in, out)
+	}
+	plain := *r
+	exprs, err := s.Post.Expressions()
+	if err != nil {
+		return err
+	}
+	with := in[:len(in):len(in)]
+	r.Post = &lib.Epilogue{Exprs: exprs}
+	for _, x := range s.Post.In[1:] {
+		r.Post.In, with = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}), append(with, e.at(x))
+	}
+	if err := e.native(r, with, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
+		return err
+	}
+	// The epilogue behind the kernel.
+	n, err := shapes[0].Size()
+	if err != nil {
+		return err
+	}
+	local, steps := e.local, len(e.steps)
+	result := arrayRef{bytes: int64(n) * int64(made[0].Size())}
+	result.place = e.reserve(result.bytes)
+	plain.Out = []lib.Array{{Type: made[0], Shape: shapes[0]}}
+	err = e.native(&plain, in, []arrayRef{result})
+	if err == nil {
+		post := *s.Post
+		post.In = append([]driver.Operand(nil), post.In...)
+		post.In[0].Type = made[0]
+		err = e.fused(&post, &result, s.Out)
+	}
+	if err != nil {
+		e.local, e.steps = local, e.steps[:steps]
+	}
+	return err
+}
+
+var errNoKernel = noKernel{}
+
+// noKernel says that there is no kernel for an operation.
+type noKernel struct{}
+
+func (noKernel) Error() string { return "no native kernel" }
+func (noKernel) Unwrap() error { return op.ErrUnsupported }
+
+// native adds the launches that compute a request. in are its operands, those of
+// the epilogue behind them.
+func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
+	p, err := kernels.For(r, e.d.kernels)
+	if err != nil || len(p.Stages) == 0 {
+		return err
+	}
+	local, steps := e.local, len(e.steps)
+	undo := func(err error) error {
+		e.local, e.steps = local, e.steps[:steps]
+		return err
+	}
+	in = append([]arrayRef(nil), in...)
+	direct := e.direct && (r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
+	e.apart(in[:len(r.In)], out)
+	s := &nativeStep{e: e.executable}
+	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
+	for _, n := range p.Scratch {
+		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], arrayRef{e.reserve(n), n})
+	}
+	for i := range p.Stages {
+		stage := &p.Stages[i]
+		if err := launchable(stage.Grid); err != nil {
+			return undo(err)
+		}
+		c, err := e.compile(programKey{native: stage.Kernel})
+		if err != nil {
+			return undo(err)
+		}
+		g := nativeStage{code: c, zero: stage.Zero, args: stage.Args, maps: make([]mapAt, len(stage.Args))}
+		g.config = cu.Config{Grid: cu.Dim{X: stage.Grid[0], Y: stage.Grid[1], Z: stage.Grid[2]}, Shared: uint32(c.dynamic)}
+		b := stage.Kernel.Block
+		g.config.Block = cu.Dim{X: b[0], Y: b[1], Z: b[2]}
+		if n := stage.Kernel.Cluster; n > 1 {
+			g.config.Cluster = cu.Dim{X: n}
+		}
+		for _, a := range stage.Args {
+			if a.Kind == kernels.Map {
+				direct = false // the copies of tiles are made for memory of the device
+			}
+		}
+		s.stages = append(s.stages, g)
+	}
+	e.direct = e.direct && direct
+	e.steps = append(e.steps, s)
+	return nil
+}
+
+// nativeStep is the launches of a plan of native kernels.
+type nativeStep struct {
+	e      *executable
+	arrays [3][]arrayRef // operands, results and temporaries: by lib.RefKind
+	stages []nativeStage
+	mu     sync.Mutex // of the tensor maps of the stages
+}
+
+// nativeStage is one launch.
+type nativeStage struct {
+	code   *code
+	config cu.Config
+	args   []kernels.Arg
+	zero   int     // the temporary that is cleared before, or -1
+	maps   []mapAt // by argument: the tensor map that was made last
+}
+
+// mapAt is a tensor map and the address that it is of: it is made again only when
+// that changes.
+type mapAt struct {
+	at  cu.Ptr
+	tmp cu.TensorMap
+}
+
+func (s *nativeStep) enqueue(r *run) error {
+	hw := r.e.d.hw
+	for kind, list := range s.arrays {
+		r.arrays[kind] = r.arrays[kind][:0]
+		for _, a := range list {
+			p := r.address(a.place)
+			if uint64(p)%uint64(kernels.Alignment()) != 0 && a.bytes > 0 {
+				// Memory of a user that is not aligned, which is rare: what it
+				// holds goes through memory that is.
+				var err error
+				from := p
+				if p, err = r.borrow(a.bytes); err != nil {
+					return err
+				}
+				if lib.RefKind(kind) == lib.InputRef {
+					if err := hw.Copy(p, from, a.bytes); err != nil {
+						return err
+					}
+				}
+			}
+			r.arrays[kind] = append(r.arrays[kind], p)
+		}
+	}
+	for i := range s.stages {
+		if err := s.stages[i].enqueue(s, r); err != nil {
+			return err
+		}
+	}
+	for i, a := range s.arrays[lib.OutputRef] {
+		if p := r.address(a.place); p != r.arrays[lib.OutputRef][i] {
+			if err := hw.Copy(p, r.arrays[lib.OutputRef][i], a.bytes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *nativeStage) enqueue(s *nativeStep, r *run) error {
+	hw := r.e.d.hw
+	if g.zero >= 0 {
+		if err := hw.Zero(r.arrays[lib.ScratchRef][g.zero], s.arrays[lib.ScratchRef][g.zero].bytes); err != nil {
+			return err
+		}
+	}
+	r.args = append(r.args[:0], make([]byte, g.code.argBytes)...)
+	for i := range g.args {
+		a, to := &g.args[i], r.args[g.code.params[i].Offset:]
+		switch a.Kind {
+		case kernels.Pointer:
+			binary.LittleEndian.PutUint64(to, uint64(r.arrays[a.Array.Kind][a.Array.Index])+uint64(a.Off))
+		case kernels.Word:
+			binary.LittleEndian.PutUint32(to, uint32(a.Bits))
+		case kernels.Double:
+			binary.LittleEndian.PutUint64(to, a.Bits)
+		case kernels.Map:
+			at := r.arrays[a.Array.Kind][a.Array.Index] + cu.Ptr(a.Off)
+			if err := s.tensorMap(hw, g, i, at, to); err != nil {
+				return err
+			}
+		}
+	}
+	return hw.Launch(g.code.fn, g.config, r.args)
+}
+
+// tensorMap writes the tensor map of argument i, for the address.
+func (s *nativeStep) tensorMap(hw Hardware, g *nativeStage, i int, at cu.Ptr, to []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &g.maps[i]
+	if m.at != at {
+		made, err := hw.TensorMap(g.args[i].Tiles, at)
+		if err != nil {
+			return err
+		}
+		*m = mapAt{at, made}
+	}
+	copy(to, m.tmp[:])
+	return nil
+}
+
+// borrow returns memory of the device until the end of the submission.
+func (r *run) borrow(bytes int64) (cu.Ptr, error) {
+	m, err := r.e.d.hw.Alloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	r.borrowed = append(r.borrowed, m)
+	return m.Ptr(), nil
+}
+
+// nativeDevice is what the choice of native kernels depends on.
+func nativeDevice(target ptx.Target, i cu.Info) kernels.Device {
+	shared := i.SharedPerBlockOptin
+	if shared == 0 {
+		shared = target.MaxShared()
+	}
+	return kernels.Device{Target: target, Multiprocessors: max(i.Multiprocessors, 1), Shared: min(shared, target.MaxShared())}
+}
+
+// tiled returns a tensor as the driver wants it described.
+func tiled(t *kernels.Tiles, at cu.Ptr) cu.Tiled {
+	d := cu.Tiled{Address: at, Promote: cu.Promote256}
+	switch t.Type {
+	case op.F16:
+		d.Type = cu.ElementF16
+	case op.BF16:
+		d.Type = cu.ElementBF16
+	case op.U32:
+		d.Type = cu.ElementU32
+	default:
+		d.Type = cu.ElementF32
+	}
+	switch t.Swizzle {
+	case ptx.Swizzle32:
+		d.Swizzle = cu.Swizzle32
+	case ptx.Swizzle64:
+		d.Swizzle = cu.Swizzle64
+	case ptx.Swizzle128:
+		d.Swizzle = cu.Swizzle128
+	}
+	for i := range t.Size {
+		d.Size, d.Tile = append(d.Size, uint64(t.Size[i])), append(d.Tile, uint32(t.Tile[i]))
+	}
+	for _, n := range t.Stride {
+		d.Stride = append(d.Stride, uint64(n))
+	}
+	return d
+}
