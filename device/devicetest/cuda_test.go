@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
@@ -15,6 +16,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 func openCUDA(t testing.TB) *device.Device {
@@ -31,13 +33,14 @@ func openCUDA(t testing.TB) *device.Device {
 // TestCUDA runs everything on a GPU, if there is one.
 func TestCUDA(t *testing.T) { Run(t, openCUDA) }
 
-// emulate has devices of CUDA be emulated until the end of the test.
-func emulate(t *testing.T, checked bool) {
+// emulate has devices of CUDA be emulated, of the capability major.0, until the
+// end of the test.
+func emulate(t *testing.T, major int, checked bool) {
 	cuda.Substitute = func(ordinal int) (driver.Device, error) {
 		if ordinal != 0 {
 			return nil, fmt.Errorf("cuda:%d: %w", ordinal, driver.ErrNoDevice)
 		}
-		return emulated.Open(checked)
+		return emulated.Open(cu.Capability{Major: major}, checked)
 	}
 	t.Cleanup(func() { cuda.Substitute = nil })
 }
@@ -45,7 +48,7 @@ func emulate(t *testing.T, checked bool) {
 // TestCUDAEmulated runs what is small by the kernels that GPUs run, in the
 // emulator of PTX.
 func TestCUDAEmulated(t *testing.T) {
-	emulate(t, false)
+	emulate(t, 9, false)
 	alone := func(t *testing.T) {
 		if testutil.Raced {
 			t.Skip("one goroutine's work, and slow under the race detector")
@@ -60,6 +63,13 @@ func TestCUDAEmulated(t *testing.T) {
 		}
 		operations(t, openCUDA, types, small)
 	})
+	t.Run("older", func(t *testing.T) {
+		alone(t)
+		emulate(t, 8, false)
+		defer emulate(t, 9, false)
+		native := func(c *Case) bool { return kernels.Has(c.Op) && c.elements() < 3000 && c.work() < 1e6 }
+		operations(t, openCUDA, op.DTypes(), native)
+	})
 	t.Run("graphs", func(t *testing.T) { alone(t); graphs(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
@@ -73,7 +83,7 @@ type faultParams struct{ N uint32 }
 // TestCUDAFaults has kernels that do what they must not end as errors that name
 // the author's line, without harm to anything else.
 func TestCUDAFaults(t *testing.T) {
-	emulate(t, true)
+	emulate(t, 8, true)
 	dev := start(t, openCUDA)
 	for name, c := range map[string]struct {
 		build func(b *kernel.Builder, p *faultParams)

@@ -24,13 +24,13 @@ import (
 type epilogue struct {
 	key   string // equal keys, equal code
 	out   []op.DType
-	in    []operand
+	in    []extra
 	exprs *ptxgen.Expressions // nil where the value is stored as it is
 	first int                 // place of its operands among those of the request
 }
 
-// operand is an operand of an epilogue.
-type operand struct {
+// extra is an operand of an epilogue.
+type extra struct {
 	lib.Operand
 	lie  lie
 	size int // see lie
@@ -80,7 +80,7 @@ func finish(r *lib.Request, columns int) (*epilogue, error) {
 			if op.Register(in.Type) == ir.Invalid {
 				return nil, unsupported("operands of type %v", in.Type)
 			}
-			x := operandOf(in, n, columns)
+			x := extraOf(in, n, columns)
 			e.in = append(e.in, x)
 			fmt.Fprintf(&key, "%v.%d.%d ", in.Type, x.lie, x.wide)
 		}
@@ -91,9 +91,9 @@ func finish(r *lib.Request, columns int) (*epilogue, error) {
 	return e, nil
 }
 
-// operandOf returns how an operand lies over n elements in rows of columns.
-func operandOf(in lib.Operand, n, columns int) operand {
-	x := operand{Operand: in, wide: 4}
+// extraOf returns how an operand lies over n elements in rows of columns.
+func extraOf(in lib.Operand, n, columns int) extra {
+	x := extra{Operand: in, wide: 4}
 	switch in.Spread {
 	case op.Scalar:
 		x.lie = lieScalar

@@ -36,13 +36,15 @@ type emulator struct {
 	fail     func(what string) error // nil, or what goes wrong
 }
 
-// Open returns a device that the emulator is. checked also finds races and reads
-// of what was never written, which makes it slower.
-func Open(checked bool) (driver.Device, error) { return cuda.New(newEmulator(checked)) }
+// Open returns a device of the capability that the emulator is. checked also
+// finds races and reads of what was never written, which makes it slower.
+func Open(c cu.Capability, checked bool) (driver.Device, error) {
+	return cuda.New(newEmulator(c, checked))
+}
 
-func newEmulator(checked bool) *emulator {
+func newEmulator(c cu.Capability, checked bool) *emulator {
 	return &emulator{m: emu.NewMachine(emu.Config{Unchecked: !checked}), hosts: map[*emuHost]bool{}, live: map[string]int{},
-		info: cu.Info{Name: "emulator", Capability: cu.Capability{Major: 8}, Driver: 12000, Memory: 1 << 32, Multiprocessors: 1}}
+		info: cu.Info{Name: "emulator", Capability: c, Driver: 12000, Memory: 1 << 32, Multiprocessors: 2}}
 }
 
 func (e *emulator) Info() cu.Info { return e.info }

@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 		for _, wait := range []bool{true, false} {
 			failed := map[string]bool{}
 			for at := 0; ; at++ {
-				e := newEmulator(false) // one that keeps nothing yet
+				e := newEmulator(cu.Capability{Major: 8}, false) // one that keeps nothing yet
 				d, err := cuda.New(e)
 				if err != nil {
 					t.Fatal(err)
@@ -96,7 +96,7 @@ func TestFailures(t *testing.T) {
 
 // TestLost has a device that is lost say so.
 func TestLost(t *testing.T) {
-	e := newEmulator(false)
+	e := newEmulator(cu.Capability{Major: 8}, false)
 	d, err := cuda.New(e)
 	if err != nil {
 		t.Fatal(err)
