@@ -34,6 +34,9 @@ func checkCubin(b []byte) error {
 
 	segments, sections := le.Uint64(b[32:]), le.Uint64(b[40:])
 	segmentCount, sectionCount := uint64(le.Uint16(b[56:])), uint64(le.Uint16(b[60:]))
+	if sections < header {
+		return bad("has sections in its header")
+	}
 	if segmentCount > 0 && (le.Uint16(b[54:]) != segment || !inside(segments, segmentCount*segment)) {
 		return bad("lacks a part of its segments")
 	}
