@@ -37,10 +37,9 @@ func Example() {
 	// {
 	// 	.reg .pred %p<1>;
 	// 	.reg .b32 %r<5>;
-	// 	.reg .b64 %d<3>;
+	// 	.reg .b64 %d<2>;
 	// 	.reg .f32 %f<2>;
 	// 	ld.param.u64 %d0, [p_x];
-	// 	cvta.to.global.u64 %d1, %d0;
 	// 	ld.param.u32 %r0, [p_n];
 	// 	mov.u32 %r1, %ctaid.x;
 	// 	mov.u32 %r2, %ntid.x;
@@ -48,10 +47,10 @@ func Example() {
 	// 	mad.lo.u32 %r4, %r1, %r2, %r3;
 	// 	setp.lt.u32 %p0, %r4, %r0;
 	// 	@!%p0	bra $L0;
-	// 	mad.wide.u32 %d2, %r4, 4, %d1;
-	// 	ld.global.f32 %f0, [%d2];
+	// 	mad.wide.u32 %d1, %r4, 4, %d0;
+	// 	ld.global.f32 %f0, [%d1];
 	// 	mul.rn.f32 %f1, %f0, 0f40000000;
-	// 	st.global.f32 [%d2], %f1;
+	// 	st.global.f32 [%d1], %f1;
 	// $L0:
 	// 	ret;
 	// }
@@ -135,6 +134,6 @@ func ExampleKernel_Raw() {
 		x.Store(id)
 	})
 	text, err := m.PTX()
-	fmt.Println(strings.Contains(text, "\tdiscard.global.L2 [%d2], 128;"), err)
+	fmt.Println(strings.Contains(text, "\tdiscard.global.L2 [%d1], 128;"), err)
 	// Output: true <nil>
 }

@@ -3,7 +3,10 @@ package ptx
 import "math"
 
 // loop is a loop whose body is being built.
-type loop struct{ next, end val }
+type loop struct {
+	next, end   val  // labels; next is 0 if there is no place for it
+	again, left bool // by branches to next and to end
+}
 
 // Label is a place in the code that branches may go to.
 type Label struct {
@@ -218,13 +221,15 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 		last = hi.Max(step).Sub(step)
 	}
 	k.place(head)
-	k.loops = append(k.loops, loop{next, end})
+	k.loops = append(k.loops, loop{next: next, end: end})
 	k.inside(func() { body(U32(i)) })
 	if !k.ready() {
 		return
 	}
-	k.loops = k.loops[:len(k.loops)-1]
-	k.place(next)
+	l := k.endLoop()
+	if l.again {
+		k.place(next)
+	}
 	if one {
 		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
 	}
@@ -233,7 +238,9 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 		k.put(opAddU32, 0, i.v, i.v, k.use(handle(step), kU32), 0)
 	}
 	k.branchIf(again.v, false, head)
-	k.place(end)
+	if l.left || !runs {
+		k.place(end)
+	}
 }
 
 // Count runs body n times, n a constant or not: For from 0 in steps of 1.
@@ -255,53 +262,105 @@ func (k *Kernel) Loop(body func()) {
 	}
 	head, end := k.label(), k.label()
 	k.place(head)
-	k.loops = append(k.loops, loop{head, end})
+	k.loops = append(k.loops, loop{next: head, end: end})
 	k.inside(body)
 	if !k.ready() {
 		return
 	}
-	k.loops = k.loops[:len(k.loops)-1]
 	k.branch(head)
-	k.place(end)
+	if k.endLoop().left {
+		k.place(end)
+	}
 }
 
-// innermost returns the innermost loop.
-func (k *Kernel) innermost(what string) (loop, bool) {
+// Repeat runs body, and again as long as the predicate that it returns holds: a
+// loop that runs at least once, and has one branch. It has no Continue.
+func (k *Kernel) Repeat(body func() (again Pred)) {
 	if !k.open() {
-		return loop{}, false
+		return
+	}
+	head, end := k.label(), k.label()
+	k.place(head)
+	k.loops = append(k.loops, loop{end: end})
+	var again Pred
+	k.inside(func() { again = body() })
+	if !k.open() {
+		return
+	}
+	k.goIf(again, head)
+	if k.endLoop().left {
+		k.place(end)
+	}
+}
+
+// innermost returns the innermost loop, or nil.
+func (k *Kernel) innermost(what string) *loop {
+	if !k.open() {
+		return nil
 	}
 	if len(k.loops) == 0 {
 		k.fail("%s outside a loop", what)
-		return loop{}, false
+		return nil
 	}
-	return k.loops[len(k.loops)-1], true
+	return &k.loops[len(k.loops)-1]
+}
+
+// leave returns the end of the innermost loop.
+func (k *Kernel) leave(what string) (end val, ok bool) {
+	l := k.innermost(what)
+	if l == nil {
+		return 0, false
+	}
+	l.left = true
+	return l.end, true
+}
+
+// goOn returns where the innermost loop goes on.
+func (k *Kernel) goOn(what string) (next val, ok bool) {
+	l := k.innermost(what)
+	if l == nil {
+		return 0, false
+	}
+	if l.next == 0 {
+		k.fail("%s in a loop of Repeat", what)
+		return 0, false
+	}
+	l.again = true
+	return l.next, true
+}
+
+// endLoop ends the innermost loop and returns it.
+func (k *Kernel) endLoop() loop {
+	l := k.loops[len(k.loops)-1]
+	k.loops = k.loops[:len(k.loops)-1]
+	return l
 }
 
 // Break leaves the innermost loop.
 func (k *Kernel) Break() {
-	if l, ok := k.innermost("Break"); ok {
-		k.branch(l.end)
+	if end, ok := k.leave("Break"); ok {
+		k.branch(end)
 	}
 }
 
 // BreakIf leaves the innermost loop where p holds.
 func (k *Kernel) BreakIf(p Pred) {
-	if l, ok := k.innermost("BreakIf"); ok {
-		k.goIf(p, l.end)
+	if end, ok := k.leave("BreakIf"); ok {
+		k.goIf(p, end)
 	}
 }
 
 // Continue goes on with the next turn of the innermost loop.
 func (k *Kernel) Continue() {
-	if l, ok := k.innermost("Continue"); ok {
-		k.branch(l.next)
+	if next, ok := k.goOn("Continue"); ok {
+		k.branch(next)
 	}
 }
 
 // ContinueIf goes on with the next turn of the innermost loop where p holds.
 func (k *Kernel) ContinueIf(p Pred) {
-	if l, ok := k.innermost("ContinueIf"); ok {
-		k.goIf(p, l.next)
+	if next, ok := k.goOn("ContinueIf"); ok {
+		k.goIf(p, next)
 	}
 }
 

@@ -340,7 +340,6 @@ const (
 	opFenceSystem
 	opFenceOrder
 	opLoadParam
-	opToGlobalU64
 	opLoadGlobal
 	opLoadGlobalReadOnly
 	opLoadGlobalStream
@@ -930,7 +929,6 @@ var descs = [numCodes]desc{
 	opFenceSystem:                    {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tfence.acq_rel.sys"},
 	opFenceOrder:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tfence.sc.gpu"},
 	opLoadParam:                      {[4]kind{0, 0, 0, 0}, layoutParam, foldNone, 60, SM70, "\tld.param"},
-	opToGlobalU64:                    {[4]kind{kU64, kU64, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tcvta.to.global.u64 "},
 	opLoadGlobal:                     {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.global"},
 	opLoadGlobalReadOnly:             {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.global.nc"},
 	opLoadGlobalStream:               {[4]kind{0, 0, 0, 0}, layoutLoad, foldNone, 60, SM70, "\tld.global.cs"},

@@ -64,15 +64,13 @@ func Param[T Scalar](k *Kernel, name string) T {
 }
 
 // GlobalParam declares the next parameter of the kernel: the address of
-// elements in the memory of the device.
+// elements in the memory of the device. Launches pass generic addresses, which
+// are those of global memory wherever they point to it, so that nothing converts
+// them.
 func GlobalParam[T Element](k *Kernel, name string) Global[T] {
 	k = k.owner()
-	p := k.param(name, kU64)
 	g := newAddress(k, kindFor[T](), inGlobal)
-	if k.target != 0 {
-		g.v = k.fresh(classD)
-		k.first(opToGlobalU64, 0, g.v, p.v)
-	}
+	g.v = k.param(name, kU64).v
 	return Global[T](g)
 }
 
@@ -250,6 +248,10 @@ func (p Global[T]) Load4() [4]T {
 	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
 }
 
+// LoadTo makes the element the value of v. Within [Kernel.When] the other threads
+// keep the value that they had.
+func (p Global[T]) LoadTo(v Var[T]) { address(p).loadTo(v.h) }
+
 // Store writes the element.
 func (p Global[T]) Store(v T) { address(p).store1(handle(v)) }
 
@@ -304,6 +306,9 @@ func (p Shared[T]) Load4() [4]T {
 	h := address(p).load(4)
 	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
 }
+
+// LoadTo makes the element the value of v: see [Global.LoadTo].
+func (p Shared[T]) LoadTo(v Var[T]) { address(p).loadTo(v.h) }
 
 // Store writes the element.
 func (p Shared[T]) Store(v T) { address(p).store1(handle(v)) }
@@ -485,6 +490,15 @@ func (p address) load1() handle {
 	d := k.fresh(kinds[p.how.kind()].class)
 	k.put(o, memoryAux(p.how.kind(), 1), d, p.v, val(p.off), 0)
 	return handle{k, d, k.age}
+}
+
+func (p address) loadTo(v handle) {
+	k := p.live()
+	if !p.vector(k, 1) {
+		return
+	}
+	d := k.use(v, p.how.kind())
+	k.put(p.loadCode(), memoryAux(p.how.kind(), 1), d, p.v, val(p.off), 0)
 }
 
 func (p address) load(n int) handle {

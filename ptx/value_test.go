@@ -49,13 +49,13 @@ func TestFolding(t *testing.T) {
 		x.Store(n.Mul(ptx.U(0)))
 		k.If(ptx.U(3).Gt(ptx.U(4)), func() { x.Store(ptx.U(9)) })
 	})
-	want := `st.global.u32 [%d1], 170;
-st.global.u32 [%d1], %r0;
+	want := `st.global.u32 [%d0], 170;
+st.global.u32 [%d0], %r0;
 shl.b32 %r1, %r0, 3;
-st.global.u32 [%d1], %r1;
-st.global.u32 [%d1], 1;
-st.global.u32 [%d1], 2;
-st.global.u32 [%d1], 0;
+st.global.u32 [%d0], %r1;
+st.global.u32 [%d0], 1;
+st.global.u32 [%d0], 2;
+st.global.u32 [%d0], 0;
 ret;`
 	if s := code(t, m); s != want {
 		t.Errorf("got:\n%s\nwant:\n%s", s, want)

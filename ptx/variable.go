@@ -28,6 +28,10 @@ func (v Var[T]) Get() T {
 	return T(k.result(kinds[v.kind].mov, k.use(v.h, v.kind), 0, 0))
 }
 
+// Live returns the variable itself: what reads it reads the value that the
+// variable has there and then. It costs no instruction, as [Var.Get] does.
+func (v Var[T]) Live() T { return T(v.h) }
+
 // Set makes x the value.
 func (v Var[T]) Set(x T) {
 	k := v.h.k.owner()

@@ -201,7 +201,6 @@ var rows = []row{
 
 	// Memory. The type and the width of a vector follow the text.
 	{name: "LoadParam", ptx: "ld.param", layout: "param"},
-	{name: "ToGlobal", ptx: "cvta.to.global.u64", on: "U64"},
 	{name: "LoadGlobal", ptx: "ld.global", layout: "load"},
 	{name: "LoadGlobalReadOnly", ptx: "ld.global.nc", layout: "load"},
 	{name: "LoadGlobalStream", ptx: "ld.global.cs", layout: "load"},

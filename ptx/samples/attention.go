@@ -1,0 +1,51 @@
+package samples
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// HeadSize is the elements of a head of [Attention].
+const HeadSize = 64
+
+// Attention is the causal attention of one head a block of the grid's second
+// axis, and of one query a block of its first, as many as there are keys: o =
+// softmax(q kᵀ / 8) v. Arrays are [heads length 64]. A warp keeps two elements of
+// the query, of the key and of the result a lane, and the softmax runs along
+// (online): what was summed is scaled down when a greater score comes.
+func Attention(k *ptx.Kernel) {
+	q, keys, values := ptx.GlobalParam[ptx.F32](k, "q"), ptx.GlobalParam[ptx.F32](k, "k"), ptx.GlobalParam[ptx.F32](k, "v")
+	out, length := ptx.GlobalParam[ptx.F32](k, "o"), ptx.Param[ptx.U32](k, "length")
+	lane, query := k.Special(ptx.TidX), k.Special(ptx.CtaidX)
+	head := k.Special(ptx.CtaidY).Mul(length)
+	first := head.MulAdd(ptx.U(HeadSize), lane.Mul(ptx.U(2))) // of this lane in row 0
+	last := query.Mul(ptx.U(HeadSize))
+	own := first.Add(last)
+	x := q.At(own).Load2()
+	const scale = math.Log2E / 8 // 1/sqrt(64), in powers of two
+	for i := range x {
+		x[i] = x[i].Mul(ptx.F(scale))
+	}
+	greatest := ptx.NewVar(k, ptx.F(float32(math.Inf(-1))))
+	total := ptx.NewVar(k, ptx.F(0))
+	acc := [2]ptx.Var[ptx.F32]{ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0))}
+	rowK, rowV := keys.At(first), values.At(first)
+	at := ptx.NewVar(k, ptx.U(0))
+	k.Repeat(func() ptx.Pred {
+		u := rowK.At(at.Live()).Load2()
+		score := sum(x[0].Mul(u[0]).Add(x[1].Mul(u[1])))
+		before := greatest.Get()
+		ptx.MaxTo(greatest, score)
+		shrink := before.Sub(greatest.Live()).Ex2Approx()
+		p := score.Sub(greatest.Live()).Ex2Approx()
+		total.Set(total.Live().Fma(shrink, p))
+		for i, v := range rowV.At(at.Live()).Load2() {
+			acc[i].Set(acc[i].Live().Fma(shrink, p.Mul(v)))
+		}
+		ptx.AddTo(at, ptx.U(HeadSize))
+		return at.Live().Le(last)
+	})
+	r := total.Live().Rcp()
+	out.At(own).Store2([2]ptx.F32{acc[0].Live().Mul(r), acc[1].Live().Mul(r)})
+}
