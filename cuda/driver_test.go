@@ -642,6 +642,34 @@ func TestCacheWithoutPlace(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
+// TestParameterPlaces lays parameters out as ptxas 12.9 has them for sm_90a.
+func TestParameterPlaces(t *testing.T) {
+	for _, c := range []struct {
+		to, size, from []int
+		end            int
+	}{
+		{[]int{0, 8, 16}, []int{8, 8, 4}, nil, 0},
+		{[]int{0, 64, 192}, []int{8, 128, 4}, nil, 0}, // they begin at a multiple of 64
+		{[]int{48, 176, 304}, []int{128, 128, 4}, []int{0, 128, 256}, 260},
+		{[]int{0, 48, 176, 240}, []int{4, 128, 4, 128}, []int{0, 64, 192, 256}, 384},
+		{[]int{0, 48, 176, 184}, []int{4, 128, 4, 8}, []int{0, 64, 192, 200}, 208},
+		{[]int{0, 12}, []int{12, 20}, nil, 0}, // structures, whose alignment nobody knows
+	} {
+		moves := make([]paramMove, len(c.to))
+		for i := range moves {
+			moves[i] = paramMove{to: c.to[i], size: c.size[i]}
+		}
+		if end := lay(moves); end != c.end {
+			t.Errorf("%v %v: %d bytes, not %d", c.to, c.size, end, c.end)
+		}
+		for i, from := range c.from {
+			if moves[i].from != from {
+				t.Errorf("%v %v: parameter %d from %d, not %d", c.to, c.size, i, moves[i].from, from)
+			}
+		}
+	}
+}
+
 func TestLaunches(t *testing.T) {
 	k := newFake()
 	k.devices = 2

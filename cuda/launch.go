@@ -149,7 +149,11 @@ func (f *frame) pack(fn *Function, c *Config, params []byte) error {
 	if fn.params >= 0 && len(params) < fn.params {
 		return explain(invalid("%d bytes of parameters for a kernel that has %d", len(params), fn.params), fn, c)
 	}
-	if len(params) > largeParams {
+	size := len(params)
+	if n := len(fn.moves); n > 0 {
+		size = fn.moves[n-1].to + fn.moves[n-1].size
+	}
+	if size > largeParams {
 		return explain(invalid("%d bytes of parameters", len(params)), fn, c)
 	}
 	if c.Shared > fn.shared.Load() {
@@ -159,16 +163,21 @@ func (f *frame) pack(fn *Function, c *Config, params []byte) error {
 	}
 	l := &f.launch
 	to := l.params[:]
-	if len(params) > len(to) {
+	if size > len(to) {
 		if len(l.large) == 0 {
 			l.large = onHeap(make([]byte, largeParams))
 		}
 		to = l.large
 	}
-	copy(to, params)
-	l.size = uint64(len(params))
-	const end, buffer, size = 0, 1, 2
-	l.extra = [5]uintptr{buffer, uintptr(unsafe.Pointer(&to[0])), size, uintptr(unsafe.Pointer(&l.size)), end}
+	if fn.moves == nil {
+		copy(to, params)
+	}
+	for _, m := range fn.moves {
+		copy(to[m.to:m.to+m.size], params[m.from:])
+	}
+	l.size = uint64(size)
+	const end, buffer, bytes = 0, 1, 2
+	l.extra = [5]uintptr{buffer, uintptr(unsafe.Pointer(&to[0])), bytes, uintptr(unsafe.Pointer(&l.size)), end}
 	return nil
 }
 

@@ -274,7 +274,8 @@ type Function struct {
 	name   string
 	handle uintptr
 	attrs  FunctionInfo
-	params int           // bytes of parameters, or -1 if the driver does not say
+	params int           // bytes of parameters as Params has them, or -1 if the driver does not say
+	moves  []paramMove   // where the driver wants them, nil if it is there
 	shared atomic.Uint32 // dynamic shared memory that it may have
 }
 
@@ -331,17 +332,24 @@ func (fn *Function) describe(f *frame) error {
 
 	// The driver says where the parameters are one by one, until there are no more.
 	fn.params = 0
+	var moves []paramMove
 	for i := uintptr(0); ; i++ {
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = fn.handle, i, f.out(0), f.out(1)
 		err := p.call(f, cuFuncGetParamInfo)
 		if err == nil && i < largeParams {
-			fn.params = int(f.Out[0] + f.Out[1])
+			moves = append(moves, paramMove{to: int(f.Out[0]), size: int(f.Out[1])})
 			continue
 		}
 		if f.code() != codeInvalidValue {
-			fn.params = -1
+			fn.params, moves = -1, nil
 		}
 		break
+	}
+	if n := len(moves); n > 0 {
+		fn.params = moves[n-1].to + moves[n-1].size
+		if end := lay(moves); end > 0 {
+			fn.params, fn.moves = end, moves
+		}
 	}
 	if lost := p.lost.Load(); lost != nil {
 		return lost

@@ -64,3 +64,32 @@ func (p *Params) Bytes(b []byte, align int) {
 	}
 	*p = append(*p, b...)
 }
+
+// paramMove is a parameter: its place in Params, and the one that the driver wants.
+type paramMove struct{ from, to, size int }
+
+// lay fills in the places of parameters in Params and returns the bytes of all, or
+// 0 if the driver wants each just there, which is so but for tensor maps: their
+// multiple of 64 is one of the address in constant memory, and parameters begin
+// at 0x210 there on capability 9.0.
+func lay(moves []paramMove) int {
+	end, maps, moved := 0, false, false
+	for i := range moves {
+		m := &moves[i]
+		align := 1
+		switch {
+		case m.size == len(TensorMap{}):
+			align, maps = 64, true
+		case m.size&(m.size-1) == 0:
+			align = min(m.size, 8)
+		case m.size%8 == 0:
+			align = 8
+		}
+		m.from = (end + align - 1) &^ (align - 1)
+		end, moved = m.from+m.size, moved || m.from != m.to
+	}
+	if !maps || !moved {
+		return 0
+	}
+	return end
+}
