@@ -18,6 +18,7 @@ type halfProduct struct {
 	Type           op.DType
 	TransA, TransB bool
 	Bias           bool
+	after          *epilogue // nil if sums, with the bias, are stored as they are
 }
 
 // planHalfMatMul answers requests for products of f16 and bf16.
@@ -31,15 +32,18 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, err
 	}
 	o := op.MatMulOptsOf(&r.Attrs)
-	p := &halfProduct{sizes, t, o.TransA, o.TransB, len(r.In) > 2 && r.In[2].Shape != nil}
+	p := &halfProduct{sizes, t, o.TransA, o.TransB, len(r.In) > 2 && r.In[2].Shape != nil, nil}
+	if o.Act != nil || r.Post != nil {
+		if p.after, err = finish(r, p.N); err != nil {
+			return nil, err
+		}
+	}
 	if p.SharedB && !p.TransA { // the rows of all matrices, one after the other
 		p.M, p.Batch = p.M*p.Batch, 1
 	}
 	switch {
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
-	case r.Post != nil || o.Act != nil || p.Bias:
-		return nil, unsupported("an epilogue")
 	case d.Target == ptx.SM90a:
 		return p.warpgroups(d)
 	}

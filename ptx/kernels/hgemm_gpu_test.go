@@ -145,12 +145,12 @@ var wgmmaSpecs = []wgmmaSpec{
 }
 
 func BenchmarkGPUHalfMatMul(b *testing.B) {
-	h := newHalfGPU(b, op.BF16, 8192*8192)
+	h := newHalfGPU(b, op.BF16, 8200*8200)
 	for _, s := range wgmmaSpecs {
 		b.Run(fmt.Sprintf("%dx%dx%d/s%d/c%d", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster), func(b *testing.B) {
 			for i, o := range layouts {
-				for _, q := range []op.Product{{Batch: 1, M: 1000, K: 520, N: 1032}, {Batch: 3, M: 264, K: 72, N: 200}} {
-					p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false}
+				for _, q := range []op.Product{{Batch: 1, M: 1000, K: 520, N: 1032}, {Batch: 3, M: 264, K: 72, N: 200}, {Batch: 2, M: 1001, K: 517, N: 1035}} {
+					p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false, nil}
 					plan, err := p.warpgroupsOf(s, &h.desc)
 					if err == nil {
 						err = h.check(p, plan)
@@ -160,12 +160,12 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 					}
 				}
 			}
-			for _, n := range []int{2048, 4096, 8192} {
+			for _, n := range []int{2048, 4096, 4097, 8192} {
 				for i, o := range layouts {
 					if i != 0 && n != 4096 {
 						continue
 					}
-					p := &halfProduct{op.Product{Batch: 1, M: n, K: n, N: n}, op.BF16, o.TransA, o.TransB, false}
+					p := &halfProduct{op.Product{Batch: 1, M: n, K: n, N: n}, op.BF16, o.TransA, o.TransB, false, nil}
 					plan, err := p.warpgroupsOf(s, &h.desc)
 					if err != nil {
 						b.Fatal(err)

@@ -53,14 +53,17 @@ func (s padSpec) build(k *ptx.Kernel) {
 	x = x.Hint(ptx.ReadOnly)
 	from := row.MulAdd(inner, col)
 	y = y.At(i.Mul(ptx.U(padEach / 2)))
-	// The word behind an odd piece has the next element, which a whole piece that
-	// is not the last of its row has.
+	// The last word of a piece that begins with an upper half has the next element
+	// too, which there is unless the row ends.
 	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {
 		words := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
 		var w [padEach/2 + 1]ptx.B32
 		for j := range padEach/2 + 1 {
-			if j < padEach/2 || s.Odd {
+			switch {
+			case j < padEach/2:
 				w[j] = words.Offset(j).Load()
+			case s.Odd:
+				w[j] = ptx.Cast[ptx.B32](x).At(from.Add(ptx.U(padEach - 1)).Shr(ptx.U(1))).Load()
 			}
 		}
 		var v [4]ptx.U32

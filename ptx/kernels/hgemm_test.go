@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,7 @@ func halfOf(c *trial) *halfProduct {
 		panic(err)
 	}
 	o := op.MatMulOptsOf(&c.attrs)
-	return &halfProduct{p, c.types[0], o.TransA, o.TransB, false}
+	return &halfProduct{p, c.types[0], o.TransA, o.TransB, len(c.values) > 2, nil}
 }
 
 func TestWgmmaMatMul(t *testing.T) {
@@ -66,6 +67,36 @@ func TestWgmmaMatMul(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHalfMatMul multiplies matrices of all kinds with all that may follow.
+func TestHalfMatMul(t *testing.T) {
+	for i := range 16 {
+		if !sampled() {
+			continue
+		}
+		o := layouts[i%4]
+		if i%3 == 1 {
+			o.Act = op.Gelu
+		}
+		side := func() int { return []int{1, 8, 40, 65, 127, 128, 129, 144}[rand.IntN(8)] }
+		c := halfTrial([]op.DType{op.BF16, op.F16}[rand.IntN(2)], o, 1+rand.IntN(2), side(), side(), side(), rand.IntN(2) == 1)
+		if i%2 == 1 {
+			n := len(c.values[1].Shape)
+			c = newTrial(op.MatMul, o.Attrs(), c.types[0], append(c.values, normal(c.values[1].Shape[n-1-integer(o.TransB)]))...)
+		}
+		c.must(t, h200)
+		if i%4 > 1 {
+			c.mustFuse(t, h200)
+		}
+	}
+}
+
+func integer(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // assemble runs ptxas, if there is one, and returns what it says.
@@ -101,7 +132,7 @@ func TestWgmmaMatMulPtxas(t *testing.T) {
 		{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1},
 	} {
 		s.Type = op.BF16
-		out := assemble(t, s.kernel(), ptx.SM90a)
+		out := assemble(t, s.kernel(nil), ptx.SM90a)
 		if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
 			t.Errorf("%v: %s", s, out)
 		}

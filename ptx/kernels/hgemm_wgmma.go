@@ -24,6 +24,11 @@ type wgmmaSpec struct {
 	// Loose says that rows of the result begin anywhere, not at multiples of 16
 	// bytes: then threads store it, not copies.
 	Loose bool
+	Bias  bool
+	// Key is that of the epilogue, "" for none; Direct says that its own stores
+	// write the results.
+	Key    string
+	Direct bool
 }
 
 // depth is how far along the sum a stage reaches: 128 bytes, what a swizzle of
@@ -41,14 +46,7 @@ const (
 )
 
 func (s *wgmmaSpec) String() string {
-	t := [2]string{"n", "t"}
-	at := func(b bool) string {
-		if b {
-			return t[1]
-		}
-		return t[0]
-	}
-	return fmt.Sprintf("wgmma%dx%dx%d_s%d_c%d_%s%s", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster, at(s.TransA), at(s.TransB))
+	return fmt.Sprintf("wgmma%dx%dx%d_s%d_c%d", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster)
 }
 
 // bytes is the shared memory that a block needs.
@@ -58,10 +56,11 @@ func (s *wgmmaSpec) bytes() int {
 
 var wgmmaKernels kernelCache[wgmmaSpec]
 
-func (s wgmmaSpec) kernel() *Kernel {
+// kernel returns the kernel, whose epilogue is e, nil for none.
+func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 	return wgmmaKernels.of(s, func() *Kernel {
 		k := &Kernel{Name: "matmul_" + s.Type.String() + "_" + s.String(), Target: ptx.SM90a,
-			Block: [3]uint32{uint32((s.Groups + 1) * groupThreads), 1, 1}, Build: s.build}
+			Block: [3]uint32{uint32((s.Groups + 1) * groupThreads), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 		if s.Cluster > 1 {
 			k.Cluster = uint32(s.Cluster)
 		}
@@ -79,19 +78,28 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
 	if p.SharedB {
 		wholeB = 0
 	}
-	out := c.tiles(p.Type, [2]int{storeCols, storeRows})
-	if s.Loose {
-		out = Arg{Kind: Pointer, Array: c.Ref}
+	args := []Arg{a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB())}
+	switch {
+	case s.Direct:
+	case s.Loose:
+		args = append(args, Arg{Kind: Pointer, Array: c.Ref})
+	default:
+		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
 	}
 	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
-	return &Stage{
-		Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
-		Args: []Arg{
-			a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB()), out,
+	stage := &Stage{
+		Kernel: s.kernel(p.after), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
+		Args: append(args,
 			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
-			word(uint32(p.M)), word(uint32(p.N)),
-		},
+			word(uint32(p.M)), word(uint32(p.N))),
 	}
+	if s.Bias {
+		stage.Args = append(stage.Args, input(2))
+	}
+	if p.after != nil {
+		stage.Args = append(stage.Args, p.after.args()...)
+	}
+	return stage
 }
 
 // boxA returns the tile that one copy brings: of A stored along the sum all
@@ -153,11 +161,12 @@ type wgmmaCode struct {
 	tid, rank   ptx.U32 // rank of the block in its cluster
 	tiles, down, across,
 	high, wholeB, rows, cols ptx.U32
+	finish finisher
 }
 
 // build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
 // Warpgroup Level Matrix Instructions".
-func (s wgmmaSpec) build(k *ptx.Kernel) {
+func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	if s.Cluster > 1 {
 		k.Cluster(s.Cluster, 1, 1)
 	}
@@ -165,9 +174,11 @@ func (s wgmmaSpec) build(k *ptx.Kernel) {
 	k.MinBlocks(1)
 	g := &wgmmaCode{wgmmaSpec: &s, k: k}
 	g.a, g.b = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b")
-	if s.Loose {
+	switch {
+	case s.Direct:
+	case s.Loose:
 		g.loose = ptx.GlobalParam[ptx.U16](k, "c")
-	} else {
+	default:
 		g.c = ptx.TensorMapParam(k, "c")
 	}
 	for _, p := range []struct {
@@ -176,6 +187,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel) {
 	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}, {&g.rows, "rows"}, {&g.cols, "cols"}} {
 		*p.to = ptx.Param[ptx.U32](k, p.name)
 	}
+	g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols)
 	k.Align(1024)
 	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*depth)
 	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*depth)
@@ -190,7 +202,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel) {
 	k.If(g.tid.Eq(ptx.U(0)), func() {
 		g.a.Prefetch()
 		g.b.Prefetch()
-		if !s.Loose {
+		if !s.Loose && !s.Direct {
 			g.c.Prefetch()
 		}
 		for i := range s.Stages {
@@ -383,26 +395,45 @@ func (g *wgmmaCode) newStorer(group ptx.U32) *storer {
 
 // store stores 64 rows of a product.
 func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
-	k, ahead := o.g.k, storing-1
-	if o.g.Rows/o.g.Groups*o.g.Cols/(64*storeCols)%storing != 0 {
+	g, k := o.g, o.g.k
+	// What lane l has is at row l/4 and 8 below, columns 2(l%4) and the next.
+	lane := k.Special(ptx.LaneID)
+	top, left := row.Add(o.row).U32().Add(lane.Shr(ptx.U(2))), col.U32().Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	pair := func(c, h int) (a, b ptx.F32) {
+		v := acc[c/8*4+2*h:]
+		return v[0].Get(), v[1].Get()
+	}
+	if g.Direct {
+		for c := 0; c < g.Cols; c += 8 {
+			for h := range 2 {
+				a, b := pair(c, h)
+				g.finish.put(n.U32(), top.Add(ptx.N(8*h)), left.Add(ptx.N(c)), a, b)
+			}
+		}
+		return
+	}
+	ahead := storing - 1
+	if g.Rows/g.Groups*g.Cols/(64*storeCols)%storing != 0 {
 		ahead = 0 // each tile begins with the first piece
 	}
-	for c := 0; c < o.g.Cols; c += storeCols {
+	for c := 0; c < g.Cols; c += storeCols {
 		piece := o.turn * storeRows * storeCols
 		o.turn = (o.turn + 1) % storing
-		if !o.g.Loose {
+		if !g.Loose {
 			k.If(o.first, func() { k.BulkWaitRead(ahead) })
 		}
 		k.SyncWarp(ptx.AllLanes)
 		for i := range o.lane {
 			var m [4]ptx.B32
 			for h := range m {
-				v := acc[(c/8+2*i+h/2)*4+h%2*2:]
-				m[h] = o.pack(v[0].Get(), v[1].Get())
+				c := c + 16*i + h/2*8
+				a, b := pair(c, h%2)
+				a, b = g.finish.value(n.U32(), top.Add(ptx.N(h%2*8)), left.Add(ptx.N(c)), a, b)
+				m[h] = o.pack(a, b)
 			}
 			ptx.StoreMatrix4(ptx.CastShared[ptx.B32](o.lane[i].Offset(piece)), m, false)
 		}
-		if o.g.Loose {
+		if g.Loose {
 			k.SyncWarp(ptx.AllLanes)
 			o.scatter(piece, row.Add(o.row).U32(), col.U32().Add(ptx.N(c)), n.U32())
 			continue
@@ -410,7 +441,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 		k.FenceAsyncShared()
 		k.SyncWarp(ptx.AllLanes)
 		k.If(o.first, func() {
-			ptx.TensorStore(o.g.c, o.mine.Offset(piece), col.Add(ptx.S(int32(c))), row.Add(o.row), n)
+			ptx.TensorStore(g.c, o.mine.Offset(piece), col.Add(ptx.S(int32(c))), row.Add(o.row), n)
 			k.BulkCommit()
 		})
 	}
@@ -444,21 +475,50 @@ func (o *storer) pack(low, high ptx.F32) ptx.B32 {
 
 // done waits until shared memory is not read any more.
 func (o *storer) done() {
-	if !o.g.Loose {
+	if !o.g.Loose && !o.g.Direct {
 		o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) })
 	}
 }
 
-// warpgroups plans a product for sm_90a.
+// wgmmaTiles are the tiles to choose from, with the part of the time that the
+// tensor cores work while a block multiplies, the best being 1.
+var wgmmaTiles = []struct {
+	wgmmaSpec
+	busy float64
+}{
+	{wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1}, 1},
+	{wgmmaSpec{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1}, 0.98},
+	{wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 1}, 0.92},
+	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1}, 0.85},
+	{wgmmaSpec{Rows: 128, Cols: 64, Groups: 2, Stages: 6, Cluster: 1}, 0.6},
+	{wgmmaSpec{Rows: 64, Cols: 128, Groups: 1, Stages: 6, Cluster: 1}, 0.5},
+	{wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 8, Cluster: 1}, 0.35},
+}
+
+// warpgroups plans a product for sm_90a, with the tiles that take the least time
+// if a block's time is that of its products and a little for the rest.
 func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
-	return p.warpgroupsOf(wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1}, d)
+	const rest = 5 * depth // steps along the sum that beginning and ending a tile take
+	best, least := 0, math.Inf(1)
+	for i, s := range wgmmaTiles {
+		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
+		rounds := float64(ceilDiv(tiles, d.Multiprocessors))
+		if t := rounds * float64(s.Rows*s.Cols) * (float64(p.K) + rest) / s.busy; t < least {
+			best, least = i, t
+		}
+	}
+	return p.warpgroupsOf(wgmmaTiles[best].wgmmaSpec, d)
 }
 
 // warpgroupsOf plans a product with tiles of one kind.
 func (p *halfProduct) warpgroupsOf(s wgmmaSpec, d *Device) (*Plan, error) {
 	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
 	ra, rb, rc := p.strides()
-	s.Loose = rc%8 != 0
+	s.Bias = p.Bias
+	if p.after != nil {
+		s.Key, s.Direct = p.after.key, len(p.after.out) != 1 || p.after.out[0] != p.Type
+	}
+	s.Loose = rc%8 != 0 && !s.Direct
 	countB := p.Batch
 	if p.SharedB {
 		countB = 1

@@ -1,0 +1,68 @@
+package kernels
+
+import (
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// finisher makes results of sums: it adds the bias and applies the epilogue, to
+// two neighbours of a row at once. The first is in an even column.
+type finisher struct {
+	k          *ptx.Kernel
+	t          op.DType
+	rows, cols ptx.U32
+	bias       *ptx.Global[ptx.U32]
+	after      *sink
+}
+
+// newFinisher declares what it needs as the next parameters.
+func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols ptx.U32) finisher {
+	f := finisher{k: k, t: t, rows: rows, cols: cols}
+	if bias {
+		p := ptx.GlobalParam[ptx.U32](k, "bias").Hint(ptx.ReadOnly)
+		f.bias = &p
+	}
+	if e != nil {
+		f.after = e.sink(k)
+	}
+	return f
+}
+
+// biased returns the sums of columns col and the next with their bias.
+func (f *finisher) biased(col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
+	if f.bias == nil {
+		return a, b
+	}
+	one := func(c ptx.U32) ptx.F32 {
+		return ptx.F32(loadElements(f.t, *f.bias, c.Min(f.cols.Sub(ptx.U(1))), 1)[0])
+	}
+	return a.Add(one(col)), b.Add(one(col.Add(ptx.U(1))))
+}
+
+// value returns the results of one floating type, of what lies within the
+// matrix; where it does not anything may come out. n is the number of the matrix.
+func (f *finisher) value(n, row, col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
+	a, b = f.biased(col, a, b)
+	if f.after == nil {
+		return a, b
+	}
+	row = n.MulAdd(f.rows, row.Min(f.rows.Sub(ptx.U(1))))
+	one := func(c ptx.U32, v ptx.F32) ptx.F32 {
+		c = c.Min(f.cols.Sub(ptx.U(1)))
+		return f.after.floats(row, c, row.MulAdd(f.cols, c), v)[0]
+	}
+	return one(col, a), one(col.Add(ptx.U(1)), b)
+}
+
+// put stores the results by the epilogue's own stores.
+func (f *finisher) put(n, row, col ptx.U32, a, b ptx.F32) {
+	k := f.k
+	k.If(row.Lt(f.rows), func() {
+		a, b := f.biased(col, a, b)
+		row := n.MulAdd(f.rows, row)
+		for j, v := range []ptx.F32{a, b} {
+			c := col.Add(ptx.N(j))
+			k.If(c.Lt(f.cols), func() { f.after.setRow(row, c, row.MulAdd(f.cols, c), v) })
+		}
+	})
+}
