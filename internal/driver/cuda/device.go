@@ -43,6 +43,8 @@ type gpuDevice struct {
 	stage    staging
 	variants driver.Variants
 
+	graphBytes atomic.Int64 // memory that graphs keep
+
 	runsMu sync.Mutex
 	runs   []*run // not in use
 	closed atomic.Bool

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"sync"
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
@@ -27,6 +28,8 @@ type Hardware interface {
 	Download(dst []byte, src cu.Ptr) error
 	NewEvent(timing bool) (Event, error)
 	Record(e Event) error
+	// Capture records what record puts into the hardware that it is called with.
+	Capture(record func(hw Hardware) error) (Graph, error)
 	Elapsed(from, to Event) (time.Duration, error)
 	Close() error
 }
@@ -50,6 +53,12 @@ type Module interface {
 	Close() error
 }
 
+// Graph is recorded work. Launch puts it into the stream.
+type Graph interface {
+	Launch() error
+	Close() error
+}
+
 // Function is a kernel of a module.
 type Function any
 
@@ -63,6 +72,9 @@ type Event interface {
 type gpu struct {
 	dev    *cu.Device
 	stream *cu.Stream
+
+	mu       sync.Mutex
+	recorder *cu.Stream // nothing runs in it: graphs are recorded from it
 }
 
 func openGPU(ordinal int) (Hardware, error) {
@@ -75,7 +87,7 @@ func openGPU(ordinal int) (Hardware, error) {
 		_ = dev.Close()
 		return nil, err
 	}
-	return &gpu{dev, s}, nil
+	return &gpu{dev: dev, stream: s}, nil
 }
 
 func (g *gpu) Info() cu.Info { return g.dev.Info() }
@@ -144,5 +156,31 @@ func (g *gpu) Record(e Event) error { return g.stream.Record(e.(*cu.Event)) }
 func (g *gpu) Elapsed(from, to Event) (time.Duration, error) {
 	return cu.Elapsed(from.(*cu.Event), to.(*cu.Event))
 }
+
+// Capture records from a stream of its own, so that others may go on to put work
+// into that of the device and take memory in its order.
+func (g *gpu) Capture(record func(hw Hardware) error) (Graph, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.recorder == nil {
+		s, err := g.dev.NewStream(0)
+		if err != nil {
+			return nil, err
+		}
+		g.recorder = s
+	}
+	made, err := g.recorder.Capture(func() error { return record(&gpu{dev: g.dev, stream: g.recorder}) })
+	if err != nil {
+		return nil, err
+	}
+	return gpuGraph{made, g.stream}, nil
+}
+
+type gpuGraph struct {
+	*cu.Graph
+	stream *cu.Stream
+}
+
+func (g gpuGraph) Launch() error { return g.Graph.Launch(g.stream) }
 
 func (g *gpu) Close() error { return g.dev.Close() }

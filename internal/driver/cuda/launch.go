@@ -69,12 +69,20 @@ func (l *launch) enqueue(r *run) error {
 	}
 	fault := uint64(0)
 	if l.fault >= 0 {
-		fault = uint64(r.faults) + uint64(l.fault*ptxgen.FaultBytes)
+		fault = uint64(r.layout.faults) + uint64(l.fault*ptxgen.FaultBytes)
 	}
 	r.args = k.entry.Args(r.args[:0], fault, r.addresses, l.lengths, params)
 	c := cu.Config{Grid: cu.Dim{X: l.grid[0], Y: l.grid[1], Z: l.grid[2]}, Shared: uint32(k.entry.Dynamic)}
 	c.Block = cu.Dim{X: k.entry.Local[0], Y: k.entry.Local[1], Z: k.entry.Local[2]}
-	return l.e.d.hw.Launch(k.fn, c, r.args)
+	return r.hw.Launch(k.fn, c, r.args)
+}
+
+// calls is 0 where parameters are the caller's, and where faults are recorded.
+func (l *launch) calls() int {
+	if l.fault >= 0 || l.slot >= 0 && l.e.slots[l.slot].Data == nil {
+		return 0
+	}
+	return 1
 }
 
 // scalar returns the kernel for memory that is aligned to its elements only.
@@ -97,5 +105,7 @@ func (l *launch) scalar() (*code, error) {
 type copyStep struct{ dst, src arrayRef }
 
 func (s *copyStep) enqueue(r *run) error {
-	return r.e.d.hw.Copy(r.address(s.dst.place), r.address(s.src.place), s.src.bytes)
+	return r.hw.Copy(r.address(s.dst.place), r.address(s.src.place), s.src.bytes)
 }
+
+func (s *copyStep) calls() int { return 1 }

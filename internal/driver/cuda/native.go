@@ -151,7 +151,7 @@ type mapAt struct {
 }
 
 func (s *nativeStep) enqueue(r *run) error {
-	hw := r.e.d.hw
+	hw := r.hw
 	for kind, list := range s.arrays {
 		r.arrays[kind] = r.arrays[kind][:0]
 		for _, a := range list {
@@ -189,7 +189,7 @@ func (s *nativeStep) enqueue(r *run) error {
 }
 
 func (g *nativeStage) enqueue(s *nativeStep, r *run) error {
-	hw := r.e.d.hw
+	hw := r.hw
 	if g.zero >= 0 {
 		if err := hw.Zero(r.arrays[lib.ScratchRef][g.zero], s.arrays[lib.ScratchRef][g.zero].bytes); err != nil {
 			return err
@@ -279,3 +279,5 @@ func tiled(t *kernels.Tiles, at cu.Ptr) cu.Tiled {
 	}
 	return d
 }
+
+func (s *nativeStep) calls() int { return len(s.stages) }

@@ -38,6 +38,9 @@ type executable struct {
 
 	codes []*code
 
+	calls  int // of all steps, 0 if they cannot be recorded
+	graphs graphs
+
 	running sync.WaitGroup
 	mu      sync.Mutex // orders running.Add and Close
 	closed  atomic.Bool
@@ -47,6 +50,8 @@ type executable struct {
 // step puts one step into the stream.
 type step interface {
 	enqueue(r *run) error
+	// calls returns how many calls that is, 0 if they cannot be recorded.
+	calls() int
 }
 
 // place is where an array of a step is.
@@ -124,7 +129,30 @@ func (d *gpuDevice) Prepare(ctx context.Context, p *driver.Program) (x driver.Ex
 			return nil, err
 		}
 	}
+	e.count()
 	return e.executable, nil
+}
+
+// count counts the calls of a submission, those of a copy to the device and of
+// one back among them.
+func (e *preparer) count() {
+	n := 0
+	for _, s := range e.steps {
+		c := s.calls()
+		if c == 0 {
+			return
+		}
+		n += c
+	}
+	if !e.direct {
+		for i := range e.need {
+			if e.need[i] > 0 {
+				n += 2
+				break
+			}
+		}
+	}
+	e.calls = n
 }
 
 // keep adds constants and returns their offset.
@@ -478,6 +506,7 @@ func (d *gpuDevice) Compile(ctx context.Context, p *ir.Program) error {
 
 // release gives back what the executable holds.
 func (e *executable) release() {
+	e.graphs.free(e.d)
 	if e.constant != nil {
 		_ = e.constant.Free()
 	}

@@ -28,7 +28,7 @@ func (e *preparer) orReference(r *lib.Request, in, out []arrayRef, plan func() e
 }
 
 func (s *referenceStep) enqueue(r *run) error {
-	hw := r.e.d.hw
+	hw := r.hw
 	arrays, types := make([]*op.Array, len(s.In)), make([]op.DType, len(s.In))
 	for i, a := range s.In {
 		if a.Shape == nil {
@@ -62,3 +62,6 @@ func (s *referenceStep) enqueue(r *run) error {
 	}
 	return nil
 }
+
+// calls is 0: the host takes part.
+func (s *referenceStep) calls() int { return 0 }

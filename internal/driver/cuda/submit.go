@@ -15,16 +15,10 @@ type run struct {
 	e   *executable
 	ext []driver.Binding
 
-	host    []cu.Ptr // by external slot: where what is bound to the host is
-	scratch cu.Ptr
-	faults  cu.Ptr
-	memory  Memory // of all that
-
-	way    way
-	slab   slab
-	places []int64 // by external slot: offset of what is staged, -1 for nothing
-	inputs int64   // staged bytes: operands come first,
-	staged int64   // then results and the records of faults
+	hw     Hardware // what calls go to: the device, or a recording
+	layout layout
+	kept   bool     // the layout is that of a graph
+	bound  []cu.Ptr // see boundTo
 
 	done   Event
 	marks  []Event // with times, of the start and of the end of each step
@@ -34,6 +28,22 @@ type run struct {
 	arrays    [3][]cu.Ptr // of a step of native kernels
 	borrowed  []Memory    // until the submission is done
 	args      []byte
+}
+
+// layout is where the arrays of a submission are.
+type layout struct {
+	placed  bool
+	host    []cu.Ptr // by external slot: where what is bound to the host is
+	scratch cu.Ptr
+	faults  cu.Ptr
+	memory  Memory // of all that
+	size    int64  // of the memory
+
+	way    way
+	slab   slab
+	places []int64 // by external slot: offset of what is staged, -1 for nothing
+	inputs int64   // staged bytes: operands come first,
+	staged int64   // then results and the records of faults
 }
 
 // way is how operands on the host reach the device.
@@ -149,9 +159,17 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t turn) 
 	if err != nil {
 		return err
 	}
-	r.e, r.ext = e, s.Ext
+	r.e, r.ext, r.hw = e, s.Ext, e.d.hw
 	defer e.d.endRun(r)
-	err = r.enqueue(ctx, s)
+	k, err := r.graph(s)
+	switch {
+	case err != nil:
+	case k != nil:
+		defer e.graphs.done(k)
+		err = r.replay(k)
+	default:
+		err = r.enqueue(ctx, s)
+	}
 	// What follows may put its work behind this, but for results that come by
 	// the ring, which are there already.
 	if recorded := e.d.hw.Record(r.done); err == nil {
@@ -174,65 +192,70 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t turn) 
 	return nil
 }
 
-// layout decides where everything is.
-func (r *run) layout() error {
-	e := r.e
-	r.places, r.host = r.places[:0], r.host[:0]
+// place decides where everything is.
+func (r *run) place() error {
+	e, l := r.e, &r.layout
+	if l.placed {
+		return nil
+	}
+	l.placed = true
+	l.places, l.host = l.places[:0], l.host[:0]
 	at := int64(0)
 	place := func(written bool) {
 		for i := range e.need {
 			if r.ext[i].Mem == nil && e.need[i] > 0 && e.written[i] == written && !e.paramsOnly(i) {
-				r.places[i] = at
+				l.places[i] = at
 				at += alignUp(e.need[i])
 			}
 		}
 	}
 	for range e.need {
-		r.places, r.host = append(r.places, -1), append(r.host, 0)
+		l.places, l.host = append(l.places, -1), append(l.host, 0)
 	}
 	place(false)
-	r.inputs = at
+	l.inputs = at
 	place(true)
 	faults := at
 	at += alignUp(int64(len(e.faults) * ptxgen.FaultBytes))
-	r.staged = at
-	r.way = nothing
+	l.staged = at
+	l.way = nothing
 	switch {
 	case at == 0:
 	case e.direct && at <= maxDirect:
-		r.way = direct
+		l.way = direct
 	case at <= maxStaged:
-		r.way = staged
+		l.way = staged
 	default:
-		r.way = ringed
+		l.way = ringed
 	}
-	if r.way == direct || r.way == staged {
+	if l.way == direct || l.way == staged {
 		var err error
-		if r.slab, err = e.d.stage.take(at); err != nil {
+		if l.slab, err = e.d.stage.take(at); err != nil {
 			return err
 		}
 	}
 	bytes, base := e.scratch, cu.Ptr(0)
-	if r.way == staged || r.way == ringed {
+	if l.way == staged || l.way == ringed {
 		bytes += at
 	}
+	l.size = bytes
 	if bytes > 0 {
 		m, err := e.d.hw.Alloc(bytes)
 		if err != nil {
 			return fmt.Errorf("temporary memory: %w", err)
 		}
-		r.memory, r.scratch = m, m.Ptr()
-		base = r.scratch + cu.Ptr(e.scratch)
+		l.memory, l.scratch = m, m.Ptr()
+		base = l.scratch + cu.Ptr(e.scratch)
 	}
-	if r.way == direct {
-		base = r.slab.Ptr()
+	if l.way == direct {
+		base = l.slab.Ptr()
 	}
-	for i, off := range r.places {
+	for i, off := range l.places {
 		if off >= 0 {
-			r.host[i] = base + cu.Ptr(off)
+			l.host[i] = base + cu.Ptr(off)
 		}
 	}
-	r.faults = base + cu.Ptr(faults)
+	l.faults = base + cu.Ptr(faults)
 	return nil
 }
 
@@ -244,7 +267,7 @@ func (e *executable) paramsOnly(ext int) bool { return e.params != nil && e.para
 func (r *run) address(p place) cu.Ptr {
 	switch p.kind {
 	case inScratch:
-		return r.scratch + cu.Ptr(p.off)
+		return r.layout.scratch + cu.Ptr(p.off)
 	case inConstant:
 		return r.e.constant.Ptr() + cu.Ptr(p.off)
 	}
@@ -256,25 +279,28 @@ func (r *run) address(p place) cu.Ptr {
 		}
 		return r.e.constant.Ptr() + cu.Ptr(r.e.consts[p.slot])
 	case s.Ext < 0:
-		return r.scratch + cu.Ptr(s.Off)
+		return r.layout.scratch + cu.Ptr(s.Off)
 	}
 	if b := &r.ext[s.Ext]; b.Mem != nil {
 		return b.Mem.(*array).ptr + cu.Ptr(b.Off)
 	}
-	return r.host[s.Ext]
+	return r.layout.host[s.Ext]
 }
 
 // enqueue puts everything into the stream.
 func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
-	e, hw := r.e, r.e.d.hw
-	if err := r.layout(); err != nil {
+	e := r.e
+	if err := r.place(); err != nil {
+		return err
+	}
+	if err := r.fill(); err != nil {
 		return err
 	}
 	if err := r.send(); err != nil {
 		return err
 	}
 	if n := int64(len(e.faults) * ptxgen.FaultBytes); n > 0 {
-		if err := hw.Zero(r.faults, n); err != nil {
+		if err := r.hw.Zero(r.layout.faults, n); err != nil {
 			return err
 		}
 	}
@@ -298,71 +324,95 @@ func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
 			next++
 		}
 	}
-	return r.receive()
+	if err := r.receive(); err != nil {
+		return err
+	}
+	return r.download()
 }
 
-// send brings operands from the host.
-func (r *run) send() error {
-	hw := r.e.d.hw
-	for i, off := range r.places {
+// replay is enqueue by a graph.
+func (r *run) replay(k *recorded) error {
+	if err := r.fill(); err != nil {
+		return err
+	}
+	if err := k.Launch(); err != nil {
+		return err
+	}
+	return r.download()
+}
+
+// fill brings operands to memory that the device reaches.
+func (r *run) fill() error {
+	l := &r.layout
+	for i, off := range l.places {
 		if off < 0 || r.e.written[i] {
 			continue
 		}
 		from := r.ext[i].Host[:r.e.need[i]]
-		if r.way == ringed {
-			if err := hw.Upload(r.host[i], from); err != nil {
+		if l.way == ringed {
+			if err := r.hw.Upload(l.host[i], from); err != nil {
 				return err
 			}
 			continue
 		}
-		copy(r.slab.Bytes()[off:], from)
-	}
-	if r.way == staged && r.inputs > 0 {
-		return hw.CopyFromHost(r.scratch+cu.Ptr(r.e.scratch), r.slab.HostMemory, r.inputs)
+		copy(l.slab.Bytes()[off:], from)
 	}
 	return nil
 }
 
-// receive brings results back, or has them brought.
+// send has the operands that are staged brought to the device.
+func (r *run) send() error {
+	if l := &r.layout; l.way == staged && l.inputs > 0 {
+		return r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, l.inputs)
+	}
+	return nil
+}
+
+// receive has the results that are staged brought back.
 func (r *run) receive() error {
-	hw := r.e.d.hw
-	switch r.way {
-	case staged:
-		if n := r.staged - r.inputs; n > 0 {
-			return hw.CopyToHost(r.slab.HostMemory, r.inputs, r.scratch+cu.Ptr(r.e.scratch+r.inputs), n)
+	l := &r.layout
+	if n := l.staged - l.inputs; l.way == staged && n > 0 {
+		return r.hw.CopyToHost(l.slab.HostMemory, l.inputs, l.scratch+cu.Ptr(r.e.scratch+l.inputs), n)
+	}
+	return nil
+}
+
+// download brings back the results that are not staged.
+func (r *run) download() error {
+	l := &r.layout
+	if l.way != ringed {
+		return nil
+	}
+	for i, off := range l.places {
+		if off < 0 || !r.e.written[i] {
+			continue
 		}
-	case ringed:
-		for i, off := range r.places {
-			if off < 0 || !r.e.written[i] {
-				continue
-			}
-			if err := hw.Download(r.ext[i].Host[:r.e.need[i]], r.host[i]); err != nil {
-				return err
-			}
+		if err := r.hw.Download(r.ext[i].Host[:r.e.need[i]], l.host[i]); err != nil {
+			return err
 		}
-		if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
-			records := make([]byte, n)
-			if err := hw.Download(records, r.faults); err != nil {
-				return err
-			}
-			return r.fault(records)
+	}
+	if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
+		records := make([]byte, n)
+		if err := r.hw.Download(records, l.faults); err != nil {
+			return err
 		}
+		return r.fault(records)
 	}
 	return nil
 }
 
 // finish puts results where the caller wants them, when the device is done.
 func (r *run) finish() error {
-	if r.way != staged && r.way != direct {
+	if r.layout.way != staged && r.layout.way != direct {
 		return nil
 	}
-	b := r.slab.Bytes()
+	b := r.layout.slab.Bytes()
 	if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
-		if err := r.fault(b[r.staged-alignUp(int64(n)):][:n]); err != nil {
+		if err := r.fault(b[r.layout.staged-alignUp(int64(n)):][:n]); err != nil {
 			return err
 		}
 	}
-	for i, off := range r.places {
+	for i, off := range r.layout.places {
 		if off >= 0 && r.e.written[i] {
 			copy(r.ext[i].Host[:r.e.need[i]], b[off:])
 		}
@@ -383,21 +433,21 @@ func (r *run) fault(records []byte) error {
 // mark records a point of time.
 func (r *run) mark() error {
 	if r.number == len(r.marks) {
-		ev, err := r.e.d.hw.NewEvent(true)
+		ev, err := r.hw.NewEvent(true)
 		if err != nil {
 			return err
 		}
 		r.marks = append(r.marks, ev)
 	}
 	r.number++
-	return r.e.d.hw.Record(r.marks[r.number-1])
+	return r.hw.Record(r.marks[r.number-1])
 }
 
 // times reads the marks.
 func (r *run) times(t *driver.Times) error {
 	last := time.Duration(0)
 	for i := 1; i < r.number; i++ {
-		at, err := r.e.d.hw.Elapsed(r.marks[0], r.marks[i])
+		at, err := r.hw.Elapsed(r.marks[0], r.marks[i])
 		if err != nil {
 			return err
 		}
@@ -432,17 +482,15 @@ func (d *gpuDevice) newRun() (*run, error) {
 
 // endRun gives back what a run has. The device is done with it.
 func (d *gpuDevice) endRun(r *run) {
-	if r.memory != nil {
-		_ = r.memory.Free()
-	}
 	for _, m := range r.borrowed {
 		_ = m.Free()
 	}
 	r.borrowed = r.borrowed[:0]
-	if r.slab.HostMemory != nil {
-		d.stage.give(r.slab)
+	if r.kept {
+		r.layout, r.kept = layout{}, false
 	}
-	r.e, r.ext, r.memory, r.slab, r.number = nil, nil, nil, slab{}, 0
+	d.freeLayout(&r.layout)
+	r.e, r.ext, r.hw, r.number = nil, nil, nil, 0
 	for _, m := range r.marks {
 		_ = m.Close()
 	}
@@ -454,6 +502,17 @@ func (d *gpuDevice) endRun(r *run) {
 		return
 	}
 	_ = r.done.Close()
+}
+
+// freeLayout gives back the memory of a submission.
+func (d *gpuDevice) freeLayout(l *layout) {
+	if l.memory != nil {
+		_ = l.memory.Free()
+	}
+	if l.slab.HostMemory != nil {
+		d.stage.give(l.slab)
+	}
+	l.memory, l.slab, l.placed = nil, slab{}, false
 }
 
 // freeRuns gives back the events.

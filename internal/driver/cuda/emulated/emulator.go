@@ -287,6 +287,81 @@ func (e *emulator) Download(dst []byte, src cu.Ptr) error {
 	return e.m.Read(emu.Ptr(src), dst)
 }
 
+// Capture keeps the calls for when the graph is launched.
+func (e *emulator) Capture(record func(hw cuda.Hardware) error) (cuda.Graph, error) {
+	e.mu.Lock()
+	err := e.failing("capture")
+	e.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	r := &emuGraph{emulator: e}
+	if err := record(r); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.live["graphs"]++
+	return &emuRecorded{r}, nil
+}
+
+// emuGraph is an emulator that notes what is put into its stream.
+type emuGraph struct {
+	*emulator
+	calls []func() error
+}
+
+func (g *emuGraph) note(f func() error) error {
+	g.calls = append(g.calls, f)
+	return nil
+}
+
+func (g *emuGraph) Launch(fn cuda.Function, c cu.Config, args []byte) error {
+	args = slices.Clone(args)
+	return g.note(func() error { return g.emulator.Launch(fn, c, args) })
+}
+
+func (g *emuGraph) Copy(dst, src cu.Ptr, n int64) error {
+	return g.note(func() error { return g.emulator.Copy(dst, src, n) })
+}
+
+func (g *emuGraph) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, n int64) error {
+	return g.note(func() error { return g.emulator.CopyFromHost(dst, h, n) })
+}
+
+func (g *emuGraph) CopyToHost(h cuda.HostMemory, off int64, src cu.Ptr, n int64) error {
+	return g.note(func() error { return g.emulator.CopyToHost(h, off, src, n) })
+}
+
+func (g *emuGraph) Zero(dst cu.Ptr, n int64) error {
+	return g.note(func() error { return g.emulator.Zero(dst, n) })
+}
+
+var errCapturing = errors.New("a call that cannot be recorded")
+
+func (g *emuGraph) Alloc(int64) (cuda.Memory, error) { return nil, errCapturing }
+func (g *emuGraph) Upload(cu.Ptr, []byte) error      { return errCapturing }
+func (g *emuGraph) Download([]byte, cu.Ptr) error    { return errCapturing }
+
+// emuRecorded is a graph.
+type emuRecorded struct{ g *emuGraph }
+
+func (r *emuRecorded) Launch() error {
+	for _, f := range r.g.calls {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *emuRecorded) Close() error {
+	r.g.mu.Lock()
+	defer r.g.mu.Unlock()
+	r.g.live["graphs"]--
+	return nil
+}
+
 type emuEvent struct {
 	e      *emulator
 	at     time.Time
