@@ -46,6 +46,8 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("a sum of no terms")
 	case d.Target == ptx.SM90a:
 		return p.warpgroups(d)
+	case d.Target >= ptx.SM80:
+		return p.warps(d)
 	}
 	return nil, unsupported("products on %v", d.Target)
 }

@@ -66,3 +66,28 @@ func (f *finisher) put(n, row, col ptx.U32, a, b ptx.F32) {
 		}
 	})
 }
+
+// store stores the results of one type at their places in y. odd says that rows
+// have an odd number of elements.
+func (f *finisher) store(y ptx.Global[ptx.U16], odd bool, n, row, col ptx.U32, a, b ptx.F32) {
+	k := f.k
+	k.If(row.Lt(f.rows).And(col.Lt(f.cols)), func() {
+		a, b := f.value(n, row, col, a, b)
+		to := y.At(n.MulAdd(f.rows, row).MulAdd(f.cols, col))
+		v := pack(f.t, a, b)
+		if !odd {
+			ptx.Cast[ptx.B32](to).Store(v)
+			return
+		}
+		to.Store(ptx.U16(v))
+		k.If(col.Add(ptx.U(1)).Lt(f.cols), func() { to.Offset(1).Store(ptx.U16(v.Shr(ptx.U(16)))) })
+	})
+}
+
+// pack returns two numbers as 16-bit ones.
+func pack(t op.DType, low, high ptx.F32) ptx.B32 {
+	if t == op.F16 {
+		return high.PackF16(low).B32()
+	}
+	return high.PackBF16(low).B32()
+}

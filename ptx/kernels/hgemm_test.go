@@ -69,6 +69,31 @@ func TestWgmmaMatMul(t *testing.T) {
 	}
 }
 
+func TestMmaMatMul(t *testing.T) {
+	for _, s := range []mmaSpec{
+		{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3},
+		{Rows: 128, Cols: 64, High: 64, Wide: 16, Stages: 4},
+	} {
+		for i := range 12 {
+			o, sizes := layouts[i%4], [][3]int{{136, 104, 152}, {131, 67, 71}, {130, 70, 130}}[i/4]
+			c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 2, sizes[0], sizes[1], sizes[2], i%2 == 1)
+			t.Run(fmt.Sprint(s.String(), " ", i), func(t *testing.T) {
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := halfOf(c).warpsOf(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: a100, schedule: emu.Shuffled}, r, p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // TestHalfMatMul multiplies matrices of all kinds with all that may follow.
 func TestHalfMatMul(t *testing.T) {
 	for i := range 16 {
@@ -85,9 +110,10 @@ func TestHalfMatMul(t *testing.T) {
 			n := len(c.values[1].Shape)
 			c = newTrial(op.MatMul, o.Attrs(), c.types[0], append(c.values, normal(c.values[1].Shape[n-1-integer(o.TransB)]))...)
 		}
-		c.must(t, h200)
-		if i%4 > 1 {
-			c.mustFuse(t, h200)
+		d := []Device{h200, a100}[i/2%2]
+		c.must(t, d)
+		if i%8 > 3 {
+			c.mustFuse(t, d)
 		}
 	}
 }

@@ -93,12 +93,7 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
 			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
 			word(uint32(p.M)), word(uint32(p.N))),
 	}
-	if s.Bias {
-		stage.Args = append(stage.Args, input(2))
-	}
-	if p.after != nil {
-		stage.Args = append(stage.Args, p.after.args()...)
-	}
+	stage.Args = p.finishing(stage.Args)
 	return stage
 }
 
@@ -235,9 +230,6 @@ func (g *wgmmaCode) sync() {
 }
 
 // each runs f for the tiles of the block, which begin at row, col of matrix n.
-//
-// Blocks that run together lie close, so that what they read is in L2: tiles are
-// numbered down a band that is high tiles, then across it.
 func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
 	k := g.k
 	first, step := k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
@@ -245,21 +237,29 @@ func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
 		first, step = first.Shr(ptx.U(1)), step.Shr(ptx.U(1))
 	}
 	k.For(first, g.tiles, step, func(t ptx.U32) {
-		each := g.down.Mul(g.across)
-		n := t.Div(each)
-		t = t.Sub(n.Mul(each))
-		band := g.high.Mul(g.across)
-		i := t.Div(band)
-		t = t.Sub(i.Mul(band))
-		top := i.Mul(g.high)
-		high := g.high.Min(g.down.Sub(top))
-		col := t.Div(high)
-		row := top.Add(t.Sub(col.Mul(high)))
+		row, col, n := bandTile(t, g.down, g.across, g.high)
 		if g.Cluster > 1 {
 			row = row.MulAdd(ptx.U(2), g.rank)
 		}
 		f(row.Mul(ptx.N(g.Rows)).S32(), col.Mul(ptx.N(g.Cols)).S32(), n.S32())
 	})
+}
+
+// bandTile returns the place of tile t, and the number of its matrix. Matrices are
+// down tiles high and across tiles wide. Blocks that run together lie close, so
+// that what they read is in L2: tiles are numbered down a band of high tiles,
+// then across it.
+func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
+	each := down.Mul(across)
+	n = t.Div(each)
+	t = t.Sub(n.Mul(each))
+	band := high.Mul(across)
+	i := t.Div(band)
+	t = t.Sub(i.Mul(band))
+	top := i.Mul(high)
+	high = high.Min(down.Sub(top))
+	col = t.Div(high)
+	return top.Add(t.Sub(col.Mul(high))), col, n
 }
 
 // bring is the thread that starts copies.
@@ -429,7 +429,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 				c := c + 16*i + h/2*8
 				a, b := pair(c, h%2)
 				a, b = g.finish.value(n.U32(), top.Add(ptx.N(h%2*8)), left.Add(ptx.N(c)), a, b)
-				m[h] = o.pack(a, b)
+				m[h] = pack(g.Type, a, b)
 			}
 			ptx.StoreMatrix4(ptx.CastShared[ptx.B32](o.lane[i].Offset(piece)), m, false)
 		}
@@ -464,13 +464,6 @@ func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 		})
 		to = to.At(g.cols)
 	}
-}
-
-func (o *storer) pack(low, high ptx.F32) ptx.B32 {
-	if o.g.Type == op.F16 {
-		return high.PackF16(low).B32()
-	}
-	return high.PackBF16(low).B32()
 }
 
 // done waits until shared memory is not read any more.
@@ -513,38 +506,17 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 // warpgroupsOf plans a product with tiles of one kind.
 func (p *halfProduct) warpgroupsOf(s wgmmaSpec, d *Device) (*Plan, error) {
 	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
-	ra, rb, rc := p.strides()
-	s.Bias = p.Bias
+	s.Bias, s.Direct = p.Bias, p.direct()
 	if p.after != nil {
-		s.Key, s.Direct = p.after.key, len(p.after.out) != 1 || p.after.out[0] != p.Type
+		s.Key = p.after.key
 	}
-	s.Loose = rc%8 != 0 && !s.Direct
-	countB := p.Batch
-	if p.SharedB {
-		countB = 1
-	}
+	s.Loose = p.N%8 != 0 && !s.Direct
 	plan := &Plan{Variant: s.String()}
-	a, b := matrix{outer: p.M, inner: ra, count: p.Batch}, matrix{outer: p.K, inner: rb, count: countB}
-	if p.TransA {
-		a.outer = p.K
+	a, b, err := p.aligned(plan)
+	if err != nil {
+		return nil, err
 	}
-	if p.TransB {
-		b.outer = p.N
-	}
-	for i, m := range []*matrix{&a, &b} {
-		m.Ref, m.stride = lib.Ref{Kind: lib.InputRef, Index: i}, padded(m.inner)
-		if m.stride == m.inner {
-			continue
-		}
-		to, rows := len(plan.Scratch), m.outer*m.count
-		if rows*m.stride > math.MaxInt32 {
-			return nil, unsupported("%d rows of %d elements", rows, m.stride)
-		}
-		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
-		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
-		m.Ref = lib.Ref{Kind: lib.ScratchRef, Index: to}
-	}
-	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, rc}
+	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, p.N}
 	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, d))
 	return plan, nil
 }

@@ -1,0 +1,325 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// mmaSpec is a product by the tensor cores of single warps (sm_80): a block
+// computes Rows x Cols, of which each warp has High x Wide in registers. Copies
+// that do not wait bring tiles through a ring of stages.
+type mmaSpec struct {
+	Type           op.DType
+	TransA, TransB bool // as in op.MatMulOpts
+	Rows, Cols     int
+	High, Wide     int // multiples of 16
+	Stages         int
+	Bias           bool
+	// Key is that of the epilogue, "" for none; Direct says that its own stores
+	// write the results. Odd says that rows of the result begin at odd elements.
+	Key         string
+	Direct, Odd bool
+}
+
+// mmaDepth is how far along the sum a stage reaches.
+const mmaDepth = 32
+
+func (s *mmaSpec) threads() int { return s.Rows / s.High * (s.Cols / s.Wide) * 32 }
+
+func (s *mmaSpec) String() string {
+	return fmt.Sprintf("mma%dx%d_s%d", s.Rows, s.Cols, s.Stages)
+}
+
+var mmaKernels kernelCache[mmaSpec]
+
+// kernel returns the kernel, whose epilogue is e, nil for none.
+func (s mmaSpec) kernel(e *epilogue) *Kernel {
+	return mmaKernels.of(s, func() *Kernel {
+		return &Kernel{Name: "matmul_" + s.Type.String() + "_" + s.String(), Target: ptx.SM80,
+			Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+	})
+}
+
+// mmaTile is a tile of an operand in shared memory: lines of pieces of 16 bytes.
+// Along says that a line goes along the sum; otherwise there is a line for each
+// of the mmaDepth places along the sum.
+type mmaTile struct {
+	s           *mmaSpec
+	k           *ptx.Kernel
+	along       bool
+	side        int // places across the sum
+	at          ptx.Shared[ptx.B32]
+	from        ptx.Global[ptx.B32]
+	stride      ptx.U32 // elements from line to line in memory
+	first, size ptx.U32 // the first place across the sum, and how many there are in all
+	depth       ptx.U32 // places along the sum
+}
+
+// line is the pieces of a line.
+func (t *mmaTile) line() int {
+	if t.along {
+		return mmaDepth / 8
+	}
+	return t.side / 8
+}
+
+// words is the size of a stage.
+func (t *mmaTile) words() int { return t.side * mmaDepth / 2 }
+
+// place returns where a piece is, in words: pieces are permuted so that those of
+// eight lines in one place are in eight different groups of banks.
+func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
+	turn := line.And(ptx.U(7))
+	if t.along { // two lines fill all banks
+		turn = line.Shr(ptx.U(1)).And(ptx.U(3))
+	}
+	return line.MulAdd(ptx.N(t.line()), piece.Xor(turn)).Mul(ptx.U(4))
+}
+
+// bring starts to copy what begins at place z along the sum to a stage.
+func (t *mmaTile) bring(tid, stage, z ptx.U32) {
+	n := t.line() * t.lines()
+	for e := 0; e < n; e += t.s.threads() {
+		i := tid.Add(ptx.N(e))
+		line, piece := i.Div(ptx.N(t.line())), i.Rem(ptx.N(t.line()))
+		outer, inner := t.first.Add(line), z.Add(piece.Mul(ptx.U(8)))
+		outerSize, innerSize := t.size, t.depth
+		if !t.along {
+			outer, inner = z.Add(line), t.first.Add(piece.Mul(ptx.U(8)))
+			outerSize, innerSize = t.depth, t.size
+		}
+		left := innerSize.Sub(inner.Min(innerSize)).Min(ptx.U(8)).Mul(ptx.U(2))
+		left = ptx.Select(outer.Lt(outerSize), left, ptx.U(0))
+		outer = outer.Min(outerSize.Sub(ptx.U(1)))
+		inner = ptx.Select(left.Eq(ptx.U(0)), ptx.U(0), inner)
+		src := ptx.Cast[ptx.U16](t.from).At64(outer.MulWide(t.stride)).At(inner)
+		dst := t.at.At(stage.MulAdd(ptx.N(t.words()), t.place(line, piece)))
+		copied := func() { ptx.CopyAsyncZero(dst, ptx.Cast[ptx.B32](src), 16, left) }
+		if n-e < t.s.threads() {
+			t.k.If(i.Lt(ptx.N(n)), copied)
+			continue
+		}
+		copied()
+	}
+}
+
+// lines is how many lines the tile has.
+func (t *mmaTile) lines() int {
+	if t.along {
+		return t.side
+	}
+	return mmaDepth
+}
+
+// load returns four matrices of 8 by 8 of a stage: at places x and x+8 across the
+// sum, and z and z+8 along it. across says that the second is further across.
+func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across bool) [4]ptx.B32 {
+	low, bit3, bit4 := lane.And(ptx.U(7)), lane.Shr(ptx.U(3)).And(ptx.U(1)), lane.Shr(ptx.U(4))
+	dx, dz := bit4, bit3
+	if across {
+		dx, dz = bit3, bit4
+	}
+	var line, piece ptx.U32
+	if t.along {
+		line, piece = x.Add(dx.MulAdd(ptx.U(8), low)), dz.Add(ptx.N(z/8))
+	} else {
+		line, piece = dz.MulAdd(ptx.U(8), low).Add(ptx.N(z)), x.Shr(ptx.U(3)).Add(dx)
+	}
+	return ptx.LoadMatrix4(t.at.At(stage.Add(t.place(line, piece))), !t.along)
+}
+
+// build writes the kernel. The layouts are those of the PTX manual, "Matrix
+// Fragments for mma.m16n8k16".
+func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
+	k.Block(s.threads(), 1, 1)
+	k.MinBlocks(max(1, 512/s.threads()))
+	ta := &mmaTile{s: &s, k: k, along: !s.TransA, side: s.Rows, from: ptx.GlobalParam[ptx.B32](k, "a")}
+	tb := &mmaTile{s: &s, k: k, along: s.TransB, side: s.Cols, from: ptx.GlobalParam[ptx.B32](k, "b")}
+	out := ptx.GlobalParam[ptx.U16](k, "c")
+	m, n, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
+	ta.stride, tb.stride = ptx.Param[ptx.U32](k, "stride_a"), ptx.Param[ptx.U32](k, "stride_b")
+	// Bytes from one matrix to the next would not do: elements, less than 2**31.
+	nextA, nextB := ptx.Param[ptx.U32](k, "next_a"), ptx.Param[ptx.U32](k, "next_b")
+	down, across, high := ptx.Param[ptx.U32](k, "down"), ptx.Param[ptx.U32](k, "across"), ptx.Param[ptx.U32](k, "high")
+	f := newFinisher(k, s.Type, s.Bias, e, m, n)
+	k.Align(128)
+	ta.at = ptx.DynamicShared[ptx.B32](k, s.Stages*ta.words())
+	tb.at = ptx.DynamicShared[ptx.B32](k, s.Stages*tb.words())
+
+	tid, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
+	i, j, batch := bandTile(k.Special(ptx.CtaidX), down, across, high)
+	row, col := i.Mul(ptx.N(s.Rows)), j.Mul(ptx.N(s.Cols))
+	ta.first, ta.size, ta.depth = row, m, depth
+	tb.first, tb.size, tb.depth = col, n, depth
+	ta.from = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](ta.from).At64(batch.MulWide(nextA)))
+	tb.from = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](tb.from).At64(batch.MulWide(nextB)))
+
+	warp := tid.Shr(ptx.U(5))
+	warps := ptx.N(s.Cols / s.Wide)
+	mine, mineB := warp.Div(warps).Mul(ptx.N(s.High)), warp.Rem(warps).Mul(ptx.N(s.Wide))
+	acc := make([][][4]ptx.Var[ptx.F32], s.High/16)
+	for i := range acc {
+		acc[i] = make([][4]ptx.Var[ptx.F32], s.Wide/8)
+		for j := range acc[i] {
+			for e := range acc[i][j] {
+				acc[i][j][e] = ptx.NewVar(k, ptx.F(0))
+			}
+		}
+	}
+	steps := depth.Add(ptx.U(mmaDepth - 1)).Div(ptx.U(mmaDepth))
+	bring := func(stage, step ptx.U32) {
+		k.If(step.Lt(steps), func() {
+			ta.bring(tid, stage, step.Mul(ptx.U(mmaDepth)))
+			tb.bring(tid, stage, step.Mul(ptx.U(mmaDepth)))
+		})
+		k.CopyCommit()
+	}
+	for i := range s.Stages - 1 {
+		bring(ptx.N(i), ptx.N(i))
+	}
+	stage := ptx.NewVar(k, ptx.U(0))
+	k.Count(steps, func(step ptx.U32) {
+		k.CopyWait(s.Stages - 2)
+		k.Sync() // the tiles are there, and nobody reads those of the step before
+		now := stage.Get()
+		before := ptx.Select(now.Eq(ptx.U(0)), ptx.N(s.Stages-1), now.Sub(ptx.U(1)))
+		bring(before, step.Add(ptx.N(s.Stages-1)))
+		for z := 0; z < mmaDepth; z += 16 {
+			var b [][2]ptx.B32
+			for j := 0; j < s.Wide; j += 16 {
+				v := tb.load(now.Mul(ptx.N(tb.words())), lane, mineB.Add(ptx.N(j)), z, false)
+				b = append(b, [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]})
+			}
+			for i := range acc {
+				a := ta.load(now.Mul(ptx.N(ta.words())), lane, mine.Add(ptx.N(16*i)), z, true)
+				for j := range acc[i] {
+					s.product(k, &acc[i][j], a, b[j])
+				}
+			}
+		}
+		after := now.Add(ptx.U(1))
+		stage.Set(ptx.Select(after.Eq(ptx.N(s.Stages)), ptx.U(0), after))
+	})
+	k.CopyWaitAll()
+	row, col = row.Add(mine).Add(lane.Shr(ptx.U(2))), col.Add(mineB).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	for i := range acc {
+		for j := range acc[i] {
+			for h := range 2 {
+				x, y := acc[i][j][2*h].Get(), acc[i][j][2*h+1].Get()
+				r, c := row.Add(ptx.N(16*i+8*h)), col.Add(ptx.N(8*j))
+				if s.Direct {
+					f.put(batch, r, c, x, y)
+				} else {
+					f.store(out, s.Odd, batch, r, c, x, y)
+				}
+			}
+		}
+	}
+}
+
+func (s *mmaSpec) product(k *ptx.Kernel, acc *[4]ptx.Var[ptx.F32], a [4]ptx.B32, b [2]ptx.B32) {
+	if s.Type == op.F16 {
+		k.MmaF16(acc, [4]ptx.F16x2{a[0].F16x2(), a[1].F16x2(), a[2].F16x2(), a[3].F16x2()}, [2]ptx.F16x2{b[0].F16x2(), b[1].F16x2()})
+		return
+	}
+	k.MmaBF16(acc, [4]ptx.BF16x2{a[0].BF16x2(), a[1].BF16x2(), a[2].BF16x2(), a[3].BF16x2()}, [2]ptx.BF16x2{b[0].BF16x2(), b[1].BF16x2()})
+}
+
+// mmaTiles are the tiles to choose from, with the part of the time that the
+// tensor cores work, the best being 1.
+var mmaTiles = []struct {
+	mmaSpec
+	busy float64
+}{
+	{mmaSpec{Rows: 128, Cols: 128, High: 64, Wide: 32, Stages: 4}, 1},
+	{mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 4}, 0.7},
+}
+
+// warps plans a product for sm_80 and what came after it.
+func (p *halfProduct) warps(d *Device) (*Plan, error) {
+	best, least := 0, math.Inf(1)
+	for i, s := range mmaTiles {
+		// Blocks of 256 threads run two at a time, smaller ones more.
+		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
+		rounds := float64(ceilDiv(tiles, d.Multiprocessors*512/s.threads()) * 512 / s.threads())
+		if t := rounds * float64(s.Rows*s.Cols) / s.busy; t < least {
+			best, least = i, t
+		}
+	}
+	return p.warpsOf(mmaTiles[best].mmaSpec)
+}
+
+// warpsOf plans a product with tiles of one kind.
+func (p *halfProduct) warpsOf(s mmaSpec) (*Plan, error) {
+	s.Type, s.TransA, s.TransB, s.Bias, s.Odd = p.Type, p.TransA, p.TransB, p.Bias, p.N%2 != 0
+	if p.after != nil {
+		s.Key, s.Direct = p.after.key, p.direct()
+	}
+	plan := &Plan{Variant: s.String()}
+	a, b, err := p.aligned(plan)
+	if err != nil {
+		return nil, err
+	}
+	down, across := ceilDiv(p.M, s.Rows), ceilDiv(p.N, s.Cols)
+	next := func(m matrix) Arg {
+		if m.count == 1 {
+			return word(0)
+		}
+		return word(uint32(m.outer * m.stride))
+	}
+	args := []Arg{{Kind: Pointer, Array: a.Ref}, {Kind: Pointer, Array: b.Ref}, output(0),
+		word(uint32(p.M)), word(uint32(p.N)), word(uint32(p.K)), word(uint32(a.stride)), word(uint32(b.stride)), next(a), next(b),
+		word(uint32(down)), word(uint32(across)), word(uint32(min(down, max(1, 1024/s.Rows))))}
+	plan.Stages = append(plan.Stages, Stage{Kernel: s.kernel(p.after), Grid: [3]uint32{uint32(p.Batch * down * across), 1, 1}, Zero: -1, Args: p.finishing(args)})
+	return plan, nil
+}
+
+// direct reports whether the epilogue is more than a function of one result of
+// the type of the operands.
+func (p *halfProduct) direct() bool {
+	return p.after != nil && (len(p.after.out) != 1 || p.after.out[0] != p.Type)
+}
+
+// finishing returns the arguments with those of a finisher.
+func (p *halfProduct) finishing(args []Arg) []Arg {
+	if p.Bias {
+		args = append(args, input(2))
+	}
+	if p.after != nil {
+		args = append(args, p.after.args()...)
+	}
+	return args
+}
+
+// aligned returns the operands with rows that begin at multiples of 16 bytes: it
+// adds copies to the plan where they do not.
+func (p *halfProduct) aligned(plan *Plan) (a, b matrix, err error) {
+	a, b = matrix{outer: p.M, inner: p.K, count: p.Batch}, matrix{outer: p.K, inner: p.N, count: p.Batch}
+	if p.TransA {
+		a.outer, a.inner = p.K, p.M
+	}
+	if p.TransB {
+		b.outer, b.inner = p.N, p.K
+	}
+	if p.SharedB {
+		b.count = 1
+	}
+	for i, m := range []*matrix{&a, &b} {
+		m.Ref, m.stride = lib.Ref{Kind: lib.InputRef, Index: i}, padded(m.inner)
+		if m.stride == m.inner {
+			continue
+		}
+		to, rows := len(plan.Scratch), m.outer*m.count
+		if rows > math.MaxInt32/m.stride {
+			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
+		}
+		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
+		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
+		m.Ref = lib.Ref{Kind: lib.ScratchRef, Index: to}
+	}
+	return a, b, nil
+}
