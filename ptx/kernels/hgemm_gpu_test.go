@@ -1,15 +1,18 @@
 package kernels
 
 import (
+	"bufio"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
 )
 
 // halfGPU has operands and room for results on a GPU, for products of many sizes.
@@ -96,7 +99,7 @@ func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 		}
 		return p.Type.Float64(h.host[1], q*p.K*p.N+k*rb+j)
 	}
-	for s := range 4000 {
+	for s := range min(4000, 8+4_000_000/p.K) {
 		e := rand.IntN(n)
 		if s < 4 { // the corners
 			e = []int{0, p.N - 1, n - p.N, n - 1}[s]
@@ -179,5 +182,83 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 			}
 			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// TestGPUHalfServe answers lines of "type layout batch m k n variant" with the
+// TFLOP/s of the plan, for who asks beside another library: RAYO_SERVE says so.
+func TestGPUHalfServe(t *testing.T) {
+	if os.Getenv("RAYO_SERVE") == "" {
+		t.Skip("RAYO_SERVE is not set")
+	}
+	gpus := map[string]*halfGPU{"f16": newHalfGPU(t, op.F16, 8200*8200), "bf16": newHalfGPU(t, op.BF16, 8200*8200)}
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var name, variant string
+		var layout, q, m, k, n int
+		if _, err := fmt.Sscan(in.Text(), &name, &layout, &q, &m, &k, &n, &variant); err != nil {
+			t.Fatal(err)
+		}
+		h, o := gpus[name], layouts[layout]
+		typ := map[string]op.DType{"f16": op.F16, "bf16": op.BF16}[name]
+		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
+		plan, err := p.planNamed(variant, &h.desc)
+		var rate float64
+		if err == nil {
+			rate, err = h.rate(p, plan)
+		}
+		if err != nil {
+			fmt.Printf("= 0 %s %v\n", variant, err)
+			continue
+		}
+		fmt.Printf("= %.1f %s\n", rate, plan.Variant)
+	}
+}
+
+// planNamed returns the plan of a variant, or the one that would be chosen for "-".
+func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
+	if variant == "-" {
+		if d.Target == ptx.SM90a {
+			return p.warpgroups(d)
+		}
+		return p.warps(d)
+	}
+	for _, s := range append(wgmmaSpecs, extraSpecs()...) {
+		if s.String() == variant {
+			return p.warpgroupsOf(s, d)
+		}
+	}
+	for _, s := range mmaTiles {
+		if s.mmaSpec.String() == variant {
+			return p.warpsOf(s.mmaSpec)
+		}
+	}
+	return nil, unsupported("variant %s", variant)
+}
+
+func extraSpecs() (all []wgmmaSpec) {
+	for _, s := range wgmmaTiles {
+		all = append(all, s.wgmmaSpec)
+	}
+	return all
+}
+
+// TestGPUHalfMatMul multiplies matrices of sizes that nobody tuned for.
+func TestGPUHalfMatMul(t *testing.T) {
+	h := newHalfGPU(t, op.BF16, 3000*3000)
+	side := func() int { return 1 + rand.IntN([]int{40, 300, 2000}[rand.IntN(3)]) }
+	for i := range 24 {
+		o := layouts[i%4]
+		q := op.Product{Batch: 1 + i/4%2, M: side(), K: side(), N: side(), SharedB: rand.IntN(2) == 1}
+		p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false, nil}
+		for _, f := range []func(d *Device) (*Plan, error){p.warpgroups, p.warps} {
+			plan, err := f(&h.desc)
+			if err == nil {
+				err = h.check(p, plan)
+			}
+			if err != nil {
+				t.Errorf("%v %v: %v", plan, q, err)
+			}
+		}
 	}
 }

@@ -162,6 +162,19 @@ func TestWgmmaMatMulPtxas(t *testing.T) {
 		if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
 			t.Errorf("%v: %s", s, out)
 		}
-		t.Log(s.String(), out)
+	}
+}
+
+func TestMmaMatMulPtxas(t *testing.T) {
+	for _, s := range mmaTiles {
+		for i, o := range layouts {
+			s := s.mmaSpec
+			s.Type, s.TransA, s.TransB = []op.DType{op.BF16, op.F16}[i%2], o.TransA, o.TransB
+			if out := assemble(t, s.kernel(nil), ptx.SM80); !strings.Contains(out, " 0 bytes spill stores") {
+				t.Errorf("%v: %s", s, out)
+			} else {
+				t.Log(out)
+			}
+		}
 	}
 }
