@@ -5,6 +5,7 @@
 //	rayo bench          the speed of this machine, beside its limits
 //	rayo tune           the fastest way for each operation, kept
 //	rayo monitor        what NVIDIA's devices are doing
+//	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 package main
 
@@ -26,6 +27,7 @@ type grammar struct {
 	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
 	Tune    tuneCmd    `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
 	Monitor monitorCmd `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
+	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 }
 

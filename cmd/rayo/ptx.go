@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/kernels"
+	"github.com/rayo-go/rayo/ptx/samples"
+)
+
+type ptxCmd struct {
+	List  ptxListCmd  `cmd:"" help:"List the kernels that can be shown."`
+	Show  ptxShowCmd  `cmd:"" help:"Show the PTX of a kernel."`
+	Check ptxCheckCmd `cmd:"" help:"Look for mistakes in a file of PTX, or in a kernel: without running it."`
+	Run   ptxRunCmd   `cmd:"" help:"Run a kernel of a file in the emulator, which finds races and the like, or on a GPU."`
+}
+
+// ptxTarget is a flag for a target.
+type ptxTarget struct {
+	Target string `default:"sm_90a" placeholder:"SM" help:"The GPU: sm_70 to sm_121, sm_90a by default."`
+}
+
+func (p ptxTarget) find() (ptx.Target, error) {
+	var names []string
+	for _, t := range ptx.Targets() {
+		if t.String() == p.Target {
+			return t, nil
+		}
+		names = append(names, t.String())
+	}
+	return 0, fmt.Errorf("no target is called %q: there are %s", p.Target, strings.Join(names, " "))
+}
+
+type ptxListCmd struct {
+	ptxTarget `embed:""`
+}
+
+func (c *ptxListCmd) Run(a *app) error {
+	target, err := c.find()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SAMPLES, short kernels to be read")
+	for _, s := range samples.All() {
+		if s.Least <= target {
+			fmt.Fprintf(w, "  sample/%s\t%s\n", s.Name, s.Doc)
+		}
+	}
+	fmt.Fprintf(w, "\nOPERATIONS, as a GPU of %v computes them: what is written in PTX, and what every device can run\n", target)
+	var elementwise []string
+	for _, o := range op.Catalogue() {
+		if o.Class() == op.Elementwise && o != op.Cast {
+			elementwise = append(elementwise, o.Name())
+			continue
+		}
+		if ways := ways(o, target); ways != nil {
+			fmt.Fprintf(w, "  %s\t%s\n", o.Name(), strings.Join(ways, ", "))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, "\nELEMENTWISE OPERATIONS, alone, or several in one kernel, as in mul+add+gelu and matmul+relu")
+	line := " "
+	for _, name := range elementwise {
+		if len(line)+len(name) > 98 {
+			fmt.Fprintln(a.out, line)
+			line = " "
+		}
+		line += " " + name
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n\nrayo ptx show NAME shows one.\n", line)
+	return err
+}
+
+// ways returns how an operation is computed at the sizes that are shown: natively
+// in which types, and portably.
+func ways(o *op.Operation, target ptx.Target) (s []string) {
+	for _, t := range []op.DType{op.F32, op.F16, op.BF16} {
+		r, err := (&ptxRequest{Type: t.String()}).build(o)
+		if err != nil {
+			continue
+		}
+		if p, err := kernels.For(r, hardware(target)); err == nil && len(p.Stages) > 0 {
+			s = append(s, fmt.Sprintf("%v native %s", t, p.Variant))
+		}
+	}
+	r, err := (&ptxRequest{}).build(o)
+	if err != nil {
+		return s
+	}
+	if p, err := lib.For(r); err == nil && len(p.Stages) > 0 {
+		s = append(s, strings.TrimSpace("portable "+p.Variant))
+	}
+	return s
+}
+
+// hardware returns what the choice of a native kernel depends on, as an H200 and
+// an A100 have it.
+func hardware(t ptx.Target) kernels.Device {
+	return kernels.Device{Target: t, Multiprocessors: 132, Shared: t.MaxShared()}
+}

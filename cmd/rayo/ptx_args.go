@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// argument is an argument of a kernel as the command line has it.
+type argument struct {
+	text   string
+	typ    string // of the elements, or of the number
+	array  bool
+	n      int
+	data   []byte // of an array that has contents, else nil
+	number uint64 // the bits of a number
+}
+
+// elementSizes holds the types of elements and numbers, and their bytes.
+var elementSizes = map[string]int{
+	"f64": 8, "u64": 8, "s64": 8, "f32": 4, "u32": 4, "s32": 4, "b32": 4, "f16": 2, "bf16": 2, "u16": 2, "s16": 2, "u8": 1, "s8": 1,
+}
+
+// maxArray is the bytes of an array that a command line may ask for.
+const maxArray = 256 << 20
+
+const argumentHelp = "an argument is a number, as 1024 (u32), 0.5 (f32) or u64:7, or an array, as f32[1024] (with nothing in it), " +
+	"f32[1024]=0, f32[4]=1,2,3,4, f32[1024]=random or =iota, and f32[]=@FILE"
+
+// parseArgument reads what argumentHelp describes.
+func parseArgument(s string, seed uint64) (*argument, error) {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("argument %q: %s; %s", s, fmt.Sprintf(format, args...), argumentHelp)
+	}
+	a := &argument{text: s}
+	open := strings.IndexByte(s, '[')
+	if open < 0 {
+		typ, value, ok := strings.Cut(s, ":")
+		if !ok {
+			typ, value = "u32", s
+			switch {
+			case strings.HasPrefix(s, "-"):
+				typ = "s32"
+			}
+			if _, err := strconv.ParseInt(s, 0, 64); err != nil {
+				typ = "f32"
+			}
+		}
+		if a.typ = typ; elementSizes[typ] < 4 {
+			return nil, wrong("no number is of type %q", typ)
+		}
+		bits, err := parseElement(typ, value)
+		if err != nil {
+			return nil, wrong("%v", err)
+		}
+		a.number = bits
+		return a, nil
+	}
+	a.typ, a.array = s[:open], true
+	size := elementSizes[a.typ]
+	if size == 0 {
+		return nil, wrong("no elements are of type %q", a.typ)
+	}
+	count, rest, ok := strings.Cut(s[open+1:], "]")
+	if !ok {
+		return nil, wrong("] is missing")
+	}
+	value, filled := strings.CutPrefix(rest, "=")
+	if rest != "" && !filled {
+		return nil, wrong("%q after the size", rest)
+	}
+	file, fromFile := strings.CutPrefix(value, "@")
+	list := strings.Split(value, ",")
+	switch {
+	case count != "":
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || n > maxArray/size {
+			return nil, wrong("%q elements: there may be 1 to %d", count, maxArray/size)
+		}
+		a.n = n
+	case fromFile:
+	case filled && len(list) > 1:
+		a.n = len(list)
+	default:
+		return nil, wrong("how many elements?")
+	}
+	if !filled {
+		return a, nil
+	}
+	if fromFile {
+		data, err := readArray(file)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) == 0 || len(data)%size != 0 || a.n != 0 && a.n*size > len(data) {
+			return nil, wrong("the file has %d bytes", len(data))
+		}
+		if a.n == 0 {
+			a.n = len(data) / size
+		}
+		a.data = data[:a.n*size]
+		return a, nil
+	}
+	a.data = make([]byte, a.n*size)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	var bits []uint64
+	if value != "random" && value != "iota" {
+		if len(list) != 1 && len(list) != a.n {
+			return nil, wrong("%d values for %d elements", len(list), a.n)
+		}
+		for _, v := range list {
+			b, err := parseElement(a.typ, v)
+			if err != nil {
+				return nil, wrong("%v", err)
+			}
+			bits = append(bits, b)
+		}
+	}
+	for i := range a.n {
+		var b uint64
+		switch {
+		case value == "random" && (a.typ[0] == 'f' || a.typ == "bf16"):
+			b = floatElement(a.typ, rnd.NormFloat64())
+		case value == "random":
+			b = rnd.Uint64()
+		case value == "iota" && (a.typ[0] == 'f' || a.typ == "bf16"):
+			b = floatElement(a.typ, float64(i))
+		case value == "iota":
+			b = uint64(i)
+		default:
+			b = bits[i%len(bits)]
+		}
+		var w [8]byte
+		binary.LittleEndian.PutUint64(w[:], b)
+		copy(a.data[i*size:], w[:size])
+	}
+	return a, nil
+}
+
+func readArray(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxArray+1))
+	if err == nil && len(b) > maxArray {
+		err = fmt.Errorf("%s has more than %d MiB", name, maxArray>>20)
+	}
+	return b, err
+}
+
+// parseElement returns the bits of an element or a number.
+func parseElement(typ, s string) (uint64, error) {
+	s = strings.TrimSpace(s)
+	bits := 8 * elementSizes[typ]
+	switch typ[0] {
+	case 'u':
+		v, err := strconv.ParseUint(s, 0, bits)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no %s", s, typ)
+		}
+		return v, nil
+	case 's':
+		v, err := strconv.ParseInt(s, 0, bits)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no %s", s, typ)
+		}
+		return uint64(v), nil
+	}
+	if typ == "b32" {
+		v, err := strconv.ParseUint(s, 0, 32)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no %s", s, typ)
+		}
+		return v, nil
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no %s", s, typ)
+	}
+	return floatElement(typ, v), nil
+}
+
+func floatElement(typ string, v float64) uint64 {
+	switch typ {
+	case "f64":
+		return math.Float64bits(v)
+	case "f16":
+		return uint64(op.F16FromFloat32(float32(v)))
+	case "bf16":
+		return uint64(op.BF16FromFloat32(float32(v)))
+	}
+	return uint64(math.Float32bits(float32(v)))
+}
+
+// value returns the number as the emulator and the driver take it.
+func (a *argument) value() any {
+	if elementSizes[a.typ] == 8 {
+		return a.number
+	}
+	return uint32(a.number)
+}
+
+// element writes element i of the bytes of an array.
+func (a *argument) element(b []byte, i int) string {
+	size := elementSizes[a.typ]
+	var w [8]byte
+	copy(w[:], b[i*size:(i+1)*size])
+	v := binary.LittleEndian.Uint64(w[:])
+	switch a.typ {
+	case "f64":
+		return fmt.Sprintf("%.6g", math.Float64frombits(v))
+	case "f32":
+		return fmt.Sprintf("%.6g", math.Float32frombits(uint32(v)))
+	case "f16":
+		return fmt.Sprintf("%.4g", op.F16ToFloat32(uint16(v)))
+	case "bf16":
+		return fmt.Sprintf("%.3g", op.BF16ToFloat32(uint16(v)))
+	case "s64":
+		return fmt.Sprint(int64(v))
+	case "s32":
+		return fmt.Sprint(int32(v))
+	case "s16":
+		return fmt.Sprint(int16(v))
+	case "s8":
+		return fmt.Sprint(int8(v))
+	case "b32":
+		return fmt.Sprintf("%#08x", v)
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rayo-go/rayo/cuda"
+)
+
+// onGPU runs the kernel on the first device of NVIDIA.
+func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argument) (err error) {
+	dev, err := cuda.Open(0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	mod, err := dev.Load([]byte(text))
+	if err != nil {
+		return err
+	}
+	fn, err := mod.Function(c.Kernel)
+	if err != nil {
+		return err
+	}
+	s, err := dev.NewStream(0)
+	if err != nil {
+		return err
+	}
+	var p cuda.Params
+	at := make([]cuda.Ptr, len(args))
+	for i, x := range args {
+		if !x.array {
+			if elementSizes[x.typ] == 8 {
+				p.U64(x.number)
+			} else {
+				p.U32(uint32(x.number))
+			}
+			continue
+		}
+		m, err := s.Alloc(int64(x.n * elementSizes[x.typ]))
+		if err != nil {
+			return err
+		}
+		at[i] = m.Ptr()
+		data := x.data
+		if data == nil { // NaN, as what nobody wrote is in the emulator
+			data = make([]byte, x.n*elementSizes[x.typ])
+			for j := range data {
+				data[j] = 0xff
+			}
+		}
+		if err := s.Upload(at[i], data); err != nil {
+			return err
+		}
+		p.Ptr(at[i])
+	}
+	from, err := dev.NewEvent(true)
+	if err != nil {
+		return err
+	}
+	to, err := dev.NewEvent(true)
+	if err != nil {
+		return err
+	}
+	if err := s.Record(from); err != nil {
+		return err
+	}
+	config := cuda.Config{
+		Grid:   cuda.Dim{X: uint32(grid[0]), Y: uint32(grid[1]), Z: uint32(grid[2])},
+		Block:  cuda.Dim{X: uint32(block[0]), Y: uint32(block[1]), Z: uint32(block[2])},
+		Shared: uint32(c.Shared),
+	}
+	if err := s.Launch(fn, config, p); err != nil {
+		return err
+	}
+	if err := s.Record(to); err != nil {
+		return err
+	}
+	if err := s.Synchronize(); err != nil {
+		return err
+	}
+	if err := c.results(a, args, func(i int, b []byte) error { return s.Download(b, at[i]) }); err != nil {
+		return err
+	}
+	t, err := cuda.Elapsed(from, to)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "\n%s: %v, the first launch\n", dev.Info().Name, t)
+	return err
+}
