@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, open) })
 	t.Run("blocks", func(t *testing.T) { blocks(t, open) })
+	t.Run("copies", func(t *testing.T) { copies(t, open) })
 	t.Run("plans", func(t *testing.T) { plans(t, open) })
 	t.Run("cancellation", func(t *testing.T) { cancellation(t, open) })
 	t.Run("closing", func(t *testing.T) { closing(t, open) })

@@ -210,6 +210,15 @@ type Mortal interface {
 	Lost() <-chan struct{}
 }
 
+// Peer is what a device implements that can copy from the memory of another
+// without the host. CopyFrom copies the first n bytes of src, which is memory of
+// from, to dst: behind what was submitted to either device before and ahead of
+// what is submitted later. It returns when they are there, or ErrUnsupported if
+// that is not possible between the two.
+type Peer interface {
+	CopyFrom(ctx context.Context, dst Memory, from Device, src Memory, n int64) error
+}
+
 // Tunable is what a device implements that runs portable kernels.
 type Tunable interface {
 	// Target is what the device can do.

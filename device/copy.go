@@ -1,0 +1,53 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// Copy copies the contents of src to dst, which has its element type and its
+// number of elements, and returns when they are there. The buffers may live on
+// different devices: between two GPUs that can reach each other nothing passes
+// through the host; else the contents do, which takes as much memory there.
+//
+// # Errors
+//   - [ErrShape] for different numbers of elements, [ErrUnsupported] for
+//     different element types.
+//   - [ErrForeign] for a nil buffer, [ErrClosed] for a closed one.
+//   - [ErrOutOfMemory] if the host has no room.
+func Copy(ctx context.Context, dst, src *Buffer) error {
+	if dst == nil || src == nil {
+		return fmt.Errorf("copy: nil buffer: %w", ErrForeign)
+	}
+	if dst.Type() != src.Type() {
+		return dst.dev.wrap(fmt.Errorf("%v to %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
+	}
+	from, _ := src.Shape().Size()
+	if to, _ := dst.Shape().Size(); from != to {
+		return dst.dev.wrap(fmt.Errorf("%d elements to %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
+	}
+	if dst.dev.eng == src.dev.eng {
+		g := &graph.Graph{}
+		s := dst.node(graph.Store)
+		s.Ref, s.NIn, s.In[0] = 1, 1, g.Add(src.node(graph.Resident))
+		g.Add(s)
+		return dst.run(ctx, g, []engine.Ref{{Buf: src.buf}, {Buf: dst.buf}}, nil)
+	}
+	if err := engine.Copy(ctx, dst.buf, src.buf); !errors.Is(err, ErrUnsupported) {
+		return dst.dev.wrap(err, copying, src.Shape(), dst.Shape())
+	}
+	words, err := memory.Slice[uint32](int((src.buf.Bytes() + 3) / 4))
+	if err != nil {
+		return dst.dev.wrap(fmt.Errorf("%w: %w", err, ErrOutOfMemory), copying, src.Shape(), dst.Shape())
+	}
+	host := engine.Bytes(words)[:src.buf.Bytes()]
+	if err := src.read(ctx, host); err != nil {
+		return err
+	}
+	return dst.write(ctx, host)
+}
