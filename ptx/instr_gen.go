@@ -391,6 +391,7 @@ const (
 	opMBarrierExpect
 	opMBarrierArriveExpect
 	opMBarrierArriveRemote
+	opMBarrierArriveNear
 	opFenceMBarrierInit
 	opFenceAsync
 	opFenceAsyncShared
@@ -980,6 +981,7 @@ var descs = [numCodes]desc{
 	opMBarrierExpect:                 {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$r+$i], $r"},
 	opMBarrierArriveExpect:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.arrive.expect_tx.shared::cta.b64 _, [$r+$i], $r"},
 	opMBarrierArriveRemote:           {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [$r]"},
+	opMBarrierArriveNear:             {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tmbarrier.arrive.shared::cluster.b64 _, [$r]"},
 	opFenceMBarrierInit:              {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.mbarrier_init.release.cluster"},
 	opFenceAsync:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async"},
 	opFenceAsyncShared:               {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async.shared::cta"},

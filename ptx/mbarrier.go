@@ -63,16 +63,23 @@ func (m MBarrier) Expect(bytes U32) { m.at.form(opMBarrierExpect, handle(bytes))
 func (m MBarrier) ArriveExpect(bytes U32) { m.at.form(opMBarrierArriveExpect, handle(bytes)) }
 
 // ArriveAt counts an arrival at the barrier in the same place of block rank of the
-// cluster. It needs sm_90.
-func (m MBarrier) ArriveAt(rank U32) {
+// cluster, after what this thread wrote, which costs a fence for the whole device.
+// It needs sm_90.
+func (m MBarrier) ArriveAt(rank U32) { m.arriveAt(opMBarrierArriveRemote, rank) }
+
+// ArriveNear is [MBarrier.ArriveAt] that the other block does not see this thread's
+// writes by: it says that something was read. It needs sm_90.
+func (m MBarrier) ArriveNear(rank U32) { m.arriveAt(opMBarrierArriveNear, rank) }
+
+func (m MBarrier) arriveAt(o code, rank U32) {
 	k := m.at.live()
 	a := op2(opMapSharedU32, m.at.pointer(), handle(rank))
-	if descs[opMBarrierArriveRemote].target > k.target && !k.admit(opMBarrierArriveRemote) {
+	if descs[o].target > k.target && !k.admit(o) {
 		return
 	}
 	k.startList()
 	k.listVals(k.use(a, kU32))
-	k.put(opMBarrierArriveRemote, 1, 0, k.endList(), 0, 0)
+	k.put(o, 1, 0, k.endList(), 0, 0)
 }
 
 // pointer returns the address as a number.

@@ -42,6 +42,7 @@ func everything(k *ptx.Kernel) {
 		k.BulkCommit()
 		k.BulkWait(0)
 		bar.ArriveAt(ptx.U(1))
+		bar.ArriveNear(ptx.U(1))
 		ptx.Prefetch(x.At(n))
 	})
 	ptx.CopyAsyncZero(ptx.CastShared[ptx.F32](tile), x, 16, n)

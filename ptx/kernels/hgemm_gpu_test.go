@@ -192,7 +192,7 @@ func TestGPUHalfServe(t *testing.T) {
 		t.Skip("RAYO_SERVE is not set")
 	}
 	gpus := map[string]*halfGPU{"f16": newHalfGPU(t, op.F16, 8200*8200), "bf16": newHalfGPU(t, op.BF16, 8200*8200)}
-	in := bufio.NewScanner(os.Stdin)
+	in, checked := bufio.NewScanner(os.Stdin), map[string]bool{}
 	for in.Scan() {
 		var name, variant string
 		var layout, q, m, k, n int
@@ -204,14 +204,34 @@ func TestGPUHalfServe(t *testing.T) {
 		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
 		plan, err := p.planNamed(variant, &h.desc)
 		var rate float64
+		var each []time.Duration
+		if key := fmt.Sprint(name, variant, layout); err == nil && !checked[key] {
+			checked[key] = true
+			var small *Plan
+			q := &halfProduct{op.Product{Batch: 2, M: 601, K: 517, N: 605}, typ, o.TransA, o.TransB, false, nil}
+			if small, err = q.planNamed(variant, &h.desc); err == nil {
+				err = h.check(q, small)
+			}
+		}
 		if err == nil {
 			rate, err = h.rate(p, plan)
+		}
+		for i := range plan.Stages {
+			if err != nil || len(plan.Stages) == 1 {
+				break
+			}
+			var f func() error
+			var d time.Duration
+			if f, err = h.launch(&Plan{Scratch: plan.Scratch, Stages: plan.Stages[i : i+1]}); err == nil {
+				d, err = h.timed(f, 10)
+			}
+			each = append(each, d)
 		}
 		if err != nil {
 			fmt.Printf("= 0 %s %v\n", variant, err)
 			continue
 		}
-		fmt.Printf("= %.1f %s\n", rate, plan.Variant)
+		fmt.Printf("= %.1f %s %v\n", rate, plan.Variant, each)
 	}
 }
 

@@ -29,16 +29,23 @@ func (s padSpec) kernel() *Kernel {
 	})
 }
 
-// padded returns the elements from row to row of a matrix that can be described
-// by a tensor map.
-func padded(inner int) int { return (inner + padEach - 1) &^ (padEach - 1) }
+// padded returns the elements from row to row of a matrix of which each row has
+// inner, when a tensor map can describe it. Rows that are copied begin at
+// multiples of 128 bytes: where lines of tiles lie in two lines of the cache they
+// take twice as long.
+func padded(inner int) int {
+	if inner%padEach == 0 {
+		return inner
+	}
+	return (inner + 63) &^ 63
+}
 
 // padding plans the copy of rows of inner elements.
 func padding(from, to Arg, inner, rows int) Stage {
-	pieces := padded(inner) / padEach
+	pieces := ceilDiv(inner, padEach)
 	return Stage{Kernel: padSpec{inner%2 != 0}.kernel(), Zero: -1,
 		Grid: [3]uint32{uint32(ceilDiv(pieces*rows, padThreads)), 1, 1},
-		Args: []Arg{from, to, word(uint32(inner)), word(uint32(pieces)), word(uint32(pieces * rows))}}
+		Args: []Arg{from, to, word(uint32(inner)), word(uint32(pieces)), word(uint32(pieces * rows)), word(uint32(padded(inner) / 2))}}
 }
 
 // build writes the kernel: a thread makes 16 bytes of a row.
@@ -46,22 +53,24 @@ func (s padSpec) build(k *ptx.Kernel) {
 	k.Block(padThreads, 1, 1)
 	x, y := ptx.GlobalParam[ptx.U16](k, "x"), ptx.GlobalParam[ptx.U32](k, "y")
 	inner, pieces, all := ptx.Param[ptx.U32](k, "inner"), ptx.Param[ptx.U32](k, "pieces"), ptx.Param[ptx.U32](k, "all")
+	words := ptx.Param[ptx.U32](k, "words") // of a row of y
 	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(padThreads), k.Special(ptx.TidX))
 	k.ReturnIf(i.Ge(all))
 	row := i.Div(pieces)
-	col := i.Sub(row.Mul(pieces)).Mul(ptx.U(padEach))
+	piece := i.Sub(row.Mul(pieces))
+	col := piece.Mul(ptx.U(padEach))
 	x = x.Hint(ptx.ReadOnly)
 	from := row.MulAdd(inner, col)
-	y = y.At(i.Mul(ptx.U(padEach / 2)))
+	y = y.At(row.MulAdd(words, piece.Mul(ptx.U(padEach/2))))
 	// The last word of a piece that begins with an upper half has the next element
 	// too, which there is unless the row ends.
 	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {
-		words := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
+		near := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
 		var w [padEach/2 + 1]ptx.B32
 		for j := range padEach/2 + 1 {
 			switch {
 			case j < padEach/2:
-				w[j] = words.Offset(j).Load()
+				w[j] = near.Offset(j).Load()
 			case s.Odd:
 				w[j] = ptx.Cast[ptx.B32](x).At(from.Add(ptx.U(padEach - 1)).Shr(ptx.U(1))).Load()
 			}

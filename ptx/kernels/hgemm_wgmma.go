@@ -326,7 +326,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	inGroup := g.tid.And(ptx.U(groupThreads - 1))
 	release := func(stage ptx.U32, when ptx.Pred) {
 		if g.Cluster > 1 {
-			k.If(when.And(inGroup.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveAt(inGroup) })
+			k.If(when.And(inGroup.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveNear(inGroup) })
 			return
 		}
 		k.If(when.And(inGroup.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })

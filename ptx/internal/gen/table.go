@@ -259,6 +259,7 @@ var rows = []row{
 	{name: "MBarrierExpect", ptx: "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$r+$i], $r", need: "8.0 90", layout: "form"},
 	{name: "MBarrierArriveExpect", ptx: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$r+$i], $r", need: "8.0 90", layout: "form"},
 	{name: "MBarrierArriveRemote", ptx: "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$r]", need: "8.0 90", layout: "form"},
+	{name: "MBarrierArriveNear", ptx: "mbarrier.arrive.shared::cluster.b64 _, [$r]", need: "8.0 90", layout: "form"},
 	{name: "FenceMBarrierInit", ptx: "fence.mbarrier_init.release.cluster", args: "->", need: "8.0 90"},
 	{name: "FenceAsync", ptx: "fence.proxy.async", args: "->", need: "8.0 90"},
 	{name: "FenceAsyncShared", ptx: "fence.proxy.async.shared::cta", args: "->", need: "8.0 90"},
