@@ -2,28 +2,33 @@ package cuda
 
 import (
 	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
 // A ring is memory of the host through which copies between Go's memory and the
 // device go: the device cannot reach Go's memory by itself, and the driver's own
-// way of copying from it blocks and is half as fast. It is cut into segments,
-// which are filled and sent in turn, so that one is filled while others travel.
-// It belongs to a stream, whose lock guards it.
+// way of copying from it blocks and is half as fast. It has two halves, one of
+// which is filled while the other travels, and each is sent in chunks, so that
+// the bus does not wait for a whole half. It belongs to a stream, whose lock
+// guards it.
 type ring struct {
 	addr   uintptr
 	ptr    Ptr
-	events [segments]uintptr
-	sent   [segments]bool // the event of the segment is recorded and was not waited for
-	at     int            // the segment that is being filled
-	filled int            // how much of it is
+	events [2 * chunks]uintptr // of the chunks
+	sent   [2]bool             // the event of the last chunk of the half is recorded and was not waited for
+	at     int                 // the half that is being filled
+	filled int                 // how much of it is
 	task   copyTask
 }
 
 const (
-	segments    = 8
-	segmentSize = 1 << 20
+	halfSize  = 4 << 20
+	chunkSize = 512 << 10 // 10 µs of the bus
+	chunks    = halfSize / chunkSize
 )
 
 // crew returns the threads that copy to and from rings, which are started at the
@@ -33,32 +38,103 @@ func (d *Device) crew() *workers.Pool {
 	return d.threads
 }
 
-// One core copies some 12 GB/s and the bus takes four times that. Copying a
-// segment takes one core 90 µs.
+// One core copies some 12 GB/s and the bus takes four times that.
 const (
 	copyThreads  = 8
 	copyPart     = 64 << 10
 	copyParallel = 256 << 10 // from here on more than one core pays
 )
 
-// A copyTask is a copy in parts.
-type copyTask struct{ dst, src []byte }
+// A copyTask is a copy between Go's memory and a half of the ring, in parts: the
+// thread that ends a chunk sends it, and chunks that arrive are taken as they come.
+type copyTask struct {
+	s    *Stream
+	up   bool
+	user []byte
+	half []byte // as much of the ring
+	dst  Ptr    // of an upload
+
+	left [chunks]atomic.Int32 // parts of a chunk that are not copied
+
+	events  []uintptr // of the chunks of a download
+	mu      sync.Mutex
+	arrived atomic.Int32
+
+	err atomic.Pointer[error]
+}
+
+func (t *copyTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
+
+// run does the copy with several threads if it is worth it.
+func (t *copyTask) run() error {
+	n := len(t.user)
+	t.err.Store(nil)
+	t.arrived.Store(0)
+	for c := 0; c*chunkSize < n; c++ {
+		t.left[c].Store(int32((min(chunkSize, n-c*chunkSize) + copyPart - 1) / copyPart))
+	}
+	parts := (n + copyPart - 1) / copyPart
+	if n < copyParallel {
+		for i := range parts {
+			t.Part(i)
+		}
+	} else {
+		t.s.dev.crew().Do(parts, t)
+	}
+	t.user = nil // the slice is the caller's again
+	if e := t.err.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
 
 // Part implements workers.Task.
 func (t *copyTask) Part(i int) {
-	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.src))
-	copy(t.dst[lo:hi], t.src[lo:hi])
-}
-
-// copy copies src to dst, both of one length.
-func (r *ring) copy(d *Device, dst, src []byte) {
-	if len(src) < copyParallel {
-		copy(dst, src)
+	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.user))
+	c := lo / chunkSize
+	if !t.up {
+		if t.await(c) {
+			copy(t.user[lo:hi], t.half[lo:hi])
+		}
 		return
 	}
-	r.task = copyTask{dst, src}
-	d.crew().Do((len(src)+copyPart-1)/copyPart, &r.task)
-	r.task = copyTask{} // the slice is the caller's again
+	copy(t.half[lo:hi], t.user[lo:hi])
+	if t.left[c].Add(-1) > 0 {
+		return
+	}
+	from, to := c*chunkSize, min((c+1)*chunkSize, len(t.user))
+	f := newFrame()
+	defer f.release()
+	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(t.dst)+uintptr(from), address(t.half[from:]), uintptr(to-from), t.s.handle
+	if err := t.s.call(f, cuMemcpyHtoDAsync); err != nil {
+		t.fail(err)
+	}
+}
+
+// await waits until chunk c of a download is there. One thread asks the driver
+// for all.
+func (t *copyTask) await(c int) bool {
+	for spin := 1; int(t.arrived.Load()) <= c; spin++ {
+		if t.err.Load() != nil {
+			return false
+		}
+		if t.mu.TryLock() {
+			if next := int(t.arrived.Load()); next <= c {
+				f := newFrame()
+				f.Args[0] = t.events[next]
+				if err := t.s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, t.s.last.Load()); err != nil {
+					t.fail(err)
+				} else {
+					t.arrived.Add(1)
+				}
+				f.release()
+			}
+			t.mu.Unlock()
+		} else if spin%64 == 0 {
+			runtime.Gosched()
+		}
+	}
+	return true
 }
 
 // staging returns the ring of the stream, which is made at first use.
@@ -68,7 +144,7 @@ func (s *Stream) staging(f *frame) (*ring, error) {
 	}
 	r := &ring{}
 	var err error
-	if r.addr, r.ptr, err = s.dev.allocHost(f, segments*segmentSize); err != nil {
+	if r.addr, r.ptr, err = s.dev.allocHost(f, 2*halfSize); err != nil {
 		return nil, err
 	}
 	for i := range r.events {
@@ -92,29 +168,32 @@ func (s *Stream) freeRing(f *frame, r *ring) {
 	s.dev.freeHost(f, r.addr)
 }
 
-// advance records that the present segment is sent, and waits until the next
-// one can be filled.
+// half returns the address of a half.
+func (r *ring) half(i int) uintptr { return r.addr + uintptr(i*halfSize) }
+
+// advance records that the present half is sent, and waits until the other one
+// can be filled.
 func (s *Stream) advance(f *frame, r *ring) error {
-	f.Args[0], f.Args[1] = r.events[r.at], s.handle
+	f.Args[0], f.Args[1] = r.events[r.at*chunks+chunks-1], s.handle
 	if err := s.call(f, cuEventRecord); err != nil {
 		return err
 	}
 	r.sent[r.at] = true
-	r.at = (r.at + 1) % segments
+	r.at = 1 - r.at
 	r.filled = 0
 	return s.arrived(f, r, r.at)
 }
 
-// arrived waits until what was sent through segment i is at its place.
-func (s *Stream) arrived(f *frame, r *ring, i int) error {
-	if !r.sent[i] {
+// arrived waits until what was sent through a half is at its place.
+func (s *Stream) arrived(f *frame, r *ring, half int) error {
+	if !r.sent[half] {
 		return nil
 	}
-	f.Args[0] = r.events[i]
+	f.Args[0] = r.events[half*chunks+chunks-1]
 	if err := s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load()); err != nil {
 		return err
 	}
-	r.sent[i] = false
+	r.sent[half] = false
 	return nil
 }
 
@@ -134,20 +213,20 @@ func (s *Stream) Upload(dst Ptr, src []byte) error {
 		return err
 	}
 	for len(src) > 0 {
-		if r.filled == segmentSize {
+		if r.filled == halfSize {
 			if err := s.advance(f, r); err != nil {
 				return err
 			}
 		}
-		n := min(len(src), segmentSize-r.filled)
-		from := r.addr + uintptr(r.at*segmentSize+r.filled)
-		r.copy(s.dev, at(from, n), src[:n])
-		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(dst), from, uintptr(n), s.handle
-		if err := s.call(f, cuMemcpyHtoDAsync); err != nil {
+		n := min(len(src), halfSize-r.filled)
+		t := &r.task
+		t.s, t.up, t.user, t.dst = s, true, src[:n], dst
+		t.half = at(r.half(r.at)+uintptr(r.filled), n)
+		if err := t.run(); err != nil {
 			return err
 		}
 		// Places for the next upload are kept apart by a line of the cache.
-		r.filled = min((r.filled+n+63)&^63, segmentSize)
+		r.filled = min((r.filled+n+63)&^63, halfSize)
 		src, dst = src[n:], dst+Ptr(n)
 	}
 	return nil
@@ -168,8 +247,8 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 	if err != nil {
 		return err
 	}
-	if len(dst) <= segmentSize-r.filled {
-		from := r.addr + uintptr(r.at*segmentSize+r.filled)
+	if len(dst) <= min(chunkSize, halfSize-r.filled) {
+		from := r.half(r.at) + uintptr(r.filled)
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = from, uintptr(src), uintptr(len(dst)), s.handle
 		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
 			return err
@@ -178,50 +257,75 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 		if err := s.dev.await(context.Background(), f, cuStreamQuery, cuStreamSynchronize, s.last.Load()); err != nil {
 			return err
 		}
-		r.copy(s.dev, dst, at(from, len(dst)))
-		// Nothing travels any more.
-		r.sent, r.filled = [segments]bool{}, 0
-		return nil
+		t := &r.task
+		t.s, t.up, t.user, t.half = s, false, dst, at(from, len(dst))
+		t.events = nil
+		return s.settled(r, t.take())
 	}
-	// The present segment may hold uploads that are still to travel.
+	// The present half may hold uploads that are still to travel.
 	if r.filled > 0 {
 		if err := s.advance(f, r); err != nil {
 			return err
 		}
 	}
-	first, asked, got := r.at, 0, 0
-	for seg := 0; got < len(dst); {
-		// Ask for as much as there are segments.
-		for asked < len(dst) && seg < segments {
-			i := (first + seg) % segments
-			if err := s.arrived(f, r, i); err != nil {
+	// While one half is taken the other is under way.
+	first, asked := r.at, 0
+	for w := 0; w*halfSize < len(dst); w++ {
+		for ; asked < w+2 && asked*halfSize < len(dst); asked++ {
+			from := asked * halfSize
+			if err := s.ask(f, r, (first+asked)&1, src+Ptr(from), min(len(dst)-from, halfSize)); err != nil {
 				return err
 			}
-			n := min(len(dst)-asked, segmentSize)
-			f.Args[0], f.Args[1], f.Args[2], f.Args[3] = r.addr+uintptr(i*segmentSize), uintptr(src)+uintptr(asked), uintptr(n), s.handle
-			if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
-				return err
-			}
-			f.Args[0], f.Args[1] = r.events[i], s.handle
-			if err := s.call(f, cuEventRecord); err != nil {
-				return err
-			}
-			r.sent[i] = true
-			asked += n
-			seg++
 		}
-		// Take the oldest.
-		if err := s.arrived(f, r, first); err != nil {
+		half, got := (first+w)&1, w*halfSize
+		n := min(len(dst)-got, halfSize)
+		t := &r.task
+		t.s, t.up, t.user, t.half = s, false, dst[got:got+n], at(r.half(half), n)
+		t.events = r.events[half*chunks:][:chunks]
+		if err := t.run(); err != nil {
 			return err
 		}
-		n := min(len(dst)-got, segmentSize)
-		r.copy(s.dev, dst[got:got+n], at(r.addr+uintptr(first*segmentSize), n))
-		got += n
-		first = (first + 1) % segments
-		seg--
 	}
-	r.at, r.filled = first, 0
-	return s.arrived(f, r, first)
+	return s.settled(r, nil)
+}
+
+// take is run of a download that has arrived.
+func (t *copyTask) take() error {
+	n := len(t.user)
+	t.err.Store(nil)
+	t.arrived.Store(chunks)
+	if n < copyParallel {
+		copy(t.user, t.half)
+	} else {
+		t.s.dev.crew().Do((n+copyPart-1)/copyPart, t)
+	}
+	t.user = nil
+	return nil
+}
+
+// settled notes that nothing travels any more.
+func (s *Stream) settled(r *ring, err error) error {
+	r.sent, r.filled = [2]bool{}, 0
+	return err
+}
+
+// ask has n bytes copied from src to a half of the ring.
+func (s *Stream) ask(f *frame, r *ring, half int, src Ptr, n int) error {
+	if err := s.arrived(f, r, half); err != nil {
+		return err
+	}
+	for c := 0; c*chunkSize < n; c++ {
+		at := uintptr(c * chunkSize)
+		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = r.half(half)+at, uintptr(src)+at, uintptr(min(chunkSize, n-c*chunkSize)), s.handle
+		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
+			return err
+		}
+		f.Args[0], f.Args[1] = r.events[half*chunks+c], s.handle
+		if err := s.call(f, cuEventRecord); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // beginStaging locks the stream for a copy that the host takes part in, which
