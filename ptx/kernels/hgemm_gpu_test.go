@@ -154,7 +154,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 			for i, o := range layouts {
 				for _, q := range []op.Product{{Batch: 1, M: 1000, K: 520, N: 1032}, {Batch: 3, M: 264, K: 72, N: 200}, {Batch: 2, M: 1001, K: 517, N: 1035}} {
 					p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false, nil}
-					plan, err := p.warpgroupsOf(s, &h.desc)
+					plan, err := p.warpgroupsOf(s, 1, &h.desc)
 					if err == nil {
 						err = h.check(p, plan)
 					}
@@ -169,7 +169,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 						continue
 					}
 					p := &halfProduct{op.Product{Batch: 1, M: n, K: n, N: n}, op.BF16, o.TransA, o.TransB, false, nil}
-					plan, err := p.warpgroupsOf(s, &h.desc)
+					plan, err := p.warpgroupsOf(s, 1, &h.desc)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -245,7 +245,7 @@ func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
 	}
 	for _, s := range append(wgmmaSpecs, extraSpecs()...) {
 		if s.String() == variant {
-			return p.warpgroupsOf(s, d)
+			return p.warpgroupsOf(s, 1, d)
 		}
 	}
 	for _, s := range mmaTiles {

@@ -61,7 +61,7 @@ func TestWgmmaMatMul(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := halfOf(c).warpgroupsOf(s, &few)
+				p, err := halfOf(c).warpgroupsOf(s, 1, &few)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,6 +121,35 @@ func TestHalfMatMul(t *testing.T) {
 		c.must(t, d)
 		if i%8 > 3 {
 			c.mustFuse(t, d)
+		}
+	}
+}
+
+// TestSplitMatMul adds sums in parts: few results of many terms.
+func TestSplitMatMul(t *testing.T) {
+	for i, n := range []int{8, 33, 64} {
+		o := layouts[(i+1)%4]
+		if i > 0 {
+			o.Act = op.Relu
+		}
+		c := halfTrial(op.BF16, o, 2, 9, 1100, n, false)
+		c = newTrial(op.MatMul, o.Attrs(), op.BF16, append(c.values, normal(n))...)
+		r, err := c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := halfOf(c)
+		if o.Act != nil {
+			if h.after, err = finish(r, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := h.warpgroupsOf(wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, 4, &h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.runPlan(&rig{device: h200, schedule: emu.Shuffled}, r, p); err != nil {
+			t.Errorf("%v: %v", r.In, err)
 		}
 	}
 }
@@ -206,7 +235,7 @@ func TestHalfMatMulMutants(t *testing.T) {
 	one := h200
 	one.Multiprocessors = 1
 	wgmma := func(p *halfProduct) (*Plan, error) {
-		return p.warpgroupsOf(wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, &one)
+		return p.warpgroupsOf(wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, 1, &one)
 	}
 	mma := func(p *halfProduct) (*Plan, error) {
 		return p.warpsOf(mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3})
@@ -248,7 +277,7 @@ func TestHalfMatMulBanks(t *testing.T) {
 		c := halfTrial(op.F16, o, 1, 128, 128, 128, false)
 		for i, f := range []func(p *halfProduct) (*Plan, error){
 			func(p *halfProduct) (*Plan, error) {
-				return p.warpgroupsOf(wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, &h200)
+				return p.warpgroupsOf(wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, 1, &h200)
 			},
 			func(p *halfProduct) (*Plan, error) {
 				return p.warpsOf(mmaSpec{Rows: 128, Cols: 128, High: 64, Wide: 32, Stages: 3})

@@ -29,6 +29,8 @@ type wgmmaSpec struct {
 	// write the results.
 	Key    string
 	Direct bool
+	// Split says that a tile is a part of the sum only, which is stored as floats.
+	Split, Odd bool // Odd: rows of the result have an odd number of elements
 }
 
 // depth is how far along the sum a stage reaches: 128 bytes, what a swizzle of
@@ -70,9 +72,9 @@ func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 
 // plan is the launch of the kernel for a product whose operands are laid out as
 // tensor maps want them.
-func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
+func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *Stage {
 	down, across := ceilDiv(p.M, s.Rows*s.Cluster), ceilDiv(p.N, s.Cols)
-	tiles := p.Batch * down * across
+	tiles := p.Batch * down * across * parts
 	blocks := min(tiles, d.Multiprocessors/s.Cluster) * s.Cluster
 	wholeB := uint32(1)
 	if p.SharedB {
@@ -80,22 +82,34 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, d *Device) *Stage {
 	}
 	args := []Arg{a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB())}
 	switch {
-	case s.Direct:
-	case s.Loose:
+	case s.Direct && !s.Split:
+	case s.Loose || s.Split:
 		args = append(args, Arg{Kind: Pointer, Array: c.Ref})
 	default:
 		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
 	}
 	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
+	after := p.after
+	if s.Split {
+		after = nil
+	}
 	stage := &Stage{
-		Kernel: s.kernel(p.after), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
+		Kernel: s.kernel(after), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
 		Args: append(args,
 			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
 			word(uint32(p.M)), word(uint32(p.N))),
 	}
-	stage.Args = p.finishing(stage.Args)
+	if s.Split {
+		steps := ceilDiv(p.K, depth)
+		stage.Args = append(stage.Args, word(uint32(parts)), word(uint32(ceilDiv(steps, parts))))
+	} else {
+		stage.Args = p.finishing(stage.Args)
+	}
 	return stage
 }
+
+// copies reports whether copies store the result.
+func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split }
 
 // boxA returns the tile that one copy brings: of A stored along the sum all
 // rows, otherwise 64 columns.
@@ -155,8 +169,9 @@ type wgmmaCode struct {
 	full, empty ptx.MBarrier
 	tid, rank   ptx.U32 // rank of the block in its cluster
 	tiles, down, across,
-	high, wholeB, rows, cols ptx.U32
-	finish finisher
+	high, wholeB, rows, cols, parts, per ptx.U32
+	finish  finisher
+	partial ptx.Global[ptx.F32] // of Split, in the place of c
 }
 
 // build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
@@ -170,6 +185,8 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	g := &wgmmaCode{wgmmaSpec: &s, k: k}
 	g.a, g.b = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b")
 	switch {
+	case s.Split:
+		g.partial = ptx.GlobalParam[ptx.F32](k, "c")
 	case s.Direct:
 	case s.Loose:
 		g.loose = ptx.GlobalParam[ptx.U16](k, "c")
@@ -182,7 +199,11 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}, {&g.rows, "rows"}, {&g.cols, "cols"}} {
 		*p.to = ptx.Param[ptx.U32](k, p.name)
 	}
-	g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols)
+	if s.Split {
+		g.parts, g.per = ptx.Param[ptx.U32](k, "parts"), ptx.Param[ptx.U32](k, "per")
+	} else {
+		g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols)
+	}
 	k.Align(1024)
 	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*depth)
 	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*depth)
@@ -197,7 +218,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.If(g.tid.Eq(ptx.U(0)), func() {
 		g.a.Prefetch()
 		g.b.Prefetch()
-		if !s.Loose && !s.Direct {
+		if s.copies() {
 			g.c.Prefetch()
 		}
 		for i := range s.Stages {
@@ -245,6 +266,17 @@ func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
 	})
 }
 
+// part returns the number of the matrix, where along the sum tile n of a place
+// begins, and how many steps it has.
+func (g *wgmmaCode) part(n ptx.S32) (matrix ptx.S32, from, steps ptx.U32) {
+	if !g.Split {
+		return n, ptx.U(0), g.steps
+	}
+	i := n.U32().Div(g.parts)
+	from = n.U32().Sub(i.Mul(g.parts)).Mul(g.per)
+	return i.S32(), from, g.per.Min(g.steps.Sub(from))
+}
+
 // bandTile returns the place of tile t, and the number of its matrix. Matrices are
 // down tiles high and across tiles wide. Blocks that run together lie close, so
 // that what they read is in L2: tiles are numbered down a band of high tiles,
@@ -266,13 +298,14 @@ func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
 func (g *wgmmaCode) bring() {
 	r := newRing(g.k, g.Stages)
 	g.each(func(row, col, n ptx.S32) {
+		n, from, steps := g.part(n)
 		nb := n.Mul(g.wholeB.S32())
-		g.k.Count(g.steps, func(i ptx.U32) {
+		g.k.Count(steps, func(i ptx.U32) {
 			at := r.at.Get()
 			g.empty.At(at).Wait(r.phase.Get().Xor(ptx.U(1)))
 			full := g.full.At(at)
 			full.ArriveExpect(ptx.N(2 * (g.Rows + g.Cols) * depth))
-			x := i.Mul(ptx.U(depth)).S32()
+			x := i.Add(from).Mul(ptx.U(depth)).S32()
 			as := g.as.At(at.Mul(ptx.N(g.Rows * depth)))
 			if g.TransA {
 				for j := 0; j < g.Rows; j += 64 {
@@ -337,7 +370,8 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	out := g.newStorer(group)
 	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
 	g.each(func(row, col, n ptx.S32) {
-		k.Count(g.steps, func(i ptx.U32) {
+		_, _, steps := g.part(n)
+		k.Count(steps, func(i ptx.U32) {
 			at, more := r.at.Get(), i.Ne(ptx.U(0))
 			g.full.At(at).Wait(r.phase.Get())
 			a, b := ta.Advance(at.Mul(ptx.N(g.Rows*depth*2))), tb.Advance(at.Mul(ptx.N(g.Cols*depth*2)))
@@ -403,10 +437,14 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 		v := acc[c/8*4+2*h:]
 		return v[0].Get(), v[1].Get()
 	}
-	if g.Direct {
+	if g.Split || g.Direct {
 		for c := 0; c < g.Cols; c += 8 {
 			for h := range 2 {
 				a, b := pair(c, h)
+				if g.Split {
+					g.keep(n.U32(), top.Add(ptx.N(8*h)), left.Add(ptx.N(c)), a, b)
+					continue
+				}
 				g.finish.put(n.U32(), top.Add(ptx.N(8*h)), left.Add(ptx.N(c)), a, b)
 			}
 		}
@@ -447,6 +485,20 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 	}
 }
 
+// keep stores parts of sums.
+func (g *wgmmaCode) keep(n, row, col ptx.U32, a, b ptx.F32) {
+	k := g.k
+	to := g.partial.At64(n.MulWide(g.rows.Mul(g.cols))).At64(row.MulWide(g.cols)).At(col)
+	k.If(row.Lt(g.rows).And(col.Lt(g.cols)), func() {
+		if !g.Odd {
+			to.Store2([2]ptx.F32{a, b})
+			return
+		}
+		to.Store(a)
+		k.If(col.Add(ptx.U(1)).Lt(g.cols), func() { to.Offset(1).Store(b) })
+	})
+}
+
 // scatter stores a piece element by element: the lanes have neighbours of a row.
 func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 	g, k := o.g, o.g.k
@@ -468,7 +520,7 @@ func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 
 // done waits until shared memory is not read any more.
 func (o *storer) done() {
-	if !o.g.Loose && !o.g.Direct {
+	if o.g.copies() {
 		o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) })
 	}
 }
@@ -480,43 +532,72 @@ var wgmmaTiles = []struct {
 	busy float64
 }{
 	{wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1}, 1},
-	{wgmmaSpec{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1}, 0.98},
-	{wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 1}, 0.92},
-	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1}, 0.85},
-	{wgmmaSpec{Rows: 128, Cols: 64, Groups: 2, Stages: 6, Cluster: 1}, 0.6},
-	{wgmmaSpec{Rows: 64, Cols: 128, Groups: 1, Stages: 6, Cluster: 1}, 0.5},
-	{wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 8, Cluster: 1}, 0.35},
+	{wgmmaSpec{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1}, 1},
+	{wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 1}, 0.95},
+	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1}, 0.95},
+	{wgmmaSpec{Rows: 128, Cols: 64, Groups: 2, Stages: 6, Cluster: 1}, 0.8},
+	{wgmmaSpec{Rows: 64, Cols: 128, Groups: 1, Stages: 6, Cluster: 1}, 0.75},
+	{wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 8, Cluster: 1}, 0.5},
 }
 
-// warpgroups plans a product for sm_90a, with the tiles that take the least time
-// if a block's time is that of its products and a little for the rest.
+// What an H200 does, measured: what a multiprocessor multiplies in a microsecond,
+// the microseconds that beginning and ending a tile take and one more launch, and
+// the bytes of memory in a microsecond.
+const (
+	wgmmaRate   = 5.3e6
+	wgmmaTile   = 0.8
+	wgmmaLaunch = 2.5
+	wgmmaMemory = 3e6
+)
+
+// warpgroups plans a product for sm_90a, with the tiles and the parts of sums that
+// should take the least time.
 func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
-	const rest = 5 * depth // steps along the sum that beginning and ending a tile take
-	best, least := 0, math.Inf(1)
+	steps := ceilDiv(p.K, depth)
+	best, parts, least := 0, 1, math.Inf(1)
 	for i, s := range wgmmaTiles {
 		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
-		rounds := float64(ceilDiv(tiles, d.Multiprocessors))
-		if t := rounds * float64(s.Rows*s.Cols) * (float64(p.K) + rest) / s.busy; t < least {
-			best, least = i, t
+		step := float64(2*s.Rows*s.Cols*depth) / wgmmaRate / s.busy
+		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
+			t := float64(ceilDiv(tiles*n, d.Multiprocessors)) * (float64(ceilDiv(steps, n))*step + wgmmaTile)
+			if n > 1 { // parts are written and read
+				t += wgmmaLaunch + float64(8*n)*float64(p.Batch)*float64(p.M)*float64(p.N)/wgmmaMemory
+			}
+			if n <= steps && t < least {
+				best, parts, least = i, n, t
+			}
 		}
 	}
-	return p.warpgroupsOf(wgmmaTiles[best].wgmmaSpec, d)
+	return p.warpgroupsOf(wgmmaTiles[best].wgmmaSpec, parts, d)
 }
 
-// warpgroupsOf plans a product with tiles of one kind.
-func (p *halfProduct) warpgroupsOf(s wgmmaSpec, d *Device) (*Plan, error) {
+// warpgroupsOf plans a product with tiles of one kind, and sums in so many parts.
+func (p *halfProduct) warpgroupsOf(s wgmmaSpec, parts int, d *Device) (*Plan, error) {
 	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
-	s.Bias, s.Direct = p.Bias, p.direct()
-	if p.after != nil {
-		s.Key = p.after.key
-	}
-	s.Loose = p.N%8 != 0 && !s.Direct
+	steps := ceilDiv(p.K, depth)
+	parts = ceilDiv(steps, ceilDiv(steps, parts)) // none without steps
 	plan := &Plan{Variant: s.String()}
 	a, b, err := p.aligned(plan)
 	if err != nil {
 		return nil, err
 	}
 	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, p.N}
-	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, d))
+	if parts > 1 {
+		if p.Batch*p.M*p.N > math.MaxInt32/parts {
+			return nil, unsupported("%d parts of sums", parts)
+		}
+		plan.Variant += fmt.Sprintf("_k%d", parts)
+		s.Split, s.Odd = true, p.N%2 != 0
+		c.Ref = lib.Ref{Kind: lib.ScratchRef, Index: len(plan.Scratch)}
+		plan.Scratch = append(plan.Scratch, int64(4*parts*p.Batch*p.M*p.N))
+		plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, parts, d), p.gather(c.Ref, parts))
+		return plan, nil
+	}
+	s.Bias, s.Direct = p.Bias, p.direct()
+	if p.after != nil {
+		s.Key = p.after.key
+	}
+	s.Loose = p.N%8 != 0 && !s.Direct
+	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, 1, d))
 	return plan, nil
 }
