@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"sync"
 
 	"github.com/rayo-go/rayo/kernel/lib"
@@ -52,16 +53,40 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	return nil, unsupported("products on %v", d.Target)
 }
 
-// stride returns the elements from one row of a matrix in memory to the next.
-func (p *halfProduct) strides() (a, b, c int) {
-	a, b, c = p.K, p.N, p.N
+// lay returns the operands as they lie in memory.
+func (p *halfProduct) lay() (a, b matrix) {
+	a = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch}
+	b = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch}
 	if p.TransA {
-		a = p.M
+		a.outer, a.inner = p.K, p.M
 	}
 	if p.TransB {
-		b = p.K
+		b.outer, b.inner = p.N, p.K
 	}
-	return a, b, c
+	if p.SharedB {
+		b.count = 1
+	}
+	a.stride, b.stride = a.inner, b.inner
+	return a, b
+}
+
+// aligned returns the operands with rows that begin at multiples of 16 bytes: it
+// adds copies to the plan where they do not, or where they are asked for.
+func (p *halfProduct) aligned(plan *Plan, copyA, copyB bool) (a, b matrix, err error) {
+	a, b = p.lay()
+	for i, m := range []*matrix{&a, &b} {
+		if m.inner%padEach == 0 && ![]bool{copyA, copyB}[i] {
+			continue
+		}
+		to, rows := len(plan.Scratch), m.outer*m.count
+		m.Ref, m.stride = lib.Ref{Kind: lib.ScratchRef, Index: to}, padded(m.inner)
+		if rows > math.MaxInt32/m.stride {
+			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
+		}
+		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
+		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
+	}
+	return a, b, nil
 }
 
 // kernelCache keeps a kernel for each specification.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +85,8 @@ func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 	if err := h.stream.Download(out, h.out.Ptr()); err != nil {
 		return err
 	}
-	ra, rb, _ := p.strides()
+	ma, mb := p.lay()
+	ra, rb := ma.inner, mb.inner
 	a := func(q, i, k int) float64 {
 		if p.TransA {
 			i, k = k, i
@@ -129,7 +132,7 @@ func (h *halfGPU) rate(p *halfProduct, plan *Plan) (float64, error) {
 		return 0, err
 	}
 	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
-	n := int(max(1, 10e-3*500e12/flop)) // 10 ms
+	n := int(max(1, min(3000, 10e-3*500e12/flop))) // 10 ms
 	d, err := h.timed(f, n)
 	return flop / float64(d) * float64(time.Second) * 1e-12, err
 }
@@ -154,7 +157,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 			for i, o := range layouts {
 				for _, q := range []op.Product{{Batch: 1, M: 1000, K: 520, N: 1032}, {Batch: 3, M: 264, K: 72, N: 200}, {Batch: 2, M: 1001, K: 517, N: 1035}} {
 					p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false, nil}
-					plan, err := p.warpgroupsOf(s, 1, &h.desc)
+					plan, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s, parts: 1}, &h.desc)
 					if err == nil {
 						err = h.check(p, plan)
 					}
@@ -169,7 +172,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 						continue
 					}
 					p := &halfProduct{op.Product{Batch: 1, M: n, K: n, N: n}, op.BF16, o.TransA, o.TransB, false, nil}
-					plan, err := p.warpgroupsOf(s, 1, &h.desc)
+					plan, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s, parts: 1}, &h.desc)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -202,6 +205,11 @@ func TestGPUHalfServe(t *testing.T) {
 		h, o := gpus[name], layouts[layout]
 		typ := map[string]op.DType{"f16": op.F16, "bf16": op.BF16}[name]
 		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
+		if variant == "all" {
+			text, err := h.all(p, 1.35)
+			fmt.Printf("= 0 %s %v\n", text, err)
+			continue
+		}
 		plan, err := p.planNamed(variant, &h.desc)
 		var rate float64
 		var each []time.Duration
@@ -216,8 +224,8 @@ func TestGPUHalfServe(t *testing.T) {
 		if err == nil {
 			rate, err = h.rate(p, plan)
 		}
-		for i := range plan.Stages {
-			if err != nil || len(plan.Stages) == 1 {
+		for i := range 3 {
+			if err != nil || i >= len(plan.Stages) || len(plan.Stages) == 1 {
 				break
 			}
 			var f func() error
@@ -243,10 +251,16 @@ func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
 		}
 		return p.warps(d)
 	}
-	for _, s := range append(wgmmaSpecs, extraSpecs()...) {
-		if s.String() == variant {
-			return p.warpgroupsOf(s, 1, d)
+	var plan *Plan
+	var err error
+	p.ways(d, func(w wgmmaWay, _ float64) {
+		rest, ok := strings.CutPrefix(w.String(), variant) // without the copies that must be
+		if ok && plan == nil && (rest == "" || rest == "_a" || rest == "_b" || rest == "_ab") {
+			plan, err = p.warpgroupsOf(w, d)
 		}
+	})
+	if plan != nil || err != nil {
+		return plan, err
 	}
 	for _, s := range mmaTiles {
 		if s.mmaSpec.String() == variant {
@@ -256,11 +270,37 @@ func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
 	return nil, unsupported("variant %s", variant)
 }
 
-func extraSpecs() (all []wgmmaSpec) {
-	for _, s := range wgmmaTiles {
-		all = append(all, s.wgmmaSpec)
+// all times the ways that the model finds at most far times as long as the best,
+// and returns the fastest with their rates.
+func (h *halfGPU) all(p *halfProduct, far float64) (string, error) {
+	least := math.Inf(1)
+	p.ways(&h.desc, func(_ wgmmaWay, t float64) { least = min(least, t) })
+	type result struct {
+		way         string
+		rate, model float64
 	}
-	return all
+	var all []result
+	var failed error
+	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
+	p.ways(&h.desc, func(w wgmmaWay, t float64) {
+		if t > far*least || failed != nil {
+			return
+		}
+		plan, err := p.warpgroupsOf(w, &h.desc)
+		var rate float64
+		if err == nil {
+			rate, err = h.rate(p, plan)
+		}
+		if failed = err; err == nil {
+			all = append(all, result{strings.TrimPrefix(w.String(), "wgmma"), rate, flop / t * 1e-6})
+		}
+	})
+	sort.Slice(all, func(i, j int) bool { return all[i].rate > all[j].rate })
+	text := ""
+	for i := range min(4, len(all)) {
+		text += fmt.Sprintf("%s %.0f(%.0f) ", all[i].way, all[i].rate, all[i].model)
+	}
+	return text, failed
 }
 
 // TestGPUHalfMatMul multiplies matrices of sizes that nobody tuned for.

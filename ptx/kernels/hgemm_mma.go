@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
@@ -260,7 +259,7 @@ func (p *halfProduct) warpsOf(s mmaSpec) (*Plan, error) {
 		s.Key, s.Direct = p.after.key, p.direct()
 	}
 	plan := &Plan{Variant: s.String()}
-	a, b, err := p.aligned(plan)
+	a, b, err := p.aligned(plan, false, false)
 	if err != nil {
 		return nil, err
 	}
@@ -293,33 +292,4 @@ func (p *halfProduct) finishing(args []Arg) []Arg {
 		args = append(args, p.after.args()...)
 	}
 	return args
-}
-
-// aligned returns the operands with rows that begin at multiples of 16 bytes: it
-// adds copies to the plan where they do not.
-func (p *halfProduct) aligned(plan *Plan) (a, b matrix, err error) {
-	a, b = matrix{outer: p.M, inner: p.K, count: p.Batch}, matrix{outer: p.K, inner: p.N, count: p.Batch}
-	if p.TransA {
-		a.outer, a.inner = p.K, p.M
-	}
-	if p.TransB {
-		b.outer, b.inner = p.N, p.K
-	}
-	if p.SharedB {
-		b.count = 1
-	}
-	for i, m := range []*matrix{&a, &b} {
-		m.Ref, m.stride = lib.Ref{Kind: lib.InputRef, Index: i}, padded(m.inner)
-		if m.stride == m.inner {
-			continue
-		}
-		to, rows := len(plan.Scratch), m.outer*m.count
-		if rows > math.MaxInt32/m.stride {
-			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
-		}
-		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
-		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
-		m.Ref = lib.Ref{Kind: lib.ScratchRef, Index: to}
-	}
-	return a, b, nil
 }

@@ -8,7 +8,8 @@ import (
 // rows that begin at multiples of 16 bytes, which tensor maps want. What lies
 // behind a row there is not written, and nothing reads it.
 type padSpec struct {
-	Odd bool // rows have an odd number of elements
+	Odd   bool // rows have an odd number of elements
+	Whole bool // or a multiple of padEach
 }
 
 // padThreads is a block of a copy, and padEach how many elements a thread copies.
@@ -22,28 +23,25 @@ var padKernels kernelCache[padSpec]
 func (s padSpec) kernel() *Kernel {
 	return padKernels.of(s, func() *Kernel {
 		name := "pad_even"
-		if s.Odd {
+		switch {
+		case s.Odd:
 			name = "pad_odd"
+		case s.Whole:
+			name = "pad_whole"
 		}
 		return &Kernel{Name: name, Target: ptx.SM70, Block: [3]uint32{padThreads, 1, 1}, Build: s.build}
 	})
 }
 
-// padded returns the elements from row to row of a matrix of which each row has
-// inner, when a tensor map can describe it. Rows that are copied begin at
-// multiples of 128 bytes: where lines of tiles lie in two lines of the cache they
-// take twice as long.
-func padded(inner int) int {
-	if inner%padEach == 0 {
-		return inner
-	}
-	return (inner + 63) &^ 63
-}
+// padded returns the elements from row to row of a copy of rows of inner elements.
+// They begin at multiples of 128 bytes: a line of a tile that lies in two lines of
+// the cache takes more than twice as long to get.
+func padded(inner int) int { return (inner + 63) &^ 63 }
 
 // padding plans the copy of rows of inner elements.
 func padding(from, to Arg, inner, rows int) Stage {
 	pieces := ceilDiv(inner, padEach)
-	return Stage{Kernel: padSpec{inner%2 != 0}.kernel(), Zero: -1,
+	return Stage{Kernel: padSpec{Odd: inner%2 != 0, Whole: inner%padEach == 0}.kernel(), Zero: -1,
 		Grid: [3]uint32{uint32(ceilDiv(pieces*rows, padThreads)), 1, 1},
 		Args: []Arg{from, to, word(uint32(inner)), word(uint32(pieces)), word(uint32(pieces * rows)), word(uint32(padded(inner) / 2))}}
 }
@@ -62,6 +60,10 @@ func (s padSpec) build(k *ptx.Kernel) {
 	x = x.Hint(ptx.ReadOnly)
 	from := row.MulAdd(inner, col)
 	y = y.At(row.MulAdd(words, piece.Mul(ptx.U(padEach/2))))
+	if s.Whole {
+		y.Store4(ptx.Cast[ptx.U32](x).At(from.Shr(ptx.U(1))).Load4())
+		return
+	}
 	// The last word of a piece that begins with an upper half has the next element
 	// too, which there is unless the row ends.
 	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {

@@ -61,7 +61,7 @@ func TestWgmmaMatMul(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := halfOf(c).warpgroupsOf(s, 1, &few)
+				p, err := halfOf(c).warpgroupsOf(wgmmaWay{wgmmaSpec: s, parts: 1}, &few)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,7 +144,7 @@ func TestSplitMatMul(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := h.warpgroupsOf(wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, 4, &h200)
+		p, err := h.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, parts: 4}, &h200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestHalfMatMulMutants(t *testing.T) {
 	one := h200
 	one.Multiprocessors = 1
 	wgmma := func(p *halfProduct) (*Plan, error) {
-		return p.warpgroupsOf(wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, 1, &one)
+		return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
 	}
 	mma := func(p *halfProduct) (*Plan, error) {
 		return p.warpsOf(mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3})
@@ -277,7 +277,7 @@ func TestHalfMatMulBanks(t *testing.T) {
 		c := halfTrial(op.F16, o, 1, 128, 128, 128, false)
 		for i, f := range []func(p *halfProduct) (*Plan, error){
 			func(p *halfProduct) (*Plan, error) {
-				return p.warpgroupsOf(wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, 1, &h200)
+				return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, parts: 1}, &h200)
 			},
 			func(p *halfProduct) (*Plan, error) {
 				return p.warpsOf(mmaSpec{Rows: 128, Cols: 128, High: 64, Wide: 32, Stages: 3})

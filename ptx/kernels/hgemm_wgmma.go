@@ -525,59 +525,13 @@ func (o *storer) done() {
 	}
 }
 
-// wgmmaTiles are the tiles to choose from, with the part of the time that the
-// tensor cores work while a block multiplies, the best being 1.
-var wgmmaTiles = []struct {
-	wgmmaSpec
-	busy float64
-}{
-	{wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1}, 1},
-	{wgmmaSpec{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1}, 1},
-	{wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 1}, 0.95},
-	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1}, 0.95},
-	{wgmmaSpec{Rows: 128, Cols: 64, Groups: 2, Stages: 6, Cluster: 1}, 0.8},
-	{wgmmaSpec{Rows: 64, Cols: 128, Groups: 1, Stages: 6, Cluster: 1}, 0.75},
-	{wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 8, Cluster: 1}, 0.5},
-}
-
-// What an H200 does, measured: what a multiprocessor multiplies in a microsecond,
-// the microseconds that beginning and ending a tile take and one more launch, and
-// the bytes of memory in a microsecond.
-const (
-	wgmmaRate   = 5.3e6
-	wgmmaTile   = 0.8
-	wgmmaLaunch = 2.5
-	wgmmaMemory = 3e6
-)
-
-// warpgroups plans a product for sm_90a, with the tiles and the parts of sums that
-// should take the least time.
-func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
-	steps := ceilDiv(p.K, depth)
-	best, parts, least := 0, 1, math.Inf(1)
-	for i, s := range wgmmaTiles {
-		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
-		step := float64(2*s.Rows*s.Cols*depth) / wgmmaRate / s.busy
-		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
-			t := float64(ceilDiv(tiles*n, d.Multiprocessors)) * (float64(ceilDiv(steps, n))*step + wgmmaTile)
-			if n > 1 { // parts are written and read
-				t += wgmmaLaunch + float64(8*n)*float64(p.Batch)*float64(p.M)*float64(p.N)/wgmmaMemory
-			}
-			if n <= steps && t < least {
-				best, parts, least = i, n, t
-			}
-		}
-	}
-	return p.warpgroupsOf(wgmmaTiles[best].wgmmaSpec, parts, d)
-}
-
-// warpgroupsOf plans a product with tiles of one kind, and sums in so many parts.
-func (p *halfProduct) warpgroupsOf(s wgmmaSpec, parts int, d *Device) (*Plan, error) {
+// warpgroupsOf plans a product in one way.
+func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
+	s, steps := w.wgmmaSpec, ceilDiv(p.K, depth)
 	s.Type, s.TransA, s.TransB = p.Type, p.TransA, p.TransB
-	steps := ceilDiv(p.K, depth)
-	parts = ceilDiv(steps, ceilDiv(steps, parts)) // none without steps
-	plan := &Plan{Variant: s.String()}
-	a, b, err := p.aligned(plan)
+	parts := ceilDiv(steps, ceilDiv(steps, w.parts)) // none without steps
+	plan := &Plan{Variant: w.String()}
+	a, b, err := p.aligned(plan, w.copyA, w.copyB)
 	if err != nil {
 		return nil, err
 	}
@@ -586,7 +540,6 @@ func (p *halfProduct) warpgroupsOf(s wgmmaSpec, parts int, d *Device) (*Plan, er
 		if p.Batch*p.M*p.N > math.MaxInt32/parts {
 			return nil, unsupported("%d parts of sums", parts)
 		}
-		plan.Variant += fmt.Sprintf("_k%d", parts)
 		s.Split, s.Odd = true, p.N%2 != 0
 		c.Ref = lib.Ref{Kind: lib.ScratchRef, Index: len(plan.Scratch)}
 		plan.Scratch = append(plan.Scratch, int64(4*parts*p.Batch*p.M*p.N))
