@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	cu "github.com/rayo-go/rayo/cuda"
@@ -32,6 +33,37 @@ func openCUDA(t testing.TB) *device.Device {
 
 // TestCUDA runs everything on a GPU, if there is one.
 func TestCUDA(t *testing.T) { Run(t, openCUDA) }
+
+// TestCUDAPair copies between two GPUs, if there are two.
+func TestCUDAPair(t *testing.T) {
+	one := start(t, openCUDA)
+	two, err := device.Open(t.Context(), device.Require(device.CUDA), device.WithIndex(1))
+	if errors.Is(err, device.ErrNoDevice) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = two.Close() })
+	for _, way := range [][2]*device.Device{{one, two}, {two, one}} {
+		for _, n := range []int{1, 7, 1000, 1<<20 + 3, 64 << 20} {
+			carry[float32](t, way[0], way[1], n)
+		}
+		carryBlocks(t, way[0], way[1])
+	}
+	refused(t, one, two)
+	// Copies in both directions at once, beside other work, end.
+	var work sync.WaitGroup
+	for i := range 16 {
+		way := [][2]*device.Device{{one, two}, {two, one}}[i%2]
+		work.Go(func() {
+			for range 20 {
+				carry[float32](t, way[0], way[1], 10007)
+			}
+		})
+	}
+	work.Wait()
+}
 
 // emulate has devices of CUDA be emulated, of the capability major.0, until the
 // end of the test.

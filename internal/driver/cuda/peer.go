@@ -1,0 +1,92 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/driver"
+)
+
+// neighbour is hardware that can copy from the memory of another.
+type neighbour interface {
+	// CopyFrom copies when what is in both streams is done, and has both wait for
+	// it. The event is its end.
+	CopyFrom(dst cu.Ptr, from Hardware, src cu.Ptr, n int64) (Event, error)
+}
+
+// pairs is held while places are taken in the order of two devices, so that all
+// pairs stand in the same order in both and none waits for itself.
+var pairs sync.Mutex
+
+// CopyFrom implements [driver.Peer].
+func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver.Device, src driver.Memory, n int64) (err error) {
+	defer recovered(&err)
+	hw, ok := d.hw.(neighbour)
+	o, same := from.(*gpuDevice)
+	x, ours := dst.(*array)
+	y, theirs := src.(*array)
+	if !ok || !same || !ours || !theirs || o == d {
+		return fmt.Errorf("copy to %v: %w", d.info, driver.ErrUnsupported)
+	}
+	if n == 0 {
+		return nil
+	}
+	pairs.Lock()
+	first, second := o.turns.take(), d.turns.take()
+	pairs.Unlock()
+	err = first.await(ctx)
+	if e := second.await(ctx); err == nil && e != nil {
+		first.end()
+		return e
+	} else if err != nil {
+		if e == nil {
+			second.end()
+		}
+		return err
+	}
+	done, err := hw.CopyFrom(x.ptr, o.hw, y.ptr, n)
+	second.end()
+	first.end()
+	if err != nil {
+		return meaning(err)
+	}
+	err = done.Synchronize()
+	if e := done.Close(); err == nil {
+		err = e
+	}
+	return meaning(err)
+}
+
+// CopyFrom implements neighbour.
+func (g *gpu) CopyFrom(dst cu.Ptr, from Hardware, src cu.Ptr, n int64) (Event, error) {
+	o, ok := from.(*gpu)
+	if !ok {
+		return nil, fmt.Errorf("copy from other hardware: %w", cu.ErrUnsupported)
+	}
+	// Devices that are not connected copy through the host, by the driver.
+	_ = g.dev.EnablePeer(o.dev)
+	ready, err := o.dev.NewEvent(false)
+	if err != nil {
+		return nil, err
+	}
+	defer ready.Close()
+	done, err := g.dev.NewEvent(false)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []func() error{
+		func() error { return o.stream.Record(ready) },
+		func() error { return g.stream.After(ready) },
+		func() error { return g.stream.CopyPeer(g.dev, dst, o.dev, src, n) },
+		func() error { return g.stream.Record(done) },
+		func() error { return o.stream.After(done) },
+	} {
+		if err := f(); err != nil {
+			_ = done.Close()
+			return nil, err
+		}
+	}
+	return done, nil
+}
