@@ -27,7 +27,7 @@ var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scale
 	shapes:  "q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b; gives the shape of q",
 	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}},
 	tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
-	special: "A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
+	special: "Weights of 16-bit operands may be rounded to their type. A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
 	flops: func(a *Attrs, in, _ []Shape) float64 {
 		s, _ := AttentionOf(a, in)
 		seen := float64(s.Tq) * float64(s.Tk)
@@ -96,7 +96,7 @@ func attentionReference(a *Attrs, in, out []*Array) {
 	s, _ := AttentionOf(a, []Shape{in[0].Shape, in[1].Shape, in[2].Shape})
 	causal := AttentionOptsOf(a).Causal
 	y := out[0]
-	y.Mag = make([]float64, len(y.Data))
+	y.Mag, y.half = make([]float64, len(y.Data)), make([]float64, len(y.Data))
 	if len(y.Data) == 0 {
 		return
 	}
@@ -128,6 +128,9 @@ func attentionReference(a *Attrs, in, out []*Array) {
 				t := p * e
 				y.Data[r*s.D+i] += t
 				y.Mag[r*s.D+i] += math.Abs(t) * (2*delta + (m-scores[j])/2 + share + 2*Depth(seen))
+				// Weights are rounded relative to the greatest. Those of f16 below
+				// 2**-14 of it lose more: they are multiples of 2**-24.
+				y.half[r*s.D+i] += math.Abs(t) + math.Abs(e)/sum*0x1p-14
 			}
 		}
 	}

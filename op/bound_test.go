@@ -33,7 +33,7 @@ func TestUsersOperationsHaveABound(t *testing.T) {
 	} {
 		for range 2000 {
 			x, y := float32(rng.NormFloat64()), float32(rng.NormFloat64())
-			r, err := c.o.Reference(&Attrs{}, []*Array{{Shape{}, []float64{float64(x)}, nil}, {Shape{}, []float64{float64(y)}, nil}}, []DType{F32, F32})
+			r, err := c.o.Reference(&Attrs{}, []*Array{{Shape: Shape{}, Data: []float64{float64(x)}}, {Shape: Shape{}, Data: []float64{float64(y)}}}, []DType{F32, F32})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -102,6 +102,9 @@ type Array struct {
 	// it may pass through. An infinite Mag says that the element is not
 	// defined.
 	Mag []float64
+	// half is, for each element, the magnitudes of what an operation may round
+	// on the way to its operands' type where that has 16 bits, or nil.
+	half []float64
 }
 
 // Attrs are the parameters of one use of an operation in a form that can be

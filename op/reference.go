@@ -51,6 +51,9 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 		full := make([]*Array, MaxInputs) // so that absent operands at the end are nil too
 		copy(full, in)
 		o.ref(a, full, results)
+		for _, y := range results {
+			y.roundHalf(types[0])
+		}
 		if a.Act != nil {
 			activate(a, o.tol, results[0])
 		}
@@ -61,6 +64,16 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 		return nil, err
 	}
 	return []*Array{y}, nil
+}
+
+// roundHalf adds to Mag what rounding to a type of 16 bits on the way takes.
+func (x *Array) roundHalf(t DType) {
+	if t != F16 && t != BF16 {
+		return
+	}
+	for i, h := range x.half {
+		x.Mag[i] += h * ulpOf(1, t) / 2 / epsilon
+	}
 }
 
 // evaluate computes an elementwise operation.
