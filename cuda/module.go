@@ -72,7 +72,10 @@ func (d *Device) load(image []byte, o LoadOptions) (handle uintptr, log string, 
 	}
 	text := onHeap(image)
 	var cache *cubinCache
-	if !o.NoCache && !d.opts.noCache {
+	// The linker compiles as if other code were to call in, and then ignores
+	// setmaxnreg: registers that a kernel was to have are spilt (seen with driver
+	// 580). Such text goes to the loader, and the driver's own cache keeps it.
+	if !o.NoCache && !d.opts.noCache && !bytes.Contains(image, []byte("setmaxnreg")) {
 		cache = openCubins(d.opts.cubins)
 	}
 	if cache == nil {
