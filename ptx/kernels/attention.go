@@ -1,0 +1,173 @@
+package kernels
+
+import (
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func init() { register(planAttention, op.Attention) }
+
+// attentionCut says how the queries of an attention are rows of matrices: those of
+// one head of queries, or, packed, those of all heads that share a head of keys,
+// which lie one after the other.
+type attentionCut struct {
+	op.AttentionSizes
+	causal bool
+	typ    op.DType
+	packed bool
+	heads  int // matrices
+	rows   int // of each
+	group  int // matrices that share a head of keys
+}
+
+func (c *attentionCut) pack(packed bool) {
+	share := c.Heads / c.KVHeads
+	c.packed = packed && share > 1
+	c.heads, c.rows, c.group = c.Batch*c.Heads, c.Tq, share
+	if c.packed {
+		c.heads, c.rows, c.group = c.Batch*c.KVHeads, c.Tq*share, 1
+	}
+}
+
+// padded returns what a head has in the tiles of the kernels, 0 if none has room.
+func (c *attentionCut) padded() int {
+	for _, n := range []int{64, 128, 256} {
+		if c.D <= n {
+			return n
+		}
+	}
+	return 0
+}
+
+// planAttention answers requests for attention in types of 16 bits. Weights are
+// rounded to the type before they meet the values.
+func planAttention(r *lib.Request, d *Device) (*Plan, error) {
+	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
+	if err != nil {
+		return nil, err
+	}
+	c := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&r.Attrs).Causal, typ: r.In[0].Type}
+	switch {
+	case d.Target < ptx.SM80:
+		return nil, unsupported("products of %v", d.Target)
+	case c.typ != op.F16 && c.typ != op.BF16:
+		return nil, unsupported("attention of %v", c.typ)
+	case r.Post != nil || r.Attrs.Act != nil:
+		return nil, unsupported("an epilogue")
+	case s.D%8 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
+		return nil, unsupported("heads of %d elements", s.D)
+	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score is that of the greatest product
+		return nil, unsupported("a scale of %v", s.Scale)
+	}
+	return c.choose(d)
+}
+
+// choose returns the plan that is the fastest.
+func (c *attentionCut) choose(d *Device) (*Plan, error) {
+	share := c.Heads / c.KVHeads
+	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 {
+		return c.planWgmma(d, w), nil
+	}
+	if c.Tq*share <= 16 {
+		return c.planMMA(d, attentionMMA{Rows: 1, Sides: 4})
+	}
+	return c.planMMA(d, attentionMMA{Rows: 4, Sides: 1})
+}
+
+// args returns the arguments that follow the arrays.
+func (c *attentionCut) args(args ...Arg) []Arg {
+	scale := float32(float64(c.Scale) * math.Log2E)
+	return append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
+}
+
+// planMMA makes the plan of products of warps; s says Rows and Sides.
+func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
+	s.Type, s.Causal, s.Head, s.Keys = c.typ, c.causal, c.padded(), 64
+	if s.Head == 256 {
+		s.Keys, s.Sides = 32, min(s.Sides, 2)
+	}
+	c.pack(c.Tq < 16*s.Rows)
+	s.Packed = c.packed
+	tiles := (c.rows-1)/(16*s.Rows) + 1
+	splits := 1
+	per := max((c.Tk-1)/s.Keys+1, 1) * s.Keys
+	if most := c.Tk / (4 * s.Keys); most > 1 { // a split has 4 tiles at least
+		want := (2*d.Multiprocessors - 1) / (c.heads * tiles)
+		if want > 1 {
+			splits = min(want, most, 64)
+			per = ((c.Tk-1)/s.Keys/splits + 1) * s.Keys
+			splits = (c.Tk-1)/per + 1
+		}
+	}
+	all := c.heads * c.rows
+	if splits > 1 && all*c.D > math.MaxInt32/splits {
+		splits = 1
+	}
+	s.Split = splits > 1
+	p := &Plan{Variant: "mma"}
+	if s.Split {
+		p.Variant = "mma split"
+		p.Scratch = []int64{4 * int64(splits) * int64(all) * int64(c.D), 8 * int64(splits) * int64(all)}
+		args := append(c.args(input(0), input(1), input(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, "attention_mma", ptx.SM80, s.threads(), s.build),
+			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
+		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head}
+		args = append(c.args(input(0), input(1), input(2), scratch(0), scratch(1), output(0)), word(uint32(all)), word(uint32(splits)))
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, "attention_merge", ptx.SM80, mergeThreads, m.build),
+			Grid: [3]uint32{uint32((all-1)/(mergeThreads/32) + 1), 1, 1}, Args: args, Zero: -1})
+		return p, nil
+	}
+	p.Stages = []Stage{{Kernel: attentionKernel(s, "attention_mma", ptx.SM80, s.threads(), s.build),
+		Grid: [3]uint32{uint32(c.heads * tiles), 1, 1}, Args: append(c.args(input(0), input(1), input(2), output(0)), word(uint32(tiles))), Zero: -1}}
+	return p, nil
+}
+
+// wgmma returns the kernel of warpgroups that is the fastest, if there is one.
+func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, Head: c.padded(), Groups: 2, Keys: 128, Stages: 2, Turns: true}
+	switch {
+	case s.Head == 64: // half the registers hold results: there is room for a third warpgroup
+		s.Groups, s.Stages = 3, 3
+	case !s.Causal:
+		s.Keys = 176
+	}
+	// With more queries than keys some see none, which no loop of tiles is for.
+	return s, d.Target == ptx.SM90a && s.Head <= 128 && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+}
+
+// l2Share is how many bytes of keys and values are kept in L2 together: half of
+// that of an H100.
+const l2Share = 24 << 20
+
+// planWgmma makes the plan of products of warpgroups.
+func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
+	c.pack(false)
+	tiles := (c.rows-1)/s.queries() + 1
+	together := min(c.heads, max(1, l2Share/(4*c.Tk*c.D))*c.group)
+	matrix := func(i, rows, heads, tile int) Arg {
+		a := input(i)
+		a.Kind, a.Tiles = Map, &Tiles{Type: c.typ, Size: []int{c.D, rows, heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
+			Tile: []int{attentionSlice, tile, 1}, Swizzle: ptx.Swizzle128}
+		return a
+	}
+	kv := c.Batch * c.KVHeads
+	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), output(0))
+	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
+	return &Plan{Variant: "wgmma", Stages: []Stage{{Kernel: attentionKernel(s, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
+		Grid: [3]uint32{uint32(min(tiles*c.heads, d.Multiprocessors)), 1, 1}, Args: args, Zero: -1}}}
+}
+
+// attentionKernels holds a *Kernel for each specialisation.
+var attentionKernels sync.Map
+
+func attentionKernel(spec any, name string, t ptx.Target, threads int, build func(k *ptx.Kernel)) *Kernel {
+	if k, ok := attentionKernels.Load(spec); ok {
+		return k.(*Kernel)
+	}
+	k, _ := attentionKernels.LoadOrStore(spec, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1}, Build: build})
+	return k.(*Kernel)
+}

@@ -1,0 +1,323 @@
+package kernels
+
+import (
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// attentionMMA is attention by the products of warps, for sm_80 and later. It
+// goes through the keys once (Dao: FlashAttention-2): a block has the queries of
+// 16 rows for each of Rows warps, in registers, and a tile of keys and values in
+// shared memory while the copies of the next are under way. What has been summed
+// up is scaled down when a greater score comes.
+//
+// Sides warps share the rows and divide the keys of a tile among them, for rows so
+// few that nothing else is to divide.
+type attentionMMA struct {
+	Type        op.DType
+	Causal      bool
+	Packed      bool // rows of several heads in one matrix
+	Split       bool // the keys are divided among blocks: results are parts, in float32
+	Head        int  // elements of a row in shared memory: those beyond d are 0
+	Rows, Sides int
+	Keys        int // of a tile
+}
+
+func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
+
+// build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX
+// manual: a lane has of a product of 16 by 8 the rows lane/4 and 8 below, and the
+// columns 2(lane%4) and the next.
+func (s attentionMMA) build(k *ptx.Kernel) {
+	h, threads := half(s.Type), s.threads()
+	k.Block(threads, 1, 1)
+	a := &attentionArgs{}
+	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
+	var parts, shares ptx.Global[ptx.F32]
+	var per ptx.U32
+	if s.Split {
+		parts, shares = ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
+	} else {
+		a.out = ptx.GlobalParam[ptx.B32](k, "out")
+	}
+	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
+	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
+	a.scale = ptx.Param[ptx.F32](k, "scale")
+	tiles := param("tiles")
+	if s.Split {
+		per = param("per")
+	}
+	const pair = 2
+	pitch := s.Head / pair // words of a row
+	qs := ptx.DynamicShared[ptx.B32](k, 16*s.Rows*pitch)
+	ks := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
+	vs := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
+
+	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
+	warp := t.Shr(ptx.U(5))
+	side, slice := ptx.U(0), warp
+	if s.Sides > 1 {
+		side, slice = warp.Div(ptx.N(s.Rows)), warp.Rem(ptx.N(s.Rows))
+	}
+	// The last tiles, which see most, go first.
+	block := k.Special(ptx.CtaidX)
+	head := block.Div(tiles)
+	first := tiles.Sub(ptx.U(1)).Sub(block.Rem(tiles)).Mul(ptx.N(16 * s.Rows))
+	q, kv := head.Mul(a.rows), head.Div(a.group).Mul(a.tk) // rows before those of the head
+
+	// The rows of the tile see keys up to end; all of them see those below whole.
+	lo, end, whole := ptx.U(0), a.tk, a.tk
+	if s.Causal {
+		last := first.Add(ptx.N(16*s.Rows - 1)).Min(a.rows.Sub(ptx.U(1)))
+		end, whole = a.seen(last, true, s.Packed), a.seen(first, true, s.Packed)
+		if s.Packed {
+			together := first.Div(a.tq).Eq(last.Div(a.tq))
+			end = ptx.Select(together, end, a.tk)
+			whole = ptx.Select(together, whole, a.seen(ptx.U(0), true, false))
+		}
+	}
+	hidden := end
+	if s.Split {
+		lo = k.Special(ptx.CtaidY).Mul(per)
+		end = end.Min(lo.Add(per))
+	}
+
+	// load starts to copy n rows from row on into tile; rows from limit on are 0.
+	// Pieces of 16 bytes are permuted by the row, so that no column of a matrix
+	// meets a bank twice.
+	pieces := s.Head / 8
+	load := func(tile ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], base, row, limit ptx.U32, n int) {
+		for i := 0; i < n*pieces; i += threads {
+			at := t.Add(ptx.N(i))
+			r, c := at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))
+			from := row.Add(r)
+			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.d2))
+			to := tile.At(r.MulAdd(ptx.N(pitch), c.Xor(r.And(ptx.U(7))).Mul(ptx.U(4))))
+			move := func() {
+				ptx.CopyAsyncZero(to, x.At(ptx.Select(ok, base.Add(from).MulAdd(a.d2, c.Mul(ptx.U(4))), ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+			}
+			if i+threads <= n*pieces {
+				move()
+			} else {
+				k.If(at.Lt(ptx.N(n*pieces)), move)
+			}
+		}
+	}
+	stage := func(i, at ptx.U32) {
+		off := i.Mul(ptx.N(s.Keys * pitch))
+		load(ks.At(off), a.keys, kv, at, end, s.Keys)
+		load(vs.At(off), a.values, kv, at, end, s.Keys)
+		k.CopyCommit()
+	}
+	load(qs, a.q, q, first, a.rows, 16*s.Rows)
+	k.CopyCommit()
+	k.If(lo.Lt(end), func() { stage(ptx.U(0), lo) })
+	k.CopyWaitAll()
+	k.Sync()
+
+	// What a lane tells ldmatrix: matrix m and its row r. Operands that are read
+	// along the rows have the second matrix beside the first (keys), the others
+	// below it (queries, and values, which are transposed).
+	m, r := lane.Shr(ptx.U(3)), lane.And(ptx.U(7))
+	low, high := m.And(ptx.U(1)), m.Shr(ptx.U(1))
+	below := low.MulAdd(ptx.U(8), r)   // of queries and values
+	beside := high.MulAdd(ptx.U(8), r) // of keys
+	// places returns where the pieces 2c (or the next one, if bit is set) of the
+	// row are, for c modulo 4.
+	places := func(x ptx.Shared[ptx.B32], row, bit ptx.U32) (p [4]ptx.Shared[ptx.B32]) {
+		for c := range p {
+			if 2*c < pieces {
+				p[c] = x.At(row.MulAdd(ptx.N(pitch), bit.Xor(r).Xor(ptx.N(2*c)).Mul(ptx.U(4))))
+			}
+		}
+		return p
+	}
+	matrix := func(p [4]ptx.Shared[ptx.B32], row, c int, trans bool) [4]ptx.B32 {
+		return ptx.LoadMatrix4(p[c%4].Offset(row*pitch+c/4*32), trans)
+	}
+	fromQ := places(qs, slice.MulAdd(ptx.U(16), below), high)
+	query := func(c int) [4]ptx.B32 { return matrix(fromQ, 0, c, false) }
+	if s.Head <= 128 {
+		held := make([][4]ptx.B32, s.Head/16)
+		for c := range held {
+			held[c] = query(c)
+		}
+		query = func(c int) [4]ptx.B32 { return held[c] }
+	}
+
+	keys := s.Keys / s.Sides // of a warp
+	row := [2]ptx.U32{first.Add(slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))}
+	row[1] = row[0].Add(ptx.U(8))
+	sees := [2]ptx.U32{a.seen(row[0], s.Causal, s.Packed), a.seen(row[1], s.Causal, s.Packed)}
+	var most, total [2]ptx.Var[ptx.F32]
+	for i := range most {
+		most[i], total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	}
+	fragments := func(n int) [][4]ptx.Var[ptx.F32] {
+		f := make([][4]ptx.Var[ptx.F32], n)
+		for i := range f {
+			for j := range f[i] {
+				f[i][j] = ptx.NewVar(k, ptx.F(0))
+			}
+		}
+		return f
+	}
+	sums := fragments(s.Head / 8)
+	turn := ptx.NewVar(k, ptx.U(0))
+	k.For(lo, end, ptx.N(s.Keys), func(at ptx.U32) {
+		k.CopyWaitAll()
+		k.Sync()
+		now := turn.Get()
+		turn.Set(now.Xor(ptx.U(1)))
+		next := at.Add(ptx.N(s.Keys))
+		k.If(next.Lt(end), func() { stage(now.Xor(ptx.U(1)), next) })
+		off := now.Mul(ptx.N(s.Keys * pitch))
+		mine := side.Mul(ptx.N(keys))
+		fromK := places(ks.At(off), mine.Add(beside), low)
+		fromV := places(vs.At(off), mine.Add(below), high)
+
+		scores := fragments(keys / 8)
+		for c := range s.Head / 16 {
+			x := query(c)
+			for j := 0; j < len(scores); j += 2 {
+				y := matrix(fromK, 8*j, c, false)
+				h.mma(k, &scores[j], x, [2]ptx.B32{y[0], y[1]})
+				h.mma(k, &scores[j+1], x, [2]ptx.B32{y[2], y[3]})
+			}
+		}
+		k.If(next.Gt(whole), func() {
+			key := at.Add(mine).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
+			for j := range scores {
+				for e := range scores[j] {
+					ok := key.Add(ptx.N(8*j + e%2)).Lt(sees[e/2])
+					scores[j][e].Set(ptx.Select(ok, scores[j][e].Get(), minusInf))
+				}
+			}
+		})
+		weights := make([][2]ptx.B32, len(scores)) // of two columns each, of both rows
+		var p [2][2]ptx.F32
+		var base, down [2]ptx.F32
+		for i := range 2 {
+			top := most[i].Get()
+			for j := range scores {
+				top = top.Max(scores[j][2*i].Get()).Max(scores[j][2*i+1].Get())
+			}
+			top = quad(top, ptx.F32.Max)
+			base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(a.scale))
+			down[i] = most[i].Get().Fma(a.scale, base[i].Neg()).Ex2ApproxFlush()
+			most[i].Set(top)
+			total[i].Set(total[i].Get().Mul(down[i]))
+		}
+		for j := range scores {
+			for i := range 2 {
+				for e := range 2 {
+					p[i][e] = scores[j][2*i+e].Get().Fma(a.scale, base[i].Neg()).Ex2ApproxFlush()
+					ptx.AddTo(total[i], p[i][e])
+				}
+				weights[j][i] = h.pack(p[i][0], p[i][1])
+			}
+		}
+		for j := range sums {
+			for e := range sums[j] {
+				sums[j][e].Set(sums[j][e].Get().Mul(down[e/2]))
+			}
+		}
+		for c := range keys / 16 {
+			x := [4]ptx.B32{weights[2*c][0], weights[2*c][1], weights[2*c+1][0], weights[2*c+1][1]}
+			for j := 0; j < len(sums); j += 2 {
+				y := matrix(fromV, 16*c, j/2, true)
+				h.mma(k, &sums[j], x, [2]ptx.B32{y[0], y[1]})
+				h.mma(k, &sums[j+1], x, [2]ptx.B32{y[2], y[3]})
+			}
+		}
+	})
+	for i := range total {
+		total[i].Set(quad(total[i].Get(), ptx.F32.Add))
+	}
+
+	if s.Sides == 1 && !s.Split {
+		nan := ptx.NewVar(k, ptx.U(0))
+		for i := range 2 {
+			sum := total[i].Get()
+			factor := ptx.Select(sees[i].Eq(ptx.U(0)), ptx.F(0), sum.Rcp())
+			out := a.out.At(q.Add(row[i]).MulAdd(a.d2, lane.And(ptx.U(3))))
+			here := row[i].Lt(a.rows)
+			check := ptx.F(0)
+			for j := range sums {
+				x, y := sums[j][2*i].Get(), sums[j][2*i+1].Get()
+				// A row that sees nothing has no finite sum only if a hidden value has none.
+				x, y = x.Mul(factor), y.Mul(factor)
+				check = x.Fma(ptx.F(0), y.Fma(ptx.F(0), check))
+				k.If(here.And(lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { out.Offset(4 * j).Store(h.pack(x, y)) })
+			}
+			nan.Set(nan.Get().Or(ptx.Select(here.And(check.IsNaN(check)), ptx.U(1<<i), ptx.U(0))))
+		}
+		if s.Causal {
+			a.repairRows(k, h, s.Head, s.Packed, nan.Get(), q, kv, first.Add(slice.Mul(ptx.U(16))), hidden)
+		}
+		return
+	}
+	// parts has the results of a split, not divided yet, and shares the greatest
+	// score (times scale) and the sum of weights, for all rows of all heads.
+	split := k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(q)
+	if s.Sides == 1 {
+		for i := range 2 {
+			k.If(row[i].Lt(a.rows), func() {
+				at := split.Add(row[i])
+				for j := range sums {
+					c := lane.And(ptx.U(3)).Add(ptx.N(4 * j))
+					k.If(c.Lt(a.d2), func() {
+						parts.At(at.MulAdd(a.d2, c).Mul(ptx.U(2))).Store2([2]ptx.F32{sums[j][2*i].Get(), sums[j][2*i+1].Get()})
+					})
+				}
+				k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+					shares.At(at.Mul(ptx.U(2))).Store2([2]ptx.F32{most[i].Get().Mul(a.scale), total[i].Get()})
+				})
+			})
+		}
+		return
+	}
+	k.Sync() // the tiles are not needed any more
+	n := 16 * s.Rows
+	mine := side.MulAdd(ptx.N(n), slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))
+	wide, notes := ptx.CastShared[ptx.F32](ks), ptx.CastShared[ptx.F32](vs)
+	for i := range 2 {
+		at := wide.At(mine.Add(ptx.N(8*i)).MulAdd(ptx.N(s.Head), lane.And(ptx.U(3)).Mul(ptx.U(2))))
+		for j := range sums {
+			at.Offset(8 * j).Store2([2]ptx.F32{sums[j][2*i].Get(), sums[j][2*i+1].Get()})
+		}
+		k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+			notes.At(mine.Add(ptx.N(8 * i)).Mul(ptx.U(2))).Store2([2]ptx.F32{most[i].Get().Mul(a.scale), total[i].Get()})
+		})
+	}
+	k.Sync()
+	k.For(warp, ptx.N(n), ptx.N(s.Rows*s.Sides), func(i ptx.U32) {
+		row := first.Add(i)
+		k.If(row.Lt(a.rows), func() {
+			e := mergeRows(k, ptx.N(s.Sides), max(s.Head/64, 1), a.d2, func(part ptx.U32) [2]ptx.F32 {
+				return notes.At(part.MulAdd(ptx.N(n), i).Mul(ptx.U(2))).Load2()
+			}, func(part, c ptx.U32) [2]ptx.F32 {
+				return wide.At(part.MulAdd(ptx.N(n), i).MulAdd(ptx.N(s.Head), c.Mul(ptx.U(2)))).Load2()
+			})
+			if s.Split {
+				e.each(k, func(c ptx.U32, v [2]ptx.F32) { parts.At(split.Add(row).MulAdd(a.d2, c).Mul(ptx.U(2))).Store2(v) })
+				k.If(lane.Eq(ptx.U(0)), func() { shares.At(split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.most, e.total}) })
+				return
+			}
+			s.finish(k, a, e, q, kv, row, hidden)
+		})
+	})
+}
+
+// quad combines x of the four lanes that share a row.
+func quad(x ptx.F32, f func(x, y ptx.F32) ptx.F32) ptx.F32 {
+	for n := 1; n < 4; n *= 2 {
+		x = f(x, ptx.ShuffleXor(x, ptx.N(n)))
+	}
+	return x
+}
+
+// finish stores a row that a warp has merged.
+func (s attentionMMA) finish(k *ptx.Kernel, a *attentionArgs, e *mergedRow, q, kv, row, hidden ptx.U32) {
+	finishRow(k, half(s.Type), s.Head, s.Causal, a, e, q, kv, row, a.seen(row, s.Causal, s.Packed), hidden)
+}
