@@ -79,30 +79,59 @@ func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
 	return line.MulAdd(ptx.N(t.line()), piece.Xor(turn)).Mul(ptx.U(4))
 }
 
-// bring starts to copy what begins at place z along the sum to a stage.
-func (t *mmaTile) bring(tid, stage, z ptx.U32) {
+// pieceOf is what a thread copies in each step.
+type pieceOf struct {
+	has  ptx.Pred // not all threads have as many
+	all  bool     // but they have this one
+	from ptx.U32  // element of the first step
+	to   ptx.U32  // word of the stage
+	left ptx.U32  // elements that are left, 0 for none
+	z    ptx.U32  // place along the sum in the first step
+}
+
+// pieces returns what the thread copies.
+func (t *mmaTile) pieces(tid ptx.U32) (all []pieceOf) {
 	n := t.line() * t.lines()
 	for e := 0; e < n; e += t.s.threads() {
 		i := tid.Add(ptx.N(e))
 		line, piece := i.Div(ptx.N(t.line())), i.Rem(ptx.N(t.line()))
-		outer, inner := t.first.Add(line), z.Add(piece.Mul(ptx.U(8)))
-		outerSize, innerSize := t.size, t.depth
-		if !t.along {
-			outer, inner = z.Add(line), t.first.Add(piece.Mul(ptx.U(8)))
-			outerSize, innerSize = t.depth, t.size
+		p := pieceOf{has: i.Lt(ptx.N(n)), all: e+t.s.threads() <= n, to: t.place(line, piece)}
+		if t.along {
+			outer := t.first.Add(line)
+			p.z = piece.Mul(ptx.U(8))
+			p.from = outer.Min(t.size.Sub(ptx.U(1))).MulAdd(t.stride, p.z)
+			p.left = ptx.Select(outer.Lt(t.size), t.depth, ptx.U(0))
+		} else {
+			inner := t.first.Add(piece.Mul(ptx.U(8)))
+			p.z = line
+			p.from = line.MulAdd(t.stride, inner)
+			p.left = t.size.Sub(inner.Min(t.size)).Min(ptx.U(8)).Mul(ptx.U(2))
 		}
-		left := innerSize.Sub(inner.Min(innerSize)).Min(ptx.U(8)).Mul(ptx.U(2))
-		left = ptx.Select(outer.Lt(outerSize), left, ptx.U(0))
-		outer = outer.Min(outerSize.Sub(ptx.U(1)))
-		inner = ptx.Select(left.Eq(ptx.U(0)), ptx.U(0), inner)
-		src := ptx.Cast[ptx.U16](t.from).At64(outer.MulWide(t.stride)).At(inner)
-		dst := t.at.At(stage.MulAdd(ptx.N(t.words()), t.place(line, piece)))
-		copied := func() { ptx.CopyAsyncZero(dst, ptx.Cast[ptx.B32](src), 16, left) }
-		if n-e < t.s.threads() {
-			t.k.If(i.Lt(ptx.N(n)), copied)
-			continue
+		all = append(all, p)
+	}
+	return all
+}
+
+// bring starts to copy the pieces of a step to a stage.
+func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
+	z := step.Mul(ptx.U(mmaDepth))
+	for _, p := range all {
+		var src, left ptx.U32
+		if t.along {
+			src = p.from.Add(z)
+			left = p.left.Sub(p.z.Add(z).Min(p.left)).Min(ptx.U(8)).Mul(ptx.U(2))
+		} else {
+			src = z.MulAdd(t.stride, p.from)
+			left = ptx.Select(p.z.Add(z).Lt(t.depth), p.left, ptx.U(0))
 		}
-		copied()
+		// Of 0 bytes the address may be anywhere.
+		from := ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](t.from).At(src))
+		to := t.at.At(stage.MulAdd(ptx.N(t.words()), p.to))
+		if p.all {
+			ptx.CopyAsyncZero(to, from, 16, left)
+		} else {
+			t.k.If(p.has, func() { ptx.CopyAsyncZero(to, from, 16, left) })
+		}
 	}
 }
 
@@ -170,10 +199,11 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 	}
 	steps := depth.Add(ptx.U(mmaDepth - 1)).Div(ptx.U(mmaDepth))
+	as, bs := ta.pieces(tid), tb.pieces(tid)
 	bring := func(stage, step ptx.U32) {
 		k.If(step.Lt(steps), func() {
-			ta.bring(tid, stage, step.Mul(ptx.U(mmaDepth)))
-			tb.bring(tid, stage, step.Mul(ptx.U(mmaDepth)))
+			ta.bring(as, stage, step)
+			tb.bring(bs, stage, step)
 		})
 		k.CopyCommit()
 	}

@@ -186,17 +186,20 @@ func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	return string(out)
 }
 
+// TestWgmmaMatMulPtxas assembles every tile: no register is spilt and no product is
+// serialised, which ptxas says in remarks numbered C75xx.
 func TestWgmmaMatMulPtxas(t *testing.T) {
-	for _, s := range []wgmmaSpec{
-		{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 1},
-		{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 2},
-		{Rows: 256, Cols: 128, Groups: 2, Stages: 4, Cluster: 1},
-		{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 1},
-	} {
-		s.Type = op.BF16
-		out := assemble(t, s.kernel(nil), ptx.SM90a)
-		if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
-			t.Errorf("%v: %s", s, out)
+	for i, w := range wgmmaTiles {
+		s := w.wgmmaSpec
+		s.Type, s.TransA, s.TransB = []op.DType{op.BF16, op.F16}[i%2], layouts[i%4].TransA, layouts[i%4].TransB
+		loose, split := s, s
+		loose.Loose, loose.Bias = true, true
+		split.Split, split.Odd = true, true
+		for _, s := range []wgmmaSpec{s, loose, split} {
+			out := assemble(t, s.kernel(nil), ptx.SM90a)
+			if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
+				t.Errorf("%v: %s", s, out)
+			}
 		}
 	}
 }
