@@ -103,7 +103,7 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
-			if n > ceilDiv(p.K, depth) {
+			if n > ceilDiv(p.K, depth) || s.bytes() > d.Shared {
 				break
 			}
 			for c := range 4 {
