@@ -53,7 +53,7 @@ func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
 // launch returns what launches the plan.
 func (h *halfGPU) launch(p *Plan) (func() error, error) {
 	b := &buffers{}
-	b.arrays[lib.InputRef] = []cu.Ptr{h.in[0].Ptr(), h.in[1].Ptr()}
+	b.arrays[lib.InputRef] = []cu.Ptr{h.in[0].Ptr(), h.in[1].Ptr(), h.in[1].Ptr()} // the last for a bias
 	b.arrays[lib.OutputRef] = []cu.Ptr{h.out.Ptr()}
 	b.sizes[lib.ScratchRef] = p.Scratch
 	at := h.scratch.Ptr()
@@ -132,7 +132,7 @@ func (h *halfGPU) rate(p *halfProduct, plan *Plan) (float64, error) {
 		return 0, err
 	}
 	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
-	n := int(max(1, min(3000, 10e-3*500e12/flop))) // 10 ms
+	n := int(max(1, min(1000, 5e-3*500e12/flop))) // 5 ms
 	d, err := h.timed(f, n)
 	return flop / float64(d) * float64(time.Second) * 1e-12, err
 }
@@ -202,9 +202,19 @@ func TestGPUHalfServe(t *testing.T) {
 		if _, err := fmt.Sscan(in.Text(), &name, &layout, &q, &m, &k, &n, &variant); err != nil {
 			t.Fatal(err)
 		}
+		name, more := strings.CutSuffix(name, "+") // with bias and activation
 		h, o := gpus[name], layouts[layout]
 		typ := map[string]op.DType{"f16": op.F16, "bf16": op.BF16}[name]
 		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
+		if more {
+			o.Act, p.Bias = op.Gelu, true
+			typed := lib.Array{Type: typ, Shape: op.Shape{q, m, n}}
+			var err error
+			if p.after, err = finish(&lib.Request{Op: op.MatMul, Attrs: o.Attrs(), In: []lib.Array{
+				{Type: typ, Shape: turned(o.TransA, q, m, k)}, {Type: typ, Shape: turned(o.TransB, q, k, n)}, {Type: typ, Shape: op.Shape{n}}}, Out: []lib.Array{typed}}, n); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if variant == "all" {
 			text, err := h.all(p, 1.35)
 			fmt.Printf("= 0 %s %v\n", text, err)
@@ -241,6 +251,13 @@ func TestGPUHalfServe(t *testing.T) {
 		}
 		fmt.Printf("= %.1f %s %v\n", rate, plan.Variant, each)
 	}
+}
+
+func turned(trans bool, q, a, b int) op.Shape {
+	if trans {
+		a, b = b, a
+	}
+	return op.Shape{q, a, b}
 }
 
 // planNamed returns the plan of a variant, or the one that would be chosen for "-".
