@@ -53,6 +53,19 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	return nil, unsupported("products on %v", d.Target)
 }
 
+// matrix is matrices of one size in memory, one after the other.
+type matrix struct {
+	lib.Ref
+	inner, outer, count int // elements of a row, rows, matrices
+	stride              int // elements from one row to the next, a multiple of 8
+}
+
+// tiles returns the tensor map of the matrices.
+func (m matrix) tiles(t op.DType, box [2]int) Arg {
+	return Arg{Kind: Map, Array: m.Ref, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
+		Stride: []int{2 * m.stride, 2 * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
+}
+
 // lay returns the operands as they lie in memory.
 func (p *halfProduct) lay() (a, b matrix) {
 	a = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch}

@@ -11,13 +11,14 @@ type finisher struct {
 	k          *ptx.Kernel
 	t          op.DType
 	rows, cols ptx.U32
+	odd        bool // rows have an odd number of elements
 	bias       *ptx.Global[ptx.U32]
 	after      *sink
 }
 
 // newFinisher declares what it needs as the next parameters.
-func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols ptx.U32) finisher {
-	f := finisher{k: k, t: t, rows: rows, cols: cols}
+func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols ptx.U32, odd bool) finisher {
+	f := finisher{k: k, t: t, rows: rows, cols: cols, odd: odd}
 	if bias {
 		p := ptx.GlobalParam[ptx.U32](k, "bias").Hint(ptx.ReadOnly)
 		f.bias = &p
@@ -28,15 +29,28 @@ func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols p
 	return f
 }
 
+// within returns columns of the matrix for col and the next, themselves where they
+// are some. In even rows the second is the next of the first.
+func (f *finisher) within(col ptx.U32) (first, second ptx.U32) {
+	if !f.odd {
+		first = col.Min(f.cols.Sub(ptx.U(2)))
+		return first, first.Add(ptx.U(1))
+	}
+	last := f.cols.Sub(ptx.U(1))
+	return col.Min(last), col.Add(ptx.U(1)).Min(last)
+}
+
 // biased returns the sums of columns col and the next with their bias.
 func (f *finisher) biased(col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
 	if f.bias == nil {
 		return a, b
 	}
-	one := func(c ptx.U32) ptx.F32 {
-		return ptx.F32(loadElements(f.t, *f.bias, c.Min(f.cols.Sub(ptx.U(1))), 1)[0])
+	first, second := f.within(col)
+	if !f.odd {
+		v := loadElements(f.t, *f.bias, first, 2)
+		return a.Add(ptx.F32(v[0])), b.Add(ptx.F32(v[1]))
 	}
-	return a.Add(one(col)), b.Add(one(col.Add(ptx.U(1))))
+	return a.Add(ptx.F32(loadElements(f.t, *f.bias, first, 1)[0])), b.Add(ptx.F32(loadElements(f.t, *f.bias, second, 1)[0]))
 }
 
 // value returns the results of one floating type, of what lies within the
@@ -47,11 +61,13 @@ func (f *finisher) value(n, row, col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
 		return a, b
 	}
 	row = n.MulAdd(f.rows, row.Min(f.rows.Sub(ptx.U(1))))
-	one := func(c ptx.U32, v ptx.F32) ptx.F32 {
-		c = c.Min(f.cols.Sub(ptx.U(1)))
-		return f.after.floats(row, c, row.MulAdd(f.cols, c), v)[0]
+	first, second := f.within(col)
+	if !f.odd {
+		v := f.after.floats(row, first, row.MulAdd(f.cols, first), a, b)
+		return v[0], v[1]
 	}
-	return one(col, a), one(col.Add(ptx.U(1)), b)
+	one := func(c ptx.U32, v ptx.F32) ptx.F32 { return f.after.floats(row, c, row.MulAdd(f.cols, c), v)[0] }
+	return one(first, a), one(second, b)
 }
 
 // put stores the results by the epilogue's own stores.
@@ -60,6 +76,10 @@ func (f *finisher) put(n, row, col ptx.U32, a, b ptx.F32) {
 	k.If(row.Lt(f.rows), func() {
 		a, b := f.biased(col, a, b)
 		row := n.MulAdd(f.rows, row)
+		if !f.odd {
+			k.If(col.Lt(f.cols), func() { f.after.setRow(row, col, row.MulAdd(f.cols, col), a, b) })
+			return
+		}
 		for j, v := range []ptx.F32{a, b} {
 			c := col.Add(ptx.N(j))
 			k.If(c.Lt(f.cols), func() { f.after.setRow(row, c, row.MulAdd(f.cols, c), v) })
@@ -67,15 +87,14 @@ func (f *finisher) put(n, row, col ptx.U32, a, b ptx.F32) {
 	})
 }
 
-// store stores the results of one type at their places in y. odd says that rows
-// have an odd number of elements.
-func (f *finisher) store(y ptx.Global[ptx.U16], odd bool, n, row, col ptx.U32, a, b ptx.F32) {
+// store stores the results of one type at their places in y.
+func (f *finisher) store(y ptx.Global[ptx.U16], n, row, col ptx.U32, a, b ptx.F32) {
 	k := f.k
 	k.If(row.Lt(f.rows).And(col.Lt(f.cols)), func() {
 		a, b := f.value(n, row, col, a, b)
 		to := y.At(n.MulAdd(f.rows, row).MulAdd(f.cols, col))
 		v := pack(f.t, a, b)
-		if !odd {
+		if !f.odd {
 			ptx.Cast[ptx.B32](to).Store(v)
 			return
 		}

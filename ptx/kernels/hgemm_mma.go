@@ -173,7 +173,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	// Bytes from one matrix to the next would not do: elements, less than 2**31.
 	nextA, nextB := ptx.Param[ptx.U32](k, "next_a"), ptx.Param[ptx.U32](k, "next_b")
 	down, across, high := ptx.Param[ptx.U32](k, "down"), ptx.Param[ptx.U32](k, "across"), ptx.Param[ptx.U32](k, "high")
-	f := newFinisher(k, s.Type, s.Bias, e, m, n)
+	f := newFinisher(k, s.Type, s.Bias, e, m, n, s.Odd)
 	k.Align(128)
 	ta.at = ptx.DynamicShared[ptx.B32](k, s.Stages*ta.words())
 	tb.at = ptx.DynamicShared[ptx.B32](k, s.Stages*tb.words())
@@ -243,7 +243,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 				if s.Direct {
 					f.put(batch, r, c, x, y)
 				} else {
-					f.store(out, s.Odd, batch, r, c, x, y)
+					f.store(out, batch, r, c, x, y)
 				}
 			}
 		}

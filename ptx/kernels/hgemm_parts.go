@@ -41,7 +41,7 @@ func (s gatherSpec) build(k *ptx.Kernel, e *epilogue) {
 	x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.U16](k, "y")
 	all, pairs, parts := ptx.Param[ptx.U32](k, "all"), ptx.Param[ptx.U32](k, "pairs"), ptx.Param[ptx.U32](k, "parts")
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
-	f := newFinisher(k, s.Type, s.Bias, e, rows, cols)
+	f := newFinisher(k, s.Type, s.Bias, e, rows, cols, s.Odd)
 	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(gatherThreads), k.Special(ptx.TidX))
 	k.ReturnIf(i.Ge(all))
 	row := i.Div(pairs)
@@ -66,6 +66,6 @@ func (s gatherSpec) build(k *ptx.Kernel, e *epilogue) {
 	if s.Direct {
 		f.put(n, row, col, a.Get(), b.Get())
 	} else {
-		f.store(y, s.Odd, n, row, col, a.Get(), b.Get())
+		f.store(y, n, row, col, a.Get(), b.Get())
 	}
 }
