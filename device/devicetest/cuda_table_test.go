@@ -1,0 +1,263 @@
+//go:build (linux || windows) && !nocuda
+
+package devicetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// cell is one operation over arrays that stay on a GPU.
+type cell struct {
+	name   string
+	typ    op.DType // of operands and result
+	shapes [][]int  // of operands
+	out    []int
+	bytes  float64 // that have to move, or 0
+	flops  float64 // or 0
+	build  func(r *batch.Batch, x []batch.Value) batch.Value
+	peer   string // the same in PyTorch, over x[0], x[1] ...; "" for nothing like it
+}
+
+// weights are a quantised matrix of a cell, its last operand.
+type weights struct {
+	typ  op.DType
+	rows int
+	cols int
+}
+
+func elements(s []int) float64 {
+	n := 1.0
+	for _, d := range s {
+		n *= float64(d)
+	}
+	return n
+}
+
+// moves returns a cell that reads its operands once and writes its result once.
+func moves(name string, t op.DType, shapes [][]int, out []int, peer string, build func(r *batch.Batch, x []batch.Value) batch.Value) cell {
+	n := elements(out)
+	for _, s := range shapes {
+		n += elements(s)
+	}
+	return cell{name: fmt.Sprintf("%s/%v", name, t), typ: t, shapes: shapes, out: out, bytes: n * float64(t.Size()), build: build, peer: peer}
+}
+
+// chain is forty operations of arithmetic and four functions.
+func chain(r *batch.Batch, x []batch.Value) batch.Value {
+	v := x[0]
+	for i := range 4 {
+		for range 5 {
+			v = r.AddScalar(r.Scale(v, 0.75), 0.25)
+		}
+		v = [4]func(batch.Value) batch.Value{r.Tanh, r.Exp, r.Sqrt, r.Sigmoid}[i](v)
+		if i == 1 {
+			v = r.Abs(v)
+		}
+	}
+	return v
+}
+
+// cells are what docs/BENCHMARKS.md has.
+func cells() []cell {
+	type value = batch.Value
+	type rec = batch.Batch
+	const n = 64 << 20
+	var all []cell
+	unary := func(name, peer string, f func(r *rec, x value) value) {
+		all = append(all, moves(name+"/64M", op.F32, [][]int{{n}}, []int{n}, peer, func(r *rec, x []value) value { return f(r, x[0]) }))
+	}
+	unary("copy", "x[0].clone()", func(r *rec, x value) value { return x })
+	unary("relu", "torch.relu(x[0])", (*rec).Relu)
+	unary("tanh", "torch.tanh(x[0])", (*rec).Tanh)
+	unary("exp", "torch.exp(x[0])", (*rec).Exp)
+	unary("gelu", "F.gelu(x[0])", (*rec).Gelu)
+	all = append(all,
+		moves("add/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "x[0]+x[1]", func(r *rec, x []value) value { return r.Add(x[0], x[1]) }),
+		moves("chain of 44/64M", op.F32, [][]int{{n}}, []int{n}, "", chain),
+		moves("relu/1M", op.F32, [][]int{{1 << 20}}, []int{1 << 20}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
+		moves("sum/64M", op.F32, [][]int{{n}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }),
+		moves("dot/64M", op.F32, [][]int{{n}, {n}}, nil, "torch.dot(x[0],x[1])", func(r *rec, x []value) value { return r.Dot(x[0], x[1]) }),
+		moves("max/64M", op.F32, [][]int{{n}}, nil, "torch.max(x[0])", func(r *rec, x []value) value { return r.Max(x[0]) }),
+		moves("sum/1M", op.F32, [][]int{{1 << 20}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }))
+	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 8192, 16384, 32768, 65536} {
+		s := [][]int{{n / cols, cols}}
+		all = append(all, moves(fmt.Sprintf("softmax/%d", cols), op.F32, s, s[0], "torch.softmax(x[0],1)", func(r *rec, x []value) value { return r.Softmax(x[0]) }))
+	}
+	for _, cols := range []int{128, 1000, 4096, 16384, 32768, 65536} {
+		rows := n / cols
+		s, g := []int{rows, cols}, []int{cols}
+		all = append(all,
+			moves(fmt.Sprintf("layer_norm/%d", cols), op.F32, [][]int{s, g, g}, s, "F.layer_norm(x[0],x[1].shape,x[1],x[2])",
+				func(r *rec, x []value) value { return r.LayerNorm(x[0], x[1], x[2]) }),
+			moves(fmt.Sprintf("rms_norm/%d", cols), op.F32, [][]int{s, g}, s, "F.rms_norm(x[0],x[1].shape,x[1])",
+				func(r *rec, x []value) value { return r.RMSNorm(x[0], x[1]) }))
+	}
+	product := func(t op.DType, m, k, n int) {
+		all = append(all, cell{name: fmt.Sprintf("matmul/%dx%dx%d/%v", m, k, n, t), typ: t, shapes: [][]int{{m, k}, {k, n}}, out: []int{m, n},
+			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1]) }})
+	}
+	for _, s := range [][3]int{{1000, 1000, 1000}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
+		{4095, 1023, 2049}, {777, 3333, 1555}, {8192, 64, 8192}, {3001, 3001, 3001}, {511, 8191, 1021}} {
+		product(op.F32, s[0], s[1], s[2])
+	}
+	for _, t := range []op.DType{op.BF16, op.F16} {
+		for _, s := range [][3]int{{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {5000, 5000, 5000}, {1000, 1000, 1000}, {4097, 4097, 4097}, {777, 3333, 1555}} {
+			product(t, s[0], s[1], s[2])
+		}
+	}
+	all = append(all, moves("matvec/16384x4096", op.F32, [][]int{{16384, 4096}, {4096}}, []int{16384}, "torch.mv(x[0],x[1])",
+		func(r *rec, x []value) value { return r.MatVec(x[0], x[1]) }))
+	for _, d := range []int{64, 128} {
+		for _, length := range []int{2048, 8192, 16384} {
+			for _, causal := range []bool{true, false} {
+				s := []int{4, 32, length, d}
+				o := op.AttentionOpts{Causal: causal}
+				a := o.Attrs()
+				name, flag := "full", "False"
+				if causal {
+					name, flag = "causal", "True"
+				}
+				all = append(all, cell{name: fmt.Sprintf("attention/%dx%d/%s/%v", length, d, name, op.F16), typ: op.F16, shapes: [][]int{s, s, s}, out: s,
+					flops: op.Attention.Flops(&a, []op.Shape{s, s, s}, []op.Shape{s}),
+					peer:  "F.scaled_dot_product_attention(x[0],x[1],x[2],is_causal=" + flag + ")",
+					build: func(r *rec, x []value) value { return r.Attention(x[0], x[1], x[2], o) }})
+			}
+		}
+	}
+	return all
+}
+
+// typedBuffer returns an array of random numbers on the device.
+func typedBuffer(b *testing.B, dev *device.Device, t op.DType, shape []int, rnd *rand.Rand) *device.Buffer {
+	b.Helper()
+	ctx := context.Background()
+	buf, err := dev.NewBuffer(ctx, t, shape...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := int(elements(shape))
+	a := newArray(t, n)
+	block := a.data[:min(n, 1<<20-3)*t.Size()]
+	for i := range len(block) / t.Size() {
+		t.PutFloat64(block, i, rnd.NormFloat64())
+	}
+	for i := len(block); i < len(a.data); i += len(block) {
+		copy(a.data[i:], block)
+	}
+	switch t {
+	case op.F32:
+		err = device.Write(ctx, buf, view[float32](a))
+	case op.F16:
+		err = device.Write(ctx, buf, view[op.Float16](a))
+	case op.BF16:
+		err = device.Write(ctx, buf, view[op.BFloat16](a))
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return buf
+}
+
+// onDevice returns the median time of a recording that leaves its result on the
+// device, by the device's clock, in seconds.
+func onDevice(b *testing.B, dev *device.Device, t op.DType, out []int, r *batch.Batch, v batch.Value) float64 {
+	b.Helper()
+	ctx := context.Background()
+	to, err := dev.NewBuffer(ctx, t, out...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer to.Close()
+	r.Store(to, 0, v)
+	p, err := r.Profile(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p.Total.P50.Seconds()
+}
+
+func report(b *testing.B, seconds, bytes, flops, peer float64) {
+	b.ReportMetric(0, "ns/op") // it has been measured
+	b.ReportMetric(seconds*1e6, "µs")
+	if bytes > 0 {
+		b.ReportMetric(bytes/seconds/1e9, "GB/s")
+	}
+	if flops > 0 {
+		b.ReportMetric(flops/seconds/1e12, "TFLOP/s")
+	}
+	if peer > 0 {
+		b.ReportMetric(peer, "peer-µs")
+		b.ReportMetric(peer/(seconds*1e6), "peer/ours")
+	}
+}
+
+// BenchmarkCUDAResident measures operations over arrays that stay on a GPU, each
+// beside PyTorch where RAYO_PEER says how to start that. Run it once: each time is
+// the median of thirty.
+func BenchmarkCUDAResident(b *testing.B) {
+	dev, err := device.Open(context.Background(), device.Require(device.CUDA))
+	if err != nil {
+		b.Skip(err)
+	}
+	defer dev.Close()
+	peer := startPeer(b)
+	if peer != nil {
+		defer peer.stop()
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	names := map[op.DType]string{op.F32: "float32", op.F16: "float16", op.BF16: "bfloat16"}
+	for _, c := range cells() {
+		b.Run(c.name, func(b *testing.B) {
+			theirs := 0.0
+			if peer != nil && c.peer != "" {
+				if theirs, err = peer.time(c.peer, names[c.typ], c.shapes); err != nil {
+					b.Logf("peer: %v", err)
+				}
+			}
+			r := batch.New(dev)
+			var in []batch.Value
+			for _, s := range c.shapes {
+				buf := typedBuffer(b, dev, c.typ, s, rnd)
+				defer buf.Close()
+				in = append(in, r.Use(buf))
+			}
+			seconds := onDevice(b, dev, c.typ, c.out, r, c.build(r, in))
+			report(b, seconds, c.bytes, c.flops, theirs)
+		})
+	}
+	for _, w := range []weights{{op.Q4_K, 65536, 8192}, {op.Q6_K, 32768, 8192}, {op.Q8_0, 32768, 8192}, {op.Q4_0, 65536, 8192}, {op.Q5_K, 65536, 8192}} {
+		for _, m := range []int{1, 4, 512} {
+			b.Run(fmt.Sprintf("matmul_q/%v/%dx%dx%d", w.typ, m, w.cols, w.rows), func(b *testing.B) {
+				tensor := newGenerator(7).quantised(w.typ, op.Shape{w.rows / 256, w.cols})
+				var raw []byte
+				for range 256 {
+					raw = append(raw, tensor.Blocks...)
+				}
+				ctx := context.Background()
+				buf, err := device.UploadBlocks(ctx, dev, raw, w.typ, w.rows, w.cols)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer buf.Close()
+				x := typedBuffer(b, dev, op.F32, []int{m, w.cols}, rnd)
+				defer x.Close()
+				r := batch.New(dev)
+				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf)))
+				bytes, flops := float64(len(raw)), 2*float64(m)*float64(w.rows)*float64(w.cols)
+				if m > 8 {
+					bytes = 0
+				} else {
+					flops = 0
+				}
+				report(b, seconds, bytes, flops, 0)
+			})
+		}
+	}
+}
