@@ -132,7 +132,7 @@ func (h *halfGPU) rate(p *halfProduct, plan *Plan) (float64, error) {
 		return 0, err
 	}
 	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
-	n := int(max(1, min(1000, 5e-3*500e12/flop))) // 5 ms
+	n := int(max(1, min(300, 3e-3*500e12/flop))) // 3 ms
 	d, err := h.timed(f, n)
 	return flop / float64(d) * float64(time.Second) * 1e-12, err
 }
@@ -194,7 +194,7 @@ func TestGPUHalfServe(t *testing.T) {
 	if os.Getenv("RAYO_SERVE") == "" {
 		t.Skip("RAYO_SERVE is not set")
 	}
-	gpus := map[string]*halfGPU{"f16": newHalfGPU(t, op.F16, 8200*8200), "bf16": newHalfGPU(t, op.BF16, 8200*8200)}
+	gpus := map[string]*halfGPU{}
 	in, checked := bufio.NewScanner(os.Stdin), map[string]bool{}
 	for in.Scan() {
 		var name, variant string
@@ -203,8 +203,11 @@ func TestGPUHalfServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		name, more := strings.CutSuffix(name, "+") // with bias and activation
-		h, o := gpus[name], layouts[layout]
 		typ := map[string]op.DType{"f16": op.F16, "bf16": op.BF16}[name]
+		if gpus[name] == nil {
+			gpus[name] = newHalfGPU(t, typ, 8200*8200)
+		}
+		h, o := gpus[name], layouts[layout]
 		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
 		if more {
 			o.Act, p.Bias = op.Gelu, true
@@ -217,7 +220,7 @@ func TestGPUHalfServe(t *testing.T) {
 		}
 		if variant == "all" {
 			text, err := h.all(p, 1.35)
-			fmt.Printf("= 0 %s %v\n", text, err)
+			fmt.Printf("= %s: %s %v\n", in.Text(), text, err)
 			continue
 		}
 		plan, err := p.planNamed(variant, &h.desc)
@@ -246,10 +249,10 @@ func TestGPUHalfServe(t *testing.T) {
 			each = append(each, d)
 		}
 		if err != nil {
-			fmt.Printf("= 0 %s %v\n", variant, err)
+			fmt.Printf("= 0 %s %s %v\n", variant, in.Text(), err)
 			continue
 		}
-		fmt.Printf("= %.1f %s %v\n", rate, plan.Variant, each)
+		fmt.Printf("= %.1f %s %v %s\n", rate, plan.Variant, each, in.Text())
 	}
 }
 
