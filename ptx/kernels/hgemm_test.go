@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -294,6 +296,51 @@ func TestHalfMatMulBanks(t *testing.T) {
 				}
 			}}, r, p); err != nil {
 				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestHalfMatMulResidual adds an array to the product, as it lies and by rows, in
+// the type of the operands, which the kernels' own stores write.
+func TestHalfMatMulResidual(t *testing.T) {
+	for i, n := range []int{72, 33, 70, 8} {
+		typ := []op.DType{op.BF16, op.F16}[i%2]
+		m, k := 67, []int{40, 1500}[i/3]
+		a, b, full, rows := normal(m, k), normal(k, n), normal(m, n), normal(m)
+		c := newTrial(op.MatMul, op.Attrs{}, typ, a, b)
+		arg := func(i int) *ir.Node { return ir.NewArg(i, ir.F32) }
+		sum := arg(0)
+		for i := range 2 {
+			var err error
+			if sum, err = ir.New(ir.Add, sum, arg(i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.post = &lib.Epilogue{In: []lib.Operand{{Type: typ, Spread: op.Full, N: m * n}, {Type: op.F32, Spread: op.Stretched, N: m}}, Exprs: []*ir.Node{sum}}
+		c.out = []op.DType{typ}
+		r, err := c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []Device{h200, a100} {
+			p, err := For(r, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := [][]byte{poisoned(int64(m * n * 2))}
+			if err := (&rig{device: d}).run(p, append(c.memory(), encode(full, typ), encode(rows, op.F32)), out); err != nil {
+				t.Fatalf("%s: %v", p.Variant, err)
+			}
+			for j := range m * n {
+				want, mag := typ.Round(full.Data[j])+rows.Data[j/n], math.Abs(full.Data[j])+math.Abs(rows.Data[j/n])
+				for l := range k {
+					v := typ.Round(a.Data[j/n*k+l]) * typ.Round(b.Data[l*n+j%n])
+					want, mag = want+v, mag+math.Abs(v)*op.Depth(k)
+				}
+				if err := op.MatMul.Check(typ.Float64(out[0], j), want, mag, typ); err != nil {
+					t.Fatalf("%s, %d columns, element %d: %v", p.Variant, n, j, err)
+				}
 			}
 		}
 	}
