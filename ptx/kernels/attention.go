@@ -69,7 +69,7 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 // choose returns the plan that is the fastest.
 func (c *attentionCut) choose(d *Device) (*Plan, error) {
 	share := c.Heads / c.KVHeads
-	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 {
+	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 && c.fills(w.queries(), d) {
 		return c.planWgmma(d, w), nil
 	}
 	if c.Tq*share <= 16 {
@@ -128,15 +128,32 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 
 // wgmma returns the kernel of warpgroups that is the fastest, if there is one.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
-	s := attentionWgmma{Type: c.typ, Causal: c.causal, Head: c.padded(), Groups: 2, Keys: 128, Stages: 2, Turns: true}
-	switch {
-	case s.Head == 64: // half the registers hold results: there is room for a third warpgroup
-		s.Groups, s.Stages = 3, 3
-	case !s.Causal:
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
+	switch s.Head {
+	case 64: // half the registers hold results: there is room for a third warpgroup
+		s.Groups, s.Stages, s.Keys = 3, 3, 128
+	case 128:
 		s.Keys = 176
+		if s.Causal {
+			s.Keys = 128
+		}
+	case 192:
+		s.Keys = 112
+	case 256:
+		s.Keys = 80
+	default:
+		return s, false
 	}
 	// With more queries than keys some see none, which no loop of tiles is for.
-	return s, d.Target == ptx.SM90a && s.Head <= 128 && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+	return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+}
+
+// fills reports whether tiles of so many queries keep the multiprocessors busy.
+// Where they do not, the keys are better divided among blocks too.
+func (c *attentionCut) fills(queries int, d *Device) bool {
+	tiles := ((c.Tq-1)/queries + 1) * c.Batch * c.Heads
+	waves := (tiles-1)/d.Multiprocessors + 1
+	return 5*tiles >= 2*waves*d.Multiprocessors || c.Tk < 1024
 }
 
 // l2Share is how many bytes of keys and values are kept in L2 together: half of

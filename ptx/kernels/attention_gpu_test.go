@@ -92,7 +92,7 @@ var gpuAttention = []attentionCase{
 	{op.F16, false, 1, 2, 2, 128, 128, 64}, {op.F16, true, 1, 2, 2, 256, 256, 128}, {op.BF16, true, 2, 3, 3, 509, 509, 128}, {op.F16, false, 1, 8, 2, 1000, 1999, 80},
 	{op.F16, true, 2, 140, 70, 333, 777, 64}, {op.BF16, false, 1, 3, 1, 2049, 4099, 96}, {op.F16, true, 1, 4, 4, 700, 301, 128}, {op.F16, true, 1, 5, 5, 600, 600, 256},
 	{op.F16, true, 2, 8, 8, 1, 5003, 128}, {op.BF16, true, 3, 16, 2, 1, 3001, 64}, {op.F16, true, 1, 8, 1, 4, 2047, 128}, {op.F16, true, 1, 2, 2, 65, 9001, 128}, {op.F16, true, 1, 4, 2, 3, 5003, 200},
-	{op.F16, true, 4, 16, 16, 2048, 2048, 128}, {op.BF16, false, 4, 16, 16, 1111, 1999, 64},
+	{op.BF16, true, 2, 40, 40, 777, 777, 256}, {op.F16, false, 2, 40, 20, 1000, 555, 192}, {op.F16, true, 4, 16, 16, 2048, 2048, 128}, {op.BF16, false, 4, 16, 16, 1111, 1999, 64},
 }
 
 func TestGPUAttention(t *testing.T) {
@@ -113,12 +113,12 @@ func TestGPUAttention(t *testing.T) {
 	}
 }
 
-// attentionBench are batch 4 of 32 heads, as the bars are.
+// attentionBench are batch 4, or 2 of the longest, of 32 heads, as the bars are.
 func attentionBench() (cases []attentionCase) {
 	for _, d := range []int{128, 64} {
 		for _, n := range []int{2048, 4096, 8192, 16384} {
 			for _, causal := range []bool{true, false} {
-				cases = append(cases, attentionCase{op.F16, causal, 4, 32, 32, n, n, d})
+				cases = append(cases, attentionCase{op.F16, causal, min(4, 32768/n), 32, 32, n, n, d})
 			}
 		}
 	}
@@ -152,17 +152,19 @@ func BenchmarkGPUAttention(b *testing.B) {
 			p.Variant = fmt.Sprintf("g%d k%d s%d %v", w.Groups, w.Keys, w.Stages, w.Turns)
 			plans = append(plans, p)
 		}
-		if c.tq == 512 {
-			for _, w := range []attentionMMA{{Rows: 4, Sides: 1}, {Rows: 8, Sides: 1}} {
-				p, err := c.cut().planMMA(&g.desc, w)
-				if err != nil {
-					b.Fatal(err)
-				}
-				p.Variant = fmt.Sprintf("mma %d", w.Rows)
-				plans = append(plans, p)
-			}
-		}
 		g.compareAttention(b, c, plans)
+	}
+}
+
+// BenchmarkGPUAttentionChosen times what the planner chooses.
+func BenchmarkGPUAttentionChosen(b *testing.B) {
+	g := openGPU(b)
+	for _, c := range attentionBench() {
+		p, err := For(c.request(), g.desc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.compareAttention(b, c, []*Plan{p})
 	}
 }
 

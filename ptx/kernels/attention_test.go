@@ -78,9 +78,13 @@ func TestAttentionWgmma(t *testing.T) {
 	h.Multiprocessors = 3 // blocks that have several tiles
 	for i, s := range []struct{ b, h, kv, tq, tk, d int }{
 		{1, 1, 1, 128, 128, 64}, {1, 2, 1, 130, 300, 128}, {1, 2, 1, 140, 257, 40}, {1, 1, 1, 129, 129, 128}, {1, 1, 1, 1, 400, 64},
+		{1, 1, 1, 70, 100, 192}, {1, 2, 2, 130, 200, 256},
 	} {
 		for _, causal := range []bool{false, true} {
 			for n, w := range attentionWays {
+				if s.d > 128 {
+					w.Keys, w.Stages, w.Groups = 64, 2, 2
+				}
 				if !sampled() || n != rand.IntN(len(attentionWays)) {
 					continue
 				}
@@ -107,7 +111,7 @@ func (c *trial) cut() *attentionCut {
 
 // with fills in what follows from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head = c.typ, c.causal, c.padded()
+	s.Type, s.Causal, s.Head = c.typ, c.causal, (c.D+63)&^63
 	return s
 }
 
@@ -125,9 +129,9 @@ func (c *trial) runWgmma(w attentionWgmma, d Device) error {
 // remarks numbered C75xx.
 func TestAttentionPtxas(t *testing.T) {
 	testutil.Need(t, "ptxas")
-	for _, head := range []int{64, 128, 256} {
+	for _, head := range []int{64, 128, 192, 256} {
 		for _, causal := range []bool{false, true} {
-			if head == 256 && !causal {
+			if head > 128 && !causal {
 				continue
 			}
 			cut := &attentionCut{AttentionSizes: op.AttentionSizes{Batch: 1, Heads: 132, KVHeads: 132, Tq: 4096, Tk: 4096, D: head, Scale: 1}, causal: causal, typ: op.F16}
