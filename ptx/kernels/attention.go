@@ -43,8 +43,8 @@ func (c *attentionCut) padded() int {
 	return 0
 }
 
-// planAttention answers requests for attention in types of 16 bits. Weights are
-// rounded to the type before they meet the values.
+// planAttention answers requests for attention. Weights are rounded to the type of
+// the operands before they meet the values.
 func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
 	if err != nil {
@@ -54,11 +54,11 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 	switch {
 	case d.Target < ptx.SM80:
 		return nil, unsupported("products of %v", d.Target)
-	case c.typ != op.F16 && c.typ != op.BF16:
+	case c.typ != op.F16 && c.typ != op.BF16 && c.typ != op.F32:
 		return nil, unsupported("attention of %v", c.typ)
 	case r.Post != nil || r.Attrs.Act != nil:
 		return nil, unsupported("an epilogue")
-	case s.D%8 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
+	case s.D*c.typ.Size()%16 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
 		return nil, unsupported("heads of %d elements", s.D)
 	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score is that of the greatest product
 		return nil, unsupported("a scale of %v", s.Scale)
@@ -75,6 +75,9 @@ func (c *attentionCut) choose(d *Device) (*Plan, error) {
 	if c.Tq*share <= 16 {
 		return c.planMMA(d, attentionMMA{Rows: 1, Sides: 4})
 	}
+	if c.typ == op.F32 && c.Tq*share > 64 {
+		return c.planMMA(d, attentionMMA{Rows: 8, Sides: 1})
+	}
 	return c.planMMA(d, attentionMMA{Rows: 4, Sides: 1})
 }
 
@@ -87,8 +90,16 @@ func (c *attentionCut) args(args ...Arg) []Arg {
 // planMMA makes the plan of products of warps; s says Rows and Sides.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	s.Type, s.Causal, s.Head, s.Keys = c.typ, c.causal, c.padded(), 64
-	if s.Head == 256 {
+	switch {
+	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
+		s.Keys, s.Rows = 16, min(s.Rows, 4)
+	case s.Head == 256:
 		s.Keys, s.Sides = 32, min(s.Sides, 2)
+	case s.Type == op.F32 && s.Sides == 1:
+		s.Keys = 32
+	}
+	if s.shared() > d.Shared {
+		return nil, unsupported("%d bytes of shared memory", s.shared())
 	}
 	c.pack(c.Tq < 16*s.Rows)
 	s.Packed = c.packed
@@ -142,6 +153,9 @@ func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	case 256:
 		s.Keys = 80
 	default:
+		return s, false
+	}
+	if c.typ == op.F32 {
 		return s, false
 	}
 	// With more queries than keys some see none, which no loop of tiles is for.

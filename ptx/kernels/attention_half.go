@@ -17,23 +17,6 @@ func (h half) pack(low, high ptx.F32) ptx.B32 {
 	return high.PackF16(low).B32()
 }
 
-// unpack returns the two numbers.
-func (h half) unpack(x ptx.B32) (low, high ptx.F32) {
-	if op.DType(h) == op.BF16 {
-		return x.Shl(ptx.U(16)).Float(), x.And(ptx.B(0xffff0000)).Float()
-	}
-	a, b := x.F16x2().Halves()
-	return a.F32(), b.F32()
-}
-
-// exponents returns the bits of x that are all set in an infinity and a NaN.
-func (h half) exponents() uint32 {
-	if op.DType(h) == op.BF16 {
-		return 0x7f80
-	}
-	return 0x7c00
-}
-
 // mma adds the product of a, 16 by 16, and b, 16 by 8, to acc.
 func (h half) mma(k *ptx.Kernel, acc *[4]ptx.Var[ptx.F32], a [4]ptx.B32, b [2]ptx.B32) {
 	if op.DType(h) == op.BF16 {

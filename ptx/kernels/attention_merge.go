@@ -50,18 +50,18 @@ func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(pa
 }
 
 // finishRow divides and stores a row that a warp has merged, and repairs it.
-func finishRow(k *ptx.Kernel, h half, head int, causal bool, a *attentionArgs, e *mergedRow, q, kv, row, seen, hidden ptx.U32) {
+func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *mergedRow, q, kv, row, seen, hidden ptx.U32) {
 	factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), e.total.Rcp())
 	check := ptx.NewVar(k, ptx.F(0))
 	e.each(k, func(at ptx.U32, v [2]ptx.F32) {
 		x, y := v[0].Mul(factor), v[1].Mul(factor)
 		check.Set(x.Fma(ptx.F(0), y.Fma(ptx.F(0), check.Get())))
-		a.out.At(q.Add(row).MulAdd(a.d2, at)).Store(h.pack(x, y))
+		a.store(a.place(q.Add(row), at), 0, [2]ptx.F32{x, y})
 	})
 	if !causal {
 		return
 	}
-	k.If(check.Get().IsNaN(check.Get()).Any(ptx.AllLanes), func() { a.repair(k, h, head, q, kv, row, seen, hidden) })
+	k.If(check.Get().IsNaN(check.Get()).Any(ptx.AllLanes), func() { a.repair(k, head, q, kv, row, seen, hidden) })
 }
 
 // attentionMerge is the second stage of attention whose keys were divided among
@@ -76,7 +76,7 @@ const mergeThreads = 128
 
 func (s attentionMerge) build(k *ptx.Kernel) {
 	k.Block(mergeThreads, 1, 1)
-	a := &attentionArgs{}
+	a := &attentionArgs{typ: s.Type}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	parts, shares := ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
 	a.out = ptx.GlobalParam[ptx.B32](k, "out")
@@ -92,6 +92,6 @@ func (s attentionMerge) build(k *ptx.Kernel) {
 			return parts.At(part.MulAdd(all, at).MulAdd(a.d2, c).Mul(ptx.U(2))).Load2()
 		})
 		head, row := at.Div(a.rows), at.Rem(a.rows)
-		finishRow(k, half(s.Type), s.Head, s.Causal, a, e, head.Mul(a.rows), head.Div(a.group).Mul(a.tk), row, a.seen(row, s.Causal, s.Packed), a.tk)
+		finishRow(k, s.Head, s.Causal, a, e, head.Mul(a.rows), head.Div(a.group).Mul(a.tk), row, a.seen(row, s.Causal, s.Packed), a.tk)
 	})
 }

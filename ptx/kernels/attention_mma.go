@@ -25,13 +25,34 @@ type attentionMMA struct {
 
 func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
 
+// shared returns the bytes of shared memory.
+func (s attentionMMA) shared() int { return 4 * s.pitch() * (16*s.Rows + 4*s.Keys) }
+
+// products returns what multiplies matrices of the type.
+func (s attentionMMA) products(k *ptx.Kernel, qs ptx.Shared[ptx.B32], slice ptx.U32) attentionProducts {
+	if s.Type == op.F32 {
+		return newSingleProducts(s, k, qs, slice)
+	}
+	return newHalfProducts(s, k, qs, slice)
+}
+
+// attentionProducts multiplies matrices in shared memory for a warp.
+type attentionProducts interface {
+	// keys adds to scores the products of the queries of the warp and keys, from
+	// row on.
+	keys(tile ptx.Shared[ptx.B32], row ptx.U32, scores [][4]ptx.Var[ptx.F32])
+	// values adds to sums the products of weights, which a lane has where scores
+	// were, and values, from row on.
+	values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][4]ptx.F32, sums [][4]ptx.Var[ptx.F32])
+}
+
 // build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX
 // manual: a lane has of a product of 16 by 8 the rows lane/4 and 8 below, and the
 // columns 2(lane%4) and the next.
 func (s attentionMMA) build(k *ptx.Kernel) {
-	h, threads := half(s.Type), s.threads()
+	threads := s.threads()
 	k.Block(threads, 1, 1)
-	a := &attentionArgs{}
+	a := &attentionArgs{typ: s.Type}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	var parts, shares ptx.Global[ptx.F32]
 	var per ptx.U32
@@ -47,8 +68,7 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 	if s.Split {
 		per = param("per")
 	}
-	const pair = 2
-	pitch := s.Head / pair // words of a row
+	pitch := s.pitch()
 	qs := ptx.DynamicShared[ptx.B32](k, 16*s.Rows*pitch)
 	ks := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
 	vs := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
@@ -83,18 +103,17 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 	}
 
 	// load starts to copy n rows from row on into tile; rows from limit on are 0.
-	// Pieces of 16 bytes are permuted by the row, so that no column of a matrix
-	// meets a bank twice.
-	pieces := s.Head / 8
+	pieces := s.Head * s.Type.Size() / 16
 	load := func(tile ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], base, row, limit ptx.U32, n int) {
 		for i := 0; i < n*pieces; i += threads {
 			at := t.Add(ptx.N(i))
 			r, c := at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))
 			from := row.Add(r)
-			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.d2))
-			to := tile.At(r.MulAdd(ptx.N(pitch), c.Xor(r.And(ptx.U(7))).Mul(ptx.U(4))))
+			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.words(a.d2)))
+			to := tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7)))))
 			move := func() {
-				ptx.CopyAsyncZero(to, x.At(ptx.Select(ok, base.Add(from).MulAdd(a.d2, c.Mul(ptx.U(4))), ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+				at := base.Add(from).MulAdd(a.words(a.d2), c.Mul(ptx.U(4)))
+				ptx.CopyAsyncZero(to, x.At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
 			}
 			if i+threads <= n*pieces {
 				move()
@@ -115,36 +134,7 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 	k.CopyWaitAll()
 	k.Sync()
 
-	// What a lane tells ldmatrix: matrix m and its row r. Operands that are read
-	// along the rows have the second matrix beside the first (keys), the others
-	// below it (queries, and values, which are transposed).
-	m, r := lane.Shr(ptx.U(3)), lane.And(ptx.U(7))
-	low, high := m.And(ptx.U(1)), m.Shr(ptx.U(1))
-	below := low.MulAdd(ptx.U(8), r)   // of queries and values
-	beside := high.MulAdd(ptx.U(8), r) // of keys
-	// places returns where the pieces 2c (or the next one, if bit is set) of the
-	// row are, for c modulo 4.
-	places := func(x ptx.Shared[ptx.B32], row, bit ptx.U32) (p [4]ptx.Shared[ptx.B32]) {
-		for c := range p {
-			if 2*c < pieces {
-				p[c] = x.At(row.MulAdd(ptx.N(pitch), bit.Xor(r).Xor(ptx.N(2*c)).Mul(ptx.U(4))))
-			}
-		}
-		return p
-	}
-	matrix := func(p [4]ptx.Shared[ptx.B32], row, c int, trans bool) [4]ptx.B32 {
-		return ptx.LoadMatrix4(p[c%4].Offset(row*pitch+c/4*32), trans)
-	}
-	fromQ := places(qs, slice.MulAdd(ptx.U(16), below), high)
-	query := func(c int) [4]ptx.B32 { return matrix(fromQ, 0, c, false) }
-	if s.Head <= 128 {
-		held := make([][4]ptx.B32, s.Head/16)
-		for c := range held {
-			held[c] = query(c)
-		}
-		query = func(c int) [4]ptx.B32 { return held[c] }
-	}
-
+	w := s.products(k, qs, slice)
 	keys := s.Keys / s.Sides // of a warp
 	row := [2]ptx.U32{first.Add(slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))}
 	row[1] = row[0].Add(ptx.U(8))
@@ -173,18 +163,8 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 		k.If(next.Lt(end), func() { stage(now.Xor(ptx.U(1)), next) })
 		off := now.Mul(ptx.N(s.Keys * pitch))
 		mine := side.Mul(ptx.N(keys))
-		fromK := places(ks.At(off), mine.Add(beside), low)
-		fromV := places(vs.At(off), mine.Add(below), high)
-
 		scores := fragments(keys / 8)
-		for c := range s.Head / 16 {
-			x := query(c)
-			for j := 0; j < len(scores); j += 2 {
-				y := matrix(fromK, 8*j, c, false)
-				h.mma(k, &scores[j], x, [2]ptx.B32{y[0], y[1]})
-				h.mma(k, &scores[j+1], x, [2]ptx.B32{y[2], y[3]})
-			}
-		}
+		w.keys(ks.At(off), mine, scores)
 		k.If(next.Gt(whole), func() {
 			key := at.Add(mine).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
 			for j := range scores {
@@ -194,8 +174,7 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 				}
 			}
 		})
-		weights := make([][2]ptx.B32, len(scores)) // of two columns each, of both rows
-		var p [2][2]ptx.F32
+		weights := make([][4]ptx.F32, len(scores))
 		var base, down [2]ptx.F32
 		for i := range 2 {
 			top := most[i].Get()
@@ -203,18 +182,15 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 				top = top.Max(scores[j][2*i].Get()).Max(scores[j][2*i+1].Get())
 			}
 			top = quad(top, ptx.F32.Max)
-			base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(a.scale))
-			down[i] = most[i].Get().Fma(a.scale, base[i].Neg()).Ex2ApproxFlush()
+			base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(a.scale)).Neg()
+			down[i] = most[i].Get().Fma(a.scale, base[i]).Ex2ApproxFlush()
 			most[i].Set(top)
 			total[i].Set(total[i].Get().Mul(down[i]))
 		}
 		for j := range scores {
-			for i := range 2 {
-				for e := range 2 {
-					p[i][e] = scores[j][2*i+e].Get().Fma(a.scale, base[i].Neg()).Ex2ApproxFlush()
-					ptx.AddTo(total[i], p[i][e])
-				}
-				weights[j][i] = h.pack(p[i][0], p[i][1])
+			for e := range scores[j] {
+				weights[j][e] = scores[j][e].Get().Fma(a.scale, base[e/2]).Ex2ApproxFlush()
+				ptx.AddTo(total[e/2], weights[j][e])
 			}
 		}
 		for j := range sums {
@@ -222,14 +198,7 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 				sums[j][e].Set(sums[j][e].Get().Mul(down[e/2]))
 			}
 		}
-		for c := range keys / 16 {
-			x := [4]ptx.B32{weights[2*c][0], weights[2*c][1], weights[2*c+1][0], weights[2*c+1][1]}
-			for j := 0; j < len(sums); j += 2 {
-				y := matrix(fromV, 16*c, j/2, true)
-				h.mma(k, &sums[j], x, [2]ptx.B32{y[0], y[1]})
-				h.mma(k, &sums[j+1], x, [2]ptx.B32{y[2], y[3]})
-			}
-		}
+		w.values(vs.At(off), mine, weights, sums)
 	})
 	for i := range total {
 		total[i].Set(quad(total[i].Get(), ptx.F32.Add))
@@ -240,7 +209,7 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 		for i := range 2 {
 			sum := total[i].Get()
 			factor := ptx.Select(sees[i].Eq(ptx.U(0)), ptx.F(0), sum.Rcp())
-			out := a.out.At(q.Add(row[i]).MulAdd(a.d2, lane.And(ptx.U(3))))
+			out := a.place(q.Add(row[i]), lane.And(ptx.U(3)))
 			here := row[i].Lt(a.rows)
 			check := ptx.F(0)
 			for j := range sums {
@@ -248,12 +217,12 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 				// A row that sees nothing has no finite sum only if a hidden value has none.
 				x, y = x.Mul(factor), y.Mul(factor)
 				check = x.Fma(ptx.F(0), y.Fma(ptx.F(0), check))
-				k.If(here.And(lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { out.Offset(4 * j).Store(h.pack(x, y)) })
+				k.If(here.And(lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { a.store(out, 4*j, [2]ptx.F32{x, y}) })
 			}
 			nan.Set(nan.Get().Or(ptx.Select(here.And(check.IsNaN(check)), ptx.U(1<<i), ptx.U(0))))
 		}
 		if s.Causal {
-			a.repairRows(k, h, s.Head, s.Packed, nan.Get(), q, kv, first.Add(slice.Mul(ptx.U(16))), hidden)
+			a.repairRows(k, s.Head, s.Packed, nan.Get(), q, kv, first.Add(slice.Mul(ptx.U(16))), hidden)
 		}
 		return
 	}
@@ -319,5 +288,5 @@ func quad(x ptx.F32, f func(x, y ptx.F32) ptx.F32) ptx.F32 {
 
 // finish stores a row that a warp has merged.
 func (s attentionMMA) finish(k *ptx.Kernel, a *attentionArgs, e *mergedRow, q, kv, row, hidden ptx.U32) {
-	finishRow(k, half(s.Type), s.Head, s.Causal, a, e, q, kv, row, a.seen(row, s.Causal, s.Packed), hidden)
+	finishRow(k, s.Head, s.Causal, a, e, q, kv, row, a.seen(row, s.Causal, s.Packed), hidden)
 }

@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 
+	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -10,9 +11,45 @@ import (
 // queries of a head, or of all heads that share a head of keys, are the rows of
 // one matrix: see [attentionCut].
 type attentionArgs struct {
-	q, keys, values, out    ptx.Global[ptx.B32] // two elements each
-	rows, tq, tk, group, d2 ptx.U32             // d2 is how many pairs a head has
-	scale                   ptx.F32             // of scores, times log2(e)
+	typ                     op.DType
+	q, keys, values, out    ptx.Global[ptx.B32]
+	rows, tq, tk, group, d2 ptx.U32 // d2 is how many pairs of elements a head has
+	scale                   ptx.F32 // of scores, times log2(e)
+}
+
+// words returns how many words are before a pair.
+func (a *attentionArgs) words(pair ptx.U32) ptx.U32 {
+	if a.typ == op.F32 {
+		return pair.Mul(ptx.U(2))
+	}
+	return pair
+}
+
+// load returns a pair of elements of a row of x.
+func (a *attentionArgs) load(x ptx.Global[ptx.B32], row, pair ptx.U32) [2]ptx.F32 {
+	at := x.At(a.words(row.MulAdd(a.d2, pair)))
+	if a.typ == op.F32 {
+		return ptx.Cast[ptx.F32](at).Load2()
+	}
+	v := at.Load()
+	if a.typ == op.BF16 {
+		return [2]ptx.F32{v.Shl(ptx.U(16)).Float(), v.And(ptx.B(0xffff0000)).Float()}
+	}
+	low, high := v.F16x2().Halves()
+	return [2]ptx.F32{low.F32(), high.F32()}
+}
+
+// place returns where a pair of the result is, and store writes pairs after it.
+func (a *attentionArgs) place(row, pair ptx.U32) ptx.Global[ptx.B32] {
+	return a.out.At(a.words(row.MulAdd(a.d2, pair)))
+}
+
+func (a *attentionArgs) store(at ptx.Global[ptx.B32], pair int, v [2]ptx.F32) {
+	if a.typ == op.F32 {
+		ptx.Cast[ptx.F32](at).Offset(2 * pair).Store2(v)
+		return
+	}
+	at.Offset(pair).Store(half(a.typ).pack(v[0], v[1]))
 }
 
 var minusInf = ptx.F(float32(math.Inf(-1)))
@@ -33,46 +70,42 @@ func (a *attentionArgs) seen(row ptx.U32, causal, packed bool) ptx.U32 {
 // values that a row does not see by a weight of 0, which is NaN where the value is
 // not finite. A warp does it for a row that has a NaN, if any of the keys from
 // seen to hidden has such a value. It is slow, and never needed for numbers.
-func (a *attentionArgs) repair(k *ptx.Kernel, h half, head int, q, kv, row, seen, hidden ptx.U32) {
+func (a *attentionArgs) repair(k *ptx.Kernel, head int, q, kv, row, seen, hidden ptx.U32) {
 	lane := k.Special(ptx.LaneID)
-	words := max(head/64, 1) // of a row, a lane
-	in := make([]ptx.Pred, words)
-	at := make([]ptx.U32, words)
-	for i := range words {
+	pairs := max(head/64, 1) // of a row, a lane
+	in := make([]ptx.Pred, pairs)
+	at := make([]ptx.U32, pairs)
+	for i := range pairs {
 		w := lane.Add(ptx.N(32 * i))
 		in[i] = w.Lt(a.d2)
 		at[i] = ptx.Select(in[i], w, ptx.U(0))
 	}
-	load := func(p ptx.Global[ptx.B32], row ptx.U32) []ptx.B32 {
-		x := make([]ptx.B32, words)
+	load := func(p ptx.Global[ptx.B32], row ptx.U32) [][2]ptx.F32 {
+		x := make([][2]ptx.F32, pairs)
 		for i := range x {
-			x[i] = ptx.Select(in[i], p.At(row.MulAdd(a.d2, at[i])).Load(), ptx.B(0))
+			v := a.load(p, row, at[i])
+			x[i] = [2]ptx.F32{ptx.Select(in[i], v[0], ptx.F(0)), ptx.Select(in[i], v[1], ptx.F(0))}
 		}
 		return x
 	}
-	bad := ptx.NewVar(k, ptx.U(0))
-	e := h.exponents()
+	bad := ptx.NewVar(k, ptx.F(0)) // NaN if there is something that is not finite
 	k.For(seen, hidden, ptx.U(1), func(key ptx.U32) {
 		for _, x := range load(a.values, kv.Add(key)) {
-			for _, m := range []uint32{e, e << 16} {
-				y := x.And(ptx.B(m)).U32()
-				bad.Set(ptx.Select(y.Eq(ptx.U(m)), ptx.U(1), bad.Get()))
-			}
+			ptx.MulAddTo(bad, x[0], ptx.F(0))
+			ptx.MulAddTo(bad, x[1], ptx.F(0))
 		}
 	})
-	k.If(bad.Get().Ne(ptx.U(0)).Any(ptx.AllLanes), func() {
+	k.If(bad.Get().IsNaN(bad.Get()).Any(ptx.AllLanes), func() {
 		x := load(a.q, q.Add(row))
 		most, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
-		sums := make([]ptx.Var[ptx.F32], 2*words)
+		sums := make([][2]ptx.Var[ptx.F32], pairs)
 		for i := range sums {
-			sums[i] = ptx.NewVar(k, ptx.F(0))
+			sums[i] = [2]ptx.Var[ptx.F32]{ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0))}
 		}
 		k.For(ptx.U(0), seen, ptx.U(1), func(key ptx.U32) {
 			s := ptx.F(0)
 			for i, y := range load(a.keys, kv.Add(key)) {
-				x0, x1 := h.unpack(x[i])
-				y0, y1 := h.unpack(y)
-				s = x0.Fma(y0, x1.Fma(y1, s))
+				s = x[i][0].Fma(y[0], x[i][1].Fma(y[1], s))
 			}
 			for n := 16; n > 0; n /= 2 {
 				s = s.Add(ptx.ShuffleXor(s, ptx.N(n)))
@@ -84,18 +117,17 @@ func (a *attentionArgs) repair(k *ptx.Kernel, h half, head int, q, kv, row, seen
 			most.Set(now)
 			total.Set(total.Get().Fma(down, weight))
 			for i, y := range load(a.values, kv.Add(key)) {
-				y0, y1 := h.unpack(y)
-				sums[2*i].Set(weight.Fma(y0, sums[2*i].Get().Mul(down)))
-				sums[2*i+1].Set(weight.Fma(y1, sums[2*i+1].Get().Mul(down)))
+				for e := range y {
+					sums[i][e].Set(weight.Fma(y[e], sums[i][e].Get().Mul(down)))
+				}
 			}
 			t := total.Get()
 			k.BreakIf(t.IsNaN(t).Any(ptx.AllLanes))
 		})
-		t := total.Get()
-		for i := range words {
+		factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), total.Get().Rcp())
+		for i := range pairs {
 			k.If(in[i], func() {
-				v := h.pack(sums[2*i].Get().Div(t), sums[2*i+1].Get().Div(t))
-				a.out.At(q.Add(row).MulAdd(a.d2, at[i])).Store(ptx.Select(seen.Eq(ptx.U(0)), ptx.B(0), v))
+				a.store(a.place(q.Add(row), at[i]), 0, [2]ptx.F32{sums[i][0].Get().Mul(factor), sums[i][1].Get().Mul(factor)})
 			})
 		}
 	})
@@ -103,7 +135,7 @@ func (a *attentionArgs) repair(k *ptx.Kernel, h half, head int, q, kv, row, seen
 
 // repairRows repairs those of the 16 rows of a warp that have a NaN: nan has bit i
 // set in the lanes of row lane/4 + 8i. The keys below end were multiplied.
-func (a *attentionArgs) repairRows(k *ptx.Kernel, h half, head int, packed bool, nan, q, kv, first, end ptx.U32) {
+func (a *attentionArgs) repairRows(k *ptx.Kernel, head int, packed bool, nan, q, kv, first, end ptx.U32) {
 	k.If(nan.Ne(ptx.U(0)).Any(ptx.AllLanes), func() {
 		k.SyncWarp(ptx.AllLanes) // what the lanes have stored is stored again
 		k.Count(ptx.U(16), func(i ptx.U32) {
@@ -111,7 +143,7 @@ func (a *attentionArgs) repairRows(k *ptx.Kernel, h half, head int, packed bool,
 			mine := nan.And(bit).Ne(ptx.U(0)).And(k.Special(ptx.LaneID).Shr(ptx.U(2)).Eq(i.And(ptx.U(7))))
 			k.If(mine.Any(ptx.AllLanes), func() {
 				row := first.Add(i)
-				a.repair(k, h, head, q, kv, row, a.seen(row, true, packed), end)
+				a.repair(k, head, q, kv, row, a.seen(row, true, packed), end)
 			})
 		})
 	})

@@ -35,7 +35,7 @@ func TestAttention(t *testing.T) {
 			if !sampled() {
 				continue
 			}
-			typ := []op.DType{op.F16, op.BF16}[rand.IntN(2)]
+			typ := []op.DType{op.F16, op.BF16, op.F32}[rand.IntN(3)]
 			t.Run(fmt.Sprintf("%v/%v/%v", s, causal, typ), func(t *testing.T) {
 				attentionTrial(typ, causal, s.b, s.h, s.kv, s.tq, s.tk, s.d).must(t, a100)
 			})
@@ -50,7 +50,7 @@ func TestAttentionHidden(t *testing.T) {
 		if s.tk < 2 || s.tq < 2 || !sampled() {
 			continue
 		}
-		c := attentionTrial(op.F16, true, s.b, s.h, s.kv, s.tq, s.tk, s.d)
+		c := attentionTrial([]op.DType{op.F16, op.F32}[rand.IntN(2)], true, s.b, s.h, s.kv, s.tq, s.tk, s.d)
 		v, k := c.values[2].Data, c.values[1].Data
 		v[len(v)-1], v[len(v)-1-s.d] = math.NaN(), math.Inf(1)
 		k[len(k)-2] = math.NaN()

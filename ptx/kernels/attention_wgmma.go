@@ -61,7 +61,7 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	k.Align(1024)
-	a := &attentionArgs{}
+	a := &attentionArgs{typ: s.Type}
 	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	a.out = ptx.GlobalParam[ptx.B32](k, "out")
@@ -404,18 +404,17 @@ func (p *attentionPipe) store(q, kv, first ptx.U32, row [2]ptx.U32, factor [2]pt
 	k, s, a := p.k, p.s, p.a
 	nan := ptx.NewVar(k, ptx.U(0))
 	for i := range 2 {
-		out := a.out.At(q.Add(row[i]).MulAdd(a.d2, p.lane.And(ptx.U(3))))
+		out := a.place(q.Add(row[i]), p.lane.And(ptx.U(3)))
 		here := row[i].Lt(a.rows)
 		check := ptx.F(0)
 		for j := range s.Head / 8 {
 			x, y := p.sums[4*j+2*i].Get().Mul(factor[i]), p.sums[4*j+2*i+1].Get().Mul(factor[i])
 			check = x.Fma(ptx.F(0), y.Fma(ptx.F(0), check))
-			v := half(s.Type).pack(x, y)
-			k.When(here.And(p.lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { out.Offset(4 * j).Store(v) })
+			k.If(here.And(p.lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { a.store(out, 4*j, [2]ptx.F32{x, y}) })
 		}
 		nan.Set(nan.Get().Or(ptx.Select(here.And(check.IsNaN(check)), ptx.U(1<<i), ptx.U(0))))
 	}
 	if s.Causal {
-		a.repairRows(k, half(s.Type), s.Head, false, nan.Get(), q, kv, first, end)
+		a.repairRows(k, s.Head, false, nan.Get(), q, kv, first, end)
 	}
 }
