@@ -170,9 +170,9 @@ func (c *attentionCut) fills(queries int, d *Device) bool {
 	return 5*tiles >= 2*waves*d.Multiprocessors || c.Tk < 1024
 }
 
-// l2Share is how many bytes of keys and values are kept in L2 together: half of
-// that of an H100.
-const l2Share = 24 << 20
+// l2Share is how many bytes of keys and values are kept in L2 together, of the 50
+// MiB and more that devices of sm_90 have.
+const l2Share = 32 << 20
 
 // planWgmma makes the plan of products of warpgroups.
 func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
@@ -186,10 +186,14 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 		return a
 	}
 	kv := c.Batch * c.KVHeads
-	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), output(0))
+	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), output(0), scratch(0))
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
-	return &Plan{Variant: "wgmma", Stages: []Stage{{Kernel: attentionKernel(s, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
-		Grid: [3]uint32{uint32(min(tiles*c.heads, d.Multiprocessors)), 1, 1}, Args: args, Zero: -1}}}
+	blocks, zero := tiles*c.heads, -1
+	if blocks > d.Multiprocessors { // who is done counts who gets the next tile
+		blocks, zero = d.Multiprocessors, 0
+	}
+	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
+		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
 }
 
 // attentionKernels holds a *Kernel for each specialisation.

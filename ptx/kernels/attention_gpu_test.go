@@ -92,6 +92,7 @@ var gpuAttention = []attentionCase{
 	{op.F16, false, 1, 2, 2, 128, 128, 64}, {op.F16, true, 1, 2, 2, 256, 256, 128}, {op.BF16, true, 2, 3, 3, 509, 509, 128}, {op.F16, false, 1, 8, 2, 1000, 1999, 80},
 	{op.F16, true, 2, 140, 70, 333, 777, 64}, {op.BF16, false, 1, 3, 1, 2049, 4099, 96}, {op.F16, true, 1, 4, 4, 700, 301, 128}, {op.F16, true, 1, 5, 5, 600, 600, 256},
 	{op.F16, true, 2, 8, 8, 1, 5003, 128}, {op.BF16, true, 3, 16, 2, 1, 3001, 64}, {op.F16, true, 1, 8, 1, 4, 2047, 128}, {op.F16, true, 1, 2, 2, 65, 9001, 128}, {op.F16, true, 1, 4, 2, 3, 5003, 200},
+	{op.F32, true, 2, 40, 40, 333, 777, 64}, {op.F32, false, 1, 8, 2, 700, 1000, 128}, {op.F32, true, 1, 4, 4, 300, 300, 256}, {op.F32, true, 2, 8, 8, 1, 5003, 100},
 	{op.BF16, true, 2, 40, 40, 777, 777, 256}, {op.F16, false, 2, 40, 20, 1000, 555, 192}, {op.F16, true, 4, 16, 16, 2048, 2048, 128}, {op.BF16, false, 4, 16, 16, 1111, 1999, 64},
 }
 
@@ -103,7 +104,7 @@ func TestGPUAttention(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 			continue
 		}
-		in, out := c.operands(), poisoned(int64(2*c.b*c.h*c.tq*c.d))
+		in, out := c.operands(), poisoned(int64(c.t.Size()*c.b*c.h*c.tq*c.d))
 		if err := g.run(p, in, [][]byte{out}); err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
@@ -159,7 +160,7 @@ func BenchmarkGPUAttention(b *testing.B) {
 // BenchmarkGPUAttentionChosen times what the planner chooses.
 func BenchmarkGPUAttentionChosen(b *testing.B) {
 	g := openGPU(b)
-	for _, c := range attentionBench() {
+	for _, c := range append(attentionBench(), attentionCase{op.F32, true, 4, 32, 32, 2048, 2048, 64}, attentionCase{op.F32, false, 4, 32, 32, 2048, 2048, 128}) {
 		p, err := For(c.request(), g.desc)
 		if err != nil {
 			b.Fatal(err)
@@ -187,7 +188,7 @@ func BenchmarkGPUAttentionDecode(b *testing.B) {
 // compareAttention checks and times plans for one case over the same operands.
 func (g *gpu) compareAttention(b *testing.B, c attentionCase, plans []*Plan) {
 	in := c.operands()
-	n := int64(2 * c.b * c.h * c.tq * c.d)
+	n := int64(c.t.Size() * c.b * c.h * c.tq * c.d)
 	arrays, err := g.arrays(&Plan{}, in, []int64{n})
 	if err != nil {
 		b.Fatal(err)
@@ -231,7 +232,7 @@ func (g *gpu) compareAttention(b *testing.B, c attentionCase, plans []*Plan) {
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(took.Seconds()*1e6, "us")
 			if c.tq < 16 {
-				b.ReportMetric(float64(2*2*c.b*c.kv*c.tk*c.d)/took.Seconds()/1e12, "TB/s")
+				b.ReportMetric(float64(2*c.t.Size()*c.b*c.kv*c.tk*c.d)/took.Seconds()/1e12, "TB/s")
 				return
 			}
 			b.ReportMetric(c.flops()/took.Seconds()/1e12, "TFLOP/s")

@@ -36,7 +36,7 @@ const (
 
 // shared returns the bytes of shared memory.
 func (s attentionWgmma) shared() int {
-	return 2*s.Head*(s.queries()+2*s.Stages*s.Keys) + 8*(2+4*s.Stages) + 1024
+	return 2*s.Head*(s.queries()+2*s.Stages*s.Keys) + 8*(7+4*s.Stages) + 1024
 }
 
 // registers returns what threads that copy and threads that multiply keep of the
@@ -65,6 +65,7 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	a.out = ptx.GlobalParam[ptx.B32](k, "out")
+	counter := ptx.GlobalParam[ptx.U32](k, "counter")
 	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
 	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
 	a.scale = ptx.Param[ptx.F32](k, "scale")
@@ -77,7 +78,8 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 	k.Align(16)
 	barriers := func(n int) ptx.MBarrier { return ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, n)) }
 	p := &attentionPipe{s: s, k: k, a: a, qs: qs, ks: ks, vs: vs}
-	p.fullQ, p.emptyQ = barriers(1), barriers(1)
+	p.fullQ, p.emptyQ, p.fullW, p.emptyW = barriers(1), barriers(1), barriers(2), barriers(2)
+	p.work = ptx.DynamicShared[ptx.U32](k, 2)
 	p.fullK, p.emptyK, p.fullV, p.emptyV = barriers(s.Stages), barriers(s.Stages), barriers(s.Stages), barriers(s.Stages)
 
 	t := k.Special(ptx.TidX)
@@ -88,6 +90,10 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 		warps := ptx.N(4 * s.Groups)
 		p.fullQ.Init(ptx.U(1))
 		p.emptyQ.Init(warps)
+		for i := range 2 {
+			p.fullW.At(ptx.N(i)).Init(ptx.U(1))
+			p.emptyW.At(ptx.N(i)).Init(ptx.N(4*s.Groups + 1))
+		}
 		for i := range s.Stages {
 			p.fullK.At(ptx.N(i)).Init(ptx.U(1))
 			p.fullV.At(ptx.N(i)).Init(ptx.U(1))
@@ -98,13 +104,14 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 	})
 	k.Sync()
 
-	// each runs body for the tiles of this block. Heads are taken together whose
-	// keys and values fit into L2, and of these first the tiles that see most.
-	each := func(body func(w *attentionWork)) {
-		work := ptx.NewVar(k, k.Special(ptx.CtaidX))
-		total := tiles.Mul(heads)
-		k.While(func() ptx.Pred { return work.Get().Lt(total) }, func() {
-			i := work.Get()
+	// Each runs body for the tiles of this block, whose numbers next returns. Heads
+	// are taken together whose keys and values fit into L2, and of these first the
+	// tiles that see most, so that the last ones are small.
+	total := tiles.Mul(heads)
+	p.each = func(next func() ptx.U32, body func(w *attentionWork)) {
+		k.Loop(func() {
+			i := next()
+			k.BreakIf(i.Ge(total))
 			all := together.Mul(tiles)
 			start := i.Div(all).Mul(together)
 			n := together.Min(heads.Sub(start))
@@ -117,7 +124,6 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 			}
 			w.n, w.full = end.Add(ptx.N(s.Keys-1)).Div(ptx.N(s.Keys)), whole.Div(ptx.N(s.Keys))
 			body(w)
-			ptx.AddTo(work, k.Special(ptx.NctaidX))
 		})
 	}
 	copying, multiplying := s.registers()
@@ -139,11 +145,25 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 					to, full, empty = vs, p.fullV, p.emptyV
 				}
 				turn, round := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-				each(func(w *attentionWork) {
+				next := func() ptx.U32 { return p.told(round, false) }
+				if i == 0 {
+					grid := k.Special(ptx.NctaidX)
+					work := ptx.NewVar(k, k.Special(ptx.CtaidX))
+					next = func() ptx.U32 {
+						// The first tile is that of the block's number, the others whoever
+						// asks first gets.
+						k.If(round.Get().Gt(ptx.U(0)), func() {
+							work.Set(total)
+							k.If(grid.Lt(total), func() { work.Set(ptx.AtomicAdd(counter, ptx.U(1)).Add(grid)) })
+						})
+						p.tell(round, work.Get())
+						return work.Get()
+					}
+				}
+				p.each(next, func(w *attentionWork) {
 					if i == 0 {
-						p.emptyQ.Wait(round.Get().And(ptx.U(1)).Xor(ptx.U(1)))
+						p.emptyQ.Wait(round.Get().And(ptx.U(1)))
 						bring(qs, mq, p.fullQ, s.queries(), w.first, w.head)
-						ptx.AddTo(round, ptx.U(1))
 					}
 					kv := w.head.Div(a.group)
 					left := ptx.NewVar(k, w.n)
@@ -160,7 +180,7 @@ func (s attentionWgmma) build(k *ptx.Kernel) {
 	}, func() {
 		k.RaiseRegisters(multiplying)
 		p.mine = group.Sub(ptx.U(1))
-		p.consume(each)
+		p.consume()
 	})
 }
 
@@ -171,6 +191,9 @@ type attentionPipe struct {
 	a                                           *attentionArgs
 	qs, ks, vs                                  ptx.Shared[ptx.B32]
 	fullQ, emptyQ, fullK, emptyK, fullV, emptyV ptx.MBarrier
+	fullW, emptyW                               ptx.MBarrier
+	work                                        ptx.Shared[ptx.U32] // numbers of tiles of queries, one ahead
+	each                                        func(next func() ptx.U32, body func(w *attentionWork))
 	mine                                        ptx.U32 // number of the warpgroup
 	lane                                        ptx.U32
 	scores, sums                                []ptx.Var[ptx.F32]
@@ -184,6 +207,31 @@ type attentionPipe struct {
 func (p *attentionPipe) stage(i ptx.U32) (stage, phase ptx.U32) {
 	n := ptx.N(p.s.Stages)
 	return i.Rem(n), i.Div(n).And(ptx.U(1))
+}
+
+// tell is how one thread gives the number of a tile of queries to all others, and
+// counts the round.
+func (p *attentionPipe) tell(round ptx.Var[ptx.U32], work ptx.U32) {
+	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
+	p.emptyW.At(slot).Wait(phase.Xor(ptx.U(1)))
+	p.work.At(slot).Store(work)
+	p.fullW.At(slot).Arrive()
+	ptx.AddTo(round, ptx.U(1))
+}
+
+// told is how a warp, or one thread of one, is told the number.
+func (p *attentionPipe) told(round ptx.Var[ptx.U32], warp bool) ptx.U32 {
+	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
+	p.fullW.At(slot).Wait(phase)
+	work := p.work.At(slot).Load()
+	if warp {
+		p.k.SyncWarp(ptx.AllLanes)
+		p.release(p.emptyW.At(slot))
+	} else {
+		p.emptyW.At(slot).Arrive()
+	}
+	ptx.AddTo(round, ptx.U(1))
+	return work
 }
 
 // release tells the warp that copies that this warp does not need a tile any more.
@@ -285,7 +333,7 @@ func (p *attentionPipe) keep() {
 	}
 }
 
-func (p *attentionPipe) consume(each func(body func(w *attentionWork))) {
+func (p *attentionPipe) consume() {
 	k, s, a := p.k, p.s, p.a
 	t := k.Special(ptx.TidX)
 	p.lane = k.Special(ptx.LaneID)
@@ -307,7 +355,7 @@ func (p *attentionPipe) consume(each func(body func(w *attentionWork))) {
 	if s.Turns {
 		k.If(p.mine.Eq(ptx.N(s.Groups-1)), func() { k.Arrive(1, 256) }) // the first warpgroup begins
 	}
-	each(func(w *attentionWork) {
+	p.each(func() ptx.U32 { return p.told(round, true) }, func(w *attentionWork) {
 		q, kv := w.head.Mul(a.rows), w.head.Div(a.group).Mul(a.tk)
 		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // of the rows of the warp
 		row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
@@ -320,8 +368,7 @@ func (p *attentionPipe) consume(each func(body func(w *attentionWork))) {
 		for _, v := range p.sums {
 			v.Set(ptx.F(0))
 		}
-		p.fullQ.Wait(round.Get().And(ptx.U(1)))
-		ptx.AddTo(round, ptx.U(1))
+		p.fullQ.Wait(round.Get().Add(ptx.U(1)).And(ptx.U(1)))
 
 		left := ptx.NewVar(k, w.n.Sub(ptx.U(1)))
 		st, phase := p.stage(p.turn.Get())
