@@ -22,6 +22,7 @@ type attentionCut struct {
 	heads  int // matrices
 	rows   int // of each
 	group  int // matrices that share a head of keys
+	to     *epilogue
 }
 
 func (c *attentionCut) pack(packed bool) {
@@ -56,12 +57,13 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("products of %v", d.Target)
 	case c.typ != op.F16 && c.typ != op.BF16 && c.typ != op.F32:
 		return nil, unsupported("attention of %v", c.typ)
-	case r.Post != nil || r.Attrs.Act != nil:
-		return nil, unsupported("an epilogue")
 	case s.D*c.typ.Size()%16 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
 		return nil, unsupported("heads of %d elements", s.D)
 	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score is that of the greatest product
 		return nil, unsupported("a scale of %v", s.Scale)
+	}
+	if c.to, err = finish(r, s.D); err != nil {
+		return nil, err
 	}
 	return c.choose(d)
 }
@@ -124,16 +126,18 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 		p.Variant = "mma split"
 		p.Scratch = []int64{4 * int64(splits) * int64(all) * int64(c.D), 8 * int64(splits) * int64(all)}
 		args := append(c.args(input(0), input(1), input(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
-		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, "attention_mma", ptx.SM80, s.threads(), s.build),
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, nil, "attention_mma", ptx.SM80, s.threads(), s.build),
 			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
 		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head}
-		args = append(c.args(input(0), input(1), input(2), scratch(0), scratch(1), output(0)), word(uint32(all)), word(uint32(splits)))
-		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, "attention_merge", ptx.SM80, mergeThreads, m.build),
+		args = append(c.args(input(0), input(1), input(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
+		args = append(args, c.to.args()...)
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, c.to, "attention_merge", ptx.SM80, mergeThreads, m.build),
 			Grid: [3]uint32{uint32((all-1)/(mergeThreads/32) + 1), 1, 1}, Args: args, Zero: -1})
 		return p, nil
 	}
-	p.Stages = []Stage{{Kernel: attentionKernel(s, "attention_mma", ptx.SM80, s.threads(), s.build),
-		Grid: [3]uint32{uint32(c.heads * tiles), 1, 1}, Args: append(c.args(input(0), input(1), input(2), output(0)), word(uint32(tiles))), Zero: -1}}
+	args := append(c.args(input(0), input(1), input(2)), word(uint32(tiles)))
+	p.Stages = []Stage{{Kernel: attentionKernel(s, c.to, "attention_mma", ptx.SM80, s.threads(), s.build),
+		Grid: [3]uint32{uint32(c.heads * tiles), 1, 1}, Args: append(args, c.to.args()...), Zero: -1}}
 	return p, nil
 }
 
@@ -186,23 +190,35 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 		return a
 	}
 	kv := c.Batch * c.KVHeads
-	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), output(0), scratch(0))
+	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), scratch(0))
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
+	args = append(args, c.to.args()...)
 	blocks, zero := tiles*c.heads, -1
 	if blocks > d.Multiprocessors { // who is done counts who gets the next tile
 		blocks, zero = d.Multiprocessors, 0
 	}
-	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
+	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, c.to, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
 		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
 }
 
 // attentionKernels holds a *Kernel for each specialisation.
 var attentionKernels sync.Map
 
-func attentionKernel(spec any, name string, t ptx.Target, threads int, build func(k *ptx.Kernel)) *Kernel {
-	if k, ok := attentionKernels.Load(spec); ok {
+// attentionSpec is what the code of a kernel depends on.
+type attentionSpec struct {
+	kernel any // attentionMMA, attentionWgmma or attentionMerge
+	key    string
+}
+
+func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads int, build func(k *ptx.Kernel, to *epilogue)) *Kernel {
+	key := attentionSpec{kernel: spec}
+	if to != nil {
+		key.key = to.key
+	}
+	if k, ok := attentionKernels.Load(key); ok {
 		return k.(*Kernel)
 	}
-	k, _ := attentionKernels.LoadOrStore(spec, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1}, Build: build})
+	k, _ := attentionKernels.LoadOrStore(key, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1},
+		Build: func(k *ptx.Kernel) { build(k, to) }})
 	return k.(*Kernel)
 }

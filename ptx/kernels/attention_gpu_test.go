@@ -33,7 +33,7 @@ func (c attentionCase) request() *lib.Request {
 
 func (c attentionCase) cut() *attentionCut {
 	s, _ := op.AttentionOf(&op.Attrs{}, []op.Shape{{c.b, c.h, c.tq, c.d}, {c.b, c.kv, c.tk, c.d}, {c.b, c.kv, c.tk, c.d}})
-	return &attentionCut{AttentionSizes: s, causal: c.causal, typ: c.t}
+	return &attentionCut{AttentionSizes: s, causal: c.causal, typ: c.t, to: plainEpilogue(c.t)}
 }
 
 // flops counts half for causal ones, as others do.

@@ -49,19 +49,28 @@ func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(pa
 	return e
 }
 
-// finishRow divides and stores a row that a warp has merged, and repairs it.
+// finishRow divides and stores a row that a warp has merged, or repairs it.
 func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *mergedRow, q, kv, row, seen, hidden ptx.U32) {
 	factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), e.total.Rcp())
-	check := ptx.NewVar(k, ptx.F(0))
-	e.each(k, func(at ptx.U32, v [2]ptx.F32) {
-		x, y := v[0].Mul(factor), v[1].Mul(factor)
-		check.Set(x.Fma(ptx.F(0), y.Fma(ptx.F(0), check.Get())))
-		a.store(a.place(q.Add(row), at), 0, [2]ptx.F32{x, y})
-	})
+	store := func() {
+		e.each(k, func(at ptx.U32, v [2]ptx.F32) {
+			a.store(a.place(q.Add(row), at), 0, [2]ptx.F32{v[0].Mul(factor), v[1].Mul(factor)})
+		})
+	}
 	if !causal {
+		store()
 		return
 	}
-	k.If(check.Get().IsNaN(check.Get()).Any(ptx.AllLanes), func() { a.repair(k, head, q, kv, row, seen, hidden) })
+	check := ptx.NewVar(k, ptx.F(0))
+	e.each(k, func(_ ptx.U32, v [2]ptx.F32) {
+		check.Set(v[0].Mul(factor).Fma(ptx.F(0), v[1].Mul(factor).Fma(ptx.F(0), check.Get())))
+	})
+	broken := ptx.NewVar(k, ptx.U(0))
+	w := a.byRows(k, head)
+	k.If(check.Get().IsNaN(check.Get()).Any(ptx.AllLanes), func() {
+		broken.Set(ptx.Select(w.broken(kv, seen, hidden), ptx.U(1), ptx.U(0)))
+	})
+	k.IfElse(broken.Get().Eq(ptx.U(0)), store, func() { w.repair(q, kv, row, seen) })
 }
 
 // attentionMerge is the second stage of attention whose keys were divided among
@@ -74,16 +83,14 @@ type attentionMerge struct {
 
 const mergeThreads = 128
 
-func (s attentionMerge) build(k *ptx.Kernel) {
+func (s attentionMerge) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(mergeThreads, 1, 1)
 	a := &attentionArgs{typ: s.Type}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	parts, shares := ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
-	a.out = ptx.GlobalParam[ptx.B32](k, "out")
-	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
-	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
-	a.scale = ptx.Param[ptx.F32](k, "scale")
-	all, splits := param("all"), param("splits")
+	a.declare(k)
+	all, splits := ptx.Param[ptx.U32](k, "all"), ptx.Param[ptx.U32](k, "splits")
+	a.to = to.sink(k)
 	at := k.Special(ptx.CtaidX).MulAdd(ptx.U(mergeThreads/32), k.Special(ptx.TidX).Shr(ptx.U(5)))
 	k.If(at.Lt(all), func() {
 		e := mergeRows(k, splits, max(s.Head/64, 1), a.d2, func(part ptx.U32) [2]ptx.F32 {

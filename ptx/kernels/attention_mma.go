@@ -49,7 +49,7 @@ type attentionProducts interface {
 // build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX
 // manual: a lane has of a product of 16 by 8 the rows lane/4 and 8 below, and the
 // columns 2(lane%4) and the next.
-func (s attentionMMA) build(k *ptx.Kernel) {
+func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	threads := s.threads()
 	k.Block(threads, 1, 1)
 	a := &attentionArgs{typ: s.Type}
@@ -58,15 +58,13 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 	var per ptx.U32
 	if s.Split {
 		parts, shares = ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
-	} else {
-		a.out = ptx.GlobalParam[ptx.B32](k, "out")
 	}
-	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
-	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
-	a.scale = ptx.Param[ptx.F32](k, "scale")
-	tiles := param("tiles")
+	a.declare(k)
+	tiles := ptx.Param[ptx.U32](k, "tiles")
 	if s.Split {
-		per = param("per")
+		per = ptx.Param[ptx.U32](k, "per")
+	} else {
+		a.to = to.sink(k)
 	}
 	pitch := s.pitch()
 	qs := ptx.DynamicShared[ptx.B32](k, 16*s.Rows*pitch)
@@ -205,25 +203,16 @@ func (s attentionMMA) build(k *ptx.Kernel) {
 	}
 
 	if s.Sides == 1 && !s.Split {
-		nan := ptx.NewVar(k, ptx.U(0))
-		for i := range 2 {
-			sum := total[i].Get()
-			factor := ptx.Select(sees[i].Eq(ptx.U(0)), ptx.F(0), sum.Rcp())
-			out := a.place(q.Add(row[i]), lane.And(ptx.U(3)))
-			here := row[i].Lt(a.rows)
-			check := ptx.F(0)
-			for j := range sums {
-				x, y := sums[j][2*i].Get(), sums[j][2*i+1].Get()
-				// A row that sees nothing has no finite sum only if a hidden value has none.
-				x, y = x.Mul(factor), y.Mul(factor)
-				check = x.Fma(ptx.F(0), y.Fma(ptx.F(0), check))
-				k.If(here.And(lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { a.store(out, 4*j, [2]ptx.F32{x, y}) })
-			}
-			nan.Set(nan.Get().Or(ptx.Select(here.And(check.IsNaN(check)), ptx.U(1<<i), ptx.U(0))))
+		var factor [2]ptx.F32
+		for i := range factor {
+			factor[i] = ptx.Select(sees[i].Eq(ptx.U(0)), ptx.F(0), total[i].Get().Rcp())
 		}
-		if s.Causal {
-			a.repairRows(k, s.Head, s.Packed, nan.Get(), q, kv, first.Add(slice.Mul(ptx.U(16))), hidden)
+		var flat []ptx.Var[ptx.F32]
+		for i := range sums {
+			flat = append(flat, sums[i][:]...)
 		}
+		out := &attentionStore{head: s.Head, causal: s.Causal, packed: s.Packed, q: q, kv: kv, first: first.Add(slice.Mul(ptx.U(16))), end: hidden}
+		out.do(k, a, flat, factor)
 		return
 	}
 	// parts has the results of a split, not divided yet, and shares the greatest

@@ -43,6 +43,18 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// TestAttentionFused has epilogues in the kernels of warps, the merging of parts
+// and the kernels of warpgroups.
+func TestAttentionFused(t *testing.T) {
+	d := h200
+	d.Multiprocessors = 2
+	for _, tq := range []int{3, 20, 70} {
+		typ := []op.DType{op.F16, op.BF16, op.F32}[rand.IntN(3)]
+		attentionTrial(typ, rand.IntN(2) == 0, 1, 2, 1, tq, 80, 64).mustFuse(t, d)
+	}
+	attentionTrial(op.F16, true, 1, 2, 2, 1, 600, 64).mustFuse(t, h200)
+}
+
 // TestAttentionHidden has values that are not finite where queries do not see
 // them: these get numbers.
 func TestAttentionHidden(t *testing.T) {
@@ -100,13 +112,16 @@ func TestAttentionWgmma(t *testing.T) {
 	}
 }
 
+// plainEpilogue stores results as they are.
+func plainEpilogue(t op.DType) *epilogue { return &epilogue{key: t.String(), out: []op.DType{t}} }
+
 // cut returns the sizes of a trial.
 func (c *trial) cut() *attentionCut {
 	s, err := op.AttentionOf(&c.attrs, []op.Shape{c.values[0].Shape, c.values[1].Shape, c.values[2].Shape})
 	if err != nil {
 		panic(err)
 	}
-	return &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0]}
+	return &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0], to: plainEpilogue(c.types[0])}
 }
 
 // with fills in what follows from the sizes.
@@ -138,7 +153,7 @@ func TestAttentionPtxas(t *testing.T) {
 			if head%128 == 0 && causal {
 				typ = []op.DType{op.F16, op.F32}[rand.IntN(2)]
 			}
-			cut := &attentionCut{AttentionSizes: op.AttentionSizes{Batch: 1, Heads: 132, KVHeads: 132, Tq: 4096, Tk: 4096, D: head, Scale: 1}, causal: causal, typ: typ}
+			cut := &attentionCut{AttentionSizes: op.AttentionSizes{Batch: 1, Heads: 132, KVHeads: 132, Tq: 4096, Tk: 4096, D: head, Scale: 1}, causal: causal, typ: typ, to: plainEpilogue(typ)}
 			for _, d := range []Device{a100, h200} {
 				for _, tq := range []int{1, 4096} {
 					if !causal && (tq == 1 || d.Target != ptx.SM90a) {

@@ -57,19 +57,18 @@ type attentionWork struct {
 	n, full     ptx.U32 // tiles of keys that it sees, and those that all its rows see whole
 }
 
-func (s attentionWgmma) build(k *ptx.Kernel) {
+func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	k.Align(1024)
 	a := &attentionArgs{typ: s.Type}
 	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
-	a.out = ptx.GlobalParam[ptx.B32](k, "out")
 	counter := ptx.GlobalParam[ptx.U32](k, "counter")
+	a.declare(k)
 	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
-	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
-	a.scale = ptx.Param[ptx.F32](k, "scale")
 	tiles, heads, together := param("tiles"), param("heads"), param("together")
+	a.to = to.sink(k)
 
 	slices := s.Head / attentionSlice
 	qs := ptx.DynamicShared[ptx.B32](k, s.queries()*s.Head/2)
@@ -426,7 +425,8 @@ func (p *attentionPipe) consume() {
 		}
 		k.WgmmaWait(0)
 		p.release(p.emptyV.At(last))
-		p.store(q, kv, first, row, factor, w.n.Mul(ptx.N(s.Keys)).Min(a.tk))
+		out := &attentionStore{head: s.Head, causal: s.Causal, q: q, kv: kv, first: first, end: w.n.Mul(ptx.N(s.Keys)).Min(a.tk)}
+		out.do(k, a, p.sums, factor)
 	})
 }
 
@@ -443,25 +443,5 @@ func (p *attentionPipe) end() {
 	if p.s.Turns {
 		last := p.mine.Eq(ptx.N(p.s.Groups - 1))
 		p.k.Raw("bar.arrive $$, 256", ptx.Select(last, ptx.U(1), p.mine.Add(ptx.U(2))))
-	}
-}
-
-// store writes the rows of the warpgroup, after keys below end.
-func (p *attentionPipe) store(q, kv, first ptx.U32, row [2]ptx.U32, factor [2]ptx.F32, end ptx.U32) {
-	k, s, a := p.k, p.s, p.a
-	nan := ptx.NewVar(k, ptx.U(0))
-	for i := range 2 {
-		out := a.place(q.Add(row[i]), p.lane.And(ptx.U(3)))
-		here := row[i].Lt(a.rows)
-		check := ptx.F(0)
-		for j := range s.Head / 8 {
-			x, y := p.sums[4*j+2*i].Get().Mul(factor[i]), p.sums[4*j+2*i+1].Get().Mul(factor[i])
-			check = x.Fma(ptx.F(0), y.Fma(ptx.F(0), check))
-			k.If(here.And(p.lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() { a.store(out, 4*j, [2]ptx.F32{x, y}) })
-		}
-		nan.Set(nan.Get().Or(ptx.Select(here.And(check.IsNaN(check)), ptx.U(1<<i), ptx.U(0))))
-	}
-	if s.Causal {
-		a.repairRows(k, s.Head, false, nan.Get(), q, kv, first, end)
 	}
 }
