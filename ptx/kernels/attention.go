@@ -25,6 +25,7 @@ type attentionCut struct {
 	to     *epilogue
 }
 
+// pack cuts, packed or not.
 func (c *attentionCut) pack(packed bool) {
 	share := c.Heads / c.KVHeads
 	c.packed = packed && share > 1
@@ -89,7 +90,9 @@ func (c *attentionCut) args(args ...Arg) []Arg {
 	return append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
 }
 
-// planMMA makes the plan of products of warps; s says Rows and Sides.
+// planMMA makes the plan of products of warps; s says Rows and Sides. Where there
+// are too few tiles for the device, the keys are divided among blocks, and a
+// second stage puts the parts together.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	s.Type, s.Causal, s.Head, s.Keys = c.typ, c.causal, c.padded(), 64
 	switch {
@@ -148,9 +151,9 @@ func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	case 64: // half the registers hold results: there is room for a third warpgroup
 		s.Groups, s.Stages, s.Keys = 3, 3, 128
 	case 128:
-		s.Keys = 176
-		if s.Causal {
-			s.Keys = 128
+		s.Keys = 128
+		if !s.Causal && c.Tk >= 4096 {
+			s.Keys = 176
 		}
 	case 192:
 		s.Keys = 112
@@ -210,6 +213,7 @@ type attentionSpec struct {
 	key    string
 }
 
+// attentionKernel returns the kernel of a specialisation, which build writes.
 func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads int, build func(k *ptx.Kernel, to *epilogue)) *Kernel {
 	key := attentionSpec{kernel: spec}
 	if to != nil {

@@ -139,7 +139,8 @@ func (c *trial) runWgmma(w attentionWgmma, d Device) error {
 	return c.runPlan(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, r, cut.planWgmma(&d, w.with(cut)))
 }
 
-// TestAttentionPtxas assembles the kernels that the planner chooses: nothing is
+// TestAttentionPtxas assembles kernels that the planner chooses, some of them at
+// random each time: nothing is
 // spilt, and no products of warpgroups are serialised, of which ptxas tells in
 // remarks numbered C75xx.
 func TestAttentionPtxas(t *testing.T) {
@@ -165,6 +166,9 @@ func TestAttentionPtxas(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, s := range p.Stages {
+						if rand.IntN(2) == 0 || !sampled() {
+							continue
+						}
 						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
 							assembleWell(t, s.Kernel, d.Target)
 						})
