@@ -45,7 +45,6 @@ var wgmmaTiles = []struct {
 	{wgmmaSpec{Rows: 64, Cols: 128, Groups: 1, Stages: 6, Cluster: 1}, 0.75},
 	{wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 8, Cluster: 1}, 0.5},
 	{wgmmaSpec{Rows: 128, Cols: 256, Groups: 2, Stages: 4, Cluster: 2}, 0.96},
-	{wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 2}, 0.9},
 	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 2}, 0.9},
 }
 
@@ -102,6 +101,10 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
+		s.TransA, s.TransB = p.TransA, p.TransB
+		if s.check() != nil {
+			continue
+		}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
 			if n > ceilDiv(p.K, depth) || s.bytes() > d.Shared {
 				break

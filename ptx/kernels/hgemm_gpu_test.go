@@ -333,3 +333,33 @@ func TestGPUHalfMatMul(t *testing.T) {
 		}
 	}
 }
+
+// TestGPUHalfTiles multiplies with every kind of tile, by few blocks that have
+// many tiles each, and stores in every way.
+func TestGPUHalfTiles(t *testing.T) {
+	h := newHalfGPU(t, op.BF16, 1500*1500)
+	few := h.desc
+	few.Multiprocessors = 6
+	for i, s := range wgmmaTiles {
+		for j := range 2 {
+			o := layouts[(i+j)%4]
+			p := &halfProduct{Product: op.Product{Batch: 2, M: 700, K: 776, N: 712}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
+			w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}
+			switch {
+			case j == 1 && i%2 == 0:
+				p.N, p.K = 713, 777
+			case j == 1:
+				w.parts = 3
+			}
+			t.Run(fmt.Sprint(w.String(), " ", i+j, " ", p.Product), func(t *testing.T) {
+				plan, err := p.warpgroupsOf(w, &few)
+				if err == nil {
+					err = h.check(p, plan)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

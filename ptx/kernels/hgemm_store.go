@@ -57,6 +57,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 				g.finish.put(n.U32(), top.Add(ptx.N(8*h)), left.Add(ptx.N(c)), a, b)
 			}
 		}
+		k.SyncWarp(ptx.AllLanes) // products need all lanes together
 		return
 	}
 	ahead := storing - 1
@@ -83,6 +84,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 		if g.Loose {
 			k.SyncWarp(ptx.AllLanes)
 			o.scatter(piece, row.Add(o.row).U32(), col.U32().Add(ptx.N(c)), n.U32())
+			k.SyncWarp(ptx.AllLanes)
 			continue
 		}
 		k.FenceAsyncShared()

@@ -163,6 +163,23 @@ func integer(b bool) int {
 	return 0
 }
 
+// TestWgmmaTiles requires that every tile fits every layout and the memory of a
+// block, and that what would bring too much to a stage is refused: it would hang.
+func TestWgmmaTiles(t *testing.T) {
+	for _, o := range layouts {
+		p := &halfProduct{Product: op.Product{Batch: 1, M: 512, K: 512, N: 512}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
+		for _, s := range wgmmaTiles {
+			if _, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h200); err != nil || s.bytes() > h200.Shared {
+				t.Errorf("%s, %v, %d bytes: %v", s.String(), o, s.bytes(), err)
+			}
+		}
+		_, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 2}, parts: 1}, &h200)
+		if o.TransB != (err == nil) {
+			t.Errorf("a cluster with 96 columns a block, %v: %v", o, err)
+		}
+	}
+}
+
 // assemble runs ptxas, if there is one, and returns what it says.
 func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	t.Helper()

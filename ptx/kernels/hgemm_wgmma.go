@@ -74,7 +74,9 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	if p.SharedB {
 		wholeB = 0
 	}
-	args := []Arg{a.tiles(p.Type, s.boxA()), b.tiles(p.Type, s.boxB())}
+	_, sideA := s.copiesA()
+	_, sideB := s.copiesB()
+	args := []Arg{a.tiles(p.Type, box(sideA, !s.TransA)), b.tiles(p.Type, box(sideB, s.TransB))}
 	switch {
 	case s.Direct && !s.Split:
 	case s.Loose || s.Split:
@@ -105,20 +107,48 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 // copies reports whether copies store the result.
 func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split }
 
-// boxA returns the tile that one copy brings: of A stored along the sum all
-// rows, otherwise 64 columns.
-func (s *wgmmaSpec) boxA() [2]int {
+// copiesA returns how many copies bring what a stage has of A, and how many of its
+// rows each brings: of A stored along the sum all, otherwise 64, the most that a
+// line of 128 bytes has.
+func (s *wgmmaSpec) copiesA() (n, side int) {
 	if s.TransA {
-		return [2]int{64, depth}
+		return s.Rows / 64, 64
 	}
-	return [2]int{depth, s.Rows}
+	return 1, s.Rows
 }
 
-func (s *wgmmaSpec) boxB() [2]int {
+// copiesB is copiesA for the columns of B that this block of a cluster brings.
+func (s *wgmmaSpec) copiesB() (n, side int) {
+	part := s.Cols / s.Cluster
 	if s.TransB {
-		return [2]int{depth, s.Cols / s.Cluster}
+		return 1, part
 	}
-	return [2]int{64, depth}
+	return ceilDiv(part, 64), 64
+}
+
+// brought is the bytes that the copies of a stage bring to a block, those of its
+// neighbours included.
+func (s *wgmmaSpec) brought() int {
+	na, sideA := s.copiesA()
+	nb, sideB := s.copiesB()
+	return 2 * depth * (na*sideA + s.Cluster*nb*sideB)
+}
+
+// check returns an error unless tiles divide as they must. A stage that is brought
+// more than it has room for would be a kernel that never ends.
+func (s *wgmmaSpec) check() error {
+	if s.brought() != 2*depth*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 {
+		return unsupported("%s for this layout", s.String())
+	}
+	return nil
+}
+
+// box returns the tile that a copy brings: along is whether lines go along the sum.
+func box(side int, along bool) [2]int {
+	if along {
+		return [2]int{depth, side}
+	}
+	return [2]int{side, depth}
 }
 
 // ring is the stages that copies and products go through in turn.
@@ -285,15 +315,15 @@ func (g *wgmmaCode) bring() {
 			at := r.at.Get()
 			g.empty.At(at).Wait(r.phase.Get().Xor(ptx.U(1)))
 			full := g.full.At(at)
-			full.ArriveExpect(ptx.N(2 * (g.Rows + g.Cols) * depth))
+			full.ArriveExpect(ptx.N(g.brought()))
 			x := i.Add(from).Mul(ptx.U(depth)).S32()
 			as := g.as.At(at.Mul(ptx.N(g.Rows * depth)))
-			if g.TransA {
-				for j := 0; j < g.Rows; j += 64 {
-					ptx.TensorLoad(as.Offset(j*depth), g.a, full, row.Add(ptx.S(int32(j))), x, n)
+			for _, side := range places(g.copiesA()) {
+				at := [2]ptx.S32{x, row.Add(ptx.S(int32(side)))}
+				if g.TransA {
+					at[0], at[1] = at[1], at[0]
 				}
-			} else {
-				ptx.TensorLoad(as, g.a, full, x, row, n)
+				ptx.TensorLoad(as.Offset(side*depth), g.a, full, at[0], at[1], n)
 			}
 			var h ptx.TensorHint
 			bs, part := g.bs.At(at.Mul(ptx.N(g.Cols*depth))), g.Cols/g.Cluster
@@ -302,16 +332,24 @@ func (g *wgmmaCode) bring() {
 				bs = bs.At(g.rank.Mul(ptx.N(part * depth)))
 				col = col.Add(g.rank.Mul(ptx.N(part)).S32())
 			}
-			if g.TransB {
-				ptx.TensorLoadHint(h, bs, g.b, full, x, col, nb)
-			} else {
-				for j := 0; j < part; j += 64 {
-					ptx.TensorLoadHint(h, bs.Offset(j*depth), g.b, full, col.Add(ptx.S(int32(j))), x, nb)
+			for _, side := range places(g.copiesB()) {
+				at := [2]ptx.S32{x, col.Add(ptx.S(int32(side)))}
+				if !g.TransB {
+					at[0], at[1] = at[1], at[0]
 				}
+				ptx.TensorLoadHint(h, bs.Offset(side*depth), g.b, full, at[0], at[1], nb)
 			}
 			r.next()
 		})
 	})
+}
+
+// places returns where n copies of so many places each begin.
+func places(n, side int) (at []int) {
+	for i := range n {
+		at = append(at, i*side)
+	}
+	return at
 }
 
 // stageTile describes how a warpgroup finds a tile of a stage: where, and how far
@@ -385,6 +423,9 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
 	s, steps := w.wgmmaSpec, ceilDiv(p.K, depth)
 	s.Type, s.TransA, s.TransB, s.Odd = p.Type, p.TransA, p.TransB, p.N%2 != 0
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	parts := ceilDiv(steps, ceilDiv(steps, w.parts)) // none without steps
 	plan := &Plan{Variant: w.String()}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB)
