@@ -6631,7 +6631,7 @@ done409:
 	RET
 
 // func gemmCopyPanelsAVX2(dst *float32, src *float32, ss int, dp int, k int, panels int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -6645,33 +6645,39 @@ TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 rows426:
 	MOVQ CX, R9
 	MOVQ AX, R10
+	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
 panels430:
-	VMOVUPS (R9), Y0
-	VMOVUPS Y0, (R10)
-	VMOVUPS 32(R9), Y1
-	VMOVUPS Y1, 32(R10)
-	VMOVUPS (R9)(DX*1), Y2
-	VMOVUPS Y2, 64(R10)
-	VMOVUPS 32(R9)(DX*1), Y3
-	VMOVUPS Y3, 96(R10)
-	VMOVUPS (R9)(DX*2), Y4
-	VMOVUPS Y4, 128(R10)
-	VMOVUPS 32(R9)(DX*2), Y5
-	VMOVUPS Y5, 160(R10)
-	VMOVUPS (R9)(BX*1), Y6
-	VMOVUPS Y6, 192(R10)
-	VMOVUPS 32(R9)(BX*1), Y7
-	VMOVUPS Y7, 224(R10)
-	ADDQ    $+64, R9
-	ADDQ    SI, R10
-	DECQ    R8
-	JNE     panels430
-	ADDQ    $+256, AX
-	LEAQ    (CX)(DX*4), CX
-	SUBQ    $+4, DI
-	JGE     rows426
+	VMOVUPS    (R9), Y0
+	VMOVUPS    Y0, (R10)
+	VMOVUPS    32(R9), Y1
+	VMOVUPS    Y1, 32(R10)
+	PREFETCHT1 (R11)
+	VMOVUPS    (R9)(DX*1), Y2
+	VMOVUPS    Y2, 64(R10)
+	VMOVUPS    32(R9)(DX*1), Y3
+	VMOVUPS    Y3, 96(R10)
+	PREFETCHT1 (R11)(DX*1)
+	VMOVUPS    (R9)(DX*2), Y4
+	VMOVUPS    Y4, 128(R10)
+	VMOVUPS    32(R9)(DX*2), Y5
+	VMOVUPS    Y5, 160(R10)
+	PREFETCHT1 (R11)(DX*2)
+	VMOVUPS    (R9)(BX*1), Y6
+	VMOVUPS    Y6, 192(R10)
+	VMOVUPS    32(R9)(BX*1), Y7
+	VMOVUPS    Y7, 224(R10)
+	PREFETCHT1 (R11)(BX*1)
+	ADDQ       $+64, R9
+	ADDQ       $+64, R11
+	ADDQ       SI, R10
+	DECQ       R8
+	JNE        panels430
+	ADDQ       $+256, AX
+	LEAQ       (CX)(DX*4), CX
+	SUBQ       $+4, DI
+	JGE        rows426
 
 rest427:
 	ADDQ $+4, DI
@@ -6680,6 +6686,7 @@ rest427:
 last428:
 	MOVQ CX, R9
 	MOVQ AX, R10
+	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
 panels431:
@@ -6688,6 +6695,7 @@ panels431:
 	VMOVUPS 32(R9), Y1
 	VMOVUPS Y1, 32(R10)
 	ADDQ    $+64, R9
+	ADDQ    $+64, R11
 	ADDQ    SI, R10
 	DECQ    R8
 	JNE     panels431

@@ -84,6 +84,16 @@ func gemmTilePackAVX512(a *float32, b *float32, c *float32, bias *float32, next 
 //go:noescape
 func gemmTileStreamAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
+// gemmTileBraidAVX512 is a tileFunc of the largest tile for a braided A: as means nothing.
+//
+//go:noescape
+func gemmTileBraidAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
+
+// gemmTileBraidPackAVX512 is a tilePackFunc for a braided A: as means nothing.
+//
+//go:noescape
+func gemmTileBraidPackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
+
 // gemmRows1AVX512 is a rowsFunc of 1 rows.
 //
 //go:noescape

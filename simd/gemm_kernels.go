@@ -9,6 +9,9 @@ type gemmKernels struct {
 	tileStream tileFunc     // of the largest tile, for a C past the caches, or nil
 	tilePack   tilePackFunc // of the largest tile, or nil
 
+	tileBraid     tileFunc     // of the largest tile for a braided A, or nil
+	tileBraidPack tilePackFunc // and what packs B as well
+
 	// wholePanels: tile reads the last panel of B as if it were whole.
 	wholePanels bool
 

@@ -27,6 +27,26 @@ func (ks *gemmKernels) packA(dst []float32, stride int, a []float32, row, col, r
 	}
 }
 
+// braid copies rows×k elements of A, rows <= ks.lanes, to dst, where the elements of
+// a column follow one another and columns are ks.lanes apart.
+func (ks *gemmKernels) braid(dst []float32, a []float32, row, col, rows, k int) {
+	switch {
+	case col == 1:
+		ks.transpose(&dst[0], &a[0], 4*ks.lanes, 4*row, rows, k)
+	case row == 1:
+		for p := range k {
+			copy(dst[p*ks.lanes:][:rows], a[p*col:][:rows])
+		}
+	default:
+		for p := range k {
+			from, to := a[p*col:], dst[p*ks.lanes:][:rows]
+			for i := range to {
+				to[i] = from[i*row]
+			}
+		}
+	}
+}
+
 // packB copies k×n elements of B to panels of ks.cols columns that follow one
 // another in dst. The columns that the last panel lacks are zeros.
 func (ks *gemmKernels) packB(dst []float32, b []float32, row, col, k, n int) {

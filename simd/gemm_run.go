@@ -25,6 +25,7 @@ type gemmJob struct {
 	nBlock         int // most panels in a block of B
 	kBlock         int // most elements along K in a block
 	packA, packB   bool
+	braid          bool // whole tiles of A are packed as braids
 	fused          bool // the first tile of a part packs B
 	far            bool // B is read once, where it lies, from outside the caches
 	streams        bool // C is written past the caches

@@ -274,6 +274,27 @@ func TestGemmBlocks(t *testing.T) {
 	})
 }
 
+// TestGemmBraids has tiles of A of all layouts that are multiplied by many
+// panels, and narrower ones behind them.
+func TestGemmBraids(t *testing.T) {
+	p := workers.New(2)
+	defer p.Close()
+	eachGemmLevel(t, func(t *testing.T) {
+		i := 0
+		for _, m := range []int{14, 15, 28, 41, 71} {
+			for _, n := range []int{256, 263, 272, 287, 300} {
+				for _, k := range []int{1, 3, 4, 18, 67, 351, 700} {
+					if i++; k*n > 90_000 && i%4 != 0 || testing.Short() && i%3 != 0 {
+						continue
+					}
+					gemmCase{m: m, k: k, n: n, transA: i%3 == 0, transB: i%5 == 0, strided: i%7 == 0, gap: i % 3,
+						accumulate: i%2 == 0, bias: i%4 == 1, epilogue: i%6 == 0}.run(t, []*workers.Pool{nil, p}[i%2])
+				}
+			}
+		}
+	})
+}
+
 // TestGemmAliasingStrides has rows a power of two apart.
 func TestGemmAliasingStrides(t *testing.T) {
 	eachGemmLevel(t, func(t *testing.T) {

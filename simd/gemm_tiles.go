@@ -37,11 +37,14 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	// page each, are nearly as many: half of them, as a second thread of the
 	// core may have the others.
 	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow) && 4*(cache.L1/2/4096) < 3*ks.rows
-	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil
+	// Only from the second caches B arrives as fast as the first tile takes it.
+	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil && g.K*g.N*4 <= p.Threads()*cache.L2/2
 	j.streams = ks.tileStream != nil && j.kSteps == 1 && g.K <= streamK && !g.Accumulate &&
 		g.Epilogue == nil && j.rowBias == nil && g.N%ks.cols == 0 &&
 		4*float64(g.Batch)*float64(g.M)*float64(g.N) >= float64(min(streamC, cache.Last/2)) &&
 		(uintptr(unsafe.Pointer(&g.C[0]))|uintptr(4*g.CRow)|uintptr(4*g.CStride))%64 == 0
+	// Braiding packs and so also parts rows that alias.
+	j.braid = ks.tileBraid != nil && !j.streams && min(panels, j.nBlock) >= braidPanels
 	j.grid(p)
 }
 
@@ -60,6 +63,10 @@ const (
 	streamK = 64
 )
 
+// braidPanels is how many panels a tile of A must be multiplied by for braiding it
+// to pay.
+const braidPanels = 8
+
 // aliases reports whether rows that are so many bytes apart would push each
 // other out of the first cache, whose ways repeat every 4096 bytes.
 func aliases(stride int) bool {
@@ -73,7 +80,7 @@ func (j *gemmJob) row(t int) int {
 	m, h := j.g.M, j.ks.rows
 	tiles := ceilDiv(m, h)
 	switch {
-	case !j.fused && !j.streams:
+	case !j.fused && !j.streams && !j.braid:
 		return spread(m, tiles, t)
 	case t >= tiles:
 		return m
@@ -87,7 +94,10 @@ func (j *gemmJob) row(t int) int {
 func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 	g, ks := &j.g, j.ks
 	stride, floats := pad(j.kBlock), 0
-	if j.packA {
+	switch {
+	case j.braid:
+		floats = max(ks.lanes*j.kBlock, ks.rows*stride)
+	case j.packA:
 		floats = ks.rows * stride
 	}
 	bAt := floats
@@ -103,6 +113,7 @@ func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 	c := g.C[batch*g.CStride:]
 
 	blocks := ceilDiv(p1-p0, j.nBlock)
+	braids := j.braid && p1-p0 >= braidPanels*blocks
 	for nb := range blocks {
 		q0, q1 := p0+spread(p1-p0, blocks, nb), p0+spread(p1-p0, blocks, nb+1)
 		c0, c1 := q0*ks.cols, min(q1*ks.cols, g.N)
@@ -136,9 +147,14 @@ func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 				r0, r1 := j.row(t), j.row(t+1)
 				var ap, next *float32
 				as := g.ARow
+				braid := braids && k > 0 && r1-r0 == ks.rows
 				if k > 0 {
 					ap = &a[r0*g.ARow]
-					if j.packA {
+					switch {
+					case braid:
+						ks.braid(at, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k)
+						ap = &at[0]
+					case j.packA:
 						ks.packA(at, stride, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k)
 						ap, as = &at[0], stride
 					}
@@ -154,8 +170,14 @@ func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 				ct := &c[r0*g.CRow+c0]
 				switch {
 				case fuse:
-					ks.tilePack(ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add, &bt[0])
+					tile := ks.tilePack
+					if braid {
+						tile = ks.tileBraidPack
+					}
+					tile(ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add, &bt[0])
 					b, bs, bp, fuse = &bt[0], 4*ks.cols, 4*ks.cols*k, false
+				case braid:
+					ks.tileBraid(ap, b, ct, bias, next, 0, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add)
 				case j.streams && r1-r0 == ks.rows:
 					ks.tileStream(ap, b, ct, bias, next, 4*as, bs, bp, 4*g.CRow, 4*g.ARow, k, c1-c0, add)
 				default:

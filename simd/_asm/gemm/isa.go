@@ -23,6 +23,11 @@ type isa interface {
 	storeMasked(g *gen, v, mask reg.Register, m Mem)
 	zero(g *gen, v reg.Register)
 
+	// braids reports whether there are kernels for a braided A, and broadcasts whether
+	// they multiply by row i of it without loading it first.
+	braids() bool
+	broadcasts(i int) bool
+
 	rowsShape(mr int) (k, wide int) // of rowsChunk: rows of B, vectors of columns
 	pairWide() int                  // vectors of each row that correlatePair computes
 	dotsMost() int                  // most q of dots
@@ -91,6 +96,9 @@ func (avx2) loadMasked(g *gen, m Mem, mask, v reg.Register)  { g.VMASKMOVPS(m, m
 func (avx2) storeMasked(g *gen, v, mask reg.Register, m Mem) { g.VMASKMOVPS(v, mask, m) }
 func (avx2) zero(g *gen, v reg.Register)                     { g.VXORPS(v, v, v) }
 
+func (avx512) braids() bool          { return true }
+func (avx512) broadcasts(i int) bool { return i%2 == 1 }
+
 func (avx512) rowsShape(mr int) (k, wide int) {
 	return []int{8, 8, 4, 4}[mr-1], []int{4, 2, 2, 2}[mr-1]
 }
@@ -121,6 +129,9 @@ func (v avx512) shuffle(g *gen) []reg.Register {
 	}
 	return out
 }
+
+func (avx2) braids() bool        { return false }
+func (avx2) broadcasts(int) bool { return false }
 
 func (avx2) rowsShape(mr int) (k, wide int) {
 	return []int{4, 4, 2, 2}[mr-1], []int{4, 2, 2, 1}[mr-1]

@@ -38,6 +38,9 @@ func main() {
 		}
 		g.tilePack()
 		g.tileStream()
+		if v.braids() {
+			g.tileBraid()
+		}
 		for mr := 1; mr <= mostRows; mr++ {
 			g.fewRows(mr)
 		}

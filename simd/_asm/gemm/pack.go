@@ -12,7 +12,8 @@ const rowsAtOnce = 4
 
 // copyPanels writes the kernel that copies rows of B to panels as wide as a
 // tile. It goes along the rows, and not down the panels, because memory is
-// fastest that way.
+// fastest that way, and asks for the next rows as it goes: the processor reads ahead
+// in a row but not from one to the next.
 func (g *gen) copyPanels() {
 	g.function("gemmCopyPanels"+g.upper(),
 		"func(dst, src *float32, ss, dp, k, panels int)",
@@ -25,13 +26,14 @@ func (g *gen) copyPanels() {
 	g.Load(g.Param("k"), k)
 	g.LEAQ(Mem{Base: ss, Index: ss, Scale: 2}, ss3)
 	rowBytes := 4 * g.lanes() * vectors
-	from, to := g.GP64(), g.GP64()
+	from, to, soon := g.GP64(), g.GP64(), g.GP64()
 
 	// copies writes the loop over the panels of n rows.
 	copies := func(n int) {
 		loop := g.label("panels")
 		g.MOVQ(src, from)
 		g.MOVQ(dst, to)
+		g.LEAQ(Mem{Base: src, Index: ss, Scale: rowsAtOnce}, soon)
 		g.Load(g.Param("panels"), panels)
 		g.Label(loop)
 		for i := 0; i < n; i++ {
@@ -48,8 +50,13 @@ func (g *gen) copyPanels() {
 				g.VMOVUPS(m, v)
 				g.VMOVUPS(v, Mem{Base: to, Disp: i*rowBytes + m.Disp})
 			}
+			for b := 0; n == rowsAtOnce && b < rowBytes; b += line {
+				m.Base, m.Disp = soon, b
+				g.PREFETCHT1(m)
+			}
 		}
 		g.ADDQ(I32(rowBytes), from)
+		g.ADDQ(I32(rowBytes), soon)
 		g.ADDQ(dp, to)
 		g.DECQ(panels)
 		g.JNE(LabelRef(loop))

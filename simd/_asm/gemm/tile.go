@@ -32,41 +32,53 @@ const earlyRows = 24
 //
 // The elements of A are broadcast to a register of their own rather than in
 // each multiplication: as operands they would be loads as many as
-// multiplications, and the load ports are as few as the multipliers.
+// multiplications, and the load ports are as few as the multipliers. For the
+// mean of both see tileBraid.
 func (g *gen) tile(mr int) {
 	g.function(fmt.Sprintf("gemmTile%d%s", mr, g.upper()),
 		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)",
 		fmt.Sprintf("gemmTile%d%s is the tile kernel of %d rows: see gemmTile.", mr, g.upper(), mr))
-	g.panels(mr, plain)
+	g.panels(mr, tileKind{})
 }
 
-// A tileKind is what a tile does besides its product.
-type tileKind int
-
-const (
-	plain    tileKind = iota
-	packing           // copies B to panels
-	streamed          // writes C past the caches
-)
+// A tileKind is how a tile finds A, and what it does besides its product.
+type tileKind struct {
+	packing  bool // copies B to panels
+	streamed bool // writes C past the caches
+	braided  bool // the elements of a column of A lie side by side
+}
 
 // tilePack writes the kernel of the tallest tile that also packs B: what has
 // been loaded is stored once more, which costs next to nothing beside the
 // multiplications, and the time that B takes to arrive passes with them.
 func (g *gen) tilePack() {
-	g.function("gemmTilePack"+g.upper(),
-		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)",
-		fmt.Sprintf("gemmTilePack%s is a tilePackFunc.", g.upper()))
-	g.panels(g.rows(), packing)
+	g.tallest("Pack", "tilePackFunc", ", packed *float32", tileKind{packing: true})
 }
 
 // tileStream writes the kernel of the tallest tile that writes C past the
 // caches, for a C that would not stay in them. Fetching the lines that it
 // overwrites takes as long as writing them.
 func (g *gen) tileStream() {
-	g.function("gemmTileStream"+g.upper(),
-		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)",
-		fmt.Sprintf("gemmTileStream%s is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.", g.upper()))
-	g.panels(g.rows(), streamed)
+	g.tallest("Stream", "tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes", "", tileKind{streamed: true})
+}
+
+// tileBraid writes the kernels of the tallest tile for a braided A. Elements of
+// A are one after the other there, so that addresses need no index, and a
+// multiplication whose operand is broadcast from an address without one is a
+// single operation of the processor where a broadcast and a multiplication are
+// two. It counts where a core has two threads: each gets half of what the core
+// can take in, and without this the tile needs more.
+func (g *gen) tileBraid() {
+	g.tallest("Braid", "tileFunc of the largest tile for a braided A: as means nothing", "", tileKind{braided: true})
+	g.tallest("BraidPack", "tilePackFunc for a braided A: as means nothing", ", packed *float32", tileKind{braided: true, packing: true})
+}
+
+// tallest writes a kernel of the tallest tile.
+func (g *gen) tallest(name, doc, params string, kind tileKind) {
+	name = "gemmTile" + name + g.upper()
+	g.function(name, "func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool"+params+")",
+		fmt.Sprintf("%s is a %s.", name, doc))
+	g.panels(g.rows(), kind)
 }
 
 // panels writes the walk over the panels.
@@ -100,7 +112,7 @@ func (g *gen) panels(mr int, kind tileKind) {
 	g.panel(mr, vectors-1, g.tailMask(g, n, g.registers()-1), kind)
 
 	g.Label(done)
-	if kind == streamed {
+	if kind.streamed {
 		g.SFENCE()
 	}
 	g.VZEROUPPER()
@@ -133,7 +145,7 @@ func (g *gen) nextBias(bytes int) {
 // panel writes the product of mr rows and one panel of vecs vectors, the last
 // of them masked unless mask is nil.
 func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
-	pack := kind == packing
+	pack := kind.packing
 	load := func(m Mem, i int, v reg.Register) {
 		if mask != nil && i == vecs-1 {
 			g.loadMasked(g, m, mask, v)
@@ -143,10 +155,17 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 	}
 	vecBytes := 4 * g.lanes()
 
-	a, as := g.GP64(), g.GP64()
+	a := g.GP64()
 	g.Load(g.Param("a"), a)
-	g.Load(g.Param("as"), as)
-	at, advance := g.rowAddresses(a, as, mr)
+	at := func(i, kk int) Mem { return Mem{Base: a, Disp: 4 * (kk*g.lanes() + i)} }
+	advance := func(steps int) { g.ADDQ(I32(4*steps*g.lanes()), a) }
+	if !kind.braided {
+		as := g.GP64()
+		g.Load(g.Param("as"), as)
+		row, move := g.rowAddresses(a, as, mr)
+		at = func(i, kk int) Mem { return row(i, 4*kk) }
+		advance = func(steps int) { move(I8(4 * steps)) }
+	}
 
 	acc := make([][]reg.Register, mr)
 	for i := range acc {
@@ -176,7 +195,7 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 	b, bs, c, cs, k := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("b"), b)
 	g.Load(g.Param("k"), k)
-	hints := g.hints(mr, vecs*vecBytes, b, kind != streamed)
+	hints := g.hints(mr, vecs*vecBytes, b, !kind.streamed)
 	g.Load(g.Param("bs"), bs)
 	var packed, early reg.GPVirtual
 	if pack {
@@ -203,7 +222,13 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 			}
 		}
 		for i := range acc {
-			g.VBROADCASTSS(at(i, 4*kk), av)
+			if kind.braided && g.broadcasts(i) {
+				for v := range bv {
+					g.VFMADD231PS_BCST(at(i, kk), bv[v], acc[i][v])
+				}
+				continue
+			}
+			g.VBROADCASTSS(at(i, kk), av)
 			for v := range bv {
 				g.VFMADD231PS(bv[v], av, acc[i][v])
 			}
@@ -236,7 +261,7 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 		}
 	}
 	hints()
-	advance(I8(4 * unroll))
+	advance(unroll)
 	if pack {
 		g.ADDQ(I32(unroll*vectors*vecBytes), packed)
 	}
@@ -248,7 +273,7 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 	g.JEQ(LabelRef(store))
 	g.Label(last)
 	step(0, Mem{Base: b})
-	advance(I8(4))
+	advance(1)
 	if pack {
 		g.ADDQ(I32(vectors*vecBytes), packed)
 	}
@@ -289,7 +314,7 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 			switch {
 			case mask != nil && v == vecs-1:
 				g.storeMasked(g, acc[i][v], mask, m)
-			case kind == streamed:
+			case kind.streamed:
 				g.VMOVNTPS(acc[i][v], m)
 			default:
 				g.VMOVUPS(acc[i][v], m)
