@@ -61,11 +61,11 @@ func (j *gemmJob) grid(p *workers.Pool) {
 	}
 	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
 	if t := p.Threads(); g.Batch == 1 && j.packB && parts >= 4*t && panels >= 4*t {
-		j.strips, j.strip = t, panels*3/4/t
+		j.strips, j.strip = t, wideBlocks(panels*5/8/t, panels*13/16/t, j.nBlock)
 		panels -= t * j.strip
 		parts = 2 * t
 	}
-	packCost := 1.0
+	packCost := 3.0 // of B in that of A, which is read and written by way of the first cache
 	if j.conv != nil {
 		packCost = 4 // gathered piece by piece
 	}
@@ -81,6 +81,18 @@ func (j *gemmJob) grid(p *workers.Pool) {
 			best, j.mParts, j.nParts = cost, m, n
 		}
 	}
+}
+
+// wideBlocks returns how many panels, from least to most, are cut into the widest
+// blocks of no more than block panels.
+func wideBlocks(least, most, block int) int {
+	best, width := least, 0
+	for n := max(1, least); n <= most; n++ {
+		if w := n / ceilDiv(n, max(1, block)); w >= width {
+			best, width = n, w
+		}
+	}
+	return best
 }
 
 // count returns the number of parts.

@@ -32,7 +32,7 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 			most = panels // B is small
 		}
 	}
-	j.nBlock = ceilDiv(panels, ceilDiv(panels, max(1, most)))
+	j.nBlock = max(1, min(most, panels))
 	// Rows that alias stay where they are if the ways of the first cache, of one
 	// page each, are nearly as many: half of them, as a second thread of the
 	// core may have the others.
