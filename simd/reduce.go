@@ -111,6 +111,51 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 	return p
 }
 
+// blocksAtOnce is how many blocks a kernel reduces in one call.
+const blocksAtOnce = uninterrupted / ReduceBlock
+
+// Blocks sets dst to what [Reduction.Block] gives for as many neighbouring
+// blocks, the first of which is at the start of x, and of y for ReduceDot, and
+// only the last of which may be shorter than ReduceBlock. It is faster than one
+// block after the other: a kernel that gets several begins the next while it adds up
+// the last.
+func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
+	k := r.kind()
+	if r != ReduceVar && r != ReduceArgMax && r != ReduceArgMin && len(dst) > 1 {
+		s := chunks.Get().(*chunk)
+		for n := min(len(dst), len(x)/ReduceBlock, blocksAtOnce); n > 1; n = min(len(dst), len(x)/ReduceBlock, blocksAtOnce) {
+			var yp *float32
+			if k == kindDot {
+				yp = &y[:n*ReduceBlock][0]
+			}
+			reducers.rows[k](&s.a[0], &x[0], yp, n, ReduceBlock)
+			for i, raw := range s.a[:n] {
+				value := float64(raw)
+				if k.doubtful(raw) {
+					value = k.repair(raw, blockOf(x, i), blockOf(y, i))
+				}
+				dst[i] = Partial{n: ReduceBlock, value: value}
+			}
+			dst, x, at = dst[n:], x[n*ReduceBlock:], at+n*ReduceBlock
+			if k == kindDot {
+				y = y[n*ReduceBlock:]
+			}
+		}
+		chunks.Put(s)
+	}
+	for i := range dst {
+		dst[i] = r.Block(blockOf(x, i), blockOf(y, i), at+i*ReduceBlock)
+	}
+}
+
+// blockOf returns block i of x, which may be the last one, or nil if x is.
+func blockOf(x []float32, i int) []float32 {
+	if x == nil {
+		return nil
+	}
+	return x[i*ReduceBlock : min((i+1)*ReduceBlock, len(x))]
+}
+
 // deviations returns the mean of x and the sum of the squared distances from
 // it, given the mean but for rounding.
 func deviations(x []float32, mean float64) (exact, m2 float64) {
@@ -156,6 +201,25 @@ func (r Reduction) Join(a, b Partial) Partial {
 		a.value += b.value
 	}
 	a.n += b.n
+	return a
+}
+
+// JoinAll joins a and the parts, one after the other in their order.
+func (r Reduction) JoinAll(a Partial, parts []Partial) Partial {
+	switch r {
+	case ReduceSum, ReduceSumAbs, ReduceSumSquares, ReduceNorm, ReduceDot, ReduceMean:
+		if a.n == 0 && len(parts) > 0 {
+			a, parts = parts[0], parts[1:]
+		}
+		for i := range parts {
+			a.value += parts[i].value
+			a.n += parts[i].n
+		}
+		return a
+	}
+	for _, p := range parts {
+		a = r.Join(a, p)
+	}
 	return a
 }
 

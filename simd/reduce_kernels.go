@@ -47,6 +47,12 @@ var reducers = *reduceKernelsOf(active)
 // tiny is a sum of squares below which squares may have underflowed.
 const tiny = 0x1p-80
 
+// doubtful reports whether a kernel that made raw may have overflowed or
+// underflowed, so that repair must look at it.
+func (k kind) doubtful(raw float32) bool {
+	return k <= kindDot && (!finite(raw) || k == kindSumSquares && raw < tiny)
+}
+
 // repair returns the sum of a block whose kernel made raw, in float64 if the
 // kernel overflowed or underflowed.
 func (k kind) repair(raw float32, x, y []float32) float64 {

@@ -137,7 +137,7 @@ func (t *rowsTask) direct(first, last int) {
 	}
 	for i, raw := range dst {
 		v := float64(raw)
-		if !finite(raw) || k == kindSumSquares && raw < tiny {
+		if k.doubtful(raw) {
 			x, y := t.row(first + i)
 			v = k.repair(raw, x, y)
 		}

@@ -97,10 +97,7 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	}
 	t.partials = t.partials[:blocks]
 	p.Spread(parts, p.Turn(), t)
-	var sum Partial
-	for _, q := range t.partials {
-		sum = r.Join(sum, q)
-	}
+	sum := r.JoinAll(Partial{}, t.partials)
 	t.x, t.y = nil, nil
 	folds.Put(t)
 	return r.search(x, sum)
@@ -118,11 +115,34 @@ func (r Reduction) search(x []float32, p Partial) Partial {
 
 // fold joins the blocks from first to last.
 func (r Reduction) fold(x, y []float32, first, last int) Partial {
-	var sum Partial
-	for b := first; b < last; b++ {
-		sum = r.Join(sum, r.nth(x, y, b))
+	if last-first == 1 {
+		return r.nth(x, y, first)
 	}
+	var sum Partial
+	s := chunks.Get().(*chunk)
+	for ; first < last; first += len(s.parts) {
+		parts := s.parts[:min(len(s.parts), last-first)]
+		r.nths(parts, x, y, first)
+		sum = r.JoinAll(sum, parts)
+	}
+	chunks.Put(s)
 	return sum
+}
+
+// nths sets dst to what nth returns for as many blocks from block first on.
+func (r Reduction) nths(dst []Partial, x, y []float32, first int) {
+	if r == ReduceArgMax || r == ReduceArgMin {
+		for i := range dst {
+			dst[i] = r.nth(x, y, first+i)
+		}
+		return
+	}
+	lo := first * ReduceBlock
+	hi := min(lo+len(dst)*ReduceBlock, len(x))
+	if y != nil {
+		y = y[lo:hi]
+	}
+	r.Blocks(dst, x[lo:hi], y, lo)
 }
 
 // nth reduces block b of x. For an index it leaves the place in the block
@@ -149,7 +169,6 @@ var folds = sync.Pool{New: func() any { return new(foldTask) }}
 
 // Part reduces a few blocks.
 func (t *foldTask) Part(i int) {
-	for b := i * t.group; b < min((i+1)*t.group, t.blocks); b++ {
-		t.partials[b] = t.r.nth(t.x, t.y, b)
-	}
+	first := i * t.group
+	t.r.nths(t.partials[first:min(first+t.group, t.blocks)], t.x, t.y, first)
 }

@@ -408,3 +408,44 @@ func TestReducePanicsOnLengths(t *testing.T) {
 		}()
 	}
 }
+
+// Blocks and JoinAll give what Block and Join give, whatever the blocks hold.
+func TestReduceBlocks(t *testing.T) {
+	special := []float32{float32(math.NaN()), float32(math.Inf(1)), 3e38, 1e-30, float32(math.Copysign(0, -1))}
+	eachLevel(t, func(t *testing.T) {
+		for _, blocks := range []int{0, 1, 2, blocksAtOnce - 1, blocksAtOnce, 2*blocksAtOnce + 1} {
+			for _, last := range []int{1, 100, ReduceBlock} {
+				n := max(0, blocks-1)*ReduceBlock + min(blocks, 1)*last
+				x, y := make([]float32, n), make([]float32, n)
+				uniform(x, -1, 3)
+				uniform(y, -1, 1)
+				for i := range n / ReduceBlock {
+					for k := range ReduceBlock {
+						if i%6 < len(special) && (k == 77 || i%6 > 2) {
+							x[i*ReduceBlock+k] = special[i%6]
+						}
+					}
+				}
+				for r := range numReductions {
+					var other []float32
+					if r == ReduceDot {
+						other = y
+					}
+					got := make([]Partial, blocks)
+					r.Blocks(got, x, other, 1000)
+					var joined Partial
+					for i := range got {
+						want := r.Block(blockOf(x, i), blockOf(other, i), 1000+i*ReduceBlock)
+						if fmt.Sprint(got[i]) != fmt.Sprint(want) {
+							t.Fatalf("%v: block %d of %d is %+v, not %+v", r, i, blocks, got[i], want)
+						}
+						joined = r.Join(joined, want)
+					}
+					if all := r.JoinAll(Partial{}, got); fmt.Sprint(all) != fmt.Sprint(joined) {
+						t.Fatalf("%v of %d blocks: %+v, not %+v", r, blocks, all, joined)
+					}
+				}
+			}
+		}
+	})
+}

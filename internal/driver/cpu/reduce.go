@@ -66,6 +66,9 @@ type reduceTask struct {
 // reduced.
 const madeBlock = mostBlock
 
+// sweptBlocks is how many blocks a sweep takes at once.
+const sweptBlocks = 8
+
 // reduceNS guesses what an element takes to reduce: see kernelNS.
 const reduceNS = 0.05
 
@@ -136,14 +139,10 @@ func (t *reduceTask) run(ctx context.Context) error {
 			}
 			t.group = (blocks + k - 1) / k
 			t.do((blocks+t.group-1)/t.group, split)
-			var sum simd.Partial
-			for i := range t.partials {
-				sum = t.kind.Join(sum, t.partials[i])
-			}
 			if t.stopped.Load() {
 				break
 			}
-			t.put(t.row, sum)
+			t.put(t.row, t.kind.JoinAll(simd.Partial{}, t.partials))
 		}
 	} else {
 		t.row = -1
@@ -236,14 +235,14 @@ func (t *reduceTask) Part(i int) {
 // plainBlocks reduces blocks of a row in memory and returns their elements.
 func (t *reduceTask) plainBlocks(lo, hi int) int {
 	base := t.row * t.cols
-	s := sweep{lo, hi, 1, t.back}
+	s := sweep{lo, hi, sweptBlocks, t.back}
 	for {
-		b, _, ok := s.next()
+		b, end, ok := s.next()
 		if !ok || t.cancelled() {
 			break
 		}
-		from, to := b*t.block, min((b+1)*t.block, t.cols)
-		t.partials[b] = t.kind.Block(t.x.in(base+from, base+to), t.y.in(base+from, base+to), from)
+		from, to := b*t.block, min(end*t.block, t.cols)
+		t.kind.Blocks(t.partials[b:end], t.x.in(base+from, base+to), t.y.in(base+from, base+to), from)
 	}
 	return min(hi*t.block, t.cols) - lo*t.block
 }
