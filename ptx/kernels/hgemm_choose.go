@@ -106,7 +106,9 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 			continue
 		}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
-			if n > ceilDiv(p.K, depth) || s.bytes() > d.Shared {
+			// Parts keep blocks busy that had nothing to do.
+			blocks := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols) * n
+			if n > ceilDiv(p.K, depth) || n > 1 && blocks > 2*d.Multiprocessors || s.bytes() > d.Shared {
 				break
 			}
 			for c := range 4 {

@@ -362,3 +362,28 @@ func TestHalfMatMulResidual(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfMatMulSpecial multiplies infinities and NaN, which stay in their rows and
+// columns: what lies beyond a matrix counts as 0 on both sides.
+func TestHalfMatMulSpecial(t *testing.T) {
+	for i, o := range layouts {
+		c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 1, 70, 67, []int{72, 71}[i/2], false)
+		a, b := c.values[0], c.values[1]
+		a.Data[len(a.Data)-1], a.Data[0] = math.Inf(1), 3e38
+		b.Data[len(b.Data)-1] = math.NaN()
+		b.Data[rand.IntN(len(b.Data)-1)] = math.Inf(-1)
+		c.must(t, h200)
+		c.must(t, a100)
+	}
+}
+
+// BenchmarkHalfMatMulPlan is what a plan costs whose kernel is there.
+func BenchmarkHalfMatMulPlan(b *testing.B) {
+	r := &lib.Request{Op: op.MatMul, In: []lib.Array{{Type: op.BF16, Shape: op.Shape{1000, 1000}}, {Type: op.BF16, Shape: op.Shape{1000, 1000}}}, Out: []lib.Array{{Type: op.BF16, Shape: op.Shape{1000, 1000}}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := For(r, h200); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
