@@ -465,6 +465,8 @@ const (
 	opMmaBF16
 	opMmaTF32
 	opMmaS8
+	opMmaS8K16
+	opMmaU8S8
 	opMmaE4M3
 	opMmaE5M2
 	opMmaU8
@@ -1055,6 +1057,8 @@ var descs = [numCodes]desc{
 	opMmaBF16:                        {[4]kind{kF32, kBF16x2, kBF16x2, kF32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "},
 	opMmaTF32:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "},
 	opMmaS8:                          {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "},
+	opMmaS8K16:                       {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "},
+	opMmaU8S8:                        {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "},
 	opMmaE4M3:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 84, SM89, "\tmma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "},
 	opMmaE5M2:                        {[4]kind{kF32, kB32, kB32, kF32}, layoutMma, foldNone, 84, SM89, "\tmma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 "},
 	opMmaU8:                          {[4]kind{kS32, kB32, kB32, kS32}, layoutMma, foldNone, 70, SM80, "\tmma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "},

@@ -1298,6 +1298,41 @@ func (k *Kernel) MmaS8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k.mma(opMmaS8, 4, 4, 2)
 }
 
+// MmaS8K16 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
+// one of 8 columns. The elements are signed bytes, four a register, with K = 16.
+// It needs sm_80 and PTX 7.0.
+func (k *Kernel) MmaS8K16(acc *[4]Var[S32], a [2]B32, b [1]B32) {
+	k = k.owner()
+	k.startList()
+	k.listVar(varHandle(acc[0]), kS32)
+	k.listVar(varHandle(acc[1]), kS32)
+	k.listVar(varHandle(acc[2]), kS32)
+	k.listVar(varHandle(acc[3]), kS32)
+	k.list(handle(a[0]), kB32)
+	k.list(handle(a[1]), kB32)
+	k.list(handle(b[0]), kB32)
+	k.mma(opMmaS8K16, 4, 2, 1)
+}
+
+// MmaU8S8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
+// one of 8 columns. The elements are bytes, unsigned ones of a and signed ones of b, four a register, with K = 32.
+// It needs sm_80 and PTX 7.0.
+func (k *Kernel) MmaU8S8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
+	k = k.owner()
+	k.startList()
+	k.listVar(varHandle(acc[0]), kS32)
+	k.listVar(varHandle(acc[1]), kS32)
+	k.listVar(varHandle(acc[2]), kS32)
+	k.listVar(varHandle(acc[3]), kS32)
+	k.list(handle(a[0]), kB32)
+	k.list(handle(a[1]), kB32)
+	k.list(handle(a[2]), kB32)
+	k.list(handle(a[3]), kB32)
+	k.list(handle(b[0]), kB32)
+	k.list(handle(b[1]), kB32)
+	k.mma(opMmaU8S8, 4, 4, 2)
+}
+
 // MmaE4M3 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
 // one of 8 columns. The elements are floats of 8 bits, 4 of them exponent, four a register, with K = 32.
 // It needs sm_89 and PTX 8.4.
