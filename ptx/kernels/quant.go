@@ -1,0 +1,37 @@
+package kernels
+
+import (
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func init() { register(planMatMulQ, op.MatMulQ) }
+
+// planMatMulQ answers requests for products with quantised matrices.
+func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
+	p, err := op.MatMulQOf([]op.Shape{r.In[0].Shape, r.In[1].Shape})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.K == 0:
+		return nil, unsupported("a sum of no terms")
+	case d.Target < ptx.SM90:
+		return nil, unsupported("products with blocks on %v", d.Target)
+	}
+	if p.M <= maxFew {
+		s, err := quantFewFor(p, r.In[0].Type, r.In[1].Type, d)
+		if err == nil {
+			return s.plan(r, p, d)
+		}
+		if p.M == 1 {
+			return nil, err
+		}
+	}
+	s, err := quantManyFor(p, r.In[0].Type, r.In[1].Type, d)
+	if err != nil {
+		return nil, err
+	}
+	return s.plan(r, p, d)
+}

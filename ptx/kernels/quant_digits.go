@@ -1,0 +1,292 @@
+package kernels
+
+import (
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// A row of activations can also be multiplied by the tensor cores for signed
+// bytes, which take the integers of blocks with hardly any conversion. 256
+// activations are fixed-point numbers of 64 bits then, of the same scale, and
+// these are eight signed digits to the base 256, one for each column that an mma
+// has; or 48 bits and six digits, where there is no room. Sums of digits are integers and exact. What makes this the product of
+// floats is that the fixed-point numbers are equal to the activations: where they
+// are not, because the magnitudes of 256 neighbours are too far apart or not
+// finite, the kernel uses bf16.
+
+const (
+	digits     = 8
+	digitGroup = 256
+)
+
+// digitCode is how the weights of a format are multiplied with digits.
+type digitCode struct {
+	split bool // as in blockCode
+	build func(c *digitLane)
+}
+
+var digitCodes = map[block.Format]*digitCode{
+	block.Q4_0: {split: true, build: func(c *digitLane) { c.small(2, 1.0/16, (*digitLane).nibbles) }},
+	block.Q5_0: {split: true, build: func(c *digitLane) { c.small(6, 1.0/8, (*digitLane).fives) }},
+	block.Q8_0: {split: true, build: (*digitLane).q8_0},
+	block.Q4_K: {build: func(c *digitLane) { c.q45K(false) }},
+	block.Q5_K: {build: func(c *digitLane) { c.q45K(true) }},
+	block.Q6_K: {split: true, build: (*digitLane).q6K},
+}
+
+// digitLane is a lane at a group of blocks, in digits.
+type digitLane struct {
+	*blockLane
+	unit ptx.F32                 // what 1 in the first column stands for
+	less [][][4]ptx.Var[ptx.F32] // what minima subtract
+}
+
+// digitPlace returns the byte of a column where four activations from place 4*i
+// of a group on lie: a lane has those of two parts of 32 next to each other.
+func digitPlace(i ptx.U32, split bool) ptx.U32 {
+	part, four := i.Shr(ptx.U(3)), i.And(ptx.U(7))
+	lane, step := four.Shr(ptx.U(1)), four.And(ptx.U(1))
+	if split {
+		lane, step = four.And(ptx.U(3)), four.Shr(ptx.U(2))
+	}
+	return part.Shr(ptx.U(1)).Shl(ptx.U(6)).Add(lane.Shl(ptx.U(4))).Add(part.And(ptx.U(1)).Shl(ptx.U(3))).Add(step.Shl(ptx.U(2)))
+}
+
+// splitDigits returns the digits of four activations, those of each column in a
+// register, and whether they are all there is. up is the power of 2 that makes
+// numbers below 2**30 of all in the group.
+func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.Pred) {
+	var words [2][4]ptx.B32
+	for i, v := range x {
+		v = v.Mul(up)
+		whole := v.Floor()
+		rest := v.Sub(whole).Mul(ptx.F(float32(uint64(1) << (8 * (n - 4)))))
+		low := rest.TruncU32()
+		is := low.F32().Eq(rest)
+		if i == 0 {
+			exact = is
+		} else {
+			exact = exact.And(is)
+		}
+		// Adding 128 to each byte, with carries, and taking it away without them
+		// makes signed digits of bytes.
+		const bias = 0x80808080
+		unused := 8 * (digits - n)
+		sum := low.Add(ptx.U(bias >> unused))
+		carry := sum.Shr(ptx.N(32 - unused))
+		if unused == 0 {
+			carry = ptx.Select(sum.Lt(low), ptx.U(1), ptx.U(0))
+		}
+		words[1][i] = sum.Xor(ptx.U(bias >> unused)).Shl(ptx.N(unused)).B32()
+		words[0][i] = whole.TruncS32().U32().Add(ptx.U(bias)).Add(carry).Xor(ptx.U(bias)).B32()
+	}
+	columns = make([]ptx.B32, digits)
+	for half, w := range words {
+		for pair := range 2 { // bytes 3 and 2, then 1 and 0
+			sel := ptx.U([2]uint32{0x6273, 0x4051}[pair])
+			a, b := w[0].Permute(w[1], sel), w[2].Permute(w[3], sel)
+			columns[4*half+2*pair] = a.Permute(b, ptx.U(0x5410))
+			columns[4*half+2*pair+1] = a.Permute(b, ptx.U(0x7632))
+		}
+	}
+	return columns[:n], exact
+}
+
+// digit returns the digits of a part of 32 activations.
+func (c *digitLane) parts() [8][2]ptx.B32 {
+	var y [8][2]ptx.B32
+	for i := range 4 {
+		v := c.x[0][0].Offset(16 * i).Load4()
+		y[2*i], y[2*i+1] = [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]}
+	}
+	return y
+}
+
+// integers is a sum of products of integers.
+type integers [4]ptx.Var[ptx.S32]
+
+func (c *digitLane) newIntegers() *integers {
+	s := new(integers)
+	for i := range s {
+		s[i] = ptx.NewVar(c.k, ptx.S(0))
+	}
+	return s
+}
+
+// multiply returns the product of weights, by row and step, and digits.
+func (c *digitLane) multiply(w [2][2]ptx.B32, x [2]ptx.B32) *integers {
+	s := c.newIntegers()
+	c.k.MmaS8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x)
+	return s
+}
+
+// addTo adds s times an integer for each row.
+func (s *integers) addTo(to *integers, scale [2]ptx.S32) {
+	for i := range s {
+		to[i].Set(s[i].Get().MulAdd(scale[i/2], to[i].Get()))
+	}
+}
+
+// scaleTo adds s times a number for each row.
+func (s *integers) scaleTo(to *[4]ptx.Var[ptx.F32], scale [2]ptx.F32) {
+	for i := range s {
+		ptx.MulAddTo(to[i], s[i].Get().F32(), scale[i/2])
+	}
+}
+
+// small multiplies blocks of 32 weights: bytes returns four, times 1/factor.
+func (c *digitLane) small(off int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
+	size := off + 16
+	x := c.parts()
+	var group [4]ptx.Var[ptx.F32]
+	for i := range group {
+		group[i] = ptx.NewVar(c.k, ptx.F(0))
+	}
+	for b := range x {
+		at := b * size
+		var w [2][2]ptx.B32
+		for r := range 2 {
+			w[r] = [2]ptx.B32{bytes(c, r, at, 0), bytes(c, r, at, 1)}
+		}
+		c.multiply(w, x[b]).scaleTo(&group, [2]ptx.F32{c.half(0, at), c.half(1, at)})
+	}
+	unit := c.unit.Mul(ptx.F(factor))
+	for i := range group {
+		ptx.MulAddTo(c.total[0][0][i], group[i].Get(), unit)
+	}
+}
+
+// nibbles returns four weights of a Q4_0 in the high bits of bytes, where they
+// are 16 times as much with the top bit flipped.
+func (c *digitLane) nibbles(r, at, step int) ptx.B32 {
+	w := c.word(r, at+2)
+	if step == 0 {
+		w = w.Shl(ptx.U(4))
+	}
+	return w.And(ptx.B(0xf0f0f0f0)).Xor(ptx.B(0x80808080))
+}
+
+// fives returns four weights of a Q5_0, 8 times as much likewise.
+func (c *digitLane) fives(r, at, step int) ptx.B32 {
+	bits := ptx.CastShared[ptx.U16](c.row[r]).Offset((at + 2 + 2*step) / 2).Load().U32()
+	four := bits.Shr(c.quad.Shl(ptx.U(2))).And(ptx.U(15))
+	fifth := four.Mul(ptx.U(0x10204080)).B32() // bit i to bit 8i+7
+	w := c.word(r, at+6)
+	if step == 0 {
+		w = w.Shl(ptx.U(3))
+	} else {
+		w = w.Shr(ptx.U(1))
+	}
+	return w.And(ptx.B(0x78787878)).Xor(ptx.B(0x80808080)).Xor(fifth.And(ptx.B(0x80808080)))
+}
+
+func (c *digitLane) q8_0() {
+	const size = 34
+	x := c.parts()
+	var group [4]ptx.Var[ptx.F32]
+	for i := range group {
+		group[i] = ptx.NewVar(c.k, ptx.F(0))
+	}
+	for b := range x {
+		at := b * size
+		var w [2][2]ptx.B32
+		for r := range 2 {
+			w[r] = [2]ptx.B32{c.word(r, at+2), c.word(r, at+18)}
+		}
+		c.multiply(w, x[b]).scaleTo(&group, [2]ptx.F32{c.half(0, at), c.half(1, at)})
+	}
+	for i := range group {
+		ptx.MulAddTo(c.total[0][0][i], group[i].Get(), c.unit)
+	}
+}
+
+// q45K is [blockLane.q45K] in digits. High nibbles stay where they are in their
+// bytes, 16 times as much, and have a sum for themselves.
+func (c *digitLane) q45K(five bool) {
+	h := c.headers()
+	quants := 16
+	var fifth [][2]ptx.B32
+	if five {
+		quants, fifth = 48, c.fifths()
+	}
+	x := c.parts()
+	sums := [2]*integers{c.newIntegers(), nil}
+	if sums[1] = sums[0]; !five {
+		sums[1] = c.newIntegers()
+	}
+	for pair := range 4 {
+		var q [2][2]ptx.B32
+		for r := range 2 {
+			q[r] = ptx.CastShared[ptx.B32](c.mine[r]).Offset((quants + 32*pair) / 4).Load2()
+		}
+		for half := range 2 {
+			part := 2*pair + half
+			var w [4]ptx.B32
+			var scale [2]ptx.S32
+			for r := range 2 {
+				for step := range 2 {
+					v := q[r][step].And(ptx.B(lowNibbles << (4 * half)))
+					if five && half == 1 {
+						v = q[r][step].Shr(ptx.U(4)).And(ptx.B(lowNibbles))
+					}
+					if five {
+						v = v.Or(fifthBits(fifth[r][step], part))
+					}
+					w[r+2*step] = v
+				}
+				scale[r] = h[r].scales[part/4].Permute(ptx.B(0), ptx.U(0x4440|uint32(part%4))).S32()
+			}
+			p := c.newIntegers()
+			c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(p), w, x[part])
+			p.addTo(sums[half], scale)
+		}
+	}
+	for i := range c.total[0][0] {
+		v := sums[0][i].Get().F32()
+		if !five {
+			v = sums[1][i].Get().F32().Fma(ptx.F(1.0/16), v)
+		}
+		ptx.MulAddTo(c.total[0][0][i], v, h[i/2].d.Mul(c.unit))
+	}
+	c.subtract(h, c.less)
+}
+
+// q6K is [blockLane.q6K] in digits. Weights are in the high bits of bytes, 4
+// times as much with the top bit flipped.
+func (c *digitLane) q6K() {
+	scales := [2][4]ptx.B32{c.sixScales(0), c.sixScales(1)}
+	x, sum := c.parts(), c.newIntegers()
+	for side := range 2 {
+		for step := range 2 {
+			var low [2][2]ptx.B32
+			var high [2]ptx.B32
+			for r := range 2 {
+				low[r] = [2]ptx.B32{c.word(r, 64*side+16*step), c.word(r, 64*side+32+16*step)}
+				high[r] = c.word(r, 128+32*side+16*step)
+			}
+			for quarter := range 4 {
+				part := 4*side + quarter
+				n := uint32(2*part + step)
+				var w [2]ptx.B32
+				var scale [2]ptx.S32
+				for r := range 2 {
+					q, h := low[r][quarter%2], high[r]
+					if quarter < 2 {
+						q = q.Shl(ptx.U(2))
+					} else {
+						q = q.Shr(ptx.U(2))
+					}
+					h = h.Shl(ptx.N(6 - 2*quarter))
+					w[r] = q.And(ptx.B(0x3c3c3c3c)).Xor(ptx.B(0x80808080)).Xor(h.And(ptx.B(0xc0c0c0c0)))
+					// The byte with its sign above.
+					scale[r] = scales[r][n/4].Permute(ptx.B(0), ptx.U(0x8880|n%4*0x1111)).S32()
+				}
+				p := c.newIntegers()
+				c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(p), w, [1]ptx.B32{x[part][step]})
+				p.addTo(sum, scale)
+			}
+		}
+	}
+	unit := c.unit.Mul(ptx.F(0.25))
+	sum.scaleTo(&c.total[0][0], [2]ptx.F32{c.half(0, 208).Mul(unit), c.half(1, 208).Mul(unit)})
+}

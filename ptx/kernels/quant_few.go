@@ -1,0 +1,758 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// quantFewSpec is a product of a few rows with a quantised matrix, which it reads
+// once: a persistent grid, in which a warp multiplies 16 rows of the matrix at a
+// time. Each warp has a ring of stages in shared memory that bulk copies fill, and
+// nobody else's; the activations lie there as bf16, three for each.
+type quantFewSpec struct {
+	Type, Blocks op.DType
+	M            int  // rows of activations
+	Room         int  // activations of a row that there is room for
+	Whole        bool // rows of the matrix are multiples of 256
+	Warps        int
+	Team         int // warps that share 16 rows, each a part along them: 1 or all
+	Groups       int // of blocks, see blockGroup, that a stage has of each row
+	Stages       int
+	Box          int  // rows of one copy, if by tiles
+	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
+	Digits       int  // of an activation, see digitCode; for one row, else 0
+	Bias         bool
+	Key          string // of the epilogue
+}
+
+const (
+	fewRows   = 16 // of the matrix, that a warp multiplies
+	pieces    = 3  // bf16 that a float is the sum of
+	tileCols  = 8  // pieces of activations that one mma takes
+	partPitch = 20 // floats from one column of a part to the next: no bank twice
+	maxFew    = 8
+)
+
+func (s *quantFewSpec) String() string {
+	how := "rows"
+	if s.Tensor {
+		how = "tiles"
+	}
+	if s.Digits > 0 {
+		how = fmt.Sprintf("%s_d%d", how, s.Digits)
+	}
+	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
+}
+
+// tiles is how many mma take all pieces of all rows of activations.
+func (s *quantFewSpec) tiles() int { return ceilDiv(s.M*pieces, tileCols) }
+
+// xPitch is the bytes from one piece of the activations to the next: an odd number
+// of halves of the banks.
+func (s *quantFewSpec) xPitch() int { return ceilDiv(2*s.Room, 128)*128 + 64 }
+
+// digitPitch is likewise for digits.
+func (s *quantFewSpec) digitPitch() int { return ceilDiv(s.Room, 128)*128 + 64 }
+
+// xBytes is what the activations take.
+func (s *quantFewSpec) xBytes() int {
+	return max(s.M*pieces*s.xPitch(), s.Digits*s.digitPitch())
+}
+
+// unitBytes is what the scales of groups take, and that there are any that digits
+// do not suffice for.
+func (s *quantFewSpec) unitBytes() int {
+	if s.Digits == 0 {
+		return 0
+	}
+	return 4*s.Room/digitGroup + 16
+}
+
+// sumPitch is the bytes from one piece of the sums of 32 activations to the next.
+func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
+
+// rowPitch is the bytes from one row of a stage to the next. A row begins as many
+// bytes after a multiple of 16 as it does in the matrix. Rows are apart so that
+// eight of them, or four with 8 bytes a lane, are in different banks.
+func (s *quantFewSpec) rowPitch() int {
+	_, bytes := blockGroup(s.Blocks, s.Whole)
+	bytes *= s.Groups
+	if blockCodes[s.Blocks.Block()].aligned() {
+		n := bytes / 16
+		for n%4 != 2 {
+			n++
+		}
+		return 16 * n
+	}
+	late := 14
+	if s.Tensor { // rows begin at multiples of 16
+		late = (16 - bytes&-bytes) & 15
+	}
+	return 16 * (ceilDiv(bytes+late, 16) | 1)
+}
+
+// stageBytes is a multiple of 128, where copies of tiles begin.
+func (s *quantFewSpec) stageBytes() int { return ceilDiv(fewRows*s.rowPitch(), 128) * 128 }
+
+// leastBox is the least rows of a copy such that all begin at multiples of 128
+// bytes in a stage.
+func (s *quantFewSpec) leastBox() int {
+	if s.rowPitch()%32 == 0 {
+		return 4
+	}
+	return 8
+}
+
+// tileable reports whether a stage is no wider than a tile may be.
+func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
+
+// partBytes is what a warp has computed of 16 rows.
+func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.tiles() }
+
+// parts is how many of these there is room for.
+func (s *quantFewSpec) parts() int {
+	if s.Team > 1 {
+		return 2 * s.Warps // one is read while the next is written
+	}
+	return s.Warps
+}
+
+// bytes is the shared memory of a block.
+func (s *quantFewSpec) bytes() int {
+	n := s.Warps*s.Stages*(s.stageBytes()+8) + s.xBytes() + s.unitBytes() + s.parts()*s.partBytes()
+	if blockCodes[s.Blocks.Block()].mins {
+		n += s.M * pieces * s.sumPitch()
+	}
+	return n + 64
+}
+
+// quantFewFor returns how a product of a few rows is made.
+func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
+	if p.M > maxFew {
+		return nil, unsupported("%d rows", p.M)
+	}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Room: ceilDiv(p.K, 1024) * 1024, Whole: p.K%256 == 0,
+		Warps: 8, Groups: 2}
+	weights, bytes := blockGroup(blocks, s.Whole)
+	type size struct{ groups, stages, digits int }
+	sizes := []size{{2, 3, digits}, {2, 2, digits}, {2, 2, digits - 2}, {1, 4, digits - 2}, {1, 2, digits - 2}}
+	for _, z := range sizes {
+		s.Groups, s.Stages, s.Digits = z.groups, z.stages, z.digits
+		if !s.Whole {
+			s.Groups *= 8
+		}
+		if s.M > 1 || !s.Whole {
+			s.Digits = 0
+		}
+		s.Tensor = p.K/weights*bytes%16 == 0 && s.tileable()
+		s.Team = s.Warps
+		if p.K < weights*s.Groups*s.Warps {
+			s.Team = 1
+		}
+		if s.Box = s.leastBox(); s.bytes() <= d.Shared {
+			return s, nil
+		}
+	}
+	return nil, unsupported("%d rows of %d activations", p.M, p.K)
+}
+
+// fit reports whether the kernel has enough shared memory, with fewer stages if
+// need be.
+func (s *quantFewSpec) fit(d *Device) bool {
+	for s.Stages > 2 && s.bytes() > d.Shared {
+		s.Stages--
+	}
+	return s.bytes() <= d.Shared
+}
+
+var quantFewKernels kernelCache[quantFewSpec]
+
+// plan returns the launch of the kernel.
+func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, error) {
+	e, err := finish(r, p.N)
+	if err != nil {
+		return nil, err
+	}
+	spec := *s
+	spec.Key = e.key
+	spec.Bias = len(r.In) > 2 && r.In[2].Shape != nil
+	total, err := spec.Blocks.Bytes(r.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	weights, _ := blockGroup(spec.Blocks, spec.Whole)
+	groups := p.K / weights
+	// All teams have 16 rows at a time, next to each other, and at the end an equal
+	// share of the others.
+	teams := d.Multiprocessors * spec.Warps / spec.Team
+	full := p.N / (fewRows * teams) * fewRows * teams
+	share := ceilDiv(ceilDiv(p.N-full, teams), spec.Box) * spec.Box
+	grid := d.Multiprocessors
+	if full == 0 {
+		grid = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
+	}
+	row := int(total) / p.N
+	k := quantFewKernels.of(spec, func() *Kernel {
+		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: ptx.SM90,
+			Block: [3]uint32{uint32(32 * spec.Warps), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
+	})
+	args := []Arg{input(0), input(1)}
+	if spec.Tensor {
+		args[1] = Arg{Kind: Map, Array: lib.Ref{Kind: lib.InputRef, Index: 1}, Tiles: &Tiles{Type: op.U32,
+			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, spec.Box}}}
+	}
+	if spec.Bias {
+		args = append(args, input(2))
+	}
+	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
+	return &Plan{Stages: []Stage{{Kernel: k, Grid: [3]uint32{uint32(grid), 1, 1}, Zero: -1, Args: append(args, e.args()...)}}, Variant: spec.String()}, nil
+}
+
+// quantFewCode is what the parts of the kernel share while it is built.
+type quantFewCode struct {
+	*quantFewSpec
+	k                *ptx.Kernel
+	a                ptx.Global[ptx.U32]
+	w                ptx.Global[ptx.U8]
+	tensor           ptx.TensorMap // or w
+	rows, groups     ptx.U32       // of the matrix; of a row
+	rowBytes, total  ptx.U32
+	chunks           ptx.U32 // stages along a row
+	full             ptx.U32 // rows of which all teams have 16 at a time
+	step             ptx.U32 // from 16 rows of a team to the next
+	rest, restEnd    ptx.U32 // the rows behind these that the team has; nowhere if there are none
+	lane             ptx.U32
+	ring             ptx.Shared[ptx.U8] // of this warp
+	filled           ptx.MBarrier       // likewise
+	xs, sums         ptx.Shared[ptx.U8]
+	units            ptx.Shared[ptx.F32] // of groups, in digits
+	inexact          ptx.Shared[ptx.U32]
+	weights, bytes   int // of a group
+	stage            ptx.Var[ptx.U32]
+	phase            ptx.Var[ptx.U32]
+	loading, reading walk
+}
+
+// walk is where a warp is on its way through the stages of 16 rows after the other.
+type walk struct{ row, chunk ptx.Var[ptx.U32] }
+
+// next goes on by the warps of a team; there may be fewer stages in
+// 16 rows.
+func (c *quantFewCode) next(w *walk) {
+	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.Team)))
+	c.wrap(w)
+}
+
+func (c *quantFewCode) wrap(w *walk) {
+	c.k.While(func() ptx.Pred { return w.chunk.Get().Ge(c.chunks) }, func() {
+		w.chunk.Set(w.chunk.Get().Sub(c.chunks))
+		w.row.Set(c.after(w.row.Get()))
+	})
+}
+
+// nowhere is a row that no matrix has.
+const nowhere = 1<<32 - 1
+
+// after returns where the next 16 rows of the team begin.
+func (c *quantFewCode) after(row ptx.U32) ptx.U32 {
+	next := row.Add(c.step)
+	return ptx.Select(row.Lt(c.full), ptx.Select(next.Lt(c.full), next, c.rest), ptx.U(nowhere))
+}
+
+// end returns the end of the rows that may be among 16.
+func (c *quantFewCode) end(row ptx.U32) ptx.U32 { return ptx.Select(row.Lt(c.full), c.full, c.restEnd) }
+
+func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
+	k.Block(32*s.Warps, 1, 1)
+	k.MinBlocks(1)
+	c := &quantFewCode{quantFewSpec: s, k: k}
+	c.weights, c.bytes = blockGroup(s.Blocks, s.Whole)
+	c.a = ptx.GlobalParam[ptx.U32](k, "a").Hint(ptx.ReadOnly)
+	if s.Tensor {
+		c.tensor = ptx.TensorMapParam(k, "w")
+	} else {
+		c.w = ptx.GlobalParam[ptx.U8](k, "w")
+	}
+	var bias ptx.Global[ptx.U32]
+	if s.Bias {
+		bias = ptx.GlobalParam[ptx.U32](k, "bias").Hint(ptx.ReadOnly)
+	}
+	c.rows, c.groups, c.total = ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "groups"), ptx.Param[ptx.U32](k, "total")
+	c.full = ptx.Param[ptx.U32](k, "full")
+	share := ptx.Param[ptx.U32](k, "share")
+	out := e.sink(k)
+	k.Align(128)
+	ring := ptx.DynamicShared[ptx.U8](k, s.Warps*s.Stages*s.stageBytes())
+	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
+	k.Align(16)
+	if s.Digits > 0 {
+		c.units = ptx.DynamicShared[ptx.F32](k, s.Room/digitGroup)
+		c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
+	}
+	if blockCodes[s.Blocks.Block()].mins {
+		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
+	}
+	parts := ptx.DynamicShared[ptx.F32](k, s.parts()*s.partBytes()/4)
+	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Warps*s.Stages))
+
+	tid := k.Special(ptx.TidX)
+	warp := tid.Shr(ptx.U(5))
+	c.lane = tid.And(ptx.U(31))
+	c.rowBytes = c.groups.Mul(ptx.N(c.bytes))
+	c.chunks = c.groups.Add(ptx.N(s.Groups - 1)).Div(ptx.N(s.Groups))
+	teams := s.Warps / s.Team
+	first, member := k.Special(ptx.CtaidX), warp
+	if teams > 1 {
+		first, member = first.MulAdd(ptx.N(teams), warp), ptx.U(0)
+	}
+	c.step = k.Special(ptx.NctaidX).Mul(ptx.N(teams * fewRows))
+	c.rest = first.MulAdd(share, c.full)
+	c.restEnd = c.rest.Add(share).Min(c.rows)
+	c.rest = ptx.Select(c.rest.Lt(c.rows), c.rest, ptx.U(nowhere))
+	first = ptx.Select(c.full.Ne(ptx.U(0)), first.Mul(ptx.U(fewRows)), c.rest)
+	c.ring = ring.At(warp.Mul(ptx.N(s.Stages * s.stageBytes())))
+	c.filled = bars.At(warp.Mul(ptx.N(s.Stages)))
+	for _, w := range []*walk{&c.loading, &c.reading} {
+		w.row, w.chunk = ptx.NewVar(k, first), ptx.NewVar(k, member)
+		if s.Team > 1 {
+			c.wrap(w)
+		}
+	}
+	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
+	k.If(c.lane.Eq(ptx.U(0)), func() {
+		for i := range s.Stages {
+			arrivals := fewRows
+			if s.Tensor {
+				arrivals /= s.Box
+			}
+			c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
+		}
+		k.FenceMBarrierInit()
+	})
+	k.SyncWarp(ptx.AllLanes)
+	for i := range s.Stages {
+		c.load(ptx.N(i))
+	}
+	put := func(row, m ptx.U32, v ptx.F32) {
+		if s.Bias {
+			v = v.Add(ptx.F32(loadElements(s.Type, bias, row, 1)[0]))
+		}
+		out.setRow(m, row, m.MulAdd(c.rows, row), v)
+	}
+	pieces := func() {
+		c.prepare(tid)
+		k.Sync()
+		c.multiply(false, warp, first, parts, put)
+	}
+	if s.Digits == 0 {
+		pieces()
+		return
+	}
+	k.If(tid.Eq(ptx.U(0)), func() { c.inexact.Store(ptx.U(0)) })
+	k.Sync()
+	c.prepareDigits(warp)
+	k.Sync()
+	k.IfElse(c.inexact.Load().Eq(ptx.U(0)), func() { c.multiply(true, warp, first, parts, put) }, func() {
+		k.Sync() // all have seen it
+		pieces()
+	})
+}
+
+// place returns where in the matrix a row has a stage.
+func (c *quantFewCode) place(row ptx.U32, w *walk) ptx.U32 {
+	return row.Min(c.end(w.row.Get()).Sub(ptx.U(1))).MulAdd(c.rowBytes, w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)))
+}
+
+// load starts the copies of the next stage, if there is one: each of 16 lanes
+// brings a row. Rows beyond the last are the last again.
+func (c *quantFewCode) load(stage ptx.U32) {
+	k, w := c.k, &c.loading
+	if c.Tensor { // which begin at multiples of 16 bytes, too
+		k.If(w.row.Get().Lt(c.rows), func() {
+			k.If(c.lane.Lt(ptx.N(fewRows/c.Box)), func() {
+				row := w.row.Get().Add(c.lane.Mul(ptx.N(c.Box)))
+				bar, box := c.filled.At(stage), c.Box*c.rowPitch()
+				bar.ArriveExpect(ptx.N(box))
+				// Rows behind the matrix are zeros that are not read.
+				ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
+					w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
+			})
+			c.next(w)
+		})
+		return
+	}
+	k.If(w.row.Get().Lt(c.rows), func() {
+		k.If(c.lane.Lt(ptx.U(fewRows)), func() {
+			row := w.row.Get().Add(c.lane)
+			from := c.place(row, w)
+			left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
+			dst := c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(c.rowPitch()))))
+			bar := c.filled.At(stage)
+			bytes := left.Mul(ptx.N(c.bytes))
+			if blockCodes[c.Blocks.Block()].aligned() {
+				bar.ArriveExpect(bytes)
+				ptx.BulkLoad(dst, c.w.At(from), bytes, bar)
+				return
+			}
+			// Copies are of 16 bytes at multiples of 16. The last row may end
+			// before the last 16 bytes do: what is left is copied here.
+			begin := from.And(ptx.U(^uint32(15)))
+			end := from.Add(bytes).Add(ptx.U(15)).And(ptx.U(^uint32(15))).Min(c.total.And(ptx.U(^uint32(15))))
+			n := end.Sub(begin)
+			k.If(from.Add(bytes).Gt(end), func() {
+				k.For(end, c.total, ptx.U(2), func(i ptx.U32) {
+					ptx.CastShared[ptx.U16](dst.At(i.Sub(begin))).Store(ptx.Cast[ptx.U16](c.w.At(i)).Load())
+				})
+			})
+			bar.ArriveExpect(n)
+			ptx.BulkLoad(dst, c.w.At(begin), n, bar)
+		})
+		k.SyncWarp(ptx.AllLanes)
+		c.next(w)
+	})
+}
+
+// prepare splits the activations, and their sums if there are minima.
+func (c *quantFewCode) prepare(tid ptx.U32) {
+	k, code := c.k, blockCodes[c.Blocks.Block()]
+	depth := c.groups.Mul(ptx.N(c.weights))
+	quads := depth.Shr(ptx.U(2))
+	threads := ptx.N(32 * c.Warps)
+	for m := range c.M {
+		k.For(ptx.U(0), quads, threads, func(base ptx.U32) {
+			i := base.Add(tid)
+			in := i.Lt(quads)
+			var v [4]ptx.Var[ptx.F32]
+			for e := range v {
+				v[e] = ptx.NewVar(k, ptx.F(0))
+			}
+			k.If(in, func() {
+				for e, x := range loadElements(c.Type, c.a, depth.MulAdd(ptx.N(m), i.Shl(ptx.U(2))), 4) {
+					v[e].Set(ptx.F32(x))
+				}
+			})
+			var x [4]ptx.F32
+			for e := range x {
+				x[e] = v[e].Get()
+			}
+			// 32 activations are 64 bytes; four of them are at the lane's place.
+			at := activationPlace(i.And(ptx.U(7)), code.split)
+			to := c.xs.At(i.And(ptx.U(^uint32(7))).Or(at).Shl(ptx.U(3)))
+			var words [pieces][2]ptx.B32
+			for half := range 2 {
+				low, high := pieceBits(x[2*half], pieces), pieceBits(x[2*half+1], pieces)
+				for p := range pieces {
+					words[p][half] = low[p].Permute(high[p], ptx.U(0x7632))
+				}
+			}
+			k.If(in, func() {
+				for p := range pieces {
+					ptx.CastShared[ptx.B32](to).Offset((m*pieces + p) * c.xPitch() / 4).Store2(words[p])
+				}
+			})
+			if !code.mins {
+				return
+			}
+			sum := x[0].Add(x[1]).Add(x[2].Add(x[3]))
+			for d := 1; d < 8; d *= 2 {
+				sum = sum.Add(ptx.ShuffleXor(sum, ptx.N(d)))
+			}
+			k.If(in.And(i.And(ptx.U(7)).Eq(ptx.U(0))), func() {
+				for p, b := range pieceBits(sum, pieces) {
+					ptx.CastShared[ptx.U16](c.sums).Offset((m*pieces + p) * c.sumPitch() / 2).At(i.Shr(ptx.U(3))).Store(b.Shr(ptx.U(16)).U32().U16())
+				}
+			})
+		})
+	}
+}
+
+// prepareDigits makes digits of the activations, and pieces of their sums if there
+// are minima: a warp of each 256.
+func (c *quantFewCode) prepareDigits(warp ptx.U32) {
+	k := c.k
+	code := digitCodes[c.Blocks.Block()]
+	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
+		for i := range x {
+			at := group.MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
+			for e, v := range loadElements(c.Type, c.a, at, 4) {
+				x[i][e] = ptx.F32(v)
+			}
+		}
+		return x
+	}
+	one := func(group ptx.U32, x *[2][4]ptx.F32) {
+		most := ptx.U(0)
+		for i := range x {
+			for e := range x[i] {
+				most = most.Max(x[i][e].Abs().Bits().U32())
+			}
+		}
+		exponent := most.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
+		finite := exponent.Lt(ptx.U(255))
+		// Below 2**-95 all floats are multiples of the last digit anyway.
+		exponent = exponent.Max(ptx.U(32))
+		up := ptx.U(283).Sub(exponent).Shl(ptx.U(23)).B32().Float()
+		exact := finite
+		for i := range x {
+			columns, is := splitDigits(x[i], up, c.Digits)
+			exact = exact.And(is)
+			to := c.xs.At(group.MulAdd(ptx.N(digitGroup), digitPlace(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), code.split)))
+			for n, v := range columns {
+				ptx.CastShared[ptx.B32](to).Offset(n * c.digitPitch() / 4).Store(v)
+			}
+		}
+		k.If(exact.Not(), func() { ptx.ReduceOr(c.inexact, ptx.U(1)) })
+		k.If(c.lane.Eq(ptx.U(0)), func() {
+			// The first digit is worth 2**24 / 2**(283-127-exponent).
+			c.units.At(group).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
+		})
+		if !blockCodes[c.Blocks.Block()].mins {
+			return
+		}
+		sum := ptx.F(0)
+		for i := range x {
+			sum = sum.Add(x[i][0].Add(x[i][1]).Add(x[i][2].Add(x[i][3])))
+		}
+		for d := 1; d < 4; d *= 2 {
+			sum = sum.Add(ptx.ShuffleXor(sum, ptx.N(d)))
+		}
+		k.If(c.lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+			at := group.MulAdd(ptx.N(digitGroup/32), c.lane.Shr(ptx.U(2)))
+			for p, b := range pieceBits(sum, pieces) {
+				ptx.CastShared[ptx.U16](c.sums).Offset(p * c.sumPitch() / 2).At(at).Store(b.Shr(ptx.U(16)).U32().U16())
+			}
+		})
+	}
+	// Loads of several groups are under way at once.
+	const several = 4
+	k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) {
+		var x [several][2][4]ptx.F32
+		var at [several]ptx.U32
+		for i := range x {
+			at[i] = group.Add(ptx.N(i * c.Warps)).Min(c.groups.Sub(ptx.U(1)))
+			x[i] = load(at[i])
+		}
+		for i := range x {
+			one := func() { one(at[i], &x[i]) }
+			if i == 0 {
+				one()
+			} else {
+				k.If(group.Add(ptx.N(i*c.Warps)).Lt(c.groups), one)
+			}
+		}
+	})
+}
+
+// pieceBits returns n floats with the bits of a bf16 each whose sum is x, where it
+// is normal and has no more bits: 24 in three.
+func pieceBits(x ptx.F32, n int) []ptx.B32 {
+	y := make([]ptx.B32, n)
+	for p := range y {
+		y[p] = x.Bits().And(ptx.U(0xffff0000).B32())
+		if p+1 < n {
+			x = x.Sub(y[p].Float())
+		}
+	}
+	return y
+}
+
+// activationPlace returns which 8 of 64 bytes are four activations from place 4*i
+// of 32 on.
+func activationPlace(i ptx.U32, split bool) ptx.U32 {
+	if split {
+		return i.And(ptx.U(3)).Shl(ptx.U(1)).Or(i.Shr(ptx.U(2)))
+	}
+	return i
+}
+
+// multiply goes through the tiles of this warp's team.
+func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, parts ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
+	k := c.k
+	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
+	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
+	tiles, group := c.quantFewSpec.tiles(), func(ptx.U32) { blockCodes[c.Blocks.Block()].build(b) }
+	var less [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
+	if inDigits {
+		if blockCodes[c.Blocks.Block()].mins {
+			less = newTotals(k, 1, 1)
+		}
+		group = func(i ptx.U32) {
+			digitCodes[c.Blocks.Block()].build(&digitLane{blockLane: b, unit: c.units.At(i).Load(), less: less})
+		}
+	}
+	var x, sums []ptx.Shared[ptx.U8]
+	for i := range tiles {
+		// Columns beyond the last are the last again, and not looked at.
+		col := g.Min(ptx.N(min(tileCols, c.M*pieces-i*tileCols) - 1)).Add(ptx.N(i * tileCols))
+		if inDigits {
+			x = append(x, c.xs.At(g.Min(ptx.N(c.Digits-1)).MulAdd(ptx.N(c.digitPitch()), quad.Shl(ptx.U(4)))))
+		} else {
+			x = append(x, c.xs.At(col.MulAdd(ptx.N(c.xPitch()), quad.Shl(ptx.U(4)))))
+		}
+		if blockCodes[c.Blocks.Block()].mins {
+			sums = append(sums, c.sums.At(col.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
+		}
+	}
+	b.total = newTotals(k, 1, tiles)
+	mine := quad.Shl(ptx.U(3))
+	if blockCodes[c.Blocks.Block()].split {
+		mine = quad.Shl(ptx.U(2))
+	}
+	tile, turn := ptx.NewVar(k, first), ptx.NewVar(k, ptx.U(0))
+	k.While(func() ptx.Pred { return tile.Get().Lt(c.rows) }, func() {
+		clearTotals(b.total)
+		clearTotals(less)
+		w := &c.reading
+		k.While(func() ptx.Pred { return w.row.Get().Eq(tile.Get()) }, func() {
+			c.filled.At(c.stage.Get()).Wait(c.phase.Get())
+			var row [2]ptx.Shared[ptx.U8]
+			for r := range row {
+				line := g.Add(ptx.N(8 * r))
+				at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
+				if c.Tensor && c.bytes*c.Groups%16 != 0 {
+					at = at.Add(w.chunk.Get().Mul(ptx.N(c.bytes * c.Groups)).And(ptx.U(15)))
+				} else if !blockCodes[c.Blocks.Block()].aligned() && !c.Tensor {
+					at = at.Add(c.place(tile.Get().Add(line), w).And(ptx.U(15)))
+				}
+				row[r] = c.ring.At(at)
+			}
+			from := w.chunk.Get().Mul(ptx.N(c.Groups))
+			k.For(ptx.U(0), c.groups.Sub(from).Min(ptx.N(c.Groups)), ptx.U(1), func(i ptx.U32) {
+				for r := range row {
+					b.row[r] = row[r].At(i.Mul(ptx.N(c.bytes)))
+					b.mine[r] = b.row[r].At(mine)
+				}
+				b.x, b.sums = nil, nil
+				n, bytes := from.Add(i), 2*c.weights
+				if inDigits {
+					bytes = c.weights
+				}
+				for t := range x {
+					b.x = append(b.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](x[t].At(n.Mul(ptx.N(bytes))))})
+					if sums != nil {
+						b.sums = append(b.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](sums[t].At(n.Mul(ptx.N(c.weights / 16))))})
+					}
+				}
+				group(n)
+			})
+			k.SyncWarp(ptx.AllLanes)
+			c.load(c.stage.Get())
+			n := c.stage.Get().Add(ptx.U(1))
+			last := n.Eq(ptx.N(c.Stages))
+			c.stage.Set(ptx.Select(last, ptx.U(0), n))
+			c.phase.Set(c.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
+			c.next(w)
+		})
+		columns := pieces
+		if inDigits {
+			columns = 1 // which lanes add up
+			c.weigh(&b.total[0][0], less)
+		}
+		c.gather(b, columns, warp, tile.Get(), turn, parts, put)
+		tile.Set(c.after(tile.Get()))
+	})
+}
+
+// newTotals returns sums for tiles of rows and of columns.
+func newTotals(k *ptx.Kernel, rows, cols int) [][][4]ptx.Var[ptx.F32] {
+	y := make([][][4]ptx.Var[ptx.F32], rows)
+	for t := range y {
+		for range cols {
+			y[t] = append(y[t], newSum(k))
+		}
+	}
+	return y
+}
+
+func clearTotals(total [][][4]ptx.Var[ptx.F32]) {
+	for t := range total {
+		for i := range total[t] {
+			for _, v := range total[t][i] {
+				v.Set(ptx.F(0))
+			}
+		}
+	}
+}
+
+// weigh multiplies sums in digits by what the columns are worth, and adds what
+// minima take away: columns 2t and 2t+1 are those of lane t.
+func (c *quantFewCode) weigh(total *[4]ptx.Var[ptx.F32], less [][][4]ptx.Var[ptx.F32]) {
+	quad := c.lane.And(ptx.U(3))
+	// 256**-2t: exponents are in units of 2**23.
+	worth := ptx.U(127).Sub(quad.Shl(ptx.U(4))).Shl(ptx.U(23)).B32().Float()
+	for i := range total {
+		v := total[i].Get().Mul(worth)
+		if i%2 == 1 {
+			v = v.Mul(ptx.F(1.0 / 256))
+		}
+		if c.Digits < tileCols {
+			v = ptx.Select(quad.Lt(ptx.N(c.Digits/2)), v, ptx.F(0))
+		}
+		if less != nil {
+			in := quad.MulAdd(ptx.U(2), ptx.N(i%2)).Lt(ptx.N(pieces))
+			v = v.Add(ptx.Select(in, less[0][0][i].Get(), ptx.F(0)))
+		}
+		total[i].Set(v)
+	}
+}
+
+// gather adds up what the columns and the warps of the team have of 16 rows. The
+// warps of a team take turns.
+func (c *quantFewCode) gather(b *blockLane, columns int, warp, tile ptx.U32, turn ptx.Var[ptx.U32], parts ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
+	k := c.k
+	part := c.partBytes() / 4
+	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
+	base := parts
+	if c.Team > 1 {
+		base = parts.At(turn.Get().And(ptx.U(1)).Mul(ptx.N(part * c.Warps)))
+	}
+	own := base.At(warp.Mul(ptx.N(part)))
+	if columns == 1 {
+		for r := range 2 {
+			v := b.total[0][0][2*r].Get().Add(b.total[0][0][2*r+1].Get())
+			for d := 1; d < 4; d *= 2 {
+				v = v.Add(ptx.ShuffleXor(v, ptx.N(d)))
+			}
+			k.If(quad.Eq(ptx.U(0)), func() { own.At(g).Offset(8 * r).Store(v) })
+		}
+	} else {
+		to := own.At(quad.MulAdd(ptx.N(2*partPitch), g))
+		for i, v := range b.total[0] {
+			for j := range 4 {
+				to.Offset((i*tileCols+j%2)*partPitch + 8*(j/2)).Store(v[j].Get())
+			}
+		}
+	}
+	add := func(from ptx.Shared[ptx.F32]) {
+		k.For(c.lane, ptx.N(fewRows*c.M), ptx.U(32), func(i ptx.U32) {
+			line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.U(fewRows))
+			p := from.At(m.MulAdd(ptx.N(columns*partPitch), line))
+			var v ptx.F32
+			for w := range c.Team {
+				sum := p.Offset(w*part + (columns-1)*partPitch).Load()
+				for i := columns - 2; i >= 0; i-- { // the greatest last
+					sum = sum.Add(p.Offset(w*part + i*partPitch).Load())
+				}
+				if w == 0 {
+					v = sum
+				} else {
+					v = v.Add(sum)
+				}
+			}
+			row := tile.Add(line)
+			k.If(row.Lt(c.end(tile)), func() { put(row, m, v) })
+		})
+	}
+	if c.Team == 1 {
+		k.SyncWarp(ptx.AllLanes)
+		add(own)
+		k.SyncWarp(ptx.AllLanes)
+		return
+	}
+	k.Sync()
+	k.If(turn.Get().Rem(ptx.N(c.Warps)).Eq(warp), func() { add(base) })
+	turn.Set(turn.Get().Add(ptx.U(1)))
+}

@@ -1,0 +1,308 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// quantGPU has several quantised matrices on a GPU, more than its caches hold.
+type quantGPU struct {
+	*gpu
+	blocks  op.DType
+	typ     op.DType // of activations
+	pattern []byte   // what all are made of, over and over
+	w       []cu.Memory
+	bytes   int
+	x, y    cu.Memory
+	acts    []byte
+}
+
+// quantActivations and quantResults are as many as there is room for.
+const (
+	quantActivations = 8 << 20
+	quantResults     = 30 << 20
+)
+
+func newQuantGPU(t testing.TB, typ, blocks op.DType, matrices, bytes int) *quantGPU {
+	t.Helper()
+	q := &quantGPU{gpu: openGPU(t), blocks: blocks, typ: typ, bytes: bytes}
+	alloc := func(n int) cu.Memory {
+		m, err := q.stream.Alloc(int64(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Free() })
+		return m
+	}
+	f := blocks.Block()
+	q.pattern = randomBlocks(blocks, op.Shape{(8<<20)/f.Bytes() - 5, f.Elements()})
+	for range matrices {
+		m := alloc(bytes)
+		for at := 0; at < bytes; at += len(q.pattern) {
+			if err := q.stream.Upload(m.Ptr()+cu.Ptr(at), q.pattern[:min(len(q.pattern), bytes-at)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q.w = append(q.w, m)
+	}
+	q.x, q.y = alloc(4*quantActivations), alloc(4*quantResults)
+	q.acts = randomBytes(lib.Array{Type: typ, Shape: op.Shape{quantActivations}})
+	if err := q.stream.Upload(q.x.Ptr(), q.acts); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// request returns a product of m rows of k activations with as many rows of a
+// matrix as there are.
+func (q *quantGPU) request(m, k int) (*lib.Request, op.Product) {
+	row, _ := q.blocks.Bytes(op.Shape{1, k})
+	n := q.bytes / row
+	return &lib.Request{Op: op.MatMulQ, Attrs: op.MatMulQOpts{}.Attrs(),
+		In:  []lib.Array{{Type: q.typ, Shape: op.Shape{m, k}}, {Type: q.blocks, Shape: op.Shape{n, k}}, {}},
+		Out: []lib.Array{{Type: q.typ, Shape: op.Shape{m, n}}}}, op.Product{Batch: 1, M: m, K: k, N: n, SharedB: true}
+}
+
+// launch returns what runs the plan, each time with another matrix.
+func (q *quantGPU) launch(p *Plan) (func() error, error) {
+	var calls []func() error
+	for _, w := range q.w {
+		b := &buffers{}
+		b.arrays[lib.InputRef] = []cu.Ptr{q.x.Ptr(), w.Ptr()}
+		b.arrays[lib.OutputRef] = []cu.Ptr{q.y.Ptr()}
+		for _, n := range p.Scratch {
+			m, err := q.stream.Alloc(n)
+			if err != nil {
+				return nil, err
+			}
+			b.arrays[lib.ScratchRef] = append(b.arrays[lib.ScratchRef], m.Ptr())
+		}
+		f, err := q.launches(p, b)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, f)
+	}
+	next := 0
+	return func() error {
+		next = (next + 1) % len(calls)
+		return calls[next]()
+	}, nil
+}
+
+// sample compares some rows of the result with sums in float64.
+func (q *quantGPU) sample(p op.Product, f func() error) error {
+	if err := q.stream.Set32(q.y.Ptr(), poison, int64(p.M*p.N*q.typ.Size()/4)); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	if err := q.stream.Synchronize(); err != nil {
+		return err
+	}
+	out := make([]byte, q.typ.Size()*p.M*p.N)
+	if err := q.stream.Download(out, q.y.Ptr()); err != nil {
+		return err
+	}
+	row, _ := q.blocks.Bytes(op.Shape{1, p.K})
+	mem := make([]byte, row)
+	for s := range 60 {
+		j := rand.IntN(p.N)
+		if s == 0 {
+			j = p.N - 1
+		}
+		for i := range mem {
+			mem[i] = q.pattern[(j*row+i)%len(q.pattern)]
+		}
+		w, err := q.blocks.Array(op.Shape{1, p.K}, mem)
+		if err != nil {
+			return err
+		}
+		m := rand.IntN(p.M)
+		sum, mag := 0.0, 0.0
+		for k, v := range w.Data {
+			a := q.typ.Float64(q.acts, m*p.K+k)
+			sum, mag = sum+a*v, mag+math.Abs(a*w.Mag[k])
+		}
+		if err := op.MatMulQ.Check(q.typ.Float64(out, m*p.N+j), sum, mag*op.Depth(p.K), q.typ); err != nil {
+			return fmt.Errorf("row %d: %w", j, err)
+		}
+	}
+	for i := range p.M * p.N {
+		if v := q.typ.Float64(out, i); math.IsNaN(v) {
+			return fmt.Errorf("element %d is NaN", i)
+		}
+	}
+	return nil
+}
+
+func TestGPUMatMulQ(t *testing.T) {
+	g := openGPU(t)
+	for _, blocks := range op.QuantTypes() {
+		unit := blocks.Block().Elements()
+		for i, s := range []struct{ m, k, n int }{
+			{1, 512, 5303}, {1, 12800, 1}, {2, 768, 333}, {16, 2048, 1000}, {100, 1024, 333}, {300, 512, 500}, {3, 1536, 170}, {8, unit, 16}, {1, 256 + unit, 4001}, {1, 23 * unit, 1019}, {1, 4096, 2500}, {7, 3 * unit, 999},
+		} {
+			x, err := newQuantTrial([]op.DType{op.F32, op.F16, op.BF16}[i%3], blocks, s.m, s.k, s.n, i%2 == 0, op.MatMulQOpts{}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := For(x.request, g.desc)
+			if err != nil {
+				t.Errorf("%v %v: %v", blocks, s, err)
+				continue
+			}
+			out := poisoned(int64(s.m * s.n * x.request.Out[0].Type.Size()))
+			if err = g.run(p, x.in, [][]byte{out}); err == nil {
+				err = x.check(out)
+			}
+			if err != nil {
+				t.Errorf("%v %v %v: %v", blocks, s, p.Variant, err)
+			}
+		}
+	}
+}
+
+// fewTunings are warps, groups, stages, and ways to try: by rows, by tiles, and
+// these without digits.
+var fewTunings = [][5]int{{8, 2, 2, 1, 16}, {8, 2, 3, 1, 16}, {8, 2, 3, 1, 8}, {8, 2, 3, 1, 4}, {16, 2, 2, 1, 16}, {12, 2, 2, 1, 16}}
+
+func BenchmarkGPUMatMulQ(b *testing.B) {
+	if os.Getenv("RAYO_DRY") != "" { // what the copies alone take
+		for _, c := range blockCodes {
+			c.build = func(c *blockLane) { ptx.AddTo(c.total[0][0][0], c.half(0, 16).Add(c.half(1, 32))) }
+		}
+		for _, c := range digitCodes {
+			c.build = func(c *digitLane) { ptx.AddTo(c.total[0][0][0], c.half(0, 16).Add(c.half(1, 32))) }
+		}
+	}
+	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {
+		b.Run(blocks.String(), func(b *testing.B) {
+			q := newQuantGPU(b, op.F32, blocks, 3, 210<<20)
+			for _, v := range fewTunings {
+				b.Run(fmt.Sprintf("w%dg%ds%dt%db%d", v[0], v[1], v[2], v[3], v[4]), func(b *testing.B) {
+					for _, k := range []int{4096, 14336} {
+						if k > 4096 && v[0] != 8 {
+							continue
+						}
+						r, p := q.request(1, k)
+						s, err := quantFewFor(p, op.F32, blocks, &q.desc)
+						if err != nil {
+							b.Log(err)
+							continue
+						}
+						s.Warps, s.Team, s.Groups, s.Stages = v[0], v[0], v[1], v[2]
+						s.Tensor = v[3] > 0
+						if v[3] > 1 {
+							s.Digits = 0
+						}
+						if s.Box = v[4]; s.Box < s.leastBox() {
+							continue
+						}
+						if !s.fit(&q.desc) || s.Tensor && !s.tileable() {
+							continue
+						}
+						plan, err := s.plan(r, p, &q.desc)
+						if err != nil {
+							b.Fatal(err)
+						}
+						f, err := q.launch(plan)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if os.Getenv("RAYO_DRY") == "" {
+							if err := q.sample(p, f); err != nil {
+								b.Fatal(err)
+							}
+						}
+						d, err := q.timed(f, 6)
+						if err != nil {
+							b.Fatal(err)
+						}
+						b.ReportMetric(float64(q.bytes)/float64(d)*float64(time.Second)*1e-9, fmt.Sprintf("GB/s/%d", k))
+					}
+					b.ReportMetric(0, "ns/op")
+				})
+			}
+		})
+	}
+}
+
+// BenchmarkGPUMatMulQChosen times what is chosen: GB/s of weights for each number of
+// rows of activations and each length of them.
+func BenchmarkGPUMatMulQChosen(b *testing.B) {
+	for _, blocks := range op.QuantTypes() {
+		b.Run(blocks.String(), func(b *testing.B) {
+			q := newQuantGPU(b, op.F32, blocks, 3, 210<<20)
+			for _, s := range [][2]int{{1, 1024}, {1, 4096}, {1, 8192}, {1, 14336}, {1, 4128}, {2, 4096}, {4, 4096}, {8, 4096}} {
+				if s[1]%blocks.Block().Elements() != 0 {
+					continue
+				}
+				r, p := q.request(s[0], s[1])
+				plan, err := planMatMulQ(r, &q.desc)
+				if err != nil {
+					b.Log(err)
+					continue
+				}
+				f, err := q.launch(plan)
+				if err == nil {
+					err = q.sample(p, f)
+				}
+				if err != nil {
+					b.Fatal(plan.Variant, err)
+				}
+				d, err := q.timed(f, 4)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(q.bytes)/float64(d)*float64(time.Second)*1e-9, fmt.Sprintf("GB/s/%dx%d", s[0], s[1]))
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// manyShapes are rows of activations and sizes of the matrix, as in models.
+var manyShapes = []op.Product{{M: 16, K: 4096, N: 14336}, {M: 32, K: 4096, N: 4096}, {M: 64, K: 4096, N: 14336},
+	{M: 128, K: 4096, N: 4096}, {M: 512, K: 4096, N: 4096}, {M: 2048, K: 4096, N: 14336}}
+
+func BenchmarkGPUMatMulQMany(b *testing.B) {
+	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0} {
+		for _, typ := range []op.DType{op.F32, op.BF16} {
+			b.Run(fmt.Sprintf("%v/%v", blocks, typ), func(b *testing.B) {
+				for _, s := range manyShapes {
+					bytes, _ := blocks.Bytes(op.Shape{s.N, s.K})
+					q := newQuantGPU(b, typ, blocks, 1, bytes)
+					r, p := q.request(s.M, s.K)
+					plan, err := For(r, q.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					f, err := q.launch(plan)
+					if err == nil {
+						err = q.sample(p, f)
+					}
+					if err != nil {
+						b.Fatal(plan.Variant, err)
+					}
+					d, err := q.timed(f, 4)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.ReportMetric(2*float64(s.M)*float64(s.K)*float64(s.N)/float64(d)*float64(time.Second)*1e-12, fmt.Sprintf("TFLOP/s/%dx%d", s.M, s.N))
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
