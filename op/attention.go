@@ -121,13 +121,14 @@ func attentionReference(a *Attrs, in, out []*Array) {
 		for _, v := range scores[:seen] {
 			m = max(m, v)
 		}
+		depth := 2 * Depth(seen)
 		for j := range seen {
 			p := math.Exp(scores[j]-m) / sum
 			v := in[2].Data[(kv*s.Tk+j)*s.D:][:s.D]
 			for i, e := range v {
 				t := p * e
 				y.Data[r*s.D+i] += t
-				y.Mag[r*s.D+i] += math.Abs(t) * (2*delta + (m-scores[j])/2 + share + 2*Depth(seen))
+				y.Mag[r*s.D+i] += math.Abs(t) * (2*delta + (m-scores[j])/2 + share + depth)
 				// Weights are rounded relative to the greatest. Those of f16 below
 				// 2**-14 of it lose more: they are multiples of 2**-24.
 				y.half[r*s.D+i] += math.Abs(t) + math.Abs(e)/sum*0x1p-14

@@ -196,9 +196,9 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), scratch(0))
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
 	args = append(args, c.to.args()...)
-	blocks, zero := tiles*c.heads, -1
-	if blocks > d.Multiprocessors { // who is done counts who gets the next tile
-		blocks, zero = d.Multiprocessors, 0
+	blocks, zero := min(tiles*c.heads, d.Multiprocessors), -1
+	if s.Causal && blocks < tiles*c.heads { // who is done counts who gets the next tile
+		zero = 0
 	}
 	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, c.to, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
 		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}

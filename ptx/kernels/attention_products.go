@@ -107,8 +107,7 @@ func (p *halfProducts) values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][
 
 // singleProducts multiplies float32 by m16n8k8 of TF32, which has 11 bits of the
 // 24: each operand is the sum of two such numbers, and three of the four products
-// count. What is left out is about 2**-22 of a product, as much as roundings of
-// float32 sums are.
+// count. What is left out is at most 2**-20 of a product, a few roundings.
 type singleProducts struct {
 	s       attentionMMA
 	k       *ptx.Kernel
@@ -122,10 +121,14 @@ func newSingleProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], sl
 	return p
 }
 
-// split returns the two parts of a number.
+// split returns the two parts of a number: the nearest number of TF32, halves away
+// from 0, and the rest, of which products ignore the bits that they do not take.
+// cvt.rna.tf32 would be five instructions here, as it minds NaN. A NaN that
+// overflows in the first part is still there in the second.
 func split(x ptx.F32) (high, low ptx.B32) {
-	high = x.TF32()
-	return high, x.Sub(high.Float()).TF32()
+	const ignored = 1<<13 - 1
+	high = x.Bits().U32().Add(ptx.U((ignored + 1) / 2)).And(ptx.U(^uint32(ignored))).B32()
+	return high, x.Sub(high.Float()).Bits()
 }
 
 // mma adds the product of a and b, in parts, to acc: the small ones first.

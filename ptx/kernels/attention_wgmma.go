@@ -149,9 +149,14 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 					grid := k.Special(ptx.NctaidX)
 					work := ptx.NewVar(k, k.Special(ptx.CtaidX))
 					next = func() ptx.U32 {
-						// The first tile is that of the block's number, the others whoever
-						// asks first gets.
+						// The first tile is that of the block's number. Where tiles take
+						// equally long each block knows its others; else who asks first
+						// gets the next.
 						k.If(round.Get().Gt(ptx.U(0)), func() {
+							if !s.Causal {
+								ptx.AddTo(work, grid)
+								return
+							}
 							work.Set(total)
 							k.If(grid.Lt(total), func() { work.Set(ptx.AtomicAdd(counter, ptx.U(1)).Add(grid)) })
 						})
