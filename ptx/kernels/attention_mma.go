@@ -215,56 +215,17 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 		out.do(k, a, flat, factor)
 		return
 	}
-	// parts has the results of a split, not divided yet, and shares the greatest
-	// score (times scale) and the sum of weights, for all rows of all heads.
-	split := k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(q)
+	u := &attentionUnion{s: s, k: k, a: a, sums: sums, total: total, parts: parts, shares: shares, row: row, q: q, kv: kv, first: first, hidden: hidden}
+	for i := range most {
+		u.most[i] = most[i].Get().Mul(a.scale)
+	}
+	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(q)
 	if s.Sides == 1 {
-		for i := range 2 {
-			k.If(row[i].Lt(a.rows), func() {
-				at := split.Add(row[i])
-				for j := range sums {
-					c := lane.And(ptx.U(3)).Add(ptx.N(4 * j))
-					k.If(c.Lt(a.d2), func() {
-						parts.At(at.MulAdd(a.d2, c).Mul(ptx.U(2))).Store2([2]ptx.F32{sums[j][2*i].Get(), sums[j][2*i+1].Get()})
-					})
-				}
-				k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-					shares.At(at.Mul(ptx.U(2))).Store2([2]ptx.F32{most[i].Get().Mul(a.scale), total[i].Get()})
-				})
-			})
-		}
+		u.direct()
 		return
 	}
 	k.Sync() // the tiles are not needed any more
-	n := 16 * s.Rows
-	mine := side.MulAdd(ptx.N(n), slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))
-	wide, notes := ptx.CastShared[ptx.F32](ks), ptx.CastShared[ptx.F32](vs)
-	for i := range 2 {
-		at := wide.At(mine.Add(ptx.N(8*i)).MulAdd(ptx.N(s.Head), lane.And(ptx.U(3)).Mul(ptx.U(2))))
-		for j := range sums {
-			at.Offset(8 * j).Store2([2]ptx.F32{sums[j][2*i].Get(), sums[j][2*i+1].Get()})
-		}
-		k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-			notes.At(mine.Add(ptx.N(8 * i)).Mul(ptx.U(2))).Store2([2]ptx.F32{most[i].Get().Mul(a.scale), total[i].Get()})
-		})
-	}
-	k.Sync()
-	k.For(warp, ptx.N(n), ptx.N(s.Rows*s.Sides), func(i ptx.U32) {
-		row := first.Add(i)
-		k.If(row.Lt(a.rows), func() {
-			e := mergeRows(k, ptx.N(s.Sides), max(s.Head/64, 1), a.d2, func(part ptx.U32) [2]ptx.F32 {
-				return notes.At(part.MulAdd(ptx.N(n), i).Mul(ptx.U(2))).Load2()
-			}, func(part, c ptx.U32) [2]ptx.F32 {
-				return wide.At(part.MulAdd(ptx.N(n), i).MulAdd(ptx.N(s.Head), c.Mul(ptx.U(2)))).Load2()
-			})
-			if s.Split {
-				e.each(k, func(c ptx.U32, v [2]ptx.F32) { parts.At(split.Add(row).MulAdd(a.d2, c).Mul(ptx.U(2))).Store2(v) })
-				k.If(lane.Eq(ptx.U(0)), func() { shares.At(split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.most, e.total}) })
-				return
-			}
-			s.finish(k, a, e, q, kv, row, hidden)
-		})
-	})
+	u.merge(ptx.CastShared[ptx.F32](ks), ptx.CastShared[ptx.F32](vs), warp, side, slice)
 }
 
 // quad combines x of the four lanes that share a row.
@@ -273,9 +234,4 @@ func quad(x ptx.F32, f func(x, y ptx.F32) ptx.F32) ptx.F32 {
 		x = f(x, ptx.ShuffleXor(x, ptx.N(n)))
 	}
 	return x
-}
-
-// finish stores a row that a warp has merged.
-func (s attentionMMA) finish(k *ptx.Kernel, a *attentionArgs, e *mergedRow, q, kv, row, hidden ptx.U32) {
-	finishRow(k, s.Head, s.Causal, a, e, q, kv, row, a.seen(row, s.Causal, s.Packed), hidden)
 }

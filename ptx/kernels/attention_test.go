@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -196,6 +197,63 @@ func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
 	}
 	static, dynamic := built.SharedBytes()
 	t.Logf("%d+%d bytes of shared memory, %s", static, dynamic, regexp.MustCompile(`Used \d+ registers`).Find(out))
+}
+
+// TestAttentionConflicts requires that no access of shared memory takes longer
+// than its bytes do.
+func TestAttentionConflicts(t *testing.T) {
+	for _, typ := range []op.DType{op.F16, op.F32} {
+		for _, s := range []attentionMMA{{Rows: 4, Sides: 1}, {Rows: 1, Sides: 4}} {
+			c := attentionTrial(typ, false, 1, 1, 1, 16, 128, 128)
+			cut := c.cut()
+			p, err := cut.planMMA(&a100, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.request()
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &rig{device: a100, unchecked: true, stats: func(_ int, st *emu.Stats) {
+				for _, at := range st.Instructions() {
+					if at.Conflicts > 0 {
+						t.Errorf("%v, %d sides: %v: %s: %d conflicts in %d requests", typ, s.Sides, at.Pos, at.Text, at.Conflicts, at.SharedRequests)
+					}
+				}
+			}}
+			if err := c.runPlan(g, r, p); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestAttentionRefused has what is left to portable kernels.
+func TestAttentionRefused(t *testing.T) {
+	good := attentionTrial(op.F16, true, 1, 1, 1, 5, 5, 64)
+	scaled := attentionTrial(op.F16, true, 1, 1, 1, 5, 5, 64)
+	scaled.attrs = op.AttentionOpts{Scale: -1}.Attrs()
+	for _, x := range []struct {
+		c *trial
+		d Device
+	}{{good, v100}, {scaled, h200}, {attentionTrial(op.F16, true, 1, 1, 1, 5, 5, 12), h200}, {attentionTrial(op.F32, true, 1, 1, 1, 5, 5, 264), h200}} {
+		r, err := x.c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := For(r, x.d); !errors.Is(err, op.ErrUnsupported) {
+			t.Errorf("%v on %v: %v", r.In, x.d.Target, err)
+		}
+	}
+	r, err := good.request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := For(r, h200)
+	q, _ := For(r, h200)
+	if p == nil || q == nil || p.Stages[0].Kernel != q.Stages[0].Kernel {
+		t.Error("a kernel is made twice")
+	}
 }
 
 // TestAttentionMutants drops what orders the kernels, at one place: the emulator
