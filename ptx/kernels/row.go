@@ -1,0 +1,168 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Operations on rows move each element once in and once out, and compute little:
+// they are as fast as memory if enough loads are under way. So a row is read whole
+// before anything is computed, and stays with its threads, in registers and
+// beyond what these have room for in shared memory. How many threads a row has,
+// and how many rows a block, follows from its length.
+
+// rowWay is how rows are held.
+type rowWay struct {
+	// Lanes are the threads of a row: a power of two up to 32, or a multiple of
+	// 128, which then are the block.
+	Lanes int
+	// Teams are the rows that a block has at the same time, and Rows how many of
+	// them each team has.
+	Teams, Rows int
+	// Width is how many elements a thread moves at once: 1, or those of 16 bytes.
+	Width int
+	// Registers and Shared are how many times that a thread holds of a row.
+	Registers, Shared int
+	// Packed says that registers hold elements as memory does, two of 16 bits in
+	// one.
+	Packed bool
+	// Load and Save are how the caches are used for what comes and what goes.
+	Load, Save ptx.Hint
+	// Blocks is for how many on a multiprocessor there must be registers, 0 for
+	// as the assembler likes.
+	Blocks int
+}
+
+func (w rowWay) threads() int { return w.Lanes * w.Teams }
+
+// room returns the elements that a row can have.
+func (w rowWay) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
+
+// name tells the ways apart.
+func (w rowWay) name() string {
+	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
+	if w.Shared > 0 {
+		s += fmt.Sprintf("+%d", w.Shared)
+	}
+	if w.Packed {
+		s += "-packed"
+	}
+	if w.Blocks > 0 {
+		s += fmt.Sprintf("-%d", w.Blocks)
+	}
+	return s
+}
+
+// rowSpec is what kernels that hold rows are specialised by.
+type rowSpec struct {
+	Op   string
+	Type op.DType
+	rowWay
+	// Shift says that rows may begin anywhere: what is moved at once begins
+	// before the row then, and elements of other rows are left out.
+	Shift bool
+	// Full says that each thread has as much of the row as it can hold.
+	Full    bool
+	Weights int // a bit for each operand beside x
+}
+
+// rowKernels are the kernels of each specialisation.
+var rowKernels = struct {
+	sync.Mutex
+	of map[rowSpec]*Kernel
+}{of: map[rowSpec]*Kernel{}}
+
+// kernel returns the kernel for s.
+func (s rowSpec) kernel() *Kernel {
+	rowKernels.Lock()
+	defer rowKernels.Unlock()
+	k := rowKernels.of[s]
+	if k == nil {
+		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: s.build}
+		rowKernels.of[s] = k
+	}
+	return k
+}
+
+func (s rowSpec) build(k *ptx.Kernel) {
+	switch s.Op {
+	case "softmax", "log_softmax":
+		s.softmax(k)
+	case "layer_norm", "rms_norm":
+		s.norm(k)
+	}
+}
+
+// rowVector returns how many elements of a type have 16 bytes.
+func rowVector(t op.DType) int { return 16 / t.Size() }
+
+func init() { register(planRows, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm) }
+
+// planRows plans an operation on rows.
+func planRows(r *lib.Request, d *Device) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
+	if err := rowRequest(r, d); err != nil {
+		return nil, err
+	}
+	w, ok := chooseRowWay(r.Op, r.In[0].Type, rows, cols, d)
+	if !ok {
+		return nil, unsupported("rows of %d elements", cols)
+	}
+	return planRowsBy(r, w), nil
+}
+
+// rowRequest returns an error for requests that no kernel of rows takes.
+func rowRequest(r *lib.Request, d *Device) error {
+	if d.Target < ptx.SM80 {
+		return unsupported("a device below %v", ptx.SM80)
+	}
+	if r.Post != nil {
+		return unsupported("an epilogue")
+	}
+	switch t := r.In[0].Type; t {
+	case op.F32, op.F16, op.BF16:
+		for _, x := range r.In[1:] {
+			if x.Shape != nil && x.Type != t {
+				return unsupported("operands of %v and %v", t, x.Type)
+			}
+		}
+	default:
+		return unsupported("rows of %v", t)
+	}
+	return nil
+}
+
+// planRowsBy plans an operation on rows that a way has room for.
+func planRowsBy(r *lib.Request, w rowWay) *Plan {
+	rows, cols := r.In[0].Shape.Rows()
+	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
+	s.Shift = cols%w.Width != 0
+	s.Full = cols == w.room()
+	args := []Arg{input(0)}
+	for i := 1; i < len(r.In); i++ {
+		if r.In[i].Shape != nil {
+			s.Weights |= 1 << i
+			args = append(args, input(i))
+		}
+	}
+	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)))
+	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
+		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
+	}
+	blocks := (rows-1)/(w.Teams*w.Rows) + 1
+	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}
+}
+
+// fits reports whether the way has room for rows of so many elements, wherever
+// they begin.
+func (w rowWay) fits(cols int) bool {
+	if cols%w.Width != 0 {
+		cols += w.Width - 1 // of the vector that the row begins in
+	}
+	return cols <= w.room()
+}

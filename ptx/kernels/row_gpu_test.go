@@ -1,0 +1,204 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func TestGPURows(t *testing.T) {
+	g := openGPU(t)
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 1000, 1024, 2053, 4096, 8191, 16000, 30011, 32768, 65521, 65536} {
+				g.check(t, rowTrial(o, typ, 1+rand.IntN(1+100000/cols), cols))
+			}
+		}
+	}
+}
+
+// rowBench times operations on rows over one pair of large arrays.
+type rowBench struct {
+	g    *gpu
+	size int // bytes of an array
+	b    *buffers
+	copy float64 // bytes a second, those read and those written
+}
+
+func newRowBench(t testing.TB, size int) *rowBench {
+	g := openGPU(t)
+	r := &rowBench{g: g, size: size}
+	x := randomBytes(lib.Array{Type: op.F32, Shape: op.Shape{size / 4}})
+	var err error
+	r.b, err = g.arrays(&Plan{}, [][]byte{x, x[:1<<22], x[1<<20 : 1<<22]}, []int64{int64(size)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.b.free)
+	d, err := g.timed(func() error {
+		return g.stream.Copy(r.b.arrays[lib.OutputRef][0], r.b.arrays[lib.InputRef][0], int64(size))
+	}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.copy = 2 * float64(size) / d.Seconds()
+	fmt.Printf("copy %.2f TB/s\n", r.copy/1e12)
+	return r
+}
+
+// request returns a request over the arrays for rows of so many elements.
+func (r *rowBench) request(o *op.Operation, t op.DType, cols int, weights bool) *lib.Request {
+	rows := r.size / t.Size() / cols
+	x := lib.Array{Type: t, Shape: op.Shape{rows, cols}}
+	q := &lib.Request{Op: o, Attrs: o.Defaults(), In: []lib.Array{x}, Out: []lib.Array{x}}
+	for range len(o.Inputs()) - 1 {
+		w := lib.Array{}
+		if weights {
+			w = lib.Array{Type: t, Shape: op.Shape{cols}}
+		}
+		q.In = append(q.In, w)
+	}
+	return q
+}
+
+// run checks some rows of the plan's result, and returns the bytes a second that
+// the plan reads and writes if it reads and writes everything once.
+func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
+	f, err := r.g.launches(p, r.b)
+	if err != nil {
+		return 0, err
+	}
+	x, y := r.b.arrays[lib.InputRef][0], r.b.arrays[lib.OutputRef][0]
+	if err := r.g.stream.Set32(y, poison, int64(r.size)/4); err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	rows, cols := q.In[0].Shape.Rows()
+	t := q.In[0].Type
+	for range 3 {
+		row := rand.IntN(rows)
+		if rand.IntN(2) == 0 {
+			row = rows - 1
+		}
+		c := &trial{o: q.Op, attrs: q.Attrs}
+		for i, a := range q.In {
+			if a.Shape == nil {
+				c.values, c.types = append(c.values, nil), append(c.types, op.InvalidType)
+				continue
+			}
+			m := make([]byte, cols*t.Size())
+			at := r.b.arrays[lib.InputRef][i]
+			shape := op.Shape{cols}
+			if i == 0 {
+				at = x + cu.Ptr(row*cols*t.Size())
+				shape = op.Shape{1, cols}
+			}
+			if err := r.g.stream.Download(m, at); err != nil {
+				return 0, err
+			}
+			v := op.NewArray(shape)
+			for j := range v.Data {
+				v.Data[j] = t.Float64(m, j)
+			}
+			c.values, c.types = append(c.values, v), append(c.types, t)
+		}
+		one, err := c.request()
+		if err != nil {
+			return 0, err
+		}
+		m := make([]byte, cols*t.Size())
+		if err := r.g.stream.Download(m, y+cu.Ptr(row*cols*t.Size())); err != nil {
+			return 0, err
+		}
+		if err := c.compare(one, [][]byte{m}); err != nil {
+			return 0, fmt.Errorf("row %d: %w", row, err)
+		}
+	}
+	d, err := r.g.timed(f, n)
+	if err != nil {
+		return 0, err
+	}
+	return 2 * float64(rows*cols*t.Size()) / d.Seconds(), nil
+}
+
+// rowWays parses names of ways: see [rowWay.name].
+func parseRowWay(s string, t op.DType) (w rowWay, err error) {
+	w = rowWay{Load: ptx.Once, Save: ptx.Once, Width: rowVector(t)}
+	for i, f := range strings.Split(s, "-") {
+		switch {
+		case i == 0:
+			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
+		case f == "packed":
+			w.Packed = true
+		case f[0] == 'r':
+			w.Registers, err = strconv.Atoi(f[1:])
+		case f[0] == 's':
+			w.Shared, err = strconv.Atoi(f[1:])
+		case f[0] == 'w':
+			w.Width, err = strconv.Atoi(f[1:])
+		case f[0] == 'b':
+			w.Blocks, err = strconv.Atoi(f[1:])
+		case f[0] == 'h':
+			var h int
+			h, err = strconv.Atoi(f[1:])
+			w.Load, w.Save = ptx.Hint(h/10), ptx.Hint(h%10)
+		}
+		if err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// TestGPURowVariants compares ways that the environment lists:
+// RAYO_ROWS="softmax f32 4096 256x1x1-r4 ...; ...".
+func TestGPURowVariants(t *testing.T) {
+	list := os.Getenv("RAYO_ROWS")
+	if list == "" {
+		t.Skip("no variants")
+	}
+	r := newRowBench(t, 1<<28)
+	ops := map[string]*op.Operation{}
+	for _, o := range rowOps {
+		ops[o.Name()] = o
+	}
+	for _, line := range strings.Split(list, ";") {
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			continue
+		}
+		typ := map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[1]]
+		cols, err := strconv.Atoi(f[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s %s %d:", f[0], f[1], cols)
+		name, weights := strings.CutSuffix(f[0], "+")
+		q := r.request(ops[name], typ, cols, weights)
+		for _, s := range f[3:] {
+			w, err := parseRowWay(s, typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !w.fits(cols) {
+				t.Fatalf("%s does not fit", s)
+			}
+			speed, err := r.run(q, planRowsBy(q, w), 10)
+			if err != nil {
+				t.Errorf("%s %s: %v", line, s, err)
+			}
+			fmt.Printf(" %s=%.0f", s, 100*speed/r.copy)
+		}
+		fmt.Println()
+	}
+}

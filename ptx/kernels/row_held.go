@@ -1,0 +1,384 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// rowPart is what a thread holds of a row in one place: elements in registers,
+// one each or as in memory, or a place in shared memory of which no other thread
+// knows.
+type rowPart struct {
+	values []ptx.F32
+	packed []ptx.B32
+	slot   ptx.Shared[ptx.B32]
+}
+
+// heldRow is a row that is held by its threads.
+type heldRow struct {
+	s     *rowSpec
+	k     *ptx.Kernel
+	lane  ptx.U32
+	is    ptx.Pred // there is a row
+	n     ptx.U32  // the vectors that it touches, 0 if there is no row
+	first ptx.U32  // of these, in the array
+	skip  ptx.U32  // elements of the first vector that are not of the row
+	cols  ptx.U32
+	parts []rowPart
+}
+
+// newHeldRow returns row number number, of which nothing is there yet.
+func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
+	s := t.s
+	width := ptx.N(s.Width)
+	r := &heldRow{s: s, k: t.k, lane: t.lane, cols: cols, is: number.Lt(rows)}
+	start := number.Mul(cols)
+	r.first, r.n = start, cols
+	switch {
+	case s.Width == 1:
+	case s.Shift:
+		r.skip = start.And(ptx.N(s.Width - 1))
+		r.first = start.Div(width)
+		r.n = cols.Add(r.skip).Add(ptx.N(s.Width - 1)).Div(width)
+	default:
+		r.first, r.n = start.Div(width), cols.Div(width)
+	}
+	r.n = ptx.Select(r.is, r.n, ptx.U(0))
+	return r
+}
+
+// in returns whether part p of the thread is in the row.
+func (r *heldRow) in(p int) ptx.Pred {
+	if r.s.Full {
+		return r.is
+	}
+	return r.lane.Add(ptx.N(p * r.s.Lanes)).Lt(r.n)
+}
+
+// column returns where in the row the first element of part p is: below 0 it may
+// be where rows begin anywhere.
+func (r *heldRow) column(p int) ptx.U32 {
+	return r.lane.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
+}
+
+// valid returns whether element e of part p is in the row.
+func (r *heldRow) valid(p, e int) ptx.Pred {
+	if !r.s.Shift {
+		return r.in(p)
+	}
+	return r.is.And(r.column(p).Add(ptx.N(e)).Lt(r.cols))
+}
+
+// rowNeutral returns the bits of a number, in each of the elements of a word.
+func rowNeutral(t op.DType, v float32) ptx.B32 {
+	switch bits := math.Float32bits(v); {
+	case t == op.F32 || bits == 0:
+		return ptx.B(bits)
+	case t == op.BF16:
+		return ptx.B(bits>>16 | bits&0xffff0000)
+	case bits == math.Float32bits(float32(math.Inf(-1))):
+		return ptx.B(0xfc00fc00)
+	}
+	panic("kernels: a number that f16 rows do not have")
+}
+
+// load brings the row from x. In place of what is not of the row it has the
+// number neutral. Only when all loads are under way is anything waited for.
+func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
+	s, k := r.s, r.k
+	if s.Width == 1 {
+		r.loadSingle(x, neutral)
+		return
+	}
+	all := ptx.U32{} // elements of the whole array, where its end may be within a vector
+	if s.Shift {
+		all = t.all
+	}
+	at := r.first.Add(r.lane)
+	from := x.At(at.Mul(ptx.U(4))).Hint(s.Load)
+	fill := rowNeutral(s.Type, neutral)
+	r.parts = make([]rowPart, s.Registers+s.Shared)
+	// Those for shared memory first: they need no registers while they are under
+	// way.
+	for p := s.Registers; p < len(r.parts); p++ {
+		r.parts[p].slot = t.slot()
+		src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
+		if !s.Shift {
+			k.When(r.in(p), func() { ptx.CopyAsync(r.parts[p].slot, src, 16) })
+			continue
+		}
+		bytes := all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
+		k.When(r.in(p), func() { ptx.CopyAsyncZero(r.parts[p].slot, src, 16, bytes) })
+	}
+	vars := make([][4]ptx.Var[ptx.B32], s.Registers)
+	for p := range vars {
+		for j := range vars[p] {
+			vars[p][j] = ptx.NewVar(k, fill)
+		}
+		whole := r.in(p)
+		if s.Shift {
+			end := at.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width))
+			whole = whole.And(end.Le(all))
+		}
+		k.When(whole, func() {
+			for j, v := range from.Offset(4 * p * s.Lanes).Load4() {
+				vars[p][j].Set(v)
+			}
+		})
+	}
+	if s.Shift {
+		for p := range vars {
+			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
+			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(all)), func() {
+				r.loadEnd(vars[p][:], from.Offset(4*p*s.Lanes), all.Sub(begin), fill)
+			})
+		}
+	}
+	for p := range vars {
+		var raw []ptx.B32
+		for _, v := range vars[p] {
+			raw = append(raw, v.Get())
+		}
+		if s.Packed {
+			r.parts[p].packed = raw
+		} else {
+			r.parts[p].values = unpackRow(s.Type, raw)
+		}
+	}
+	if s.Shift { // what is of other rows
+		for p := range vars {
+			for e := range r.parts[p].values {
+				v := &r.parts[p].values[e]
+				*v = ptx.Select(r.valid(p, e), *v, ptx.F(neutral))
+			}
+		}
+	}
+	if s.Shared > 0 {
+		k.CopyCommit()
+	}
+}
+
+// loadEnd loads the first n elements of a vector, the last of the array.
+func (r *heldRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx.U32, fill ptx.B32) {
+	if r.s.Type == op.F32 {
+		for j := range to {
+			r.k.When(ptx.N(j).Lt(n), func() { to[j].Set(from.Offset(j).Load()) })
+		}
+		return
+	}
+	half := ptx.Cast[ptx.U16](from)
+	for j := range to {
+		var part [2]ptx.Var[ptx.U32]
+		for h := range part {
+			part[h] = ptx.NewVar(r.k, fill.U32().And(ptx.U(0xffff)))
+			r.k.When(ptx.N(2*j+h).Lt(n), func() { part[h].Set(half.Offset(2*j + h).Load().U32()) })
+		}
+		to[j].Set(part[1].Get().Shl(ptx.U(16)).Or(part[0].Get()).B32())
+	}
+}
+
+// loadSingle is load by single elements.
+func (r *heldRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
+	at := r.first.Add(r.lane)
+	r.parts = make([]rowPart, r.s.Registers)
+	vars := make([]ptx.Var[ptx.F32], r.s.Registers)
+	load := rowElement(x, r.s.Type, at, r.s.Load)
+	for p := range vars {
+		vars[p] = ptx.NewVar(r.k, ptx.F(neutral))
+		r.k.When(r.in(p), func() { vars[p].Set(load(p * r.s.Lanes)) })
+	}
+	for p := range vars {
+		r.parts[p].values = []ptx.F32{vars[p].Get()}
+	}
+}
+
+// rowElement returns what loads the element that is so many after element i.
+func rowElement(x ptx.Global[ptx.B32], t op.DType, i ptx.U32, h ptx.Hint) func(offset int) ptx.F32 {
+	switch t {
+	case op.F16:
+		p := ptx.Cast[ptx.F16](x).At(i).Hint(h)
+		return func(n int) ptx.F32 { return p.Offset(n).Load().F32() }
+	case op.BF16:
+		p := ptx.Cast[ptx.BF16](x).At(i).Hint(h)
+		return func(n int) ptx.F32 { return p.Offset(n).Load().F32() }
+	}
+	p := ptx.Cast[ptx.F32](x).At(i).Hint(h)
+	return func(n int) ptx.F32 { return p.Offset(n).Load() }
+}
+
+// storeRowElement stores an element.
+func storeRowElement(y ptx.Global[ptx.B32], t op.DType, offset int, v ptx.F32) {
+	switch t {
+	case op.F16:
+		ptx.Cast[ptx.F16](y).Offset(offset).Store(v.F16())
+	case op.BF16:
+		ptx.Cast[ptx.BF16](y).Offset(offset).Store(v.BF16())
+	default:
+		ptx.Cast[ptx.F32](y).Offset(offset).Store(v)
+	}
+}
+
+// unpackRow returns the elements of words.
+func unpackRow(t op.DType, raw []ptx.B32) []ptx.F32 {
+	var v []ptx.F32
+	for _, w := range raw {
+		switch t {
+		case op.F32:
+			v = append(v, w.Float())
+		case op.F16:
+			low, high := w.F16x2().Halves()
+			v = append(v, low.F32(), high.F32())
+		case op.BF16:
+			v = append(v, w.Shl(ptx.U(16)).Float(), w.And(ptx.B(0xffff0000)).Float())
+		}
+	}
+	return v
+}
+
+// packRow returns the words of elements.
+func packRow(t op.DType, v []ptx.F32) [4]ptx.B32 {
+	var raw [4]ptx.B32
+	for i := range raw {
+		switch t {
+		case op.F32:
+			raw[i] = v[i].Bits()
+		case op.F16:
+			raw[i] = v[2*i+1].PackF16(v[2*i]).B32()
+		case op.BF16:
+			raw[i] = v[2*i+1].PackBF16(v[2*i]).B32()
+		}
+	}
+	return raw
+}
+
+// ready waits for what goes to shared memory.
+func (t *rowTeam) ready() {
+	if t.s.Shared > 0 {
+		t.k.CopyWait(0)
+	}
+}
+
+// slot returns another place in shared memory for this thread.
+func (t *rowTeam) slot() ptx.Shared[ptx.B32] {
+	return ptx.DynamicShared[ptx.B32](t.k, 4*t.s.threads()).At(t.tid.Mul(ptx.U(4)))
+}
+
+// each runs f for each part of the row: with its elements, and with neutral in
+// place of those that are not of the row. What f returns, if not nil, is kept
+// instead; it can be where keeps says so.
+func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
+	for p := range r.parts {
+		c := &r.parts[p]
+		switch {
+		case c.values != nil:
+			if v := f(p, c.values); v != nil {
+				c.values = v
+			}
+		case c.packed != nil:
+			f(p, r.masked(p, unpackRow(r.s.Type, c.packed), neutral))
+		default:
+			// Nothing was copied to what is beyond the row.
+			raw := [4]ptx.Var[ptx.B32]{}
+			for j := range raw {
+				raw[j] = ptx.NewVar(r.k, rowNeutral(r.s.Type, neutral))
+			}
+			r.k.When(r.in(p), func() {
+				for j, v := range c.slot.Load4() {
+					raw[j].Set(v)
+				}
+			})
+			words := make([]ptx.B32, 4)
+			for j := range raw {
+				words[j] = raw[j].Get()
+			}
+			if v := f(p, r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
+				c.slot.Store4(packRow(r.s.Type, v))
+			}
+		}
+	}
+}
+
+// keeps reports whether [heldRow.each] can keep the elements of part p changed.
+func (r *heldRow) keeps(p int) bool {
+	return !r.s.Packed && (p < r.s.Registers || r.s.Type == op.F32)
+}
+
+// masked returns v with neutral in place of what is not of the row.
+func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
+	if r.s.Shift {
+		for e := range v {
+			v[e] = ptx.Select(r.valid(p, e), v[e], ptx.F(neutral))
+		}
+	}
+	return v
+}
+
+// store writes the elements of part p.
+func (r *heldRow) store(y ptx.Global[ptx.B32], p int, v []ptx.F32) {
+	s, k := r.s, r.k
+	if s.Width == 1 {
+		to := y
+		switch s.Type {
+		case op.F32:
+			to = y.At(r.first.Add(r.lane))
+		default:
+			to = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(r.first.Add(r.lane)))
+		}
+		k.When(r.in(p), func() { storeRowElement(to.Hint(s.Save), s.Type, p*s.Lanes, v[0]) })
+		return
+	}
+	to := y.At(r.first.Add(r.lane).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
+	raw := packRow(s.Type, v)
+	if !s.Shift {
+		k.When(r.in(p), func() { to.Store4(raw) })
+		return
+	}
+	// Whole vectors, or of the first and the last one what is of the row.
+	col := r.column(p)
+	whole := r.in(p).And(col.S32().Ge(ptx.S(0))).And(col.Add(ptx.N(s.Width)).S32().Le(r.cols.S32()))
+	k.When(whole, func() { to.Store4(raw) })
+	k.If(r.in(p).And(whole.Not()), func() {
+		for e := range v {
+			k.When(r.valid(p, e), func() { storeRowElement(to, s.Type, e, v[e]) })
+		}
+	})
+}
+
+// weight declares operand i of the kernel, or returns nil where it is absent. What
+// it returns loads the elements that belong to part p of a row.
+func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32 {
+	if s.Weights>>i&1 == 0 {
+		return nil
+	}
+	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
+	return func(r *heldRow, p int) []ptx.F32 {
+		if s.Width > 1 && !s.Shift {
+			from := w.At(r.lane.Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(ptx.ReadOnly)
+			vars := [4]ptx.Var[ptx.B32]{}
+			for j := range vars {
+				vars[j] = ptx.NewVar(k, ptx.B(0))
+			}
+			k.When(r.in(p), func() {
+				for j, v := range from.Load4() {
+					vars[j].Set(v)
+				}
+			})
+			raw := make([]ptx.B32, 4)
+			for j := range vars {
+				raw[j] = vars[j].Get()
+			}
+			return unpackRow(s.Type, raw)
+		}
+		v := make([]ptx.F32, s.Width)
+		for e := range v {
+			x := ptx.NewVar(k, ptx.F(0))
+			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
+			k.When(r.valid(p, e), func() { x.Set(load(0)) })
+			v[e] = x.Get()
+		}
+		return v
+	}
+}

@@ -1,0 +1,81 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// rowTeam is the threads of a row, seen by one of them.
+type rowTeam struct {
+	s       *rowSpec
+	k       *ptx.Kernel
+	tid     ptx.U32 // place in the block
+	lane    ptx.U32 // place in the team
+	number  ptx.U32 // of the team in the block
+	all     ptx.U32 // elements of the array
+	reduced int     // how often the block has reduced
+}
+
+func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
+	k.Block(s.threads(), 1, 1)
+	if s.Blocks > 0 {
+		k.MinBlocks(s.Blocks)
+	}
+	t := &rowTeam{s: s, k: k, tid: k.Special(ptx.TidX), all: rows.Mul(cols)}
+	t.lane = t.tid
+	if s.Teams > 1 {
+		t.lane, t.number = t.tid.And(ptx.N(s.Lanes-1)), t.tid.Div(ptx.N(s.Lanes))
+	}
+	return t
+}
+
+// rows returns the rows of the team. Teams that are neighbours have rows that
+// are, so that what they read at once is.
+func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
+	held := make([]*heldRow, t.s.Rows)
+	first := t.k.Special(ptx.CtaidX).MulAdd(ptx.N(t.s.Teams*t.s.Rows), t.number)
+	for u := range held {
+		held[u] = t.newHeldRow(first.Add(ptx.N(u*t.s.Teams)), rows, cols)
+	}
+	return held
+}
+
+// reduce combines v over the threads of the team, each element of it by itself, in
+// an order that does not depend on anything but their number. f must not care
+// which of its operands comes first.
+func (t *rowTeam) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
+	v = append([]ptx.F32(nil), v...)
+	for d := min(t.s.Lanes, 32) / 2; d > 0; d /= 2 {
+		for i := range v {
+			v[i] = f(v[i], ptx.ShuffleXor(v[i], ptx.N(d)))
+		}
+	}
+	if t.s.Lanes <= 32 {
+		return v
+	}
+	warps := t.s.Lanes / 32
+	part := ptx.SharedArray[ptx.F32](t.k, fmt.Sprintf("part%d", t.reduced), warps*len(v))
+	t.reduced++ // another array for the next time, so that nobody has to wait for who still reads
+	t.k.If(t.tid.And(ptx.U(31)).Eq(ptx.U(0)), func() {
+		for i := range v {
+			part.At(t.tid.Div(ptx.U(32))).Offset(i * warps).Store(v[i])
+		}
+	})
+	t.k.Sync()
+	for i := range v {
+		var parts [4]ptx.F32
+		for w := 0; w < warps; w += 4 {
+			next := part.Offset(i*warps + w).Load4()
+			for j := range parts {
+				if w == 0 {
+					parts[j] = next[j]
+				} else {
+					parts[j] = f(parts[j], next[j])
+				}
+			}
+		}
+		v[i] = f(f(parts[0], parts[1]), f(parts[2], parts[3]))
+	}
+	return v
+}

@@ -1,0 +1,150 @@
+package kernels
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+var rowOps = []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm}
+var rowTypes = []op.DType{op.F32, op.F16, op.BF16}
+
+// rowTrial returns an operation on rows with weights, some of them absent.
+func rowTrial(o *op.Operation, t op.DType, rows, cols int) *trial {
+	values := []*op.Array{normal(rows, cols)}
+	for i := 1; i < len(o.Inputs()); i++ {
+		if rand.IntN(3) == 0 {
+			values = append(values, nil)
+		} else {
+			values = append(values, normal(cols))
+		}
+	}
+	return newTrial(o, o.Defaults(), t, values...)
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	lengths := []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 64, 65, 100, 127, 128, 129, 256, 257, 509, 512, 1000, 1024, 1025, 2048, 2053, 4096, 4099, 8192}
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			t.Run(fmt.Sprint(o.Name(), "/", typ), func(t *testing.T) {
+				t.Parallel()
+				for _, cols := range lengths {
+					if !sampled() {
+						continue
+					}
+					rowTrial(o, typ, 1+rand.IntN(max(3, min(300, 3000/cols))), cols).must(t, h200)
+				}
+			})
+		}
+	}
+}
+
+// TestRowsLong has the lengths that take the emulator long: some of them each time.
+func TestRowsLong(t *testing.T) {
+	t.Parallel()
+	for _, cols := range []int{8209, 16384, 16411, 32768, 32771, 65536, 65521} {
+		if testing.Short() && rand.IntN(8) > 0 {
+			continue
+		}
+		rowTrial(rowOps[rand.IntN(len(rowOps))], rowTypes[rand.IntN(len(rowTypes))], 2, cols).must(t, h200)
+	}
+}
+
+// TestRowsSpecial has rows with what is not a number and what is not finite.
+func TestRowsSpecial(t *testing.T) {
+	t.Parallel()
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for _, cols := range []int{1, 3, 16, 37, 200, 1028, 1029} {
+				if !sampled() {
+					continue
+				}
+				c := rowTrial(o, typ, 12, cols)
+				x := c.values[0].Data
+				for i, v := range []float64{nan, inf, -inf, 0, math.Copysign(0, -1), 65504, -65504} {
+					x[i*cols+rand.IntN(cols)] = v
+				}
+				for i := range cols {
+					x[8*cols+i], x[9*cols+i], x[10*cols+i] = -inf, inf, 100
+				}
+				if o == op.Softmax || o == op.LogSoftmax {
+					x[11*cols] = math.MaxFloat32
+					for i := range cols {
+						x[6*cols+i] *= 30
+					}
+				}
+				c.must(t, h200)
+			}
+		}
+	}
+}
+
+func TestPtxasRows(t *testing.T) {
+	testutil.Need(t, "ptxas")
+	for _, target := range []ptx.Target{ptx.SM80, ptx.SM90a} {
+		t.Run(target.String(), func(t *testing.T) {
+			t.Parallel()
+			d := h200
+			d.Target = target
+			kernels := map[*Kernel]string{}
+			for _, o := range rowOps {
+				for _, typ := range rowTypes {
+					for cols := 1; cols <= 1<<16; cols = cols*2 + rand.IntN(2) {
+						c := rowTrial(o, typ, 1, cols)
+						r, err := c.request()
+						if err != nil {
+							t.Fatal(err)
+						}
+						if p, err := For(r, d); err == nil {
+							for _, s := range p.Stages {
+								kernels[s.Kernel] = fmt.Sprint(s.Kernel.Name, " ", typ, " ", cols, " ", p.Variant)
+							}
+						}
+					}
+				}
+			}
+			for k, name := range kernels {
+				if sampled() {
+					spills(t, k, name, target)
+				}
+			}
+		})
+	}
+}
+
+// spills assembles a kernel and fails the test if registers do not suffice.
+func spills(t *testing.T, k *Kernel, name string, target ptx.Target) {
+	m := ptx.NewModule(target)
+	m.Kernel("k", k.Build)
+	text, err := m.AppendPTX(nil)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	file := filepath.Join(t.TempDir(), "k.ptx")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ptxas", "-v", "-arch="+target.String(), "-o", os.DevNull, file).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %s", name, out)
+		return
+	}
+	if !bytes.Contains(out, []byte(" 0 bytes spill stores")) {
+		t.Errorf("%s: %s", name, out)
+	}
+	t.Log(name, strings.Join(regexp.MustCompile(`Used.*`).FindAllString(string(out), -1), ""))
+}
