@@ -11,10 +11,7 @@ func (s rowSpec) norm(k *ptx.Kernel) {
 	eps := ptx.Param[ptx.F32](k, "eps")
 	t := s.newTeam(k, rows, cols)
 	held := t.rows(rows, cols)
-	for _, r := range held {
-		r.load(x, t, 0)
-	}
-	t.ready()
+	t.load(held, x, 0)
 	count := cols.F32()
 	mean := make([]ptx.F32, len(held))
 	if s.Op == "layer_norm" {
@@ -35,7 +32,7 @@ func (s rowSpec) norm(k *ptx.Kernel) {
 			d := make([]ptx.F32, len(v))
 			for e := range v {
 				d[e] = v[e].Sub(mean[u])
-				if s.Op == "layer_norm" && !(s.Full && s.Teams*s.Rows == 1) {
+				if s.Op == "layer_norm" && (p >= s.Whole || r.ragged(p)) {
 					d[e] = ptx.Select(r.valid(p, e), d[e], ptx.F(0))
 				}
 				d[e] = d[e].Mul(d[e])

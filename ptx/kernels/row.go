@@ -33,6 +33,9 @@ type rowWay struct {
 	Packed bool
 	// Load and Save are how the caches are used for what comes and what goes.
 	Load, Save ptx.Hint
+	// Ahead says that rows are brought to L2 which blocks have that start when
+	// those that are running now end.
+	Ahead bool
 	// Blocks is for how many on a multiprocessor there must be registers, 0 for
 	// as the assembler likes.
 	Blocks int
@@ -43,6 +46,18 @@ func (w rowWay) threads() int { return w.Lanes * w.Teams }
 // room returns the elements that a row can have.
 func (w rowWay) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
 
+// resident returns about how many blocks a multiprocessor has at the same time.
+func (w rowWay) resident() int {
+	if w.Blocks > 0 {
+		return w.Blocks
+	}
+	registers := 24 + 4*w.Registers
+	if !w.Packed {
+		registers = 24 + w.Width*w.Registers
+	}
+	return max(1, 65536/(registers*w.threads()))
+}
+
 // name tells the ways apart.
 func (w rowWay) name() string {
 	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
@@ -51,6 +66,9 @@ func (w rowWay) name() string {
 	}
 	if w.Packed {
 		s += "-packed"
+	}
+	if w.Ahead {
+		s += "-ahead"
 	}
 	if w.Blocks > 0 {
 		s += fmt.Sprintf("-%d", w.Blocks)
@@ -66,8 +84,9 @@ type rowSpec struct {
 	// Shift says that rows may begin anywhere: what is moved at once begins
 	// before the row then, and elements of other rows are left out.
 	Shift bool
-	// Full says that each thread has as much of the row as it can hold.
-	Full    bool
+	// Whole is how many times all threads move what is wholly of the row, but for
+	// elements of the row before.
+	Whole   int
 	Weights int // a bit for each operand beside x
 }
 
@@ -113,7 +132,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	if !ok {
 		return nil, unsupported("rows of %d elements", cols)
 	}
-	return planRowsBy(r, w), nil
+	return planRowsBy(r, w, d), nil
 }
 
 // rowRequest returns an error for requests that no kernel of rows takes.
@@ -138,11 +157,11 @@ func rowRequest(r *lib.Request, d *Device) error {
 }
 
 // planRowsBy plans an operation on rows that a way has room for.
-func planRowsBy(r *lib.Request, w rowWay) *Plan {
+func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
 	rows, cols := r.In[0].Shape.Rows()
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
 	s.Shift = cols%w.Width != 0
-	s.Full = cols == w.room()
+	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
 	args := []Arg{input(0)}
 	for i := 1; i < len(r.In); i++ {
 		if r.In[i].Shape != nil {
@@ -153,6 +172,9 @@ func planRowsBy(r *lib.Request, w rowWay) *Plan {
 	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)))
 	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
+	}
+	if w.Ahead {
+		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))
 	}
 	blocks := (rows-1)/(w.Teams*w.Rows) + 1
 	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}

@@ -140,6 +140,8 @@ func parseRowWay(s string, t op.DType) (w rowWay, err error) {
 			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
 		case f == "packed":
 			w.Packed = true
+		case f == "ahead":
+			w.Ahead = true
 		case f[0] == 'r':
 			w.Registers, err = strconv.Atoi(f[1:])
 		case f[0] == 's':
@@ -193,7 +195,7 @@ func TestGPURowVariants(t *testing.T) {
 			if !w.fits(cols) {
 				t.Fatalf("%s does not fit", s)
 			}
-			speed, err := r.run(q, planRowsBy(q, w), 10)
+			speed, err := r.run(q, planRowsBy(q, w, &r.g.desc), 10)
 			if err != nil {
 				t.Errorf("%s %s: %v", line, s, err)
 			}

@@ -52,7 +52,7 @@ func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
 
 // in returns whether part p of the thread is in the row.
 func (r *heldRow) in(p int) ptx.Pred {
-	if r.s.Full {
+	if p < r.s.Whole {
 		return r.is
 	}
 	return r.lane.Add(ptx.N(p * r.s.Lanes)).Lt(r.n)
@@ -64,12 +64,19 @@ func (r *heldRow) column(p int) ptx.U32 {
 	return r.lane.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
 }
 
+// ragged reports whether part p may have elements of other rows.
+func (r *heldRow) ragged(p int) bool { return r.s.Shift && (p == 0 || p >= r.s.Whole) }
+
 // valid returns whether element e of part p is in the row.
 func (r *heldRow) valid(p, e int) ptx.Pred {
-	if !r.s.Shift {
+	switch col := r.column(p).Add(ptx.N(e)); {
+	case !r.ragged(p):
 		return r.in(p)
+	case p < r.s.Whole:
+		return r.is.And(col.S32().Ge(ptx.S(0)))
+	default:
+		return r.is.And(col.Lt(r.cols))
 	}
-	return r.is.And(r.column(p).Add(ptx.N(e)).Lt(r.cols))
 }
 
 // rowNeutral returns the bits of a number, in each of the elements of a word.
@@ -79,8 +86,8 @@ func rowNeutral(t op.DType, v float32) ptx.B32 {
 		return ptx.B(bits)
 	case t == op.BF16:
 		return ptx.B(bits>>16 | bits&0xffff0000)
-	case bits == math.Float32bits(float32(math.Inf(-1))):
-		return ptx.B(0xfc00fc00)
+	case math.IsInf(float64(v), 0):
+		return ptx.B(0x7c007c00 | bits>>31*0x80008000)
 	}
 	panic("kernels: a number that f16 rows do not have")
 }
@@ -106,7 +113,7 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 	for p := s.Registers; p < len(r.parts); p++ {
 		r.parts[p].slot = t.slot()
 		src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
-		if !s.Shift {
+		if !s.Shift || p < s.Whole {
 			k.When(r.in(p), func() { ptx.CopyAsync(r.parts[p].slot, src, 16) })
 			continue
 		}
@@ -119,7 +126,7 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 			vars[p][j] = ptx.NewVar(k, fill)
 		}
 		whole := r.in(p)
-		if s.Shift {
+		if s.Shift && p >= s.Whole {
 			end := at.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width))
 			whole = whole.And(end.Le(all))
 		}
@@ -130,7 +137,7 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 		})
 	}
 	if s.Shift {
-		for p := range vars {
+		for p := s.Whole; p < len(vars); p++ {
 			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
 			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(all)), func() {
 				r.loadEnd(vars[p][:], from.Offset(4*p*s.Lanes), all.Sub(begin), fill)
@@ -150,10 +157,7 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 	}
 	if s.Shift { // what is of other rows
 		for p := range vars {
-			for e := range r.parts[p].values {
-				v := &r.parts[p].values[e]
-				*v = ptx.Select(r.valid(p, e), *v, ptx.F(neutral))
-			}
+			r.parts[p].values = r.masked(p, r.parts[p].values, neutral)
 		}
 	}
 	if s.Shared > 0 {
@@ -254,13 +258,6 @@ func packRow(t op.DType, v []ptx.F32) [4]ptx.B32 {
 	return raw
 }
 
-// ready waits for what goes to shared memory.
-func (t *rowTeam) ready() {
-	if t.s.Shared > 0 {
-		t.k.CopyWait(0)
-	}
-}
-
 // slot returns another place in shared memory for this thread.
 func (t *rowTeam) slot() ptx.Shared[ptx.B32] {
 	return ptx.DynamicShared[ptx.B32](t.k, 4*t.s.threads()).At(t.tid.Mul(ptx.U(4)))
@@ -308,7 +305,7 @@ func (r *heldRow) keeps(p int) bool {
 
 // masked returns v with neutral in place of what is not of the row.
 func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
-	if r.s.Shift {
+	if r.ragged(p) {
 		for e := range v {
 			v[e] = ptx.Select(r.valid(p, e), v[e], ptx.F(neutral))
 		}
@@ -332,7 +329,7 @@ func (r *heldRow) store(y ptx.Global[ptx.B32], p int, v []ptx.F32) {
 	}
 	to := y.At(r.first.Add(r.lane).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
 	raw := packRow(s.Type, v)
-	if !s.Shift {
+	if !r.ragged(p) {
 		k.When(r.in(p), func() { to.Store4(raw) })
 		return
 	}

@@ -13,6 +13,8 @@ type rowTeam struct {
 	tid     ptx.U32 // place in the block
 	lane    ptx.U32 // place in the team
 	number  ptx.U32 // of the team in the block
+	nrows   ptx.U32
+	cols    ptx.U32
 	all     ptx.U32 // elements of the array
 	reduced int     // how often the block has reduced
 }
@@ -22,7 +24,7 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 	if s.Blocks > 0 {
 		k.MinBlocks(s.Blocks)
 	}
-	t := &rowTeam{s: s, k: k, tid: k.Special(ptx.TidX), all: rows.Mul(cols)}
+	t := &rowTeam{s: s, k: k, tid: k.Special(ptx.TidX), nrows: rows, cols: cols, all: rows.Mul(cols)}
 	t.lane = t.tid
 	if s.Teams > 1 {
 		t.lane, t.number = t.tid.And(ptx.N(s.Lanes-1)), t.tid.Div(ptx.N(s.Lanes))
@@ -39,6 +41,32 @@ func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 		held[u] = t.newHeldRow(first.Add(ptx.N(u*t.s.Teams)), rows, cols)
 	}
 	return held
+}
+
+// load brings the rows of the team.
+func (t *rowTeam) load(held []*heldRow, x ptx.Global[ptx.B32], neutral float32) {
+	for _, r := range held {
+		r.load(x, t, neutral)
+	}
+	if t.s.Ahead {
+		t.prefetch(x, ptx.Param[ptx.U32](t.k, "ahead"))
+	}
+	if t.s.Shared > 0 {
+		t.k.CopyWait(0)
+	}
+}
+
+// prefetch brings the row of a later block to L2, a line of 128 bytes each thread.
+// While this block computes and stores, memory has something to read.
+func (t *rowTeam) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
+	next := t.k.Special(ptx.CtaidX).Add(ahead)
+	t.k.If(next.Lt(t.nrows), func() {
+		line := 128 / t.s.Type.Size()
+		from := ptx.Cast[ptx.U8](x).At(next.Mul(t.cols).Mul(ptx.N(t.s.Type.Size())))
+		t.k.For(t.tid.Mul(ptx.N(line)), t.cols, ptx.N(line*t.s.threads()), func(i ptx.U32) {
+			ptx.Prefetch(from.At(i.Mul(ptx.N(t.s.Type.Size()))))
+		})
+	})
 }
 
 // reduce combines v over the threads of the team, each element of it by itself, in

@@ -15,10 +15,7 @@ func (s rowSpec) softmax(k *ptx.Kernel) {
 	t := s.newTeam(k, rows, cols)
 	held := t.rows(rows, cols)
 	ninf := float32(math.Inf(-1))
-	for _, r := range held {
-		r.load(x, t, ninf)
-	}
-	t.ready()
+	t.load(held, x, ninf)
 	most := make([]ptx.F32, len(held))
 	for u, r := range held {
 		most[u] = ptx.F(ninf)
