@@ -12,38 +12,21 @@ func (s rowSpec) norm(k *ptx.Kernel) {
 	t := s.newTeam(k, rows, cols)
 	held := t.rows(rows, cols)
 	t.load(held, x, 0)
-	count := cols.F32()
-	mean := make([]ptx.F32, len(held))
-	if s.Op == "layer_norm" {
-		for u, r := range held {
-			r.each(0, func(_ int, v []ptx.F32) []ptx.F32 {
-				mean[u] = mean[u].Add(foldRow(v, ptx.F32.Add))
-				return nil
-			})
-		}
-		mean = t.reduce(mean, ptx.F32.Add)
-		for u := range mean {
-			mean[u] = mean[u].Div(count)
-		}
+	var mean, squares []ptx.F32
+	if s.Parts != secondOfParts {
+		mean, squares = t.moments(held)
+	} else {
+		mean, squares = make([]ptx.F32, 1), make([]ptx.F32, 1)
 	}
-	squares := make([]ptx.F32, len(held))
-	for u, r := range held {
-		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
-			d := make([]ptx.F32, len(v))
-			for e := range v {
-				d[e] = v[e].Sub(mean[u])
-				if s.Op == "layer_norm" && (p >= s.Whole || r.ragged(p)) {
-					d[e] = ptx.Select(r.valid(p, e), d[e], ptx.F(0))
-				}
-				d[e] = d[e].Mul(d[e])
-			}
-			squares[u] = squares[u].Add(foldRow(d, ptx.F32.Add))
-			return nil
-		})
+	if s.Parts != wholeRows {
+		all, ok := t.exchange([]ptx.B32{t.size(held[0]).F32().Bits(), mean[0].Bits(), squares[0].Bits()}, mergeMoments, 3)
+		if !ok {
+			return
+		}
+		mean[0], squares[0] = all[1].Float(), all[2].Float()
 	}
-	squares = t.reduce(squares, ptx.F32.Add)
 	for u, r := range held {
-		scale := squares[u].Div(count).Add(eps).Sqrt().Rcp()
+		scale := squares[u].Div(cols.F32()).Add(eps).Sqrt().Rcp()
 		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
 			var g, b []ptx.F32
 			if gamma != nil {
@@ -68,4 +51,38 @@ func (s rowSpec) norm(k *ptx.Kernel) {
 			return nil
 		})
 	}
+}
+
+// moments returns the means of what is held of rows, and the sums of the squares
+// of the distances from them: of rms_norm, from 0.
+func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
+	s := t.s
+	mean, squares = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
+	if s.Op == "layer_norm" {
+		for u, r := range held {
+			r.each(0, func(_ int, v []ptx.F32) []ptx.F32 {
+				mean[u] = mean[u].Add(foldRow(v, ptx.F32.Add))
+				return nil
+			})
+		}
+		mean = t.reduce(mean, ptx.F32.Add)
+		for u, r := range held {
+			mean[u] = mean[u].Div(t.size(r).Max(ptx.U(1)).F32()) // a part may be empty
+		}
+	}
+	for u, r := range held {
+		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
+			d := make([]ptx.F32, len(v))
+			for e := range v {
+				d[e] = v[e].Sub(mean[u])
+				if s.Op == "layer_norm" && (p >= s.Whole || r.ragged(p)) {
+					d[e] = ptx.Select(r.valid(p, e), d[e], ptx.F(0))
+				}
+				d[e] = d[e].Mul(d[e])
+			}
+			squares[u] = squares[u].Add(foldRow(d, ptx.F32.Add))
+			return nil
+		})
+	}
+	return mean, t.reduce(squares, ptx.F32.Add)
 }

@@ -84,6 +84,9 @@ type rowSpec struct {
 	// Shift says that rows may begin anywhere: what is moved at once begins
 	// before the row then, and elements of other rows are left out.
 	Shift bool
+	// Parts says whether blocks have rows or parts of them, and which of the work
+	// they do.
+	Parts rowParts
 	// Whole is how many times all threads move what is wholly of the row, but for
 	// elements of the row before.
 	Whole   int

@@ -21,9 +21,9 @@ type rowPart struct {
 type heldRow struct {
 	s     *rowSpec
 	k     *ptx.Kernel
-	lane  ptx.U32
+	place ptx.U32  // of the first vector of the thread in the row
 	is    ptx.Pred // there is a row
-	n     ptx.U32  // the vectors that it touches, 0 if there is no row
+	n     ptx.U32  // the end of the vectors that it touches, 0 if there is no row
 	first ptx.U32  // of these, in the array
 	skip  ptx.U32  // elements of the first vector that are not of the row
 	cols  ptx.U32
@@ -34,7 +34,7 @@ type heldRow struct {
 func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
 	s := t.s
 	width := ptx.N(s.Width)
-	r := &heldRow{s: s, k: t.k, lane: t.lane, cols: cols, is: number.Lt(rows)}
+	r := &heldRow{s: s, k: t.k, place: t.lane, cols: cols, is: number.Lt(rows)}
 	start := number.Mul(cols)
 	r.first, r.n = start, cols
 	switch {
@@ -47,6 +47,11 @@ func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
 		r.first, r.n = start.Div(width), cols.Div(width)
 	}
 	r.n = ptx.Select(r.is, r.n, ptx.U(0))
+	if s.Parts != wholeRows { // all parts but the last have as many vectors
+		begin := t.part.Mul(t.each)
+		r.place = begin.Add(t.lane)
+		r.n = r.n.Min(begin.Add(t.each))
+	}
 	return r
 }
 
@@ -55,13 +60,13 @@ func (r *heldRow) in(p int) ptx.Pred {
 	if p < r.s.Whole {
 		return r.is
 	}
-	return r.lane.Add(ptx.N(p * r.s.Lanes)).Lt(r.n)
+	return r.place.Add(ptx.N(p * r.s.Lanes)).Lt(r.n)
 }
 
 // column returns where in the row the first element of part p is: below 0 it may
 // be where rows begin anywhere.
 func (r *heldRow) column(p int) ptx.U32 {
-	return r.lane.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
+	return r.place.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
 }
 
 // ragged reports whether part p may have elements of other rows.
@@ -75,7 +80,11 @@ func (r *heldRow) valid(p, e int) ptx.Pred {
 	case p < r.s.Whole:
 		return r.is.And(col.S32().Ge(ptx.S(0)))
 	default:
-		return r.is.And(col.Lt(r.cols))
+		in := r.is.And(col.Lt(r.cols))
+		if r.s.Parts != wholeRows {
+			in = in.And(r.in(p))
+		}
+		return in
 	}
 }
 
@@ -104,7 +113,7 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 	if s.Shift {
 		all = t.all
 	}
-	at := r.first.Add(r.lane)
+	at := r.first.Add(r.place)
 	from := x.At(at.Mul(ptx.U(4))).Hint(s.Load)
 	fill := rowNeutral(s.Type, neutral)
 	r.parts = make([]rowPart, s.Registers+s.Shared)
@@ -186,7 +195,7 @@ func (r *heldRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx
 
 // loadSingle is load by single elements.
 func (r *heldRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
-	at := r.first.Add(r.lane)
+	at := r.first.Add(r.place)
 	r.parts = make([]rowPart, r.s.Registers)
 	vars := make([]ptx.Var[ptx.F32], r.s.Registers)
 	load := rowElement(x, r.s.Type, at, r.s.Load)
@@ -320,14 +329,14 @@ func (r *heldRow) store(y ptx.Global[ptx.B32], p int, v []ptx.F32) {
 		to := y
 		switch s.Type {
 		case op.F32:
-			to = y.At(r.first.Add(r.lane))
+			to = y.At(r.first.Add(r.place))
 		default:
-			to = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(r.first.Add(r.lane)))
+			to = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(r.first.Add(r.place)))
 		}
 		k.When(r.in(p), func() { storeRowElement(to.Hint(s.Save), s.Type, p*s.Lanes, v[0]) })
 		return
 	}
-	to := y.At(r.first.Add(r.lane).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
+	to := y.At(r.first.Add(r.place).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
 	raw := packRow(s.Type, v)
 	if !r.ragged(p) {
 		k.When(r.in(p), func() { to.Store4(raw) })
@@ -353,7 +362,7 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
 	return func(r *heldRow, p int) []ptx.F32 {
 		if s.Width > 1 && !s.Shift {
-			from := w.At(r.lane.Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(ptx.ReadOnly)
+			from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(ptx.ReadOnly)
 			vars := [4]ptx.Var[ptx.B32]{}
 			for j := range vars {
 				vars[j] = ptx.NewVar(k, ptx.B(0))

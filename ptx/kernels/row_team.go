@@ -16,7 +16,13 @@ type rowTeam struct {
 	nrows   ptx.U32
 	cols    ptx.U32
 	all     ptx.U32 // elements of the array
-	reduced int     // how often the block has reduced
+	part    ptx.U32 // of the row that the block has, where rows have several
+	parts   ptx.U32 // that the row has
+	each    ptx.U32 // vectors of a part
+	row     ptx.U32 // that the part is of
+	states  ptx.Global[ptx.U32]
+	counter ptx.Global[ptx.U32] // of the row
+	reduced int                 // how often the block has reduced
 }
 
 func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
@@ -36,6 +42,11 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 // are, so that what they read at once is.
 func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 	held := make([]*heldRow, t.s.Rows)
+	if t.s.Parts != wholeRows {
+		t.newPart()
+		held[0] = t.newHeldRow(t.row, rows, cols)
+		return held
+	}
 	first := t.k.Special(ptx.CtaidX).MulAdd(ptx.N(t.s.Teams*t.s.Rows), t.number)
 	for u := range held {
 		held[u] = t.newHeldRow(first.Add(ptx.N(u*t.s.Teams)), rows, cols)

@@ -15,6 +15,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/emu"
 )
 
 var rowOps = []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm}
@@ -87,6 +88,43 @@ func TestRowsSpecial(t *testing.T) {
 					}
 				}
 				c.must(t, h200)
+			}
+		}
+	}
+}
+
+// TestRowParts has rows of several blocks, which wait for each other or read twice.
+func TestRowParts(t *testing.T) {
+	t.Parallel()
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for i := range 6 {
+				if !sampled() {
+					continue
+				}
+				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
+				w.Packed = typ != op.F32 && rand.IntN(2) == 0
+				parts := 2 + rand.IntN(3)
+				cols := parts*w.room() - w.Width*(1-i%2)
+				if i > 1 {
+					cols -= rand.IntN(w.room()) + w.Width
+				}
+				c := rowTrial(o, typ, 3, cols)
+				if i > 3 {
+					x := c.values[0].Data
+					x[rand.IntN(cols)] = math.Inf(1)
+					x[cols+rand.IntN(cols)] = math.NaN()
+					for j := range cols / 2 { // a part or more
+						x[2*cols+j] = math.Inf(-1)
+					}
+				}
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, planRowParts(r, w, parts, i%3 == 0)); err != nil {
+					t.Errorf("%v %v of %d parts, %d of them: %v", o, typ, parts, cols, err)
+				}
 			}
 		}
 	}

@@ -17,6 +17,50 @@ func (s rowSpec) softmax(k *ptx.Kernel) {
 	ninf := float32(math.Inf(-1))
 	t.load(held, x, ninf)
 	most := make([]ptx.F32, len(held))
+	sum := make([]ptx.F32, len(held))
+	scale := make([]ptx.F32, len(held)) // of what is kept
+	if s.Parts != secondOfParts {
+		most, sum = t.exponentials(held)
+	}
+	if s.Parts != wholeRows {
+		all, ok := t.exchange([]ptx.B32{most[0].Bits(), sum[0].Bits()}, mergeExponentials, 2)
+		if !ok {
+			return
+		}
+		// What is kept was divided by the greatest of the part.
+		scale[0] = expRow(op.F32, partMost(most[0]).Sub(all[0].Float())).Div(all[1].Float())
+		most[0], sum[0] = all[0].Float(), all[1].Float()
+	} else {
+		for u := range held {
+			scale[u] = sum[u].Rcp()
+		}
+	}
+	for u, r := range held {
+		log := sum[u].Lg2Approx().Mul(ptx.F(math.Ln2))
+		whole := sum[u].Rcp()
+		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
+			w := make([]ptx.F32, len(v))
+			for i := range v {
+				switch {
+				case s.Op == "log_softmax":
+					w[i] = v[i].Sub(most[u]).Sub(log)
+				case r.keeps(p) && s.Parts != secondOfParts:
+					w[i] = v[i].Mul(scale[u])
+				default:
+					w[i] = expRow(s.Type, v[i].Sub(most[u])).Mul(whole)
+				}
+			}
+			r.store(y, p, w)
+			return nil
+		})
+	}
+}
+
+// exponentials returns the greatest elements of what is held of rows and the sums
+// of the exponentials of the differences from them, which softmax keeps.
+func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
+	s, ninf := t.s, float32(math.Inf(-1))
+	most, sum = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
 	for u, r := range held {
 		most[u] = ptx.F(ninf)
 		r.each(ninf, func(_ int, v []ptx.F32) []ptx.F32 {
@@ -25,12 +69,15 @@ func (s rowSpec) softmax(k *ptx.Kernel) {
 		})
 	}
 	most = t.reduce(most, ptx.F32.MaxNaN)
-	sum := make([]ptx.F32, len(held))
 	for u, r := range held {
+		top := most[u]
+		if s.Parts != wholeRows {
+			top = partMost(top)
+		}
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
 			e := make([]ptx.F32, len(v))
 			for i := range v {
-				e[i] = expRow(s.Type, v[i].Sub(most[u]))
+				e[i] = expRow(s.Type, v[i].Sub(top))
 			}
 			sum[u] = sum[u].Add(foldRow(e, ptx.F32.Add))
 			if s.Op == "softmax" && r.keeps(p) {
@@ -39,26 +86,21 @@ func (s rowSpec) softmax(k *ptx.Kernel) {
 			return nil
 		})
 	}
-	sum = t.reduce(sum, ptx.F32.Add)
-	for u, r := range held {
-		scale := sum[u].Rcp()
-		log := sum[u].Lg2Approx().Mul(ptx.F(math.Ln2))
-		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
-			w := make([]ptx.F32, len(v))
-			for i := range v {
-				switch {
-				case s.Op == "log_softmax":
-					w[i] = v[i].Sub(most[u]).Sub(log)
-				case r.keeps(p):
-					w[i] = v[i].Mul(scale)
-				default:
-					w[i] = expRow(s.Type, v[i].Sub(most[u])).Mul(scale)
-				}
-			}
-			r.store(y, p, w)
-			return nil
-		})
-	}
+	return most, t.reduce(sum, ptx.F32.Add)
+}
+
+// partMost returns what is subtracted of a part whose greatest element is most. A
+// part of -Inf alone has a sum of 0: it is not said that the row is such.
+func partMost(most ptx.F32) ptx.F32 {
+	return ptx.Select(most.Eq(ptx.F(float32(math.Inf(-1)))), ptx.F(0), most)
+}
+
+// mergeExponentials combines greatest elements and sums of two parts.
+func mergeExponentials(a, b []ptx.B32) []ptx.B32 {
+	most := a[0].Float().MaxNaN(b[0].Float())
+	top := partMost(most)
+	sum := func(x []ptx.B32) ptx.F32 { return x[1].Float().Mul(expRow(op.F32, x[0].Float().Sub(top))) }
+	return []ptx.B32{most.Bits(), sum(a).Add(sum(b)).Bits()}
 }
 
 // foldRow combines elements pairwise.
