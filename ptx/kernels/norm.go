@@ -58,7 +58,7 @@ func (s rowSpec) norm(k *ptx.Kernel) {
 func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 	s := t.s
 	mean, squares = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
-	if s.Op == "layer_norm" {
+	if s.Op != "rms_norm" {
 		for u, r := range held {
 			r.each(0, func(_ int, v []ptx.F32) []ptx.F32 {
 				mean[u] = mean[u].Add(foldRow(v, ptx.F32.Add))
@@ -75,7 +75,7 @@ func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 			d := make([]ptx.F32, len(v))
 			for e := range v {
 				d[e] = v[e].Sub(mean[u])
-				if s.Op == "layer_norm" && (p >= s.Whole || r.ragged(p)) {
+				if s.Op != "rms_norm" && (p >= s.Whole || r.ragged(p)) {
 					d[e] = ptx.Select(r.valid(p, e), d[e], ptx.F(0))
 				}
 				d[e] = d[e].Mul(d[e])
@@ -85,4 +85,22 @@ func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 		})
 	}
 	return mean, t.reduce(squares, ptx.F32.Add)
+}
+
+// variance computes the variances of rows, which are held, so that the squares
+// are about a mean that is there: what follows the mean as it grows is not as
+// exact where it is far from 0.
+func (s rowSpec) variance(k *ptx.Kernel) {
+	x, y := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.B32](k, "y")
+	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
+	free := ptx.Param[ptx.F32](k, "free")
+	t := s.newTeam(k, rows, cols)
+	held := t.rows(rows, cols)
+	t.load(held, x, 0)
+	_, squares := t.moments(held)
+	for u, r := range held {
+		k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() {
+			storeRowElement(rowPlace(y, s.Type, r.number), s.Type, 0, squares[u].Div(free))
+		})
+	}
 }

@@ -70,9 +70,10 @@ func init() {
 	register(planReduce, op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf)
 }
 
-// reduceSizes returns the rows of a reduction and their length.
-func reduceSizes(r *lib.Request) (rows, cols int) {
-	if r.Attrs.I[0] == op.AlongRows {
+// rowSizes returns the rows of an operation and their length: those of a
+// reduction of all elements are one.
+func rowSizes(r *lib.Request) (rows, cols int) {
+	if r.Op.Class() != op.Reduction || r.Attrs.I[0] == op.AlongRows {
 		return r.In[0].Shape.Rows()
 	}
 	return 1, size(r.In[0].Shape)
@@ -82,25 +83,39 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 	if err := rowRequest(r, d); err != nil {
 		return nil, err
 	}
-	rows, cols := reduceSizes(r)
+	rows, cols := rowSizes(r)
 	if cols == 0 {
 		return nil, unsupported("nothing to reduce")
+	}
+	if r.Op == op.Var && cols <= mostHeldVar {
+		w, ok := chooseRowWay(r.Op, r.In[0].Type, rows, cols, d)
+		if ok {
+			return planRowsBy(r, w, d), nil
+		}
 	}
 	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
 	return planReduceBy(r, w, parts), nil
 }
 
+// mostHeldVar is how many elements a row has at most that is held for its
+// variance. With more, the tolerance has room for a mean that is followed.
+const mostHeldVar = 8192
+
+// freeOf returns by how many a variance divides.
+func freeOf(r *lib.Request, cols int) Arg {
+	return word(math.Float32bits(float32(max(cols-op.VarOptsOf(&r.Attrs).DDof, 0))))
+}
+
 // planReduceBy plans a reduction with so many blocks to a row.
 func planReduceBy(r *lib.Request, w reduceWay, parts int) *Plan {
-	rows, cols := reduceSizes(r)
+	rows, cols := rowSizes(r)
 	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceWay: w, Split: parts > 1}
 	s.Shift = rows > 1 && cols%w.Width != 0
 	var args []Arg
 	for i := range r.In {
 		args = append(args, input(i))
 	}
-	free := max(cols-op.VarOptsOf(&r.Attrs).DDof, 0)
-	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)), word(math.Float32bits(float32(cols))), word(math.Float32bits(float32(free))))
+	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)), word(math.Float32bits(float32(cols))), freeOf(r, cols))
 	p := &Plan{Variant: w.name(parts)}
 	stage := Stage{Kernel: s.kernel(), Zero: -1}
 	blocks := (rows-1)/w.Teams + 1
@@ -171,7 +186,13 @@ func (s reduceSpec) build(k *ptx.Kernel) {
 	acc := s.newState(k)
 	r.elements(arrays, acc, ptx.Select(is, row, ptx.U(0)).Mul(cols), ptx.Select(is, cols, ptx.U(0)), part, parts)
 	v := r.team(acc.get(), s.Lanes)
-	finish := func(v []ptx.B32) { s.store(out, row, s.finish(v, count, free)) }
+	finish := func(v []ptx.B32) {
+		if s.places() {
+			out.At(row).Store(s.place(k, v, x, row, cols).B32())
+			return
+		}
+		s.store(out, row, s.finish(v, count, free))
+	}
 	if !s.Split {
 		k.If(is.And(r.lane.Eq(ptx.U(0))), func() { finish(v) })
 		return
@@ -205,12 +226,7 @@ func (s reduceSpec) build(k *ptx.Kernel) {
 
 // store writes the result of a row.
 func (s *reduceSpec) store(out ptx.Global[ptx.B32], row ptx.U32, v ptx.B32) {
-	switch {
-	case s.places() || s.Type == op.F32:
-		out.At(row).Store(v)
-	default:
-		storeRowElement(ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](out).At(row)), s.Type, 0, v.Float())
-	}
+	storeRowElement(rowPlace(out, s.Type, row), s.Type, 0, v.Float())
 }
 
 // reducer is a thread of a kernel that reduces.
@@ -245,7 +261,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 			for a, x := range arrays {
 				batch[a] = [][]ptx.F32{{rowElement(x, s.Type, start.Add(j), s.Load)(0)}}
 			}
-			s.add(k, acc, batch, []ptx.Pred{ptx.Is(true)}, j, 0)
+			s.add(acc, batch, []ptx.Pred{ptx.Is(true)}, j, 0)
 		})
 	}
 	// In this order, as of equal elements the first one counts.
@@ -265,7 +281,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 		for a, x := range arrays {
 			batch[a] = r.batch(x, at, in)
 		}
-		s.add(k, acc, batch, in, head.Add(i.Mul(width)), stride*s.Width)
+		s.add(acc, batch, in, head.Add(i.Mul(width)), stride*s.Width)
 	})
 	if s.Width > 1 {
 		k.If(part.Eq(parts.Sub(ptx.U(1))), func() { single(vectors.MulAdd(width, head), cols) })

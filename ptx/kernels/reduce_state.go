@@ -122,7 +122,7 @@ func mergeMoments(a, b []ptx.B32) []ptx.B32 {
 // add adds vectors of elements to acc: of each operand those of which in says that
 // they are there, and the first is. Their places begin with at and are stride
 // apart.
-func (s *reduceSpec) add(k *ptx.Kernel, acc *reduceState, operands [][][]ptx.F32, in []ptx.Pred, at ptx.U32, stride int) {
+func (s *reduceSpec) add(acc *reduceState, operands [][][]ptx.F32, in []ptx.Pred, at ptx.U32, stride int) {
 	var x, y []ptx.F32 // all of them
 	for b := range in {
 		x = append(x, operands[0][b]...)
@@ -135,7 +135,7 @@ func (s *reduceSpec) add(k *ptx.Kernel, acc *reduceState, operands [][][]ptx.F32
 	case "var":
 		s.addMoments(acc, operands[0], in)
 	case "argmin", "argmax":
-		s.addPlaces(k, acc, operands[0], at, stride)
+		s.addPlaces(acc, operands[0], at, stride)
 	case "dot":
 		word.Set(word.Get().Float().Add(dotRow(x, y)).Bits())
 	case "norm_l2":
@@ -187,33 +187,47 @@ func (s *reduceSpec) addMoments(acc *reduceState, v [][]ptx.F32, in []ptx.Pred) 
 	acc.set(mergeMoments(acc.get(), []ptx.B32{count.Bits(), mean.Bits(), squares.Bits()}))
 }
 
-// addPlaces looks at single elements only where one of them is the greatest so
-// far, which is seldom.
-func (s *reduceSpec) addPlaces(k *ptx.Kernel, acc *reduceState, v [][]ptx.F32, at ptx.U32, stride int) {
-	var all []ptx.F32
+// addPlaces notes for the greatest element only which vector it is in.
+func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stride int) {
+	best, place := acc.words[0].Get(), acc.words[1].Get()
 	for b := range v {
 		if s.Op == "argmin" {
 			for e := range v[b] {
 				v[b][e] = v[b][e].Neg()
 			}
 		}
-		all = append(all, v[b]...)
+		// Now -0 is 0, and there is one NaN: what is not greater has the same bits.
+		most := foldRow(v[b], ptx.F32.MaxNaN).Add(ptx.F(0))
+		next := best.Float().MaxNaN(most).Bits()
+		place = ptx.Select(next.U32().Eq(best.U32()), place, at.Add(ptx.N(b*stride)).B32())
+		best = next
 	}
-	best, place := acc.words[0], acc.words[1]
-	more := func(v ptx.F32) ptx.Pred {
-		b := best.Get().Float()
-		return v.Gt(b).Or(v.IsNaN(v)).And(b.IsNaN(b).Not())
-	}
-	k.If(more(foldRow(all, ptx.F32.MaxNaN)), func() {
-		for b := range v {
-			for e := range v[b] {
-				k.When(more(v[b][e]), func() {
-					place.Set(at.Add(ptx.N(b*stride + e)).B32())
-					best.Set(v[b][e].Bits())
-				})
+	acc.set([]ptx.B32{best, place})
+}
+
+// place returns where in a row the element is which a state says is greatest:
+// it is in the vector that begins at its place, or that single element.
+func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], row, cols ptx.U32) ptx.U32 {
+	// Where none is greater than -Inf the first one is as great.
+	from := v[1].U32()
+	from = ptx.Select(from.Eq(ptx.U(nowhereYet)), ptx.U(0), from)
+	best, place := v[0].Float(), ptx.NewVar(k, from)
+	found := ptx.NewVar(k, ptx.U(0))
+	start := row.Mul(cols)
+	for e := range s.Width {
+		j := from.Add(ptx.N(e))
+		k.If(j.Lt(cols).And(found.Get().Eq(ptx.U(0))), func() {
+			y := rowElement(x, s.Type, start.Add(j), ptx.Cached)(0)
+			if s.Op == "argmin" {
+				y = y.Neg()
 			}
-		}
-	})
+			k.When(y.Eq(best).Or(y.IsNaN(y)), func() {
+				place.Set(j)
+				found.Set(ptx.U(1))
+			})
+		})
+	}
+	return place.Get()
 }
 
 // finish returns the result that belongs to a state: count is how many elements
@@ -226,9 +240,6 @@ func (s *reduceSpec) finish(v []ptx.B32, count, free ptx.F32) ptx.B32 {
 		return v[0].Float().Sqrt().Bits()
 	case "var":
 		return v[2].Float().Div(free).Bits()
-	case "argmin", "argmax":
-		// Where none is greater than -Inf the first one is as great.
-		return ptx.Select(v[1].U32().Eq(ptx.U(nowhereYet)), ptx.U(0), v[1].U32()).B32()
 	}
 	return v[0]
 }

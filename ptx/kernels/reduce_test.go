@@ -74,6 +74,7 @@ func TestReduceSpecial(t *testing.T) {
 					}
 					for i := range cols {
 						x.Data[5*cols+i], x.Data[6*cols+i] = -inf, inf
+						x.Data[4*cols+i] = math.Copysign(0, float64(rand.IntN(2))-0.5)
 					}
 				}
 				c.must(t, h200)

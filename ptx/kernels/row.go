@@ -117,6 +117,8 @@ func (s rowSpec) build(k *ptx.Kernel) {
 		s.softmax(k)
 	case "layer_norm", "rms_norm":
 		s.norm(k)
+	case "var":
+		s.variance(k)
 	}
 }
 
@@ -161,7 +163,7 @@ func rowRequest(r *lib.Request, d *Device) error {
 
 // planRowsBy plans an operation on rows that a way has room for.
 func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
-	rows, cols := r.In[0].Shape.Rows()
+	rows, cols := rowSizes(r)
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
 	s.Shift = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
@@ -173,8 +175,11 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
 		}
 	}
 	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)))
-	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
+	switch r.Op {
+	case op.LayerNorm, op.RMSNorm:
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
+	case op.Var:
+		args = append(args, freeOf(r, cols))
 	}
 	if w.Ahead {
 		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))

@@ -19,7 +19,7 @@ func TestGPURows(t *testing.T) {
 	for _, o := range rowOps {
 		for _, typ := range rowTypes {
 			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 1000, 1024, 2053, 4096, 8191, 16000, 30011, 32768, 65521, 65536} {
-				g.check(t, rowTrial(o, typ, 1+rand.IntN(1+100000/cols), cols))
+				g.check(t, rowTrial(o, typ, 1+rand.IntN(1+30000/cols), cols))
 			}
 		}
 	}
@@ -55,8 +55,11 @@ func newRowBench(t testing.TB, size int) *rowBench {
 }
 
 // request returns a request over the arrays for rows of so many elements.
-func (r *rowBench) request(o *op.Operation, t op.DType, cols int, weights bool) *lib.Request {
-	rows := r.size / t.Size() / cols
+// All rows are as many as there is room for, or some.
+func (r *rowBench) request(o *op.Operation, t op.DType, cols, rows int, weights bool) *lib.Request {
+	if rows == 0 {
+		rows = r.size / t.Size() / cols
+	}
 	x := lib.Array{Type: t, Shape: op.Shape{rows, cols}}
 	q := &lib.Request{Op: o, Attrs: o.Defaults(), In: []lib.Array{x}, Out: []lib.Array{x}}
 	for range len(o.Inputs()) - 1 {
@@ -72,7 +75,14 @@ func (r *rowBench) request(o *op.Operation, t op.DType, cols int, weights bool) 
 // run checks some rows of the plan's result, and returns the bytes a second that
 // the plan reads and writes if it reads and writes everything once.
 func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
-	f, err := r.g.launches(p, r.b)
+	temp, err := r.g.arrays(p, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer temp.free()
+	b := *r.b
+	b.arrays[lib.ScratchRef] = temp.arrays[lib.ScratchRef]
+	f, err := r.g.launches(p, &b)
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +142,7 @@ func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
 }
 
 // rowWays parses names of ways: see [rowWay.name].
-func parseRowWay(s string, t op.DType) (w rowWay, err error) {
+func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err error) {
 	w = rowWay{Load: ptx.Once, Save: ptx.Once, Width: rowVector(t)}
 	for i, f := range strings.Split(s, "-") {
 		switch {
@@ -154,12 +164,15 @@ func parseRowWay(s string, t op.DType) (w rowWay, err error) {
 			var h int
 			h, err = strconv.Atoi(f[1:])
 			w.Load, w.Save = ptx.Hint(h/10), ptx.Hint(h%10)
+		case f[0] == 'q' || f[0] == 't':
+			parts, err = strconv.Atoi(f[1:])
+			twice = f[0] == 't'
 		}
 		if err != nil {
-			return w, err
+			return
 		}
 	}
-	return w, nil
+	return
 }
 
 // TestGPURowVariants compares ways that the environment lists:
@@ -180,26 +193,35 @@ func TestGPURowVariants(t *testing.T) {
 			continue
 		}
 		typ := map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[1]]
-		cols, err := strconv.Atoi(f[2])
+		size, some, _ := strings.Cut(f[2], "x")
+		cols, err := strconv.Atoi(size)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%s %s %d:", f[0], f[1], cols)
+		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
 		name, weights := strings.CutSuffix(f[0], "+")
-		q := r.request(ops[name], typ, cols, weights)
+		rows, _ := strconv.Atoi(some)
+		q := r.request(ops[name], typ, cols, rows, weights)
 		for _, s := range f[3:] {
-			w, err := parseRowWay(s, typ)
+			w, parts, twice, err := parseRowWay(s, typ)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !w.fits(cols) {
+			if !w.fits((cols-1)/max(parts, 1) + 1) {
 				t.Fatalf("%s does not fit", s)
 			}
-			speed, err := r.run(q, planRowsBy(q, w, &r.g.desc), 10)
+			p := planRowsBy(q, w, &r.g.desc)
+			if parts > 0 {
+				p = planRowParts(q, w, parts, twice)
+			}
+			speed, err := r.run(q, p, 10)
 			if err != nil {
 				t.Errorf("%s %s: %v", line, s, err)
 			}
 			fmt.Printf(" %s=%.0f", s, 100*speed/r.copy)
+			if rows > 0 {
+				fmt.Printf("(%.1fus)", 2e6*float64(rows*cols*typ.Size())/speed)
+			}
 		}
 		fmt.Println()
 	}

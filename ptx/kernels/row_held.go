@@ -19,22 +19,23 @@ type rowPart struct {
 
 // heldRow is a row that is held by its threads.
 type heldRow struct {
-	s     *rowSpec
-	k     *ptx.Kernel
-	place ptx.U32  // of the first vector of the thread in the row
-	is    ptx.Pred // there is a row
-	n     ptx.U32  // the end of the vectors that it touches, 0 if there is no row
-	first ptx.U32  // of these, in the array
-	skip  ptx.U32  // elements of the first vector that are not of the row
-	cols  ptx.U32
-	parts []rowPart
+	s      *rowSpec
+	k      *ptx.Kernel
+	number ptx.U32
+	place  ptx.U32  // of the first vector of the thread in the row
+	is     ptx.Pred // there is a row
+	n      ptx.U32  // the end of the vectors that it touches, 0 if there is no row
+	first  ptx.U32  // of these, in the array
+	skip   ptx.U32  // elements of the first vector that are not of the row
+	cols   ptx.U32
+	parts  []rowPart
 }
 
 // newHeldRow returns row number number, of which nothing is there yet.
 func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
 	s := t.s
 	width := ptx.N(s.Width)
-	r := &heldRow{s: s, k: t.k, place: t.lane, cols: cols, is: number.Lt(rows)}
+	r := &heldRow{s: s, k: t.k, number: number, place: t.lane, cols: cols, is: number.Lt(rows)}
 	start := number.Mul(cols)
 	r.first, r.n = start, cols
 	switch {
@@ -222,6 +223,14 @@ func rowElement(x ptx.Global[ptx.B32], t op.DType, i ptx.U32, h ptx.Hint) func(o
 	return func(n int) ptx.F32 { return p.Offset(n).Load() }
 }
 
+// rowPlace points to element i, whatever the type.
+func rowPlace(y ptx.Global[ptx.B32], t op.DType, i ptx.U32) ptx.Global[ptx.B32] {
+	if t == op.F32 {
+		return y.At(i)
+	}
+	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(i))
+}
+
 // storeRowElement stores an element.
 func storeRowElement(y ptx.Global[ptx.B32], t op.DType, offset int, v ptx.F32) {
 	switch t {
@@ -326,13 +335,7 @@ func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 func (r *heldRow) store(y ptx.Global[ptx.B32], p int, v []ptx.F32) {
 	s, k := r.s, r.k
 	if s.Width == 1 {
-		to := y
-		switch s.Type {
-		case op.F32:
-			to = y.At(r.first.Add(r.place))
-		default:
-			to = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(r.first.Add(r.place)))
-		}
+		to := rowPlace(y, s.Type, r.first.Add(r.place))
 		k.When(r.in(p), func() { storeRowElement(to.Hint(s.Save), s.Type, p*s.Lanes, v[0]) })
 		return
 	}
