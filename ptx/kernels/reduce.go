@@ -135,22 +135,25 @@ func planReduceBy(r *lib.Request, w reduceWay, parts int) *Plan {
 func chooseReduceWay(t op.DType, rows, cols int, d *Device) (w reduceWay, parts int) {
 	v := rowVector(t)
 	w = reduceWay{Lanes: 256, Teams: 1, Width: v, Batch: 4, Load: ptx.Once}
-	blocks := 8 * d.Multiprocessors // that can be there at once
-	if rows < blocks && cols >= 2*w.Lanes*v {
-		parts = min(blocks/rows, (cols-1)/(w.Lanes*w.Width)+1)
-		if parts > 1 {
+	if cols%v != 0 && cols <= 32 {
+		// Short rows that begin anywhere: neighbours read neighbouring elements in
+		// turn, which is what L1 is for.
+		return reduceWay{Lanes: 1, Teams: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
+	}
+	blocks := 4 * d.Multiprocessors
+	if rows < blocks {
+		if parts = min(blocks/rows, cols/(w.Lanes*w.Width*w.Batch)); parts > 1 {
 			return w, parts
 		}
 	}
-	for w.Lanes > 1 && w.Lanes*w.Width*w.Batch >= 2*cols {
-		w.Lanes /= 2
-		if w.Lanes == 64 {
-			w.Lanes = 32
-		}
+	if cols > 8*32*v*w.Batch {
+		return w, 1
 	}
-	if w.Lanes <= 32 {
-		w.Teams = 256 / w.Lanes
+	w.Lanes = 32
+	for w.Lanes > 1 && w.Lanes/2*v*2 >= cols {
+		w.Lanes, w.Batch = w.Lanes/2, 2
 	}
+	w.Teams = 256 / w.Lanes
 	return w, 1
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/rayo-go/rayo/kernel/lib"
@@ -213,31 +214,7 @@ func (g *rig) stage(m *emu.Machine, s *Stage, p *Plan, arrays [3][]emu.Ptr) erro
 			return err
 		}
 	}
-	mod := ptx.NewModule(g.device.Target)
-	mod.RecordPositions()
-	k := mod.Kernel("k", s.Kernel.Build)
-	if err := mod.Err(); err != nil {
-		return err
-	}
-	if err := mod.Verify(); err != nil {
-		return err
-	}
-	_, dynamic := k.SharedBytes()
-	var e *emu.Kernel
-	var err error
-	if g.mutate != nil {
-		var text string
-		if text, err = mod.PTX(); err != nil {
-			return err
-		}
-		var parsed *emu.Module
-		if parsed, err = emu.Parse(g.mutate(text)); err != nil {
-			return err
-		}
-		e, err = parsed.Kernel("k")
-	} else {
-		e, err = emu.Build(g.device.Target, "k", s.Kernel.Build)
-	}
+	e, dynamic, err := g.built(s.Kernel)
 	if err != nil {
 		return err
 	}
@@ -256,6 +233,60 @@ func (g *rig) stage(m *emu.Machine, s *Stage, p *Plan, arrays [3][]emu.Ptr) erro
 	}
 	dim := func(d [3]uint32) emu.Dim { return emu.Dim{X: int(d[0]), Y: int(d[1]), Z: int(d[2])} }
 	return m.Launch(context.Background(), e, dim(s.Grid), dim(s.Kernel.Block), dynamic, args...)
+}
+
+// emulated is a kernel that is ready to run.
+type emulated struct {
+	once    sync.Once
+	kernel  *emu.Kernel
+	dynamic int
+	err     error
+}
+
+// emulatedFor keeps what was built: a kernel is the same code each time.
+type emulatedFor struct {
+	kernel *Kernel
+	target ptx.Target
+}
+
+var ready sync.Map // of emulatedFor to *emulated
+
+// built returns a kernel ready to run and the memory that its blocks share.
+func (g *rig) built(s *Kernel) (*emu.Kernel, int, error) {
+	e := &emulated{}
+	if g.mutate == nil {
+		kept, _ := ready.LoadOrStore(emulatedFor{s, g.device.Target}, e)
+		e = kept.(*emulated)
+	}
+	e.once.Do(func() { e.kernel, e.dynamic, e.err = g.build(s) })
+	return e.kernel, e.dynamic, e.err
+}
+
+func (g *rig) build(s *Kernel) (*emu.Kernel, int, error) {
+	mod := ptx.NewModule(g.device.Target)
+	mod.RecordPositions()
+	k := mod.Kernel("k", s.Build)
+	if err := mod.Err(); err != nil {
+		return nil, 0, err
+	}
+	if err := mod.Verify(); err != nil {
+		return nil, 0, err
+	}
+	_, dynamic := k.SharedBytes()
+	load := func() (*emu.Module, error) { return emu.Load(mod) }
+	if g.mutate != nil {
+		text, err := mod.PTX()
+		if err != nil {
+			return nil, 0, err
+		}
+		load = func() (*emu.Module, error) { return emu.Parse(g.mutate(text)) }
+	}
+	parsed, err := load()
+	if err != nil {
+		return nil, 0, err
+	}
+	e, err := parsed.Kernel("k")
+	return e, dynamic, err
 }
 
 func emulatedMap(t *Tiles, at emu.Ptr) *emu.TensorMap {
