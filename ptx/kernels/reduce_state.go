@@ -159,6 +159,9 @@ func dotRow(x, y []ptx.F32) ptx.F32 {
 	for i := range p {
 		p[i] = x[i].Fma(y[i], x[i+len(p)].Mul(y[i+len(p)]))
 	}
+	if last := 2 * len(p); last < len(x) {
+		p[0] = x[last].Fma(y[last], p[0])
+	}
 	return foldRow(p, ptx.F32.Add)
 }
 
