@@ -3,10 +3,10 @@ package kernels
 import "github.com/rayo-go/rayo/ptx"
 
 // norm computes layer_norm and rms_norm.
-func (s rowSpec) norm(k *ptx.Kernel) {
+func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 	x := ptx.GlobalParam[ptx.B32](k, "x")
 	gamma, beta := s.weight(k, 1), s.weight(k, 2)
-	y := ptx.GlobalParam[ptx.B32](k, "y")
+	y := fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	eps := ptx.Param[ptx.F32](k, "eps")
 	t := s.newTeam(k, rows, cols)
@@ -90,8 +90,8 @@ func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 // variance computes the variances of rows, which are held, so that the squares
 // are about a mean that is there: what follows the mean as it grows is not as
 // exact where it is far from 0.
-func (s rowSpec) variance(k *ptx.Kernel) {
-	x, y := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.B32](k, "y")
+func (s rowSpec) variance(k *ptx.Kernel, fin *epilogue) {
+	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	free := ptx.Param[ptx.F32](k, "free")
 	t := s.newTeam(k, rows, cols)
@@ -100,7 +100,7 @@ func (s rowSpec) variance(k *ptx.Kernel) {
 	_, squares := t.moments(held)
 	for u, r := range held {
 		k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() {
-			storeRowElement(rowPlace(y, s.Type, r.number), s.Type, 0, squares[u].Div(free))
+			y.set(r.number, squares[u].Div(free))
 		})
 	}
 }

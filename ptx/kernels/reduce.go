@@ -48,6 +48,7 @@ type reduceSpec struct {
 	Shift bool
 	// Split says that a row has several blocks.
 	Split bool
+	Key   string // of the epilogue
 }
 
 var reduceKernels = struct {
@@ -55,12 +56,17 @@ var reduceKernels = struct {
 	of map[reduceSpec]*Kernel
 }{of: map[reduceSpec]*Kernel{}}
 
-func (s reduceSpec) kernel() *Kernel {
+// kernel returns the kernel for s that ends as e says.
+func (s reduceSpec) kernel(e *epilogue) *Kernel {
+	s.Key = e.key
 	reduceKernels.Lock()
 	defer reduceKernels.Unlock()
 	k := reduceKernels.of[s]
 	if k == nil {
-		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: s.build}
+		if len(reduceKernels.of) >= mostRowKernels {
+			clear(reduceKernels.of)
+		}
+		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 		reduceKernels.of[s] = k
 	}
 	return k
@@ -84,17 +90,20 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, err
 	}
 	rows, cols := rowSizes(r)
+	if r.Post != nil && (r.Op == op.ArgMin || r.Op == op.ArgMax) {
+		return nil, unsupported("an epilogue of places")
+	}
 	if cols == 0 {
 		return nil, unsupported("nothing to reduce")
 	}
 	if r.Op == op.Var && cols <= mostHeldVar {
 		w, ok := chooseRowWay(r.Op, r.In[0].Type, rows, cols, d)
 		if ok {
-			return planRowsBy(r, w, d), nil
+			return planRowsBy(r, w, d)
 		}
 	}
 	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
-	return planReduceBy(r, w, parts), nil
+	return planReduceBy(r, w, parts)
 }
 
 // mostHeldVar is how many elements a row has at most that is held for its
@@ -107,17 +116,21 @@ func freeOf(r *lib.Request, cols int) Arg {
 }
 
 // planReduceBy plans a reduction with so many blocks to a row.
-func planReduceBy(r *lib.Request, w reduceWay, parts int) *Plan {
+func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
 	rows, cols := rowSizes(r)
+	e, err := finish(r, 1)
+	if err != nil {
+		return nil, err
+	}
 	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceWay: w, Split: parts > 1}
 	s.Shift = rows > 1 && cols%w.Width != 0
 	var args []Arg
 	for i := range r.In {
 		args = append(args, input(i))
 	}
-	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)), word(math.Float32bits(float32(cols))), freeOf(r, cols))
+	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)), word(math.Float32bits(float32(cols))), freeOf(r, cols))
 	p := &Plan{Variant: w.name(parts)}
-	stage := Stage{Kernel: s.kernel(), Zero: -1}
+	stage := Stage{Kernel: s.kernel(e), Zero: -1}
 	blocks := (rows-1)/w.Teams + 1
 	if s.Split {
 		blocks = rows * parts
@@ -127,7 +140,7 @@ func planReduceBy(r *lib.Request, w reduceWay, parts int) *Plan {
 	}
 	stage.Grid, stage.Args = [3]uint32{uint32(blocks), 1, 1}, args
 	p.Stages = []Stage{stage}
-	return p
+	return p, nil
 }
 
 // chooseReduceWay returns the way for rows of so many elements, and the blocks
@@ -158,14 +171,14 @@ func chooseReduceWay(t op.DType, rows, cols int, d *Device) (w reduceWay, parts 
 }
 
 // build writes the kernel.
-func (s reduceSpec) build(k *ptx.Kernel) {
+func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	x := ptx.GlobalParam[ptx.B32](k, "x")
 	arrays := []ptx.Global[ptx.B32]{x}
 	if s.Op == "dot" {
 		arrays = append(arrays, ptx.GlobalParam[ptx.B32](k, "y"))
 	}
-	out := ptx.GlobalParam[ptx.B32](k, "out")
+	out := fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	count, free := ptx.Param[ptx.F32](k, "count"), ptx.Param[ptx.F32](k, "free")
 	var counters, states ptx.Global[ptx.U32]
@@ -191,10 +204,10 @@ func (s reduceSpec) build(k *ptx.Kernel) {
 	v := r.team(acc.get(), s.Lanes)
 	finish := func(v []ptx.B32) {
 		if s.places() {
-			out.At(row).Store(s.place(k, v, x, row, cols).B32())
+			ptx.Cast[ptx.B32](out.to[0]).At(row).Store(s.place(k, v, x, row, cols).B32())
 			return
 		}
-		s.store(out, row, s.finish(v, count, free))
+		out.setRow(row, ptx.U(0), row, s.result(v, count, free))
 	}
 	if !s.Split {
 		k.If(is.And(r.lane.Eq(ptx.U(0))), func() { finish(v) })
@@ -225,11 +238,6 @@ func (s reduceSpec) build(k *ptx.Kernel) {
 	})
 	v = r.team(all.get(), s.Lanes)
 	k.If(r.tid.Eq(ptx.U(0)), func() { finish(v) })
-}
-
-// store writes the result of a row.
-func (s *reduceSpec) store(out ptx.Global[ptx.B32], row ptx.U32, v ptx.B32) {
-	storeRowElement(rowPlace(out, s.Type, row), s.Type, 0, v.Float())
 }
 
 // reducer is a thread of a kernel that reduces.

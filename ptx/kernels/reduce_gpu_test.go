@@ -90,7 +90,9 @@ func TestGPUReduceVariants(t *testing.T) {
 				}
 			}
 			if s != "-" {
-				p = planReduceBy(q, w, parts)
+				if p, err = planReduceBy(q, w, parts); err != nil {
+					t.Fatal(err)
+				}
 			}
 			b := &buffers{}
 			b.arrays[lib.InputRef] = append(b.arrays[lib.InputRef], r.b.arrays[lib.InputRef][0], second.arrays[lib.InputRef][0])

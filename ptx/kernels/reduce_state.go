@@ -233,16 +233,16 @@ func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], ro
 	return place.Get()
 }
 
-// finish returns the result that belongs to a state: count is how many elements
+// result returns the number that belongs to a state: count is how many elements
 // there are, and free by how many the variance divides.
-func (s *reduceSpec) finish(v []ptx.B32, count, free ptx.F32) ptx.B32 {
+func (s *reduceSpec) result(v []ptx.B32, count, free ptx.F32) ptx.F32 {
 	switch s.Op {
 	case "mean":
-		return v[0].Float().Div(count).Bits()
+		return v[0].Float().Div(count)
 	case "norm_l2":
-		return v[0].Float().Sqrt().Bits()
+		return v[0].Float().Sqrt()
 	case "var":
-		return v[2].Float().Div(free).Bits()
+		return v[2].Float().Div(free)
 	}
-	return v[0]
+	return v[0].Float()
 }

@@ -90,7 +90,8 @@ type rowSpec struct {
 	// Whole is how many times all threads move what is wholly of the row, but for
 	// elements of the row before.
 	Whole   int
-	Weights int // a bit for each operand beside x
+	Weights int    // a bit for each operand beside x
+	Key     string // of the epilogue
 }
 
 // rowKernels are the kernels of each specialisation.
@@ -99,26 +100,34 @@ var rowKernels = struct {
 	of map[rowSpec]*Kernel
 }{of: map[rowSpec]*Kernel{}}
 
-// kernel returns the kernel for s.
-func (s rowSpec) kernel() *Kernel {
+// mostRowKernels bounds the kernels with epilogues that are kept, together with
+// the others; beyond it they are made anew.
+const mostRowKernels = 2048
+
+// kernel returns the kernel for s that ends as e says.
+func (s rowSpec) kernel(e *epilogue) *Kernel {
+	s.Key = e.key
 	rowKernels.Lock()
 	defer rowKernels.Unlock()
 	k := rowKernels.of[s]
 	if k == nil {
-		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: s.build}
+		if len(rowKernels.of) >= mostRowKernels {
+			clear(rowKernels.of)
+		}
+		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 		rowKernels.of[s] = k
 	}
 	return k
 }
 
-func (s rowSpec) build(k *ptx.Kernel) {
+func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
 	switch s.Op {
 	case "softmax", "log_softmax":
-		s.softmax(k)
+		s.softmax(k, e)
 	case "layer_norm", "rms_norm":
-		s.norm(k)
+		s.norm(k, e)
 	case "var":
-		s.variance(k)
+		s.variance(k, e)
 	}
 }
 
@@ -137,16 +146,13 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	if !ok {
 		return nil, unsupported("rows of %d elements", cols)
 	}
-	return planRowsBy(r, w, d), nil
+	return planRowsBy(r, w, d)
 }
 
 // rowRequest returns an error for requests that no kernel of rows takes.
 func rowRequest(r *lib.Request, d *Device) error {
 	if d.Target < ptx.SM80 {
 		return unsupported("a device below %v", ptx.SM80)
-	}
-	if r.Post != nil {
-		return unsupported("an epilogue")
 	}
 	switch t := r.In[0].Type; t {
 	case op.F32, op.F16, op.BF16:
@@ -162,8 +168,12 @@ func rowRequest(r *lib.Request, d *Device) error {
 }
 
 // planRowsBy plans an operation on rows that a way has room for.
-func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
+func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	rows, cols := rowSizes(r)
+	e, err := finish(r, cols)
+	if err != nil {
+		return nil, err
+	}
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
 	s.Shift = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
@@ -174,7 +184,7 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
 			args = append(args, input(i))
 		}
 	}
-	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)))
+	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)))
 	switch r.Op {
 	case op.LayerNorm, op.RMSNorm:
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
@@ -185,7 +195,7 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) *Plan {
 		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))
 	}
 	blocks := (rows-1)/(w.Teams*w.Rows) + 1
-	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}
+	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
 }
 
 // fits reports whether the way has room for rows of so many elements, wherever

@@ -211,9 +211,12 @@ func TestGPURowVariants(t *testing.T) {
 				t.Errorf("%s does not fit", s)
 				continue
 			}
-			p := planRowsBy(q, w, &r.g.desc)
+			p, err := planRowsBy(q, w, &r.g.desc)
 			if parts > 0 {
-				p = planRowParts(q, w, parts, twice)
+				p, err = planRowParts(q, w, parts, twice)
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 			speed, err := r.run(q, p, 10)
 			if err != nil {

@@ -331,27 +331,41 @@ func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 	return v
 }
 
-// store writes the elements of part p.
-func (r *heldRow) store(y ptx.Global[ptx.B32], p int, v []ptx.F32) {
+// store writes the elements of part p, as the epilogue has it.
+func (r *heldRow) store(y *sink, p int, v []ptx.F32) {
 	s, k := r.s, r.k
+	at := r.first.Add(r.place).Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width)) // element of the array
+	one := func(e int) {
+		y.setRow(r.number, r.column(p).Add(ptx.N(e)), at.Add(ptx.N(e)), v[e])
+	}
 	if s.Width == 1 {
-		to := rowPlace(y, s.Type, r.first.Add(r.place))
-		k.When(r.in(p), func() { storeRowElement(to.Hint(s.Save), s.Type, p*s.Lanes, v[0]) })
+		k.If(r.in(p), func() { one(0) })
 		return
 	}
-	to := y.At(r.first.Add(r.place).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
-	raw := packRow(s.Type, v)
+	all := func(in ptx.Pred) {
+		if y.exprs == nil {
+			to := ptx.Cast[ptx.B32](y.to[0]).At(r.first.Add(r.place).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
+			raw := packRow(s.Type, v)
+			k.When(in, func() { to.Store4(raw) })
+			return
+		}
+		k.If(in, func() {
+			for e := 0; e < len(v); e += 4 {
+				y.setRow(r.number, r.column(p).Add(ptx.N(e)), at.Add(ptx.N(e)), v[e:e+4]...)
+			}
+		})
+	}
 	if !r.ragged(p) {
-		k.When(r.in(p), func() { to.Store4(raw) })
+		all(r.in(p))
 		return
 	}
 	// Whole vectors, or of the first and the last one what is of the row.
 	col := r.column(p)
 	whole := r.in(p).And(col.S32().Ge(ptx.S(0))).And(col.Add(ptx.N(s.Width)).S32().Le(r.cols.S32()))
-	k.When(whole, func() { to.Store4(raw) })
+	all(whole)
 	k.If(r.in(p).And(whole.Not()), func() {
 		for e := range v {
-			k.When(r.valid(p, e), func() { storeRowElement(to, s.Type, e, v[e]) })
+			k.If(r.valid(p, e), func() { one(e) })
 		}
 	})
 }

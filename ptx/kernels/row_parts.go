@@ -32,8 +32,12 @@ const maxRowParts = 48
 
 // planRowParts plans an operation on rows of so many parts: in each a thread has
 // what w says.
-func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) *Plan {
+func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
+	e, err := finish(r, cols)
+	if err != nil {
+		return nil, err
+	}
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w, Shift: cols%w.Width != 0, Parts: allOfParts}
 	each := (rowVectors(cols, w.Width)-1)/parts + 1
 	last := max(cols/w.Width-each*(parts-1), 0)
@@ -45,7 +49,7 @@ func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) *Plan {
 			args = append(args, input(i))
 		}
 	}
-	args = append(args, output(0), word(uint32(rows)), word(uint32(cols)))
+	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)))
 	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
 		states = 3
@@ -54,13 +58,13 @@ func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) *Plan {
 	args = append(args, word(uint32(parts)), word(uint32(each)), scratch(0), scratch(1))
 	grid := [3]uint32{uint32(rows * parts), 1, 1}
 	if !twice {
-		p.Stages = []Stage{{Kernel: s.kernel(), Grid: grid, Args: args, Zero: 1}}
-		return p
+		p.Stages = []Stage{{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: 1}}
+		return p, nil
 	}
 	for _, s.Parts = range []rowParts{firstOfParts, secondOfParts} {
-		p.Stages = append(p.Stages, Stage{Kernel: s.kernel(), Grid: grid, Args: args, Zero: -1})
+		p.Stages = append(p.Stages, Stage{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: -1})
 	}
-	return p
+	return p, nil
 }
 
 // rowVectors returns the most vectors that a row touches.

@@ -122,7 +122,11 @@ func TestRowParts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, planRowParts(r, w, parts, i%3 == 0)); err != nil {
+				p, err := planRowParts(r, w, parts, i%3 == 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
 					t.Errorf("%v %v of %d parts, %d of them: %v", o, typ, parts, cols, err)
 				}
 			}
@@ -185,4 +189,16 @@ func spills(t *testing.T, k *Kernel, name string, target ptx.Target) {
 		t.Errorf("%s: %s", name, out)
 	}
 	t.Log(name, strings.Join(regexp.MustCompile(`Used.*`).FindAllString(string(out), -1), ""))
+}
+
+// TestRowsFused has epilogues behind rows that are held, aligned and not, and
+// behind reductions.
+func TestRowsFused(t *testing.T) {
+	t.Parallel()
+	for _, cols := range []int{3, 8, 37, 130, 1024, 2053} {
+		if sampled() {
+			rowTrial(rowOps[rand.IntN(len(rowOps))], rowTypes[rand.IntN(len(rowTypes))], 3, cols).mustFuse(t, h200)
+			reduceTrial(reduceOps[rand.IntN(6)], rowTypes[rand.IntN(len(rowTypes))], 5, cols).mustFuse(t, h200)
+		}
+	}
 }

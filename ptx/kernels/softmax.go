@@ -9,8 +9,8 @@ import (
 
 // softmax computes softmax and log_softmax. NaN, +Inf, and -Inf where there is
 // nothing else, give NaN as greatest or in the sum, and so in the whole row.
-func (s rowSpec) softmax(k *ptx.Kernel) {
-	x, y := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.B32](k, "y")
+func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
+	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	t := s.newTeam(k, rows, cols)
 	held := t.rows(rows, cols)
