@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -202,3 +204,66 @@ func TestRowsFused(t *testing.T) {
 		}
 	}
 }
+
+// TestRowMutants shows that the checks see what is left out of these kernels.
+func TestRowMutants(t *testing.T) {
+	t.Parallel()
+	held := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}
+	slots := held
+	slots.Shared = 1
+	softmax, long := rowTrial(op.Softmax, op.F32, 3, 1000), rowTrial(op.Softmax, op.F32, 3, 2000)
+	request := func(c *trial) *lib.Request {
+		r, err := c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sum := reduceTrial(op.Sum, op.F32, -1, 5000)
+	plan := func(p *Plan, err error) *Plan {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	split := reduceWay{Lanes: 128, Teams: 1, Width: 4, Batch: 2, Load: ptx.Once}
+	for _, m := range []struct {
+		name, cut string
+		which     int // of the places where it is
+		c         *trial
+		plan      *Plan
+		want      emu.Kind
+	}{
+		{"barrier of a reduction", "bar.sync 0;", 1, softmax, plan(planRowParts(request(softmax), held, 2, true)), emu.Race},
+		{"wait for copies", "cp.async.wait_group 0;", 1, long, plan(planRowParts(request(long), slots, 2, true)), emu.MissingWait},
+		{"barrier after the wait for other parts", "bar.sync 0;", 4, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
+		{"fence before the count of parts", "fence.acq_rel.gpu;", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
+		{"acquiring the count", ".acquire.gpu", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
+		{"fence before the last block", "fence.acq_rel.gpu;", 1, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
+		{"fence of the last block", "fence.acq_rel.gpu;", 2, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
+		{"barrier of the last block", "bar.sync 0;", 2, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
+	} {
+		found := false
+		mutate := func(text string) string {
+			at := -1
+			for range m.which {
+				next := strings.Index(text[at+1:], m.cut)
+				if next < 0 {
+					return text
+				}
+				at += 1 + next
+			}
+			found = true
+			return text[:at] + replacement[m.cut] + text[at+len(m.cut):]
+		}
+		err := m.c.runPlan(&rig{device: h200, mutate: mutate}, request(m.c), m.plan)
+		if !found {
+			t.Errorf("%s: nothing to leave out", m.name)
+		} else if !errors.Is(err, m.want) {
+			t.Errorf("without the %s: %v", m.name, err)
+		}
+	}
+}
+
+// replacement is what mutants have instead, where that is something.
+var replacement = map[string]string{".acquire.gpu": ".relaxed.gpu"}
