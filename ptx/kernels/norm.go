@@ -10,8 +10,12 @@ func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	eps := ptx.Param[ptx.F32](k, "eps")
 	t := s.newTeam(k, rows, cols)
-	held := t.rows(rows, cols)
-	t.load(held, x, 0)
+	t.run(x, 0, func(held []*heldRow) { t.norm(held, y, eps, gamma, beta) })
+}
+
+// norm is what a team does with rows that it holds.
+func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r *heldRow, p int) []ptx.F32) {
+	s := t.s
 	var mean, squares []ptx.F32
 	if s.Parts != secondOfParts {
 		mean, squares = t.moments(held)
@@ -26,7 +30,7 @@ func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 		mean[0], squares[0] = all[1].Float(), all[2].Float()
 	}
 	for u, r := range held {
-		scale := squares[u].Div(cols.F32()).Add(eps).Sqrt().Rcp()
+		scale := squares[u].Div(t.cols.F32()).Add(eps).Sqrt().Rcp()
 		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
 			var g, b []ptx.F32
 			if gamma != nil {
@@ -95,12 +99,10 @@ func (s rowSpec) variance(k *ptx.Kernel, fin *epilogue) {
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	free := ptx.Param[ptx.F32](k, "free")
 	t := s.newTeam(k, rows, cols)
-	held := t.rows(rows, cols)
-	t.load(held, x, 0)
-	_, squares := t.moments(held)
-	for u, r := range held {
-		k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() {
-			y.set(r.number, squares[u].Div(free))
-		})
-	}
+	t.run(x, 0, func(held []*heldRow) {
+		_, squares := t.moments(held)
+		for u, r := range held {
+			k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() { y.set(r.number, squares[u].Div(free)) })
+		}
+	})
 }

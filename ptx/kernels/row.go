@@ -28,6 +28,10 @@ type rowWay struct {
 	Width int
 	// Registers and Shared are how many times that a thread holds of a row.
 	Registers, Shared int
+	// Ring is how many slots of shared memory a thread has that rows come through,
+	// if blocks go from row to row; 0 if each has one row. It is more than Shared
+	// and not more than a thread holds of a row.
+	Ring int
 	// Packed says that registers hold elements as memory does, two of 16 bits in
 	// one.
 	Packed bool
@@ -63,6 +67,9 @@ func (w rowWay) name() string {
 	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
 		s += fmt.Sprintf("+%d", w.Shared)
+	}
+	if w.Ring > 0 {
+		s += fmt.Sprintf("-ring%d", w.Ring)
 	}
 	if w.Packed {
 		s += "-packed"
@@ -195,6 +202,9 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))
 	}
 	blocks := (rows-1)/(w.Teams*w.Rows) + 1
+	if w.Ring > 0 {
+		blocks = min(blocks, d.Multiprocessors*max(w.Blocks, 1))
+	}
 	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
 }
 

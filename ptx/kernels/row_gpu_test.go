@@ -150,6 +150,8 @@ func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err err
 			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
 		case f == "packed":
 			w.Packed = true
+		case strings.HasPrefix(f, "ring"):
+			w.Ring, err = strconv.Atoi(f[4:])
 		case f == "ahead":
 			w.Ahead = true
 		case f[0] == 'r':

@@ -19,16 +19,18 @@ type rowPart struct {
 
 // heldRow is a row that is held by its threads.
 type heldRow struct {
-	s      *rowSpec
-	k      *ptx.Kernel
-	number ptx.U32
-	place  ptx.U32  // of the first vector of the thread in the row
-	is     ptx.Pred // there is a row
-	n      ptx.U32  // the end of the vectors that it touches, 0 if there is no row
-	first  ptx.U32  // of these, in the array
-	skip   ptx.U32  // elements of the first vector that are not of the row
-	cols   ptx.U32
-	parts  []rowPart
+	s       *rowSpec
+	k       *ptx.Kernel
+	number  ptx.U32
+	place   ptx.U32  // of the first vector of the thread in the row
+	is      ptx.Pred // there is a row
+	n       ptx.U32  // the end of the vectors that it touches, 0 if there is no row
+	first   ptx.U32  // of these, in the array
+	skip    ptx.U32  // elements of the first vector that are not of the row
+	cols    ptx.U32
+	parts   []rowPart
+	ring    *rowRing     // that the row comes through, or nil
+	arrived map[int]bool // parts in slots of the ring that were waited for
 }
 
 // newHeldRow returns row number number, of which nothing is there yet.
@@ -281,6 +283,25 @@ func (t *rowTeam) slot() ptx.Shared[ptx.B32] {
 	return ptx.DynamicShared[ptx.B32](t.k, 4*t.s.threads()).At(t.tid.Mul(ptx.U(4)))
 }
 
+// words returns what is in a slot of part p. Nothing was copied to what is beyond
+// the row.
+func (r *heldRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.B32 {
+	raw := [4]ptx.Var[ptx.B32]{}
+	for j := range raw {
+		raw[j] = ptx.NewVar(r.k, rowNeutral(r.s.Type, neutral))
+	}
+	r.k.When(r.in(p), func() {
+		for j, v := range slot.Load4() {
+			raw[j].Set(v)
+		}
+	})
+	words := make([]ptx.B32, 4)
+	for j := range raw {
+		words[j] = raw[j].Get()
+	}
+	return words
+}
+
 // each runs f for each part of the row: with its elements, and with neutral in
 // place of those that are not of the row. What f returns, if not nil, is kept
 // instead; it can be where keeps says so.
@@ -295,20 +316,11 @@ func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 		case c.packed != nil:
 			f(p, r.masked(p, unpackRow(r.s.Type, c.packed), neutral))
 		default:
-			// Nothing was copied to what is beyond the row.
-			raw := [4]ptx.Var[ptx.B32]{}
-			for j := range raw {
-				raw[j] = ptx.NewVar(r.k, rowNeutral(r.s.Type, neutral))
+			if r.ring != nil && !r.arrived[p] {
+				r.ring.arrive(p)
+				r.arrived[p] = true
 			}
-			r.k.When(r.in(p), func() {
-				for j, v := range c.slot.Load4() {
-					raw[j].Set(v)
-				}
-			})
-			words := make([]ptx.B32, 4)
-			for j := range raw {
-				words[j] = raw[j].Get()
-			}
+			words := r.words(c.slot, p, neutral)
 			if v := f(p, r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
 				c.slot.Store4(packRow(r.s.Type, v))
 			}
@@ -333,6 +345,13 @@ func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 
 // store writes the elements of part p, as the epilogue has it.
 func (r *heldRow) store(y *sink, p int, v []ptx.F32) {
+	r.put(y, p, v)
+	if r.ring != nil && p >= r.s.Registers {
+		r.ring.issue() // to the slot that is free now
+	}
+}
+
+func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place).Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width)) // element of the array
 	one := func(e int) {

@@ -54,8 +54,14 @@ func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 	return held
 }
 
-// load brings the rows of the team.
-func (t *rowTeam) load(held []*heldRow, x ptx.Global[ptx.B32], neutral float32) {
+// run runs f for rows that are held: all that the team has, or one after the
+// other. In place of what is not of a row it has the number neutral.
+func (t *rowTeam) run(x ptx.Global[ptx.B32], neutral float32, f func(held []*heldRow)) {
+	if t.s.Ring > 0 {
+		t.stream(x, neutral, func(r *heldRow) { f([]*heldRow{r}) })
+		return
+	}
+	held := t.rows(t.nrows, t.cols)
 	for _, r := range held {
 		r.load(x, t, neutral)
 	}
@@ -65,6 +71,7 @@ func (t *rowTeam) load(held []*heldRow, x ptx.Global[ptx.B32], neutral float32) 
 	if t.s.Shared > 0 {
 		t.k.CopyWait(0)
 	}
+	f(held)
 }
 
 // prefetch brings the row of a later block to L2, a line of 128 bytes each thread.
@@ -94,8 +101,10 @@ func (t *rowTeam) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
 		return v
 	}
 	warps := t.s.Lanes / 32
+	// Another array for the next time, so that nobody has to wait for who still
+	// reads.
 	part := ptx.SharedArray[ptx.F32](t.k, fmt.Sprintf("part%d", t.reduced), warps*len(v))
-	t.reduced++ // another array for the next time, so that nobody has to wait for who still reads
+	t.reduced++
 	t.k.If(t.tid.And(ptx.U(31)).Eq(ptx.U(0)), func() {
 		for i := range v {
 			part.At(t.tid.Div(ptx.U(32))).Offset(i * warps).Store(v[i])

@@ -136,6 +136,41 @@ func TestRowParts(t *testing.T) {
 	}
 }
 
+// TestRowStream has blocks that go from row to row.
+func TestRowStream(t *testing.T) {
+	t.Parallel()
+	d := h200
+	d.Multiprocessors = 3
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for i := range 6 {
+				if !sampled() {
+					continue
+				}
+				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
+				w.Ring = w.Shared + 1 + rand.IntN(w.Registers)
+				w.Packed = typ != op.F32 && rand.IntN(2) == 0
+				cols := w.room() - w.Width*(1-i%2)
+				if i > 1 {
+					cols -= rand.IntN(w.room()/2) + w.Width
+				}
+				c := rowTrial(o, typ, 1+rand.IntN(11), cols)
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := planRowsBy(r, w, &d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
+					t.Errorf("%v %v of %d: %v", o, typ, cols, err)
+				}
+			}
+		}
+	}
+}
+
 func TestPtxasRows(t *testing.T) {
 	testutil.Need(t, "ptxas")
 	for _, target := range []ptx.Target{ptx.SM80, ptx.SM90a} {

@@ -13,9 +13,12 @@ func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	t := s.newTeam(k, rows, cols)
-	held := t.rows(rows, cols)
-	ninf := float32(math.Inf(-1))
-	t.load(held, x, ninf)
+	t.run(x, float32(math.Inf(-1)), func(held []*heldRow) { t.softmax(held, y) })
+}
+
+// softmax is what a team does with rows that it holds.
+func (t *rowTeam) softmax(held []*heldRow, y *sink) {
+	s, ninf := t.s, float32(math.Inf(-1))
 	most := make([]ptx.F32, len(held))
 	sum := make([]ptx.F32, len(held))
 	scale := make([]ptx.F32, len(held)) // of what is kept
