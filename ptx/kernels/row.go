@@ -28,9 +28,9 @@ type rowWay struct {
 	Width int
 	// Registers and Shared are how many times that a thread holds of a row.
 	Registers, Shared int
-	// Ring is how many slots of shared memory a thread has that rows come through,
-	// if blocks go from row to row; 0 if each has one row. It is more than Shared
-	// and not more than a thread holds of a row.
+	// Ring is how many slots of shared memory a thread has, if blocks go from row
+	// to row: those that stay, and, up to Registers more, for what comes early. It
+	// is 0 if each block has one row.
 	Ring int
 	// Packed says that registers hold elements as memory does, two of 16 bits in
 	// one.

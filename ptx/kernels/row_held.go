@@ -15,22 +15,22 @@ type rowPart struct {
 	values []ptx.F32
 	packed []ptx.B32
 	slot   ptx.Shared[ptx.B32]
+	behind int // groups of copies that were started after that of this part, -1 if it is there
 }
 
 // heldRow is a row that is held by its threads.
 type heldRow struct {
-	s       *rowSpec
-	k       *ptx.Kernel
-	number  ptx.U32
-	place   ptx.U32  // of the first vector of the thread in the row
-	is      ptx.Pred // there is a row
-	n       ptx.U32  // the end of the vectors that it touches, 0 if there is no row
-	first   ptx.U32  // of these, in the array
-	skip    ptx.U32  // elements of the first vector that are not of the row
-	cols    ptx.U32
-	parts   []rowPart
-	ring    *rowRing     // that the row comes through, or nil
-	arrived map[int]bool // parts in slots of the ring that were waited for
+	s      *rowSpec
+	k      *ptx.Kernel
+	number ptx.U32
+	place  ptx.U32  // of the first vector of the thread in the row
+	is     ptx.Pred // there is a row
+	n      ptx.U32  // the end of the vectors that it touches, 0 if there is no row
+	first  ptx.U32  // of these, in the array
+	skip   ptx.U32  // elements of the first vector that are not of the row
+	cols   ptx.U32
+	parts  []rowPart
+	stream *rowStream // that the row is one of, or nil
 }
 
 // newHeldRow returns row number number, of which nothing is there yet.
@@ -107,73 +107,83 @@ func rowNeutral(t op.DType, v float32) ptx.B32 {
 // load brings the row from x. In place of what is not of the row it has the
 // number neutral. Only when all loads are under way is anything waited for.
 func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
-	s, k := r.s, r.k
+	s := r.s
 	if s.Width == 1 {
 		r.loadSingle(x, neutral)
 		return
 	}
-	all := ptx.U32{} // elements of the whole array, where its end may be within a vector
-	if s.Shift {
-		all = t.all
-	}
-	at := r.first.Add(r.place)
-	from := x.At(at.Mul(ptx.U(4))).Hint(s.Load)
-	fill := rowNeutral(s.Type, neutral)
 	r.parts = make([]rowPart, s.Registers+s.Shared)
 	// Those for shared memory first: they need no registers while they are under
 	// way.
 	for p := s.Registers; p < len(r.parts); p++ {
-		r.parts[p].slot = t.slot()
-		src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
-		if !s.Shift || p < s.Whole {
-			k.When(r.in(p), func() { ptx.CopyAsync(r.parts[p].slot, src, 16) })
-			continue
-		}
-		bytes := all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
-		k.When(r.in(p), func() { ptx.CopyAsyncZero(r.parts[p].slot, src, 16, bytes) })
+		r.parts[p] = rowPart{slot: t.slot(), behind: -1}
+		r.copyTo(r.parts[p].slot, x, p, t.all)
 	}
+	r.loadRegisters(x, t, neutral, 0)
+	if s.Shared > 0 {
+		r.k.CopyCommit()
+	}
+}
+
+// copyTo starts to copy part p to shared memory. all is how many elements the
+// array has, whose end may be within a vector.
+func (r *heldRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
+	s, k := r.s, r.k
+	at := r.first.Add(r.place)
+	src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
+	if !s.Shift || p < s.Whole {
+		k.When(r.in(p), func() { ptx.CopyAsync(slot, src, 16) })
+		return
+	}
+	bytes := all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
+	k.When(r.in(p), func() { ptx.CopyAsyncZero(slot, src, 16, bytes) })
+}
+
+// loadRegisters loads what registers hold, from part from on.
+func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float32, from int) {
+	s, k := r.s, r.k
+	at := r.first.Add(r.place)
+	src := x.At(at.Mul(ptx.U(4))).Hint(s.Load)
+	fill := rowNeutral(s.Type, neutral)
 	vars := make([][4]ptx.Var[ptx.B32], s.Registers)
-	for p := range vars {
+	for p := from; p < len(vars); p++ {
 		for j := range vars[p] {
 			vars[p][j] = ptx.NewVar(k, fill)
 		}
 		whole := r.in(p)
 		if s.Shift && p >= s.Whole {
 			end := at.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width))
-			whole = whole.And(end.Le(all))
+			whole = whole.And(end.Le(t.all))
 		}
 		k.When(whole, func() {
-			for j, v := range from.Offset(4 * p * s.Lanes).Load4() {
+			for j, v := range src.Offset(4 * p * s.Lanes).Load4() {
 				vars[p][j].Set(v)
 			}
 		})
 	}
 	if s.Shift {
-		for p := s.Whole; p < len(vars); p++ {
+		for p := max(s.Whole, from); p < len(vars); p++ {
 			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
-			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(all)), func() {
-				r.loadEnd(vars[p][:], from.Offset(4*p*s.Lanes), all.Sub(begin), fill)
+			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(t.all)), func() {
+				r.loadEnd(vars[p][:], src.Offset(4*p*s.Lanes), t.all.Sub(begin), fill)
 			})
 		}
 	}
-	for p := range vars {
-		var raw []ptx.B32
-		for _, v := range vars[p] {
-			raw = append(raw, v.Get())
+	for p := from; p < len(vars); p++ {
+		raw := make([]ptx.B32, 4)
+		for j, v := range vars[p] {
+			raw[j] = v.Get()
 		}
-		if s.Packed {
-			r.parts[p].packed = raw
-		} else {
-			r.parts[p].values = unpackRow(s.Type, raw)
-		}
+		r.setRegisters(p, raw, neutral)
 	}
-	if s.Shift { // what is of other rows
-		for p := range vars {
-			r.parts[p].values = r.masked(p, r.parts[p].values, neutral)
-		}
-	}
-	if s.Shared > 0 {
-		k.CopyCommit()
+}
+
+// setRegisters makes the words of a vector what registers hold of part p.
+func (r *heldRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
+	if r.s.Packed {
+		r.parts[p].packed = raw
+	} else {
+		r.parts[p].values = r.masked(p, unpackRow(r.s.Type, raw), neutral)
 	}
 }
 
@@ -316,9 +326,9 @@ func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 		case c.packed != nil:
 			f(p, r.masked(p, unpackRow(r.s.Type, c.packed), neutral))
 		default:
-			if r.ring != nil && !r.arrived[p] {
-				r.ring.arrive(p)
-				r.arrived[p] = true
+			if c.behind >= 0 {
+				r.k.CopyWait(c.behind)
+				c.behind = -1
 			}
 			words := r.words(c.slot, p, neutral)
 			if v := f(p, r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
@@ -346,8 +356,8 @@ func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 // store writes the elements of part p, as the epilogue has it.
 func (r *heldRow) store(y *sink, p int, v []ptx.F32) {
 	r.put(y, p, v)
-	if r.ring != nil && p >= r.s.Registers {
-		r.ring.issue() // to the slot that is free now
+	if r.stream != nil && p >= r.s.Registers {
+		r.stream.issue(p) // to the slot that is free now
 	}
 }
 
