@@ -139,6 +139,22 @@ func (r *heldRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int,
 	k.When(r.in(p), func() { ptx.CopyAsyncZero(slot, src, 16, bytes) })
 }
 
+// copyAll is copyTo that writes zeros where the part is beyond the row.
+func (r *heldRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
+	s, k := r.s, r.k
+	if p < s.Whole {
+		r.copyTo(slot, x, p, all)
+		return
+	}
+	at := r.first.Add(r.place)
+	bytes := ptx.U(16)
+	if s.Shift {
+		bytes = all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
+	}
+	bytes = ptx.Select(r.in(p), bytes, ptx.U(0))
+	k.When(r.is, func() { ptx.CopyAsyncZero(slot, x.At(at.Mul(ptx.U(4))).Offset(4*p*s.Lanes), 16, bytes) })
+}
+
 // loadRegisters loads what registers hold, from part from on.
 func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float32, from int) {
 	s, k := r.s, r.k
@@ -296,6 +312,10 @@ func (t *rowTeam) slot() ptx.Shared[ptx.B32] {
 // words returns what is in a slot of part p. Nothing was copied to what is beyond
 // the row.
 func (r *heldRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.B32 {
+	if r.stream != nil { // but zeros
+		v := slot.Load4()
+		return v[:]
+	}
 	raw := [4]ptx.Var[ptx.B32]{}
 	for j := range raw {
 		raw[j] = ptx.NewVar(r.k, rowNeutral(r.s.Type, neutral))
@@ -345,7 +365,7 @@ func (r *heldRow) keeps(p int) bool {
 
 // masked returns v with neutral in place of what is not of the row.
 func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
-	if r.ragged(p) {
+	if r.ragged(p) || r.stream != nil && p >= r.s.Whole {
 		for e := range v {
 			v[e] = ptx.Select(r.valid(p, e), v[e], ptx.F(neutral))
 		}

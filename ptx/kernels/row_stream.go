@@ -30,7 +30,7 @@ func (g *rowStream) slot(p int) ptx.Shared[ptx.B32] {
 
 // issue starts to copy a part of the next row.
 func (g *rowStream) issue(p int) {
-	g.next.copyTo(g.slot(p), g.x, p, g.t.all)
+	g.next.copyAll(g.slot(p), g.x, p, g.t.all)
 	g.t.k.CopyCommit()
 }
 
@@ -50,6 +50,9 @@ func (t *rowTeam) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *heldR
 	}
 	k.For(first, t.nrows, step, func(number ptx.U32) {
 		r := t.newHeldRow(number, t.nrows, t.cols)
+		// That there is a row is known, and said, as loads that are predicated keep
+		// what was in their registers before.
+		r.is = ptx.Is(true)
 		g.next = t.newHeldRow(number.Add(step), t.nrows, t.cols)
 		r.parts, r.stream = make([]rowPart, parts), g
 		r.loadRegisters(x, t, neutral, g.early)
