@@ -21,7 +21,8 @@ type block struct {
 	at        [3]int
 	number    uint32
 	warps     []*warp
-	live      int // warps that have not returned
+	live      int  // warps that have not returned
+	slept     bool // a warp sleeps, so that others get their turn
 	memory    []byte
 	defined   bitmap
 	shadow    shadow
@@ -105,6 +106,9 @@ func (b *block) advance(slice int) (steps int) {
 			}
 		}
 		steps += did
+		if b.slept {
+			return steps
+		}
 		if did == 0 && !b.deliver() {
 			b.stuck()
 			return steps

@@ -233,6 +233,10 @@ func (r *launch) run(ctx context.Context) error {
 			steps := b.advance(slice)
 			left -= int64(steps)
 			stalled += steps
+			if b.slept { // it waits for another block, as like as not
+				stalled += sliceSteps
+				b.slept = false
+			}
 			if r.report.full() {
 				return nil
 			}

@@ -172,6 +172,12 @@ func (w *warp) fenceMemory(*inst, uint32) bool {
 	return true
 }
 
+// sleep lets other warps and other blocks go on.
+func (w *warp) sleep(*inst, uint32) bool {
+	w.b.slept = true
+	return true
+}
+
 // strong is what a strong access of a word means for the order of others: a read
 // sees what those published who wrote it, a write publishes.
 func (w *warp) strong(key uint64, reads, writes bool, x *extra) {

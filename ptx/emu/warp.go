@@ -235,7 +235,7 @@ func (w *warp) run(n int) (steps int) {
 			w.pc = pc + 1
 			if mask != 0 {
 				in.run(w, in, mask)
-				if r.report.fatal {
+				if r.report.fatal || w.b.slept {
 					return steps
 				}
 			}

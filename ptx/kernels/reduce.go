@@ -97,10 +97,7 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("nothing to reduce")
 	}
 	if r.Op == op.Var && cols <= mostHeldVar {
-		w, ok := chooseRowWay(r.Op, r.In[0].Type, rows, cols, d)
-		if ok {
-			return planRowsBy(r, w, d)
-		}
+		return planRowsBy(r, chooseRowWay(r.In[0].Type, cols), d)
 	}
 	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
 	return planReduceBy(r, w, parts)

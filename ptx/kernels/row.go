@@ -143,19 +143,6 @@ func rowVector(t op.DType) int { return 16 / t.Size() }
 
 func init() { register(planRows, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm) }
 
-// planRows plans an operation on rows.
-func planRows(r *lib.Request, d *Device) (*Plan, error) {
-	rows, cols := r.In[0].Shape.Rows()
-	if err := rowRequest(r, d); err != nil {
-		return nil, err
-	}
-	w, ok := chooseRowWay(r.Op, r.In[0].Type, rows, cols, d)
-	if !ok {
-		return nil, unsupported("rows of %d elements", cols)
-	}
-	return planRowsBy(r, w, d)
-}
-
 // rowRequest returns an error for requests that no kernel of rows takes.
 func rowRequest(r *lib.Request, d *Device) error {
 	if d.Target < ptx.SM80 {

@@ -1,34 +1,118 @@
 package kernels
 
 import (
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// chooseRowWay returns the way for rows of so many elements.
-func chooseRowWay(o *op.Operation, t op.DType, rows, cols int, d *Device) (rowWay, bool) {
+// The ways below are those that were the fastest of many on an H200. What counts
+// is how many bytes a multiprocessor has under way: enough blocks of it at the same
+// time, or one that reads the next row while it has this one.
+
+// planRows plans an operation on rows.
+func planRows(r *lib.Request, d *Device) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
+	if err := rowRequest(r, d); err != nil {
+		return nil, err
+	}
+	t := r.In[0].Type
+	n := rowVectors(cols, rowVector(t))
+	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
+	switch {
+	case n <= mostVectors:
+	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
+		return planLongRows(r, rows, n, d)
+	}
+	w := chooseRowWay(t, cols)
+	if norm && len(r.In) > 1 && r.In[1].Shape != nil && t == op.F32 && n > 3*mostVectors/4 && n <= mostVectors && cols%w.Width == 0 {
+		// With weights there is so much to read that is not of the row that it is
+		// better to have what comes next in L2.
+		w.Lanes, w.Registers, w.Ahead = 1024, (n-1)/1024+1, true
+	}
+	return planRowsBy(r, w, d)
+}
+
+// mostVectors is of how many vectors rows are at most that have a block each.
+const mostVectors = 8192
+
+// chooseRowWay returns the way for rows of so many elements, of which one
+// multiprocessor holds each.
+func chooseRowWay(t op.DType, cols int) rowWay {
 	v := rowVector(t)
-	for _, w := range []rowWay{
-		{Lanes: 1, Teams: 128, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 2, Teams: 64, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 4, Teams: 32, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 8, Teams: 16, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 16, Teams: 8, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 32, Teams: 4, Rows: 1, Width: v, Registers: 1},
-		{Lanes: 32, Teams: 4, Rows: 1, Width: v, Registers: 2},
-		{Lanes: 32, Teams: 4, Rows: 1, Width: v, Registers: 4},
-		{Lanes: 32, Teams: 4, Rows: 1, Width: v, Registers: 8},
-		{Lanes: 128, Teams: 1, Rows: 1, Width: v, Registers: 4},
-		{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 4},
-		{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 8},
-		{Lanes: 512, Teams: 1, Rows: 1, Width: v, Registers: 8},
-		{Lanes: 512, Teams: 1, Rows: 1, Width: v, Registers: 8, Shared: 8},
-		{Lanes: 1024, Teams: 1, Rows: 1, Width: v, Registers: 8, Shared: 8},
-	} {
-		w.Load, w.Save = ptx.Once, ptx.Once
-		if w.fits(cols) {
-			return w, true
+	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
+	if cols%v != 0 {
+		// What rows share with their neighbours is read twice.
+		w.Load, w.Save = ptx.Cached, ptx.Cached
+		if cols <= 256 {
+			return w.singles(cols)
 		}
 	}
-	return rowWay{}, false
+	n := rowVectors(cols, v)
+	held := 32 / v // vectors that make 32 registers
+	switch {
+	case n <= 32:
+		for w.Lanes < n {
+			w.Lanes *= 2
+		}
+		w.Teams = 128 / w.Lanes
+	case n <= 32*held+1:
+		w.Lanes, w.Teams = 32, 4
+	case n <= 128*5:
+		w.Lanes = 128
+	case n <= 256*8+1:
+		w.Lanes = 256
+	case n <= 512*8 && t == op.F32:
+		w.Lanes, w.Blocks = 512, 2
+	case n <= 512*16 && t == op.F32:
+		w.Lanes = 512
+	case n <= 512*8:
+		w.Lanes, w.Blocks = 512, 2
+		w.stream(n, held, 13)
+		return w
+	default:
+		w.Lanes = 1024
+		w.stream(n, held, 14)
+		return w
+	}
+	w.Registers = (n-1)/w.Lanes + 1
+	return w
+}
+
+// stream makes w the way of blocks that go from row to row: of n vectors a thread
+// has so many in registers, and as many slots as there is room for.
+func (w *rowWay) stream(n, held, room int) {
+	each := (n-1)/w.Lanes + 1
+	w.Registers = min(each, held)
+	w.Shared = each - w.Registers
+	w.Ring = min(room, each)
+}
+
+// singles returns the way for short rows that are moved by single elements, a few
+// each thread: neighbours then move neighbours, by and by whole lines of the cache.
+func (w rowWay) singles(cols int) rowWay {
+	w.Width = 1
+	for w.Lanes < 32 && cols > 5*w.Lanes {
+		w.Lanes *= 2
+	}
+	w.Teams = 128 / w.Lanes
+	w.Registers = (cols-1)/w.Lanes + 1
+	if w.Registers < 3 {
+		w.Rows = 4 / w.Registers
+	}
+	return w
+}
+
+// planLongRows plans an operation on rows of n vectors that several blocks share,
+// since they are few or long.
+func planLongRows(r *lib.Request, rows, n int, d *Device) (*Plan, error) {
+	v := rowVector(r.In[0].Type)
+	w := rowWay{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
+	parts := (n-1)/(w.Lanes*w.Registers) + 1
+	// With less to do for each block, if that gives work to more multiprocessors.
+	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {
+		w.Registers /= 2
+		parts = (n-1)/(w.Lanes*w.Registers) + 1
+	}
+	return planRowParts(r, w, parts, parts > maxRowParts)
 }

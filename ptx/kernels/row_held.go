@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/rayo-go/rayo/op"
@@ -417,40 +416,4 @@ func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 			k.If(r.valid(p, e), func() { one(e) })
 		}
 	})
-}
-
-// weight declares operand i of the kernel, or returns nil where it is absent. What
-// it returns loads the elements that belong to part p of a row.
-func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32 {
-	if s.Weights>>i&1 == 0 {
-		return nil
-	}
-	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
-	return func(r *heldRow, p int) []ptx.F32 {
-		if s.Width > 1 && !s.Shift {
-			from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(ptx.ReadOnly)
-			vars := [4]ptx.Var[ptx.B32]{}
-			for j := range vars {
-				vars[j] = ptx.NewVar(k, ptx.B(0))
-			}
-			k.When(r.in(p), func() {
-				for j, v := range from.Load4() {
-					vars[j].Set(v)
-				}
-			})
-			raw := make([]ptx.B32, 4)
-			for j := range vars {
-				raw[j] = vars[j].Get()
-			}
-			return unpackRow(s.Type, raw)
-		}
-		v := make([]ptx.F32, s.Width)
-		for e := range v {
-			x := ptx.NewVar(k, ptx.F(0))
-			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
-			k.When(r.valid(p, e), func() { x.Set(load(0)) })
-			v[e] = x.Get()
-		}
-		return v
-	}
 }

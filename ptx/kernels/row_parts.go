@@ -128,7 +128,10 @@ func (t *rowTeam) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32,
 			return nil, false
 		}
 		k.If(t.tid.Eq(ptx.U(0)), func() {
-			k.Loop(func() { k.BreakIf(t.counter.Hint(ptx.Ordered).Load().Ge(t.parts)) })
+			k.Loop(func() {
+				k.BreakIf(t.counter.Hint(ptx.Ordered).Load().Ge(t.parts))
+				k.Sleep(ptx.U(20))
+			})
 		})
 		k.Sync()
 	}

@@ -1,0 +1,104 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// weight declares operand i of the kernel, or returns nil where it is absent. What
+// it returns loads the elements that belong to part p of a row.
+func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32 {
+	if s.Weights>>i&1 == 0 {
+		return nil
+	}
+	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
+	return func(r *heldRow, p int) []ptx.F32 {
+		switch {
+		case s.Width > 1 && !s.Shift:
+			return unpackRow(s.Type, r.aligned(w, p))
+		case s.Width > 1 && p < s.Whole:
+			return unpackRow(s.Type, r.shifted(w, p))
+		}
+		v := make([]ptx.F32, s.Width)
+		for e := range v {
+			x := ptx.NewVar(k, ptx.F(0))
+			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
+			k.When(r.valid(p, e), func() { x.Set(load(0)) })
+			v[e] = x.Get()
+		}
+		return v
+	}
+}
+
+// aligned loads the words of weights that lie as the row does.
+func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+	from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
+	if r.is == ptx.Is(true) && p < r.s.Whole {
+		v := from.Load4()
+		return v[:]
+	}
+	vars := [4]ptx.Var[ptx.B32]{}
+	for j := range vars {
+		vars[j] = ptx.NewVar(r.k, ptx.B(0))
+	}
+	r.k.When(r.in(p), func() {
+		for j, v := range from.Load4() {
+			vars[j].Set(v)
+		}
+	})
+	raw := make([]ptx.B32, 4)
+	for j := range vars {
+		raw[j] = vars[j].Get()
+	}
+	return raw
+}
+
+// shifted loads the words of weights for a part that is whole. The row does not
+// begin where a vector does, but the weights do: the elements are in two vectors of
+// them, from which they are chosen. How far they are moved is the same in all the
+// row.
+func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+	i := r.place.Add(ptx.N(p * r.s.Lanes)) // vector of the row
+	before := i
+	if p == 0 {
+		before = i.Max(ptx.U(1)) // of vector 0, what is before it belongs to no element
+	}
+	var c [9]ptx.B32
+	load := func(to int, vector ptx.U32) {
+		at := ptx.Select(r.is, vector, ptx.U(0)) // the weights are there, if the row is not
+		for j, v := range w.At(at.Mul(ptx.U(4))).Hint(ptx.ReadOnly).Load4() {
+			c[to+j] = v
+		}
+	}
+	load(0, before.Sub(ptx.U(1)))
+	load(4, i)
+	// In words, from word 4-skip on: of half words, from 4-skip/2 on, and where skip
+	// is odd half a word earlier.
+	words := r.skip
+	if r.s.Type != op.F32 {
+		words = r.skip.Add(ptx.U(1)).Div(ptx.U(2))
+	}
+	from := ptx.U(4).Sub(words) // 0 to 4
+	two, one, four := from.And(ptx.U(2)).Ne(ptx.U(0)), from.And(ptx.U(1)).Ne(ptx.U(0)), from.Eq(ptx.U(4))
+	var d [7]ptx.B32
+	for j := range d {
+		d[j] = ptx.Select(two, c[j+2], c[j])
+	}
+	v := make([]ptx.B32, 5)
+	for j := range v {
+		v[j] = ptx.Select(one, d[j+1], d[j])
+		if j < 4 {
+			v[j] = ptx.Select(four, c[4+j], v[j])
+		}
+	}
+	if r.s.Type == op.F32 {
+		return v[:4]
+	}
+	odd := r.skip.And(ptx.U(1)).Ne(ptx.U(0))
+	for j := range 4 {
+		v[j] = ptx.Select(odd, v[j].FunnelRight(v[j+1], ptx.U(16)), v[j])
+	}
+	return v[:4]
+}
