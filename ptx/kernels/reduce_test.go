@@ -101,7 +101,10 @@ func TestPtxasReduce(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						r.In[0].Shape = op.Shape{max(s[0], 1), s[1]}
+						for i := range r.In {
+							r.In[i].Shape = op.Shape{max(s[0], 1), s[1]}
+						}
+						r.Out[0].Shape = op.Shape{max(s[0], 1)}
 						if p, err := planReduce(r, &d); err != nil {
 							t.Error(err)
 						} else {
