@@ -194,12 +194,3 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	}
 	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
 }
-
-// fits reports whether the way has room for rows of so many elements, wherever
-// they begin.
-func (w rowWay) fits(cols int) bool {
-	if cols%w.Width != 0 {
-		cols += w.Width - 1 // of the vector that the row begins in
-	}
-	return cols <= w.room()
-}

@@ -250,26 +250,6 @@ func rowElement(x ptx.Global[ptx.B32], t op.DType, i ptx.U32, h ptx.Hint) func(o
 	return func(n int) ptx.F32 { return p.Offset(n).Load() }
 }
 
-// rowPlace points to element i, whatever the type.
-func rowPlace(y ptx.Global[ptx.B32], t op.DType, i ptx.U32) ptx.Global[ptx.B32] {
-	if t == op.F32 {
-		return y.At(i)
-	}
-	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](y).At(i))
-}
-
-// storeRowElement stores an element.
-func storeRowElement(y ptx.Global[ptx.B32], t op.DType, offset int, v ptx.F32) {
-	switch t {
-	case op.F16:
-		ptx.Cast[ptx.F16](y).Offset(offset).Store(v.F16())
-	case op.BF16:
-		ptx.Cast[ptx.BF16](y).Offset(offset).Store(v.BF16())
-	default:
-		ptx.Cast[ptx.F32](y).Offset(offset).Store(v)
-	}
-}
-
 // unpackRow returns the elements of words.
 func unpackRow(t op.DType, raw []ptx.B32) []ptx.F32 {
 	var v []ptx.F32
