@@ -56,13 +56,24 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 // matrix is matrices of one size in memory, one after the other.
 type matrix struct {
 	lib.Ref
-	inner, outer, count int // elements of a row, rows, matrices
-	stride              int // elements from one row to the next, a multiple of 8
+	off                 int64 // bytes into it
+	inner, outer, count int   // elements of a row, rows, matrices
+	stride              int   // elements from one row to the next, a multiple of 8
+}
+
+// address returns the address of the first.
+func (m matrix) address() Arg { return Arg{Kind: Pointer, Array: m.Ref, Off: m.off} }
+
+// from returns the rows from some row on, of one matrix.
+func (m matrix) from(row int) matrix {
+	m.off += 2 * int64(row) * int64(m.stride)
+	m.outer -= row
+	return m
 }
 
 // tiles returns the tensor map of the matrices.
 func (m matrix) tiles(t op.DType, box [2]int) Arg {
-	return Arg{Kind: Map, Array: m.Ref, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
+	return Arg{Kind: Map, Array: m.Ref, Off: m.off, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
 		Stride: []int{2 * m.stride, 2 * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
 }
 

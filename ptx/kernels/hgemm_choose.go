@@ -10,6 +10,11 @@ type wgmmaWay struct {
 	wgmmaSpec
 	parts        int  // of sums
 	copyA, copyB bool // rows are copied to begin at lines of the cache
+	// If top is not 0 it is the rows of the result that are computed so, in
+	// rounds in which no block is idle; another launch computes those below.
+	top        int
+	below      wgmmaSpec
+	belowParts int
 }
 
 // String returns the tile, the parts and the operands that are copied:
@@ -27,6 +32,9 @@ func (w *wgmmaWay) String() string {
 	}
 	if w.copyB {
 		s += "b"
+	}
+	if w.top > 0 {
+		s += "+" + (&wgmmaWay{wgmmaSpec: w.below, parts: w.belowParts}).String()
 	}
 	return s
 }
@@ -58,35 +66,47 @@ const (
 	wgmmaAcross = 2.4   // times as long take rows that begin within a line of the cache
 )
 
-// cost estimates the time of a way whose tensor cores work for that part of the
-// time: what blocks do in turn, and what comes before and behind.
-func (p *halfProduct) cost(w *wgmmaWay, busy float64, d *Device) float64 {
+// copying returns the time that the copies of a way take, and how many times as
+// long a line of each operand then takes.
+func (p *halfProduct) copying(w *wgmmaWay) (t, slowA, slowB float64) {
 	a, b := p.lay()
-	copied := 0.0
 	slow := func(m matrix, copies bool) float64 {
 		switch {
 		case copies:
-			copied += wgmmaLaunch + 4*float64(m.inner)*float64(m.outer)*float64(m.count)/wgmmaMemory
+			t += wgmmaLaunch + 4*float64(m.inner)*float64(m.outer)*float64(m.count)/wgmmaMemory
 		case m.inner%64 != 0:
 			return wgmmaAcross
 		}
 		return 1
 	}
-	slowA, slowB := slow(a, w.copyA), slow(b, w.copyB)
-	slots := max(1, d.Multiprocessors/w.Cluster)
-	tiles := p.Batch * ceilDiv(p.M, w.Rows*w.Cluster) * ceilDiv(p.N, w.Cols) * w.parts
-	blocks := min(tiles, slots) * w.Cluster
-	bytes := 2 * depth * (float64(w.Rows)*slowA + float64(w.Cols/w.Cluster)*slowB)
-	step := max(float64(2*w.Rows*w.Cols*depth)/wgmmaRate/busy, bytes*float64(blocks)/wgmmaCache)
-	t := copied + float64(ceilDiv(tiles, slots))*(float64(ceilDiv(ceilDiv(p.K, depth), w.parts))*step+wgmmaTile)
-	if w.parts > 1 {
-		t += wgmmaLaunch + 8*float64(w.parts)*float64(p.Batch)*float64(p.M)*float64(p.N)/wgmmaMemory
+	slowA = slow(a, w.copyA)
+	slowB = slow(b, w.copyB)
+	return t, slowA, slowB
+}
+
+// multiplying estimates the time to compute so many rows with tiles that keep the
+// tensor cores busy for that part of the time, and sums in parts.
+func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, slowA, slowB float64, d *Device) float64 {
+	slots := max(1, d.Multiprocessors/s.Cluster)
+	tiles := p.Batch * ceilDiv(rows, s.Rows*s.Cluster) * ceilDiv(p.N, s.Cols) * parts
+	blocks := min(tiles, slots) * s.Cluster
+	bytes := 2 * depth * (float64(s.Rows)*slowA + float64(s.Cols/s.Cluster)*slowB)
+	step := max(float64(2*s.Rows*s.Cols*depth)/wgmmaRate/busy, bytes*float64(blocks)/wgmmaCache)
+	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth), parts))*step + wgmmaTile)
+	if parts > 1 {
+		t += wgmmaLaunch + 8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
 	}
 	return t
 }
 
 // warpgroups plans a product for sm_90a in the way that should take least.
 func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
+	w, _ := p.best(d)
+	return p.warpgroupsOf(w, d)
+}
+
+// best returns the way that should take least, and its time.
+func (p *halfProduct) best(d *Device) (wgmmaWay, float64) {
 	var best wgmmaWay
 	least := math.Inf(1)
 	p.ways(d, func(w wgmmaWay, t float64) {
@@ -94,7 +114,40 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 			best, least = w, t
 		}
 	})
-	return p.warpgroupsOf(best, d)
+	// Rows of A that lie one after the other can be cut, and nothing that follows
+	// may ask which row it is.
+	if p.Batch > 1 || p.TransA || p.after != nil || best.parts > 1 {
+		return best, least
+	}
+	copied, slowA, slowB := p.copying(&best)
+	for _, s := range wgmmaTiles {
+		slots, across := d.Multiprocessors/s.Cluster, ceilDiv(p.N, s.Cols)
+		down := ceilDiv(p.M, s.Rows*s.Cluster)
+		rounds := down * across / max(1, slots)
+		top := rounds * slots / across * s.Rows * s.Cluster
+		s.TransB = p.TransB
+		if top == 0 || top >= p.M || s.check() != nil || s.bytes() > d.Shared {
+			continue
+		}
+		t := copied + p.multiplying(&s.wgmmaSpec, s.busy, top, 1, slowA, slowB, d) + wgmmaLaunch
+		for _, u := range wgmmaTiles {
+			u.TransB = p.TransB
+			if u.check() != nil || u.bytes() > d.Shared {
+				continue
+			}
+			for _, n := range []int{1, 2, 3, 4, 6, 8} {
+				if n > ceilDiv(p.K, depth) || t >= least {
+					break
+				}
+				if t := t + p.multiplying(&u.wgmmaSpec, u.busy, p.M-top, n, slowA, slowB, d); t < least*0.97 {
+					w := best
+					w.wgmmaSpec, w.parts, w.top, w.below, w.belowParts = s.wgmmaSpec, 1, top, u.wgmmaSpec, n
+					best, least = w, t/0.97
+				}
+			}
+		}
+	}
+	return best, least
 }
 
 // ways calls f for each way to compute the product, with its cost.
@@ -112,11 +165,12 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 				break
 			}
 			for c := range 4 {
-				w := wgmmaWay{s.wgmmaSpec, n, c&1 != 0 || a.inner%padEach != 0, c&2 != 0 || b.inner%padEach != 0}
+				w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: n, copyA: c&1 != 0 || a.inner%padEach != 0, copyB: c&2 != 0 || b.inner%padEach != 0}
 				if c&1 != 0 && (a.inner%64 == 0 || a.inner%padEach != 0) || c&2 != 0 && (b.inner%64 == 0 || b.inner%padEach != 0) {
 					continue
 				}
-				f(w, p.cost(&w, s.busy, d))
+				t, slowA, slowB := p.copying(&w)
+				f(w, t+p.multiplying(&s.wgmmaSpec, s.busy, p.M, n, slowA, slowB, d))
 			}
 		}
 	}

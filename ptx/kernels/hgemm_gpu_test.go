@@ -284,8 +284,7 @@ func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
 // all times the ways that the model finds at most far times as long as the best,
 // and returns the fastest with their rates.
 func (h *halfGPU) all(p *halfProduct, far float64) (string, error) {
-	least := math.Inf(1)
-	p.ways(&h.desc, func(_ wgmmaWay, t float64) { least = min(least, t) })
+	_, least := p.best(&h.desc)
 	type result struct {
 		way         string
 		rate, model float64

@@ -300,7 +300,7 @@ func (p *halfProduct) warpsOf(s mmaSpec) (*Plan, error) {
 		}
 		return word(uint32(m.outer * m.stride))
 	}
-	args := []Arg{{Kind: Pointer, Array: a.Ref}, {Kind: Pointer, Array: b.Ref}, output(0),
+	args := []Arg{a.address(), b.address(), output(0),
 		word(uint32(p.M)), word(uint32(p.N)), word(uint32(p.K)), word(uint32(a.stride)), word(uint32(b.stride)), next(a), next(b),
 		word(uint32(down)), word(uint32(across)), word(uint32(min(down, max(1, 1024/s.Rows))))}
 	plan.Stages = append(plan.Stages, Stage{Kernel: s.kernel(p.after), Grid: [3]uint32{uint32(p.Batch * down * across), 1, 1}, Zero: -1, Args: p.finishing(args)})

@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
@@ -19,8 +18,8 @@ const gatherThreads = 256
 
 var gatherKernels kernelCache[gatherSpec]
 
-// gather is the launch that adds the parts in the array at from.
-func (p *halfProduct) gather(from lib.Ref, parts int) Stage {
+// gather is the launch that adds parts and writes the result.
+func (p *halfProduct) gather(from, to matrix, parts int) Stage {
 	s := gatherSpec{Type: p.Type, Bias: p.Bias, Odd: p.N%2 != 0, Direct: p.direct()}
 	if p.after != nil {
 		s.Key = p.after.key
@@ -32,7 +31,7 @@ func (p *halfProduct) gather(from lib.Ref, parts int) Stage {
 			return &Kernel{Name: "matmul_parts_" + s.Type.String(), Target: ptx.SM80,
 				Block: [3]uint32{gatherThreads, 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, p.after) }}
 		}),
-		Args: p.finishing([]Arg{{Kind: Pointer, Array: from}, output(0), word(uint32(all)), word(uint32(pairs)), word(uint32(parts)), word(uint32(p.M)), word(uint32(p.N))})}
+		Args: p.finishing([]Arg{from.address(), to.address(), word(uint32(all)), word(uint32(pairs)), word(uint32(parts)), word(uint32(p.M)), word(uint32(p.N))})}
 }
 
 // build writes the kernel: a thread makes two neighbours of a row.

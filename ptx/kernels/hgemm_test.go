@@ -387,3 +387,44 @@ func BenchmarkHalfMatMulPlan(b *testing.B) {
 		}
 	}
 }
+
+// TestCutMatMul computes rows above and below by two launches.
+func TestCutMatMul(t *testing.T) {
+	for i, n := range []int{72, 71, 136} {
+		o := op.MatMulOpts{TransB: i%2 == 0}
+		c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 1, 203, []int{70, 72, 67}[i], n, true)
+		c = newTrial(op.MatMul, o.Attrs(), c.types[0], append(c.values, normal(n))...)
+		r, err := c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := halfOf(c)
+		h.Bias = true
+		w := wgmmaWay{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1, top: 128, below: wgmmaTiles[6].wgmmaSpec, belowParts: 1 + i%2}
+		a, b := h.lay()
+		w.copyA, w.copyB = a.inner%padEach != 0, b.inner%padEach != 0
+		p, err := h.warpgroupsOf(w, &h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.runPlan(&rig{device: h200, schedule: emu.Shuffled}, r, p); err != nil {
+			t.Errorf("%v: %v", r.In, err)
+		}
+	}
+}
+
+// TestWgmmaBest looks at what is chosen: a round that few blocks would have is cut
+// off, and large products are not.
+func TestWgmmaBest(t *testing.T) {
+	for _, c := range []struct {
+		m, k, n int
+		cut     bool
+	}{{4096, 4096, 4096, false}, {8192, 8192, 8192, false}, {2048, 2048, 2048, false}, {5000, 5000, 5000, true}, {4097, 4097, 4097, true}, {1, 1, 1, false}} {
+		p := &halfProduct{Product: op.Product{Batch: 1, M: c.m, K: c.k, N: c.n}, Type: op.BF16}
+		w, us := p.best(&h200)
+		if (w.top > 0) != c.cut {
+			t.Errorf("%v: %s", c, w.String())
+		}
+		t.Logf("%v: %s, %d rows, %.0f µs", c, w.String(), w.top, us)
+	}
+}

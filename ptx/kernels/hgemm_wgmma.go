@@ -80,7 +80,7 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	switch {
 	case s.Direct && !s.Split:
 	case s.Loose || s.Split:
-		args = append(args, Arg{Kind: Pointer, Array: c.Ref})
+		args = append(args, c.address())
 	default:
 		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
 	}
@@ -421,27 +421,42 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 
 // warpgroupsOf plans a product in one way.
 func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
-	s, steps := w.wgmmaSpec, ceilDiv(p.K, depth)
-	s.Type, s.TransA, s.TransB, s.Odd = p.Type, p.TransA, p.TransB, p.N%2 != 0
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	parts := ceilDiv(steps, ceilDiv(steps, w.parts)) // none without steps
 	plan := &Plan{Variant: w.String()}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB)
 	if err != nil {
 		return nil, err
 	}
-	c := matrix{lib.Ref{Kind: lib.OutputRef}, p.N, p.M, p.Batch, p.N}
-	if parts > 1 {
+	c := matrix{Ref: lib.Ref{Kind: lib.OutputRef}, inner: p.N, outer: p.M, count: p.Batch, stride: p.N}
+	if w.top == 0 {
+		return plan, p.launch(plan, w.wgmmaSpec, w.parts, a, b, c, d)
+	}
+	over, aOver, cOver := *p, a, c
+	over.M, aOver.outer, cOver.outer = w.top, w.top, w.top
+	if err := over.launch(plan, w.wgmmaSpec, w.parts, aOver, b, cOver, d); err != nil {
+		return nil, err
+	}
+	under := *p
+	under.M -= w.top
+	return plan, under.launch(plan, w.below, w.belowParts, a.from(w.top), b, c.from(w.top), d)
+}
+
+// launch adds to the plan what multiplies a and b, which tensor maps can describe,
+// with tiles of one kind and sums in so many parts.
+func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix, d *Device) error {
+	s.Type, s.TransA, s.TransB, s.Odd = p.Type, p.TransA, p.TransB, p.N%2 != 0
+	if err := s.check(); err != nil {
+		return err
+	}
+	steps := ceilDiv(p.K, depth)
+	if parts = ceilDiv(steps, ceilDiv(steps, parts)); parts > 1 { // none without steps
 		if p.Batch*p.M*p.N > math.MaxInt32/parts {
-			return nil, unsupported("%d parts of sums", parts)
+			return unsupported("%d parts of sums", parts)
 		}
 		s.Split = true
-		c.Ref = lib.Ref{Kind: lib.ScratchRef, Index: len(plan.Scratch)}
+		sums := matrix{Ref: lib.Ref{Kind: lib.ScratchRef, Index: len(plan.Scratch)}}
 		plan.Scratch = append(plan.Scratch, int64(4*parts*p.Batch*p.M*p.N))
-		plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, parts, d), p.gather(c.Ref, parts))
-		return plan, nil
+		plan.Stages = append(plan.Stages, *s.plan(p, a, b, sums, parts, d), p.gather(sums, c, parts))
+		return nil
 	}
 	s.Bias, s.Direct = p.Bias, p.direct()
 	if p.after != nil {
@@ -449,5 +464,5 @@ func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
 	}
 	s.Loose = p.N%8 != 0 && !s.Direct
 	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, 1, d))
-	return plan, nil
+	return nil
 }
