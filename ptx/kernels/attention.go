@@ -185,7 +185,7 @@ const l2Share = 32 << 20
 func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	c.pack(false)
 	tiles := (c.rows-1)/s.queries() + 1
-	together := min(c.heads, max(1, l2Share/(4*c.Tk*c.D))*c.group)
+	together := min(c.heads, int(max(1, l2Share/(4*int64(c.Tk)*int64(c.D))))*c.group)
 	matrix := func(i, rows, heads, tile int) Arg {
 		a := input(i)
 		a.Kind, a.Tiles = Map, &Tiles{Type: c.typ, Size: []int{c.D, rows, heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
