@@ -40,10 +40,12 @@ func (d *Device) crew() *workers.Pool {
 
 // One core copies some 12 GB/s and the bus takes four times that.
 const (
-	copyThreads  = 8
+	copyThreadsDefault = 8
 	copyPart     = 64 << 10
 	copyParallel = 256 << 10 // from here on more than one core pays
 )
+
+var copyThreads = copyThreadsDefault
 
 // A copyTask is a copy between Go's memory and a half of the ring, in parts: the
 // thread that ends a chunk sends it, and chunks that arrive are taken as they come.

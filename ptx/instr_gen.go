@@ -120,6 +120,7 @@ const (
 	opRcpF32
 	opRcpF64
 	opRcpApproxF32
+	opRcpApproxFlushF32
 	opSqrtF32
 	opSqrtF64
 	opSqrtApproxF32
@@ -712,6 +713,7 @@ var descs = [numCodes]desc{
 	opRcpF32:                         {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trcp.rn.f32 "},
 	opRcpF64:                         {[4]kind{kF64, kF64, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trcp.rn.f64 "},
 	opRcpApproxF32:                   {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trcp.approx.f32 "},
+	opRcpApproxFlushF32:              {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trcp.approx.ftz.f32 "},
 	opSqrtF32:                        {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tsqrt.rn.f32 "},
 	opSqrtF64:                        {[4]kind{kF64, kF64, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tsqrt.rn.f64 "},
 	opSqrtApproxF32:                  {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tsqrt.approx.f32 "},

@@ -600,6 +600,9 @@ func (x F64) Rcp() F64 { return F64(op1(opRcpF64, handle(x))) }
 // RcpApprox returns 1/x within 1 ulp.
 func (x F32) RcpApprox() F32 { return F32(op1(opRcpApproxF32, handle(x))) }
 
+// RcpApproxFlush returns 1/x within 1 ulp, where subnormal x and results are 0.
+func (x F32) RcpApproxFlush() F32 { return F32(op1(opRcpApproxFlushF32, handle(x))) }
+
 // Sqrt returns the square root, correctly rounded.
 func (x F32) Sqrt() F32 { return F32(op1(opSqrtF32, handle(x))) }
 

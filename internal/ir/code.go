@@ -67,8 +67,18 @@ const (
 	Recip   // 1/a
 	Rsqrt   // 1/sqrt(a)
 
+	// What follows stands in expansions alone, for back ends that say to have it:
+	// instructions that are less accurate than one would offer, and accurate
+	// enough for a part of a function.
+
+	Exp2Near  // 2**a for a <= 1 within 1.5 units; 0 where that is below 2^-126
+	RecipNear // 1/a for a in [2^-100, 2^126] within 1 unit
+
 	numCodes
 )
+
+// lastCode is the last code that expressions and programs are made of.
+const lastCode = Rsqrt
 
 // codeInfo is what is known of a code. Everything else (type rules, constant
 // folding, the float64 reference, names in listings) is derived from it.
@@ -151,6 +161,9 @@ var codes = [numCodes]codeInfo{
 	Pow:     {"pow", 2, false, onF32, func(a, b, _ float64) float64 { return math.Pow(a, b) }},
 	Recip:   {"recip", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
 	Rsqrt:   {"rsqrt", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / math.Sqrt(a) }},
+
+	Exp2Near:  {"exp2near", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp2(a) }},
+	RecipNear: {"recipnear", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
 }
 
 func truth(b bool) float64 {
@@ -185,12 +198,12 @@ func (c Code) Arity() int {
 func (c Code) Commutes() bool { return c < numCodes && codes[c].commutes }
 
 // Composite reports whether the code has an expansion into simpler ones.
-func (c Code) Composite() bool { return c >= Exp && c < numCodes }
+func (c Code) Composite() bool { return c >= Exp && c <= lastCode }
 
 // Codes returns every code that computes something, in the order of the table.
 func Codes() []Code {
 	var cs []Code
-	for c := Add; c < numCodes; c++ {
+	for c := Add; c <= lastCode; c++ {
 		cs = append(cs, c)
 	}
 	return cs

@@ -6,7 +6,8 @@ import "math"
 // arithmetic that it has. native reports which of the following codes the back
 // end computes itself, as accurately as the expansion: the composite ones
 // ([Code.Composite]), and CopySign, Round and Ldexp. All other codes every
-// back end has. A nil native stands for none.
+// back end has. A nil native stands for none. Exp2Near and RecipNear, if native
+// says that they are there, stand in expansions in the place of longer arithmetic.
 //
 // The expansions are free of branches, follow IEEE 754 at NaN, infinities,
 // signed zeros and subnormal numbers, and rely on Fma being fused. Errors, in
@@ -214,10 +215,54 @@ const (
 
 func clamp(x *Node, lo, hi float64) *Node { return least(most(x, c(lo)), c(hi)) }
 
-func (l *lowering) exp(x *Node) *Node { return l.scale(expScaled(clamp(x, expLow, expHigh))) }
+func (l *lowering) exp(x *Node) *Node {
+	if l.native(Exp2Near) {
+		return l.expNear(x, nil, true)
+	}
+	return l.scale(expScaled(clamp(x, expLow, expHigh)))
+}
+
+// expNear returns e**x·y, of which a nil y is 1, by a power of 2 that the back end
+// has. Without positive it holds for x <= 0 only.
+//
+// The integer n nearest to x/ln 2 is bounded to where 2**n is a normal number. Then
+// 2**f, for what is left of the exponent, overflows or shrinks where the result
+// does, and one product rounds it.
+func (l *lowering) expNear(x, y *Node, positive bool) *Node {
+	t := boundPower(fma(x, c(log2eParts[0]), c(magic+127)), positive)
+	f := fma(x, c(log2eParts[0]), neg(sub(t, c(magic+127))))
+	p := node(Exp2Near, fma(x, c(log2eParts[1]), f))
+	if y != nil {
+		p = mul(p, y)
+	}
+	return mul(p, powerOf(t))
+}
+
+// boundPower bounds n in t = n + 127 + magic to [-126, 127], from above if it may
+// be beyond.
+func boundPower(t *Node, positive bool) *Node {
+	if positive {
+		t = least(t, c(magic+254))
+	}
+	return most(t, c(magic+1))
+}
+
+// powerOf returns 2**n for t = n + 127 + magic, whose bits end in n + 127.
+func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
+
+// inverse returns 1/x for x in [2^-100, 2^126], where one unit does not matter.
+func (l *lowering) inverse(x *Node) *Node {
+	if l.native(RecipNear) {
+		return node(RecipNear, x)
+	}
+	return div(c(1), x)
+}
 
 // expNegative returns e**x for x <= 0.
 func (l *lowering) expNegative(x *Node) *Node {
+	if l.native(Exp2Near) {
+		return l.expNear(x, nil, false)
+	}
 	return l.scaleDown(expScaled(most(x, c(expLow))))
 }
 
@@ -235,7 +280,13 @@ func exp2Scaled(x, low *Node) scaled {
 	return s
 }
 
-func (l *lowering) exp2(x *Node) *Node { return l.scale(exp2Scaled(clamp(x, -151, 128), nil)) }
+func (l *lowering) exp2(x *Node) *Node {
+	if l.native(Exp2Near) {
+		t := boundPower(add(x, c(magic+127)), true)
+		return mul(node(Exp2Near, sub(x, sub(t, c(magic+127)))), powerOf(t))
+	}
+	return l.scale(exp2Scaled(clamp(x, -151, 128), nil))
+}
 
 // expm1Core returns (e**x-1)/2 for x in [-26, 89]: half, so that 2**n does not
 // overflow before the 1 is taken off.
@@ -257,7 +308,7 @@ func (l *lowering) tanh(x *Node) *Node {
 	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
 	d := add(h, c(1))
 	low := sub(h, sub(d, c(1)))
-	inverse := div(c(1), d)
+	inverse := l.inverse(d)
 	q := mul(h, inverse)
 	rest := fma(neg(q), low, fma(neg(q), d, h))
 	return l.copySign(fma(rest, inverse, q), x)
@@ -267,7 +318,11 @@ func (l *lowering) tanh(x *Node) *Node {
 // negative, and neither overflows nor cancels.
 func (l *lowering) sigmoid(x *Node) *Node {
 	e := l.expNegative(neg(abs(x)))
-	return div(choose(lt(x, c(0)), e, c(1)), add(e, c(1)))
+	y := choose(lt(x, c(0)), e, c(1))
+	if l.native(RecipNear) {
+		return mul(y, l.inverse(add(e, c(1))))
+	}
+	return div(y, add(e, c(1)))
 }
 
 // log returns the logarithm of a positive normal number with mantissa 1+f in

@@ -9,8 +9,16 @@ func (l *lowering) erf(x *Node) *Node {
 	u := mul(a, a)
 	small := fma(a, horner(u, erfSmallPoly), a)
 	e := neg(mul(a, horner(a, erfLargePoly)))
-	large := sub(c(1), l.scaleDown(exp2Scaled(e, nil)))
+	large := sub(c(1), l.exp2Small(e))
 	return l.copySign(choose(lt(a, c(1)), small, large), x)
+}
+
+// exp2Small returns 2**x for x in [-126, 0].
+func (l *lowering) exp2Small(x *Node) *Node {
+	if l.native(Exp2Near) {
+		return node(Exp2Near, x)
+	}
+	return l.scaleDown(exp2Scaled(x, nil))
 }
 
 // tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t², where s
@@ -19,12 +27,16 @@ func (l *lowering) erf(x *Node) *Node {
 func (l *lowering) tail(t, s, low *Node, factor float64) *Node {
 	// With w = 1/(1 + 3t/8), erfc(t)·e**t²/w is a polynomial of v = t·w: a
 	// small t has a small v, so that the errors of w do not count there.
-	w := div(c(1), fma(t, c(erfcxScale), c(1)))
+	w := l.inverse(fma(t, c(erfcxScale), c(1)))
 	y := mul(w, c(factor))
 	v := mul(t, w)
 	y = fma(mul(y, v), horner(v, erfcxPoly), y)
+	y = fma(y, neg(low), y)
+	if l.native(Exp2Near) {
+		return l.expNear(neg(s), y, false)
+	}
 	e := expScaled(neg(s))
-	e.p = mul(e.p, fma(y, neg(low), y))
+	e.p = mul(e.p, y)
 	return l.scaleDown(e)
 }
 

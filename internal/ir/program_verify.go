@@ -104,7 +104,7 @@ type openBlock struct {
 // instr returns what is wrong with instruction i, or "".
 func (v *verifier) instr(i Value) string {
 	in := &v.p.Code[i]
-	if in.Code == None || in.Code == Arg || in.Code == Param || in.Code >= numCodes && in.Code < BuiltIn || in.Code >= numInstrCodes {
+	if in.Code == None || in.Code == Arg || in.Code == Param || in.Code > lastCode && in.Code < BuiltIn || in.Code >= numInstrCodes {
 		return "not a code of programs"
 	}
 	if v.ended && in.Code != Else && in.Code != End {

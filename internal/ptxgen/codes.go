@@ -57,6 +57,10 @@ var floats = [256]operation{
 	ir.Round:    monadic(ptx.F32.Round),
 	ir.CopySign: dyadic(func(x, y ptx.F32) ptx.F32 { return y.CopySign(x) }),
 	ir.Recip:    monadic(ptx.F32.Rcp),
+	ir.Rsqrt:    monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
+
+	ir.Exp2Near:  monadic(ptx.F32.Ex2ApproxFlush),
+	ir.RecipNear: monadic(ptx.F32.RcpApproxFlush),
 	ir.Eq:       dyadic(ptx.F32.Eq),
 	ir.Ne:       dyadic(ptx.F32.Ne),
 	ir.Lt:       dyadic(ptx.F32.Lt),

@@ -445,7 +445,11 @@ func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (verdi
 		if slices.Contains(mods, "rn") {
 			return once(1 / x), true
 		}
-		return f.within(float64(float32(1/x)), approx, 0), true
+		v := float64(float32(1 / x))
+		if slices.Contains(mods, "ftz") && math.Abs(v) < 0x1p-126 {
+			v = math.Copysign(0, v)
+		}
+		return f.within(v, approx, 0), true
 	case "sqrt":
 		if slices.Contains(mods, "rn") {
 			return once(math.Sqrt(x)), true

@@ -78,6 +78,7 @@ var rows = []row{
 	{name: "DivApprox", ptx: "div.approx.f32", on: "F32", args: "y", doc: "x / y within 2 ulp for |y| in [2**-126, 2**126]"},
 	{name: "Rcp", ptx: "rcp.rn.{t}", on: floats, doc: "1/x, correctly rounded"},
 	{name: "RcpApprox", ptx: "rcp.approx.f32", on: "F32", doc: "1/x within 1 ulp"},
+	{name: "RcpApproxFlush", ptx: "rcp.approx.ftz.f32", on: "F32", doc: "1/x within 1 ulp, where subnormal x and results are 0"},
 	{name: "Sqrt", ptx: "sqrt.rn.{t}", on: floats, doc: "the square root, correctly rounded"},
 	{name: "SqrtApprox", ptx: "sqrt.approx.f32", on: "F32", doc: "the square root with a relative error of about 2**-23"},
 	{name: "RsqrtApprox", ptx: "rsqrt.approx.{t}", on: floats, doc: "1/sqrt(x) with a relative error of about 2**-22 (F64: the same, subnormal results are 0)"},
