@@ -320,7 +320,8 @@ func (l *lowering) sigmoid(x *Node) *Node {
 	e := l.expNegative(neg(abs(x)))
 	y := choose(lt(x, c(0)), e, c(1))
 	if l.native(RecipNear) {
-		return mul(y, l.inverse(add(e, c(1))))
+		// What the inverse is off by counts only where e does: y·(1 - e/(1+e)).
+		return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
 	}
 	return div(y, add(e, c(1)))
 }

@@ -61,10 +61,10 @@ var floats = [256]operation{
 
 	ir.Exp2Near:  monadic(ptx.F32.Ex2ApproxFlush),
 	ir.RecipNear: monadic(ptx.F32.RcpApproxFlush),
-	ir.Eq:       dyadic(ptx.F32.Eq),
-	ir.Ne:       dyadic(ptx.F32.Ne),
-	ir.Lt:       dyadic(ptx.F32.Lt),
-	ir.Le:       dyadic(ptx.F32.Le),
+	ir.Eq:        dyadic(ptx.F32.Eq),
+	ir.Ne:        dyadic(ptx.F32.Ne),
+	ir.Lt:        dyadic(ptx.F32.Lt),
+	ir.Le:        dyadic(ptx.F32.Le),
 }
 
 // extreme is Min or Max: NaN where an operand is NaN, and -0 less than 0.

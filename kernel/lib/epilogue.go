@@ -87,7 +87,7 @@ func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	}
 	args := []*ir.Node{result}
 	for i, in := range r.Post.In {
-		if err := checkSpread(in, n); err != nil {
+		if err := CheckSpread(in, n); err != nil {
 			return nil, err
 		}
 		args = append(args, ir.NewArg(i+1, op.Register(in.Type)))

@@ -122,7 +122,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	m := mapOf{n, n%4 == 0}
 	bind := make([]Ref, len(e.in))
 	for i, in := range e.in {
-		if err := checkSpread(in, n); err != nil {
+		if err := CheckSpread(in, n); err != nil {
 			return nil, err
 		}
 		switch in.Spread {
@@ -146,9 +146,9 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	return p.done(name)
 }
 
-// checkSpread returns an error if an operand does not lie over n elements as it
+// CheckSpread returns an error if an operand does not lie over n elements as it
 // says.
-func checkSpread(in Operand, n int) error {
+func CheckSpread(in Operand, n int) error {
 	ok := in.N == n
 	switch in.Spread {
 	case op.Scalar:

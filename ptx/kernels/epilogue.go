@@ -27,6 +27,7 @@ type epilogue struct {
 	in    []extra
 	exprs *ptxgen.Expressions // nil where the value is stored as it is
 	first int                 // place of its operands among those of the request
+	alone bool                // there is no value: the operands are all that is read
 }
 
 // extra is an operand of an epilogue.
@@ -34,7 +35,7 @@ type extra struct {
 	lib.Operand
 	lie  lie
 	size int // see lie
-	wide int // so many neighbours, 1, 2 or 4, are one load where the first is at a multiple
+	wide int // so many neighbours, 1, 2, 4 or 8, are loaded together where the first is at a multiple
 }
 
 // lie is how an operand lies over the result.
@@ -57,7 +58,13 @@ func finish(r *lib.Request, columns int) (*epilogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &epilogue{first: len(r.In)}
+	return newEpilogue(r, p, columns)
+}
+
+// newEpilogue returns the epilogue that stores what p makes of the first result,
+// or without an operation of its operands; a nil p stores the result as it is.
+func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error) {
+	e := &epilogue{first: len(r.In), alone: r.Op == nil}
 	var key strings.Builder
 	for _, o := range r.Out {
 		if op.Register(o.Type) == ir.Invalid {
@@ -93,7 +100,7 @@ func finish(r *lib.Request, columns int) (*epilogue, error) {
 
 // extraOf returns how an operand lies over n elements in rows of columns.
 func extraOf(in lib.Operand, n, columns int) extra {
-	x := extra{Operand: in, wide: 4}
+	x := extra{Operand: in, wide: 8}
 	switch in.Spread {
 	case op.Scalar:
 		x.lie = lieScalar
@@ -169,7 +176,7 @@ type spot struct {
 }
 
 // set stores the result of v[0] as element i, of v[1] as element i+1, and so on.
-// Of 2 or 4 values i is a multiple of 2 or 4; then a store is one access.
+// Of 2, 4 or 8 values i is a multiple of that; then a store is one access, or two.
 func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
 
 // setRow is set for element i that stands in that row and column. All values are
@@ -203,7 +210,9 @@ func (s *sink) put(at spot, v []ptx.F32) {
 func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 {
 	args := make([][]ptx.U32, len(v))
 	for e := range args {
-		args[e] = []ptx.U32{ptx.U32(v[e])}
+		if !s.alone {
+			args[e] = []ptx.U32{ptx.U32(v[e])}
+		}
 	}
 	if s.exprs == nil {
 		return args
@@ -222,56 +231,64 @@ func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 {
 // load returns what n elements of the result have from operand j.
 func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	x, p, size := &s.in[j], s.from[j], s.sizes[j]
-	one := func(i ptx.U32) []ptx.U32 {
-		y := loadElements(x.Type, p, i, 1)
-		for len(y) < n {
-			y = append(y, y[0])
-		}
-		return y
-	}
-	each := func(index func(i ptx.U32) ptx.U32) []ptx.U32 {
-		var y []ptx.U32
-		for e := range n {
-			y = append(y, loadElements(x.Type, p, index(at.i.Add(ptx.N(e))), 1)...)
-		}
-		return y
-	}
-	whole := n <= x.wide
-	switch {
-	case x.lie == lieFull:
+	if x.lie == lieFull {
 		return loadElements(x.Type, p, at.i, n)
-	case x.lie == lieScalar:
-		return one(ptx.U(0))
-	case x.lie == lieRow && at.known:
-		return one(at.row)
-	case x.lie == lieColumn && at.known && whole:
-		return loadElements(x.Type, p, at.column, n)
-	case x.lie == lieColumn && at.known:
-		var y []ptx.U32
-		for e := range n {
-			y = append(y, loadElements(x.Type, p, at.column.Add(ptx.N(e)), 1)...)
-		}
-		return y
-	case x.lie == lieColumn || x.lie == liePeriodic:
-		if whole {
-			return loadElements(x.Type, p, at.i.Rem(size), n)
-		}
-		return each(func(i ptx.U32) ptx.U32 { return i.Rem(size) })
-	case whole:
-		return one(at.i.Div(size))
 	}
-	return each(func(i ptx.U32) ptx.U32 { return i.Div(size) })
+	together := min(n, x.wide)
+	if x.lie == lieScalar || x.lie == lieRow && at.known {
+		together = n
+	}
+	var y []ptx.U32
+	for e := 0; e < n; e += together {
+		i := at.i.Add(ptx.N(e))
+		one := true // stands for all
+		switch {
+		case x.lie == lieScalar:
+			i = ptx.U(0)
+		case x.lie == lieRow && at.known:
+			i = at.row
+		case x.lie == lieRow || x.lie == lieStretched:
+			i = i.Div(size)
+		case x.lie == lieColumn && at.known:
+			i, one = at.column.Add(ptx.N(e)), false
+		default:
+			i, one = i.Rem(size), false
+		}
+		if !one {
+			y = append(y, loadElements(x.Type, p, i, together)...)
+			continue
+		}
+		v := loadElements(x.Type, p, i, 1)[0]
+		for range together {
+			y = append(y, v)
+		}
+	}
+	return y
 }
 
-// loadElements loads n elements of type t, one access, as what is computed with.
+// loadElements loads n elements of type t, together if they are 2, 4 or 8, as what
+// is computed with.
 func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32 {
 	var y []ptx.U32
 	switch t {
 	case op.F16:
+		if n == 8 {
+			for _, w := range ptx.Cast[ptx.F16x2](ptx.Cast[ptx.F16](p).At(i)).Load4() {
+				low, high := w.Halves()
+				y = append(y, ptx.U32(low.F32()), ptx.U32(high.F32()))
+			}
+			return y
+		}
 		for _, v := range loads(ptx.Cast[ptx.F16](p).At(i), n) {
 			y = append(y, ptx.U32(v.F32()))
 		}
 	case op.BF16:
+		if n == 8 {
+			for _, w := range ptx.Cast[ptx.U32](ptx.Cast[ptx.BF16](p).At(i)).Load4() {
+				y = append(y, ptx.U32(w.Shl(ptx.U(16)).B32().Float()), ptx.U32(w.And(ptx.U(0xffff0000)).B32().Float()))
+			}
+			return y
+		}
 		for _, v := range loads(ptx.Cast[ptx.BF16](p).At(i), n) {
 			y = append(y, ptx.U32(v.F32()))
 		}
@@ -290,7 +307,7 @@ func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32
 	return y
 }
 
-// loads loads 1, 2 or 4 elements, or others one by one.
+// loads loads 2, 4 or 8 elements together, or others one by one.
 func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 	switch n {
 	case 2:
@@ -299,6 +316,9 @@ func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 	case 4:
 		v := p.Load4()
 		return v[:]
+	case 8:
+		low, high := p.Load4(), p.Offset(4).Load4()
+		return append(low[:], high[:]...)
 	}
 	y := make([]T, n)
 	for e := range y {
@@ -355,13 +375,16 @@ func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, x []ptx.U32) 
 	}
 }
 
-// stores stores 1, 2 or 4 elements, or others one by one.
+// stores stores 2, 4 or 8 elements together, or others one by one.
 func stores[T ptx.Element](p ptx.Global[T], v []T) {
 	switch len(v) {
 	case 2:
 		p.Store2([2]T(v))
 	case 4:
 		p.Store4([4]T(v))
+	case 8:
+		p.Store4([4]T(v[:4]))
+		p.Offset(4).Store4([4]T(v[4:]))
 	default:
 		for e, x := range v {
 			p.Offset(e).Store(x)

@@ -115,8 +115,11 @@ func Has(o *op.Operation) bool { return families[o] != nil }
 // [op.ErrShape] where op says so, and [op.ErrUnsupported] where there is no
 // kernel for the operation, its element types, its sizes or the device.
 func For(r *lib.Request, d Device) (*Plan, error) {
+	if r.Op == nil {
+		return planMap(r)
+	}
 	planners := families[r.Op]
-	if len(planners) == 0 || r.Op == nil {
+	if len(planners) == 0 {
 		return nil, unsupported("no kernel")
 	}
 	if err := checkRequest(r); err != nil {

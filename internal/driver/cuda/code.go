@@ -162,12 +162,12 @@ func (c *codes) hold(k *code) {
 func (c *codes) compile(k *code, text []byte) error {
 	m, err := c.d.hw.Load(text)
 	if err != nil {
-		return meaning(err)
+		return c.d.meaning(err)
 	}
 	fn, err := m.Function(kernelName)
 	if err != nil {
 		_ = m.Close()
-		return meaning(err)
+		return c.d.meaning(err)
 	}
 	c.mu.Lock()
 	k.mod, k.fn = m, fn

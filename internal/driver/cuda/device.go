@@ -48,6 +48,9 @@ type gpuDevice struct {
 	runsMu sync.Mutex
 	runs   []*run // not in use
 	closed atomic.Bool
+
+	lost  chan struct{} // closed when the device has failed
+	alive sync.Once     // until then
 }
 
 // Substitute, if not nil, is what Open calls: tests set it, before they open
@@ -80,7 +83,7 @@ func New(hw Hardware) (driver.Device, error) {
 		_ = hw.Close()
 		return nil, fmt.Errorf("%s: %w", i.Name, err)
 	}
-	d := &gpuDevice{hw: hw, target: target, kernels: nativeDevice(target, i)}
+	d := &gpuDevice{hw: hw, target: target, kernels: nativeDevice(target, i), lost: make(chan struct{})}
 	d.info = driver.Info{
 		Kind:     driver.CUDA,
 		Index:    i.Ordinal,
@@ -109,6 +112,19 @@ func targetOf(c cu.Capability) (ptx.Target, error) {
 		return 0, fmt.Errorf("capability %v; the least is 7.0: %w", c, driver.ErrNoDevice)
 	}
 	return best, nil
+}
+
+// Lost implements [driver.Mortal]. A GPU says that it has failed when something is
+// asked of it.
+func (d *gpuDevice) Lost() <-chan struct{} { return d.lost }
+
+// meaning is meaning of an error of this device.
+func (d *gpuDevice) meaning(err error) error {
+	err = meaning(err)
+	if errors.Is(err, driver.ErrDeviceLost) {
+		d.alive.Do(func() { close(d.lost) })
+	}
+	return err
 }
 
 func (d *gpuDevice) Info() driver.Info { return d.info }
@@ -146,7 +162,7 @@ func (d *gpuDevice) Alloc(bytes int64) (driver.Memory, error) {
 	}
 	m, err := d.hw.Alloc(max(bytes, 1))
 	if err != nil {
-		return nil, meaning(err)
+		return nil, d.meaning(err)
 	}
 	return &array{m, m.Ptr(), bytes}, nil
 }

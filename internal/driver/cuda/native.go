@@ -7,6 +7,7 @@ import (
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -70,6 +71,25 @@ func (e *preparer) nativeOperation(s *driver.Step, shapes []op.Shape, made []op.
 	return err
 }
 
+// nativeMap is nativeOperation for an elementwise program; where operand 0 is not
+// in a slot, first says where it is.
+func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, to []driver.Operand) error {
+	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}}
+	var in, out []arrayRef
+	for i, x := range f.In {
+		r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
+		if i == 0 && first != nil {
+			in = append(in, *first)
+		} else {
+			in = append(in, e.at(x))
+		}
+	}
+	for _, o := range to {
+		r.Out, out = append(r.Out, lib.Array{Type: o.Type, Shape: shapeOf(f.Shape)}), append(out, e.at(o))
+	}
+	return e.native(r, in, out)
+}
+
 var errNoKernel = noKernel{}
 
 // noKernel says that there is no kernel for an operation.
@@ -91,8 +111,8 @@ func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
 		return err
 	}
 	in = append([]arrayRef(nil), in...)
-	direct := e.direct && (r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
-	e.apart(in[:len(r.In)], out)
+	direct := e.direct && (r.Op == nil || r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
+	e.apart(in[:len(r.In)], out) // elementwise programs may overwrite what they read
 	s := &nativeStep{e: e.executable}
 	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
 	for _, n := range p.Scratch {

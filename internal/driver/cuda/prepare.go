@@ -168,7 +168,7 @@ func (e *preparer) upload(ctx context.Context) error {
 	d := e.d
 	m, err := d.hw.Alloc(alignUp(int64(len(e.data))))
 	if err != nil {
-		return meaning(err)
+		return d.meaning(err)
 	}
 	e.constant = m
 	t := d.turns.take()
@@ -176,7 +176,7 @@ func (e *preparer) upload(ctx context.Context) error {
 		return err
 	}
 	defer t.end()
-	return meaning(d.hw.Upload(m.Ptr(), e.data))
+	return d.meaning(d.hw.Upload(m.Ptr(), e.data))
 }
 
 // reserve gives out scratch memory of the present step.
@@ -227,6 +227,9 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	}
 	exprs, err := f.Expressions()
 	if err != nil {
+		return err
+	}
+	if err := e.nativeMap(f, exprs, first, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
 	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: libraryTarget, Tuning: e.d.tuned()}

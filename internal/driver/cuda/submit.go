@@ -181,13 +181,13 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t turn) 
 		err = waited
 	}
 	if err != nil {
-		return meaning(err)
+		return e.d.meaning(err)
 	}
 	if err := r.finish(); err != nil {
 		return err
 	}
 	if s.Times != nil {
-		return meaning(r.times(s.Times))
+		return e.d.meaning(r.times(s.Times))
 	}
 	return nil
 }
@@ -475,7 +475,7 @@ func (d *gpuDevice) newRun() (*run, error) {
 	d.runsMu.Unlock()
 	ev, err := d.hw.NewEvent(false)
 	if err != nil {
-		return nil, meaning(err)
+		return nil, d.meaning(err)
 	}
 	return &run{done: ev}, nil
 }

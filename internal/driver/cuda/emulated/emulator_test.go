@@ -102,9 +102,16 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.fail = func(string) error { return fmt.Errorf("%w: %w", cu.ErrDeviceLost, cu.ErrIllegalAddress) }
+	lost := d.(driver.Mortal).Lost()
+	select {
+	case <-lost:
+		t.Error("lost from the start")
+	default:
+	}
 	if err := perform(d, 10, true); !errors.Is(err, driver.ErrDeviceLost) {
 		t.Errorf("%v, want ErrDeviceLost", err)
 	}
+	<-lost
 	e.fail = nil
 	if err := d.Close(); err != nil {
 		t.Error(err)

@@ -1,0 +1,106 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestMap computes y = a·b + c and y < d over operands of all types that lie over
+// the result in all ways.
+func TestMap(t *testing.T) {
+	for _, n := range []int{1, 7, 8, 12, 2047, 2048, 2049, 4104, 6144} {
+		for _, types := range [][4]op.DType{{op.BF16, op.BF16, op.BF16, op.BF16}, {op.F16, op.F32, op.F16, op.BF16}, {op.F32, op.F16, op.BF16, op.F32}} {
+			if !sampled() {
+				continue
+			}
+			for range 2 {
+				if err := mapTrial(n, types, []Device{h200, v100}[rand.IntN(2)]); err != nil {
+					t.Errorf("%d elements, %v: %v", n, types, err)
+				}
+			}
+		}
+	}
+}
+
+func mapTrial(n int, types [4]op.DType, dev Device) error {
+	arg := func(i int) *ir.Node { return ir.NewArg(i, ir.F32) }
+	y, _ := ir.New(ir.Fma, arg(0), arg(1), arg(2))
+	less, _ := ir.New(ir.Lt, y, arg(3))
+	r := &lib.Request{Post: &lib.Epilogue{Exprs: []*ir.Node{y, less}}}
+	var in [][]byte
+	var values []*op.Array
+	var spreads []string
+	for i, typ := range types {
+		o := lib.Operand{Type: typ, Spread: op.Spread(rand.IntN(4)), N: n}
+		if i == 0 {
+			o.Spread = op.Full
+		}
+		switch o.Spread {
+		case op.Scalar:
+			o.N = 1
+		case op.Periodic, op.Stretched:
+			for o.N = 1 + rand.IntN(min(n, 100)); n%o.N != 0; o.N-- {
+			}
+		}
+		spreads = append(spreads, fmt.Sprintf("%v %d", o.Spread, o.N))
+		v := normal(o.N)
+		r.Post.In, values, in = append(r.Post.In, o), append(values, v), append(in, encode(v, typ))
+	}
+	r.Out = []lib.Array{{Type: types[3], Shape: op.Shape{n}}, {Type: op.Bool, Shape: op.Shape{n}}}
+	p, err := For(r, dev)
+	if err != nil {
+		return err
+	}
+	out := [][]byte{poisoned(int64(n * types[3].Size())), poisoned(int64(4 * n))}
+	if err := (&rig{device: dev}).run(p, in, out); err != nil {
+		return err
+	}
+	at := func(k, i int) float64 {
+		o := &r.Post.In[k]
+		switch o.Spread {
+		case op.Scalar:
+			i = 0
+		case op.Periodic:
+			i %= o.N
+		case op.Stretched:
+			i /= n / o.N
+		}
+		return o.Type.Round(values[k].Data[i])
+	}
+	for i := range n {
+		want := math.FMA(at(0, i), at(1, i), at(2, i))
+		if got := types[3].Float64(out[0], i); !(math.Abs(got-want) <= types[3].Eps()*math.Abs(want)+1e-6) {
+			return fmt.Errorf("%v: element %d is %v, not %v", spreads, i, got, want)
+		}
+		if got := op.Bool.Float64(out[1], i) != 0; got != (want < at(3, i)) && math.Abs(want-at(3, i)) > 1e-5 {
+			return fmt.Errorf("%v: element %d of the second result is %v", spreads, i, got)
+		}
+	}
+	return nil
+}
+
+// TestMapRefuses has what the portable kernels do as well, and what is none, be
+// refused.
+func TestMapRefuses(t *testing.T) {
+	x := ir.NewArg(0, ir.F32)
+	out := []lib.Array{{Type: op.BF16, Shape: op.Shape{8}}}
+	for name, r := range map[string]*lib.Request{
+		"nothing":   {},
+		"four":      {Post: &lib.Epilogue{In: []lib.Operand{{Type: op.F32, N: 8}}, Exprs: []*ir.Node{x}}, Out: []lib.Array{{Type: op.F32, Shape: op.Shape{8}}}},
+		"parameter": {Post: &lib.Epilogue{Exprs: []*ir.Node{ir.NewParam(0)}}, Out: out},
+		"operand":   {Post: &lib.Epilogue{Exprs: []*ir.Node{x}}, Out: out},
+		"size":      {Post: &lib.Epilogue{In: []lib.Operand{{Type: op.BF16, N: 7}}, Exprs: []*ir.Node{x}}, Out: out},
+		"type":      {Post: &lib.Epilogue{In: []lib.Operand{{Type: op.I32, N: 8}}, Exprs: []*ir.Node{x}}, Out: out},
+	} {
+		if _, err := For(r, h200); !errors.Is(err, op.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
