@@ -15,6 +15,7 @@ func Brain(m *ptx.Module, name string, narrow bool) (*Entry, error) {
 	}
 	m.Kernel(name, func(k *ptx.Kernel) {
 		k.Block(BrainLanes, 1, 1)
+		Follow(k)
 		from, to := ptx.GlobalParam[ptx.F32](k, "b0"), ptx.GlobalParam[ptx.F32](k, "b1")
 		n := ptx.Param[ptx.U32](k, "n0")
 		i := k.Special(ptx.CtaidX).MulAdd(ptx.U(BrainLanes), k.Special(ptx.TidX))

@@ -52,6 +52,7 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	k := m.Kernel(name, func(k *ptx.Kernel) {
 		g.k = k
 		k.Block(int(p.Local[0]), int(p.Local[1]), int(p.Local[2]))
+		Follow(k)
 		g.params(e)
 		g.arrays()
 		g.variables()
@@ -75,6 +76,20 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	e.Static, e.Dynamic = k.SharedBytes()
 	return e, nil
 }
+
+// Follow begins a kernel that may be launched while the one before it still runs,
+// where targets know that: it waits for what that one writes, and lets the next
+// one come as far. It stands before all other instructions.
+func Follow(k *ptx.Kernel) {
+	if Overlaps(k.Target()) {
+		k.WaitDependencies()
+		k.LaunchDependents()
+	}
+}
+
+// Overlaps reports whether launches of kernels that begin with [Follow] may ask to
+// overlap with those before them.
+func Overlaps(t ptx.Target) bool { return t >= ptx.SM90 }
 
 // lowering lowers one program. Every register is kept as a ptx.U32, whatever its
 // type: the types of package ptx are one handle with different methods, and the

@@ -42,7 +42,10 @@ func (k programKey) lower(m *ptx.Module) (c *code, err error) {
 	c = &code{}
 	switch {
 	case k.native != nil:
-		built := m.Kernel(kernelName, k.native.Build)
+		built := m.Kernel(kernelName, func(b *ptx.Kernel) {
+			ptxgen.Follow(b)
+			k.native.Build(b)
+		})
 		_, c.dynamic = built.SharedBytes()
 		c.params = append(c.params, built.Args()...)
 		for _, a := range c.params {

@@ -22,6 +22,7 @@ import (
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -38,6 +39,7 @@ type gpuDevice struct {
 	info     driver.Info
 	target   ptx.Target
 	kernels  kernels.Device
+	overlap  bool // a launch may begin before the one ahead has ended
 	turns    turns
 	codes    codes
 	stage    staging
@@ -83,7 +85,7 @@ func New(hw Hardware) (driver.Device, error) {
 		_ = hw.Close()
 		return nil, fmt.Errorf("%s: %w", i.Name, err)
 	}
-	d := &gpuDevice{hw: hw, target: target, kernels: nativeDevice(target, i), lost: make(chan struct{})}
+	d := &gpuDevice{hw: hw, target: target, kernels: nativeDevice(target, i), lost: make(chan struct{}), overlap: ptxgen.Overlaps(target) && i.Driver >= 12030}
 	d.info = driver.Info{
 		Kind:     driver.CUDA,
 		Index:    i.Ordinal,

@@ -72,7 +72,7 @@ func (l *launch) enqueue(r *run) error {
 		fault = uint64(r.layout.faults) + uint64(l.fault*ptxgen.FaultBytes)
 	}
 	r.args = k.entry.Args(r.args[:0], fault, r.addresses, l.lengths, params)
-	c := cu.Config{Grid: cu.Dim{X: l.grid[0], Y: l.grid[1], Z: l.grid[2]}, Shared: uint32(k.entry.Dynamic)}
+	c := cu.Config{Grid: cu.Dim{X: l.grid[0], Y: l.grid[1], Z: l.grid[2]}, Shared: uint32(k.entry.Dynamic), Overlap: l.e.d.overlap}
 	c.Block = cu.Dim{X: k.entry.Local[0], Y: k.entry.Local[1], Z: k.entry.Local[2]}
 	return r.hw.Launch(k.fn, c, r.args)
 }

@@ -128,7 +128,7 @@ func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
 			return undo(err)
 		}
 		g := nativeStage{code: c, zero: stage.Zero, args: stage.Args, maps: make([]mapAt, len(stage.Args))}
-		g.config = cu.Config{Grid: cu.Dim{X: stage.Grid[0], Y: stage.Grid[1], Z: stage.Grid[2]}, Shared: uint32(c.dynamic)}
+		g.config = cu.Config{Grid: cu.Dim{X: stage.Grid[0], Y: stage.Grid[1], Z: stage.Grid[2]}, Shared: uint32(c.dynamic), Overlap: e.d.overlap}
 		b := stage.Kernel.Block
 		g.config.Block = cu.Dim{X: b[0], Y: b[1], Z: b[2]}
 		if n := stage.Kernel.Cluster; n > 1 {
