@@ -25,6 +25,17 @@ func NewExpressions(roots ...*ir.Node) *Expressions {
 	return x
 }
 
+// Len returns how many values computing the expressions takes.
+func (x *Expressions) Len() int {
+	n := 0
+	for _, v := range x.list {
+		if v.Code != ir.Arg && v.Code != ir.Const {
+			n++
+		}
+	}
+	return n
+}
+
 // Inline writes the instructions that compute the expressions where the kernel
 // is being built, and returns the values. Operand i is args[i]. What the types
 // are the expressions say: each value is the handle of its type, F32, S32, U32 or

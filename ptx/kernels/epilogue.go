@@ -195,10 +195,12 @@ func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
 	return y
 }
 
-func (s *sink) put(at spot, v []ptx.F32) {
-	results := s.values(at, v)
+func (s *sink) put(at spot, v []ptx.F32) { s.keep(at, s.values(at, v)) }
+
+// keep stores the results of each value.
+func (s *sink) keep(at spot, results [][]ptx.U32) {
 	for j, t := range s.out {
-		x := make([]ptx.U32, len(v))
+		x := make([]ptx.U32, len(results))
 		for e := range x {
 			x[e] = results[e][j]
 		}
@@ -207,20 +209,28 @@ func (s *sink) put(at spot, v []ptx.F32) {
 }
 
 // values returns the results of each value.
-func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 {
+func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 { return s.results(s.operands(at, v)) }
+
+// operands returns what the results of each value are computed from.
+func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
 	args := make([][]ptx.U32, len(v))
 	for e := range args {
 		if !s.alone {
 			args[e] = []ptx.U32{ptx.U32(v[e])}
 		}
 	}
-	if s.exprs == nil {
-		return args
-	}
 	for j := range s.in {
 		for e, x := range s.load(j, at, len(v)) {
 			args[e] = append(args[e], x)
 		}
+	}
+	return args
+}
+
+// results computes the results of each value.
+func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
+	if s.exprs == nil {
+		return args
 	}
 	for e := range args {
 		args[e] = s.exprs.Inline(s.k, args[e]...)

@@ -10,15 +10,19 @@ import (
 )
 
 // Elementwise programs are limited by the memory, and the portable kernels are as
-// fast as that where elements have four bytes. Those of two bytes are read here as
-// they are, eight with one access.
+// fast as that where elements have four bytes and little is computed. Those of two
+// bytes are read here as they are, eight with one access; and where much is
+// computed a thread has several vectors, so that finding them costs less of its
+// time.
 
 const (
 	mapThreads = 256
-	mapWide    = 8 // elements of a thread
+	mapTurns   = 2  // vectors of a thread
+	mapHeavy   = 14 // values that an element takes from which on much is computed
 )
 
-// planMap makes the plan of an elementwise program with 16-bit floats in it.
+// planMap makes the plan of an elementwise program with 16-bit floats in it, or of
+// one that computes much.
 func planMap(r *lib.Request) (*Plan, error) {
 	if r.Post == nil || len(r.Out) == 0 || len(r.Out) != len(r.Post.Exprs) {
 		return nil, unsupported("no elementwise program")
@@ -43,9 +47,6 @@ func planMap(r *lib.Request) (*Plan, error) {
 		}
 		short = short || in.Type.Size() == 2
 	}
-	if !short {
-		return nil, unsupported("an elementwise program without 16-bit floats")
-	}
 	for _, x := range r.Post.Exprs {
 		list, _ := ir.Flatten(x)
 		for _, v := range list {
@@ -61,43 +62,82 @@ func planMap(r *lib.Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := (n + mapWide*mapThreads - 1) / (mapWide * mapThreads)
+	s := mapSpec{key: e.key, wide: 4}
+	if short {
+		s.wide = 8
+	}
+	if !short && (e.exprs.Len() < mapHeavy || n < mapBusy) {
+		return nil, unsupported("an elementwise program that computes little")
+	}
+	block := s.wide * mapTurns * mapThreads
 	args := append([]Arg{word(uint32(n))}, e.args()...)
-	return &Plan{Stages: []Stage{{Kernel: mapKernel(e), Grid: [3]uint32{uint32(groups), 1, 1}, Args: args, Zero: -1}}, Variant: "short"}, nil
+	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32((n + block - 1) / block), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
 }
 
-// maxMapElements leaves room for the threads beyond the end.
-const maxMapElements = 1<<31 - 1 - mapWide*mapThreads
+const (
+	// maxMapElements leaves room for the threads beyond the end.
+	maxMapElements = 1<<31 - 1 - 8*mapTurns*mapThreads
+	// mapBusy is from how many elements on all multiprocessors have work though a
+	// thread has several vectors.
+	mapBusy = 1 << 20
+)
+
+// mapSpec is what kernels of elementwise programs are specialised by.
+type mapSpec struct {
+	key  string // of the epilogue
+	wide int    // elements of a vector
+}
+
+func (s mapSpec) name() string {
+	if s.wide == 8 {
+		return "short"
+	}
+	return "heavy"
+}
 
 var mapKernels = struct {
 	sync.Mutex
-	byKey map[string]*Kernel
-}{byKey: map[string]*Kernel{}}
+	bySpec map[mapSpec]*Kernel
+}{bySpec: map[mapSpec]*Kernel{}}
 
 // mapKernel returns the kernel of an elementwise program.
-func mapKernel(e *epilogue) *Kernel {
+func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	mapKernels.Lock()
 	defer mapKernels.Unlock()
-	k := mapKernels.byKey[e.key]
+	k := mapKernels.bySpec[s]
 	if k == nil {
-		if len(mapKernels.byKey) >= 4096 { // programs are the users'
-			clear(mapKernels.byKey)
+		if len(mapKernels.bySpec) >= 4096 { // programs are the users'
+			clear(mapKernels.bySpec)
 		}
-		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, e) }}
-		mapKernels.byKey[e.key] = k
+		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
+		mapKernels.bySpec[s] = k
 	}
 	return k
 }
 
-func buildMap(k *ptx.Kernel, e *epilogue) {
+func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	k.Block(mapThreads, 1, 1)
 	n := ptx.Param[ptx.U32](k, "n")
 	s := e.sink(k)
-	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(mapThreads), k.Special(ptx.TidX)).Mul(ptx.U(mapWide))
-	k.IfElse(i.Add(ptx.U(mapWide)).Le(n), func() {
-		s.set(i, make([]ptx.F32, mapWide)...)
+	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*mapTurns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
+	at := func(turn int) ptx.U32 { return first.Add(ptx.N(turn * mapThreads * spec.wide)) }
+	none := make([]ptx.F32, spec.wide)
+	k.IfElse(at(mapTurns-1).Add(ptx.N(spec.wide)).Le(n), func() {
+		// All loads stand before the first store, which for all the compiler knows
+		// may change what they read.
+		var read [mapTurns][][]ptx.U32
+		for t := range read {
+			read[t] = s.operands(spot{i: at(t)}, none)
+		}
+		for t := range read {
+			s.keep(spot{i: at(t)}, s.results(read[t]))
+		}
 	}, func() {
-		// What is left at the end.
-		k.For(i, n, ptx.U(1), func(j ptx.U32) { s.set(j, ptx.F(0)) })
+		// At the end there may be less.
+		for t := range mapTurns {
+			k.IfElse(at(t).Add(ptx.N(spec.wide)).Le(n), func() { s.set(at(t), none...) }, func() {
+				k.For(at(t), n, ptx.U(1), func(i ptx.U32) { s.set(i, ptx.F(0)) })
+			})
+		}
 	})
 }
