@@ -69,6 +69,50 @@ func (h *HostMemory) Bytes() []byte {
 	return at(h.addr, int(h.size))
 }
 
+// Write copies src into the memory, from off on, so that a device reads it soonest:
+// much at a time with several threads, and past the caches of the processor.
+func (h *HostMemory) Write(off int64, src []byte) error {
+	if err := h.enter(off, int64(len(src))); err != nil {
+		return err
+	}
+	defer h.leave()
+	h.dev.copyParts(at(h.addr+uintptr(off), len(src)), src, copyOut)
+	return nil
+}
+
+// Read copies from the memory, from off on, to dst, and leaves as little of it in
+// the caches of the processor as it can: the device is about to write it again.
+func (h *HostMemory) Read(dst []byte, off int64) error {
+	if err := h.enter(off, int64(len(dst))); err != nil {
+		return err
+	}
+	defer h.leave()
+	h.dev.copyParts(dst, at(h.addr+uintptr(off), len(dst)), copyIn)
+	return nil
+}
+
+// hostCopy is a copy in parts.
+type hostCopy struct {
+	dst, src []byte
+	copy     func(dst, src []byte)
+}
+
+// Part implements workers.Task.
+func (t *hostCopy) Part(i int) {
+	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.src))
+	t.copy(t.dst[lo:hi], t.src[lo:hi])
+}
+
+// copyParts copies with several threads if it is worth it.
+func (d *Device) copyParts(dst, src []byte, f func(dst, src []byte)) {
+	n := len(src)
+	if n < copyParallel {
+		f(dst, src)
+		return
+	}
+	d.crew().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})
+}
+
 // Ptr returns the address under which kernels find the memory, or 0 after Close.
 func (h *HostMemory) Ptr() Ptr {
 	if h == nil || h.dev == nil || !h.guard.open() {

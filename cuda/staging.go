@@ -41,8 +41,8 @@ func (d *Device) crew() *workers.Pool {
 // One core copies some 12 GB/s and the bus takes four times that.
 const (
 	copyThreadsDefault = 8
-	copyPart     = 64 << 10
-	copyParallel = 256 << 10 // from here on more than one core pays
+	copyPart           = 64 << 10
+	copyParallel       = 256 << 10 // from here on more than one core pays
 )
 
 var copyThreads = copyThreadsDefault
@@ -96,11 +96,11 @@ func (t *copyTask) Part(i int) {
 	c := lo / chunkSize
 	if !t.up {
 		if t.await(c) {
-			copy(t.user[lo:hi], t.half[lo:hi])
+			copyIn(t.user[lo:hi], t.half[lo:hi])
 		}
 		return
 	}
-	copy(t.half[lo:hi], t.user[lo:hi])
+	copyOut(t.half[lo:hi], t.user[lo:hi])
 	if t.left[c].Add(-1) > 0 {
 		return
 	}
@@ -297,7 +297,7 @@ func (t *copyTask) take() error {
 	t.err.Store(nil)
 	t.arrived.Store(chunks)
 	if n < copyParallel {
-		copy(t.user, t.half)
+		copyIn(t.user, t.half)
 	} else {
 		t.s.dev.crew().Do((n+copyPart-1)/copyPart, t)
 	}

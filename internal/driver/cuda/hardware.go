@@ -44,6 +44,9 @@ type Memory interface {
 type HostMemory interface {
 	Bytes() []byte
 	Ptr() cu.Ptr
+	// Write and Read copy to and from it, much with several threads.
+	Write(off int64, src []byte) error
+	Read(dst []byte, off int64) error
 	Close() error
 }
 

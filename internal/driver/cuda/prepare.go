@@ -34,7 +34,8 @@ type executable struct {
 	faults   []*driver.Kernel
 	constant Memory  // of constant slots and of constants of steps
 	consts   []int64 // offset of each constant slot, -1 for others
-	direct   bool    // kernels may use the memory of the host: see runs.layout
+	direct   bool    // kernels may use the memory of the host: see run.place
+	single   bool    // and read and write each element of it once
 
 	codes []*code
 
@@ -129,8 +130,25 @@ func (d *gpuDevice) Prepare(ctx context.Context, p *driver.Program) (x driver.Ex
 			return nil, err
 		}
 	}
+	e.single = len(p.Steps) == 1 && once(&p.Steps[0])
 	e.count()
 	return e.executable, nil
+}
+
+// once reports whether a step reads each element of what it reads once.
+func once(s *driver.Step) bool {
+	switch {
+	case s.Kernel != nil:
+		return false
+	case s.Op != nil:
+		return s.Op.Class() == op.Reduction && s.Post == nil && len(s.In) == 1
+	}
+	for _, x := range s.Post.In {
+		if x.Spread != op.Full && x.Spread != op.Scalar {
+			return false
+		}
+	}
+	return true
 }
 
 // count counts the calls of a submission, those of a copy to the device and of

@@ -8,15 +8,19 @@ type staging struct {
 	d *gpuDevice
 
 	mu   sync.Mutex
-	idle [2][]HostMemory // by size
+	idle [len(slabSizes)][]HostMemory // by size
 }
 
 // slabSizes are the sizes of such memory.
-var slabSizes = [2]int64{64 << 10, maxStaged}
+var slabSizes = [...]int64{64 << 10, maxCopied, 1 << 20, 4 << 20, maxStaged}
 
-// maxStaged is the most bytes that pass through it in one submission: more are
-// faster in pieces, of which some are copied while others travel.
-const maxStaged = 256 << 10
+const (
+	// maxCopied is the most bytes that are copied by way of it in one submission:
+	// more are faster in pieces, of which some are copied while others travel.
+	maxCopied = 256 << 10
+	// maxStaged is the most bytes that pass through it at all.
+	maxStaged = 16 << 20
+)
 
 // slab is memory in use.
 type slab struct {
@@ -27,8 +31,8 @@ type slab struct {
 // take returns memory of at least n bytes, which are at most maxStaged.
 func (s *staging) take(n int64) (slab, error) {
 	class := 0
-	if n > slabSizes[0] {
-		class = 1
+	for n > slabSizes[class] {
+		class++
 	}
 	s.mu.Lock()
 	if k := len(s.idle[class]); k > 0 {
@@ -45,14 +49,17 @@ func (s *staging) take(n int64) (slab, error) {
 	return slab{h, class}, nil
 }
 
-// maxIdleSlabs bounds the memory of each size that is kept.
-const maxIdleSlabs = 16
+// maxIdleSlabs and maxIdleBytes bound the memory of each size that is kept.
+const (
+	maxIdleSlabs = 16
+	maxIdleBytes = 2 * maxStaged
+)
 
 // give returns memory that nothing uses any more.
 func (s *staging) give(b slab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.idle[b.class]) < maxIdleSlabs {
+	if n := int64(len(s.idle[b.class])); n < maxIdleSlabs && n < maxIdleBytes/slabSizes[b.class] {
 		s.idle[b.class] = append(s.idle[b.class], b.HostMemory)
 		return
 	}

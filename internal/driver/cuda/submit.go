@@ -60,8 +60,13 @@ const (
 	ringed
 )
 
-// maxDirect is up to how many bytes kernels use memory of the host.
-const maxDirect = 16 << 10
+const (
+	// maxDirect is up to how many bytes kernels use memory of the host.
+	maxDirect = 16 << 10
+	// maxDirectOnce is that of programs that read and write each element once:
+	// results travel while operands still do, which copies do one after the other.
+	maxDirectOnce = maxStaged
+)
 
 // Submit implements [driver.Executable].
 func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
@@ -221,9 +226,9 @@ func (r *run) place() error {
 	l.way = nothing
 	switch {
 	case at == 0:
-	case e.direct && at <= maxDirect:
+	case e.direct && (at <= maxDirect || e.single && at <= maxDirectOnce):
 		l.way = direct
-	case at <= maxStaged:
+	case at <= maxCopied:
 		l.way = staged
 	default:
 		l.way = ringed
@@ -355,7 +360,9 @@ func (r *run) fill() error {
 			}
 			continue
 		}
-		copy(l.slab.Bytes()[off:], from)
+		if err := l.slab.Write(off, from); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -414,7 +421,9 @@ func (r *run) finish() error {
 	}
 	for i, off := range r.layout.places {
 		if off >= 0 && r.e.written[i] {
-			copy(r.ext[i].Host[:r.e.need[i]], b[off:])
+			if err := r.layout.slab.Read(r.ext[i].Host[:r.e.need[i]], off); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -98,6 +98,16 @@ type emuHost struct {
 func (h *emuHost) Bytes() []byte { return h.b }
 func (h *emuHost) Ptr() cu.Ptr   { return cu.Ptr(h.ptr) }
 
+func (h *emuHost) Write(off int64, src []byte) error {
+	copy(h.b[off:], src)
+	return nil
+}
+
+func (h *emuHost) Read(dst []byte, off int64) error {
+	copy(dst, h.b[off:])
+	return nil
+}
+
 func (h *emuHost) Close() error {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()

@@ -1,6 +1,7 @@
 package emulated
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,23 +24,21 @@ func relu(n int) *driver.Program {
 	}}}
 }
 
-// perform runs a program once.
-func perform(d driver.Device, n int, wait bool) error {
+// perform runs a program of so many steps once.
+func perform(d driver.Device, steps, n int, wait bool) error {
 	ctx := context.Background()
-	x, err := d.Prepare(ctx, relu(n))
+	x, err := d.Prepare(ctx, negations(n, steps))
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	in, out := make([]byte, 4*n), make([]byte, 4*n)
-	for i := range in {
-		in[i] = 0x3f
-	}
+	in, want := pairOf(n)
+	out := make([]byte, len(in))
 	fence, err := x.Submit(ctx, &driver.Submission{Ext: []driver.Binding{{Host: in}, {Host: out}}, Wait: wait})
 	if err == nil && fence != nil {
 		err = fence.Wait(ctx)
 	}
-	if err == nil && string(in) != string(out) {
+	if err == nil && !bytes.Equal(out, want) {
 		return errors.New("a wrong result")
 	}
 	return err
@@ -48,8 +47,8 @@ func perform(d driver.Device, n int, wait bool) error {
 // TestFailures lets each call of the hardware fail in turn: the error arrives with
 // its meaning, nothing is left over, and the device works afterwards.
 func TestFailures(t *testing.T) {
-	// Directly from the memory of the host, by one copy, and through the ring.
-	for _, n := range []int{100, 10_000, 100_000} {
+	// Directly from the memory of the host, little and much, by one copy, and through the ring.
+	for _, c := range []struct{ steps, n int }{{1, 100}, {1, 100_000}, {3, 10_000}, {3, 100_000}} {
 		for _, wait := range []bool{true, false} {
 			failed := map[string]bool{}
 			for at := 0; ; at++ {
@@ -66,10 +65,10 @@ func TestFailures(t *testing.T) {
 					}
 					return nil
 				}
-				err = perform(d, n, wait)
+				err = perform(d, c.steps, c.n, wait)
 				if what == "" {
 					if err != nil {
-						t.Errorf("%d elements: %v", n, err)
+						t.Errorf("%d elements: %v", c.n, err)
 					}
 					e.fail = nil
 					_ = d.Close()
@@ -77,14 +76,14 @@ func TestFailures(t *testing.T) {
 				}
 				failed[what] = true
 				if !errors.Is(err, driver.ErrOutOfMemory) {
-					t.Errorf("%d elements, %s fails: %v", n, what, err)
+					t.Errorf("%d elements, %s fails: %v", c.n, what, err)
 				}
 				e.fail = nil
-				if err := perform(d, n, wait); err != nil {
-					t.Errorf("%d elements, after %s had failed: %v", n, what, err)
+				if err := perform(d, c.steps, c.n, wait); err != nil {
+					t.Errorf("%d elements, after %s had failed: %v", c.n, what, err)
 				}
 				if err := d.Close(); err != nil {
-					t.Errorf("%d elements, %s had failed: Close: %v", n, what, err)
+					t.Errorf("%d elements, %s had failed: Close: %v", c.n, what, err)
 				}
 			}
 			if !failed["launch"] || !failed["wait"] || !failed["record"] {
@@ -108,7 +107,7 @@ func TestLost(t *testing.T) {
 		t.Error("lost from the start")
 	default:
 	}
-	if err := perform(d, 10, true); !errors.Is(err, driver.ErrDeviceLost) {
+	if err := perform(d, 1, 10, true); !errors.Is(err, driver.ErrDeviceLost) {
 		t.Errorf("%v, want ErrDeviceLost", err)
 	}
 	<-lost
@@ -116,7 +115,7 @@ func TestLost(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := perform(d, 10, true); !errors.Is(err, driver.ErrClosed) {
+	if err := perform(d, 1, 10, true); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !amd64 || noasm
+
+package cuda
+
+const streams = false
+
+func linesOut(dst, src *byte, n int) {}
+func linesIn(dst, src *byte, n int)  {}
