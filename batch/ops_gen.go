@@ -1227,8 +1227,9 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // k[h/g, j, d]) * v[h/g, j, d].
 //
 // Shapes: q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b;
-// gives the shape of q. A query that sees no key gives 0. NaN in a key or value that
-// a query sees gives NaN there; hidden ones do not matter.
+// gives the shape of q. Weights of 16-bit operands may be rounded to their type. A
+// query that sees no key gives 0. NaN in a key or value that a query sees gives NaN
+// there; hidden ones do not matter.
 //
 // # Errors
 //

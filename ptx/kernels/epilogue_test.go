@@ -91,9 +91,8 @@ func fusion(n, columns int) (*lib.Epilogue, []*op.Array) {
 // outer is a product of a column and a row: what the tests of epilogues compute.
 // Each thread has so many neighbours of a row.
 type outer struct {
-	wide  int
-	rows  bool // the place is known by row and column
-	known int  // columns that the epilogue is told
+	wide int
+	rows bool // the place is known by row and column
 }
 
 func (o outer) plan(r *lib.Request, _ *Device) (*Plan, error) {

@@ -246,34 +246,6 @@ func (g *gpu) check(t *testing.T, c *trial) {
 	}
 }
 
-// time returns the median time of a plan over random numbers, by the clock of the
-// device: n runs between two events, several times. The caller keeps sizes above
-// those of the caches where it counts bytes.
-func (g *gpu) time(p *Plan, r *lib.Request, n int) (time.Duration, error) {
-	var in [][]byte
-	for _, x := range r.In {
-		if x.Shape == nil {
-			in = append(in, nil)
-			continue
-		}
-		in = append(in, randomBytes(x))
-	}
-	var sizes []int64
-	for _, y := range r.Out {
-		sizes = append(sizes, int64(size(y.Shape)*y.Type.Size()))
-	}
-	b, err := g.arrays(p, in, sizes)
-	if err != nil {
-		return 0, err
-	}
-	defer b.free()
-	f, err := g.launches(p, b)
-	if err != nil {
-		return 0, err
-	}
-	return g.timed(f, n)
-}
-
 // timed returns the median time of f over seven measurements of n calls.
 func (g *gpu) timed(f func() error, n int) (time.Duration, error) {
 	from, err := g.dev.NewEvent(true)

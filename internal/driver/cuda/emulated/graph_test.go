@@ -122,10 +122,8 @@ func TestGraphs(t *testing.T) {
 
 // residents runs over more pairs of arrays of the device than there may be graphs.
 func residents(t *testing.T, d driver.Device, submit func([]driver.Binding, bool) error, n int) {
-	type pair struct{ in, out driver.Memory }
-	var pairs []pair
 	for i := range 6 {
-		var p pair
+		var p struct{ in, out driver.Memory }
 		var err error
 		if p.in, err = d.Alloc(4*int64(n) + 4); err == nil {
 			p.out, err = d.Alloc(4 * int64(n))
@@ -135,7 +133,6 @@ func residents(t *testing.T, d driver.Device, submit func([]driver.Binding, bool
 		}
 		defer p.in.Free()
 		defer p.out.Free()
-		pairs = append(pairs, p)
 		for range 3 {
 			in, want := pairOf(n)
 			out := make([]byte, len(in))
