@@ -170,7 +170,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	out := ptx.GlobalParam[ptx.U16](k, "c")
 	m, n, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
 	ta.stride, tb.stride = ptx.Param[ptx.U32](k, "stride_a"), ptx.Param[ptx.U32](k, "stride_b")
-	// Bytes from one matrix to the next would not do: elements, less than 2**31.
+	// Elements from one matrix to the next, 0 for one matrix for all.
 	nextA, nextB := ptx.Param[ptx.U32](k, "next_a"), ptx.Param[ptx.U32](k, "next_b")
 	down, across, high := ptx.Param[ptx.U32](k, "down"), ptx.Param[ptx.U32](k, "across"), ptx.Param[ptx.U32](k, "high")
 	f := newFinisher(k, s.Type, s.Bias, e, m, n, s.Odd)
