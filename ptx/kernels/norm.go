@@ -10,7 +10,7 @@ func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	eps := ptx.Param[ptx.F32](k, "eps")
 	t := s.newTeam(k, rows, cols)
-	t.run(x, 0, func(held []*heldRow) { t.norm(held, y, eps, gamma, beta) })
+	t.run(x, y, 0, func(held []*heldRow) { t.norm(held, y, eps, gamma, beta) })
 }
 
 // norm is what a team does with rows that it holds.
@@ -99,7 +99,7 @@ func (s rowSpec) variance(k *ptx.Kernel, fin *epilogue) {
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	free := ptx.Param[ptx.F32](k, "free")
 	t := s.newTeam(k, rows, cols)
-	t.run(x, 0, func(held []*heldRow) {
+	t.run(x, y, 0, func(held []*heldRow) {
 		_, squares := t.moments(held)
 		for u, r := range held {
 			k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() { y.set(r.number, squares[u].Div(free)) })

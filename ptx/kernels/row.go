@@ -32,6 +32,10 @@ type rowWay struct {
 	// to row: those that stay, and, up to Registers more, for what comes early. It
 	// is 0 if each block has one row.
 	Ring int
+	// Staged says that rows come and go through shared memory, all of a block
+	// together, which are a multiple of 8. Width is 1 then, and there is no
+	// epilogue.
+	Staged bool
 	// Packed says that registers hold elements as memory does, two of 16 bits in
 	// one.
 	Packed bool
@@ -70,6 +74,9 @@ func (w rowWay) name() string {
 	}
 	if w.Ring > 0 {
 		s += fmt.Sprintf("-ring%d", w.Ring)
+	}
+	if w.Staged {
+		s += "-staged"
 	}
 	if w.Packed {
 		s += "-packed"
@@ -167,6 +174,9 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	e, err := finish(r, cols)
 	if err != nil {
 		return nil, err
+	}
+	if e.exprs != nil || r.Op.Class() != op.Row {
+		w.Staged = false
 	}
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
 	s.Shift = cols%w.Width != 0

@@ -148,6 +148,8 @@ func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err err
 		switch {
 		case i == 0:
 			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
+		case f == "staged":
+			w.Staged = true
 		case f == "packed":
 			w.Packed = true
 		case strings.HasPrefix(f, "ring"):

@@ -30,6 +30,7 @@ type heldRow struct {
 	cols   ptx.U32
 	parts  []rowPart
 	stream *rowStream // that the row is one of, or nil
+	stage  *rowStage  // likewise
 }
 
 // newHeldRow returns row number number, of which nothing is there yet.
@@ -363,6 +364,10 @@ func (r *heldRow) store(y *sink, p int, v []ptx.F32) {
 func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place).Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width)) // element of the array
+	if r.stage != nil {
+		r.stage.store(r, p, v[0])
+		return
+	}
 	one := func(e int) {
 		y.setRow(r.number, r.column(p).Add(ptx.N(e)), at.Add(ptx.N(e)), v[e])
 	}

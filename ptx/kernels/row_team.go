@@ -55,21 +55,32 @@ func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 }
 
 // run runs f for rows that are held: all that the team has, or one after the
-// other. In place of what is not of a row it has the number neutral.
-func (t *rowTeam) run(x ptx.Global[ptx.B32], neutral float32, f func(held []*heldRow)) {
-	if t.s.Ring > 0 {
+// other. In place of what is not of a row it has the number neutral. y is where
+// the results go.
+func (t *rowTeam) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(held []*heldRow)) {
+	s, k := t.s, t.k
+	if s.Ring > 0 {
 		t.stream(x, neutral, func(r *heldRow) { f([]*heldRow{r}) })
 		return
 	}
 	held := t.rows(t.nrows, t.cols)
+	if s.Staged {
+		g := t.stage(x)
+		for _, r := range held {
+			g.load(r, neutral)
+		}
+		f(held)
+		g.flush(ptx.Cast[ptx.B32](y.to[0]))
+		return
+	}
 	for _, r := range held {
 		r.load(x, t, neutral)
 	}
-	if t.s.Ahead {
-		t.prefetch(x, ptx.Param[ptx.U32](t.k, "ahead"))
+	if s.Ahead {
+		t.prefetch(x, ptx.Param[ptx.U32](k, "ahead"))
 	}
-	if t.s.Shared > 0 {
-		t.k.CopyWait(0)
+	if s.Shared > 0 {
+		k.CopyWait(0)
 	}
 	f(held)
 }

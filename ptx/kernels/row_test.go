@@ -136,6 +136,35 @@ func TestRowParts(t *testing.T) {
 	}
 }
 
+// TestRowStaged has rows that come through shared memory.
+func TestRowStaged(t *testing.T) {
+	t.Parallel()
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for range 4 {
+				if !sampled() {
+					continue
+				}
+				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(2), Width: 1, Registers: 1 + rand.IntN(5), Staged: true, Load: ptx.Once, Save: ptx.Once}
+				w.Teams = 128 / w.Lanes
+				w.Rows *= max(1, 8/w.Teams)
+				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), w.room()-rand.IntN(w.Lanes))
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := planRowsBy(r, w, &h200)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
+					t.Errorf("%v %v of %v: %v", o, typ, r.In[0].Shape, err)
+				}
+			}
+		}
+	}
+}
+
 // TestRowStream has blocks that go from row to row.
 func TestRowStream(t *testing.T) {
 	t.Parallel()

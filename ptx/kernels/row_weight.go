@@ -35,7 +35,7 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 // aligned loads the words of weights that lie as the row does.
 func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
-	if r.is == ptx.Is(true) && p < r.s.Whole {
+	if p < r.s.Whole { // the weights are there, if the row is not
 		v := from.Load4()
 		return v[:]
 	}

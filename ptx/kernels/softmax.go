@@ -13,7 +13,7 @@ func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	t := s.newTeam(k, rows, cols)
-	t.run(x, float32(math.Inf(-1)), func(held []*heldRow) { t.softmax(held, y) })
+	t.run(x, y, float32(math.Inf(-1)), func(held []*heldRow) { t.softmax(held, y) })
 }
 
 // softmax is what a team does with rows that it holds.
