@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -27,110 +28,174 @@ func TestGPUReduce(t *testing.T) {
 	}
 }
 
-// TestGPUReduceVariants compares ways that the environment lists:
-// RAYO_REDUCE="sum f32 rows cols 256x1-b4-p1056 ...; ...".
-func TestGPUReduceVariants(t *testing.T) {
+// reduceBench times reductions over two large arrays.
+type reduceBench struct {
+	*rowBench
+	second *buffers
+}
+
+func newReduceBench(b *testing.B) *reduceBench {
+	r := &reduceBench{rowBench: newRowBench(b, 1<<28)}
+	var err error
+	r.second, err = r.g.arrays(&Plan{}, [][]byte{randomBytes(lib.Array{Type: op.F32, Shape: op.Shape{1 << 26}})}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(r.second.free)
+	return r
+}
+
+// request returns a reduction along rows.
+func (r *reduceBench) request(o *op.Operation, t op.DType, rows, cols int) *lib.Request {
+	x := lib.Array{Type: t, Shape: op.Shape{rows, cols}}
+	q := &lib.Request{Op: o, Attrs: o.Defaults().Rows(), Out: []lib.Array{{Type: t, Shape: op.Shape{rows}}}}
+	if o == op.ArgMin || o == op.ArgMax {
+		q.Out[0].Type = op.I32
+	}
+	for range o.Inputs() {
+		q.In = append(q.In, x)
+	}
+	return q
+}
+
+// time returns how long the device takes for a plan, in a graph of several: so
+// that the host does not count.
+func (r *reduceBench) time(q *lib.Request, p *Plan) (time.Duration, error) {
+	b := &buffers{}
+	b.arrays[lib.InputRef] = append(b.arrays[lib.InputRef], r.b.arrays[lib.InputRef][0], r.second.arrays[lib.InputRef][0])
+	b.arrays[lib.OutputRef] = r.b.arrays[lib.OutputRef]
+	temp, err := r.g.arrays(p, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer temp.free()
+	b.arrays[lib.ScratchRef] = temp.arrays[lib.ScratchRef]
+	launch, err := r.g.launches(p, b)
+	if err != nil {
+		return 0, err
+	}
+	const n = 10
+	graph, err := r.g.stream.Capture(func() error {
+		for range n {
+			if err := launch(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	d, err := r.g.timed(func() error { return graph.Launch(r.g.stream) }, 1)
+	return d / n, err
+}
+
+// BenchmarkGPUReduceWays compares ways that the environment lists, as shares of
+// the speed of a copy in percent; - is the one that plans choose:
+//
+//	RAYO_REDUCE="sum f32 1 67108864 - 256x1-b4-p528; ..."
+func BenchmarkGPUReduceWays(b *testing.B) {
 	list := os.Getenv("RAYO_REDUCE")
 	if list == "" {
-		t.Skip("no variants")
+		b.Skip("no ways to compare")
 	}
-	r := newRowBench(t, 1<<28)
-	second, err := r.g.arrays(&Plan{}, [][]byte{randomBytes(lib.Array{Type: op.F32, Shape: op.Shape{1 << 26}})}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(second.free)
-	ops := map[string]*op.Operation{}
-	for _, o := range reduceOps {
-		ops[o.Name()] = o
-	}
+	r := newReduceBench(b)
 	for _, line := range strings.Split(list, ";") {
 		f := strings.Fields(line)
 		if len(f) < 5 {
 			continue
 		}
-		typ := map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[1]]
+		typ, o := rowType(f[1]), op.Lookup(f[0])
 		rows, _ := strconv.Atoi(f[2])
 		cols, _ := strconv.Atoi(f[3])
-		x := lib.Array{Type: typ, Shape: op.Shape{rows, cols}}
-		q := &lib.Request{Op: ops[f[0]], Attrs: ops[f[0]].Defaults().Rows(), Out: []lib.Array{{Type: typ, Shape: op.Shape{rows}}}}
-		for range q.Op.Inputs() {
-			q.In = append(q.In, x)
+		if typ == op.InvalidType || o == nil || rows < 1 || cols < 1 {
+			b.Fatal(line)
 		}
+		q := r.request(o, typ, rows, cols)
 		fmt.Printf("%s %s %dx%d:", f[0], f[1], rows, cols)
 		for _, s := range f[4:] {
-			var w reduceWay
-			parts := 1
 			p, err := planReduce(q, &r.g.desc)
-			if err != nil {
-				t.Fatal(err)
-			}
 			if s != "-" {
-				w, parts = reduceWay{Load: ptx.Once, Width: rowVector(typ)}, 1
-				for i, f := range strings.Split(s, "-") {
-					n := 0
-					if i == 0 {
-						_, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Teams)
-					} else {
-						n, err = strconv.Atoi(f[1:])
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					switch f[0] {
-					case 'b':
-						w.Batch = n
-					case 'w':
-						w.Width = n
-					case 'p':
-						parts = n
-					case 'h':
-						w.Load = ptx.Hint(n)
-					}
+				var w reduceWay
+				var parts int
+				if w, parts, err = parseReduceWay(s, typ); err == nil {
+					p, err = planReduceBy(q, w, parts)
 				}
 			}
-			if s != "-" {
-				if p, err = planReduceBy(q, w, parts); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b := &buffers{}
-			b.arrays[lib.InputRef] = append(b.arrays[lib.InputRef], r.b.arrays[lib.InputRef][0], second.arrays[lib.InputRef][0])
-			b.arrays[lib.OutputRef] = r.b.arrays[lib.OutputRef]
-			temp, err := r.g.arrays(p, nil, nil)
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
-			b.arrays[lib.ScratchRef] = temp.arrays[lib.ScratchRef]
-			launch, err := r.g.launches(p, b)
+			d, err := r.time(q, p)
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
-			// In a graph, so that it is the device that is timed.
-			const n = 10
-			graph, err := r.g.stream.Capture(func() error {
-				for range n {
-					if err := launch(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d, err := r.g.timed(func() error { return graph.Launch(r.g.stream) }, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			temp.free()
-			d /= n
-			speed := float64(rows*cols*typ.Size()*len(q.In)) / d.Seconds()
-			fmt.Printf(" %s=%.0f", s, 100*speed/r.copy)
+			fmt.Printf(" %s=%.0f", s, 100*float64(rows*cols*typ.Size()*len(q.In))/d.Seconds()/r.copy)
 			if rows*cols <= 1<<22 {
 				fmt.Printf("(%.1fus)", float64(d.Nanoseconds())/1e3)
 			}
 		}
 		fmt.Println()
+	}
+}
+
+// parseReduceWay parses 256x1-b4-p528: lanes, teams, batch and parts; w is the width
+// and h the hint.
+func parseReduceWay(s string, t op.DType) (w reduceWay, parts int, err error) {
+	w, parts = reduceWay{Load: ptx.Once, Width: rowVector(t)}, 1
+	for i, f := range strings.Split(s, "-") {
+		if i == 0 {
+			if _, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Teams); err != nil {
+				return
+			}
+			continue
+		}
+		n, err := strconv.Atoi(f[1:])
+		if err != nil {
+			return w, parts, err
+		}
+		switch f[0] {
+		case 'b':
+			w.Batch = n
+		case 'w':
+			w.Width = n
+		case 'p':
+			parts = n
+		case 'h':
+			w.Load = ptx.Hint(n)
+		}
+	}
+	return
+}
+
+// BenchmarkGPUReduce has the ways that plans choose: what is read in the time
+// beside what a copy moves.
+func BenchmarkGPUReduce(b *testing.B) {
+	r := newReduceBench(b)
+	for _, c := range []struct {
+		o          *op.Operation
+		t          op.DType
+		rows, cols int
+	}{
+		{op.Sum, op.F32, 1, 1 << 26}, {op.Dot, op.F32, 1, 1 << 26}, {op.Max, op.F32, 1, 1 << 26}, {op.ArgMax, op.F32, 1, 1 << 26},
+		{op.Var, op.F32, 1, 1 << 26}, {op.NormL2, op.F32, 1, 1 << 26}, {op.Sum, op.BF16, 1, 1 << 27}, {op.ArgMax, op.BF16, 1, 1 << 27},
+		{op.Sum, op.F32, 1, 1 << 20}, {op.Var, op.F32, 1, 1 << 20}, {op.ArgMax, op.F32, 1, 1 << 20}, {op.Sum, op.F32, 1, 1000},
+		{op.Sum, op.F32, 1 << 20, 64}, {op.Sum, op.F32, 1 << 16, 1024}, {op.Sum, op.F32, 67000, 1001}, {op.Var, op.F32, 1 << 16, 1024},
+		{op.Max, op.BF16, 1 << 14, 8192}, {op.Sum, op.F32, 9000000, 7},
+	} {
+		b.Run(fmt.Sprintf("%v/%v/%dx%d", c.o, c.t, c.rows, c.cols), func(b *testing.B) {
+			q := r.request(c.o, c.t, c.rows, c.cols)
+			p, err := For(q, r.g.desc)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				d, err := r.time(q, p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(100*float64(c.rows*c.cols*c.t.Size()*len(q.In))/d.Seconds()/r.copy, "%copy")
+				b.ReportMetric(float64(d.Nanoseconds())/1e3, "µs")
+			}
+		})
 	}
 }

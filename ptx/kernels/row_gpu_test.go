@@ -179,40 +179,53 @@ func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err err
 	return
 }
 
-// TestGPURowVariants compares ways that the environment lists:
-// RAYO_ROWS="softmax f32 4096 256x1x1-r4 ...; ...".
-func TestGPURowVariants(t *testing.T) {
+// rowType returns the type that has the name.
+func rowType(name string) op.DType {
+	for _, t := range rowTypes {
+		if t.String() == name {
+			return t
+		}
+	}
+	return op.InvalidType
+}
+
+// BenchmarkGPURowWays compares ways that the environment lists, as shares of the
+// speed of a copy in percent:
+//
+//	RAYO_ROWS="softmax f32 4096 256x1x1-r4 512x1x1-r2; layer_norm+ bf16 1000x64 ..."
+//
+// The + stands for weights, and 1000x64 for 64 rows of 1000.
+func BenchmarkGPURowWays(b *testing.B) {
 	list := os.Getenv("RAYO_ROWS")
 	if list == "" {
-		t.Skip("no variants")
+		b.Skip("no ways to compare")
 	}
-	r := newRowBench(t, 1<<28)
-	ops := map[string]*op.Operation{}
-	for _, o := range rowOps {
-		ops[o.Name()] = o
-	}
+	r := newRowBench(b, 1<<28)
 	for _, line := range strings.Split(list, ";") {
 		f := strings.Fields(line)
 		if len(f) < 4 {
 			continue
 		}
-		typ := map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[1]]
-		size, some, _ := strings.Cut(f[2], "x")
-		cols, err := strconv.Atoi(size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
 		name, weights := strings.CutSuffix(f[0], "+")
+		typ, o := rowType(f[1]), op.Lookup(name)
+		if typ == op.InvalidType || o == nil {
+			b.Fatal(line)
+		}
+		length, some, _ := strings.Cut(f[2], "x")
+		cols, err := strconv.Atoi(length)
+		if err != nil {
+			b.Fatal(err)
+		}
 		rows, _ := strconv.Atoi(some)
-		q := r.request(ops[name], typ, cols, rows, weights)
+		q := r.request(o, typ, cols, rows, weights)
+		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
 		for _, s := range f[3:] {
 			w, parts, twice, err := parseRowWay(s, typ)
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 			if v := rowVectors(cols, w.Width); (v-1)/max(parts, 1)+1 > w.Lanes*(w.Registers+w.Shared) {
-				t.Errorf("%s does not fit", s)
+				b.Errorf("%s does not fit", s)
 				continue
 			}
 			p, err := planRowsBy(q, w, &r.g.desc)
@@ -220,11 +233,11 @@ func TestGPURowVariants(t *testing.T) {
 				p, err = planRowParts(q, w, parts, twice)
 			}
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 			speed, err := r.run(q, p, 10)
 			if err != nil {
-				t.Errorf("%s %s: %v", line, s, err)
+				b.Errorf("%s %s: %v", line, s, err)
 			}
 			fmt.Printf(" %s=%.0f", s, 100*speed/r.copy)
 			if rows > 0 {
@@ -232,5 +245,33 @@ func TestGPURowVariants(t *testing.T) {
 			}
 		}
 		fmt.Println()
+	}
+}
+
+// BenchmarkGPURows has the ways that plans choose, beside a copy of as many bytes.
+func BenchmarkGPURows(b *testing.B) {
+	r := newRowBench(b, 1<<28)
+	for _, o := range rowOps {
+		for _, typ := range []op.DType{op.F32, op.BF16} {
+			for _, cols := range []int{5, 32, 127, 128, 1023, 1024, 4096, 4099, 8192, 16384, 20000, 32768, 50000, 65536, 131072, 1 << 20} {
+				if o == op.LogSoftmax && cols != 4096 {
+					continue
+				}
+				b.Run(fmt.Sprintf("%v/%v/%d", o.Name(), typ, cols), func(b *testing.B) {
+					q := r.request(o, typ, cols, 0, true)
+					p, err := For(q, r.g.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for b.Loop() {
+						speed, err := r.run(q, p, 10)
+						if err != nil {
+							b.Fatal(err)
+						}
+						b.ReportMetric(100*speed/r.copy, "%copy")
+					}
+				})
+			}
+		}
 	}
 }

@@ -288,6 +288,12 @@ func TestRowMutants(t *testing.T) {
 		}
 		return r
 	}
+	short := rowTrial(op.Softmax, op.BF16, 21, 33)
+	staged := rowWay{Lanes: 8, Teams: 16, Rows: 1, Width: 1, Registers: 5, Staged: true, Load: ptx.Once, Save: ptx.Once}
+	stream := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 2, Shared: 2, Ring: 3, Load: ptx.Once, Save: ptx.Once}
+	few := h200
+	few.Multiprocessors = 2
+	rms := newTrial(op.RMSNorm, op.RMSNorm.Defaults(), op.F32, normal(7, 2000), nil)
 	sum := reduceTrial(op.Sum, op.F32, -1, 5000)
 	plan := func(p *Plan, err error) *Plan {
 		if err != nil {
@@ -308,6 +314,10 @@ func TestRowMutants(t *testing.T) {
 		{"barrier after the wait for other parts", "bar.sync 0;", 4, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
 		{"fence before the count of parts", "fence.acq_rel.gpu;", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
 		{"acquiring the count", ".acquire.gpu", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
+		{"barrier before staged rows are read", "bar.sync 0;", 1, short, plan(planRowsBy(request(short), staged, &h200)), emu.Race},
+		{"barrier before staged rows are stored", "bar.sync 0;", 2, short, plan(planRowsBy(request(short), staged, &h200)), emu.Race},
+		{"wait for the slots of the next row", "cp.async.wait_group 2;", 1, rms, plan(planRowsBy(request(rms), stream, &few)), emu.MissingWait},
+		{"barrier between the reductions of two rows", "bar.sync 0;", 2, rms, plan(planRowsBy(request(rms), stream, &few)), emu.Race},
 		{"fence before the last block", "fence.acq_rel.gpu;", 1, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
 		{"fence of the last block", "fence.acq_rel.gpu;", 2, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
 		{"barrier of the last block", "bar.sync 0;", 2, sum, plan(planReduceBy(request(sum), split, 3)), emu.Race},
