@@ -34,11 +34,18 @@ var digitCodes = map[block.Format]*digitCode{
 	block.Q6_K: {split: true, build: (*digitLane).q6K},
 }
 
+// topBits are the top bits of four bytes.
+const topBits = 0x80808080
+
 // digitLane is a lane at a group of blocks, in digits.
 type digitLane struct {
 	*blockLane
 	unit ptx.F32                 // what 1 in the first column stands for
 	less [][][4]ptx.Var[ptx.F32] // what minima subtract
+	// flip is topBits in a register of which the assembler does not know what it
+	// holds: an instruction on three operands has room for one constant, and it
+	// would make two of those that have two.
+	flip ptx.B32
 }
 
 // digitPlace returns the byte of a column where four activations from place 4*i
@@ -163,7 +170,7 @@ func (c *digitLane) nibbles(r, at, step int) ptx.B32 {
 	if step == 0 {
 		w = w.Shl(ptx.U(4))
 	}
-	return w.And(ptx.B(0xf0f0f0f0)).Xor(ptx.B(0x80808080))
+	return w.And(ptx.B(0xf0f0f0f0)).Xor(c.flip)
 }
 
 // fives returns four weights of a Q5_0, 8 times as much likewise.
@@ -177,7 +184,7 @@ func (c *digitLane) fives(r, at, step int) ptx.B32 {
 	} else {
 		w = w.Shr(ptx.U(1))
 	}
-	return w.And(ptx.B(0x78787878)).Xor(ptx.B(0x80808080)).Xor(fifth.And(ptx.B(0x80808080)))
+	return w.And(ptx.B(0x78787878)).Xor(c.flip).Xor(fifth.And(ptx.B(topBits)))
 }
 
 func (c *digitLane) q8_0() {
@@ -277,7 +284,7 @@ func (c *digitLane) q6K() {
 						q = q.Shr(ptx.U(2))
 					}
 					h = h.Shl(ptx.N(6 - 2*quarter))
-					w[r] = q.And(ptx.B(0x3c3c3c3c)).Xor(ptx.B(0x80808080)).Xor(h.And(ptx.B(0xc0c0c0c0)))
+					w[r] = q.And(ptx.B(0x3c3c3c3c)).Xor(c.flip).Xor(h.And(ptx.B(0xc0c0c0c0)))
 					// The byte with its sign above.
 					scale[r] = scales[r][n/4].Permute(ptx.B(0), ptx.U(0x8880|n%4*0x1111)).S32()
 				}

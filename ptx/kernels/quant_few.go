@@ -21,7 +21,6 @@ type quantFewSpec struct {
 	Team         int // warps that share 16 rows, each a part along them: 1 or all
 	Groups       int // of blocks, see blockGroup, that a stage has of each row
 	Stages       int
-	Box          int  // rows of one copy, if by tiles
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
 	Digits       int  // of an activation, see digitCode; for one row, else 0
 	Bias         bool
@@ -34,6 +33,7 @@ const (
 	tileCols  = 8  // pieces of activations that one mma takes
 	partPitch = 20 // floats from one column of a part to the next: no bank twice
 	maxFew    = 8
+	fewEvery  = 4 // times 16 rows after which a team adds up its parts, if they are small
 )
 
 func (s *quantFewSpec) String() string {
@@ -97,14 +97,8 @@ func (s *quantFewSpec) rowPitch() int {
 // stageBytes is a multiple of 128, where copies of tiles begin.
 func (s *quantFewSpec) stageBytes() int { return ceilDiv(fewRows*s.rowPitch(), 128) * 128 }
 
-// leastBox is the least rows of a copy such that all begin at multiples of 128
-// bytes in a stage.
-func (s *quantFewSpec) leastBox() int {
-	if s.rowPitch()%32 == 0 {
-		return 4
-	}
-	return 8
-}
+// boxRows is the rows of a copy: all begin at multiples of 128 bytes in a stage.
+const boxRows = 8
 
 // tileable reports whether a stage is no wider than a tile may be.
 func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
@@ -112,17 +106,18 @@ func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
 // partBytes is what a warp has computed of 16 rows.
 func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.tiles() }
 
-// parts is how many of these there is room for.
-func (s *quantFewSpec) parts() int {
+// partsBytes is the room for these.
+func (s *quantFewSpec) partsBytes() int {
+	n := s.Warps * s.partBytes()
 	if s.Team > 1 {
-		return 2 * s.Warps // one is read while the next is written
+		n *= 2 // one is read while the next is written
 	}
-	return s.Warps
+	return max(n, 2*fewEvery*s.Warps*fewRows*4)
 }
 
 // bytes is the shared memory of a block.
 func (s *quantFewSpec) bytes() int {
-	n := s.Warps*s.Stages*(s.stageBytes()+8) + s.xBytes() + s.unitBytes() + s.parts()*s.partBytes()
+	n := s.Warps*s.Stages*(s.stageBytes()+8) + s.xBytes() + s.unitBytes() + s.partsBytes()
 	if blockCodes[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
@@ -152,7 +147,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 		if p.K < weights*s.Groups*s.Warps {
 			s.Team = 1
 		}
-		if s.Box = s.leastBox(); s.bytes() <= d.Shared {
+		if s.bytes() <= d.Shared {
 			return s, nil
 		}
 	}
@@ -189,7 +184,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	// share of the others.
 	teams := d.Multiprocessors * spec.Warps / spec.Team
 	full := p.N / (fewRows * teams) * fewRows * teams
-	share := ceilDiv(ceilDiv(p.N-full, teams), spec.Box) * spec.Box
+	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
 	grid := d.Multiprocessors
 	if full == 0 {
 		grid = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
@@ -202,7 +197,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	args := []Arg{input(0), input(1)}
 	if spec.Tensor {
 		args[1] = Arg{Kind: Map, Array: lib.Ref{Kind: lib.InputRef, Index: 1}, Tiles: &Tiles{Type: op.U32,
-			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, spec.Box}}}
+			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, boxRows}}}
 	}
 	if spec.Bias {
 		args = append(args, input(2))
@@ -295,7 +290,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	if blockCodes[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
-	parts := ptx.DynamicShared[ptx.F32](k, s.parts()*s.partBytes()/4)
+	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
 	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Warps*s.Stages))
 
 	tid := k.Special(ptx.TidX)
@@ -326,7 +321,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		for i := range s.Stages {
 			arrivals := fewRows
 			if s.Tensor {
-				arrivals /= s.Box
+				arrivals /= boxRows
 			}
 			c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
 		}
@@ -351,7 +346,10 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		pieces()
 		return
 	}
-	k.If(tid.Eq(ptx.U(0)), func() { c.inexact.Store(ptx.U(0)) })
+	k.If(tid.Eq(ptx.U(0)), func() {
+		c.inexact.Store(ptx.U(0))
+		c.inexact.Offset(1).Store(ptx.U(topBits)) // see digitLane.flip
+	})
 	k.Sync()
 	c.prepareDigits(warp)
 	k.Sync()
@@ -372,9 +370,9 @@ func (c *quantFewCode) load(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	if c.Tensor { // which begin at multiples of 16 bytes, too
 		k.If(w.row.Get().Lt(c.rows), func() {
-			k.If(c.lane.Lt(ptx.N(fewRows/c.Box)), func() {
-				row := w.row.Get().Add(c.lane.Mul(ptx.N(c.Box)))
-				bar, box := c.filled.At(stage), c.Box*c.rowPitch()
+			k.If(c.lane.Lt(ptx.N(fewRows/boxRows)), func() {
+				row := w.row.Get().Add(c.lane.Mul(ptx.N(boxRows)))
+				bar, box := c.filled.At(stage), boxRows*c.rowPitch()
 				bar.ArriveExpect(ptx.N(box))
 				// Rows behind the matrix are zeros that are not read.
 				ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
@@ -569,7 +567,7 @@ func activationPlace(i ptx.U32, split bool) ptx.U32 {
 }
 
 // multiply goes through the tiles of this warp's team.
-func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, parts ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
+func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
 	k := c.k
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
@@ -579,8 +577,9 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, parts ptx.Sh
 		if blockCodes[c.Blocks.Block()].mins {
 			less = newTotals(k, 1, 1)
 		}
+		flip := c.inexact.Offset(1).Load().B32()
 		group = func(i ptx.U32) {
-			digitCodes[c.Blocks.Block()].build(&digitLane{blockLane: b, unit: c.units.At(i).Load(), less: less})
+			digitCodes[c.Blocks.Block()].build(&digitLane{blockLane: b, unit: c.units.At(i).Load(), less: less, flip: flip})
 		}
 	}
 	var x, sums []ptx.Shared[ptx.U8]
@@ -601,7 +600,8 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, parts ptx.Sh
 	if blockCodes[c.Blocks.Block()].split {
 		mine = quad.Shl(ptx.U(2))
 	}
-	tile, turn := ptx.NewVar(k, first), ptx.NewVar(k, ptx.U(0))
+	tile := ptx.NewVar(k, first)
+	p := c.newParts(inDigits, warp, first, at, put)
 	k.While(func() ptx.Pred { return tile.Get().Lt(c.rows) }, func() {
 		clearTotals(b.total)
 		clearTotals(less)
@@ -646,14 +646,13 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, parts ptx.Sh
 			c.phase.Set(c.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
 			c.next(w)
 		})
-		columns := pieces
 		if inDigits {
-			columns = 1 // which lanes add up
 			c.weigh(&b.total[0][0], less)
 		}
-		c.gather(b, columns, warp, tile.Get(), turn, parts, put)
+		p.gather(b, tile.Get())
 		tile.Set(c.after(tile.Get()))
 	})
+	p.finish()
 }
 
 // newTotals returns sums for tiles of rows and of columns.
@@ -699,18 +698,45 @@ func (c *quantFewCode) weigh(total *[4]ptx.Var[ptx.F32], less [][][4]ptx.Var[ptx
 	}
 }
 
-// gather adds up what the columns and the warps of the team have of 16 rows. The
-// warps of a team take turns.
-func (c *quantFewCode) gather(b *blockLane, columns int, warp, tile ptx.U32, turn ptx.Var[ptx.U32], parts ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
-	k := c.k
-	part := c.partBytes() / 4
-	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
-	base := parts
-	if c.Team > 1 {
-		base = parts.At(turn.Get().And(ptx.U(1)).Mul(ptx.N(part * c.Warps)))
+// fewParts is what the warps of a team have of the same rows, and their columns, and
+// adds it up. Those of a team do that in turn, each for several times 16 rows: none
+// waits for the others more often.
+type fewParts struct {
+	*quantFewCode
+	at      ptx.Shared[ptx.F32] // parts of this turn: times 16 rows, warps, columns, rows
+	all     ptx.Shared[ptx.F32]
+	warp    ptx.U32
+	columns int
+	words   int // of a part
+	every   int // times 16 rows of a turn
+	turn    ptx.Var[ptx.U32]
+	first   ptx.Var[ptx.U32] // row of the turn
+	count   ptx.Var[ptx.U32] // times 16 rows that are there
+	put     func(row, m ptx.U32, v ptx.F32)
+}
+
+func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) *fewParts {
+	p := &fewParts{quantFewCode: c, all: at, warp: warp, columns: pieces, words: c.partBytes() / 4, every: 1, put: put,
+		turn: ptx.NewVar(c.k, ptx.U(0)), first: ptx.NewVar(c.k, first), count: ptx.NewVar(c.k, ptx.U(0))}
+	if inDigits { // lanes add up the columns
+		p.columns, p.words = 1, fewRows
+		if c.Team > 1 {
+			p.every = fewEvery
+		}
 	}
-	own := base.At(warp.Mul(ptx.N(part)))
-	if columns == 1 {
+	return p
+}
+
+// gather has a part of 16 rows.
+func (p *fewParts) gather(b *blockLane, tile ptx.U32) {
+	k := p.k
+	g, quad := p.lane.Shr(ptx.U(2)), p.lane.And(ptx.U(3))
+	p.at = p.all
+	if p.Team > 1 { // one half is read while the other is written
+		p.at = p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
+	}
+	own := p.at.At(p.count.Get().MulAdd(ptx.N(p.Warps), p.warp).Mul(ptx.N(p.words)))
+	if p.columns == 1 {
 		for r := range 2 {
 			v := b.total[0][0][2*r].Get().Add(b.total[0][0][2*r+1].Get())
 			for d := 1; d < 4; d *= 2 {
@@ -726,33 +752,59 @@ func (c *quantFewCode) gather(b *blockLane, columns int, warp, tile ptx.U32, tur
 			}
 		}
 	}
-	add := func(from ptx.Shared[ptx.F32]) {
-		k.For(c.lane, ptx.N(fewRows*c.M), ptx.U(32), func(i ptx.U32) {
-			line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.U(fewRows))
-			p := from.At(m.MulAdd(ptx.N(columns*partPitch), line))
-			var v ptx.F32
-			for w := range c.Team {
-				sum := p.Offset(w*part + (columns-1)*partPitch).Load()
-				for i := columns - 2; i >= 0; i-- { // the greatest last
-					sum = sum.Add(p.Offset(w*part + i*partPitch).Load())
-				}
-				if w == 0 {
-					v = sum
-				} else {
-					v = v.Add(sum)
-				}
-			}
-			row := tile.Add(line)
-			k.If(row.Lt(c.end(tile)), func() { put(row, m, v) })
-		})
-	}
-	if c.Team == 1 {
+	if p.Team == 1 {
 		k.SyncWarp(ptx.AllLanes)
-		add(own)
+		p.add(own, tile)
 		k.SyncWarp(ptx.AllLanes)
 		return
 	}
+	p.count.Set(p.count.Get().Add(ptx.U(1)))
+	k.If(p.count.Get().Eq(ptx.N(p.every)), p.share)
+}
+
+// share ends a turn: one warp adds up what all have.
+func (p *fewParts) share() {
+	k := p.k
 	k.Sync()
-	k.If(turn.Get().Rem(ptx.N(c.Warps)).Eq(warp), func() { add(base) })
-	turn.Set(turn.Get().Add(ptx.U(1)))
+	at := p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
+	k.If(p.turn.Get().Rem(ptx.N(p.Warps)).Eq(p.warp), func() {
+		tile := ptx.NewVar(k, p.first.Get())
+		k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(i ptx.U32) {
+			p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), tile.Get())
+			tile.Set(p.after(tile.Get()))
+		})
+	})
+	k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(ptx.U32) { p.first.Set(p.after(p.first.Get())) })
+	p.count.Set(ptx.U(0))
+	p.turn.Set(p.turn.Get().Add(ptx.U(1)))
+}
+
+// finish ends the last turn.
+func (p *fewParts) finish() {
+	if p.Team > 1 {
+		p.k.If(p.count.Get().Gt(ptx.U(0)), p.share)
+	}
+}
+
+// add adds up parts of 16 rows.
+func (p *fewParts) add(from ptx.Shared[ptx.F32], tile ptx.U32) {
+	k := p.k
+	k.For(p.lane, ptx.N(fewRows*p.M), ptx.U(32), func(i ptx.U32) {
+		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.U(fewRows))
+		at := from.At(m.MulAdd(ptx.N(p.columns*partPitch), line))
+		var v ptx.F32
+		for w := range p.Team {
+			sum := at.Offset(w*p.words + (p.columns-1)*partPitch).Load()
+			for i := p.columns - 2; i >= 0; i-- { // the greatest last
+				sum = sum.Add(at.Offset(w*p.words + i*partPitch).Load())
+			}
+			if w == 0 {
+				v = sum
+			} else {
+				v = v.Add(sum)
+			}
+		}
+		row := tile.Add(line)
+		k.If(row.Lt(p.end(tile)), func() { p.put(row, m, v) })
+	})
 }

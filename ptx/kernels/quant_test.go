@@ -129,7 +129,7 @@ func fewPlan(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewSpec
 	if change != nil {
 		change(s)
 		s.Tensor = s.Tensor && s.tileable()
-		if s.Box = s.leastBox(); !s.fit(d) {
+		if !s.fit(d) {
 			return nil
 		}
 	}
@@ -146,7 +146,7 @@ func TestMatMulQFew(t *testing.T) {
 	for _, blocks := range op.QuantTypes() {
 		unit := blocks.Block().Elements()
 		for i, s := range []struct{ m, k, n int }{
-			{1, 512, 53}, {1, 1280, 1}, {2, 2048, 35}, {2, 768, 33}, {3, 1536, 17}, {8, unit, 16}, {1, 256 + unit, 40}, {1, 23 * unit, 19}, {5, 3 * unit, 100}, {1, 2048, 70},
+			{1, 512, 53}, {1, 1280, 1}, {2, 2048, 35}, {2, 768, 33}, {3, 1536, 17}, {8, unit, 16}, {1, 256 + unit, 40}, {1, 23 * unit, 19}, {5, 3 * unit, 100}, {1, 2048, 70}, {1, 4096, 300},
 		} {
 			if !sampled() {
 				continue
@@ -231,7 +231,7 @@ func TestMatMulQMutants(t *testing.T) {
 	}{
 		{1, "bar.sync 0;", ""},
 		{1, "bar.warp.sync 4294967295;", ""},
-		{1, ", 1152;", ", 1136;"},
+		{1, ", 2304;", ", 2288;"},
 		{20, "mbarrier.arrive.shared.b64 _, ", "// "},
 		{20, ", 12288;", ", 12272;"},
 	} {
