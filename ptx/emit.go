@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"sync"
 )
@@ -21,26 +22,41 @@ const (
 )
 
 // spare is the room that every instruction has, so that its stores need not look.
-const spare = 256
+const spare = 256 + 8
 
 // tables holds what instructions and operands are called.
 type tables struct {
 	ops [numCodes]word
 	// memory has loads and stores, with vector and type.
 	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
-	// names has operands, by tag and number: up to six bytes of text, and how many
-	// they are in the highest byte.
-	names  [16 * maxName]uint64
-	params [numKinds]string   // how parameters are declared
-	regs   [numClasses]string // how registers are
+	// names has operands, by tag and number, as they are written behind others: a
+	// comma, a space and up to five bytes, and in the highest byte how many these
+	// are in all. 0 stands for no operand, other for one that has no entry.
+	names    [16 * maxName]uint64
+	specials [numSpecials]word
+	params   [numKinds]string   // how parameters are declared
+	regs     [numClasses]string // how registers are
 }
+
+// other is in entries that have no text.
+const other = 1 << 63
+
+// entry returns the entry of an operand whose number is below maxName.
+func (t *tables) entry(v val) uint64 { return t.names[(v>>18|v)&(16*maxName-1)] }
+
+// beyond has the bits that numbers have from maxName on.
+const beyond = payload &^ (maxName - 1)
 
 // name returns the entry of an operand, 0 if it has none.
 func (t *tables) name(v val) uint64 {
-	if v&payload >= maxName {
+	if v&beyond != 0 {
 		return 0
 	}
-	return t.names[(v>>18|v&(maxName-1))&(16*maxName-1)]
+	r := t.entry(v)
+	if int64(r) < 0 {
+		return 0
+	}
+	return r
 }
 
 // names builds the tables when they are first needed.
@@ -70,6 +86,14 @@ var names = sync.OnceValue(func() *tables {
 	for n := range maxName {
 		t.names[int(tagSmall)*maxName+n] = newName(strconv.Itoa(n))
 	}
+	for n := range specialNames {
+		t.specials[n] = newWord(", "+specialNames[n]+";\n", 0)
+	}
+	for tag := tagSmall + 1; tag < 16; tag++ {
+		for n := range maxName {
+			t.names[int(tag)*maxName+n] = other
+		}
+	}
 	return t
 })
 
@@ -82,10 +106,19 @@ func newWord(s string, l layout) word {
 	return word{[3]uint64{le.Uint64(b[:]), le.Uint64(b[8:]), le.Uint64(b[16:])}, uint8(len(s)), l}
 }
 
+// put writes the word to the beginning of b, which has room for maxText bytes.
+func (w *word) put(b []byte) {
+	b = b[:maxText]
+	le.PutUint64(b, w.w[0])
+	le.PutUint64(b[8:], w.w[1])
+	le.PutUint64(b[16:], w.w[2])
+}
+
 func newName(s string) uint64 {
+	s = ", " + s
 	var b [8]byte
-	if copy(b[:6], s) < len(s) {
-		panic("ptx: a name of more than 6 bytes")
+	if copy(b[:7], s) < len(s) {
+		return other
 	}
 	b[7] = byte(len(s))
 	return le.Uint64(b[:])
@@ -196,209 +229,398 @@ func (k *Kernel) appendHead(b []byte) []byte {
 }
 
 // appendCode appends instructions. It writes behind the end of b, for which it
-// makes room once an instruction.
+// makes room once an instruction. What it calls for the frequent ones are
+// functions of their own, and small, so that they find room in registers.
 func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
-	const (
-		comma = ',' | ' '<<8
-		end   = ';' | '\n'<<8
-	)
 	i := len(b)
 	b = b[:cap(b)]
 	for x := range code {
 		in := &code[x]
-		if len(b)-i < spare {
-			b = append(make([]byte, 0, 2*len(b)+spare), b[:i]...)
+		if len(b)-i < spare+16 { // 16 for the condition
+			b = append(make([]byte, 0, 2*len(b)+2*spare), b[:i]...)
 			b = b[:cap(b)]
 		}
 		if in.guard != 0 {
-			i = len(k.appendGuard(b[:i], in.guard))
+			i = k.guardText(b, i, t, in.guard)
 		}
-		w := &t.ops[in.op]
-		l := w.layout
-		if l == layoutLoad || l == layoutStore || l == layoutParam {
-			w = &t.memory[in.op-opLoadParam][3*(in.aux&0xff)+in.aux>>9]
+		n := 0
+		switch t.ops[in.op].layout {
+		case layoutPlain:
+			if n = t.plain(b[i:], in); n == 0 {
+				n = k.mixed(b[i:], t, in)
+			}
+		case layoutLoad:
+			n = t.load(b[i:], in)
+		case layoutParam:
+			n = k.loadParam(b[i:], t, in)
+		case layoutStore:
+			n = t.store(b[i:], in)
+		case layoutName:
+			n = t.special(b[i:], in)
+		case layoutShuffle:
+			n = t.shuffle(b[i:], in)
+		case layoutBranch:
+			n = t.branch(b[i:], in)
+		case layoutLabel:
+			n = t.label(b[i:], in)
+		case layoutMma:
+			n = t.mma(b[i:], k.lists, in)
+		case layoutMatrix:
+			n = t.matrix(b[i:], in)
 		}
-		if w.n != 0 {
-			s := b[i : i+maxText]
-			le.PutUint64(s, w.w[0])
-			le.PutUint64(s[8:], w.w[1])
-			le.PutUint64(s[16:], w.w[2])
-			i += int(w.n)
-		} else {
-			i += copy(b[i:], descs[in.op].text)
-			if w != &t.ops[in.op] {
-				i += copy(b[i:], vectors[in.aux>>8])
-				i += copy(b[i:], kinds[in.aux&0xff].suffix)
-				b[i] = ' '
-				i++
-			}
+		if i += n; n == 0 {
+			s := k.appendOne(b[:i], t, in)
+			i, b = len(s), s[:cap(s)]
 		}
-		switch {
-		case l == layoutPlain || l == layoutName:
-			first, more := in.d, in.a
-			if first == 0 {
-				first, more = more, 0
-			}
-			if first != 0 {
-				if r := t.name(first); r != 0 {
-					le.PutUint64(b[i:i+8:i+8], r)
-					i += int(r >> 56)
-				} else {
-					i = len(k.appendOperand(b[:i], first))
-				}
-			}
-			if more != 0 {
-				if r := t.name(more); r != 0 {
-					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-					i += int(r>>56) + 2
-				} else {
-					i = k.next(b, i, more)
-				}
-			}
-			if in.b != 0 {
-				if r := t.name(in.b); r != 0 {
-					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-					i += int(r>>56) + 2
-				} else {
-					i = k.next(b, i, in.b)
-				}
-				if in.c != 0 {
-					if r := t.name(in.c); r != 0 {
-						le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-						i += int(r>>56) + 2
-					} else {
-						i = k.next(b, i, in.c)
-					}
-				}
-			}
-		case l == layoutLoad && in.aux>>8 == 1 || l == layoutParam:
-			if r := t.name(in.d); r != 0 {
-				le.PutUint64(b[i:i+8:i+8], r)
-				i += int(r >> 56)
-			} else {
-				i = len(k.appendOperand(b[:i], in.d))
-			}
-			le.PutUint16(b[i:], comma)
-			i = k.address(b, i+2, t, in.a, in.b)
-		case l == layoutStore && in.aux>>8 == 1:
-			i = k.address(b, i, t, in.a, in.b)
-			if r := t.name(in.c); r != 0 {
-				le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-				i += int(r>>56) + 2
-			} else {
-				i = k.next(b, i, in.c)
-			}
-		case l == layoutLoad:
-			i = k.begin(b, i, t, in.d, '{')
-			for j := range val(in.aux>>8) - 1 {
-				if r := t.name(in.d + 1 + j); r != 0 {
-					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-					i += int(r>>56) + 2
-				} else {
-					i = k.next(b, i, in.d+1+j)
-				}
-			}
-			b[i], b[i+1], b[i+2] = '}', ',', ' '
-			i = k.address(b, i+3, t, in.a, in.b)
-		case l == layoutStore:
-			i = k.address(b, i, t, in.a, in.b)
-			b[i], b[i+1] = ',', ' '
-			list := k.lists[in.c : int(in.c)+int(in.aux>>8)]
-			i = k.begin(b, i+2, t, list[0], '{')
-			for _, v := range list[1:] {
-				if r := t.name(v); r != 0 {
-					le.PutUint64(b[i:i+8:i+8], r<<16|comma)
-					i += int(r>>56) + 2
-				} else {
-					i = k.next(b, i, v)
-				}
-			}
-			b[i] = '}'
-			i++
-		case l == layoutLabel || l == layoutBranch:
-			le.PutUint16(b[i:], '$'|'L'<<8)
-			i += 2
-			if r := t.name(tagged(tagSmall, 0) | in.a&payload); r != 0 {
-				le.PutUint64(b[i:i+8:i+8], r)
-				i += int(r >> 56)
-			} else {
-				i = len(strconv.AppendUint(b[:i], uint64(in.a.n()), 10))
-			}
-			if l == layoutLabel {
-				le.PutUint16(b[i:], ':'|'\n'<<8)
-				i += 2
-				continue
-			}
-		default:
-			s := k.appendOperands(b[:i], in, l)
-			if i = len(s); cap(s)-i < 2 {
-				s = append(make([]byte, 0, 2*i+spare), s...)
-			}
-			b = s[:cap(s)]
-		}
-		le.PutUint16(b[i:], end)
-		i += 2
 	}
 	return b[:i]
 }
 
-// begin writes a byte and an operand to b[i:], and returns where it ends.
-func (k *Kernel) begin(b []byte, i int, t *tables, v val, c byte) int {
-	b[i] = c
-	if r := t.name(v); r != 0 {
-		le.PutUint64(b[i+1:i+9:i+9], r)
-		return i + 1 + int(r>>56)
+// room is the bytes that the frequent instructions are written into at most, and
+// which they find behind them: their places there are numbers below 128.
+const room = 128 + 8
+
+const (
+	comma = ',' | ' '<<8
+	end   = ';' | '\n'<<8
+)
+
+// The methods that follow write one instruction to the beginning of b and return
+// its bytes, or 0 if it is not one of the frequent ones: if a name is not in the
+// table, say.
+
+// plain writes an instruction with a result. No branch depends on how many
+// operands it has, or which.
+func (t *tables) plain(b []byte, in *instr) int {
+	w := &t.ops[in.op]
+	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b|in.c)&beyond != 0 {
+		return 0
 	}
-	return len(k.appendOperand(b[:i+1], v))
+	rd, ra, rb, rc := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(in.c)
+	if int64(rd|ra|rb|rc) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	le.PutUint64(s[8:], w.w[1])
+	le.PutUint64(s[16:], w.w[2])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16)) // one store, and not those of the bytes that are left
+	j += uint(rd>>56) - 2
+	le.PutUint64(s[j&127:j&127+8], ra)
+	j += uint(ra >> 56)
+	le.PutUint64(s[j&127:j&127+8], rb)
+	j += uint(rb >> 56)
+	le.PutUint64(s[j&127:j&127+8], rc)
+	j += uint(rc >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// access returns the word of a load or a store.
+func (t *tables) access(in *instr) *word {
+	return &t.memory[in.op-opLoadParam][3*(in.aux&0xff)+in.aux>>9]
+}
+
+// offset returns "+12]" for an offset in bytes, and how many bytes that is, 0 if it
+// is not in the table.
+func (t *tables) offset(off val) (text uint64, n uint) {
+	if off == 0 {
+		return ']', 1
+	}
+	if off >= maxName {
+		if off > 999999 {
+			return 0, 0
+		}
+		for text, n = ']', 2; off > 0; off, n = off/10, n+1 {
+			text = text<<8 | uint64('0'+off%10)
+		}
+		return text<<8 | '+', n
+	}
+	r := t.entry(tagged(tagSmall, int(off)))
+	n = uint(r>>56) - 2 // digits
+	return '+' | r>>16<<8&(1<<(8*n+8)-1) | ']'<<(8*n+8), n + 2
+}
+
+// load writes a load, of a vector perhaps.
+func (t *tables) load(b []byte, in *instr) int {
+	w := t.access(in)
+	n := val(in.aux >> 8)
+	tail, long := t.offset(in.b)
+	if w.n == 0 || (in.d+n|in.a)&beyond != 0 || long == 0 {
+		return 0
+	}
+	ra := t.entry(in.a)
+	if int64(ra) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	le.PutUint64(s[8:], w.w[1])
+	le.PutUint64(s[16:], w.w[2])
+	j := uint(w.n)
+	rd := t.entry(in.d)
+	if n == 1 {
+		le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+		j += uint(rd>>56) - 2
+	} else {
+		s[j&127] = '{'
+		le.PutUint64(s[(j+1)&127:(j+1)&127+8], bits.RotateLeft64(rd, -16))
+		j += uint(rd>>56) - 1
+		for d := in.d + 1; d < in.d+n; d++ {
+			r := t.entry(d)
+			le.PutUint64(s[j&127:j&127+8], r)
+			j += uint(r >> 56)
+		}
+		s[j&127] = '}'
+		j++
+	}
+	le.PutUint64(s[j&127:j&127+8], comma|'['<<16|ra>>16<<24)
+	j += uint(ra>>56) + 1
+	le.PutUint64(s[j&127:j&127+8], tail)
+	j += long
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// store writes a store of one element.
+func (t *tables) store(b []byte, in *instr) int {
+	w := t.access(in)
+	tail, long := t.offset(in.b)
+	if w.n == 0 || in.aux>>8 != 1 || (in.a|in.c)&beyond != 0 || long == 0 {
+		return 0
+	}
+	ra, rc := t.entry(in.a), t.entry(in.c)
+	if int64(ra|rc) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	le.PutUint64(s[8:], w.w[1])
+	le.PutUint64(s[16:], w.w[2])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], '['|ra>>16<<8)
+	j += uint(ra>>56) - 1
+	le.PutUint64(s[j&127:j&127+8], tail)
+	j += long
+	le.PutUint64(s[j&127:j&127+8], rc)
+	j += uint(rc >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// special writes the move of a special number.
+func (t *tables) special(b []byte, in *instr) int {
+	w := &t.ops[in.op]
+	if in.a.tag() != tagSpecial || in.d&beyond != 0 || w.n == 0 {
+		return 0
+	}
+	rd := t.entry(in.d)
+	name := &t.specials[in.a.n()]
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	le.PutUint64(s[8:], w.w[1])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	name.put(s[j&63:])
+	return int(j) + int(name.n)
+}
+
+// shuffle writes an exchange among all lanes of a warp.
+func (t *tables) shuffle(b []byte, in *instr) int {
+	w := &t.ops[in.op]
+	if in.c != 0 || (in.d|in.a|in.b)&beyond != 0 || w.n == 0 {
+		return 0
+	}
+	rd, ra, rb, clamp := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(tagged(tagSmall, int(in.aux)))
+	if int64(rd|ra|rb|clamp) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	le.PutUint64(s[8:], w.w[1])
+	le.PutUint64(s[16:], w.w[2])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	le.PutUint64(s[j&127:j&127+8], ra)
+	j += uint(ra >> 56)
+	le.PutUint64(s[j&127:j&127+8], rb)
+	j += uint(rb >> 56)
+	le.PutUint64(s[j&127:j&127+8], clamp)
+	j += uint(clamp >> 56)
+	le.PutUint64(s[j&127:j&127+8], comma|'-'<<16|'1'<<24|end<<32)
+	return int(j + 6)
+}
+
+// branch writes a branch.
+func (t *tables) branch(b []byte, in *instr) int {
+	if in.a&beyond != 0 {
+		return 0
+	}
+	w := &t.ops[in.op]
+	r := t.entry(tagged(tagSmall, 0) | in.a&payload)
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], w.w[0])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], '$'|'L'<<8|r>>16<<16)
+	j += uint(r >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// label writes a label.
+func (t *tables) label(b []byte, in *instr) int {
+	if in.a&beyond != 0 {
+		return 0
+	}
+	r := t.entry(tagged(tagSmall, 0) | in.a&payload)
+	s := (*[room]byte)(b)
+	le.PutUint64(s[:], '$'|'L'<<8|r>>16<<16)
+	j := uint(r >> 56)
+	le.PutUint16(s[j&127:j&127+2], ':'|'\n'<<8)
+	return int(j + 2)
+}
+
+// mma writes a product of matrices of one warp.
+func (t *tables) mma(b []byte, lists []val, in *instr) int {
+	nd, na, nb := uint(in.aux&15), uint(in.aux>>4&15), uint(in.aux>>8&15)
+	all := lists[in.a:][:nd+na+nb]
+	used := val(0)
+	for _, v := range all {
+		used |= v
+	}
+	text := descs[in.op].text
+	if used&beyond != 0 || nd > 4 || na > 4 || nb > 4 || len(text) > 64 {
+		return 0
+	}
+	s := (*[spare]byte)(b)
+	copy(s[:64], text)
+	j := uint(len(text)) - 1
+	for i := range 4 {
+		part := all[:nd]
+		switch i {
+		case 1:
+			part = all[nd : nd+na]
+		case 2:
+			part = all[nd+na:]
+		}
+		// The comma and the space ahead of the first operand make room for the
+		// bracket and the space before it, with which the text ends.
+		for l, v := range part {
+			r := t.entry(v)
+			if l == 0 {
+				r = r&^0xffff | '{'<<8 | ' '
+			}
+			le.PutUint64(s[j&255:j&255+8], r)
+			j += uint(r >> 56)
+		}
+		le.PutUint16(s[j&255:j&255+2], '}'|','<<8)
+		j += 2
+	}
+	le.PutUint16(s[(j-1)&255:(j-1)&255+2], end)
+	return int(j + 1)
+}
+
+// matrix writes a load of matrices.
+func (t *tables) matrix(b []byte, in *instr) int {
+	n := val(in.aux)
+	tail, long := t.offset(in.b)
+	text := descs[in.op].text
+	if (in.d+n|in.a)&beyond != 0 || long == 0 || len(text) > 64 || n > 4 {
+		return 0
+	}
+	s := (*[spare]byte)(b)
+	copy(s[:64], text)
+	j := uint(len(text)) - 1
+	for d := in.d; d < in.d+n; d++ {
+		r := t.entry(d)
+		if d == in.d {
+			r = r&^0xffff | '{'<<8 | ' '
+		}
+		le.PutUint64(s[j&255:j&255+8], r)
+		j += uint(r >> 56)
+	}
+	ra := t.entry(in.a)
+	le.PutUint64(s[j&255:j&255+8], '}'|','<<8|' '<<16|'['<<24)
+	j += 4
+	le.PutUint64(s[j&255:j&255+8], ra>>16)
+	j += uint(ra>>56) - 2
+	le.PutUint64(s[j&255:j&255+8], tail)
+	j += long
+	le.PutUint16(s[j&255:j&255+2], end)
+	return int(j + 2)
+}
+
+// loadParam writes the load of a parameter.
+func (k *Kernel) loadParam(b []byte, t *tables, in *instr) int {
+	w := t.access(in)
+	p := &k.params[in.a.n()]
+	if w.n == 0 || in.d&beyond != 0 || p.tail.n == 0 {
+		return 0
+	}
+	rd := t.entry(in.d)
+	s := (*[room]byte)(b)
+	w.put(s[:])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	p.tail.put(s[j&63:])
+	return int(j) + int(p.tail.n)
+}
+
+// mixed writes a plain instruction with any operands.
+func (k *Kernel) mixed(b []byte, t *tables, in *instr) int {
+	w := &t.ops[in.op]
+	if w.n == 0 {
+		return 0
+	}
+	w.put(b)
+	i := int(w.n)
+	first := true
+	for _, v := range [...]val{in.d, in.a, in.b, in.c} {
+		switch r := t.name(v); {
+		case v == 0:
+			continue
+		case r != 0 && first:
+			le.PutUint64(b[i:i+8:i+8], bits.RotateLeft64(r, -16))
+			i += int(r>>56) - 2
+		case r != 0:
+			le.PutUint64(b[i:i+8:i+8], r)
+			i += int(r >> 56)
+		case first:
+			i = len(k.appendOperand(b[:i], v))
+		default:
+			i = k.next(b, i, v)
+		}
+		first = false
+	}
+	le.PutUint16(b[i:], end)
+	return i + 2
 }
 
 // next writes a comma and an operand that has no entry in the tables to b[i:],
 // and returns where it ends.
 func (k *Kernel) next(b []byte, i int, v val) int {
-	le.PutUint16(b[i:], ','|' '<<8)
+	le.PutUint16(b[i:], comma)
 	if v.tag() == tagF32 {
 		le.PutUint16(b[i+2:], '0'|'f'<<8)
-		bits := uint32(k.consts[v.n()])
-		for j := range 4 {
-			copy(b[i+4+2*j:], hex[2*(bits>>(24-8*j)&0xff):][:2])
-		}
+		v := k.consts[v.n()]
+		le.PutUint64(b[i+4:i+12:i+12], uint64(hex[v>>24&0xff])|uint64(hex[v>>16&0xff])<<16|uint64(hex[v>>8&0xff])<<32|uint64(hex[v&0xff])<<48)
 		return i + 12
 	}
 	return len(k.appendOperand(b[:i+2], v))
 }
 
 // hex has all bytes in hexadecimal.
-var hex = func() (t [512]byte) {
-	for i := range 256 {
-		t[2*i], t[2*i+1] = "0123456789ABCDEF"[i>>4], "0123456789ABCDEF"[i&15]
+var hex = func() (t [256]uint16) {
+	const digits = "0123456789ABCDEF"
+	for i := range t {
+		t[i] = uint16(digits[i>>4]) | uint16(digits[i&15])<<8
 	}
 	return t
 }()
-
-// address writes "[base+offset]" to b[i:] and returns where it ends.
-func (k *Kernel) address(b []byte, i int, t *tables, base, offset val) int {
-	b[i] = '['
-	i++
-	if r := t.name(base); r != 0 {
-		le.PutUint64(b[i:i+8:i+8], r)
-		i += int(r >> 56)
-	} else {
-		i = len(k.appendOperand(b[:i], base))
-	}
-	if off := int32(offset); off != 0 {
-		b[i] = '+' // before a minus too
-		i++
-		if uint32(off) < maxName {
-			r := t.names[tagSmall*maxName+val(off)]
-			le.PutUint64(b[i:i+8:i+8], r)
-			i += int(r >> 56)
-		} else {
-			i = len(strconv.AppendInt(b[:i], int64(off), 10))
-		}
-	}
-	b[i] = ']'
-	return i + 1
-}
 
 // appendTriple appends "x, y, z" and ends the line.
 func appendTriple(b []byte, v [3]uint32) []byte {
@@ -411,14 +633,17 @@ func appendTriple(b []byte, v [3]uint32) []byte {
 	return append(b, '\n')
 }
 
-// appendGuard appends what comes before a conditional instruction.
-func (k *Kernel) appendGuard(b []byte, g guard) []byte {
-	b = append(b, "\t@"...)
-	if g&1 != 0 {
-		b = append(b, '!')
+// guardText writes what comes before a conditional instruction to b[i:] and
+// returns where it ends.
+func (k *Kernel) guardText(b []byte, i int, t *tables, g guard) int {
+	le.PutUint32(b[i:], '\t'|'@'<<8|'!'<<16)
+	i += 2 + int(g&1)
+	v := classP.reg(uint32(g&^guarded) >> 1)
+	if r := t.name(v); r != 0 {
+		le.PutUint64(b[i:i+8:i+8], bits.RotateLeft64(r, -16))
+		return i + int(r>>56) - 2
 	}
-	b = append(b, "%p"...)
-	return strconv.AppendUint(b, uint64(g&^guarded>>1), 10)
+	return len(k.appendOperand(b[:i], v))
 }
 
 // appendOperand appends any operand.
@@ -491,6 +716,55 @@ func (k *Kernel) appendVector(b []byte, v []val) []byte {
 	return append(b, '}')
 }
 
+// appendOne appends any instruction.
+func (k *Kernel) appendOne(b []byte, t *tables, in *instr) []byte {
+	d := &descs[in.op]
+	b = append(b, d.text...)
+	switch d.layout {
+	case layoutPlain, layoutName:
+		first := true
+		for _, v := range [...]val{in.d, in.a, in.b, in.c} {
+			if v == 0 {
+				continue
+			}
+			if !first {
+				b = append(b, ", "...)
+			}
+			b = k.appendOperand(b, v)
+			first = false
+		}
+	case layoutLoad, layoutParam, layoutStore:
+		b = append(b, vectors[in.aux>>8]...)
+		b = append(b, kinds[in.aux&0xff].suffix...)
+		b = append(b, ' ')
+		n := int(in.aux >> 8)
+		switch {
+		case d.layout == layoutStore:
+			b = append(k.appendAddress(b, in.a, in.b), ", "...)
+			if n == 1 {
+				b = k.appendOperand(b, in.c)
+			} else {
+				b = k.appendVector(b, k.lists[in.c:][:n])
+			}
+		case n == 1:
+			b = append(k.appendOperand(b, in.d), ", "...)
+			b = k.appendAddress(b, in.a, in.b)
+		default:
+			b = append(k.appendRun(b, in.d, n), ", "...)
+			b = k.appendAddress(b, in.a, in.b)
+		}
+	case layoutLabel, layoutBranch:
+		b = append(b, "$L"...)
+		b = strconv.AppendUint(b, uint64(in.a.n()), 10)
+		if d.layout == layoutLabel {
+			return append(b, ":\n"...)
+		}
+	default:
+		b = k.appendOperands(b, in, d.layout)
+	}
+	return append(b, ";\n"...)
+}
+
 // vectors holds what a load or store adds to its text for so many elements.
 var vectors = [5]string{1: "", 2: ".v2", 4: ".v4"}
 
@@ -510,7 +784,11 @@ func (k *Kernel) appendOperands(b []byte, in *instr, l layout) []byte {
 		b = k.appendNext(b, in.b)
 		b = append(b, ", "...)
 		b = strconv.AppendUint(b, uint64(in.aux), 10)
-		b = k.appendNext(b, in.c)
+		if in.c == 0 { // all lanes
+			b = append(b, ", -1"...)
+		} else {
+			b = k.appendNext(b, in.c)
+		}
 	case layoutPack:
 		b = k.appendOperand(b, in.d)
 		b = append(b, ", "...)

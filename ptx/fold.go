@@ -1,6 +1,9 @@
 package ptx
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // fold is how an instruction folds when operands are constants.
 type fold uint8
@@ -246,11 +249,7 @@ func simplify(f fold, kd kind, x, y handle) (handle, bool) {
 	case b == all && f == foldOr:
 		return y, true
 	case f == foldMul && b&(b-1) == 0:
-		n := 0
-		for b>>n != 1 {
-			n++
-		}
-		return op2(shlOf(kd), x, handle(N(n))), true
+		return op2(shlOf(kd), x, handle(N(bits.TrailingZeros64(b)))), true
 	}
 	return handle{}, false
 }

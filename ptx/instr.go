@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // code is an instruction with its types: add.u32 and add.f32 are two.
 type code uint16
@@ -183,8 +186,62 @@ func op2(o code, x, y handle) handle {
 	return k.result(o, x.v, y.v, 0)
 }
 
+// How instructions take constants that do not make them fold.
+const (
+	takesNone     = iota
+	takesInteger  // from 2 on: none but products are simpler with them
+	takesMultiple // likewise, with powers of two apart
+	takesFloat    // but 1
+)
+
+// takes says for each instruction how its second operand may be a constant.
+var takes = func() (t [numCodes]uint8) {
+	for o := range descs {
+		d := &descs[o]
+		if d.layout != layoutPlain || d.kinds[2] == kNone {
+			continue
+		}
+		switch d.kinds[2] {
+		case kU32, kS32, kB32:
+			t[o] = takesInteger
+			if d.fold == foldMul {
+				t[o] = takesMultiple
+			}
+		case kF32:
+			t[o] = takesFloat
+		}
+	}
+	return t
+}()
+
+// plainConstant returns the operand that a constant is for instruction o, 0 if
+// that takes a closer look.
+func (k *Kernel) plainConstant(o code, y handle) val {
+	switch takes[o] {
+	case takesMultiple:
+		if y.c&(y.c-1) == 0 {
+			return 0
+		}
+		fallthrough
+	case takesInteger:
+		if y.c-2 < payload-2 && y.v == 0 {
+			return tagged(tagSmall, int(y.c))
+		}
+	case takesFloat:
+		if y.c != math.Float32bits(1) {
+			return k.pool(tagF32, uint64(y.c))
+		}
+	}
+	return 0
+}
+
 func op2Slow(o code, x, y handle) handle {
 	k := x.k
+	if y.k == nil && k != nil && x.c == k.age && k.target != 0 {
+		if v := k.plainConstant(o, y); v != 0 {
+			return k.result(o, x.v, v, 0)
+		}
+	}
 	if k == nil {
 		k = y.k
 	}
@@ -211,6 +268,11 @@ func op3(o code, x, y, z handle) handle {
 
 func op3Slow(o code, x, y, z handle) handle {
 	k := x.k
+	if k != nil && x.c == k.age && k.target != 0 && z.k == k && z.c == k.age && y.k == nil {
+		if v := k.plainConstant(o, y); v != 0 {
+			return k.result(o, x.v, v, z.v)
+		}
+	}
 	if k == nil {
 		k = y.k
 	}
@@ -253,6 +315,14 @@ func (k *Kernel) reg(x handle, kd kind) val {
 // constant returns a constant as an operand, from a register if the
 // instructions of its kind take no other.
 func (k *Kernel) constant(x handle, kd kind) val {
+	if k.target != 0 {
+		switch {
+		case kd == kU32 && x.c <= payload:
+			return tagged(tagSmall, int(x.c))
+		case kd == kF32:
+			return k.pool(tagF32, uint64(x.c))
+		}
+	}
 	if !k.ready() {
 		return 0
 	}

@@ -121,6 +121,7 @@ type param struct {
 	hash   uint32 // of the name
 	offset uint32
 	kind   kind // 0 for a TensorMap
+	tail   word // ", [p_name];" and the end of the line
 }
 
 // layout returns the bytes of a parameter and those that its address is a

@@ -40,9 +40,8 @@ func shuffle(o, float code, clamp uint16, x, n handle, kd kind) handle {
 		return handle{k: k, c: k.age}
 	}
 	a, b := k.use(x, kd), k.use(n, kU32)
-	c := k.use(handle(AllLanes), kU32)
 	d := k.fresh(kinds[kd].class)
-	k.put(o, clamp, d, a, b, c)
+	k.put(o, clamp, d, a, b, 0)
 	return handle{k, d, k.age}
 }
 

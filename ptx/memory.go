@@ -79,34 +79,43 @@ func (k *Kernel) param(name string, kd kind) handle {
 	if !k.ready() {
 		return r
 	}
-	hash := nameHash(name)
-	if hash == 0 {
-		k.fail("a parameter cannot be called %q", name)
-		return r
+	n := len(k.params)
+	if n == cap(k.params) {
+		k.params = append(make([]param, 0, 2*n+8), k.params...)
 	}
-	next := param{name: name, hash: hash, kind: kd}
+	// What was in the memory before is nearly always the same name.
+	next := &k.params[:n+1][n]
+	if next.hash == 0 || next.name != name {
+		hash := nameHash(name)
+		if hash == 0 {
+			k.fail("a parameter cannot be called %q", name)
+			return r
+		}
+		*next = param{name: name, hash: hash, tail: newWord(", [p_"+name+"];\n", 0)}
+	}
+	next.kind, next.offset = kd, 0
 	_, align := next.layout()
 	for i := range k.params {
-		if k.params[i].hash == hash && k.params[i].name == name {
+		if k.params[i].hash == next.hash && k.params[i].name == name {
 			k.fail("two parameters are called %s", name)
 			return r
 		}
 	}
-	if n := len(k.params); n > 0 {
+	if n > 0 {
 		last := &k.params[n-1]
 		size, _ := last.layout()
 		next.offset = (last.offset + size + align - 1) &^ (align - 1)
 	}
-	if len(k.params) == maxParams {
+	if n == maxParams {
 		k.failure(ErrLimit, "more than %d parameters", maxParams)
 		return r
 	}
-	k.params = append(k.params, next)
+	k.params = k.params[:n+1]
 	if kd == kNone {
 		return r
 	}
 	r.v = k.fresh(kinds[kd].class)
-	k.first(opLoadParam, memoryAux(kd, 1), r.v, tagged(tagParam, len(k.params)-1))
+	k.first(opLoadParam, memoryAux(kd, 1), r.v, tagged(tagParam, n))
 	return r
 }
 
