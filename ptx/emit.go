@@ -13,7 +13,20 @@ type word struct {
 	w      [3]uint64
 	n      uint8
 	layout layout
+	way    way
 }
+
+// way says which method of tables writes an instruction: those of plain ones by
+// the number of their operands, the others by their layout.
+type way uint8
+
+const (
+	plain0 way = iota
+	plain1
+	plain2
+	plain3
+	by
+)
 
 // Sizes that tables have: all other names are put together.
 const (
@@ -34,8 +47,8 @@ type tables struct {
 	// are in all. 0 stands for no operand, other for one that has no entry.
 	names    [16 * maxName]uint64
 	specials [numSpecials]word
-	params   [numKinds]string   // how parameters are declared
-	regs     [numClasses]string // how registers are
+	params   [numKinds]word   // how parameters are declared
+	regs     [numClasses]word // how registers are
 }
 
 // other is in entries that have no text.
@@ -65,6 +78,14 @@ var names = sync.OnceValue(func() *tables {
 	for o := range descs {
 		d := &descs[o]
 		t.ops[o] = newWord(d.text, d.layout)
+		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain {
+			t.ops[o].way = plain0
+			for _, kd := range d.kinds[1:] {
+				if kd != kNone {
+					t.ops[o].way++
+				}
+			}
+		}
 		if d.layout != layoutLoad && d.layout != layoutStore && d.layout != layoutParam {
 			continue
 		}
@@ -75,10 +96,10 @@ var names = sync.OnceValue(func() *tables {
 		}
 	}
 	for kd := range kinds {
-		t.params[kd] = "\n\t.param " + kinds[kd].suffix + " p_"
+		t.params[kd] = newWord(",\n\t.param "+kinds[kd].suffix+" ", 0)
 	}
 	for c := range classes {
-		t.regs[c] = "\t.reg " + classes[c].typ + " " + classes[c].prefix + "<"
+		t.regs[c] = newWord("\t.reg "+classes[c].typ+" "+classes[c].prefix+"<", 0)
 		for n := range maxName {
 			t.names[(c+1)*maxName+n] = newName(classes[c].prefix + strconv.Itoa(n))
 		}
@@ -103,7 +124,7 @@ func newWord(s string, l layout) word {
 	if copy(b[:], s) < len(s) {
 		return word{layout: l}
 	}
-	return word{[3]uint64{le.Uint64(b[:]), le.Uint64(b[8:]), le.Uint64(b[16:])}, uint8(len(s)), l}
+	return word{w: [3]uint64{le.Uint64(b[:]), le.Uint64(b[8:]), le.Uint64(b[16:])}, n: uint8(len(s)), layout: l}
 }
 
 // put writes the word to the beginning of b, which has room for maxText bytes.
@@ -138,7 +159,7 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	if m.err != nil {
 		return b, m.err
 	}
-	version, dynamic, size := m.target.version(), uint32(0), 256
+	version, dynamic, size := m.least, uint32(0), 256
 	for _, k := range m.kernels[:m.n] {
 		version = max(version, k.version)
 		if k.pointer != 0 {
@@ -149,11 +170,15 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	if cap(b)-len(b) < size {
 		b = append(make([]byte, 0, len(b)+size), b...)
 	}
-	b = append(b, ".version "...)
-	b = appendVersion(b, version)
-	b = append(b, "\n.target "...)
-	b = append(b, m.target.String()...)
-	b = append(b, "\n.address_size 64\n"...)
+	if version != m.headVersion {
+		m.head = append(m.head[:0], ".version "...)
+		m.head = appendVersion(m.head, version)
+		m.head = append(m.head, "\n.target "...)
+		m.head = append(m.head, m.target.String()...)
+		m.head = append(m.head, "\n.address_size 64\n"...)
+		m.headVersion = version
+	}
+	b = append(b, m.head...)
 	if dynamic != 0 {
 		b = append(b, "\n.extern .shared .align "...)
 		b = strconv.AppendUint(b, uint64(dynamic), 10)
@@ -161,7 +186,15 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	}
 	t := names()
 	for _, k := range m.kernels[:m.n] {
-		b = k.appendHead(b)
+		if k.headAge == k.age {
+			b = append(b, k.head...)
+		} else {
+			begin := len(b)
+			if b = k.appendHead(b, t); k.written == k.age { // more than once: it is kept
+				k.head, k.headAge = append(k.head[:0], b[begin:]...), k.age
+			}
+			k.written = k.age
+		}
 		b = k.appendCode(b, t, k.prologue)
 		b = k.appendCode(b, t, k.code)
 		b = append(b, "}\n"...)
@@ -170,13 +203,29 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 }
 
 // appendHead appends all that comes before the instructions.
-func (k *Kernel) appendHead(b []byte) []byte {
-	t := names()
+func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 	b = append(b, "\n.visible .entry "...)
 	b = append(b, k.name...)
 	b = append(b, '(')
 	for i := range k.params {
 		p := &k.params[i]
+		if p.decl.n != 0 && p.kind != kNone && cap(b)-len(b) >= 2*maxText {
+			// The declaration begins with the comma that ends the one before, which
+			// the first does without.
+			n, c := len(b), b[len(b)-1]
+			if i == 0 {
+				n--
+			}
+			w := &t.params[p.kind]
+			s := b[n : n+2*maxText]
+			w.put(s)
+			p.decl.put(s[w.n:])
+			if i == 0 {
+				s[0] = c
+			}
+			b = b[:n+int(w.n)+int(p.decl.n)]
+			continue
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -186,7 +235,9 @@ func (k *Kernel) appendHead(b []byte) []byte {
 			b = append(b, "[128]"...)
 			continue
 		}
-		b = append(b, t.params[p.kind]...)
+		b = append(b, "\n\t.param "...)
+		b = append(b, kinds[p.kind].suffix...)
+		b = append(b, " p_"...)
 		b = append(b, p.name...)
 	}
 	b = append(b, "\n)\n"...)
@@ -212,8 +263,19 @@ func (k *Kernel) appendHead(b []byte) []byte {
 		if n == 0 {
 			continue
 		}
-		b = append(b, t.regs[c]...)
-		b = strconv.AppendUint(b, uint64(n), 10)
+		if cap(b)-len(b) < 2*maxText {
+			b = append(b, make([]byte, 2*maxText)...)[:len(b)]
+		}
+		w := &t.regs[c]
+		w.put(b[len(b) : len(b)+maxText])
+		b = b[:len(b)+int(w.n)]
+		if n < maxName {
+			r := t.entry(tagged(tagSmall, int(n)))
+			le.PutUint64(b[len(b):len(b)+8], bits.RotateLeft64(r, -16))
+			b = b[:len(b)+int(r>>56)-2]
+		} else {
+			b = strconv.AppendUint(b, uint64(n), 10)
+		}
 		b = append(b, ">;\n"...)
 	}
 	for i := range k.shared {
@@ -244,29 +306,35 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 			i = k.guardText(b, i, t, in.guard)
 		}
 		n := 0
-		switch t.ops[in.op].layout {
-		case layoutPlain:
-			if n = t.plain(b[i:], in); n == 0 {
-				n = k.mixed(b[i:], t, in)
-			}
-		case layoutLoad:
+		w := &t.ops[in.op]
+		switch w.way {
+		case plain1:
+			n = t.plain1(b[i:], w, in)
+		case plain2:
+			n = t.plain2(b[i:], w, in)
+		case plain3:
+			n = t.plain3(b[i:], w, in)
+		case by + way(layoutLoad):
 			n = t.load(b[i:], in)
-		case layoutParam:
+		case by + way(layoutParam):
 			n = k.loadParam(b[i:], t, in)
-		case layoutStore:
+		case by + way(layoutStore):
 			n = t.store(b[i:], in)
-		case layoutName:
+		case by + way(layoutName):
 			n = t.special(b[i:], in)
-		case layoutShuffle:
+		case by + way(layoutShuffle):
 			n = t.shuffle(b[i:], in)
-		case layoutBranch:
+		case by + way(layoutBranch):
 			n = t.branch(b[i:], in)
-		case layoutLabel:
+		case by + way(layoutLabel):
 			n = t.label(b[i:], in)
-		case layoutMma:
+		case by + way(layoutMma):
 			n = t.mma(b[i:], k.lists, in)
-		case layoutMatrix:
+		case by + way(layoutMatrix):
 			n = t.matrix(b[i:], in)
+		}
+		if n == 0 && w.layout == layoutPlain {
+			n = k.mixed(b[i:], t, w, in)
 		}
 		if i += n; n == 0 {
 			s := k.appendOne(b[:i], t, in)
@@ -289,10 +357,53 @@ const (
 // its bytes, or 0 if it is not one of the frequent ones: if a name is not in the
 // table, say.
 
-// plain writes an instruction with a result. No branch depends on how many
-// operands it has, or which.
-func (t *tables) plain(b []byte, in *instr) int {
-	w := &t.ops[in.op]
+// A name is rotated, not shifted, where its comma and space are left out: of a
+// shifted one the compiler stores the remaining bytes one by one.
+
+// plain1 writes an instruction with a result and one operand.
+func (t *tables) plain1(b []byte, w *word, in *instr) int {
+	if w.n == 0 || in.d == 0 || (in.d|in.a)&beyond != 0 || in.b != 0 || in.c != 0 {
+		return 0
+	}
+	rd, ra := t.entry(in.d), t.entry(in.a)
+	if int64(rd|ra) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	w.put(s[:])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	le.PutUint64(s[j&127:j&127+8], ra)
+	j += uint(ra >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// plain2 writes an instruction with a result and two operands.
+func (t *tables) plain2(b []byte, w *word, in *instr) int {
+	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b)&beyond != 0 || in.c != 0 {
+		return 0
+	}
+	rd, ra, rb := t.entry(in.d), t.entry(in.a), t.entry(in.b)
+	if int64(rd|ra|rb) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	w.put(s[:])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	le.PutUint64(s[j&127:j&127+8], ra)
+	j += uint(ra >> 56)
+	le.PutUint64(s[j&127:j&127+8], rb)
+	j += uint(rb >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// plain3 writes an instruction with a result and three operands.
+func (t *tables) plain3(b []byte, w *word, in *instr) int {
 	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b|in.c)&beyond != 0 {
 		return 0
 	}
@@ -301,11 +412,9 @@ func (t *tables) plain(b []byte, in *instr) int {
 		return 0
 	}
 	s := (*[room]byte)(b)
-	le.PutUint64(s[:], w.w[0])
-	le.PutUint64(s[8:], w.w[1])
-	le.PutUint64(s[16:], w.w[2])
+	w.put(s[:])
 	j := uint(w.n)
-	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16)) // one store, and not those of the bytes that are left
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
 	j += uint(rd>>56) - 2
 	le.PutUint64(s[j&127:j&127+8], ra)
 	j += uint(ra >> 56)
@@ -355,9 +464,7 @@ func (t *tables) load(b []byte, in *instr) int {
 		return 0
 	}
 	s := (*[room]byte)(b)
-	le.PutUint64(s[:], w.w[0])
-	le.PutUint64(s[8:], w.w[1])
-	le.PutUint64(s[16:], w.w[2])
+	w.put(s[:])
 	j := uint(w.n)
 	rd := t.entry(in.d)
 	if n == 1 {
@@ -395,9 +502,7 @@ func (t *tables) store(b []byte, in *instr) int {
 		return 0
 	}
 	s := (*[room]byte)(b)
-	le.PutUint64(s[:], w.w[0])
-	le.PutUint64(s[8:], w.w[1])
-	le.PutUint64(s[16:], w.w[2])
+	w.put(s[:])
 	j := uint(w.n)
 	le.PutUint64(s[j&127:j&127+8], '['|ra>>16<<8)
 	j += uint(ra>>56) - 1
@@ -438,9 +543,7 @@ func (t *tables) shuffle(b []byte, in *instr) int {
 		return 0
 	}
 	s := (*[room]byte)(b)
-	le.PutUint64(s[:], w.w[0])
-	le.PutUint64(s[8:], w.w[1])
-	le.PutUint64(s[16:], w.w[2])
+	w.put(s[:])
 	j := uint(w.n)
 	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
 	j += uint(rd>>56) - 2
@@ -571,46 +674,36 @@ func (k *Kernel) loadParam(b []byte, t *tables, in *instr) int {
 }
 
 // mixed writes a plain instruction with any operands.
-func (k *Kernel) mixed(b []byte, t *tables, in *instr) int {
-	w := &t.ops[in.op]
-	if w.n == 0 {
+func (k *Kernel) mixed(b []byte, t *tables, w *word, in *instr) int {
+	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b|in.c)&beyond != 0 {
 		return 0
 	}
-	w.put(b)
-	i := int(w.n)
-	first := true
-	for _, v := range [...]val{in.d, in.a, in.b, in.c} {
-		switch r := t.name(v); {
-		case v == 0:
+	s := (*[spare]byte)(b)
+	w.put(s[:])
+	j := uint(w.n)
+	rd := t.entry(in.d)
+	if int64(rd) < 0 {
+		return 0
+	}
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	for _, v := range [...]val{in.a, in.b, in.c} {
+		r := t.entry(v)
+		if int64(r) >= 0 {
+			le.PutUint64(s[j&127:j&127+8], r)
+			j += uint(r >> 56)
 			continue
-		case r != 0 && first:
-			le.PutUint64(b[i:i+8:i+8], bits.RotateLeft64(r, -16))
-			i += int(r>>56) - 2
-		case r != 0:
-			le.PutUint64(b[i:i+8:i+8], r)
-			i += int(r >> 56)
-		case first:
-			i = len(k.appendOperand(b[:i], v))
-		default:
-			i = k.next(b, i, v)
 		}
-		first = false
+		if v.tag() != tagF32 {
+			return 0
+		}
+		c := k.consts[v.n()]
+		le.PutUint32(s[j&127:j&127+4], comma|'0'<<16|'f'<<24)
+		le.PutUint64(s[(j+4)&127:(j+4)&127+8], uint64(hex[c>>24&0xff])|uint64(hex[c>>16&0xff])<<16|uint64(hex[c>>8&0xff])<<32|uint64(hex[c&0xff])<<48)
+		j += 12
 	}
-	le.PutUint16(b[i:], end)
-	return i + 2
-}
-
-// next writes a comma and an operand that has no entry in the tables to b[i:],
-// and returns where it ends.
-func (k *Kernel) next(b []byte, i int, v val) int {
-	le.PutUint16(b[i:], comma)
-	if v.tag() == tagF32 {
-		le.PutUint16(b[i+2:], '0'|'f'<<8)
-		v := k.consts[v.n()]
-		le.PutUint64(b[i+4:i+12:i+12], uint64(hex[v>>24&0xff])|uint64(hex[v>>16&0xff])<<16|uint64(hex[v>>8&0xff])<<32|uint64(hex[v&0xff])<<48)
-		return i + 12
-	}
-	return len(k.appendOperand(b[:i+2], v))
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
 }
 
 // hex has all bytes in hexadecimal.

@@ -143,20 +143,35 @@ func (k *Kernel) fresh(c class) val {
 	return c.reg(n)
 }
 
+// brief is what result has to know of an instruction.
+type brief struct {
+	target  Target
+	version uint8
+	class   class // of the result
+}
+
+var briefs = func() (t [numCodes]brief) {
+	for o := range descs {
+		d := &descs[o]
+		t[o] = brief{d.target, d.version, kinds[d.kinds[0]].class}
+	}
+	return t
+}()
+
 // result appends an instruction and returns what it computes.
 func (k *Kernel) result(o code, a, b, c val) handle {
-	if descs[o].target > k.target && !k.admit(o) {
+	s := briefs[o]
+	if s.target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
 	}
-	ds := &descs[o]
-	d := k.fresh(kinds[ds.kinds[0]].class)
+	d := k.fresh(s.class)
 	n := len(k.code)
 	if n == cap(k.code) || k.pos != nil {
 		k.put(o, 0, d, a, b, c)
 		return handle{k, d, k.age}
 	}
-	if ds.version > k.version {
-		k.version = ds.version
+	if s.version > k.version {
+		k.version = s.version
 	}
 	k.code = k.code[:n+1]
 	in := &k.code[n]

@@ -19,12 +19,16 @@ type Module struct {
 	kernels   []*Kernel
 	n         int // of kernels that were built since Reset
 	positions bool
+	least     uint8 // version of PTX that has the target
 	err       *Error
+
+	head        []byte // what a text in that version begins with
+	headVersion uint8
 }
 
 // NewModule returns an empty module for the target.
 func NewModule(t Target) *Module {
-	m := &Module{target: t}
+	m := &Module{target: t, least: t.version()}
 	m.Reset()
 	return m
 }
@@ -33,7 +37,7 @@ func NewModule(t Target) *Module {
 // is used again allocates nothing.
 func (m *Module) Reset() {
 	m.n, m.err = 0, nil
-	if m.target.version() == 0 {
+	if m.least == 0 {
 		m.err = &Error{Msg: fmt.Sprintf("no target is called %v", m.target), Err: ErrTarget}
 	}
 }
@@ -85,16 +89,30 @@ type Kernel struct {
 	lists    []val   // operands that an instruction has no room for
 	consts   []uint64
 	pos      []uintptr // of code, if positions are recorded
-	regs     [numClasses]uint32
-	target   Target // 0 if nothing is accepted: see ready
-	version  uint8
-	guard    guard
-	labels   uint32
-	listed   int // where the list that is being made begins
-
-	specials [numSpecials]val
 	params   []param
 	shared   []sharedArray
+	raws     []string
+	marks    []mark
+	loops    []loop
+	err      *Error
+
+	written uint32 // the age that text was written of
+	head    []byte // what comes before the instructions,
+	headAge uint32 // at this age
+
+	state
+}
+
+// state is what a kernel begins with zeros of.
+type state struct {
+	regs    [numClasses]uint32
+	target  Target // 0 if nothing is accepted: see ready
+	version uint8
+	guard   guard
+	labels  uint32
+	listed  int // where the list that is being made begins
+
+	specials [numSpecials]val
 	static   uint64 // bytes of shared
 	dynamic  uint64
 	rest     bool   // an array has the rest of the dynamic memory
@@ -102,10 +120,7 @@ type Kernel struct {
 	align    uint32 // of arrays that are declared from now on
 	extern   uint32 // alignment of the dynamic memory
 	truths   [2]val // predicates that never and always hold
-	raws     []string
-	marks    []mark
 
-	loops    []loop
 	depth    int
 	threads  [3]uint32 // see Block
 	cluster  [3]uint32
@@ -113,7 +128,6 @@ type Kernel struct {
 	minimum  uint32
 	building bool
 	ignored  int // calls after the first mistake
-	err      *Error
 }
 
 type param struct {
@@ -121,6 +135,7 @@ type param struct {
 	hash   uint32 // of the name
 	offset uint32
 	kind   kind // 0 for a TensorMap
+	decl   word // "p_name"
 	tail   word // ", [p_name];" and the end of the line
 }
 
@@ -158,11 +173,12 @@ func (k *Kernel) owner() *Kernel {
 }
 
 func (k *Kernel) start(m *Module, name string) {
-	*k = Kernel{
-		m: m, name: name, age: k.age + 1, target: m.target.features(), version: m.target.version(), building: true, align: 16,
-		code: k.code[:0], prologue: k.prologue[:0], lists: k.lists[:0], consts: k.consts[:0],
-		params: k.params[:0], shared: k.shared[:0], loops: k.loops[:0], raws: k.raws[:0], marks: k.marks[:0],
-	}
+	k.state = state{}
+	k.m, k.name, k.err, k.pos = m, name, nil, nil
+	k.age++
+	k.target, k.version, k.building, k.align = m.target.features(), m.least, true, 16
+	k.code, k.prologue, k.lists, k.consts = k.code[:0], k.prologue[:0], k.lists[:0], k.consts[:0]
+	k.params, k.shared, k.loops, k.raws, k.marks = k.params[:0], k.shared[:0], k.loops[:0], k.raws[:0], k.marks[:0]
 	k.lists = append(k.lists, 0) // so that 0 is no list
 	if m.positions {
 		k.pos = make([]uintptr, 0, 64)

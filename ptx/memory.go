@@ -91,7 +91,7 @@ func (k *Kernel) param(name string, kd kind) handle {
 			k.fail("a parameter cannot be called %q", name)
 			return r
 		}
-		*next = param{name: name, hash: hash, tail: newWord(", [p_"+name+"];\n", 0)}
+		*next = param{name: name, hash: hash, decl: newWord("p_"+name, 0), tail: newWord(", [p_"+name+"];\n", 0)}
 	}
 	next.kind, next.offset = kd, 0
 	_, align := next.layout()

@@ -56,6 +56,7 @@ func (m *Module) Apply(passes ...Pass) error {
 			continue
 		}
 		b := &body{k: k}
+		k.written, k.headAge = 0, 0 // passes may use other registers
 		for _, p := range passes {
 			if p.run != nil {
 				p.run(b)

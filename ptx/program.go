@@ -28,14 +28,14 @@ func (m *Module) Listing() (*Listing, error) {
 	l := &Listing{Text: text, Lines: make([]Position, bytes.Count(text, []byte{'\n'})+1)}
 	t, from := names(), 0
 	for _, k := range m.kernels[:m.n] {
-		head := k.appendHead(nil)
+		head := k.appendHead(nil, t)
 		at := bytes.Index(text[from:], head)
 		if at < 0 {
 			continue
 		}
 		at += from
 		line := bytes.Count(text[:at], []byte{'\n'}) + bytes.Count(head, []byte{'\n'})
-		one := make([]byte, 0, spare)
+		one := make([]byte, 0, 2*spare)
 		lines := func(code []instr) int { return bytes.Count(k.appendCode(one, t, code), []byte{'\n'}) }
 		line += lines(k.prologue)
 		for i := range k.code {

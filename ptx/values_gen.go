@@ -57,6 +57,13 @@ type Element interface {
 // kindFor returns the kind of a type.
 func kindFor[T Value]() kind {
 	var v T
+	// The most frequent ones first.
+	if _, ok := any(v).(F32); ok {
+		return kF32
+	}
+	if _, ok := any(v).(U32); ok {
+		return kU32
+	}
 	switch any(v).(type) {
 	case Pred:
 		return kPred

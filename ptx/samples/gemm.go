@@ -24,40 +24,38 @@ func GemmNaive(k *ptx.Kernel) {
 // Tile is the rows and columns of the tiles of [GemmTiled].
 const Tile = 16
 
-// GemmTiled is c = a b of float32 matrices m by k and k by n, by tiles in shared
-// memory. Threads beyond the edges load the last row or column, and store
-// nothing.
+// GemmTiled is c = a b of float32 matrices m by k and k by n, an element a thread,
+// by tiles in shared memory, which hold zeros beyond the edges.
 func GemmTiled(k *ptx.Kernel) {
 	side := ptx.U(Tile)
 	a, b, c := ptx.GlobalParam[ptx.F32](k, "a"), ptx.GlobalParam[ptx.F32](k, "b"), ptx.GlobalParam[ptx.F32](k, "c")
 	m, n, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
-	as, bs := ptx.SharedArray[ptx.F32](k, "as", Tile*Tile), ptx.SharedArray[ptx.F32](k, "bs", Tile*Tile)
+	tiles := ptx.SharedArray[ptx.F32](k, "tiles", 2*Tile*Tile) // of a, then of b
 	x, y := k.Special(ptx.TidX), k.Special(ptx.TidY)
 	row, col := k.Special(ptx.CtaidY).MulAdd(side, y), k.Special(ptx.CtaidX).MulAdd(side, x)
-	in := row.Lt(m).And(col.Lt(n))
-	left := ptx.NewVar(k, row.Min(m.Sub(ptx.U(1))).MulAdd(depth, x))
-	right := ptx.NewVar(k, y.MulAdd(n, col.Min(n.Sub(ptx.U(1)))))
-	down := n.Mul(side) // from one tile of b to the next
-	mine := y.MulAdd(side, x)
-	toA, toB := as.At(mine), bs.At(mine)
-	fromA, fromB := as.At(y.Mul(side)), bs.At(x)
-	sum, va, vb := ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0))
-	k.For(ptx.U(0), depth, side, func(i ptx.U32) {
-		va.Set(ptx.F(0))
-		vb.Set(ptx.F(0))
-		k.When(i.Add(x).Lt(depth), func() { a.At(left.Live()).LoadTo(va) })
-		k.When(i.Add(y).Lt(depth), func() { b.At(right.Live()).LoadTo(vb) })
-		toA.Store(va.Live())
-		toB.Store(vb.Live())
-		ptx.AddTo(left, side)
-		ptx.AddTo(right, down)
+	rowIn, colIn := row.Lt(m), col.Lt(n)
+	left, right := a.At(row.MulAdd(depth, x)), b.At(y.MulAdd(n, col))
+	// k ends at once for rows and columns that are not there.
+	limitA, limitB := ptx.Select(rowIn, depth, ptx.U(0)), ptx.Select(colIn, depth, ptx.U(0))
+	fromA, fromB := tiles.At(y.Mul(side)), tiles.Offset(Tile*Tile).At(x)
+	to := fromA.At(x)
+	sum, i := ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.U(0))
+	k.Repeat(func() ptx.Pred {
+		va, vb := ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0))
+		k.When(i.Live().Add(x).Lt(limitA), func() { left.At(i.Live()).LoadTo(va) })
+		k.When(i.Live().Add(y).Lt(limitB), func() { right.At(i.Live().Mul(n)).LoadTo(vb) })
+		to.Store(va.Live())
+		to.Offset(Tile * Tile).Store(vb.Live())
 		k.Sync()
-		for j := 0; j < Tile; j += 4 {
-			for d, v := range fromA.Offset(j).Load4() {
-				ptx.MulAddTo(sum, v, fromB.Offset((j+d)*Tile).Load())
+		k.For(ptx.U(0), side, ptx.U(4), func(j ptx.U32) {
+			u := fromB.At(j.Mul(side))
+			for d, v := range fromA.At(j).Load4() {
+				ptx.MulAddTo(sum, v, u.Offset(d*Tile).Load())
 			}
-		}
+		})
 		k.Sync()
+		ptx.AddTo(i, side)
+		return i.Live().Lt(depth)
 	})
-	k.When(in, func() { c.At(row.MulAdd(n, col)).Store(sum.Live()) })
+	k.When(rowIn.And(colIn), func() { c.At(row.MulAdd(n, col)).Store(sum.Live()) })
 }
