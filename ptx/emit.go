@@ -81,7 +81,7 @@ var names = sync.OnceValue(func() *tables {
 		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain {
 			t.ops[o].way = plain0
 			for _, kd := range d.kinds[1:] {
-				if kd != kNone {
+				if kd != kNone && d.kinds[0] != kNone {
 					t.ops[o].way++
 				}
 			}
@@ -279,13 +279,7 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		b = append(b, ">;\n"...)
 	}
 	for i := range k.shared {
-		b = append(b, "\t.shared .align "...)
-		b = strconv.AppendUint(b, uint64(k.shared[i].align), 10)
-		b = append(b, " .b8 s_"...)
-		b = append(b, k.shared[i].name...)
-		b = append(b, '[')
-		b = strconv.AppendUint(b, uint64(k.shared[i].bytes), 10)
-		b = append(b, "];\n"...)
+		b = append(b, k.shared[i].decl...)
 	}
 	return b
 }
@@ -308,6 +302,8 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		n := 0
 		w := &t.ops[in.op]
 		switch w.way {
+		case plain0:
+			n = t.bare(b[i:], w, in)
 		case plain1:
 			n = t.plain1(b[i:], w, in)
 		case plain2:
@@ -321,7 +317,7 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		case by + way(layoutStore):
 			n = t.store(b[i:], in)
 		case by + way(layoutName):
-			n = t.special(b[i:], in)
+			n = k.named(b[i:], t, w, in)
 		case by + way(layoutShuffle):
 			n = t.shuffle(b[i:], in)
 		case by + way(layoutBranch):
@@ -376,6 +372,26 @@ func (t *tables) plain1(b []byte, w *word, in *instr) int {
 	j += uint(rd>>56) - 2
 	le.PutUint64(s[j&127:j&127+8], ra)
 	j += uint(ra >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// bare writes an instruction that has no result, and one operand or none.
+func (t *tables) bare(b []byte, w *word, in *instr) int {
+	if w.n == 0 || in.d|in.b|in.c != 0 || in.a&beyond != 0 {
+		return 0
+	}
+	ra := t.entry(in.a)
+	if int64(ra) < 0 {
+		return 0
+	}
+	s := (*[room]byte)(b)
+	w.put(s[:])
+	j := uint(w.n)
+	if ra != 0 {
+		le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(ra, -16))
+		j += uint(ra>>56) - 2
+	}
 	le.PutUint16(s[j&127:j&127+2], end)
 	return int(j + 2)
 }
@@ -514,22 +530,28 @@ func (t *tables) store(b []byte, in *instr) int {
 	return int(j + 2)
 }
 
-// special writes the move of a special number.
-func (t *tables) special(b []byte, in *instr) int {
-	w := &t.ops[in.op]
-	if in.a.tag() != tagSpecial || in.d&beyond != 0 || w.n == 0 {
+// named writes the move of a special number or an address in shared memory.
+func (k *Kernel) named(b []byte, t *tables, w *word, in *instr) int {
+	if in.d&beyond != 0 || w.n == 0 {
+		return 0
+	}
+	tail := &t.specials[0]
+	switch tag, n := in.a.tag(), in.a.n(); {
+	case tag == tagSpecial:
+		tail = &t.specials[n]
+	case tag == tagShared && n != dynamicSymbol && k.shared[n].tail.n != 0:
+		tail = &k.shared[n].tail
+	default:
 		return 0
 	}
 	rd := t.entry(in.d)
-	name := &t.specials[in.a.n()]
 	s := (*[room]byte)(b)
-	le.PutUint64(s[:], w.w[0])
-	le.PutUint64(s[8:], w.w[1])
+	w.put(s[:])
 	j := uint(w.n)
 	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
 	j += uint(rd>>56) - 2
-	name.put(s[j&63:])
-	return int(j) + int(name.n)
+	tail.put(s[j&63:])
+	return int(j) + int(tail.n)
 }
 
 // shuffle writes an exchange among all lanes of a warp.

@@ -97,6 +97,17 @@ func (k *Kernel) goIf(p Pred, l val) {
 	k.branchIf(k.use(handle(p), kPred), false, l)
 }
 
+// goUnless goes to l where p does not hold.
+func (k *Kernel) goUnless(p Pred, l val) {
+	if v, ok := p.constant(); ok {
+		if !v {
+			k.branch(l)
+		}
+		return
+	}
+	k.branchIf(k.use(handle(p), kPred), true, l)
+}
+
 // owns returns what became of a label, or nil if it is of another kernel.
 func (k *Kernel) owns(l Label) *mark {
 	if l.k == k {
@@ -250,7 +261,9 @@ func (k *Kernel) Count(n U32, body func(i U32)) { k.For(U(0), n, U(1), body) }
 // returns what holds.
 func (k *Kernel) While(cond func() Pred, body func()) {
 	k.Loop(func() {
-		k.BreakIf(cond().Not())
+		if end, ok := k.leave("While"); ok {
+			k.goUnless(cond(), end)
+		}
 		body()
 	})
 }

@@ -152,6 +152,8 @@ func (p *param) layout() (size, align uint32) {
 type sharedArray struct {
 	name         string
 	bytes, align uint32
+	decl         []byte
+	tail         word // ", s_name;" and the end of the line
 }
 
 // nowhere, unfolded and tooBig stand for kernels of values that have none. Nothing

@@ -1,6 +1,9 @@
 package ptx
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // address points to memory. It has so few fields that compilers keep it in
 // registers: the speed of building depends on that.
@@ -149,9 +152,18 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	if !k.ready() {
 		return r
 	}
-	if nameHash(name) == 0 {
-		k.fail("an array cannot be called %q", name)
-		return r
+	at := len(k.shared)
+	if at == cap(k.shared) {
+		k.shared = append(make([]sharedArray, 0, 2*at+4), k.shared...)
+	}
+	// What was in the memory before is nearly always the same array.
+	next := &k.shared[:at+1][at]
+	if next.tail.n == 0 || next.name != name {
+		if nameHash(name) == 0 {
+			k.fail("an array cannot be called %q", name)
+			return r
+		}
+		*next = sharedArray{name: name, tail: newWord(", s_"+name+";\n", 0)}
 	}
 	for i := range k.shared {
 		if k.shared[i].name == name {
@@ -165,9 +177,13 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 		return r
 	}
 	k.static = k.aligned(k.static) + bytes
-	k.shared = append(k.shared, sharedArray{name, uint32(bytes), k.align})
+	if next.decl == nil || next.bytes != uint32(bytes) || next.align != k.align {
+		next.bytes, next.align = uint32(bytes), k.align
+		next.decl = fmt.Appendf(nil, "\t.shared .align %d .b8 s_%s[%d];\n", k.align, name, bytes)
+	}
+	k.shared = k.shared[:at+1]
 	r.v = k.fresh(classR)
-	k.first(opSymbol, 0, r.v, tagged(tagShared, len(k.shared)-1))
+	k.first(opSymbol, 0, r.v, tagged(tagShared, at))
 	return r
 }
 

@@ -74,6 +74,14 @@ func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
 // MulAddTo adds x*y to v, in place: for floating-point types rounded once.
 func MulAddTo[T number](v Var[T], x, y T) { mulAddTo(v.h, v.kind, handle(x), handle(y)) }
 
+// ScaleAddTo makes v*x + y the value of v, in place: for floating-point types
+// rounded once. It is how sums go on that are scaled down on the way.
+func ScaleAddTo[T number](v Var[T], x, y T) {
+	k := v.h.k.owner()
+	d := k.use(v.h, v.kind)
+	k.put(mulAddCodes[v.kind], 0, d, d, k.use(handle(x), v.kind), k.use(handle(y), v.kind))
+}
+
 func mulAddTo(v handle, kd kind, x, y handle) {
 	k := v.k.owner()
 	if v.c != k.age || x.k != k || x.c != k.age || y.k != k || y.c != k.age {

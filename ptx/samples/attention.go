@@ -39,9 +39,9 @@ func Attention(k *ptx.Kernel) {
 		ptx.MaxTo(greatest, score)
 		shrink := before.Sub(greatest.Live()).Ex2Approx()
 		p := score.Sub(greatest.Live()).Ex2Approx()
-		total.Set(total.Live().Fma(shrink, p))
+		ptx.ScaleAddTo(total, shrink, p)
 		for i, v := range rowV.At(at.Live()).Load2() {
-			acc[i].Set(acc[i].Live().Fma(shrink, p.Mul(v)))
+			ptx.ScaleAddTo(acc[i], shrink, p.Mul(v))
 		}
 		ptx.AddTo(at, ptx.U(HeadSize))
 		return at.Live().Le(last)

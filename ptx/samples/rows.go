@@ -26,32 +26,29 @@ func sum(x ptx.F32) ptx.F32 {
 
 // Softmax is y = softmax(x) along rows of n elements, a block of one warp each. Sums
 // are of powers of two, as the hardware has those, and run along with the greatest
-// element so far: where that rises by d, what was summed before counts for 2**-d of
-// it. What is left is exp(x-m)/s = 2**(x·log2 e - (m + log2 s)), m in powers of two.
+// element so far, or rather the least of x·-log2 e: where that falls by d, what
+// was summed before counts for 2**-d of it. What is left is exp(x-m)/s =
+// 2**(x·log2 e + least - log2 s).
 func Softmax(k *ptx.Kernel) {
 	x, y, n := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y"), ptx.Param[ptx.U32](k, "n")
 	begin := k.Special(ptx.CtaidX).MulAdd(n, k.Special(ptx.TidX))
 	end := k.Special(ptx.CtaidX).MulAdd(n, n)
-	greatest, total := ptx.NewVar(k, ptx.F(-math.MaxFloat32)), ptx.NewVar(k, ptx.F(0))
+	least, total := ptx.NewVar(k, ptx.F(math.MaxFloat32)), ptx.NewVar(k, ptx.F(0))
 	warp(k, begin, end, func(i ptx.U32) {
-		v, before := x.At(i).Load().Mul(ptx.F(math.Log2E)), greatest.Get()
-		ptx.MaxTo(greatest, v)
-		rise := before.Sub(greatest.Live()).Ex2Approx()
-		total.Set(total.Live().Fma(rise, v.Sub(greatest.Live()).Ex2Approx()))
+		v, before := x.At(i).Load().Mul(ptx.F(-math.Log2E)), least.Get()
+		ptx.MinTo(least, v)
+		ptx.ScaleAddTo(total, least.Live().Sub(before).Ex2Approx(), least.Live().Sub(v).Ex2Approx())
 	})
 	// The lanes meet in the same way, in pairs: those whose numbers differ by d.
-	d := ptx.NewVar(k, ptx.U(16))
+	d := ptx.NewVar(k, ptx.U(1))
 	k.Repeat(func() ptx.Pred {
-		m, s := ptx.ShuffleXor(greatest.Live(), d.Live()), ptx.ShuffleXor(total.Live(), d.Live())
-		before := greatest.Get()
-		ptx.MaxTo(greatest, m)
-		rise := before.Sub(greatest.Live()).Ex2Approx()
-		total.Set(total.Live().Mul(rise))
-		ptx.MulAddTo(total, s, m.Sub(greatest.Live()).Ex2Approx())
-		d.Set(d.Live().Shr(ptx.U(1)))
-		return d.Live().Gt(ptx.U(0))
+		v, s, before := ptx.ShuffleXor(least.Live(), d.Live()), ptx.ShuffleXor(total.Live(), d.Live()), least.Get()
+		ptx.MinTo(least, v)
+		ptx.ScaleAddTo(total, least.Live().Sub(before).Ex2Approx(), s.Mul(least.Live().Sub(v).Ex2Approx()))
+		ptx.AddTo(d, d.Live())
+		return d.Live().Lt(ptx.U(32))
 	})
-	low := greatest.Live().Add(total.Live().Lg2Approx()).Neg()
+	low := least.Live().Sub(total.Live().Lg2Approx())
 	warp(k, begin, end, func(i ptx.U32) {
 		y.At(i).Store(x.At(i).Load().Fma(ptx.F(math.Log2E), low).Ex2Approx())
 	})
