@@ -139,11 +139,16 @@ func (k *Kernel) open() bool {
 
 // inside builds a block of code.
 func (k *Kernel) inside(body func()) {
+	k.deeper()
+	body()
+	k.depth--
+}
+
+// deeper begins a block of code.
+func (k *Kernel) deeper() {
 	if k.depth++; k.depth > maxDepth {
 		k.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
 	}
-	body()
-	k.depth--
 }
 
 // If runs then where p holds.
@@ -233,7 +238,9 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	}
 	k.place(head)
 	k.loops = append(k.loops, loop{next: next, end: end})
-	k.inside(func() { body(U32(i)) })
+	k.deeper()
+	body(U32(i))
+	k.depth--
 	if !k.ready() {
 		return
 	}
@@ -260,12 +267,22 @@ func (k *Kernel) Count(n U32, body func(i U32)) { k.For(U(0), n, U(1), body) }
 // While runs body while cond, which is built once at the head of the loop,
 // returns what holds.
 func (k *Kernel) While(cond func() Pred, body func()) {
-	k.Loop(func() {
-		if end, ok := k.leave("While"); ok {
-			k.goUnless(cond(), end)
-		}
-		body()
-	})
+	if !k.open() {
+		return
+	}
+	head, end := k.label(), k.label()
+	k.place(head)
+	k.loops = append(k.loops, loop{next: head, end: end})
+	k.deeper()
+	k.goUnless(cond(), end)
+	body()
+	k.depth--
+	if !k.ready() {
+		return
+	}
+	k.branch(head)
+	k.endLoop()
+	k.place(end)
 }
 
 // Loop runs body until Break or Return.
@@ -295,8 +312,9 @@ func (k *Kernel) Repeat(body func() (again Pred)) {
 	head, end := k.label(), k.label()
 	k.place(head)
 	k.loops = append(k.loops, loop{end: end})
-	var again Pred
-	k.inside(func() { again = body() })
+	k.deeper()
+	again := body()
+	k.depth--
 	if !k.open() {
 		return
 	}

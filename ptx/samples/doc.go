@@ -24,7 +24,7 @@ func All() []Sample {
 	return []Sample{
 		{"gemm_naive", "c = a b, an element a thread", [3]int{16, 16, 1}, ptx.SM70, GemmNaive},
 		{"gemm_tiled", "c = a b, by tiles of 16 x 16 in shared memory", [3]int{Tile, Tile, 1}, ptx.SM70, GemmTiled},
-		{"gemm_tensor", "c = a b of half floats, a block 64 x 64 by tensor cores, copies that do not wait", [3]int{128, 1, 1}, ptx.SM80, GemmTensor},
+		{"gemm_tensor", "c = a b of half floats, a block 32 x 64 by tensor cores, copies that do not wait", [3]int{128, 1, 1}, ptx.SM80, GemmTensor},
 		{"gemm_warp", "c = a bᵀ of half floats, a warp 16 x 16 by tensor cores", [3]int{32, 1, 1}, ptx.SM80, GemmWarp},
 		{"softmax", "the softmax of rows, a warp each", [3]int{32, 1, 1}, ptx.SM70, Softmax},
 		{"layer_norm", "rows normalised, scaled and shifted, a warp each", [3]int{32, 1, 1}, ptx.SM70, LayerNorm},

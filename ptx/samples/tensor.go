@@ -55,16 +55,16 @@ func GemmWarp(k *ptx.Kernel) {
 // different banks: rows of b are padded; those of a are too short for that, and
 // have their four runs of 16 bytes in another order in each pair of rows.
 const (
-	blockSide = 64
+	blockRows = 32
+	blockCols = 64
 	step      = 32            // of k
-	strideA   = step          // elements from one row of a to the next
-	strideB   = blockSide + 8 // and of b
-	beginB    = blockSide * strideA
+	strideB   = blockCols + 8 // elements from one row of b to the next
+	beginB    = blockRows * step
 	stage     = beginB + step*strideB
 )
 
 // GemmTensor is c = a b of half floats, a m by k and b k by n, summed and stored in
-// float32. A block of four warps has 64 by 64 elements, a warp 32 by 32. While it
+// float32. A block of four warps has 32 by 64 elements, a warp 16 by 32. While it
 // multiplies one pair of tiles the next is copied to shared memory. k and n are
 // multiples of 8; what is beyond the edges arrives as zeros.
 func GemmTensor(k *ptx.Kernel) {
@@ -73,88 +73,86 @@ func GemmTensor(k *ptx.Kernel) {
 	m, n, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
 	tiles := ptx.SharedArray[ptx.F16](k, "tiles", 2*stage)
 	t := k.Special(ptx.TidX)
-	top, left := k.Special(ptx.CtaidY).Mul(ptx.U(blockSide)), k.Special(ptx.CtaidX).Mul(ptx.U(blockSide))
+	top, left := k.Special(ptx.CtaidY).Mul(ptx.U(blockRows)), k.Special(ptx.CtaidX).Mul(ptx.U(blockCols))
 
-	// What a thread copies: 16 bytes at column x of rows y and y+32 of a, and of
-	// rows y and y+16 of b.
+	// What a thread copies: 16 bytes of a, and 16 bytes of two rows of b. k ends
+	// at once for rows and columns that are not there.
 	ax, ay := t.And(ptx.U(3)).Mul(ptx.U(8)), t.Shr(ptx.U(2))
 	bx, by := t.And(ptx.U(7)).Mul(ptx.U(8)), t.Shr(ptx.U(3))
-	var fromA, fromB [2]ptx.Global[ptx.F16]
-	var limitA [2]ptx.U32 // copies end before this element of k
-	for i := range fromA {
-		row := top.Add(ay.Add(ptx.U(uint32(32 * i))))
-		fromA[i] = a.At(row.MulAdd(depth, ax))
-		limitA[i] = ptx.Select(row.Lt(m), depth, ptx.U(0))
-		fromB[i] = b.At(by.Add(ptx.U(uint32(16*i))).MulAdd(n, left.Add(bx)))
-	}
-	limitB := ptx.Select(left.Add(bx).Lt(n), depth, ptx.U(0))
+	rowA, colB := top.Add(ay), left.Add(bx)
+	limitA := ptx.Select(rowA.Lt(m), depth, ptx.U(0))
+	limitB := ptx.Select(colB.Lt(n), depth, ptx.U(0))
+	fromA, fromB := a.At(rowA.MulAdd(depth, ax)), b.At(by.MulAdd(n, colB))
 	order := func(row ptx.U32) ptx.U32 { return row.Shl(ptx.U(2)).And(ptx.U(24)) } // pair of rows & 3, times 8
-	toA, toB := tiles.At(ay.MulAdd(ptx.U(strideA), ax.Xor(order(ay)))), tiles.Offset(beginB).At(by.MulAdd(ptx.U(strideB), bx))
-	load := func(at, rows, stage ptx.U32) {
-		some := func(p ptx.Pred) ptx.U32 { return ptx.Select(p, ptx.U(16), ptx.U(0)) }
-		for i := range fromA {
-			ptx.CopyAsyncZero(toA.At(stage).Offset(32*strideA*i), fromA[i].At(at), 16, some(at.Add(ax).Lt(limitA[i])))
-			row := at.Add(by.Add(ptx.U(uint32(16 * i))))
-			ptx.CopyAsyncZero(toB.At(stage).Offset(16*strideB*i), fromB[i].At(rows), 16, some(row.Lt(limitB)))
+	toA, toB := tiles.At(ay.MulAdd(ptx.U(step), ax.Xor(order(ay)))), tiles.Offset(beginB).At(by.MulAdd(ptx.U(strideB), bx))
+	half := n.Mul(ptx.U(step / 2)) // elements of b that a thread skips
+
+	// What ldmatrix reads: a lane names 16 bytes of a row.
+	lane, wide := t.And(ptx.U(15)), t.Shr(ptx.U(4)).And(ptx.U(1)).Mul(ptx.U(8))
+	row, col := t.Shr(ptx.U(1)).And(ptx.U(16)), t.Shr(ptx.U(6)).Mul(ptx.U(32)) // of the warp
+	readB := tiles.Offset(beginB).At(lane.MulAdd(ptx.U(strideB), col.Add(wide)))
+	var readA [2]ptx.Shared[ptx.F16] // of the first half of step, and the second
+	x := wide.Xor(order(lane))
+	for i := range readA {
+		readA[i] = tiles.At(row.Add(lane).MulAdd(ptx.U(step), x.Xor(ptx.U(uint32(16*i)))))
+	}
+	var acc [4][4]ptx.Var[ptx.F32]
+	for j := range acc {
+		for l := range acc[j] {
+			acc[j][l] = ptx.NewVar(k, ptx.F(0))
+		}
+	}
+	// Each turn copies the tiles of i and multiplies those before.
+	i, rows, now := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
+	k.Repeat(func() ptx.Pred {
+		other := ptx.U(stage).Sub(now.Live())
+		some := func(at, limit ptx.U32) ptx.U32 { return ptx.Select(at.Lt(limit), ptx.U(16), ptx.U(0)) }
+		ptx.CopyAsyncZero(toA.At(now.Live()), fromA.At(i.Live()), 16, some(i.Live().Add(ax), limitA))
+		to := toB.At(now.Live())
+		for h := range 2 {
+			from := fromB.At(rows.Live())
+			y := i.Live().Add(by)
+			if h > 0 {
+				y = y.Add(ptx.U(step / 2))
+			}
+			ptx.CopyAsyncZero(to.Offset(step/2*strideB*h), from, 16, some(y, limitB))
+			ptx.AddTo(rows, half)
 		}
 		k.CopyCommit()
-	}
-
-	lane, wide := t.And(ptx.U(15)), t.Shr(ptx.U(4)).And(ptx.U(1)).Mul(ptx.U(8))
-	row, col := t.Shr(ptx.U(5)).And(ptx.U(1)).Mul(ptx.U(32)), t.Shr(ptx.U(6)).Mul(ptx.U(32)) // of the warp
-	var readA [2]ptx.Shared[ptx.F16]                                                         // of the first half of step, and the second
-	for i := range readA {
-		x := wide.Xor(order(lane)).Xor(ptx.U(uint32(16 * i)))
-		readA[i] = tiles.At(row.Add(lane).MulAdd(ptx.U(strideA), x))
-	}
-	readB := tiles.Offset(beginB).At(lane.MulAdd(ptx.U(strideB), col.Add(wide)))
-	var acc [2][4][4]ptx.Var[ptx.F32]
-	for i := range acc {
-		for j := range acc[i] {
-			for l := range acc[i][j] {
-				acc[i][j][l] = ptx.NewVar(k, ptx.F(0))
-			}
-		}
-	}
-	load(ptx.U(0), ptx.U(0), ptx.U(0))
-	rows, now := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-	down := n.Mul(ptx.U(step))
-	k.For(ptx.U(0), depth, ptx.U(step), func(i ptx.U32) {
-		ptx.AddTo(rows, down)
-		load(i.Add(ptx.U(step)), rows.Live(), ptx.U(stage).Sub(now.Live()))
-		k.CopyWait(1)
-		k.Sync()
-		pb := readB.At(now.Live())
-		for s := range readA {
-			pa, pb := readA[s].At(now.Live()), pb.Offset(16*s*strideB)
-			var y [4][2]ptx.F16x2
-			for j := 0; j < 4; j += 2 {
-				v := ptx.LoadMatrix4(ptx.CastShared[ptx.F16x2](pb.Offset(8*j)), true)
-				y[j], y[j+1] = [2]ptx.F16x2{v[0], v[1]}, [2]ptx.F16x2{v[2], v[3]}
-			}
-			for i := range acc {
-				x := ptx.LoadMatrix4(ptx.CastShared[ptx.F16x2](pa.Offset(16*strideA*i)), false)
-				for j := range acc[i] {
-					k.MmaF16(&acc[i][j], x, y[j])
+		k.If(i.Live().Ne(ptx.U(0)), func() {
+			k.CopyWait(1)
+			k.Sync()
+			pb := readB.At(other)
+			for s := range readA {
+				x := ptx.LoadMatrix4(ptx.CastShared[ptx.F16x2](readA[s].At(other)), false)
+				for j := 0; j < 4; j += 2 {
+					v := ptx.LoadMatrix4(ptx.CastShared[ptx.F16x2](pb.Offset(16*s*strideB+8*j)), true)
+					k.MmaF16(&acc[j], x, [2]ptx.F16x2{v[0], v[1]})
+					k.MmaF16(&acc[j+1], x, [2]ptx.F16x2{v[2], v[3]})
 				}
 			}
-		}
-		k.Sync()
-		now.Set(ptx.U(stage).Sub(now.Live()))
+			k.Sync()
+		})
+		now.Set(other)
+		more := i.Live().Lt(depth)
+		ptx.AddTo(i, ptx.U(step))
+		return more
 	})
 	k.CopyWaitAll()
 
 	row = top.Add(row).Add(t.Shr(ptx.U(2)).And(ptx.U(7)))
 	col = left.Add(col).Add(t.And(ptx.U(3)).Mul(ptx.U(2)))
-	for i := range acc {
-		for h := range 2 {
-			row := row.Add(ptx.U(uint32(16*i + 8*h)))
-			to, in := c.At(row.MulAdd(n, col)), row.Lt(m)
-			for j := range acc[i] {
-				k.When(in.And(col.Add(ptx.U(uint32(8*j))).Lt(n)), func() {
-					to.Offset(8 * j).Store2([2]ptx.F32{acc[i][j][2*h].Live(), acc[i][j][2*h+1].Live()})
-				})
+	to := c.At(row.MulAdd(n, col))
+	var in [4]ptx.Pred
+	for j := range in {
+		in[j] = col.Add(ptx.U(uint32(8 * j))).Lt(n)
+	}
+	for h := range 2 {
+		k.If(row.Add(ptx.U(uint32(8*h))).Lt(m), func() {
+			to := to.At(n.Mul(ptx.U(uint32(8 * h))))
+			for j := range acc {
+				k.When(in[j], func() { to.Offset(8 * j).Store2([2]ptx.F32{acc[j][2*h].Live(), acc[j][2*h+1].Live()}) })
 			}
-		}
+		})
 	}
 }
