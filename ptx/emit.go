@@ -78,7 +78,7 @@ var names = sync.OnceValue(func() *tables {
 	for o := range descs {
 		d := &descs[o]
 		t.ops[o] = newWord(d.text, d.layout)
-		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain {
+		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain && t.ops[o].n != 0 {
 			t.ops[o].way = plain0
 			for _, kd := range d.kinds[1:] {
 				if kd != kNone && d.kinds[0] != kNone {
@@ -315,7 +315,7 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		case by + way(layoutParam):
 			n = k.loadParam(b[i:], t, in)
 		case by + way(layoutStore):
-			n = t.store(b[i:], in)
+			n = t.store(b[i:], k.lists, in)
 		case by + way(layoutName):
 			n = k.named(b[i:], t, w, in)
 		case by + way(layoutShuffle):
@@ -326,6 +326,8 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 			n = t.label(b[i:], in)
 		case by + way(layoutMma):
 			n = t.mma(b[i:], k.lists, in)
+		case by + way(layoutCopy):
+			n = t.copies(b[i:], k.lists, in)
 		case by + way(layoutMatrix):
 			n = t.matrix(b[i:], in)
 		}
@@ -358,7 +360,7 @@ const (
 
 // plain1 writes an instruction with a result and one operand.
 func (t *tables) plain1(b []byte, w *word, in *instr) int {
-	if w.n == 0 || in.d == 0 || (in.d|in.a)&beyond != 0 || in.b != 0 || in.c != 0 {
+	if (in.d|in.a)&beyond != 0 {
 		return 0
 	}
 	rd, ra := t.entry(in.d), t.entry(in.a)
@@ -398,7 +400,7 @@ func (t *tables) bare(b []byte, w *word, in *instr) int {
 
 // plain2 writes an instruction with a result and two operands.
 func (t *tables) plain2(b []byte, w *word, in *instr) int {
-	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b)&beyond != 0 || in.c != 0 {
+	if (in.d|in.a|in.b)&beyond != 0 {
 		return 0
 	}
 	rd, ra, rb := t.entry(in.d), t.entry(in.a), t.entry(in.b)
@@ -420,7 +422,7 @@ func (t *tables) plain2(b []byte, w *word, in *instr) int {
 
 // plain3 writes an instruction with a result and three operands.
 func (t *tables) plain3(b []byte, w *word, in *instr) int {
-	if w.n == 0 || in.d == 0 || (in.d|in.a|in.b|in.c)&beyond != 0 {
+	if (in.d|in.a|in.b|in.c)&beyond != 0 {
 		return 0
 	}
 	rd, ra, rb, rc := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(in.c)
@@ -475,14 +477,13 @@ func (t *tables) load(b []byte, in *instr) int {
 	if w.n == 0 || (in.d+n|in.a)&beyond != 0 || long == 0 {
 		return 0
 	}
-	ra := t.entry(in.a)
-	if int64(ra) < 0 {
+	ra, rd, last := t.entry(in.a), t.entry(in.d), t.entry(in.d+n-1)
+	if int64(ra|rd|last) < 0 {
 		return 0
 	}
 	s := (*[room]byte)(b)
 	w.put(s[:])
 	j := uint(w.n)
-	rd := t.entry(in.d)
 	if n == 1 {
 		le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
 		j += uint(rd>>56) - 2
@@ -506,27 +507,78 @@ func (t *tables) load(b []byte, in *instr) int {
 	return int(j + 2)
 }
 
-// store writes a store of one element.
-func (t *tables) store(b []byte, in *instr) int {
+// store writes a store, of a vector perhaps.
+func (t *tables) store(b []byte, lists []val, in *instr) int {
 	w := t.access(in)
 	tail, long := t.offset(in.b)
-	if w.n == 0 || in.aux>>8 != 1 || (in.a|in.c)&beyond != 0 || long == 0 {
+	n := in.aux >> 8
+	if w.n == 0 || in.a&beyond != 0 || long == 0 {
 		return 0
 	}
-	ra, rc := t.entry(in.a), t.entry(in.c)
-	if int64(ra|rc) < 0 {
+	ra := t.entry(in.a)
+	if int64(ra) < 0 {
 		return 0
 	}
 	s := (*[room]byte)(b)
 	w.put(s[:])
 	j := uint(w.n)
-	le.PutUint64(s[j&127:j&127+8], '['|ra>>16<<8)
+	le.PutUint64(s[j&127:j&127+8], '['|bits.RotateLeft64(ra, -16)<<8)
 	j += uint(ra>>56) - 1
 	le.PutUint64(s[j&127:j&127+8], tail)
 	j += long
-	le.PutUint64(s[j&127:j&127+8], rc)
-	j += uint(rc >> 56)
+	if n == 1 {
+		rc := t.entry(in.c)
+		if in.c&beyond != 0 || int64(rc) < 0 {
+			return 0
+		}
+		le.PutUint64(s[j&127:j&127+8], rc)
+		j += uint(rc >> 56)
+	} else {
+		le.PutUint32(s[j&127:j&127+4], comma|'{'<<16)
+		j++ // the comma and the space of the first are written over these
+		for i, v := range lists[in.c:][:n] {
+			r := t.entry(v)
+			if v&beyond != 0 || int64(r) < 0 {
+				return 0
+			}
+			if i == 0 {
+				r = r&^0xffff | ' ' | '{'<<8
+			}
+			le.PutUint64(s[j&127:j&127+8], r)
+			j += uint(r >> 56)
+		}
+		s[j&127] = '}'
+		j++
+	}
 	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
+}
+
+// copies writes an asynchronous copy.
+func (t *tables) copies(b []byte, lists []val, in *instr) int {
+	text := descs[in.op].text
+	to, long1 := t.offset(lists[in.c])
+	from, long2 := t.offset(lists[in.c+1])
+	rd, ra, rb, size := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(tagged(tagSmall, int(in.aux)))
+	if (in.d|in.a|in.b)&beyond != 0 || int64(rd|ra|rb) < 0 || long1 == 0 || long2 == 0 || len(text) > 64 {
+		return 0
+	}
+	s := (*[spare]byte)(b)
+	copy(s[:64], text)
+	j := uint(len(text))
+	le.PutUint64(s[j&255:j&255+8], '['|bits.RotateLeft64(rd, -16)<<8)
+	j += uint(rd>>56) - 1
+	le.PutUint64(s[j&255:j&255+8], to)
+	j += long1
+	le.PutUint64(s[j&255:j&255+8], comma|'['<<16|bits.RotateLeft64(ra, -16)<<24)
+	j += uint(ra>>56) + 1
+	le.PutUint64(s[j&255:j&255+8], from)
+	j += long2
+	le.PutUint64(s[j&255:j&255+8], size)
+	j += uint(size >> 56)
+	le.PutUint64(s[j&255:j&255+8], rb)
+	j += uint(rb >> 56)
+	le.PutUint16(s[j&255:j&255+2], end)
 	return int(j + 2)
 }
 
@@ -545,6 +597,9 @@ func (k *Kernel) named(b []byte, t *tables, w *word, in *instr) int {
 		return 0
 	}
 	rd := t.entry(in.d)
+	if int64(rd) < 0 {
+		return 0
+	}
 	s := (*[room]byte)(b)
 	w.put(s[:])
 	j := uint(w.n)
@@ -612,12 +667,13 @@ func (t *tables) label(b []byte, in *instr) int {
 func (t *tables) mma(b []byte, lists []val, in *instr) int {
 	nd, na, nb := uint(in.aux&15), uint(in.aux>>4&15), uint(in.aux>>8&15)
 	all := lists[in.a:][:nd+na+nb]
-	used := val(0)
+	used, entries := val(0), uint64(0)
 	for _, v := range all {
 		used |= v
+		entries |= t.entry(v)
 	}
 	text := descs[in.op].text
-	if used&beyond != 0 || nd > 4 || na > 4 || nb > 4 || len(text) > 64 {
+	if used&beyond != 0 || int64(entries) < 0 || nd > 4 || na > 4 || nb > 4 || len(text) > 64 {
 		return 0
 	}
 	s := (*[spare]byte)(b)
@@ -653,7 +709,8 @@ func (t *tables) matrix(b []byte, in *instr) int {
 	n := val(in.aux)
 	tail, long := t.offset(in.b)
 	text := descs[in.op].text
-	if (in.d+n|in.a)&beyond != 0 || long == 0 || len(text) > 64 || n > 4 {
+	ra, last := t.entry(in.a), t.entry(in.d+n-1)
+	if (in.d+n|in.a)&beyond != 0 || int64(ra|last) < 0 || long == 0 || len(text) > 64 || n > 4 {
 		return 0
 	}
 	s := (*[spare]byte)(b)
@@ -667,7 +724,6 @@ func (t *tables) matrix(b []byte, in *instr) int {
 		le.PutUint64(s[j&255:j&255+8], r)
 		j += uint(r >> 56)
 	}
-	ra := t.entry(in.a)
 	le.PutUint64(s[j&255:j&255+8], '}'|','<<8|' '<<16|'['<<24)
 	j += 4
 	le.PutUint64(s[j&255:j&255+8], ra>>16)
@@ -686,6 +742,9 @@ func (k *Kernel) loadParam(b []byte, t *tables, in *instr) int {
 		return 0
 	}
 	rd := t.entry(in.d)
+	if int64(rd) < 0 {
+		return 0
+	}
 	s := (*[room]byte)(b)
 	w.put(s[:])
 	j := uint(w.n)

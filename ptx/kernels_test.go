@@ -2,8 +2,10 @@ package ptx_test
 
 import (
 	"math"
+	"testing"
 
 	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/samples"
 )
 
 // The kernels that tests and benchmarks build.
@@ -197,4 +199,39 @@ var kernels = []named{
 	{"gemm_tiled", gemmTiled(16)},
 	{"softmax", softmax(1024)},
 	{"sgemm", sgemm},
+}
+
+// TestQuickKernels holds that all ways to write an instruction give the same
+// text, in kernels of all kinds, and where registers and offsets are beyond what
+// tables have.
+func TestQuickKernels(t *testing.T) {
+	m := ptx.NewModule(ptx.SM90a)
+	for _, k := range append(append([]named(nil), kernels...), tensorKernels...) {
+		m.Kernel(k.name, k.build)
+	}
+	for _, s := range samples.All() {
+		m.Kernel("sample_"+s.Name, s.Build)
+	}
+	m.Kernel("wide", func(k *ptx.Kernel) {
+		x := ptx.GlobalParam[ptx.F32](k, "a_name_that_is_longer_than_what_fits_into_a_word")
+		s := ptx.SharedArray[ptx.F16](k, "another_such_name_of_an_array", 4096)
+		all := ptx.DynamicShared[ptx.F32](k, 0)
+		for range 300 {
+			for _, n := range []int{0, 4, 248, 252, 1000, 25000, 300000, -4, -100000} {
+				v := x.Offset(n).Load4()
+				x.Offset(n).Store4(v)
+				all.Store(ptx.ShuffleXor(v[0], ptx.U(16)).Add(ptx.F(2)))
+			}
+			for _, n := range []int{0, 8, 504, 2048} {
+				m := ptx.LoadMatrix4(ptx.CastShared[ptx.F16x2](s.Offset(n)), true)
+				ptx.CopyAsync(s.Offset(n), ptx.Cast[ptx.F16](x).Offset(n), 16)
+				ptx.CopyAsyncZero(s.Offset(n), ptx.Cast[ptx.F16](x).Offset(n), 8, m[0].B32().U32())
+			}
+			k.If(k.Special(ptx.TidX).Lt(ptx.U(7)), func() { k.Sync() })
+		}
+	})
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.Quick(t)
 }

@@ -47,11 +47,8 @@ func GemmTiled(k *ptx.Kernel) {
 		to.Store(va.Live())
 		to.Offset(Tile * Tile).Store(vb.Live())
 		k.Sync()
-		k.For(ptx.U(0), side, ptx.U(4), func(j ptx.U32) {
-			u := fromB.At(j.Mul(side))
-			for d, v := range fromA.At(j).Load4() {
-				ptx.MulAddTo(sum, v, u.Offset(d*Tile).Load())
-			}
+		k.Count(side, func(j ptx.U32) { // ptxas unrolls it
+			ptx.MulAddTo(sum, fromA.At(j).Load(), fromB.At(j.Mul(side)).Load())
 		})
 		k.Sync()
 		ptx.AddTo(i, side)
