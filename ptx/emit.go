@@ -587,7 +587,7 @@ func (k *Kernel) named(b []byte, t *tables, w *word, in *instr) int {
 	if in.d&beyond != 0 || w.n == 0 {
 		return 0
 	}
-	tail := &t.specials[0]
+	var tail *word
 	switch tag, n := in.a.tag(), in.a.n(); {
 	case tag == tagSpecial:
 		tail = &t.specials[n]
