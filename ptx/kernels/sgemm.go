@@ -69,6 +69,8 @@ func (p *sgemmOf) declare(k *ptx.Kernel, s sgemmSpec, e *epilogue) *sink {
 	return e.sink(k)
 }
 
+// buildSgemm writes the kernel: the recipe is the usual one of tiles that are
+// copied some steps ahead, and of numbers that threads read one term ahead.
 func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(s.Blocks)
@@ -192,6 +194,8 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	k.CopyWait(s.Stages - 2)
 	k.Sync()
 	load(0, 0, reading.Get())
+	// A turn multiplies a step of the sum while the next terms come from shared
+	// memory and a later step comes from global memory.
 	turn := func(i ptx.U32) {
 		for d := range mine {
 			h := d & 1
@@ -214,11 +218,10 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 			}
 			for i := range s.Own {
 				for j := range s.Wide {
-					jj := j
-					if i&1 == 1 {
-						jj = s.Wide - 1 - j
+					if i&1 == 1 { // a turn at the end of a row changes one operand only
+						j = s.Wide - 1 - j
 					}
-					ptx.MulAddTo(acc[i][jj], u[h][i].Get(), v[h][jj].Get())
+					ptx.MulAddTo(acc[i][j], u[h][i].Get(), v[h][j].Get())
 				}
 			}
 		}
@@ -232,7 +235,7 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	if s.Slices > 1 {
 		s.gather(k, acc, inSlice, slice, shared)
 	}
-	s.finish(k, &p, to, acc, slice, row.Add(myRow), col.Add(myCol), func(i int) int { return i/4*4*s.LaneRows + i%4 })
+	s.finish(k, &p, to, acc, slice, row.Add(myRow), col.Add(myCol))
 }
 
 // place returns the first row and column of the block: bands of rows of tiles,
@@ -246,9 +249,9 @@ func (s sgemmSpec) place(k *ptx.Kernel, p *sgemmOf) (row, col ptx.U32) {
 	return top.Add(inBand.Rem(height)).Mul(ptx.N(s.Rows)), inBand.Div(height).Mul(ptx.N(s.Cols))
 }
 
-// finish adds the bias and stores what the thread has: rows from row on, whose
-// distances down tells, and columns from col on.
-func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[ptx.F32], slice, row, col ptx.U32, down func(i int) int) {
+// finish adds the bias and stores what the thread has: quads of rows from row and
+// of columns from col on.
+func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[ptx.F32], slice, row, col ptx.U32) {
 	pair, laneCols := k.Special(ptx.CtaidZ), 32/s.LaneRows
 	first := pair.Mul(p.m)
 	if s.Part {
@@ -277,7 +280,7 @@ func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[p
 		own := s.Own / s.Slices
 		write := func() {
 			for i := g * own; i < (g+1)*own; i++ {
-				r := row.Add(ptx.N(down(i)))
+				r := row.Add(ptx.N(i/4*4*s.LaneRows + i%4))
 				k.If(r.Lt(p.m), func() {
 					for j := 0; j < s.Wide; j += 4 {
 						c := col.Add(ptx.N(j * laneCols))

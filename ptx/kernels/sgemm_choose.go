@@ -1,5 +1,7 @@
 package kernels
 
+import "math"
+
 // A way costs what its slowest multiprocessor does, and what the launches beside
 // it cost. All numbers are cycles of a multiprocessor, as they were measured on an
 // H200; other devices differ in speed, but little in what pays.
@@ -8,6 +10,12 @@ const (
 	launchCycles = 4000 // of another launch
 	cycleBytes   = 1500 // that all multiprocessors together move in a cycle
 )
+
+// mostSplit is among how many blocks a sum is divided at most.
+const mostSplit = 24
+
+// mostScratch is the elements that a way may want for what saves time only.
+const mostScratch = 1 << 28
 
 // rated is a tile and how well it does.
 type rated struct {
@@ -21,10 +29,7 @@ func (q *sgemmRequest) choose() sgemmWay {
 	var best sgemmWay
 	least := 0.0
 	for i := range sgemmTiles {
-		for _, split := range []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32} {
-			if split > 1 && q.p.K < 128*split {
-				break
-			}
+		for split := 1; split <= mostSplit && (split == 1 || q.p.K >= 128*split); split++ {
 			for j := range 4 {
 				w := sgemmWay{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
 				if c := q.cost(&sgemmTiles[i], w); c > 0 && (least == 0 || c < least) {
@@ -39,26 +44,30 @@ func (q *sgemmRequest) choose() sgemmWay {
 // cost returns the cycles that a way takes, or 0 if it makes no sense.
 func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
 	p, split := q.p, w.Split
+	if split > 1 && split*p.Batch*p.M*p.N > mostScratch {
+		return 0
+	}
 	sum := float64(startCycles)
 	rate, alone := t.rate, t.alone
-	// Lines that are copied number by number take their time.
 	for i, o := range []struct {
 		lines, batch int
 		along        bool
-	}{{p.M, p.Batch, !q.o.TransA}, {p.N, p.Batch, q.o.TransB}} {
+		across       int // lines of the other operand that each number meets in a tile
+	}{{p.M, p.Batch, !q.o.TransA, t.Cols}, {p.N, p.Batch, q.o.TransB, t.Rows}} {
+		// Copies of single numbers cost the more the fewer products each is for.
 		slow := 0.0
 		switch {
 		case o.along && p.K%4 != 0:
-			slow = 0.11
+			slow = 0.06 + 5/float64(o.across)
 		case o.along:
 			slow = 0.02
 		case o.lines%4 != 0:
-			slow = 0.06
+			slow = 0.05 + 5/float64(o.across)
 		}
 		switch {
 		case !w.Pack[i]:
 			rate, alone = rate*(1-slow), alone*(1-slow)
-		case slow == 0:
+		case slow == 0 || o.batch*o.lines*p.K > mostScratch:
 			return 0
 		default:
 			sum += launchCycles + 8*float64(o.batch*o.lines)*float64(p.K)/cycleBytes
@@ -68,13 +77,11 @@ func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
 	blocks := ceil(p.M, t.Rows) * ceil(p.N, t.Cols) * p.Batch * ceil(ceil(p.K, t.Depth), each)
 	work := float64(each*t.Depth) * float64(t.Rows*t.Cols) / 128
 	n := ceil(blocks, q.d.Multiprocessors)
-	rounds := n / t.Blocks
-	// A rest of blocks has the multiprocessor to itself.
-	rest := n % t.Blocks
+	rounds, rest := n/t.Blocks, n%t.Blocks
 	sum += float64(rounds*t.Blocks) * work / rate
 	if rest > 0 {
-		r := alone + (rate-alone)*float64(rest-1)/float64(max(1, t.Blocks-1))
-		sum += float64(rest) * work / r
+		// Each block uses a part of what those before it leave unused.
+		sum += float64(rest) * work / (rate * (1 - math.Pow(1-alone/rate, float64(rest))))
 	}
 	sum += 1000 * float64(rounds+min(rest, 1))
 	if split > 1 {

@@ -39,11 +39,12 @@ const exactTerms = 768
 
 // sgemmTiles are the tiles that are chosen among.
 var sgemmTiles = []rated{
-	{sgemmTile{Rows: 128, Cols: 128, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 3, Blocks: 2}, 0.81, 0.74},
-	{sgemmTile{Rows: 128, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 3}, 0.78, 0.60},
+	{sgemmTile{Rows: 128, Cols: 128, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 3, Blocks: 2}, 0.815, 0.74},
+	{sgemmTile{Rows: 128, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 3}, 0.79, 0.55},
 	{sgemmTile{Rows: 128, Cols: 64, Depth: 32, Own: 8, Wide: 16, LaneRows: 8, Slices: 4, Stages: 4, Blocks: 1}, 0.72, 0.72},
-	{sgemmTile{Rows: 64, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 2, Stages: 4, Blocks: 3}, 0.74, 0.58},
-	{sgemmTile{Rows: 64, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 6}, 0.76, 0.35},
+	{sgemmTile{Rows: 64, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 6}, 0.78, 0.30},
+	{sgemmTile{Rows: 32, Cols: 128, Depth: 16, Own: 4, Wide: 8, LaneRows: 8, Slices: 1, Stages: 4, Blocks: 4}, 0.55, 0.30},
+	{sgemmTile{Rows: 128, Cols: 32, Depth: 16, Own: 8, Wide: 4, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 4}, 0.55, 0.30},
 }
 
 var sgemms struct {

@@ -64,15 +64,26 @@ func buildSumParts(k *ptx.Kernel, s sumSpec, e *epilogue) {
 	k.ReturnIf(i.Ge(all))
 	var sum []ptx.Var[ptx.F32]
 	at := ptx.NewVar(k, i.MulWide(ptx.U(1)))
-	for _, x := range loads(from.At(i), width) {
-		sum = append(sum, ptx.NewVar(k, x))
-	}
-	k.For(ptx.U(1), split, ptx.U(1), func(ptx.U32) {
-		ptx.AddTo(at, all.U64())
-		for j, x := range loads(from.At64(at.Get()), width) {
-			ptx.AddTo(sum[j], x)
+	// add adds the next parts, whose loads are under way together.
+	add := func(parts int) {
+		var v [][]ptx.F32
+		for range parts {
+			v = append(v, loads(from.At64(at.Get()), width))
+			ptx.AddTo(at, all.U64())
 		}
-	})
+		for _, x := range v {
+			for j := range x {
+				ptx.AddTo(sum[j], x[j])
+			}
+		}
+	}
+	for range width {
+		sum = append(sum, ptx.NewVar(k, ptx.F(0)))
+	}
+	const many = 4
+	whole := split.Div(ptx.U(many)).Mul(ptx.U(many))
+	k.For(ptx.U(0), whole, ptx.U(many), func(ptx.U32) { add(many) })
+	k.For(whole, split, ptx.U(1), func(ptx.U32) { add(1) })
 	r, c := i.Div(n), i.Rem(n)
 	x := make([]ptx.F32, width)
 	for j := range x {
