@@ -59,8 +59,8 @@ func TestSgemmTiles(t *testing.T) {
 			terms      int
 			pack       [2]bool
 		}{
-			{1, tile.Rows + 4, 45, tile.Cols + 4, op.MatMulOpts{}, true, 1, 1000, [2]bool{}},
-			{1, tile.Rows - 1, 3*tile.Depth + 1, tile.Cols - 3, op.MatMulOpts{TransB: true}, false, 2, 1000, [2]bool{}},
+			{1, tile.Rows + 4, 45, 12, op.MatMulOpts{}, true, 1, 1000, [2]bool{}},
+			{1, 11, 3*tile.Depth + 1, tile.Cols + 3, op.MatMulOpts{TransB: true}, false, 2, 1000, [2]bool{}},
 			{2, 12, 7*tile.Depth + 3, 20, op.MatMulOpts{TransA: true}, false, 1, 2 * tile.Depth / tile.Slices, [2]bool{}},
 			{1, 13, 3, 1, op.MatMulOpts{TransA: true, TransB: true, Act: op.Relu}, true, 1, 1000, [2]bool{}},
 			{2, 13, 39, 35, op.MatMulOpts{TransB: true}, true, 1, 1000, both},
