@@ -525,7 +525,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		})
 	}
 	// Loads of several groups are under way at once.
-	const several = 4
+	const several = 2
 	k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) {
 		var x [several][2][4]ptx.F32
 		var at [several]ptx.U32

@@ -127,6 +127,9 @@ func (s *quantManySpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, er
 	}
 	groups, row := p.K/256, total/p.N
 	down, across := ceilDiv(p.N, spec.rows()), ceilDiv(p.M, spec.cols())
+	if down > 65535 || p.K/4 > 65535*splitThreads {
+		return nil, unsupported("a matrix of %d rows of %d", p.N, p.K)
+	}
 	parts := max(1, min(d.Multiprocessors/(down*across), groups/4))
 	each := ceilDiv(groups, parts)
 	parts = ceilDiv(groups, each)
@@ -137,7 +140,7 @@ func (s *quantManySpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, er
 	plan := &Plan{Variant: fmt.Sprintf("%v_k%d", &spec, parts), Scratch: []int64{int64(spec.pieces()) * 2 * padded * int64(p.K), max(16, int64(spec.sumBytes())*int64(across*groups))}}
 
 	split := quantSplitSpec{spec.Type, spec.Blocks, spec.cols(), spec.pieces()}
-	plan.Stages = append(plan.Stages, Stage{Kernel: split.kernel(), Grid: [3]uint32{uint32(ceilDiv(p.K/4, splitThreads)), uint32(padded), 1}, Zero: -1,
+	plan.Stages = append(plan.Stages, Stage{Kernel: split.kernel(), Grid: [3]uint32{uint32(padded), uint32(ceilDiv(p.K/4, splitThreads)), 1}, Zero: -1,
 		Args: []Arg{input(0), scratch(0), scratch(1), word(uint32(p.M)), word(uint32(p.K))}})
 
 	k := quantManyKernels.of(spec, func() *Kernel {
@@ -199,8 +202,8 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 	x, sums := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.U16](k, "sums")
 	m, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "k")
 	code := blockCodes[s.Blocks.Block()]
-	row := k.Special(ptx.CtaidY)
-	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(splitThreads), k.Special(ptx.TidX)) // of four activations
+	row := k.Special(ptx.CtaidX)
+	i := k.Special(ptx.CtaidY).MulAdd(ptx.U(splitThreads), k.Special(ptx.TidX)) // of four activations
 	in := i.Lt(depth.Shr(ptx.U(2)))
 	var v [4]ptx.Var[ptx.F32]
 	for e := range v {
