@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -162,6 +163,27 @@ func TestSgemmAssembles(t *testing.T) {
 				if out := assemble(t, p.Stages[0].Kernel, target); !strings.Contains(out, " 0 bytes spill stores") {
 					t.Errorf("%v for %v: %s", tile, target, out)
 				}
+			}
+		}
+	}
+}
+
+// TestSgemmSpecial: what is not finite reaches its own row or column and no
+// other, from the ends of lines too, which tiles fill up.
+func TestSgemmSpecial(t *testing.T) {
+	for i := range 4 {
+		for _, pack := range [][2]bool{{}, {true, true}} {
+			if !sampled() {
+				continue
+			}
+			c := sgemmTrial(1, 13, 21, 10, op.MatMulOpts{TransA: i&1 != 0, TransB: i&2 != 0}, false)
+			for j, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+				x := c.values[j%2].Data
+				x[len(x)-1-7*j] = v
+			}
+			w := sgemmWay{sgemmTiles[i].sgemmTile, 1, pack}
+			if err := runSgemm(&rig{device: h200}, c, w, 1000); err != nil {
+				t.Errorf("%v transposed %d: %v", w, i, err)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
 	defer skinnies.Unlock()
 	k := skinnies.kept[s]
 	if k == nil {
-		if skinnies.kept == nil {
+		if len(skinnies.kept) >= mostRowKernels || skinnies.kept == nil {
 			skinnies.kept = map[skinnySpec]*Kernel{}
 		}
 		name, build := "skinny_columns", buildSkinnyColumns

@@ -32,7 +32,7 @@ func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) 
 	defer partSums.Unlock()
 	k := partSums.kept[s]
 	if k == nil {
-		if partSums.kept == nil {
+		if len(partSums.kept) >= mostRowKernels || partSums.kept == nil {
 			partSums.kept = map[sumSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sum_parts", Target: ptx.SM70, Block: [3]uint32{256, 1, 1}, Build: func(k *ptx.Kernel) { buildSumParts(k, s, e) }}
