@@ -2,7 +2,7 @@
 
 package cuda
 
-const streams = false
+const streams, flushed = false, false
 
 func linesOut(dst, src *byte, n int) {}
 func linesIn(dst, src *byte, n int)  {}
