@@ -2,6 +2,8 @@ package driver
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -112,6 +114,31 @@ type Instr struct {
 // parameters replaced by constants: what a GPU kernel is printed from. Arg i is
 // operand i.
 func (f *Fused) Expressions() ([]*ir.Node, error) {
+	return f.expressions(func(v float32) *ir.Node { return ir.NewConst(float64(v), ir.F32) })
+}
+
+// Parametric is Expressions with the parameters as further operands of one
+// float32 each, those behind In, in the place of constants: programs that differ
+// in them alone have the same expressions then. Where there are more than most
+// different ones it is Expressions.
+func (f *Fused) Parametric(most int) (exprs []*ir.Node, params []float32, err error) {
+	exprs, err = f.expressions(func(v float32) *ir.Node {
+		i := slices.IndexFunc(params, func(p float32) bool { return math.Float32bits(p) == math.Float32bits(v) })
+		if i < 0 {
+			i = len(params)
+			params = append(params, v)
+		}
+		return ir.NewArg(len(f.In)+i, ir.F32)
+	})
+	if err == nil && len(params) > most {
+		exprs, err = f.Expressions()
+		return exprs, nil, err
+	}
+	return exprs, params, err
+}
+
+// expressions is Expressions with what param makes of each parameter that counts.
+func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) {
 	vals := make([]*ir.Node, 0, len(f.In)+len(f.Body))
 	types := make([]op.DType, 0, cap(vals))
 	for i, in := range f.In {
@@ -120,10 +147,6 @@ func (f *Fused) Expressions() ([]*ir.Node, error) {
 	}
 	for i := range f.Body {
 		b := &f.Body[i]
-		var params []*ir.Node
-		for j := range b.Attrs.F {
-			params = append(params, ir.NewConst(float64(b.Attrs.Float(j)), ir.F32))
-		}
 		args := make([]*ir.Node, len(b.Args))
 		in := make([]op.DType, len(b.Args))
 		for j, a := range b.Args {
@@ -132,6 +155,13 @@ func (f *Fused) Expressions() ([]*ir.Node, error) {
 		e, err := b.Op.Expression(&b.Attrs, in)
 		if err != nil {
 			return nil, err
+		}
+		params := make([]*ir.Node, len(b.Attrs.F))
+		list, _ := ir.Flatten(e)
+		for _, n := range list {
+			if n.Code == ir.Param && n.Index < len(params) && params[n.Index] == nil {
+				params[n.Index] = param(b.Attrs.Float(n.Index))
+			}
 		}
 		vals = append(vals, ir.Substitute(e, args, params))
 		types = append(types, b.Type)

@@ -31,7 +31,7 @@ import (
 
 // kernelVersion is part of a device's identity: raise it when the speed of
 // kernels changes, so that stored measurements are taken again.
-const kernelVersion = "1"
+const kernelVersion = "2"
 
 // gpuDevice is an open GPU.
 type gpuDevice struct {

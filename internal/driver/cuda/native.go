@@ -72,8 +72,8 @@ func (e *preparer) nativeOperation(s *driver.Step, shapes []op.Shape, made []op.
 }
 
 // nativeMap is nativeOperation for an elementwise program; where operand 0 is not
-// in a slot, first says where it is.
-func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, to []driver.Operand) error {
+// in a slot, first says where it is, and scalars are the operands behind In.
+func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, scalars []arrayRef, to []driver.Operand) error {
 	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}}
 	var in, out []arrayRef
 	for i, x := range f.In {
@@ -83,6 +83,9 @@ func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef,
 		} else {
 			in = append(in, e.at(x))
 		}
+	}
+	for _, a := range scalars {
+		r.Post.In, in = append(r.Post.In, scalar), append(in, a)
 	}
 	for _, o := range to {
 		r.Out, out = append(r.Out, lib.Array{Type: o.Type, Shape: shapeOf(f.Shape)}), append(out, e.at(o))

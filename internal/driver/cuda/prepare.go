@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -236,6 +237,13 @@ func (e *preparer) at(o driver.Operand) arrayRef {
 	return arrayRef{place{kind: inSlot, slot: o.Slot}, e.slots[o.Slot].Bytes}
 }
 
+// maxParams is up to how many parameters of an elementwise program are operands:
+// each is a load. Programs that have more are not likely to come with others.
+const maxParams = 4
+
+// scalar is a parameter as an operand.
+var scalar = lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}
+
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
 // says where it is.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
@@ -243,11 +251,17 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		e.copy(e.at(out[0]), from)
 		return nil
 	}
-	exprs, err := f.Expressions()
+	// Parameters that are operands spare compiling a kernel for each.
+	exprs, params, err := f.Parametric(maxParams)
 	if err != nil {
 		return err
 	}
-	if err := e.nativeMap(f, exprs, first, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
+	var scalars []arrayRef
+	for _, v := range params {
+		b := binary.NativeEndian.AppendUint32(nil, math.Float32bits(v))
+		scalars = append(scalars, arrayRef{place{kind: inConstant, off: e.keep(b)}, 4})
+	}
+	if err := e.nativeMap(f, exprs, first, scalars, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
 	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: libraryTarget, Tuning: e.d.tuned()}
@@ -263,6 +277,9 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 			return err
 		}
 		r.Post.In, in = append(r.Post.In, o), append(in, a)
+	}
+	for _, a := range scalars {
+		r.Post.In, in = append(r.Post.In, scalar), append(in, a)
 	}
 	shapes := make([]op.Shape, len(out))
 	for i := range shapes {

@@ -78,3 +78,46 @@ func TestUnaligned(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestParameters requires that programs which differ in parameters alone have one
+// kernel.
+func TestParameters(t *testing.T) {
+	ctx := context.Background()
+	e := newEmulator(cu.Capability{Major: 9}, true)
+	d, err := cuda.New(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 10
+	for _, factor := range []float32{2, -0.5, 3, 1, 0} {
+		p := negations(n, 1)
+		i := &p.Steps[0].Post.Body[0]
+		i.Op, i.Attrs = op.Scale, op.Floats(factor)
+		x, err := d.Prepare(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, out := make([]byte, 4*n), make([]byte, 4*n)
+		for k := range n {
+			op.F32.PutFloat64(in, k, float64(k))
+		}
+		if _, err := x.Submit(ctx, &driver.Submission{Ext: []driver.Binding{{Host: in}, {Host: out}}, Wait: true}); err != nil {
+			t.Fatal(err)
+		}
+		for k := range n {
+			if got, want := op.F32.Float64(out, k), float64(k)*float64(factor); got != want {
+				t.Errorf("%d times %v is %v", k, factor, got)
+			}
+		}
+		x.Close()
+	}
+	e.mu.Lock()
+	modules := e.live["modules"]
+	e.mu.Unlock()
+	if modules != 1 {
+		t.Errorf("%d modules", modules)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
