@@ -66,8 +66,11 @@ func (j *gemmJob) grid(p *workers.Pool) {
 		parts = 2 * t
 	}
 	packCost := 3.0 // of B in that of A, which is read and written by way of the first cache
-	if j.conv != nil {
+	switch {
+	case j.conv != nil:
 		packCost = 4 // gathered piece by piece
+	case !j.packB:
+		packCost = 0
 	}
 	best := -1.0
 	for m := 1; m <= min(parts, tiles); m++ {

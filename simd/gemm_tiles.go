@@ -56,10 +56,11 @@ const directB = 300 << 10
 // side by side.
 const farK = 16
 
-// C is written past the caches if it has streamC bytes and more and K is at
-// most streamK: with more, writing passes while the sums are made.
+// C is written past the caches if the last one, of which streamC bytes may be had,
+// cannot hold most of it and K is at most streamK: with more, writing passes while
+// the sums are made.
 const (
-	streamC = 16 << 20
+	streamC = 64 << 20
 	streamK = 64
 )
 
