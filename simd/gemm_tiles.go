@@ -59,10 +59,9 @@ const farK = 16
 // C is written past the caches if the last one, of which streamC bytes may be had,
 // cannot hold most of it and K is at most streamK: with more, writing passes while
 // the sums are made.
-const (
-	streamC = 64 << 20
-	streamK = 64
-)
+const streamK = 64
+
+var streamC = 64 << 20
 
 // braidPanels is how many panels a tile of A must be multiplied by for braiding it
 // to pay.
