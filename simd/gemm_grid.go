@@ -31,17 +31,17 @@ func (j *gemmJob) cut(p *workers.Pool, units int) {
 	j.nParts = max(1, min(parts, units))
 }
 
-// pageColumns is how many elements of a row lie on one page of memory.
-const pageColumns = 4096 / 4
+// farColumns is how many elements of a row lie on two pages of memory.
+const farColumns = 2 * 4096 / 4
 
 // farParts returns how many of the parts remain for a B that is read where it
-// lies, from afar: each shall have a page's worth of every row. The processor
+// lies, from afar: each shall have two pages' worth of every row. The processor
 // reads ahead along a page, and finding the next one takes it some lines.
 func (j *gemmJob) farParts(p *workers.Pool, parts int) int {
 	if parts == 1 {
 		return 1
 	}
-	return min(parts, max(p.Threads(), j.g.N/pageColumns))
+	return min(parts, max(p.Threads(), j.g.N/farColumns))
 }
 
 // grid cuts C into parts along both dimensions.

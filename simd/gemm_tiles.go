@@ -18,7 +18,7 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 		ks.wholePanels && g.N%ks.cols != 0
 	j.far = !j.packB && g.K*g.N*4 > cache.L2/2
 	if j.far {
-		// Few rows of B side by side: the processor follows so many at once.
+		// Few rows of B side by side: the processor follows some 32 at once.
 		kMost = farK
 	}
 	j.kSteps = max(1, ceilDiv(g.K, kMost))
@@ -54,7 +54,7 @@ const directB = 300 << 10
 
 // farK is how many rows of a B that is read where it lies, once, are gone along
 // side by side.
-const farK = 16
+const farK = 24
 
 // C is written past the caches if the last one, of which streamC bytes may be had,
 // cannot hold most of it and K is at most streamK: with more, writing passes while
