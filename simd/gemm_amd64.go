@@ -12,7 +12,7 @@ var gemmAVX512 = gemmKernels{
 	lanes: 16, transpose: gemmTransposeAVX512,
 	tilePack:   gemmTilePackAVX512,
 	tileStream: gemmTileStreamAVX512,
-	tileBraid:  gemmTileBraidAVX512, tileBraidPack: gemmTileBraidPackAVX512,
+	tileBraid:  gemmTileBraidAVX512, tileBraidPack: gemmTileBraidPackAVX512, braidRows: gemmBraidAVX512,
 	copyPanels: gemmCopyPanelsAVX512,
 	convRow:    convRowAVX512,
 	convGather: convGatherAVX512,

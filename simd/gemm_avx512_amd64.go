@@ -94,6 +94,11 @@ func gemmTileBraidAVX512(a *float32, b *float32, c *float32, bias *float32, next
 //go:noescape
 func gemmTileBraidPackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
 
+// gemmBraidAVX512 is a braidFunc.
+//
+//go:noescape
+func gemmBraidAVX512(dst *float32, src *float32, ss int, cols int)
+
 // gemmRows1AVX512 is a rowsFunc of 1 rows.
 //
 //go:noescape

@@ -16583,12 +16583,62 @@ done647:
 	VZEROUPPER
 	RET
 
+// func gemmBraidAVX512(dst *float32, src *float32, ss int, cols int)
+// Requires: AVX, AVX512F
+TEXT ·gemmBraidAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ ss+16(FP), DX
+	MOVQ cols+24(FP), BX
+	LEAQ (CX)(DX*2), SI
+	LEAQ (SI)(DX*1), SI
+	LEAQ (SI)(DX*2), DI
+	LEAQ (DI)(DX*2), R8
+	LEAQ (R8)(DX*1), R8
+
+columns685:
+	VMOVUPS      (CX), X0
+	VMOVUPS      (CX)(DX*1), X1
+	VMOVUPS      (CX)(DX*2), X2
+	VMOVUPS      (SI), X3
+	VINSERTF32X4 $0x01, (CX)(DX*4), Z0, Z0
+	VINSERTF32X4 $0x01, (SI)(DX*2), Z1, Z1
+	VINSERTF32X4 $0x01, (DI)(DX*1), Z2, Z2
+	VINSERTF32X4 $0x01, (SI)(DX*4), Z3, Z3
+	VINSERTF32X4 $0x02, (CX)(DX*8), Z0, Z0
+	VINSERTF32X4 $0x02, (DI)(DX*4), Z1, Z1
+	VINSERTF32X4 $0x02, (R8)(DX*2), Z2, Z2
+	VINSERTF32X4 $0x02, (SI)(DX*8), Z3, Z3
+	VINSERTF32X4 $0x03, (R8)(DX*4), Z0, Z0
+	VINSERTF32X4 $0x03, (DI)(DX*8), Z1, Z1
+	VUNPCKLPS    Z1, Z0, Z4
+	VUNPCKHPS    Z1, Z0, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z7
+	VUNPCKLPD    Z6, Z4, Z0
+	VUNPCKHPD    Z6, Z4, Z1
+	VUNPCKLPD    Z7, Z5, Z2
+	VUNPCKHPD    Z7, Z5, Z3
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	ADDQ         $+16, CX
+	ADDQ         $+16, SI
+	ADDQ         $+16, DI
+	ADDQ         $+16, R8
+	ADDQ         $+256, AX
+	SUBQ         $+4, BX
+	JG           columns685
+	VZEROUPPER
+	RET
+
 // func gemmRows1AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows1AVX512(SB), NOSPLIT, $0-64
-chunk686:
+chunk687:
 	CMPQ         k+48(FP), $+8
-	JLT          next685
+	JLT          next686
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -16607,9 +16657,9 @@ chunk686:
 	LEAQ         (AX)(CX*2), SI
 	LEAQ         (SI)(CX*1), DI
 	SUBQ         $+64, BX
-	JLT          end688
+	JLT          end689
 
-columns687:
+columns688:
 	VMOVUPS     (DX), Z8
 	VMOVUPS     64(DX), Z9
 	VMOVUPS     128(DX), Z10
@@ -16655,14 +16705,14 @@ columns687:
 	ADDQ        $+256, DI
 	ADDQ        $+256, DX
 	SUBQ        $+64, BX
-	JGE         columns687
+	JGE         columns688
 
-end688:
+end689:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JLT  end690
+	JLT  end691
 
-columns689:
+columns690:
 	VMOVUPS     (DX), Z8
 	VFMADD231PS (AX), Z0, Z8
 	VFMADD231PS (AX)(CX*1), Z1, Z8
@@ -16678,12 +16728,12 @@ columns689:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, BX
-	JGE         columns689
+	JGE         columns690
 
-end690:
+end691:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done691
+	JEQ         done692
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -16706,18 +16756,18 @@ end690:
 	VFMADD231PS Z9, Z7, Z8
 	VMOVUPS     Z8, K1, (DX)
 
-done691:
+done692:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk686
+	JMP    chunk687
 
-next685:
-chunk693:
+next686:
+chunk694:
 	CMPQ         k+48(FP), $+1
-	JLT          next692
+	JLT          next693
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -16727,9 +16777,9 @@ chunk693:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), DX
 	SUBQ         $+64, DX
-	JLT          end695
+	JLT          end696
 
-columns694:
+columns695:
 	VMOVUPS     (CX), Z1
 	VMOVUPS     64(CX), Z2
 	VMOVUPS     128(CX), Z3
@@ -16745,26 +16795,26 @@ columns694:
 	ADDQ        $+256, AX
 	ADDQ        $+256, CX
 	SUBQ        $+64, DX
-	JGE         columns694
+	JGE         columns695
 
-end695:
+end696:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JLT  end697
+	JLT  end698
 
-columns696:
+columns697:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z0, Z1
 	VMOVUPS     Z1, (CX)
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         columns696
+	JGE         columns697
 
-end697:
+end698:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JEQ         done698
+	JEQ         done699
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -16773,24 +16823,24 @@ end697:
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, K1, (CX)
 
-done698:
+done699:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk693
+	JMP    chunk694
 
-next692:
+next693:
 	VZEROUPPER
 	RET
 
 // func gemmRows2AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows2AVX512(SB), NOSPLIT, $0-64
-chunk701:
+chunk702:
 	CMPQ         k+48(FP), $+8
-	JLT          next700
+	JLT          next701
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -16818,9 +16868,9 @@ chunk701:
 	LEAQ         (AX)(CX*2), DI
 	LEAQ         (DI)(CX*1), R8
 	SUBQ         $+32, SI
-	JLT          end703
+	JLT          end704
 
-columns702:
+columns703:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
@@ -16882,14 +16932,14 @@ columns702:
 	ADDQ        $+128, R8
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns702
+	JGE         columns703
 
-end703:
+end704:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end705
+	JLT  end706
 
-columns704:
+columns705:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (AX), Z18
@@ -16923,12 +16973,12 @@ columns704:
 	ADDQ        $+64, R8
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns704
+	JGE         columns705
 
-end705:
+end706:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done706
+	JEQ         done707
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
@@ -16961,18 +17011,18 @@ end705:
 	VMOVUPS     Z16, K1, (DX)
 	VMOVUPS     Z17, K1, (DX)(BX*1)
 
-done706:
+done707:
 	ADDQ   $+32, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+8, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+8, k+48(FP)
-	JMP    chunk701
+	JMP    chunk702
 
-next700:
-chunk708:
+next701:
+chunk709:
 	CMPQ         k+48(FP), $+1
-	JLT          next707
+	JLT          next708
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -16984,9 +17034,9 @@ chunk708:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end710
+	JLT          end711
 
-columns709:
+columns710:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     64(CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
@@ -17004,14 +17054,14 @@ columns709:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns709
+	JGE         columns710
 
-end710:
+end711:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end712
+	JLT  end713
 
-columns711:
+columns712:
 	VMOVUPS     (CX), Z2
 	VMOVUPS     (CX)(DX*1), Z3
 	VMOVUPS     (AX), Z4
@@ -17022,12 +17072,12 @@ columns711:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns711
+	JGE         columns712
 
-end712:
+end713:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done713
+	JEQ         done714
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -17039,24 +17089,24 @@ end712:
 	VMOVUPS     Z2, K1, (CX)
 	VMOVUPS     Z3, K1, (CX)(DX*1)
 
-done713:
+done714:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk708
+	JMP    chunk709
 
-next707:
+next708:
 	VZEROUPPER
 	RET
 
 // func gemmRows3AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows3AVX512(SB), NOSPLIT, $0-64
-chunk716:
+chunk717:
 	CMPQ         k+48(FP), $+4
-	JLT          next715
+	JLT          next716
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -17080,9 +17130,9 @@ chunk716:
 	MOVQ         n+56(FP), SI
 	LEAQ         (AX)(CX*1), DI
 	SUBQ         $+32, SI
-	JLT          end718
+	JLT          end719
 
-columns717:
+columns718:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     64(DX), Z13
 	VMOVUPS     (DX)(BX*1), Z14
@@ -17131,14 +17181,14 @@ columns717:
 	ADDQ        $+128, DI
 	ADDQ        $+128, DX
 	SUBQ        $+32, SI
-	JGE         columns717
+	JGE         columns718
 
-end718:
+end719:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end720
+	JLT  end721
 
-columns719:
+columns720:
 	VMOVUPS     (DX), Z12
 	VMOVUPS     (DX)(BX*1), Z13
 	VMOVUPS     (DX)(BX*2), Z14
@@ -17165,12 +17215,12 @@ columns719:
 	ADDQ        $+64, DI
 	ADDQ        $+64, DX
 	SUBQ        $+16, SI
-	JGE         columns719
+	JGE         columns720
 
-end720:
+end721:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done721
+	JEQ         done722
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -17197,18 +17247,18 @@ end720:
 	VMOVUPS     Z13, K1, (DX)(BX*1)
 	VMOVUPS     Z14, K1, (DX)(BX*2)
 
-done721:
+done722:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk716
+	JMP    chunk717
 
-next715:
-chunk723:
+next716:
+chunk724:
 	CMPQ         k+48(FP), $+1
-	JLT          next722
+	JLT          next723
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -17222,9 +17272,9 @@ chunk723:
 	MOVQ         cs+40(FP), DX
 	MOVQ         n+56(FP), BX
 	SUBQ         $+32, BX
-	JLT          end725
+	JLT          end726
 
-columns724:
+columns725:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     64(CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
@@ -17248,14 +17298,14 @@ columns724:
 	ADDQ        $+128, AX
 	ADDQ        $+128, CX
 	SUBQ        $+32, BX
-	JGE         columns724
+	JGE         columns725
 
-end725:
+end726:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end727
+	JLT  end728
 
-columns726:
+columns727:
 	VMOVUPS     (CX), Z3
 	VMOVUPS     (CX)(DX*1), Z4
 	VMOVUPS     (CX)(DX*2), Z5
@@ -17269,12 +17319,12 @@ columns726:
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         columns726
+	JGE         columns727
 
-end727:
+end728:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done728
+	JEQ         done729
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -17289,24 +17339,24 @@ end727:
 	VMOVUPS     Z4, K1, (CX)(DX*1)
 	VMOVUPS     Z5, K1, (CX)(DX*2)
 
-done728:
+done729:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk723
+	JMP    chunk724
 
-next722:
+next723:
 	VZEROUPPER
 	RET
 
 // func gemmRows4AVX512(a *float32, b *float32, c *float32, as int, bs int, cs int, k int, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·gemmRows4AVX512(SB), NOSPLIT, $0-64
-chunk731:
+chunk732:
 	CMPQ         k+48(FP), $+4
-	JLT          next730
+	JLT          next731
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -17336,9 +17386,9 @@ chunk731:
 	LEAQ         (AX)(CX*1), DI
 	LEAQ         (DX)(BX*1), R8
 	SUBQ         $+32, SI
-	JLT          end733
+	JLT          end734
 
-columns732:
+columns733:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     64(DX), Z17
 	VMOVUPS     (DX)(BX*1), Z18
@@ -17400,14 +17450,14 @@ columns732:
 	ADDQ        $+128, DX
 	ADDQ        $+128, R8
 	SUBQ        $+32, SI
-	JGE         columns732
+	JGE         columns733
 
-end733:
+end734:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JLT  end735
+	JLT  end736
 
-columns734:
+columns735:
 	VMOVUPS     (DX), Z16
 	VMOVUPS     (DX)(BX*1), Z17
 	VMOVUPS     (DX)(BX*2), Z18
@@ -17441,12 +17491,12 @@ columns734:
 	ADDQ        $+64, DX
 	ADDQ        $+64, R8
 	SUBQ        $+16, SI
-	JGE         columns734
+	JGE         columns735
 
-end735:
+end736:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JEQ         done736
+	JEQ         done737
 	MOVL        $-1, R9
 	BZHIL       SI, R9, R9
 	KMOVW       R9, K1
@@ -17479,18 +17529,18 @@ end735:
 	VMOVUPS     Z18, K1, (DX)(BX*2)
 	VMOVUPS     Z19, K1, (R8)(BX*2)
 
-done736:
+done737:
 	ADDQ   $+16, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+4, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+4, k+48(FP)
-	JMP    chunk731
+	JMP    chunk732
 
-next730:
-chunk738:
+next731:
+chunk739:
 	CMPQ         k+48(FP), $+1
-	JLT          next737
+	JLT          next738
 	MOVQ         a+0(FP), AX
 	MOVQ         as+24(FP), CX
 	VBROADCASTSS (AX), Z0
@@ -17507,9 +17557,9 @@ chunk738:
 	MOVQ         n+56(FP), BX
 	LEAQ         (CX)(DX*1), SI
 	SUBQ         $+32, BX
-	JLT          end740
+	JLT          end741
 
-columns739:
+columns740:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     64(CX), Z5
 	VMOVUPS     (CX)(DX*1), Z6
@@ -17540,14 +17590,14 @@ columns739:
 	ADDQ        $+128, CX
 	ADDQ        $+128, SI
 	SUBQ        $+32, BX
-	JGE         columns739
+	JGE         columns740
 
-end740:
+end741:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JLT  end742
+	JLT  end743
 
-columns741:
+columns742:
 	VMOVUPS     (CX), Z4
 	VMOVUPS     (CX)(DX*1), Z5
 	VMOVUPS     (CX)(DX*2), Z6
@@ -17565,12 +17615,12 @@ columns741:
 	ADDQ        $+64, CX
 	ADDQ        $+64, SI
 	SUBQ        $+16, BX
-	JGE         columns741
+	JGE         columns742
 
-end742:
+end743:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JEQ         done743
+	JEQ         done744
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -17588,24 +17638,24 @@ end742:
 	VMOVUPS     Z6, K1, (CX)(DX*2)
 	VMOVUPS     Z7, K1, (SI)(DX*2)
 
-done743:
+done744:
 	ADDQ   $+4, a+0(FP)
 	MOVQ   bs+32(FP), AX
 	IMUL3Q $+1, AX, AX
 	ADDQ   AX, b+8(FP)
 	SUBQ   $+1, k+48(FP)
-	JMP    chunk738
+	JMP    chunk739
 
-next737:
+next738:
 	VZEROUPPER
 	RET
 
 // func gemmDots1AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots1AVX512(SB), NOSPLIT, $0-64
-group746:
+group747:
 	CMPQ   rows+56(FP), $+8
-	JLT    next745
+	JLT    next746
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -17621,9 +17671,9 @@ group746:
 	LEAQ   (AX)(DX*2), SI
 	LEAQ   (SI)(DX*1), DI
 	SUBQ   $+16, BX
-	JLT    rest748
+	JLT    rest749
 
-loop747:
+loop748:
 	VMOVUPS     (CX), Z8
 	VFMADD231PS (AX), Z8, Z0
 	VFMADD231PS (AX)(DX*1), Z8, Z1
@@ -17638,11 +17688,11 @@ loop747:
 	ADDQ        $+64, DI
 	ADDQ        $+64, CX
 	SUBQ        $+16, BX
-	JGE         loop747
+	JGE         loop748
 
-rest748:
+rest749:
 	ADDQ        $+16, BX
-	JEQ         sum749
+	JEQ         sum750
 	MOVL        $-1, R8
 	BZHIL       BX, R8, R8
 	KMOVW       R8, K1
@@ -17664,7 +17714,7 @@ rest748:
 	VMOVUPS.Z   (DI)(DX*4), K1, Z9
 	VFMADD231PS Z9, Z8, Z7
 
-sum749:
+sum750:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -17770,31 +17820,31 @@ sum749:
 	IMUL3Q        $+8, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+8, rows+56(FP)
-	JMP           group746
+	JMP           group747
 
-next745:
-group751:
+next746:
+group752:
 	CMPQ   rows+56(FP), $+1
-	JLT    next750
+	JLT    next751
 	VPXORD Z0, Z0, Z0
 	MOVQ   s+0(FP), AX
 	MOVQ   p+8(FP), CX
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest753
+	JLT    rest754
 
-loop752:
+loop753:
 	VMOVUPS     (CX), Z1
 	VFMADD231PS (AX), Z1, Z0
 	ADDQ        $+64, AX
 	ADDQ        $+64, CX
 	SUBQ        $+16, DX
-	JGE         loop752
+	JGE         loop753
 
-rest753:
+rest754:
 	ADDQ        $+16, DX
-	JEQ         sum754
+	JEQ         sum755
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -17802,7 +17852,7 @@ rest753:
 	VMOVUPS.Z   (AX), K1, Z2
 	VFMADD231PS Z2, Z1, Z0
 
-sum754:
+sum755:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -17823,18 +17873,18 @@ sum754:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group751
+	JMP           group752
 
-next750:
+next751:
 	VZEROUPPER
 	RET
 
 // func gemmDots2AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots2AVX512(SB), NOSPLIT, $0-64
-group757:
+group758:
 	CMPQ   rows+56(FP), $+6
-	JLT    next756
+	JLT    next757
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -17853,9 +17903,9 @@ group757:
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest759
+	JLT    rest760
 
-loop758:
+loop759:
 	VMOVUPS     (AX), Z13
 	VMOVUPS     (AX)(DX*1), Z14
 	VMOVUPS     (AX)(DX*2), Z15
@@ -17880,11 +17930,11 @@ loop758:
 	ADDQ        $+64, SI
 	ADDQ        $+128, CX
 	SUBQ        $+16, BX
-	JGE         loop758
+	JGE         loop759
 
-rest759:
+rest760:
 	ADDQ        $+16, BX
-	JEQ         sum760
+	JEQ         sum761
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -17909,7 +17959,7 @@ rest759:
 	VFMADD231PS Z12, Z17, Z9
 	VFMADD231PS Z12, Z18, Z11
 
-sum760:
+sum761:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -18057,12 +18107,12 @@ sum760:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group757
+	JMP           group758
 
-next756:
-group762:
+next757:
+group763:
 	CMPQ   rows+56(FP), $+1
-	JLT    next761
+	JLT    next762
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   s+0(FP), AX
@@ -18070,9 +18120,9 @@ group762:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest764
+	JLT    rest765
 
-loop763:
+loop764:
 	VMOVUPS     (AX), Z3
 	VMOVUPS     (CX), Z2
 	VFMADD231PS Z2, Z3, Z0
@@ -18081,11 +18131,11 @@ loop763:
 	ADDQ        $+64, AX
 	ADDQ        $+128, CX
 	SUBQ        $+16, DX
-	JGE         loop763
+	JGE         loop764
 
-rest764:
+rest765:
 	ADDQ        $+16, DX
-	JEQ         sum765
+	JEQ         sum766
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -18095,7 +18145,7 @@ rest764:
 	VMOVUPS     64(CX), Z2
 	VFMADD231PS Z2, Z3, Z1
 
-sum765:
+sum766:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -18127,18 +18177,18 @@ sum765:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group762
+	JMP           group763
 
-next761:
+next762:
 	VZEROUPPER
 	RET
 
 // func gemmDots3AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots3AVX512(SB), NOSPLIT, $0-64
-group768:
+group769:
 	CMPQ   rows+56(FP), $+6
-	JLT    next767
+	JLT    next768
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -18163,9 +18213,9 @@ group768:
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest770
+	JLT    rest771
 
-loop769:
+loop770:
 	VMOVUPS     (AX), Z19
 	VMOVUPS     (AX)(DX*1), Z20
 	VMOVUPS     (AX)(DX*2), Z21
@@ -18197,11 +18247,11 @@ loop769:
 	ADDQ        $+64, SI
 	ADDQ        $+192, CX
 	SUBQ        $+16, BX
-	JGE         loop769
+	JGE         loop770
 
-rest770:
+rest771:
 	ADDQ        $+16, BX
-	JEQ         sum771
+	JEQ         sum772
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -18233,7 +18283,7 @@ rest770:
 	VFMADD231PS Z18, Z23, Z14
 	VFMADD231PS Z18, Z24, Z17
 
-sum771:
+sum772:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -18447,12 +18497,12 @@ sum771:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group768
+	JMP           group769
 
-next767:
-group773:
+next768:
+group774:
 	CMPQ   rows+56(FP), $+1
-	JLT    next772
+	JLT    next773
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -18461,9 +18511,9 @@ group773:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest775
+	JLT    rest776
 
-loop774:
+loop775:
 	VMOVUPS     (AX), Z4
 	VMOVUPS     (CX), Z3
 	VFMADD231PS Z3, Z4, Z0
@@ -18474,11 +18524,11 @@ loop774:
 	ADDQ        $+64, AX
 	ADDQ        $+192, CX
 	SUBQ        $+16, DX
-	JGE         loop774
+	JGE         loop775
 
-rest775:
+rest776:
 	ADDQ        $+16, DX
-	JEQ         sum776
+	JEQ         sum777
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -18490,7 +18540,7 @@ rest775:
 	VMOVUPS     128(CX), Z3
 	VFMADD231PS Z3, Z4, Z2
 
-sum776:
+sum777:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -18533,18 +18583,18 @@ sum776:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group773
+	JMP           group774
 
-next772:
+next773:
 	VZEROUPPER
 	RET
 
 // func gemmDots4AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots4AVX512(SB), NOSPLIT, $0-64
-group779:
+group780:
 	CMPQ   rows+56(FP), $+6
-	JLT    next778
+	JLT    next779
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -18575,9 +18625,9 @@ group779:
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest781
+	JLT    rest782
 
-loop780:
+loop781:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -18616,11 +18666,11 @@ loop780:
 	ADDQ        $+64, SI
 	ADDQ        $+256, CX
 	SUBQ        $+16, BX
-	JGE         loop780
+	JGE         loop781
 
-rest781:
+rest782:
 	ADDQ        $+16, BX
-	JEQ         sum782
+	JEQ         sum783
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -18659,7 +18709,7 @@ rest781:
 	VFMADD231PS Z24, Z29, Z19
 	VFMADD231PS Z24, Z30, Z23
 
-sum782:
+sum783:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -18939,12 +18989,12 @@ sum782:
 	IMUL3Q        $+6, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+6, rows+56(FP)
-	JMP           group779
+	JMP           group780
 
-next778:
-group784:
+next779:
+group785:
 	CMPQ   rows+56(FP), $+1
-	JLT    next783
+	JLT    next784
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -18954,9 +19004,9 @@ group784:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest786
+	JLT    rest787
 
-loop785:
+loop786:
 	VMOVUPS     (AX), Z5
 	VMOVUPS     (CX), Z4
 	VFMADD231PS Z4, Z5, Z0
@@ -18969,11 +19019,11 @@ loop785:
 	ADDQ        $+64, AX
 	ADDQ        $+256, CX
 	SUBQ        $+16, DX
-	JGE         loop785
+	JGE         loop786
 
-rest786:
+rest787:
 	ADDQ        $+16, DX
-	JEQ         sum787
+	JEQ         sum788
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -18987,7 +19037,7 @@ rest786:
 	VMOVUPS     192(CX), Z4
 	VFMADD231PS Z4, Z5, Z3
 
-sum787:
+sum788:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -19041,18 +19091,18 @@ sum787:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group784
+	JMP           group785
 
-next783:
+next784:
 	VZEROUPPER
 	RET
 
 // func gemmDots5AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots5AVX512(SB), NOSPLIT, $0-64
-group790:
+group791:
 	CMPQ   rows+56(FP), $+4
-	JLT    next789
+	JLT    next790
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -19079,9 +19129,9 @@ group790:
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest792
+	JLT    rest793
 
-loop791:
+loop792:
 	VMOVUPS     (AX), Z21
 	VMOVUPS     (AX)(DX*1), Z22
 	VMOVUPS     (AX)(DX*2), Z23
@@ -19115,11 +19165,11 @@ loop791:
 	ADDQ        $+64, SI
 	ADDQ        $+320, CX
 	SUBQ        $+16, BX
-	JGE         loop791
+	JGE         loop792
 
-rest792:
+rest793:
 	ADDQ        $+16, BX
-	JEQ         sum793
+	JEQ         sum794
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -19153,7 +19203,7 @@ rest792:
 	VFMADD231PS Z20, Z23, Z14
 	VFMADD231PS Z20, Z24, Z19
 
-sum793:
+sum794:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -19387,12 +19437,12 @@ sum793:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group790
+	JMP           group791
 
-next789:
-group795:
+next790:
+group796:
 	CMPQ   rows+56(FP), $+1
-	JLT    next794
+	JLT    next795
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -19403,9 +19453,9 @@ group795:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest797
+	JLT    rest798
 
-loop796:
+loop797:
 	VMOVUPS     (AX), Z6
 	VMOVUPS     (CX), Z5
 	VFMADD231PS Z5, Z6, Z0
@@ -19420,11 +19470,11 @@ loop796:
 	ADDQ        $+64, AX
 	ADDQ        $+320, CX
 	SUBQ        $+16, DX
-	JGE         loop796
+	JGE         loop797
 
-rest797:
+rest798:
 	ADDQ        $+16, DX
-	JEQ         sum798
+	JEQ         sum799
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -19440,7 +19490,7 @@ rest797:
 	VMOVUPS     256(CX), Z5
 	VFMADD231PS Z5, Z6, Z4
 
-sum798:
+sum799:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -19505,18 +19555,18 @@ sum798:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group795
+	JMP           group796
 
-next794:
+next795:
 	VZEROUPPER
 	RET
 
 // func gemmDots6AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots6AVX512(SB), NOSPLIT, $0-64
-group801:
+group802:
 	CMPQ   rows+56(FP), $+4
-	JLT    next800
+	JLT    next801
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -19547,9 +19597,9 @@ group801:
 	MOVQ   k+48(FP), BX
 	LEAQ   (AX)(DX*1), SI
 	SUBQ   $+16, BX
-	JLT    rest803
+	JLT    rest804
 
-loop802:
+loop803:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -19588,11 +19638,11 @@ loop802:
 	ADDQ        $+64, SI
 	ADDQ        $+384, CX
 	SUBQ        $+16, BX
-	JGE         loop802
+	JGE         loop803
 
-rest803:
+rest804:
 	ADDQ        $+16, BX
-	JEQ         sum804
+	JEQ         sum805
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -19631,7 +19681,7 @@ rest803:
 	VFMADD231PS Z24, Z27, Z17
 	VFMADD231PS Z24, Z28, Z23
 
-sum804:
+sum805:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -19909,12 +19959,12 @@ sum804:
 	IMUL3Q        $+4, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+4, rows+56(FP)
-	JMP           group801
+	JMP           group802
 
-next800:
-group806:
+next801:
+group807:
 	CMPQ   rows+56(FP), $+1
-	JLT    next805
+	JLT    next806
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -19926,9 +19976,9 @@ group806:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest808
+	JLT    rest809
 
-loop807:
+loop808:
 	VMOVUPS     (AX), Z7
 	VMOVUPS     (CX), Z6
 	VFMADD231PS Z6, Z7, Z0
@@ -19945,11 +19995,11 @@ loop807:
 	ADDQ        $+64, AX
 	ADDQ        $+384, CX
 	SUBQ        $+16, DX
-	JGE         loop807
+	JGE         loop808
 
-rest808:
+rest809:
 	ADDQ        $+16, DX
-	JEQ         sum809
+	JEQ         sum810
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -19967,7 +20017,7 @@ rest808:
 	VMOVUPS     320(CX), Z6
 	VFMADD231PS Z6, Z7, Z5
 
-sum809:
+sum810:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -20043,18 +20093,18 @@ sum809:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group806
+	JMP           group807
 
-next805:
+next806:
 	VZEROUPPER
 	RET
 
 // func gemmDots7AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots7AVX512(SB), NOSPLIT, $0-64
-group812:
+group813:
 	CMPQ   rows+56(FP), $+3
-	JLT    next811
+	JLT    next812
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -20081,9 +20131,9 @@ group812:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest814
+	JLT    rest815
 
-loop813:
+loop814:
 	VMOVUPS     (AX), Z22
 	VMOVUPS     (AX)(DX*1), Z23
 	VMOVUPS     (AX)(DX*2), Z24
@@ -20118,11 +20168,11 @@ loop813:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, BX
-	JGE         loop813
+	JGE         loop814
 
-rest814:
+rest815:
 	ADDQ        $+16, BX
-	JEQ         sum815
+	JEQ         sum816
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -20158,7 +20208,7 @@ rest814:
 	VFMADD231PS Z21, Z23, Z13
 	VFMADD231PS Z21, Z24, Z20
 
-sum815:
+sum816:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -20402,12 +20452,12 @@ sum815:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group812
+	JMP           group813
 
-next811:
-group817:
+next812:
+group818:
 	CMPQ   rows+56(FP), $+1
-	JLT    next816
+	JLT    next817
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -20420,9 +20470,9 @@ group817:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest819
+	JLT    rest820
 
-loop818:
+loop819:
 	VMOVUPS     (AX), Z8
 	VMOVUPS     (CX), Z7
 	VFMADD231PS Z7, Z8, Z0
@@ -20441,11 +20491,11 @@ loop818:
 	ADDQ        $+64, AX
 	ADDQ        $+448, CX
 	SUBQ        $+16, DX
-	JGE         loop818
+	JGE         loop819
 
-rest819:
+rest820:
 	ADDQ        $+16, DX
-	JEQ         sum820
+	JEQ         sum821
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -20465,7 +20515,7 @@ rest819:
 	VMOVUPS     384(CX), Z7
 	VFMADD231PS Z7, Z8, Z6
 
-sum820:
+sum821:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -20552,18 +20602,18 @@ sum820:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group817
+	JMP           group818
 
-next816:
+next817:
 	VZEROUPPER
 	RET
 
 // func gemmDots8AVX512(s *float32, p *float32, c *float32, ss int, cr int, cq int, k int, rows int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·gemmDots8AVX512(SB), NOSPLIT, $0-64
-group823:
+group824:
 	CMPQ   rows+56(FP), $+3
-	JLT    next822
+	JLT    next823
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -20593,9 +20643,9 @@ group823:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), BX
 	SUBQ   $+16, BX
-	JLT    rest825
+	JLT    rest826
 
-loop824:
+loop825:
 	VMOVUPS     (AX), Z25
 	VMOVUPS     (AX)(DX*1), Z26
 	VMOVUPS     (AX)(DX*2), Z27
@@ -20634,11 +20684,11 @@ loop824:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, BX
-	JGE         loop824
+	JGE         loop825
 
-rest825:
+rest826:
 	ADDQ        $+16, BX
-	JEQ         sum826
+	JEQ         sum827
 	MOVL        $-1, SI
 	BZHIL       BX, SI, SI
 	KMOVW       SI, K1
@@ -20678,7 +20728,7 @@ rest825:
 	VFMADD231PS Z24, Z26, Z15
 	VFMADD231PS Z24, Z27, Z23
 
-sum826:
+sum827:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), DX
@@ -20955,12 +21005,12 @@ sum826:
 	IMUL3Q        $+3, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+3, rows+56(FP)
-	JMP           group823
+	JMP           group824
 
-next822:
-group828:
+next823:
+group829:
 	CMPQ   rows+56(FP), $+1
-	JLT    next827
+	JLT    next828
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -20974,9 +21024,9 @@ group828:
 	MOVQ   ss+24(FP), DX
 	MOVQ   k+48(FP), DX
 	SUBQ   $+16, DX
-	JLT    rest830
+	JLT    rest831
 
-loop829:
+loop830:
 	VMOVUPS     (AX), Z9
 	VMOVUPS     (CX), Z8
 	VFMADD231PS Z8, Z9, Z0
@@ -20997,11 +21047,11 @@ loop829:
 	ADDQ        $+64, AX
 	ADDQ        $+512, CX
 	SUBQ        $+16, DX
-	JGE         loop829
+	JGE         loop830
 
-rest830:
+rest831:
 	ADDQ        $+16, DX
-	JEQ         sum831
+	JEQ         sum832
 	MOVL        $-1, BX
 	BZHIL       DX, BX, BX
 	KMOVW       BX, K1
@@ -21023,7 +21073,7 @@ rest830:
 	VMOVUPS     448(CX), Z8
 	VFMADD231PS Z8, Z9, Z7
 
-sum831:
+sum832:
 	MOVQ          c+16(FP), AX
 	MOVQ          cr+32(FP), CX
 	MOVQ          cq+40(FP), CX
@@ -21121,9 +21171,9 @@ sum831:
 	IMUL3Q        $+1, AX, AX
 	ADDQ          AX, c+16(FP)
 	SUBQ          $+1, rows+56(FP)
-	JMP           group828
+	JMP           group829
 
-next827:
+next828:
 	VZEROUPPER
 	RET
 
@@ -21136,133 +21186,133 @@ TEXT ·gemmTransposeAVX512(SB), NOSPLIT, $0-48
 	MOVQ ss+24(FP), BX
 	MOVQ cols+40(FP), DI
 
-block833:
+block834:
 	MOVQ      rows+32(FP), SI
 	TESTQ     DI, DI
-	JLE       done837
+	JLE       done838
 	MOVQ      CX, R8
 	CMPQ      DI, $+16
-	JGE       whole834
+	JGE       whole835
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
 	VPXORD    Z0, Z0, Z0
 	CMPQ      SI, $+0
-	JLE       absent838
-	VMOVUPS.Z (R8), K1, Z0
-
-absent838:
-	ADDQ      BX, R8
-	VPXORD    Z1, Z1, Z1
-	CMPQ      SI, $+1
 	JLE       absent839
-	VMOVUPS.Z (R8), K1, Z1
+	VMOVUPS.Z (R8), K1, Z0
 
 absent839:
 	ADDQ      BX, R8
-	VPXORD    Z2, Z2, Z2
-	CMPQ      SI, $+2
+	VPXORD    Z1, Z1, Z1
+	CMPQ      SI, $+1
 	JLE       absent840
-	VMOVUPS.Z (R8), K1, Z2
+	VMOVUPS.Z (R8), K1, Z1
 
 absent840:
 	ADDQ      BX, R8
-	VPXORD    Z3, Z3, Z3
-	CMPQ      SI, $+3
+	VPXORD    Z2, Z2, Z2
+	CMPQ      SI, $+2
 	JLE       absent841
-	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8), K1, Z2
 
 absent841:
 	ADDQ      BX, R8
-	VPXORD    Z4, Z4, Z4
-	CMPQ      SI, $+4
+	VPXORD    Z3, Z3, Z3
+	CMPQ      SI, $+3
 	JLE       absent842
-	VMOVUPS.Z (R8), K1, Z4
+	VMOVUPS.Z (R8), K1, Z3
 
 absent842:
 	ADDQ      BX, R8
-	VPXORD    Z5, Z5, Z5
-	CMPQ      SI, $+5
+	VPXORD    Z4, Z4, Z4
+	CMPQ      SI, $+4
 	JLE       absent843
-	VMOVUPS.Z (R8), K1, Z5
+	VMOVUPS.Z (R8), K1, Z4
 
 absent843:
 	ADDQ      BX, R8
-	VPXORD    Z6, Z6, Z6
-	CMPQ      SI, $+6
+	VPXORD    Z5, Z5, Z5
+	CMPQ      SI, $+5
 	JLE       absent844
-	VMOVUPS.Z (R8), K1, Z6
+	VMOVUPS.Z (R8), K1, Z5
 
 absent844:
 	ADDQ      BX, R8
-	VPXORD    Z7, Z7, Z7
-	CMPQ      SI, $+7
+	VPXORD    Z6, Z6, Z6
+	CMPQ      SI, $+6
 	JLE       absent845
-	VMOVUPS.Z (R8), K1, Z7
+	VMOVUPS.Z (R8), K1, Z6
 
 absent845:
 	ADDQ      BX, R8
-	VPXORD    Z8, Z8, Z8
-	CMPQ      SI, $+8
+	VPXORD    Z7, Z7, Z7
+	CMPQ      SI, $+7
 	JLE       absent846
-	VMOVUPS.Z (R8), K1, Z8
+	VMOVUPS.Z (R8), K1, Z7
 
 absent846:
 	ADDQ      BX, R8
-	VPXORD    Z9, Z9, Z9
-	CMPQ      SI, $+9
+	VPXORD    Z8, Z8, Z8
+	CMPQ      SI, $+8
 	JLE       absent847
-	VMOVUPS.Z (R8), K1, Z9
+	VMOVUPS.Z (R8), K1, Z8
 
 absent847:
 	ADDQ      BX, R8
-	VPXORD    Z10, Z10, Z10
-	CMPQ      SI, $+10
+	VPXORD    Z9, Z9, Z9
+	CMPQ      SI, $+9
 	JLE       absent848
-	VMOVUPS.Z (R8), K1, Z10
+	VMOVUPS.Z (R8), K1, Z9
 
 absent848:
 	ADDQ      BX, R8
-	VPXORD    Z11, Z11, Z11
-	CMPQ      SI, $+11
+	VPXORD    Z10, Z10, Z10
+	CMPQ      SI, $+10
 	JLE       absent849
-	VMOVUPS.Z (R8), K1, Z11
+	VMOVUPS.Z (R8), K1, Z10
 
 absent849:
 	ADDQ      BX, R8
-	VPXORD    Z12, Z12, Z12
-	CMPQ      SI, $+12
+	VPXORD    Z11, Z11, Z11
+	CMPQ      SI, $+11
 	JLE       absent850
-	VMOVUPS.Z (R8), K1, Z12
+	VMOVUPS.Z (R8), K1, Z11
 
 absent850:
 	ADDQ      BX, R8
-	VPXORD    Z13, Z13, Z13
-	CMPQ      SI, $+13
+	VPXORD    Z12, Z12, Z12
+	CMPQ      SI, $+12
 	JLE       absent851
-	VMOVUPS.Z (R8), K1, Z13
+	VMOVUPS.Z (R8), K1, Z12
 
 absent851:
 	ADDQ      BX, R8
-	VPXORD    Z14, Z14, Z14
-	CMPQ      SI, $+14
+	VPXORD    Z13, Z13, Z13
+	CMPQ      SI, $+13
 	JLE       absent852
-	VMOVUPS.Z (R8), K1, Z14
+	VMOVUPS.Z (R8), K1, Z13
 
 absent852:
 	ADDQ      BX, R8
-	VPXORD    Z15, Z15, Z15
-	CMPQ      SI, $+15
+	VPXORD    Z14, Z14, Z14
+	CMPQ      SI, $+14
 	JLE       absent853
-	VMOVUPS.Z (R8), K1, Z15
+	VMOVUPS.Z (R8), K1, Z14
 
 absent853:
-	ADDQ BX, R8
-	JMP  loaded836
+	ADDQ      BX, R8
+	VPXORD    Z15, Z15, Z15
+	CMPQ      SI, $+15
+	JLE       absent854
+	VMOVUPS.Z (R8), K1, Z15
 
-whole834:
+absent854:
+	ADDQ BX, R8
+	JMP  loaded837
+
+whole835:
 	CMPQ    SI, $+16
-	JLT     part835
+	JLT     part836
 	VMOVUPS (R8), Z0
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z1
@@ -21295,123 +21345,123 @@ whole834:
 	ADDQ    BX, R8
 	VMOVUPS (R8), Z15
 	ADDQ    BX, R8
-	JMP     loaded836
+	JMP     loaded837
 
-part835:
+part836:
 	VPXORD  Z0, Z0, Z0
 	CMPQ    SI, $+0
-	JLE     absent854
-	VMOVUPS (R8), Z0
-
-absent854:
-	ADDQ    BX, R8
-	VPXORD  Z1, Z1, Z1
-	CMPQ    SI, $+1
 	JLE     absent855
-	VMOVUPS (R8), Z1
+	VMOVUPS (R8), Z0
 
 absent855:
 	ADDQ    BX, R8
-	VPXORD  Z2, Z2, Z2
-	CMPQ    SI, $+2
+	VPXORD  Z1, Z1, Z1
+	CMPQ    SI, $+1
 	JLE     absent856
-	VMOVUPS (R8), Z2
+	VMOVUPS (R8), Z1
 
 absent856:
 	ADDQ    BX, R8
-	VPXORD  Z3, Z3, Z3
-	CMPQ    SI, $+3
+	VPXORD  Z2, Z2, Z2
+	CMPQ    SI, $+2
 	JLE     absent857
-	VMOVUPS (R8), Z3
+	VMOVUPS (R8), Z2
 
 absent857:
 	ADDQ    BX, R8
-	VPXORD  Z4, Z4, Z4
-	CMPQ    SI, $+4
+	VPXORD  Z3, Z3, Z3
+	CMPQ    SI, $+3
 	JLE     absent858
-	VMOVUPS (R8), Z4
+	VMOVUPS (R8), Z3
 
 absent858:
 	ADDQ    BX, R8
-	VPXORD  Z5, Z5, Z5
-	CMPQ    SI, $+5
+	VPXORD  Z4, Z4, Z4
+	CMPQ    SI, $+4
 	JLE     absent859
-	VMOVUPS (R8), Z5
+	VMOVUPS (R8), Z4
 
 absent859:
 	ADDQ    BX, R8
-	VPXORD  Z6, Z6, Z6
-	CMPQ    SI, $+6
+	VPXORD  Z5, Z5, Z5
+	CMPQ    SI, $+5
 	JLE     absent860
-	VMOVUPS (R8), Z6
+	VMOVUPS (R8), Z5
 
 absent860:
 	ADDQ    BX, R8
-	VPXORD  Z7, Z7, Z7
-	CMPQ    SI, $+7
+	VPXORD  Z6, Z6, Z6
+	CMPQ    SI, $+6
 	JLE     absent861
-	VMOVUPS (R8), Z7
+	VMOVUPS (R8), Z6
 
 absent861:
 	ADDQ    BX, R8
-	VPXORD  Z8, Z8, Z8
-	CMPQ    SI, $+8
+	VPXORD  Z7, Z7, Z7
+	CMPQ    SI, $+7
 	JLE     absent862
-	VMOVUPS (R8), Z8
+	VMOVUPS (R8), Z7
 
 absent862:
 	ADDQ    BX, R8
-	VPXORD  Z9, Z9, Z9
-	CMPQ    SI, $+9
+	VPXORD  Z8, Z8, Z8
+	CMPQ    SI, $+8
 	JLE     absent863
-	VMOVUPS (R8), Z9
+	VMOVUPS (R8), Z8
 
 absent863:
 	ADDQ    BX, R8
-	VPXORD  Z10, Z10, Z10
-	CMPQ    SI, $+10
+	VPXORD  Z9, Z9, Z9
+	CMPQ    SI, $+9
 	JLE     absent864
-	VMOVUPS (R8), Z10
+	VMOVUPS (R8), Z9
 
 absent864:
 	ADDQ    BX, R8
-	VPXORD  Z11, Z11, Z11
-	CMPQ    SI, $+11
+	VPXORD  Z10, Z10, Z10
+	CMPQ    SI, $+10
 	JLE     absent865
-	VMOVUPS (R8), Z11
+	VMOVUPS (R8), Z10
 
 absent865:
 	ADDQ    BX, R8
-	VPXORD  Z12, Z12, Z12
-	CMPQ    SI, $+12
+	VPXORD  Z11, Z11, Z11
+	CMPQ    SI, $+11
 	JLE     absent866
-	VMOVUPS (R8), Z12
+	VMOVUPS (R8), Z11
 
 absent866:
 	ADDQ    BX, R8
-	VPXORD  Z13, Z13, Z13
-	CMPQ    SI, $+13
+	VPXORD  Z12, Z12, Z12
+	CMPQ    SI, $+12
 	JLE     absent867
-	VMOVUPS (R8), Z13
+	VMOVUPS (R8), Z12
 
 absent867:
 	ADDQ    BX, R8
-	VPXORD  Z14, Z14, Z14
-	CMPQ    SI, $+14
+	VPXORD  Z13, Z13, Z13
+	CMPQ    SI, $+13
 	JLE     absent868
-	VMOVUPS (R8), Z14
+	VMOVUPS (R8), Z13
 
 absent868:
 	ADDQ    BX, R8
-	VPXORD  Z15, Z15, Z15
-	CMPQ    SI, $+15
+	VPXORD  Z14, Z14, Z14
+	CMPQ    SI, $+14
 	JLE     absent869
-	VMOVUPS (R8), Z15
+	VMOVUPS (R8), Z14
 
 absent869:
+	ADDQ    BX, R8
+	VPXORD  Z15, Z15, Z15
+	CMPQ    SI, $+15
+	JLE     absent870
+	VMOVUPS (R8), Z15
+
+absent870:
 	ADDQ BX, R8
 
-loaded836:
+loaded837:
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z17
 	VUNPCKLPS  Z3, Z2, Z18
@@ -21483,70 +21533,70 @@ loaded836:
 	VMOVUPS    Z0, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z1, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z2, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z3, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z4, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z5, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z6, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z7, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z8, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z9, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z10, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z11, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z12, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z13, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z14, K1, (AX)
 	ADDQ       DX, AX
 	DECQ       SI
-	JEQ        done837
+	JEQ        done838
 	VMOVUPS    Z15, K1, (AX)
 	ADDQ       DX, AX
 	ADDQ       $+64, CX
 	SUBQ       $+16, DI
-	JMP        block833
+	JMP        block834
 
-done837:
+done838:
 	VZEROUPPER
 	RET
 
@@ -21560,15 +21610,15 @@ TEXT ·gemmCopyPanelsAVX512(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest871
+	JLT  rest872
 
-rows870:
+rows871:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels874:
+panels875:
 	VMOVUPS    (R9), Z0
 	VMOVUPS    Z0, (R10)
 	VMOVUPS    64(R9), Z1
@@ -21597,23 +21647,23 @@ panels874:
 	ADDQ       $+128, R11
 	ADDQ       SI, R10
 	DECQ       R8
-	JNE        panels874
+	JNE        panels875
 	ADDQ       $+512, AX
 	LEAQ       (CX)(DX*4), CX
 	SUBQ       $+4, DI
-	JGE        rows870
+	JGE        rows871
 
-rest871:
+rest872:
 	ADDQ $+4, DI
-	JEQ  done873
+	JEQ  done874
 
-last872:
+last873:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels875:
+panels876:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R10)
 	VMOVUPS 64(R9), Z1
@@ -21622,13 +21672,13 @@ panels875:
 	ADDQ    $+128, R11
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels875
+	JNE     panels876
 	ADDQ    $+128, AX
 	ADDQ    DX, CX
 	DECQ    DI
-	JNE     last872
+	JNE     last873
 
-done873:
+done874:
 	VZEROUPPER
 	RET
 
@@ -21640,9 +21690,9 @@ TEXT ·convRowAVX512(SB), NOSPLIT, $0-56
 	MOVQ         n+48(FP), DX
 	VBROADCASTSS start+32(FP), Z8
 	SUBQ         $+128, DX
-	JLT          end877
+	JLT          end878
 
-columns876:
+columns877:
 	VMOVAPS Z8, Z0
 	VMOVAPS Z8, Z1
 	VMOVAPS Z8, Z2
@@ -21655,9 +21705,9 @@ columns876:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done879
+	JEQ     done880
 
-taps878:
+taps879:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
@@ -21671,9 +21721,9 @@ taps878:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps878
+	JNE          taps879
 
-done879:
+done880:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -21685,41 +21735,41 @@ done879:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, DX
-	JGE     columns876
+	JGE     columns877
 
-end877:
+end878:
 	ADDQ $+128, DX
 	SUBQ $+16, DX
-	JLT  end881
+	JLT  end882
 
-columns880:
+columns881:
 	VMOVAPS Z8, Z0
 	MOVQ    offsets+16(FP), BX
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done883
+	JEQ     done884
 
-taps882:
+taps883:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps882
+	JNE          taps883
 
-done883:
+done884:
 	VMOVUPS Z0, (AX)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, DX
-	JGE     columns880
+	JGE     columns881
 
-end881:
+end882:
 	ADDQ    $+16, DX
 	TESTQ   DX, DX
-	JEQ     finished884
+	JEQ     finished885
 	MOVL    $-1, BX
 	BZHIL   DX, BX, BX
 	KMOVW   BX, K1
@@ -21728,9 +21778,9 @@ end881:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done886
+	JEQ     done887
 
-taps885:
+taps886:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VMOVUPS.Z    (CX)(R8*1), K1, Z10
@@ -21738,12 +21788,12 @@ taps885:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps885
+	JNE          taps886
 
-done886:
+done887:
 	VMOVUPS Z0, K1, (AX)
 
-finished884:
+finished885:
 	VZEROUPPER
 	RET
 
@@ -21756,9 +21806,9 @@ TEXT ·convPairAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+64(FP), BX
 	VBROADCASTSS start+40(FP), Z16
 	SUBQ         $+128, BX
-	JLT          end888
+	JLT          end889
 
-columns887:
+columns888:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	VMOVAPS Z16, Z1
@@ -21779,9 +21829,9 @@ columns887:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done890
+	JEQ     done891
 
-taps889:
+taps890:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21803,14 +21853,14 @@ taps889:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps889
+	JNE          taps890
 
-done890:
+done891:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done892
+	JEQ   done893
 
-taps891:
+taps892:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -21841,14 +21891,14 @@ taps891:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps891
+	JNE          taps892
 
-done892:
+done893:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done894
+	JEQ   done895
 
-taps893:
+taps894:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21870,9 +21920,9 @@ taps893:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps893
+	JNE          taps894
 
-done894:
+done895:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -21892,23 +21942,23 @@ done894:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, BX
-	JGE     columns887
+	JGE     columns888
 
-end888:
+end889:
 	ADDQ $+128, BX
 	SUBQ $+16, BX
-	JLT  end896
+	JLT  end897
 
-columns895:
+columns896:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	MOVQ    offsets+24(FP), SI
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done898
+	JEQ     done899
 
-taps897:
+taps898:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21916,14 +21966,14 @@ taps897:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps897
+	JNE          taps898
 
-done898:
+done899:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done900
+	JEQ   done901
 
-taps899:
+taps900:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -21933,14 +21983,14 @@ taps899:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps899
+	JNE          taps900
 
-done900:
+done901:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done902
+	JEQ   done903
 
-taps901:
+taps902:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21948,20 +21998,20 @@ taps901:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps901
+	JNE          taps902
 
-done902:
+done903:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z8, (AX)(DX*1)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, BX
-	JGE     columns895
+	JGE     columns896
 
-end896:
+end897:
 	ADDQ    $+16, BX
 	TESTQ   BX, BX
-	JEQ     finished903
+	JEQ     finished904
 	MOVL    $-1, SI
 	BZHIL   BX, SI, SI
 	KMOVW   SI, K1
@@ -21971,9 +22021,9 @@ end896:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done905
+	JEQ     done906
 
-taps904:
+taps905:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -21981,14 +22031,14 @@ taps904:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps904
+	JNE          taps905
 
-done905:
+done906:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done907
+	JEQ   done908
 
-taps906:
+taps907:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -21998,14 +22048,14 @@ taps906:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps906
+	JNE          taps907
 
-done907:
+done908:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done909
+	JEQ   done910
 
-taps908:
+taps909:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -22013,13 +22063,13 @@ taps908:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps908
+	JNE          taps909
 
-done909:
+done910:
 	VMOVUPS Z0, K1, (AX)
 	VMOVUPS Z8, K1, (AX)(DX*1)
 
-finished903:
+finished904:
 	VZEROUPPER
 	RET
 
@@ -22032,15 +22082,15 @@ TEXT ·convGatherAVX512(SB), NOSPLIT, $0-40
 	MOVQ  k+24(FP), BX
 	MOVQ  n+32(FP), SI
 	TESTQ BX, BX
-	JLE   done911
+	JLE   done912
 	CMPQ  SI, $+16
-	JLE   single910
+	JLE   single911
 	SUBQ  $+16, SI
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop912:
+loop913:
 	MOVQ      (DX), SI
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   Z0, (AX)
@@ -22049,24 +22099,24 @@ loop912:
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop912
-	JMP       done911
+	JNE       loop913
+	JMP       done912
 
-single910:
+single911:
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop913:
+loop914:
 	MOVQ      (DX), SI
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop913
+	JNE       loop914
 
-done911:
+done912:
 	VZEROUPPER
 	RET
 
@@ -22089,7 +22139,7 @@ TEXT ·gemmPeakAVX512(SB), NOSPLIT, $0-8
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-loop914:
+loop915:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -22103,6 +22153,6 @@ loop914:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	DECQ        AX
-	JNE         loop914
+	JNE         loop915
 	VZEROUPPER
 	RET

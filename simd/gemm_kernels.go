@@ -11,6 +11,7 @@ type gemmKernels struct {
 
 	tileBraid     tileFunc     // of the largest tile for a braided A, or nil
 	tileBraidPack tilePackFunc // and what packs B as well
+	braidRows     braidFunc    // what braids it
 
 	// wholePanels: tile reads the last panel of B as if it were whole.
 	wholePanels bool
@@ -44,6 +45,11 @@ type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, a
 // to panels, which follow one another in packed. What a panel narrower than
 // its row lacks is zero or left as it is.
 type tilePackFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)
+
+// braidFunc braids the rows of the largest tile, which are contiguous and ss
+// bytes apart: element j of row i goes to dst[j*lanes+i]. cols is a positive
+// multiple of 4. What lies between the columns is overwritten.
+type braidFunc func(dst, src *float32, ss, cols int)
 
 // transposeFunc writes the transpose of a matrix of rows×cols elements that
 // are contiguous in its rows, rows <= lanes: element j of row i, at i*ss bytes,

@@ -27,12 +27,18 @@ func (ks *gemmKernels) packA(dst []float32, stride int, a []float32, row, col, r
 	}
 }
 
-// braid copies rows×k elements of A, rows <= ks.lanes, to dst, where the elements of
+// braid copies ks.rows×k elements of A to dst, where the elements of
 // a column follow one another and columns are ks.lanes apart.
-func (ks *gemmKernels) braid(dst []float32, a []float32, row, col, rows, k int) {
+func (ks *gemmKernels) braid(dst []float32, a []float32, row, col, k int) {
+	rows := ks.rows
+	if whole := k / 4 * 4; col == 1 && whole > 0 {
+		ks.braidRows(&dst[0], &a[0], 4*row, whole)
+		if k -= whole; k == 0 {
+			return
+		}
+		dst, a = dst[whole*ks.lanes:], a[whole:]
+	}
 	switch {
-	case col == 1:
-		ks.transpose(&dst[0], &a[0], 4*ks.lanes, 4*row, rows, k)
 	case row == 1:
 		for p := range k {
 			copy(dst[p*ks.lanes:][:rows], a[p*col:][:rows])

@@ -152,7 +152,7 @@ func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 					ap = &a[r0*g.ARow]
 					switch {
 					case braid:
-						ks.braid(at, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k)
+						ks.braid(at, a[r0*g.ARow:], g.ARow, g.ACol, k)
 						ap = &at[0]
 					case j.packA:
 						ks.packA(at, stride, a[r0*g.ARow:], g.ARow, g.ACol, r1-r0, k)

@@ -40,6 +40,7 @@ func main() {
 		g.tileStream()
 		if v.braids() {
 			g.tileBraid()
+			g.braid()
 		}
 		for mr := 1; mr <= mostRows; mr++ {
 			g.fewRows(mr)

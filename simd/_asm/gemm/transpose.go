@@ -91,3 +91,51 @@ func (g *gen) transpose() {
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// braid writes the kernel that braids the rows of the tallest tile, four
+// columns at a time. Quarters of a vector are loaded from rows that are four
+// apart, which the ports of the arithmetic do, and only what is left of the
+// transpose is for the one port that moves elements across.
+func (g *gen) braid() {
+	g.function("gemmBraid"+g.upper(),
+		"func(dst, src *float32, ss, cols int)",
+		fmt.Sprintf("gemmBraid%s is a braidFunc.", g.upper()))
+	const quarter = 4
+	dst, src, ss, cols := g.GP64(), g.GP64(), g.GP64(), g.GP64()
+	g.Load(g.Param("dst"), dst)
+	g.Load(g.Param("src"), src)
+	g.Load(g.Param("ss"), ss)
+	g.Load(g.Param("cols"), cols)
+	at, advance := g.rowAddresses(src, ss, g.rows())
+	r, t := make([]reg.Register, quarter), make([]reg.Register, quarter)
+	for i := range r {
+		r[i], t[i] = g.vector(i), g.vector(quarter+i)
+	}
+
+	loop := g.label("columns")
+	g.Label(loop)
+	for i := 0; i < g.rows(); i++ {
+		if v := r[i%quarter]; i < quarter {
+			g.VMOVUPS(at(i, 0), reg.Vector.Lookup(reg.Index(i), reg.S128))
+		} else {
+			g.VINSERTF32X4(U8(i/quarter), at(i, 0), v, v)
+		}
+	}
+	g.VUNPCKLPS(r[1], r[0], t[0])
+	g.VUNPCKHPS(r[1], r[0], t[1])
+	g.VUNPCKLPS(r[3], r[2], t[2])
+	g.VUNPCKHPS(r[3], r[2], t[3])
+	g.VUNPCKLPD(t[2], t[0], r[0])
+	g.VUNPCKHPD(t[2], t[0], r[1])
+	g.VUNPCKLPD(t[3], t[1], r[2])
+	g.VUNPCKHPD(t[3], t[1], r[3])
+	for i, v := range r {
+		g.VMOVUPS(v, Mem{Base: dst, Disp: 4 * g.lanes() * i})
+	}
+	advance(I8(4 * quarter))
+	g.ADDQ(I32(4*quarter*g.lanes()), dst)
+	g.SUBQ(I8(quarter), cols)
+	g.JG(LabelRef(loop))
+	g.VZEROUPPER()
+	g.RET()
+}
