@@ -31,30 +31,35 @@ func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r
 	}
 	for u, r := range held {
 		scale := squares[u].Div(t.cols.F32()).Add(eps).Sqrt().Rcp()
-		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
-			var g, b []ptx.F32
-			if gamma != nil {
-				g = gamma(r, p)
-			}
-			if beta != nil {
-				b = beta(r, p)
-			}
-			w := make([]ptx.F32, len(v))
-			for e := range v {
-				w[e] = v[e].Sub(mean[u]).Mul(scale)
-				switch {
-				case g != nil && b != nil:
-					w[e] = w[e].Fma(g[e], b[e])
-				case g != nil:
-					w[e] = w[e].Mul(g[e])
-				case b != nil:
-					w[e] = w[e].Add(b[e])
-				}
-			}
-			r.store(y, p, w)
-			return nil
-		})
+		r.eachShift(gamma != nil || beta != nil, func(r *heldRow) { r.normalise(y, mean[u], scale, gamma, beta) })
 	}
+}
+
+// normalise stores a row whose mean and scale are known.
+func (r *heldRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r *heldRow, p int) []ptx.F32) {
+	r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
+		var g, b []ptx.F32
+		if gamma != nil {
+			g = gamma(r, p)
+		}
+		if beta != nil {
+			b = beta(r, p)
+		}
+		w := make([]ptx.F32, len(v))
+		for e := range v {
+			w[e] = v[e].Sub(mean).Mul(scale)
+			switch {
+			case g != nil && b != nil:
+				w[e] = w[e].Fma(g[e], b[e])
+			case g != nil:
+				w[e] = w[e].Mul(g[e])
+			case b != nil:
+				w[e] = w[e].Add(b[e])
+			}
+		}
+		r.store(y, p, w)
+		return nil
+	})
 }
 
 // moments returns the means of what is held of rows, and the sums of the squares

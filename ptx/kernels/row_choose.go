@@ -24,13 +24,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(t, cols)
-	if norm && len(r.In) > 1 && r.In[1].Shape != nil && t == op.F32 && n > 3*mostVectors/4 && n <= mostVectors && cols%w.Width == 0 {
-		// With weights there is so much to read that is not of the row that it is
-		// better to have what comes next in L2.
-		w.Lanes, w.Registers, w.Ahead = 1024, (n-1)/1024+1, true
-	}
-	return planRowsBy(r, w, d)
+	return planRowsBy(r, chooseRowWay(t, cols), d)
 }
 
 // mostVectors is of how many vectors rows are at most that have a block each.
@@ -44,8 +38,8 @@ func chooseRowWay(t op.DType, cols int) rowWay {
 	if cols%v != 0 {
 		// What rows share with their neighbours is read twice.
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		if cols <= 256 {
-			return w.singles(cols)
+		if cols <= 256 || t != op.F32 && cols < 512 {
+			return w.singles(t, cols)
 		}
 	}
 	n := rowVectors(cols, v)
@@ -88,17 +82,26 @@ func (w *rowWay) stream(n, held, room int) {
 	w.Ring = min(room, each)
 }
 
-// singles returns the way for short rows that are moved by single elements, a few
+// singles returns the way for short rows that are moved by single elements, some
 // each thread: neighbours then move neighbours, by and by whole lines of the cache.
-func (w rowWay) singles(cols int) rowWay {
+// The shortest come through shared memory.
+func (w rowWay) singles(t op.DType, cols int) rowWay {
 	w.Width = 1
-	for w.Lanes < 32 && cols > 5*w.Lanes {
+	most, staged := 5, 16
+	if t != op.F32 {
+		most, staged = 9, 64 // there is more to compute for as many bytes
+	}
+	if cols <= staged {
+		w.Staged, w.Rows = true, 2
+		most = 9
+	}
+	for w.Lanes < 32 && cols > most*w.Lanes {
 		w.Lanes *= 2
 	}
 	w.Teams = 128 / w.Lanes
 	w.Registers = (cols-1)/w.Lanes + 1
-	if w.Registers < 3 {
-		w.Rows = 4 / w.Registers
+	if w.Registers <= 3 {
+		w.Rows = 4
 	}
 	return w
 }

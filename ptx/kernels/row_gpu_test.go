@@ -18,8 +18,10 @@ func TestGPURows(t *testing.T) {
 	g := openGPU(t)
 	for _, o := range rowOps {
 		for _, typ := range rowTypes {
-			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 1000, 1024, 2053, 4096, 8191, 16000, 30011, 32768, 65521, 65536} {
-				g.check(t, rowTrial(o, typ, 1+rand.IntN(1+30000/cols), cols))
+			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 1000, 1024, 2053, 4096, 8191, 16000, 30011, 32768, 65521, 65536, 131072, 300007} {
+				if sampled() {
+					g.check(t, rowTrial(o, typ, 1+rand.IntN(1+30000/cols), cols))
+				}
 			}
 		}
 	}

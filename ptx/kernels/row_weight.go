@@ -32,6 +32,28 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 	}
 }
 
+// mostShifted is of how many parts rows of 16-bit elements are at most that have
+// code for each place where they may begin.
+const mostShifted = 5
+
+// eachShift runs f for the row. With weights it builds it once for each place that
+// the row may begin at in a vector, where it is a constant: which of the weights
+// belong to an element is known then, and costs nothing.
+func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
+	s := r.s
+	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 && s.Registers+s.Shared > mostShifted {
+		f(r)
+		return
+	}
+	for n := range s.Width {
+		r.k.If(r.skip.Eq(ptx.N(n)), func() {
+			q := *r
+			q.skip, q.parts = ptx.N(n), append([]rowPart(nil), r.parts...)
+			f(&q)
+		})
+	}
+}
+
 // aligned loads the words of weights that lie as the row does.
 func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
