@@ -41,7 +41,7 @@ const mostShifted = 5
 // belong to an element is known then, and costs nothing.
 func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
 	s := r.s
-	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 && s.Registers+s.Shared > mostShifted {
+	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 && (s.Registers > mostShifted || s.Ring > 0) {
 		f(r)
 		return
 	}
