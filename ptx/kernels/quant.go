@@ -17,7 +17,7 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 	switch {
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
-	case d.Target < ptx.SM90:
+	case d.Target < ptx.SM80:
 		return nil, unsupported("products with blocks on %v", d.Target)
 	}
 	if p.M <= maxFew {

@@ -85,11 +85,12 @@ func (c *blockLane) half(r, off int) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r]).Offset(off / 2).Load().F32()
 }
 
-// bf16s returns four bytes below 128, less base, as bf16.
+// bf16s returns four bytes below 128, less base, as bf16. Differences are written
+// as products and sums, which are there from sm_80 on.
 func (c *blockLane) bf16s(bytes ptx.B32, base float32) [2]ptx.BF16x2 {
 	var y [2]ptx.BF16x2
 	for i, sel := range [2]uint32{0x4140, 0x4342} {
-		y[i] = bytes.Permute(ptx.B(magicBytes), ptx.U(sel)).BF16x2().Sub(ptx.BF2(128 + base))
+		y[i] = bytes.Permute(ptx.B(magicBytes), ptx.U(sel)).BF16x2().Fma(ptx.BF2(1), ptx.BF2(-128-base))
 	}
 	return y
 }
@@ -192,7 +193,7 @@ func (c *blockLane) q8_0() {
 				low, top := v.And(ptx.B(0x7f7f7f7f)), v.And(ptx.B(0x80808080))
 				for i, sel := range [2]uint32{0x4140, 0x4342} {
 					magic := ptx.B(magicBytes)
-					w[r][step][i] = low.Permute(magic, ptx.U(sel)).BF16x2().Sub(top.Permute(magic, ptx.U(sel)).BF16x2())
+					w[r][step][i] = top.Permute(magic, ptx.U(sel)).BF16x2().Fma(ptx.BF2(-1), low.Permute(magic, ptx.U(sel)).BF16x2())
 				}
 			}
 			scale[r] = []ptx.F32{c.half(r, at)}
@@ -293,7 +294,7 @@ func (c *blockLane) subtract(h []kHeader, from [][][4]ptx.Var[ptx.F32]) {
 	sel := ptx.Select(c.quad.And(ptx.U(1)).Ne(ptx.U(0)), ptx.U(0x4342), ptx.U(0x4140))
 	w, less := make([]ptx.BF16x2, len(h)), make([]ptx.F32, len(h))
 	for r := range h {
-		w[r] = ptx.Select(late, h[r].mins[1], h[r].mins[0]).Permute(ptx.B(magicBytes), sel).BF16x2().Sub(ptx.BF2(128))
+		w[r] = ptx.Select(late, h[r].mins[1], h[r].mins[0]).Permute(ptx.B(magicBytes), sel).BF16x2().Fma(ptx.BF2(1), ptx.BF2(-128))
 		less[r] = h[r].dmin.Neg()
 	}
 	for i, pieces := range c.sums {

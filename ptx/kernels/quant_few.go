@@ -10,8 +10,8 @@ import (
 
 // quantFewSpec is a product of a few rows with a quantised matrix, which it reads
 // once: a persistent grid, in which a warp multiplies 16 rows of the matrix at a
-// time. Each warp has a ring of stages in shared memory that bulk copies fill, and
-// nobody else's; the activations lie there as bf16, three for each.
+// time. Each warp has a ring of stages in shared memory that it alone fills and
+// reads; the activations lie there as bf16, three for each.
 type quantFewSpec struct {
 	Type, Blocks op.DType
 	M            int  // rows of activations
@@ -142,7 +142,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 		if s.M > 1 || !s.Whole {
 			s.Digits = 0
 		}
-		s.Tensor = p.K/weights*bytes%16 == 0 && s.tileable()
+		s.Tensor = d.Target >= ptx.SM90 && p.K/weights*bytes%16 == 0 && s.tileable()
 		s.Team = s.Warps
 		if p.K < weights*s.Groups*s.Warps {
 			s.Team = 1
@@ -190,8 +190,12 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 		grid = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
 	}
 	row := int(total) / p.N
+	target := ptx.SM80
+	if spec.Tensor {
+		target = ptx.SM90
+	}
 	k := quantFewKernels.of(spec, func() *Kernel {
-		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: ptx.SM90,
+		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: target,
 			Block: [3]uint32{uint32(32 * spec.Warps), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
 	})
 	args := []Arg{input(0), input(1)}
@@ -317,16 +321,14 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 	}
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-	k.If(c.lane.Eq(ptx.U(0)), func() {
-		for i := range s.Stages {
-			arrivals := fewRows
-			if s.Tensor {
-				arrivals /= boxRows
+	if s.Tensor {
+		k.If(c.lane.Eq(ptx.U(0)), func() {
+			for i := range s.Stages {
+				c.filled.At(ptx.N(i)).Init(ptx.N(fewRows / boxRows))
 			}
-			c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
-		}
-		k.FenceMBarrierInit()
-	})
+			k.FenceMBarrierInit()
+		})
+	}
 	k.SyncWarp(ptx.AllLanes)
 	for i := range s.Stages {
 		c.load(ptx.N(i))
@@ -364,53 +366,63 @@ func (c *quantFewCode) place(row ptx.U32, w *walk) ptx.U32 {
 	return row.Min(c.end(w.row.Get()).Sub(ptx.U(1))).MulAdd(c.rowBytes, w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)))
 }
 
-// load starts the copies of the next stage, if there is one: each of 16 lanes
-// brings a row. Rows beyond the last are the last again.
+// load starts the copies of the next stage, if there is one.
 func (c *quantFewCode) load(stage ptx.U32) {
 	k, w := c.k, &c.loading
-	if c.Tensor { // which begin at multiples of 16 bytes, too
-		k.If(w.row.Get().Lt(c.rows), func() {
-			k.If(c.lane.Lt(ptx.N(fewRows/boxRows)), func() {
-				row := w.row.Get().Add(c.lane.Mul(ptx.N(boxRows)))
-				bar, box := c.filled.At(stage), boxRows*c.rowPitch()
-				bar.ArriveExpect(ptx.N(box))
-				// Rows behind the matrix are zeros that are not read.
-				ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
-					w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
-			})
-			c.next(w)
-		})
-		return
-	}
 	k.If(w.row.Get().Lt(c.rows), func() {
-		k.If(c.lane.Lt(ptx.U(fewRows)), func() {
-			row := w.row.Get().Add(c.lane)
-			from := c.place(row, w)
-			left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
-			dst := c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(c.rowPitch()))))
-			bar := c.filled.At(stage)
-			bytes := left.Mul(ptx.N(c.bytes))
-			if blockCodes[c.Blocks.Block()].aligned() {
-				bar.ArriveExpect(bytes)
-				ptx.BulkLoad(dst, c.w.At(from), bytes, bar)
-				return
-			}
-			// Copies are of 16 bytes at multiples of 16. The last row may end
-			// before the last 16 bytes do: what is left is copied here.
-			begin := from.And(ptx.U(^uint32(15)))
-			end := from.Add(bytes).Add(ptx.U(15)).And(ptx.U(^uint32(15))).Min(c.total.And(ptx.U(^uint32(15))))
-			n := end.Sub(begin)
-			k.If(from.Add(bytes).Gt(end), func() {
-				k.For(end, c.total, ptx.U(2), func(i ptx.U32) {
-					ptx.CastShared[ptx.U16](dst.At(i.Sub(begin))).Store(ptx.Cast[ptx.U16](c.w.At(i)).Load())
-				})
-			})
-			bar.ArriveExpect(n)
-			ptx.BulkLoad(dst, c.w.At(begin), n, bar)
-		})
-		k.SyncWarp(ptx.AllLanes)
+		if c.Tensor {
+			c.loadTiles(stage)
+		} else {
+			c.loadRows(stage)
+		}
 		c.next(w)
 	})
+	if !c.Tensor {
+		k.CopyCommit() // of nothing too: stages are counted
+	}
+}
+
+// loadTiles copies tiles, which begin at multiples of 16 bytes.
+func (c *quantFewCode) loadTiles(stage ptx.U32) {
+	k, w := c.k, &c.loading
+	k.If(c.lane.Lt(ptx.N(fewRows/boxRows)), func() {
+		row := w.row.Get().Add(c.lane.Mul(ptx.N(boxRows)))
+		bar, box := c.filled.At(stage), boxRows*c.rowPitch()
+		bar.ArriveExpect(ptx.N(box))
+		// Rows behind the matrix are zeros that are not read.
+		ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
+			w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
+	})
+}
+
+// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. Rows
+// behind the last are the last again. What is copied before a row's stage and
+// behind it is not read; nothing is copied from behind the matrix.
+func (c *quantFewCode) loadRows(stage ptx.U32) {
+	k, w := c.k, &c.loading
+	line, half := c.lane.Shr(ptx.U(1)), c.lane.And(ptx.U(1)).Shl(ptx.U(4))
+	from := c.place(w.row.Get().Add(line), w)
+	first := from.And(ptx.U(^uint32(15))).Add(half)
+	left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
+	end := left.MulAdd(ptx.N(c.bytes), from)
+	dst := c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), line.MulAdd(ptx.N(c.rowPitch()), half)))
+	src := c.w.At(first)
+	for off := 0; off < c.bytes*c.Groups+14; off += 32 {
+		at := first.Add(ptx.N(off))
+		k.If(at.Lt(end), func() {
+			ptx.CopyAsyncZero(dst.Offset(off), src.Offset(off), 16, c.total.Sub(at).Min(ptx.U(16)))
+		})
+	}
+}
+
+// wait waits for a stage.
+func (c *quantFewCode) wait() {
+	if c.Tensor {
+		c.filled.At(c.stage.Get()).Wait(c.phase.Get())
+		return
+	}
+	c.k.CopyWait(c.Stages - 1)
+	c.k.SyncWarp(ptx.AllLanes)
 }
 
 // prepare splits the activations, and their sums if there are minima.
@@ -607,7 +619,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		clearTotals(less)
 		w := &c.reading
 		k.While(func() ptx.Pred { return w.row.Get().Eq(tile.Get()) }, func() {
-			c.filled.At(c.stage.Get()).Wait(c.phase.Get())
+			c.wait()
 			var row [2]ptx.Shared[ptx.U8]
 			for r := range row {
 				line := g.Add(ptx.N(8 * r))

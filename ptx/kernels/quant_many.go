@@ -74,9 +74,17 @@ func (s *quantManySpec) blockBytes() int { return ceilDiv(s.rows()*s.few().rowPi
 func (s *quantManySpec) stageBytes() int { return s.blockBytes() + ceilDiv(s.sumBytes(), 128)*128 }
 func (s *quantManySpec) warps() int      { return s.WarpRows * s.WarpCols }
 
-// threads is those of the warps that multiply, and a warpgroup of which one warp
-// brings stages: registers move between warpgroups only.
-func (s *quantManySpec) threads() int { return 32*s.warps() + groupThreads }
+// small reports whether a multiprocessor has two blocks, of a few warps.
+func (s *quantManySpec) small() bool { return s.warps() <= 4 }
+
+// threads is those of the warps that multiply, and of one warp that brings stages;
+// or of a warpgroup, since registers move between warpgroups only.
+func (s *quantManySpec) threads() int {
+	if s.small() {
+		return 32 * (s.warps() + 1)
+	}
+	return 32*s.warps() + groupThreads
+}
 
 func (s *quantManySpec) bytes() int {
 	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128
@@ -92,13 +100,17 @@ func quantManyFor(p op.Product, t, blocks op.DType, d *Device) (*quantManySpec, 
 	case p.M <= 16:
 		s.WarpRows, s.WarpCols, s.Cols = 4, 1, 16
 	case p.M <= 32:
-		s.WarpRows, s.WarpCols, s.Cols = 4, 2, 16
+		s.WarpRows, s.WarpCols, s.Cols = 4, 1, 32
 	case p.M <= 64:
 		s.Cols = 32
 	}
 	weights, bytes := blockGroup(blocks, true)
 	s.Tensor = p.K/weights*bytes%16 == 0
-	for s.Stages, s.XStages = 3, 4; s.bytes() > d.Shared; s.XStages-- {
+	room := d.Shared
+	if s.small() {
+		room = d.Shared/2 - 1024 // which the system takes of each block
+	}
+	for s.Stages, s.XStages = 3, 4; s.bytes() > room; s.XStages-- {
 		if s.XStages == 2 {
 			return nil, unsupported("%d rows", p.M)
 		}
@@ -130,7 +142,11 @@ func (s *quantManySpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, er
 	if down > 65535 || p.K/4 > 65535*splitThreads {
 		return nil, unsupported("a matrix of %d rows of %d", p.N, p.K)
 	}
-	parts := max(1, min(d.Multiprocessors/(down*across), groups/4))
+	slots := d.Multiprocessors
+	if spec.small() {
+		slots *= 2
+	}
+	parts := max(1, min(slots/(down*across), groups/4))
 	each := ceilDiv(groups, parts)
 	parts = ceilDiv(groups, each)
 	if spec.Parts = parts > 1; !spec.Parts {
@@ -300,6 +316,9 @@ type quantManyCode struct {
 func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
+	if s.small() {
+		k.MinBlocks(2)
+	}
 	c := &quantManyCode{quantManySpec: s, k: k}
 	c.weights, c.bytes = blockGroup(s.Blocks, true)
 	if s.Tensor {
@@ -353,15 +372,14 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 		k.FenceMBarrierInit()
 	})
 	k.Sync()
-	many := s.warps() > groupThreads/32 // they need more registers than all can have
 	k.IfElse(warp.Ge(ptx.N(s.warps())), func() {
-		if many {
-			k.DropRegisters(40)
+		if !s.small() { // the others need more registers than all can have
+			k.DropRegisters(24)
 		}
 		k.If(warp.Eq(ptx.N(s.warps())), c.produce)
 	}, func() {
-		if many {
-			k.RaiseRegisters(232)
+		if !s.small() {
+			k.RaiseRegisters(240)
 		}
 		c.consume(warp, func(row, m ptx.U32, v ptx.F32) {
 			i := m.MulAdd(c.rows, row)
@@ -418,7 +436,8 @@ func (c *quantManyCode) produce() {
 	})
 }
 
-// bringRows copies a group of each row, in all lanes: see [quantFewCode.load].
+// bringRows copies a group of each row, in all lanes: 16 bytes at multiples of 16. The last row may end
+// before the last 16 bytes do: what is left is copied by stores.
 func (c *quantManyCode) bringRows(to ptx.Shared[ptx.U8], from ptx.U32, full ptx.MBarrier) {
 	k := c.k
 	each := c.quantManySpec.rows() / 32
