@@ -89,25 +89,36 @@ func TestPtxasTable(t *testing.T) {
 func TestPtxasLowest(t *testing.T) {
 	for _, g := range ptx.LowerGroups() {
 		t.Run(g.Name, func(t *testing.T) {
-			out, err := runPtxas(t, g.Text, g.Target, "-O0")
-			if err == nil {
-				t.Fatal("ptxas takes everything")
-			}
-			refused := map[int]bool{}
-			for _, s := range strings.Split(out, "\n") {
-				if _, after, ok := strings.Cut(s, ", line "); ok {
-					n := 0
-					if fmt.Sscan(after, &n); n > 0 {
-						refused[n] = true
+			// ptxas gives up after some mistakes: those that it has found go, until it
+			// finds no more.
+			lines := bytes.Split(g.Text, []byte("\n"))
+			for found := true; found; {
+				found = false
+				out, err := runPtxas(t, bytes.Join(lines, []byte("\n")), g.Target, "-O0")
+				for _, s := range strings.Split(out, "\n") {
+					_, after, ok := strings.Cut(s, ", line ")
+					if n := 0; ok && err != nil {
+						fmt.Sscan(after, &n)
+						if n > 0 && n <= len(lines) && g.Names[name(lines[n-1])] {
+							lines[n-1], found = nil, true
+						}
 					}
 				}
 			}
-			for i, line := range bytes.Split(g.Text, []byte("\n")) {
-				f := strings.Fields(string(line))
-				if len(f) > 0 && g.Names[strings.TrimSuffix(f[0], ";")] && !refused[i+1] {
+			for _, line := range lines {
+				if g.Names[name(line)] {
 					t.Errorf("not refused: %s", line)
 				}
 			}
 		})
 	}
+}
+
+// name returns the name of the instruction in a line, "" if there is none.
+func name(line []byte) string {
+	f := strings.Fields(string(line))
+	if len(f) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(f[0], ";")
 }
