@@ -213,7 +213,10 @@ func (k *Kernel) tableInstruction(o code, ds *desc, global, shared val) {
 		k.regs[classR] += uint32(n)
 		k.put(o, uint16(n), d, shared, 16, 0)
 	case layoutMma:
-		n := mmaCounts[o]
+		n, ok := mmaCounts[o]
+		if !ok {
+			panic("nobody counted the registers of " + ds.text)
+		}
 		k.startList()
 		for i, kd := range ds.kinds[:3] {
 			for range n[i] {
@@ -281,4 +284,5 @@ func (k *Kernel) tableInstruction(o code, ds *desc, global, shared val) {
 var mmaCounts = map[code][3]int{
 	opMmaF16K8: {4, 2, 1}, opMmaF16: {4, 4, 2}, opMmaF16Half: {2, 4, 2}, opMmaBF16: {4, 4, 2}, opMmaTF32: {4, 4, 2},
 	opMmaE4M3: {4, 4, 2}, opMmaE5M2: {4, 4, 2}, opMmaS8: {4, 4, 2}, opMmaU8: {4, 4, 2},
+	opMmaS8K16: {4, 2, 1}, opMmaU8S8: {4, 4, 2},
 }
