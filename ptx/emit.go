@@ -190,12 +190,12 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 			b = append(b, k.head...)
 		} else {
 			begin := len(b)
-			if b = k.appendHead(b, t); k.written == k.age { // more than once: it is kept
+			b = k.appendCode(k.appendHead(b, t), t, k.prologue)
+			if k.written == k.age { // more than once: it is kept
 				k.head, k.headAge = append(k.head[:0], b[begin:]...), k.age
 			}
 			k.written = k.age
 		}
-		b = k.appendCode(b, t, k.prologue)
 		b = k.appendCode(b, t, k.code)
 		b = append(b, "}\n"...)
 	}

@@ -74,7 +74,7 @@ func guardOf(p val, not bool) guard {
 
 // put appends an instruction.
 func (k *Kernel) put(o code, aux uint16, d, a, b, c val) {
-	if ds := &descs[o]; ds.target > k.target || k.pos != nil {
+	if ds := briefs[o]; ds.target > k.target || k.pos != nil {
 		if !k.admit(o) {
 			return
 		}

@@ -97,7 +97,7 @@ type Kernel struct {
 	err      *Error
 
 	written uint32 // the age that text was written of
-	head    []byte // what comes before the instructions,
+	head    []byte // what comes before code,
 	headAge uint32 // at this age
 
 	state
@@ -121,6 +121,7 @@ type state struct {
 	extern   uint32 // alignment of the dynamic memory
 	truths   [2]val // predicates that never and always hold
 
+	changed  bool // the parameters are not those of the kernel before
 	depth    int
 	threads  [3]uint32 // see Block
 	cluster  [3]uint32

@@ -94,14 +94,21 @@ func (k *Kernel) param(name string, kd kind) handle {
 			k.fail("a parameter cannot be called %q", name)
 			return r
 		}
+		// What is behind was not compared with this name: it is none to rely on.
+		if k.changed = true; n+1 < cap(k.params) {
+			k.params[:n+2][n+1].hash = 0
+		}
 		*next = param{name: name, hash: hash, decl: newWord("p_"+name, 0), tail: newWord(", [p_"+name+"];\n", 0)}
 	}
 	next.kind, next.offset = kd, 0
 	_, align := next.layout()
-	for i := range k.params {
-		if k.params[i].hash == next.hash && k.params[i].name == name {
-			k.fail("two parameters are called %s", name)
-			return r
+	if k.changed { // else they differed then, too
+		for i := range k.params {
+			if k.params[i].hash == next.hash && k.params[i].name == name {
+				next.hash = 0 // no name to rely on
+				k.fail("two parameters are called %s", name)
+				return r
+			}
 		}
 	}
 	if n > 0 {

@@ -335,3 +335,57 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestSameMemory builds kernels in the memory of others, whose names they share in
+// part: two parameters of one name are found all the same.
+func TestSameMemory(t *testing.T) {
+	m := ptx.NewModule(ptx.SM80)
+	for i, names := range []string{"ab", "ab", "b", "bb", "abc", "a", "acc", "abc", "cbc", "abca"} {
+		m.Reset()
+		m.Kernel("k", func(k *ptx.Kernel) {
+			for _, c := range names {
+				ptx.Param[ptx.U32](k, string(c))
+			}
+		})
+		twice := strings.Count(names, names[:1]) > 1 || strings.Count(names, names[len(names)-1:]) > 1
+		text, err := m.PTX()
+		if (err != nil) != twice {
+			t.Errorf("%d, %s: %v", i, names, err)
+		}
+		for _, c := range names {
+			if err == nil && !strings.Contains(text, "[p_"+string(c)+"]") {
+				t.Errorf("%d, %s:\n%s", i, names, text)
+			}
+		}
+	}
+}
+
+// TestRepeat holds what loops that run at least once cannot do.
+func TestRepeat(t *testing.T) {
+	for name, body := range map[string]func(k *ptx.Kernel){
+		"Continue": func(k *ptx.Kernel) { k.Continue() },
+		"within":   func(k *ptx.Kernel) { k.When(k.Special(ptx.TidX).Lt(ptx.U(3)), func() { k.Repeat(nil) }) },
+	} {
+		m := ptx.NewModule(ptx.SM80)
+		m.Kernel("k", func(k *ptx.Kernel) {
+			k.Repeat(func() ptx.Pred { body(k); return ptx.Is(false) })
+		})
+		if err := m.Err(); err == nil || !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "When") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := ptx.NewModule(ptx.SM80)
+	m.Kernel("k", func(k *ptx.Kernel) {
+		x := ptx.GlobalParam[ptx.U32](k, "x")
+		v := ptx.NewVar(k, ptx.U(0))
+		k.Repeat(func() ptx.Pred {
+			ptx.AddTo(v, ptx.U(2))
+			k.BreakIf(v.Live().Gt(x.Load()))
+			return v.Live().Lt(ptx.U(10))
+		})
+		x.Store(v.Live())
+	})
+	if err := m.Verify(); err != nil {
+		t.Error(err)
+	}
+}

@@ -77,9 +77,17 @@ func MulAddTo[T number](v Var[T], x, y T) { mulAddTo(v.h, v.kind, handle(x), han
 // ScaleAddTo makes v*x + y the value of v, in place: for floating-point types
 // rounded once. It is how sums go on that are scaled down on the way.
 func ScaleAddTo[T number](v Var[T], x, y T) {
-	k := v.h.k.owner()
-	d := k.use(v.h, v.kind)
-	k.put(mulAddCodes[v.kind], 0, d, d, k.use(handle(x), v.kind), k.use(handle(y), v.kind))
+	scaleAddTo(v.h, v.kind, handle(x), handle(y))
+}
+
+func scaleAddTo(v handle, kd kind, x, y handle) {
+	k := v.k.owner()
+	if v.c != k.age || x.k != k || x.c != k.age || y.k != k || y.c != k.age {
+		v.v = k.use(v, kd)
+		x.v = k.use(x, kd)
+		y.v = k.use(y, kd)
+	}
+	k.put(mulAddCodes[kd], 0, v.v, v.v, x.v, y.v)
 }
 
 func mulAddTo(v handle, kd kind, x, y handle) {
