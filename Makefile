@@ -130,6 +130,10 @@ gpu-test: ## on a machine with an NVIDIA GPU: the driver interface and the confo
 gpu-bench: ## likewise: what calls and operations take there
 	@bash bench/gpu.sh build && bash bench/gpu.sh test && bash bench/gpu.sh bench
 
+.PHONY: bench-ptx
+bench-ptx: ## compare how fast kernels are written in PTX with trueno-gpu, a generator in Rust (needs cargo)
+	@bash bench/ptx.sh
+
 .PHONY: bench-peers
 bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md (PEERS_FLAGS=-quick)
 	@bash bench/peers.sh
