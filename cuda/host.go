@@ -80,8 +80,9 @@ func (h *HostMemory) Write(off int64, src []byte) error {
 	return nil
 }
 
-// Read copies from the memory, from off on, to dst, and leaves as little of it in
-// the caches of the processor as it can: the device is about to write it again.
+// Read copies from the memory, from off on, to dst: much at a time with several
+// threads, that leave nothing of it in their caches, for the device is about to
+// write it again.
 func (h *HostMemory) Read(dst []byte, off int64) error {
 	if err := h.enter(off, int64(len(dst))); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (t *hostCopy) Part(i int) {
 func (d *Device) copyParts(dst, src []byte, f func(dst, src []byte)) {
 	n := len(src)
 	if n < copyParallel {
-		f(dst, src)
+		copy(dst, src)
 		return
 	}
 	d.crew().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})

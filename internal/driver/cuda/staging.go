@@ -12,14 +12,15 @@ type staging struct {
 }
 
 // slabSizes are the sizes of such memory.
-var slabSizes = [...]int64{64 << 10, maxCopied, 1 << 20, 4 << 20, maxStaged}
+var slabSizes = [...]int64{64 << 10, maxCopied, maxStaged}
 
 const (
 	// maxCopied is the most bytes that are copied by way of it in one submission:
 	// more are faster in pieces, of which some are copied while others travel.
 	maxCopied = 256 << 10
-	// maxStaged is the most bytes that pass through it at all.
-	maxStaged = 16 << 20
+	// maxStaged is the most bytes that pass through it at all: from there on it
+	// pays that copies by the host and by the device overlap.
+	maxStaged = 1 << 20
 )
 
 // slab is memory in use.
@@ -49,17 +50,14 @@ func (s *staging) take(n int64) (slab, error) {
 	return slab{h, class}, nil
 }
 
-// maxIdleSlabs and maxIdleBytes bound the memory of each size that is kept.
-const (
-	maxIdleSlabs = 16
-	maxIdleBytes = 2 * maxStaged
-)
+// maxIdleSlabs bounds the memory of each size that is kept.
+const maxIdleSlabs = 16
 
 // give returns memory that nothing uses any more.
 func (s *staging) give(b slab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := int64(len(s.idle[b.class])); n < maxIdleSlabs && n < maxIdleBytes/slabSizes[b.class] {
+	if len(s.idle[b.class]) < maxIdleSlabs {
 		s.idle[b.class] = append(s.idle[b.class], b.HostMemory)
 		return
 	}
