@@ -19,8 +19,8 @@
 // instruction one loop over arrays, decoded when the kernel is loaded. Lanes that
 // went different ways run the lowest place of the text first, and join where they
 // meet. A warp runs until it waits; blocks run one after the other, and at the
-// same time where one waits for another. [Config] has other orders, of which all
-// are right. Everything is deterministic.
+// same time where one waits for another, or sleeps. [Config] has other orders, of
+// which all are right. Everything is deterministic.
 //
 // Arithmetic is that of PTX to the bit, but for what PTX leaves open: approximate
 // functions are computed in float64 and rounded once, and so are the sums of tensor

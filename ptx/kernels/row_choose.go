@@ -24,7 +24,11 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
-	return planRowsBy(r, chooseRowWay(t, cols), d)
+	w := chooseRowWay(t, cols, d)
+	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
+		return planLongRows(r, rows, n, d)
+	}
+	return planRowsBy(r, w, d)
 }
 
 // mostVectors is of how many vectors rows are at most that have a block each.
@@ -32,7 +36,7 @@ const mostVectors = 8192
 
 // chooseRowWay returns the way for rows of so many elements, of which one
 // multiprocessor holds each.
-func chooseRowWay(t op.DType, cols int) rowWay {
+func chooseRowWay(t op.DType, cols int, d *Device) rowWay {
 	v := rowVector(t)
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	if cols%v != 0 {
@@ -62,11 +66,11 @@ func chooseRowWay(t op.DType, cols int) rowWay {
 		w.Lanes = 512
 	case n <= 512*8:
 		w.Lanes, w.Blocks = 512, 2
-		w.stream(n, held, 13)
+		w.stream(n, held, d)
 		return w
 	default:
 		w.Lanes = 1024
-		w.stream(n, held, 14)
+		w.stream(n, held, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
@@ -74,11 +78,13 @@ func chooseRowWay(t op.DType, cols int) rowWay {
 }
 
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
-// has so many in registers, and as many slots as there is room for.
-func (w *rowWay) stream(n, held, room int) {
+// has so many in registers, and as many slots as there is room for beside what
+// reductions need.
+func (w *rowWay) stream(n, held int, d *Device) {
 	each := (n-1)/w.Lanes + 1
 	w.Registers = min(each, held)
 	w.Shared = each - w.Registers
+	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
 	w.Ring = min(room, each)
 }
 

@@ -61,7 +61,7 @@ func TestRowsLong(t *testing.T) {
 		if testing.Short() && rand.IntN(8) > 0 {
 			continue
 		}
-		rowTrial(rowOps[rand.IntN(len(rowOps))], rowTypes[rand.IntN(len(rowTypes))], 1+rand.IntN(2), cols).must(t, h200)
+		rowTrial(rowOps[rand.IntN(len(rowOps))], rowTypes[rand.IntN(len(rowTypes))], 1+rand.IntN(2), cols).must(t, []Device{h200, a100}[rand.IntN(2)])
 	}
 }
 
@@ -130,6 +130,32 @@ func TestRowParts(t *testing.T) {
 				}
 				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
 					t.Errorf("%v %v of %d parts, %d of them: %v", o, typ, parts, cols, err)
+				}
+			}
+		}
+	}
+}
+
+// TestRowWays shows that ways have room for the rows that they are chosen for, and
+// devices for the ways.
+func TestRowWays(t *testing.T) {
+	t.Parallel()
+	small := Device{Target: ptx.SM86, Multiprocessors: 20, Shared: ptx.SM86.MaxShared()}
+	for _, d := range []*Device{&h200, &a100, &small} {
+		for _, typ := range rowTypes {
+			for cols := 1; cols <= 16*mostVectors; cols += 1 + cols/500 {
+				w := chooseRowWay(typ, cols, d)
+				if w.Ring > 0 && w.Ring <= w.Shared {
+					continue // several blocks
+				}
+				shared := 16 * w.threads() * max(w.Ring, w.Shared)
+				if w.Staged {
+					shared = w.Teams * w.Rows * w.room() * typ.Size()
+				}
+				if n := rowVectors(cols, w.Width); n > w.Lanes*(w.Registers+w.Shared) || w.threads() > 1024 || w.threads()%32 != 0 ||
+					w.Lanes&(w.Lanes-1) != 0 || w.Lanes > 32 && w.Teams*w.Rows > 1 || w.Lanes > 32 && w.Lanes < 128 ||
+					w.Ring > w.Shared+w.Registers || (shared+1<<10)*max(w.Blocks, 1) > d.Shared || w.Staged && w.Teams*w.Rows%8 != 0 {
+					t.Fatalf("%v of %d on %v: %s", typ, cols, d.Target, w.name())
 				}
 			}
 		}
