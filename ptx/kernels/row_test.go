@@ -235,7 +235,7 @@ func TestPtxasRows(t *testing.T) {
 			d.Target = target
 			for _, o := range rowOps {
 				for _, typ := range rowTypes {
-					for range 3 {
+					for range 1 {
 						cols := 1 + rand.IntN(1<<(1+rand.IntN(17)))
 						if rand.IntN(2) == 0 {
 							cols = (cols + 7) &^ 7

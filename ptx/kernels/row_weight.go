@@ -32,16 +32,13 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 	}
 }
 
-// mostShifted is of how many parts rows of 16-bit elements are at most that have
-// code for each place where they may begin.
-const mostShifted = 5
-
 // eachShift runs f for the row. With weights it builds it once for each place that
 // the row may begin at in a vector, where it is a constant: which of the weights
-// belong to an element is known then, and costs nothing.
+// belong to an element is known then, and costs nothing. Of 16-bit elements there
+// would be too many places.
 func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
 	s := r.s
-	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 && (s.Registers > mostShifted || s.Ring > 0) {
+	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 {
 		f(r)
 		return
 	}
