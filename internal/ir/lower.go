@@ -320,8 +320,12 @@ func (l *lowering) sigmoid(x *Node) *Node {
 	e := l.expNegative(neg(abs(x)))
 	y := choose(lt(x, c(0)), e, c(1))
 	if l.native(RecipNear) {
-		// What the inverse is off by counts only where e does: y·(1 - e/(1+e)).
-		return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
+		// What the inverse is off by counts only where e does: y·(1 - e/(1+e)). A
+		// step of Newton's method leaves little of it.
+		d := add(e, c(1))
+		i := l.inverse(d)
+		i = fma(i, fma(neg(d), i, c(1)), i)
+		return fma(neg(y), mul(e, i), y)
 	}
 	return div(y, add(e, c(1)))
 }

@@ -21,7 +21,7 @@ var nearFunctions = []struct {
 	{Tanh, 2, -12, 12, 0},
 	{Erf, 3, -5, 5, 0},
 	{Erfc, 8, -5, 10, 0},
-	{NormCDF, 8, -14.2, 6, 0},
+	{NormCDF, 9, -14.2, 6, 0},
 }
 
 // TestNear computes the expansions in float32, with instructions that are off by as
