@@ -20,7 +20,7 @@ var nearFunctions = []struct {
 	{Sigmoid, 3, -104, 40, 0},
 	{Tanh, 2, -12, 12, 0},
 	{Erf, 3, -5, 5, 0},
-	{Erfc, 8, -5, 10, 0},
+	{Erfc, 9, -5, 10, 0},
 	{NormCDF, 9, -14.2, 6, 0},
 }
 
