@@ -71,7 +71,7 @@ const (
 	// instructions that are less accurate than one would offer, and accurate
 	// enough for a part of a function.
 
-	Exp2Near  // 2**a for a <= 1 within 1.5 units; 0 where that is below 2^-126
+	Exp2Near  // 2**a for a <= 1, for |a| <= 1/2 within 1 unit; 0 where that is below 2^-126
 	RecipNear // 1/a for a in [2^-100, 2^126] within 1 unit
 
 	numCodes

@@ -17,6 +17,8 @@ import "math"
 //	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
+// and with Exp2Near and RecipNear half a unit to one more.
+//
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
 // compute them in another way.
 func Lower(root *Node, native func(Code) bool) *Node {

@@ -7,21 +7,20 @@ import (
 )
 
 // nearFunctions are the functions whose expansions use Exp2Near and RecipNear, with
-// the errors that they may have then, in units of the last place, where they are not
-// below least, and the arguments that matter.
+// the errors that they may have then, in units of the last place, and the arguments
+// that matter.
 var nearFunctions = []struct {
 	code   Code
 	units  float64
 	lo, hi float64
-	least  float64
 }{
-	{Exp, 2, -104, 89, 0},
-	{Exp2, 2, -150, 128.5, 0},
-	{Sigmoid, 3, -104, 40, 0},
-	{Tanh, 2, -12, 12, 0},
-	{Erf, 3, -5, 5, 0},
-	{Erfc, 9, -5, 10, 0},
-	{NormCDF, 9, -14.2, 6, 0},
+	{Exp, 2, -104, 89},
+	{Exp2, 2, -150, 128.5},
+	{Sigmoid, 3, -104, 40},
+	{Tanh, 2, -12, 12},
+	{Erf, 3, -5, 5},
+	{Erfc, 9, -5, 10},
+	{NormCDF, 9, -14.2, 6}, // of the 10 that gelu may be off
 }
 
 // TestNear computes the expansions in float32, with instructions that are off by as
@@ -88,12 +87,14 @@ func (e *rounded) eval(x float64) float64 {
 		}
 		if n.Type == F32 {
 			y := float32(v)
-			if frac, _ := math.Frexp(v); n.Code == Exp2Near && y < 0x1p-126 {
+			// Powers of 2 are exact. Rounding is half a unit of what they may be off.
+			frac, exp := math.Frexp(v)
+			off := (2*rand.Float64() - 1) * math.Ldexp(0.5, exp-24)
+			switch {
+			case n.Code == Exp2Near && y < 0x1p-126:
 				y = 0
-			} else if (n.Code == Exp2Near || n.Code == RecipNear) && frac != 0.5 {
-				// Powers of 2 are exact. A relative error of 2^-24 is up to one
-				// unit, and rounding half a unit.
-				y = float32(v * (1 + (2*rand.Float64()-1)*0x1p-24))
+			case (n.Code == Exp2Near || n.Code == RecipNear) && frac != 0.5:
+				y = float32(v + off)
 			}
 			v = float64(y)
 		}
