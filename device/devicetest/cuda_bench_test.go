@@ -14,10 +14,7 @@ import (
 // BenchmarkCUDA measures round trips to a GPU: operations on slices, and twenty at
 // once.
 func BenchmarkCUDA(b *testing.B) {
-	dev, err := device.Open(context.Background(), device.Require(device.CUDA))
-	if err != nil {
-		b.Skip(err)
-	}
+	dev := openCUDA(b)
 	defer dev.Close()
 	ctx := context.Background()
 	for _, n := range []int{4, 1 << 10, 64 << 10, 1 << 20} {

@@ -202,10 +202,7 @@ func report(b *testing.B, seconds, bytes, flops, peer float64) {
 // beside PyTorch where RAYO_PEER says how to start that. Run it once: each time is
 // the median of thirty.
 func BenchmarkCUDAResident(b *testing.B) {
-	dev, err := device.Open(context.Background(), device.Require(device.CUDA))
-	if err != nil {
-		b.Skip(err)
-	}
+	dev := openCUDA(b)
 	defer dev.Close()
 	peer := startPeer(b)
 	if peer != nil {
@@ -217,6 +214,7 @@ func BenchmarkCUDAResident(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			theirs := 0.0
 			if peer != nil && c.peer != "" {
+				var err error
 				if theirs, err = peer.time(c.peer, names[c.typ], c.shapes); err != nil {
 					b.Logf("peer: %v", err)
 				}

@@ -20,10 +20,15 @@ import (
 	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
+// openCUDA opens a GPU, or what emulate has put in its place.
 func openCUDA(t testing.TB) *device.Device {
+	t.Helper()
+	if cuda.Substitute == nil {
+		testutil.Need(t, "cuda")
+	}
 	d, err := device.Open(t.Context(), device.Require(device.CUDA))
-	if errors.Is(err, device.ErrNoDevice) {
-		t.Skip(err)
+	if errors.Is(err, device.ErrNoDevice) && cuda.Substitute == nil {
+		testutil.Missing(t, "cuda", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -32,14 +37,17 @@ func openCUDA(t testing.TB) *device.Device {
 }
 
 // TestCUDA runs everything on a GPU, if there is one.
-func TestCUDA(t *testing.T) { Run(t, openCUDA) }
+func TestCUDA(t *testing.T) {
+	testutil.Need(t, "cuda")
+	Run(t, openCUDA)
+}
 
 // TestCUDAPair copies between two GPUs, if there are two.
 func TestCUDAPair(t *testing.T) {
 	one := start(t, openCUDA)
 	two, err := device.Open(t.Context(), device.Require(device.CUDA), device.WithIndex(1))
 	if errors.Is(err, device.ErrNoDevice) {
-		t.Skip(err)
+		testutil.Missing(t, "cuda2", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ var things = map[string]func() error{
 	"neon":    cpu("arm64", cpuid.ASIMD),
 	"cores":   cores,
 	"cuda":    cuda,
+	"cuda2":   cuda2,
 	"cgo":     command("gcc", "clang", "cc"),
 	"race":    command("gcc", "clang", "cc"),
 	"go":      command("go"),
@@ -38,6 +39,10 @@ var things = map[string]func() error{
 	"naga":    command("naga"),
 	"tint":    command("tint"),
 	"ptxas":   command("ptxas"),
+	"schedstat": func() error {
+		_, err := os.ReadFile("/proc/thread-self/schedstat")
+		return err
+	},
 }
 
 // Need skips the test if the machine lacks the named thing, and fails it if
@@ -45,7 +50,8 @@ var things = map[string]func() error{
 //
 //	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
 //	cores               two or more processors
-//	cuda                an NVIDIA device and its driver
+//	cuda, cuda2         an NVIDIA device and its driver; two devices
+//	schedstat           a kernel that tells how long a thread waited for a processor
 //	cgo, race           a C compiler, which -race needs too
 //	go                  the go command
 //	node                Node.js
@@ -59,14 +65,19 @@ func Need(t testing.TB, thing string) {
 	if !ok {
 		t.Fatalf("testutil: no thing is called %q; there are %s", thing, strings.Join(Things(), ", "))
 	}
-	err := probe()
-	switch {
-	case err == nil:
-	case Required(thing):
-		t.Fatalf("RAYO_REQUIRE lists %s, but %v", thing, err)
-	default:
-		t.Skipf("needs %s: %v", thing, err)
+	if err := probe(); err != nil {
+		Missing(t, thing, err)
 	}
+}
+
+// Missing is what Need does where the thing is missing: for tests that find that
+// out by themselves, and why.
+func Missing(t testing.TB, thing string, why error) {
+	t.Helper()
+	if Required(thing) {
+		t.Fatalf("RAYO_REQUIRE lists %s, but %v", thing, why)
+	}
+	t.Skipf("needs %s: %v", thing, why)
 }
 
 // Required reports whether RAYO_REQUIRE lists the thing.

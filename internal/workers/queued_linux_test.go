@@ -14,8 +14,9 @@ import (
 // Two threads on one processor wait for each other, and one that sleeps waits
 // for nobody.
 func TestQueued(t *testing.T) {
+	testutil.Need(t, "schedstat")
 	if _, _, ok := queued(); !ok {
-		t.Skip("the kernel does not tell")
+		t.Fatal("the kernel tells, but not to queued")
 	}
 	waited := func() time.Duration {
 		_, ns, _ := queued()
@@ -61,8 +62,9 @@ func TestQueued(t *testing.T) {
 
 // What one thread waited says nothing of the next that a worker gets.
 func TestWaitedOnAnotherThread(t *testing.T) {
+	testutil.Need(t, "schedstat")
 	if _, _, ok := queued(); !ok {
-		t.Skip("the kernel does not tell")
+		t.Fatal("the kernel tells, but not to queued")
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,20 +1,15 @@
 package kernels
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"sort"
-	"strings"
 	"testing"
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
-	"github.com/rayo-go/rayo/ptx"
 )
 
 // halfGPU has operands and room for results on a GPU, for products of many sizes.
@@ -177,140 +172,6 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 			run(fmt.Sprintf("%s/%d", s.mmaSpec.String(), i), p, plan, err)
 		}
 	}
-}
-
-// TestGPUHalfServe answers lines of "type layout batch m k n variant" with the
-// TFLOP/s of the plan, for who asks beside another library: RAYO_SERVE says so.
-func TestGPUHalfServe(t *testing.T) {
-	if os.Getenv("RAYO_SERVE") == "" {
-		t.Skip("RAYO_SERVE is not set")
-	}
-	gpus := map[string]*halfGPU{}
-	in, checked := bufio.NewScanner(os.Stdin), map[string]bool{}
-	for in.Scan() {
-		var name, variant string
-		var layout, q, m, k, n int
-		if _, err := fmt.Sscan(in.Text(), &name, &layout, &q, &m, &k, &n, &variant); err != nil {
-			t.Fatal(err)
-		}
-		name, more := strings.CutSuffix(name, "+") // with bias and activation
-		typ := map[string]op.DType{"f16": op.F16, "bf16": op.BF16}[name]
-		if gpus[name] == nil {
-			gpus[name] = newHalfGPU(t, typ, 8200*8200)
-		}
-		h, o := gpus[name], layouts[layout]
-		p := &halfProduct{op.Product{Batch: q, M: m, K: k, N: n}, typ, o.TransA, o.TransB, false, nil}
-		if more {
-			o.Act, p.Bias = op.Gelu, true
-			typed := lib.Array{Type: typ, Shape: op.Shape{q, m, n}}
-			var err error
-			if p.after, err = finish(&lib.Request{Op: op.MatMul, Attrs: o.Attrs(), In: []lib.Array{
-				{Type: typ, Shape: turned(o.TransA, q, m, k)}, {Type: typ, Shape: turned(o.TransB, q, k, n)}, {Type: typ, Shape: op.Shape{n}}}, Out: []lib.Array{typed}}, n); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if variant == "all" {
-			text, err := h.all(p, 1.35)
-			fmt.Printf("= %s: %s %v\n", in.Text(), text, err)
-			continue
-		}
-		plan, err := p.planNamed(variant, &h.desc)
-		var rate float64
-		var each []time.Duration
-		if key := fmt.Sprint(name, variant, layout); err == nil && !checked[key] {
-			checked[key] = true
-			var small *Plan
-			q := &halfProduct{op.Product{Batch: 2, M: 601, K: 517, N: 605}, typ, o.TransA, o.TransB, false, nil}
-			if small, err = q.planNamed(variant, &h.desc); err == nil {
-				err = h.check(q, small)
-			}
-		}
-		if err == nil {
-			rate, err = h.rate(p, plan)
-		}
-		for i := range 3 {
-			if err != nil || i >= len(plan.Stages) || len(plan.Stages) == 1 {
-				break
-			}
-			var f func() error
-			var d time.Duration
-			if f, err = h.launch(&Plan{Scratch: plan.Scratch, Stages: plan.Stages[i : i+1]}); err == nil {
-				d, err = h.timed(f, 10)
-			}
-			each = append(each, d)
-		}
-		if err != nil {
-			fmt.Printf("= 0 %s %s %v\n", variant, in.Text(), err)
-			continue
-		}
-		fmt.Printf("= %.1f %s %v %s\n", rate, plan.Variant, each, in.Text())
-	}
-}
-
-func turned(trans bool, q, a, b int) op.Shape {
-	if trans {
-		a, b = b, a
-	}
-	return op.Shape{q, a, b}
-}
-
-// planNamed returns the plan of a variant, or the one that would be chosen for "-".
-func (p *halfProduct) planNamed(variant string, d *Device) (*Plan, error) {
-	if variant == "-" {
-		if d.Target == ptx.SM90a {
-			return p.warpgroups(d)
-		}
-		return p.warps(d)
-	}
-	var plan *Plan
-	var err error
-	p.ways(d, func(w wgmmaWay, _ float64) {
-		rest, ok := strings.CutPrefix(w.String(), variant) // without the copies that must be
-		if ok && plan == nil && (rest == "" || rest == "_a" || rest == "_b" || rest == "_ab") {
-			plan, err = p.warpgroupsOf(w, d)
-		}
-	})
-	if plan != nil || err != nil {
-		return plan, err
-	}
-	for _, s := range mmaTiles {
-		if s.mmaSpec.String() == variant {
-			return p.warpsOf(s.mmaSpec)
-		}
-	}
-	return nil, unsupported("variant %s", variant)
-}
-
-// all times the ways that the model finds at most far times as long as the best,
-// and returns the fastest with their rates.
-func (h *halfGPU) all(p *halfProduct, far float64) (string, error) {
-	_, least := p.best(&h.desc)
-	type result struct {
-		way         string
-		rate, model float64
-	}
-	var all []result
-	var failed error
-	flop := 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
-	p.ways(&h.desc, func(w wgmmaWay, t float64) {
-		if t > far*least || failed != nil {
-			return
-		}
-		plan, err := p.warpgroupsOf(w, &h.desc)
-		var rate float64
-		if err == nil {
-			rate, err = h.rate(p, plan)
-		}
-		if failed = err; err == nil {
-			all = append(all, result{strings.TrimPrefix(w.String(), "wgmma"), rate, flop / t * 1e-6})
-		}
-	})
-	sort.Slice(all, func(i, j int) bool { return all[i].rate > all[j].rate })
-	text := ""
-	for i := range min(4, len(all)) {
-		text += fmt.Sprintf("%s %.0f(%.0f) ", all[i].way, all[i].rate, all[i].model)
-	}
-	return text, failed
 }
 
 // TestGPUHalfMatMul multiplies matrices of sizes that nobody tuned for.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -180,13 +181,10 @@ func TestWgmmaTiles(t *testing.T) {
 	}
 }
 
-// assemble runs ptxas, if there is one, and returns what it says.
+// assemble runs ptxas and returns what it says.
 func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	t.Helper()
-	ptxas, err := exec.LookPath("ptxas")
-	if err != nil {
-		t.Skip("no ptxas")
-	}
+	testutil.Need(t, "ptxas")
 	m := ptx.NewModule(target)
 	m.Kernel("k", k.Build)
 	text, err := m.AppendPTX(nil)
@@ -198,7 +196,7 @@ func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(ptxas, "-v", "-arch", target.String(), "-o", filepath.Join(dir, "k.cubin"), name).CombinedOutput()
+	out, err := exec.Command("ptxas", "-v", "-arch", target.String(), "-o", filepath.Join(dir, "k.cubin"), name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

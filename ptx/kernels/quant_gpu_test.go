@@ -189,7 +189,7 @@ var fewTunings = [][4]int{{8, 2, 2, 1}, {8, 2, 3, 1}, {8, 2, 4, 1}, {16, 2, 2, 1
 // for the best: it takes minutes, and runs with RAYO_TUNE set.
 func BenchmarkGPUMatMulQWays(b *testing.B) {
 	if os.Getenv("RAYO_TUNE") == "" {
-		b.Skip()
+		b.Skip("RAYO_TUNE is not set")
 	}
 	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {
 		b.Run(blocks.String(), func(b *testing.B) {
@@ -207,7 +207,7 @@ func BenchmarkGPUMatMulQWays(b *testing.B) {
 							s.Digits = 0
 						}
 						if !s.fit(&q.desc) || s.Tensor && !s.tileable() {
-							b.Skip()
+							b.Skip("the blocks do not fit a multiprocessor")
 						}
 						plan, err := s.plan(r, p, &q.desc)
 						if err != nil {

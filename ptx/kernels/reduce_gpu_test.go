@@ -101,7 +101,7 @@ func (r *reduceBench) time(q *lib.Request, p *Plan) (time.Duration, error) {
 func BenchmarkGPUReduceWays(b *testing.B) {
 	list := os.Getenv("RAYO_REDUCE")
 	if list == "" {
-		b.Skip("no ways to compare")
+		b.Skip("RAYO_REDUCE is not set")
 	}
 	r := newReduceBench(b)
 	for _, line := range strings.Split(list, ";") {

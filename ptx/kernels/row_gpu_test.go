@@ -200,7 +200,7 @@ func rowType(name string) op.DType {
 func BenchmarkGPURowWays(b *testing.B) {
 	list := os.Getenv("RAYO_ROWS")
 	if list == "" {
-		b.Skip("no ways to compare")
+		b.Skip("RAYO_ROWS is not set")
 	}
 	r := newRowBench(b, 1<<28)
 	for _, line := range strings.Split(list, ";") {
