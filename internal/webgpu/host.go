@@ -1,0 +1,207 @@
+// Package webgpu is what rayo needs of WebGPU, over any of the libraries that
+// implement it: adapters, buffers, compute pipelines, and submissions that bring
+// operands, run kernels and bring results back in one round trip.
+//
+// A [Host] is such a library: as thin as can be, with nothing checked. A [Device]
+// is what drivers use: it checks whatever a library would answer with an abort, a
+// hang or a wrong result, and it keeps staging memory, pipelines and groups for
+// the next use. Nothing that reaches a host can end the process.
+package webgpu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// Host is a library that implements WebGPU. Its methods are safe for concurrent
+// use.
+type Host interface {
+	// Name returns the name and version of the library.
+	Name() string
+	// Adapters lists the adapters, in the order of the library, those of
+	// software among them. The error says what is missing where there are none.
+	Adapters(ctx context.Context) ([]Adapter, error)
+	// Open opens the adapter of that place in the list, with all that it offers
+	// of limits and of the features that rayo uses.
+	Open(ctx context.Context, index int) (HostDevice, error)
+}
+
+// HostDevice is an open device of a host. Its methods are safe for concurrent use,
+// do not wait but for Wait, and take what [Device] has checked.
+type HostDevice interface {
+	// Adapter says what the device has been opened with.
+	Adapter() *Adapter
+
+	// NewBuffer returns size bytes, a multiple of 4 and not 0; those of Upload
+	// and Readback begin mapped and not mapped. Storage begins with anything.
+	NewBuffer(size int64, u Usage) (HostBuffer, error)
+	// NewPipeline compiles a shader. The error is a *CompileError for a mistake
+	// in the text.
+	NewPipeline(s *Shader) (HostPipeline, error)
+	// NewGroup binds ranges to the bindings of the pipeline, in their order.
+	NewGroup(p HostPipeline, r []HostRange) (HostGroup, error)
+
+	// Submit runs commands, one after the other, and then maps remap. What it
+	// returns counts submissions, from 1.
+	Submit(c []HostCommand, remap []HostBuffer) (ticket uint64, err error)
+	// Poll returns the number of the last submission that is complete, with its
+	// buffers mapped.
+	Poll() (done uint64, err error)
+	// Wait waits until a submission is complete and its buffers are mapped.
+	Wait(ticket uint64) error
+
+	// Lost returns a channel that is closed when the device has stopped working.
+	Lost() <-chan struct{}
+	// Close frees what is left. Nothing is under way.
+	Close()
+}
+
+// HostBuffer is memory of a device.
+type HostBuffer interface {
+	// Mapped returns the bytes of a buffer that is mapped. They are not valid
+	// after Unmap.
+	Mapped() []byte
+	// Unmap gives the bytes to the device.
+	Unmap()
+	// Release frees the buffer, which nothing uses.
+	Release()
+}
+
+// HostPipeline is a compiled kernel.
+type HostPipeline interface{ Release() }
+
+// HostGroup is buffers bound to a pipeline.
+type HostGroup interface{ Release() }
+
+// HostRange is a part of a buffer: not empty, from a multiple of the alignment of
+// its kind, in multiples of four bytes.
+type HostRange struct {
+	Buffer     HostBuffer
+	Off, Bytes int64
+}
+
+// HostCommand is one command of a submission.
+type HostCommand struct {
+	Do       CommandKind
+	Pipeline HostPipeline // Dispatch
+	Group    HostGroup
+	Grid     [3]uint32
+	Src, Dst HostBuffer // Copy; Clear has Dst alone
+	From, To int64      // offsets, multiples of 4
+	Bytes    int64      // a multiple of 4; for Stamps the number of marks
+	Mark     uint32     // Stamp: its number, from 0
+}
+
+// CommandKind says what a command does.
+type CommandKind uint8
+
+// The commands. Each sees what those before it have written.
+const (
+	Dispatch CommandKind = iota
+	Copy                 // bytes from one buffer to another, or within one
+	Clear                // zeros
+	Stamp                // note the time, where the device has clocks
+	Stamps               // write the first Bytes noted times of this submission to Dst at To, as nanoseconds, 8 bytes each
+)
+
+// Usage is what a buffer is for.
+type Usage uint8
+
+// The usages. Storage is what kernels read and write and what copies go between;
+// Uniform holds blocks of parameters and is copied to; Upload is written by the
+// host and copied from; Readback is copied to and read by the host.
+const (
+	Storage Usage = iota
+	Uniform
+	Upload
+	Readback
+)
+
+// Adapter describes a device that can be opened.
+type Adapter struct {
+	Name   string // of the device
+	Driver string // name and version of its driver
+	API    string // Vulkan, Metal, D3D12, GL, browser
+	Type   AdapterType
+	Vendor uint32 // PCI numbers, 0 where they are not known
+	Device uint32
+	// Target is what texts are printed for: its features are those that the
+	// device has.
+	Target wgsl.Target
+	// Clocks says that Stamp works.
+	Clocks bool
+	Limits
+}
+
+// AdapterType says what an adapter is made of.
+type AdapterType uint8
+
+// The types of adapters, those that are taken first in front.
+const (
+	Discrete AdapterType = iota
+	Integrated
+	Virtual
+	Other
+	Software // a CPU that plays a GPU
+)
+
+// String returns the name of the type.
+func (t AdapterType) String() string {
+	if t <= Software {
+		return [...]string{"discrete GPU", "integrated GPU", "virtual GPU", "unknown device", "software"}[t]
+	}
+	return fmt.Sprintf("AdapterType(%d)", uint8(t))
+}
+
+// Limits are sizes that [wgsl.Limits] does not have.
+type Limits struct {
+	Buffer       int64 // bytes of one buffer
+	Binding      int64 // bytes of a range that a kernel reads or writes
+	UniformBytes int64 // bytes of a block of parameters
+	StorageAlign int64 // divides the offsets of ranges of Storage
+	UniformAlign int64 // likewise of Uniform
+}
+
+// Shader is the text of a kernel.
+type Shader struct {
+	Label string // for messages
+	Text  string
+	Entry string
+	// Bindings are the buffers, in order: binding i of group 0.
+	Bindings []BindingKind
+	// Trusted says that the text keeps within its buffers and ends: then nothing
+	// is added to it that would make sure.
+	Trusted bool
+}
+
+// BindingKind is how a shader declares a buffer.
+type BindingKind uint8
+
+// The kinds of bindings.
+const (
+	ReadOnly  BindingKind = iota // var<storage, read>
+	ReadWrite                    // var<storage, read_write>
+	Block                        // var<uniform>
+)
+
+// CompileError is a mistake in the text of a shader.
+type CompileError struct {
+	Label        string
+	Line, Column int // from 1; 0 where the compiler does not say
+	Message      string
+	Text         string // the line, for the caret
+}
+
+// Error returns the message with line, column and a caret.
+func (e *CompileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.Label, e.Message)
+	}
+	s := fmt.Sprintf("%s:%d:%d: %s", e.Label, e.Line, e.Column, e.Message)
+	if e.Text != "" && e.Column > 0 {
+		s += fmt.Sprintf("\n\t%s\n\t%*s", e.Text, min(e.Column, len(e.Text)+1), "^")
+	}
+	return s
+}
