@@ -24,6 +24,12 @@ tint)
 objdump)
 	command -v aarch64-linux-gnu-objdump >/dev/null || reason="aarch64-linux-gnu-objdump is not on the path (Debian package binutils-aarch64-linux-gnu)"
 	;;
+vulkan)
+	ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || reason="there is no lavapipe (Debian packages libvulkan1 and mesa-vulkan-drivers)"
+	;;
+swiftshader)
+	bash .ci/swiftshader.sh --found >/dev/null || reason="there is no SwiftShader (bash .ci/swiftshader.sh)"
+	;;
 node)
 	command -v node >/dev/null || reason="node is not on the path (Debian package nodejs)"
 	;;

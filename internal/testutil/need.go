@@ -39,6 +39,10 @@ var things = map[string]func() error{
 	"naga":    command("naga"),
 	"tint":    command("tint"),
 	"ptxas":   command("ptxas"),
+
+	"vulkan":      vulkan("lavapipe"),
+	"swiftshader": vulkan("swiftshader"),
+
 	"schedstat": func() error {
 		_, err := os.ReadFile("/proc/thread-self/schedstat")
 		return err
@@ -59,6 +63,8 @@ var things = map[string]func() error{
 //	qemu                user-mode emulation of arm64
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
 //	ptxas               the PTX assembler of NVIDIA
+//	vulkan              Vulkan, with Mesa's software driver lavapipe
+//	swiftshader         Vulkan's software driver of Chromium
 func Need(t testing.TB, thing string) {
 	t.Helper()
 	probe, ok := things[thing]
