@@ -96,10 +96,10 @@ func (e *Elementwise) list() []*ir.Node {
 }
 
 // Print returns the kernel as WGSL for t.
-func (e *Elementwise) Print(t Target) (Source, error) {
+func (e *Elementwise) Print(t Target) (Shader, error) {
 	p, err := e.Program(t)
 	if err != nil {
-		return Source{}, err
+		return Shader{}, err
 	}
 	return printVerified(p, t)
 }

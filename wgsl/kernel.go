@@ -7,10 +7,10 @@ import (
 
 // Kernel returns k as WGSL for t: see [Print]. A mistake in the kernel gives
 // its error.
-func Kernel(k *kernel.Kernel, t Target) (Source, error) {
+func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
 	p, err := k.Program()
 	if err != nil {
-		return Source{}, err
+		return Shader{}, err
 	}
 	s, err := printVerified(p, t) // the builder sees to it that it is well formed
 	if err == nil {
@@ -29,7 +29,7 @@ func Kernel(k *kernel.Kernel, t Target) (Source, error) {
 // counted from 1, comes from, or "" and 0 if the line stands for no instruction
 // or its place is not known. Where the kernel was built without positions it is
 // built again.
-func (s *Source) Position(n int) (file string, line int) {
+func (s *Shader) Position(n int) (file string, line int) {
 	v := s.Instruction(n)
 	if v == 0 {
 		return "", 0

@@ -16,27 +16,32 @@ import (
 // A program that is not well formed gives an error that wraps
 // [ir.ErrProgram]; one that needs more than t has, one that wraps
 // [op.ErrUnsupported].
-func Print(p *ir.Program, t Target) (Source, error) {
+//
+// A program that is a text of a user is that text: see [Source].
+func Print(p *ir.Program, t Target) (Shader, error) {
+	if p != nil && p.Text != nil {
+		return printText(p, &t)
+	}
 	if err := ir.Verify(p); err != nil {
-		return Source{}, err
+		return Shader{}, err
 	}
 	return printVerified(p, t)
 }
 
 // printVerified is Print for programs that are well formed.
-func printVerified(p *ir.Program, t Target) (Source, error) {
+func printVerified(p *ir.Program, t Target) (Shader, error) {
 	if err := t.allows(p); err != nil {
-		return Source{}, err
+		return Shader{}, err
 	}
 	w := printers.Get().(*printer)
 	defer w.release()
 	w.reset(p, &t)
 	if err := w.survey(); err != nil {
-		return Source{}, err
+		return Shader{}, err
 	}
 	if t.Features&Half == 0 {
 		if what := usesHalf(p); what != "" {
-			return Source{}, fmt.Errorf("wgsl: %s: %s of half floats: %w", p.Name, what, op.ErrUnsupported)
+			return Shader{}, fmt.Errorf("wgsl: %s: %s of half floats: %w", p.Name, what, op.ErrUnsupported)
 		}
 	}
 	w.declareNames()
@@ -54,20 +59,23 @@ func printVerified(p *ir.Program, t Target) (Source, error) {
 	above := bytes.Count(w.head, []byte{'\n'})
 	lines := make([]ir.Value, above+len(w.lines))
 	copy(lines[above:], w.lines)
-	s := Source{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
+	s := Shader{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
 		Needs: w.needs, Bindings: make([]Access, len(p.Bindings)), lines: lines, pos: p.Pos}
 	if n := len(p.Uniforms); n > 0 {
 		s.Params = len(p.Bindings)
 		s.ParamBytes = int(p.Uniforms[n-1].Offset+4+15) &^ 15
 	}
 	for i := range p.Bindings {
-		a := ReadWrite
-		if p.Bindings[i].Access == ir.ReadOnly {
-			a = Read
-		}
-		s.Bindings[i] = a
+		s.Bindings[i] = accessOf(&p.Bindings[i])
 	}
 	return s, nil
+}
+
+func accessOf(b *ir.Binding) Access {
+	if b.Access == ir.ReadOnly {
+		return Read
+	}
+	return ReadWrite
 }
 
 // printer writes one program. It is kept for the next.

@@ -315,8 +315,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSource checks what a host is told.
-func TestSource(t *testing.T) {
+// TestShader checks what a host is told.
+func TestShader(t *testing.T) {
 	s, err := Kernel(matmul, Target{})
 	if err != nil {
 		t.Fatal(err)

@@ -136,6 +136,9 @@ func tooMuch(p *ir.Program, format string, args ...any) error {
 // SharedBytes returns the bytes of workgroup memory that p uses: its arrays one
 // after another, each aligned as its elements are.
 func SharedBytes(p *ir.Program) uint64 {
+	if p.Text != nil {
+		return p.Text.SharedBytes
+	}
 	total := uint64(0)
 	for i := range p.Shared {
 		a := &p.Shared[i]

@@ -29,6 +29,9 @@ type Program struct {
 	// Pos, if not nil, has the program counter of the author's call for each
 	// instruction: see [Position].
 	Pos []uintptr
+
+	// Text, if not nil, stands in the place of Code, which is empty then.
+	Text *Text
 }
 
 // Value names an instruction of a program, and the value that it computes. 0

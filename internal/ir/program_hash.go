@@ -46,5 +46,10 @@ func (p *Program) Hash() [sha256.Size]byte {
 		b = append(b, byte(in.Code), byte(in.Type), in.Width, in.Flag)
 		num(uint32(in.Args[0]), uint32(in.Args[1]), uint32(in.Args[2]), in.Imm)
 	}
+	if t := p.Text; t != nil {
+		text(t.Source)
+		text(t.Entry)
+		num(uint32(t.Language), t.ParamBytes, uint32(t.SharedBytes), t.Features)
+	}
 	return sha256.Sum256(b)
 }

@@ -25,6 +25,9 @@ func Verify(p *Program) error {
 	if p == nil {
 		return fmt.Errorf("ir: nil: %w", ErrProgram)
 	}
+	if p.Text != nil {
+		return fmt.Errorf("ir: program %s is a text of %v: %w", p.Name, p.Text.Language, ErrProgram)
+	}
 	if err := verifyHead(p); err != nil {
 		return fmt.Errorf("ir: program %s: %v: %w", p.Name, err, ErrProgram)
 	}

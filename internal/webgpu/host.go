@@ -192,21 +192,4 @@ const (
 )
 
 // CompileError is a mistake in the text of a shader.
-type CompileError struct {
-	Label        string
-	Line, Column int // from 1; 0 where the compiler does not say
-	Message      string
-	Text         string // the line, for the caret
-}
-
-// Error returns the message with line, column and a caret.
-func (e *CompileError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %s", e.Label, e.Message)
-	}
-	s := fmt.Sprintf("%s:%d:%d: %s", e.Label, e.Line, e.Column, e.Message)
-	if e.Text != "" && e.Column > 0 {
-		s += fmt.Sprintf("\n\t%s\n\t%*s", e.Text, min(e.Column, len(e.Text)+1), "^")
-	}
-	return s
-}
+type CompileError = wgsl.CompileError

@@ -2,12 +2,12 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Source is a kernel as text, and what a host must know to run it.
+// Shader is a kernel as text, and what a host must know to run it.
 //
 // The storage buffers are bindings 0, 1 ... of group 0, in the order of
 // Program.Bindings. The parameter block, if there is one, is the uniform buffer
 // at binding Params.
-type Source struct {
+type Shader struct {
 	Text  string
 	Entry string // the name of the entry point
 
@@ -35,7 +35,7 @@ const (
 
 // Instruction returns the instruction of the program that line n of the text,
 // counted from 1, belongs to, or 0: what a message of a WGSL compiler is about.
-func (s *Source) Instruction(line int) ir.Value {
+func (s *Shader) Instruction(line int) ir.Value {
 	if line < 1 || line > len(s.lines) {
 		return 0
 	}

@@ -1,0 +1,55 @@
+package ir
+
+import "fmt"
+
+// Text is a kernel that its author wrote in the language of one kind of device.
+// A program with a text has no Code: what else the program says, its Bindings,
+// Local and Name, was found in the text. Only devices that read the language run
+// it, and they trust nothing in it.
+type Text struct {
+	Language Language
+	// Source is the text. The storage buffers are in it the bindings 0, 1 ... of
+	// group 0, in the order of Program.Bindings; the block of parameters, if
+	// there is one, is the uniform buffer that follows them. (The text says so
+	// whatever numbers its author gave.)
+	Source string
+	Entry  string
+	// ParamBytes is the size of the block of parameters, 0 if there is none.
+	// Program.Uniforms is then one entry that stands for all of it.
+	ParamBytes uint32
+	// SharedBytes is the workgroup memory that the text declares.
+	SharedBytes uint64
+	// Features are those that the text uses, as its language numbers them.
+	Features uint32
+	// Layouts say how large the Bindings are.
+	Layouts []Layout
+}
+
+// Layout is the size of a buffer that a text declares: Head bytes at least, and
+// what is beyond them is a whole number of elements of Stride bytes, where Stride
+// is not 0. A buffer of Mixed elements takes any type of four bytes: the text
+// reads structures in it.
+type Layout struct {
+	Head, Stride uint32
+	Mixed        bool
+}
+
+// Language is a language of texts.
+type Language uint8
+
+// The languages of texts.
+const (
+	WGSL Language = iota + 1
+	PTX
+)
+
+// String returns the name of the language.
+func (l Language) String() string {
+	switch l {
+	case WGSL:
+		return "WGSL"
+	case PTX:
+		return "PTX"
+	}
+	return fmt.Sprintf("Language(%d)", uint8(l))
+}

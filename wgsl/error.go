@@ -1,0 +1,35 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CompileError is a mistake in a text, found by the compiler of a device or by
+// [Source]. It comes wrapped: use errors.As.
+type CompileError struct {
+	Label        string // the name of the kernel
+	Line, Column int    // from 1; 0 where the compiler does not say
+	Message      string
+	Text         string // the line, for the caret
+}
+
+// Error returns the message with line, column and a caret under the place.
+func (e *CompileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.Label, e.Message)
+	}
+	s := fmt.Sprintf("%s:%d:%d: %s", e.Label, e.Line, e.Column, e.Message)
+	if e.Text != "" && e.Column > 0 {
+		// Tabs stay tabs, so that the caret stands below its character.
+		n := min(e.Column-1, len(e.Text))
+		lead := strings.Map(func(r rune) rune {
+			if r != '\t' {
+				r = ' '
+			}
+			return r
+		}, e.Text[:n])
+		s += fmt.Sprintf("\n\t%s\n\t%s^", e.Text, lead)
+	}
+	return s
+}
