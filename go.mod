@@ -6,6 +6,9 @@ require (
 	github.com/alecthomas/kong v1.14.0
 	github.com/go-webgpu/goffi v0.6.4
 	github.com/klauspost/cpuid/v2 v2.4.2
+	github.com/oliverbestmann/webgpu/libs-darwin v0.0.0-20260628152755-66a5dfa57f8d
+	github.com/oliverbestmann/webgpu/libs-linux v0.0.0-20260628152803-421b8a341d08
+	github.com/oliverbestmann/webgpu/libs-windows v0.0.0-20260628152801-f47d1b682eb8
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/x448/float16 v0.8.4
 )

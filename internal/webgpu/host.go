@@ -103,7 +103,7 @@ const (
 	Copy                 // bytes from one buffer to another, or within one
 	Clear                // zeros
 	Stamp                // note the time, where the device has clocks
-	Stamps               // write the first Bytes noted times of this submission to Dst at To, as nanoseconds, 8 bytes each
+	Stamps               // write the first Bytes noted times of this submission to Dst at To, in units of Tick, 8 bytes each
 )
 
 // Usage is what a buffer is for.
@@ -130,8 +130,10 @@ type Adapter struct {
 	// Target is what texts are printed for: its features are those that the
 	// device has.
 	Target wgsl.Target
-	// Clocks says that Stamp works.
+	// Clocks says that Stamp works, and Tick how many nanoseconds a unit of the
+	// times is that Stamps writes.
 	Clocks bool
+	Tick   float64
 	Limits
 }
 

@@ -1,0 +1,385 @@
+//go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
+#include "native.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The library reports mistakes, and a device that is lost, in the thread that
+// makes the call, in callbacks. They leave here what the call then returns.
+static _Thread_local struct {
+	uint32_t kind;
+	char *message;
+} fault;
+
+static char *copied(wg_text t) {
+	if (t.length > 16 << 10) t.length = t.data == NULL ? 0 : t.length == SIZE_MAX ? strlen(t.data) : 16 << 10;
+	char *s = malloc(t.length + 1);
+	if (s == NULL) abort();
+	if (t.length > 0) memcpy(s, t.data, t.length);
+	s[t.length] = 0;
+	return s;
+}
+
+static wg_text text(const char *s) {
+	wg_text t = {s, strlen(s)};
+	return t;
+}
+
+static const wg_text none = {NULL, SIZE_MAX};
+
+static void fail(uint32_t kind, wg_text message) {
+	if (fault.kind == RAYO_LOST || (fault.kind != 0 && kind != RAYO_LOST)) return; // the first says why
+	free(fault.message);
+	fault.kind = kind;
+	fault.message = copied(message);
+}
+
+// begin forgets what calls that return nothing left.
+static void begin(void) {
+	free(fault.message);
+	fault.message = NULL;
+	fault.kind = 0;
+}
+
+static rayo_result outcome(void *handle, uint64_t number) {
+	rayo_result r = {handle, number, fault.message, fault.kind};
+	fault.kind = 0;
+	fault.message = NULL;
+	if (r.message == NULL && handle == NULL && number == 0) {
+		r.kind = WG_ERROR_INTERNAL;
+		r.message = copied(text("nothing was created"));
+	}
+	return r;
+}
+
+static void silent(wg_enum level, wg_text message, void *a) {}
+
+rayo_result rayo_instance(uint64_t backends) {
+	begin();
+	wgpuSetLogCallback(silent, NULL);
+	wgpuSetLogLevel(WG_LOG_OFF);
+	wg_instance_extras extras = {
+		.chain = {NULL, WG_INSTANCE_EXTRAS},
+		.backends = backends,
+		.flags = WG_INSTANCE_NO_LABELS,
+		.dxc_path = none,
+	};
+	wg_instance_desc desc = {.next = &extras.chain};
+	return outcome(wgpuCreateInstance(&desc), 0);
+}
+
+rayo_result rayo_adapters(void *instance, uint64_t backends, wg_adapter *list, size_t room) {
+	begin();
+	wg_enumerate options = {NULL, backends};
+	size_t n = wgpuInstanceEnumerateAdapters(instance, &options, NULL);
+	if (n > room) n = room;
+	wg_adapter *all = NULL;
+	if (n > 0) {
+		// Between the two calls nothing may be plugged in: the second would
+		// write more.
+		all = calloc(n + 64, sizeof *all);
+		size_t m = wgpuInstanceEnumerateAdapters(instance, &options, all);
+		for (size_t i = 0; i < m; i++) {
+			if (i < n) list[i] = all[i];
+			else wgpuAdapterRelease(all[i]);
+		}
+		if (m < n) n = m;
+		free(all);
+	}
+	return outcome(list, n);
+}
+
+struct rayo_device {
+	wg_device device;
+	wg_queue queue;
+	atomic_int lost;
+	_Atomic(char *) why;
+	_Atomic uint64_t done; // the last submission that is complete
+	int closing;
+};
+
+struct rayo_buffer {
+	wg_buffer buffer;
+	uint64_t size;
+	uint32_t map; // WG_MAP_READ, WG_MAP_WRITE or 0
+	atomic_int mapped, failed;
+};
+
+struct rayo_pipeline {
+	wg_pipeline pipeline;
+	wg_group_layout layout;
+};
+
+static void on_lost(wg_device const *device, wg_enum reason, wg_text message, void *a, void *b) {
+	rayo_device *d = a;
+	if (reason == WG_LOST_DESTROYED && d->closing) return;
+	char *nothing = NULL, *why = copied(message);
+	if (!atomic_compare_exchange_strong(&d->why, &nothing, why)) free(why);
+	atomic_store(&d->lost, 1);
+	fail(RAYO_LOST, message);
+}
+
+static void on_error(wg_device const *device, wg_enum kind, wg_text message, void *a, void *b) {
+	fail(kind, message);
+}
+
+static void on_device(wg_enum status, wg_device device, wg_text message, void *a, void *b) {
+	if (status == WG_SUCCESS) *(wg_device *)a = device;
+	else fail(WG_ERROR_INTERNAL, message);
+}
+
+rayo_result rayo_open(wg_adapter adapter, const wg_limits *limits, const uint32_t *features, size_t count) {
+	begin();
+	rayo_device *d = calloc(1, sizeof *d);
+	if (d == NULL) abort();
+	wg_device_desc desc = {
+		.label = none,
+		.features = count,
+		.feature = features,
+		.limits = limits,
+		.queue = {.label = none},
+		.lost = {.mode = WG_SPONTANEOUS, .call = on_lost, .a = d},
+		.error = {.call = on_error, .a = d},
+	};
+	wg_on_device ready = {.mode = WG_SPONTANEOUS, .call = on_device, .a = &d->device};
+	wgpuAdapterRequestDevice(adapter, &desc, ready);
+	if (d->device != NULL) d->queue = wgpuDeviceGetQueue(d->device);
+	if (d->queue == NULL) {
+		d->closing = 1;
+		if (d->device != NULL) wgpuDeviceRelease(d->device);
+		free(d);
+		d = NULL;
+	}
+	return outcome(d, 0);
+}
+
+int rayo_lost(rayo_device *d, char **message) {
+	*message = atomic_load(&d->why);
+	return atomic_load(&d->lost);
+}
+
+float rayo_tick(rayo_device *d) { return wgpuQueueGetTimestampPeriod(d->queue); }
+
+void rayo_close(rayo_device *d) {
+	d->closing = 1;
+	wgpuQueueRelease(d->queue);
+	wgpuDeviceRelease(d->device);
+	free(atomic_load(&d->why));
+	free(d);
+}
+
+rayo_result rayo_new_buffer(rayo_device *d, uint64_t usage, uint64_t size, int map, int mapped) {
+	begin();
+	rayo_buffer *b = calloc(1, sizeof *b);
+	if (b == NULL) abort();
+	wg_buffer_desc desc = {.label = none, .usage = usage, .size = size, .mapped = mapped};
+	b->buffer = wgpuDeviceCreateBuffer(d->device, &desc);
+	b->size = size;
+	b->map = map;
+	atomic_store(&b->mapped, mapped);
+	if (b->buffer == NULL || fault.kind != 0) {
+		if (b->buffer != NULL) wgpuBufferRelease(b->buffer);
+		free(b);
+		b = NULL;
+	}
+	return outcome(b, 0);
+}
+
+void *rayo_mapped(rayo_buffer *b) {
+	if (!atomic_load(&b->mapped)) return NULL;
+	if (b->map == WG_MAP_READ) return (void *)wgpuBufferGetConstMappedRange(b->buffer, 0, b->size);
+	return wgpuBufferGetMappedRange(b->buffer, 0, b->size);
+}
+
+void rayo_unmap(rayo_buffer *b) {
+	if (atomic_exchange(&b->mapped, 0)) wgpuBufferUnmap(b->buffer);
+}
+
+void rayo_free_buffer(rayo_buffer *b) {
+	wgpuBufferRelease(b->buffer);
+	free(b);
+}
+
+rayo_result rayo_new_pipeline(rayo_device *d, const char *code, size_t code_bytes, const char *entry, size_t entry_bytes, const uint8_t *bindings, size_t count, int trusted) {
+	begin();
+	static const wg_enum kinds[] = {WG_BIND_READ_ONLY, WG_BIND_STORAGE, WG_BIND_UNIFORM};
+	rayo_pipeline *p = calloc(1, sizeof *p);
+	wg_layout_entry *entries = calloc(count + 1, sizeof *entries);
+	if (p == NULL || entries == NULL) abort();
+	wg_layout layout = NULL;
+	wg_source source = {.chain = {NULL, WG_SOURCE_WGSL}, .code = {code, code_bytes}};
+	wg_labelled desc = {.next = &source.chain, .label = none};
+	wg_module module = trusted ? wgpuDeviceCreateShaderModuleTrusted(d->device, &desc, 0) : wgpuDeviceCreateShaderModule(d->device, &desc);
+	if (fault.kind == 0) {
+		for (size_t i = 0; i < count; i++) {
+			entries[i].binding = (uint32_t)i;
+			entries[i].stages = WG_STAGE_COMPUTE;
+			entries[i].buffer.type = kinds[bindings[i]];
+		}
+		wg_group_layout_desc groups = {.label = none, .entries = count, .entry = entries};
+		p->layout = wgpuDeviceCreateBindGroupLayout(d->device, &groups);
+	}
+	if (fault.kind == 0) {
+		wg_layout_desc all = {.label = none, .groups = 1, .group = &p->layout};
+		layout = wgpuDeviceCreatePipelineLayout(d->device, &all);
+	}
+	if (fault.kind == 0) {
+		wg_pipeline_desc whole = {.label = none, .layout = layout, .compute = {.module = module, .entry = {entry, entry_bytes}}};
+		p->pipeline = wgpuDeviceCreateComputePipeline(d->device, &whole);
+	}
+	if (layout != NULL) wgpuPipelineLayoutRelease(layout);
+	if (module != NULL) wgpuShaderModuleRelease(module);
+	free(entries);
+	if (p->pipeline == NULL || fault.kind != 0) {
+		rayo_free_pipeline(p);
+		p = NULL;
+	}
+	return outcome(p, 0);
+}
+
+void rayo_free_pipeline(rayo_pipeline *p) {
+	if (p->pipeline != NULL) wgpuComputePipelineRelease(p->pipeline);
+	if (p->layout != NULL) wgpuBindGroupLayoutRelease(p->layout);
+	free(p);
+}
+
+rayo_result rayo_new_group(rayo_device *d, rayo_pipeline *p, const rayo_range *r, size_t count) {
+	begin();
+	wg_group_entry few[16] = {0}, *entries = few;
+	if (count > sizeof few / sizeof *few) {
+		entries = calloc(count, sizeof *entries);
+		if (entries == NULL) abort();
+	}
+	for (size_t i = 0; i < count; i++) {
+		entries[i].binding = (uint32_t)i;
+		entries[i].buffer = r[i].buffer->buffer;
+		entries[i].offset = r[i].off;
+		entries[i].size = r[i].bytes;
+	}
+	wg_group_desc desc = {.label = none, .layout = p->layout, .entries = count, .entry = entries};
+	wg_group g = wgpuDeviceCreateBindGroup(d->device, &desc);
+	if (entries != few) free(entries);
+	if (g != NULL && fault.kind != 0) {
+		wgpuBindGroupRelease(g);
+		g = NULL;
+	}
+	return outcome(g, 0);
+}
+
+void rayo_free_group(void *g) { wgpuBindGroupRelease(g); }
+
+static void on_map(wg_enum status, wg_text message, void *a, void *b) {
+	rayo_buffer *buffer = a;
+	atomic_store(status == WG_SUCCESS ? &buffer->mapped : &buffer->failed, 1);
+}
+
+static void on_work(wg_enum status, wg_text message, void *a, void *b) {
+	rayo_device *d = a;
+	uint64_t ticket = (uint64_t)(uintptr_t)b, seen = atomic_load(&d->done);
+	while (seen < ticket && !atomic_compare_exchange_weak(&d->done, &seen, ticket)) {}
+}
+
+// recording is a command buffer that is being made.
+typedef struct {
+	rayo_device *d;
+	wg_encoder encoder;
+	wg_pass pass; // open, or NULL
+	void *pipeline, *group; // of the pass
+	wg_queries queries;
+	wg_buffer resolved;
+} recording;
+
+static void end_pass(recording *r) {
+	if (r->pass == NULL) return;
+	wgpuComputePassEncoderEnd(r->pass);
+	wgpuComputePassEncoderRelease(r->pass);
+	r->pass = NULL;
+}
+
+static void dispatch(recording *r, const rayo_command *c) {
+	rayo_pipeline *p = c->a;
+	if (r->pass == NULL) {
+		wg_pass_desc desc = {.label = none};
+		r->pass = wgpuCommandEncoderBeginComputePass(r->encoder, &desc);
+		r->pipeline = r->group = NULL;
+	}
+	if (r->pipeline != c->a) wgpuComputePassEncoderSetPipeline(r->pass, p->pipeline);
+	if (r->group != c->b || r->pipeline != c->a) wgpuComputePassEncoderSetBindGroup(r->pass, 0, c->b, 0, NULL);
+	r->pipeline = c->a;
+	r->group = c->b;
+	wgpuComputePassEncoderDispatchWorkgroups(r->pass, c->x, c->y, c->z);
+}
+
+// record puts the commands into the command buffer.
+static void record(recording *r, const rayo_command *c, size_t count, uint32_t stamps) {
+	if (stamps > 0) {
+		wg_queries_desc desc = {.label = none, .type = WG_QUERY_TIMESTAMP, .count = stamps};
+		r->queries = wgpuDeviceCreateQuerySet(r->d->device, &desc);
+		wg_buffer_desc buffer = {.label = none, .usage = WG_QUERY_RESOLVE | WG_COPY_SRC, .size = 8 * (uint64_t)stamps};
+		r->resolved = wgpuDeviceCreateBuffer(r->d->device, &buffer);
+		if (fault.kind != 0) return;
+	}
+	for (; count > 0; c++, count--) {
+		if (c->kind != RAYO_DISPATCH) end_pass(r);
+		rayo_buffer *src = c->a, *dst = c->b;
+		switch (c->kind) {
+		case RAYO_DISPATCH:
+			dispatch(r, c);
+			break;
+		case RAYO_COPY:
+			wgpuCommandEncoderCopyBufferToBuffer(r->encoder, src->buffer, c->from, dst->buffer, c->to, c->bytes);
+			break;
+		case RAYO_CLEAR:
+			wgpuCommandEncoderClearBuffer(r->encoder, dst->buffer, c->to, c->bytes);
+			break;
+		case RAYO_STAMP:
+			wgpuCommandEncoderWriteTimestamp(r->encoder, r->queries, c->x);
+			break;
+		case RAYO_STAMPS:
+			wgpuCommandEncoderResolveQuerySet(r->encoder, r->queries, 0, stamps, r->resolved, 0);
+			wgpuCommandEncoderCopyBufferToBuffer(r->encoder, r->resolved, 0, dst->buffer, c->to, 8 * (uint64_t)stamps);
+			break;
+		}
+	}
+	end_pass(r);
+}
+
+rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, rayo_buffer *const *remap, size_t remapped) {
+	begin();
+	uint64_t ticket = 0;
+	uint32_t stamps = 0;
+	for (size_t i = 0; i < count; i++)
+		if (c[i].kind == RAYO_STAMPS) stamps = (uint32_t)c[i].bytes;
+	wg_labelled desc = {.label = none};
+	recording r = {.d = d, .encoder = wgpuDeviceCreateCommandEncoder(d->device, &desc)};
+	if (fault.kind == 0) record(&r, c, count, stamps);
+	end_pass(&r);
+	if (r.encoder != NULL) {
+		wg_commands commands = wgpuCommandEncoderFinish(r.encoder, &desc);
+		// A mistake anywhere above comes out now, and what was recorded with
+		// it must not be submitted.
+		if (fault.kind == 0) ticket = wgpuQueueSubmitForIndex(d->queue, 1, &commands);
+		if (commands != NULL) wgpuCommandBufferRelease(commands);
+		wgpuCommandEncoderRelease(r.encoder);
+	}
+	if (r.queries != NULL) wgpuQuerySetRelease(r.queries);
+	if (r.resolved != NULL) wgpuBufferRelease(r.resolved);
+	if (fault.kind == 0) {
+		for (size_t i = 0; i < remapped; i++) {
+			wg_on_map done = {.mode = WG_SPONTANEOUS, .call = on_map, .a = remap[i]};
+			atomic_store(&remap[i]->failed, 0);
+			wgpuBufferMapAsync(remap[i]->buffer, remap[i]->map, 0, remap[i]->size, done);
+		}
+		wg_on_work done = {.mode = WG_SPONTANEOUS, .call = on_work, .a = d, .b = (void *)(uintptr_t)ticket};
+		wgpuQueueOnSubmittedWorkDone(d->queue, done);
+	}
+	return outcome(d, ticket);
+}
+
+rayo_result rayo_poll(rayo_device *d, int wait, uint64_t ticket) {
+	begin();
+	if (!atomic_load(&d->lost)) wgpuDevicePoll(d->device, wait, wait ? &ticket : NULL);
+	return outcome(d, atomic_load(&d->done));
+}
