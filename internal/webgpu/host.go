@@ -175,7 +175,6 @@ type Shader struct {
 	Bindings []BindingKind
 	// Lanes is the size of a workgroup and Shared the bytes of workgroup memory
 	// that the text declares, for the limits to be checked: compilers do not.
-	// Where Lanes[0] is 0 both are found in the text, as far as it can be read.
 	Lanes  [3]uint32
 	Shared uint64
 	// Trusted says that the text keeps within its buffers and ends: then nothing
