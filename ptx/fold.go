@@ -250,8 +250,28 @@ func simplify(f fold, kd kind, x, y handle) (handle, bool) {
 		return y, true
 	case f == foldMul && b&(b-1) == 0:
 		return op2(shlOf(kd), x, handle(N(bits.TrailingZeros64(b)))), true
+	// The assembler divides by every number alike, in a score of instructions.
+	case f == foldDiv && !kd.signed() && b&(b-1) == 0 && b > 0:
+		return op2(shrOf(kd), x, handle(N(bits.TrailingZeros64(b)))), true
+	case f == foldRem && !kd.signed() && b&(b-1) == 0 && b > 0:
+		return op2(andOf(kd), x, kd.trim(b-1)), true
 	}
 	return handle{}, false
+}
+
+// shrOf and andOf are of unsigned kinds.
+func shrOf(kd kind) code {
+	if kd == kU64 {
+		return opShrU64
+	}
+	return opShrU32
+}
+
+func andOf(kd kind) code {
+	if kd == kU64 {
+		return opAndU64
+	}
+	return opAndU32
 }
 
 func shlOf(kd kind) code {

@@ -204,7 +204,7 @@ func op2(o code, x, y handle) handle {
 // How instructions take constants that do not make them fold.
 const (
 	takesNone     = iota
-	takesInteger  // from 2 on: none but products are simpler with them
+	takesInteger  // from 2 on: none but products and quotients are simpler with them
 	takesMultiple // likewise, with powers of two apart
 	takesFloat    // but 1
 )
@@ -219,7 +219,7 @@ var takes = func() (t [numCodes]uint8) {
 		switch d.kinds[2] {
 		case kU32, kS32, kB32:
 			t[o] = takesInteger
-			if d.fold == foldMul {
+			if d.fold == foldMul || d.fold == foldDiv || d.fold == foldRem {
 				t[o] = takesMultiple
 			}
 		case kF32:

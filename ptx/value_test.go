@@ -47,6 +47,12 @@ func TestFolding(t *testing.T) {
 		x.Store(ptx.Select(ptx.S(-3).Lt(ptx.S(2)), ptx.U(1), n))
 		x.Store(ptx.Select(ptx.F(2).Mul(ptx.F(3)).Eq(ptx.F(6)), ptx.U(2), n))
 		x.Store(n.Mul(ptx.U(0)))
+		x.Store(n.Div(ptx.U(16)))
+		x.Store(n.Rem(ptx.U(16)))
+		x.Store(n.Div(ptx.U(1)).Add(n.Rem(ptx.U(1))))
+		x.Store(n.Div(ptx.U(12)))
+		x.Store(n.S32().Div(ptx.S(16)).U32())
+		x.Store(n.U64().Div(ptx.U(32).U64()).U32())
 		k.If(ptx.U(3).Gt(ptx.U(4)), func() { x.Store(ptx.U(9)) })
 	})
 	want := `st.global.u32 [%d0], 170;
@@ -56,6 +62,19 @@ st.global.u32 [%d0], %r1;
 st.global.u32 [%d0], 1;
 st.global.u32 [%d0], 2;
 st.global.u32 [%d0], 0;
+shr.u32 %r2, %r0, 4;
+st.global.u32 [%d0], %r2;
+and.b32 %r3, %r0, 15;
+st.global.u32 [%d0], %r3;
+st.global.u32 [%d0], %r0;
+div.u32 %r4, %r0, 12;
+st.global.u32 [%d0], %r4;
+div.s32 %r5, %r0, 16;
+st.global.u32 [%d0], %r5;
+cvt.u64.u32 %d1, %r0;
+shr.u64 %d2, %d1, 5;
+cvt.u32.u64 %r6, %d2;
+st.global.u32 [%d0], %r6;
 ret;`
 	if s := code(t, m); s != want {
 		t.Errorf("got:\n%s\nwant:\n%s", s, want)
