@@ -5,6 +5,8 @@ go 1.25.0
 require (
 	github.com/alecthomas/kong v1.14.0
 	github.com/go-webgpu/goffi v0.6.4
+	github.com/gogpu/naga v0.19.0
+	github.com/gogpu/wgpu v0.33.0
 	github.com/klauspost/cpuid/v2 v2.4.2
 	github.com/oliverbestmann/webgpu/libs-darwin v0.0.0-20260628152755-66a5dfa57f8d
 	github.com/oliverbestmann/webgpu/libs-linux v0.0.0-20260628152803-421b8a341d08
@@ -16,6 +18,6 @@ require (
 require (
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	golang.org/x/sys v0.41.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/term v0.28.0 // indirect
 )

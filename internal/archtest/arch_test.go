@@ -51,7 +51,7 @@ var outside = map[string][]string{
 	"simd":              {"github.com/klauspost/cpuid/v2"},
 	"internal/driver":   {"github.com/klauspost/cpuid/v2"},
 	"internal/dl":       {"github.com/go-webgpu/goffi"},
-	"internal/webgpu":   {"github.com/oliverbestmann/webgpu"},
+	"internal/webgpu":   {"github.com/oliverbestmann/webgpu", "github.com/gogpu/naga", "github.com/gogpu/wgpu"},
 	"internal/memory":   {"github.com/klauspost/cpuid/v2"},
 	"op":                {"github.com/x448/float16"},
 	"internal/testutil": {"github.com/klauspost/cpuid/v2"},
