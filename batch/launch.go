@@ -94,10 +94,10 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 	if len(args) != len(p.Bindings) {
 		return fmt.Errorf("%d values for %d buffers: %w", len(args), len(p.Bindings), device.ErrShape)
 	}
-	launched := &graph.Kernel{Program: p, Grid: grid.Groups(), Positions: k.Source().Positions}
+	launched := k.Launched(grid)
 	var in []graph.ID
 	for i := range args {
-		id, array, err := b.argument(&args[i], &p.Bindings[i])
+		id, array, err := b.argument(&args[i], p, i)
 		if err != nil {
 			return fmt.Errorf("buffer %s: %w", p.Bindings[i].Name, err)
 		}
@@ -123,7 +123,8 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 
 // argument returns what a buffer holds before the kernel runs, and the form of
 // the array.
-func (b *Batch) argument(a *Arg, bind *ir.Binding) (graph.ID, graph.Array, error) {
+func (b *Batch) argument(a *Arg, p *ir.Program, i int) (graph.ID, graph.Array, error) {
+	bind := &p.Bindings[i]
 	switch {
 	case a.use == argNone:
 		return 0, graph.Array{}, fmt.Errorf("the zero Arg: %w", device.ErrShape)
@@ -149,7 +150,7 @@ func (b *Batch) argument(a *Arg, bind *ir.Binding) (graph.ID, graph.Array, error
 	if err != nil {
 		return 0, array, err
 	}
-	if err := device.Fits(bind, array.Type, n); err != nil {
+	if err := device.Fits(p, i, array.Type, n); err != nil {
 		return 0, array, err
 	}
 	if a.use == argOut {

@@ -17,26 +17,34 @@ const maxBuffers = 8
 
 // Kernel is a kernel made ready for a device. It is safe for concurrent use.
 type Kernel struct {
-	dev     *Device
-	program *ir.Program
-	k       *kernel.Kernel
-	written int // number of buffers that it writes
+	dev    *Device
+	code   kernel.Launchable
+	source kernel.Source
 }
 
-// Kernel makes k ready to run on the device.
+// Kernel makes k ready to run on the device: a *[kernel.Kernel], which runs on
+// every device, or a text for those of one kind, as wgsl.Source is.
 //
 // # Errors
-//   - *[kernel.Error] for a mistake in the kernel, with the author's file and line.
-//   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks.
+//   - *[kernel.Error] for a mistake in a kernel, with the author's file and line; *wgsl.CompileError
+//     for one in a text.
+//   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks, or is a text for
+//     another kind of device.
 //   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has.
-func (d *Device) Kernel(ctx context.Context, k *kernel.Kernel) (*Kernel, error) {
-	p, err := k.Program()
+func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
+	if k == nil {
+		k = (*kernel.Kernel)(nil)
+	}
+	l, err := k.Launchable()
 	if err != nil {
 		return nil, err
 	}
-	r := &Kernel{dev: d, program: p, k: k, written: len(graph.Written(p))}
+	p := l.Program
+	r := &Kernel{dev: d, code: l, source: k}
 	switch {
-	case r.written == 0:
+	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
+		err = fmt.Errorf("it is %v, which only devices of kind %v run: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
+	case len(graph.Written(p)) == 0:
 		err = fmt.Errorf("it writes no buffer: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
 		err = fmt.Errorf("%d buffers, the most is %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
@@ -59,16 +67,34 @@ func (k *Kernel) valid() error {
 }
 
 // Name returns the name of the kernel.
-func (k *Kernel) Name() string { return k.k.Name() }
+func (k *Kernel) Name() string {
+	if k.valid() != nil {
+		return "nil"
+	}
+	return k.code.Program.Name
+}
 
 // Device returns the device that the kernel is ready for.
 func (k *Kernel) Device() *Device { return k.dev }
 
 // Program returns what the kernel is made of, for package batch.
-func (k *Kernel) Program() *ir.Program { return k.program }
+func (k *Kernel) Program() *ir.Program { return k.code.Program }
 
-// Source returns the kernel that was made ready.
-func (k *Kernel) Source() *kernel.Kernel { return k.k }
+// Source returns what was made ready.
+func (k *Kernel) Source() kernel.Source { return k.source }
+
+// Launched returns what a node of a graph runs, for package batch.
+func (k *Kernel) Launched(grid kernel.Size) *graph.Kernel {
+	return &graph.Kernel{Program: k.code.Program, Grid: grid.Groups(), Positions: k.code.Positions}
+}
+
+// kindOf returns the kind of devices that read a language.
+func kindOf(l ir.Language) Kind {
+	if l == ir.PTX {
+		return CUDA
+	}
+	return WebGPU
+}
 
 // wrap returns err as an OpError of the kernel.
 func (k *Kernel) wrap(err error, shapes ...op.Shape) error {
@@ -190,7 +216,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
-	p := k.program
+	p := k.code.Program
 	block, err := k.Parameters(grid, params)
 	if err != nil {
 		return nil, err
@@ -199,7 +225,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, fmt.Errorf("%d arrays for %d buffers: %w", len(args), len(p.Bindings), ErrShape)
 	}
 	l := &launch{}
-	launched := &graph.Kernel{Program: p, Grid: grid.Groups(), Positions: k.k.Positions}
+	launched := k.Launched(grid)
 	var in []graph.ID
 	var stores []graph.Node // of the results that live on the device, by result
 	for i := range args {
@@ -212,7 +238,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 			a.typ = a.buf.Type()
 			a.n, _ = a.buf.Shape().Size()
 		}
-		if err := a.check(b); err != nil {
+		if err := a.check(p, i); err != nil {
 			return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
 		}
 		for j := range args[:i] {
@@ -283,17 +309,18 @@ func (l *launch) buffer(b *Buffer) int32 {
 // Parameters checks a grid and returns the block of parameters: for package
 // batch.
 func (k *Kernel) Parameters(grid kernel.Size, params any) ([]byte, error) {
-	if err := k.k.CheckGrid(grid); err != nil {
+	if err := k.code.Grid(grid); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrShape, err)
 	}
-	block, err := k.k.AppendParams(nil, params)
+	block, err := k.code.Params(nil, params)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	return block, nil
 }
 
-func (a *Arg) check(b *ir.Binding) error {
+func (a *Arg) check(p *ir.Program, i int) error {
+	b := &p.Bindings[i]
 	if a.use == argNone {
 		return fmt.Errorf("the zero Arg: %w", ErrShape)
 	}
@@ -303,12 +330,19 @@ func (a *Arg) check(b *ir.Binding) error {
 	if a.use == argOut && b.Access == ir.ReadOnly {
 		return fmt.Errorf("the kernel only reads it: use In: %w", ErrUnsupported)
 	}
-	return Fits(b, a.typ, a.n)
+	return Fits(p, i, a.typ, a.n)
 }
 
-// Fits checks that n elements of type t can be bound to a buffer of a kernel:
-// for package batch.
-func Fits(b *ir.Binding, t op.DType, n int) error {
+// Fits checks that n elements of type t can be bound to buffer i of a kernel: for
+// package batch.
+func Fits(p *ir.Program, i int, t op.DType, n int) error {
+	b := &p.Bindings[i]
+	if p.Text != nil && p.Text.Layouts[i].Mixed {
+		if t != op.F32 && t != op.I32 && t != op.U32 {
+			return fmt.Errorf("%v array for structures that mix types, which want elements of four bytes: %w", t, ErrUnsupported)
+		}
+		return sized(&p.Text.Layouts[i], t, n)
+	}
 	var ok bool
 	switch b.Type {
 	case ir.F32:
@@ -323,8 +357,28 @@ func Fits(b *ir.Binding, t op.DType, n int) error {
 	if !ok {
 		return fmt.Errorf("%v array for elements of %v: %w", t, b.Type, ErrUnsupported)
 	}
+	if p.Text != nil {
+		return sized(&p.Text.Layouts[i], t, n)
+	}
 	if n%int(b.Width) != 0 {
 		return fmt.Errorf("%d elements for vectors of %d: %w", n, b.Width, ErrShape)
+	}
+	return nil
+}
+
+// sized checks that n elements of type t are as large as a text declares.
+func sized(l *ir.Layout, t op.DType, n int) error {
+	size := t.Size()
+	bytes, head, stride := int64(n)*int64(size), int64(l.Head), int64(l.Stride)
+	switch {
+	case stride == 0 && bytes < head:
+		return fmt.Errorf("%d elements of %d bytes, for %d bytes: %w", n, size, head, ErrShape)
+	case stride != 0 && bytes < head+stride:
+		return fmt.Errorf("%d elements of %d bytes, for at least one of %d bytes behind %d: %w", n, size, stride, head, ErrShape)
+	case stride != 0 && (bytes-head)%stride != 0:
+		return fmt.Errorf("%d elements of %d bytes, for whole ones of %d bytes behind %d: %w", n, size, stride, head, ErrShape)
+	case bytes%4 != 0:
+		return fmt.Errorf("%d elements of %d bytes: a text sees buffers in multiples of 4 bytes: %w", n, size, ErrShape)
 	}
 	return nil
 }

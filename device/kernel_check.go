@@ -45,7 +45,10 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	if _, err := k.launch(grid, params, args); err != nil {
 		return nil, err
 	}
-	p, err := k.k.Positions()
+	if k.code.Program.Text != nil {
+		return nil, fmt.Errorf("a text cannot be checked on the CPU: %w", ErrUnsupported)
+	}
+	p, err := k.code.Positions()
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,14 @@ package wgsl
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
+
+// featureNames are the names of features, by the number of their bit.
+var featureNames = [...]string{"half floats", "subgroups"}
 
 // printText is Print for a program that is a text of a user: nothing is added to
 // it, and it is checked against what the target has.
@@ -17,12 +21,12 @@ func printText(p *ir.Program, t *Target) (Shader, error) {
 		return Shader{}, err
 	}
 	needs := Feature(p.Text.Features)
-	for f, name := range map[Feature]string{Half: "half floats", Subgroups: "subgroups"} {
-		if needs&f != 0 && !t.has(f) {
+	for f, name := range featureNames {
+		if f := Feature(1) << f; needs&f != 0 && !t.has(f) {
 			return Shader{}, fmt.Errorf("wgsl: %s uses %s, which the device lacks: %w", p.Name, name, op.ErrUnsupported)
 		}
 	}
-	s := Shader{Text: p.Text.Source, Entry: p.Text.Entry, Params: -1, ParamBytes: int(p.Text.ParamBytes), Local: p.Local,
+	s := Shader{Text: directives(p.Text.Source, needs, t.Consumer), Entry: p.Text.Entry, Params: -1, ParamBytes: int(p.Text.ParamBytes), Local: p.Local,
 		SharedBytes: uint32(p.Text.SharedBytes), Needs: needs, Bindings: make([]Access, len(p.Bindings))}
 	if s.ParamBytes > 0 {
 		s.Params = len(p.Bindings)
@@ -31,4 +35,44 @@ func printText(p *ir.Program, t *Target) (Shader, error) {
 		s.Bindings[i] = accessOf(&p.Bindings[i])
 	}
 	return s, nil
+}
+
+// directives returns a text with the directives that a consumer wants: nagas know
+// subgroups without one, and reject it. Lines stay where they are, and so do
+// columns but for those of the first line.
+func directives(text string, needs Feature, c Consumer) string {
+	if needs&Subgroups == 0 {
+		return text
+	}
+	m, err := parse(text)
+	if err != nil {
+		return text // for the compiler to say
+	}
+	b, asked := []byte(text), false
+	blank := func(i int) { copy(b[m.toks[i].at:], strings.Repeat(" ", len(m.toks[i].text))) }
+	for _, e := range m.enables {
+		for i := e.lo; i < e.hi; i++ {
+			if !m.toks[i].is("subgroups") {
+				continue
+			}
+			asked = true
+			switch {
+			case c == Tint:
+			case len(e.names) == 1:
+				for j := e.lo; j <= e.hi; j++ {
+					blank(j)
+				}
+			case m.toks[i+1].is(","):
+				blank(i)
+				blank(i + 1)
+			default:
+				blank(i)
+				blank(i - 1)
+			}
+		}
+	}
+	if c == Tint && !asked {
+		return "enable subgroups; " + text
+	}
+	return string(b)
 }

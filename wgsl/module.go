@@ -1,0 +1,389 @@
+package wgsl
+
+import "fmt"
+
+// A module is the declarations of a text. Functions are not read but for the
+// names in them; whether they are right is for a compiler to say.
+type module struct {
+	text  string
+	toks  []token
+	decls map[string]*decl
+	order []*decl
+	// enables are the directives that ask for features: the names, and the
+	// tokens of each directive.
+	enables []enable
+}
+
+type enable struct {
+	names  []string
+	lo, hi int // tokens of the directive, the semicolon included
+}
+
+// decl is one declaration.
+type decl struct {
+	kind   declKind
+	name   string
+	at     int // token of the name
+	attrs  []attribute
+	lo, hi int // tokens behind the attributes, to the last one of the declaration
+	// list, typ and init are where the list of var<...>, the type and the
+	// initialiser begin, 0 for none.
+	list, typ, init int
+
+	resolving bool // while it is resolved: to see cycles
+	resolved  *Type
+	evaluated bool
+	value     int64        // of a constant
+	members   []memberDecl // of a structure
+}
+
+type declKind uint8
+
+const (
+	constDecl declKind = iota + 1
+	overrideDecl
+	varDecl
+	structDecl
+	aliasDecl
+	funcDecl
+)
+
+type memberDecl struct {
+	attrs []attribute
+	name  string
+	typ   int // token
+}
+
+// attribute is @name or @name(args).
+type attribute struct {
+	name   string
+	lo, hi int // tokens of the arguments, without the parentheses; lo == hi for none
+	at     int // token of the @
+	end    int // token behind it
+}
+
+// maxDecls bounds the declarations of a text.
+const maxDecls = 10000
+
+// parse reads the declarations of a text.
+func parse(text string) (*module, *CompileError) {
+	toks, err := tokens(text)
+	if err != nil {
+		return nil, err
+	}
+	m := &module{text: text, toks: toks, decls: map[string]*decl{}}
+	p := &parser{module: m}
+	for p.tok().kind != endToken {
+		if err := p.global(); err != nil {
+			return nil, err
+		}
+		if len(m.order) > maxDecls {
+			return nil, p.fail(p.i, "more than %d declarations", maxDecls)
+		}
+	}
+	return m, nil
+}
+
+// parser goes through the tokens.
+type parser struct {
+	*module
+	i int
+}
+
+func (p *parser) tok() *token { return &p.toks[p.i] }
+
+// next goes on to the next token; the last one stays.
+func (p *parser) next() {
+	if p.i+1 < len(p.toks) {
+		p.i++
+	}
+}
+
+// fail returns an error about token i.
+func (m *module) fail(i int, format string, args ...any) *CompileError {
+	return mistake(m.text, m.toks[i].at, fmt.Sprintf(format, args...))
+}
+
+// accept goes past a token that is text.
+func (p *parser) accept(text string) bool {
+	if !p.tok().is(text) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(text string) *CompileError {
+	if !p.accept(text) {
+		return p.fail(p.i, "expected %q, found %s", text, p.found())
+	}
+	return nil
+}
+
+func (p *parser) found() string {
+	if p.tok().kind == endToken {
+		return "the end of the text"
+	}
+	return fmt.Sprintf("%q", p.tok().text)
+}
+
+func (p *parser) word() (string, *CompileError) {
+	t := p.tok()
+	if t.kind != wordToken {
+		return "", p.fail(p.i, "expected a name, found %s", p.found())
+	}
+	p.next()
+	return t.text, nil
+}
+
+// global reads a directive or a declaration.
+func (p *parser) global() *CompileError {
+	if p.accept(";") {
+		return nil
+	}
+	start := p.i
+	attrs, err := p.attributes()
+	if err != nil {
+		return err
+	}
+	d := &decl{attrs: attrs, lo: p.i}
+	switch w := p.tok().text; w {
+	case "enable", "requires":
+		p.next()
+		e := enable{lo: start}
+		for p.tok().kind == wordToken {
+			if w == "enable" {
+				e.names = append(e.names, p.tok().text)
+			}
+			p.next()
+			if !p.accept(",") {
+				break
+			}
+		}
+		e.hi = p.i
+		p.enables = append(p.enables, e)
+		return p.expect(";")
+	case "diagnostic", "const_assert":
+		return p.skipTo(";")
+	case "const":
+		d.kind = constDecl
+	case "override":
+		d.kind = overrideDecl
+	case "var":
+		d.kind = varDecl
+	case "alias":
+		d.kind = aliasDecl
+	case "struct":
+		d.kind = structDecl
+	case "fn":
+		d.kind = funcDecl
+	default:
+		return p.fail(p.i, "expected a declaration, found %s", p.found())
+	}
+	p.next()
+	if d.kind == varDecl && p.tok().is("<") {
+		d.list = p.i + 1
+		if err := p.skipList(); err != nil {
+			return err
+		}
+	}
+	d.at = p.i
+	if d.name, err = p.word(); err != nil {
+		return err
+	}
+	switch d.kind {
+	case structDecl:
+		err = p.members(d)
+	case funcDecl:
+		err = p.function()
+	case aliasDecl:
+		if err = p.expect("="); err == nil {
+			d.typ = p.i
+			err = p.skipTo(";")
+		}
+	default:
+		if p.accept(":") {
+			d.typ = p.i
+			if err = p.skipType(); err != nil {
+				return err
+			}
+		}
+		if p.accept("=") {
+			d.init = p.i
+		}
+		err = p.skipTo(";")
+	}
+	if err != nil {
+		return err
+	}
+	d.hi = p.i
+	if other := p.decls[d.name]; other != nil {
+		return p.fail(d.at, "%s is declared twice", d.name)
+	}
+	p.decls[d.name] = d
+	p.order = append(p.order, d)
+	return nil
+}
+
+// attributes reads any number of attributes.
+func (p *parser) attributes() ([]attribute, *CompileError) {
+	var as []attribute
+	for p.tok().is("@") {
+		a := attribute{at: p.i}
+		p.next()
+		name, err := p.word()
+		if err != nil {
+			return nil, err
+		}
+		a.name = name
+		if p.tok().is("(") {
+			a.lo = p.i + 1
+			if err := p.skipGroup(); err != nil {
+				return nil, err
+			}
+			a.hi = p.i - 1
+		}
+		a.end = p.i
+		as = append(as, a)
+	}
+	return as, nil
+}
+
+// skipGroup goes past a pair of brackets and what is between them.
+func (p *parser) skipGroup() *CompileError {
+	start := p.i
+	var open []string
+	for {
+		switch t := p.tok(); {
+		case t.kind == endToken:
+			return p.fail(start, "%q is not closed", p.toks[start].text)
+		case t.is("("):
+			open = append(open, ")")
+		case t.is("["):
+			open = append(open, "]")
+		case t.is("{"):
+			open = append(open, "}")
+		case t.is(")"), t.is("]"), t.is("}"):
+			if t.text != open[len(open)-1] {
+				return p.fail(p.i, "expected %q, found %q", open[len(open)-1], t.text)
+			}
+			open = open[:len(open)-1]
+		}
+		p.next()
+		if len(open) == 0 {
+			return nil
+		}
+	}
+}
+
+// skipTo goes past the next token that is text outside of brackets.
+func (p *parser) skipTo(text string) *CompileError {
+	for {
+		switch t := p.tok(); {
+		case t.kind == endToken, t.is(")"), t.is("]"), t.is("}"):
+			return p.fail(p.i, "expected %q, found %s", text, p.found())
+		case t.is(text):
+			p.next()
+			return nil
+		case t.is("("), t.is("["), t.is("{"):
+			if err := p.skipGroup(); err != nil {
+				return err
+			}
+		default:
+			p.next()
+		}
+	}
+}
+
+// skipList goes past <...>.
+func (p *parser) skipList() *CompileError {
+	start, depth := p.i, 0
+	for {
+		switch t := p.tok(); {
+		case t.kind == endToken, t.is(";"), t.is("{"), t.is("}"), t.is(")"):
+			return p.fail(start, "\"<\" is not closed")
+		case t.is("("), t.is("["):
+			if err := p.skipGroup(); err != nil {
+				return err
+			}
+			continue
+		case t.is("<") && p.toks[p.i+1].is("<") && p.toks[p.i+1].at == t.end():
+			p.next() // a shift
+		case t.is("<"):
+			depth++
+		case t.is(">"):
+			if depth--; depth == 0 {
+				p.next()
+				return nil
+			}
+		}
+		p.next()
+	}
+}
+
+// skipType goes past a type.
+func (p *parser) skipType() *CompileError {
+	if _, err := p.word(); err != nil {
+		return err
+	}
+	if p.tok().is("<") {
+		return p.skipList()
+	}
+	return nil
+}
+
+// members reads the members of a structure.
+func (p *parser) members(d *decl) *CompileError {
+	if err := p.expect("{"); err != nil {
+		return err
+	}
+	for !p.accept("}") {
+		attrs, err := p.attributes()
+		if err != nil {
+			return err
+		}
+		name, err := p.word()
+		if err != nil {
+			return err
+		}
+		if err := p.expect(":"); err != nil {
+			return err
+		}
+		d.members = append(d.members, memberDecl{attrs, name, p.i})
+		if err := p.skipType(); err != nil {
+			return err
+		}
+		if !p.accept(",") && !p.tok().is("}") {
+			return p.fail(p.i, "expected \",\" or \"}\", found %s", p.found())
+		}
+	}
+	p.accept(";")
+	return nil
+}
+
+// function goes past the parameters, the result and the body of a function.
+func (p *parser) function() *CompileError {
+	if !p.tok().is("(") {
+		return p.expect("(")
+	}
+	if err := p.skipGroup(); err != nil {
+		return err
+	}
+	for !p.tok().is("{") {
+		if p.tok().kind == endToken || p.tok().is(";") || p.tok().is("}") {
+			return p.expect("{")
+		}
+		p.next()
+	}
+	return p.skipGroup()
+}
+
+// find returns the attribute of that name, or nil.
+func find(as []attribute, name string) *attribute {
+	for i := range as {
+		if as[i].name == name {
+			return &as[i]
+		}
+	}
+	return nil
+}

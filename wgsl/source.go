@@ -1,0 +1,584 @@
+package wgsl
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Source is a kernel that a user wrote in WGSL: what Device.Kernel of package
+// device makes ready on devices of WebGPU.
+//
+//	k, err := dev.Kernel(ctx, wgsl.Source{Text: `
+//		struct Params { scale: f32, n: u32 }
+//		@group(0) @binding(0) var<storage, read> x: array<f32>;
+//		@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+//		@group(0) @binding(2) var<uniform> params: Params;
+//
+//		@compute @workgroup_size(64)
+//		fn scale(@builtin(global_invocation_id) id: vec3u) {
+//			if id.x < params.n { y[id.x] = params.scale * x[id.x]; }
+//		}`})
+//	err = k.Run(ctx, kernel.GridFor(n, 64), struct{ Scale float32; N uint32 }{2, n}, device.In(x), device.Out(y))
+//
+// # Buffers
+//
+// The buffers are the storage variables that the entry point uses, itself or by
+// a function that it calls, in the order of group and binding, whatever their
+// numbers are. One that is declared read is given by In, one that is declared
+// read_write by Out or InOut. Arrays of f32, i32, u32 and f16, of their vectors
+// and matrices, and of structures made of one of them take Go slices of that type
+// (a vec3 has a fourth component in memory, which nobody reads); structures that
+// mix types take any type of four bytes. A length must be a multiple of that of
+// an element, and not 0.
+//
+// # Parameters
+//
+// One uniform variable, wherever it is bound, is the parameters. Where it is a
+// structure Go has a struct with the same fields, in any order; a field is called
+// as the member, but for case and underscores (MaxSteps is max_steps), or as its
+// tag wgsl:"name" says. f32, i32 and u32 are float32, int32 and uint32, f16 is
+// [op.Float16]; vectors and arrays are Go arrays, matrices arrays of columns. The
+// values are carried to the offsets that WGSL has for them: Go needs no padding.
+// Members whose names begin with an underscore may be missing in Go and are 0, and
+// fields called _ stand for nothing.
+//
+// # What a device adds
+//
+// Nobody trusts the text: indices out of bounds touch no other buffer, and its
+// mistakes are a [*CompileError] with line and column. Overrides become constants
+// before it is compiled. "enable subgroups;" may be there or not: each compiler
+// gets what it wants.
+type Source struct {
+	Text string
+	// Name is used in messages; by default it is the name of the entry point.
+	Name string
+	// Entry is the name of the entry point. It may be "" where the text has one
+	// @compute function alone.
+	Entry string
+	// Constants are the values of overrides. A bool is 0 or 1.
+	Constants map[string]float64
+}
+
+// Interface is what a [Source] wants to be given.
+type Interface struct {
+	Entry       string
+	Local       [3]uint32 // lanes of a workgroup along x, y and z
+	Buffers     []Variable
+	Params      *Variable // nil if there are none
+	SharedBytes uint64    // workgroup memory
+	Needs       Feature
+}
+
+// Variable is a buffer, or the parameters.
+type Variable struct {
+	Name           string
+	Group, Binding uint32 // as the text has them
+	Access         Access
+	Type           *Type
+}
+
+// Interface reads the declarations of the text. Mistakes in them are a
+// [*CompileError]; others it does not see.
+func (s Source) Interface() (*Interface, error) {
+	u, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	return &u.Interface, nil
+}
+
+// usage is a text as one entry point uses it.
+type usage struct {
+	Interface
+	m        *module
+	name     string
+	vars     []*decl // of Buffers
+	params   *decl
+	edits    []edit
+	unfolds  bool // it looks at the number of workgroups, as grids that were folded need
+	declared []string
+}
+
+// edit replaces bytes of the text.
+type edit struct {
+	at, end int
+	text    string
+}
+
+func (s Source) name() string { return cmp.Or(s.Name, s.Entry, "wgsl") }
+
+// label says whose mistake it is.
+func (s Source) label(err *CompileError) error {
+	err.Label = s.name()
+	return err
+}
+
+func (s Source) use() (*usage, error) {
+	m, cerr := parse(s.Text)
+	if cerr != nil {
+		return nil, s.label(cerr)
+	}
+	u := &usage{m: m}
+	entry, err := s.entry(m)
+	if err != nil {
+		return nil, err
+	}
+	u.Entry, u.name = entry.name, cmp.Or(s.Name, entry.name)
+	s.Name = u.name
+	if err := u.constants(s.Constants); err != nil {
+		return nil, s.label(err)
+	}
+	if err := u.local(entry); err != nil {
+		return nil, s.label(err)
+	}
+	u.features()
+	if err := u.variables(entry); err != nil {
+		if c, ok := err.(*CompileError); ok {
+			return nil, s.label(c)
+		}
+		return nil, fmt.Errorf("wgsl: %s: %w", u.name, err)
+	}
+	return u, nil
+}
+
+// entry returns the function that is the entry point.
+func (s Source) entry(m *module) (*decl, error) {
+	var all []string
+	var found *decl
+	for _, d := range m.order {
+		if d.kind != funcDecl || find(d.attrs, "compute") == nil {
+			continue
+		}
+		all = append(all, d.name)
+		if s.Entry == "" || s.Entry == d.name {
+			found = d
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, s.label(&CompileError{Message: "the text has no @compute function"})
+	case found == nil:
+		return nil, s.label(&CompileError{Message: fmt.Sprintf("no @compute function %s: there is %s", s.Entry, strings.Join(all, ", "))})
+	case s.Entry == "" && len(all) > 1:
+		return nil, s.label(&CompileError{Message: "which of " + strings.Join(all, ", ") + " is the entry point? Say so in Source.Entry"})
+	}
+	return found, nil
+}
+
+// constants makes constants of the overrides.
+func (u *usage) constants(values map[string]float64) *CompileError {
+	m := u.m
+	for _, d := range m.order {
+		if d.kind != overrideDecl {
+			continue
+		}
+		// A line keeps its columns where it can.
+		word := m.toks[d.lo]
+		u.edits = append(u.edits, edit{word.at, word.end(), "const   "})
+		for _, a := range d.attrs {
+			at, end := m.toks[a.at].at, m.toks[a.end-1].end()
+			u.edits = append(u.edits, edit{at, end, strings.Repeat(" ", end-at)})
+		}
+		v, ok := values[d.name]
+		if !ok {
+			continue
+		}
+		text, err := m.literal(d, v)
+		if err != nil {
+			return err
+		}
+		last := m.toks[d.hi-1] // the semicolon
+		if d.init != 0 {
+			u.edits = append(u.edits, edit{m.toks[d.init].at, last.at, text})
+		} else {
+			u.edits = append(u.edits, edit{last.at, last.at, " = " + text})
+		}
+		d.evaluated = v == math.Trunc(v) && math.Abs(v) <= maxConstant
+		d.value = int64(v)
+		if !d.evaluated {
+			d.init = 0 // no size is made of it
+		}
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if d := m.decls[name]; d == nil || d.kind != overrideDecl {
+			return &CompileError{Message: fmt.Sprintf("there is a constant %s, but the text has no override of that name", name)}
+		}
+	}
+	return nil
+}
+
+// literal returns v as the type of an override.
+func (m *module) literal(d *decl, v float64) (string, *CompileError) {
+	name := ""
+	switch {
+	case d.typ != 0:
+		t, err := m.typeAt(d.typ)
+		if err != nil {
+			return "", err
+		}
+		name = t.String()
+	case d.init != 0:
+		i := d.init
+		if m.toks[i].is("-") {
+			i++
+		}
+		if m.toks[i+1].is(";") {
+			name = literalType(m.toks[i].text)
+		}
+	}
+	fail := func() (string, *CompileError) {
+		return "", m.fail(d.at, "%v is no value of an override %s of type %s", v, d.name, name)
+	}
+	switch name {
+	case "f32", "f16":
+		if math.IsNaN(v) || math.IsInf(v, 0) || math.Abs(v) > math.MaxFloat32 || name == "f16" && math.Abs(v) > 65504 {
+			return fail()
+		}
+		text := strconv.FormatFloat(v, 'e', -1, 64)
+		return text + map[string]string{"f32": "f", "f16": "h"}[name], nil
+	case "i32":
+		if v != math.Trunc(v) || v < math.MinInt32 || v > math.MaxInt32 {
+			return fail()
+		}
+		return fmt.Sprintf("i32(%d)", int64(v)), nil
+	case "u32":
+		if v != math.Trunc(v) || v < 0 || v > math.MaxUint32 {
+			return fail()
+		}
+		return fmt.Sprintf("%du", int64(v)), nil
+	case "bool":
+		if v != 0 && v != 1 {
+			return fail()
+		}
+		return strconv.FormatBool(v == 1), nil
+	case "":
+		return "", m.fail(d.at, "the type of override %s is not clear: write it down", d.name)
+	}
+	return fail()
+}
+
+// literalType returns the type of an override whose value is one word, or "".
+func literalType(word string) string {
+	switch {
+	case word == "true", word == "false":
+		return "bool"
+	case strings.HasSuffix(word, "u"):
+		return "u32"
+	case strings.HasSuffix(word, "h"):
+		return "f16"
+	}
+	if _, err := strconv.ParseInt(strings.TrimSuffix(word, "i"), 0, 64); err == nil {
+		return "i32"
+	}
+	if _, err := strconv.ParseFloat(strings.TrimSuffix(word, "f"), 64); err == nil {
+		return "f32"
+	}
+	return ""
+}
+
+// local finds the size of a workgroup.
+func (u *usage) local(entry *decl) *CompileError {
+	a := find(entry.attrs, "workgroup_size")
+	if a == nil {
+		return u.m.fail(entry.at, "%s has no @workgroup_size", entry.name)
+	}
+	u.Local = [3]uint32{1, 1, 1}
+	r := u.m.at(a.lo)
+	for i := 0; r.i < a.hi; i++ {
+		at := r.i
+		if i == 3 {
+			return r.fail(at, "a workgroup has three sizes")
+		}
+		n, err := r.count(false)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return r.fail(at, "a workgroup of no lanes")
+		}
+		u.Local[i] = n
+		if r.i < a.hi {
+			if err := r.expect(","); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// features finds what the text asks for.
+func (u *usage) features() {
+	for _, e := range u.m.enables {
+		for _, name := range e.names {
+			switch name {
+			case "f16":
+				u.Needs |= Half
+			case "subgroups":
+				u.Needs |= Subgroups
+			}
+		}
+	}
+	for i := range u.m.toks {
+		t := &u.m.toks[i]
+		if t.kind != wordToken {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(t.text, "subgroup"); ok && rest != "" && (rest[0] >= 'A' && rest[0] <= 'Z' || t.text == "subgroup_size" ||
+			t.text == "subgroup_invocation_id") && u.m.decls[t.text] == nil {
+			u.Needs |= Subgroups
+		}
+		u.unfolds = u.unfolds || t.text == "num_workgroups"
+	}
+}
+
+// reached returns the declarations that d uses, d among them.
+func (m *module) reached(d *decl) map[*decl]bool {
+	seen := map[*decl]bool{d: true}
+	for list := []*decl{d}; len(list) > 0; {
+		d, list = list[len(list)-1], list[:len(list)-1]
+		for i := d.lo; i < d.hi; i++ {
+			t := &m.toks[i]
+			if t.kind != wordToken || i > d.lo && m.toks[i-1].is(".") {
+				continue
+			}
+			if x := m.decls[t.text]; x != nil && !seen[x] {
+				seen[x] = true
+				list = append(list, x)
+			}
+		}
+	}
+	return seen
+}
+
+// variables finds the buffers, the parameters and the workgroup memory.
+func (u *usage) variables(entry *decl) error {
+	m := u.m
+	used := m.reached(entry)
+	for _, d := range m.order {
+		if d.kind != varDecl {
+			continue
+		}
+		space, access := "", ""
+		if d.list != 0 {
+			space = m.toks[d.list].text
+			if m.toks[d.list+1].is(",") {
+				access = m.toks[d.list+2].text
+			}
+		}
+		if space == "storage" || space == "uniform" {
+			u.declared = append(u.declared, d.name)
+		}
+		if !used[d] {
+			continue
+		}
+		if space == "private" {
+			continue
+		}
+		if space != "workgroup" && space != "storage" && space != "uniform" {
+			what := "variables of textures and samplers"
+			if space != "" {
+				what = "variables of address space " + space
+			}
+			return fmt.Errorf("%s: %s: %w", d.name, what, op.ErrUnsupported)
+		}
+		if d.typ == 0 {
+			return m.fail(d.at, "%s has no type", d.name)
+		}
+		t, err := m.typeAt(d.typ)
+		if err != nil {
+			return err
+		}
+		if space == "workgroup" {
+			if t.runtime() {
+				return m.fail(d.at, "%s has no size", d.name)
+			}
+			u.SharedBytes += roundUp(t.Size, 16)
+			continue
+		}
+		v := Variable{Name: d.name, Type: t}
+		if v.Group, err = m.location(d, "group"); err != nil {
+			return err
+		}
+		if v.Binding, err = m.location(d, "binding"); err != nil {
+			return err
+		}
+		switch {
+		case space == "uniform":
+			if u.Params != nil {
+				return fmt.Errorf("%s and %s are both uniform: put them into one structure: %w", u.Params.Name, d.name, op.ErrUnsupported)
+			}
+			if t.runtime() {
+				return m.fail(d.at, "%s has no size", d.name)
+			}
+			if t.Size > maxParamBytes {
+				return fmt.Errorf("%s has %d bytes of parameters, of %d: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
+			}
+			u.Params, u.params = &v, d
+			continue
+		case access == "read_write":
+			v.Access = ReadWrite
+		case access != "" && access != "read":
+			return m.fail(d.list+2, "buffers are read or read_write")
+		}
+		u.Buffers, u.vars = append(u.Buffers, v), append(u.vars, d)
+	}
+	return u.number()
+}
+
+// maxParamBytes is what every device binds as uniform.
+const maxParamBytes = 64 << 10
+
+// location returns the number of a group or binding.
+func (m *module) location(d *decl, name string) (uint32, *CompileError) {
+	a := find(d.attrs, name)
+	if a == nil {
+		return 0, m.fail(d.at, "%s has no @%s", d.name, name)
+	}
+	r := m.at(a.lo)
+	n, err := r.count(false)
+	if err == nil {
+		r.accept(",")
+		if r.i != a.hi {
+			return 0, r.fail(r.i, "expected \")\", found %s", r.found())
+		}
+	}
+	return n, err
+}
+
+// number sorts the buffers, and has the text count them from 0 on, the
+// parameters last.
+func (u *usage) number() error {
+	order := make([]int, len(u.Buffers))
+	for i := range order {
+		order[i] = i
+	}
+	place := func(v *Variable) uint64 { return uint64(v.Group)<<32 | uint64(v.Binding) }
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(place(&u.Buffers[i]), place(&u.Buffers[j])) })
+	vars, buffers := make([]*decl, len(order)), make([]Variable, len(order))
+	for to, from := range order {
+		vars[to], buffers[to] = u.vars[from], u.Buffers[from]
+	}
+	u.vars, u.Buffers = vars, buffers
+	all, decls := append([]Variable(nil), buffers...), append([]*decl(nil), vars...)
+	if u.Params != nil {
+		all, decls = append(all, *u.Params), append(decls, u.params)
+	}
+	at := map[uint64]string{}
+	for i := range all {
+		p := place(&all[i])
+		if other := at[p]; other != "" {
+			return u.m.fail(decls[i].at, "%s and %s are both binding %d of group %d", other, all[i].Name, all[i].Binding, all[i].Group)
+		}
+		at[p] = all[i].Name
+		u.renumber(decls[i], "group", 0)
+		u.renumber(decls[i], "binding", i)
+	}
+	return nil
+}
+
+func (u *usage) renumber(d *decl, name string, n int) {
+	a := find(d.attrs, name)
+	at, end := u.m.toks[a.lo].at, u.m.toks[a.hi-1].end()
+	text := strconv.Itoa(n)
+	u.edits = append(u.edits, edit{at, end, text + strings.Repeat(" ", max(0, end-at-len(text)))})
+}
+
+// edited returns the text with the edits.
+func (u *usage) edited() string {
+	slices.SortStableFunc(u.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
+	var b strings.Builder
+	at := 0
+	for _, e := range u.edits {
+		b.WriteString(u.m.text[at:e.at])
+		b.WriteString(e.text)
+		at = e.end
+	}
+	b.WriteString(u.m.text[at:])
+	return b.String()
+}
+
+// Launchable is for Device.Kernel of package device.
+func (s Source) Launchable() (kernel.Launchable, error) {
+	u, err := s.use()
+	if err != nil {
+		return kernel.Launchable{}, err
+	}
+	p := &ir.Program{Name: u.name, Local: u.Local, Text: &ir.Text{Language: ir.WGSL, Source: u.edited(), Entry: u.Entry,
+		SharedBytes: u.SharedBytes, Features: uint32(u.Needs)}}
+	for i := range u.Buffers {
+		b, l, err := binding(&u.Buffers[i])
+		if err != nil {
+			return kernel.Launchable{}, fmt.Errorf("wgsl: %s: %w", u.name, err)
+		}
+		p.Bindings = append(p.Bindings, b)
+		p.Text.Layouts = append(p.Text.Layouts, l)
+	}
+	e := &encoder{name: u.name}
+	if u.Params != nil {
+		e.typ = u.Params.Type
+		p.Text.ParamBytes = uint32(roundUp(e.typ.Size, 16))
+		p.Uniforms = []ir.Uniform{{Name: u.Params.Name, Type: ir.U32}}
+	}
+	return kernel.Launchable{Program: p, Params: e.encode, Grid: u.grid}, nil
+}
+
+// grid returns why the text cannot be launched over a grid.
+func (u *usage) grid(s kernel.Size) error {
+	if err := s.Err(); err != nil || !s.Folded() || u.unfolds {
+		return err
+	}
+	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and %s does not look at num_workgroups: "+
+		"workgroup (x, y) of a folded grid is number x + y*num_workgroups.x", kernel.ErrGrid, kernel.MaxGroups, u.name)
+}
+
+// binding returns what the planner knows of a buffer.
+func binding(v *Variable) (ir.Binding, ir.Layout, error) {
+	b := ir.Binding{Name: v.Name, Type: ir.U32, Width: 1, Access: ir.ReadOnly}
+	if v.Access == ReadWrite {
+		b.Access = ir.ReadWrite
+	}
+	l := ir.Layout{}
+	switch v.Type.set {
+	case setF32:
+		b.Type = ir.F32
+	case setI32:
+		b.Type = ir.I32
+	case setU32:
+	case setF16:
+		b.Type = ir.F16
+	default:
+		l.Mixed = true
+		if v.Type.set&setBool != 0 {
+			return b, l, fmt.Errorf("%s: a bool has no place in a buffer: %w", v.Name, op.ErrUnsupported)
+		}
+	}
+	head, stride := v.Type.Size, uint64(0)
+	if v.Type.runtime() {
+		last := v.Type
+		head = 0
+		if last.Kind == Struct {
+			f := &last.Fields[len(last.Fields)-1]
+			head, last = f.Offset, f.Type
+		}
+		stride = last.Stride
+	}
+	if head >= 1<<31 || stride >= 1<<31 {
+		return b, l, fmt.Errorf("%s has elements of %d bytes: %w", v.Name, max(head, stride), op.ErrUnsupported)
+	}
+	l.Head, l.Stride = uint32(head), uint32(stride)
+	return b, l, nil
+}

@@ -1,0 +1,497 @@
+package wgsl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// waves is a text that has something of everything: buffers out of order and of
+// several groups, structures, nested comments, overrides, memory of workgroups,
+// two entry points.
+const waves = `/* waves /* on */ a string */
+enable subgroups; // with sums
+const LANES = 8u * (3 + 5);
+override DAMPING: f32 = 0.5;
+@id(7) override STEPS = 4u;
+alias Row = array<vec4f, 2 << 1>;
+struct Node { @size(16) place: vec3f, mass: f32, @align(16) flags: atomic<u32> }
+struct Params { dt: f32, shape: vec2u, m: mat3x2f, rows: Row, _unused: u32, }
+@group(2) @binding(9) var<storage> x : array<f32>;
+@binding(3) @group(0) var<storage, read_write> nodes: array<Node>;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(0) @binding(3) var<storage> other: array<i32>;
+var<workgroup> tile: array<array<f32, 8>, LANES>;
+var<workgroup> elsewhere: array<f32, 100>;
+var<private> counter: i32 = 3;
+
+fn weight(i: u32) -> f32 { return x[i] * DAMPING * params.rows[1].y + f32(counter); }
+
+@compute @workgroup_size(LANES, STEPS >> 1)
+fn step(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+	tile[lane % 64][0] = weight(id.x);
+	workgroupBarrier();
+	nodes[id.x].place.x += subgroupAdd(tile[lane % 64][0]) * params.dt;
+}
+
+@compute @workgroup_size(1) fn count() {
+	atomicAdd(&nodes[0].flags, u32(other[0]) + u32(elsewhere[0]));
+}
+`
+
+func TestInterface(t *testing.T) {
+	i, err := Source{Text: waves, Entry: "step"}.Interface()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Local != [3]uint32{64, 2, 1} || i.SharedBytes != 64*8*4 || i.Needs != Subgroups {
+		t.Errorf("local %v, %d bytes shared, needs %d", i.Local, i.SharedBytes, i.Needs)
+	}
+	if len(i.Buffers) != 2 || i.Buffers[0].Name != "nodes" || i.Buffers[0].Access != ReadWrite || i.Buffers[1].Name != "x" || i.Buffers[1].Access != Read {
+		t.Fatalf("buffers %+v", i.Buffers)
+	}
+	if b := i.Buffers[1]; b.Group != 2 || b.Binding != 9 || b.Type.String() != "array<f32>" {
+		t.Errorf("x is %+v", b)
+	}
+	node := i.Buffers[0].Type
+	if node.Stride != 48 {
+		t.Errorf("a node has %d bytes", node.Stride)
+	}
+	if i.Params == nil || i.Params.Type.Size != 128 {
+		t.Fatalf("parameters %+v", i.Params)
+	}
+	var offsets []uint64
+	for _, f := range i.Params.Type.Fields {
+		offsets = append(offsets, f.Offset)
+	}
+	if fmt.Sprint(offsets) != "[0 8 16 48 112]" {
+		t.Errorf("offsets %v", offsets)
+	}
+}
+
+// TestTexts has both compilers read texts as they are printed.
+func TestTexts(t *testing.T) {
+	sources := map[string]Source{
+		"waves":     {Text: waves, Entry: "step"},
+		"constants": {Text: waves, Entry: "step", Constants: map[string]float64{"DAMPING": -0.25, "STEPS": 8}},
+		"overrides": {Text: `
+			override a: u32; override b = 2u; override c: f32 = f32(a) * 2; override d = true; override e = -3i; @id(3) override f: bool;
+			@group(0) @binding(7) var<storage, read_write> x: array<u32, 16>;
+			var<workgroup> w: array<f32, a * 2>;
+			@compute @workgroup_size(a) fn main() { if d && f { x[0] = a + b; } w[0] = c + f32(e); }`,
+			Constants: map[string]float64{"a": 16, "d": 0, "f": 1, "e": -7}},
+		"enables": {Text: "enable\n  subgroups ,\n f16; enable f16, subgroups;\n" + `
+			@group(0) @binding(0) var<storage, read_write> x: array<vec2<f16>>;
+			@compute @workgroup_size(32) fn main(@builtin(subgroup_size) n: u32) { x[0] = subgroupAdd(x[1]) * f16(n); }`},
+		"no enable": {Text: `@group(0) @binding(0) var<storage, read_write> x: f32;
+			@compute @workgroup_size(32) fn main() { x = subgroupAdd(x); }`},
+	}
+	for _, c := range []Consumer{Naga, Tint} {
+		t.Run(c.String(), func(t *testing.T) {
+			texts := map[string]string{}
+			for name, s := range sources {
+				l, err := s.Launchable()
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				sh, err := Print(l.Program, Target{Consumer: c, Features: Half | Subgroups})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got, want := strings.Count(sh.Text, "\n"), strings.Count(s.Text, "\n"); got != want {
+					t.Errorf("%s: %d lines became %d", name, want, got)
+				}
+				texts[name] = sh.Text
+			}
+			validate(t, c, texts)
+		})
+	}
+	l, err := sources["overrides"].Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := l.Program; p.Local != [3]uint32{16, 1, 1} || p.Text.SharedBytes != 128 || p.Text.Layouts[0].Head != 64 || p.Text.Layouts[0].Stride != 0 {
+		t.Errorf("%+v %+v", p, p.Text)
+	}
+}
+
+// TestPrintText checks what a host is told of a text, and what a target refuses.
+func TestPrintText(t *testing.T) {
+	l, err := Source{Text: waves, Entry: "step"}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Print(l.Program, Target{Features: Subgroups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Entry != "step" || s.Params != 2 || s.ParamBytes != 128 || s.Local != [3]uint32{64, 2, 1} || s.SharedBytes != 2048 ||
+		len(s.Bindings) != 2 || s.Bindings[0] != ReadWrite || s.Bindings[1] != Read {
+		t.Errorf("%+v", s)
+	}
+	for name, target := range map[string]Target{
+		"subgroups": {}, "lanes": {Features: Subgroups, Limits: Limits{Invocations: 127}},
+		"memory": {Features: Subgroups, Limits: Limits{WorkgroupBytes: 2047}}, "buffers": {Features: Subgroups, Limits: Limits{Bindings: 1}},
+	} {
+		if _, err := Print(l.Program, target); !errors.Is(err, op.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSourceErrors checks where mistakes are found and what is said.
+func TestSourceErrors(t *testing.T) {
+	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
+	main := "@compute @workgroup_size(1) fn main() { x[0] = 1; }\n"
+	for _, c := range []struct {
+		text, want string
+	}{
+		{"", "the text has no @compute function"},
+		{head + "fn main() {}", "the text has no @compute function"},
+		{head + main + "@compute @workgroup_size(1) fn other() {}", "which of main, other is the entry point?"},
+		{head + "@compute fn main() {}", "2:13: main has no @workgroup_size"},
+		{head + "@compute @workgroup_size(0) fn main() {}", "2:26: a workgroup of no lanes"},
+		{head + "@compute @workgroup_size(1, 2, 3, 4) fn main() {}", "2:35: a workgroup has three sizes"},
+		{head + "@compute @workgroup_size(n) fn main() {}", "2:26: rayo computes no sizes from n"},
+		{head + "override n: u32;\n@compute @workgroup_size(n) fn main() {}", "2:10: n has no value: give it one in Source.Constants"},
+		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is made of itself"},
+		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 has no value here"},
+		{"/* no end", "1:1: the comment does not end"},
+		{"fn main( {", "1:8: \"(\" is not closed"},
+		{"fn main() {", "1:11: \"{\" is not closed"},
+		{"struct S { a: f32 b: f32 }", "1:19: expected \",\" or \"}\", found \"b\""},
+		{"wat", "1:1: expected a declaration, found \"wat\""},
+		{"var<storage x: f32;", "1:4: \"<\" is not closed"},
+		{"const a = 1;\nconst a = 2;", "2:7: a is declared twice"},
+		{"struct S { s: S }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S contains itself"},
+		{"@group(0) @binding(0) var<storage> x: array<wat>;\n" + main, "1:45: no type wat is known"},
+		{"@group(0) @binding(0) var<storage> x: array<f32, 0>;\n" + main, "1:50: an array has at least one element"},
+		{"struct S { a: array<f32>, b: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S: a has no size and is not the last member"},
+		{"struct S { @align(6) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@align(6) of a must be a power of two"},
+		{"struct S { @size(2) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@size(2) of a: its type has 4 bytes"},
+		{"@group(0) @binding(0) var<storage, write> x: array<f32>;\n" + main, "1:36: buffers are read or read_write"},
+		{"@group(0) var<storage> x: array<f32>;\n" + main, "1:24: x has no @binding"},
+		{"@group(0) @binding(0) var x: texture_2d<f32>;\n" + main, "textures and samplers"},
+		{"var<push_constant> x: f32;\n" + main, "address space push_constant"},
+		{"@group(0) @binding(0) var<storage> x: array<f32>; @group(0) @binding(0) var<storage> y: array<f32>;" + main[:39] + "x[0] = y[0]; }",
+			"x and y are both binding 0 of group 0"},
+		{"@group(0) @binding(0) var<uniform> x: f32; @group(0) @binding(1) var<uniform> y: f32;" + main[:39] + "x = y; }", "x and y are both uniform"},
+	} {
+		_, err := Source{Text: c.text}.Launchable()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\n\tgot  %v\n\twant %s", c.text, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		constants map[string]float64
+		want      string
+	}{
+		{map[string]float64{"STEPS": 1.5}, "1.5 is no value of an override STEPS of type u32"},
+		{map[string]float64{"DAMPING": math.NaN()}, "NaN is no value of an override DAMPING of type f32"},
+		{map[string]float64{"LANES": 3}, "no override of that name"},
+	} {
+		_, err := Source{Text: waves, Entry: "step", Constants: c.constants}.Launchable()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.constants, err)
+		}
+	}
+	_, err := Source{Text: waves, Entry: "count"}.Launchable()
+	if err == nil || !strings.Contains(err.Error(), "nodes and other are both binding 3 of group 0") {
+		t.Error(err)
+	}
+	_, err = Source{Text: "\tconst a = 1;\n\tconst a = 2;", Name: "k"}.Launchable()
+	if want := "k:2:8: a is declared twice\n\t\tconst a = 2;\n\t\t      ^"; err == nil || err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+}
+
+// TestParams carries a struct to where WGSL has its members.
+func TestParams(t *testing.T) {
+	l, err := Source{Text: waves, Entry: "step"}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type params struct {
+		Rows [4][4]float32
+		DT   float32
+		_    uint64
+		Wide [2]uint32 `wgsl:"shape"`
+		M    [3][2]float32
+	}
+	p := params{DT: 2, Wide: [2]uint32{3, 4}}
+	next := float32(10)
+	for i := range p.M {
+		for j := range p.M[i] {
+			p.M[i][j] = next
+			next++
+		}
+	}
+	for i := range p.Rows {
+		for j := range p.Rows[i] {
+			p.Rows[i][j] = next
+			next++
+		}
+	}
+	for _, v := range []any{p, &p} {
+		b, err := l.Params([]byte{99}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) != 129 || b[0] != 99 {
+			t.Fatalf("%d bytes", len(b))
+		}
+		b = b[1:]
+		want := make([]byte, 128)
+		put := func(at int, v uint32) { binary.LittleEndian.PutUint32(want[at:], v) }
+		put(0, math.Float32bits(2))
+		put(8, 3)
+		put(12, 4)
+		for i := range 6 {
+			put(16+4*i, math.Float32bits(float32(10+i)))
+		}
+		for i := range 16 {
+			put(48+4*i, math.Float32bits(float32(16+i)))
+		}
+		if string(b) != string(want) {
+			t.Errorf("got  %v\nwant %v", b, want)
+		}
+	}
+	type small struct{ DT float32 }
+	type other struct {
+		Rows  [4][4]float32
+		DT    int32
+		Shape [2]uint32
+		M     [3][2]float32
+	}
+	type more struct {
+		Rows  [4][4]float32
+		DT    float32
+		Shape [2]uint32
+		M     [3][2]float32
+		Extra int
+	}
+	type flat struct {
+		Rows  [16]float32
+		DT    float32
+		Shape [2]uint32
+		M     [3][2]float32
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{nil, "it wants parameters for Params, not <nil>"},
+		{(*params)(nil), "it wants parameters for Params"},
+		{3, "the struct of parameters is int at offset 0 in Go, and Params at offset 0 in WGSL"},
+		{small{}, "has no field for member shape of Params: its fields are DT"},
+		{other{}, "DT is int32 at offset 64 in Go, and f32 at offset 0 in WGSL"},
+		{more{}, "has a field Extra, for which Params has no member"},
+		{flat{}, "Rows is [16]float32 at offset 0 in Go, and array<vec4<f32>, 4> at offset 48 in WGSL"},
+	} {
+		if _, err := l.Params(nil, c.v); !errors.Is(err, kernel.ErrParams) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%T: %v, want %s", c.v, err, c.want)
+		}
+	}
+	l, err = Source{Text: `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main() { x = 1; }`}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{nil, struct{}{}} {
+		if b, err := l.Params(nil, v); err != nil || len(b) != 0 {
+			t.Errorf("%T: %v %v", v, b, err)
+		}
+	}
+	if _, err := l.Params(nil, p); !errors.Is(err, kernel.ErrParams) {
+		t.Error(err)
+	}
+}
+
+// TestGrids checks that a text that does not unfold a grid gets none that is folded.
+func TestGrids(t *testing.T) {
+	text := `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main(%s) { x = 1; }`
+	for builtin, folds := range map[string]bool{"": false, "@builtin(num_workgroups) n: vec3u": true} {
+		l, err := Source{Text: fmt.Sprintf(text, builtin)}.Launchable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Grid(kernel.GridOf(65535)); err != nil {
+			t.Error(err)
+		}
+		if err := l.Grid(kernel.GridOf(65536)); (err == nil) != folds || err != nil && !errors.Is(err, kernel.ErrGrid) {
+			t.Errorf("%q: %v", builtin, err)
+		}
+		if err := l.Grid(kernel.Grid(0)); !errors.Is(err, kernel.ErrGrid) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLayouts compares the layouts of random structures with what naga makes of
+// them.
+func TestLayouts(t *testing.T) {
+	testutil.Need(t, "naga")
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var text, body strings.Builder
+	type member struct {
+		structure string
+		index     int
+	}
+	want := map[member]uint64{}
+	names := []string{"f32", "i32", "u32", "vec2f", "vec3f", "vec4f", "vec2u", "vec3i", "mat2x2f", "mat3x2f", "mat2x3f", "mat4x4f", "mat3x3f", "atomic<u32>"}
+	const structs = 60
+	for s := range structs {
+		raised := s%2 == 1 // then it lies in no other
+		fmt.Fprintf(&text, "struct S%d {\n", s)
+		for m := range 1 + rnd.IntN(6) {
+			typ := names[rnd.IntN(len(names))]
+			switch rnd.IntN(4) {
+			case 0:
+				typ = fmt.Sprintf("array<%s, %d>", typ, 1+rnd.IntN(5))
+			case 1:
+				if s > 0 {
+					typ = fmt.Sprintf("S%d", 2*rnd.IntN((s+1)/2))
+				}
+			}
+			attr := ""
+			switch rnd.IntN(6) {
+			case 0:
+				if raised {
+					attr = "@align(256) "
+				}
+			case 1:
+				if typ[0] == 'S' {
+					break
+				}
+				attr = fmt.Sprintf("@size(%d) ", 100000+4*rnd.IntN(9))
+			}
+			fmt.Fprintf(&text, "  %sm%d: %s,\n", attr, m, typ)
+		}
+		typ, first := fmt.Sprintf("array<S%d>", s), "[1].m0"
+		if raised {
+			typ, first = fmt.Sprintf("S%d", s), ".m0"
+		}
+		fmt.Fprintf(&text, "}\n@group(0) @binding(%d) var<storage, read_write> x%d: %s;\n", s, s, typ)
+		fmt.Fprintf(&body, "  let p%d = &x%d%s;\n", s, s, first)
+	}
+	text.WriteString("@compute @workgroup_size(1) fn main() {\n")
+	text.WriteString(body.String() + "}\n")
+	i, err := Source{Text: text.String()}.Interface()
+	if err != nil {
+		t.Fatal(err)
+	}
+	strides := map[uint64]bool{}
+	for _, b := range i.Buffers {
+		typ := b.Type
+		if typ.Kind == ArrayType {
+			strides[typ.Stride] = true
+			typ = typ.Elem
+		}
+		for n, f := range typ.Fields {
+			want[member{typ.Name, n}] = f.Offset
+		}
+	}
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "x.wgsl"), filepath.Join(dir, "x.spv")
+	if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := exec.Command("naga", in, out, "-g").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := make([]uint32, len(data)/4)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	called, offsets, found := map[uint32]string{}, map[[2]uint32]uint32{}, map[uint64]bool{}
+	for i := 5; i < len(words); i += int(words[i] >> 16) {
+		switch words[i] & 0xffff {
+		case 5: // OpName
+			var b []byte
+			for _, w := range words[i+2 : i+int(words[i]>>16)] {
+				b = binary.LittleEndian.AppendUint32(b, w)
+			}
+			called[words[i+1]], _, _ = strings.Cut(string(b), "\x00")
+		case 71: // OpDecorate
+			if words[i+2] == 6 { // ArrayStride
+				found[uint64(words[i+3])] = true
+			}
+		case 72: // OpMemberDecorate
+			if words[i+3] == 35 { // Offset
+				offsets[[2]uint32{words[i+1], words[i+2]}] = words[i+4]
+			}
+		}
+	}
+	seen := 0
+	for id, at := range offsets {
+		m := member{called[id[0]], int(id[1])}
+		w, ok := want[m]
+		if !ok {
+			continue
+		}
+		seen++
+		if w != uint64(at) {
+			t.Errorf("member %d of %s is at %d for naga, and at %d for us", m.index, m.structure, at, w)
+		}
+	}
+	if seen != len(want) {
+		t.Errorf("%d members of %d are in naga's text", seen, len(want))
+	}
+	for s := range strides {
+		if !found[s] {
+			t.Errorf("naga has no array of stride %d", s)
+		}
+	}
+}
+
+// FuzzSource reads any text: nothing panics, and what is accepted has sizes that
+// make sense.
+func FuzzSource(f *testing.F) {
+	f.Add(waves, "step")
+	f.Add("struct S { @align(16) @size(32) a: vec3<f32>, b: array<mat4x4f, (1 << 3) + 0x1u> }\n@group(0) @binding(0) var<uniform> s: S;"+
+		"@compute @workgroup_size(4, 2u) fn main() { _ = s.a; }", "")
+	f.Add("const a = -(-1) * max(3, 4) % 3;\noverride b: bool;\nalias x = array<array<u32, a>, a>;\nvar<workgroup> w: x;\n"+
+		"@compute @workgroup_size(a) fn m() { w[0][0] = 1; }", "m")
+	f.Fuzz(func(t *testing.T, text, entry string) {
+		s := Source{Text: text, Entry: entry, Constants: map[string]float64{}}
+		l, err := s.Launchable()
+		if err != nil {
+			_ = err.Error()
+			return
+		}
+		p := l.Program
+		if p.Text == nil || len(p.Bindings) != len(p.Text.Layouts) || p.Local[0] == 0 || p.Local[1] == 0 || p.Local[2] == 0 || p.Text.ParamBytes%16 != 0 ||
+			p.Text.ParamBytes > maxParamBytes {
+			t.Fatalf("%+v", p)
+		}
+		for _, c := range []Consumer{Naga, Tint} {
+			if sh, err := Print(p, Target{Consumer: c, Features: Half | Subgroups}); err == nil && strings.Count(sh.Text, "\n") != strings.Count(text, "\n") {
+				t.Fatalf("the lines of %q became %q", text, sh.Text)
+			}
+		}
+		_, _ = l.Params(nil, nil)
+		_, _ = l.Params(nil, struct{ A float32 }{})
+		// What was renumbered is read again as the same.
+		again, err := Source{Text: p.Text.Source, Entry: p.Text.Entry}.Launchable()
+		if err != nil {
+			t.Fatalf("%q became %q: %v", text, p.Text.Source, err)
+		}
+		if again.Program.Local != p.Local || len(again.Program.Bindings) != len(p.Bindings) || again.Program.Text.SharedBytes != p.Text.SharedBytes {
+			t.Fatalf("%q became %q", text, p.Text.Source)
+		}
+	})
+}
