@@ -6,6 +6,7 @@
 //	rayo tune           the fastest way for each operation, kept
 //	rayo monitor        what NVIDIA's devices are doing
 //	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
+//	rayo wgsl           the kernels of every other GPU: list, show, check
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 package main
 
@@ -28,6 +29,7 @@ type grammar struct {
 	Tune    tuneCmd    `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
 	Monitor monitorCmd `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
 	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
+	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 }
 

@@ -66,15 +66,8 @@ func (c *ptxListCmd) Run(a *app) error {
 		return err
 	}
 	fmt.Fprintln(a.out, "\nELEMENTWISE OPERATIONS, alone, or several in one kernel, as in mul+add+gelu and matmul+relu")
-	line := " "
-	for _, name := range elementwise {
-		if len(line)+len(name) > 98 {
-			fmt.Fprintln(a.out, line)
-			line = " "
-		}
-		line += " " + name
-	}
-	_, err = fmt.Fprintf(a.out, "%s\n\nrayo ptx show NAME shows one.\n", line)
+	writeWrapped(a.out, elementwise)
+	_, err = fmt.Fprintln(a.out, "\nrayo ptx show NAME shows one.")
 	return err
 }
 
@@ -82,7 +75,7 @@ func (c *ptxListCmd) Run(a *app) error {
 // in which types, and portably.
 func ways(o *op.Operation, target ptx.Target) (s []string) {
 	for _, t := range []op.DType{op.F32, op.F16, op.BF16} {
-		r, err := (&ptxRequest{Type: t.String()}).build(o)
+		r, err := (&kernelRequest{Type: t.String()}).build(o, libraryTarget)
 		if err != nil {
 			continue
 		}
@@ -90,7 +83,7 @@ func ways(o *op.Operation, target ptx.Target) (s []string) {
 			s = append(s, fmt.Sprintf("%v native %s", t, p.Variant))
 		}
 	}
-	r, err := (&ptxRequest{}).build(o)
+	r, err := (&kernelRequest{}).build(o, libraryTarget)
 	if err != nil {
 		return s
 	}

@@ -22,8 +22,8 @@ type ptxCheckCmd struct {
 	ptxRequest `embed:""`
 }
 
-// maxPTX is the bytes of a file that is read.
-const maxPTX = 64 << 20
+// maxSource is the bytes of a file that is read.
+const maxSource = 64 << 20
 
 // errFound ends a command that found mistakes, which it has listed.
 var errFound = errors.New("there are mistakes")
@@ -31,7 +31,7 @@ var errFound = errors.New("there are mistakes")
 // Run has three look at the PTX, as far as they can: the checks of package ptx
 // at what is built here, the emulator's parser, and ptxas if it is installed.
 func (c *ptxCheckCmd) Run(a *app) error {
-	text, err := readPTX(c.Name)
+	text, err := readText(c.Name)
 	mistakes := 0
 	report := func(who string, err error, fine string) {
 		if err == nil {
@@ -74,19 +74,19 @@ func (c *ptxCheckCmd) Run(a *app) error {
 	return nil
 }
 
-// readPTX reads a file that is text.
-func readPTX(name string) (string, error) {
+// readText reads a file that is text.
+func readText(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxPTX+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
 	switch {
 	case err != nil:
 		return "", err
-	case len(b) > maxPTX:
-		return "", fmt.Errorf("%s has more than %d MiB", name, maxPTX>>20)
+	case len(b) > maxSource:
+		return "", fmt.Errorf("%s has more than %d MiB", name, maxSource>>20)
 	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("%s is not text", name)
 	}

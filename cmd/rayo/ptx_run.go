@@ -28,7 +28,7 @@ type ptxRunCmd struct {
 }
 
 func (c *ptxRunCmd) Run(a *app) error {
-	text, err := readPTX(c.File)
+	text, err := readText(c.File)
 	if err != nil {
 		return err
 	}

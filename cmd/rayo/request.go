@@ -1,0 +1,279 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// kernelRequest says for what a kernel is wanted.
+type kernelRequest struct {
+	Sizes   string `placeholder:"SIZES" help:"Sizes of the operands, as 1024x4096,4096; typical ones by default."`
+	Type    string `placeholder:"TYPE" help:"Type of the elements: f32, f16, bf16; of the weights of matmul_q: q4_k and the like."`
+	Variant string `placeholder:"NAME" help:"The variant of a portable kernel."`
+}
+
+// typical holds the shapes that an operation is shown for. Others take arrays of
+// 1M elements, or rows of 4096.
+var typical = map[*op.Operation]string{
+	op.Attention: "16x2048x128,16x2048x128,16x2048x128",
+	op.Gather:    "32000x4096,512",
+	op.TopK:      "64x4096",
+	op.Conv2D:    "8x64x56x56,64x64x3x3",
+	op.Transpose: "2048x2048",
+	op.MatMul:    "4096x4096,4096x4096",
+	op.MatVec:    "4096x4096,4096",
+	op.MatMulQ:   "1x4096,4096x4096",
+	op.Rope:      "1024x32x128",
+	op.LayerNorm: "4096x4096,4096,4096",
+	op.RMSNorm:   "4096x4096,4096",
+}
+
+// shapes returns the shapes of the operands of o.
+func (r *kernelRequest) shapes(o *op.Operation) ([]op.Shape, error) {
+	text := r.Sizes
+	if text == "" {
+		text = typical[o]
+	}
+	if text == "" {
+		least, _ := o.Arity()
+		one := "1048576"
+		if o.Class() == op.Row {
+			one = "4096x4096"
+		}
+		text = strings.TrimSuffix(strings.Repeat(one+",", least), ",")
+	}
+	var all []op.Shape
+	for _, s := range strings.Split(text, ",") {
+		var shape op.Shape
+		for _, n := range strings.Split(s, "x") {
+			v, err := strconv.Atoi(strings.TrimSpace(n))
+			if err != nil || v < 0 {
+				return nil, fmt.Errorf("%q is no size: sizes are written as 1024x4096,4096", s)
+			}
+			shape = append(shape, v)
+		}
+		all = append(all, shape)
+	}
+	return all, nil
+}
+
+// build returns the request for one operation that is not elementwise.
+func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request, error) {
+	shapes, err := r.shapes(o)
+	if err != nil {
+		return nil, err
+	}
+	d, weights := op.F32, op.Q4_K
+	if r.Type != "" {
+		t := typeNamed(r.Type)
+		switch {
+		case t == op.InvalidType:
+			return nil, fmt.Errorf("no type is called %q", r.Type)
+		case t.Quantized():
+			weights = t
+		default:
+			d = t
+		}
+	}
+	attrs := o.Defaults()
+	switch {
+	case o == op.TopK:
+		attrs = op.TopKOpts{K: 8}.Attrs()
+	case o.Class() == op.Reduction && len(shapes[0]) > 1:
+		attrs = attrs.Rows()
+	}
+	types := make([]op.DType, len(shapes))
+	req := &lib.Request{Op: o, Attrs: attrs, Target: target, Variant: r.Variant}
+	for i, s := range shapes {
+		types[i] = d
+		switch {
+		case o == op.Gather && i == 1 || o == op.Rope && i == 1:
+			types[i] = op.I32
+		case o == op.MatMulQ && i == 1:
+			types[i] = weights
+		}
+		req.In = append(req.In, lib.Array{Type: types[i], Shape: s})
+	}
+	made, err := o.Types(&attrs, types)
+	if err != nil {
+		return nil, err
+	}
+	results, err := o.Shapes(&attrs, shapes)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range results {
+		req.Out = append(req.Out, lib.Array{Type: made[i], Shape: s})
+	}
+	return req, nil
+}
+
+func typeNamed(name string) op.DType {
+	for _, t := range append(op.DTypes(), op.QuantTypes()...) {
+		if strings.EqualFold(t.String(), name) {
+			return t
+		}
+	}
+	return op.InvalidType
+}
+
+// fused returns the request for operations joined by plus signs, all elementwise
+// but perhaps the first. Each takes the result of the one before as its first
+// operand, and further ones from memory.
+func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Request, error) {
+	req := &lib.Request{Target: target, Variant: r.Variant}
+	f := &driver.Fused{}
+	var shape op.Shape
+	d := op.F32
+	if ops[0].Class() != op.Elementwise {
+		var err error
+		if req, err = r.build(ops[0], target); err != nil {
+			return nil, err
+		}
+		if len(req.Out) != 1 {
+			return nil, fmt.Errorf("%v has %d results: nothing is fused behind it", ops[0], len(req.Out))
+		}
+		shape, d = req.Out[0].Shape, req.Out[0].Type
+		ops = ops[1:]
+	} else {
+		shapes, err := r.shapes(ops[0])
+		if err != nil {
+			return nil, err
+		}
+		shape = shapes[0]
+		if r.Type != "" {
+			if d = typeNamed(r.Type); d == op.InvalidType || d.Quantized() {
+				return nil, fmt.Errorf("elements of type %q", r.Type)
+			}
+		}
+	}
+	n, err := shape.Size()
+	if err != nil {
+		return nil, err
+	}
+	// The operands come first, in the order in which they are used.
+	total := 1
+	for _, o := range ops {
+		if o.Class() != op.Elementwise {
+			return nil, fmt.Errorf("%v is not elementwise: only the first of several may be so", o)
+		}
+		_, k := o.Arity()
+		total += k - 1
+	}
+	if total > 16 {
+		return nil, fmt.Errorf("%d operands: one kernel has at most 16", total)
+	}
+	for range total {
+		f.In = append(f.In, driver.Operand{Type: d, Spread: op.Full, N: n})
+	}
+	next, last := 1, 0
+	t := d
+	for i, o := range ops {
+		_, k := o.Arity()
+		args, types := []int{last}, []op.DType{t}
+		for range k - 1 {
+			args, types = append(args, next), append(types, d)
+			next++
+		}
+		if o == op.Where && t != op.Bool {
+			if i > 0 || r.Type != "" {
+				return nil, fmt.Errorf("where selects by the result of a comparison")
+			}
+			f.In[0].Type, types[0] = op.Bool, op.Bool
+		}
+		attrs := o.Defaults()
+		made, err := o.Types(&attrs, types)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", o, err)
+		}
+		t, last = made[0], total+i
+		f.Body = append(f.Body, driver.Instr{Op: o, Attrs: attrs, Args: args, Type: t})
+	}
+	f.Out = []int{last}
+	exprs, err := f.Expressions()
+	if err != nil {
+		return nil, err
+	}
+	req.Post = &lib.Epilogue{Exprs: exprs}
+	for i, x := range f.In {
+		if i > 0 || req.Op == nil {
+			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
+		}
+	}
+	req.Out = []lib.Array{{Type: t, Shape: shape}}
+	return req, nil
+}
+
+// named returns the request for a name: an operation, or several joined by plus
+// signs. list is the command that lists them.
+func (r *kernelRequest) named(name string, target lib.Target, list string) (*lib.Request, error) {
+	var ops []*op.Operation
+	for _, n := range strings.Split(strings.ToLower(name), "+") {
+		o := op.Lookup(n)
+		if o == nil {
+			return nil, fmt.Errorf("there is no operation %q%s; %s lists them", n, similar(n), list)
+		}
+		ops = append(ops, o)
+	}
+	if len(ops) == 1 && ops[0].Class() != op.Elementwise {
+		return r.build(ops[0], target)
+	}
+	return r.fused(ops, target)
+}
+
+// portable returns the kernels of the portable library for a request.
+func (r *kernelRequest) portable(req *lib.Request) (*lib.Plan, error) {
+	p, err := lib.For(req)
+	if names := lib.Variants(req.Op); err != nil && r.Variant != "" && names != nil {
+		return nil, fmt.Errorf("%w (variants: %s)", err, strings.Join(names, " "))
+	}
+	return p, err
+}
+
+// kernelBase returns the name of a kernel for operations joined by plus signs.
+func kernelBase(name string) string { return strings.ReplaceAll(strings.ToLower(name), "+", "_") }
+
+// describe writes the operands of a request.
+func describe(r *lib.Request) string {
+	var s []string
+	array := func(a lib.Array) {
+		if a.Shape != nil {
+			s = append(s, fmt.Sprintf("%v%v", a.Type, a.Shape))
+		}
+	}
+	for _, a := range r.In {
+		array(a)
+	}
+	if r.Post != nil {
+		for _, x := range r.Post.In {
+			s = append(s, fmt.Sprintf("%v[%d]", x.Type, x.N))
+		}
+	}
+	return strings.Join(s, " ")
+}
+
+func stageName(base string, i, n int) string {
+	if n == 1 {
+		return base
+	}
+	return fmt.Sprintf("%s_%d", base, i+1)
+}
+
+// writeWrapped writes words, indented, on lines that a terminal has.
+func writeWrapped(w io.Writer, words []string) {
+	line := " "
+	for _, word := range words {
+		if len(line)+len(word) > 98 {
+			fmt.Fprintln(w, line)
+			line = " "
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+type wgslCmd struct {
+	List  wgslListCmd  `cmd:"" help:"List the kernels that can be shown."`
+	Show  wgslShowCmd  `cmd:"" help:"Show the WGSL of a kernel."`
+	Check wgslCheckCmd `cmd:"" help:"Say what a file of WGSL, or a kernel, binds, and have naga and tint judge it."`
+}
+
+// wgslTarget is what a kernel is printed for: by default what every adapter
+// allows, and the features that most have.
+type wgslTarget struct {
+	Consumer string   `default:"naga" enum:"naga,tint,naga-go" help:"The compiler that reads it: naga (wgpu), tint (browsers), naga-go (builds without cgo)."`
+	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"What the device has, of f16, subgroups and dot4; none for nothing. f16,subgroups by default."`
+	Lanes    uint32   `default:"256" placeholder:"N" help:"The most lanes of a workgroup, 256 by default."`
+	Shared   uint32   `default:"16384" placeholder:"BYTES" help:"Bytes of workgroup memory, 16384 by default."`
+	Buffers  int      `default:"8" placeholder:"N" help:"The most buffers of a kernel, 8 by default."`
+}
+
+// wgslFeatures are the names of features on a command line.
+var wgslFeatures = map[string]wgsl.Feature{"f16": wgsl.Half, "subgroups": wgsl.Subgroups, "dot4": wgsl.Dot4, "none": 0}
+
+// targets returns what the kernels of the portable library are chosen for, and
+// what they are printed for.
+func (t *wgslTarget) targets() (lib.Target, wgsl.Target, error) {
+	l := wgsl.DefaultLimits
+	l.Invocations, l.WorkgroupBytes, l.Bindings = t.Lanes, t.Shared, t.Buffers
+	for i := range l.Size {
+		l.Size[i] = max(l.Size[i], t.Lanes)
+	}
+	w := wgsl.Target{Limits: l}
+	for c := wgsl.Naga; c <= wgsl.NagaGo; c++ {
+		if c.String() == t.Consumer {
+			w.Consumer = c
+		}
+	}
+	for _, name := range t.Features {
+		f, ok := wgslFeatures[name]
+		if !ok {
+			return lib.Target{}, w, fmt.Errorf("no feature is called %q: there are f16, subgroups and dot4, or none", name)
+		}
+		w.Features |= f
+	}
+	if w.Consumer == wgsl.NagaGo {
+		w.Features &^= wgsl.Half // which that compiler does not know
+	}
+	return lib.Target{Lanes: int(t.Lanes), Shared: int(t.Shared), Buffers: t.Buffers, Groups: int(l.Grid),
+		Subgroups: w.Features&wgsl.Subgroups != 0, F16: w.Features&wgsl.Half != 0}, w, nil
+}
+
+// wgslRequest says for what a kernel is wanted.
+type wgslRequest struct {
+	kernelRequest `embed:""`
+	Rows          int `placeholder:"N" help:"Rows of the first operand, of an operation on rows: in the place of sizes."`
+	Cols          int `placeholder:"N" help:"Their length, 4096 by default."`
+}
+
+// printed is a kernel and its text.
+type printed struct {
+	name string
+	what string // for people: what it is, and how it is launched
+	text wgsl.Shader
+}
+
+// print returns the kernels of a name: one, or the stages of an operation.
+func (r *wgslRequest) print(name string, t *wgslTarget) ([]printed, error) {
+	target, w, err := t.targets()
+	if err != nil {
+		return nil, err
+	}
+	k := r.kernelRequest
+	if r.Rows > 0 || r.Cols > 0 {
+		o := op.Lookup(strings.ToLower(name))
+		if o == nil || k.Sizes != "" || o.Class() != op.Row && o.Class() != op.Reduction && o != op.LayerNorm && o != op.RMSNorm {
+			return nil, fmt.Errorf("--rows and --cols are for one operation on rows, without --sizes")
+		}
+		rows, cols := max(r.Rows, 1), r.Cols
+		if r.Rows == 0 {
+			rows = 4096
+		}
+		if cols <= 0 {
+			cols = 4096
+		}
+		k.Sizes = fmt.Sprintf("%dx%d", rows, cols)
+		operands, _ := o.Arity()
+		if text := typical[o]; text != "" {
+			operands = 1 + strings.Count(text, ",")
+		}
+		for range operands - 1 {
+			if o.Class() == op.Reduction {
+				k.Sizes += fmt.Sprintf(",%dx%d", rows, cols)
+			} else {
+				k.Sizes += fmt.Sprintf(",%d", cols)
+			}
+		}
+	}
+	req, err := k.named(name, target, "rayo wgsl list")
+	if err != nil {
+		return nil, err
+	}
+	p, err := k.portable(req)
+	if err != nil {
+		return nil, err
+	}
+	var all []printed
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		text, err := wgsl.Kernel(s.Kernel, w)
+		if err != nil {
+			return nil, err
+		}
+		name := stageName(kernelBase(name), i, len(p.Stages))
+		variant := ""
+		if p.Variant != "" {
+			variant = ", variant " + p.Variant
+		}
+		what := fmt.Sprintf("%s of %s for %v%s: %d x %d x %d workgroups of %d x %d x %d lanes, %d bytes of workgroup memory", name, describe(req), w.Consumer,
+			variant, s.Grid[0], s.Grid[1], s.Grid[2], text.Local[0], text.Local[1], text.Local[2], text.SharedBytes)
+		all = append(all, printed{name, what, text})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s is no work for a kernel", name)
+	}
+	return all, nil
+}
+
+type wgslListCmd struct {
+	wgslTarget `embed:""`
+}
+
+func (c *wgslListCmd) Run(a *app) error {
+	target, _, err := c.targets()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "OPERATIONS, and the variants of their kernels: the one that is taken by itself comes first")
+	var elementwise []string
+	for _, o := range op.Catalogue() {
+		if o.Class() == op.Elementwise && o != op.Cast {
+			elementwise = append(elementwise, o.Name())
+			continue
+		}
+		r, err := (&kernelRequest{}).build(o, target)
+		if err != nil {
+			continue
+		}
+		p, err := lib.For(r)
+		if err != nil || len(p.Stages) == 0 {
+			continue
+		}
+		names := []string{p.Variant}
+		for _, v := range lib.Variants(o) {
+			r.Variant = v
+			if _, err := lib.For(r); err == nil && v != p.Variant {
+				names = append(names, v)
+			}
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", o.Name(), strings.Join(names, " "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, "\nELEMENTWISE OPERATIONS, alone, or several in one kernel, as in mul+add+gelu and matmul+relu")
+	writeWrapped(a.out, elementwise)
+	_, err = fmt.Fprintln(a.out, "\nrayo wgsl show NAME shows one.")
+	return err
+}
+
+type wgslShowCmd struct {
+	Name        string `arg:"" help:"An operation, or several as mul+add+gelu: see rayo wgsl list."`
+	Lines       bool   `help:"Say which line of rayo's source each line comes from."`
+	wgslTarget  `embed:""`
+	wgslRequest `embed:""`
+}
+
+func (c *wgslShowCmd) Run(a *app) error {
+	all, err := c.print(c.Name, &c.wgslTarget)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		k := &all[i]
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprintf(a.out, "// %s\n", k.what)
+		if !c.Lines {
+			if _, err := fmt.Fprint(a.out, k.text.Text); err != nil {
+				return err
+			}
+			continue
+		}
+		last := ""
+		for n, line := range strings.Split(strings.TrimSuffix(k.text.Text, "\n"), "\n") {
+			from := ""
+			if file, at := k.text.Position(n + 1); file != "" {
+				from = fmt.Sprintf("%s:%d", file[strings.LastIndexByte(file, '/')+1:], at)
+			}
+			if from == last {
+				from = ""
+			} else if from != "" {
+				last = from
+			}
+			if from == "" {
+				fmt.Fprintln(a.out, line)
+				continue
+			}
+			fmt.Fprintf(a.out, "%-80s // %s\n", line, from)
+		}
+	}
+	return nil
+}
+
+// describeBinding writes what a variable of a text is.
+func describeBinding(v *wgsl.Variable) string {
+	access := "read"
+	if v.Access == wgsl.ReadWrite {
+		access = "read_write"
+	}
+	return fmt.Sprintf("@group(%d) @binding(%d) %s: %v, %s", v.Group, v.Binding, v.Name, v.Type, access)
+}
+
+// interfaceOf returns what a user's text wants, a line each.
+func interfaceOf(i *wgsl.Interface) []string {
+	s := []string{fmt.Sprintf("%s: workgroups of %d x %d x %d lanes, %d bytes of workgroup memory", i.Entry, i.Local[0], i.Local[1], i.Local[2], i.SharedBytes)}
+	for n := range i.Buffers {
+		s = append(s, fmt.Sprintf("buffer %d: %s", n, describeBinding(&i.Buffers[n])))
+	}
+	if p := i.Params; p != nil {
+		s = append(s, fmt.Sprintf("parameters: @group(%d) @binding(%d) %s: %v, %d bytes", p.Group, p.Binding, p.Name, p.Type, p.Type.Size))
+		for _, f := range p.Type.Fields {
+			s = append(s, fmt.Sprintf("            %s: %v at %d", f.Name, f.Type, f.Offset))
+		}
+	}
+	return s
+}
+
+// textOf returns the text of a program for a consumer.
+func textOf(p *ir.Program, c wgsl.Consumer) (string, error) {
+	s, err := wgsl.Print(p, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
+		Limits: wgsl.Limits{Invocations: 1 << 16, Size: [3]uint32{1 << 16, 1 << 16, 1 << 16}, WorkgroupBytes: 1 << 20, Bindings: 1000}})
+	return s.Text, err
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+type wgslCheckCmd struct {
+	Name        string `arg:"" help:"A file of WGSL, or what rayo wgsl show takes."`
+	Entry       string `placeholder:"NAME" help:"The entry point of a file, where it has several."`
+	wgslTarget  `embed:""`
+	wgslRequest `embed:""`
+}
+
+// wgslCompilers are the commands that judge a text, and what of theirs makes no
+// file. A naga in Go is not among the commands: its texts are naga's.
+var wgslCompilers = []struct {
+	consumer wgsl.Consumer
+	command  []string
+}{
+	{wgsl.Naga, []string{"naga"}},
+	{wgsl.Tint, []string{"tint", "--format", "wgsl", "-o", os.DevNull}},
+}
+
+// Run says what a file binds and has the compilers that are installed judge it, or
+// the kernels of an operation as they are printed for each.
+func (c *wgslCheckCmd) Run(a *app) error {
+	text, err := readText(c.Name)
+	file := err == nil
+	if !file && (!errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".wgsl")) {
+		return err
+	}
+	mistakes := 0
+	line := func(who, what string) { fmt.Fprintf(a.out, "%-7s %s\n", who, what) }
+	var texts func(to wgsl.Consumer) ([]string, error)
+	if file {
+		s := wgsl.Source{Text: text, Entry: c.Entry, Name: filepath.Base(c.Name)}
+		i, err := s.Interface()
+		if err != nil {
+			line("rayo", err.Error())
+			return errFound
+		}
+		for _, l := range interfaceOf(i) {
+			line("rayo", l)
+		}
+		k, err := s.Launchable()
+		if err != nil {
+			line("rayo", err.Error())
+			return errFound
+		}
+		texts = func(to wgsl.Consumer) ([]string, error) {
+			t, err := textOf(k.Program, to)
+			return []string{t}, err
+		}
+	} else {
+		texts = func(to wgsl.Consumer) ([]string, error) {
+			t := c.wgslTarget
+			t.Consumer = to.String()
+			all, err := c.print(c.Name, &t)
+			var s []string
+			for _, k := range all {
+				s = append(s, k.text.Text)
+			}
+			return s, err
+		}
+		if _, err := texts(wgsl.Naga); err != nil {
+			return err
+		}
+	}
+	for _, x := range wgslCompilers {
+		all, err := texts(x.consumer)
+		if err != nil {
+			return err
+		}
+		accepted := 0
+		for _, t := range all {
+			message, err := judge(a, x.command, t)
+			if errors.Is(err, exec.ErrNotFound) {
+				line(x.command[0], "is not installed")
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if message == "" {
+				accepted++
+				continue
+			}
+			mistakes++
+			for _, l := range strings.Split(message, "\n") {
+				line(x.command[0], l)
+			}
+		}
+		if accepted > 0 && accepted == len(all) {
+			line(x.command[0], "accepted")
+		}
+	}
+	if mistakes > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// judge has a command read a text, and returns what it says where it rejects it.
+func judge(a *app, command []string, text string) (string, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "rayo-wgsl")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "kernel.wgsl")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(a.ctx, path, append(command[1:len(command):len(command)], file)...).CombinedOutput()
+	if a.ctx.Err() != nil {
+		return "", a.ctx.Err()
+	}
+	if err == nil {
+		return "", nil
+	}
+	message := strings.TrimSpace(strings.ReplaceAll(string(out), dir+string(filepath.Separator), ""))
+	if message == "" {
+		message = err.Error()
+	}
+	return message, nil
+}
