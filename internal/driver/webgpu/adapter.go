@@ -1,0 +1,117 @@
+package webgpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// Choice says which adapter to open.
+type Choice struct {
+	// Index is the place among the adapters: discrete GPUs first, then integrated,
+	// virtual and unknown ones, software last. A negative Index is the first that
+	// is not software.
+	Index int
+	// Name, if not empty, is a part of the name of the adapter or of its driver,
+	// in any case, or "software": Index then counts those alone.
+	Name string
+}
+
+// Substitute, if not nil, is the host in the place of the build's: tests set it,
+// before they open anything.
+var Substitute gpu.Host
+
+// Open opens an adapter.
+//
+// The error wraps [driver.ErrNoDevice] where there is no such adapter, and says
+// what there is.
+func Open(ctx context.Context, c Choice) (driver.Device, error) {
+	h := Substitute
+	if h == nil {
+		var err error
+		if h, err = host(); err != nil {
+			return nil, fmt.Errorf("%w: %w", err, driver.ErrNoDevice)
+		}
+	}
+	all, err := h.Adapters(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", h.Name(), err, driver.ErrNoDevice)
+	}
+	list := ordered(all)
+	place, err := c.of(list)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Name(), err)
+	}
+	g, err := gpu.Open(ctx, h, list[place].index)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%s: %w: %w", list[place].Name, err, driver.ErrNoDevice)
+	}
+	return newDevice(g, h.Name(), place), nil
+}
+
+// listed is an adapter and its place in the host's list.
+type listed struct {
+	*gpu.Adapter
+	index int
+}
+
+// ordered returns the adapters in the order in which they are preferred.
+func ordered(all []gpu.Adapter) []listed {
+	var list []listed
+	for i := range all {
+		list = append(list, listed{&all[i], i})
+	}
+	slices.SortStableFunc(list, func(a, b listed) int { return int(a.Type) - int(b.Type) })
+	return list
+}
+
+// of returns the place of the adapter that is chosen.
+func (c Choice) of(list []listed) (int, error) {
+	if len(list) == 0 {
+		return 0, fmt.Errorf("no adapter: %w", driver.ErrNoDevice)
+	}
+	left := c.Index
+	for i, a := range list {
+		if c.Name != "" && !a.called(c.Name) {
+			continue
+		}
+		if c.Name == "" && left < 0 && a.Type == gpu.Software {
+			break // the rest is software too, which is opened when it is named
+		}
+		if left <= 0 {
+			return i, nil
+		}
+		left--
+	}
+	var names []string
+	for _, a := range list {
+		names = append(names, fmt.Sprintf("%s (%v)", a.Name, a.Type))
+	}
+	there := strings.Join(names, ", ")
+	switch {
+	case c.Name != "" && c.Index > 0:
+		return 0, fmt.Errorf("no adapter %d of those called %q; there is %s: %w", c.Index, c.Name, there, driver.ErrNoDevice)
+	case c.Name != "":
+		return 0, fmt.Errorf("no adapter is called %q; there is %s: %w", c.Name, there, driver.ErrNoDevice)
+	case c.Index >= 0:
+		return 0, fmt.Errorf("no adapter %d; there is %s: %w", c.Index, there, driver.ErrNoDevice)
+	}
+	return 0, fmt.Errorf("software only, which is opened when it is named, as by RAYO_DEVICE=webgpu:0: %s: %w", there, driver.ErrNoDevice)
+}
+
+// called reports whether part is a part of the adapter's names.
+func (a listed) called(part string) bool {
+	part = strings.ToLower(part)
+	return strings.Contains(strings.ToLower(a.Name), part) || strings.Contains(strings.ToLower(a.Driver), part) ||
+		part == "software" && a.Type == gpu.Software
+}

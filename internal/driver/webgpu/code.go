@@ -1,0 +1,151 @@
+package webgpu
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// codes keeps kernels, printed and compiled, however many programs have them.
+// Those that no executable holds are kept for later, up to a number.
+type codes struct {
+	d *device
+
+	mu    sync.Mutex
+	byKey map[codeKey]*code
+	idle  list.List // of *code, the one that was used last in front
+}
+
+// codeKey is what a kernel is made from.
+type codeKey struct {
+	p       *ir.Program
+	lengths uint64 // of these bindings the length is a parameter
+	// trusted programs keep within their buffers and end.
+	trusted bool
+}
+
+// code is a compiled kernel.
+type code struct {
+	key      codeKey
+	pipeline *gpu.Pipeline
+	written  []bool // by binding
+	params   bool   // it has a block of parameters, of
+	bytes    int64
+
+	once  sync.Once
+	err   error
+	users int           // under codes.mu
+	at    *list.Element // in codes.idle, if there are no users
+}
+
+// maxIdle bounds the kernels that nobody uses.
+const maxIdle = 1024
+
+// get returns a kernel, compiled, and counts the caller as its user.
+func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
+	c.mu.Lock()
+	k := c.byKey[key]
+	if k == nil {
+		if c.byKey == nil {
+			c.byKey = make(map[codeKey]*code)
+		}
+		k = &code{key: key}
+		c.byKey[key] = k
+	}
+	if k.at != nil {
+		c.idle.Remove(k.at)
+		k.at = nil
+	}
+	k.users++
+	c.mu.Unlock()
+	// Others may wait for it, whose contexts are not over.
+	k.once.Do(func() { k.err = c.compile(context.WithoutCancel(ctx), k) })
+	if k.err == nil {
+		return k, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.users--; c.byKey[key] == k {
+		delete(c.byKey, key) // it may be another time: the device was full
+	}
+	return nil, fmt.Errorf("%s: %w", key.p.Name, k.err)
+}
+
+func (c *codes) compile(ctx context.Context, k *code) error {
+	p := k.key.p
+	if k.key.lengths != 0 {
+		p = withLengths(p, k.key.lengths)
+	}
+	text, err := wgsl.Print(p, c.d.target)
+	if err != nil {
+		return err
+	}
+	s := &gpu.Shader{Label: p.Name, Text: text.Text, Entry: text.Entry, Lanes: text.Local, Shared: uint64(text.SharedBytes), Trusted: k.key.trusted}
+	for _, a := range text.Bindings {
+		kind := gpu.ReadOnly
+		if a == wgsl.ReadWrite {
+			kind = gpu.ReadWrite
+		}
+		s.Bindings = append(s.Bindings, kind)
+		k.written = append(k.written, a == wgsl.ReadWrite)
+	}
+	if text.Params >= 0 {
+		k.params, k.bytes = true, int64(text.ParamBytes)
+		s.Bindings = append(s.Bindings, gpu.Block)
+	}
+	k.pipeline, err = c.d.gpu.Compile(ctx, s)
+	var mistake *wgsl.CompileError
+	if errors.As(err, &mistake) {
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	return meaning(err)
+}
+
+// put ends a use of k.
+func (c *codes) put(k *code) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.users--; k.users > 0 || c.byKey[k.key] != k {
+		return
+	}
+	k.at = c.idle.PushFront(k)
+	for c.idle.Len() > maxIdle {
+		old := c.idle.Remove(c.idle.Back()).(*code)
+		old.at = nil
+		delete(c.byKey, old.key)
+		old.pipeline.Free()
+	}
+}
+
+// free ends everything.
+func (c *codes) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.byKey {
+		if k.pipeline != nil {
+			k.pipeline.Free()
+		}
+	}
+	c.byKey = nil
+	c.idle.Init()
+}
+
+// Compile implements [driver.Compiler].
+func (d *device) Compile(ctx context.Context, p *ir.Program) error {
+	if err := d.alive(ctx); err != nil {
+		return err
+	}
+	k, err := d.codes.get(ctx, codeKey{p: p})
+	if err != nil {
+		return err
+	}
+	d.codes.put(k)
+	return nil
+}

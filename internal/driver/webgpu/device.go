@@ -1,0 +1,190 @@
+// Package webgpu runs programs on any GPU, through package internal/webgpu: each
+// step is one or more launches of kernels that package wgsl prints, and a
+// submission is one command buffer.
+//
+// From the call down: an adapter is chosen (adapter.go) and opened through the host
+// that the build has (host_*.go). A [driver.Program] is prepared as a list of steps
+// (prepare.go): the launches of the portable library for an operation, with its
+// epilogue, or for an elementwise program; copies; a user's kernel; and what has no
+// kernel, computed on the host by its reference (reference.go). Half floats that the
+// device lacks are widened before and narrowed after (halves.go), and arrays larger
+// than a binding may be are taken in windows (window.go). Kernels are printed and
+// compiled once (code.go). What a submission binds is known from the kinds of memory
+// that its arrays are in (layout.go), so that the commands are made once and
+// submitted again (recording.go, submit.go).
+package webgpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// kernelVersion is part of a device's identity: raise it when the speed of
+// kernels changes, so that stored measurements are taken again.
+const kernelVersion = "1"
+
+// device is an open GPU.
+type device struct {
+	gpu     *gpu.Device
+	info    driver.Info
+	target  wgsl.Target // what texts are printed for
+	library lib.Target  // likewise, for the portable library
+	limits  gpu.Limits
+
+	turns    driver.Turns
+	codes    codes
+	sets     sets
+	variants driver.Variants
+	arrays   atomic.Uint64 // numbers that were given to arrays
+	closed   atomic.Bool
+}
+
+// newDevice returns a device of an open GPU, which it closes. index is its place
+// in the order of adapters.
+func newDevice(g *gpu.Device, host string, index int) *device {
+	a := g.Adapter()
+	d := &device{gpu: g, target: targetOf(a), limits: a.Limits}
+	l := d.target.Limits
+	d.library = lib.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
+		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0}
+	d.info = driver.Info{
+		Kind:     driver.WebGPU,
+		Index:    index,
+		Name:     a.Name,
+		Detail:   fmt.Sprintf("%v, %s through %s, %s", a.Type, a.API, host, a.Driver),
+		Identity: fmt.Sprintf("webgpu/%s/%s/%s/%s/kernels=%s", host, a.API, a.Name, a.Driver, kernelVersion),
+	}
+	d.codes.d, d.sets.d = d, d
+	return d
+}
+
+// targetOf returns what texts are printed for.
+func targetOf(a *gpu.Adapter) wgsl.Target {
+	t := a.Target
+	def := &wgsl.DefaultLimits
+	for _, l := range []struct{ v, d *uint32 }{
+		{&t.Limits.Invocations, &def.Invocations}, {&t.Limits.WorkgroupBytes, &def.WorkgroupBytes}, {&t.Limits.Grid, &def.Grid},
+		{&t.Limits.Size[0], &def.Size[0]}, {&t.Limits.Size[1], &def.Size[1]}, {&t.Limits.Size[2], &def.Size[2]},
+	} {
+		if *l.v == 0 {
+			*l.v = *l.d
+		}
+	}
+	if t.Limits.Bindings == 0 {
+		t.Limits.Bindings = def.Bindings
+	}
+	// Software computes fma by a product and a sum, each rounded: Mesa's and
+	// SwiftShader's do.
+	t.Unfused = t.Unfused || a.Type == gpu.Software
+	return t
+}
+
+func (d *device) Info() driver.Info { return d.info }
+
+// Limits: what is larger than a binding is taken in windows, so arrays may be as
+// large as buffers.
+func (d *device) Limits() driver.Limits {
+	return driver.Limits{MaxBuffer: d.limits.Buffer, MaxBindings: d.library.Buffers, MaxRank: op.MaxRank, OffsetAlign: d.limits.StorageAlign, Apart: true}
+}
+
+// Fuses: kernels apply an elementwise program to their result before they write
+// it.
+func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
+	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
+}
+
+// Lost implements [driver.Mortal].
+func (d *device) Lost() <-chan struct{} { return d.gpu.Lost() }
+
+// Submits implements [driver.Counting].
+func (d *device) Submits() int64 { return int64(d.gpu.Stats().Submits) }
+
+// array is device memory.
+type array struct {
+	d     *device
+	b     *gpu.Buffer
+	id    uint64 // no other array of the device has it
+	bytes int64
+}
+
+func (d *device) Alloc(bytes int64) (driver.Memory, error) {
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	if bytes < 0 {
+		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
+	}
+	// Whole words: copies move no less.
+	b, err := d.gpu.NewBuffer(words(bytes), gpu.Storage)
+	if err != nil {
+		return nil, meaning(err)
+	}
+	return &array{d, b, d.arrays.Add(1), bytes}, nil
+}
+
+func (a *array) Bytes() int64 { return a.bytes }
+
+func (a *array) Free() {
+	a.d.sets.forget(a.id)
+	a.b.Free()
+	a.id = 0
+}
+
+// words returns bytes rounded up to a multiple of four.
+func words(bytes int64) int64 { return (bytes + 3) &^ 3 }
+
+// Close frees the device. The engine has waited for everything.
+func (d *device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.turns.Wait()
+	d.sets.free()
+	d.codes.free()
+	return meaning(d.gpu.Close())
+}
+
+// meaning gives an error of package internal/webgpu the meaning that it has for a
+// device.
+func meaning(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, m := range []struct{ is, means error }{
+		{gpu.ErrDeviceLost, driver.ErrDeviceLost}, {gpu.ErrOutOfMemory, driver.ErrOutOfMemory}, {gpu.ErrClosed, driver.ErrClosed},
+		{gpu.ErrLimit, driver.ErrLimit}, {gpu.ErrNoAdapter, driver.ErrNoDevice}, {gpu.ErrUnsupported, driver.ErrUnsupported},
+	} {
+		if errors.Is(err, m.is) {
+			return fmt.Errorf("%w: %w", m.means, err)
+		}
+	}
+	return err
+}
+
+// recovered is deferred where a device's code meets its caller's.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		stack := make([]byte, 4096)
+		*err = fmt.Errorf("internal error: %v\n%s", r, stack[:runtime.Stack(stack, false)])
+	}
+}
+
+// alive returns why nothing more is done for ctx.
+func (d *device) alive(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.closed.Load() {
+		return driver.ErrClosed
+	}
+	return nil
+}

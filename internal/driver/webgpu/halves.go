@@ -1,0 +1,168 @@
+package webgpu
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Elements of two bytes lie two to a word. Kernels of the library do not read
+// bfloat16, and half floats only where the device has them and where arrays are
+// whole words, as bindings are. All others are widened before and narrowed after.
+
+// wide returns an operand as kernels of the library take it.
+func (e *preparer) wide(x driver.Operand) lib.Operand {
+	o := lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}
+	if x.Type == op.BF16 || x.Type == op.F16 && (!e.d.library.F16 || x.N%2 != 0) {
+		o.Type = op.F32
+	}
+	return o
+}
+
+// operand returns where an operand is, as elements of type t.
+func (e *preparer) operand(x driver.Operand, t op.DType) (arrayRef, error) {
+	a := e.at(x)
+	if t == x.Type {
+		return a, nil
+	}
+	wide := e.reserve(4 * int64(x.N))
+	return wide, e.convert(widenings.Of(x.Type), wide, a, x.N)
+}
+
+// results adds the results to a request and returns where kernels write them, and
+// what brings them to their places afterwards. With widen half floats are widened
+// in any case.
+func (e *preparer) results(r *lib.Request, out []driver.Operand, shapes []op.Shape, widen bool) (to []arrayRef, after func() error) {
+	var narrow []func() error
+	for i, o := range out {
+		t, a := e.wide(o).Type, e.at(o)
+		if widen && t == op.F16 {
+			t = op.F32
+		}
+		if t != o.Type {
+			place := a
+			a = e.reserve(4 * int64(o.N))
+			wide := a
+			narrow = append(narrow, func() error { return e.convert(narrowings.Of(o.Type), place, wide, o.N) })
+		}
+		r.Out, to = append(r.Out, lib.Array{Type: t, Shape: shapes[i]}), append(to, a)
+	}
+	return to, func() error {
+		for _, f := range narrow {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// copyHalves adds a copy of an array that is no whole number of words.
+func (e *preparer) copyHalves(dst, src arrayRef) error {
+	return e.convert(halfCopy, dst, src, int(dst.bytes/2))
+}
+
+type halvesParams struct {
+	N uint32 // elements
+}
+
+const halvesLanes = 64
+
+// convert adds a launch of one of the kernels below over n elements of src, in as
+// many launches as the size of bindings asks for.
+func (e *preparer) convert(k *kernel.Kernel, dst, src arrayRef, n int) error {
+	p, err := k.Program()
+	if err != nil {
+		return err
+	}
+	most := int(e.d.limits.Binding / 4)
+	most -= most % int(max(e.d.limits.StorageAlign, 4))
+	for from := 0; from < n; from += most {
+		m := min(n-from, most)
+		part := func(a arrayRef) arrayRef {
+			size := a.bytes / int64(n)
+			return a.part(int64(from)*size, int64(m)*size)
+		}
+		grid := kernel.GridFor((m+1)/2, halvesLanes)
+		if err := grid.Err(); err != nil {
+			return err
+		}
+		params, err := k.AppendParams(nil, halvesParams{uint32(m)})
+		if err != nil {
+			return err
+		}
+		l := &dispatch{grid: grid.Groups(), arrays: []arrayRef{part(src), part(dst)}, dynamic: -1, static: -1}
+		if err := e.dispatch(l, p, params, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// widenings convert elements of a type of two bytes to float32: a lane, a word.
+var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParams, t op.DType) {
+	b.LocalSize(halvesLanes, 1, 1)
+	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.F32](b, "y")
+	n, i := b.U32(&p.N), b.Index()
+	first := i.Shl(kernel.U(1))
+	b.If(first.Lt(n), func() {
+		word := x.At(i)
+		low, high := word.Shl(kernel.U(16)).AsF32(), word.And(kernel.U(0xffff0000)).AsF32()
+		if t == op.F16 {
+			v := word.UnpackHalf()
+			low, high = v.X(), v.Y()
+		}
+		y.Set(first, low)
+		second := first.Add(kernel.U(1))
+		b.If(second.Lt(n), func() { y.Set(second, high) })
+	})
+})
+
+// narrowings convert float32 to elements of a type of two bytes. What shares a
+// word with the last element keeps its value.
+var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, t op.DType) {
+	b.LocalSize(halvesLanes, 1, 1)
+	x, y := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.U32](b, "y")
+	n, i := b.U32(&p.N), b.Index()
+	first := i.Shl(kernel.U(1))
+	b.If(first.Lt(n), func() {
+		half := func(v kernel.F32) kernel.U32 { return brain(v) }
+		if t == op.F16 {
+			half = func(v kernel.F32) kernel.U32 { return v.Splat2().PackHalf().And(kernel.U(0xffff)) }
+		}
+		word := kernel.NewVar(b, "word", half(x.At(first)))
+		second := first.Add(kernel.U(1))
+		b.If(second.Lt(n), func() { word.Set(word.Get().Or(half(x.At(second)).Shl(kernel.U(16)))) }).
+			Else(func() { word.Set(word.Get().Or(y.At(i).And(kernel.U(0xffff0000)))) })
+		y.Set(i, word.Get())
+	})
+})
+
+// halfCopy copies elements of two bytes. What shares a word with the last one
+// keeps its value.
+var halfCopy = kernel.New("copy_halves", func(b *kernel.Builder, p *halvesParams) {
+	b.LocalSize(halvesLanes, 1, 1)
+	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
+	n, i := b.U32(&p.N), b.Index()
+	first := i.Shl(kernel.U(1))
+	b.If(first.Lt(n), func() {
+		word := kernel.NewVar(b, "word", x.At(i))
+		b.If(first.Add(kernel.U(1)).Eq(n), func() {
+			word.Set(word.Get().And(kernel.U(0xffff)).Or(y.At(i).And(kernel.U(0xffff0000))))
+		})
+		y.Set(i, word.Get())
+	})
+})
+
+// brain returns the upper half of a float32, rounded to nearest even; NaN stays
+// one.
+func brain(v kernel.F32) kernel.U32 {
+	bits := v.AsU32()
+	upper := bits.Shr(kernel.U(16))
+	rounded := bits.Add(kernel.U(math.MaxInt16)).Add(upper.And(kernel.U(1))).Shr(kernel.U(16))
+	number := bits.And(kernel.U(0x7fffffff)).Le(kernel.U(0x7f800000))
+	return kernel.Select(number, rounded, upper.Or(kernel.U(0x40)))
+}

@@ -1,0 +1,296 @@
+package webgpu
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// layouts are the layouts of one executable. Nearly always there is one: a plan is
+// bound to the same kinds of memory each time.
+type layouts struct {
+	e   *executable
+	mu  sync.Mutex
+	all []*layout
+}
+
+// layout is where the arrays of a submission are, as follows from which external
+// slots are bound to host memory.
+type layout struct {
+	e    *executable
+	host []bool // by external slot
+	at   []spot // likewise, of those: where they are on the device
+	// sizes are the bytes of the buffers of a set: the temporary ones, then those
+	// of operands from the host, then those of results for it.
+	sizes []int64
+	// direct are the copies, by place among the steps, that are transfers between
+	// the host and device memory instead.
+	direct map[int]bool
+	up     []transfer
+	down   []transfer
+
+	mu  sync.Mutex // held while set is made
+	set *set       // under sets.mu; nil for none now
+}
+
+// spot is a place in a buffer of a set.
+type spot struct {
+	buffer int // -1: none
+	off    int64
+}
+
+// transfer is bytes of host memory on the way to the device, or back.
+type transfer struct {
+	ext   int    // whose memory it is, unless
+	host  []byte // it is this
+	bytes int64
+	// The place on the device: of a set, of its block of parameters, or with mem
+	// that of another external slot.
+	spot
+	params bool
+	mem    int // -1: none
+	memOff int64
+}
+
+// of returns the layout for what is bound.
+func (ls *layouts) of(host []bool) *layout {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		if slices.Equal(l.host, host) {
+			return l
+		}
+	}
+	l := newLayout(ls.e, slices.Clone(host))
+	ls.all = append(ls.all, l)
+	return l
+}
+
+// free gives back the memory of all layouts. Nothing uses them.
+func (ls *layouts) free() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		l.e.d.sets.drop(l)
+	}
+	ls.all = nil
+}
+
+func newLayout(e *executable, host []bool) *layout {
+	l := &layout{e: e, host: host, at: make([]spot, len(host)), sizes: slices.Clone(e.temps), direct: make(map[int]bool)}
+	l.directly()
+	for x := range l.at {
+		l.at[x].buffer = -1
+	}
+	reserved := make(map[int]bool)
+	for i := range l.direct {
+		c := e.steps[i].(*copyStep)
+		reserved[c.src.at], reserved[c.dst.at] = true, true
+	}
+	open := make(map[int]int) // the last buffer of operands, -1, and of results, by number
+	for x, is := range host {
+		if !is || e.uses[x] == 0 || reserved[x] {
+			continue
+		}
+		kind := -1
+		if e.written[x] {
+			kind = e.apart[x]
+		}
+		need := max(words(e.need[x]), 4)
+		b, ok := open[kind]
+		if ok {
+			l.sizes[b] = up(l.sizes[b], e.d.limits.StorageAlign)
+		}
+		if !ok || l.sizes[b]+need > e.d.limits.Buffer {
+			b = len(l.sizes)
+			l.sizes = append(l.sizes, 0)
+			open[kind] = b
+		}
+		l.at[x] = spot{b, l.sizes[b]}
+		l.sizes[b] += need
+		t := transfer{ext: x, bytes: e.need[x], spot: l.at[x], mem: -1}
+		switch {
+		case t.bytes == 0:
+		case e.written[x]:
+			l.down = append(l.down, t)
+		default:
+			l.up = append(l.up, t)
+		}
+	}
+	for _, s := range e.steps {
+		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
+			at := spot{0, s.uniform}
+			l.up = append(l.up, transfer{ext: s.dynamic, bytes: e.need[s.dynamic], spot: at, params: true, mem: -1})
+			if len(s.lengths) > 0 {
+				at.off += s.lengthsAt
+				l.up = append(l.up, transfer{host: s.lengths, bytes: int64(len(s.lengths)), spot: at, params: true, mem: -1})
+			}
+		}
+	}
+	return l
+}
+
+// directly finds the copies that need no way over a buffer of a set: from the host
+// to device memory ahead of everything else, and from device memory to the host
+// behind it.
+func (l *layout) directly() {
+	e := l.e
+	first := 0
+	for ; first < len(e.steps); first++ {
+		c, ok := e.steps[first].(*copyStep)
+		if !ok || c.src.kind != external || c.dst.kind != external || !l.host[c.src.at] || l.host[c.dst.at] ||
+			e.written[c.src.at] || e.uses[c.src.at] != 1 || c.dst.bytes%4 != 0 {
+			break
+		}
+		l.direct[first] = true
+		l.up = append(l.up, transfer{ext: c.src.at, bytes: c.dst.bytes, mem: c.dst.at, memOff: c.dst.off})
+	}
+	for last := len(e.steps) - 1; last >= first; last-- {
+		c, ok := e.steps[last].(*copyStep)
+		if !ok || c.src.kind != external || c.dst.kind != external || l.host[c.src.at] || !l.host[c.dst.at] || e.uses[c.dst.at] != 1 {
+			break
+		}
+		l.direct[last] = true
+		l.down = append(l.down, transfer{ext: c.dst.at, bytes: c.dst.bytes, mem: c.src.at, memOff: c.src.off})
+	}
+}
+
+// sets keeps the temporary memory of executables. Each layout has one set for all
+// its submissions, as the queue runs them one after the other.
+type sets struct {
+	d *device
+
+	mu    sync.Mutex
+	kept  list.List // of *set, the one that was used last in front
+	bytes int64
+}
+
+// maxKept bounds the memory of sets that nobody uses.
+const maxKept = 256 << 20
+
+// set is the memory of a layout.
+type set struct {
+	l       *layout
+	buffers []*gpu.Buffer
+	uniform *gpu.Buffer
+	bytes   int64
+
+	// Under sets.mu.
+	users      int
+	gone       bool // to be freed by the last user
+	at         *list.Element
+	recordings []*recording // the one that was used last behind
+}
+
+// take returns the set of a layout, for a submission.
+func (ss *sets) take(l *layout) (*set, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ss.mu.Lock()
+	if s := l.set; s != nil {
+		s.users++
+		ss.kept.MoveToFront(s.at)
+		ss.mu.Unlock()
+		return s, nil
+	}
+	ss.mu.Unlock()
+	s := &set{l: l, users: 1}
+	buffer := func(bytes int64, u gpu.Usage) (*gpu.Buffer, error) {
+		if bytes == 0 {
+			return nil, nil
+		}
+		s.bytes += bytes
+		return ss.d.gpu.NewBuffer(words(bytes), u)
+	}
+	var err error
+	for _, n := range l.sizes {
+		var b *gpu.Buffer
+		if b, err = buffer(n, gpu.Storage); err != nil {
+			break
+		}
+		s.buffers = append(s.buffers, b)
+	}
+	if err == nil {
+		s.uniform, err = buffer(l.e.uniforms, gpu.Uniform)
+	}
+	if err != nil {
+		s.free()
+		return nil, meaning(err)
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	l.set = s
+	s.at = ss.kept.PushFront(s)
+	ss.bytes += s.bytes
+	return s, nil
+}
+
+// give ends a use of a set.
+func (ss *sets) give(s *set) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s.users--; s.gone {
+		if s.users == 0 {
+			s.free()
+		}
+		return
+	}
+	for e := ss.kept.Back(); e != nil && ss.bytes > maxKept; {
+		old := e.Value.(*set)
+		e = e.Prev()
+		if old.users == 0 {
+			ss.remove(old)
+			old.free()
+		}
+	}
+}
+
+// remove takes a set off the list.
+func (ss *sets) remove(s *set) {
+	ss.kept.Remove(s.at)
+	ss.bytes -= s.bytes
+	s.l.set = nil
+}
+
+// drop frees the set of a layout.
+func (ss *sets) drop(l *layout) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s := l.set; s != nil {
+		ss.remove(s)
+		if s.gone = true; s.users == 0 {
+			s.free()
+		}
+	}
+}
+
+// free drops everything.
+func (ss *sets) free() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for e := ss.kept.Front(); e != nil; e = e.Next() {
+		s := e.Value.(*set)
+		s.l.set = nil
+		if s.gone = true; s.users == 0 {
+			s.free()
+		}
+	}
+	ss.kept.Init()
+	ss.bytes = 0
+}
+
+// free gives the memory back. The queue keeps what is under way.
+func (s *set) free() {
+	for _, r := range s.recordings {
+		r.drop()
+	}
+	s.recordings = nil
+	for _, b := range append(s.buffers, s.uniform) {
+		if b != nil {
+			b.Free()
+		}
+	}
+	s.buffers, s.uniform = nil, nil
+}

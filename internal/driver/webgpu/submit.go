@@ -1,0 +1,358 @@
+package webgpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// Submit implements [driver.Executable]. The work is in the queue when it returns,
+// unless a step computes on the host, or one of an earlier submission still does.
+func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := e.check(s.Ext); err != nil {
+		return nil, err
+	}
+	if !e.enter() {
+		return nil, driver.ErrClosed
+	}
+	if len(e.hosted) == 0 && e.d.turns.Free() {
+		if s.Wait {
+			defer e.running.Done()
+			return nil, e.run(ctx, s)
+		}
+		return e.start(ctx, s)
+	}
+	t := e.d.turns.Take()
+	if s.Wait {
+		defer e.running.Done()
+		return nil, e.inTurn(ctx, s, t)
+	}
+	j := &job{done: make(chan struct{})}
+	copied := *s
+	copied.Ext = slices.Clone(s.Ext)
+	go func() {
+		j.err = e.inTurn(ctx, &copied, t)
+		if copied.Complete != nil {
+			copied.Complete(j.err)
+		}
+		e.running.Done()
+		close(j.done)
+	}()
+	return j, nil
+}
+
+// check guards against bindings that kernels would read or write beyond.
+func (e *executable) check(ext []driver.Binding) error {
+	if len(ext) < len(e.need) {
+		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+	}
+	for i, need := range e.need {
+		b := &ext[i]
+		have := int64(len(b.Host))
+		if b.Mem != nil {
+			a, ok := b.Mem.(*array)
+			if !ok || a.d != e.d {
+				return driver.ErrForeign
+			}
+			if have = a.bytes - b.Off; b.Off < 0 || b.Off%4 != 0 || a.id == 0 {
+				have = -1
+			}
+		}
+		if have < need {
+			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, need, driver.ErrShape)
+		}
+	}
+	return nil
+}
+
+// job is the fence of a submission that takes several steps of the host.
+type job struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// Done implements [driver.Fence].
+func (j *job) Done() <-chan struct{} { return j.done }
+
+// Wait implements [driver.Fence].
+func (j *job) Wait(ctx context.Context) error {
+	select {
+	case <-j.done:
+		return j.err
+	default:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fence is the fence of a submission that is in the queue.
+type fence struct {
+	*gpu.Fence
+}
+
+// Wait implements [driver.Fence].
+func (f fence) Wait(ctx context.Context) error { return meaning(f.Fence.Wait(ctx)) }
+
+// work is one submission on its way to the queue.
+type work struct {
+	e    *executable
+	ext  []driver.Binding
+	host []bool
+	set  *set
+	rec  *recording
+	sub  gpu.Submission
+}
+
+var works = sync.Pool{New: func() any { return new(work) }}
+
+// open returns a submission with its memory and its commands.
+func (e *executable) open(ext []driver.Binding) (*work, error) {
+	w := works.Get().(*work)
+	w.e, w.ext = e, ext
+	for i := range e.need {
+		w.host = append(w.host, ext[i].Mem == nil)
+	}
+	var err error
+	l := e.layouts.of(w.host)
+	if w.set, err = e.d.sets.take(l); err == nil {
+		w.rec, err = e.d.sets.record(w.set, ext)
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// close gives back what a submission has, when it is in the queue.
+func (w *work) close() {
+	if w.rec != nil {
+		w.e.d.sets.done(w.rec)
+	}
+	if w.set != nil {
+		w.e.d.sets.give(w.set)
+	}
+	clear(w.sub.Uploads)
+	clear(w.sub.Downloads)
+	*w = work{host: w.host[:0], sub: gpu.Submission{Uploads: w.sub.Uploads[:0], Downloads: w.sub.Downloads[:0]}}
+	works.Put(w)
+}
+
+// uploads adds the operands of the host, and downloads its results.
+func (w *work) uploads()   { w.sub.Uploads = w.transfers(w.sub.Uploads[:0], w.set.l.up) }
+func (w *work) downloads() { w.sub.Downloads = w.transfers(w.sub.Downloads[:0], w.set.l.down) }
+
+func (w *work) transfers(to []gpu.Transfer, ts []transfer) []gpu.Transfer {
+	for i := range ts {
+		t := &ts[i]
+		x := gpu.Transfer{Host: t.host, Off: t.off}
+		if x.Host == nil {
+			x.Host = w.ext[t.ext].Host[:t.bytes]
+		}
+		switch {
+		case t.mem >= 0:
+			b := &w.ext[t.mem]
+			x.Buffer, x.Off = b.Mem.(*array).b, b.Off+t.memOff
+		case t.params:
+			x.Buffer = w.set.uniform
+		default:
+			x.Buffer = w.set.buffers[t.buffer]
+		}
+		to = append(to, x)
+	}
+	return to
+}
+
+// run runs a submission and waits.
+func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) {
+	defer recovered(&err)
+	w, err := e.open(s.Ext)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	w.uploads()
+	w.downloads()
+	w.sub.Commands = w.rec.commands
+	if s.Times == nil {
+		return meaning(e.d.gpu.Run(ctx, &w.sub))
+	}
+	c := e.newClock(s.Times)
+	c.stamp(w, 0, len(e.steps))
+	if err := e.d.gpu.Run(ctx, &w.sub); err != nil {
+		return meaning(err)
+	}
+	c.read()
+	return nil
+}
+
+// start puts a submission into the queue.
+func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.Fence, err error) {
+	defer func() {
+		if err != nil {
+			e.running.Done()
+		}
+	}()
+	defer recovered(&err)
+	w, err := e.open(s.Ext)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	w.uploads()
+	w.downloads()
+	w.sub.Commands = w.rec.commands
+	var c *clock
+	if s.Times != nil {
+		c = e.newClock(s.Times)
+		c.stamp(w, 0, len(e.steps))
+	}
+	complete := s.Complete // s is the caller's again
+	g, err := e.d.gpu.Submit(ctx, &w.sub, func(err error) {
+		if err == nil && c != nil {
+			c.read()
+		}
+		if complete != nil {
+			complete(meaning(err))
+		}
+		e.running.Done()
+	})
+	if err != nil {
+		return nil, meaning(err)
+	}
+	return fence{g}, nil
+}
+
+// inTurn runs a submission when its turn comes, part by part where steps compute
+// on the host, and waits.
+func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.Turn) (err error) {
+	if err := t.Await(ctx); err != nil {
+		return err
+	}
+	defer t.End()
+	if len(e.hosted) == 0 {
+		return e.run(ctx, s)
+	}
+	defer recovered(&err)
+	w, err := e.open(s.Ext)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	var c *clock
+	if s.Times != nil {
+		c = e.newClock(s.Times)
+	}
+	r := &recorder{d: e.d, e: e, set: w.set, ext: s.Ext}
+	w.uploads()
+	from := 0
+	for _, at := range append(slices.Clone(e.hosted), len(e.steps)) {
+		first, last := 0, w.rec.ends[len(w.rec.ends)-1]
+		if from > 0 {
+			first = w.rec.ends[from-1]
+		}
+		var h *hostStep
+		if at < len(e.steps) {
+			h = e.steps[at].(*hostStep)
+			last = w.rec.ends[at]
+			w.sub.Downloads = h.downloads(r)
+		} else {
+			w.downloads()
+		}
+		w.sub.Commands = w.rec.commands[first:last]
+		if c != nil {
+			c.stamp(w, from, at)
+		}
+		if err := e.d.gpu.Run(ctx, &w.sub); err != nil {
+			return meaning(err)
+		}
+		if c != nil {
+			c.read()
+		}
+		if h != nil {
+			if w.sub.Uploads, err = h.run(ctx, r, w.sub.Downloads); err != nil {
+				return err
+			}
+		}
+		from = at
+	}
+	return nil
+}
+
+// clock notes when steps begin and end.
+type clock struct {
+	e       *executable
+	times   *driver.Times
+	began   time.Time
+	base    time.Duration // the start of the present part
+	from    int           // steps of the program that are noted
+	steps   int           // of the present part
+	stamps  []uint64
+	started time.Time
+}
+
+func (e *executable) newClock(t *driver.Times) *clock {
+	return &clock{e: e, times: t, began: time.Now()}
+}
+
+// stamp has the device note the time at the end of each step of the program that
+// ends with one of the steps from to to.
+func (c *clock) stamp(w *work, from, to int) {
+	c.started = time.Now()
+	c.base = c.started.Sub(c.began)
+	ends := w.rec.ends
+	at := 0 // commands that are there already
+	if from > 0 {
+		at = ends[from-1]
+	}
+	var list []gpu.Command
+	c.steps = 0
+	for n := c.from; n < len(c.e.ends) && c.e.ends[n] <= max(to, 0); n++ {
+		end := at
+		if k := c.e.ends[n]; k > 0 {
+			end = ends[k-1]
+		}
+		list = append(list, w.rec.commands[at:end]...)
+		if at == end {
+			list = append(list, gpu.Command{}) // nothing to do
+		}
+		list[len(list)-1].Stamp = true
+		at = end
+		c.steps++
+	}
+	if to > 0 {
+		list = append(list, w.rec.commands[at:ends[to-1]]...)
+	}
+	w.sub.Commands, w.sub.Stamps = list, &c.stamps
+}
+
+// read takes what was noted, when the part is done.
+func (c *clock) read() {
+	last := c.base
+	for i := range c.steps {
+		end := last
+		if i+1 < len(c.stamps) {
+			end = c.base + time.Duration(c.stamps[i+1]-c.stamps[0])
+		} else if i == c.steps-1 && len(c.stamps) == 0 {
+			end = c.base + time.Since(c.started) // the device has no clock
+		}
+		if n := c.from + i; n < len(c.times.Steps) {
+			c.times.Steps[n] = driver.Span{Start: last, End: end}
+		}
+		last = end
+	}
+	c.from += c.steps
+	c.times.Total = driver.Span{End: last}
+}

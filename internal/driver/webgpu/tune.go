@@ -1,0 +1,18 @@
+package webgpu
+
+import "github.com/rayo-go/rayo/kernel/lib"
+
+// tuned returns what was measured on this device.
+func (d *device) tuned() lib.Tuning { return d.variants.Of(d.info.Identity) }
+
+// Tune implements [driver.Tunable].
+func (d *device) Tune(key, name string) { d.variants.Set(d.info.Identity, key, name) }
+
+// Keep implements [driver.Tunable].
+func (d *device) Keep(key string) error { return d.variants.Store(d.info.Identity, key) }
+
+// Target implements [driver.Tunable].
+func (d *device) Target() lib.Target { return d.library }
+
+// Portable implements [driver.Tunable].
+func (d *device) Portable(r *lib.Request) bool { return lib.Has(r.Op) }
