@@ -9,11 +9,13 @@ import (
 )
 
 func openCPU(_ context.Context, c *config) (driver.Device, error) {
-	if c.index > 0 {
-		return nil, fmt.Errorf("cpu:%d: there is one cpu, cpu:0: %w", c.index, ErrNoDevice)
-	}
-	if c.portable {
-		return cpu.OpenPortable(c.threads)
-	}
-	return cpu.Open(c.threads)
+	return c.named(func(i int) (driver.Device, error) {
+		if i > 0 {
+			return nil, fmt.Errorf("cpu:%d: there is one cpu, cpu:0: %w", i, ErrNoDevice)
+		}
+		if c.portable {
+			return cpu.OpenPortable(c.threads)
+		}
+		return cpu.Open(c.threads)
+	})
 }

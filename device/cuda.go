@@ -11,4 +11,4 @@ import (
 
 func init() { openers[CUDA] = openCUDA }
 
-func openCUDA(_ context.Context, c *config) (driver.Device, error) { return cuda.Open(c.index) }
+func openCUDA(_ context.Context, c *config) (driver.Device, error) { return c.named(cuda.Open) }

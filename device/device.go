@@ -45,7 +45,8 @@ type Refusal struct {
 }
 
 // Open returns the best device of the machine: CUDA, else WebGPU, else the
-// CPU. RAYO_DEVICE=kind:index and [Require] choose another and pin it.
+// CPU. RAYO_DEVICE=kind:index, or kind:name with a part of a name, and [Require]
+// and [WithName] choose another and pin it.
 //
 // # Errors
 //   - [ErrNoDevice] if the required device is not there; the error says why.
@@ -125,7 +126,8 @@ func (d *Device) addRoute(ctx context.Context, c *config) {
 	d.route = engine.NewRouter(d.eng, cpu)
 }
 
-// List returns the devices that can be opened, best first.
+// List returns the devices that can be opened, best first. Software that plays a
+// GPU is not among them: see [WithName].
 func List(ctx context.Context) ([]Info, error) {
 	if err := driver.Alive(ctx); err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func List(ctx context.Context) ([]Info, error) {
 	var infos []Info
 	for _, k := range driver.Kinds() {
 		for i := 0; ; i++ {
-			d, err := Open(ctx, Require(k), WithIndex(i))
+			d, err := Open(ctx, Require(k), WithIndex(i), func(c *config) error { c.listing = true; return nil })
 			if err != nil {
 				if ctx.Err() != nil {
 					return infos, ctx.Err()

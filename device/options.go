@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -35,6 +36,9 @@ type logFunc func(ctx context.Context, msg string, args ...any)
 type config struct {
 	kind    Kind // required; 0 for any
 	index   int
+	indexed bool   // index was given
+	name    string // a part of the name, "" for any
+	listing bool   // for List
 	threads int
 	log     logFunc
 	pinned  bool
@@ -61,7 +65,18 @@ func WithIndex(i int) Option {
 		if i < 0 {
 			return fmt.Errorf("device index %d: %w", i, ErrNoDevice)
 		}
-		c.index = i
+		c.index, c.indexed = i, true
+		return nil
+	}
+}
+
+// WithName chooses a device by a part of its name or of its driver's, in any case,
+// and pins it; WithIndex counts among those that are called so. Of WebGPU it also
+// opens software that plays a GPU, as Mesa's llvmpipe does: that is never
+// chosen otherwise but by its index, and "software" stands for any of it.
+func WithName(part string) Option {
+	return func(c *config) error {
+		c.name, c.pinned = part, c.pinned || part != ""
 		return nil
 	}
 }
@@ -86,8 +101,9 @@ func WithPortableKernels() Option {
 	}
 }
 
-// environment applies RAYO_DEVICE (kind or kind:index, as [Device.String]
-// prints it) and RAYO_THREADS, where no option says otherwise.
+// environment applies RAYO_DEVICE (a kind, kind:index as [Device.String] prints
+// it, or kind:name with a part of a name as [WithName] takes it) and RAYO_THREADS,
+// where no option says otherwise.
 func (c *config) environment() error {
 	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
 		n, err := strconv.Atoi(v)
@@ -97,8 +113,14 @@ func (c *config) environment() error {
 		c.threads = n
 	}
 	v := os.Getenv("RAYO_DEVICE")
-	if v == "" || c.kind != 0 {
+	if v == "" || c.kind != 0 || c.name != "" {
 		return nil
+	}
+	kind, which, _ := strings.Cut(v, ":")
+	if strings.Trim(which, "+-0123456789") != "" {
+		v, c.name = kind, which
+	} else {
+		c.indexed = which != ""
 	}
 	k, i, err := ParseName(v)
 	if err != nil {
@@ -106,6 +128,31 @@ func (c *config) environment() error {
 	}
 	c.kind, c.index, c.pinned = k, i, true
 	return nil
+}
+
+// named opens the first device that suits the name and the index of c, of those
+// that open returns by index.
+func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, error) {
+	if c.name == "" {
+		return open(c.index)
+	}
+	left := c.index
+	for i := 0; ; i++ {
+		d, err := open(i)
+		switch {
+		case err != nil && i > 0 && errors.Is(err, ErrNoDevice):
+			return nil, fmt.Errorf("none is called %q: %w", c.name, ErrNoDevice)
+		case err != nil:
+			return nil, err
+		}
+		if strings.Contains(strings.ToLower(d.Info().Name), strings.ToLower(c.name)) {
+			if left == 0 {
+				return d, nil
+			}
+			left--
+		}
+		_ = d.Close()
+	}
 }
 
 // ParseName reads the text that [Device.String] prints and RAYO_DEVICE takes:

@@ -210,6 +210,13 @@ type Mortal interface {
 	Lost() <-chan struct{}
 }
 
+// Counting is what a device implements that counts what it gives to the driver of
+// the system. Submits returns how often that was work: once for most submissions,
+// more often for those that compute on the host in between or bring much.
+type Counting interface {
+	Submits() int64
+}
+
 // Peer is what a device implements that can copy from the memory of another
 // without the host. CopyFrom copies the first n bytes of src, which is memory of
 // from, to dst: behind what was submitted to either device before and ahead of

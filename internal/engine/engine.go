@@ -159,6 +159,7 @@ type counters struct {
 // Stats are counts since the device was opened.
 type Stats struct {
 	Submissions int64 // round trips: one-shot calls, batches, plans
+	Submits     int64 // command buffers that this took, where the device counts them; 0 elsewhere
 	Steps       int64 // kernels run in them
 	Compiled    int64 // plans made
 	CacheHits   int64 // batches that found their plan ready
@@ -169,8 +170,13 @@ type Stats struct {
 
 // Stats returns the counts.
 func (e *Engine) Stats() Stats {
+	submits := int64(0)
+	if c, ok := e.dev.(driver.Counting); ok {
+		submits = c.Submits()
+	}
 	return Stats{
 		Submissions: e.submissions.Load(),
+		Submits:     submits,
 		Steps:       e.steps.Load(),
 		Compiled:    e.compiles.Load(),
 		CacheHits:   e.hits.Load(),

@@ -13,13 +13,17 @@ import (
 // Choice says which adapter to open.
 type Choice struct {
 	// Index is the place among the adapters: discrete GPUs first, then integrated,
-	// virtual and unknown ones, software last. A negative Index is the first that
-	// is not software.
+	// virtual and unknown ones, software last. Best is the first, but not software.
 	Index int
 	// Name, if not empty, is a part of the name of the adapter or of its driver,
 	// in any case, or "software": Index then counts those alone.
 	Name string
+	// Hardware leaves software out.
+	Hardware bool
 }
+
+// Best is the index of what to take where nobody asks for one in particular.
+const Best = -1
 
 // Substitute, if not nil, is the host in the place of the build's: tests set it,
 // before they open anything.
@@ -85,7 +89,7 @@ func (c Choice) of(list []listed) (int, error) {
 		if c.Name != "" && !a.called(c.Name) {
 			continue
 		}
-		if c.Name == "" && left < 0 && a.Type == gpu.Software {
+		if a.Type == gpu.Software && (c.Hardware || c.Name == "" && c.Index < 0) {
 			break // the rest is software too, which is opened when it is named
 		}
 		if left <= 0 {
@@ -106,7 +110,7 @@ func (c Choice) of(list []listed) (int, error) {
 	case c.Index >= 0:
 		return 0, fmt.Errorf("no adapter %d; there is %s: %w", c.Index, there, driver.ErrNoDevice)
 	}
-	return 0, fmt.Errorf("software only, which is opened when it is named, as by RAYO_DEVICE=webgpu:0: %s: %w", there, driver.ErrNoDevice)
+	return 0, fmt.Errorf("software only, which is opened when it is named, as by RAYO_DEVICE=webgpu:software: %s: %w", there, driver.ErrNoDevice)
 }
 
 // called reports whether part is a part of the adapter's names.

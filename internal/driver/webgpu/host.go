@@ -1,12 +1,9 @@
 package webgpu
 
 import (
-	"errors"
-
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
 // host returns the library that the build has.
-func host() (gpu.Host, error) {
-	return nil, errors.New("this build has no library of WebGPU")
-}
+func host() (gpu.Host, error) { return wgpunative.New() }
