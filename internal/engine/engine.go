@@ -29,7 +29,7 @@ type Engine struct {
 
 	plans planCache
 
-	proofs [256]proof // of operations that are not elementwise, by number
+	proofs [256][sizes]proof // of operations, by number and size
 	proofM sync.Mutex
 
 	mu      sync.Mutex

@@ -79,7 +79,7 @@ func (p *Plan) Close() { p.exec.end() }
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Kind == graph.Compute {
-			if err := e.prove(ctx, n.Op); err != nil {
+			if err := e.proveNode(ctx, g, n); err != nil {
 				return nil, err
 			}
 		}

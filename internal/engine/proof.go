@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -24,7 +25,7 @@ var probes = map[*op.Operation]struct {
 	shapes []op.Shape
 	index  int // the operand that holds indices, below 3; 0 for none
 }{
-	op.MatMul:    {shapes: []op.Shape{{5, 9}, {9, 7}}},
+	op.MatMul:    {},
 	op.MatVec:    {shapes: []op.Shape{{5, 9}, {9}}},
 	op.Transpose: {shapes: []op.Shape{{5, 7}}},
 	op.Conv2D:    {attrs: op.Conv2DOpts{}.Attrs(), shapes: []op.Shape{{1, 2, 6, 5}, {3, 2, 3, 3}}},
@@ -32,21 +33,69 @@ var probes = map[*op.Operation]struct {
 	op.Rope:      {attrs: op.RopeOpts{}.Attrs(), shapes: []op.Shape{{3, 2, 8}}},
 	op.Gather:    {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
 	op.TopK:      {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
+	op.Cast:      {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
 }
 
 // unproven are the operations that need no test or have none: reshape moves
 // nothing, and quantised blocks have no reference that could be made here.
 var unproven = map[*op.Operation]bool{op.Reshape: true, op.MatMulQ: true}
 
-// prove tests the kernels of o, unless it is elementwise (those are tested as
-// a family when the device is opened), before their first use on this device:
-// a small case against the reference. A device that fails gives an
-// ErrUnsupported for the operation, not wrong results.
-func (e *Engine) prove(ctx context.Context, o *op.Operation) error {
-	if o.Class() == op.Elementwise || unproven[o] {
+// Kernels of portable operations are chosen by size: each kind of size is tested by
+// itself. usual is the one where no size is asked for.
+const (
+	usual = 1
+	sizes = 6
+)
+
+// widths are the rows on which reductions and row operations are tested, one for
+// each size, and upTo the longest rows that each stands for.
+var (
+	widths = [sizes]int{13, 67, 700, 3000, 6000, 20000}
+	upTo   = [sizes - 1]int{16, 256, 1024, 4096, 8191}
+)
+
+// products are the sizes m, k, n on which products of matrices are tested.
+var products = [sizes][3]int{{5, 9, 7}, {5, 9, 7}, {33, 40, 70}, {700, 20, 800}, {700, 20, 800}, {1500, 20, 1500}}
+
+// sizeOf returns the kind of size of operands.
+func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
+	switch {
+	case o == op.MatMul:
+		p, err := op.MatMulOf(a, in)
+		switch n := p.M * p.N * p.Batch; {
+		case err != nil || p.M <= 8:
+			return usual
+		case n < 512<<10:
+			return 2
+		case n < 2<<20:
+			return 3
+		}
+		return sizes - 1
+	case o.Class() == op.Reduction || o.Class() == op.Row:
+		_, cols := in[0].Rows()
+		if o.Class() == op.Reduction && a.I[0] == op.AllElements {
+			cols, _ = in[0].Size()
+		}
+		for k, most := range upTo {
+			if cols <= most {
+				return k
+			}
+		}
+		return sizes - 1
+	}
+	return usual
+}
+
+// prove tests the kernels of o for operands of a kind of size before their first
+// use on this device: a small case against the reference. Elementwise operations
+// are not tested but for conversions: they are as a family, when the device is
+// opened. A device that fails gives an ErrUnsupported for the operation, not wrong
+// results.
+func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
+	if o.Class() == op.Elementwise && o != op.Cast || unproven[o] {
 		return nil
 	}
-	p := &e.proofs[o.ID()]
+	p := &e.proofs[o.ID()][size]
 	if p.ok.Load() {
 		return nil
 	}
@@ -55,7 +104,7 @@ func (e *Engine) prove(ctx context.Context, o *op.Operation) error {
 	if p.ok.Load() || p.err != nil {
 		return p.err
 	}
-	err := e.test(ctx, o)
+	err := e.test(ctx, o, size)
 	switch {
 	case err == nil:
 		p.ok.Store(true)
@@ -65,19 +114,40 @@ func (e *Engine) prove(ctx context.Context, o *op.Operation) error {
 	return err
 }
 
+// proveNode proves what node n of g is about to be computed by.
+func (e *Engine) proveNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
+	size := usual
+	if e.imm == nil { // a CPU's own kernels have no sizes
+		var in []op.Shape
+		for _, i := range n.Inputs() {
+			in = append(in, nil)
+			if i != graph.Absent {
+				in[len(in)-1] = g.Nodes[i].Shape
+			}
+		}
+		size = sizeOf(n.Op, &n.Attrs, in)
+	}
+	return e.prove(ctx, n.Op, size)
+}
+
 // errWrong is the error of kernels that fail their test.
 var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
 
 // test computes a small case of o and compares it with the reference.
-func (e *Engine) test(ctx context.Context, o *op.Operation) error {
+func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 	c := probes[o]
 	a := c.attrs
-	switch o.Class() {
-	case op.Reduction:
-		c.shapes = []op.Shape{{67}, {67}}[:len(o.Inputs())]
+	rows := 0 // of the result that are compared, if not all are
+	switch {
+	case o == op.MatMul:
+		p := products[size]
+		c.shapes = []op.Shape{p[:2], p[1:]}
+		rows = 6
+	case o.Class() == op.Reduction:
+		c.shapes = []op.Shape{{widths[size]}, {widths[size]}}[:len(o.Inputs())]
 		a = o.Defaults()
-	case op.Row:
-		c.shapes = []op.Shape{{3, 21}}
+	case o.Class() == op.Row:
+		c.shapes = []op.Shape{{3, widths[size]}}
 		a = o.Defaults()
 	}
 	var in, out []Host
@@ -93,6 +163,9 @@ func (e *Engine) test(ctx context.Context, o *op.Operation) error {
 			if t == op.I32 {
 				x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
 			}
+			if o == op.Cast && k%9 == 4 {
+				x.Data[k] *= 1 << 31 // beyond what is converted to
+			}
 		}
 		h := HostOf(Bytes(make([]uint32, len(x.Data))), t, s)
 		for k, v := range x.Data {
@@ -100,23 +173,39 @@ func (e *Engine) test(ctx context.Context, o *op.Operation) error {
 		}
 		in, arrays, types = append(in, h), append(arrays, x), append(types, t)
 	}
-	want, err := o.Reference(&a, arrays, types)
+	results, err := o.Types(&a, types)
 	if err != nil {
 		return err
 	}
-	results, err := o.Types(&a, types)
+	shapes, err := o.Shapes(&a, c.shapes)
+	if err != nil {
+		return err
+	}
+	// Of a large product some rows, the last ones among them, are enough.
+	first := 0
+	if total := c.shapes[0][0]; rows > 0 && total > rows {
+		cols := c.shapes[0][1]
+		first = total - rows
+		arrays[0] = &op.Array{Shape: op.Shape{rows, cols}, Data: arrays[0].Data[first*cols:]}
+	}
+	want, err := o.Reference(&a, arrays, types)
 	if err != nil {
 		return err
 	}
 	for len(results) < len(want) {
 		results = append(results, op.I32) // the places that topk found
 	}
-	for i, w := range want {
-		r := make([]float32, len(w.Data))
+	for i := range want {
+		shape := shapes[min(i, len(shapes)-1)]
+		n, err := shape.Size()
+		if err != nil {
+			return err
+		}
+		r := make([]float32, n)
 		for k := range r {
 			r[k] = float32(math.NaN())
 		}
-		out = append(out, HostOf(Bytes(r), results[i], w.Shape))
+		out = append(out, HostOf(Bytes(r), results[i], shape))
 	}
 	g, refs, outs := graphOf(o, &a, in, out)
 	p, err := e.plan(ctx, g)
@@ -129,13 +218,17 @@ func (e *Engine) test(ctx context.Context, o *op.Operation) error {
 		return err
 	}
 	for i, w := range want {
+		skip := 0
+		if n := len(shapes[min(i, len(shapes)-1)]); first > 0 && n > 0 {
+			skip = first * c.shapes[1][1]
+		}
 		for k, v := range w.Data {
 			mag := 0.0
 			if w.Mag != nil {
 				mag = w.Mag[k]
 			}
-			if err := o.Check(results[i].Float64(out[i].Data, k), v, mag, results[i]); err != nil {
-				return fmt.Errorf("%s on %s: element %d of result %d: %v: %w", o, e.name, k, i, err, errWrong)
+			if err := o.Check(results[i].Float64(out[i].Data, skip+k), v, mag, results[i]); err != nil {
+				return fmt.Errorf("%s on %s: element %d of result %d: %v: %w", o, e.name, skip+k, i, err, errWrong)
 			}
 		}
 	}

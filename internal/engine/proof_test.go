@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -26,7 +27,8 @@ func (d *miscompiled) Prepare(ctx context.Context, p *driver.Program) (driver.Ex
 	x, err := d.Device.Prepare(ctx, p)
 	m := &misprogram{Executable: x}
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Op == d.o {
+		s := &p.Steps[i]
+		if s.Op == d.o || s.Post != nil && slices.ContainsFunc(s.Post.Body, func(in driver.Instr) bool { return in.Op == d.o }) {
 			for _, o := range s.Out {
 				if e := p.Slots[o.Slot].Ext; e >= 0 {
 					m.outs = append(m.outs, e)
@@ -53,7 +55,7 @@ func (x *misprogram) Submit(ctx context.Context, s *driver.Submission) (driver.F
 func TestProofs(t *testing.T) {
 	ctx := context.Background()
 	for _, o := range op.Catalogue() {
-		if o.Class() == op.Elementwise || unproven[o] {
+		if o.Class() == op.Elementwise && o != op.Cast || unproven[o] {
 			continue
 		}
 		if _, ok := probes[o]; !ok && o.Class() == op.Shaped {
@@ -67,7 +69,7 @@ func TestProofs(t *testing.T) {
 		e := New(&miscompiled{graphOnly{c}, o})
 		before := e.Stats()
 		for range 2 {
-			if err := e.prove(ctx, o); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errWrong) {
+			if err := e.prove(ctx, o, usual); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errWrong) {
 				t.Errorf("%s miscompiled: %v", o, err)
 			}
 		}
@@ -75,13 +77,46 @@ func TestProofs(t *testing.T) {
 		if o == op.Sum {
 			other = op.Softmax
 		}
-		if err := e.prove(ctx, other); err != nil {
+		if err := e.prove(ctx, other, usual); err != nil {
 			t.Errorf("%s where %s is miscompiled: %v", other, o, err)
 		}
 		if s := e.Stats(); s != before || e.executables() != 0 {
 			t.Errorf("%s: %+v before the tests, %+v after, %d programs", o, before, s, e.executables())
 		}
 		e.Close()
+	}
+	// For each kind of size.
+	for _, o := range []*op.Operation{op.MatMul, op.Softmax, op.Max} {
+		c, err := cpu.Open(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good, bad := New(graphOnly{c}), New(&miscompiled{graphOnly{c}, o})
+		for size := range sizes {
+			if err := good.prove(ctx, o, size); err != nil {
+				t.Errorf("%s, size %d: %v", o, size, err)
+			}
+			if err := bad.prove(ctx, o, size); !errors.Is(err, errWrong) {
+				t.Errorf("%s miscompiled, size %d: %v", o, size, err)
+			}
+		}
+		shapes := []op.Shape{{3, widths[0]}}
+		if o != op.MatMul {
+			attrs := o.Defaults().Rows()
+			for size, w := range widths {
+				shapes[0][1] = w
+				if got := sizeOf(o, &attrs, shapes); got != size {
+					t.Errorf("%s of %d columns is tested as size %d, not %d", o, w, got, size)
+				}
+			}
+		}
+		bad.Close()
+	}
+	for _, size := range []int{usual, 2, 3, sizes - 1} {
+		p := products[size]
+		if got := sizeOf(op.MatMul, &op.Attrs{}, []op.Shape{p[:2], p[1:]}); got != size {
+			t.Errorf("a product of %v is tested as size %d, not %d", p, got, size)
+		}
 	}
 	// By the ways that calls take.
 	c, err := cpu.Open(1)

@@ -1,0 +1,448 @@
+package webgpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A kernel is given at most so many bytes of an array (gpu.Limits.Binding). What
+// is larger is computed in windows, as if it were several operations over a part
+// of the arrays each: elementwise programs over runs of elements, other operations
+// over rows, or whatever else their leading extents count, and reductions of all
+// elements as reductions of what runs of elements give.
+
+// maxWindows bounds the windows of a step.
+const maxWindows = 4096
+
+// compute adds the launches that compute a request. in are its operands, those of
+// the epilogue behind them.
+func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
+	large := int64(0)
+	for _, as := range [][]arrayRef{in, out} {
+		for _, a := range as {
+			large = max(large, a.bytes)
+		}
+	}
+	if large <= e.d.limits.Binding {
+		return e.plan(r, in, out)
+	}
+	if r.Op != nil && !lib.Has(r.Op) {
+		return errNoKernel
+	}
+	tooLarge := fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
+	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
+	switch {
+	case r.Op == nil:
+		return w.elements()
+	case r.Op.Class() == op.Reduction && r.Attrs.I[0] == op.AllElements:
+		return w.reduce()
+	}
+	if leads, ok := leadsOf(r); ok {
+		return w.rows(leads)
+	}
+	return tooLarge
+}
+
+// windows computes a request part by part.
+type windows struct {
+	*preparer
+	r        *lib.Request
+	in, out  []arrayRef
+	tooLarge error
+}
+
+// fit returns up to m, how many of n elements from element i0 on have operands
+// that can be cut there.
+func fit(ops []lib.Operand, n, i0, m int) int {
+	for range 8 {
+		before := m
+		for _, o := range ops {
+			unit := 1
+			switch {
+			case o.Spread == op.Periodic && o.N > 0:
+				unit = o.N
+			case o.Spread == op.Stretched && o.N > 0:
+				unit = n / o.N
+			}
+			// Up to the end of a period or a run, or whole ones.
+			if left := unit - i0%unit; left < unit || unit > m {
+				m = min(m, left)
+			} else {
+				m -= m % unit
+			}
+		}
+		if m == before {
+			return m
+		}
+	}
+	return 0
+}
+
+// cut returns the part of an operand that lies over m of n elements from element
+// i0 on.
+func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arrayRef, error) {
+	size := int64(o.Type.Size())
+	take := func(s op.Spread, from, count int) (lib.Operand, arrayRef, error) {
+		b, err := w.aligned(a.part(int64(from)*size, int64(count)*size))
+		return lib.Operand{Type: o.Type, Spread: s, N: count}, b, err
+	}
+	switch o.Spread {
+	case op.Scalar:
+		return o, a, nil
+	case op.Periodic:
+		if i0%o.N == 0 && m%o.N == 0 {
+			return o, a, nil
+		}
+		if at := i0 % o.N; at+m <= o.N {
+			return take(op.Full, at, m)
+		}
+		return o, a, w.tooLarge
+	case op.Stretched:
+		run := n / o.N
+		if i0%run == 0 && m%run == 0 {
+			return take(op.Stretched, i0/run, m/run)
+		}
+		if i0/run == (i0+m-1)/run {
+			return take(op.Scalar, i0/run, 1)
+		}
+		return o, a, w.tooLarge
+	}
+	return take(op.Full, i0, m)
+}
+
+// aligned returns an operand at a place where it can be bound: a copy, if it is
+// not at one.
+func (w *windows) aligned(a arrayRef) (arrayRef, error) {
+	if a.off%max(w.d.limits.StorageAlign, 4) == 0 {
+		return a, nil
+	}
+	if a.off%4 != 0 || a.bytes > w.d.limits.Binding {
+		return a, w.tooLarge
+	}
+	there := w.reserve(a.bytes)
+	return there, w.copy(there, a)
+}
+
+// window computes one part: a request of its own over parts of the arrays.
+func (w *windows) window(sub *lib.Request, in, out []arrayRef) error {
+	type pair struct{ dst, src arrayRef }
+	var back []pair
+	for i, a := range out {
+		if a.off%max(w.d.limits.StorageAlign, 4) != 0 {
+			if a.off%4 != 0 {
+				return w.tooLarge
+			}
+			out[i] = w.reserve(a.bytes)
+			back = append(back, pair{a, out[i]})
+		}
+	}
+	if err := w.compute(sub, in, out); err != nil {
+		if errors.Is(err, errNoKernel) {
+			return w.tooLarge // the reference would have to do it all, or nothing
+		}
+		return err
+	}
+	for _, p := range back {
+		if err := w.copy(p.dst, p.src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elements computes an elementwise program over runs of elements.
+func (w *windows) elements() error {
+	n, err := w.r.Out[0].Shape.Size()
+	if err != nil {
+		return err
+	}
+	most := int(w.d.limits.Binding / 4)
+	most -= most % int(max(w.d.limits.StorageAlign, 4))
+	local := w.local
+	for i0, count := 0, 0; i0 < n; count++ {
+		m := fit(w.r.Post.In, n, i0, min(n-i0, most))
+		if m == 0 || count == maxWindows {
+			return w.tooLarge
+		}
+		w.local = local // windows run one after the other
+		sub := *w.r
+		sub.Post = &lib.Epilogue{Exprs: w.r.Post.Exprs}
+		in, out := []arrayRef(nil), []arrayRef(nil)
+		for i, o := range w.r.Post.In {
+			o, a, err := w.cut(o, w.in[i], n, i0, m)
+			if err != nil {
+				return err
+			}
+			sub.Post.In, in = append(sub.Post.In, o), append(in, a)
+		}
+		sub.Out = nil
+		for i, o := range w.r.Out {
+			size := int64(o.Type.Size())
+			sub.Out, out = append(sub.Out, lib.Array{Type: o.Type, Shape: op.Shape{m}}), append(out, w.out[i].part(int64(i0)*size, int64(m)*size))
+		}
+		if err := w.window(&sub, in, out); err != nil {
+			return err
+		}
+		i0 += m
+	}
+	return nil
+}
+
+// leads says how many leading extents of each operand and each result count the
+// rows of an operation; whole for an array that every row needs.
+type leads struct{ in, out []int }
+
+const whole = -1
+
+// leadsOf returns the leads of a request, or false if it has no rows that can be
+// computed by themselves.
+func leadsOf(r *lib.Request) (leads, bool) {
+	l := leads{}
+	rank := func(i int) int { return len(r.In[i].Shape) }
+	one := func(in, out int) {
+		for i := range r.In {
+			l.in = append(l.in, whole)
+			if i == 0 {
+				l.in[0] = in
+			}
+		}
+		for range r.Out {
+			l.out = append(l.out, out)
+		}
+	}
+	switch r.Op {
+	case op.MatMul:
+		p, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+		if err != nil {
+			return l, false
+		}
+		if p.Batch > 1 {
+			one(rank(0)-2, rank(0)-2)
+			if !p.SharedB {
+				l.in[1] = rank(1) - 2
+			}
+			return l, true
+		}
+		one(rank(0)-1, rank(0)-1)
+		return l, !op.MatMulOptsOf(&r.Attrs).TransA
+	case op.MatVec:
+		one(1, 1)
+		return l, !op.MatVecOptsOf(&r.Attrs).Trans
+	case op.Conv2D:
+		one(1, 1)
+		return l, true
+	case op.Transpose:
+		one(rank(0)-2, rank(0)-2)
+		return l, rank(0) > 2
+	case op.Gather:
+		one(whole, rank(1))
+		l.in[1] = rank(1)
+		return l, true
+	case op.TopK:
+		one(rank(0)-1, rank(0)-1)
+		return l, rank(0) > 1
+	}
+	switch r.Op.Class() {
+	case op.Row:
+		one(rank(0)-1, rank(0)-1)
+		return l, rank(0) > 1
+	case op.Reduction:
+		one(rank(0)-1, rank(0)-1)
+		for i := range l.in {
+			l.in[i] = rank(0) - 1
+		}
+		return l, rank(0) > 1
+	}
+	return l, false
+}
+
+// split returns the rows of an array with so many leading extents, and the
+// elements of each.
+func split(s op.Shape, lead int) (rows, each int) {
+	rows, each = 1, 1
+	for i, d := range s {
+		if i < lead {
+			rows *= d
+		} else {
+			each *= d
+		}
+	}
+	return rows, each
+}
+
+// rows computes an operation over some of its rows at a time.
+func (w *windows) rows(l leads) error {
+	r := w.r
+	total, each := split(r.Out[0].Shape, l.out[0])
+	if each == 0 || total == 0 {
+		return w.tooLarge
+	}
+	// How many rows fit a binding, and begin where the next can be bound.
+	most, unit := total, 1
+	consider := func(a lib.Array, lead int) {
+		if lead == whole || a.Shape == nil {
+			return
+		}
+		if _, n := split(a.Shape, lead); n > 0 {
+			bytes := int64(n) * int64(a.Type.Size())
+			most = min(most, int(w.d.limits.Binding/bytes))
+			align := max(w.d.limits.StorageAlign, 4)
+			unit = lcm(unit, int(align/gcd(bytes%align, align)))
+		}
+	}
+	for i, a := range r.In {
+		consider(a, l.in[i])
+	}
+	for i, a := range r.Out {
+		consider(a, l.out[i])
+	}
+	if most >= unit {
+		most -= most % unit
+	}
+	if most == 0 || r.Op == op.MatMul && total == 1 {
+		return w.tooLarge
+	}
+	local := w.local
+	for row, count := 0, 0; row < total; count++ {
+		rows := min(total-row, most)
+		if r.Post != nil {
+			rows = fit(r.Post.In, total*each, row*each, rows*each) / each
+		}
+		if rows == 0 || count == maxWindows || rows == total {
+			return w.tooLarge
+		}
+		w.local = local
+		sub := *r
+		var in, out []arrayRef
+		sub.In, sub.Out = nil, nil
+		part := func(x lib.Array, a arrayRef, lead int) (lib.Array, arrayRef) {
+			if x.Shape == nil {
+				return x, a
+			}
+			if lead == whole {
+				if r.Op == op.MatMul && len(x.Shape) > 2 {
+					x.Shape = x.Shape[len(x.Shape)-2:] // of a batch of one
+				}
+				return x, a
+			}
+			_, n := split(x.Shape, lead)
+			bytes := int64(n) * int64(x.Type.Size())
+			return lib.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
+		}
+		for i := range r.In {
+			x, a := part(r.In[i], w.in[i], l.in[i])
+			if x.Shape != nil && l.in[i] != whole {
+				var err error
+				if a, err = w.aligned(a); err != nil {
+					return err
+				}
+			}
+			sub.In, in = append(sub.In, x), append(in, a)
+		}
+		if r.Post != nil {
+			sub.Post = &lib.Epilogue{Exprs: r.Post.Exprs}
+			for i, o := range r.Post.In {
+				o, a, err := w.cut(o, w.in[len(r.In)+i], total*each, row*each, rows*each)
+				if err != nil {
+					return err
+				}
+				sub.Post.In, in = append(sub.Post.In, o), append(in, a)
+			}
+		}
+		for i := range r.Out {
+			x, a := part(r.Out[i], w.out[i], l.out[i])
+			sub.Out, out = append(sub.Out, x), append(out, a)
+		}
+		if err := w.window(&sub, in, out); err != nil {
+			return err
+		}
+		row += rows
+	}
+	return nil
+}
+
+// parts say which reduction makes the result of what a reduction makes of runs of
+// elements.
+var parts = map[*op.Operation]*op.Operation{
+	op.Sum: op.Sum, op.Dot: op.Sum, op.Mean: op.Sum, op.Min: op.Min, op.Max: op.Max,
+	op.NormL1: op.Sum, op.NormL2: op.NormL2, op.NormLinf: op.Max,
+}
+
+// reduce computes a reduction of all elements.
+func (w *windows) reduce() error {
+	r := w.r
+	last := parts[r.Op]
+	n, err := r.In[0].Shape.Size()
+	if err != nil || last == nil || r.In[0].Type.Size() != 4 || r.Out[0].Type.Size() != 4 && r.Post == nil {
+		return w.tooLarge
+	}
+	first := r.Op
+	if r.Op == op.Mean {
+		first = op.Sum
+	}
+	most := int(w.d.limits.Binding / 4)
+	most -= most % int(max(w.d.limits.StorageAlign, 4))
+	count := (n-1)/most + 1
+	if count > maxWindows {
+		return w.tooLarge
+	}
+	pieces := w.reserve(4 * int64(count))
+	local := w.local
+	for k := range count {
+		w.local = local
+		m := min(n-k*most, most)
+		sub := &lib.Request{Op: first, Target: r.Target, Tuning: r.Tuning, Out: []lib.Array{{Type: r.In[0].Type, Shape: op.Shape{}}}}
+		var in []arrayRef
+		for i, x := range r.In {
+			a, err := w.aligned(w.in[i].part(4*int64(k*most), 4*int64(m)))
+			if err != nil {
+				return err
+			}
+			sub.In, in = append(sub.In, lib.Array{Type: x.Type, Shape: op.Shape{m}}), append(in, a)
+		}
+		piece := w.reserve(4)
+		if err := w.window(sub, in, []arrayRef{piece}); err != nil {
+			return err
+		}
+		if err := w.copy(pieces.part(4*int64(k), 4), piece); err != nil {
+			return err
+		}
+	}
+	sub := *r
+	sub.Op = last
+	sub.In = []lib.Array{{Type: r.In[0].Type, Shape: op.Shape{count}}}
+	in := []arrayRef{pieces}
+	if r.Op == op.Mean {
+		mean, err := ir.New(ir.Div, ir.NewArg(0, ir.F32), ir.NewConst(float64(n), ir.F32))
+		if err != nil {
+			return err
+		}
+		post := &lib.Epilogue{Exprs: []*ir.Node{mean}}
+		if r.Post != nil {
+			args := []*ir.Node{mean}
+			for i, o := range r.Post.In {
+				args = append(args, ir.NewArg(i+1, op.Register(o.Type)))
+			}
+			post.In, post.Exprs = r.Post.In, nil
+			for _, x := range r.Post.Exprs {
+				post.Exprs = append(post.Exprs, ir.Substitute(x, args, nil))
+			}
+		}
+		sub.Post = post
+	}
+	return w.window(&sub, append(in, w.in[len(r.In):]...), w.out)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func lcm(a, b int) int { return a / int(gcd(int64(a), int64(b))) * b }
