@@ -2,8 +2,10 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/op"
@@ -11,8 +13,8 @@ import (
 
 // selfTest computes a few known answers before a device is offered: a driver
 // or compiler that is broken, and there are such, must not give wrong results
-// silently. It closes the engine if it fails. The operands are small integers,
-// so that every answer is exact in any order of summation.
+// silently. It closes the engine if it fails. Other operations are tested before
+// their first use, by the engine.
 func selfTest(ctx context.Context, e *engine.Engine) error {
 	if err := knownAnswers(ctx, e); err != nil {
 		e.Close()
@@ -21,24 +23,103 @@ func selfTest(ctx context.Context, e *engine.Engine) error {
 	return nil
 }
 
+// knownAnswers asks for all answers at once: most of the time a GPU's compiler
+// is at work.
 func knownAnswers(ctx context.Context, e *engine.Engine) error {
-	const n = 67 // not a multiple of any vector
-	var x, y, got [n]float32
+	tests := []func(context.Context, *engine.Engine) error{knownElements, knownSum, knownProduct}
+	errs := make([]error, len(tests))
+	var work sync.WaitGroup
+	for i, test := range tests {
+		work.Add(1)
+		go func() {
+			defer work.Done()
+			errs[i] = test(ctx, e)
+		}()
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// knownLength is not a multiple of any vector.
+const knownLength = 67
+
+// small returns small integers, so that every answer of sums and products is exact
+// in any order of summation.
+func small(of int) []float32 {
+	x := make([]float32, knownLength)
 	for i := range x {
-		x[i], y[i] = float32(i%13-6), float32(i%7-3)
+		x[i] = float32(i%of - of/2)
+	}
+	return x
+}
+
+// mixture is one elementwise operation of all that expressions consist of: the
+// functions expand into arithmetic on bits and integers, conversions, comparisons.
+// Each term has a weight of its own, so that no two mistakes make up for each other.
+var mixture = sync.OnceValue(func() *op.Operation {
+	return op.Binary("self-test", func(x, y op.Expr) op.Expr {
+		half, one, two := op.Const(0.5), op.Const(1), op.Const(2)
+		terms := []op.Expr{
+			x.Max(op.Const(0)),
+			x.Sub(y).Min(one).Mul(op.Const(3)),
+			op.Select(x.Lt(y), op.Const(5), op.Const(11)),
+			op.Select(x.Ge(one), y, op.Const(17)),
+			x.Mul(half).Floor().Mul(op.Const(1.25)),
+			y.Mul(half).Ceil().Mul(op.Const(1.5)),
+			x.Mul(op.Const(0.75)).Round().Mul(op.Const(0.875)),
+			y.Mul(op.Const(0.75)).Trunc().Mul(op.Const(0.625)),
+			x.Mul(half).Exp().Mul(half),
+			x.Square().Add(one).Log().Mul(two),
+			y.Tanh().Mul(op.Const(4)),
+			x.Sin().Mul(op.Const(2.5)),
+			y.Square().Add(two).Sqrt(),
+			x.Div(y.Abs().Add(one)).Mul(op.Const(1.75)),
+			x.Fma(y, one).Mul(op.Const(0.375)),
+		}
+		sum := terms[0]
+		for _, t := range terms[1:] {
+			sum = sum.Add(t)
+		}
+		return sum
+	})
+})
+
+// knownWithin is how far a result of mixture may be off: what its functions are
+// allowed, many times over, and far less than any term that is wrong.
+const knownWithin = 1e-3
+
+// knownElements tests the mixture.
+func knownElements(ctx context.Context, e *engine.Engine) error {
+	x, y, got := small(13), small(7), small(3)
+	for i := range got {
 		got[i] = float32(math.NaN())
 	}
-	x[5] = float32(math.NaN())
-	if err := e.Elementwise(ctx, op.Relu, &op.Attrs{}, got[:], x[:], nil, nil); err != nil {
+	x[5], x[knownLength-2] = float32(math.NaN()), -20.5
+	o := mixture()
+	if err := e.Elementwise(ctx, o, &op.Attrs{}, got, x, y, nil); err != nil {
+		return err
+	}
+	in := []*op.Array{op.NewArray(op.Shape{knownLength}), op.NewArray(op.Shape{knownLength})}
+	for i := range x {
+		in[0].Data[i], in[1].Data[i] = float64(x[i]), float64(y[i])
+	}
+	want, err := o.Reference(&op.Attrs{}, in, []op.DType{op.F32, op.F32})
+	if err != nil {
 		return err
 	}
 	for i, v := range got {
-		if want := max(x[i], 0); v != want && !(v != v && want != want) {
-			return fmt.Errorf("relu(%v) gave %v", x[i], v)
+		w := want[0].Data[i]
+		if off := math.Abs(float64(v) - w); !(off <= knownWithin) && !(v != v && w != w) {
+			return fmt.Errorf("elementwise functions of %v and %v gave %v, not %v", x[i], y[i], v, w)
 		}
 	}
-	x[5] = 2
-	bits, err := e.Reduce(ctx, op.Dot, &op.Attrs{}, x[:], y[:])
+	return nil
+}
+
+// knownSum tests a reduction.
+func knownSum(ctx context.Context, e *engine.Engine) error {
+	x, y := small(13), small(7)
+	bits, err := e.Reduce(ctx, op.Dot, &op.Attrs{}, x, y)
 	if err != nil {
 		return err
 	}
@@ -49,10 +130,16 @@ func knownAnswers(ctx context.Context, e *engine.Engine) error {
 	if v := math.Float32frombits(bits); v != want {
 		return fmt.Errorf("a dot product gave %v, not %v", v, want)
 	}
+	return nil
+}
+
+// knownProduct tests a product of matrices.
+func knownProduct(ctx context.Context, e *engine.Engine) error {
 	const m, k, c = 5, 9, 7
-	var prod [m * c]float32
+	x, y := small(13), small(7)
+	prod := make([]float32, m*c)
 	in := []engine.Host{f32(x[:m*k], op.Shape{m, k}), f32(y[:k*c], op.Shape{k, c})}
-	if err := e.Call(ctx, op.MatMul, &op.Attrs{}, in, []engine.Host{f32(prod[:], op.Shape{m, c})}); err != nil {
+	if err := e.Call(ctx, op.MatMul, &op.Attrs{}, in, []engine.Host{f32(prod, op.Shape{m, c})}); err != nil {
 		return err
 	}
 	for i := range prod {

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package webgpu
 
 import (
@@ -5,5 +7,5 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
-// host returns the library that the build has.
+// host returns the library that the build has: wgpu-native.
 func host() (gpu.Host, error) { return wgpunative.New() }
