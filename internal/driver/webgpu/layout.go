@@ -98,7 +98,7 @@ func newLayout(e *executable, host []bool) *layout {
 		if e.written[x] {
 			kind = e.apart[x]
 		}
-		need := max(words(e.need[x]), 4)
+		need := max(words(e.need[x]), leastBytes)
 		b, ok := open[kind]
 		if ok {
 			l.sizes[b] = up(l.sizes[b], e.d.limits.StorageAlign)

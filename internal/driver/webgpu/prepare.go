@@ -206,7 +206,7 @@ func externals(p *driver.Program, s *driver.Step) (used, written []int) {
 
 // keep adds constants and returns their offset.
 func (e *preparer) keep(b []byte) int64 {
-	return appendAligned(&e.data, b, max(len(b), 4), e.d.limits.StorageAlign)
+	return appendAligned(&e.data, b, max(len(b), leastBytes), e.d.limits.StorageAlign)
 }
 
 // block adds parameters of a size, the first of which are given, and returns their
@@ -283,7 +283,7 @@ func (e *preparer) add(s step, arrays ...arrayRef) {
 		case external:
 			e.uses[a.at]++
 		case temporary:
-			e.temps[a.at] = max(e.temps[a.at], 4) // bindings are not empty
+			e.temps[a.at] = max(e.temps[a.at], leastBytes)
 		}
 	}
 	e.steps = append(e.steps, s)
@@ -308,6 +308,10 @@ func (e *preparer) step(s *driver.Step) error {
 func (e *preparer) at(o driver.Operand) arrayRef {
 	return arrayRef{e.places[o.Slot], e.slots[o.Slot].Bytes}
 }
+
+// leastBytes are what every array has room for: bindings are not empty, and hold
+// one element at least.
+const leastBytes = 16
 
 // maxParams is up to how many parameters of an elementwise program are operands:
 // each is a load and a binding. Programs that have more are not likely to come with

@@ -159,7 +159,7 @@ func (r *recorder) locate(a arrayRef) gpu.Range {
 
 // borrow returns memory for one array of one command.
 func (r *recorder) borrow(bytes int64) (gpu.Range, error) {
-	b, err := r.d.gpu.NewBuffer(max(words(bytes), 4), gpu.Storage)
+	b, err := r.d.gpu.NewBuffer(max(words(bytes), leastBytes), gpu.Storage)
 	if err != nil {
 		return gpu.Range{}, err
 	}
@@ -221,6 +221,11 @@ func (l *dispatch) record(r *recorder) error {
 		}
 		moved[i], ranges[i] = ranges[i], there
 		r.copy(there, moved[i])
+	}
+	for i := range ranges {
+		if ranges[i].Bytes == 0 {
+			ranges[i].Bytes = leastBytes
+		}
 	}
 	if l.code.params {
 		p := gpu.Range{Buffer: r.e.params, Off: l.static, Bytes: l.code.bytes}
