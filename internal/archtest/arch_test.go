@@ -39,7 +39,7 @@ var beside = map[string][]string{
 	"device/devicetest": {"internal/testutil"},
 	"internal/driver":   {"internal/graph"},
 	"cuda":              {"internal/workers"},
-	"internal/webgpu":   {"wgsl"},
+	"internal/webgpu":   {"wgsl", "internal/workers"},
 	"simd":              {"internal/memory", "internal/workers"},
 	"internal/roofline": {"simd", "internal/memory"},
 }

@@ -3,143 +3,210 @@ package webgpu
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// TODO: the signatures are final, the bodies are coming.
-
-var errTODO = errors.New("TODO")
+// Patience is how long a device may complete nothing after somebody who waited
+// for it has given up, or while Close waits, before it counts as lost. Software
+// has more of it: see [Device.patience].
+var Patience = 10 * time.Second
 
 // Device is an open device. It is safe for concurrent use.
-type Device struct{}
+type Device struct {
+	host    HostDevice
+	adapter Adapter
+	stats   stats
+
+	// gate is held for reading by every call that uses the host, and for writing
+	// by Close when it frees everything.
+	gate   sync.RWMutex
+	closed bool
+
+	pending  atomic.Int64 // submissions under way
+	closing  atomic.Bool
+	lost     chan struct{}
+	lostOnce sync.Once
+	stuck    atomic.Bool // it does not answer: nothing is asked of it any more
+	lostErr  error       // once lost is closed
+
+	queue queue
+	wait  waiting
+
+	// mu guards what is kept for the next use, and who uses what.
+	mu        sync.Mutex
+	memory    memoryPool
+	pipelines pipelines
+	groups    groups
+	stages    [2]stagePool // of Upload and of Readback
+
+	copiers sync.Once
+	crew    *workers.Pool
+}
 
 // Open opens an adapter of a host. The error wraps [ErrNoAdapter] where there is
 // none, and says why.
-func Open(ctx context.Context, h Host, index int) (*Device, error) { return nil, errTODO }
+func Open(ctx context.Context, h Host, index int) (*Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	host, err := h.Open(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{host: host, adapter: *host.Adapter(), lost: make(chan struct{})}
+	d.memory.init()
+	d.pipelines.init()
+	d.groups.init()
+	return d, nil
+}
 
 // Adapter says what the device is and what it can do.
-func (d *Device) Adapter() *Adapter { return nil }
-
-// Buffer is memory of a device.
-type Buffer struct{}
-
-// NewBuffer returns memory for Storage or Uniform, which holds anything. Any
-// number of bytes that is not negative will do. The error wraps [ErrLimit] or
-// [ErrOutOfMemory].
-func (d *Device) NewBuffer(bytes int64, u Usage) (*Buffer, error) { return nil, errTODO }
-
-// Bytes returns the size that was asked for.
-func (b *Buffer) Bytes() int64 { return 0 }
-
-// Free gives the memory back. Groups and submissions that use it keep it until
-// they are done; nothing else may use it any more.
-func (b *Buffer) Free() {}
-
-// Pipeline is a compiled kernel. Equal shaders have one, however often they are
-// compiled.
-type Pipeline struct{}
-
-// Compile compiles a shader, or finds it compiled. A mistake in the text is a
-// [*CompileError]; too large a workgroup, or too much workgroup memory, wraps
-// [ErrLimit].
-func (d *Device) Compile(ctx context.Context, s *Shader) (*Pipeline, error) { return nil, errTODO }
-
-// Free ends the use of the pipeline by the caller of Compile.
-func (p *Pipeline) Free() {}
-
-// Range is a part of a buffer.
-type Range struct {
-	Buffer     *Buffer
-	Off, Bytes int64
-}
-
-// Group is buffers bound to a pipeline.
-type Group struct{}
-
-// Bind binds ranges to the bindings of a pipeline, in order. Off is a multiple of
-// Limits.StorageAlign, or UniformAlign; Bytes are rounded up to a multiple of 4 (0
-// bytes are 4), for which every buffer has room at its end. A buffer that the
-// kernel writes is bound once.
-//
-// Bind is quick for what was bound like that not long ago.
-func (d *Device) Bind(p *Pipeline, r []Range) (*Group, error) { return nil, errTODO }
-
-// Free ends the use of the group. Submissions that use it complete all the same.
-func (g *Group) Free() {}
-
-// Command is one command of a submission: a dispatch if Group is set, a copy if
-// Src is, else a clear of Dst, or nothing at all.
-type Command struct {
-	Group    *Group
-	Grid     [3]uint32 // workgroups; nothing happens where one of them is 0
-	Src, Dst *Buffer
-	From, To int64 // multiples of 4
-	Bytes    int64 // a multiple of 4, or up to the end of one of the buffers
-	Stamp    bool  // note the time after it
-}
-
-// Transfer is bytes that go from the host to a buffer, or come from there.
-type Transfer struct {
-	Host   []byte
-	Buffer *Buffer
-	Off    int64 // a multiple of 4
-}
-
-// Submission is a round trip: operands to the device, commands one after the
-// other, results back.
-type Submission struct {
-	Uploads   []Transfer
-	Commands  []Command
-	Downloads []Transfer
-	// Stamps, if not nil, gets the time before the first command and the time
-	// after each command with Stamp set: nanoseconds of the device's clock. It
-	// becomes empty where the adapter has no Clocks.
-	Stamps *[]uint64
-}
-
-// Fence is the completion of a submission.
-type Fence struct{}
-
-// Submit starts a submission. The host memory of Uploads is free again when it
-// returns; that of Downloads belongs to the submission until the fence is done.
-// The rest of s is the caller's again, buffers and groups may be freed.
-// Submissions take effect in the order in which Submit is called by one
-// goroutine, or by several that see to an order.
-//
-// If complete is not nil it is called once, just before the fence is done, but
-// not if Submit returns an error. It must not block.
-func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)) (*Fence, error) {
-	return nil, errTODO
-}
-
-// Run is Submit and Wait, by the shortest way. When ctx ends it returns at once,
-// and nothing touches the memory of Downloads any more; the commands still run.
-func (d *Device) Run(ctx context.Context, s *Submission) error { return errTODO }
-
-// Done is closed when the results are in place, or the submission has failed.
-func (f *Fence) Done() <-chan struct{} { return nil }
-
-// Wait waits for the fence or for ctx.
-func (f *Fence) Wait(ctx context.Context) error { return errTODO }
+func (d *Device) Adapter() *Adapter { return &d.adapter }
 
 // Lost returns a channel that is closed when the device has stopped working.
-func (d *Device) Lost() <-chan struct{} { return nil }
+func (d *Device) Lost() <-chan struct{} { return d.lost }
+
+// lose makes the device one that is lost.
+func (d *Device) lose(err error) {
+	d.lostOnce.Do(func() {
+		if !errors.Is(err, ErrDeviceLost) {
+			err = fmt.Errorf("%w: %w", ErrDeviceLost, err)
+		}
+		d.lostErr = err
+		close(d.lost)
+	})
+}
+
+// failed returns why the device is lost, or nil.
+func (d *Device) failed() error {
+	select {
+	case <-d.lost:
+		return d.lostErr
+	default:
+		return nil
+	}
+}
+
+// enter begins a call that uses the host, which leave ends. Calls do not nest.
+func (d *Device) enter() error {
+	d.gate.RLock()
+	err := d.failed()
+	if d.closed || d.closing.Load() {
+		err = ErrClosed
+	}
+	if err != nil {
+		d.gate.RUnlock()
+	}
+	return err
+}
+
+func (d *Device) leave() { d.gate.RUnlock() }
+
+// hosted passes an error of the host on, and loses the device where it says so.
+func (d *Device) hosted(err error) error {
+	if err != nil && errors.Is(err, ErrDeviceLost) {
+		d.lose(err)
+		return d.lostErr
+	}
+	return err
+}
+
+// patience is Patience for this device. A CPU that plays a GPU has kernels that
+// take as long as a GPU would have hung.
+func (d *Device) patience() time.Duration {
+	if d.adapter.Type == Software {
+		return 6 * Patience
+	}
+	return Patience
+}
 
 // Stats counts what a device has done.
 type Stats struct {
 	Submits     uint64 // submissions to the host: one for a round trip whose operands fit a chunk
 	Dispatches  uint64
 	Compiled    uint64 // pipelines
+	Grouped     uint64 // groups that were not there yet
 	Uploaded    uint64 // bytes
 	Downloaded  uint64
 	Buffers     int64 // in use, those that are kept for later not among them
 	BufferBytes int64
-	IdleBytes   int64 // memory that is kept for later, staging among it
+	IdleBytes   int64 // memory that is kept for later
+	StageBytes  int64 // memory through which bytes go between host and device
+}
+
+type stats struct {
+	submits, dispatches, compiled, grouped, uploaded, downloaded atomic.Uint64
 }
 
 // Stats returns the counts.
-func (d *Device) Stats() Stats { return Stats{} }
+func (d *Device) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Stats{
+		Submits:     d.stats.submits.Load(),
+		Dispatches:  d.stats.dispatches.Load(),
+		Compiled:    d.stats.compiled.Load(),
+		Grouped:     d.stats.grouped.Load(),
+		Uploaded:    d.stats.uploaded.Load(),
+		Downloaded:  d.stats.downloaded.Load(),
+		Buffers:     d.memory.used,
+		BufferBytes: d.memory.usedBytes,
+		IdleBytes:   d.memory.idleBytes,
+		StageBytes:  d.stages[0].bytes + d.stages[1].bytes,
+	}
+}
 
 // Close frees everything. It waits for what is under way, but not for ever: a
-// device that does not answer within some seconds is lost and let go. Submissions
+// device that completes nothing for [Patience] is lost and let go. Submissions
 // that begin meanwhile end with [ErrClosed].
-func (d *Device) Close() error { return errTODO }
+func (d *Device) Close() error {
+	if d.closing.Swap(true) {
+		return nil
+	}
+	hung := !d.drain() // and so is whatever the host would be asked to free
+	free := make(chan struct{})
+	go func() {
+		defer close(free)
+		d.gate.Lock()
+		defer d.gate.Unlock()
+		d.closed = true
+		if !hung {
+			d.release()
+			d.host.Close()
+		}
+	}()
+	select {
+	case <-free:
+	case <-time.After(d.patience()):
+		d.lose(errors.New("a call of the library does not return"))
+	}
+	d.crew.Close()
+	if hung {
+		return d.lostErr
+	}
+	return nil
+}
+
+// release frees what the device still has.
+func (d *Device) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups.free()
+	d.pipelines.free()
+	d.memory.free()
+	for i := range d.stages {
+		d.stages[i].free()
+	}
+}
+
+// threads returns the workers that copy between Go's memory and staging, which
+// begin when they are first needed.
+func (d *Device) threads() *workers.Pool {
+	d.copiers.Do(func() { d.crew = workers.New(copyThreads) })
+	return d.crew
+}

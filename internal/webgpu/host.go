@@ -29,7 +29,7 @@ type Host interface {
 }
 
 // HostDevice is an open device of a host. Its methods are safe for concurrent use,
-// do not wait but for Wait, and take what [Device] has checked.
+// do not wait, and take what [Device] has checked.
 type HostDevice interface {
 	// Adapter says what the device has been opened with.
 	Adapter() *Adapter
@@ -43,15 +43,12 @@ type HostDevice interface {
 	// NewGroup binds ranges to the bindings of the pipeline, in their order.
 	NewGroup(p HostPipeline, r []HostRange) (HostGroup, error)
 
-	// Submit runs commands, one after the other, and then maps remap. What it
-	// returns counts submissions, from 1.
+	// Submit runs commands, one after the other, and then maps remap. Tickets rise
+	// from one submission to the next, and none is 0.
 	Submit(c []HostCommand, remap []HostBuffer) (ticket uint64, err error)
 	// Poll returns the number of the last submission that is complete, with its
 	// buffers mapped.
 	Poll() (done uint64, err error)
-	// Wait waits until a submission is complete and its buffers are mapped.
-	Wait(ticket uint64) error
-
 	// Lost returns a channel that is closed when the device has stopped working.
 	Lost() <-chan struct{}
 	// Close frees what is left. Nothing is under way.
@@ -100,7 +97,7 @@ type CommandKind uint8
 // The commands. Each sees what those before it have written.
 const (
 	Dispatch CommandKind = iota
-	Copy                 // bytes from one buffer to another, or within one
+	Copy                 // bytes from one buffer to another
 	Clear                // zeros
 	Stamp                // note the time, where the device has clocks
 	Stamps               // write the first Bytes noted times of this submission to Dst at To, in units of Tick, 8 bytes each

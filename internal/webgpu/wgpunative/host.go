@@ -143,7 +143,7 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	case 2:
 		d.Type = webgpu.Integrated
 	case 3:
-		d.Type = webgpu.Software
+		d.Type, d.Target.Unfused = webgpu.Software, true
 	default:
 		d.Type = webgpu.Other
 	}

@@ -378,8 +378,8 @@ rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, ray
 	return outcome(d, ticket);
 }
 
-rayo_result rayo_poll(rayo_device *d, int wait, uint64_t ticket) {
+rayo_result rayo_poll(rayo_device *d) {
 	begin();
-	if (!atomic_load(&d->lost)) wgpuDevicePoll(d->device, wait, wait ? &ticket : NULL);
+	if (!atomic_load(&d->lost)) wgpuDevicePoll(d->device, 0, NULL);
 	return outcome(d, atomic_load(&d->done));
 }

@@ -53,6 +53,6 @@ rayo_result rayo_new_group(rayo_device *, rayo_pipeline *, const rayo_range *, s
 void rayo_free_group(void *);
 
 rayo_result rayo_submit(rayo_device *, const rayo_command *, size_t count, rayo_buffer *const *remap, size_t remapped);
-rayo_result rayo_poll(rayo_device *, int wait, uint64_t ticket);
+rayo_result rayo_poll(rayo_device *);
 
 #endif

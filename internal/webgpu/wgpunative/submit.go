@@ -54,11 +54,6 @@ func (d *device) Submit(list []webgpu.HostCommand, remap []webgpu.HostBuffer) (u
 
 // Poll implements [webgpu.HostDevice].
 func (d *device) Poll() (uint64, error) {
-	r := C.rayo_poll(d.d, 0, 0)
+	r := C.rayo_poll(d.d)
 	return uint64(r.number), d.failure(r)
-}
-
-// Wait implements [webgpu.HostDevice].
-func (d *device) Wait(ticket uint64) error {
-	return d.failure(C.rayo_poll(d.d, 1, C.uint64_t(ticket)))
 }

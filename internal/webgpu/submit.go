@@ -1,0 +1,327 @@
+package webgpu
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Command is one command of a submission: a dispatch if Group is set, a copy if
+// Src is, else a clear of Dst, or nothing at all.
+type Command struct {
+	Group    *Group
+	Grid     [3]uint32 // workgroups; nothing happens where one of them is 0
+	Src, Dst *Buffer
+	From, To int64 // multiples of 4
+	Bytes    int64 // a multiple of 4, or up to the end of one of the buffers
+	Stamp    bool  // note the time after it
+}
+
+// Transfer is bytes that go from the host to a buffer, or come from there. Any
+// number will do; up to three bytes behind those that are brought to a buffer may
+// be written too.
+type Transfer struct {
+	Host   []byte
+	Buffer *Buffer
+	Off    int64 // a multiple of 4
+}
+
+// Submission is a round trip: operands to the device, commands one after the
+// other, results back.
+type Submission struct {
+	Uploads   []Transfer
+	Commands  []Command
+	Downloads []Transfer
+	// Stamps, if not nil, gets the time before the first command and the time
+	// after each command with Stamp set: nanoseconds of the device's clock. It
+	// becomes empty where the adapter has no Clocks. The slice belongs to the
+	// submission until the fence is done.
+	Stamps *[]uint64
+}
+
+// Submit starts a submission. The host memory of Uploads is free again when it
+// returns; that of Downloads belongs to the submission until the fence is done.
+// The rest of s is the caller's again, buffers and groups may be freed.
+//
+// All of a submission is done before anything of the next one that Submit is
+// called for, and nothing of another comes between its parts.
+//
+// If complete is not nil it is called once, just before the fence is done, but
+// not if Submit returns an error. It must not block.
+func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)) (*Fence, error) {
+	w, err := d.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fence{d: d, ticket: w.ticket, done: make(chan struct{})}
+	go func() {
+		f.err = w.end(context.Background())
+		if complete != nil {
+			complete(f.err)
+		}
+		close(f.done)
+	}()
+	return f, nil
+}
+
+// Run is Submit and Wait, by the shortest way. When ctx ends it returns at once,
+// and nothing touches the memory of Downloads any more; the commands still run.
+func (d *Device) Run(ctx context.Context, s *Submission) error {
+	w, err := d.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	return w.end(ctx)
+}
+
+// start puts a submission into the queue of the host.
+func (d *Device) start(ctx context.Context, s *Submission) (*work, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	w := d.newWork()
+	err := w.hold(s)
+	if err == nil {
+		err = w.put(ctx, s)
+	}
+	if err != nil {
+		w.abandon()
+		return nil, err
+	}
+	return w, nil
+}
+
+// queue is where submissions enter the host, each as a whole.
+type queue struct {
+	sync.Mutex
+	commands []HostCommand
+	remap    []HostBuffer
+}
+
+// submit sends what has been gathered to the host.
+func (q *queue) submit(w *work) error {
+	if len(q.commands) == 0 {
+		return nil
+	}
+	ticket, err := w.d.host.Submit(q.commands, q.remap)
+	clear(q.commands)
+	clear(q.remap)
+	q.commands, q.remap = q.commands[:0], q.remap[:0]
+	if err != nil {
+		return w.d.hosted(err)
+	}
+	w.ticket = ticket
+	w.d.stats.submits.Add(1)
+	return nil
+}
+
+// put puts everything into the queue.
+func (w *work) put(ctx context.Context, s *Submission) (err error) {
+	defer recovered(&err)
+	d := w.d
+	up := upload{list: s.Uploads}
+	for i := range s.Uploads {
+		up.left += alignUp(int64(len(s.Uploads[i].Host)))
+	}
+	down := download{list: s.Downloads}
+	for i := range s.Downloads {
+		down.left += alignUp(int64(len(s.Downloads[i].Host)))
+	}
+	// What fits into one piece is copied before anybody else has to wait.
+	once := up.left <= chunkBytes
+	if once {
+		if err := up.fill(ctx, w); err != nil {
+			return err
+		}
+	}
+	if err := down.reserve(w); err != nil {
+		return err
+	}
+	q := &d.queue
+	q.Lock()
+	defer q.Unlock()
+	q.commands, q.remap = q.commands[:0], q.remap[:0]
+	for !once && up.left > 0 {
+		if err := up.fill(ctx, w); err != nil {
+			return err
+		}
+		up.put(q, w)
+		if up.left > 0 {
+			if err := up.sent(q, w); err != nil {
+				return err
+			}
+		}
+	}
+	if once {
+		up.put(q, w)
+	}
+	q.commands = append(q.commands, w.commands...)
+	if w.stamps != nil {
+		q.commands = append(q.commands, HostCommand{Do: Stamps, Dst: w.downs[0].stage.host, Bytes: int64(w.stamped)})
+	}
+	for down.put(q, w); ; down.put(q, w) {
+		if err := q.submit(w); err != nil {
+			return err
+		}
+		up.note(w)
+		if len(w.downs) > 0 {
+			w.downs[len(w.downs)-1].ticket = w.ticket
+		}
+		if down.left == 0 {
+			return nil
+		}
+		if len(w.downs)-w.taken >= maxAhead {
+			if err := w.takeFirst(ctx); err != nil {
+				return err
+			}
+		}
+		if err := down.reserve(w); err != nil {
+			return err
+		}
+	}
+}
+
+// hold checks a submission, and keeps what it uses until it is done.
+func (w *work) hold(s *Submission) error {
+	d := w.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range s.Uploads {
+		if err := w.holdTransfer(&s.Uploads[i]); err != nil {
+			return fmt.Errorf("upload %d: %w", i, err)
+		}
+	}
+	w.uploads = len(s.Uploads)
+	for i := range s.Downloads {
+		if err := w.holdTransfer(&s.Downloads[i]); err != nil {
+			return fmt.Errorf("download %d: %w", i, err)
+		}
+	}
+	if s.Stamps != nil {
+		*s.Stamps = (*s.Stamps)[:0]
+		if d.adapter.Clocks {
+			w.stamps = s.Stamps
+			w.stamp()
+		}
+	}
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		if err := w.holdCommand(c); err != nil {
+			return fmt.Errorf("command %d: %w", i, err)
+		}
+		if c.Stamp {
+			w.stamp()
+		}
+	}
+	return nil
+}
+
+// maxStamps is how many times one submission notes.
+const maxStamps = 4096
+
+func (w *work) stamp() {
+	if w.stamps != nil && w.stamped < maxStamps {
+		w.commands = append(w.commands, HostCommand{Do: Stamp, Mark: w.stamped})
+		w.stamped++
+	}
+}
+
+func (w *work) holdTransfer(t *Transfer) error {
+	if err := t.Buffer.usable(w.d); err != nil {
+		return err
+	}
+	n := int64(len(t.Host))
+	if t.Off < 0 || t.Off%4 != 0 || n > t.Buffer.bytes-t.Off {
+		return fmt.Errorf("%d bytes at %d of a buffer of %d: %w", n, t.Off, t.Buffer.bytes, ErrInvalid)
+	}
+	w.mems = append(w.mems, t.Buffer.m)
+	t.Buffer.m.refs++
+	return nil
+}
+
+func (w *work) holdCommand(c *Command) error {
+	d := w.d
+	switch {
+	case c.Group != nil:
+		if c.Group.d != d {
+			return fmt.Errorf("the group: %w", ErrForeign)
+		}
+		b := c.Group.b
+		if b == nil {
+			return fmt.Errorf("the group: %w", ErrClosed)
+		}
+		for i, n := range c.Grid {
+			if m := d.adapter.Target.Limits.Grid; m > 0 && n > m {
+				return fmt.Errorf("%d workgroups along axis %d, of %d: %w", n, i, m, ErrLimit)
+			}
+		}
+		if c.Grid[0] == 0 || c.Grid[1] == 0 || c.Grid[2] == 0 {
+			return nil
+		}
+		d.holdGroup(b)
+		w.groups = append(w.groups, b)
+		w.commands = append(w.commands, HostCommand{Do: Dispatch, Pipeline: b.k.host, Group: b.host, Grid: c.Grid})
+		d.stats.dispatches.Add(1)
+		return nil
+	case c.Dst == nil && c.Src == nil:
+		return nil
+	case c.Src != nil:
+		if err := c.span(d, c.Src, c.From); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	}
+	if err := c.span(d, c.Dst, c.To); err != nil {
+		return fmt.Errorf("destination: %w", err)
+	}
+	if c.Bytes == 0 {
+		return nil
+	}
+	n := roundUp(c.Bytes)
+	dst := c.Dst.m
+	w.mems = append(w.mems, dst)
+	dst.refs++
+	if c.Src == nil {
+		w.commands = append(w.commands, HostCommand{Do: Clear, Dst: dst.host, To: c.To, Bytes: n})
+		return nil
+	}
+	src := c.Src.m
+	w.mems = append(w.mems, src)
+	src.refs++
+	if src != dst {
+		w.commands = append(w.commands, HostCommand{Do: Copy, Src: src.host, Dst: dst.host, From: c.From, To: c.To, Bytes: n})
+		return nil
+	}
+	// Hosts do not copy within a buffer.
+	d.mu.Unlock()
+	between, err := d.take(n, Storage)
+	d.mu.Lock()
+	if err != nil {
+		return err
+	}
+	w.mems = append(w.mems, between) // which has one reference
+	w.commands = append(w.commands,
+		HostCommand{Do: Copy, Src: src.host, Dst: between.host, From: c.From, Bytes: n},
+		HostCommand{Do: Copy, Src: between.host, Dst: src.host, To: c.To, Bytes: n})
+	return nil
+}
+
+// span checks the part of a buffer that a copy or clear takes.
+func (c *Command) span(d *Device, b *Buffer, off int64) error {
+	if err := b.usable(d); err != nil {
+		return err
+	}
+	if off < 0 || off%4 != 0 || c.Bytes < 0 || c.Bytes > b.bytes-off {
+		return fmt.Errorf("%d bytes at %d of a buffer of %d: %w", c.Bytes, off, b.bytes, ErrInvalid)
+	}
+	if c.Bytes%4 == 0 || off+c.Bytes == b.bytes {
+		return nil
+	}
+	if c.Src != nil && (c.From+c.Bytes == c.Src.bytes || c.Dst != nil && c.To+c.Bytes == c.Dst.bytes) && off+roundUp(c.Bytes) <= b.room() {
+		return nil
+	}
+	return fmt.Errorf("%d bytes are no multiple of 4: %w", c.Bytes, ErrInvalid)
+}

@@ -1,0 +1,207 @@
+package webgpu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// waiting is how goroutines wait for the device: the host is asked again and again
+// whether it has got further, at first without a pause, as most submissions take
+// less time than a thread takes to wake up. Of those that wait longer one asks and
+// wakes the others. Nobody ever blocks in the host: some hosts then block
+// submissions too, and none would return from a device that hangs.
+type waiting struct {
+	asking  sync.Mutex // whoever asks the host
+	reached atomic.Uint64
+
+	mu     sync.Mutex
+	leader bool
+	list   []*waiter
+}
+
+// waiter is a goroutine that lets another ask.
+type waiter struct {
+	ticket uint64
+	wake   chan struct{}
+}
+
+const (
+	// spinFor is how long a goroutine asks without a pause.
+	spinFor = 150 * time.Microsecond
+	// A pause is as long as an eighth of the time that has passed.
+	leastPause = 20 * time.Microsecond
+	mostPause  = time.Millisecond
+)
+
+// ask asks the host how far it has got, unless somebody does already.
+func (d *Device) ask() {
+	w := &d.wait
+	if !w.asking.TryLock() {
+		return
+	}
+	defer w.asking.Unlock()
+	done, err := d.host.Poll()
+	if err != nil {
+		d.lose(err)
+		return
+	}
+	w.reached.Store(done)
+}
+
+// until waits until a submission is complete, for ctx, or for the device to be
+// lost.
+func (d *Device) until(ctx context.Context, ticket uint64) error {
+	w := &d.wait
+	if w.reached.Load() >= ticket {
+		return nil
+	}
+	if d.adapter.Type != Software {
+		for start := time.Now(); time.Since(start) < spinFor; runtime.Gosched() {
+			d.ask()
+			if done, err := d.reached(ctx, ticket); done {
+				return err
+			}
+		}
+	}
+	for {
+		w.mu.Lock()
+		if done, err := d.reached(ctx, ticket); done {
+			w.mu.Unlock()
+			return err
+		}
+		if !w.leader {
+			w.leader = true
+			w.mu.Unlock()
+			return d.lead(ctx, ticket)
+		}
+		me := &waiter{ticket, make(chan struct{}, 1)}
+		w.list = append(w.list, me)
+		w.mu.Unlock()
+		select {
+		case <-me.wake:
+		case <-ctx.Done():
+		case <-d.lost:
+		}
+		w.mu.Lock()
+		for i, o := range w.list {
+			if o == me {
+				w.list = append(w.list[:i], w.list[i+1:]...)
+				break
+			}
+		}
+		if done, _ := d.reached(ctx, ticket); done && !w.leader {
+			w.promote() // it may have been told to lead
+		}
+		w.mu.Unlock()
+	}
+}
+
+// reached reports whether a wait is over, and how.
+func (d *Device) reached(ctx context.Context, ticket uint64) (bool, error) {
+	if d.wait.reached.Load() >= ticket {
+		return true, nil
+	}
+	if err := d.failed(); err != nil {
+		return true, err
+	}
+	if err := ctx.Err(); err != nil {
+		return true, err
+	}
+	return false, nil
+}
+
+// promote tells one of those that wait to ask. w.mu is held.
+func (w *waiting) promote() {
+	if len(w.list) > 0 {
+		select {
+		case w.list[0].wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// lead asks until the submission is complete, and wakes others whose is.
+func (d *Device) lead(ctx context.Context, ticket uint64) error {
+	w := &d.wait
+	defer func() {
+		w.mu.Lock()
+		w.leader = false
+		w.promote()
+		w.mu.Unlock()
+	}()
+	start := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		before := w.reached.Load()
+		d.ask()
+		if after := w.reached.Load(); after != before {
+			w.mu.Lock()
+			for _, o := range w.list {
+				if o.ticket <= after {
+					select {
+					case o.wake <- struct{}{}:
+					default:
+					}
+				}
+			}
+			w.mu.Unlock()
+		}
+		if done, err := d.reached(ctx, ticket); done {
+			return err
+		}
+		timer.Reset(min(max(time.Since(start)/8, leastPause), mostPause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-d.lost:
+		}
+	}
+}
+
+// watch is until for work that somebody has given up on: when the device gets no
+// further for long, it is lost.
+func (d *Device) watch(ticket uint64) error {
+	for {
+		before := d.wait.reached.Load()
+		ctx, cancel := context.WithTimeout(context.Background(), d.patience())
+		err := d.until(ctx, ticket)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if err := d.failed(); err != nil {
+			return err
+		}
+		if d.wait.reached.Load() == before {
+			d.giveUp()
+		}
+	}
+}
+
+// giveUp loses a device that does not answer.
+func (d *Device) giveUp() {
+	d.stuck.Store(true)
+	d.lose(fmt.Errorf("nothing has been completed for %v", d.patience()))
+}
+
+// drain waits until no submission is under way. It reports false if the device
+// does not get there.
+func (d *Device) drain() bool {
+	for {
+		before, start := d.wait.reached.Load(), time.Now()
+		for time.Since(start) < d.patience() {
+			if d.pending.Load() == 0 {
+				return !d.stuck.Load()
+			}
+			time.Sleep(50 * time.Microsecond)
+		}
+		if d.wait.reached.Load() == before {
+			d.giveUp()
+		}
+	}
+}

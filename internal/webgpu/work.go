@@ -1,0 +1,207 @@
+package webgpu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+)
+
+// work is a submission under way: what it uses, and what is to be done when it
+// has run.
+type work struct {
+	d      *Device
+	ticket uint64 // of its last part
+
+	mems     []*memory // of uploads, of downloads, of commands
+	groups   []*binding
+	commands []HostCommand
+	copies   []HostCommand // from the stage that is being filled
+	uploads  int           // how many of mems are of uploads
+	nextUp   int           // which of mems comes next
+
+	ups   []sent
+	downs []sent
+	parts []part
+	taken int // downs that have been taken from
+
+	stamps  *[]uint64
+	stamped uint32
+}
+
+// sent is a stage that travels.
+type sent struct {
+	stage       *stage
+	ticket      uint64
+	first, last int   // of work.parts
+	used        int64 // by stamps
+}
+
+// part is bytes of a stage that are a result.
+type part struct {
+	host []byte
+	at   int64
+}
+
+var errNotMapped = errors.New("the library did not map the memory of the host")
+
+var works = sync.Pool{New: func() any { return new(work) }}
+
+func (d *Device) newWork() *work {
+	w := works.Get().(*work)
+	w.d = d
+	d.pending.Add(1)
+	return w
+}
+
+// end waits until the submission has run and puts the results in place. When ctx
+// ends before, it returns, and the results are lost. Either way w is gone.
+func (w *work) end(ctx context.Context) error {
+	d := w.d
+	var err error
+	for err == nil && w.taken < len(w.downs) {
+		err = w.takeFirst(ctx)
+	}
+	if err == nil {
+		err = d.until(ctx, w.ticket)
+	}
+	if err != nil && d.failed() == nil {
+		// Somebody else sees to the end, for nobody.
+		clear(w.parts)
+		go func() {
+			_ = d.watch(w.ticket)
+			w.finish()
+		}()
+		return err
+	}
+	w.finish()
+	return err
+}
+
+// takeFirst takes the results from the first stage that still has some.
+func (w *work) takeFirst(ctx context.Context) error {
+	d := w.d
+	s := &w.downs[w.taken]
+	if err := d.until(ctx, s.ticket); err != nil {
+		return err
+	}
+	mapped := s.stage.host.Mapped()
+	if mapped == nil {
+		w.taken++
+		d.unstage(s.stage, false)
+		return errNotMapped
+	}
+	if s.used > 0 {
+		for i := range int(w.stamped) {
+			t := binary.LittleEndian.Uint64(mapped[8*i:])
+			*w.stamps = append(*w.stamps, uint64(float64(t)*d.adapter.Tick))
+		}
+	}
+	for _, p := range w.parts[s.first:s.last] {
+		d.copies(p.host, mapped[p.at:p.at+int64(len(p.host))])
+		d.stats.downloaded.Add(uint64(len(p.host)))
+	}
+	s.stage.host.Unmap()
+	w.taken++
+	d.unstage(s.stage, true)
+	return nil
+}
+
+// finish gives back what the submission has used. All of it has run, or the device
+// is lost.
+func (w *work) finish() {
+	d := w.d
+	lost := d.failed() != nil
+	for i := range w.ups {
+		if !lost {
+			d.unstage(w.ups[i].stage, true)
+		}
+	}
+	for i := w.taken; i < len(w.downs); i++ {
+		if s := w.downs[i].stage; !lost {
+			s.host.Unmap()
+			d.unstage(s, true)
+		}
+	}
+	w.free()
+}
+
+// abandon ends a submission that has not come into the queue as a whole.
+func (w *work) abandon() {
+	d := w.d
+	if w.ticket == 0 || d.failed() != nil {
+		for i := range w.ups {
+			d.unstage(w.ups[i].stage, false)
+		}
+		for i := w.taken; i < len(w.downs); i++ {
+			d.unstage(w.downs[i].stage, false)
+		}
+		w.free()
+		return
+	}
+	// Parts of it are on their way.
+	go func() {
+		_ = d.watch(w.ticket)
+		if d.failed() == nil {
+			for i := range w.ups {
+				d.unstage(w.ups[i].stage, false)
+			}
+			for i := w.taken; i < len(w.downs); i++ {
+				d.unstage(w.downs[i].stage, false)
+			}
+		}
+		w.free()
+	}()
+}
+
+// free gives back what has no more than references, and w itself.
+func (w *work) free() {
+	d := w.d
+	d.mu.Lock()
+	for _, b := range w.groups {
+		d.dropGroup(b)
+	}
+	for _, m := range w.mems {
+		d.memory.drop(m)
+	}
+	d.mu.Unlock()
+	clear(w.mems)
+	clear(w.groups)
+	clear(w.commands)
+	clear(w.copies)
+	clear(w.ups)
+	clear(w.downs)
+	clear(w.parts)
+	*w = work{mems: w.mems[:0], groups: w.groups[:0], commands: w.commands[:0], copies: w.copies[:0], ups: w.ups[:0], downs: w.downs[:0], parts: w.parts[:0]}
+	works.Put(w)
+	d.pending.Add(-1)
+}
+
+// Fence is the completion of a submission.
+type Fence struct {
+	d      *Device
+	ticket uint64
+	done   chan struct{}
+	err    error // once done is closed
+	once   sync.Once
+}
+
+// Done is closed when the results are in place, or the submission has failed.
+func (f *Fence) Done() <-chan struct{} { return f.done }
+
+// Wait waits for the fence or for ctx.
+func (f *Fence) Wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return f.err
+	default:
+	}
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		// The device may have hung.
+		f.once.Do(func() { go func() { _ = f.d.watch(f.ticket) }() })
+		return ctx.Err()
+	}
+}
