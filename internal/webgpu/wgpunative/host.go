@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -67,6 +69,7 @@ const maxAdapters = 64
 
 func (h *host) list() {
 	h.listed = true
+	defer quiet()()
 	r := C.rayo_instance(backends)
 	if h.err = failure(r); h.err != nil {
 		return
@@ -87,6 +90,21 @@ func (h *host) list() {
 		info, limits := describe(a)
 		h.infos, h.limits = append(h.infos, info), append(h.limits, limits)
 	}
+}
+
+// quiet keeps the layer with which Mesa sorts devices, for those who have several
+// screens, away where there is none: it looks for Wayland, and Wayland's library
+// then complains on the standard error. The function that it returns lets it come
+// back.
+func quiet() (loud func()) {
+	const off = "NODEVICE_SELECT"
+	_, screen := os.LookupEnv("XDG_RUNTIME_DIR")
+	_, decided := os.LookupEnv(off)
+	if screen || decided || runtime.GOOS != "linux" {
+		return func() {}
+	}
+	_ = os.Setenv(off, "1")
+	return func() { _ = os.Unsetenv(off) }
 }
 
 // describe asks an adapter what it is.
