@@ -29,7 +29,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 				up.Unmap()
 				ticket, err := d.Submit(list, []webgpu.HostBuffer{up, down})
 				if err == nil {
-					err = d.Wait(ticket)
+					err = wait(d, ticket)
 				}
 				if err != nil {
 					b.Fatal(err)

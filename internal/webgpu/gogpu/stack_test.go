@@ -88,7 +88,7 @@ func trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
 		}, []webgpu.HostBuffer{b[0], b[4]})
 		return err
 	})
-	step(func() error { return d.Wait(ticket) })
+	step(func() error { return wait(d, ticket) })
 	if err != nil {
 		return err
 	}
