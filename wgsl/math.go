@@ -65,14 +65,35 @@ func composedNames() []string {
 	return s
 }
 
-// expansion returns the code applied to operands as arithmetic.
-func expansion(c ir.Code) *ir.Node {
+// expansion returns the code applied to operands as arithmetic, for devices of
+// software if unfused.
+func expansion(c ir.Code, unfused bool) *ir.Node {
 	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
 	n, err := ir.New(c, args...)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return withoutMagic(ir.Lower(n, native))
+	n = withoutMagic(ir.Lower(n, native))
+	if unfused {
+		n = withoutAssociation(n)
+	}
+	return n
+}
+
+// withoutAssociation has what looks at the rounding of a sum, (x+1)-1, subtract a 1
+// that is computed: Mesa's compiler takes it for x otherwise.
+func withoutAssociation(n *ir.Node) *ir.Node {
+	isOne := func(n *ir.Node) bool { return n.Code == ir.Const && n.Type == ir.F32 && n.Value == 1 }
+	return ir.Map(n, func(n *ir.Node) *ir.Node {
+		if n.Code != ir.Sub || !isOne(n.Args[1]) || n.Args[0].Code != ir.Add || !isOne(n.Args[0].Args[1]) {
+			return n
+		}
+		// The lesser of 1 and what has a high bit set.
+		bits := &ir.Node{Code: ir.Bitcast, Type: ir.U32, Args: [3]*ir.Node{n.Args[0]}}
+		large := &ir.Node{Code: ir.Or, Type: ir.U32, Args: [3]*ir.Node{bits, ir.NewConst(1<<31, ir.U32)}}
+		least := &ir.Node{Code: ir.Min, Type: ir.U32, Args: [3]*ir.Node{large, ir.NewConst(1, ir.U32)}}
+		return &ir.Node{Code: ir.Sub, Type: ir.F32, Args: [3]*ir.Node{n.Args[0], ir.NewConvert(least, ir.F32)}}
+	})
 }
 
 // withoutMagic replaces what the expansions do to round a number, adding 1.5·2^23
@@ -112,7 +133,7 @@ func withoutMagic(n *ir.Node) *ir.Node {
 
 // compose prints the function of a code.
 func compose(c ir.Code, unfused bool) *composition {
-	list, _ := ir.Flatten(expansion(c))
+	list, _ := ir.Flatten(expansion(c, unfused))
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))
