@@ -30,8 +30,10 @@ func (c *compiler) memory(x *extra) (hint bool) {
 		switch s {
 		case "global":
 			x.space = spaceGlobal
-		case "shared", "shared::cta", "shared::cluster":
+		case "shared", "shared::cta":
 			x.space = spaceShared
+		case "shared::cluster":
+			x.space, x.cluster = spaceShared, true
 		case "param":
 			x.space = spaceParam
 		case "volatile", "relaxed", "mmio":
@@ -273,7 +275,7 @@ func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 		me.at = me.at&^stampBytes | m
 		c := s.cell(i>>2, w.b.run.number)
 		if shared {
-			c.forget(w.b.number)
+			c.forget(w.b.number, w.b.run.k.cluster)
 		}
 		if r := w.read(c, &me, a.lane); r != nil {
 			w.reportRace(a.pc, a.lane, r, "a read of what another thread writes", a.name, int64(i-a.base))
@@ -291,7 +293,7 @@ func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
 		me.at = me.at&^stampBytes | m
 		c := s.cell(i>>2, w.b.run.number)
 		if shared {
-			c.forget(w.b.number)
+			c.forget(w.b.number, w.b.run.k.cluster)
 		}
 		if r := w.wrote(c, &me, a.lane, same); r != nil {
 			w.reportRace(a.pc, a.lane, r, "a write where another thread reads or writes", a.name, int64(i-a.base))
@@ -300,8 +302,16 @@ func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
 	}
 }
 
-// forget forgets what other blocks did, whose shared memory was another.
-func (c *cell) forget(block uint32) {
+// forget forgets what other blocks did, but those of the cluster, whose shared
+// memory was another.
+func (c *cell) forget(block uint32, cluster int) {
+	if cluster > 1 {
+		of := func(s *stamp) uint32 { return (s.who - 1) >> 10 / uint32(cluster) }
+		if block /= uint32(cluster); c.write.who != 0 && of(&c.write) != block || c.reads[0].who != 0 && of(&c.reads[0]) != block {
+			*c = cell{}
+		}
+		return
+	}
 	if c.write.who != 0 && (c.write.who-1)>>10 != block || c.reads[0].who != 0 && (c.reads[0].who-1)>>10 != block {
 		*c = cell{}
 	}
@@ -537,6 +547,12 @@ func (w *warp) loadShared(in *inst, mask uint32) bool {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
 		addr := base[lane] + uint64(x.off)
+		if b = w.b; x.cluster {
+			if b = w.peer(pc, lane, addr); b == nil {
+				continue
+			}
+			addr &= placeMask
+		}
 		w.addr[lane] = addr
 		off, a := w.shared(pc, lane, addr, n, n)
 		if off < 0 {
@@ -547,7 +563,9 @@ func (w *warp) loadShared(in *inst, mask uint32) bool {
 			}
 			continue
 		}
-		w.landed(pc, lane, off, n, a)
+		if b == w.b {
+			w.landed(pc, lane, off, n, a)
+		}
 		if check {
 			if !b.defined.has(off, min(n, 16)) {
 				w.undefined(pc, lane, a.name, off+sharedBase-a.at)
@@ -592,13 +610,21 @@ func (w *warp) storeShared(in *inst, mask uint32) bool {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
 		addr := base[lane] + uint64(x.off)
+		if b = w.b; x.cluster {
+			if b = w.peer(pc, lane, addr); b == nil {
+				continue
+			}
+			addr &= placeMask
+		}
 		w.addr[lane] = addr
 		off, a := w.shared(pc, lane, addr, n, n)
 		if off < 0 {
 			continue
 		}
-		w.landed(pc, lane, off, n, a)
-		w.outgoing(pc, lane, off, n, a)
+		if b == w.b {
+			w.landed(pc, lane, off, n, a)
+			w.outgoing(pc, lane, off, n, a)
+		}
 		if check {
 			acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
 			w.checkWrite(&b.shadow, off, &acc, true, w.holds(b.memory[off:], x, lane))
@@ -607,7 +633,9 @@ func (w *warp) storeShared(in *inst, mask uint32) bool {
 		for i, s := range x.regs {
 			store(b.memory[off+i*x.bytes:], x.bytes, w.regs[s][lane])
 		}
-		w.touched(off, n)
+		if b == w.b {
+			w.touched(off, n)
+		}
 		if x.strong {
 			w.strong(b.key(off), false, true, x)
 		}

@@ -26,7 +26,8 @@ type block struct {
 	memory    []byte
 	defined   bitmap
 	shadow    shadow
-	bars      [17]barrier
+	cluster   *cluster
+	bars      [16]barrier
 	mbars     map[uint32]*mbarrier
 	inflight  bitmap // bytes that asynchronous copies are to write
 	flying    int    // bytes of inflight
@@ -52,7 +53,8 @@ func newBlock(r *launch) *block {
 }
 
 // enter begins the block of that number.
-func (b *block) enter(number int) {
+func (b *block) enter(number int, c *cluster) {
+	b.cluster, c.blocks = c, append(c.blocks, b)
 	b.number, b.at = uint32(number), b.run.blockAt(number)
 	clear(b.defined)
 	clear(b.inflight)
@@ -110,7 +112,9 @@ func (b *block) advance(slice int) (steps int) {
 			return steps
 		}
 		if did == 0 && !b.deliver() {
-			b.stuck()
+			if !b.waitsForCluster() { // of which others may go on
+				b.stuck()
+			}
 			return steps
 		}
 	}
@@ -125,6 +129,10 @@ func (b *block) stuck() {
 		}
 		if w.barrier == fellowsBarrier {
 			w.stop(Deadlock, w.pc, 0, "other warps of the four have not begun the products that this one waits for")
+			return
+		}
+		if w.barrier == clusterBarrier {
+			w.stop(Deadlock, w.pc, lowest(w.mask), "waits for the cluster, of which others do not come")
 			return
 		}
 		if w.barrier < 0 {
@@ -192,6 +200,3 @@ func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
 	*bar = barrier{warps: bar.warps[:0]}
 	return true
 }
-
-// clusterBarrier is the barrier of a cluster.
-const clusterBarrier = 16

@@ -60,7 +60,7 @@
 //
 // It is no judge of speed, of occupancy, or of what ptxas accepts, and it shows no
 // value that only weak memory brings about: it reports the race instead. Generic
-// addresses, local memory and calls are not supported, nor are clusters of more than one
-// block: Launch says so. Memory of 4 bytes takes 48 more where races are looked
+// addresses, local memory and calls are not supported, nor are copies to several blocks of
+// a cluster, and clusters that do not lie along x: Launch or Load says so. Memory of 4 bytes takes 48 more where races are looked
 // for, once it was used.
 package emu

@@ -255,24 +255,3 @@ func (c *compiler) elect(in *inst) {
 		return true
 	}
 }
-
-// mapa gives the address of another block of the cluster, which has one here.
-func (c *compiler) mapa(in *inst) {
-	if c.st.name != "mapa.shared::cluster.u32" {
-		c.fail(unsupported)
-	}
-	args := c.args(3, 3)
-	in.kind, in.d = kindRun, c.dest(&args[0], 4)
-	in.a, in.b = c.value(&args[1], 4), c.value(&args[2], 4)
-	in.run = func(w *warp, in *inst, mask uint32) bool {
-		for m := mask; m != 0; m &= m - 1 {
-			i := lowest(m)
-			if w.regs[in.b][i] != 0 {
-				w.stop(BadOperand, w.pcOf(in), i, "a cluster has one block here")
-				return false
-			}
-			w.set(in.d, i, w.regs[in.a][i])
-		}
-		return true
-	}
-}

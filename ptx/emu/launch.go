@@ -96,8 +96,11 @@ func (r *launch) check(params []any) error {
 		}
 		r.threads *= n
 	}
-	if k.cluster > 1 {
-		return fmt.Errorf("%w: kernel %s has clusters of %d blocks, and there are none here", ErrLaunch, k.name, k.cluster)
+	if k.cluster > 1 && k.remote {
+		return fmt.Errorf("%w: kernel %s copies to other blocks of its clusters, or tells them that copies are there", ErrLaunch, k.name)
+	}
+	if r.grid[0]%r.size() != 0 {
+		return fmt.Errorf("%w: a grid of %v blocks, kernel %s has clusters of %d", ErrLaunch, r.grid, k.name, k.cluster)
 	}
 	if k.exactly && k.threads != r.block {
 		return fmt.Errorf("%w: a block of %v threads, kernel %s wants %v", ErrLaunch, r.block, k.name, k.threads)
@@ -188,44 +191,49 @@ func (r *launch) param(i int, v any) error {
 const sliceSteps = 1 << 18
 
 func (r *launch) run(ctx context.Context) error {
+	size := r.size()
+	clusters := r.blocks / size
 	var order []int
 	rng := rand.New(rand.NewPCG(r.m.config.Seed, 2))
 	switch r.m.config.Schedule {
 	case Descending:
-		order = make([]int, r.blocks)
+		order = make([]int, clusters)
 		for i := range order {
-			order[i] = r.blocks - 1 - i
+			order[i] = clusters - 1 - i
 		}
 	case Shuffled:
-		order = rng.Perm(r.blocks)
+		order = rng.Perm(clusters)
 	}
-	window, slice := 1, sliceSteps
+	window, slice := 1, sliceSteps // clusters, and steps of each of their blocks
 	if r.m.config.Schedule == Shuffled {
-		window, slice = min(4, r.blocks), 256
+		window, slice = min(max(4/size, 1), clusters), 256
 	}
 	var resident, idle []*block
 	next, left := 0, r.m.config.Steps
 	stalled := 0 // steps since a block ended
 	for {
-		for len(resident) < window && next < r.blocks {
-			var b *block
-			if n := len(idle); n > 0 {
-				b, idle = idle[n-1], idle[:n-1]
-			} else {
-				b = newBlock(r)
-			}
+		for len(resident) <= (window-1)*size && next < clusters {
 			n := next
 			if order != nil {
 				n = order[next]
 			}
 			next++
-			b.enter(n)
-			resident = append(resident, b)
+			c := &cluster{}
+			for i := range size {
+				var b *block
+				if n := len(idle); n > 0 {
+					b, idle = idle[n-1], idle[:n-1]
+				} else {
+					b = newBlock(r)
+				}
+				b.enter(size*n+i, c)
+				resident = append(resident, b)
+			}
 		}
 		if len(resident) == 0 {
 			return nil
 		}
-		kept := resident[:0]
+		kept, did := resident[:0], 0
 		for _, b := range resident {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -233,8 +241,10 @@ func (r *launch) run(ctx context.Context) error {
 			steps := b.advance(slice)
 			left -= int64(steps)
 			stalled += steps
+			did += steps
 			if b.slept { // it waits for another block, as like as not
 				stalled += sliceSteps
+				did++
 				b.slept = false
 			}
 			if r.report.full() {
@@ -251,11 +261,14 @@ func (r *launch) run(ctx context.Context) error {
 				stalled = 0
 			}
 		}
-		resident = kept
-		if stalled >= window*sliceSteps && window < maxResident {
+		if resident = kept; did == 0 && len(kept) > 0 {
+			kept[0].stuck() // a cluster of which nobody goes on
+			return nil
+		}
+		if stalled >= window*sliceSteps && size*window < maxResident {
 			// Those that are left may wait for blocks that have not begun.
 			stalled = 0
-			if room := int64(window+1) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes {
+			if room := int64(window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes {
 				window++
 			}
 		}

@@ -77,7 +77,7 @@ func TestLaunchErrors(t *testing.T) {
 		{"size", k, Dim{}, Dim{X: 64}, 0, []any{x, uint64(1)}, ErrLaunch},
 		{"type", k, Dim{}, Dim{X: 64}, 0, []any{x, 1}, ErrLaunch},
 		{"map", k, Dim{}, Dim{X: 64}, 0, []any{x, &TensorMap{}}, ErrLaunch},
-		{"cluster", cluster, Dim{X: 2}, Dim{X: 64}, 0, nil, ErrLaunch},
+		{"cluster", cluster, Dim{X: 3}, Dim{X: 64}, 0, nil, ErrLaunch},
 		{"bounds", k, Dim{}, Dim{X: 64}, 0, []any{x, uint32(16)}, OutOfBounds},
 	} {
 		if err := d.Launch(background, c.k, c.grid, c.block, c.shared, c.params...); !errors.Is(err, c.want) {

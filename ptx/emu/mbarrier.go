@@ -288,6 +288,17 @@ func (b *block) deliver() bool {
 	return false
 }
 
+// copiesAfar reports whether a kernel has copies to several blocks of a cluster, or
+// mbarriers in others.
+func copiesAfar(f *function) bool {
+	for i := range f.statements {
+		if n := f.statements[i].name; strings.Contains(n, ".multicast::cluster") || strings.HasPrefix(n, "mbarrier.arrive") && strings.Contains(n, "shared::cluster") {
+			return true
+		}
+	}
+	return false
+}
+
 // usesProxy reports whether a kernel has instructions of the async proxy.
 func usesProxy(f *function) bool {
 	for i := range f.statements {

@@ -100,6 +100,7 @@ type Kernel struct {
 	threads [3]int
 	exactly bool
 	cluster int
+	remote  bool // its copies, or their mbarriers, are in several blocks of a cluster
 
 	proxy bool // has instructions of the async proxy
 
@@ -199,7 +200,7 @@ func compile(m *Module, src *source, f *function) (k *Kernel, err error) {
 		k.bytes += p.bytes
 	}
 	k.place(src, f)
-	k.proxy = usesProxy(f)
+	k.proxy, k.remote = usesProxy(f), copiesAfar(f)
 	c := &compiler{k: k, f: f, planes: map[int]int32{}, preds: map[int]int32{}, consts: map[uint64]int32{}, others: map[given]int32{}}
 	k.code = make([]inst, len(f.statements))
 	for i := range f.statements {

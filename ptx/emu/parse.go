@@ -388,7 +388,10 @@ func (p *parser) function() *function {
 				if i == 3 {
 					p.fail("%s with more than three numbers", w)
 				}
-				f.cluster *= p.number(16)
+				n := p.number(16)
+				if f.cluster *= n; i > 0 && n > 1 {
+					p.fail("clusters that do not lie along x are not supported")
+				}
 				if !p.accept(',') {
 					break
 				}

@@ -27,10 +27,14 @@ const (
 	laneMaskGt
 	dynamicBytes
 	totalBytes
-	zero   // what is 0 in a launch without clusters
-	one    // likewise 1
-	always // a number that means nothing, such as that of a multiprocessor
-	clocks // how many steps there were
+	zero
+	one
+	clusterRank
+	clusterSize
+	clusterX  // of the cluster in the grid
+	clustersX // in the grid
+	always    // a number that means nothing, such as that of a multiprocessor
+	clocks    // how many steps there were
 )
 
 var specials = map[string]struct {
@@ -47,11 +51,11 @@ var specials = map[string]struct {
 	"%dynamic_smem_size": {dynamicBytes, 4}, "%total_smem_size": {totalBytes, 4},
 	"%clock64": {clocks, 8}, "%globaltimer": {clocks, 8}, "%clock": {clocks, 4}, "%gridid": {zero, 8},
 	"%smid": {zero, 4}, "%nsmid": {always, 4},
-	"%cluster_ctaid.x": {zero, 4}, "%cluster_ctaid.y": {zero, 4}, "%cluster_ctaid.z": {zero, 4},
-	"%cluster_ctarank": {zero, 4}, "%cluster_nctaid.x": {one, 4}, "%cluster_nctaid.y": {one, 4},
-	"%cluster_nctaid.z": {one, 4}, "%cluster_nctarank": {one, 4},
-	"%clusterid.x": {ctaidX, 4}, "%clusterid.y": {ctaidY, 4}, "%clusterid.z": {ctaidZ, 4},
-	"%nclusterid.x": {nctaidX, 4}, "%nclusterid.y": {nctaidY, 4}, "%nclusterid.z": {nctaidZ, 4},
+	"%cluster_ctaid.x": {clusterRank, 4}, "%cluster_ctaid.y": {zero, 4}, "%cluster_ctaid.z": {zero, 4},
+	"%cluster_ctarank": {clusterRank, 4}, "%cluster_nctaid.x": {clusterSize, 4}, "%cluster_nctaid.y": {one, 4},
+	"%cluster_nctaid.z": {one, 4}, "%cluster_nctarank": {clusterSize, 4},
+	"%clusterid.x": {clusterX, 4}, "%clusterid.y": {ctaidY, 4}, "%clusterid.z": {ctaidZ, 4},
+	"%nclusterid.x": {clustersX, 4}, "%nclusterid.y": {nctaidY, 4}, "%nclusterid.z": {nctaidZ, 4},
 }
 
 // fill sets a plane to a special register of the lanes of warp w.
@@ -92,6 +96,14 @@ func (w *warp) fill(p *plane, s special) {
 			v = r.k.static + r.dynamic
 		case one:
 			v = 1
+		case clusterRank:
+			v = b.rank()
+		case clusterSize:
+			v = r.size()
+		case clusterX:
+			v = b.at[0] / r.size()
+		case clustersX:
+			v = r.grid[0] / r.size()
 		case always:
 			v = 132
 		}

@@ -21,11 +21,17 @@ func (c *compiler) bar(in *inst) {
 	case "sync":
 	case "arrive":
 	case "cluster.arrive", "cluster.arrive.release", "cluster.wait", "cluster.wait.acquire", "cluster.arrive.relaxed":
-		// A cluster has one block here.
 		c.args(0, 0)
-		id := 0
-		wait := strings.Contains(c.st.name, "wait")
-		in.run = func(w *warp, in *inst, mask uint32) bool { return w.syncCluster(id, wait, mask) }
+		wait, release := strings.Contains(c.st.name, "wait"), !strings.Contains(c.st.name, "relaxed")
+		in.run = func(w *warp, _ *inst, mask uint32) bool {
+			switch {
+			case !w.aligned(mask):
+				return false
+			case wait:
+				return w.waitCluster()
+			}
+			return w.arriveCluster(release)
+		}
 		return
 	default:
 		c.fail(unsupported)
@@ -91,18 +97,6 @@ func (w *warp) syncBlock(in *inst, mask uint32, wait bool) bool {
 	}
 	pc := w.pc
 	w.b.arrive(w, pc, int(id), int(want), wait)
-	return true
-}
-
-// syncCluster is a barrier of a cluster, which has one block: it is one of the
-// block, that the programmer cannot name.
-func (w *warp) syncCluster(_ int, wait bool, mask uint32) bool {
-	if !w.aligned(mask) {
-		return false
-	}
-	if wait {
-		w.b.arrive(w, w.pc, clusterBarrier, 0, true)
-	}
 	return true
 }
 

@@ -43,6 +43,7 @@ type extra struct {
 	signed  bool
 	wide    uint8 // bytes of the register
 	strong  bool
+	cluster bool // the address may be in another block
 	acquire bool
 	release bool
 	off     int64
@@ -103,6 +104,8 @@ type warp struct {
 	barrier  int    // that it waits for, or -1
 	mbarrier uint32 // likewise
 	parity   uint32
+	came     bool   // to the barrier of the cluster, for which it did not wait yet
+	phase    uint32 // of that barrier, likewise
 	clock    clock
 	release  *known // by the last fence
 	acquire  epochs // by strong reads, for the next fence
@@ -142,7 +145,7 @@ func (w *warp) enter() {
 	}
 	w.pc, w.mask, w.live, w.state = 0, w.exists, w.exists, running
 	w.others, w.next, w.alone, w.loose = w.others[:0], never, 0, false
-	w.barrier, w.mbarrier = -1, 0
+	w.barrier, w.mbarrier, w.came = -1, 0, false
 	w.clock.reset(w.index)
 	w.release, w.acquire = nil, nil
 	w.copies.reset()
@@ -304,6 +307,7 @@ func (w *warp) exit(mask uint32) {
 		w.groups.leaveAll(w)
 		w.state = done
 		w.b.live--
+		w.b.cluster.complete()
 		return
 	}
 	if w.mask == 0 {

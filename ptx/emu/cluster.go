@@ -1,0 +1,156 @@
+package emu
+
+// cluster is blocks that run at the same time, wait for each other and reach each
+// other's shared memory. Blocks without others are one by themselves.
+type cluster struct {
+	blocks  []*block
+	phase   uint32 // how often all have come to the barrier
+	arrived int    // warps, since
+	telling epochs // what those have made known
+	told    epochs // what those before did
+}
+
+// Addresses in shared memory that mapa gives have the number of the block, counted
+// from 1, above these bits.
+const (
+	rankShift = 24
+	placeMask = 1<<rankShift - 1
+)
+
+// clusterBarrier is what warps wait for that wait for the cluster.
+const clusterBarrier = len(block{}.bars)
+
+// size returns the blocks of a cluster of the launch.
+func (r *launch) size() int { return max(r.k.cluster, 1) }
+
+// rank returns the number of the block in its cluster: clusters lie along x, and
+// the blocks of one have numbers that follow each other.
+func (b *block) rank() int { return int(b.number) % b.run.size() }
+
+// arriveCluster is what a warp does that comes to the barrier of the cluster.
+func (w *warp) arriveCluster(release bool) bool {
+	c := w.b.cluster
+	if w.came {
+		w.stop(BadOperand, w.pc, lowest(w.mask), "came to the barrier of the cluster before, and did not wait")
+		return false
+	}
+	w.came, w.phase = true, c.phase+1
+	if release {
+		if c.telling == nil {
+			c.telling = epochs{}
+		}
+		for i, v := range w.clock.warps {
+			if v > 0 {
+				id := w.b.number<<5 | uint32(i)
+				c.telling[id] = max(c.telling[id], v)
+			}
+		}
+		c.telling.join(w.clock.remote)
+		w.clock.synced = w.clock.now
+		w.tick()
+	}
+	w.b.run.counts[w.pc].Barriers++
+	c.arrived++
+	c.complete()
+	return true
+}
+
+// complete ends a phase if all warps that have not returned have come.
+func (c *cluster) complete() {
+	live := 0
+	for _, b := range c.blocks {
+		live += b.live
+	}
+	if c.arrived == 0 || c.arrived < live {
+		return
+	}
+	c.phase, c.arrived = c.phase+1, 0
+	c.told, c.telling = c.telling, nil
+	for _, b := range c.blocks {
+		for _, w := range b.warps {
+			if w.state == waiting && w.barrier == clusterBarrier && w.phase == c.phase {
+				w.state, w.barrier = running, -1
+				w.learnRemote(c.told)
+			}
+		}
+	}
+}
+
+// waitCluster waits for all to have come.
+func (w *warp) waitCluster() bool {
+	c := w.b.cluster
+	if !w.came {
+		w.stop(BadOperand, w.pc, lowest(w.mask), "waits for the cluster, to whose barrier it did not come")
+		return false
+	}
+	w.came = false
+	if w.phase <= c.phase {
+		w.learnRemote(c.told)
+		return true
+	}
+	w.state, w.barrier = waiting, clusterBarrier
+	return true
+}
+
+// waitsForCluster reports whether a warp waits for other blocks.
+func (b *block) waitsForCluster() bool {
+	for _, w := range b.warps {
+		if w.state == waiting && w.barrier == clusterBarrier {
+			return true
+		}
+	}
+	return false
+}
+
+// peer returns the block whose shared memory an address of the cluster is in, or
+// nil after a finding.
+func (w *warp) peer(pc, lane int, addr uint64) *block {
+	rank := int(uint32(addr) >> rankShift)
+	if rank == 0 {
+		return w.b
+	}
+	c := w.b.cluster
+	if rank > len(c.blocks) {
+		w.find(OutOfBounds, pc, lane, "no such block of the cluster", nil)
+		return nil
+	}
+	b := c.blocks[rank-1]
+	switch {
+	case b == w.b:
+	case c.phase == 0:
+		w.find(Race, pc, lane, "the other block may not have begun: nothing waited for the cluster", nil)
+		return nil
+	case b.cluster != c || b.live == 0:
+		w.find(Race, pc, lane, "the other block has ended", nil)
+		return nil
+	}
+	return b
+}
+
+// mapa gives the address of another block of the cluster.
+func (c *compiler) mapa(in *inst) {
+	if c.st.name != "mapa.shared::cluster.u32" {
+		c.fail(unsupported)
+	}
+	args := c.args(3, 3)
+	in.kind, in.d = kindRun, c.dest(&args[0], 4)
+	in.a, in.b = c.value(&args[1], 4), c.value(&args[2], 4)
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		w.need(in, in.a, mask, "the address was not computed in this thread")
+		w.need(in, in.b, mask, "the number of the block was not computed in this thread")
+		size := w.b.run.size()
+		for m := mask; m != 0; m &= m - 1 {
+			i := lowest(m)
+			rank, place := w.regs[in.b][i], w.regs[in.a][i]
+			if rank >= uint64(size) {
+				w.stop(BadOperand, w.pcOf(in), i, "there is no such block in the cluster")
+				return false
+			}
+			if size > 1 {
+				place = place&placeMask | (rank+1)<<rankShift
+			}
+			w.set(in.d, i, place)
+		}
+		return true
+	}
+}
