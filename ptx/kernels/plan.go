@@ -16,6 +16,9 @@ type Plan struct {
 	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
 	Stages  []Stage
 	Variant string // what was chosen: "warp", "wgmma128x256"
+	// InPlace says that result 0 may be the memory of operand 0: nothing of it is
+	// read after another thread may have written there.
+	InPlace bool
 }
 
 // Stage is one launch.

@@ -101,6 +101,8 @@ type rowSpec struct {
 	// Parts says whether blocks have rows or parts of them, and which of the work
 	// they do.
 	Parts rowParts
+	// Cluster is how many blocks have the parts of a row if they are a cluster.
+	Cluster int
 	// Whole is how many times all threads move what is wholly of the row, but for
 	// elements of the row before.
 	Whole   int
@@ -129,9 +131,18 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 			clear(rowKernels.of)
 		}
 		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+		if s.Cluster > 0 {
+			k.Target, k.Cluster = ptx.SM90, uint32(s.Cluster)
+		}
 		rowKernels.of[s] = k
 	}
 	return k
+}
+
+// inPlace reports whether rows may be written where they were: each is held by the
+// threads that write it, and where rows begin with a vector nobody else reads it.
+func (s *rowSpec) inPlace(r *lib.Request) bool {
+	return !s.Shift && r.Op.Class() == op.Row && r.Post == nil
 }
 
 func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
@@ -202,5 +213,5 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	if w.Ring > 0 {
 		blocks = min(blocks, d.Multiprocessors*max(w.Blocks, 1))
 	}
-	return &Plan{Variant: w.name(), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
+	return &Plan{Variant: w.name(), InPlace: s.inPlace(r), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
 }

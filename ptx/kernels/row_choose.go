@@ -21,6 +21,8 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
 	switch {
 	case n <= mostVectors:
+	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxRowCluster*clusterVectors && 4*rows >= d.Multiprocessors:
+		return planClusteredRows(r, n, norm && r.In[1].Shape != nil)
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
@@ -110,6 +112,28 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 		w.Rows = 4
 	}
 	return w
+}
+
+// clusterVectors is how many vectors a block of a cluster has of a row, if a
+// multiprocessor has two such blocks.
+const clusterVectors = 512 * 8
+
+// planClusteredRows plans an operation on rows of n vectors that clusters have.
+// With weights a block that is alone on its multiprocessor is faster.
+func planClusteredRows(r *lib.Request, n int, weights bool) (*Plan, error) {
+	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	parts := 2
+	for parts*clusterVectors < n {
+		parts *= 2
+	}
+	if weights {
+		w.Blocks, parts = 0, parts/2
+	}
+	if r.In[0].Shape[len(r.In[0].Shape)-1]%w.Width != 0 {
+		w.Load, w.Save = ptx.Cached, ptx.Cached
+	}
+	w.Registers = ((n-1)/parts)/w.Lanes + 1
+	return planRowCluster(r, w, parts)
 }
 
 // planLongRows plans an operation on rows of n vectors that several blocks share,

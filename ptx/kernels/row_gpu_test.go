@@ -173,6 +173,9 @@ func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err err
 		case f[0] == 'q' || f[0] == 't':
 			parts, err = strconv.Atoi(f[1:])
 			twice = f[0] == 't'
+		case f[0] == 'c': // a cluster of so many
+			parts, err = strconv.Atoi(f[1:])
+			parts = -parts
 		}
 		if err != nil {
 			return
@@ -222,17 +225,31 @@ func BenchmarkGPURowWays(b *testing.B) {
 		q := r.request(o, typ, cols, rows, weights)
 		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
 		for _, s := range f[3:] {
+			if s == "-" { // what plans choose
+				p, err := For(q, r.g.desc)
+				if err != nil {
+					b.Fatal(err)
+				}
+				speed, err := r.run(q, p, 10)
+				if err != nil {
+					b.Errorf("%s %s: %v", line, s, err)
+				}
+				fmt.Printf(" %s=%.0f", p.Variant, 100*speed/r.copy)
+				continue
+			}
 			w, parts, twice, err := parseRowWay(s, typ)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if v := rowVectors(cols, w.Width); (v-1)/max(parts, 1)+1 > w.Lanes*(w.Registers+w.Shared) {
+			if v := rowVectors(cols, w.Width); (v-1)/max(parts, -parts, 1)+1 > w.Lanes*(w.Registers+w.Shared) {
 				b.Errorf("%s does not fit", s)
 				continue
 			}
 			p, err := planRowsBy(q, w, &r.g.desc)
 			if parts > 0 {
 				p, err = planRowParts(q, w, parts, twice)
+			} else if parts < 0 {
+				p, err = planRowCluster(q, w, -parts)
 			}
 			if err != nil {
 				b.Fatal(err)

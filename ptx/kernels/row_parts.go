@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/kernel/lib"
-	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -21,10 +20,11 @@ import (
 type rowParts uint8
 
 const (
-	wholeRows     rowParts = iota // they have rows
-	allOfParts                    // they have parts, and wait for the other parts
-	firstOfParts                  // they have parts, and leave what they found
-	secondOfParts                 // they have parts, and read what others left
+	wholeRows      rowParts = iota // they have rows
+	allOfParts                     // they have parts, and wait for the other parts
+	firstOfParts                   // they have parts, and leave what they found
+	secondOfParts                  // they have parts, and read what others left
+	clusterOfParts                 // they have parts, and those of a row are a cluster
 )
 
 // maxRowParts is how many parts may wait for each other.
@@ -38,23 +38,10 @@ func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) (*Plan, error
 	if err != nil {
 		return nil, err
 	}
-	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w, Shift: cols%w.Width != 0, Parts: allOfParts}
-	each := (rowVectors(cols, w.Width)-1)/parts + 1
-	last := max(cols/w.Width-each*(parts-1), 0)
-	s.Whole = min(last/w.Lanes, w.Registers+w.Shared)
-	args, states := []Arg{input(0)}, 2
-	for i := 1; i < len(r.In); i++ {
-		if r.In[i].Shape != nil {
-			s.Weights |= 1 << i
-			args = append(args, input(i))
-		}
-	}
-	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)))
-	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
-		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
-		states = 3
-	}
-	p := &Plan{Scratch: []int64{int64(4 * rows * parts * states), int64(4 * (1 + rows))}, Variant: w.name() + "-parts"}
+	s, each := partsOfRow(r, w, parts)
+	s.Parts = allOfParts
+	args, states := rowArgs(r, &s, e, rows, cols)
+	p := &Plan{Scratch: []int64{int64(4 * rows * parts * states), int64(4 * (1 + rows))}, Variant: w.name() + "-parts", InPlace: s.inPlace(r)}
 	args = append(args, word(uint32(parts)), word(uint32(each)), scratch(0), scratch(1))
 	grid := [3]uint32{uint32(rows * parts), 1, 1}
 	if !twice {
@@ -78,6 +65,10 @@ func rowVectors(cols, width int) int {
 // newPart finds out which part of which row the block has, and declares what is
 // needed for that.
 func (t *rowTeam) newPart() {
+	if t.s.Parts == clusterOfParts {
+		t.newClusterPart()
+		return
+	}
 	k := t.k
 	t.parts, t.each = ptx.Param[ptx.U32](k, "parts"), ptx.Param[ptx.U32](k, "each")
 	states, counters := ptx.GlobalParam[ptx.U32](k, "states"), ptx.GlobalParam[ptx.U32](k, "counters")
@@ -111,6 +102,9 @@ func (t *rowTeam) size(r *heldRow) ptx.U32 {
 // all of them did. It is not ok for blocks that only tell.
 func (t *rowTeam) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
 	k, s := t.k, t.s
+	if s.Parts == clusterOfParts {
+		return t.tell(mine, merge), true
+	}
 	// The states of a row are of one word each, then the next one.
 	rows := t.nrows.Mul(t.parts)
 	if s.Parts != secondOfParts {

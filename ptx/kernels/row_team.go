@@ -30,6 +30,9 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 	if s.Blocks > 0 {
 		k.MinBlocks(s.Blocks)
 	}
+	if s.Cluster > 0 {
+		k.Cluster(s.Cluster, 1, 1)
+	}
 	t := &rowTeam{s: s, k: k, tid: k.Special(ptx.TidX), nrows: rows, cols: cols, all: rows.Mul(cols)}
 	t.lane = t.tid
 	if s.Teams > 1 {

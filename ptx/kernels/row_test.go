@@ -95,7 +95,8 @@ func TestRowsSpecial(t *testing.T) {
 	}
 }
 
-// TestRowParts has rows of several blocks, which wait for each other or read twice.
+// TestRowParts has rows of several blocks, which wait for each other, read twice or
+// are a cluster.
 func TestRowParts(t *testing.T) {
 	t.Parallel()
 	for _, o := range rowOps {
@@ -125,6 +126,9 @@ func TestRowParts(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, err := planRowParts(r, w, parts, i%3 == 0)
+				if rand.IntN(2) == 0 {
+					p, err = planRowCluster(r, w, parts)
+				}
 				if err != nil {
 					t.Fatal(err)
 				}

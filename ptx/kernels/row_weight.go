@@ -21,12 +21,34 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 		case s.Width > 1 && p < s.Whole:
 			return unpackRow(s.Type, r.shifted(w, p))
 		}
+		x := make([]ptx.Var[ptx.F32], s.Width)
+		for e := range x {
+			x[e] = ptx.NewVar(k, ptx.F(0))
+		}
+		one := func(e int) {
+			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
+			k.When(r.valid(p, e), func() { x[e].Set(load(0)) })
+		}
+		if s.Width == 1 {
+			one(0)
+		} else {
+			// Few threads have what the last vector of the weights is needed for, which
+			// may be no whole one.
+			whole := r.in(p).And(r.place.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width)).Le(r.cols))
+			k.If(whole, func() {
+				for e, v := range unpackRow(s.Type, r.shifted(w, p)) {
+					x[e].Set(v)
+				}
+			})
+			k.If(r.in(p).And(whole.Not()), func() {
+				for e := range x {
+					one(e)
+				}
+			})
+		}
 		v := make([]ptx.F32, s.Width)
 		for e := range v {
-			x := ptx.NewVar(k, ptx.F(0))
-			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
-			k.When(r.valid(p, e), func() { x.Set(load(0)) })
-			v[e] = x.Get()
+			v[e] = x[e].Get()
 		}
 		return v
 	}
@@ -74,7 +96,7 @@ func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return raw
 }
 
-// shifted loads the words of weights for a part that is whole. The row does not
+// shifted loads the words of weights for a vector that is one of them too. The row does not
 // begin where a vector does, but the weights do: the elements are in two vectors of
 // them, from which they are chosen. How far they are moved is the same in all the
 // row.

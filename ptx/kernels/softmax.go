@@ -35,12 +35,12 @@ func (t *rowTeam) softmax(held []*heldRow, y *sink) {
 		most[0], sum[0] = all[0].Float(), all[1].Float()
 	} else {
 		for u := range held {
-			scale[u] = sum[u].Rcp()
+			scale[u] = reciprocal(sum[u])
 		}
 	}
 	for u, r := range held {
 		log := sum[u].Lg2Approx().Mul(ptx.F(math.Ln2))
-		whole := sum[u].Rcp()
+		whole := reciprocal(sum[u])
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
 			w := make([]ptx.F32, len(v))
 			for i := range v {
@@ -58,6 +58,10 @@ func (t *rowTeam) softmax(held []*heldRow, y *sink) {
 		})
 	}
 }
+
+// reciprocal returns 1/sum of the exponentials of a row: 1 or more, or NaN, of
+// which the fast instruction is within an ulp. The exact one has a branch.
+func reciprocal(sum ptx.F32) ptx.F32 { return sum.RcpApproxFlush() }
 
 // exponentials returns the greatest elements of what is held of rows and the sums
 // of the exponentials of the differences from them, which softmax keeps.
