@@ -115,7 +115,13 @@ func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
 	}
 	in = append([]arrayRef(nil), in...)
 	direct := e.direct && (r.Op == nil || r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
-	e.apart(in[:len(r.In)], out) // elementwise programs may overwrite what they read
+	// Elementwise programs may overwrite what they read, and others their first
+	// operand where the plan says so.
+	if mine := in[:len(r.In)]; p.InPlace {
+		e.apart(mine[1:], out)
+	} else {
+		e.apart(mine, out)
+	}
 	s := &nativeStep{e: e.executable}
 	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
 	for _, n := range p.Scratch {

@@ -32,6 +32,7 @@ type emulator struct {
 	hosts    map[*emuHost]bool
 	live     map[string]int // things that were made and not given back
 	launches int
+	copies   int                     // on the device
 	maps     []*emu.TensorMap        // by the number that stands for each
 	fail     func(what string) error // nil, or what goes wrong
 }
@@ -251,6 +252,9 @@ func (e *emulator) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) 
 }
 
 func (e *emulator) Copy(dst, src cu.Ptr, n int64) error {
+	e.mu.Lock()
+	e.copies++
+	e.mu.Unlock()
 	b := make([]byte, n)
 	if err := e.Download(b, src); err != nil {
 		return err
