@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// TestParams holds the struct to the text, which needs no device.
+func TestParams(t *testing.T) {
+	k, err := wgsl.Source{Text: text}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Params(nil, params{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMandelbrot(t *testing.T) {
+	testutil.Vulkan(t, "lavapipe")
+	ctx := context.Background()
+	dev, err := device.Open(ctx, device.Require(device.WebGPU), device.WithName("software"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	// No multiples of a workgroup.
+	p := params{Center: [2]float32{-0.5, 0}, Pixel: 0.03, Size: [2]uint32{101, 67}, MaxSteps: 200}
+	got, err := mandelbrot(ctx, dev, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, off := 0, 0
+	for i, s := range got {
+		want := steps(p, i%101, i/101)
+		if want < 0 {
+			inside++
+		}
+		// Near the set the last bit of a step decides how many there are.
+		if d := math.Abs(float64(s) - want); d > 0.01 || d != d || (s < 0) != (want < 0) {
+			off++
+		}
+	}
+	if inside < 1000 || inside > 3000 || off > len(got)/200 {
+		t.Errorf("%d points of %d differ; %d are in the set", off, len(got), inside)
+	}
+}
+
+// steps computes one point as the text does, in float64.
+func steps(p params, x, y int) float64 {
+	cx := float64(p.Center[0]) + float64(p.Pixel)*(float64(x)+0.5-0.5*float64(p.Size[0]))
+	cy := float64(p.Center[1]) - float64(p.Pixel)*(float64(y)+0.5-0.5*float64(p.Size[1]))
+	zx, zy := 0.0, 0.0
+	for n := range p.MaxSteps {
+		if r := zx*zx + zy*zy; r > 64 {
+			return float64(n) - math.Log2(math.Log2(r)/6)
+		}
+		zx, zy = zx*zx-zy*zy+cx, 2*zx*zy+cy
+	}
+	return -1
+}
+
+func TestOutput(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "set.png")
+	var b bytes.Buffer
+	if err := run(context.Background(), &b, name); err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(b.String(), "needs a device of WebGPU: ") {
+		t.Skip(b.String())
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil || img.Bounds().Dx() != 960 || !strings.Contains(b.String(), "of them in the set") {
+		t.Errorf("%v; %s", err, &b)
+	}
+}
