@@ -103,7 +103,8 @@ func WithPortableKernels() Option {
 
 // environment applies RAYO_DEVICE (a kind, kind:index as [Device.String] prints
 // it, or kind:name with a part of a name as [WithName] takes it) and RAYO_THREADS,
-// where no option says otherwise.
+// where no option says otherwise: with [Require] the variable chooses among the
+// devices of that kind.
 func (c *config) environment() error {
 	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
 		n, err := strconv.Atoi(v)
@@ -113,20 +114,23 @@ func (c *config) environment() error {
 		c.threads = n
 	}
 	v := os.Getenv("RAYO_DEVICE")
-	if v == "" || c.kind != 0 || c.name != "" {
+	if v == "" || c.name != "" || c.kind != 0 && c.indexed || c.listing {
 		return nil
 	}
 	kind, which, _ := strings.Cut(v, ":")
+	name := ""
 	if strings.Trim(which, "+-0123456789") != "" {
-		v, c.name = kind, which
-	} else {
-		c.indexed = which != ""
+		v, name = kind, which
 	}
 	k, i, err := ParseName(v)
-	if err != nil {
+	switch {
+	case c.kind != 0 && (err != nil || k != c.kind):
+		return nil // an option says otherwise
+	case err != nil:
 		return fmt.Errorf("RAYO_DEVICE=%q: %w", v, err)
 	}
-	c.kind, c.index, c.pinned = k, i, true
+	c.kind, c.index, c.name, c.pinned = k, i, name, true
+	c.indexed = which != "" && name == ""
 	return nil
 }
 

@@ -1,0 +1,49 @@
+package device
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestEnvironment has RAYO_DEVICE choose a device, but where options do.
+func TestEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		variable string
+		options  []Option
+		kind     Kind
+		index    int
+		name     string
+		pinned   bool
+	}{
+		{"", nil, 0, 0, "", false},
+		{"cuda", nil, CUDA, 0, "", true},
+		{"WebGPU:2", nil, WebGPU, 2, "", true},
+		{"webgpu:llvm pipe", nil, WebGPU, 0, "llvm pipe", true},
+		{"cuda:1", []Option{Require(CPU)}, CPU, 0, "", true},
+		{"nonsense", []Option{Require(CPU)}, CPU, 0, "", true},
+		{"webgpu:software", []Option{Require(WebGPU)}, WebGPU, 0, "software", true},
+		{"webgpu:1", []Option{Require(WebGPU)}, WebGPU, 1, "", true},
+		{"webgpu:1", []Option{Require(WebGPU), WithIndex(3)}, WebGPU, 3, "", true},
+		{"webgpu:1", []Option{WithName("intel")}, 0, 0, "intel", true},
+	} {
+		t.Setenv("RAYO_DEVICE", c.variable)
+		var got config
+		for _, o := range c.options {
+			if err := o(&got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := got.environment(); err != nil {
+			t.Errorf("%q: %v", c.variable, err)
+		}
+		if got.kind != c.kind || got.index != c.index || got.name != c.name || got.pinned != c.pinned {
+			t.Errorf("%q with %d options: %+v", c.variable, len(c.options), got)
+		}
+	}
+	for _, v := range []string{"nonsense", "tpu:0", "cpu:-1"} {
+		t.Setenv("RAYO_DEVICE", v)
+		if err := new(config).environment(); !errors.Is(err, ErrNoDevice) {
+			t.Errorf("%q: %v", v, err)
+		}
+	}
+}
