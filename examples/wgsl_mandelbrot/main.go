@@ -55,7 +55,7 @@ func run(ctx context.Context, w io.Writer, out string) error {
 		return err
 	}
 	defer dev.Close()
-	p := params{Center: [2]float32{-0.7436, 0.1318}, Pixel: 4e-6, Size: [2]uint32{960, 640}, MaxSteps: 2000}
+	p := params{Center: [2]float32{-0.745, 0.113}, Pixel: 1.2e-5, Size: [2]uint32{960, 640}, MaxSteps: 2000}
 	steps, err := mandelbrot(ctx, dev, p)
 	if err != nil {
 		return err
