@@ -117,6 +117,20 @@ func TestCUDAEmulated(t *testing.T) {
 	})
 }
 
+// BenchmarkCUDA measures round trips.
+func BenchmarkCUDA(b *testing.B) {
+	dev := openCUDA(b)
+	defer dev.Close()
+	roundTrips(b, dev)
+}
+
+// BenchmarkCUDAResident measures operations over arrays that stay on the GPU.
+func BenchmarkCUDAResident(b *testing.B) {
+	dev := openCUDA(b)
+	defer dev.Close()
+	onTheDevice(b, dev)
+}
+
 type faultParams struct{ N uint32 }
 
 // TestCUDAFaults has kernels that do what they must not end as errors that name

@@ -36,3 +36,17 @@ func webGPU(t testing.TB, software string) Open {
 // TestWebGPU runs everything on Mesa's lavapipe, or with RAYO_TEST_GPU set on the
 // first GPU.
 func TestWebGPU(t *testing.T) { Run(t, webGPU(t, "lavapipe")) }
+
+// BenchmarkWebGPU measures round trips.
+func BenchmarkWebGPU(b *testing.B) {
+	dev := webGPU(b, "lavapipe")(b)
+	defer dev.Close()
+	roundTrips(b, dev)
+}
+
+// BenchmarkWebGPUResident measures operations over arrays that stay on the GPU.
+func BenchmarkWebGPUResident(b *testing.B) {
+	dev := webGPU(b, "lavapipe")(b)
+	defer dev.Close()
+	onTheDevice(b, dev)
+}

@@ -1,4 +1,4 @@
-//go:build (linux || windows) && !nocuda
+//go:build !js
 
 package devicetest
 
@@ -11,11 +11,9 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// BenchmarkCUDA measures round trips to a GPU: operations on slices, and twenty at
+// roundTrips measures round trips to a GPU: operations on slices, and twenty at
 // once.
-func BenchmarkCUDA(b *testing.B) {
-	dev := openCUDA(b)
-	defer dev.Close()
+func roundTrips(b *testing.B, dev *device.Device) {
 	ctx := context.Background()
 	for _, n := range []int{4, 1 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("oneshot/relu/%d", n), func(b *testing.B) {

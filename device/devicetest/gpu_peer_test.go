@@ -1,4 +1,4 @@
-//go:build (linux || windows) && !nocuda
+//go:build !js
 
 package devicetest
 

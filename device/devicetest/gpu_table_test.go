@@ -1,4 +1,4 @@
-//go:build (linux || windows) && !nocuda
+//go:build !js
 
 package devicetest
 
@@ -198,12 +198,10 @@ func report(b *testing.B, seconds, bytes, flops, peer float64) {
 	}
 }
 
-// BenchmarkCUDAResident measures operations over arrays that stay on a GPU, each
-// beside PyTorch where RAYO_PEER says how to start that. Run it once: each time is
-// the median of thirty.
-func BenchmarkCUDAResident(b *testing.B) {
-	dev := openCUDA(b)
-	defer dev.Close()
+// onTheDevice measures operations over arrays that stay on a GPU, each beside PyTorch
+// where RAYO_PEER says how to start that. Run it once: each time is the median of
+// thirty.
+func onTheDevice(b *testing.B, dev *device.Device) {
 	peer := startPeer(b)
 	if peer != nil {
 		defer peer.stop()
