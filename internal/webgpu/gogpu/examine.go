@@ -3,6 +3,7 @@
 package gogpu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gogpu/naga/ir"
@@ -20,6 +21,30 @@ func examine(s *webgpu.Shader, m *ir.Module) error {
 	}
 	if entry < 0 {
 		return fmt.Errorf("there is no entry point %q for computing", s.Entry)
+	}
+	if s.Trusted {
+		return nil
+	}
+	for i := range m.Functions {
+		if err := builtIns(&m.Functions[i]); err != nil {
+			return err
+		}
+	}
+	return builtIns(&m.EntryPoints[entry].Function)
+}
+
+// builtIns refuses functions that the compiler gets wrong. What it writes for these
+// cannot be told from what it writes for others.
+func builtIns(f *ir.Function) error {
+	for _, e := range f.Expressions {
+		if m, ok := e.Kind.(ir.ExprMath); ok {
+			switch m.Fun {
+			case ir.MathCountLeadingZeros:
+				return errors.New("countLeadingZeros is compiled wrongly without cgo: use firstLeadingBit")
+			case ir.MathCountTrailingZeros:
+				return errors.New("countTrailingZeros is compiled wrongly without cgo: use firstTrailingBit")
+			}
+		}
 	}
 	return nil
 }
