@@ -30,11 +30,12 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 			return nil, err
 		}
 	}
-	ast, err := naga.Parse(s.Text)
+	text := aliases.Replace(s.Text)
+	ast, err := naga.Parse(text)
 	if err != nil {
 		return nil, mistake(s, err)
 	}
-	module, err := naga_wgsl.LowerWithSource(ast, s.Text)
+	module, err := naga_wgsl.LowerWithSource(ast, text)
 	if err != nil {
 		return nil, mistake(s, err)
 	}
@@ -61,6 +62,17 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 	}
 	return words, nil
 }
+
+// aliases has the types that the compiler does not take in bitcasts by their short names.
+var aliases = func() *strings.Replacer {
+	var pairs []string
+	for n := range 3 {
+		for short, long := range map[string]string{"f": "f32", "i": "i32", "u": "u32"} {
+			pairs = append(pairs, fmt.Sprintf("bitcast<vec%d%s>", n+2, short), fmt.Sprintf("bitcast<vec%d<%s>>", n+2, long))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // mistake makes an error of what the compiler says of a text: line, column and
 // message, after other words.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -68,6 +69,7 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 const version = 1<<22 | 2<<12
 
 func (h *host) list() error {
+	defer quiet()()
 	if err := vk.Init(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
@@ -253,10 +255,25 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 		d.adapter.Type = webgpu.Virtual
 	case vk.PhysicalDeviceTypeCpu:
 		d.adapter.Type = webgpu.Software
+		d.adapter.Target.Unfused = true
 	default:
 		d.adapter.Type = webgpu.Other
 	}
 	return d, nil
+}
+
+// quiet keeps the layer with which Mesa sorts devices, for those who have several
+// screens, away where there is none: it looks for Wayland, and Wayland's library then
+// complains on the standard error. The function that it returns lets it come back.
+func quiet() (loud func()) {
+	const off = "NODEVICE_SELECT"
+	_, screen := os.LookupEnv("XDG_RUNTIME_DIR")
+	_, decided := os.LookupEnv(off)
+	if screen || decided || runtime.GOOS != "linux" {
+		return func() {}
+	}
+	_ = os.Setenv(off, "1")
+	return func() { _ = os.Unsetenv(off) }
 }
 
 // result is what a function of Vulkan returned.
