@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
@@ -113,6 +115,7 @@ type Arg struct {
 	n    int
 	use  argUse
 	buf  *Buffer
+	elem reflect.Type // of structures
 }
 
 type argUse uint8
@@ -138,6 +141,25 @@ func InOut[T Element](x []T) Arg { return argOf(argInOut, x) }
 // Bind is an array that lives on the device: the kernel reads, fills or updates
 // it in place, as it declares. Nothing is copied.
 func Bind(b *Buffer) Arg { return Arg{use: argBuffer, buf: b} }
+
+// InStructs is an array of structures that the kernel reads: for texts, whose
+// buffers hold structures. Every field of T must be where the text has the member
+// of its name; fields called _ are padding.
+func InStructs[T any](x []T) Arg { return structsOf(argIn, x) }
+
+// OutStructs is an array of structures that the kernel fills: see [InStructs] and
+// [Out].
+func OutStructs[T any](x []T) Arg { return structsOf(argOut, x) }
+
+// InOutStructs is an array of structures that the kernel updates: see [InStructs].
+func InOutStructs[T any](x []T) Arg { return structsOf(argInOut, x) }
+
+// structsOf refers to the memory of x, of which nothing is known before the kernel
+// has looked at T.
+func structsOf[T any](use argUse, x []T) Arg {
+	t := reflect.TypeFor[T]()
+	return Arg{data: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), uintptr(len(x))*t.Size()), typ: op.U32, n: len(x), use: use, elem: t}
+}
 
 func argOf[T Element](use argUse, x []T) Arg {
 	return Arg{data: engine.Bytes(x), typ: TypeOf[T](), n: len(x), use: use}
@@ -238,6 +260,11 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 			a.typ = a.buf.Type()
 			a.n, _ = a.buf.Shape().Size()
 		}
+		if a.elem != nil {
+			if a.typ, a.n, err = k.words(i, a); err != nil {
+				return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
+			}
+		}
 		if err := a.check(p, i); err != nil {
 			return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
 		}
@@ -294,6 +321,27 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		}
 	}
 	return l, nil
+}
+
+// words returns the type and the number of the numbers that an array of structures
+// consists of.
+func (k *Kernel) words(i int, a *Arg) (op.DType, int, error) {
+	if k.code.Elements == nil {
+		return 0, 0, fmt.Errorf("only texts have structures: %w", ErrUnsupported)
+	}
+	if err := k.code.Elements(i, a.elem); err != nil {
+		return 0, 0, err
+	}
+	t := op.U32
+	switch k.code.Program.Bindings[i].Type {
+	case ir.F32:
+		t = op.F32
+	case ir.I32:
+		t = op.I32
+	case ir.F16:
+		t = op.F16
+	}
+	return t, len(a.data) / t.Size(), nil
 }
 
 // buffer returns the reference of a buffer, which may be bound twice.

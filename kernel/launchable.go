@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/rayo-go/rayo/internal/ir"
+import (
+	"reflect"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // Source is what Device.Kernel of package device makes ready: a [Kernel], for
 // every device, or a text in the language of one kind of device, as wgsl.Source.
@@ -17,6 +21,9 @@ type Launchable struct {
 	Params func(dst []byte, params any) ([]byte, error)
 	// Grid returns why the program cannot be launched over a grid, or nil.
 	Grid func(Size) error
+	// Elements, if not nil, returns why values of a Go type are not the elements of
+	// buffer i as they are, or nil.
+	Elements func(i int, t reflect.Type) error
 	// Positions, if not nil, returns the program with positions in the author's
 	// Go source.
 	Positions func() (*ir.Program, error)

@@ -22,6 +22,8 @@ type encoder struct {
 type encoding struct {
 	moves []move
 	err   error
+	// inPlace says that nothing is carried: everything must be where it is to be.
+	inPlace bool
 }
 
 // move is bytes that go from one offset to another.
@@ -80,7 +82,10 @@ func (e *encoder) of(t reflect.Type) *encoding {
 // w at offset to. It returns what does not fit, or "".
 func (c *encoding) plan(t reflect.Type, from uintptr, w *Type, to uintptr, path string) string {
 	mismatch := func() string {
-		return fmt.Sprintf("%s is %v at offset %d in Go, and %v at offset %d in WGSL", place(path), t, from, w, to)
+		if c.inPlace && fits(t, w.Name) {
+			return fmt.Sprintf("%s is at offset %d in Go, and at offset %d in WGSL: put padding before it, as _ [%d]byte", c.place(path), from, to, to-from)
+		}
+		return fmt.Sprintf("%s is %v at offset %d in Go, and %v at offset %d in WGSL", c.place(path), t, from, w, to)
 	}
 	elements := func(n uint32, elem *Type, stride uintptr) string {
 		if t.Kind() != reflect.Array || t.Len() != int(n) {
@@ -103,8 +108,10 @@ func (c *encoding) plan(t reflect.Type, from uintptr, w *Type, to uintptr, path 
 			return mismatch()
 		}
 		return c.fields(t, from, w, to, path)
+	case AtomicType:
+		return c.plan(t, from, w.Elem, to, path)
 	case Scalar:
-		if !fits(t, w.Name) {
+		if !fits(t, w.Name) || c.inPlace && from != to {
 			return mismatch()
 		}
 		if n := len(c.moves); n > 0 {
@@ -134,7 +141,7 @@ func (c *encoding) fields(t reflect.Type, from uintptr, w *Type, to uintptr, pat
 		}
 		key := folded(name)
 		if _, twice := byName[key]; twice {
-			return fmt.Sprintf("%s has two fields for %s", place(path), name)
+			return fmt.Sprintf("%s has two fields for %s", c.place(path), name)
 		}
 		byName[key] = i
 		names = append(names, f.Name)
@@ -146,7 +153,7 @@ func (c *encoding) fields(t reflect.Type, from uintptr, w *Type, to uintptr, pat
 			if strings.HasPrefix(m.Name, "_") {
 				continue
 			}
-			return fmt.Sprintf("%s has no field for member %s of %s: its fields are %s", place(path), m.Name, w.Name, strings.Join(names, ", "))
+			return fmt.Sprintf("%s has no field for member %s of %s: its fields are %s", c.place(path), m.Name, w.Name, strings.Join(names, ", "))
 		}
 		delete(byName, folded(m.Name))
 		f := t.Field(at)
@@ -166,17 +173,38 @@ func (c *encoding) fields(t reflect.Type, from uintptr, w *Type, to uintptr, pat
 		if !left {
 			continue
 		}
-		return fmt.Sprintf("%s has a field %s, for which %s has no member", place(path), t.Field(i).Name, w.Name)
+		return fmt.Sprintf("%s has a field %s, for which %s has no member", c.place(path), t.Field(i).Name, w.Name)
 	}
 	return ""
 }
 
 // place is how messages call the value of a path.
-func place(path string) string {
-	if path == "" {
-		return "the struct of parameters"
+func (c *encoding) place(path string) string {
+	switch {
+	case path != "":
+		return path
+	case c.inPlace:
+		return "the struct"
 	}
-	return path
+	return "the struct of parameters"
+}
+
+// elements returns why values of a Go type are not the elements of a buffer, or
+// nil.
+func elements(v *Variable, t reflect.Type) error {
+	if v.Type.Kind != ArrayType {
+		return fmt.Errorf("it is a %v, and no array of structures: %w", v.Type, op.ErrUnsupported)
+	}
+	elem := v.Type.Elem
+	c := &encoding{inPlace: true}
+	why := c.plan(t, 0, elem, 0, "")
+	if why == "" && uint64(t.Size()) != v.Type.Stride {
+		why = fmt.Sprintf("the struct has %d bytes in Go, and %d in WGSL: put padding at its end, as a field _", t.Size(), v.Type.Stride)
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%v for %v: %s: %w", t, elem, why, op.ErrUnsupported)
 }
 
 // folded returns a name without case and underscores.

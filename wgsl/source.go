@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -37,8 +38,10 @@ import (
 // read_write by Out or InOut. Arrays of f32, i32, u32 and f16, of their vectors
 // and matrices, and of structures made of one of them take Go slices of that type
 // (a vec3 has a fourth component in memory, which nobody reads); structures that
-// mix types take any type of four bytes. A length must be a multiple of that of
-// an element, and not 0.
+// mix types take any type of four bytes. InStructs, OutStructs and InOutStructs
+// take slices of a Go struct that has its fields where WGSL has them: what differs
+// is an error, with both offsets. A length must be a multiple of that of an element,
+// and not 0.
 //
 // # Parameters
 //
@@ -533,7 +536,8 @@ func (s Source) Launchable() (kernel.Launchable, error) {
 		p.Text.ParamBytes = uint32(roundUp(e.typ.Size, 16))
 		p.Uniforms = []ir.Uniform{{Name: u.Params.Name, Type: ir.U32}}
 	}
-	return kernel.Launchable{Program: p, Params: e.encode, Grid: u.grid}, nil
+	return kernel.Launchable{Program: p, Params: e.encode, Grid: u.grid,
+		Elements: func(i int, t reflect.Type) error { return elements(&u.Buffers[i], t) }}, nil
 }
 
 // grid returns why the text cannot be launched over a grid.

@@ -75,6 +75,9 @@ func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
 	if k.users--; c.byKey[key] == k {
 		delete(c.byKey, key) // it may be another time: the device was full
 	}
+	if key.p.Text != nil {
+		return nil, k.err // whose text it is, the caller says
+	}
 	return nil, fmt.Errorf("%s: %w", key.p.Name, k.err)
 }
 
@@ -103,6 +106,9 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 	k.pipeline, err = c.d.gpu.Compile(ctx, s)
 	var mistake *wgsl.CompileError
 	if errors.As(err, &mistake) {
+		if p.Text != nil {
+			return mistake // of a user
+		}
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
 	return meaning(err)

@@ -30,8 +30,37 @@ func mistake(s *webgpu.Shader, message string) *webgpu.CompileError {
 		if text := strings.Split(s.Text, "\n"); line <= len(text) {
 			e.Text = strings.TrimRight(text[line-1], "\r")
 		}
-		e.Message = strings.TrimSpace(strings.Join(lines[:i], "\n"))
+		e.Message = said(lines[:i], lines[i+1:])
 		break
 	}
 	return e
+}
+
+// said returns what a message says: in front of the place where and by what it
+// was found, then ": " and what is wrong; behind it the place is drawn, with words
+// below it, and remarks after a "=".
+func said(front, behind []string) string {
+	what := ""
+	for _, l := range front {
+		if l = strings.TrimSpace(l); l != "" {
+			what = l
+		}
+	}
+	if _, after, found := strings.Cut(what, " error: "); found {
+		what = after
+	}
+	remarks := 0
+	for _, l := range behind {
+		l = strings.TrimSpace(strings.TrimLeft(l, " │"))
+		under := strings.TrimLeft(l, "^ ")
+		remark, found := strings.CutPrefix(l, "= ")
+		switch {
+		case found && remarks < 3: // they may list all types that there are
+			remarks++
+			what += "; " + strings.TrimPrefix(remark, "note: ")
+		case !found && under != l && under != "" && !strings.HasPrefix(under, "naga::"):
+			what += ": " + under
+		}
+	}
+	return what
 }
