@@ -16,6 +16,7 @@
 //   - Min and Max give NaN where an operand is NaN, and x != x tells NaN, also
 //     from compilers that assume there is none: both look at bits.
 //   - A float converted to an integer saturates; NaN gives 0.
+//   - NaN is unequal to everything.
 //   - Infinities, NaN and -0 as constants arrive as they are.
 //   - Nothing constant is computed while the text is compiled: what overflows or
 //     divides by 0 does so when the kernel runs, as it does elsewhere.
@@ -45,7 +46,6 @@
 //   - Compilers may take x - x for 0, also where x is infinite.
 //   - Comparisons other than a float with itself, and reductions of subgroups,
 //     may take NaN for any number.
-//   - Sin and cos are accurate for |x| up to 65,536.
 //   - An index out of bounds is the kernel's mistake: compilers may or may not
 //     bound it.
 //   - The subgroup of a lane is its number divided by the size of subgroups, which

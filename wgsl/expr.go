@@ -61,6 +61,9 @@ func (w *printer) class(v ir.Value) class {
 			}
 			return primary
 		}
+		if w.isUnequal(in) {
+			return unary
+		}
 	case ir.Neg:
 		if in.Type == ir.U32 {
 			return sum
@@ -85,6 +88,12 @@ func isFloat(t ir.Type) bool { return t == ir.F32 || t == ir.F16 }
 // isNaNTest reports whether a comparison is one of a float with itself.
 func (w *printer) isNaNTest(in *ir.Instr) bool {
 	return in.Args[0] == in.Args[1] && isFloat(w.p.Code[in.Args[0]].Type)
+}
+
+// isUnequal reports whether a comparison is Ne of floats, which is printed as not
+// equal: a NaN is unequal to everything, and != is false for it to some compilers.
+func (w *printer) isUnequal(in *ir.Instr) bool {
+	return in.Code == ir.Ne && isFloat(w.p.Code[in.Args[0]].Type)
 }
 
 func (w *printer) isZero(v ir.Value) bool {
@@ -199,6 +208,14 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 			} else {
 				w.expr(a, operand)
 			}
+			w.c(')')
+			return
+		}
+		if w.isUnequal(in) {
+			w.s("!(")
+			w.expr(in.Args[0], left)
+			w.s(" == ")
+			w.expr(in.Args[1], right)
 			w.c(')')
 			return
 		}

@@ -31,6 +31,7 @@ const (
 	fnPackI8
 	fnUnpackI8
 	fnUnpackU8
+	fnReduceAngle
 
 	numFns
 )
@@ -131,6 +132,7 @@ var functions = [numFns]struct {
 	fnUnpackU8: {"unpack_u8", `fn unpack_u8(x: u32) -> vec4u {
   return (vec4<u32>(x) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
 }`, 0},
+	fnReduceAngle: {"reduce_angle", reduceText(), fnMulHigh},
 }
 
 // widths numbers the widths 1, 2 and 4; widthSuffix is what names end in.

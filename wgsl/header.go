@@ -120,6 +120,10 @@ func (w *printer) functions(b []byte) []byte {
 		if uses == 0 {
 			continue
 		}
+		if c == ir.Sin || c == ir.Cos {
+			uses |= 1 // which those of vectors call
+			w.composed[c] = uses
+		}
 		for n := range widthSuffix {
 			if uses>>n&1 == 0 {
 				continue

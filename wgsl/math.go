@@ -37,7 +37,11 @@ var (
 func composeAll(unfused bool) map[ir.Code]*composition {
 	m := make(map[ir.Code]*composition)
 	for _, c := range composedCodes() {
-		m[c] = compose(c, unfused)
+		if c == ir.Sin || c == ir.Cos {
+			m[c] = composeTrig(c, unfused)
+		} else {
+			m[c] = compose(c, composedName(c), unfused)
+		}
 	}
 	return m
 }
@@ -61,6 +65,9 @@ func composedNames() []string {
 	var s []string
 	for _, c := range composedCodes() {
 		s = append(s, composedName(c))
+		if c == ir.Sin || c == ir.Cos {
+			s = append(s, nearName(c), turnedName(c))
+		}
 	}
 	return s
 }
@@ -131,15 +138,15 @@ func withoutMagic(n *ir.Node) *ir.Node {
 	})
 }
 
-// compose prints the function of a code.
-func compose(c ir.Code, unfused bool) *composition {
+// compose prints the function of a code, under a name.
+func compose(c ir.Code, name string, unfused bool) *composition {
 	list, _ := ir.Flatten(expansion(c, unfused))
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
 		w.reset(p, &Target{Unfused: unfused})
-		w.s("fn " + composedName(c) + widthSuffix[n] + "(")
+		w.s("fn " + name + widthSuffix[n] + "(")
 		for i, name := range []string{"x", "y"}[:c.Arity()] {
 			if i > 0 {
 				w.s(", ")

@@ -33,6 +33,10 @@ func Lower(root *Node, native func(Code) bool) *Node {
 // accurate: up to it the nearest multiple of pi is exact in float32.
 const TrigLimit = 1 << 16
 
+// TwoOverPi is 2/pi, 32 bits a word, after a word for larger units: what back ends
+// reduce larger angles with.
+var TwoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab}
+
 // expansions holds how each code is computed from others. The operands are
 // lowered already and so must the result be: the functions build only codes
 // that are not in the table, except through methods of lowering that ask

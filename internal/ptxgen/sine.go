@@ -52,9 +52,6 @@ func (g *lowering) ofAngle(c ir.Code, x ptx.F32) ptx.F32 {
 	return ptx.F32(g.expressions(list, []ptx.U32{ptx.U32(x)})[len(list)-1])
 }
 
-// twoOverPi is 2/pi, 32 bits a word, after a word for larger units.
-var twoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab}
-
 // reduceAngle returns which quarter of a turn |x| is nearest to, modulo 4, and
 // the angle from there, for a finite |x| > 2**16.
 func (g *lowering) reduceAngle(x ptx.F32) (turn ptx.U32, angle ptx.F32) {
@@ -66,9 +63,9 @@ func (g *lowering) reduceAngle(x ptx.F32) (turn ptx.U32, angle ptx.F32) {
 	at, shift := skip.Shr(ptx.U(5)), skip.And(ptx.U(31))
 	var w [4]ptx.U32
 	for i := range w {
-		w[i] = ptx.U(twoOverPi[i])
+		w[i] = ptx.U(ir.TwoOverPi[i])
 		for j := 1; j < 5; j++ {
-			w[i] = ptx.Select(at.Eq(ptx.U(uint32(j))), ptx.U(twoOverPi[i+j]), w[i])
+			w[i] = ptx.Select(at.Eq(ptx.U(uint32(j))), ptx.U(ir.TwoOverPi[i+j]), w[i])
 		}
 	}
 	var f [3]ptx.U32 // the fraction of a turn that 2**e is

@@ -1,0 +1,112 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// The expansions of Sin and Cos hold for angles up to [ir.TrigLimit]. Larger ones
+// are first reduced to a quarter of a turn by as many bits of 2/pi as that takes.
+
+func nearName(c ir.Code) string   { return c.String() + "_near_f" }
+func turnedName(c ir.Code) string { return c.String() + "_turned_f" }
+
+// trigText is the function of $C: $N is that of angles that are not large, $T the
+// other of the two functions, a quarter of a turn away. $S and $Q are the two for
+// whole turns and a quarter more, $M is the sign of the argument that counts.
+const trigText = `
+fn $C(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let size = bits & 0x7fffffffu;
+  if (size <= $Lu) || (size >= 0x7f800000u) {
+    return $N(x);
+  }
+  let reduced = reduce_angle(bits);
+  let angle = bitcast<f32>(reduced.y);
+  let turn = reduced.x$A;
+  let y = select($S(angle), $Q(angle), (turn & 1u) != 0u);
+  return bitcast<f32>(bitcast<u32>(y) ^ ((turn & 2u) << 30u)$M);
+}`
+
+// composeTrig is compose for Sin and Cos. What is wider than a number is computed
+// number by number.
+func composeTrig(c ir.Code, unfused bool) *composition {
+	other := ir.Sin + ir.Cos - c
+	near, turned := compose(c, nearName(c), unfused), compose(other, turnedName(c), unfused)
+	words := []string{"$C", composedName(c), "$N", nearName(c), "$L", fmt.Sprintf("0x%x", uint32(0x47800000))}
+	if c == ir.Sin {
+		words = append(words, "$S", nearName(c), "$Q", turnedName(c), "$A", "", "$M", " ^ (bits & 0x80000000u)")
+	} else {
+		words = append(words, "$S", turnedName(c), "$Q", nearName(c), "$A", " + 1u", "$M", "")
+	}
+	k := &composition{}
+	k.text[0] = near.text[0] + "\n" + turned.text[0] + strings.NewReplacer(words...).Replace(trigText)
+	k.fns[0] = near.fns[0]
+	for f := range k.fns[0] {
+		k.fns[0][f] |= turned.fns[0][f]
+	}
+	k.fns[0][fnReduceAngle] |= 1
+	k.fns[0][fnMulHigh] |= 1
+	for n, components := range []string{1: "xy", 2: "xyzw"} {
+		if n == 0 {
+			continue
+		}
+		var calls []string
+		for _, x := range components {
+			calls = append(calls, composedName(c)+"(x."+string(x)+")")
+		}
+		t := typeNames[ir.F32][n]
+		k.text[n] = "fn " + composedName(c) + widthSuffix[n] + "(x: " + t + ") -> " + t + " {\n  return " + t + "(" + strings.Join(calls, ", ") + ");\n}"
+	}
+	return k
+}
+
+// reduceText returns the function that returns which quarter of a turn |x| > 2**16
+// is nearest to, modulo 4, and the bits of the angle from there, for the bits of x.
+//
+// The bits of 2/pi that the exponent turns into whole turns do not matter: what
+// matters are 96 bits from a place on. Their product with the mantissa, of which 64
+// bits count, is the fraction of a turn.
+func reduceText() string {
+	var b strings.Builder
+	b.WriteString(`fn reduce_angle(bits: u32) -> vec2u {
+  let m = (bits & 0x7fffffu) | 0x800000u;
+  let skip = ((bits >> 23u) & 255u) - 120u;
+  let shift = skip & 31u;
+  var w = vec4u(`)
+	row := func(at int) {
+		for i := range 4 {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "0x%xu", ir.TwoOverPi[at+i])
+		}
+	}
+	row(0)
+	b.WriteString(");\n")
+	for at := 1; at+4 <= len(ir.TwoOverPi); at++ {
+		fmt.Fprintf(&b, "  if (skip >> 5u) == %du {\n    w = vec4u(", at)
+		row(at)
+		b.WriteString(");\n  }\n")
+	}
+	b.WriteString(`  let f0 = (w.x << shift) | ((w.y >> 1u) >> (31u - shift));
+  let f1 = (w.y << shift) | ((w.z >> 1u) >> (31u - shift));
+  let f2 = (w.z << shift) | ((w.w >> 1u) >> (31u - shift));
+  let carried = mul_high(m, f2);
+  var low = m * f1 + carried;
+  var high = mul_high(m, f1) + select(0u, 1u, low < carried) + m * f0;
+  let quarter = (high + 0x20000000u) >> 30u;
+  high -= quarter << 30u;
+  let negative = high & 0x80000000u;
+  if negative != 0u {
+    low = ~low + 1u;
+    high = ~high + select(0u, 1u, low == 0u);
+  }
+  let t = f32(high >> 8u) * 0x1p-23f + f32(((high & 255u) << 24u) | (low >> 8u)) * 0x1p-55f;
+  let angle = t * 3.14159274f + t * -8.74227766e-8f;
+  return vec2u(quarter, bitcast<u32>(angle) | negative);
+}`)
+	return b.String()
+}
