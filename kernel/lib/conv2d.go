@@ -17,12 +17,23 @@ func (c convOf) product() matMulOf {
 	return matMulOf{op.Product{Batch: g, M: c.O / g, K: c.C / g * c.KH * c.KW, N: c.N * c.OutH * c.OutW}}
 }
 
-var convWays = table[convOf, matMulTile]{
+// mostTerms bounds the table of the elements of a window.
+const mostTerms = 1 << 16
+
+var convWays = table[convOf, matMulWay]{
+	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulWay{panel: panel128x128}},
+	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulWay{panel: panel64x64}},
 	{"64x64", func(c convOf, t *Target) bool {
 		return c.product().M > 32 && c.product().groups(64, 64) >= enough && t.Lanes >= 128
-	}, matMulTile{64, 64, 16, 8, 1}},
-	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulTile{32, 64, 16, 4, 1}},
-	{"8x64", func(convOf, *Target) bool { return true }, matMulTile{8, 64, 16, 2, 1}},
+	}, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
+	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x64", func(convOf, *Target) bool { return true }, matMulWay{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
+}
+
+// panels reports whether the correlation has enough tiles, and windows small
+// enough, to be made by panels.
+func (c convOf) panels(t panelTile, d *Target) bool {
+	return c.product().K <= mostTerms && c.product().panels(t, d)
 }
 
 type convSpec struct {
@@ -105,8 +116,12 @@ func planConv2D(q *request) (*Plan, error) {
 	return launchConv2D(q, c, t, name)
 }
 
-// launchConv2D makes the plan with tiles of one size.
-func launchConv2D(q *request, c op.Convolution, t matMulTile, name string) (*Plan, error) {
+// launchConv2D makes the plan in one way.
+func launchConv2D(q *request, c op.Convolution, way matMulWay, name string) (*Plan, error) {
+	if way.panel.Rows > 0 {
+		return launchConvPanels(q, c, way.panel, name)
+	}
+	t := way.matMulTile
 	o := op.Conv2DOptsOf(&q.Attrs)
 	pr := convOf{c}.product()
 	s := convSpec{matMulTile: t, Type: q.In[0].Type, Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: pr.K > exactTerms}

@@ -180,3 +180,45 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 		}
 	}
 }
+
+// result4 is like result for vectors of four elements: what it returns takes the
+// number of the vector. Operands of e are those that [epilogue.vectors] allows.
+func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
+	if e == nil {
+		return vectorOutput(b, "out", t, 4).set
+	}
+	ys := make([]sink, len(e.out))
+	for i, t := range e.out {
+		ys[i] = vectorOutput(b, "out"+strconv.Itoa(i), t, 4)
+	}
+	xs := make([]source, len(e.in))
+	for i, in := range e.in {
+		xs[i] = vectorInput(b, "with"+strconv.Itoa(i), in, 4, ys[0].n)
+	}
+	return func(i kernel.U32, v kernel.Dynamic) {
+		args := []kernel.Dynamic{v}
+		for _, x := range xs {
+			args = append(args, x.at(i))
+		}
+		for j, r := range kernel.Inline(b, e.exprs, args, nil) {
+			ys[j].set(i, r)
+		}
+	}
+}
+
+// vectors reports whether [epilogue.result4] can make a result whose rows are n
+// elements, a multiple of four.
+func (e *epilogue) vectors(n int) bool {
+	if e == nil {
+		return true
+	}
+	for _, in := range e.in {
+		if in.Spread == op.Periodic && in.N%4 != 0 {
+			return false
+		}
+		if in.Spread == op.Stretched {
+			return false
+		}
+	}
+	return n%4 == 0
+}

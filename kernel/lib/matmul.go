@@ -15,14 +15,28 @@ func (m matMulOf) groups(rows, cols int) int {
 	return m.Batch * ((m.M-1)/rows + 1) * ((m.N-1)/cols + 1)
 }
 
+// panels reports whether a product is large enough for panels of a size, and the
+// device for their lanes and their workgroup memory.
+func (m matMulOf) panels(t panelTile, d *Target) bool {
+	return m.K > 0 && m.groups(t.Rows, t.Cols) >= enough && d.Lanes >= t.lanes() && d.Shared >= t.shared()
+}
+
 // enough is a number of workgroups that keeps a large device busy.
 const enough = 128
 
-var matMulWays = table[matMulOf, matMulTile]{
-	{"128x128", func(m matMulOf, t *Target) bool { return m.groups(128, 128) >= enough && t.Lanes >= 256 }, matMulTile{128, 128, 16, 8, 2}},
-	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 }, matMulTile{64, 64, 16, 8, 1}},
-	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulTile{32, 64, 16, 4, 1}},
-	{"8x32", func(matMulOf, *Target) bool { return true }, matMulTile{8, 32, 32, 1, 1}},
+// matMulWay is how a product is made: by panels, or by tiles.
+type matMulWay struct {
+	matMulTile
+	panel panelTile
+}
+
+var matMulWays = table[matMulOf, matMulWay]{
+	{"panels128x128", func(m matMulOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulWay{panel: panel128x128}},
+	{"panels64x64", func(m matMulOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulWay{panel: panel64x64}},
+	{"128x128", func(m matMulOf, t *Target) bool { return m.groups(128, 128) >= enough && t.Lanes >= 256 }, matMulWay{matMulTile: matMulTile{128, 128, 16, 8, 2}}},
+	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
+	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x32", func(matMulOf, *Target) bool { return true }, matMulWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
 }
 
 type matMulSpec struct {
@@ -86,8 +100,12 @@ func planMatMul(q *request) (*Plan, error) {
 	return launchMatMul(q, pr, t, name)
 }
 
-// launchMatMul makes the plan with tiles of one size.
-func launchMatMul(q *request, pr op.Product, t matMulTile, name string) (*Plan, error) {
+// launchMatMul makes the plan in one way.
+func launchMatMul(q *request, pr op.Product, way matMulWay, name string) (*Plan, error) {
+	if way.panel.Rows > 0 {
+		return launchPanels(q, pr, way.panel, name)
+	}
+	t := way.matMulTile
 	o := op.MatMulOptsOf(&q.Attrs)
 	f32 := q.In[0].Type == op.F32
 	s := matMulSpec{matMulTile: t, Type: q.In[0].Type, TransA: o.TransA, TransB: o.TransB,

@@ -14,59 +14,190 @@ type matVecOf struct {
 	Trans bool
 }
 
-var matVecWays = table[matVecOf, crew]{
-	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && t.Subgroups }, crew{256, 1, true}},
-	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 }, crew{256, 1, false}},
-	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, crew{32, 4, false}},
-	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, crew{32, 8, false}},
+// matVecWay is how: a team has Rows rows of the matrix, and lanes read Ahead runs
+// of each before they multiply. If Trans, neighbouring lanes have neighbouring rows
+// instead, and the teams of a workgroup share the terms.
+type matVecWay struct {
+	crew
+	Rows, Ahead int
 }
+
+var matVecWays = table[matVecOf, matVecWay]{
+	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecWay{crew{256, 1, true}, 1, 4}},
+	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecWay{crew{256, 1, false}, 1, 4}},
+	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecWay{crew{8, 32, false}, 1, 2}},
+	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecWay{crew{32, 8, false}, 2, 4}},
+	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecWay{crew{32, 4, false}, 1, 4}},
+	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecWay{crew{32, 8, false}, 1, 4}},
+}
+
+// busyTeams and busyGroups are how many teams of 32 lanes, and workgroups of 256, keep
+// a large device reading as fast as it can.
+const (
+	busyTeams  = 4096
+	busyGroups = 1024
+)
 
 type matVecSpec struct {
-	crew
-	Type        op.DType
-	Trans, Long bool
+	matVecWay
+	Type  op.DType
+	Trans bool
+	Run   int  // elements that are read at once
+	Part  bool // writes sums of parts of the terms
 }
 
-type matVecParams struct{ M, K uint32 }
+// matVecParams: each sum is made in Parts, of Each runs of terms.
+type matVecParams struct{ M, K, Parts, Each uint32 }
 
 var matVecs = newMaker("matvec", func(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
-	m, k := b.U32(&p.M), b.U32(&p.K)
 	if s.Trans {
-		columnsTimesVector(b, s, e, m, k)
-		return
+		columnsTimesVector(b, p, s, e)
+	} else {
+		rowsTimesVector(b, p, s, e)
 	}
-	t := newTeam(b, s.crew)
-	a, x := input(b, "a", s.Type), input(b, "x", s.Type)
-	put := e.result(b, s.Type)
-	row := t.number.Min(m.Sub(kernel.U(1))) // teams beyond the end do the last row again
-	sum := addUp(b, t.lane, k, s.Team, 1, s.Long, func(j kernel.U32) []kernel.F32 {
-		return []kernel.F32{a(row.Mul(k).Add(j)).Mul(x(j))}
-	})
-	total := t.sum(sum[0])
-	b.If(t.lane.Eq(kernel.U(0)).And(t.number.Lt(m)), func() { put(row, kernel.Dyn(total)) })
 })
 
-// columnsTimesVector: neighbouring lanes have neighbouring rows of the result,
-// and the teams of a workgroup share the terms.
-func columnsTimesVector(b *kernel.Builder, s matVecSpec, e *epilogue, m, k kernel.U32) {
-	b.LocalSize(s.Team, s.Teams, 1)
-	a, x := input(b, "a", s.Type), input(b, "x", s.Type)
-	put := e.result(b, s.Type)
-	sums := kernel.Shared[kernel.F32](b, "sums", s.lanes())
-	i := b.Group().Mul(kernel.U(uint32(s.Team))).Add(b.LocalX())
-	row := i.Min(m.Sub(kernel.U(1)))
-	sum := addUp(b, b.LocalY(), k, s.Teams, 1, s.Long, func(j kernel.U32) []kernel.F32 {
-		return []kernel.F32{a(j.Mul(m).Add(row)).Mul(x(j))}
-	})
-	sums.Set(b.Lane(), sum[0])
-	b.Barrier()
-	b.If(b.LocalY().Eq(kernel.U(0)).And(i.Lt(m)), func() {
-		total := sums.At(b.LocalX())
-		for t := 1; t < s.Teams; t++ {
-			total = total.Add(sums.At(b.LocalX().Add(kernel.U(uint32(t * s.Team)))))
+// partial declares the result, or the sums of parts of it.
+func (s matVecSpec) partial(b *kernel.Builder, e *epilogue) func(i kernel.U32, v kernel.Dynamic) {
+	if s.Part {
+		return outputValue(b, "parts", op.F32).set
+	}
+	return e.result(b, s.Type)
+}
+
+func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
+	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
+	t := newTeam(b, s.crew)
+	a, x := inputRuns(b, "a", s.Type, s.Run), inputRuns(b, "x", s.Type, s.Run)
+	put := s.partial(b, e)
+	m, runs := b.U32(&p.M), b.U32(&p.K).Div(u(s.Run))
+	blocks := m.Add(u(s.Rows - 1)).Div(u(s.Rows))
+	part, first := t.number.Div(blocks), t.number.Mod(blocks).Mul(u(s.Rows))
+	from := part.Mul(b.U32(&p.Each)).Min(runs)
+	to := from.Add(b.U32(&p.Each)).Min(runs)
+	rows := make([]kernel.U32, s.Rows)
+	sums := make([][]kernel.Var[kernel.F32], s.Rows)
+	for i := range rows {
+		rows[i] = first.Add(u(i)).Min(m.Sub(u(1))).Mul(runs)
+		sums[i] = kernel.NewVars(b, "sum", min(s.Run, 4), kernel.F(0))
+	}
+	add := func(n int, at kernel.U32) {
+		xs, as := make([][]kernel.F32, n), make([][][]kernel.F32, n)
+		for k := range n {
+			j := at.Add(u(k * s.Team))
+			xs[k] = x(j)
+			for _, row := range rows {
+				as[k] = append(as[k], a(row.Add(j)))
+			}
 		}
-		put(i, kernel.Dyn(total))
+		for k := range n {
+			for i := range rows {
+				for c := range s.Run {
+					v := &sums[i][c%4]
+					v.Set(as[k][i][c].Fma(xs[k][c], v.Get()))
+				}
+			}
+		}
+	}
+	whole := to.Sub(from).Div(u(s.Team * s.Ahead)).Mul(u(s.Team * s.Ahead)).Add(from)
+	b.ForStep(from.Add(t.lane), whole, u(s.Team*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
+	b.ForStep(whole.Add(t.lane), to, u(s.Team), func(at kernel.U32) { add(1, at) })
+	for i := range rows {
+		total := sums[i][0].Get()
+		for c := 1; c < len(sums[i]); c++ {
+			total = total.Add(sums[i][c].Get())
+		}
+		total = t.sum(total)
+		t.again()
+		row := first.Add(u(i))
+		b.If(t.lane.Eq(u(0)).And(row.Lt(m)).And(part.Lt(b.U32(&p.Parts))), func() { put(part.Mul(m).Add(row), kernel.Dyn(total)) })
+	}
+}
+
+// columnsTimesVector: a lane has Run neighbouring rows of the result.
+func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
+	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
+	b.LocalSize(s.Team, s.Teams, 1)
+	a, x := inputRuns(b, "a", s.Type, s.Run), input(b, "x", s.Type)
+	put := s.partial(b, e)
+	shared := kernel.Shared[kernel.F32](b, "sums", s.lanes()*s.Run)
+	m, k := b.U32(&p.M), b.U32(&p.K)
+	runs := m.Div(u(s.Run))
+	blocks := runs.Add(u(s.Team - 1)).Div(u(s.Team))
+	part, block := b.Group().Div(blocks), b.Group().Mod(blocks)
+	first := block.Mul(u(s.Team)).Add(b.LocalX())
+	run := first.Min(runs.Sub(u(1)))
+	from := part.Mul(b.U32(&p.Each)).Min(k)
+	to := from.Add(b.U32(&p.Each)).Min(k)
+	sums := kernel.NewVars(b, "sum", s.Run, kernel.F(0))
+	add := func(n int, at kernel.U32) {
+		as, xs := make([][]kernel.F32, n), make([]kernel.F32, n)
+		for i := range n {
+			j := at.Add(u(i * s.Teams))
+			as[i], xs[i] = a(j.Mul(runs).Add(run)), x(j)
+		}
+		for i := range n {
+			for c := range s.Run {
+				sums[c].Set(as[i][c].Fma(xs[i], sums[c].Get()))
+			}
+		}
+	}
+	whole := to.Sub(from).Div(u(s.Teams * s.Ahead)).Mul(u(s.Teams * s.Ahead)).Add(from)
+	b.ForStep(from.Add(b.LocalY()), whole, u(s.Teams*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
+	b.ForStep(whole.Add(b.LocalY()), to, u(s.Teams), func(at kernel.U32) { add(1, at) })
+	for c := range s.Run {
+		shared.Set(b.Lane().Add(u(c*s.lanes())), sums[c].Get())
+	}
+	b.Barrier()
+	mine := b.LocalY().Eq(u(0)).And(first.Lt(runs)).And(part.Lt(b.U32(&p.Parts)))
+	b.If(mine, func() {
+		for c := range s.Run {
+			total := shared.At(b.LocalX().Add(u(c * s.lanes())))
+			for t := 1; t < s.Teams; t++ {
+				total = total.Add(shared.At(b.LocalX().Add(u(c*s.lanes() + t*s.Team))))
+			}
+			put(part.Mul(m).Add(first.Mul(u(s.Run))).Add(u(c)), kernel.Dyn(total))
+		}
 	})
+}
+
+// inputRuns declares an operand of a floating type that is read by runs of
+// neighbours: 1, 4, or 8 half floats, which its extent is a multiple of.
+func inputRuns(b *kernel.Builder, name string, t op.DType, run int) func(i kernel.U32) []kernel.F32 {
+	spread := func(v kernel.Vec4F) []kernel.F32 { return []kernel.F32{v.At(0), v.At(1), v.At(2), v.At(3)} }
+	switch {
+	case run == 1:
+		at := input(b, name, t)
+		return func(i kernel.U32) []kernel.F32 { return []kernel.F32{at(i)} }
+	case run == 8:
+		at := kernel.Input[kernel.Vec4U](b, name).At
+		return func(i kernel.U32) []kernel.F32 {
+			var fs []kernel.F32
+			v := at(i)
+			for c := range 4 {
+				h := v.At(c).UnpackHalf()
+				fs = append(fs, h.At(0), h.At(1))
+			}
+			return fs
+		}
+	case t == op.F16:
+		at := kernel.Input[kernel.Vec4H](b, name).At
+		return func(i kernel.U32) []kernel.F32 { return spread(at(i).Vec4F()) }
+	}
+	at := kernel.Input[kernel.Vec4F](b, name).At
+	return func(i kernel.U32) []kernel.F32 { return spread(at(i)) }
+}
+
+// runOf returns the longest run for arrays of a type whose extents are multiples
+// of n.
+func runOf(t op.DType, n int) int {
+	switch {
+	case n%8 == 0 && t == op.F16:
+		return 8
+	case n%4 == 0:
+		return 4
+	}
+	return 1
 }
 
 func planMatVec(q *request) (*Plan, error) {
@@ -75,17 +206,46 @@ func planMatVec(q *request) (*Plan, error) {
 	if m.Trans {
 		m.M, m.K = m.K, m.M
 	}
-	c, name, err := matVecWays.choose(q, m)
+	w, name, err := matVecWays.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
-	s := matVecSpec{crew: c, Type: q.In[0].Type, Trans: m.Trans, Long: m.K > exactTerms*c.Team}
-	grid := c.groups(m.M)
+	return launchMatVec(q, m, w, name)
+}
+
+// launchMatVec makes the plan in one way. Where there are too few rows to keep a
+// device busy, and where a lane would add more than exactTerms one after the other, sums
+// are made in parts.
+func launchMatVec(q *request, m matVecOf, w matVecWay, name string) (*Plan, error) {
+	s := matVecSpec{matVecWay: w, Type: q.In[0].Type, Trans: m.Trans}
+	ceil := func(n, by int) int { return (n + by - 1) / by }
+	var blocks, parts, runs, most int // most runs of a part, by the lanes that add them
 	if m.Trans {
-		s.Long = m.K > exactTerms*c.Teams
-		grid = kernel.GridFor(m.M, c.Team)
+		s.Run = runOf(s.Type, m.M)
+		runs, most = m.K, exactTerms*w.Teams
+		blocks = ceil(m.M, s.Run*w.Team)
+		parts = min(busyGroups/blocks, m.K/(w.Teams*w.Ahead*4))
+	} else {
+		s.Run = runOf(s.Type, m.K)
+		runs, most = m.K/s.Run, exactTerms*w.Team/max(1, s.Run/4)
+		blocks = ceil(m.M, w.Rows)
+		parts = min(busyTeams*32/w.Team/blocks, runs/(w.Team*w.Ahead*4))
 	}
+	each := max(1, min(ceil(runs, max(1, parts)), most))
+	parts = max(1, ceil(runs, each))
+	s.Part = parts > 1
+	grid := kernel.GridOf(blocks * parts)
+	if !m.Trans {
+		grid = w.crew.groups(blocks * parts)
+	}
+	params := matVecParams{uint32(m.M), uint32(m.K), uint32(parts), uint32(each)}
 	var p planner
-	p.stage(matVecs.of(s, q.epilogue), grid, matVecParams{uint32(m.M), uint32(m.K)}, append(q.inputs(), q.outputs()...)...)
+	if !s.Part {
+		p.stage(matVecs.of(s, q.epilogue), grid, params, append(q.inputs(), q.outputs()...)...)
+		return p.done(name)
+	}
+	sums := p.scratch(parts * m.M)
+	p.stage(matVecs.of(s, nil), grid, params, append(q.inputs(), sums)...)
+	p.addParts(q, sums, m.M, parts, 0)
 	return p.done(name)
 }

@@ -22,9 +22,18 @@ func (p *planner) scratch(n int) Ref {
 
 // constant adds an array of numbers.
 func (p *planner) constant(v []float32) Ref {
-	m := make([]byte, 4*len(v))
+	w := make([]uint32, len(v))
 	for i, f := range v {
-		binary.NativeEndian.PutUint32(m[4*i:], math.Float32bits(f))
+		w[i] = math.Float32bits(f)
+	}
+	return p.words(w)
+}
+
+// words adds an array of four bytes an element.
+func (p *planner) words(v []uint32) Ref {
+	m := make([]byte, 4*len(v))
+	for i, w := range v {
+		binary.NativeEndian.PutUint32(m[4*i:], w)
 	}
 	p.plan.Constants = append(p.plan.Constants, m)
 	return Ref{ConstantRef, len(p.plan.Constants) - 1}

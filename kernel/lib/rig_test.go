@@ -76,6 +76,7 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		constants[i] = words(int64(len(c)))
 		copy(constants[i], c)
 	}
+	written := map[Ref]bool{} // by an earlier stage, which poison tells where it has not
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		prog, err := s.Kernel.Program()
@@ -99,7 +100,10 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		c := interp.Checks{Undefined: make([]bool, len(s.Bind)), Deterministic: true, Schedules: []interp.Schedule{interp.Shuffled}}
 		for j, r := range s.Bind {
 			l.Buffers = append(l.Buffers, [][][]byte{in, out, scratch, constants}[r.Kind][r.Index])
-			c.Undefined[j] = r.Kind != InputRef && prog.Bindings[j].Access != ir.ReadOnly
+			c.Undefined[j] = r.Kind != InputRef && prog.Bindings[j].Access != ir.ReadOnly && !written[r]
+		}
+		for j, r := range s.Bind {
+			written[r] = written[r] || prog.Bindings[j].Access != ir.ReadOnly
 		}
 		if !g.check {
 			if err := k.Run(context.Background(), l); err != nil {
