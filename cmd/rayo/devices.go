@@ -31,6 +31,8 @@ type found struct {
 	Detail  string `json:"detail"`
 	Threads int    `json:"threads,omitempty"`
 	Memory  int64  `json:"memory,omitempty"` // bytes
+	// Software that plays a GPU is opened when it is named, and not otherwise.
+	Software bool `json:"software,omitempty"`
 }
 
 type refusal struct {
@@ -73,7 +75,19 @@ func look(a *app) (*machine, error) {
 	}
 	m := &machine{Devices: []found{}, Refused: []refusal{}}
 	for _, i := range infos {
-		m.Devices = append(m.Devices, found{i.String(), i.Name, i.Detail, i.Threads, i.Memory})
+		m.Devices = append(m.Devices, found{i.String(), i.Name, i.Detail, i.Threads, i.Memory, false})
+	}
+	for n := 0; ; n++ {
+		d, err := device.Open(a.ctx, device.Require(device.WebGPU), device.WithName("software"), device.WithIndex(n))
+		if err != nil {
+			if a.ctx.Err() != nil {
+				return nil, a.ctx.Err()
+			}
+			break
+		}
+		i := d.Info()
+		m.Devices = append(m.Devices, found{i.String(), i.Name, i.Detail, i.Threads, i.Memory, true})
+		d.Close()
 	}
 	for _, k := range []device.Kind{device.CUDA, device.WebGPU, device.CPU} {
 		if err := device.Available(a.ctx, k); err != nil {
@@ -105,8 +119,11 @@ func (m *machine) write(a *app) {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, d := range m.Devices {
 		mark := ""
-		if d.Device == m.Open {
+		switch {
+		case d.Device == m.Open:
 			mark = "device.Open takes this one"
+		case d.Software:
+			mark = "only when it is named"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Device, d.Name, d.Detail, mark)
 	}
