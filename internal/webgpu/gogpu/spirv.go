@@ -50,10 +50,17 @@ const (
 	opFToS           = 110
 	opBitcast        = 124
 	opIAdd           = 128
+	opFAdd           = 129
+	opFSub           = 131
+	opFMul           = 133
 	opFRem           = 140
 	opFMod           = 141
 	opSelect         = 169
 	opULess          = 176
+
+	opOrderedNotEqual   = 182
+	opUnorderedNotEqual = 183
+
 	opPhi            = 245
 	opLoopMerge      = 246
 	opSelectionMerge = 247
@@ -65,6 +72,10 @@ const (
 	opReturnValue    = 254
 	opUnreachable    = 255
 )
+
+// noContraction is the decoration of sums and products that are what the text says: Mesa's
+// compiler takes (x+y)-x for y otherwise, by which functions tell what rounding lost.
+const noContraction = 42
 
 // Storage classes.
 const (
@@ -88,6 +99,8 @@ type module struct {
 	glsl   uint32 // the import of its functions
 	head   []uint32
 	decls  []uint32 // all before the first function
+	place  int      // in it: where decorations end
+	exact  []uint32 // decorations to come there
 	code   []uint32
 	label  uint32 // of the block
 	inside uint32 // the function
@@ -106,7 +119,8 @@ var errFormat = errors.New("the compiler wrote SPIR-V that is none")
 
 // rewrite judges SPIR-V and makes it what WGSL says. Workgroup arrays are set to zero in loops,
 // not by one store each, of which drivers make as many instructions as there are
-// elements; where the text is trusted, which writes before it reads, not at all.
+// elements; where the text is trusted, which writes before it reads, not at all. Sums and
+// products are rounded as they are written, and comparisons and remainders are WGSL's.
 // Other texts are checked: types, bindings, writes; and what could go out
 // of its range is kept within.
 func rewrite(s *webgpu.Shader, words []uint32) ([]uint32, error) {
@@ -144,7 +158,7 @@ func rewrite(s *webgpu.Shader, words []uint32) ([]uint32, error) {
 		}
 	}
 	m.head[3] = m.next
-	return slices.Concat(m.head, m.decls, m.code), nil
+	return slices.Concat(m.head, m.decls[:m.place], m.exact, m.decls[m.place:], m.code), nil
 }
 
 // emit writes an instruction into the function.
@@ -204,6 +218,9 @@ func (m *module) read(in instr, rest []instr) error {
 	s := m.shader
 	if m.inside == 0 && in.op != opFunction {
 		m.note(in)
+		if m.place == 0 && in.op >= opTypeVoid && in.op <= opTypeFunction {
+			m.place = len(m.decls)
+		}
 		m.decls = append(m.decls, uint32(len(in.args)+1)<<16|uint32(in.op))
 		m.decls = append(m.decls, in.args...)
 		return m.declaration(in)
@@ -230,6 +247,14 @@ func (m *module) read(in instr, rest []instr) error {
 		if m.harden(in) {
 			return nil
 		}
+	}
+	switch in.op {
+	case opFMod: // % of WGSL has the sign of the dividend
+		in.op = opFRem
+	case opOrderedNotEqual: // != of WGSL is true of a NaN
+		in.op = opUnorderedNotEqual
+	case opFAdd, opFSub, opFMul:
+		m.exact = append(m.exact, 3<<16|opDecorate, in.args[1], noContraction)
 	}
 	m.emit(in.op, in.args...)
 	return nil
@@ -291,8 +316,6 @@ const (
 // harden writes the instruction with its operands kept in range, and reports whether it did.
 func (m *module) harden(in instr) bool {
 	switch in.op {
-	case opFMod: // % of WGSL has the sign of the dividend
-		m.emit(opFRem, in.args...)
 	case opFToS, opFToU:
 		from := m.typeOf[in.args[2]]
 		lo, hi := uint32(0xcf000000), uint32(0x4effffff) // -2^31 and the number before 2^31
