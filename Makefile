@@ -123,7 +123,7 @@ bench: ## the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: gpu-test
-gpu-test: ## on a machine with an NVIDIA GPU: the driver interface and the conformance suite (dist/gpu also runs elsewhere)
+gpu-test: ## on a machine with an NVIDIA GPU: the driver interface and the conformance suite, by CUDA and Vulkan (dist/gpu also runs elsewhere)
 	@bash bench/gpu.sh build && bash bench/gpu.sh test
 
 .PHONY: gpu-bench

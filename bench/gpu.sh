@@ -1,17 +1,20 @@
 #!/bin/bash
-# gpu.sh build|test|bench: tests and measurements on an NVIDIA GPU.
+# gpu.sh build|test|bench: tests and measurements on an NVIDIA GPU, through CUDA and
+# through Vulkan.
 #
 #   build   makes dist/gpu: programs that need nothing but the driver, and this
-#           script beside them. Copy that folder to the machine with the GPU.
+#           script beside them. Copy that folder to the machine with the GPU. The one
+#           for Vulkan needs a C compiler here, and libvulkan.so.1 there.
 #   test    the driver interface, the native kernels, then the whole conformance
-#           suite on the device
-#   bench   latencies of the driver interface, then operations on the device, beside
-#           PyTorch where it is there
+#           suite on the device, by CUDA and by WebGPU
+#   bench   latencies of the driver interface, then operations on the device by each,
+#           beside PyTorch where it is there
 #
 # test and bench run in this script's folder if the programs are there, else in
-# dist/gpu.
+# dist/gpu. RAYO_TEST_GPU=cuda or vulkan chooses one of the two.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+self=$here/$(basename "$0")
 
 if [ "${1-}" = build ]; then
 	cd "$here/.."
@@ -19,30 +22,60 @@ if [ "${1-}" = build ]; then
 	for p in cuda device/devicetest ptx/kernels; do
 		CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).test" ./$p
 	done
+	rm -f dist/gpu/webgpu.test
+	bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o dist/gpu/webgpu.test ./device/devicetest
 	cp "$0" bench/peers/gpu.py dist/gpu/
 	exit
 fi
 
 [ -x "$here/cuda.test" ] || here=$here/../dist/gpu
 cd "$here"
-export RAYO_REQUIRE=cuda
+
+# by says whether tests of a way to the GPU are wanted and can be run.
+by() {
+	[ "${RAYO_TEST_GPU-$1}" = "$1" ] || return 1
+	[ "$1" = vulkan ] || return 0
+	if [ ! -x webgpu.test ]; then
+		echo "SKIPPED, needs webgpu.test: it was built without a C compiler"
+		return 1
+	fi
+	if ! ldconfig -p | grep -q 'libvulkan\.so\.1 '; then
+		echo "SKIPPED, needs vulkan: there is no libvulkan.so.1 (Debian package libvulkan1)"
+		return 1
+	fi
+}
+
 case ${1-} in
 test)
-	./cuda.test -test.run GPU
-	./kernels.test -test.run GPU
-	./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
+	if by cuda; then
+		export RAYO_REQUIRE=cuda
+		./cuda.test -test.run GPU
+		./kernels.test -test.run GPU
+		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
+	fi
+	if by vulkan; then
+		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU|Texts)$' -test.timeout 20m
+	fi
 	;;
 bench)
 	nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
-	./cuda.test -test.run '^$' -test.bench GPU -test.benchtime 100ms
-	./devicetest.test -test.run '^$' -test.bench 'CUDA/(oneshot|twenty)' -test.benchtime 300ms
 	# Operations on resident arrays are measured by the device's clock, beside
 	# PyTorch where python3 has it: once is enough.
 	python3 -c 'import torch' 2>/dev/null && export RAYO_PEER=$PWD/gpu.py
-	./devicetest.test -test.run '^$' -test.bench CUDAResident -test.benchtime 1x -test.timeout 20m
+	if by cuda; then
+		export RAYO_REQUIRE=cuda
+		./cuda.test -test.run '^$' -test.bench GPU -test.benchtime 100ms
+		./devicetest.test -test.run '^$' -test.bench 'CUDA/(oneshot|twenty)' -test.benchtime 300ms
+		./devicetest.test -test.run '^$' -test.bench CUDAResident -test.benchtime 1x -test.timeout 20m
+	fi
+	if by vulkan; then
+		export RAYO_TEST_GPU=vulkan
+		./webgpu.test -test.run '^$' -test.bench 'WebGPU/(oneshot|twenty)' -test.benchtime 300ms
+		./webgpu.test -test.run '^$' -test.bench WebGPUResident -test.benchtime 1x -test.timeout 20m
+	fi
 	;;
 *)
-	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,17s/^# \{0,1\}//p' "$self" >&2
 	exit 2
 	;;
 esac
