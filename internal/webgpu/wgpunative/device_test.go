@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -15,15 +17,39 @@ import (
 
 var ctx = context.Background()
 
-// guarded opens lavapipe, guarded.
-func guarded(t testing.TB) *webgpu.Device {
+// hardware is the variable that has the tests run on the first adapter that is no
+// software, in the place of lavapipe.
+const hardware = "RAYO_TEST_HARDWARE"
+
+// library returns the library and the adapter to test with.
+func library(t testing.TB) (h webgpu.Host, index int) {
 	t.Helper()
-	testutil.Vulkan(t, "lavapipe")
+	if os.Getenv(hardware) == "" {
+		testutil.Vulkan(t, "lavapipe")
+	}
 	h, err := New()
 	if err != nil {
 		testutil.Missing(t, "cgo", err)
 	}
-	d, err := webgpu.Open(ctx, h, 0)
+	if os.Getenv(hardware) == "" {
+		return h, 0
+	}
+	list, err := h.Adapters(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index = slices.IndexFunc(list, func(a webgpu.Adapter) bool { return a.Type != webgpu.Software })
+	if index < 0 {
+		t.Fatalf("%s is set, and all adapters are software", hardware)
+	}
+	return h, index
+}
+
+// guarded opens the adapter, guarded.
+func guarded(t testing.TB) *webgpu.Device {
+	t.Helper()
+	h, index := library(t)
+	d, err := webgpu.Open(ctx, h, index)
 	if err != nil {
 		t.Fatal(err)
 	}
