@@ -34,8 +34,8 @@ type HostDevice interface {
 	// Adapter says what the device has been opened with.
 	Adapter() *Adapter
 
-	// NewBuffer returns size bytes, a multiple of 4 and not 0; those of Upload
-	// and Readback begin mapped and not mapped. Storage begins with anything.
+	// NewBuffer returns size bytes, a multiple of 4 and not 0. They begin with
+	// anything.
 	NewBuffer(size int64, u Usage) (HostBuffer, error)
 	// NewPipeline compiles a shader. The error is a *CompileError for a mistake
 	// in the text.
@@ -108,12 +108,18 @@ type Usage uint8
 
 // The usages. Storage is what kernels read and write and what copies go between;
 // Uniform holds blocks of parameters and is copied to; Upload is written by the
-// host and copied from; Readback is copied to and read by the host.
+// host, mapped from the beginning, and copied from; Readback is copied to and, when
+// it has been mapped, read by the host.
 const (
 	Storage Usage = iota
 	Uniform
 	Upload
 	Readback
+	// Input and Output are Storage that is mapped too, where Adapter.Mappable says
+	// so: kernels read what the host has written, and the host what kernels have.
+	// Input begins mapped, as Upload does, Output not.
+	Input
+	Output
 )
 
 // Adapter describes a device that can be opened.
@@ -131,6 +137,8 @@ type Adapter struct {
 	// times is that Stamps writes.
 	Clocks bool
 	Tick   float64
+	// Mappable says that there are buffers for Input and Output.
+	Mappable bool
 	Limits
 }
 

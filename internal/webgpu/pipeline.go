@@ -35,9 +35,6 @@ type shaderKey struct {
 	trusted               bool
 }
 
-// maxText bounds the text of a shader.
-const maxText = 4 << 20
-
 // Compile compiles a shader, or finds it compiled. A mistake in the text is a
 // [*CompileError]; too large a workgroup, or too much workgroup memory, wraps
 // [ErrLimit].
@@ -47,6 +44,9 @@ func (d *Device) Compile(ctx context.Context, s *Shader) (*Pipeline, error) {
 	}
 	if err := d.allows(s); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Label, err)
+	}
+	if err := s.sane(); err != nil {
+		return nil, err
 	}
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -112,9 +112,6 @@ func (d *Device) dropPipeline(k *compiled) {
 // allows checks what compilers do not.
 func (d *Device) allows(s *Shader) error {
 	t := &d.adapter.Target
-	if len(s.Text) > maxText {
-		return fmt.Errorf("a text of %d bytes, of %d: %w", len(s.Text), maxText, ErrLimit)
-	}
 	lanes := uint64(1)
 	for i, n := range s.Lanes {
 		n = max(n, 1)

@@ -47,14 +47,10 @@ enum {
 
 	WG_FEATURE_TIMESTAMPS = 0x9,
 	WG_FEATURE_HALF = 0xB,
-	WG_FEATURE_IMMEDIATES = 0x30001,
 	WG_FEATURE_MAPPABLE = 0x3000E,
 	WG_FEATURE_SUBGROUPS = 0x30021,
 	WG_FEATURE_SUBGROUP_BARRIER = 0x30023,
 	WG_FEATURE_TIMESTAMPS_IN_ENCODERS = 0x30024,
-	WG_FEATURE_TIMESTAMPS_IN_PASSES = 0x30025,
-	WG_FEATURE_INT64 = 0x30026,
-	WG_FEATURE_PIPELINE_CACHE = 0x3002B,
 
 	WG_MAP_READ = 1, // both of a mapping and of a buffer
 	WG_MAP_WRITE = 2,
@@ -206,7 +202,6 @@ wg_future wgpuBufferMapAsync(wg_buffer, wg_flags mode, size_t offset, size_t siz
 void *wgpuBufferGetMappedRange(wg_buffer, size_t offset, size_t size);
 const void *wgpuBufferGetConstMappedRange(wg_buffer, size_t offset, size_t size);
 void wgpuBufferUnmap(wg_buffer);
-void wgpuBufferDestroy(wg_buffer);
 void wgpuBufferRelease(wg_buffer);
 
 wg_pass wgpuCommandEncoderBeginComputePass(wg_encoder, const wg_pass_desc *);
@@ -219,7 +214,6 @@ wg_commands wgpuCommandEncoderFinish(wg_encoder, const wg_labelled *);
 void wgpuComputePassEncoderSetPipeline(wg_pass, wg_pipeline);
 void wgpuComputePassEncoderSetBindGroup(wg_pass, uint32_t, wg_group, size_t, const uint32_t *);
 void wgpuComputePassEncoderDispatchWorkgroups(wg_pass, uint32_t, uint32_t, uint32_t);
-void wgpuComputePassEncoderWriteTimestamp(wg_pass, wg_queries, uint32_t);
 void wgpuComputePassEncoderEnd(wg_pass);
 
 uint64_t wgpuQueueSubmitForIndex(wg_queue, size_t, const wg_commands *);

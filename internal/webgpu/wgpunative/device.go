@@ -73,6 +73,10 @@ func (d *device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 		usage, mapping, mapped = C.WG_MAP_WRITE|C.WG_COPY_SRC, C.WG_MAP_WRITE, 1
 	case webgpu.Readback:
 		usage, mapping = C.WG_MAP_READ|C.WG_COPY_DST, C.WG_MAP_READ
+	case webgpu.Input:
+		usage, mapping, mapped = C.WG_MAP_WRITE|C.WG_STORAGE|C.WG_COPY_SRC|C.WG_COPY_DST, C.WG_MAP_WRITE, 1
+	case webgpu.Output:
+		usage, mapping = C.WG_MAP_READ|C.WG_STORAGE|C.WG_COPY_SRC|C.WG_COPY_DST, C.WG_MAP_READ
 	default:
 		return nil, fmt.Errorf("usage %d: %w", u, webgpu.ErrInvalid)
 	}
@@ -114,7 +118,8 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 	r := C.rayo_new_pipeline(d.d, chars(s.Text), C.size_t(len(s.Text)), chars(s.Entry), C.size_t(len(s.Entry)), bindings, C.size_t(len(s.Bindings)), trusted)
 	kind := r.kind
 	if err := d.failure(r); err != nil {
-		if kind == C.WG_ERROR_VALIDATION && !errors.Is(err, webgpu.ErrDeviceLost) {
+		// The compiler panics at some texts.
+		if (kind == C.WG_ERROR_VALIDATION || kind == C.WG_ERROR_INTERNAL) && !errors.Is(err, webgpu.ErrDeviceLost) {
 			return nil, mistake(s, err.Error())
 		}
 		return nil, err

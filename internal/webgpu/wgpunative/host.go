@@ -115,11 +115,12 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	C.wgpuAdapterGetLimits(a, &l)
 	has := func(f C.wg_enum) bool { return C.wgpuAdapterHasFeature(a, f) != 0 }
 	d := webgpu.Adapter{
-		Name:   view(info.device),
-		Driver: view(info.vendor) + " " + view(info.description),
-		Vendor: uint32(info.vendor_id),
-		Device: uint32(info.device_id),
-		Clocks: has(C.WG_FEATURE_TIMESTAMPS) && has(C.WG_FEATURE_TIMESTAMPS_IN_ENCODERS),
+		Name:     view(info.device),
+		Driver:   view(info.vendor) + " " + view(info.description),
+		Vendor:   uint32(info.vendor_id),
+		Device:   uint32(info.device_id),
+		Mappable: has(C.WG_FEATURE_MAPPABLE),
+		Clocks:   has(C.WG_FEATURE_TIMESTAMPS) && has(C.WG_FEATURE_TIMESTAMPS_IN_ENCODERS),
 		Target: wgsl.Target{
 			Consumer: wgsl.Naga,
 			Limits: wgsl.Limits{
@@ -223,7 +224,7 @@ func failure(r C.rayo_result) error {
 	switch r.kind {
 	case C.WG_ERROR_OUT_OF_MEMORY:
 		return fmt.Errorf("%w: %s", webgpu.ErrOutOfMemory, text)
-	case C.RAYO_LOST, C.RAYO_ABORTED:
+	case C.RAYO_LOST:
 		return fmt.Errorf("%w: %s", webgpu.ErrDeviceLost, text)
 	}
 	return errors.New(text)

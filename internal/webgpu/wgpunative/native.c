@@ -1,5 +1,6 @@
 //go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
 
+#include "guard.h"
 #include "native.h"
 
 #include <stdatomic.h>
@@ -54,10 +55,17 @@ static rayo_result outcome(void *handle, uint64_t number) {
 	return r;
 }
 
+// panicked is the outcome of a call in which the library has panicked.
+static rayo_result panicked(void) {
+	if (fault.kind == 0) fail(WG_ERROR_INTERNAL, rayo_said());
+	return outcome(NULL, 0);
+}
+
 static void silent(wg_enum level, wg_text message, void *a) {}
 
 rayo_result rayo_instance(uint64_t backends) {
 	begin();
+	GUARD(return panicked())
 	wgpuSetLogCallback(silent, NULL);
 	wgpuSetLogLevel(WG_LOG_OFF);
 	wg_instance_extras extras = {
@@ -72,6 +80,7 @@ rayo_result rayo_instance(uint64_t backends) {
 
 rayo_result rayo_adapters(void *instance, uint64_t backends, wg_adapter *list, size_t room) {
 	begin();
+	GUARD(return panicked())
 	wg_enumerate options = {NULL, backends};
 	size_t n = wgpuInstanceEnumerateAdapters(instance, &options, NULL);
 	if (n > room) n = room;
@@ -112,6 +121,15 @@ struct rayo_pipeline {
 	wg_group_layout layout;
 };
 
+// broken is panicked for a call that leaves the device in no state to go on.
+static rayo_result broken(rayo_device *d) {
+	char *nothing = NULL, *why = copied(rayo_said());
+	if (!atomic_compare_exchange_strong(&d->why, &nothing, why)) free(why);
+	atomic_store(&d->lost, 1);
+	fail(RAYO_LOST, text(atomic_load(&d->why)));
+	return outcome(NULL, 0);
+}
+
 static void on_lost(wg_device const *device, wg_enum reason, wg_text message, void *a, void *b) {
 	rayo_device *d = a;
 	if (reason == WG_LOST_DESTROYED && d->closing) return;
@@ -132,6 +150,7 @@ static void on_device(wg_enum status, wg_device device, wg_text message, void *a
 
 rayo_result rayo_open(wg_adapter adapter, const wg_limits *limits, const uint32_t *features, size_t count) {
 	begin();
+	GUARD(return panicked())
 	rayo_device *d = calloc(1, sizeof *d);
 	if (d == NULL) abort();
 	wg_device_desc desc = {
@@ -163,6 +182,7 @@ int rayo_lost(rayo_device *d, char **message) {
 float rayo_tick(rayo_device *d) { return wgpuQueueGetTimestampPeriod(d->queue); }
 
 void rayo_close(rayo_device *d) {
+	GUARD(return)
 	d->closing = 1;
 	wgpuQueueRelease(d->queue);
 	wgpuDeviceRelease(d->device);
@@ -172,6 +192,7 @@ void rayo_close(rayo_device *d) {
 
 rayo_result rayo_new_buffer(rayo_device *d, uint64_t usage, uint64_t size, int map, int mapped) {
 	begin();
+	GUARD(return panicked())
 	rayo_buffer *b = calloc(1, sizeof *b);
 	if (b == NULL) abort();
 	wg_buffer_desc desc = {.label = none, .usage = usage, .size = size, .mapped = mapped};
@@ -188,22 +209,26 @@ rayo_result rayo_new_buffer(rayo_device *d, uint64_t usage, uint64_t size, int m
 }
 
 void *rayo_mapped(rayo_buffer *b) {
+	GUARD(return NULL)
 	if (!atomic_load(&b->mapped)) return NULL;
 	if (b->map == WG_MAP_READ) return (void *)wgpuBufferGetConstMappedRange(b->buffer, 0, b->size);
 	return wgpuBufferGetMappedRange(b->buffer, 0, b->size);
 }
 
 void rayo_unmap(rayo_buffer *b) {
+	GUARD(return)
 	if (atomic_exchange(&b->mapped, 0)) wgpuBufferUnmap(b->buffer);
 }
 
 void rayo_free_buffer(rayo_buffer *b) {
+	GUARD(return)
 	wgpuBufferRelease(b->buffer);
 	free(b);
 }
 
 rayo_result rayo_new_pipeline(rayo_device *d, const char *code, size_t code_bytes, const char *entry, size_t entry_bytes, const uint8_t *bindings, size_t count, int trusted) {
 	begin();
+	GUARD(return panicked())
 	static const wg_enum kinds[] = {WG_BIND_READ_ONLY, WG_BIND_STORAGE, WG_BIND_UNIFORM};
 	rayo_pipeline *p = calloc(1, sizeof *p);
 	wg_layout_entry *entries = calloc(count + 1, sizeof *entries);
@@ -240,6 +265,7 @@ rayo_result rayo_new_pipeline(rayo_device *d, const char *code, size_t code_byte
 }
 
 void rayo_free_pipeline(rayo_pipeline *p) {
+	GUARD(return)
 	if (p->pipeline != NULL) wgpuComputePipelineRelease(p->pipeline);
 	if (p->layout != NULL) wgpuBindGroupLayoutRelease(p->layout);
 	free(p);
@@ -247,6 +273,7 @@ void rayo_free_pipeline(rayo_pipeline *p) {
 
 rayo_result rayo_new_group(rayo_device *d, rayo_pipeline *p, const rayo_range *r, size_t count) {
 	begin();
+	GUARD(return panicked())
 	wg_group_entry few[16] = {0}, *entries = few;
 	if (count > sizeof few / sizeof *few) {
 		entries = calloc(count, sizeof *entries);
@@ -268,7 +295,10 @@ rayo_result rayo_new_group(rayo_device *d, rayo_pipeline *p, const rayo_range *r
 	return outcome(g, 0);
 }
 
-void rayo_free_group(void *g) { wgpuBindGroupRelease(g); }
+void rayo_free_group(void *g) {
+	GUARD(return)
+	wgpuBindGroupRelease(g);
+}
 
 static void on_map(wg_enum status, wg_text message, void *a, void *b) {
 	rayo_buffer *buffer = a;
@@ -348,6 +378,8 @@ static void record(recording *r, const rayo_command *c, size_t count, uint32_t s
 
 rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, rayo_buffer *const *remap, size_t remapped) {
 	begin();
+	if (atomic_load(&d->lost)) return broken(d);
+	GUARD(return broken(d))
 	uint64_t ticket = 0;
 	uint32_t stamps = 0;
 	for (size_t i = 0; i < count; i++)
@@ -380,6 +412,8 @@ rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, ray
 
 rayo_result rayo_poll(rayo_device *d) {
 	begin();
-	if (!atomic_load(&d->lost)) wgpuDevicePoll(d->device, 0, NULL);
+	if (atomic_load(&d->lost)) return broken(d);
+	GUARD(return broken(d))
+	wgpuDevicePoll(d->device, 0, NULL);
 	return outcome(d, atomic_load(&d->done));
 }

@@ -13,7 +13,7 @@ typedef struct {
 	uint32_t kind;
 } rayo_result;
 
-enum { RAYO_LOST = 100, RAYO_ABORTED };
+enum { RAYO_LOST = 100 };
 
 typedef struct rayo_device rayo_device;
 typedef struct rayo_pipeline rayo_pipeline;

@@ -1,0 +1,139 @@
+package webgpu
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Compilers of WGSL descend into a text, and then into what they have made of it,
+// by functions that call themselves. A text that nests deeply enough takes all of
+// the stack of the thread, and with it the process. So these are the bounds of
+// texts that nobody vouches for; by hand nobody comes near them.
+const (
+	maxText    = 4 << 20 // bytes
+	maxNesting = 256     // brackets
+	maxElse    = 2048    // branches, which nest where they follow one another
+	maxLogical = 256     // && and || in one statement: code for them nests
+	maxChain   = 4096    // operators in one expression
+)
+
+// maxLine bounds a line that an error shows.
+const maxLine = 200
+
+// sane returns the error of a text that a compiler would not survive, or nil.
+func (s *Shader) sane() error {
+	if len(s.Text) > maxText {
+		return fmt.Errorf("%s: a text of %d bytes, of %d: %w", s.Label, len(s.Text), maxText, ErrLimit)
+	}
+	if s.Trusted {
+		return nil
+	}
+	if !utf8.ValidString(s.Text) || !utf8.ValidString(s.Entry) {
+		return &CompileError{Label: s.Label, Message: "the text is not UTF-8"}
+	}
+	var nesting, angles, branches, logical, chain int
+	text := s.Text
+	for i := 0; i < len(text); i++ {
+		next := byte(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch c := text[i]; c {
+		case '/':
+			if next != '/' && next != '*' {
+				chain++
+			} else {
+				i = comment(text, i)
+			}
+		case '(', '[':
+			nesting++
+			chain++
+		case ')', ']':
+			nesting = max(nesting-1, 0)
+		case '{':
+			nesting++
+			angles, logical, chain = 0, 0, 0
+		case '}':
+			nesting = max(nesting-1, 0)
+			angles, logical, chain = 0, 0, 0
+		case ';':
+			angles, logical, chain = 0, 0, 0
+		case ',':
+			chain = 0
+		case '<':
+			angles++
+			chain++
+		case '>':
+			angles = max(angles-1, 0)
+			chain++
+		case '+', '-', '*', '%', '!', '~', '^', '.':
+			chain++
+		case '&', '|':
+			chain++
+			if next == c {
+				logical++
+				i++
+			}
+		case 'e':
+			if len(text)-i >= 4 && text[i:i+4] == "else" {
+				branches++
+			}
+		}
+		what := ""
+		switch {
+		case nesting+angles > maxNesting:
+			what = "too many brackets in each other"
+		case branches > maxElse:
+			what = "too many branches"
+		case logical > maxLogical:
+			what = "too many && and ||"
+		case chain > maxChain:
+			what = "too many operators"
+		default:
+			continue
+		}
+		return s.mistake(i, what)
+	}
+	return nil
+}
+
+// comment returns where the comment that begins at i ends.
+func comment(text string, i int) int {
+	if text[i+1] == '/' {
+		for i < len(text) && text[i] != '\n' {
+			i++
+		}
+		return i
+	}
+	depth := 0
+	for ; i+1 < len(text); i++ {
+		switch text[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			if i++; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
+// mistake returns the error of a mistake at byte i of the text.
+func (s *Shader) mistake(i int, message string) error {
+	e := &CompileError{Label: s.Label, Line: 1, Message: message}
+	start := 0
+	for j := range i {
+		if s.Text[j] == '\n' {
+			e.Line, start = e.Line+1, j+1
+		}
+	}
+	e.Column = utf8.RuneCountInString(s.Text[start:i]) + 1
+	if line, _, _ := strings.Cut(s.Text[start:], "\n"); len(line) <= maxLine {
+		e.Text = line
+	}
+	return e
+}

@@ -1,0 +1,65 @@
+package wgpunative
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// TestPanic submits what the library ends the process for, as it does where a
+// device is lost: memory that is still mapped. It comes back as an error, again and
+// again on one thread, and other devices work.
+func TestPanic(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("panics of the library are caught on Linux")
+	}
+	if stderr, child := testutil.Again(t); !child {
+		if stderr != "" {
+			t.Errorf("it wrote: %s", stderr)
+		}
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	other := guarded(t)
+	for range 3 {
+		d := open(t)
+		up, err := d.NewBuffer(64, webgpu.Upload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := d.NewBuffer(64, webgpu.Storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []webgpu.HostCommand{{Do: webgpu.Copy, Src: up, Dst: x, Bytes: 64}}
+		if _, err = d.Submit(list, nil); !errors.Is(err, webgpu.ErrDeviceLost) || !strings.Contains(err.Error(), "still mapped") {
+			t.Errorf("Submit: %v", err)
+		}
+		select {
+		case <-d.Lost():
+		default:
+			t.Error("the device is not lost")
+		}
+		up.Unmap()
+		if _, err = d.Submit(list, nil); !errors.Is(err, webgpu.ErrDeviceLost) {
+			t.Errorf("Submit to a lost device: %v", err)
+		}
+		if _, err = d.Poll(); !errors.Is(err, webgpu.ErrDeviceLost) {
+			t.Errorf("Poll of a lost device: %v", err)
+		}
+		up.Release()
+		x.Release()
+		d.Close()
+		if err := relus(other, 1000); err != nil {
+			t.Errorf("another device: %v", err)
+		}
+	}
+	if err := relus(guarded(t), 1000); err != nil {
+		t.Errorf("a new device: %v", err)
+	}
+}
