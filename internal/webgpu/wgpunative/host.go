@@ -146,6 +146,11 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	if has(C.WG_FEATURE_SUBGROUPS) && has(C.WG_FEATURE_SUBGROUP_BARRIER) {
 		d.Target.Features |= wgsl.Subgroups
 	}
+	// The library does not say what the size of subgroups is.
+	const nvidia, apple = 0x10de, 0x106b
+	if d.Target.SubgroupSize == [2]uint32{} && (d.Vendor == nvidia || d.Vendor == apple) {
+		d.Target.SubgroupSize = [2]uint32{32, 32}
+	}
 	switch info.api {
 	case C.WG_API_VULKAN:
 		d.API = "Vulkan"
