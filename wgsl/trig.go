@@ -87,7 +87,7 @@ func reduceText() string {
 	row(0)
 	b.WriteString(");\n")
 	for at := 1; at+4 <= len(ir.TwoOverPi); at++ {
-		fmt.Fprintf(&b, "  if (skip >> 5u) == %du {\n    w = vec4u(", at)
+		fmt.Fprintf(&b, "  if ((skip >> 5u) == %du) {\n    w = vec4u(", at)
 		row(at)
 		b.WriteString(");\n  }\n")
 	}

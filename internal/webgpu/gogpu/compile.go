@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 			return nil, err
 		}
 	}
-	text := aliases.Replace(s.Text)
+	text := hexadecimal.ReplaceAllStringFunc(aliases.Replace(s.Text), decimal)
 	ast, err := naga.Parse(text)
 	if err != nil {
 		return nil, mistake(s, err)
@@ -73,6 +74,23 @@ var aliases = func() *strings.Replacer {
 	}
 	return strings.NewReplacer(pairs...)
 }()
+
+// hexadecimal is what the compiler does not read: numbers such as 0x1.8p-3f.
+var hexadecimal = regexp.MustCompile(`\b0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fh]?`)
+
+// decimal writes such a number in decimal.
+func decimal(hex string) string {
+	digits := strings.TrimRight(hex, "fh")
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return hex
+	}
+	text := strconv.FormatFloat(v, 'e', -1, 64)
+	if suffix := hex[len(digits):]; suffix != "" {
+		text = strconv.FormatFloat(float64(float32(v)), 'e', -1, 32) + suffix
+	}
+	return text
+}
 
 // mistake makes an error of what the compiler says of a text: line, column and
 // message, after other words.
