@@ -18,6 +18,9 @@ func roundTrips(b *testing.B, dev *device.Device) {
 	for _, n := range []int{4, 1 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("oneshot/relu/%d", n), func(b *testing.B) {
 			x, dst := device.Alloc(n), device.Alloc(n)
+			if err := dev.Relu(ctx, dst, x); err != nil { // compiles
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				if err := dev.Relu(ctx, dst, x); err != nil {
 					b.Fatal(err)
@@ -44,6 +47,9 @@ func roundTrips(b *testing.B, dev *device.Device) {
 				b.Fatal(err)
 			}
 			defer plan.Close()
+			if err := r.Execute(ctx); err != nil { // compiles
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				if kept {
 					err = plan.Run(ctx)

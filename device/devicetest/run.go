@@ -79,6 +79,7 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // takes, in a batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
 	dev := start(t, open)
+	flushing := flushes(t.Context(), dev)
 	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
@@ -88,7 +89,7 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 					if !only(&c) {
 						continue
 					}
-					n, err := c.run(t.Context(), dev)
+					n, err := c.run(t.Context(), dev, flushing)
 					if lacks(dev, d, err) {
 						t.Logf("%v lacks %v: %v", dev, d, err)
 						break
@@ -150,8 +151,14 @@ func hasMethod(o *op.Operation) bool {
 
 // run computes the case in every way and compares each result. It returns the
 // number of one-shot calls.
-func (c *Case) run(ctx context.Context, dev *device.Device) (calls int, err error) {
+//
+// flushing says that the device takes subnormal numbers for 0.
+func (c *Case) run(ctx context.Context, dev *device.Device, flushing bool) (calls int, err error) {
 	want, types, err := c.Reference()
+	if err != nil {
+		return 0, fmt.Errorf("reference: %w", err)
+	}
+	also, err := c.flushed(flushing)
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
 	}
@@ -173,7 +180,7 @@ func (c *Case) run(ctx context.Context, dev *device.Device) (calls int, err erro
 			return fmt.Errorf("%s: %w", how, err)
 		}
 		for i, w := range want {
-			if err := out[i].check(c.Op, w); err != nil {
+			if err := out[i].check(c.Op, w, at(also, i)); err != nil {
 				return fmt.Errorf("%s: result %d: %w", how, i, err)
 			}
 		}
