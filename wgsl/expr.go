@@ -305,7 +305,11 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	case ir.Fma:
 		builtIn = !w.t.Unfused || in.Type == ir.F16
 		if !builtIn {
-			w.need(info.fn, in.Width)
+			f := fn(fnFmaAny)
+			if w.composing {
+				f = fnFma // what the expansions multiply does not overflow
+			}
+			w.need(f, in.Width)
 			w.args(in)
 			return
 		}

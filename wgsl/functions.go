@@ -20,6 +20,7 @@ const (
 	fnMax
 	fnMaxWith
 	fnFma
+	fnFmaAny
 	fnToI32
 	fnToU32
 	fnMulHigh
@@ -80,6 +81,12 @@ var functions = [numFns]struct {
   let exact = s + (lost + rest);
   return select(s, exact, abs(exact) < $T(3.0e38f));
 }`, 0},
+	// Where the product overflows and the whole may not: a sixteenth of it.
+	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
+  let s = fma_split$N(x, y, z);
+  let scaled = fma_split$N(x * $T(0.0625f), y, z * $T(0.0625f)) * $T(16.0f);
+  return select(scaled, s, abs(s) < $T(3.0e38f));
+}`, fnFma},
 	// 2147483520 and 4294967040 are the greatest f32 below 2^31 and 2^32.
 	fnToI32: {"to_i32", `fn to_i32$N(x: $T) -> $I {
   let inside = $I(clamp(x, $T(-2147483648.0f), $T(2147483520.0f)));

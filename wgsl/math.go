@@ -146,6 +146,7 @@ func compose(c ir.Code, name string, unfused bool) *composition {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
 		w.reset(p, &Target{Unfused: unfused})
+		w.composing = true
 		w.s("fn " + name + widthSuffix[n] + "(")
 		for i, name := range []string{"x", "y"}[:c.Arity()] {
 			if i > 0 {

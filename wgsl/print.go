@@ -104,7 +104,8 @@ type printer struct {
 	builtIns  uint32
 	needs     Feature
 	indent    int
-	depth     int // of loops
+	depth     int  // of loops
+	composing bool // the function of a code
 }
 
 // exchange is the function for a compare and exchange on one array.
@@ -133,6 +134,7 @@ func (w *printer) reset(p *ir.Program, t *Target) {
 	w.values = w.values[:len(p.Code)+1]
 	clear(w.values)
 	w.blocks, w.pending, w.exchanges = w.blocks[:0], w.pending[:0], w.exchanges[:0]
+	w.composing = false
 	w.text.reset()
 	w.head = w.head[:0]
 	w.buffers, w.arrays, w.vars, w.uniform = w.buffers[:0], w.arrays[:0], w.vars[:0], w.uniform[:0]

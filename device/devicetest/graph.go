@@ -286,7 +286,7 @@ func (r *graph) run(ctx context.Context, dev *device.Device) error {
 		}
 	}
 
-	flushing := flushes(ctx, dev)
+	under := underflowOf(ctx, dev)
 	// Each operation alone, on what the one before it gave: then its own
 	// tolerance must hold.
 	arrays := append([]*array(nil), inputs...)
@@ -310,11 +310,11 @@ func (r *graph) run(ctx context.Context, dev *device.Device) error {
 		if err := c.inBatch(ctx, dev, in, []*array{out}); err != nil {
 			return fmt.Errorf("alone: v%d: %w", len(inputs)+i, err)
 		}
-		also, err := c.flushed(flushing)
+		also, err := c.without(under)
 		if err != nil {
 			return err
 		}
-		if err := out.check(c.Op, want[0], at(also, 0)); err != nil {
+		if err := out.check(c.Op, want[0], &also, 0); err != nil {
 			return fmt.Errorf("alone: v%d, %v: %w", len(inputs)+i, &c, err)
 		}
 		arrays = append(arrays, out)

@@ -79,7 +79,7 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // takes, in a batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
 	dev := start(t, open)
-	flushing := flushes(t.Context(), dev)
+	under := underflowOf(t.Context(), dev)
 	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
@@ -89,7 +89,7 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 					if !only(&c) {
 						continue
 					}
-					n, err := c.run(t.Context(), dev, flushing)
+					n, err := c.run(t.Context(), dev, under)
 					if lacks(dev, d, err) {
 						t.Logf("%v lacks %v: %v", dev, d, err)
 						break
@@ -152,13 +152,13 @@ func hasMethod(o *op.Operation) bool {
 // run computes the case in every way and compares each result. It returns the
 // number of one-shot calls.
 //
-// flushing says that the device takes subnormal numbers for 0.
-func (c *Case) run(ctx context.Context, dev *device.Device, flushing bool) (calls int, err error) {
+// under is what the device makes of subnormal numbers.
+func (c *Case) run(ctx context.Context, dev *device.Device, under underflow) (calls int, err error) {
 	want, types, err := c.Reference()
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
 	}
-	also, err := c.flushed(flushing)
+	also, err := c.without(under)
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
 	}
@@ -180,7 +180,7 @@ func (c *Case) run(ctx context.Context, dev *device.Device, flushing bool) (call
 			return fmt.Errorf("%s: %w", how, err)
 		}
 		for i, w := range want {
-			if err := out[i].check(c.Op, w, at(also, i)); err != nil {
+			if err := out[i].check(c.Op, w, &also, i); err != nil {
 				return fmt.Errorf("%s: result %d: %w", how, i, err)
 			}
 		}
