@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,13 @@ const again = "RAYO_TEST_AGAIN"
 //	}
 func Again(t *testing.T, env ...string) (stderr string, child bool) {
 	t.Helper()
+	return AgainUnder(t, nil, env...)
+}
+
+// AgainUnder is Again under a command, to which the program and its arguments are
+// appended.
+func AgainUnder(t *testing.T, command []string, env ...string) (stderr string, child bool) {
+	t.Helper()
 	if os.Getenv(again) == t.Name() {
 		return "", true
 	}
@@ -121,7 +129,8 @@ func Again(t *testing.T, env ...string) (stderr string, child bool) {
 	for _, p := range strings.Split(t.Name(), "/") {
 		parts = append(parts, "^"+quote(p)+"$")
 	}
-	c := exec.Command(self, "-test.run", strings.Join(parts, "/"), "-test.v", "-test.timeout", patience.String())
+	args := append(slices.Clone(command), self, "-test.run", strings.Join(parts, "/"), "-test.v", "-test.timeout", patience.String())
+	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(append(os.Environ(), env...), again+"="+t.Name())
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said

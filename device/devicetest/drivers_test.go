@@ -1,0 +1,119 @@
+//go:build linux && !nowebgpu
+
+package devicetest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
+)
+
+// TestDrivers opens devices where Vulkan is missing or broken, each time in a process of
+// its own: the CPU takes over within a second, errors say why, and nothing is written
+// to the standard error.
+func TestDrivers(t *testing.T) {
+	testutil.Need(t, "vulkan") // its loader, which reads these
+	dir := t.TempDir()
+	description := func(name, library string) string {
+		file := filepath.Join(dir, name+".json")
+		text := `{"file_format_version": "1.0.0", "ICD": {"library_path": "` + library + `", "api_version": "1.3.0"}}`
+		if library == "" {
+			text = "no description\n"
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	libraries, _ := filepath.Glob("/usr/lib/*/libm.so.6")
+	if len(libraries) == 0 {
+		libraries = []string{"libm.so.6"}
+	}
+	// Names in the order of t.Run are part of the second process's command line.
+	for _, c := range []struct {
+		name, files string
+		hidden      bool // the loader itself
+	}{
+		{"nonexistent", "/nonexistent", false},
+		{"none", empty, false},
+		{"missing library", description("missing", "/nonexistent/libvulkan_rayo.so"), false},
+		{"not a driver", description("foreign", libraries[0]), false},
+		{"not a description", description("garbage", ""), false},
+		{"no loader", "/nonexistent", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var under []string
+			if c.hidden {
+				under = withoutLoader(t)
+			}
+			stderr, child := testutil.AgainUnder(t, under, append(testutil.VulkanEnv(c.files), "RAYO_DEVICE=")...)
+			if !child {
+				if stderr != "" {
+					t.Errorf("on the standard error: %s", stderr)
+				}
+				return
+			}
+			start := time.Now()
+			d, err := device.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			took := time.Since(start)
+			if d.Info().Kind == device.WebGPU || took > time.Second {
+				t.Errorf("%v opened after %v", d, took)
+			}
+			start = time.Now()
+			_, err = device.Open(t.Context(), device.Require(device.WebGPU))
+			if took := time.Since(start); !errors.Is(err, device.ErrNoDevice) || took > time.Second {
+				t.Errorf("after %v: %v, want ErrNoDevice", took, err)
+			}
+			found := d.Info().Kind == device.CUDA // which comes first
+			for _, r := range d.Refused() {
+				if r.Kind == device.WebGPU {
+					found = true
+					if err != nil && (r.Err.Error() == "" || !strings.Contains(err.Error(), r.Err.Error())) {
+						t.Errorf("refused for %q, and %q when required", r.Err, err)
+					}
+				}
+			}
+			if !found {
+				t.Error("nothing says why there is no WebGPU")
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// withoutLoader returns a command under which programs find no Vulkan loader, or skips
+// the test: it takes a view of the file system of their own.
+func withoutLoader(t *testing.T) []string {
+	var hide []string
+	for _, p := range []string{"/usr/lib/*/libvulkan.so.1", "/usr/lib64/libvulkan.so.1", "/usr/lib/libvulkan.so.1", "/lib/*/libvulkan.so.1"} {
+		found, _ := filepath.Glob(p)
+		for _, f := range found {
+			if f, err := filepath.EvalSymlinks(f); err == nil {
+				hide = append(hide, "mount --bind /dev/null '"+f+"'")
+			}
+		}
+	}
+	script := strings.Join(hide, " && ")
+	for _, args := range [][]string{{"unshare", "-m"}, {"unshare", "-rm"}} {
+		if exec.Command(args[0], append(args[1:], "sh", "-c", script)...).Run() == nil {
+			return append(args, "sh", "-c", script+` && exec "$0" "$@"`)
+		}
+	}
+	t.Skip("needs leave to change its own view of the file system")
+	return nil
+}
