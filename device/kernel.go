@@ -419,6 +419,8 @@ func sized(l *ir.Layout, t op.DType, n int) error {
 	size := t.Size()
 	bytes, head, stride := int64(n)*int64(size), int64(l.Head), int64(l.Stride)
 	switch {
+	case n == 0:
+		return fmt.Errorf("no elements: a text is given at least one: %w", ErrShape)
 	case stride == 0 && bytes < head:
 		return fmt.Errorf("%d elements of %d bytes, for %d bytes: %w", n, size, head, ErrShape)
 	case stride != 0 && bytes < head+stride:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -114,23 +115,33 @@ func (t *Target) allows(p *ir.Program) error {
 	lanes := uint64(1)
 	for i, n := range p.Local {
 		if n > l.Size[i] {
-			return tooMuch(p, "%d lanes along axis %d of a workgroup, of %d", n, i, l.Size[i])
+			return tooMuch(p, "%d lanes along axis %d of a workgroup, of at most %d", n, i, l.Size[i])
 		}
 		if lanes *= uint64(n); lanes > uint64(l.Invocations) {
-			return tooMuch(p, "%d lanes of a workgroup, of %d", lanes, l.Invocations)
+			return tooMuch(p, "%d lanes of a workgroup, of at most %d", lanes, l.Invocations)
 		}
 	}
 	if n := len(p.Bindings); n > l.Bindings {
-		return tooMuch(p, "%d buffers, of %d", n, l.Bindings)
+		return tooMuch(p, "%d buffers, of at most %d", n, l.Bindings)
 	}
 	if n := SharedBytes(p); n > uint64(l.WorkgroupBytes) {
-		return tooMuch(p, "%d bytes of workgroup memory, of %d", n, l.WorkgroupBytes)
+		return tooMuch(p, "%d bytes of workgroup memory, of at most %d", n, l.WorkgroupBytes)
 	}
 	return nil
 }
 
+// limitError is a program that needs more than a target has: both
+// [op.ErrUnsupported] and [kernel.ErrLimit].
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+func (e limitError) Is(target error) bool {
+	return target == op.ErrUnsupported || target == kernel.ErrLimit
+}
+
 func tooMuch(p *ir.Program, format string, args ...any) error {
-	return fmt.Errorf("wgsl: %s uses "+format+": %w", append(append([]any{p.Name}, args...), op.ErrUnsupported)...)
+	return limitError(fmt.Sprintf("wgsl: %s uses "+format, append([]any{p.Name}, args...)...))
 }
 
 // SharedBytes returns the bytes of workgroup memory that p uses: its arrays one

@@ -10,6 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
 )
 
@@ -87,6 +88,9 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 		p = withLengths(p, k.key.lengths)
 	}
 	text, err := wgsl.Print(p, c.d.target)
+	if errors.Is(err, kernel.ErrLimit) {
+		return fmt.Errorf("%w: %w", driver.ErrLimit, err)
+	}
 	if err != nil {
 		return err
 	}
