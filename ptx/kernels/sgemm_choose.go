@@ -84,6 +84,10 @@ func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
 		sum += float64(rest) * work / (rate * (1 - math.Pow(1-alone/rate, float64(rest))))
 	}
 	sum += 1000 * float64(rounds+min(rest, 1))
+	if n := ceil(each, t.run(q.terms)); t.long(each, q.terms) {
+		// Blocks that start together put their sums aside, and get them back, together.
+		sum += float64(6*(n-1)*min(blocks, t.Blocks*q.d.Multiprocessors)*t.Rows*t.Cols*t.Slices) / cycleBytes
+	}
 	if split > 1 {
 		sum += launchCycles + 4*float64(p.Batch*p.M)*float64(p.N)*float64(2*split+1)/cycleBytes
 	}

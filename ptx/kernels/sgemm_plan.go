@@ -37,6 +37,13 @@ func (w sgemmWay) String() string {
 // tolerance of sums, less what adding the parts needs.
 const exactTerms = 768
 
+// run is how many steps of a tile add up so many terms.
+func (t sgemmTile) run(terms int) int { return terms * t.Slices / t.Depth }
+
+// long reports whether so many steps are more than float32 adds up one after the
+// other: sums are put aside then after each run.
+func (t sgemmTile) long(steps, terms int) bool { return steps > t.run(terms)*4/3 }
+
 // sgemmTiles are the tiles that are chosen among. The rates of the last two, for
 // products of few rows or columns, are estimates; the others were measured.
 var sgemmTiles = []rated{
@@ -134,8 +141,8 @@ func (q *sgemmRequest) plan(w sgemmWay) (*Plan, error) {
 	each := ceil(steps, min(w.Split, steps))
 	split := ceil(steps, each)
 	run := steps
-	if limit := q.terms * t.Slices / t.Depth; each > limit*4/3 {
-		s.Long, run = true, limit
+	if t.long(each, q.terms) {
+		s.Long, run = true, t.run(q.terms)
 	}
 	if s.Part = split > 1; s.Part {
 		s.Bias, s.key = false, ""
