@@ -113,6 +113,7 @@ const (
 	opFmaDownF64
 	opFmaUpF32
 	opFmaUpF64
+	opFmaSaturateF32
 	opDivF32
 	opDivF64
 	opDivFullF32
@@ -126,6 +127,7 @@ const (
 	opSqrtApproxF32
 	opRsqrtApproxF32
 	opRsqrtApproxF64
+	opRsqrtApproxFlushF32
 	opEx2ApproxF32
 	opEx2ApproxFlushF32
 	opEx2ApproxF16
@@ -706,6 +708,7 @@ var descs = [numCodes]desc{
 	opFmaDownF64:                     {[4]kind{kF64, kF64, kF64, kF64}, layoutPlain, foldNone, 60, SM70, "\tfma.rm.f64 "},
 	opFmaUpF32:                       {[4]kind{kF32, kF32, kF32, kF32}, layoutPlain, foldNone, 60, SM70, "\tfma.rp.f32 "},
 	opFmaUpF64:                       {[4]kind{kF64, kF64, kF64, kF64}, layoutPlain, foldNone, 60, SM70, "\tfma.rp.f64 "},
+	opFmaSaturateF32:                 {[4]kind{kF32, kF32, kF32, kF32}, layoutPlain, foldNone, 60, SM70, "\tfma.rn.sat.f32 "},
 	opDivF32:                         {[4]kind{kF32, kF32, kF32, 0}, layoutPlain, foldNone, 60, SM70, "\tdiv.rn.f32 "},
 	opDivF64:                         {[4]kind{kF64, kF64, kF64, 0}, layoutPlain, foldNone, 60, SM70, "\tdiv.rn.f64 "},
 	opDivFullF32:                     {[4]kind{kF32, kF32, kF32, 0}, layoutPlain, foldNone, 60, SM70, "\tdiv.full.f32 "},
@@ -719,6 +722,7 @@ var descs = [numCodes]desc{
 	opSqrtApproxF32:                  {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tsqrt.approx.f32 "},
 	opRsqrtApproxF32:                 {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trsqrt.approx.f32 "},
 	opRsqrtApproxF64:                 {[4]kind{kF64, kF64, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trsqrt.approx.f64 "},
+	opRsqrtApproxFlushF32:            {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\trsqrt.approx.ftz.f32 "},
 	opEx2ApproxF32:                   {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tex2.approx.f32 "},
 	opEx2ApproxFlushF32:              {[4]kind{kF32, kF32, 0, 0}, layoutPlain, foldNone, 60, SM70, "\tex2.approx.ftz.f32 "},
 	opEx2ApproxF16:                   {[4]kind{kF16, kF16, 0, 0}, layoutPlain, foldNone, 70, SM75, "\tex2.approx.f16 "},

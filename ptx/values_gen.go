@@ -586,6 +586,11 @@ func (x F32) FmaUp(y F32, z F32) F32 { return F32(op3(opFmaUpF32, handle(x), han
 // FmaUp returns x*y + z, rounded once towards +Inf.
 func (x F64) FmaUp(y F64, z F64) F64 { return F64(op3(opFmaUpF64, handle(x), handle(y), handle(z))) }
 
+// FmaSaturate returns x*y + z, rounded once to nearest even and limited to [0, 1]; 0 for NaN.
+func (x F32) FmaSaturate(y F32, z F32) F32 {
+	return F32(op3(opFmaSaturateF32, handle(x), handle(y), handle(z)))
+}
+
 // Div returns x / y, correctly rounded.
 func (x F32) Div(y F32) F32 { return F32(op2(opDivF32, handle(x), handle(y))) }
 
@@ -624,6 +629,9 @@ func (x F32) RsqrtApprox() F32 { return F32(op1(opRsqrtApproxF32, handle(x))) }
 
 // RsqrtApprox returns 1/sqrt(x) with a relative error of about 2**-22 (F64: the same, subnormal results are 0).
 func (x F64) RsqrtApprox() F64 { return F64(op1(opRsqrtApproxF64, handle(x))) }
+
+// RsqrtApproxFlush returns 1/sqrt(x) with a relative error of about 2**-22, where subnormal x are 0.
+func (x F32) RsqrtApproxFlush() F32 { return F32(op1(opRsqrtApproxFlushF32, handle(x))) }
 
 // Ex2Approx returns 2**x within 2 ulp.
 func (x F32) Ex2Approx() F32 { return F32(op1(opEx2ApproxF32, handle(x))) }

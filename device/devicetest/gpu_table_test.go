@@ -64,6 +64,21 @@ func chain(r *batch.Batch, x []batch.Value) batch.Value {
 	return v
 }
 
+// mixed is forty operations of arithmetic and four functions over two arrays, of
+// which half cannot become multiply-adds.
+func mixed(r *batch.Batch, x []batch.Value) batch.Value {
+	v := x[0]
+	for i := range 4 {
+		for j := range 2 {
+			v = r.AddScalar(r.Mul(v, x[1]), 0.5-float32(j))
+			v = r.Maximum(r.Sub(v, x[1]), r.Neg(x[0]))
+		}
+		v = r.Clip(r.Scale(v, 0.875), -4, 4)
+		v = [4]func(batch.Value) batch.Value{r.Sigmoid, r.Exp, r.Silu, r.Tanh}[i](v)
+	}
+	return v
+}
+
 // cells are what docs/BENCHMARKS.md has.
 func cells() []cell {
 	type value = batch.Value
@@ -81,6 +96,7 @@ func cells() []cell {
 	all = append(all,
 		moves("add/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "x[0]+x[1]", func(r *rec, x []value) value { return r.Add(x[0], x[1]) }),
 		moves("chain of 44/64M", op.F32, [][]int{{n}}, []int{n}, "", chain),
+		moves("mixed chain of 52/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "", mixed),
 		moves("relu/1M", op.F32, [][]int{{1 << 20}}, []int{1 << 20}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
 		moves("sum/64M", op.F32, [][]int{{n}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }),
 		moves("dot/64M", op.F32, [][]int{{n}, {n}}, nil, "torch.dot(x[0],x[1])", func(r *rec, x []value) value { return r.Dot(x[0], x[1]) }),

@@ -119,10 +119,12 @@ func (f *Fused) Expressions() ([]*ir.Node, error) {
 
 // Parametric is Expressions with the parameters as further operands of one
 // float32 each, those behind In, in the place of constants: programs that differ
-// in them alone have the same expressions then. Where there are more than most
-// different ones it is Expressions.
+// in them alone have the same expressions then. Where there are more than most,
+// equal or not, it is Expressions.
 func (f *Fused) Parametric(most int) (exprs []*ir.Node, params []float32, err error) {
+	all := 0
 	exprs, err = f.expressions(func(v float32) *ir.Node {
+		all++
 		i := slices.IndexFunc(params, func(p float32) bool { return math.Float32bits(p) == math.Float32bits(v) })
 		if i < 0 {
 			i = len(params)
@@ -130,7 +132,7 @@ func (f *Fused) Parametric(most int) (exprs []*ir.Node, params []float32, err er
 		}
 		return ir.NewArg(len(f.In)+i, ir.F32)
 	})
-	if err == nil && len(params) > most {
+	if err == nil && all > most {
 		exprs, err = f.Expressions()
 		return exprs, nil, err
 	}

@@ -103,6 +103,12 @@ func fold(n *Node) *Node {
 // first: f gets each node once, its operands already replaced, and returns
 // the node to use instead (or the same). Sharing is kept.
 func Map(root *Node, f func(*Node) *Node) *Node {
+	return mapFrom(root, func(_, n *Node) *Node { return f(n) })
+}
+
+// mapFrom is Map, where f also gets what the node was before its operands were
+// replaced.
+func mapFrom(root *Node, f func(was, n *Node) *Node) *Node {
 	done := make(map[*Node]*Node)
 	var walk func(*Node) *Node
 	walk = func(n *Node) *Node {
@@ -119,7 +125,7 @@ func Map(root *Node, f func(*Node) *Node) *Node {
 				m.Args[i] = b
 			}
 		}
-		m = f(m)
+		m = f(n, m)
 		done[n] = m
 		return m
 	}

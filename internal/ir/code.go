@@ -71,8 +71,10 @@ const (
 	// instructions that are less accurate than one would offer, and accurate
 	// enough for a part of a function.
 
-	Exp2Near  // 2**a for a <= 1, for |a| <= 1/2 within 1 unit; 0 where that is below 2^-126
-	RecipNear // 1/a for a in [2^-100, 2^126] within 1 unit
+	Exp2Near  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126
+	RecipNear // 1/a within 1 unit, 0 where that is below 2^-126
+	FmaUnit   // a·b + c limited to [0, 1]; 0 where that is NaN
+	SqrtNear  // the square root, correctly rounded, for a in [2^-96, 2^126]
 
 	numCodes
 )
@@ -164,6 +166,13 @@ var codes = [numCodes]codeInfo{
 
 	Exp2Near:  {"exp2near", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp2(a) }},
 	RecipNear: {"recipnear", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
+	FmaUnit: {"fmaunit", 3, false, onF32, func(a, b, c float64) float64 {
+		if v := math.FMA(a, b, c); v > 0 {
+			return min(v, 1)
+		}
+		return 0
+	}},
+	SqrtNear: {"sqrtnear", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
 }
 
 func truth(b bool) float64 {

@@ -6,8 +6,9 @@ import "math"
 // arithmetic that it has. native reports which of the following codes the back
 // end computes itself, as accurately as the expansion: the composite ones
 // ([Code.Composite]), and CopySign, Round and Ldexp. All other codes every
-// back end has. A nil native stands for none. Exp2Near and RecipNear, if native
-// says that they are there, stand in expansions in the place of longer arithmetic.
+// back end has. A nil native stands for none. The codes behind lastCode, which a back
+// end has all or none of, stand in expansions in the place of longer arithmetic; less
+// of it is needed where an operand is known to be small.
 //
 // The expansions are free of branches, follow IEEE 754 at NaN, infinities,
 // signed zeros and subnormal numbers, and rely on Fma being fused. Errors, in
@@ -17,7 +18,8 @@ import "math"
 //	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
-// and with Exp2Near and RecipNear half a unit to one more.
+// and with Exp2Near and what is behind it up to one more. A GPU's, at every float32 there
+// is: exp 2, exp2 1.7, tanh 1.9, sigmoid 2.9.
 //
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
 // compute them in another way.
@@ -26,7 +28,10 @@ func Lower(root *Node, native func(Code) bool) *Node {
 		native = func(Code) bool { return false }
 	}
 	l := &lowering{native: native}
-	return Map(root, l.expand)
+	if native(Exp2Near) {
+		l.ranges = newRanges(root)
+	}
+	return mapFrom(root, l.expand)
 }
 
 // TrigLimit is the largest |x| for which the expansions of Sin and Cos are
@@ -68,9 +73,18 @@ func init() {
 	}
 }
 
-type lowering struct{ native func(Code) bool }
+type lowering struct {
+	native func(Code) bool
+	ranges ranges // nil unless the back end has what uses them
+}
 
-func (l *lowering) expand(n *Node) *Node {
+// expand returns n, or what it is expanded to; was is n before its operands were.
+func (l *lowering) expand(was, n *Node) *Node {
+	if l.ranges != nil {
+		if m := l.bounded(was, n); m != nil {
+			return m
+		}
+	}
 	f := expansions[n.Code]
 	if f == nil || l.native(n.Code) {
 		return n
@@ -223,38 +237,10 @@ func clamp(x *Node, lo, hi float64) *Node { return least(most(x, c(lo)), c(hi)) 
 
 func (l *lowering) exp(x *Node) *Node {
 	if l.native(Exp2Near) {
-		return l.expNear(x, nil, true)
+		return l.expFull(x)
 	}
 	return l.scale(expScaled(clamp(x, expLow, expHigh)))
 }
-
-// expNear returns e**x·y, of which a nil y is 1, by a power of 2 that the back end
-// has. Without positive it holds for x <= 0 only.
-//
-// The integer n nearest to x/ln 2 is bounded to where 2**n is a normal number. Then
-// 2**f, for what is left of the exponent, overflows or shrinks where the result
-// does, and one product rounds it.
-func (l *lowering) expNear(x, y *Node, positive bool) *Node {
-	t := boundPower(fma(x, c(log2eParts[0]), c(magic+127)), positive)
-	f := fma(x, c(log2eParts[0]), neg(sub(t, c(magic+127))))
-	p := node(Exp2Near, fma(x, c(log2eParts[1]), f))
-	if y != nil {
-		p = mul(p, y)
-	}
-	return mul(p, powerOf(t))
-}
-
-// boundPower bounds n in t = n + 127 + magic to [-126, 127], from above if it may
-// be beyond.
-func boundPower(t *Node, positive bool) *Node {
-	if positive {
-		t = least(t, c(magic+254))
-	}
-	return most(t, c(magic+1))
-}
-
-// powerOf returns 2**n for t = n + 127 + magic, whose bits end in n + 127.
-func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
 
 // inverse returns 1/x for x in [2^-100, 2^126], where one unit does not matter.
 func (l *lowering) inverse(x *Node) *Node {
@@ -266,9 +252,6 @@ func (l *lowering) inverse(x *Node) *Node {
 
 // expNegative returns e**x for x <= 0.
 func (l *lowering) expNegative(x *Node) *Node {
-	if l.native(Exp2Near) {
-		return l.expNear(x, nil, false)
-	}
 	return l.scaleDown(expScaled(most(x, c(expLow))))
 }
 
@@ -288,8 +271,7 @@ func exp2Scaled(x, low *Node) scaled {
 
 func (l *lowering) exp2(x *Node) *Node {
 	if l.native(Exp2Near) {
-		t := boundPower(add(x, c(magic+127)), true)
-		return mul(node(Exp2Near, sub(x, sub(t, c(magic+127)))), powerOf(t))
+		return l.exp2Full(x)
 	}
 	return l.scale(exp2Scaled(clamp(x, -151, 128), nil))
 }
@@ -311,6 +293,9 @@ func (l *lowering) expm1(x *Node) *Node {
 // tanh: with h = (e**2|x| - 1)/2 it is h/(h+1), which does not cancel. What
 // the sum and the quotient lost is made up for.
 func (l *lowering) tanh(x *Node) *Node {
+	if l.native(Exp2Near) {
+		return l.tanhNear(x)
+	}
 	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
 	d := add(h, c(1))
 	low := sub(h, sub(d, c(1)))
@@ -323,17 +308,11 @@ func (l *lowering) tanh(x *Node) *Node {
 // sigmoid: with e = e**-|x| it is 1/(1+e) for positive x and e/(1+e) for
 // negative, and neither overflows nor cancels.
 func (l *lowering) sigmoid(x *Node) *Node {
-	e := l.expNegative(neg(abs(x)))
-	y := choose(lt(x, c(0)), e, c(1))
-	if l.native(RecipNear) {
-		// What the inverse is off by counts only where e does: y·(1 - e/(1+e)). A
-		// step of Newton's method leaves little of it.
-		d := add(e, c(1))
-		i := l.inverse(d)
-		i = fma(i, fma(neg(d), i, c(1)), i)
-		return fma(neg(y), mul(e, i), y)
+	if l.native(Exp2Near) {
+		return l.sigmoidNear(x)
 	}
-	return div(y, add(e, c(1)))
+	e := l.expNegative(neg(abs(x)))
+	return div(choose(lt(x, c(0)), e, c(1)), add(e, c(1)))
 }
 
 // log returns the logarithm of a positive normal number with mantissa 1+f in

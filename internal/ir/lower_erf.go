@@ -33,7 +33,7 @@ func (l *lowering) tail(t, s, low *Node, factor float64) *Node {
 	y = fma(mul(y, v), horner(v, erfcxPoly), y)
 	y = fma(y, neg(low), y)
 	if l.native(Exp2Near) {
-		return l.expNear(neg(s), y, false)
+		return l.expTimes(neg(s), y)
 	}
 	e := expScaled(neg(s))
 	e.p = mul(e.p, y)

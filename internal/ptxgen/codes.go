@@ -50,17 +50,19 @@ var floats = [256]operation{
 	ir.Min:      extreme(ptx.F32.MinNaN, ptx.F32.Min),
 	ir.Max:      extreme(ptx.F32.MaxNaN, ptx.F32.Max),
 	ir.Fma:      triadic(ptx.F32.Fma),
-	ir.Sqrt:     monadic(ptx.F32.Sqrt),
+	ir.Sqrt:     squareRoot,
 	ir.Floor:    monadic(ptx.F32.Floor),
 	ir.Ceil:     monadic(ptx.F32.Ceil),
 	ir.Trunc:    monadic(ptx.F32.Trunc),
 	ir.Round:    monadic(ptx.F32.Round),
 	ir.CopySign: dyadic(func(x, y ptx.F32) ptx.F32 { return y.CopySign(x) }),
-	ir.Recip:    monadic(ptx.F32.Rcp),
+	ir.Recip:    monadic(ptx.F32.RcpApprox),   // within 1 unit
 	ir.Rsqrt:    monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
 
 	ir.Exp2Near:  monadic(ptx.F32.Ex2ApproxFlush),
 	ir.RecipNear: monadic(ptx.F32.RcpApproxFlush),
+	ir.FmaUnit:   triadic(ptx.F32.FmaSaturate),
+	ir.SqrtNear:  monadic(normalRoot),
 	ir.Eq:        dyadic(ptx.F32.Eq),
 	ir.Ne:        dyadic(ptx.F32.Ne),
 	ir.Lt:        dyadic(ptx.F32.Lt),

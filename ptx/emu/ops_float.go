@@ -209,6 +209,12 @@ func (t table) floats() {
 	three("fma.rn", fma32)
 	t.add("fma.rn.f32", fmaF32, 4, 4, 4, 4)
 	three64("fma.rn", math.FMA)
+	t.add("fma.rn.sat.f32", lanes3(func(x, y, z uint32) uint32 {
+		if v := fma32(f32(x), f32(y), f32(z)); v > 0 {
+			return b32(min(v, 1))
+		}
+		return 0
+	}), 4, 4, 4, 4)
 	for name, m := range map[string]direction{"rz": towardsZero, "rm": down, "rp": up} {
 		three("fma."+name, m.fma32)
 		three64("fma."+name, m.fma64)

@@ -432,7 +432,14 @@ func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (verdi
 		}
 		return f.same(p), true
 	case "fma":
-		return f.same(f.fma(x, y, z, mode)), true
+		v := f.fma(x, y, z, mode)
+		if slices.Contains(mods, "sat") && !(v > 0 && v < 1) {
+			if v = max(min(v, 1), 0); v != v {
+				v = 0
+			}
+			v = math.Abs(v)
+		}
+		return f.same(v), true
 	case "div":
 		if slices.Contains(mods, "rn") {
 			return once(x / y), true

@@ -173,6 +173,7 @@ func (e *epilogue) sink(k *ptx.Kernel) *sink {
 type spot struct {
 	i, row, column ptx.U32
 	known          bool // row and column are there
+	plus           int  // is added to i, at no cost where operands lie over the result; not if known
 }
 
 // set stores the result of v[0] as element i, of v[1] as element i+1, and so on.
@@ -181,7 +182,9 @@ func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
 
 // setRow is set for element i that stands in that row and column. All values are
 // of one row.
-func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) { s.put(spot{i, row, column, true}, v) }
+func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
+	s.put(spot{i: i, row: row, column: column, known: true}, v)
+}
 
 // floats computes what setRow stores, of epilogues with one result of a floating
 // type, for kernels that store it themselves; all values are of one row. i counts
@@ -189,7 +192,7 @@ func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) { s.put(spot{i, row,
 // the values are.
 func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
 	y := make([]ptx.F32, len(v))
-	for j, x := range s.values(spot{i, row, column, true}, v) {
+	for j, x := range s.values(spot{i: i, row: row, column: column, known: true}, v) {
 		y[j] = ptx.F32(x[0])
 	}
 	return y
@@ -204,7 +207,7 @@ func (s *sink) keep(at spot, results [][]ptx.U32) {
 		for e := range x {
 			x[e] = results[e][j]
 		}
-		s.store(t, s.to[j], at.i, x)
+		s.store(t, s.to[j], at, x)
 	}
 }
 
@@ -242,7 +245,7 @@ func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
 func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	x, p, size := &s.in[j], s.from[j], s.sizes[j]
 	if x.lie == lieFull {
-		return loadElements(x.Type, p, at.i, n)
+		return loadFurther(x.Type, p, at.i, at.plus, n)
 	}
 	together := min(n, x.wide)
 	if x.lie == lieScalar || x.lie == lieRow && at.known {
@@ -250,7 +253,7 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	}
 	var y []ptx.U32
 	for e := 0; e < n; e += together {
-		i := at.i.Add(ptx.N(e))
+		i := at.i.Add(ptx.N(e + at.plus))
 		one := true // stands for all
 		switch {
 		case x.lie == lieScalar:
@@ -279,35 +282,40 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 // loadElements loads n elements of type t, together if they are 2, 4 or 8, as what
 // is computed with.
 func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32 {
+	return loadFurther(t, p, i, 0, n)
+}
+
+// loadFurther is loadElements from element i + plus on.
+func loadFurther(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, plus, n int) []ptx.U32 {
 	var y []ptx.U32
 	switch t {
 	case op.F16:
 		if n == 8 {
-			for _, w := range ptx.Cast[ptx.F16x2](ptx.Cast[ptx.F16](p).At(i)).Load4() {
+			for _, w := range ptx.Cast[ptx.F16x2](ptx.Cast[ptx.F16](p).At(i).Offset(plus)).Load4() {
 				low, high := w.Halves()
 				y = append(y, ptx.U32(low.F32()), ptx.U32(high.F32()))
 			}
 			return y
 		}
-		for _, v := range loads(ptx.Cast[ptx.F16](p).At(i), n) {
+		for _, v := range loads(ptx.Cast[ptx.F16](p).At(i).Offset(plus), n) {
 			y = append(y, ptx.U32(v.F32()))
 		}
 	case op.BF16:
 		if n == 8 {
-			for _, w := range ptx.Cast[ptx.U32](ptx.Cast[ptx.BF16](p).At(i)).Load4() {
+			for _, w := range ptx.Cast[ptx.U32](ptx.Cast[ptx.BF16](p).At(i).Offset(plus)).Load4() {
 				y = append(y, ptx.U32(w.Shl(ptx.U(16)).B32().Float()), ptx.U32(w.And(ptx.U(0xffff0000)).B32().Float()))
 			}
 			return y
 		}
-		for _, v := range loads(ptx.Cast[ptx.BF16](p).At(i), n) {
+		for _, v := range loads(ptx.Cast[ptx.BF16](p).At(i).Offset(plus), n) {
 			y = append(y, ptx.U32(v.F32()))
 		}
 	case op.F32:
-		for _, v := range loads(ptx.Cast[ptx.F32](p).At(i), n) {
+		for _, v := range loads(ptx.Cast[ptx.F32](p).At(i).Offset(plus), n) {
 			y = append(y, ptx.U32(v))
 		}
 	default:
-		for _, v := range loads(p.At(i), n) {
+		for _, v := range loads(p.At(i).Offset(plus), n) {
 			if t == op.Bool {
 				v = ptx.U32(v.Ne(ptx.U(0)))
 			}
@@ -338,11 +346,11 @@ func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 }
 
 // store stores values as elements of type t.
-func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, x []ptx.U32) {
+func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], at spot, x []ptx.U32) {
 	k := s.k
 	switch t {
 	case op.F16:
-		to, y := ptx.Cast[ptx.F16](p).At(i), make([]ptx.F16, len(x))
+		to, y := ptx.Cast[ptx.F16](p).At(at.i).Offset(at.plus), make([]ptx.F16, len(x))
 		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
 			w := make([]ptx.F16x2, len(x)/2)
 			for e := range w {
@@ -356,7 +364,7 @@ func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, x []ptx.U32) 
 		}
 		stores(to, y)
 	case op.BF16:
-		to, y := ptx.Cast[ptx.BF16](p).At(i), make([]ptx.BF16, len(x))
+		to, y := ptx.Cast[ptx.BF16](p).At(at.i).Offset(at.plus), make([]ptx.BF16, len(x))
 		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
 			w := make([]ptx.BF16x2, len(x)/2)
 			for e := range w {
@@ -374,14 +382,14 @@ func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, x []ptx.U32) 
 		for e, v := range x {
 			y[e] = ptx.F32(v)
 		}
-		stores(ptx.Cast[ptx.F32](p).At(i), y)
+		stores(ptx.Cast[ptx.F32](p).At(at.i).Offset(at.plus), y)
 	default:
 		if t == op.Bool {
 			for e, v := range x {
 				x[e] = ptx.Select(ptx.Pred(v), ptx.U(1), ptx.U(0))
 			}
 		}
-		stores(p.At(i), x)
+		stores(p.At(at.i).Offset(at.plus), x)
 	}
 }
 

@@ -238,7 +238,8 @@ func (e *preparer) at(o driver.Operand) arrayRef {
 }
 
 // maxParams is up to how many parameters of an elementwise program are operands:
-// each is a load. Programs that have more are not likely to come with others.
+// each is a load, and what is constant lets functions be shorter that come after it.
+// Programs that have more are not likely to come with others.
 const maxParams = 4
 
 // scalar is a parameter as an operand.
@@ -256,6 +257,7 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	if err != nil {
 		return err
 	}
+	exprs = ir.Contract(exprs...)
 	var scalars []arrayRef
 	for _, v := range params {
 		b := binary.NativeEndian.AppendUint32(nil, math.Float32bits(v))

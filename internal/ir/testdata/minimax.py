@@ -131,6 +131,8 @@ def main():
     q = mp.mpf("1.572") ** 2
     emit("sinPoly", "(sin(r) - r)/r³ over u = r² for |r| <= pi/2, relative to sin(r)/r³",
          away(lambda u: (mp.sin(mp.sqrt(u)) - mp.sqrt(u)) / mp.sqrt(u) ** 3), away(lambda u: mp.sqrt(u) ** 3 / mp.sin(mp.sqrt(u))), range(5), 0, q)
+    emit("tanhPoly", "(tanh(x)/x - 1)/x² over u = x² for |x| <= 0.6, relative to tanh(x)/x³",
+         away(lambda u: (mp.tanh(mp.sqrt(u)) / mp.sqrt(u) - 1) / u), away(lambda u: mp.sqrt(u) ** 3 / mp.tanh(mp.sqrt(u))), range(4), 0, mp.mpf("0.36"))
     emit("erfSmallPoly", "erf(x)/x - 1 over u = x² for |x| <= 1, relative to erf(x)/x",
          away(lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1), away(lambda u: mp.sqrt(u) / mp.erf(mp.sqrt(u))), range(7), 0, 1)
     emit("erfLargePoly", "-log2(erfc(a))/a for 1 <= a <= 4, weighted by erfc(a)·a",

@@ -1,0 +1,191 @@
+package ir
+
+import "math"
+
+// Expansions for back ends that have Exp2Near and the codes behind it.
+//
+// Exp2Near is at its best for what is not negative, so that exponents are split into
+// the integer below and a fraction: 2**(n+f) for f in [0, 1].
+
+// powerParts splits x·a into n + f, where n is an integer in [-126, 127] and f is in
+// [0, 1.0002] unless n is at an end. It returns f and 2**n. a is in two parts; without
+// the second it is 1.
+//
+// A number between 0 and 1 that grows with x says how far n is from its least, so that
+// n has its bounds at no cost; it need not be accurate. Where x is NaN so is f.
+func powerParts(x *Node, a ...float64) (f, power *Node) {
+	const (
+		least = -126
+		steps = 253
+		below = 0.5 + 0x1p-13 // rounding to nearest is then to what is below, for certain
+	)
+	s := node(FmaUnit, x, c(a[0]/steps), c((-least-below)/steps))
+	t := fma(s, c(steps), c(magic+127+least))
+	n := sub(t, c(magic+127))
+	if len(a) == 1 {
+		f = sub(x, n)
+	} else {
+		f = fma(x, c(a[1]), fma(x, c(a[0]), neg(n)))
+	}
+	return f, powerOf(t)
+}
+
+// powerOf returns 2**n for t = n + 127 + magic, whose bits end in n + 127.
+func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
+
+// expFull returns e**x. At the ends of n what is left of the exponent makes the
+// result overflow or shrink, and the product rounds it.
+func (l *lowering) expFull(x *Node) *Node {
+	f, power := powerParts(x, log2eParts...)
+	return mul(node(Exp2Near, f), power)
+}
+
+// expTimes returns e**x·y.
+func (l *lowering) expTimes(x, y *Node) *Node {
+	f, power := powerParts(x, log2eParts...)
+	return mul(mul(node(Exp2Near, f), y), power)
+}
+
+func (l *lowering) exp2Full(x *Node) *Node {
+	f, power := powerParts(x, 1)
+	return mul(node(Exp2Near, f), power)
+}
+
+// sigmoidNear: with e = e**-|x| and q = e/(1+e) it is 1 - q for positive x and
+// e - e·q for negative, where neither what the inverse is off by nor the rounding of
+// 1+e counts much.
+func (l *lowering) sigmoidNear(x *Node) *Node {
+	f, power := powerParts(least(x, neg(x)), log2eParts...)
+	e := mul(node(Exp2Near, f), power)
+	y := choose(lt(x, c(0)), e, c(1))
+	return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
+}
+
+// tanhSmall is up to where tanhPoly holds. From there on the result is more than 1/2.
+const tanhSmall = 0.6
+
+// tanhNear: for small x by its series, for others 1 - 2/(e**2|x| + 1), where nothing
+// cancels.
+func (l *lowering) tanhNear(x *Node) *Node {
+	a := abs(x)
+	e := node(Exp2Near, mul(a, c(twoLog2eParts[0])))
+	large := fma(node(RecipNear, add(e, c(1))), c(-2), c(1))
+	return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
+}
+
+func tanhSeries(x *Node) *Node {
+	u := mul(x, x)
+	return fma(mul(u, horner(u, tanhPoly)), x, x)
+}
+
+// The bounds of operands for which there is something shorter.
+const (
+	unscaled = 87   // e**x is a normal number for |x| up to it
+	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 does little
+)
+
+// bounded returns what n is where its operand is known to lie in some bounds, or nil
+// if that does not help. was is n in the original expression.
+func (l *lowering) bounded(was, n *Node) *Node {
+	if n.Type != F32 || n.Code.Arity() != 1 {
+		return nil
+	}
+	r := l.ranges[was.Args[0]]
+	most, x := max(-r.Lo, r.Hi), n.Args[0] // NaN comes through all of these
+	if !(r.Lo <= r.Hi) {
+		return nil
+	}
+	switch n.Code {
+	case Abs:
+		if r.Lo > 0 || was.Args[0].Code == Exp || was.Args[0].Code == Exp2 { // never -0
+			return x
+		}
+	case Sqrt:
+		if r.Lo >= 0x1p-96 && r.Hi <= 0x1p126 && l.native(SqrtNear) {
+			return node(SqrtNear, x)
+		}
+	case Tanh:
+		if most <= tanhSmall {
+			return tanhSeries(x)
+		}
+	case Exp:
+		if r.Lo >= 0 && most <= unscaled { // Exp2Near of what is negative is off by too much
+			return expBounded(x, most)
+		}
+	case Sigmoid:
+		if r.Lo >= 0 { // what e**-x is off by counts by half at most, and less where x is large
+			return l.inverse(add(node(Exp2Near, mul(x, c(-log2eParts[0]))), c(1)))
+		}
+	}
+	return nil
+}
+
+// expBounded returns e**x for |x| <= most, which is at most unscaled.
+func expBounded(x *Node, most float64) *Node {
+	t := mul(x, c(log2eParts[0]))
+	if most <= direct {
+		return node(Exp2Near, fma(x, c(log2eParts[1]), t))
+	}
+	// What rounding t loses is small: e**r is 1 + r.
+	r := fma(t, c(-ln2Parts[1]), fma(t, c(-ln2Parts[0]), x))
+	p := node(Exp2Near, t)
+	return fma(p, r, p)
+}
+
+// ranges are what is known of the values of an expression, as float32 arithmetic
+// gives them.
+type ranges map[*Node]Interval
+
+func newRanges(root *Node) ranges {
+	r := make(ranges)
+	var walk func(n *Node) Interval
+	walk = func(n *Node) Interval {
+		if v, ok := r[n]; ok {
+			return v
+		}
+		var v Interval
+		switch n.Code {
+		case Const:
+			v = Point(n.Value)
+		case Arg, Param:
+			v = Anything()
+		default:
+			var in [3]Interval
+			for i, a := range n.Operands() {
+				in[i] = walk(a)
+			}
+			if v = encloseNode(n, in[:n.Code.Arity()]); n.Type == F32 {
+				v = rounding(v)
+			}
+		}
+		r[n] = v
+		return v
+	}
+	walk(root)
+	return r
+}
+
+// rounding widens an interval by what functions are off at most. What is not
+// negative stays so.
+func rounding(v Interval) Interval {
+	if v.empty() {
+		return v
+	}
+	return Interval{-above(-v.Lo), above(v.Hi), v.NaN}
+}
+
+// above returns what numbers up to v may be rounded to.
+func above(v float64) float64 {
+	const off, tiny = 0x1p-19, 0x1p-100 // what is subnormal is off by more
+	switch {
+	case v >= math.MaxFloat32/2:
+		return math.Inf(1)
+	case v >= tiny:
+		return v + off*v
+	case v > 0:
+		return tiny
+	case v > -tiny:
+		return 0
+	}
+	return v - off*v
+}
