@@ -276,6 +276,9 @@ func TestTexts(t *testing.T) {
 				}
 				continue
 			}
+			if strings.Contains(dev.Info().Detail, "gogpu") && name != "binding" {
+				continue // which knows the function, at best
+			}
 			if m.Line != c.line || m.Column == 0 || !strings.Contains(err.Error(), fmt.Sprintf("mine:%d:%d: ", m.Line, m.Column)) ||
 				!strings.Contains(err.Error(), "^") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: line %d, column %d\n%v", name, m.Line, m.Column, err)
