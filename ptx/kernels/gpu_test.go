@@ -195,6 +195,11 @@ func (g *gpu) tensorMap(t *Tiles, at cu.Ptr) (cu.TensorMap, error) {
 
 // run runs a plan once over operands and results in memory.
 func (g *gpu) run(p *Plan, in, out [][]byte) error {
+	if testing.Verbose() { // before what watches the device says of it
+		for i := range p.Stages {
+			fmt.Println("launch of", p.Stages[i].Kernel.Name, p.Variant, p.Stages[i].Grid)
+		}
+	}
 	var sizes []int64
 	for _, y := range out {
 		sizes = append(sizes, int64(len(y)))

@@ -19,14 +19,15 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
 	n := rowVectors(cols, rowVector(t))
 	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
+	weights := norm && (r.In[1].Shape != nil || r.In[len(r.In)-1].Shape != nil)
 	switch {
 	case n <= mostVectors:
 	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxRowCluster*clusterVectors && 4*rows >= d.Multiprocessors:
-		return planClusteredRows(r, n, norm && r.In[1].Shape != nil)
+		return planClusteredRows(r, n, weights)
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(t, cols, d)
+	w := chooseRowWay(t, cols, weights, d)
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
@@ -37,8 +38,8 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 const mostVectors = 8192
 
 // chooseRowWay returns the way for rows of so many elements, of which one
-// multiprocessor holds each.
-func chooseRowWay(t op.DType, cols int, d *Device) rowWay {
+// multiprocessor holds each; weights says that each element has some.
+func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 	v := rowVector(t)
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	if cols%v != 0 {
@@ -49,6 +50,9 @@ func chooseRowWay(t op.DType, cols int, d *Device) rowWay {
 		}
 	}
 	n := rowVectors(cols, v)
+	if weights && cols%v != 0 && t == op.F32 && n <= 256*9 {
+		return w.shifted(n)
+	}
 	held := 32 / v // vectors that make 32 registers
 	switch {
 	case n <= 32:
@@ -64,6 +68,11 @@ func chooseRowWay(t op.DType, cols int, d *Device) rowWay {
 		w.Lanes = 256
 	case n <= 512*8 && t == op.F32:
 		w.Lanes, w.Blocks = 512, 2
+	case n <= 512*10 && t == op.F32 && !weights: // two blocks again, if some of the row is in shared memory
+		w.Lanes, w.Blocks = 512, 2
+		w.Registers = 8
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
 	case n <= 512*16 && t == op.F32:
 		w.Lanes = 512
 	case n <= 512*8:
@@ -88,6 +97,20 @@ func (w *rowWay) stream(n, held int, d *Device) {
 	w.Shared = each - w.Registers
 	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
 	w.Ring = min(room, each)
+}
+
+// shifted returns the way for rows of n vectors that begin anywhere, with weights
+// that do not: choosing these takes registers, of which there shall be few enough
+// for many blocks.
+func (w rowWay) shifted(n int) rowWay {
+	for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
+		if n <= s.lanes*s.registers {
+			w.Lanes, w.Blocks, w.Registers = s.lanes, s.blocks, (n-1)/s.lanes+1
+			break
+		}
+	}
+	w.Teams = max(1, 128/w.Lanes)
+	return w
 }
 
 // singles returns the way for short rows that are moved by single elements, some

@@ -21,34 +21,18 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 		case s.Width > 1 && p < s.Whole:
 			return unpackRow(s.Type, r.shifted(w, p))
 		}
-		x := make([]ptx.Var[ptx.F32], s.Width)
-		for e := range x {
-			x[e] = ptx.NewVar(k, ptx.F(0))
-		}
-		one := func(e int) {
-			load := rowElement(w, s.Type, ptx.Select(r.valid(p, e), r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly)
-			k.When(r.valid(p, e), func() { x[e].Set(load(0)) })
-		}
-		if s.Width == 1 {
-			one(0)
-		} else {
-			// Few threads have what the last vector of the weights is needed for, which
-			// may be no whole one.
-			whole := r.in(p).And(r.place.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width)).Le(r.cols))
-			k.If(whole, func() {
-				for e, v := range unpackRow(s.Type, r.shifted(w, p)) {
-					x[e].Set(v)
-				}
-			})
-			k.If(r.in(p).And(whole.Not()), func() {
-				for e := range x {
-					one(e)
-				}
-			})
-		}
 		v := make([]ptx.F32, s.Width)
+		var load func(offset int) ptx.F32
 		for e := range v {
-			v[e] = x[e].Get()
+			x, valid, at := ptx.NewVar(k, ptx.F(0)), r.valid(p, e), e
+			switch {
+			case p == 0: // where it begins before the row
+				load, at = rowElement(w, s.Type, ptx.Select(valid, r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly), 0
+			case e == 0:
+				load = rowElement(w, s.Type, r.column(p), ptx.ReadOnly)
+			}
+			k.When(valid, func() { x.Set(load(at)) })
+			v[e] = x.Get()
 		}
 		return v
 	}
@@ -96,25 +80,24 @@ func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return raw
 }
 
-// shifted loads the words of weights for a vector that is one of them too. The row does not
+// shifted loads the words of weights for a part that is whole. The row does not
 // begin where a vector does, but the weights do: the elements are in two vectors of
 // them, from which they are chosen. How far they are moved is the same in all the
 // row.
 func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
-	i := r.place.Add(ptx.N(p * r.s.Lanes)) // vector of the row
-	before := i
-	if p == 0 {
-		before = i.Max(ptx.U(1)) // of vector 0, what is before it belongs to no element
+	// The weights are there, if the row is not.
+	mine := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
+	before := mine.Offset(-4)
+	if p == 0 { // of vector 0, what is before it belongs to no element
+		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1)).Mul(ptx.U(4))).Hint(ptx.ReadOnly)
 	}
 	var c [9]ptx.B32
-	load := func(to int, vector ptx.U32) {
-		at := ptx.Select(r.is, vector, ptx.U(0)) // the weights are there, if the row is not
-		for j, v := range w.At(at.Mul(ptx.U(4))).Hint(ptx.ReadOnly).Load4() {
-			c[to+j] = v
-		}
+	for j, v := range before.Load4() {
+		c[j] = v
 	}
-	load(0, before.Sub(ptx.U(1)))
-	load(4, i)
+	for j, v := range mine.Load4() {
+		c[4+j] = v
+	}
 	// In words, from word 4-skip on: of half words, from 4-skip/2 on, and where skip
 	// is odd half a word earlier.
 	words := r.skip
