@@ -16,15 +16,13 @@ type word struct {
 	way    way
 }
 
-// way says which method of tables writes an instruction: those of plain ones by
-// the number of their operands, the others by their layout.
+// way says how an instruction is written: plain ones with a result or without, the
+// others by their layout.
 type way uint8
 
 const (
-	plain0 way = iota
-	plain1
-	plain2
-	plain3
+	bare  way = iota
+	plain     // with a result and operands
 	by
 )
 
@@ -79,11 +77,8 @@ var names = sync.OnceValue(func() *tables {
 		d := &descs[o]
 		t.ops[o] = newWord(d.text, d.layout)
 		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain && t.ops[o].n != 0 {
-			t.ops[o].way = plain0
-			for _, kd := range d.kinds[1:] {
-				if kd != kNone && d.kinds[0] != kNone {
-					t.ops[o].way++
-				}
+			if t.ops[o].way = bare; d.kinds[0] != kNone && d.kinds[1] != kNone {
+				t.ops[o].way = plain
 			}
 		}
 		if d.layout != layoutLoad && d.layout != layoutStore && d.layout != layoutParam {
@@ -302,14 +297,32 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		n := 0
 		w := &t.ops[in.op]
 		switch w.way {
-		case plain0:
+		case bare:
 			n = t.bare(b[i:], w, in)
-		case plain1:
-			n = t.plain1(b[i:], w, in)
-		case plain2:
-			n = t.plain2(b[i:], w, in)
-		case plain3:
-			n = t.plain3(b[i:], w, in)
+		case plain:
+			// A result and up to three operands, here as a call would take as long: the
+			// entry of no operand has no bytes.
+			if (in.d|in.a|in.b|in.c)&beyond != 0 {
+				break
+			}
+			rd, ra, rb, rc := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(in.c)
+			if int64(rd|ra|rb|rc) < 0 {
+				break
+			}
+			s := (*[room]byte)(b[i:])
+			w.put(s[:])
+			j := uint(w.n)
+			le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+			j += uint(rd>>56) - 2
+			le.PutUint64(s[j&127:j&127+8], ra)
+			j += uint(ra >> 56)
+			le.PutUint64(s[j&127:j&127+8], rb)
+			j += uint(rb >> 56)
+			le.PutUint64(s[j&127:j&127+8], rc)
+			j += uint(rc >> 56)
+			le.PutUint16(s[j&127:j&127+2], end)
+			i += int(j + 2)
+			continue
 		case by + way(layoutLoad):
 			n = t.load(b[i:], in)
 		case by + way(layoutParam):
@@ -358,26 +371,6 @@ const (
 // A name is rotated, not shifted, where its comma and space are left out: of a
 // shifted one the compiler stores the remaining bytes one by one.
 
-// plain1 writes an instruction with a result and one operand.
-func (t *tables) plain1(b []byte, w *word, in *instr) int {
-	if (in.d|in.a)&beyond != 0 {
-		return 0
-	}
-	rd, ra := t.entry(in.d), t.entry(in.a)
-	if int64(rd|ra) < 0 {
-		return 0
-	}
-	s := (*[room]byte)(b)
-	w.put(s[:])
-	j := uint(w.n)
-	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
-	j += uint(rd>>56) - 2
-	le.PutUint64(s[j&127:j&127+8], ra)
-	j += uint(ra >> 56)
-	le.PutUint16(s[j&127:j&127+2], end)
-	return int(j + 2)
-}
-
 // bare writes an instruction that has no result, and one operand or none.
 func (t *tables) bare(b []byte, w *word, in *instr) int {
 	if w.n == 0 || in.d|in.b|in.c != 0 || in.a&beyond != 0 {
@@ -394,52 +387,6 @@ func (t *tables) bare(b []byte, w *word, in *instr) int {
 		le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(ra, -16))
 		j += uint(ra>>56) - 2
 	}
-	le.PutUint16(s[j&127:j&127+2], end)
-	return int(j + 2)
-}
-
-// plain2 writes an instruction with a result and two operands.
-func (t *tables) plain2(b []byte, w *word, in *instr) int {
-	if (in.d|in.a|in.b)&beyond != 0 {
-		return 0
-	}
-	rd, ra, rb := t.entry(in.d), t.entry(in.a), t.entry(in.b)
-	if int64(rd|ra|rb) < 0 {
-		return 0
-	}
-	s := (*[room]byte)(b)
-	w.put(s[:])
-	j := uint(w.n)
-	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
-	j += uint(rd>>56) - 2
-	le.PutUint64(s[j&127:j&127+8], ra)
-	j += uint(ra >> 56)
-	le.PutUint64(s[j&127:j&127+8], rb)
-	j += uint(rb >> 56)
-	le.PutUint16(s[j&127:j&127+2], end)
-	return int(j + 2)
-}
-
-// plain3 writes an instruction with a result and three operands.
-func (t *tables) plain3(b []byte, w *word, in *instr) int {
-	if (in.d|in.a|in.b|in.c)&beyond != 0 {
-		return 0
-	}
-	rd, ra, rb, rc := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(in.c)
-	if int64(rd|ra|rb|rc) < 0 {
-		return 0
-	}
-	s := (*[room]byte)(b)
-	w.put(s[:])
-	j := uint(w.n)
-	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
-	j += uint(rd>>56) - 2
-	le.PutUint64(s[j&127:j&127+8], ra)
-	j += uint(ra >> 56)
-	le.PutUint64(s[j&127:j&127+8], rb)
-	j += uint(rb >> 56)
-	le.PutUint64(s[j&127:j&127+8], rc)
-	j += uint(rc >> 56)
 	le.PutUint16(s[j&127:j&127+2], end)
 	return int(j + 2)
 }
