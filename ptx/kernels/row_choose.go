@@ -50,8 +50,11 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 		}
 	}
 	n := rowVectors(cols, v)
-	if weights && cols%v != 0 && t == op.F32 && n <= 256*9 {
-		return w.shifted(n)
+	if weights && cols%v != 0 && t == op.F32 {
+		if n <= 256*9 {
+			return w.shifted(n)
+		}
+		w.Save = ptx.Once // the weights shall stay in L1
 	}
 	held := 32 / v // vectors that make 32 registers
 	switch {
