@@ -24,14 +24,23 @@ type memory struct {
 	refs  int               // the Buffer, groups in use, submissions under way
 	idle  *memory           // the next one of its size that nobody uses
 	used  map[*binding]bool // groups that refer to it
+	near  near              // of Input and Output
 }
 
 // NewBuffer returns memory for Storage or Uniform, which holds anything. Any
 // number of bytes that is not negative will do. The error wraps [ErrLimit] or
 // [ErrOutOfMemory].
+//
+// Input is Storage to which operands come from the host, and Output is Storage from
+// which results go there: where it can, [Device.Run] does without the copies. They
+// are for what is small, or what kernels read and write once, as each access may
+// cross the bus. Above some megabytes they are plain Storage.
 func (d *Device) NewBuffer(bytes int64, u Usage) (*Buffer, error) {
-	if u != Storage && u != Uniform || bytes < 0 {
+	if u > Output || u == Upload || u == Readback || bytes < 0 {
 		return nil, fmt.Errorf("%d bytes for usage %d: %w", bytes, u, ErrInvalid)
+	}
+	if u != Uniform && (!d.adapter.Mappable || bytes > maxNear) {
+		u = Storage
 	}
 	if limit := d.adapter.Buffer &^ 3; bytes > limit {
 		return nil, fmt.Errorf("a buffer of %d bytes, of %d: %w", bytes, limit, ErrLimit)
@@ -162,7 +171,7 @@ func (p *memoryPool) unlink(m *memory) {
 
 func (p *memoryPool) add(host HostBuffer, size int64, u Usage) *memory {
 	p.last++
-	m := &memory{host: host, id: p.last, size: size, usage: u}
+	m := &memory{host: host, id: p.last, size: size, usage: u, near: near{mapped: u == Input}}
 	p.all[m] = true
 	p.hold(m)
 	return m

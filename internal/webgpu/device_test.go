@@ -81,13 +81,16 @@ func random(n int) []byte {
 }
 
 // trip is a round trip: n bytes, each one more.
-func trip(d *webgpu.Device, n int) error {
-	x, err := d.NewBuffer(int64(n), webgpu.Storage)
+func trip(d *webgpu.Device, n int) error { return tripOf(d, n, webgpu.Storage, webgpu.Storage) }
+
+// tripOf is a round trip over buffers of those usages.
+func tripOf(d *webgpu.Device, n int, from, to webgpu.Usage) error {
+	x, err := d.NewBuffer(int64(n), from)
 	if err != nil {
 		return err
 	}
 	defer x.Free()
-	y, err := d.NewBuffer(int64(n), webgpu.Storage)
+	y, err := d.NewBuffer(int64(n), to)
 	if err != nil {
 		return err
 	}
@@ -166,6 +169,77 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNear has operands and results that pass through no stage.
+func TestNear(t *testing.T) {
+	d, _ := fake(t, &fakehost.Host{})
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 16, 63, 64 << 10, 300<<10 + 1, 8<<20 - 3, 8<<20 + 1} {
+		for range 3 {
+			if err := tripOf(d, n, webgpu.Input, webgpu.Output); err != nil {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+			if err := tripOf(d, n, webgpu.Output, webgpu.Input); err != nil {
+				t.Errorf("%d bytes the other way: %v", n, err)
+			}
+		}
+	}
+	if s := d.Stats(); s.Submits != 6*(11+3) {
+		t.Errorf("%d submissions", s.Submits)
+	}
+	// One set of buffers for everybody, waited for, not waited for and given up,
+	// beside what takes several submissions.
+	const n, large = 1000, 9 << 20
+	x := must(d.NewBuffer(n, webgpu.Input))(t)
+	y := must(d.NewBuffer(n, webgpu.Output))(t)
+	z := must(d.NewBuffer(large, webgpu.Storage))(t)
+	p := must(d.Compile(ctx, inc))(t)
+	g := must(d.Bind(p, []webgpu.Range{{Buffer: x, Bytes: n}, {Buffer: y, Bytes: n}}))(t)
+	var all sync.WaitGroup
+	for k := range 8 {
+		all.Go(func() {
+			for i := range 100 {
+				in, out := random(n), make([]byte, n)
+				s := &webgpu.Submission{
+					Uploads:   []webgpu.Transfer{{Host: in[:500], Buffer: x}, {Host: in[500:], Buffer: x, Off: 500}},
+					Commands:  []webgpu.Command{{Group: g, Grid: [3]uint32{1, 1, 1}}},
+					Downloads: []webgpu.Transfer{{Host: out, Buffer: y}},
+				}
+				var err error
+				switch {
+				case k == 0 && i%10 == 0:
+					s.Uploads = append(s.Uploads, webgpu.Transfer{Host: make([]byte, large), Buffer: z})
+					s.Downloads = append(s.Downloads, webgpu.Transfer{Host: make([]byte, large), Buffer: z})
+					err = d.Run(ctx, s)
+				case k == 1:
+					var f *webgpu.Fence
+					if f, err = d.Submit(ctx, s, nil); err == nil {
+						err = f.Wait(ctx)
+					}
+				case k == 2:
+					short, cancel := context.WithTimeout(ctx, time.Duration(i)*time.Microsecond)
+					err = d.Run(short, s)
+					cancel()
+					if errors.Is(err, context.DeadlineExceeded) {
+						continue
+					}
+				default:
+					err = d.Run(ctx, s)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for j := range in {
+					if out[j] != in[j]+1 {
+						t.Errorf("byte %d is %d, not %d", j, out[j], in[j]+1)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestCommands(t *testing.T) {
@@ -346,10 +420,18 @@ func TestEachCallFails(t *testing.T) {
 				if err := trip(d, 9<<20); err != nil && !errors.Is(err, broken) {
 					t.Errorf("%s %d: %v", call, skip, err)
 				}
+				if err := tripOf(d, 1000, webgpu.Input, webgpu.Output); err != nil && !errors.Is(err, broken) {
+					t.Errorf("%s %d: %v", call, skip, err)
+				}
 			}
 			left.Store(1 << 30)
 			if err := trip(d, 9<<20); err != nil {
 				t.Errorf("%s %d, afterwards: %v", call, skip, err)
+			}
+			for range 2 {
+				if err := tripOf(d, 1000, webgpu.Input, webgpu.Output); err != nil {
+					t.Errorf("%s %d, afterwards: %v", call, skip, err)
+				}
 			}
 		}
 	}
@@ -518,7 +600,7 @@ func TestConcurrent(t *testing.T) {
 		all.Go(func() {
 			for i := range 30 {
 				n := (g*37 + i*1001) % 70000
-				if err := trip(d, n); err != nil {
+				if err := tripOf(d, n, webgpu.Input, webgpu.Output); err != nil {
 					t.Errorf("%d bytes: %v", n, err)
 					return
 				}

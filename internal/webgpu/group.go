@@ -25,6 +25,7 @@ type binding struct {
 	host   HostGroup
 	k      *compiled
 	mems   []*memory
+	near   []*memory     // those of mems that are Input or Output
 	refs   int           // Groups, submissions under way
 	idle   *list.Element // among those that nobody uses
 }
@@ -94,7 +95,7 @@ func (d *Device) bindable(kinds []BindingKind, ranges []Range, i int) error {
 	if kinds[i] == Block {
 		usage, limit, align = Uniform, d.adapter.UniformBytes, d.adapter.UniformAlign
 	}
-	if r.Buffer.usage != usage {
+	if (r.Buffer.usage == Uniform) != (usage == Uniform) {
 		return fmt.Errorf("the buffer is for another usage: %w", ErrInvalid)
 	}
 	if r.Off < 0 || r.Bytes < 0 || r.Bytes > r.Buffer.bytes || r.Off > r.Buffer.room()-roundUp(r.Bytes) {
@@ -194,6 +195,9 @@ func (g *groups) add(key string, host HostGroup, k *compiled, r []Range) *bindin
 	for i := range r {
 		m := r[i].Buffer.m
 		b.mems = append(b.mems, m)
+		if m.usage >= Input {
+			b.near = append(b.near, m)
+		}
 		if m.used == nil {
 			m.used = map[*binding]bool{}
 		}

@@ -49,7 +49,7 @@ type Submission struct {
 // If complete is not nil it is called once, just before the fence is done, but
 // not if Submit returns an error. It must not block.
 func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)) (*Fence, error) {
-	w, err := d.start(ctx, s)
+	w, err := d.start(ctx, s, false)
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +67,16 @@ func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)
 // Run is Submit and Wait, by the shortest way. When ctx ends it returns at once,
 // and nothing touches the memory of Downloads any more; the commands still run.
 func (d *Device) Run(ctx context.Context, s *Submission) error {
-	w, err := d.start(ctx, s)
+	w, err := d.start(ctx, s, true)
 	if err != nil {
 		return err
 	}
 	return w.end(ctx)
 }
 
-// start puts a submission into the queue of the host.
-func (d *Device) start(ctx context.Context, s *Submission) (*work, error) {
+// start puts a submission into the queue of the host. With waits the caller waits
+// for it at once.
+func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -84,9 +85,9 @@ func (d *Device) start(ctx context.Context, s *Submission) (*work, error) {
 	}
 	defer d.leave()
 	w := d.newWork()
-	err := w.hold(s)
+	err := w.hold(s, waits)
 	if err == nil {
-		err = w.put(ctx, s)
+		err = w.put(ctx)
 	}
 	if err != nil {
 		w.abandon()
@@ -120,17 +121,10 @@ func (q *queue) submit(w *work) error {
 }
 
 // put puts everything into the queue.
-func (w *work) put(ctx context.Context, s *Submission) (err error) {
+func (w *work) put(ctx context.Context) (err error) {
 	defer recovered(&err)
 	d := w.d
-	up := upload{list: s.Uploads}
-	for i := range s.Uploads {
-		up.left += alignUp(int64(len(s.Uploads[i].Host)))
-	}
-	down := download{list: s.Downloads}
-	for i := range s.Downloads {
-		down.left += alignUp(int64(len(s.Downloads[i].Host)))
-	}
+	up, down := newUpload(w.in), newDownload(w.out)
 	// What fits into one piece is copied before anybody else has to wait.
 	once := up.left <= chunkBytes
 	if once {
@@ -145,6 +139,9 @@ func (w *work) put(ctx context.Context, s *Submission) (err error) {
 	q.Lock()
 	defer q.Unlock()
 	q.commands, q.remap = q.commands[:0], q.remap[:0]
+	if err := w.approach(ctx, q); err != nil {
+		return err
+	}
 	for !once && up.left > 0 {
 		if err := up.fill(ctx, w); err != nil {
 			return err
@@ -160,6 +157,9 @@ func (w *work) put(ctx context.Context, s *Submission) (err error) {
 		up.put(q, w)
 	}
 	q.commands = append(q.commands, w.commands...)
+	for _, m := range w.owned {
+		q.remap = append(q.remap, m.host)
+	}
 	if w.stamps != nil {
 		q.commands = append(q.commands, HostCommand{Do: Stamps, Dst: w.downs[0].stage.host, Bytes: int64(w.stamped)})
 	}
@@ -167,6 +167,7 @@ func (w *work) put(ctx context.Context, s *Submission) (err error) {
 		if err := q.submit(w); err != nil {
 			return err
 		}
+		w.own()
 		up.note(w)
 		if len(w.downs) > 0 {
 			w.downs[len(w.downs)-1].ticket = w.ticket
@@ -186,19 +187,30 @@ func (w *work) put(ctx context.Context, s *Submission) (err error) {
 }
 
 // hold checks a submission, and keeps what it uses until it is done.
-func (w *work) hold(s *Submission) error {
+func (w *work) hold(s *Submission, waits bool) error {
 	d := w.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range s.Uploads {
-		if err := w.holdTransfer(&s.Uploads[i]); err != nil {
+		t := &s.Uploads[i]
+		if err := w.holdTransfer(t); err != nil {
 			return fmt.Errorf("upload %d: %w", i, err)
 		}
+		if p := (span{t.Host, t.Buffer.m, t.Off}); waits && p.m.usage == Input {
+			w.nearIn = append(w.nearIn, p)
+		} else {
+			w.in = append(w.in, p)
+		}
 	}
-	w.uploads = len(s.Uploads)
 	for i := range s.Downloads {
-		if err := w.holdTransfer(&s.Downloads[i]); err != nil {
+		t := &s.Downloads[i]
+		if err := w.holdTransfer(t); err != nil {
 			return fmt.Errorf("download %d: %w", i, err)
+		}
+		if p := (span{t.Host, t.Buffer.m, t.Off}); waits && p.m.usage == Output {
+			w.nearOut = append(w.nearOut, p)
+		} else {
+			w.out = append(w.out, p)
 		}
 	}
 	if s.Stamps != nil {
@@ -238,9 +250,17 @@ func (w *work) holdTransfer(t *Transfer) error {
 	if t.Off < 0 || t.Off%4 != 0 || n > t.Buffer.bytes-t.Off {
 		return fmt.Errorf("%d bytes at %d of a buffer of %d: %w", n, t.Off, t.Buffer.bytes, ErrInvalid)
 	}
-	w.mems = append(w.mems, t.Buffer.m)
-	t.Buffer.m.refs++
+	w.use(t.Buffer.m)
 	return nil
+}
+
+// use keeps m until the submission is done.
+func (w *work) use(m *memory) {
+	m.refs++
+	w.mems = append(w.mems, m)
+	if m.usage >= Input {
+		w.near = append(w.near, m)
+	}
 }
 
 func (w *work) holdCommand(c *Command) error {
@@ -264,6 +284,9 @@ func (w *work) holdCommand(c *Command) error {
 		}
 		d.holdGroup(b)
 		w.groups = append(w.groups, b)
+		for _, m := range b.near {
+			w.near = append(w.near, m)
+		}
 		w.commands = append(w.commands, HostCommand{Do: Dispatch, Pipeline: b.k.host, Group: b.host, Grid: c.Grid})
 		d.stats.dispatches.Add(1)
 		return nil
@@ -282,15 +305,13 @@ func (w *work) holdCommand(c *Command) error {
 	}
 	n := roundUp(c.Bytes)
 	dst := c.Dst.m
-	w.mems = append(w.mems, dst)
-	dst.refs++
+	w.use(dst)
 	if c.Src == nil {
 		w.commands = append(w.commands, HostCommand{Do: Clear, Dst: dst.host, To: c.To, Bytes: n})
 		return nil
 	}
 	src := c.Src.m
-	w.mems = append(w.mems, src)
-	src.refs++
+	w.use(src)
 	if src != dst {
 		w.commands = append(w.commands, HostCommand{Do: Copy, Src: src.host, Dst: dst.host, From: c.From, To: c.To, Bytes: n})
 		return nil

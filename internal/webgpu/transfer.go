@@ -10,13 +10,30 @@ func alignUp(n int64) int64 { return (n + 63) &^ 63 }
 // need more wait for the first of them.
 const maxAhead = 16
 
+// span is a transfer: bytes of the host, and where they are on the device.
+type span struct {
+	host []byte
+	m    *memory
+	off  int64
+}
+
 // upload brings bytes to the device, stage by stage.
 type upload struct {
-	list  []Transfer
+	list  []span
 	at    int64 // within the first of list
 	left  int64
 	stage *stage
 	noted int // stages of the work whose ticket is known
+}
+
+func newUpload(list []span) upload { return upload{list: list, left: aligned(list)} }
+
+// aligned returns what spans take up in stages.
+func aligned(list []span) (n int64) {
+	for i := range list {
+		n += alignUp(int64(len(list[i].host)))
+	}
+	return n
 }
 
 // fill copies as much as fits to a stage.
@@ -48,19 +65,18 @@ func (u *upload) fill(ctx context.Context, w *work) (err error) {
 	at := int64(0)
 	for len(u.list) > 0 && at < int64(len(room)) {
 		t := &u.list[0]
-		n := min(int64(len(t.Host))-u.at, int64(len(room))-at)
+		n := min(int64(len(t.host))-u.at, int64(len(room))-at)
 		if n > 0 {
 			padded := (n + 3) &^ 3
-			d.copies(room[at:at+n], t.Host[u.at:u.at+n])
+			d.copies(room[at:at+n], t.host[u.at:u.at+n])
 			clear(room[at+n : at+padded])
-			w.copies = append(w.copies, HostCommand{Do: Copy, Src: u.stage.host, Dst: w.mems[w.nextUp].host, From: at, To: t.Off + u.at, Bytes: padded})
+			w.copies = append(w.copies, HostCommand{Do: Copy, Src: u.stage.host, Dst: t.m.host, From: at, To: t.off + u.at, Bytes: padded})
 			d.stats.uploaded.Add(uint64(n))
 		}
 		at += alignUp(n)
 		u.left -= alignUp(n)
-		if u.at += n; u.at == int64(len(t.Host)) {
+		if u.at += n; u.at == int64(len(t.host)) {
 			u.list, u.at = u.list[1:], 0
-			w.nextUp++
 		}
 	}
 	u.stage.host.Unmap()
@@ -94,11 +110,12 @@ func (u *upload) note(w *work) {
 
 // download brings bytes from the device, stage by stage.
 type download struct {
-	list []Transfer
+	list []span
 	at   int64 // within the first of list
-	next int   // of list, from its beginning
 	left int64
 }
+
+func newDownload(list []span) download { return download{list: list, left: aligned(list)} }
 
 // reserve takes the stage for what comes next, if anything does.
 func (o *download) reserve(w *work) error {
@@ -128,16 +145,15 @@ func (o *download) put(q *queue, w *work) {
 	at := down.used
 	for len(o.list) > 0 && at < room {
 		t := &o.list[0]
-		n := min(int64(len(t.Host))-o.at, room-at)
+		n := min(int64(len(t.host))-o.at, room-at)
 		if n > 0 {
-			q.commands = append(q.commands, HostCommand{Do: Copy, Src: w.mems[w.uploads+o.next].host, Dst: down.stage.host, From: t.Off + o.at, To: at, Bytes: (n + 3) &^ 3})
-			w.parts = append(w.parts, part{t.Host[o.at : o.at+n], at})
+			q.commands = append(q.commands, HostCommand{Do: Copy, Src: t.m.host, Dst: down.stage.host, From: t.off + o.at, To: at, Bytes: (n + 3) &^ 3})
+			w.parts = append(w.parts, part{t.host[o.at : o.at+n], at})
 		}
 		at += alignUp(n)
 		o.left -= alignUp(n)
-		if o.at += n; o.at == int64(len(t.Host)) {
+		if o.at += n; o.at == int64(len(t.host)) {
 			o.list, o.at = o.list[1:], 0
-			o.next++
 		}
 	}
 	down.last = len(w.parts)

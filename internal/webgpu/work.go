@@ -13,12 +13,16 @@ type work struct {
 	d      *Device
 	ticket uint64 // of its last part
 
-	mems     []*memory // of uploads, of downloads, of commands
+	mems     []*memory
 	groups   []*binding
 	commands []HostCommand
 	copies   []HostCommand // from the stage that is being filled
-	uploads  int           // how many of mems are of uploads
-	nextUp   int           // which of mems comes next
+
+	in, out         []span    // what passes through stages
+	nearIn, nearOut []span    // and what does not
+	near            []*memory // Input and Output among what is used, some more than once
+	owned           []*memory // of near
+	done            chan struct{}
 
 	ups   []sent
 	downs []sent
@@ -65,9 +69,13 @@ func (w *work) end(ctx context.Context) error {
 	if err == nil {
 		err = d.until(ctx, w.ticket)
 	}
+	if err == nil {
+		err = w.takeNear()
+	}
 	if err != nil && d.failed() == nil {
 		// Somebody else sees to the end, for nobody.
 		clear(w.parts)
+		clear(w.nearOut)
 		go func() {
 			_ = d.watch(w.ticket)
 			w.finish()
@@ -123,6 +131,7 @@ func (w *work) finish() {
 			d.unstage(s, true)
 		}
 	}
+	w.disown()
 	w.free()
 }
 
@@ -136,6 +145,7 @@ func (w *work) abandon() {
 		for i := w.taken; i < len(w.downs); i++ {
 			d.unstage(w.downs[i].stage, false)
 		}
+		w.disown()
 		w.free()
 		return
 	}
@@ -150,6 +160,7 @@ func (w *work) abandon() {
 				d.unstage(w.downs[i].stage, false)
 			}
 		}
+		w.disown()
 		w.free()
 	}()
 }
@@ -172,7 +183,17 @@ func (w *work) free() {
 	clear(w.ups)
 	clear(w.downs)
 	clear(w.parts)
-	*w = work{mems: w.mems[:0], groups: w.groups[:0], commands: w.commands[:0], copies: w.copies[:0], ups: w.ups[:0], downs: w.downs[:0], parts: w.parts[:0]}
+	clear(w.in)
+	clear(w.out)
+	clear(w.nearIn)
+	clear(w.nearOut)
+	clear(w.near)
+	clear(w.owned)
+	*w = work{
+		mems: w.mems[:0], groups: w.groups[:0], commands: w.commands[:0], copies: w.copies[:0],
+		in: w.in[:0], out: w.out[:0], nearIn: w.nearIn[:0], nearOut: w.nearOut[:0], near: w.near[:0], owned: w.owned[:0],
+		ups: w.ups[:0], downs: w.downs[:0], parts: w.parts[:0],
+	}
 	works.Put(w)
 	d.pending.Add(-1)
 }

@@ -35,7 +35,7 @@ type Host struct {
 // Adapter is the one that a host without a List has.
 func Adapter() webgpu.Adapter {
 	return webgpu.Adapter{
-		Name: "fake GPU", Driver: "none", API: "none", Type: webgpu.Discrete, Clocks: true, Tick: 2,
+		Name: "fake GPU", Driver: "none", API: "none", Type: webgpu.Discrete, Clocks: true, Tick: 2, Mappable: true,
 		Target: wgsl.Target{Limits: wgsl.Limits{Invocations: 256, Size: [3]uint32{256, 256, 64}, WorkgroupBytes: 16 << 10, Bindings: 8, Grid: 65535}},
 		Limits: webgpu.Limits{Buffer: 1 << 30, Binding: 128 << 20, UniformBytes: 64 << 10, StorageAlign: 256, UniformAlign: 256},
 	}

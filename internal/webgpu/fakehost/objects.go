@@ -13,7 +13,8 @@ type buffer struct {
 	bytes    []byte
 	usage    webgpu.Usage
 	mapped   bool
-	flying   int // submissions under way that use it
+	pending  bool // it is going to be
+	flying   int  // submissions under way that use it
 	released bool
 }
 
@@ -24,7 +25,7 @@ func (d *Device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 	if err := d.call("NewBuffer"); err != nil {
 		return nil, err
 	}
-	if size <= 0 || size%4 != 0 || size > d.adapter.Buffer || u > webgpu.Readback {
+	if size <= 0 || size%4 != 0 || size > d.adapter.Buffer || u > webgpu.Output || u >= webgpu.Input && !d.adapter.Mappable {
 		d.violate("NewBuffer(%d, %d)", size, u)
 	}
 	if d.host.Memory > 0 && d.bytes+size > d.host.Memory {
@@ -32,7 +33,7 @@ func (d *Device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 	}
 	d.bytes += size
 	d.buffers++
-	b := &buffer{d: d, bytes: make([]byte, size), usage: u, mapped: u == webgpu.Upload}
+	b := &buffer{d: d, bytes: make([]byte, size), usage: u, mapped: u == webgpu.Upload || u == webgpu.Input}
 	for i := range b.bytes {
 		b.bytes[i] = 0xA5 // storage begins with anything
 	}
@@ -134,7 +135,7 @@ func (d *Device) NewGroup(p webgpu.HostPipeline, r []webgpu.HostRange) (webgpu.H
 		if kinds[i] == webgpu.Block {
 			align, limit, usage = d.adapter.UniformAlign, d.adapter.UniformBytes, webgpu.Uniform
 		}
-		if b.released || b.usage != usage || a.Off < 0 || a.Bytes <= 0 || a.Bytes%4 != 0 || a.Off%align != 0 || a.Bytes > limit || a.Off+a.Bytes > int64(len(b.bytes)) {
+		if b.released || (b.usage == webgpu.Uniform) != (usage == webgpu.Uniform) || b.usage == webgpu.Upload || b.usage == webgpu.Readback || a.Off < 0 || a.Bytes <= 0 || a.Bytes%4 != 0 || a.Off%align != 0 || a.Bytes > limit || a.Off+a.Bytes > int64(len(b.bytes)) {
 			d.violate("NewGroup: %d bytes at %d of %d, usage %d, released %v", a.Bytes, a.Off, len(b.bytes), b.usage, b.released)
 		}
 		for j, c := range r {
@@ -167,11 +168,16 @@ func (d *Device) Submit(c []webgpu.HostCommand, remap []webgpu.HostBuffer) (uint
 	}
 	d.submitted += 3 // tickets rise, and not by one
 	s := submission{commands: append([]webgpu.HostCommand(nil), c...), ticket: d.submitted}
-	for _, b := range remap {
-		s.remap = append(s.remap, b.(*buffer))
-	}
 	for i := range s.commands {
 		d.check(&s.commands[i])
+	}
+	for _, b := range remap {
+		m := b.(*buffer)
+		if m.mapped || m.pending || m.released || m.usage == webgpu.Storage || m.usage == webgpu.Uniform {
+			d.violate("a buffer of usage %d is to be mapped: mapped %v, pending %v", m.usage, m.mapped, m.pending)
+		}
+		m.pending = true
+		s.remap = append(s.remap, m)
 	}
 	d.fly(s, 1)
 	d.queue = append(d.queue, s)
@@ -183,7 +189,7 @@ func (d *Device) Submit(c []webgpu.HostCommand, remap []webgpu.HostBuffer) (uint
 func (d *Device) check(c *webgpu.HostCommand) {
 	span := func(b webgpu.HostBuffer, off int64) {
 		m := b.(*buffer)
-		if m.released || m.mapped || off < 0 || off%4 != 0 || c.Bytes <= 0 || c.Bytes%4 != 0 || off+c.Bytes > int64(len(m.bytes)) {
+		if m.released || m.mapped || m.pending || off < 0 || off%4 != 0 || c.Bytes <= 0 || c.Bytes%4 != 0 || off+c.Bytes > int64(len(m.bytes)) {
 			d.violate("command %d: %d bytes at %d of %d, mapped %v, released %v", c.Do, c.Bytes, off, len(m.bytes), m.mapped, m.released)
 		}
 	}
@@ -196,6 +202,11 @@ func (d *Device) check(c *webgpu.HostCommand) {
 		}
 		if c.Pipeline.(*pipeline).released || c.Group.(*group).released {
 			d.violate("a dispatch of what is released")
+		}
+		for _, r := range c.Group.(*group).ranges {
+			if m := r.Buffer.(*buffer); m.mapped || m.pending {
+				d.violate("a dispatch over a buffer of usage %d: mapped %v, pending %v", m.usage, m.mapped, m.pending)
+			}
 		}
 	case webgpu.Copy:
 		span(c.Src, c.From)
@@ -255,7 +266,7 @@ func (d *Device) run() {
 		d.mu.Lock()
 		d.fly(s, -1)
 		for _, b := range s.remap {
-			b.mapped = true
+			b.mapped, b.pending = true, false
 		}
 		d.queue = d.queue[1:]
 		d.done = s.ticket

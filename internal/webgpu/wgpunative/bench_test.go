@@ -9,31 +9,38 @@ import (
 )
 
 // BenchmarkTrip is relu with operands that come from the host and results that go
-// there.
+// there, through stages and without.
 func BenchmarkTrip(b *testing.B) {
 	d := guarded(b)
-	for _, n := range []int{4, 1 << 10, 64 << 10, 1 << 20, 4 << 20, 32 << 20} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			if int64(4*n) > d.Adapter().Binding {
-				b.Skip("a binding does not hold it")
-			}
-			r, err := newRig(d, n)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer r.free()
-			r.fill()
-			for b.Loop() {
-				if err := d.Run(ctx, &r.submit); err != nil {
+	for _, n := range []int{4, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 32 << 20} {
+		trip := func(from, to webgpu.Usage) func(b *testing.B) {
+			return func(b *testing.B) {
+				if int64(4*n) > d.Adapter().Binding {
+					b.Skip("a binding does not hold it")
+				}
+				r, err := newRig(d, n, from, to)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer r.free()
+				r.fill()
+				for b.Loop() {
+					if err := d.Run(ctx, &r.submit); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StopTimer()
+				b.SetBytes(int64(8 * n))
+				if err := r.check(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.StopTimer()
-			b.SetBytes(int64(8 * n))
-			if err := r.check(); err != nil {
-				b.Fatal(err)
-			}
-		})
+		}
+		b.Run(fmt.Sprint(n), trip(webgpu.Storage, webgpu.Storage))
+		if n <= 2<<20 {
+			b.Run(fmt.Sprint(n, ",near"), trip(webgpu.Input, webgpu.Output))
+			b.Run(fmt.Sprint(n, ",input"), trip(webgpu.Input, webgpu.Storage))
+		}
 	}
 }
 
@@ -52,7 +59,7 @@ func benchmark(b *testing.B, d *webgpu.Device, s *webgpu.Submission, bytes int) 
 // BenchmarkSubmit is what parts of a round trip cost.
 func BenchmarkSubmit(b *testing.B) {
 	d := guarded(b)
-	r, err := newRig(d, 1<<20)
+	r, err := newRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,7 +127,7 @@ func BenchmarkTransfer(b *testing.B) {
 func BenchmarkResident(b *testing.B) {
 	d := guarded(b)
 	n := int(min(128<<20, d.Adapter().Binding) / 4)
-	r, err := newRig(d, n)
+	r, err := newRig(d, n, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -144,7 +151,7 @@ func BenchmarkResident(b *testing.B) {
 // BenchmarkBind binds what was bound before, and what was not.
 func BenchmarkBind(b *testing.B) {
 	d := guarded(b)
-	r, err := newRig(d, 1<<20)
+	r, err := newRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -204,7 +211,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		t2 := time.Now()
-		r, err := newRig(d, 4)
+		r, err := newRig(d, 4, webgpu.Input, webgpu.Output)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,0 +1,123 @@
+package webgpu
+
+import (
+	"context"
+	"slices"
+)
+
+// Operands and results need no stages where kernels can use memory that the host
+// reaches: a round trip is the dispatch alone then, without the copies before and
+// after it, which take as long again where they are small. Such memory is either mapped, for the
+// host, or not, for the device. So a submission that uses it this way has it for
+// itself: the others wait until results have been taken from it and it is mapped
+// again.
+
+// maxNear is up to how many bytes a buffer is of that kind. Beyond, to copy while
+// the rest travels is as good.
+const maxNear = 8 << 20
+
+// near is the state of memory for Input or Output. The lock of the queue guards it.
+type near struct {
+	mapped bool
+	owner  chan struct{} // closed when the submission that has it for itself is done
+}
+
+// approach makes the memory ready for the submission, and writes operands to it.
+// The lock of the queue is held.
+func (w *work) approach(ctx context.Context, q *queue) error {
+	for _, m := range w.near {
+		if m.near.owner == nil {
+			continue
+		}
+		select {
+		case <-m.near.owner:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.d.lost:
+			return w.d.lostErr
+		}
+		m.near.owner = nil
+	}
+	late := newUpload(nil)
+	for _, s := range w.nearIn {
+		mapped := []byte(nil)
+		if s.m.near.mapped {
+			mapped = s.m.host.Mapped()
+		}
+		w.toMap(s.m) // for the next time
+		if mapped == nil {
+			late.list = append(late.list, s)
+			continue
+		}
+		n := int64(len(s.host))
+		w.d.copies(mapped[s.off:s.off+n], s.host)
+		clear(mapped[s.off+n : s.off+(n+3)&^3])
+		w.d.stats.uploaded.Add(uint64(n))
+	}
+	for _, s := range w.nearOut {
+		w.toMap(s.m)
+	}
+	for _, m := range w.near {
+		if m.near.mapped {
+			m.host.Unmap()
+			m.near.mapped = false
+		}
+	}
+	if late.left = aligned(late.list); late.left == 0 {
+		return nil
+	}
+	if err := late.fill(ctx, w); err != nil {
+		return err
+	}
+	late.put(q, w)
+	return nil
+}
+
+// toMap has m mapped when the submission is complete.
+func (w *work) toMap(m *memory) {
+	if !slices.Contains(w.owned, m) {
+		w.owned = append(w.owned, m)
+	}
+}
+
+// own keeps others away from what will be mapped. The lock of the queue is held,
+// and the submission is in the queue.
+func (w *work) own() {
+	if len(w.owned) == 0 || w.done != nil {
+		return
+	}
+	w.done = make(chan struct{})
+	for _, m := range w.owned {
+		m.near.owner = w.done
+		m.near.mapped = m.usage == Input // by the time that anybody looks
+	}
+}
+
+// takeNear takes results from memory that is mapped now.
+func (w *work) takeNear() error {
+	for _, s := range w.nearOut {
+		mapped := s.m.host.Mapped()
+		if mapped == nil {
+			return errNotMapped
+		}
+		w.d.copies(s.host, mapped[s.off:s.off+int64(len(s.host))])
+		w.d.stats.downloaded.Add(uint64(len(s.host)))
+	}
+	return nil
+}
+
+// disown lets others have the memory. The submission is complete, or the device
+// lost.
+func (w *work) disown() {
+	if w.done == nil {
+		return
+	}
+	if w.d.failed() == nil {
+		for _, m := range w.owned {
+			if m.usage == Output {
+				m.host.Unmap()
+			}
+		}
+	}
+	close(w.done)
+}
