@@ -112,7 +112,8 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: examples
 examples: ## run every example
-	@n=0; for m in examples/*/main.go; do [ -f $$m ] || continue; n=$$((n+1)); echo "== go run ./$$(dirname $$m)"; timeout 120 $(GO) run ./$$(dirname $$m) || exit 1; done; [ $$n -gt 0 ]
+	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && $(GO) build -ldflags='-s -w' -o "$$d/" ./examples/... && \
+	for m in examples/*/main.go; do e=$$(basename $$(dirname $$m)); echo "== go run ./examples/$$e"; timeout 120 "$$d/$$e" || exit 1; done
 
 .PHONY: demo
 demo: ## the demonstration: a photograph, a product of matrices, a chain of operations

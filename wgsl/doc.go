@@ -9,6 +9,9 @@
 // that is used once stands where it is used, and others are called by the number
 // that listings of the program give them. Equal programs give equal texts.
 //
+// A [Source] goes the other way: WGSL that a user wrote, to be run on a device.
+// Its declarations are read for what it binds; [Source.Interface] tells.
+//
 // # What holds everywhere
 //
 // The text makes the following hold, though the language does not promise it.
