@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"slices"
+
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -19,7 +21,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
 	n := rowVectors(cols, rowVector(t))
 	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
-	weights := norm && (r.In[1].Shape != nil || r.In[len(r.In)-1].Shape != nil)
+	weights := slices.ContainsFunc(r.In[1:], func(x lib.Array) bool { return x.Shape != nil })
 	switch {
 	case n <= mostVectors:
 	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxRowCluster*clusterVectors && 4*rows >= d.Multiprocessors:

@@ -33,6 +33,9 @@ func rowTrial(o *op.Operation, t op.DType, rows, cols int) *trial {
 			values = append(values, normal(cols))
 		}
 	}
+	for len(values) > 1 && values[len(values)-1] == nil && rand.IntN(2) == 0 { // absent, or not named
+		values = values[:len(values)-1]
+	}
 	return newTrial(o, o.Defaults(), t, values...)
 }
 
