@@ -134,3 +134,28 @@ func TestBrowserImports(t *testing.T) {
 		}
 	}
 }
+
+// TestOneLibrary has a build bring the binaries of its own system and of no other,
+// and none without cgo or with the tag that leaves WebGPU out.
+func TestOneLibrary(t *testing.T) {
+	const libraries = "github.com/oliverbestmann/webgpu/libs-"
+	for _, c := range []struct{ os, cgo, tags, want string }{
+		{"linux", "1", "", "linux"},
+		{"darwin", "1", "", "darwin"},
+		{"windows", "1", "", "windows"},
+		{"linux", "0", "", ""},
+		{"linux", "1", "nowebgpu", ""},
+		{"freebsd", "1", "", ""},
+	} {
+		env := []string{"GOOS=" + c.os, "GOARCH=amd64", "CGO_ENABLED=" + c.cgo}
+		var got []string
+		for _, l := range list(t, env, "-deps", "-tags", c.tags, "-f", "{{.ImportPath}}", "./device") {
+			if name, found := strings.CutPrefix(l[0], libraries); found {
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v brings %q", c, got)
+		}
+	}
+}
