@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/engine"
@@ -180,6 +181,7 @@ func argOf[T Element](use argUse, x []T) Arg {
 //     then. A GPU does not find everything that the CPU finds.
 //   - [ErrForeign] and [ErrClosed] for buffers, as everywhere; the error of ctx.
 func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...Arg) error {
+	args = slices.Clone(args) // launch completes them
 	l, err := k.launch(grid, params, args)
 	if err != nil {
 		return k.wrap(err, shapesOf(args)...)
@@ -194,6 +196,7 @@ func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...
 // RunAsync is Run without waiting. The slices of args belong to it until the
 // Pending is done.
 func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, args ...Arg) *Pending {
+	args = slices.Clone(args)
 	l, err := k.launch(grid, params, args)
 	var plan *engine.Plan
 	if err == nil {
@@ -233,7 +236,7 @@ func (l *launch) ref(r engine.Ref) int32 {
 	return int32(len(l.refs) - 1)
 }
 
-// launch checks the arguments and makes the graph of a launch.
+// launch checks the arguments, completes them, and makes the graph of a launch.
 func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, error) {
 	if err := k.valid(); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/interp"
@@ -31,6 +32,7 @@ type Finding = interp.Finding
 //
 // Those of Run but [ErrFault]: what is found is no error but the result.
 func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args ...Arg) ([]*Finding, error) {
+	args = slices.Clone(args)
 	found, err := k.check(ctx, grid, params, args)
 	return found, k.wrap(err, shapesOf(args)...)
 }

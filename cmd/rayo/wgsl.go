@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -24,6 +26,7 @@ type wgslTarget struct {
 	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"What the device has, of f16, subgroups and dot4; none for nothing. f16,subgroups by default."`
 	Lanes    uint32   `default:"256" placeholder:"N" help:"The most lanes of a workgroup, 256 by default."`
 	Shared   uint32   `default:"16384" placeholder:"BYTES" help:"Bytes of workgroup memory, 16384 by default."`
+	Device   string   `placeholder:"NAME" help:"An adapter of this machine, as 0, radeon or software: its features and limits, in the place of the flags."`
 	Buffers  int      `default:"8" placeholder:"N" help:"The most buffers of a kernel, 8 by default."`
 }
 
@@ -32,7 +35,12 @@ var wgslFeatures = map[string]wgsl.Feature{"f16": wgsl.Half, "subgroups": wgsl.S
 
 // targets returns what the kernels of the portable library are chosen for, and
 // what they are printed for.
-func (t *wgslTarget) targets() (lib.Target, wgsl.Target, error) {
+func (t *wgslTarget) targets(a *app) (lib.Target, wgsl.Target, error) {
+	if t.Device != "" {
+		if err := t.adapter(a); err != nil {
+			return lib.Target{}, wgsl.Target{}, err
+		}
+	}
 	l := wgsl.DefaultLimits
 	l.Invocations, l.WorkgroupBytes, l.Bindings = t.Lanes, t.Shared, t.Buffers
 	for i := range l.Size {
@@ -58,6 +66,31 @@ func (t *wgslTarget) targets() (lib.Target, wgsl.Target, error) {
 		Subgroups: w.Features&wgsl.Subgroups != 0, F16: w.Features&wgsl.Half != 0}, w, nil
 }
 
+// adapter takes features and limits from a device.
+func (t *wgslTarget) adapter(a *app) error {
+	which := device.WithName(strings.TrimPrefix(t.Device, "webgpu:"))
+	if n, err := strconv.Atoi(strings.TrimPrefix(t.Device, "webgpu:")); err == nil {
+		which = device.WithIndex(n)
+	}
+	d, err := device.Open(a.ctx, device.Require(device.WebGPU), which)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	has, ok := d.Engine().Target()
+	if !ok {
+		return fmt.Errorf("%v runs no portable kernels", d)
+	}
+	t.Lanes, t.Shared, t.Buffers, t.Features = uint32(has.Lanes), uint32(has.Shared), has.Buffers, []string{"none"}
+	if has.F16 {
+		t.Features = append(t.Features, "f16")
+	}
+	if has.Subgroups {
+		t.Features = append(t.Features, "subgroups")
+	}
+	return nil
+}
+
 // wgslRequest says for what a kernel is wanted.
 type wgslRequest struct {
 	kernelRequest `embed:""`
@@ -73,8 +106,8 @@ type printed struct {
 }
 
 // print returns the kernels of a name: one, or the stages of an operation.
-func (r *wgslRequest) print(name string, t *wgslTarget) ([]printed, error) {
-	target, w, err := t.targets()
+func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, error) {
+	target, w, err := t.targets(a)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +172,7 @@ type wgslListCmd struct {
 }
 
 func (c *wgslListCmd) Run(a *app) error {
-	target, _, err := c.targets()
+	target, _, err := c.targets(a)
 	if err != nil {
 		return err
 	}
@@ -185,7 +218,7 @@ type wgslShowCmd struct {
 }
 
 func (c *wgslShowCmd) Run(a *app) error {
-	all, err := c.print(c.Name, &c.wgslTarget)
+	all, err := c.print(a, c.Name, &c.wgslTarget)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *wgslCheckCmd) Run(a *app) error {
 		texts = func(to wgsl.Consumer) ([]string, error) {
 			t := c.wgslTarget
 			t.Consumer = to.String()
-			all, err := c.print(c.Name, &t)
+			all, err := c.print(a, c.Name, &t)
 			var s []string
 			for _, k := range all {
 				s = append(s, k.text.Text)

@@ -67,6 +67,7 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"show with lines", []string{"show", "relu", "--lines"}, 0, ` // map\.go:\d+\n`, `^$`},
 		{"show with more memory", []string{"show", "matmul", "--lanes=1024", "--shared=49152"}, 0, `@compute`, `^$`},
 		{"no halves", []string{"show", "relu", "--type=f16", "--consumer=naga-go", "--sizes=3"}, 1, `^$`, `f16|half`},
+		{"no such adapter", []string{"show", "relu", "--device=4711"}, 1, `^$`, `no device`},
 		{"no such feature", []string{"show", "relu", "--features=f64"}, 1, `^$`, `no feature is called "f64"`},
 		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `no operation "conv" \(is it conv2d\?\); rayo wgsl list`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
@@ -87,6 +88,15 @@ func TestWGSLCommandLines(t *testing.T) {
 				t.Errorf("code %d, want %d\noutput %.2000q\nerrors %q", code, c.code, out, errs)
 			}
 		})
+	}
+}
+
+// TestWGSLOfDevice prints for an adapter.
+func TestWGSLOfDevice(t *testing.T) {
+	testutil.Vulkan(t, "lavapipe")
+	code, out, errs := rayo(t, "wgsl", "show", "matmul", "--device=software")
+	if code != 0 || !strings.Contains(out, "@compute") {
+		t.Errorf("code %d, %s\n%s", code, errs, out)
 	}
 }
 

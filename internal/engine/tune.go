@@ -33,6 +33,15 @@ const (
 	tuneRuns = 3
 )
 
+// Target returns what the device can do of what portable kernels use; ok is false
+// for one that runs none.
+func (e *Engine) Target() (t lib.Target, ok bool) {
+	if dev, ok := e.dev.(driver.Tunable); ok {
+		return dev.Target(), true
+	}
+	return t, false
+}
+
 // Tune measures the variants of a portable operation over operands of the given
 // types and shapes, makes the device prefer the fastest for such operands, and
 // stores that. It returns ErrUnsupported if the device computes the operation
