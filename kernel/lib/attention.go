@@ -12,13 +12,39 @@ func init() { register(&family{plan: planAttention, variants: attentionWays.name
 // elements of the heads into workgroup memory at a time.
 type attentionTile struct {
 	Rows, Keys, Side, Slice int
+	// Each is how many queries a lane works on, with vectors; 0 for one, without.
+	Each int
 }
 
+// bytes returns the workgroup memory of tiles with vectors.
+func (t *attentionTile) bytes() int {
+	return 16*(t.Rows*(t.Slice/4+1)+t.Keys*(t.Slice/4+1)+t.Rows*(t.Keys/4+1)) + 4*t.Rows*t.Side
+}
+
+// fitsAttention returns whether there are queries enough for tiles of many, and the
+// target has room for them.
+func fitsAttention(tile attentionTile) func(s op.AttentionSizes, t *Target) bool {
+	return func(s op.AttentionSizes, t *Target) bool {
+		return s.Tq*s.Heads/max(s.KVHeads, 1) > tile.Rows/2 && t.Lanes >= tile.Rows/tile.Each*tile.Side && t.Shared >= tile.bytes()
+	}
+}
+
+var (
+	attention64   = attentionTile{64, 32, 8, 64, 4}
+	attention64x8 = attentionTile{64, 32, 8, 64, 8}
+	attention128  = attentionTile{64, 32, 8, 32, 4}
+	attention32   = attentionTile{32, 32, 8, 32, 4}
+)
+
 var attentionWays = table[op.AttentionSizes, attentionTile]{
+	{"64x32x64", fitsAttention(attention64), attention64},
+	{"64x32x64x8", fitsAttention(attention64x8), attention64x8},
+	{"64x32x32", fitsAttention(attention128), attention128},
+	{"32x32x32", fitsAttention(attention32), attention32},
 	{"16x32", func(s op.AttentionSizes, t *Target) bool {
 		return s.Tq*s.Heads/max(s.KVHeads, 1) > 4 && t.Lanes >= 128
-	}, attentionTile{16, 32, 8, 32}},
-	{"4x32", func(op.AttentionSizes, *Target) bool { return true }, attentionTile{4, 32, 16, 32}},
+	}, attentionTile{16, 32, 8, 32, 0}},
+	{"4x32", func(op.AttentionSizes, *Target) bool { return true }, attentionTile{4, 32, 16, 32, 0}},
 }
 
 // maxHead is how many elements of a result one workgroup makes: longer heads are
@@ -30,6 +56,10 @@ type attentionSpec struct {
 	Type   op.DType
 	Causal bool
 	Parts  int // slices of the results of a workgroup
+	// Of tiles with vectors:
+	Unit    int  // elements that are read at once
+	Once    bool // a slice has whole queries
+	Shuffle bool // lanes of a query are in one subgroup
 }
 
 type attentionParams struct {
@@ -60,21 +90,9 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		first := number.Mul(u(s.Rows))
 		lx, ly := b.LocalX(), b.LocalY()
 		row := first.Add(ly)
-		// Queries see the keys up to seen, and no query of the tile more than end.
-		visible := func(row kernel.U32) kernel.U32 {
-			if !s.Causal {
-				return tk
-			}
-			// i+1+tk-tq, and 0 if that is below.
-			i := row.Mod(tq).Add(kernel.U(1)).Add(tk)
-			return kernel.Select(i.Gt(tq), i.Sub(tq.Min(i)), kernel.U(0))
-		}
-		seen := visible(row.Min(rows.Sub(kernel.U(1))))
-		end := tk
-		if s.Causal {
-			last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
-			end = kernel.Select(first.Div(tq).Eq(last.Div(tq)), visible(last), tk)
-		}
+		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
+		v := visibility(s.Causal, first, last, tq, tk)
+		seen, end := v.of(row.Min(last)), v.end // keys of the query, and of any of the tile
 		queries := head.Mul(rows).Add(first).Mul(d)
 		past := head.Mul(tk).Mul(d) // where the keys and values of the head begin
 		// load brings a slice of so many rows into workgroup memory, zeros for
@@ -194,6 +212,15 @@ func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name stri
 	params := attentionParams{Heads: uint32(share), KVHeads: uint32(s.Batch * s.KVHeads), Tq: uint32(s.Tq), Tk: uint32(s.Tk), D: uint32(s.D),
 		Tiles: uint32(tiles), Parts: uint32(parts), Scale: s.Scale}
 	var p planner
-	p.stage(attentions.of(spec, q.epilogue), kernel.GridOf(s.Batch*s.KVHeads*tiles*parts), params, append(q.inputs(), q.outputs()...)...)
+	kernels := attentions
+	if t.Each > 0 {
+		kernels = tiledAttentions
+		spec.Unit, spec.Once = unitOf(spec.Type, s.D), s.D <= t.Slice
+		if q.epilogue != nil && !alignedOperands(q.epilogue.in, size(q.shapes[0])) {
+			spec.Unit = 1
+		}
+		spec.Shuffle = q.Target.Subgroups && q.Target.Subgroup >= t.Side
+	}
+	p.stage(kernels.of(spec, q.epilogue), kernel.GridOf(s.Batch*s.KVHeads*tiles*parts), params, append(q.inputs(), q.outputs()...)...)
 	return p.done(name)
 }

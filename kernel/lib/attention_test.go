@@ -12,7 +12,7 @@ func TestAttention(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(61, 62))
 	for i, s := range []struct{ batch, heads, kv, tq, tk, d int }{
 		{1, 1, 1, 1, 1, 1}, {2, 3, 3, 5, 7, 8}, {1, 4, 2, 17, 33, 20}, {1, 8, 2, 1, 70, 33}, {1, 2, 1, 40, 31, 64},
-		{1, 1, 1, 3, 0, 4}, {1, 1, 1, 2, 5, 300}, {1, 6, 1, 7, 129, 16},
+		{1, 1, 1, 3, 0, 4}, {1, 1, 1, 2, 5, 300}, {1, 6, 1, 7, 129, 16}, {1, 2, 2, 70, 100, 72},
 	} {
 		for _, causal := range []bool{false, true} {
 			c := &trial{o: op.Attention, attrs: op.AttentionOpts{Causal: causal}.Attrs(), types: []op.DType{op.F32, op.F32, op.F32},
@@ -23,19 +23,25 @@ func TestAttention(t *testing.T) {
 				v[len(v)-1] = missing
 			}
 			for _, w := range attentionWays {
-				t.Run(fmt.Sprintf("%s/%v/%v", w.name, s, causal), func(t *testing.T) {
-					g := &rig{check: s.heads*s.tq*s.tk*s.d < 50_000, subgroup: 32}
-					err := c.runBy(g, func(q *request) (*Plan, error) {
-						sizes, err := op.AttentionOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})
-						if err != nil {
-							return nil, err
-						}
-						return launchAttention(q, sizes, w.spec, "")
-					})
-					if err != nil {
-						t.Error(err)
+				for _, subgroup := range []int{0, 32} {
+					if subgroup > 0 && w.spec.Each == 0 {
+						continue
 					}
-				})
+					t.Run(fmt.Sprintf("%s/%v/%v/%d", w.name, s, causal, subgroup), func(t *testing.T) {
+						g := &rig{check: s.heads*s.tq*s.tk*s.d < 50_000, subgroup: 32}
+						err := c.runBy(g, func(q *request) (*Plan, error) {
+							sizes, err := op.AttentionOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})
+							if err != nil {
+								return nil, err
+							}
+							q.Target.Subgroups, q.Target.Subgroup = subgroup > 0, subgroup
+							return launchAttention(q, sizes, w.spec, "")
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
 			}
 		}
 	}

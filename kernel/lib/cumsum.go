@@ -5,7 +5,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planCumsum, variants: reduceWays.names()}, op.Cumsum) }
+func init() { register(&family{plan: planCumsum, variants: cumsumWays.names()}, op.Cumsum) }
+
+var cumsumWays = table[rowsOf, reduceWay]{
+	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceWay{crew: crew{Team: 4, Teams: 32}}},
+	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceWay{crew: crew{Team: 32, Teams: 4}}},
+	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1, Subgroups: true}, true}},
+	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1}, true}},
+	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}}},
+	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1}}},
+}
 
 type cumsumSpec struct {
 	Type op.DType
@@ -65,7 +74,7 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 func planCumsum(q *request) (*Plan, error) {
 	a := rowsOf{}
 	a.Rows, a.Cols = q.In[0].Shape.Rows()
-	w, name, err := reduceWays.choose(q, a)
+	w, name, err := cumsumWays.choose(q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +88,7 @@ func planCumsum(q *request) (*Plan, error) {
 	n, length := parts(a.Cols)
 	params.Part = uint32(length)
 	pieces := p.scratch(a.Rows * n)
-	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceWay: w}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
+	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceWay: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
 	p.stage(cumsums.of(s, q.epilogue), w.groups(a.Rows*n), params, append(append(q.inputs(), pieces), q.outputs()...)...)
 	return p.done(name)
 }

@@ -182,7 +182,8 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 }
 
 // result4 is like result for vectors of four elements: what it returns takes the
-// number of the vector. Operands of e are those that [epilogue.vectors] allows.
+// number of the vector. Operands of e are those that [epilogue.vectors] or
+// [alignedOperands] allows.
 func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
 	if e == nil {
 		return vectorOutput(b, "out", t, 4).set
@@ -218,6 +219,35 @@ func (e *epilogue) vectors(n int) bool {
 		}
 		if in.Spread == op.Stretched {
 			return false
+		}
+	}
+	return n%4 == 0
+}
+
+// units is result for results that are written in units of one or four elements:
+// what it returns writes unit i.
+func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.U32, vs []kernel.F32) {
+	if unit == 1 {
+		put := e.result(b, t)
+		return func(i kernel.U32, vs []kernel.F32) { put(i, kernel.Dyn(vs[0])) }
+	}
+	put := e.result4(b, t)
+	return func(i kernel.U32, vs []kernel.F32) { put(i, kernel.Dyn(b.Vec4F(vs[0], vs[1], vs[2], vs[3]))) }
+}
+
+// alignedOperands reports whether operands that are laid over n elements can be
+// read in vectors of four.
+func alignedOperands(in []Operand, n int) bool {
+	for _, x := range in {
+		switch x.Spread {
+		case op.Periodic:
+			if x.N%4 != 0 {
+				return false
+			}
+		case op.Stretched:
+			if n/x.N%4 != 0 {
+				return false
+			}
 		}
 	}
 	return n%4 == 0

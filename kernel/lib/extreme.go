@@ -13,19 +13,17 @@ func init() {
 // extremes reduces to the greatest of keys: see [keyOf].
 var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	key := keys(b, &s)
+	keys := s.keys(b)
 	out := op.F32
 	if s.Split {
 		out = op.U32
 	}
 	put := s.result(b, out, e)
 	c := pieceOf(b, p, t, s.Split)
+	st := c.strip(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
-	c.each(t, s.vector(), func(i kernel.U32) {
-		for _, k := range key(i) {
-			best.Set(best.Get().Max(k))
-		}
-	})
+	// What stands in the place of a unit that is not there changes nothing.
+	st.each(s.Unit, func(at []kernel.U32, _ *kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
 	k := t.most(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
@@ -45,13 +43,48 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	})
 })
 
+// keys declares the operand of which the greatest key is sought and returns what
+// gives that of some units. It is 0 only for norm_linf, where that is the number
+// 0.
+func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
+	if s.Pieces {
+		x := kernel.Input[kernel.U32](b, "keys")
+		return func(at []kernel.U32) kernel.U32 {
+			return chain(len(at), kernel.U32.Max, func(i int) kernel.U32 { return x.At(at[i]) })
+		}
+	}
+	x := s.input(b, "x")
+	return func(at []kernel.U32) kernel.U32 {
+		var us []kernel.U32
+		for _, i := range at {
+			for _, v := range x(i) {
+				us = append(us, v.AsU32())
+			}
+		}
+		greatest := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
+		if s.Op == "norm_linf" {
+			return greatest
+		}
+		order := func(i int) kernel.U32 { return orderOf(us[i]) }
+		var k kernel.U32
+		if s.Op == "min" {
+			k = chain(len(us), kernel.U32.Min, order).Not()
+		} else {
+			k = chain(len(us), kernel.U32.Max, order)
+		}
+		return kernel.Select(greatest.Gt(kernel.U(infBits)), kernel.U(nanKey), k)
+	}
+}
+
 // places reduces to the place of the greatest key, the first of equal ones.
 var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	key := keys(b, &s)
-	var places kernel.Buffer[kernel.U32]
+	var x units
+	var keys, places kernel.Buffer[kernel.U32]
 	if s.Pieces {
-		places = kernel.Input[kernel.U32](b, "places")
+		keys, places = kernel.Input[kernel.U32](b, "keys"), kernel.Input[kernel.U32](b, "places")
+	} else {
+		x = s.input(b, "x")
 	}
 	put := func(i kernel.U32, k, at kernel.U32) {}
 	if s.Split {
@@ -62,46 +95,43 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 		put = func(i, _, at kernel.U32) { result(i, kernel.Dyn(at.I32())) }
 	}
 	c := pieceOf(b, p, t, s.Split)
+	st := c.strip(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
-	at := kernel.NewVar(b, "at", kernel.U(1<<31-1))
-	c.each(t, s.vector(), func(i kernel.U32) {
-		for n, k := range key(i) {
-			b.If(k.Gt(best.Get()), func() {
-				best.Set(k)
-				if s.Pieces {
-					at.Set(places.At(i))
-				} else {
-					at.Set(i.Mul(kernel.U(uint32(s.vector()))).Add(kernel.U(uint32(n))).Sub(c.Row))
-				}
-			})
+	place := kernel.NewVar(b, "at", kernel.U(1<<31-1))
+	st.each(s.Unit, func(at []kernel.U32, _ *kernel.Bool) {
+		better := func(k, at kernel.U32) {
+			is := k.Gt(best.Get())
+			place.Set(kernel.Select(is, at, place.Get()))
+			best.Set(kernel.Select(is, k, best.Get()))
+		}
+		var vs []kernel.F32
+		if !s.Pieces {
+			vs = st.read(x, at, nil, kernel.F(0))
+		}
+		for n, i := range at {
+			if s.Pieces {
+				better(keys.At(i), places.At(i))
+				continue
+			}
+			first := i.Mul(kernel.U(uint32(s.Unit))).Sub(c.Row)
+			for m := range s.Unit {
+				better(s.placeKey(vs[n*s.Unit+m].AsU32()), first.Add(kernel.U(uint32(m))))
+			}
 		}
 	})
 	k := t.most(best.Get())
-	first := t.least(kernel.Select(best.Get().Eq(k), at.Get(), kernel.U(1<<31-1)))
+	first := t.least(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() { put(c.Number, k, first) })
 })
 
-// keys declares the operand of which the greatest key is sought and returns
-// what reads the keys of vector i. No key is 0 but of norm_linf, where that is
-// the number 0.
-func keys(b *kernel.Builder, s *reduceSpec) func(i kernel.U32) []kernel.U32 {
-	if s.Pieces {
-		x := kernel.Input[kernel.U32](b, "keys")
-		return func(i kernel.U32) []kernel.U32 { return []kernel.U32{x.At(i)} }
+// placeKey returns the key of a number by which its place is sought: no key is 0,
+// and both zeros have one.
+func (s *reduceSpec) placeKey(u kernel.U32) kernel.U32 {
+	magnitude, sign := u.And(kernel.U(0x7fffffff)), u.I32().Shr(kernel.U(31)).U32()
+	number := magnitude.Xor(sign).Sub(sign)
+	top := kernel.U(0x80000000)
+	if s.Op == "argmin" {
+		top = kernel.U(0x7fffffff) // the other way round
 	}
-	x := components(b, "x", s)
-	return func(i kernel.U32) []kernel.U32 {
-		var ks []kernel.U32
-		for _, v := range x(i) {
-			switch u := v.AsU32(); s.Op {
-			case "min", "argmin":
-				ks = append(ks, reverseKey(keyOf(u)))
-			case "norm_linf":
-				ks = append(ks, u.And(kernel.U(0x7fffffff)))
-			default:
-				ks = append(ks, keyOf(u))
-			}
-		}
-		return ks
-	}
+	return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), number.Xor(top))
 }

@@ -63,7 +63,7 @@ func TestFoldedGrids(t *testing.T) {
 		variant string
 	}{
 		{trial{o: op.Sum, attrs: op.Attrs{}.Rows(), types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 2)}}, "group"},
-		{trial{o: op.Softmax, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 2)}}, "group4"},
+		{trial{o: op.Softmax, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 2)}}, "team128"},
 		{trial{o: op.Transpose, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 1, 2)}}, ""},
 		{trial{o: op.Neg, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n*mapLanes-3)}}, "scalar"},
 		{trial{o: op.Gather, types: []op.DType{op.F32, op.I32}, values: []*op.Array{normal(rnd, 3, gatherLanes), ids}}, "scalar"},
@@ -103,7 +103,7 @@ func TestRequests(t *testing.T) {
 		"too large":            {&Request{Op: op.Neg, In: []Array{f(1<<16, 1<<15)}, Out: []Array{f(1<<16, 1<<15)}}, op.ErrUnsupported},
 		"negative":             {&Request{Op: op.Neg, In: []Array{f(-1)}, Out: []Array{f(-1)}}, op.ErrShape},
 		"no such variant":      {&Request{Op: op.Softmax, In: []Array{f(3)}, Out: []Array{f(3)}, Variant: "x"}, op.ErrUnsupported},
-		"variant too small":    {&Request{Op: op.Softmax, In: []Array{f(300)}, Out: []Array{f(300)}, Variant: "quad"}, op.ErrUnsupported},
+		"variant too small":    {&Request{Op: op.Softmax, In: []Array{f(300)}, Out: []Array{f(300)}, Variant: "team4"}, op.ErrUnsupported},
 		"small workgroups":     {&Request{Op: op.Softmax, In: []Array{f(300)}, Out: []Array{f(300)}, Target: Target{Lanes: 64}}, op.ErrUnsupported},
 		"nil expression":       {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{Exprs: []*ir.Node{nil}}}, op.ErrUnsupported},
 		"parameter":            {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{Exprs: []*ir.Node{ir.NewParam(0)}}}, op.ErrUnsupported},
@@ -134,21 +134,21 @@ func TestRequests(t *testing.T) {
 func TestTuning(t *testing.T) {
 	r := &Request{Op: op.Softmax, In: []Array{{op.F32, op.Shape{3, 100}}}, Out: []Array{{op.F32, op.Shape{3, 100}}}}
 	p, err := For(r)
-	if err != nil || p.Variant != "team" {
+	if err != nil || p.Variant != "team16" {
 		t.Fatalf("%v, %v", p, err)
 	}
 	r.Tuning = Tuning{Key(r): "loop"}
 	if p, err = For(r); err != nil || p.Variant != "loop" {
 		t.Errorf("tuned: %q, %v", p.Variant, err)
 	}
-	r.Tuning = Tuning{Key(r): "quad"}
-	if p, err = For(r); err != nil || p.Variant != "team" {
+	r.Tuning = Tuning{Key(r): "team1"}
+	if p, err = For(r); err != nil || p.Variant != "team16" {
 		t.Errorf("tuned to what does not fit: %q, %v", p.Variant, err)
 	}
-	if r.Variant = "group4"; !slices.Contains(Variants(op.Softmax), r.Variant) {
+	if r.Variant = "team256"; !slices.Contains(Variants(op.Softmax), r.Variant) {
 		t.Errorf("%s is not among the variants %v", r.Variant, Variants(op.Softmax))
 	}
-	if p, err = For(r); err != nil || p.Variant != "group4" {
+	if p, err = For(r); err != nil || p.Variant != "team256" {
 		t.Errorf("by name: %q, %v", p.Variant, err)
 	}
 	near, far := *r, *r

@@ -119,24 +119,17 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	}
 	e.setKey()
 	n := size(q.Out[0].Shape)
-	m := mapOf{n, n%4 == 0}
 	bind := make([]Ref, len(e.in))
 	for i, in := range e.in {
 		if err := CheckSpread(in, n); err != nil {
 			return nil, err
-		}
-		switch in.Spread {
-		case op.Periodic:
-			m.Aligned = m.Aligned && in.N%4 == 0
-		case op.Stretched:
-			m.Aligned = m.Aligned && n/in.N%4 == 0
 		}
 		bind[i] = Ref{InputRef, i}
 	}
 	for i := range q.Out {
 		bind = append(bind, Ref{OutputRef, i})
 	}
-	width, name, err := mapWays.choose(q, m)
+	width, name, err := mapWays.choose(q, mapOf{n, alignedOperands(e.in, n)})
 	if err != nil {
 		return nil, err
 	}

@@ -23,12 +23,12 @@ type matVecWay struct {
 }
 
 var matVecWays = table[matVecOf, matVecWay]{
-	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecWay{crew{256, 1, true}, 1, 4}},
-	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecWay{crew{256, 1, false}, 1, 4}},
-	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecWay{crew{8, 32, false}, 1, 2}},
-	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecWay{crew{32, 8, false}, 2, 4}},
-	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecWay{crew{32, 4, false}, 1, 4}},
-	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecWay{crew{32, 8, false}, 1, 4}},
+	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecWay{crew{Team: 256, Teams: 1, Subgroups: true}, 1, 4}},
+	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecWay{crew{Team: 256, Teams: 1}, 1, 4}},
+	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecWay{crew{Team: 8, Teams: 32}, 1, 2}},
+	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecWay{crew{Team: 32, Teams: 8}, 2, 4}},
+	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecWay{crew{Team: 32, Teams: 4}, 1, 4}},
+	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecWay{crew{Team: 32, Teams: 8}, 1, 4}},
 }
 
 // busyTeams and busyGroups are how many teams of 32 lanes, and workgroups of 256, keep
@@ -108,7 +108,6 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 			total = total.Add(sums[i][c].Get())
 		}
 		total = t.sum(total)
-		t.again()
 		row := first.Add(u(i))
 		b.If(t.lane.Eq(u(0)).And(row.Lt(m)).And(part.Lt(b.U32(&p.Parts))), func() { put(part.Mul(m).Add(row), kernel.Dyn(total)) })
 	}

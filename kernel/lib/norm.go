@@ -6,53 +6,100 @@ import (
 )
 
 func init() {
-	register(rowFamily(layerNorms), op.LayerNorm)
-	register(rowFamily(rmsNorms), op.RMSNorm)
+	register(rowFamily(layerNorms, 3, variances), op.LayerNorm)
+	register(rowFamily(rmsNorms, 1, sums), op.RMSNorm)
 }
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := input(b, "x", s.Type)
+	x := inputUnits(b, "x", s.Type, s.Unit)
 	gamma, beta := s.weight(b, 1, "gamma"), s.weight(b, 2, "beta")
-	put := e.result(b, s.Type)
-	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
+	var pieces momentPieces
+	if s.Split {
+		pieces = inputMoments(b)
+	}
+	put := e.units(b, s.Type, s.Unit)
+	r := newRow(b, t, p, &s, x)
 	count := b.F32(&p.Count)
-	mean := r.sum(func(x kernel.F32) kernel.F32 { return x }).Div(count)
-	squares := r.sum(func(x kernel.F32) kernel.F32 { return x.Sub(mean).Square() })
-	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt()
-	r.each(func(j kernel.U32, x kernel.F32) {
-		y := x.Sub(mean).Div(scale)
-		if gamma != nil {
-			y = y.Mul(gamma(j))
+	var mean, squares kernel.F32
+	if s.Held {
+		mean = t.sum(tree(r.held)).Div(count)
+		r.replace(func(x kernel.F32) kernel.F32 { return x.Sub(mean) })
+		squares = t.sum(products(r.held, r.held))
+	} else {
+		var off kernel.F32
+		if s.Split {
+			mean, squares, off = pieces.merge(t, r.pieces[0], r.pieces[1], count, b.F32(&p.Length), b.F32(&p.Tail))
+		} else {
+			mean, squares, off = momentsOf(&r.strip, s.Unit, x, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
 		}
-		if beta != nil {
-			y = y.Add(beta(j))
-		}
-		put(r.start.Add(j), kernel.Dyn(y))
+		mean, squares = mean.Add(off), squares.Sub(off.Mul(off.Mul(count)))
+	}
+	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt().Recip()
+	r.write(put, func(j kernel.U32, xs []kernel.F32) []kernel.F32 {
+		return affine(xs, gamma, beta, j, func(x kernel.F32) kernel.F32 {
+			if !s.Held {
+				x = x.Sub(mean)
+			}
+			return x.Mul(scale)
+		})
 	})
 })
 
 var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := input(b, "x", s.Type)
+	x := inputUnits(b, "x", s.Type, s.Unit)
 	gamma := s.weight(b, 1, "gamma")
-	put := e.result(b, s.Type)
-	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
-	squares := r.sum(kernel.F32.Square)
-	scale := squares.Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt()
-	r.each(func(j kernel.U32, x kernel.F32) {
-		y := x.Div(scale)
-		if gamma != nil {
-			y = y.Mul(gamma(j))
-		}
-		put(r.start.Add(j), kernel.Dyn(y))
+	var pieces kernel.Buffer[kernel.F32]
+	if s.Split {
+		pieces = kernel.Input[kernel.F32](b, "pieces")
+	}
+	put := e.units(b, s.Type, s.Unit)
+	r := newRow(b, t, p, &s, x)
+	var squares kernel.F32
+	switch {
+	case s.Held:
+		squares = products(r.held, r.held)
+	case s.Split:
+		squares = total(b, r.pieces[0].Add(t.lane), r.pieces[1], t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+			return acc.Add(pieces.At(i))
+		})
+	default:
+		squares = r.sums(s.Unit, 1, func(at []kernel.U32, _ *kernel.Bool) []kernel.F32 {
+			xs := r.read(x, at, nil, kernel.F(0))
+			return []kernel.F32{products(xs, xs)}
+		})[0]
+	}
+	scale := t.sum(squares).Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt().Recip()
+	r.write(put, func(j kernel.U32, xs []kernel.F32) []kernel.F32 {
+		return affine(xs, gamma, nil, j, func(x kernel.F32) kernel.F32 { return x.Mul(scale) })
 	})
 })
 
+// affine returns f of xs, unit j of a row, times gamma plus beta where these are not
+// nil.
+func affine(xs []kernel.F32, gamma, beta units, j kernel.U32, f func(x kernel.F32) kernel.F32) []kernel.F32 {
+	ys := make([]kernel.F32, len(xs))
+	for i, x := range xs {
+		ys[i] = f(x)
+	}
+	if gamma != nil {
+		for i, w := range gamma(j) {
+			ys[i] = ys[i].Mul(w)
+		}
+	}
+	if beta != nil {
+		for i, w := range beta(j) {
+			ys[i] = ys[i].Add(w)
+		}
+	}
+	return ys
+}
+
 // weight declares operand i, or returns nil if it is absent.
-func (s *rowSpec) weight(b *kernel.Builder, i int, name string) func(j kernel.U32) kernel.F32 {
+func (s *rowSpec) weight(b *kernel.Builder, i int, name string) units {
 	if s.Weights>>i&1 == 0 {
 		return nil
 	}
-	return input(b, name, s.Type)
+	return inputUnits(b, name, s.Type, s.Unit)
 }

@@ -1,6 +1,8 @@
 package lib
 
 import (
+	"strconv"
+
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -10,7 +12,13 @@ import (
 // parts of them: a second launch then reduces the parts. The parts depend on the
 // length of a row alone, so that results do not depend on the device.
 
-type rowsOf struct{ Rows, Cols int }
+type rowsOf struct {
+	Rows, Cols int
+	Unit       int // elements that are read at once, 0 for one
+}
+
+// units returns how many units a row has.
+func (m rowsOf) units() int { return m.Cols / max(m.Unit, 1) }
 
 // reduceWay is how a reduction is divided.
 type reduceWay struct {
@@ -22,15 +30,35 @@ const (
 	maxParts   = 1024
 	leastPart  = 4096    // elements that are worth a workgroup
 	longestRow = 1 << 22 // for one workgroup: see sumTurns
+	// mostEach bounds the elements of a row that a lane takes at once.
+	mostEach = 32
 )
 
-var reduceWays = table[rowsOf, reduceWay]{
-	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceWay{crew: crew{Team: 4, Teams: 32}}},
-	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceWay{crew: crew{Team: 32, Teams: 4}}},
-	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceWay{crew{256, 1, true}, true}},
-	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceWay{crew{256, 1, false}, true}},
-	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceWay{crew: crew{256, 1, true}}},
-	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceWay{crew: crew{256, 1, false}}},
+var reduceWays = reduceTable()
+
+func reduceTable() (vs table[rowsOf, reduceWay]) {
+	add := func(name string, w reduceWay, fits func(m rowsOf) bool) {
+		w.Subgroups = true
+		sub := w
+		vs = append(vs, variant[rowsOf, reduceWay]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
+		w.Subgroups = false
+		vs = append(vs, variant[rowsOf, reduceWay]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
+	}
+	team := func(lanes, teams, units int) {
+		add("team"+strconv.Itoa(lanes), reduceWay{crew: crew{Team: lanes, Teams: teams}}, func(m rowsOf) bool {
+			return m.units() <= lanes*units
+		})
+	}
+	team(1, 128, 2)
+	team(4, 32, 4)
+	team(8, 16, 4)
+	team(16, 8, 4)
+	team(32, 4, 8)
+	add("split", reduceWay{crew: crew{Team: 256, Teams: 1}, Split: true}, worthSplitting)
+	long := func(m rowsOf) bool { return m.Cols <= longestRow }
+	add("group128", reduceWay{crew: crew{Team: 128, Teams: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
+	add("group", reduceWay{crew: crew{Team: 256, Teams: 1}}, long)
+	return vs
 }
 
 func worthSplitting(m rowsOf) bool {
@@ -62,15 +90,9 @@ type reduceSpec struct {
 	Type op.DType
 	reduceWay
 	Pieces bool // the operands are pieces
-	Wide   bool // the operands are read as vectors of four
-}
-
-// vector returns the components that are read at once.
-func (s *reduceSpec) vector() int {
-	if s.Wide {
-		return 4
-	}
-	return 1
+	Unit   int  // elements that are read at once
+	Each   int  // see strip
+	Full   bool
 }
 
 // whole reports whether the kernel gives the result, not pieces of it.
@@ -82,17 +104,24 @@ type piece struct {
 	Number, From, To kernel.U32
 	Row              kernel.U32  // the first element of the row
 	Is               kernel.Bool // the team has something to do; else From is To
+	end              kernel.U32  // of something to read in any case
 }
 
-// each runs f for what a lane reads of a piece: vectors of so many elements.
-func (c piece) each(t *team, vector int, f func(i kernel.U32)) {
-	from, to := c.vectors(vector)
-	t.b.ForStep(from.Add(t.lane), to, kernel.U(uint32(t.Team)), f)
+// strip returns the units of a piece. A team that has nothing to do reads
+// something all the same.
+func (c piece) strip(t *team, s *reduceSpec) *strip {
+	unit := kernel.U(uint32(s.Unit))
+	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, Full: s.Full}
 }
 
-// vectors returns the piece counted in vectors.
-func (c piece) vectors(n int) (from, to kernel.U32) {
-	return c.From.Div(kernel.U(uint32(n))), c.To.Div(kernel.U(uint32(n)))
+// eachOf returns how many of n units each lane of a crew takes at once, and whether
+// all lanes take as many; 0 if these are more than most.
+func eachOf(n int, c crew, most int) (each int, full bool) {
+	each = (n-1)/c.Team + 1
+	if each > most {
+		return 0, false
+	}
+	return each, each*c.Team == n
 }
 
 // pieceOf returns the piece of a team.
@@ -108,7 +137,7 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 	start := kernel.Select(is, row, kernel.U(0)).Mul(cols)
 	from := start.Add(part.Mul(size))
 	to := from.Add(size).Min(start.Add(cols))
-	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is}
+	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
 }
 
 // reduceFamily returns the family of reductions whose kernels m makes: their
@@ -116,20 +145,24 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 // elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
 	return &family{variants: reduceWays.names(), plan: func(q *request) (*Plan, error) {
-		a := rowsOf{1, size(q.In[0].Shape)}
+		a := rowsOf{Rows: 1, Cols: size(q.In[0].Shape)}
 		if q.Attrs.I[0] == op.AlongRows {
 			a.Rows, a.Cols = q.In[0].Shape.Rows()
 		}
 		if a.Cols == 0 {
 			return planFill(q, empty)
 		}
+		a.Unit = unitOf(q.In[0].Type, a.Cols)
 		w, name, err := reduceWays.choose(q, a)
 		if err != nil {
 			return nil, err
 		}
+		w.crew = w.with(&q.Target)
 		var p planner
-		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w}
-		s.Wide = states < 3 && s.Type == op.F32 && a.Cols%4 == 0
+		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w, Unit: a.Unit}
+		if n := a.units(); !w.Split {
+			s.Each, s.Full = eachOf(n, w.crew, mostEach/a.Unit)
+		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
 		operands := q.inputs()
@@ -141,7 +174,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 				pieces[i] = p.scratch(a.Rows * n)
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
-			s.Split, s.Pieces, s.Wide, operands = false, true, false, pieces
+			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

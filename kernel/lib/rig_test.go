@@ -258,35 +258,53 @@ func (c *trial) everyVariant(t *testing.T, check bool) {
 	}
 	ran := false
 	for _, name := range names {
-		for _, subgroups := range []bool{false, true} {
-			r, err := c.request(Target{Subgroups: subgroups})
+		for _, target := range targetsOf(name) {
+			r, err := c.request(target.Target)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Variant = name
-			if _, err := For(r); errors.Is(err, op.ErrUnsupported) {
+			p, err := For(r)
+			if errors.Is(err, op.ErrUnsupported) || idle(c, p) && rand.IntN(4) > 0 {
 				continue
 			}
-			if subgroups != strings.HasSuffix(name, "subgroups") {
-				continue
-			}
-			sizes := []int{32}
-			if subgroups {
-				sizes = []int{1, 4, 32, 128}
-			}
-			for i, n := range sizes {
+			for i, n := range target.sizes {
 				ran = true
 				if !sampled() {
 					continue
 				}
 				// Checking is slow: two sizes in turn.
 				if err := c.run(&rig{check: check && (i+len(r.In[0].Shape))%2 == 0, subgroup: n}, r); err != nil {
-					t.Errorf("%v %v, variant %q, subgroups of %d: %v", c.o, r.In, name, n, err)
+					t.Errorf("%v %v, variant %q, %+v, subgroups of %d: %v", c.o, r.In, name, target.Target, n, err)
 				}
 			}
 		}
 	}
 	if !ran {
 		t.Errorf("%v: no variant fits", c.o)
+	}
+}
+
+// targetUse is a target, and the sizes of subgroups that a device may have which it
+// describes.
+type targetUse struct {
+	Target
+	sizes []int
+}
+
+// targetsOf returns targets for a variant: those of large workgroups are only for
+// such, and what uses subgroups is for subgroups that are known and not.
+func targetsOf(variant string) []targetUse {
+	lanes := 256
+	if strings.HasPrefix(variant, "team512") || strings.HasPrefix(variant, "team1024") {
+		lanes = 1024
+	}
+	if !strings.HasSuffix(variant, "subgroups") {
+		return []targetUse{{Target{Lanes: lanes}, []int{32}}}
+	}
+	return []targetUse{
+		{Target{Lanes: lanes, Subgroups: true}, []int{1, 4, 32, 128}},
+		{Target{Lanes: lanes, Subgroups: true, Subgroup: 32}, []int{32}},
+		{Target{Lanes: lanes, Subgroups: true, Subgroup: 8}, []int{8}},
 	}
 }

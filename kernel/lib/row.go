@@ -1,40 +1,86 @@
 package lib
 
 import (
+	"strconv"
+
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
 // A row operation gives a row for each row. A team keeps a row of moderate
-// length in the registers of its lanes; longer ones it reads again for each pass.
+// length in the registers of its lanes; longer ones it reads twice, or several
+// teams share them: one launch then makes what is to be known of each part, and
+// another one the result.
 
 // rowWay is how rows are divided.
 type rowWay struct {
 	crew
-	Held int // elements that a lane holds in registers, 0 for none
+	Held bool // rows are kept in registers
+	Good int  // elements of a row that a lane holds at the best
+	// Split says that a team has a part of a row.
+	Split bool
 }
 
-var rowWays = table[rowsOf, rowWay]{
-	{"quad", fitsRow(4*4, false), rowWay{crew{4, 32, false}, 4}},
-	{"team", fitsRow(32*4, false), rowWay{crew{32, 4, false}, 4}},
-	{"group4-subgroups", fitsRow(256*4, true), rowWay{crew{256, 1, true}, 4}},
-	{"group4", fitsRow(256*4, false), rowWay{crew{256, 1, false}, 4}},
-	{"group16-subgroups", fitsRow(256*16, true), rowWay{crew{256, 1, true}, 16}},
-	{"group16", fitsRow(256*16, false), rowWay{crew{256, 1, false}, 16}},
-	{"loop-subgroups", fitsRow(longestRow, true), rowWay{crew{256, 1, true}, 0}},
-	{"loop", fitsRow(longestRow, false), rowWay{crew{256, 1, false}, 0}},
+// rowWays lists teams from the smallest. What a lane holds of a row is bounded by
+// its registers, and preferred is less.
+var rowWays = rowTable()
+
+func rowTable() (vs table[rowsOf, rowWay]) {
+	add := func(name string, w rowWay) {
+		for _, w.Subgroups = range []bool{true, false} {
+			name, w := name, w
+			if w.Subgroups {
+				name += "-subgroups"
+			}
+			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
+				return w.on(t) && (w.Split || m.Cols <= longestRow) && (!w.Held || w.elements(m) <= mostEach)
+			}, w})
+		}
+	}
+	held := func(lanes, good int) {
+		add("team"+strconv.Itoa(lanes), rowWay{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
+	}
+	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true})
+	held(1, 4)
+	held(4, 8)
+	held(8, 8)
+	held(16, 8)
+	held(32, 32)
+	held(128, 20)
+	held(256, 32)
+	held(512, 32)
+	held(1024, 32)
+	add("loop", rowWay{crew: crew{Team: 256, Teams: 1}})
+	return vs
 }
 
-// fitsRow returns whether rows have at most so many elements and the target has
-// subgroups, where they are needed.
-func fitsRow(cols int, subgroups bool) func(m rowsOf, t *Target) bool {
-	return func(m rowsOf, t *Target) bool { return m.Cols <= cols && (t.Subgroups || !subgroups) }
+// good reports whether rows are best divided so, of the ways that fit.
+func (w *rowWay) good(m rowsOf, t *Target) bool {
+	if w.Split {
+		return m.Cols >= 4*leastPart && (m.Rows < 128 || m.Cols > mostEach*t.Lanes)
+	}
+	return w.elements(m) <= w.Good
 }
+
+// elements returns how many elements of a row a lane holds.
+func (w *rowWay) elements(m rowsOf) int { return ((m.units()-1)/w.Team + 1) * max(m.Unit, 1) }
 
 type rowParams struct {
-	Rows, Cols uint32
+	Rows, Cols uint32  // Cols in units
 	Count      float32 // elements of a row
 	Eps        float32
+	// Of a row in parts: units of a part, parts of a row, and the elements of a part
+	// and of the last.
+	Part, Parts  uint32
+	Length, Tail float32
+}
+
+// rowParts returns how many parts a row of cols elements has, and their length:
+// the last part may be shorter.
+func rowParts(cols int) (n, length int) {
+	length = max(leastPart, min(cols/64, 4*leastPart), (cols-1)/maxParts+1)
+	length = (length + 3) &^ 3
+	return (cols-1)/length + 1, length
 }
 
 // rowSpec is what kernels of rows are specialised by.
@@ -43,85 +89,137 @@ type rowSpec struct {
 	Type op.DType
 	rowWay
 	Weights int // operands beside x
+	Unit    int // elements that are read at once
+	Each    int // see strip
+	Full    bool
 }
 
-// rowFamily returns the family of row operations whose kernels m makes.
-func rowFamily(m *maker[rowParams, rowSpec]) *family {
+// rowFamily returns the family of row operations whose kernels m makes. Of a part,
+// parts makes as many numbers as states says.
+func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reduceParams, reduceSpec]) *family {
 	return &family{variants: rowWays.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
-		w, name, err := rowWays.choose(q, a)
+		a.Unit = unitOf(q.In[0].Type, a.Cols)
+		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
+			a.Unit = 1
+		}
+		w, name, err := rowWays.prefer(q, a, func(w *rowWay) bool { return w.good(a, &q.Target) })
 		if err != nil {
 			return nil, err
 		}
+		w.crew = w.with(&q.Target)
 		bind := q.inputs()
-		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w}
+		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w, Unit: a.Unit}
+		if w.Held {
+			s.Each, s.Full = eachOf(a.units(), w.crew, mostEach/a.Unit)
+		}
 		for i := 1; i < len(q.In); i++ {
 			if q.In[i].Shape != nil {
 				s.Weights |= 1 << i
 			}
 		}
-		params := rowParams{uint32(a.Rows), uint32(a.Cols), float32(a.Cols), op.NormOptsOf(&q.Attrs).Eps}
+		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
 		var p planner
-		p.stage(m.of(s, q.epilogue), w.groups(a.Rows), params, append(bind, q.outputs()...)...)
+		teams := a.Rows
+		if w.Split {
+			n, length := rowParts(a.Cols)
+			teams *= n
+			var pieces []Ref
+			for range states {
+				pieces = append(pieces, p.scratch(teams))
+			}
+			params.Part, params.Parts = uint32(length/a.Unit), uint32(n)
+			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
+			p.stage(parts.of(reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit}, nil), w.groups(teams),
+				reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(length), Count: float32(a.Cols)}, append(bind[:1:1], pieces...)...)
+			bind = append(bind, pieces...)
+		}
+		p.stage(m.of(s, q.epilogue), w.groups(teams), params, append(bind, q.outputs()...)...)
 		return p.done(name)
 	}}
 }
 
-// row is the row of a team, or none.
+// partsOp is what a part is reduced by as a reduction.
+var partsOp = map[*op.Operation]string{op.RMSNorm: "norm_l2", op.LayerNorm: "var", op.Softmax: "softmax", op.LogSoftmax: "softmax"}
+
+// row is the row of a team, or its part of one. A team that has none reads the
+// first one and writes nothing.
 type row struct {
-	b     *kernel.Builder
-	t     *team
-	x     func(i kernel.U32) kernel.F32
-	start kernel.U32
-	cols  kernel.U32   // 0 for a team that has no row
-	held  []kernel.F32 // the lane's elements, if they are kept
+	strip
+	is     kernel.Bool
+	start  kernel.U32 // the first unit of the row
+	unit   int
+	x      units
+	held   []kernel.F32 // the lane's elements, if they are kept; 0 for what is not there
+	at     []kernel.U32 // the units that they are
+	end    *kernel.Bool // whether the last of these is there
+	pieces [2]kernel.U32
 }
 
 // newRow returns the row of a team, of which x reads elements.
-func newRow(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *row {
-	b := t.b
-	is := t.number.Lt(rows)
-	r := &row{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
-	r.start = kernel.Select(is, t.number, kernel.U(0)).Mul(cols)
-	for k := range held {
-		j := r.place(k)
-		v := kernel.NewVar(b, "x", kernel.F(0))
-		b.If(j.Lt(r.cols), func() { v.Set(x(r.start.Add(j))) })
-		r.held = append(r.held, v.Get())
+func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row {
+	rows, cols := b.U32(&p.Rows), b.U32(&p.Cols)
+	r := &row{unit: s.Unit, x: x, strip: strip{t: t, Each: s.Each, Full: s.Full}}
+	if s.Split {
+		// The last part first, as what has been read last may still be in a cache.
+		parts := b.U32(&p.Parts)
+		all := rows.Mul(parts)
+		r.is = t.number.Lt(all)
+		number := kernel.Select(r.is, all.Sub(kernel.U(1)).Sub(t.number), kernel.U(0))
+		row, part := number.Div(parts), number.Mod(parts)
+		r.pieces[0] = row.Mul(parts)
+		r.pieces[1] = r.pieces[0].Add(parts)
+		r.start = row.Mul(cols)
+		r.first = r.start.Add(part.Mul(b.U32(&p.Part)))
+		r.last = r.first.Add(b.U32(&p.Part)).Min(r.start.Add(cols))
+		return r
+	}
+	r.is = t.number.Lt(rows)
+	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
+	r.first, r.last = r.start, r.start.Add(cols)
+	if s.Each > 0 {
+		r.strip.each(s.Unit, func(at []kernel.U32, end *kernel.Bool) {
+			r.held, r.at, r.end = r.read(x, at, end, kernel.F(0)), at, end
+		})
 	}
 	return r
 }
 
-// place returns where in the row element k of those that the lane holds is.
-func (r *row) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.Team))) }
-
-// each runs f for the lane's elements: j is the place in the row.
-func (r *row) each(f func(j kernel.U32, x kernel.F32)) {
-	for k, x := range r.held {
-		j := r.place(k)
-		r.b.If(j.Lt(r.cols), func() { f(j, x) })
+// replace makes f of what is held, and 0 of what is not there.
+func (r *row) replace(f func(x kernel.F32) kernel.F32) {
+	vs := make([]kernel.F32, len(r.held))
+	for i, x := range r.held {
+		vs[i] = f(x)
+		if r.end != nil && i >= len(vs)-r.unit {
+			vs[i] = kernel.Select(*r.end, vs[i], kernel.F(0))
+		}
 	}
-	if len(r.held) == 0 {
-		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
-	}
+	r.held = vs
 }
 
-// sum returns the sum of f over the row, in every lane of the team.
-func (r *row) sum(f func(x kernel.F32) kernel.F32) kernel.F32 {
-	if len(r.held) == 0 {
-		return r.t.sum(total(r.b, r.t.lane, r.cols, r.t.Team, func(acc kernel.F32, j kernel.U32) kernel.F32 {
-			return acc.Add(f(r.x(r.start.Add(j))))
-		}))
-	}
-	s := kernel.NewVar(r.b, "s", kernel.F(0))
-	r.each(func(_ kernel.U32, x kernel.F32) { s.Set(s.Get().Add(f(x))) })
-	return r.t.sum(s.Get())
-}
-
-// most returns the greatest key of the row, 0 for none, likewise.
-func (r *row) most() kernel.U32 {
-	m := kernel.NewVar(r.b, "m", kernel.U(0))
-	r.each(func(_ kernel.U32, x kernel.F32) { m.Set(m.Get().Max(keyOf(x.AsU32()))) })
-	return r.t.most(m.Get())
+// write computes the result from the elements: f makes that of a unit at the place
+// j of the row.
+func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(j kernel.U32, xs []kernel.F32) []kernel.F32) {
+	b := r.t.b
+	each := func(i kernel.U32, xs []kernel.F32) { put(i, f(i.Sub(r.start), xs)) }
+	b.If(r.is, func() {
+		if r.Each == 0 {
+			r.strip.each(r.unit, func(at []kernel.U32, _ *kernel.Bool) {
+				xs := r.read(r.x, at, nil, kernel.F(0))
+				for k, i := range at {
+					each(i, xs[k*r.unit:][:r.unit])
+				}
+			})
+			return
+		}
+		for k, i := range r.at {
+			xs := r.held[k*r.unit:][:r.unit]
+			if r.end != nil && k == len(r.at)-1 {
+				b.If(*r.end, func() { each(i, xs) })
+			} else {
+				each(i, xs)
+			}
+		}
+	})
 }

@@ -5,26 +5,142 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
+func init() { register(rowFamily(softmaxes, 2, softmaxParts), op.Softmax, op.LogSoftmax) }
 
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := input(b, "x", s.Type)
-	put := e.result(b, s.Type)
-	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
-	k := r.most()
+	x := inputUnits(b, "x", s.Type, s.Unit)
+	var keys kernel.Buffer[kernel.U32]
+	var sums kernel.Buffer[kernel.F32]
+	if s.Split {
+		keys, sums = kernel.Input[kernel.U32](b, "keys"), kernel.Input[kernel.F32](b, "sums")
+	}
+	put := e.units(b, s.Type, s.Unit)
+	r := newRow(b, t, p, &s, x)
+	var k kernel.U32
+	var sum kernel.F32
+	if s.Split {
+		k, sum = mergeExponentials(t, r.pieces[0], r.pieces[1], keys, sums)
+	} else {
+		k, sum = r.exponentials(s.Op == "softmax")
+	}
 	greatest := numberOf(k)
-	sum := r.sum(func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp() })
 	// NaN and +Inf are greatest where they are at all, and of a row of -Inf alone
 	// that is.
-	undefined := k.Ge(kernel.U(infKey)).Or(k.Eq(kernel.U(ninfKey)))
-	f := func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp().Div(sum) }
+	undefined := k.Ge(kernel.U(infKey)).Or(k.Le(kernel.U(ninfKey)))
+	f := func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp() }
 	if s.Op == "log_softmax" {
 		log := sum.Log()
 		f = func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Sub(log) }
+	} else {
+		scale := sum.Recip()
+		g := f
+		if s.Held {
+			g = func(x kernel.F32) kernel.F32 { return x }
+		}
+		f = func(x kernel.F32) kernel.F32 { return g(x).Mul(scale) }
 	}
-	r.each(func(j kernel.U32, x kernel.F32) {
-		put(r.start.Add(j), kernel.Dyn(kernel.Select(undefined, nan(), f(x))))
+	r.write(put, func(_ kernel.U32, xs []kernel.F32) []kernel.F32 {
+		ys := make([]kernel.F32, len(xs))
+		for i, x := range xs {
+			ys[i] = kernel.Select(undefined, nan(), f(x))
+		}
+		return ys
 	})
 })
+
+// softmaxParts makes of each part the key of the greatest element and the sum of
+// e**(x-greatest).
+var softmaxParts = newMaker("softmax_parts", func(b *kernel.Builder, p *reduceParams, s reduceSpec, _ *epilogue) {
+	t := newTeam(b, s.crew)
+	x := s.input(b, "x")
+	keys, sums := kernel.Output[kernel.U32](b, "part_keys"), kernel.Output[kernel.F32](b, "part_sums")
+	c := pieceOf(b, p, t, true)
+	r := &row{strip: *c.strip(t, &s), unit: s.Unit, x: x}
+	k, sum := r.exponentials(false)
+	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
+		keys.Set(c.Number, k)
+		sums.Set(c.Number, sum)
+	})
+})
+
+// mergeExponentials returns the key of the greatest element and the sum of
+// e**(x-greatest) over the parts from the first to before the last.
+func mergeExponentials(t *team, from, to kernel.U32, keys kernel.Buffer[kernel.U32], sums kernel.Buffer[kernel.F32]) (k kernel.U32, sum kernel.F32) {
+	b, first, step := t.b, from.Add(t.lane), kernel.U(uint32(t.Team))
+	best := kernel.NewVar(b, "best", kernel.U(ninfKey))
+	b.ForStep(first, to, step, func(i kernel.U32) { best.Set(best.Get().Max(keys.At(i))) })
+	k = t.most(best.Get())
+	// A part of -Inf alone adds nothing to a row that has something else.
+	greatest := numberOf(k)
+	sum = t.sum(total(b, first, to, t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		return sums.At(i).Fma(numberOf(keys.At(i)).Sub(greatest).Exp(), acc)
+	}))
+	return k, sum
+}
+
+// lowestKey is the key of the least finite number.
+const lowestKey = ninfKey + 1
+
+// exponentials returns the key of the greatest element of the row and the sum of
+// e**(x-greatest), in every lane of the team. If keep is set and the row is held,
+// these take the place of the elements.
+func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
+	t, b := r.t, r.t.b
+	if r.Each > 0 {
+		k = t.most(greatestKey(r.held, r.end, r.unit))
+		greatest := numberOf(k)
+		xs := r.held
+		r.replace(func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp() })
+		sum = t.sum(tree(r.held))
+		if !keep {
+			r.held = xs
+		}
+		return k, sum
+	}
+	// The greatest so far; when a greater one comes, what has been added up is
+	// scaled down. Beginning with a number, not with -Inf: there is a difference to
+	// it.
+	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
+	total := kernel.NewVar(b, "total", kernel.F(0))
+	r.strip.each(r.unit, func(at []kernel.U32, _ *kernel.Bool) {
+		xs := r.read(r.x, at, nil, kernel.F(0))
+		now := best.Get().Max(greatestKey(xs, nil, 0))
+		greatest := numberOf(now)
+		down := numberOf(best.Get()).Sub(greatest).Exp()
+		es := make([]kernel.F32, len(xs))
+		for i, x := range xs {
+			es[i] = x.Sub(greatest).Exp()
+		}
+		total.Set(total.Get().Mul(down).Add(tree(es)))
+		best.Set(now)
+	})
+	k = t.most(best.Get())
+	down := numberOf(best.Get()).Sub(numberOf(k)).Exp()
+	sum = t.sum(total.Get().Mul(down))
+	// Nothing is e**-Inf: if all are, so is the greatest.
+	return kernel.Select(sum.Eq(kernel.F(0)), kernel.U(ninfKey), k), sum
+}
+
+// greatestKey returns the greatest key of some numbers; the last of them, so many,
+// count only if end is nil or holds.
+func greatestKey(xs []kernel.F32, end *kernel.Bool, last int) kernel.U32 {
+	us := make([]kernel.U32, len(xs))
+	for i, x := range xs {
+		us[i] = x.AsU32()
+	}
+	of := func(us []kernel.U32) kernel.U32 {
+		if len(us) == 0 {
+			return kernel.U(0)
+		}
+		magnitude := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
+		k := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return orderOf(us[i]) })
+		return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), k)
+	}
+	if end == nil {
+		return of(us)
+	}
+	n := len(us) - last
+	return of(us[:n]).Max(kernel.Select(*end, of(us[n:]), kernel.U(0)))
+}

@@ -15,15 +15,29 @@ func init() {
 // sums reduces to sums of terms, and what follows from them.
 var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	add := terms(b, &s)
+	x := s.input(b, "x")
+	y := x
+	if s.Op == "dot" && !s.Pieces {
+		y = s.input(b, "y")
+	}
 	put := s.result(b, op.F32, e)
 	c := pieceOf(b, p, t, s.Split)
-	from, to := c.vectors(s.vector())
-	some := totals(b, s.vector(), from.Add(t.lane), to, s.Team, add)
-	if s.Wide {
-		some[0] = some[0].Add(some[1]).Add(some[2].Add(some[3]))
-	}
-	v := t.sum(some[0])
+	st := c.strip(t, &s)
+	v := t.sum(st.sums(s.Unit, 1, func(at []kernel.U32, is *kernel.Bool) []kernel.F32 {
+		xs := st.read(x, at, is, kernel.F(0))
+		switch {
+		case s.Pieces:
+		case s.Op == "dot":
+			return []kernel.F32{products(xs, st.read(y, at, is, kernel.F(0)))}
+		case s.Op == "norm_l2":
+			return []kernel.F32{products(xs, xs)}
+		case s.Op == "norm_l1":
+			for i := range xs {
+				xs[i] = xs[i].Abs()
+			}
+		}
+		return []kernel.F32{tree(xs)}
+	})[0])
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.whole() {
 			switch s.Op {
@@ -37,45 +51,26 @@ var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s red
 	})
 })
 
-// terms declares the operands of a sum and returns what adds each component of
-// vector i to one of acc.
-func terms(b *kernel.Builder, s *reduceSpec) func(acc []kernel.F32, i kernel.U32) []kernel.F32 {
+// input declares an operand.
+func (s *reduceSpec) input(b *kernel.Builder, name string) units {
 	if s.Pieces {
-		x := kernel.Input[kernel.F32](b, "pieces")
-		return func(acc []kernel.F32, i kernel.U32) []kernel.F32 { return []kernel.F32{acc[0].Add(x.At(i))} }
+		return inputUnits(b, "pieces", op.F32, 1)
 	}
-	x := components(b, "x", s)
-	y := x
-	if s.Op == "dot" {
-		y = components(b, "y", s)
-	}
-	return func(acc []kernel.F32, i kernel.U32) []kernel.F32 {
-		xs, ys := x(i), y(i)
-		for k, v := range xs {
-			switch s.Op {
-			case "dot", "norm_l2":
-				acc[k] = v.Fma(ys[k], acc[k])
-			case "norm_l1":
-				acc[k] = acc[k].Add(v.Abs())
-			default:
-				acc[k] = acc[k].Add(v)
-			}
-		}
-		return acc
-	}
+	return inputUnits(b, name, s.Type, s.Unit)
 }
 
-// components declares an operand and returns what reads vector i of it.
-func components(b *kernel.Builder, name string, s *reduceSpec) func(i kernel.U32) []kernel.F32 {
-	if !s.Wide {
-		x := input(b, name, s.Type)
-		return func(i kernel.U32) []kernel.F32 { return []kernel.F32{x(i)} }
+// products returns the sum of the products of xs and ys.
+func products(xs, ys []kernel.F32) kernel.F32 {
+	n := min(4, len(xs))
+	sums := make([]kernel.F32, n)
+	for i := range xs {
+		if i < n {
+			sums[i] = xs[i].Mul(ys[i])
+		} else {
+			sums[i%n] = xs[i].Fma(ys[i], sums[i%n])
+		}
 	}
-	x := kernel.Input[kernel.Vec4F](b, name)
-	return func(i kernel.U32) []kernel.F32 {
-		v := x.At(i)
-		return []kernel.F32{v.X(), v.Y(), v.Z(), v.W()}
-	}
+	return tree(sums)
 }
 
 // result declares the result of type t, or the pieces of it.

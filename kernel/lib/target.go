@@ -14,7 +14,9 @@ type Target struct {
 	// Subgroups says that the device has operations of subgroups that are worth
 	// using: kernels hold for subgroups of any size, one lane included.
 	Subgroups bool
-	F16       bool // half floats in memory and registers
+	// Subgroup is how many lanes every subgroup has, 0 where that is not known.
+	Subgroup int
+	F16      bool // half floats in memory and registers
 }
 
 func (t Target) withDefaults() Target {

@@ -7,10 +7,28 @@ import "github.com/rayo-go/rayo/kernel"
 type crew struct {
 	Team      int  // lanes of a team, a power of two
 	Teams     int  // of a workgroup
-	Subgroups bool // reduce by operations of subgroups; one team only
+	Subgroups bool // reduce by operations of subgroups
+	// Size is how many lanes every subgroup has, 0 where that is not known:
+	// several teams then do not use subgroups.
+	Size int
 }
 
 func (c crew) lanes() int { return c.Team * c.Teams }
+
+// on reports whether the target can run the crew: with subgroups, where several
+// teams use them, one that holds a team or more.
+func (c crew) on(t *Target) bool {
+	return c.lanes() <= t.Lanes && (!c.Subgroups || t.Subgroups && (c.Teams == 1 || t.Subgroup >= c.Team))
+}
+
+// with returns the crew for the target's subgroups.
+func (c crew) with(t *Target) crew {
+	// A size that does not divide the workgroup is one of no use.
+	if c.Subgroups && t.Subgroup > 0 && t.Subgroup&(t.Subgroup-1) == 0 && c.lanes()%t.Subgroup == 0 {
+		c.Size = t.Subgroup
+	}
+	return c
+}
 
 // team is the team of a lane.
 type team struct {
@@ -24,14 +42,17 @@ type team struct {
 	hasF   bool
 	hasU   bool
 	read   use // what lanes may still be reading
+	odd    bool
 }
 
-// use is a set of the arrays of a team.
+// use is a set of the arrays of a team. Reductions take the halves of an array in
+// turn: who comes to the barrier of one has read what the one before left.
 type use uint8
 
 const (
 	useSums use = 1 << iota
 	useKeys
+	useOdd = iota // by this many bits further stand the second halves
 )
 
 // newTeam sets the local size and returns the team of the lane. Teams count
@@ -54,66 +75,115 @@ func (c crew) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Teams + 1
 // sum returns the sum of x over the team, in every lane of it. All lanes of the
 // workgroup come here.
 func (t *team) sum(x kernel.F32) kernel.F32 {
-	return combine(t, t.sums(), useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
+	return combine(t, t.sums, useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
 }
 
 func (t *team) sums() kernel.Array[kernel.F32] {
 	if !t.hasF {
-		t.f, t.hasF = kernel.Shared[kernel.F32](t.b, "team_sums", t.lanes()), true
+		t.f, t.hasF = kernel.Shared[kernel.F32](t.b, "team_sums", 2*t.places()), true
 	}
 	return t.f
 }
 
 // most returns the greatest x of the team, likewise.
 func (t *team) most(x kernel.U32) kernel.U32 {
-	return combine(t, t.keys(), useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
+	return combine(t, t.keys, useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
 // least returns the least x of the team, likewise.
 func (t *team) least(x kernel.U32) kernel.U32 {
-	return combine(t, t.keys(), useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
+	return combine(t, t.keys, useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
 
 func (t *team) keys() kernel.Array[kernel.U32] {
 	if !t.hasU {
-		t.u, t.hasU = kernel.Shared[kernel.U32](t.b, "team_keys", t.lanes()), true
+		t.u, t.hasU = kernel.Shared[kernel.U32](t.b, "team_keys", 2*t.places()), true
 	}
 	return t.u
 }
 
+// places returns the elements of half an array: one for each lane, or for each
+// subgroup of known size.
+func (t *team) places() int { return t.lanes() / max(t.Size, 1) }
+
 // combine reduces x over the team, in an order that is the same each time.
-func combine[T kernel.F32 | kernel.U32](t *team, s kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
-	b := t.b
+func combine[T kernel.F32 | kernel.U32](t *team, array func() kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
 	if t.Team == 1 {
 		return x
 	}
+	b, zero := t.b, kernel.U(0)
+	if t.Size > 0 {
+		x = shuffle(b, x, min(t.Team, t.Size), f)
+		if t.Team <= t.Size {
+			return x
+		}
+	}
+	s, half := array(), zero
+	if t.odd {
+		u, half = u<<useOdd, kernel.U(uint32(t.places()))
+	}
+	t.odd = !t.odd
 	t.wait(u)
-	if t.Subgroups {
+	me := b.LocalX()
+	switch {
+	case t.Size > 0:
+		lane, n := me.And(kernel.U(uint32(t.Size-1))), t.Team/t.Size
+		b.If(lane.Eq(zero), func() { s.Set(half.Add(me.Div(kernel.U(uint32(t.Size)))), x) })
+		b.Barrier()
+		if n <= t.Size {
+			return shuffle(b, s.At(half.Add(lane.And(kernel.U(uint32(n-1))))), n, f)
+		}
+		return chain(n, f, func(i int) T { return s.At(half.Add(kernel.U(uint32(i)))) })
+	case t.Subgroups:
 		// Subgroups may have any size, so that it is not known how many there are.
 		x = sub(b, x)
-		b.If(b.SubgroupLane().Eq(kernel.U(0)), func() { s.Set(b.Subgroup(), x) })
+		b.If(b.SubgroupLane().Eq(zero), func() { s.Set(half.Add(b.Subgroup()), x) })
 		b.Barrier()
-		r := kernel.NewVar(b, "r", s.At(kernel.U(0)))
+		r := kernel.NewVar(b, "r", s.At(half))
 		b.For(kernel.U(1), kernel.U(uint32(t.lanes())).Div(b.SubgroupSize()), func(i kernel.U32) {
-			r.Set(f(r.Get(), s.At(i)))
+			r.Set(f(r.Get(), s.At(half.Add(i))))
 		})
 		return r.Get()
 	}
-	me := b.LocalX()
-	s.Set(me, x)
+	// Some lanes make one of several each, and all lanes one of these.
+	s.Set(half.Add(me), x)
 	b.Barrier()
-	for d := t.Team / 2; d > 0; d /= 2 {
-		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
-			s.Set(me, f(s.At(me), s.At(me.Add(kernel.U(uint32(d))))))
+	first, n := half.Add(me.Sub(t.lane)), t.Team
+	for n > 1 && n*n > t.Team {
+		n /= 2
+	}
+	if t.Team > 8 {
+		at := half.Add(me)
+		b.If(t.lane.Lt(kernel.U(uint32(n))), func() {
+			s.Set(at, chain(t.Team/n, f, func(i int) T { return s.At(at.Add(kernel.U(uint32(i * n)))) }))
 		})
 		b.Barrier()
+	} else {
+		n = t.Team
 	}
-	return s.At(me.Sub(t.lane))
+	return chain(n, f, func(i int) T { return s.At(first.Add(kernel.U(uint32(i)))) })
+}
+
+// shuffle reduces x over n neighbouring lanes of a subgroup, for all of them.
+func shuffle[T kernel.F32 | kernel.U32](b *kernel.Builder, x T, n int, f func(a, b T) T) T {
+	for mask := n / 2; mask > 0; mask /= 2 {
+		x = f(x, kernel.SubgroupXor(b, x, mask))
+	}
+	return x
+}
+
+// chain reduces n values.
+func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
+	r := at(0)
+	for i := 1; i < n; i++ {
+		r = f(r, at(i))
+	}
+	return r
 }
 
 // again says that the lanes may still be reading what was shared last: at the
 // beginning of a loop.
-func (t *team) again() { t.read = useSums | useKeys }
+func (t *team) again() { t.read = (useSums | useKeys) * (1 + 1<<useOdd) }
 
 // wait waits until an array may be written.
 func (t *team) wait(u use) {

@@ -12,18 +12,19 @@ type topKOf struct{ Rows, Cols, K int }
 // topKWay is how the greatest elements are found: one after the other by as many
 // searches, or all at once by counting for each element how many come before it.
 type topKWay struct {
-	rowWay
+	crew
+	Held int // elements that a lane holds in registers, 0 for none
 	Rank bool
 }
 
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
 var topKWays = table[topKOf, topKWay]{
-	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKWay{rowWay{crew: crew{256, 1, false}}, true}},
-	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKWay{rowWay{crew{256, 1, true}, 8}, false}},
-	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKWay{rowWay{crew{256, 1, false}, 8}, false}},
-	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKWay{rowWay{crew{256, 1, true}, 0}, false}},
-	{"loop", func(topKOf, *Target) bool { return true }, topKWay{rowWay{crew{256, 1, false}, 0}, false}},
+	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKWay{crew: crew{Team: 256, Teams: 1}, Rank: true}},
+	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 8}},
+	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 8}},
+	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 0}},
+	{"loop", func(topKOf, *Target) bool { return true }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 0}},
 }
 
 type topKParams struct{ Rows, Cols, K uint32 }
@@ -37,7 +38,7 @@ var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, 
 	t := newTeam(b, s.crew)
 	x := input(b, "x", s.Type)
 	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
-	r := newRow(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
+	r := newSearched(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
 	k := b.U32(&p.K)
 	put := func(i, j kernel.U32) {
 		to := t.number.Mul(k).Add(i)
@@ -53,12 +54,13 @@ var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, 
 
 // search finds the k greatest elements of a row one after the other: of those
 // that come after the last one found, the greatest.
-func search(r *row, k kernel.U32, put func(i, j kernel.U32)) {
+func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	const none = 1<<31 - 1
 	b, t := r.b, r.t
 	last := kernel.NewVar(b, "last", kernel.U(nanKey))
 	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; none is before all
-	t.again()
+	// Each turn has two reductions, so that the next one begins with the half of
+	// workgroup memory that nobody reads any more.
 	b.For(kernel.U(0), k, func(i kernel.U32) {
 		best := kernel.NewVar(b, "best", kernel.U(0))
 		place := kernel.NewVar(b, "place", kernel.U(none))
@@ -77,7 +79,7 @@ func search(r *row, k kernel.U32, put func(i, j kernel.U32)) {
 }
 
 // rank counts for each element how many come before it.
-func rank(r *row, k kernel.U32, put func(i, j kernel.U32)) {
+func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	b := r.b
 	keys := kernel.Shared[kernel.U32](b, "row_keys", rankMax)
 	r.each(func(j kernel.U32, x kernel.F32) { keys.Set(j, keyOf(x.AsU32())) })
@@ -104,4 +106,43 @@ func planTopK(q *request) (*Plan, error) {
 	var p planner
 	p.stage(topKs.of(topKSpec{q.In[0].Type, w}, nil), w.groups(m.Rows), params, append(q.inputs(), q.outputs()...)...)
 	return p.done(name)
+}
+
+// searched is the row of a team, or none, in which elements are sought.
+type searched struct {
+	b     *kernel.Builder
+	t     *team
+	x     func(i kernel.U32) kernel.F32
+	start kernel.U32
+	cols  kernel.U32   // 0 for a team that has no row
+	held  []kernel.F32 // the lane's elements, if they are kept
+}
+
+// newSearched returns the row of a team, of which x reads elements.
+func newSearched(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
+	b := t.b
+	is := t.number.Lt(rows)
+	r := &searched{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
+	r.start = kernel.Select(is, t.number, kernel.U(0)).Mul(cols)
+	for k := range held {
+		j := r.place(k)
+		v := kernel.NewVar(b, "x", kernel.F(0))
+		b.If(j.Lt(r.cols), func() { v.Set(x(r.start.Add(j))) })
+		r.held = append(r.held, v.Get())
+	}
+	return r
+}
+
+// place returns where in the row element k of those that the lane holds is.
+func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.Team))) }
+
+// each runs f for the lane's elements: j is the place in the row.
+func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
+	for k, x := range r.held {
+		j := r.place(k)
+		r.b.If(j.Lt(r.cols), func() { f(j, x) })
+	}
+	if len(r.held) == 0 {
+		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
+	}
 }

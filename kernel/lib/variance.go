@@ -9,77 +9,117 @@ import (
 
 func init() { register(reduceFamily(3, float32(math.NaN()), variances), op.Var) }
 
-// variances reduces to sums of squares of distances from a centre. The centre is
-// the mean as far as one pass over the elements tells. The second pass adds the
-// distances too: from the true mean the sum would be 0, and what it is (the
-// rest) says how far the centre is off. A piece is its centre, its squares and
-// its rest.
+// variances reduces to sums of squares of distances from a centre, which is near
+// the mean. The mean of the distances is made too: from the true mean it would be
+// 0, and what it is says how far the centre is off. A piece is its centre, its
+// squares and what it is off.
 var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := moments(b, p, &s)
+	m := s.moments(b, p)
 	put := [3]func(i kernel.U32, v kernel.Dynamic){}
 	if s.Split {
-		for k, name := range []string{"part_centres", "part_squares", "part_rests"} {
+		for k, name := range []string{"part_centres", "part_squares", "part_offs"} {
 			put[k] = outputValue(b, name, op.F32).set
 		}
 	} else {
 		put[0] = e.result(b, s.Type)
 	}
 	c := pieceOf(b, p, t, s.Split)
-	from := c.From.Add(t.lane)
-	// Scaled before they are added: the sum of large elements might overflow.
-	centre := t.sum(total(b, from, c.To, s.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
-		v, weight := x.value(i, c)
-		return v.Fma(weight, acc)
-	}))
-	sums := totals(b, 2, from, c.To, s.Team, func(acc []kernel.F32, i kernel.U32) []kernel.F32 {
-		squares, rest := x.about(i, c, centre)
-		return []kernel.F32{acc[0].Add(squares), acc[1].Add(rest)}
-	})
-	squares, rest := t.sum(sums[0]), t.sum(sums[1])
+	centre, squares, off := m(c, c.strip(t, &s))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
 			put[0](c.Number, kernel.Dyn(centre))
 			put[1](c.Number, kernel.Dyn(squares))
-			put[2](c.Number, kernel.Dyn(rest))
+			put[2](c.Number, kernel.Dyn(off))
 			return
 		}
-		// Where the squares overflow, those of the rest may too.
-		v := squares.Sub(rest.Mul(rest.Div(b.F32(&p.Count))))
-		v = kernel.Select(squares.AsU32().Eq(kernel.U(infBits)), squares, v)
+		// Where the squares overflow, those of what they are off may too. Of infinite
+		// elements both are no number.
+		v := squares.Sub(off.Mul(off.Mul(b.F32(&p.Count))))
+		v = kernel.Select(squares.AsU32().Eq(kernel.U(infBits)).And(notFinite(off).Not()), squares, v)
 		put[0](c.Number, kernel.Dyn(v.Div(b.F32(&p.Free))))
 	})
 })
 
-// moment reads the operands of a variance: a number and its share of the mean,
-// and what it adds to the squares and the rest about a centre.
-type moment struct {
-	value func(i kernel.U32, c piece) (v, weight kernel.F32)
-	about func(i kernel.U32, c piece, centre kernel.F32) (squares, rest kernel.F32)
+// moments declares the operands and returns what gives centre, squares and offset of
+// a piece, in every lane of the team.
+func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, st *strip) (centre, squares, off kernel.F32) {
+	if s.Pieces {
+		pieces := inputMoments(b)
+		return func(c piece, st *strip) (centre, squares, off kernel.F32) {
+			return pieces.merge(st.t, c.From, c.To, b.F32(&p.Count), b.F32(&p.Length), b.F32(&p.Tail))
+		}
+	}
+	x := s.input(b, "x")
+	return func(c piece, st *strip) (centre, squares, off kernel.F32) {
+		return momentsOf(st, s.Unit, x, c.end.Sub(c.From))
+	}
 }
 
-func moments(b *kernel.Builder, p *reduceParams, s *reduceSpec) moment {
-	if !s.Pieces {
-		x := input(b, "x", s.Type)
-		return moment{
-			func(i kernel.U32, c piece) (v, weight kernel.F32) { return x(i), c.To.Sub(c.From).F32().Recip() },
-			func(i kernel.U32, _ piece, centre kernel.F32) (squares, rest kernel.F32) {
-				d := x(i).Sub(centre)
-				return d.Mul(d), d
-			}}
+// momentsOf returns the moments of a strip of x that has count elements. A row that
+// is held has the mean as its centre, as well as one pass tells; another that of
+// the units with which it begins.
+func momentsOf(st *strip, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
+	t, share := st.t, count.F32().Recip()
+	about := func(vs []kernel.F32, is *kernel.Bool) []kernel.F32 {
+		ds, shares := make([]kernel.F32, len(vs)), make([]kernel.F32, len(vs))
+		for i, v := range vs {
+			ds[i] = v.Sub(centre)
+			if is != nil && i >= len(vs)-unit {
+				ds[i] = kernel.Select(*is, ds[i], kernel.F(0))
+			}
+			shares[i] = share
+		}
+		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
-	centres, ss, rests := kernel.Input[kernel.F32](b, "centres"), kernel.Input[kernel.F32](b, "squares"), kernel.Input[kernel.F32](b, "rests")
-	elements := func(i kernel.U32, c piece) kernel.F32 {
-		last := i.Sub(c.Row).Eq(b.U32(&p.Cols).Sub(kernel.U(1)))
-		return kernel.Select(last, b.F32(&p.Tail), b.F32(&p.Length))
+	// Scaled before they are added: the sum of large elements might overflow.
+	mean := func(vs []kernel.F32, share kernel.F32) kernel.F32 {
+		scaled := make([]kernel.F32, len(vs))
+		for i, v := range vs {
+			scaled[i] = v.Mul(share)
+		}
+		return t.sum(tree(scaled))
 	}
-	return moment{
-		func(i kernel.U32, c piece) (v, weight kernel.F32) {
-			return centres.At(i), elements(i, c).Div(b.F32(&p.Count))
-		},
-		func(i kernel.U32, c piece, centre kernel.F32) (squares, rest kernel.F32) {
-			d, n := centres.At(i).Sub(centre), elements(i, c)
-			squares = ss.At(i).Add(d.Mul(n.Mul(d).Add(rests.At(i).Mul(kernel.F(2)))))
-			return squares, n.Fma(d, rests.At(i))
-		}}
+	if st.Each > 0 {
+		var sums []kernel.F32
+		st.each(unit, func(at []kernel.U32, is *kernel.Bool) {
+			vs := st.read(x, at, is, kernel.F(0))
+			centre = mean(vs, share)
+			sums = about(vs, is)
+		})
+		return centre, t.sum(sums[0]), t.sum(sums[1])
+	}
+	first := st.first.Add(t.lane).Min(st.last.Sub(kernel.U(1)))
+	centre = mean(x(first), kernel.F(1/float32(unit*t.Team)))
+	sums := st.sums(unit, 2, func(at []kernel.U32, is *kernel.Bool) []kernel.F32 {
+		return about(st.read(x, at, is, centre), nil)
+	})
+	return centre, t.sum(sums[0]), t.sum(sums[1])
+}
+
+// momentPieces are pieces as operands.
+type momentPieces struct{ centres, squares, offs kernel.Buffer[kernel.F32] }
+
+func inputMoments(b *kernel.Builder) momentPieces {
+	return momentPieces{kernel.Input[kernel.F32](b, "centres"), kernel.Input[kernel.F32](b, "squares"), kernel.Input[kernel.F32](b, "offs")}
+}
+
+// merge returns the moments of count elements in the pieces from the first to before
+// the last: all have length elements, but the last of them has tail.
+func (m momentPieces) merge(t *team, from, to kernel.U32, count, length, tail kernel.F32) (centre, squares, off kernel.F32) {
+	b, first := t.b, from.Add(t.lane)
+	elements := func(i kernel.U32) kernel.F32 {
+		return kernel.Select(i.Add(kernel.U(1)).Eq(to), tail, length)
+	}
+	centre = t.sum(total(b, first, to, t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		return m.centres.At(i).Fma(elements(i).Div(count), acc)
+	}))
+	sums := totals(b, 2, first, to, t.Team, func(acc []kernel.F32, i kernel.U32) []kernel.F32 {
+		d, n, off := m.centres.At(i).Sub(centre), elements(i), m.offs.At(i)
+		return []kernel.F32{
+			acc[0].Add(m.squares.At(i).Add(d.Mul(n).Mul(d.Add(off.Mul(kernel.F(2)))))),
+			d.Add(off).Fma(n.Div(count), acc[1]),
+		}
+	})
+	return centre, t.sum(sums[0]), t.sum(sums[1])
 }

@@ -68,16 +68,33 @@ func (vs table[M, S]) names() []string {
 
 // choose returns the variant that q names or that is the first to fit.
 func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
-	names := []string{q.Variant}
-	if q.Variant == "" {
-		names = []string{q.tuned(), ""}
-	}
-	for _, name := range names {
+	return vs.prefer(q, m, func(*S) bool { return true })
+}
+
+// prefer is choose where, if nobody names a variant, one that is good is taken
+// before others that fit.
+func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, error) {
+	first := func(is func(v *variant[M, S]) bool) *variant[M, S] {
 		for i := range vs {
-			if v := &vs[i]; (name == "" || name == v.name) && v.fits(m, &q.Target) {
-				return v.spec, v.name, nil
+			if v := &vs[i]; is(v) && v.fits(m, &q.Target) {
+				return v
 			}
 		}
+		return nil
+	}
+	name := q.Variant
+	if name == "" {
+		name = q.tuned()
+	}
+	v := first(func(v *variant[M, S]) bool { return v.name == name })
+	if v == nil && q.Variant == "" {
+		v = first(func(v *variant[M, S]) bool { return good(&v.spec) })
+	}
+	if v == nil && q.Variant == "" {
+		v = first(func(*variant[M, S]) bool { return true })
+	}
+	if v != nil {
+		return v.spec, v.name, nil
 	}
 	var none S
 	return none, "", unsupported("no variant %s for %+v", q.Variant, m)

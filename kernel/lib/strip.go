@@ -1,0 +1,150 @@
+package lib
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Rows are read in units: vectors of four elements where rows are multiples of
+// that, else single ones. Neighbouring lanes take neighbouring units.
+
+// unitOf returns how many elements are read at once of rows of cols elements.
+func unitOf(t op.DType, cols int) int {
+	if cols%4 == 0 && (t == op.F32 || t == op.F16) {
+		return 4
+	}
+	return 1
+}
+
+// units reads unit i of an operand.
+type units func(i kernel.U32) []kernel.F32
+
+// inputUnits declares an operand of a floating type that is read in units.
+func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
+	var at func(i kernel.U32) kernel.Vec4F
+	switch {
+	case unit == 1:
+		x := input(b, name, t)
+		return func(i kernel.U32) []kernel.F32 { return []kernel.F32{x(i)} }
+	case t == op.F16:
+		x := kernel.Input[kernel.Vec4H](b, name)
+		at = func(i kernel.U32) kernel.Vec4F { return x.At(i).Vec4F() }
+	default:
+		at = kernel.Input[kernel.Vec4F](b, name).At
+	}
+	return func(i kernel.U32) []kernel.F32 {
+		v := at(i)
+		return []kernel.F32{v.X(), v.Y(), v.Z(), v.W()}
+	}
+}
+
+// strip is units in a row, of one array or of several alike, that a team takes
+// turns at.
+type strip struct {
+	t           *team
+	first, last kernel.U32 // units: from the first to before the last
+	// Each is how many units a lane takes if it takes so many at most, and all but
+	// the last of them in every lane; 0 for more.
+	Each int
+	// Full says that every lane takes all of these.
+	Full bool
+}
+
+// Unroll is how many units a lane reads before it does something with them,
+// where there are many.
+const (
+	unroll       = 4
+	unrollSingle = 8 // units of one element
+)
+
+// each runs f over the lane's units, some at a time: units is where they are.
+// Where is is not nil, the last of them is there only if that holds, and the
+// first of the strip stands in its place.
+func (s *strip) each(unit int, f func(at []kernel.U32, is *kernel.Bool)) {
+	b, from := s.t.b, s.first.Add(s.t.lane)
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	run := func(from kernel.U32, n int) (at []kernel.U32) {
+		for k := range n {
+			at = append(at, from.Add(lanes(k)))
+		}
+		return at
+	}
+	if s.Each > 0 {
+		at := run(from, s.Each)
+		if s.Full {
+			f(at, nil)
+			return
+		}
+		end := &at[s.Each-1]
+		is := end.Lt(s.last)
+		*end = kernel.Select(is, *end, s.first)
+		f(at, &is)
+		return
+	}
+	n := unroll
+	if unit == 1 {
+		n = unrollSingle
+	}
+	turn := lanes(n)
+	whole := s.first.Add(s.last.Sub(s.first).Div(turn).Mul(turn))
+	b.ForStep(from, whole, turn, func(i kernel.U32) { f(run(i, n), nil) })
+	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, nil) })
+}
+
+// read returns the elements of units, with neutral in the place of what is not
+// there.
+func (s *strip) read(x units, at []kernel.U32, is *kernel.Bool, neutral kernel.F32) (vs []kernel.F32) {
+	for k, i := range at {
+		for _, v := range x(i) {
+			if is != nil && k == len(at)-1 {
+				v = kernel.Select(*is, v, neutral)
+			}
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// tree adds up in pairs.
+func tree(vs []kernel.F32) kernel.F32 {
+	vs = append([]kernel.F32(nil), vs...)
+	for len(vs) > 1 {
+		for i := range len(vs) / 2 {
+			vs[i] = vs[2*i].Add(vs[2*i+1])
+		}
+		if len(vs)%2 == 1 {
+			vs[len(vs)/2] = vs[len(vs)-1]
+		}
+		vs = vs[:(len(vs)+1)/2]
+	}
+	return vs[0]
+}
+
+// sums returns n sums over the lane's elements: add gives what some units add to
+// each.
+func (s *strip) sums(unit, n int, add func(at []kernel.U32, is *kernel.Bool) []kernel.F32) []kernel.F32 {
+	b := s.t.b
+	all := kernel.NewVars(b, "all", n, kernel.F(0))
+	if s.Each > 0 {
+		var vs []kernel.F32
+		s.each(unit, func(at []kernel.U32, is *kernel.Bool) { vs = add(at, is) })
+		return vs
+	}
+	some := kernel.NewVars(b, "some", n, kernel.F(0))
+	turns := kernel.NewVar(b, "turns", kernel.U(0))
+	flush := func() {
+		for k := range all {
+			all[k].Set(all[k].Get().Add(some[k].Get()))
+			some[k].Set(kernel.F(0))
+		}
+	}
+	s.each(unit, func(at []kernel.U32, is *kernel.Bool) {
+		for k, v := range add(at, is) {
+			some[k].Set(some[k].Get().Add(v))
+		}
+		turns.Set(turns.Get().Add(kernel.U(1)))
+		b.If(turns.Get().And(kernel.U(sumTurns-1)).Eq(kernel.U(0)), flush)
+	})
+	flush()
+	return values(all)
+}
