@@ -23,7 +23,7 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	st := c.strip(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	// What stands in the place of a unit that is not there changes nothing.
-	st.each(s.Unit, func(at []kernel.U32, _ *kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
+	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
 	k := t.most(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
@@ -56,10 +56,8 @@ func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 	x := s.input(b, "x")
 	return func(at []kernel.U32) kernel.U32 {
 		var us []kernel.U32
-		for _, i := range at {
-			for _, v := range x(i) {
-				us = append(us, v.AsU32())
-			}
+		for _, v := range x.read(at) {
+			us = append(us, v.AsU32())
 		}
 		greatest := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
 		if s.Op == "norm_linf" {
@@ -98,7 +96,7 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 	st := c.strip(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	place := kernel.NewVar(b, "at", kernel.U(1<<31-1))
-	st.each(s.Unit, func(at []kernel.U32, _ *kernel.Bool) {
+	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) {
 		better := func(k, at kernel.U32) {
 			is := k.Gt(best.Get())
 			place.Set(kernel.Select(is, at, place.Get()))
@@ -106,7 +104,7 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 		}
 		var vs []kernel.F32
 		if !s.Pieces {
-			vs = st.read(x, at, nil, kernel.F(0))
+			vs = x.read(at)
 		}
 		for n, i := range at {
 			if s.Pieces {

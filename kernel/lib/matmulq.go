@@ -82,7 +82,6 @@ func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kern
 	})
 	for i := range sums {
 		total := t.sum(sums[i])
-		t.again()
 		b.If(t.lane.Eq(kernel.U(0)).And(t.number.Lt(n)).And(kernel.U(uint32(i)).Lt(m)), func() {
 			put(kernel.U(uint32(i)).Mul(n).Add(row), kernel.Dyn(bias(row, total)))
 		})

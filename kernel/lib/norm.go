@@ -23,9 +23,12 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
 	if s.Held {
-		mean = t.sum(tree(r.held)).Div(count)
-		r.replace(func(x kernel.F32) kernel.F32 { return x.Sub(mean) })
-		squares = t.sum(products(r.held, r.held))
+		mean = t.sum(tree(only(r.held, r.there, kernel.F(0)))).Div(count)
+		for i, x := range r.held {
+			r.held[i] = x.Sub(mean)
+		}
+		ds := only(r.held, r.there, kernel.F(0))
+		squares = t.sum(products(ds, ds))
 	} else {
 		var off kernel.F32
 		if s.Split {
@@ -59,14 +62,15 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	var squares kernel.F32
 	switch {
 	case s.Held:
-		squares = products(r.held, r.held)
+		xs := only(r.held, r.there, kernel.F(0))
+		squares = products(xs, xs)
 	case s.Split:
 		squares = total(b, r.pieces[0].Add(t.lane), r.pieces[1], t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
 			return acc.Add(pieces.At(i))
 		})
 	default:
-		squares = r.sums(s.Unit, 1, func(at []kernel.U32, _ *kernel.Bool) []kernel.F32 {
-			xs := r.read(x, at, nil, kernel.F(0))
+		squares = r.sums(s.Unit, 1, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
+			xs := x.read(at)
 			return []kernel.F32{products(xs, xs)}
 		})[0]
 	}

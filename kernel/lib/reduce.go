@@ -92,7 +92,7 @@ type reduceSpec struct {
 	Pieces bool // the operands are pieces
 	Unit   int  // elements that are read at once
 	Each   int  // see strip
-	Full   bool
+	filled
 }
 
 // whole reports whether the kernel gives the result, not pieces of it.
@@ -111,17 +111,20 @@ type piece struct {
 // something all the same.
 func (c piece) strip(t *team, s *reduceSpec) *strip {
 	unit := kernel.U(uint32(s.Unit))
-	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, Full: s.Full}
+	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
-// eachOf returns how many of n units each lane of a crew takes at once, and whether
-// all lanes take as many; 0 if these are more than most.
-func eachOf(n int, c crew, most int) (each int, full bool) {
+// eachOf returns how many of n units each lane of a crew takes at once, and which of
+// them are there; 0 if these are more than most.
+func eachOf(n int, c crew, most int) (each int, f filled) {
 	each = (n-1)/c.Team + 1
-	if each > most {
-		return 0, false
+	switch {
+	case each > most:
+		return 0, fully
+	case each*c.Team == n:
+		return each, fully
 	}
-	return each, each*c.Team == n
+	return each, mostly
 }
 
 // pieceOf returns the piece of a team.
@@ -160,8 +163,8 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 		w.crew = w.with(&q.Target)
 		var p planner
 		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w, Unit: a.Unit}
-		if n := a.units(); !w.Split {
-			s.Each, s.Full = eachOf(n, w.crew, mostEach/a.Unit)
+		if !w.Split {
+			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
 		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
@@ -175,6 +178,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
+			s.Each, s.filled = 0, fully
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

@@ -265,11 +265,14 @@ func (c *trial) everyVariant(t *testing.T, check bool) {
 			}
 			r.Variant = name
 			p, err := For(r)
-			if errors.Is(err, op.ErrUnsupported) || idle(c, p) && rand.IntN(4) > 0 {
+			if errors.Is(err, op.ErrUnsupported) {
+				continue
+			}
+			ran = true
+			if idle(c, p) && rand.IntN(4) > 0 {
 				continue
 			}
 			for i, n := range target.sizes {
-				ran = true
 				if !sampled() {
 					continue
 				}

@@ -78,7 +78,7 @@ type rowParams struct {
 // rowParts returns how many parts a row of cols elements has, and their length:
 // the last part may be shorter.
 func rowParts(cols int) (n, length int) {
-	length = max(leastPart, min(cols/64, 4*leastPart), (cols-1)/maxParts+1)
+	length = max(leastPart, (cols-1)/maxParts+1)
 	length = (length + 3) &^ 3
 	return (cols-1)/length + 1, length
 }
@@ -91,7 +91,7 @@ type rowSpec struct {
 	Weights int // operands beside x
 	Unit    int // elements that are read at once
 	Each    int // see strip
-	Full    bool
+	filled
 }
 
 // rowFamily returns the family of row operations whose kernels m makes. Of a part,
@@ -112,7 +112,7 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w, Unit: a.Unit}
 		if w.Held {
-			s.Each, s.Full = eachOf(a.units(), w.crew, mostEach/a.Unit)
+			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
 		}
 		for i := 1; i < len(q.In); i++ {
 			if q.In[i].Shape != nil {
@@ -129,9 +129,17 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 			for range states {
 				pieces = append(pieces, p.scratch(teams))
 			}
+			if units := length / a.Unit; length <= leastPart {
+				// Read before the pieces are, which takes as long.
+				s.Each, s.filled = units/w.Team, partly
+				if a.Cols%length == 0 {
+					s.filled = fully
+				}
+			}
 			params.Part, params.Parts = uint32(length/a.Unit), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
-			p.stage(parts.of(reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit}, nil), w.groups(teams),
+			first := reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit, Each: s.Each, filled: s.filled}
+			p.stage(parts.of(first, nil), w.groups(teams),
 				reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(length), Count: float32(a.Cols)}, append(bind[:1:1], pieces...)...)
 			bind = append(bind, pieces...)
 		}
@@ -151,16 +159,16 @@ type row struct {
 	start  kernel.U32 // the first unit of the row
 	unit   int
 	x      units
-	held   []kernel.F32 // the lane's elements, if they are kept; 0 for what is not there
-	at     []kernel.U32 // the units that they are
-	end    *kernel.Bool // whether the last of these is there
-	pieces [2]kernel.U32
+	held   []kernel.F32  // the lane's elements, if they are kept
+	at     []kernel.U32  // the units that they are
+	there  []kernel.Bool // which of these are there
+	pieces [2]kernel.U32 // of the row: from the first to before the last
 }
 
 // newRow returns the row of a team, of which x reads elements.
 func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row {
 	rows, cols := b.U32(&p.Rows), b.U32(&p.Cols)
-	r := &row{unit: s.Unit, x: x, strip: strip{t: t, Each: s.Each, Full: s.Full}}
+	r := &row{unit: s.Unit, x: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
 	if s.Split {
 		// The last part first, as what has been read last may still be in a cache.
 		parts := b.U32(&p.Parts)
@@ -173,29 +181,21 @@ func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row 
 		r.start = row.Mul(cols)
 		r.first = r.start.Add(part.Mul(b.U32(&p.Part)))
 		r.last = r.first.Add(b.U32(&p.Part)).Min(r.start.Add(cols))
+		r.hold()
 		return r
 	}
 	r.is = t.number.Lt(rows)
 	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
 	r.first, r.last = r.start, r.start.Add(cols)
-	if s.Each > 0 {
-		r.strip.each(s.Unit, func(at []kernel.U32, end *kernel.Bool) {
-			r.held, r.at, r.end = r.read(x, at, end, kernel.F(0)), at, end
-		})
-	}
+	r.hold()
 	return r
 }
 
-// replace makes f of what is held, and 0 of what is not there.
-func (r *row) replace(f func(x kernel.F32) kernel.F32) {
-	vs := make([]kernel.F32, len(r.held))
-	for i, x := range r.held {
-		vs[i] = f(x)
-		if r.end != nil && i >= len(vs)-r.unit {
-			vs[i] = kernel.Select(*r.end, vs[i], kernel.F(0))
-		}
+// hold reads the lane's elements, if they are few enough to be kept.
+func (r *row) hold() {
+	if r.Each > 0 {
+		r.strip.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.x.read(at), at, is })
 	}
-	r.held = vs
 }
 
 // write computes the result from the elements: f makes that of a unit at the place
@@ -205,8 +205,8 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(j kernel.U32
 	each := func(i kernel.U32, xs []kernel.F32) { put(i, f(i.Sub(r.start), xs)) }
 	b.If(r.is, func() {
 		if r.Each == 0 {
-			r.strip.each(r.unit, func(at []kernel.U32, _ *kernel.Bool) {
-				xs := r.read(r.x, at, nil, kernel.F(0))
+			r.strip.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
+				xs := r.x.read(at)
 				for k, i := range at {
 					each(i, xs[k*r.unit:][:r.unit])
 				}
@@ -214,12 +214,7 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(j kernel.U32
 			return
 		}
 		for k, i := range r.at {
-			xs := r.held[k*r.unit:][:r.unit]
-			if r.end != nil && k == len(r.at)-1 {
-				b.If(*r.end, func() { each(i, xs) })
-			} else {
-				each(i, xs)
-			}
+			b.If(r.there[k], func() { each(i, r.held[k*r.unit:][:r.unit]) })
 		}
 	})
 }

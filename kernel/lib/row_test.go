@@ -42,6 +42,12 @@ func TestRows(t *testing.T) {
 					rowTrial(rnd, o, with(rnd, normal(rnd, shape...), vs...), 3).everyVariant(t, false)
 				}
 			}
+			// A part of a row, but not the row, is -Inf.
+			long := normal(rnd, 2, 4200)
+			for i := range 4100 {
+				long.Data[i] = -inf
+			}
+			rowTrial(rnd, o, long, 0).everyVariant(t, false)
 			x := normal(rnd, 3, 5)
 			for i := range x.Data {
 				x.Data[i] = -inf

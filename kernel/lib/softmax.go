@@ -36,7 +36,7 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 	} else {
 		scale := sum.Recip()
 		g := f
-		if s.Held {
+		if !s.Split && s.Each > 0 {
 			g = func(x kernel.F32) kernel.F32 { return x }
 		}
 		f = func(x kernel.F32) kernel.F32 { return g(x).Mul(scale) }
@@ -58,6 +58,7 @@ var softmaxParts = newMaker("softmax_parts", func(b *kernel.Builder, p *reducePa
 	keys, sums := kernel.Output[kernel.U32](b, "part_keys"), kernel.Output[kernel.F32](b, "part_sums")
 	c := pieceOf(b, p, t, true)
 	r := &row{strip: *c.strip(t, &s), unit: s.Unit, x: x}
+	r.hold()
 	k, sum := r.exponentials(false)
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		keys.Set(c.Number, k)
@@ -89,13 +90,14 @@ const lowestKey = ninfKey + 1
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
 	if r.Each > 0 {
-		k = t.most(greatestKey(r.held, r.end, r.unit))
-		greatest := numberOf(k)
-		xs := r.held
-		r.replace(func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp() })
-		sum = t.sum(tree(r.held))
-		if !keep {
-			r.held = xs
+		k = t.most(greatestKey(r.held))
+		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
+		es := make([]kernel.F32, len(r.held))
+		for i, x := range r.held {
+			es[i] = x.Sub(greatest).Exp()
+		}
+		if sum = t.sum(tree(only(es, r.there, kernel.F(0)))); keep {
+			r.held = es
 		}
 		return k, sum
 	}
@@ -104,9 +106,9 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	// it.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
-	r.strip.each(r.unit, func(at []kernel.U32, _ *kernel.Bool) {
-		xs := r.read(r.x, at, nil, kernel.F(0))
-		now := best.Get().Max(greatestKey(xs, nil, 0))
+	r.strip.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
+		xs := r.x.read(at)
+		now := best.Get().Max(greatestKey(xs))
 		greatest := numberOf(now)
 		down := numberOf(best.Get()).Sub(greatest).Exp()
 		es := make([]kernel.F32, len(xs))
@@ -123,24 +125,13 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	return kernel.Select(sum.Eq(kernel.F(0)), kernel.U(ninfKey), k), sum
 }
 
-// greatestKey returns the greatest key of some numbers; the last of them, so many,
-// count only if end is nil or holds.
-func greatestKey(xs []kernel.F32, end *kernel.Bool, last int) kernel.U32 {
+// greatestKey returns the greatest key of some numbers.
+func greatestKey(xs []kernel.F32) kernel.U32 {
 	us := make([]kernel.U32, len(xs))
 	for i, x := range xs {
 		us[i] = x.AsU32()
 	}
-	of := func(us []kernel.U32) kernel.U32 {
-		if len(us) == 0 {
-			return kernel.U(0)
-		}
-		magnitude := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
-		k := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return orderOf(us[i]) })
-		return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), k)
-	}
-	if end == nil {
-		return of(us)
-	}
-	n := len(us) - last
-	return of(us[:n]).Max(kernel.Select(*end, of(us[n:]), kernel.U(0)))
+	magnitude := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
+	k := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return orderOf(us[i]) })
+	return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), k)
 }

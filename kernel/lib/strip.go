@@ -43,12 +43,19 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 type strip struct {
 	t           *team
 	first, last kernel.U32 // units: from the first to before the last
-	// Each is how many units a lane takes if it takes so many at most, and all but
-	// the last of them in every lane; 0 for more.
+	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
-	// Full says that every lane takes all of these.
-	Full bool
+	filled
 }
+
+// filled says which of the units that lanes take are there.
+type filled uint8
+
+const (
+	mostly filled = iota // all but the last of a lane
+	fully                // all
+	partly               // any
+)
 
 // Unroll is how many units a lane reads before it does something with them,
 // where there are many.
@@ -57,28 +64,26 @@ const (
 	unrollSingle = 8 // units of one element
 )
 
-// each runs f over the lane's units, some at a time: units is where they are.
-// Where is is not nil, the last of them is there only if that holds, and the
-// first of the strip stands in its place.
-func (s *strip) each(unit int, f func(at []kernel.U32, is *kernel.Bool)) {
+// each runs f over the lane's units, some at a time: at is where they are. Where is
+// does not hold there is none, and the first of the strip stands in its place.
+func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
-	run := func(from kernel.U32, n int) (at []kernel.U32) {
+	run := func(from kernel.U32, n int) (at []kernel.U32, is []kernel.Bool) {
 		for k := range n {
-			at = append(at, from.Add(lanes(k)))
+			at, is = append(at, from.Add(lanes(k))), append(is, kernel.B(true))
 		}
-		return at
+		return at, is
 	}
 	if s.Each > 0 {
-		at := run(from, s.Each)
-		if s.Full {
-			f(at, nil)
-			return
+		at, is := run(from, s.Each)
+		for k := range at {
+			if s.filled == partly || s.filled == mostly && k == s.Each-1 {
+				is[k] = at[k].Lt(s.last)
+				at[k] = kernel.Select(is[k], at[k], s.first)
+			}
 		}
-		end := &at[s.Each-1]
-		is := end.Lt(s.last)
-		*end = kernel.Select(is, *end, s.first)
-		f(at, &is)
+		f(at, is)
 		return
 	}
 	n := unroll
@@ -87,22 +92,26 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is *kernel.Bool)) {
 	}
 	turn := lanes(n)
 	whole := s.first.Add(s.last.Sub(s.first).Div(turn).Mul(turn))
-	b.ForStep(from, whole, turn, func(i kernel.U32) { f(run(i, n), nil) })
-	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, nil) })
+	b.ForStep(from, whole, turn, func(i kernel.U32) { f(run(i, n)) })
+	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 }
 
-// read returns the elements of units, with neutral in the place of what is not
-// there.
-func (s *strip) read(x units, at []kernel.U32, is *kernel.Bool, neutral kernel.F32) (vs []kernel.F32) {
-	for k, i := range at {
-		for _, v := range x(i) {
-			if is != nil && k == len(at)-1 {
-				v = kernel.Select(*is, v, neutral)
-			}
-			vs = append(vs, v)
-		}
+// read returns the elements of units.
+func (x units) read(at []kernel.U32) (vs []kernel.F32) {
+	for _, i := range at {
+		vs = append(vs, x(i)...)
 	}
 	return vs
+}
+
+// only returns the elements of units, with neutral in the place of what is not there.
+func only(vs []kernel.F32, is []kernel.Bool, neutral kernel.F32) []kernel.F32 {
+	unit := len(vs) / len(is)
+	out := make([]kernel.F32, len(vs))
+	for i, v := range vs {
+		out[i] = kernel.Select(is[i/unit], v, neutral)
+	}
+	return out
 }
 
 // tree adds up in pairs.
@@ -122,14 +131,14 @@ func tree(vs []kernel.F32) kernel.F32 {
 
 // sums returns n sums over the lane's elements: add gives what some units add to
 // each.
-func (s *strip) sums(unit, n int, add func(at []kernel.U32, is *kernel.Bool) []kernel.F32) []kernel.F32 {
+func (s *strip) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
 	b := s.t.b
-	all := kernel.NewVars(b, "all", n, kernel.F(0))
 	if s.Each > 0 {
 		var vs []kernel.F32
-		s.each(unit, func(at []kernel.U32, is *kernel.Bool) { vs = add(at, is) })
+		s.each(unit, func(at []kernel.U32, is []kernel.Bool) { vs = add(at, is) })
 		return vs
 	}
+	all := kernel.NewVars(b, "all", n, kernel.F(0))
 	some := kernel.NewVars(b, "some", n, kernel.F(0))
 	turns := kernel.NewVar(b, "turns", kernel.U(0))
 	flush := func() {
@@ -138,7 +147,7 @@ func (s *strip) sums(unit, n int, add func(at []kernel.U32, is *kernel.Bool) []k
 			some[k].Set(kernel.F(0))
 		}
 	}
-	s.each(unit, func(at []kernel.U32, is *kernel.Bool) {
+	s.each(unit, func(at []kernel.U32, is []kernel.Bool) {
 		for k, v := range add(at, is) {
 			some[k].Set(some[k].Get().Add(v))
 		}

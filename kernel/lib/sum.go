@@ -23,12 +23,12 @@ var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s red
 	put := s.result(b, op.F32, e)
 	c := pieceOf(b, p, t, s.Split)
 	st := c.strip(t, &s)
-	v := t.sum(st.sums(s.Unit, 1, func(at []kernel.U32, is *kernel.Bool) []kernel.F32 {
-		xs := st.read(x, at, is, kernel.F(0))
+	v := t.sum(st.sums(s.Unit, 1, func(at []kernel.U32, is []kernel.Bool) []kernel.F32 {
+		xs := only(x.read(at), is, kernel.F(0))
 		switch {
 		case s.Pieces:
 		case s.Op == "dot":
-			return []kernel.F32{products(xs, st.read(y, at, is, kernel.F(0)))}
+			return []kernel.F32{products(xs, only(y.read(at), is, kernel.F(0)))}
 		case s.Op == "norm_l2":
 			return []kernel.F32{products(xs, xs)}
 		case s.Op == "norm_l1":

@@ -61,15 +61,12 @@ func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, s
 // the units with which it begins.
 func momentsOf(st *strip, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
 	t, share := st.t, count.F32().Recip()
-	about := func(vs []kernel.F32, is *kernel.Bool) []kernel.F32 {
+	about := func(vs []kernel.F32, is []kernel.Bool) []kernel.F32 {
 		ds, shares := make([]kernel.F32, len(vs)), make([]kernel.F32, len(vs))
 		for i, v := range vs {
-			ds[i] = v.Sub(centre)
-			if is != nil && i >= len(vs)-unit {
-				ds[i] = kernel.Select(*is, ds[i], kernel.F(0))
-			}
-			shares[i] = share
+			ds[i], shares[i] = v.Sub(centre), share
 		}
+		ds = only(ds, is, kernel.F(0))
 		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
 	// Scaled before they are added: the sum of large elements might overflow.
@@ -82,17 +79,17 @@ func momentsOf(st *strip, unit int, x units, count kernel.U32) (centre, squares,
 	}
 	if st.Each > 0 {
 		var sums []kernel.F32
-		st.each(unit, func(at []kernel.U32, is *kernel.Bool) {
-			vs := st.read(x, at, is, kernel.F(0))
-			centre = mean(vs, share)
+		st.each(unit, func(at []kernel.U32, is []kernel.Bool) {
+			vs := x.read(at)
+			centre = mean(only(vs, is, kernel.F(0)), share)
 			sums = about(vs, is)
 		})
 		return centre, t.sum(sums[0]), t.sum(sums[1])
 	}
 	first := st.first.Add(t.lane).Min(st.last.Sub(kernel.U(1)))
 	centre = mean(x(first), kernel.F(1/float32(unit*t.Team)))
-	sums := st.sums(unit, 2, func(at []kernel.U32, is *kernel.Bool) []kernel.F32 {
-		return about(st.read(x, at, is, centre), nil)
+	sums := st.sums(unit, 2, func(at []kernel.U32, is []kernel.Bool) []kernel.F32 {
+		return about(x.read(at), is)
 	})
 	return centre, t.sum(sums[0]), t.sum(sums[1])
 }

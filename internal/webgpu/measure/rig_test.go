@@ -61,6 +61,9 @@ func open(t *testing.T) *rig {
 		if g.a.Type == webgpu.Software {
 			g.a.Target.Unfused = true
 		}
+		if g.a.Vendor == 0x10de {
+			g.a.Target.SubgroupSize = [2]uint32{32, 32}
+		}
 		g.target = targetOf(&g.a.Target)
 		fmt.Printf("%s, %s: %+v, subgroups of %v\n", g.a.Name, g.a.Driver, g.target, g.a.Target.SubgroupSize)
 		return g
