@@ -33,7 +33,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (w.Split || m.Cols <= longestRow) && (!w.Held || w.elements(m) <= mostEach)
+				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.elements(m) <= mostEach)
 			}, w})
 		}
 	}
