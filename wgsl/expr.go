@@ -445,7 +445,7 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 		w.s(">(")
 		w.expr(in.Args[0], operand)
 		w.c(')')
-	case ir.Recip, ir.RecipNear:
+	case ir.Recip:
 		w.s("1.0")
 		if in.Type == ir.F16 {
 			w.s("h / ")

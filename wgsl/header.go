@@ -128,7 +128,7 @@ func (w *printer) functions(b []byte) []byte {
 			if uses>>n&1 == 0 {
 				continue
 			}
-			for f, bits := range compositions(w.t.arithmetic())[c].fns[n] {
+			for f, bits := range compositions(w.t.Unfused)[c].fns[n] {
 				w.fns[f] |= bits
 			}
 		}
@@ -144,7 +144,7 @@ func (w *printer) functions(b []byte) []byte {
 	for _, c := range composedList() {
 		for n := range widthSuffix {
 			if w.composed[c]>>n&1 != 0 {
-				b = append(b, compositions(w.t.arithmetic())[c].text[n]...)
+				b = append(b, compositions(w.t.Unfused)[c].text[n]...)
 				b = append(b, '\n')
 			}
 		}

@@ -11,36 +11,8 @@ import (
 // printed as functions that compute the expansion of package ir, which is within
 // a few units. Only inverseSqrt, with two, is used as it is.
 
-// arithmetic is what a device computes in a way of its own.
-type arithmetic uint8
-
-const (
-	usual   arithmetic = iota
-	unfused            // Target.Unfused
-	near               // Target.Near
-	numArithmetics
-)
-
-func (t *Target) arithmetic() arithmetic {
-	switch {
-	case t.Unfused:
-		return unfused
-	case t.Near:
-		return near
-	}
-	return usual
-}
-
 // native reports what the language computes well enough.
-func (a arithmetic) native(c ir.Code) bool {
-	switch c {
-	case ir.Round, ir.Recip, ir.Rsqrt:
-		return true
-	case ir.Exp2Near, ir.RecipNear:
-		return a == near
-	}
-	return false
-}
+func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.Rsqrt }
 
 // composition is one such function for each width.
 type composition struct {
@@ -48,23 +20,27 @@ type composition struct {
 	fns  [3][numFns]uint8 // what they call
 }
 
-// compositions has them for each arithmetic.
-func compositions(a arithmetic) map[ir.Code]*composition { return composedBy[a]() }
-
-var composedBy = func() (by [numArithmetics]func() map[ir.Code]*composition) {
-	for a := range by {
-		by[a] = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(arithmetic(a)) })
+// compositions has them, for devices that fuse products and sums and for those
+// that do not.
+func compositions(unfused bool) map[ir.Code]*composition {
+	if unfused {
+		return unfusedCompositions()
 	}
-	return by
-}()
+	return fusedCompositions()
+}
 
-func composeAll(a arithmetic) map[ir.Code]*composition {
+var (
+	fusedCompositions   = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(false) })
+	unfusedCompositions = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(true) })
+)
+
+func composeAll(unfused bool) map[ir.Code]*composition {
 	m := make(map[ir.Code]*composition)
 	for _, c := range composedCodes() {
 		if c == ir.Sin || c == ir.Cos {
-			m[c] = composeTrig(c, a)
+			m[c] = composeTrig(c, unfused)
 		} else {
-			m[c] = compose(c, composedName(c), a)
+			m[c] = compose(c, composedName(c), unfused)
 		}
 	}
 	return m
@@ -96,21 +72,19 @@ func composedNames() []string {
 	return s
 }
 
-// expansion returns the code applied to operands as arithmetic.
-func expansion(c ir.Code, a arithmetic) *ir.Node {
+// expansion returns the code applied to operands as arithmetic, for devices of
+// software if unfused.
+func expansion(c ir.Code, unfused bool) *ir.Node {
 	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
 	n, err := ir.New(c, args...)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	n = ir.Lower(n, a.native)
-	switch a {
-	case near: // for devices that do not take sums for associative
-		return n
-	case unfused:
-		return withoutAssociation(withoutMagic(n))
+	n = withoutMagic(ir.Lower(n, native))
+	if unfused {
+		n = withoutAssociation(n)
 	}
-	return withoutMagic(n)
+	return n
 }
 
 // withoutAssociation has what looks at the rounding of a sum, (x+1)-1, subtract a 1
@@ -165,13 +139,13 @@ func withoutMagic(n *ir.Node) *ir.Node {
 }
 
 // compose prints the function of a code, under a name.
-func compose(c ir.Code, name string, a arithmetic) *composition {
-	list, _ := ir.Flatten(expansion(c, a))
+func compose(c ir.Code, name string, unfused bool) *composition {
+	list, _ := ir.Flatten(expansion(c, unfused))
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
-		w.reset(p, &Target{Unfused: a == unfused, Near: a == near})
+		w.reset(p, &Target{Unfused: unfused})
 		w.composing = true
 		w.s("fn " + name + widthSuffix[n] + "(")
 		for i, name := range []string{"x", "y"}[:c.Arity()] {

@@ -72,11 +72,6 @@ type Target struct {
 	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
 	// track of what rounding loses.
 	Unfused bool
-	// Near says that the device's exp2 is within 2 units for operands of at most
-	// 1/2, and quotients with a numerator of 1 within 1, as those of NVIDIA's GPUs are:
-	// exp, tanh, erf and the like are then computed with less. Its compiler must not
-	// take sums for associative.
-	Near bool
 	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
 	// or 0 where it is not known. Where they are equal the size is printed as a
 	// number.

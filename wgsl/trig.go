@@ -32,9 +32,9 @@ fn $C(x: f32) -> f32 {
 
 // composeTrig is compose for Sin and Cos. What is wider than a number is computed
 // number by number.
-func composeTrig(c ir.Code, a arithmetic) *composition {
+func composeTrig(c ir.Code, unfused bool) *composition {
 	other := ir.Sin + ir.Cos - c
-	near, turned := compose(c, nearName(c), a), compose(other, turnedName(c), a)
+	near, turned := compose(c, nearName(c), unfused), compose(other, turnedName(c), unfused)
 	words := []string{"$C", composedName(c), "$N", nearName(c), "$L", fmt.Sprintf("0x%x", uint32(0x47800000))}
 	if c == ir.Sin {
 		words = append(words, "$S", nearName(c), "$Q", turnedName(c), "$A", "", "$M", " ^ (bits & 0x80000000u)")

@@ -22,9 +22,13 @@ type mapOf struct {
 	Aligned bool // to vectors of four
 }
 
-var mapWays = table[mapOf, int]{
-	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, 4},
-	{"scalar", func(mapOf, *Target) bool { return true }, 1},
+// mapWay is how many elements are read at once, and how many times a lane does.
+type mapWay struct{ Width, Each int }
+
+var mapWays = table[mapOf, mapWay]{
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{4, 1}},
+	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{4, 2}},
+	{"scalar", func(mapOf, *Target) bool { return true }, mapWay{1, 1}},
 }
 
 type mapParams struct {
@@ -33,28 +37,47 @@ type mapParams struct {
 	F0, F1, F2, F3 float32
 }
 
-// maps computes an elementwise program, one vector of the width a lane.
-var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, width int, e *epilogue) {
+// maps computes an elementwise program, one vector of the width a lane or several.
+var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *epilogue) {
 	b.LocalSize(mapLanes, 1, 1)
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
-		xs[i] = vectorInput(b, "x"+strconv.Itoa(i), in, width, b.U32(&p.N))
+		xs[i] = vectorInput(b, "x"+strconv.Itoa(i), in, w.Width, b.U32(&p.N))
 	}
 	ys := make([]sink, len(e.out))
 	for i, t := range e.out {
-		ys[i] = vectorOutput(b, "y"+strconv.Itoa(i), t, width)
+		ys[i] = vectorOutput(b, "y"+strconv.Itoa(i), t, w.Width)
 	}
-	i := b.Index()
-	b.If(i.Lt(b.U32(&p.N)), func() {
+	read := func(i kernel.U32) []kernel.Dynamic {
 		args := make([]kernel.Dynamic, len(xs))
 		for k, x := range xs {
 			args[k] = x.at(i)
 		}
+		return args
+	}
+	write := func(i kernel.U32, args []kernel.Dynamic) {
 		params := []kernel.F32{b.F32(&p.F0), b.F32(&p.F1), b.F32(&p.F2), b.F32(&p.F3)}
 		for k, v := range kernel.Inline(b, e.exprs, args, params) {
 			ys[k].set(i, v)
 		}
-	})
+	}
+	n := b.U32(&p.N)
+	if w.Each == 1 {
+		i := b.Index()
+		b.If(i.Lt(n), func() { write(i, read(i)) })
+		return
+	}
+	// All are read before the first is computed; vectors beyond the end, again the
+	// first.
+	at, is, args := make([]kernel.U32, w.Each), make([]kernel.Bool, w.Each), make([][]kernel.Dynamic, w.Each)
+	for k := range at {
+		at[k] = b.Group().Mul(kernel.U(uint32(w.Each * mapLanes))).Add(b.LocalX()).Add(kernel.U(uint32(k * mapLanes)))
+		is[k] = at[k].Lt(n)
+		args[k] = read(kernel.Select(is[k], at[k], kernel.U(0)))
+	}
+	for k := range at {
+		b.If(is[k], func() { write(at[k], args[k]) })
+	}
 })
 
 // planMap makes the plan of an elementwise program, or of an elementwise
@@ -129,13 +152,13 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	for i := range q.Out {
 		bind = append(bind, Ref{OutputRef, i})
 	}
-	width, name, err := mapWays.choose(q, mapOf{n, alignedOperands(e.in, n)})
+	w, name, err := mapWays.choose(q, mapOf{n, alignedOperands(e.in, n)})
 	if err != nil {
 		return nil, err
 	}
 	f := q.Attrs.Float
 	var p planner
-	p.stage(maps.of(width, e), kernel.GridFor(n/width, mapLanes), mapParams{uint32(n / width), f(0), f(1), f(2), f(3)}, bind...)
+	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*mapLanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
 	return p.done(name)
 }
 

@@ -23,7 +23,6 @@ var (
 	adapterName = flag.String("adapter", "", "a part of the name of the adapter to measure on")
 	cases       = flag.String("cases", "", "measure only cases whose name contains one of these, separated by commas")
 	variants    = flag.String("variants", "", "measure these variants, separated by commas, where they fit; all for each")
-	near        = flag.Bool("near", true, "use what NVIDIA's GPUs compute well enough")
 	megabytes   = flag.Int("megabytes", 256, "size of the largest operand")
 )
 
@@ -63,7 +62,7 @@ func open(t *testing.T) *rig {
 			g.a.Target.Unfused = true
 		}
 		if g.a.Vendor == 0x10de {
-			g.a.Target.SubgroupSize, g.a.Target.Near = [2]uint32{32, 32}, *near
+			g.a.Target.SubgroupSize = [2]uint32{32, 32}
 		}
 		g.target = targetOf(&g.a.Target)
 		fmt.Printf("%s, %s: %+v, subgroups of %v\n", g.a.Name, g.a.Driver, g.target, g.a.Target.SubgroupSize)
