@@ -48,9 +48,10 @@ func (w *printer) class(v ir.Value) class {
 			switch {
 			case in.Code == ir.Xor:
 				return relation
-			case in.Width == 1 && in.Code == ir.And:
+			case !w.logical(in):
+			case in.Code == ir.And:
 				return logicAnd
-			case in.Width == 1:
+			default:
 				return logicOr
 			}
 		}
@@ -181,6 +182,11 @@ func (w *printer) argsAs(in *ir.Instr, half bool) {
 	w.c(')')
 }
 
+// logical reports whether && and || are printed for an instruction on truth values, which
+// vectors do not have. Naga in Go makes branches and variables of them, with
+// which SwiftShader's compiler takes minutes.
+func (w *printer) logical(in *ir.Instr) bool { return in.Width == 1 && w.t.Consumer != NagaGo }
+
 func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 	left, right, text := info.left, info.right, info.text
 	switch in.Code {
@@ -191,9 +197,10 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 		switch {
 		case in.Code == ir.Xor:
 			left, right, text = tight, tight, " != "
-		case in.Width == 1 && in.Code == ir.And:
+		case !w.logical(in):
+		case in.Code == ir.And:
 			left, right, text = tight|logicAnd, tight, " && "
-		case in.Width == 1:
+		default:
 			left, right, text = tight|logicOr, tight, " || "
 		}
 	case ir.Eq, ir.Ne:
