@@ -17,8 +17,8 @@ import (
 
 const (
 	mapThreads = 256
-	mapTurns   = 2  // vectors of a thread, twice as many where all have enough to do
-	mapHeavy   = 14 // values that an element takes from which on much is computed
+	mapTurns   = 2  // vectors of a thread
+	mapHeavy   = 20 // values that an element takes from which on much is computed
 )
 
 // planMap makes the plan of an elementwise program with 16-bit floats in it, or of
@@ -62,36 +62,30 @@ func planMap(r *lib.Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := mapSpec{key: e.key, wide: 4, turns: mapTurns}
-	switch {
-	case short:
+	s := mapSpec{key: e.key, wide: 4}
+	if short {
 		s.wide = 8
-	case n >= mapMany && len(e.in) <= 2:
-		s.turns = 2 * mapTurns
 	}
 	if !short && (e.exprs.Len() < mapHeavy || n < mapBusy) {
 		return nil, unsupported("an elementwise program that computes little")
 	}
-	block := s.wide * s.turns * mapThreads
+	block := s.wide * mapTurns * mapThreads
 	args := append([]Arg{word(uint32(n))}, e.args()...)
 	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32((n + block - 1) / block), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
 }
 
 const (
 	// maxMapElements leaves room for the threads beyond the end.
-	maxMapElements = 1<<31 - 1 - 8*2*mapTurns*mapThreads
+	maxMapElements = 1<<31 - 1 - 8*mapTurns*mapThreads
 	// mapBusy is from how many elements on all multiprocessors have work though a
 	// thread has several vectors.
 	mapBusy = 1 << 20
-	// mapMany is from how many on that holds for twice as many vectors.
-	mapMany = 1 << 23
 )
 
 // mapSpec is what kernels of elementwise programs are specialised by.
 type mapSpec struct {
-	key   string // of the epilogue
-	wide  int    // elements of a vector
-	turns int    // vectors of a thread
+	key  string // of the epilogue
+	wide int    // elements of a vector
 }
 
 func (s mapSpec) name() string {
@@ -126,12 +120,12 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	n := ptx.Param[ptx.U32](k, "n")
 	s := e.sink(k)
 	turn := mapThreads * spec.wide
-	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*spec.turns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
+	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*mapTurns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
 	none := make([]ptx.F32, spec.wide)
-	k.IfElse(first.Add(ptx.N((spec.turns-1)*turn+spec.wide)).Le(n), func() {
+	k.IfElse(first.Add(ptx.N((mapTurns-1)*turn+spec.wide)).Le(n), func() {
 		// All loads stand before the first store, which for all the compiler knows
 		// may change what they read.
-		read := make([][][]ptx.U32, spec.turns)
+		var read [mapTurns][][]ptx.U32
 		for t := range read {
 			read[t] = s.operands(spot{i: first, plus: t * turn}, none)
 		}
@@ -140,7 +134,7 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 		}
 	}, func() {
 		// At the end there may be less.
-		k.For(ptx.U(0), ptx.N(spec.turns), ptx.U(1), func(t ptx.U32) {
+		k.For(ptx.U(0), ptx.N(mapTurns), ptx.U(1), func(t ptx.U32) {
 			at := t.MulAdd(ptx.N(turn), first)
 			k.IfElse(at.Add(ptx.N(spec.wide)).Le(n), func() { s.set(at, none...) }, func() {
 				k.For(at, n, ptx.U(1), func(i ptx.U32) { s.set(i, ptx.F(0)) })
