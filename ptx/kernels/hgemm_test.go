@@ -426,3 +426,31 @@ func TestWgmmaBest(t *testing.T) {
 		t.Logf("%v: %s, %d rows, %.0f µs", c, w.String(), w.top, us)
 	}
 }
+
+// TestHalfFewRows: products with a vector or two are not computed by tiles.
+func TestHalfFewRows(t *testing.T) {
+	for _, typ := range []op.DType{op.F16, op.BF16} {
+		for _, o := range layouts {
+			for _, c := range [][4]int{{1, 1, 515, 200}, {3, 2, 100, 37}, {1, 70, 1026, 1}, {1, 1, 3001, 64}, {1, 2, 64, 8}, {2, 1, 33, 1}} {
+				if !sampled() {
+					continue
+				}
+				x := halfTrial(typ, o, c[0], c[1], c[2], c[3], c[0] == 1 && !o.TransA)
+				r, err := x.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := For(r, h200)
+				if err == nil && !strings.HasPrefix(p.Variant, "skinny") {
+					t.Errorf("%v %v: %s", typ, c, p.Variant)
+				}
+				if err == nil {
+					err = x.runPlan(&rig{device: h200}, r, p)
+				}
+				if err != nil {
+					t.Errorf("%v %+v %v: %v", typ, o, c, err)
+				}
+			}
+		}
+	}
+}
