@@ -1,6 +1,6 @@
 #!/bin/bash
-# gpu.sh build|test|bench: tests and measurements on an NVIDIA GPU, through CUDA and
-# through Vulkan.
+# gpu.sh build|test|bench|sanitize: tests and measurements on an NVIDIA GPU, through
+# CUDA and through Vulkan.
 #
 #   build   makes dist/gpu: programs that need nothing but the driver, and this
 #           script beside them. Copy that folder to the machine with the GPU. The one
@@ -8,9 +8,13 @@
 #   test    the driver interface, the native kernels, then the whole conformance
 #           suite on the device, by CUDA and by WebGPU
 #   bench   latencies of the driver interface, then operations on the device by each,
-#           beside PyTorch where it is there
+#           beside PyTorch where it is there; at last which goals are met, a
+#           line each
+#   sanitize  a part of the tests under NVIDIA's compute-sanitizer, which looks for
+#           accesses out of bounds and for races. It needs programs that are linked
+#           dynamically: RAYO_SANITIZE=1 gpu.sh build makes them too
 #
-# test and bench run in this script's folder if the programs are there, else in
+# test, bench and sanitize run in this script's folder if the programs are there, else in
 # dist/gpu. RAYO_TEST_GPU=cuda or vulkan chooses one of the two.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +28,11 @@ if [ "${1-}" = build ]; then
 	done
 	rm -f dist/gpu/webgpu.test
 	bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o dist/gpu/webgpu.test ./device/devicetest
+	if [ -n "${RAYO_SANITIZE-}" ]; then
+		for p in cuda device/devicetest ptx/kernels; do
+			CGO_ENABLED=1 GOOS=linux ${GO-go} test -c -tags nowebgpu -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).cgo.test" ./$p
+		done
+	fi
 	cp "$0" bench/peers/gpu.py dist/gpu/
 	exit
 fi
@@ -74,8 +83,32 @@ bench)
 		./webgpu.test -test.run '^$' -test.bench WebGPUResident -test.benchtime 1x -test.timeout 20m
 	fi
 	;;
+sanitize)
+	export RAYO_REQUIRE=cuda
+	command -v compute-sanitizer >/dev/null || PATH=$PATH:/usr/local/cuda/bin
+	failed=0
+	sanitize() { # tool, program, tests
+		echo "== $1 $2 $3"
+		compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 --print-limit 3 "./$2.cgo.test" -test.short -test.v -test.run "$3" -test.timeout 20m >sanitize.log 2>&1 || failed=1
+		# What was launched before each finding: a warning of where it came from.
+		grep -E '^launch of|^========= (Error|Warning|Invalid|Misaligned|.* SUMMARY)|^ *--- FAIL|^PASS|^FAIL' sanitize.log |
+			awk '/^launch of/ {last = $0; next} /Error|Warning|Invalid|Misaligned/ {if (!seen[last]++) print last} {print}'
+	}
+	for t in TestGPURows TestGPUReduce TestGPUSgemm TestGPUHalf TestGPUAttention TestGPUMatMulQ; do
+		sanitize memcheck kernels "$t"
+	done
+	# racecheck does not follow mbarriers, by which warps of attention and of products
+	# with many rows tell each other what is there: of those it reports each. The
+	# emulator follows them.
+	for t in TestGPURows TestGPUReduce TestGPUSgemm TestGPUHalf; do
+		sanitize racecheck kernels "$t"
+	done
+	sanitize memcheck cuda 'TestGPU(RoundTrips|HostMemory|StagingIsOrdered|Modules|LaunchKinds|Graphs)$'
+	sanitize memcheck devicetest '^TestCUDA$/(graphs|plans|aliasing|buffers)'
+	exit $failed
+	;;
 *)
-	sed -n '2,17s/^# \{0,1\}//p' "$self" >&2
+	sed -n '2,22s/^# \{0,1\}//p' "$self" >&2
 	exit 2
 	;;
 esac

@@ -128,7 +128,7 @@ func BenchmarkCUDA(b *testing.B) {
 func BenchmarkCUDAResident(b *testing.B) {
 	dev := openCUDA(b)
 	defer dev.Close()
-	onTheDevice(b, dev)
+	printGoals(onTheDevice(b, dev))
 }
 
 type faultParams struct{ N uint32 }

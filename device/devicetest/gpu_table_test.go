@@ -102,11 +102,11 @@ func cells() []cell {
 		moves("dot/64M", op.F32, [][]int{{n}, {n}}, nil, "torch.dot(x[0],x[1])", func(r *rec, x []value) value { return r.Dot(x[0], x[1]) }),
 		moves("max/64M", op.F32, [][]int{{n}}, nil, "torch.max(x[0])", func(r *rec, x []value) value { return r.Max(x[0]) }),
 		moves("sum/1M", op.F32, [][]int{{1 << 20}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }))
-	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 8192, 16384, 32768, 65536} {
+	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 5000, 8192, 12345, 16384, 20000, 30000, 32768, 50000, 65536} {
 		s := [][]int{{n / cols, cols}}
 		all = append(all, moves(fmt.Sprintf("softmax/%d", cols), op.F32, s, s[0], "torch.softmax(x[0],1)", func(r *rec, x []value) value { return r.Softmax(x[0]) }))
 	}
-	for _, cols := range []int{128, 1000, 4096, 16384, 32768, 65536} {
+	for _, cols := range []int{128, 1000, 1023, 4096, 4097, 5000, 12345, 16384, 20000, 30000, 32768, 50000, 65536} {
 		rows := n / cols
 		s, g := []int{rows, cols}, []int{cols}
 		all = append(all,
@@ -131,7 +131,7 @@ func cells() []cell {
 	all = append(all, moves("matvec/16384x4096", op.F32, [][]int{{16384, 4096}, {4096}}, []int{16384}, "torch.mv(x[0],x[1])",
 		func(r *rec, x []value) value { return r.MatVec(x[0], x[1]) }))
 	for _, d := range []int{64, 128} {
-		for _, length := range []int{2048, 8192, 16384} {
+		for _, length := range []int{2048, 4096, 8192, 16384} {
 			for _, causal := range []bool{true, false} {
 				s := []int{4, 32, length, d}
 				o := op.AttentionOpts{Causal: causal}
@@ -214,10 +214,16 @@ func report(b *testing.B, seconds, bytes, flops, peer float64) {
 	}
 }
 
+// measured is what a cell took, and a peer, if there was one, in seconds.
+type measured struct {
+	name                         string
+	seconds, bytes, flops, peers float64
+}
+
 // onTheDevice measures operations over arrays that stay on a GPU, each beside PyTorch
 // where RAYO_PEER says how to start that. Run it once: each time is the median of
 // thirty.
-func onTheDevice(b *testing.B, dev *device.Device) {
+func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 	peer := startPeer(b)
 	if peer != nil {
 		defer peer.stop()
@@ -242,11 +248,13 @@ func onTheDevice(b *testing.B, dev *device.Device) {
 			}
 			seconds := onDevice(b, dev, c.typ, c.out, r, c.build(r, in))
 			report(b, seconds, c.bytes, c.flops, theirs)
+			all = append(all, measured{c.name, seconds, c.bytes, c.flops, theirs / 1e6})
 		})
 	}
 	for _, w := range []weights{{op.Q4_K, 65536, 8192}, {op.Q6_K, 32768, 8192}, {op.Q8_0, 32768, 8192}, {op.Q4_0, 65536, 8192}, {op.Q5_K, 65536, 8192}} {
 		for _, m := range []int{1, 4, 512} {
-			b.Run(fmt.Sprintf("matmul_q/%v/%dx%dx%d", w.typ, m, w.cols, w.rows), func(b *testing.B) {
+			name := fmt.Sprintf("matmul_q/%v/%dx%dx%d", w.typ, m, w.cols, w.rows)
+			b.Run(name, func(b *testing.B) {
 				tensor := newGenerator(7).quantised(w.typ, op.Shape{w.rows / 256, w.cols})
 				var raw []byte
 				for range 256 {
@@ -269,7 +277,9 @@ func onTheDevice(b *testing.B, dev *device.Device) {
 					flops = 0
 				}
 				report(b, seconds, bytes, flops, 0)
+				all = append(all, measured{name, seconds, bytes, flops, 0})
 			})
 		}
 	}
+	return all
 }
