@@ -43,9 +43,9 @@
 //     by 40. Target.Unfused makes up for it, at some fifteen operations for each.
 //   - Subnormal numbers may be taken for 0, in operands and in results.
 //   - Compilers may reassociate sums (Metal's and Direct3D's by default, and
-//     Mesa's take (x+1)-1 for x): then sums that keep track of their own rounding
-//     lose that, log1p most, which is then off by 2^-24 near 0. What the expansions
-//     cannot do without, rounding to an integer, is written as such.
+//     Mesa's and NVIDIA's take (x+1)-1 for x): then sums that keep track of their own
+//     rounding lose that. What the expansions cannot do without, rounding to an
+//     integer and what a sum with 1 has lost, is written so that they do not see it.
 //   - Compilers may take x - x for 0, also where x is infinite.
 //   - Comparisons other than a float with itself, and reductions of subgroups,
 //     may take NaN for any number.

@@ -81,11 +81,14 @@ var functions = [numFns]struct {
   let exact = s + (lost + rest);
   return select(s, exact, abs(exact) < $T(3.0e38f));
 }`, 0},
-	// Where the product overflows and the whole may not: a sixteenth of it.
+	// Where the product overflows and the whole may not: a sixteenth of it. An
+	// infinity added to numbers is what it is, however large their product.
 	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
   let s = fma_split$N(x, y, z);
   let scaled = fma_split$N(x * $T(0.0625f), y, z * $T(0.0625f)) * $T(16.0f);
-  return select(scaled, s, abs(s) < $T(3.0e38f));
+  let largest = $T(3.4028235e38f);
+  let added = (abs(x) <= largest) & (abs(y) <= largest) & (abs(z) > largest);
+  return select(select(scaled, z, added), s, abs(s) < $T(3.0e38f));
 }`, fnFma},
 	// 2147483520 and 4294967040 are the greatest f32 below 2^31 and 2^32.
 	fnToI32: {"to_i32", `fn to_i32$N(x: $T) -> $I {

@@ -72,23 +72,18 @@ func composedNames() []string {
 	return s
 }
 
-// expansion returns the code applied to operands as arithmetic, for devices of
-// software if unfused.
-func expansion(c ir.Code, unfused bool) *ir.Node {
+// expansion returns the code applied to operands as arithmetic.
+func expansion(c ir.Code) *ir.Node {
 	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
 	n, err := ir.New(c, args...)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	n = withoutMagic(ir.Lower(n, native))
-	if unfused {
-		n = withoutAssociation(n)
-	}
-	return n
+	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
 }
 
 // withoutAssociation has what looks at the rounding of a sum, (x+1)-1, subtract a 1
-// that is computed: Mesa's compiler takes it for x otherwise.
+// that is computed: Mesa's compiler and NVIDIA's take it for x otherwise.
 func withoutAssociation(n *ir.Node) *ir.Node {
 	isOne := func(n *ir.Node) bool { return n.Code == ir.Const && n.Type == ir.F32 && n.Value == 1 }
 	return ir.Map(n, func(n *ir.Node) *ir.Node {
@@ -140,7 +135,7 @@ func withoutMagic(n *ir.Node) *ir.Node {
 
 // compose prints the function of a code, under a name.
 func compose(c ir.Code, name string, unfused bool) *composition {
-	list, _ := ir.Flatten(expansion(c, unfused))
+	list, _ := ir.Flatten(expansion(c))
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))

@@ -112,8 +112,7 @@ var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParam
 		word := x.At(i)
 		low, high := word.Shl(kernel.U(16)).AsF32(), word.And(kernel.U(0xffff0000)).AsF32()
 		if t == op.F16 {
-			v := word.UnpackHalf()
-			low, high = v.X(), v.Y()
+			low, high = halfFloat(word.And(kernel.U(0xffff))), halfFloat(word.Shr(kernel.U(16)))
 		}
 		y.Set(first, low)
 		second := first.Add(kernel.U(1))
@@ -131,7 +130,7 @@ var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesPar
 	b.If(first.Lt(n), func() {
 		half := func(v kernel.F32) kernel.U32 { return brain(v) }
 		if t == op.F16 {
-			half = func(v kernel.F32) kernel.U32 { return v.Splat2().PackHalf().And(kernel.U(0xffff)) }
+			half = toHalfFloat
 		}
 		word := kernel.NewVar(b, "word", half(x.At(first)))
 		second := first.Add(kernel.U(1))
@@ -156,6 +155,33 @@ var halfCopy = kernel.New("copy_halves", func(b *kernel.Builder, p *halvesParams
 		y.Set(i, word.Get())
 	})
 })
+
+// What packs and unpacks half floats is not asked: SwiftShader makes NaN of
+// infinities, and lavapipe loses the upper half.
+
+// toHalfFloat returns the bits of a half float, rounded to nearest even.
+func toHalfFloat(v kernel.F32) kernel.U32 {
+	bits := v.AsU32()
+	size := bits.And(kernel.U(0x7fffffff))
+	normal := size.Sub(kernel.U(0x38000000)).Add(kernel.U(0xfff)).Add(size.Shr(kernel.U(13)).And(kernel.U(1))).Shr(kernel.U(13))
+	// The last bit of a sum with 1/2 counts as the smallest half float does.
+	subnormal := size.AsF32().Add(kernel.F(0.5)).AsU32().Sub(kernel.U(0x3f000000))
+	h := kernel.Select(size.Lt(kernel.U(0x38800000)), subnormal, normal)
+	h = kernel.Select(size.Ge(kernel.U(0x477ff000)), kernel.U(0x7c00), h)
+	h = kernel.Select(size.Gt(kernel.U(0x7f800000)), kernel.U(0x7e00), h)
+	return h.Or(bits.Shr(kernel.U(16)).And(kernel.U(0x8000)))
+}
+
+// halfFloat returns a half float, given by its bits.
+func halfFloat(bits kernel.U32) kernel.F32 {
+	sign, size := bits.And(kernel.U(0x8000)).Shl(kernel.U(16)), bits.And(kernel.U(0x7fff))
+	wide := size.Shl(kernel.U(13))
+	normal := wide.Add(kernel.U(0x38000000))
+	special := wide.Or(kernel.U(0x7f800000))
+	subnormal := size.F32().Mul(kernel.F(0x1p-24)).AsU32()
+	v := kernel.Select(size.Ge(kernel.U(0x7c00)), special, kernel.Select(size.Lt(kernel.U(0x400)), subnormal, normal))
+	return v.Or(sign).AsF32()
+}
 
 // brain returns the upper half of a float32, rounded to nearest even; NaN stays
 // one.

@@ -1,0 +1,320 @@
+//go:build cgo && !nowebgpu && !js
+
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver/webgpu"
+	"github.com/rayo-go/rayo/internal/testutil"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// mask is a host over lavapipe that pretends, meddles with texts, and stops
+// answering.
+type mask struct {
+	gpu.Host
+	change func(a *gpu.Adapter)     // what adapters say, nil for the truth
+	text   func(text string) string // what texts become, nil for what they are
+	stuck  atomic.Bool              // nothing is ever complete
+	opened atomic.Int32
+}
+
+func (m *mask) Adapters(ctx context.Context) ([]gpu.Adapter, error) {
+	all, err := m.Host.Adapters(ctx)
+	for i := range all {
+		if m.change != nil {
+			m.change(&all[i])
+		}
+	}
+	return all, err
+}
+
+func (m *mask) Open(ctx context.Context, index int) (gpu.HostDevice, error) {
+	d, err := m.Host.Open(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	m.opened.Add(1)
+	a := *d.Adapter()
+	if m.change != nil {
+		m.change(&a)
+	}
+	return &masked{HostDevice: d, mask: m, adapter: a}, nil
+}
+
+type masked struct {
+	gpu.HostDevice
+	*mask
+	adapter gpu.Adapter
+	reached atomic.Uint64
+}
+
+func (d *masked) Adapter() *gpu.Adapter { return &d.adapter }
+
+func (d *masked) Poll() (uint64, error) {
+	if d.stuck.Load() {
+		return d.reached.Load(), nil
+	}
+	done, err := d.HostDevice.Poll()
+	d.reached.Store(done)
+	return done, err
+}
+
+func (d *masked) NewPipeline(s *gpu.Shader) (gpu.HostPipeline, error) {
+	if d.text != nil {
+		c := *s
+		c.Text = d.text(s.Text)
+		c.Trusted = false // whatever it has become, it keeps to its buffers
+		s = &c
+	}
+	return d.HostDevice.NewPipeline(s)
+}
+
+// wear puts m between the driver and lavapipe until the end of the test.
+func wear(t *testing.T, m *mask) *mask {
+	t.Helper()
+	testutil.Vulkan(t, "lavapipe")
+	h, err := wgpunative.New()
+	if err != nil {
+		testutil.Missing(t, "vulkan", err)
+	}
+	m.Host = h
+	webgpu.Substitute = m
+	t.Cleanup(func() { webgpu.Substitute = nil })
+	return m
+}
+
+func openMasked(t testing.TB) *device.Device {
+	t.Helper()
+	d, err := device.Open(t.Context(), device.Require(device.WebGPU), device.WithName("software"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestWebGPUBare runs the operations on a device that has the least that WebGPU
+// allows: no half floats, no subgroups, few bindings at coarse places.
+func TestWebGPUBare(t *testing.T) {
+	wear(t, &mask{change: func(a *gpu.Adapter) {
+		a.Target.Features, a.Target.Limits = 0, wgsl.DefaultLimits
+		a.StorageAlign, a.UniformAlign = 256, 256
+	}})
+	t.Run("operations", func(t *testing.T) { operations(t, openMasked, op.DTypes(), oneOfEach()) })
+	t.Run("buffers", func(t *testing.T) { buffers(t, openMasked) })
+	t.Run("blocks", func(t *testing.T) { blocks(t, openMasked) })
+	t.Run("plans", func(t *testing.T) { plans(t, openMasked) })
+}
+
+// TestWebGPUWindows runs what is larger than a binding on a device whose bindings
+// are small: it is computed in windows, or refused with the sizes.
+func TestWebGPUWindows(t *testing.T) {
+	const most = 16 << 10
+	wear(t, &mask{change: func(a *gpu.Adapter) { a.Binding, a.StorageAlign = most, 256 }})
+	dev := start(t, openMasked)
+	under := underflowOf(t.Context(), dev)
+	seed := freshSeed(t)
+	some := []*op.Operation{op.Add, op.Relu, op.Cast, op.Where, op.Lerp}
+	whole := []*op.Operation{op.Var, op.ArgMax, op.ArgMin, op.Cumsum} // of one long row
+	refused := map[string]int{}
+	for _, o := range op.Catalogue() {
+		computed := 0
+		for _, d := range []op.DType{op.F32, op.I32, op.F16, op.BF16} {
+			if o.Class() == op.Elementwise && !slices.Contains(some, o) {
+				continue // the same kernels
+			}
+			for _, c := range Cases(o, d, seed+uint64(o.ID()), false) {
+				if n := c.elements() * d.Size(); n <= most && !(c.Op == op.MatMul && c.work() > 4e5) || c.work() > 5e7 || c.quantized() {
+					continue
+				}
+				_, err := c.run(t.Context(), dev, under)
+				switch {
+				case lacks(dev, d, err):
+				case errors.Is(err, device.ErrLimit) && strings.Contains(err.Error(), "bytes"):
+					refused[o.Name()]++
+					if o.Class() == op.Elementwise {
+						t.Errorf("%v: %v", &c, err)
+					}
+				case err != nil:
+					t.Errorf("%v: %v", &c, err)
+				default:
+					computed++
+				}
+			}
+		}
+		if computed == 0 && o.Class() != op.Shaped && !slices.Contains(whole, o) && (o.Class() != op.Elementwise || slices.Contains(some, o)) {
+			t.Errorf("%v: nothing was computed", o)
+		}
+	}
+	t.Logf("refused: %v", refused)
+	// What is certain to be cut.
+	for _, c := range []Case{
+		{Op: op.Sum}, {Op: op.Mean}, {Op: op.Max}, {Op: op.NormL2}, {Op: op.Sum, Rows: true}, {Op: op.Softmax}, {Op: op.MatMul}, {Op: op.MatVec},
+	} {
+		g := newGenerator(seed)
+		shapes := []op.Shape{{300, 41}}
+		switch c.Op {
+		case op.MatMul:
+			shapes = append(shapes, op.Shape{41, 70})
+		case op.MatVec:
+			shapes = append(shapes, op.Shape{41})
+		}
+		for _, s := range shapes {
+			c.In = append(c.In, g.tensor(op.F32, s, g.tame))
+		}
+		if _, err := c.run(t.Context(), dev, under); err != nil {
+			t.Errorf("%v: %v", &c, err)
+		}
+	}
+}
+
+// TestWebGPUMiscompiled plants what broken compilers do, and sees to it that the
+// device is refused, or the operation before its first use.
+func TestWebGPUMiscompiled(t *testing.T) {
+	replace := func(old, new string) func(string) string {
+		return func(s string) string { return strings.ReplaceAll(s, old, new) }
+	}
+	for _, c := range []struct {
+		name string
+		text func(string) string
+		use  func(dev *device.Device) error // nil: the device is not offered at all
+	}{
+		{"greatest for least", replace("max(", "min("), nil},
+		{"less for not greater", replace(" < ", " <= "), nil},
+		{"operands of a difference", func(s string) string { return swapDifference(s) }, nil},
+		{"conversion to an integer", replace("(i32(v", "(1i + i32(v"), nil},
+		{"shifts", replace(" << 23u", " << 22u"), nil},
+		{"barriers", replace("workgroupBarrier();", ""), nil},
+		{"what comes after a barrier", replace("workgroupBarrier();", "return;"), nil},
+		{"the second operand of a product", replace("b[", "a["), nil},
+		{"transpose, a stride", func(s string) string {
+			if strings.Contains(s, "fn transpose") {
+				return strings.Replace(s, " * ", " + ", 1)
+			}
+			return s
+		}, func(dev *device.Device) error {
+			x := make([]float32, 35)
+			return dev.Transpose(context.Background(), make([]float32, 35), x, 5, 7)
+		}},
+		{"softmax, sums", func(s string) string {
+			if strings.Contains(s, "fn softmax") {
+				return strings.ReplaceAll(s, " + ", " - ")
+			}
+			return s
+		}, func(dev *device.Device) error {
+			return dev.Softmax(context.Background(), make([]float32, 8), make([]float32, 8), 1, 8)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := wear(t, &mask{text: c.text})
+			_ = m
+			dev, err := device.Open(t.Context(), device.Require(device.WebGPU), device.WithName("software"))
+			if c.use == nil {
+				if err == nil {
+					dev.Close()
+					t.Fatal("the device is offered")
+				}
+				if !errors.Is(err, device.ErrNoDevice) || !strings.Contains(err.Error(), "self-test") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("refused for what it is not asked for yet: %v", err)
+			}
+			defer dev.Close()
+			if err := c.use(dev); !errors.Is(err, device.ErrUnsupported) || !strings.Contains(err.Error(), "self-test") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// swapDifference exchanges the operands of the first difference of two names in
+// each line.
+func swapDifference(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if a, b, ok := strings.Cut(l, " - "); ok && strings.Contains(a, " = ") && strings.HasSuffix(b, ";") && !strings.ContainsAny(b, "()") {
+			at := strings.LastIndex(a, "= ") + 2
+			if left := a[at:]; !strings.ContainsAny(left, "()* +") {
+				lines[i] = a[:at] + strings.TrimSuffix(b, ";") + " - " + left + ";"
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestWebGPUHangs: a GPU that stops answering ends calls by their contexts, is then
+// lost, and another can be opened.
+func TestWebGPUHangs(t *testing.T) {
+	old := gpu.Patience
+	gpu.Patience = 100 * time.Millisecond
+	t.Cleanup(func() { gpu.Patience = old })
+	m := wear(t, &mask{})
+	m.change = func(a *gpu.Adapter) {
+		if a.Type == gpu.Software {
+			a.Type = gpu.Discrete // patience is for GPUs
+			a.Target.Unfused = true
+		}
+	}
+	open := func() *device.Device {
+		d, err := device.Open(t.Context(), device.Require(device.WebGPU))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	dev := open()
+	x, y := []float32{-1, 2}, []float32{7, 7}
+	if err := dev.Relu(t.Context(), y, x); err != nil || y[1] != 2 {
+		t.Fatalf("%v %v", y, err)
+	}
+	m.stuck.Store(true)
+	later := dev.ReluAsync(t.Context(), make([]float32, 2), x)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := dev.Relu(ctx, y, x); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	y[0], y[1] = 3, 3
+	select {
+	case <-dev.Lost():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the device is not lost")
+	}
+	if err := later.Wait(t.Context()); !errors.Is(err, device.ErrDeviceLost) {
+		t.Errorf("a call under way: %v", err)
+	}
+	if err := dev.Relu(t.Context(), y, x); !errors.Is(err, device.ErrDeviceLost) {
+		t.Errorf("a call of a lost device: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- dev.Close() }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Close waits for a lost device")
+	}
+	if y[0] != 3 || y[1] != 3 {
+		t.Error("a slice was written after its call had returned")
+	}
+	m.stuck.Store(false)
+	dev = open()
+	defer dev.Close()
+	if err := dev.Relu(t.Context(), y, x); err != nil || y[0] != 0 || y[1] != 2 {
+		t.Errorf("after opening again: %v %v", y, err)
+	}
+}
