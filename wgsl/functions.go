@@ -79,16 +79,24 @@ var functions = [numFns]struct {
   let b = s - p;
   let lost = (p - (s - b)) + (z - b);
   let exact = s + (lost + rest);
-  return select(s, exact, abs(exact) < $T(3.0e38f));
+  return select(s, exact, (bitcast<$U>(exact) & $U(0x7fffffffu)) < $U(0x7f800000u));
 }`, 0},
-	// Where the product overflows and the whole may not: a sixteenth of it. An
-	// infinity added to numbers is what it is, however large their product.
+	// Where the sum is not finite: what the product of numbers overflows by, a
+	// sixteenth of the whole does not. The rest is told by bits, as compilers may
+	// assume that there are no infinities.
 	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
+  let infinite = $U(0x7f800000u);
+  let size = $U(0x7fffffffu);
   let s = fma_split$N(x, y, z);
   let scaled = fma_split$N(x * $T(0.0625f), y, z * $T(0.0625f)) * $T(16.0f);
-  let largest = $T(3.4028235e38f);
-  let added = (abs(x) <= largest) & (abs(y) <= largest) & (abs(z) > largest);
-  return select(select(scaled, z, added), s, abs(s) < $T(3.0e38f));
+  let p = x * y;
+  let z_bits = bitcast<$U>(z);
+  let z_finite = (z_bits & size) < infinite;
+  let nan = bitcast<$T>(z_bits | $U(0x7fc00000u));
+  let of_infinities = select(nan, p, z_finite | (bitcast<$U>(p) == z_bits));
+  let of_numbers = select(z, scaled, z_finite);
+  let numbers = ((bitcast<$U>(x) & size) < infinite) & ((bitcast<$U>(y) & size) < infinite);
+  return select(select(of_infinities, of_numbers, numbers), s, (bitcast<$U>(s) & size) < infinite);
 }`, fnFma},
 	// 2147483520 and 4294967040 are the greatest f32 below 2^31 and 2^32.
 	fnToI32: {"to_i32", `fn to_i32$N(x: $T) -> $I {
