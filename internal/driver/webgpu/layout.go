@@ -25,15 +25,36 @@ type layout struct {
 	// sizes are the bytes of the buffers of a set: the temporary ones, then those
 	// of operands from the host, then those of results for it.
 	sizes []int64
+	// near are the kinds of the buffers of a set that one submission at a time has:
+	// see way. It is nil if such a set would be like any other.
+	near []gpu.Usage
 	// direct are the copies, by place among the steps, that are transfers between
 	// the host and device memory instead.
 	direct map[int]bool
 	up     []transfer
 	down   []transfer
 
-	mu  sync.Mutex // held while set is made
-	set *set       // under sets.mu; nil for none now
+	mu   sync.Mutex // held while a set is made
+	sets [2]*set    // by way; under sets.mu; nil for none now
 }
+
+// way is how a set is used.
+type way int
+
+const (
+	// shared by any number of submissions, which the queue keeps apart.
+	shared way = iota
+	// alone by one submission at a time: what the host writes and reads may be
+	// memory that it shares with the device then.
+	alone
+)
+
+// Memory that the device shares with the host takes the place of copies where
+// these would take longest: for little, and for what kernels read or write once.
+const (
+	maxNear     = 64 << 10
+	maxNearOnce = 8 << 20
+)
 
 // spot is a place in a buffer of a set.
 type spot struct {
@@ -99,6 +120,10 @@ func newLayout(e *executable, host []bool) *layout {
 			kind = e.apart[x]
 		}
 		need := max(words(e.need[x]), leastBytes)
+		usage := gpu.Input
+		if e.written[x] {
+			usage = gpu.Output
+		}
 		b, ok := open[kind]
 		if ok {
 			l.sizes[b] = up(l.sizes[b], e.d.limits.StorageAlign)
@@ -106,6 +131,10 @@ func newLayout(e *executable, host []bool) *layout {
 		if !ok || l.sizes[b]+need > e.d.limits.Buffer {
 			b = len(l.sizes)
 			l.sizes = append(l.sizes, 0)
+			for len(l.near) < b {
+				l.near = append(l.near, gpu.Storage)
+			}
+			l.near = append(l.near, usage)
 			open[kind] = b
 		}
 		l.at[x] = spot{b, l.sizes[b]}
@@ -118,6 +147,23 @@ func newLayout(e *executable, host []bool) *layout {
 		default:
 			l.up = append(l.up, t)
 		}
+	}
+	most := int64(maxNear)
+	if e.single {
+		most = maxNearOnce
+	}
+	worth := false
+	for b, usage := range l.near {
+		switch {
+		case usage == gpu.Storage:
+		case l.sizes[b] > most:
+			l.near[b] = gpu.Storage
+		default:
+			worth = true
+		}
+	}
+	if !worth || !e.d.gpu.Adapter().Mappable || len(e.hosted) > 0 {
+		l.near = nil
 	}
 	for _, s := range e.steps {
 		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
@@ -157,8 +203,9 @@ func (l *layout) directly() {
 	}
 }
 
-// sets keeps the temporary memory of executables. Each layout has one set for all
-// its submissions, as the queue runs them one after the other.
+// sets keeps the temporary memory of executables. A layout has one set for any
+// number of submissions, as the queue runs them one after the other, and perhaps one
+// for a submission that is waited for.
 type sets struct {
 	d *device
 
@@ -173,6 +220,7 @@ const maxKept = 256 << 20
 // set is the memory of a layout.
 type set struct {
 	l       *layout
+	way     way
 	buffers []*gpu.Buffer
 	uniform *gpu.Buffer
 	bytes   int64
@@ -184,19 +232,24 @@ type set struct {
 	recordings []*recording // the one that was used last behind
 }
 
-// take returns the set of a layout, for a submission.
-func (ss *sets) take(l *layout) (*set, error) {
+// take returns a set of a layout, for a submission; if that is waited for at once,
+// one for it alone, unless another has that.
+func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ss.mu.Lock()
-	if s := l.set; s != nil {
+	w := shared
+	if waits && l.near != nil && (l.sets[alone] == nil || l.sets[alone].users == 0) {
+		w = alone
+	}
+	if s := l.sets[w]; s != nil {
 		s.users++
 		ss.kept.MoveToFront(s.at)
 		ss.mu.Unlock()
 		return s, nil
 	}
 	ss.mu.Unlock()
-	s := &set{l: l, users: 1}
+	s := &set{l: l, way: w, users: 1}
 	buffer := func(bytes int64, u gpu.Usage) (*gpu.Buffer, error) {
 		if bytes == 0 {
 			return nil, nil
@@ -205,9 +258,13 @@ func (ss *sets) take(l *layout) (*set, error) {
 		return ss.d.gpu.NewBuffer(words(bytes), u)
 	}
 	var err error
-	for _, n := range l.sizes {
+	for i, n := range l.sizes {
+		usage := gpu.Storage
+		if w == alone && i < len(l.near) {
+			usage = l.near[i]
+		}
 		var b *gpu.Buffer
-		if b, err = buffer(n, gpu.Storage); err != nil {
+		if b, err = buffer(n, usage); err != nil {
 			break
 		}
 		s.buffers = append(s.buffers, b)
@@ -221,7 +278,7 @@ func (ss *sets) take(l *layout) (*set, error) {
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	l.set = s
+	l.sets[w] = s
 	s.at = ss.kept.PushFront(s)
 	ss.bytes += s.bytes
 	return s, nil
@@ -251,14 +308,17 @@ func (ss *sets) give(s *set) {
 func (ss *sets) remove(s *set) {
 	ss.kept.Remove(s.at)
 	ss.bytes -= s.bytes
-	s.l.set = nil
+	s.l.sets[s.way] = nil
 }
 
-// drop frees the set of a layout.
+// drop frees the sets of a layout.
 func (ss *sets) drop(l *layout) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s := l.set; s != nil {
+	for _, s := range l.sets {
+		if s == nil {
+			continue
+		}
 		ss.remove(s)
 		if s.gone = true; s.users == 0 {
 			s.free()
@@ -272,7 +332,7 @@ func (ss *sets) free() {
 	defer ss.mu.Unlock()
 	for e := ss.kept.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*set)
-		s.l.set = nil
+		s.l.sets[s.way] = nil
 		if s.gone = true; s.users == 0 {
 			s.free()
 		}

@@ -32,6 +32,7 @@ type executable struct {
 	apart   []int   // likewise: results with different numbers may lie in one buffer
 
 	temps    []int64 // bytes of the temporary buffers: parts of the arena, then those of steps
+	single   bool    // it is one kernel that reads and writes each element once
 	uniforms int64   // bytes of the parameters that come with each submission
 	fixed    *gpu.Buffer
 	params   *gpu.Buffer
@@ -115,11 +116,25 @@ func (d *device) Prepare(ctx context.Context, p *driver.Program) (x driver.Execu
 			return nil, fmt.Errorf("step %d, %s: %w", i, p.Steps[i].Name(), err)
 		}
 	}
+	e.single = len(p.Steps) == 1 && len(e.steps) == 1 && once(&p.Steps[0])
 	if err := e.upload(); err != nil {
 		e.release()
 		return nil, err
 	}
 	return e.executable, nil
+}
+
+// once reports whether a step reads and writes each element of what it uses once.
+func once(s *driver.Step) bool {
+	if s.Post == nil || s.Op != nil {
+		return false
+	}
+	for _, x := range s.Post.In {
+		if x.Spread != op.Full && x.Spread != op.Scalar {
+			return false
+		}
+	}
+	return true
 }
 
 // arena adds the buffers that the arena is cut into.

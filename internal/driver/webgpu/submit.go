@@ -118,7 +118,7 @@ type work struct {
 var works = sync.Pool{New: func() any { return new(work) }}
 
 // open returns a submission with its memory and its commands.
-func (e *executable) open(ext []driver.Binding) (*work, error) {
+func (e *executable) open(ext []driver.Binding, waits bool) (*work, error) {
 	w := works.Get().(*work)
 	w.e, w.ext = e, ext
 	for i := range e.need {
@@ -126,7 +126,7 @@ func (e *executable) open(ext []driver.Binding) (*work, error) {
 	}
 	var err error
 	l := e.layouts.of(w.host)
-	if w.set, err = e.d.sets.take(l); err == nil {
+	if w.set, err = e.d.sets.take(l, waits); err == nil {
 		w.rec, err = e.d.sets.record(w.set, ext)
 	}
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *work) transfers(to []gpu.Transfer, ts []transfer) []gpu.Transfer {
 // run runs a submission and waits.
 func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) {
 	defer recovered(&err)
-	w, err := e.open(s.Ext)
+	w, err := e.open(s.Ext, true)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.
 		}
 	}()
 	defer recovered(&err)
-	w, err := e.open(s.Ext)
+	w, err := e.open(s.Ext, false)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.
 		return e.run(ctx, s)
 	}
 	defer recovered(&err)
-	w, err := e.open(s.Ext)
+	w, err := e.open(s.Ext, false)
 	if err != nil {
 		return err
 	}
