@@ -33,7 +33,8 @@ var convWays = table[convOf, matMulWay]{
 // panels reports whether the correlation has enough tiles, and windows small
 // enough, to be made by panels.
 func (c convOf) panels(t panelTile, d *Target) bool {
-	return c.product().K <= mostTerms && c.product().panels(t, d)
+	p := c.product()
+	return p.K > 0 && p.K <= mostTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
 }
 
 type convSpec struct {

@@ -14,16 +14,17 @@ type convPanelSpec struct {
 }
 
 type convPanelParams struct {
-	Groups, M, K, N    uint32 // of the products: one for each group of channels
-	Across, Down, Band uint32 // tiles
-	From, Steps, First uint32 // terms
-	Add, Keep          uint32 // of panelAside
-	Image, Group       uint32 // elements of an image, and of the channels of a group
-	H, W               uint32
-	OutW, Outs         uint32 // of a row and of a plane of the result
-	StrideY, StrideX   uint32
-	PadY, PadX         uint32
-	Windows            uint32 // of all groups
+	Groups, M, K, N  uint32 // of the products: one for each group of channels
+	Across, Down     uint32 // tiles
+	Steps, First     uint32 // see panelTile.part
+	Begin, Each      uint32
+	Add, Keep        uint32 // of panelAside
+	Image, Group     uint32 // elements of an image, and of the channels of a group
+	H, W             uint32
+	OutW, Outs       uint32 // of a row and of a plane of the result
+	StrideY, StrideX uint32
+	PadY, PadX       uint32
+	Windows          uint32 // of all groups
 }
 
 // convPanels multiplies the windows, as rows, by the pixels under them, as columns
@@ -44,13 +45,17 @@ var convPanels = newMaker("conv2d_panels", func(b *kernel.Builder, p *convPanelP
 	put := e.result(b, s.Type)
 
 	m, n := b.U32(&p.M), b.U32(&p.N)
-	tiles := tilesOf{b.U32(&p.Across), b.U32(&p.Down), b.U32(&p.Band)}
+	tiles := tilesOf{b.U32(&p.Across), b.U32(&p.Down)}
 	group, number := b.Group().Div(tiles.across.Mul(tiles.down)), b.Group().Mod(tiles.across.Mul(tiles.down))
 	b.If(group.Lt(b.U32(&p.Groups)), func() { // the grid may be folded
 		row, col := tiles.place(number)
 		row, col = row.Mul(kernel.U(uint32(s.Rows))), col.Mul(kernel.U(uint32(s.Cols)))
-		pa.start(group.Mul(m.Mul(b.U32(&p.K))).Add(b.U32(&p.From)), row, m, b.U32(&p.K))
-		pb.start(kernel.U(0), col, n, kernel.U(0))
+		from, steps := kernel.U(0), panelSteps{b.U32(&p.Steps), b.U32(&p.First)}
+		if s.Long {
+			from, steps = s.part(b, kernel.U(0), &p.Steps, &p.First, b.U32(&p.Begin), &p.Each)
+		}
+		pa.start(group.Mul(m.Mul(b.U32(&p.K))), from, row, m, b.U32(&p.K))
+		pb.start(kernel.U(0), from, col, n, kernel.U(0))
 		type pixel struct{ at, y, x kernel.U32 }
 		pixels := make([][4]pixel, len(pb.units))
 		h, w, outW, outs := b.U32(&p.H), b.U32(&p.W), b.U32(&p.OutW), b.U32(&p.Outs)
@@ -66,12 +71,12 @@ var convPanels = newMaker("conv2d_panels", func(b *kernel.Builder, p *convPanelP
 			}
 		}
 		pb.get = func(i, q int, term kernel.U32) kernel.F32 {
-			t, from := terms.At(term.Add(b.U32(&p.From))), pixels[i][q]
+			t, from := terms.At(term), pixels[i][q]
 			inside := from.y.Add(t.At(1)).Lt(h).And(from.x.Add(t.At(2)).Lt(w))
 			v := x(kernel.Select(inside, from.at.Add(t.At(0)), kernel.U(0)))
 			return kernel.Select(inside, v, kernel.F(0))
 		}
-		sums := s.multiply(b, pa, pb, panelSteps{b.U32(&p.Steps), b.U32(&p.First)})
+		sums := s.multiply(b, pa, pb, steps)
 		windows := b.U32(&p.Windows)
 		plane := func(c kernel.U32) kernel.U32 {
 			place := col.Add(c)
@@ -95,7 +100,8 @@ func launchConvPanels(q *request, c op.Convolution, t panelTile, name string) (*
 	across, down := (pr.N-1)/t.Cols+1, (pr.M-1)/t.Rows+1
 	u := func(v int) uint32 { return uint32(v) }
 	channels := c.C / c.Groups
-	params := convPanelParams{Groups: u(pr.Batch), M: u(pr.M), K: u(pr.K), N: u(pr.N), Across: u(across), Down: u(down), Band: u(min(down, mostBand)),
+	params := convPanelParams{Groups: u(pr.Batch), M: u(pr.M), K: u(pr.K), N: u(pr.N), Across: u(across), Down: u(down),
+		Steps: u((pr.K-1)/t.Depth + 1), First: u((pr.K-1)%t.Depth + 1),
 		Image: u(c.C * c.H * c.W), Group: u(channels * c.H * c.W), H: u(c.H), W: u(c.W),
 		OutW: u(c.OutW), Outs: u(c.OutH * c.OutW), StrideY: u(o.Stride[0]), StrideX: u(o.Stride[1]), PadY: u(o.Pad[0]), PadX: u(o.Pad[1]), Windows: u(c.O)}
 	var terms []uint32
@@ -113,8 +119,8 @@ func launchConvPanels(q *request, c op.Convolution, t panelTile, name string) (*
 		bind = append(bind, p.scratch(pr.Batch*across*down*t.Rows*t.Cols))
 	}
 	bind = append(bind, q.outputs()...)
-	t.launches(pr.K, func(from, steps, first int, add, keep uint32) {
-		params.From, params.Steps, params.First, params.Add, params.Keep = u(from), u(steps), u(first), add, keep
+	t.launches(pr.K, func(begin, each int, add, keep uint32) {
+		params.Begin, params.Each, params.Add, params.Keep = u(begin), u(each), add, keep
 		p.stage(convPanels.of(s, q.epilogue), kernel.GridOf(pr.Batch*across*down), params, bind...)
 	})
 	return p.done(name)

@@ -15,14 +15,23 @@ func (m matMulOf) groups(rows, cols int) int {
 	return m.Batch * ((m.M-1)/rows + 1) * ((m.N-1)/cols + 1)
 }
 
-// panels reports whether a product is large enough for panels of a size, and the
-// device for their lanes and their workgroup memory.
+// panels reports whether panels of a size are for a product: it fills them for the
+// greater part, and enough of them with all workgroups that can share its terms.
 func (m matMulOf) panels(t panelTile, d *Target) bool {
-	return m.K > 0 && m.groups(t.Rows, t.Cols) >= enough && d.Lanes >= t.lanes() && d.Shared >= t.shared()
+	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/leastShare) >= enough && t.runs(d)
 }
 
 // enough is a number of workgroups that keeps a large device busy.
 const enough = 128
+
+// can is true where a way gives the product, at whatever speed.
+func (w matMulWay) can(m matMulOf, d *Target) bool {
+	if w.panel.Rows == 0 {
+		x, y := w.lanes()
+		return d.Lanes >= x*y
+	}
+	return m.K > 0 && m.M > w.panel.Rows/4 && m.N > w.panel.Cols/4 && w.panel.runs(d)
+}
 
 // matMulWay is how a product is made: by panels, or by tiles.
 type matMulWay struct {
@@ -33,6 +42,8 @@ type matMulWay struct {
 var matMulWays = table[matMulOf, matMulWay]{
 	{"panels128x128", func(m matMulOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulWay{panel: panel128x128}},
 	{"panels64x64", func(m matMulOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulWay{panel: panel64x64}},
+	{"panels64x64x8", func(m matMulOf, t *Target) bool { return m.panels(panel64x64x8, t) }, matMulWay{panel: panel64x64x8}},
+	{"panels32x64", func(m matMulOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulWay{panel: panel32x64}},
 	{"128x128", func(m matMulOf, t *Target) bool { return m.groups(128, 128) >= enough && t.Lanes >= 256 }, matMulWay{matMulTile: matMulTile{128, 128, 16, 8, 2}}},
 	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
 	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},

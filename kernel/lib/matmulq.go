@@ -9,21 +9,40 @@ func init() {
 	register(&family{plan: planMatMulQ, variants: matMulQWays.names(), quantised: true}, op.MatMulQ)
 }
 
+// matMulQOf is what decides how a product with blocks is made.
+type matMulQOf struct {
+	matMulOf
+	Blocks op.DType
+}
+
+// words reports whether the product is one of few rows, with blocks that are read
+// by words and lanes that add no more than exactTerms units.
+func (m matMulQOf) words(rows int) bool {
+	f, ok := wordFormats[m.Blocks.Block()]
+	return ok && m.M <= rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
+}
+
 // matMulQWay is how a product with blocks is made: by tiles, or by a team for
 // each row of the quantised matrix, which multiplies all rows of the other.
 type matMulQWay struct {
 	matMulTile
 	crew
-	rows int // of a, that one team multiplies
+	rows  int // of a, that one team multiplies
+	of    int // rows of the quantised matrix that a team has, by words; 0 if by element
+	ahead int // units that a lane reads before it multiplies
 }
 
-var matMulQWays = table[matMulOf, matMulQWay]{
-	{"row", func(m matMulOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
-	{"rows", func(m matMulOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
-	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
+var matMulQWays = table[matMulQOf, matMulQWay]{
+	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 2*busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 2, ahead: 2}},
+	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 1, ahead: 2}},
+	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4, of: 1, ahead: 1}},
+	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 8, of: 1, ahead: 1}},
+	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
+	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
+	{"64x64", func(m matMulQOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
 		matMulQWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
-	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
-	{"8x32", func(matMulOf, *Target) bool { return true }, matMulQWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
+	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
 }
 
 type matMulQSpec struct {
@@ -39,7 +58,11 @@ type matMulQParams struct {
 
 var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s matMulQSpec, e *epilogue) {
 	m, k, n := b.U32(&p.M), b.U32(&p.K), b.U32(&p.N)
-	if s.rows > 0 {
+	switch {
+	case s.of > 0:
+		rowsTimesWords(b, s, e, m, k, n)
+		return
+	case s.rows > 0:
 		rowsTimesBlocks(b, s, e, m, k, n)
 		return
 	}
@@ -132,7 +155,7 @@ func planMatMulQ(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	way, name, err := matMulQWays.choose(q, matMulOf{pr})
+	way, name, err := matMulQWays.choose(q, matMulQOf{matMulOf{pr}, q.In[1].Type})
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +165,11 @@ func planMatMulQ(q *request) (*Plan, error) {
 // launchMatMulQ makes the plan in one way.
 func launchMatMulQ(q *request, pr op.Product, way matMulQWay, name string) (*Plan, error) {
 	s := matMulQSpec{matMulQWay: way, Type: q.In[0].Type, Blocks: q.In[1].Type,
-		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: pr.K > exactTerms*max(1, way.Team)}
+		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: way.of == 0 && pr.K > exactTerms*max(1, way.Team)}
 	params := matMulQParams{M: uint32(pr.M), K: uint32(pr.K), N: uint32(pr.N)}
 	var grid kernel.Size
 	if way.rows > 0 {
-		grid = way.crew.groups(pr.N)
+		grid = way.crew.groups((pr.N-1)/max(1, way.of) + 1)
 	} else {
 		across := (pr.N-1)/way.Cols + 1
 		params.Across = uint32(across)

@@ -245,6 +245,6 @@ func launchMatVec(q *request, m matVecOf, w matVecWay, name string) (*Plan, erro
 	}
 	sums := p.scratch(parts * m.M)
 	p.stage(matVecs.of(s, nil), grid, params, append(q.inputs(), sums)...)
-	p.addParts(q, sums, m.M, parts, 0)
+	p.addParts(q, sums, 0, m.M, parts, 0)
 	return p.done(name)
 }

@@ -139,6 +139,9 @@ func TestMutants(t *testing.T) {
 		if names == nil {
 			names = []string{""}
 		}
+		if c.variants != nil {
+			names = c.variants
+		}
 		for _, name := range names {
 			if slices.Contains(akin, strings.TrimSuffix(name, "-subgroups")) {
 				continue
@@ -328,7 +331,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 		cs = append(cs, c)
 	}
 	for _, o := range []op.MatMulOpts{{}, {TransA: true}, {TransB: true}} {
-		for _, e := range [][3]int{{35, 41, 170}, {36, 40, 172}} {
+		for _, e := range [][3]int{{35, 41, 170}, {36, 44, 172}} {
 			a, w := []int{2, e[0], e[1]}, []int{2, e[1], e[2]}
 			if o.TransA {
 				a[1], a[2] = a[2], a[1]
@@ -339,6 +342,8 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 			floats(op.MatMul, o.Attrs(), a, w, []int{e[2]})
 		}
 	}
+	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*leastShare + 9}, []int{3, 2*leastShare + 9, 68}, []int{68})
+	cs[len(cs)-1].variants = []string{"panels32x64"} // in parts
 	floats(op.Conv2D, op.Conv2DOpts{Groups: 2, Stride: [2]int{2, 1}, Pad: [2]int{1, 2}}.Attrs(), []int{2, 12, 9, 11}, []int{10, 6, 3, 4}, []int{10})
 	return cs
 }

@@ -116,13 +116,18 @@ func (x *panel) fits() bool {
 	return n <= x.crew || n%x.crew == 0
 }
 
-// start finds the units of the lane: lines from line on of count, in a matrix
-// that begins at origin, with rows of pitch in memory.
-func (x *panel) start(origin, line, count, pitch kernel.U32) {
+// start finds the units of the lane: terms from from on of lines from line on of
+// count, in a matrix that begins at origin, with rows of pitch in memory.
+func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	lane, scale := x.b.Lane().Sub(u(x.first)), kernel.U(0)
 	if x.form == lineVectors || x.form == termVectors {
 		scale = u(2)
+	}
+	if x.form == termVectors || x.form == termScalars {
+		origin = origin.Add(from)
+	} else {
+		origin = origin.Add(from.Mul(pitch))
 	}
 	x.pitch, origin = pitch.Shr(scale), origin.Shr(scale)
 	quads, last := x.lines/4, count.Sub(u(1))
@@ -158,7 +163,7 @@ func (x *panel) start(origin, line, count, pitch kernel.U32) {
 		}
 		switch x.form {
 		case gathered:
-			x.from = append(x.from, e.term)
+			x.from = append(x.from, from.Add(e.term))
 		case lineVectors: // the four lines are all there, or none of them
 			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(u(2))))
 		case lineScalars:

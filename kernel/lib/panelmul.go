@@ -28,8 +28,13 @@ func (t panelTile) shared() int { return t.Stages * t.Depth * (t.Rows + t.Cols +
 // The tiles in use.
 var (
 	panel128x128 = panelTile{128, 128, 16, 8, 8, 4, 2, true}
-	panel64x64   = panelTile{64, 64, 8, 8, 8, 4, 2, true}
+	panel64x64   = panelTile{64, 64, 16, 8, 8, 4, 2, true}
+	panel64x64x8 = panelTile{64, 64, 8, 8, 8, 4, 2, true}
+	panel32x64   = panelTile{32, 64, 16, 4, 8, 4, 2, true}
 )
+
+// runs reports whether a device has the lanes and the workgroup memory.
+func (t panelTile) runs(d *Target) bool { return d.Lanes >= t.lanes() && d.Shared >= t.shared() }
 
 // crews returns the first lanes of those that bring the operands, and how many
 // bring each.
@@ -241,7 +246,15 @@ func (s *panelSums) then(aside *panelAside, finish func()) {
 		}
 	}
 	s.b.If(aside.add, func() {
-		each(func(i kernel.U32, v kernel.Var[kernel.Vec4F]) { v.Set(v.Get().Add(aside.at.At(i))) })
+		n := 0
+		each(func(i kernel.U32, v kernel.Var[kernel.Vec4F]) {
+			// Without a barrier compilers read all at once, into more registers than
+			// anything else here needs, and the device runs fewer workgroups.
+			if n++; n%4 == 0 {
+				s.b.Barrier()
+			}
+			v.Set(v.Get().Add(aside.at.At(i)))
+		})
 	})
 	s.b.If(aside.keep, func() {
 		each(func(i kernel.U32, v kernel.Var[kernel.Vec4F]) { aside.at.Set(i, v.Get()) })
@@ -295,19 +308,31 @@ func lanePlace(lane kernel.U32, rows int) (row, col kernel.U32) {
 
 // tilesOf is how the tiles of a result lie in the grid: bands of rows of tiles,
 // column by column, so that workgroups that run together share what they read.
-type tilesOf struct{ across, down, band kernel.U32 }
+type tilesOf struct{ across, down kernel.U32 }
+
+// band is the rows of tiles in a band.
+const band = 8
 
 // place returns the row and column of tiles of a tile.
 func (t tilesOf) place(number kernel.U32) (row, col kernel.U32) {
-	whole := t.band.Mul(t.across)
-	top := number.Div(whole).Mul(t.band)
+	rows := kernel.U(band)
+	whole := t.across.Mul(rows)
+	top := number.Div(whole).Mul(rows)
 	in := number.Mod(whole)
-	height := t.down.Sub(top).Min(t.band)
+	height := t.down.Sub(top).Min(rows)
 	return top.Add(in.Mod(height)), in.Div(height)
 }
 
-// mostBand is the most rows of tiles in a band.
-const mostBand = 8
+// part returns what a part of a launch adds up: its first term and its steps. Steps
+// are counted from 0; the first of all has *first terms, and the others are whole. The
+// launch begins at step begin, and each part takes *each, up to *steps.
+func (t panelTile) part(b *kernel.Builder, part kernel.U32, steps, first *uint32, begin kernel.U32, each *uint32) (from kernel.U32, p panelSteps) {
+	depth := kernel.U(uint32(t.Depth))
+	at := begin.Add(part.Mul(b.U32(each)))
+	none := at.Eq(kernel.U(0))
+	from = kernel.Select(none, kernel.U(0), b.U32(first).Add(at.Sub(kernel.U(1)).Mul(depth)))
+	return from, panelSteps{b.U32(steps).Sub(at).Min(b.U32(each)), kernel.Select(none, b.U32(first), depth)}
+}
 
 // panelSpec is a product of matrices by panels.
 type panelSpec struct {
@@ -316,18 +341,17 @@ type panelSpec struct {
 	A, B  panelForm
 	WideC bool // rows of the result are vectors of four, and the epilogue takes them
 	Bias  bool
-	Long  bool // more than exactTerms terms
+	Part  bool // workgroups share the terms, and each writes sums of a part
 }
 
-// panelParams are those of a launch, which does a part of the terms.
 type panelParams struct {
-	Batch, M, N        uint32
-	Across, Down, Band uint32 // tiles
-	PitchA, PitchB     uint32 // from one row in memory to the next
-	StrideA, StrideB   uint32 // from one matrix to the next
-	FromA, FromB       uint32 // places of the first term
-	Steps, First       uint32
-	Add, Keep          uint32 // of panelAside
+	Batch, M, N      uint32
+	Across, Down     uint32 // tiles
+	PitchA, PitchB   uint32 // from one row in memory to the next
+	StrideA, StrideB uint32 // from one matrix to the next
+	Steps, First     uint32 // see part
+	Each, Parts      uint32
+	Pair, Row, Rows  uint32 // of a launch that writes parts: its first product and row, and how many rows
 }
 
 var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
@@ -336,27 +360,41 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
 	pb := newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
 	bias := optional(b, "bias", s.Type, s.Bias)
-	var aside *panelAside
-	if s.Long {
-		aside = &panelAside{kernel.InOut[kernel.Vec4F](b, "aside"), b.U32(&p.Add).Ne(kernel.U(0)), b.U32(&p.Keep).Ne(kernel.U(0))}
-	}
 	var put, put4 func(i kernel.U32, v kernel.Dynamic)
-	if s.WideC {
+	switch {
+	case s.Part && s.WideC:
+		put4 = vectorOutput(b, "parts", op.F32, 4).set
+	case s.Part:
+		put = outputValue(b, "parts", op.F32).set
+	case s.WideC:
 		put4 = e.result4(b, s.Type)
-	} else {
+	default:
 		put = e.result(b, s.Type)
 	}
 
+	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	m, n := b.U32(&p.M), b.U32(&p.N)
-	tiles := tilesOf{b.U32(&p.Across), b.U32(&p.Down), b.U32(&p.Band)}
-	pair, number := b.Group().Div(tiles.across.Mul(tiles.down)), b.Group().Mod(tiles.across.Mul(tiles.down))
-	b.If(pair.Lt(b.U32(&p.Batch)), func() { // the grid may be folded
+	tiles := tilesOf{b.U32(&p.Across), b.U32(&p.Down)}
+	each := tiles.across.Mul(tiles.down)
+	rest, number := b.Group().Div(each), b.Group().Mod(each)
+	pair, part := rest, u(0)
+	if s.Part {
+		pair, part = rest.Mod(b.U32(&p.Batch)), rest.Div(b.U32(&p.Batch))
+	}
+	b.If(rest.Lt(b.U32(&p.Batch).Mul(b.U32(&p.Parts))), func() { // the grid may be folded
 		row, col := tiles.place(number)
-		row, col = row.Mul(kernel.U(uint32(s.Rows))), col.Mul(kernel.U(uint32(s.Cols)))
-		pa.start(pair.Mul(b.U32(&p.StrideA)).Add(b.U32(&p.FromA)), row, m, b.U32(&p.PitchA))
-		pb.start(pair.Mul(b.U32(&p.StrideB)).Add(b.U32(&p.FromB)), col, n, b.U32(&p.PitchB))
-		sums := s.multiply(b, pa, pb, panelSteps{b.U32(&p.Steps), b.U32(&p.First)})
-		first := pair.Mul(m).Add(row)
+		row, col = row.Mul(u(s.Rows)), col.Mul(u(s.Cols))
+		from, steps := u(0), panelSteps{b.U32(&p.Steps), b.U32(&p.First)}
+		// Parts are of the rows of the launch.
+		rows, top, matrix := m, row, pair
+		if s.Part {
+			from, steps = s.part(b, part, &p.Steps, &p.First, u(0), &p.Each)
+			rows, top, matrix = b.U32(&p.Rows), row.Add(b.U32(&p.Row)), pair.Add(b.U32(&p.Pair))
+		}
+		pa.start(matrix.Mul(b.U32(&p.StrideA)), from, top, m, b.U32(&p.PitchA))
+		pb.start(matrix.Mul(b.U32(&p.StrideB)), from, col, n, b.U32(&p.PitchB))
+		sums := s.multiply(b, pa, pb, steps)
+		first := rest.Mul(rows).Add(row)
 		place := func(r, at kernel.U32) kernel.U32 { return first.Add(r).Mul(n).Add(at) }
 		var four func(r, c, at kernel.U32, v kernel.Vec4F)
 		if s.WideC {
@@ -364,79 +402,109 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 				if s.Bias {
 					var x [4]kernel.F32
 					for q := range x {
-						x[q] = bias(at.Add(kernel.U(uint32(q))), v.At(q))
+						x[q] = bias(at.Add(u(q)), v.At(q))
 					}
 					v = b.Vec4F(x[0], x[1], x[2], x[3])
 				}
-				put4(place(r, at).Shr(kernel.U(2)), kernel.Dyn(v))
+				put4(place(r, at).Shr(u(2)), kernel.Dyn(v))
 			}
 		}
-		sums.then(aside, func() {
-			sums.each(m.Sub(row), n.Sub(col), col.Add, func(r, _, at kernel.U32, v kernel.F32) {
-				put(place(r, at), kernel.Dyn(bias(at, v)))
-			}, four)
-		})
+		sums.each(rows.Sub(row), n.Sub(col), col.Add, func(r, _, at kernel.U32, v kernel.F32) {
+			put(place(r, at), kernel.Dyn(bias(at, v)))
+		}, four)
 	})
 })
 
+// Filling workgroups keep a large device busy with products by panels; with fewer,
+// some share the terms of a sum, of at least leastShare terms each.
+const (
+	filling    = 256
+	leastShare = 128
+)
+
+// mostParts bounds the elements of the sums of parts that are kept at once.
+const mostParts = 1 << 26
+
 // launchPanels makes the plan with panels of one size. Products with one matrix
 // on the right are one, of the rows of all, where these stand below each other.
+//
+// A float32 adds up no more than exactTerms one after the other: longer sums are made
+// in parts, which a second kernel adds up. (To add to what an earlier launch has left is
+// one kernel less, but one with so many registers that it is a quarter slower.)
 func launchPanels(q *request, pr op.Product, t panelTile, name string) (*Plan, error) {
 	o := op.MatMulOptsOf(&q.Attrs)
 	if pr.SharedB && !o.TransA {
 		pr.M, pr.Batch = pr.Batch*pr.M, 1
 	}
 	u := func(v int) uint32 { return uint32(v) }
-	s := panelSpec{panelTile: t, Type: q.In[0].Type, Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: pr.K > exactTerms}
+	s := panelSpec{panelTile: t, Type: q.In[0].Type, Bias: len(q.In) > 2 && q.In[2].Shape != nil}
 	pitchA, pitchB := pr.K, pr.N
-	aheadA, aheadB := 1, pr.N // from one term to the next
 	if o.TransA {
-		pitchA, aheadA = pr.M, pr.M
+		pitchA = pr.M
 	}
 	if o.TransB {
-		pitchB, aheadB = pr.K, 1
+		pitchB = pr.K
 	}
 	s.A, s.B = formOf(!o.TransA, pitchA), formOf(o.TransB, pitchB)
 	s.WideC = pr.N%4 == 0 && q.epilogue.vectors(pr.N)
 	across, down := (pr.N-1)/t.Cols+1, (pr.M-1)/t.Rows+1
-	params := panelParams{Batch: u(pr.Batch), M: u(pr.M), N: u(pr.N), Across: u(across), Down: u(down), Band: u(min(down, mostBand)),
-		PitchA: u(pitchA), PitchB: u(pitchB), StrideA: u(pr.M * pr.K), StrideB: u(pr.K * pr.N)}
+	groups := pr.Batch * across * down
+	steps := (pr.K-1)/t.Depth + 1
+	params := panelParams{Batch: u(pr.Batch), M: u(pr.M), N: u(pr.N), Across: u(across), Down: u(down),
+		PitchA: u(pitchA), PitchB: u(pitchB), StrideA: u(pr.M * pr.K), StrideB: u(pr.K * pr.N),
+		Steps: u(steps), First: u((pr.K-1)%t.Depth + 1), Each: u(steps), Parts: 1}
 	if pr.SharedB {
 		params.StrideB = 0
 	}
 	var p planner
-	bind := q.inputs()
-	if s.Long {
-		bind = append(bind, p.scratch(pr.Batch*across*down*t.Rows*t.Cols))
+	parts := (pr.K-1)/exactTerms + 1
+	if 2*groups <= filling {
+		parts = max(parts, min(filling/groups, pr.K/leastShare))
 	}
-	bind = append(bind, q.outputs()...)
-	grid := kernel.GridOf(pr.Batch * across * down)
-	t.launches(pr.K, func(from, steps, first int, add, keep uint32) {
-		params.FromA, params.FromB = u(from*aheadA), u(from*aheadB)
-		params.Steps, params.First, params.Add, params.Keep = u(steps), u(first), add, keep
-		p.stage(panelMuls.of(s, q.epilogue), grid, params, bind...)
-	})
+	if parts <= 1 {
+		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(q.inputs(), q.outputs()...)...)
+		return p.done(name)
+	}
+	each := (steps-1)/parts + 1
+	parts = (steps-1)/each + 1
+	s.Part, s.Bias, s.WideC = true, false, pr.N%4 == 0
+	params.Each, params.Parts = u(each), u(parts)
+	// One product at a time, or some rows of it, if there is no room for more.
+	products, rows := pr.Batch, pr.M
+	if n := mostParts / parts / pr.N / pr.M; n < products {
+		products = max(1, n)
+	}
+	if products == 1 {
+		rows = min(pr.M, max(1, mostParts/parts/pr.N/t.Rows)*t.Rows)
+	}
+	sums := p.scratch(parts * products * rows * pr.N)
+	for pair := 0; pair < pr.Batch; pair += products {
+		for row := 0; row < pr.M; row += rows {
+			params.Batch, params.Pair = u(min(products, pr.Batch-pair)), u(pair)
+			n := min(rows, pr.M-row)
+			params.Row, params.Rows = u(row), u(n)
+			params.Down = u((n-1)/t.Rows + 1)
+			grid := int(params.Batch) * across * int(params.Down) * parts
+			p.stage(panelMuls.of(s, nil), kernel.GridOf(grid), params, Ref{InputRef, 0}, Ref{InputRef, 1}, sums)
+			p.addParts(q, sums, (pair*pr.M+row)*pr.N, int(params.Batch)*n*pr.N, parts, pr.N)
+		}
+	}
 	return p.done(name)
 }
 
-// launches divides k terms among launches: f gets the first term of each, how
-// many steps it takes, the terms of its first step, and what panelAside is told.
-func (t panelTile) launches(k int, f func(from, steps, first int, add, keep uint32)) {
-	n := (k-1)/exactTerms + 1
-	steps := (k-1)/t.Depth + 1
-	first := k - (steps-1)*t.Depth // terms of the first step of all
-	from, done := 0, 0
+// launches divides k terms among launches: f gets the first step of each, how
+// many steps it takes, and what panelAside is told.
+func (t panelTile) launches(k int, f func(begin, each int, add, keep uint32)) {
+	n, steps := (k-1)/exactTerms+1, (k-1)/t.Depth+1
 	for i := range n {
-		end := steps * (i + 1) / n
 		var add, keep uint32
 		if i > 0 {
-			add, first = 1, t.Depth
+			add = 1
 		}
 		if i < n-1 {
 			keep = 1
 		}
-		f(from, end-done, first, add, keep)
-		from += first + (end-done-1)*t.Depth
-		done = end
+		begin := steps * i / n
+		f(begin, steps*(i+1)/n-begin, add, keep)
 	}
 }

@@ -129,6 +129,8 @@ type trial struct {
 	types  []op.DType
 	values []*op.Array // nil for an absent operand
 	post   *Epilogue
+	// variants, if not nil, are those in which mistakes are planted.
+	variants []string
 }
 
 // encode returns an array in memory.

@@ -76,22 +76,28 @@ func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
 func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, error) {
 	first := func(is func(v *variant[M, S]) bool) *variant[M, S] {
 		for i := range vs {
-			if v := &vs[i]; is(v) && v.fits(m, &q.Target) {
+			if v := &vs[i]; is(v) {
 				return v
 			}
 		}
 		return nil
 	}
+	fits := func(v *variant[M, S]) bool { return v.fits(m, &q.Target) }
 	name := q.Variant
 	if name == "" {
 		name = q.tuned()
 	}
-	v := first(func(v *variant[M, S]) bool { return v.name == name })
+	v := first(func(v *variant[M, S]) bool {
+		if c, is := any(v.spec).(able[M]); is && v.name == name {
+			return c.can(m, &q.Target)
+		}
+		return v.name == name && fits(v)
+	})
 	if v == nil && q.Variant == "" {
-		v = first(func(v *variant[M, S]) bool { return good(&v.spec) })
+		v = first(func(v *variant[M, S]) bool { return good(&v.spec) && fits(v) })
 	}
 	if v == nil && q.Variant == "" {
-		v = first(func(*variant[M, S]) bool { return true })
+		v = first(fits)
 	}
 	if v != nil {
 		return v.spec, v.name, nil
@@ -99,6 +105,10 @@ func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, 
 	var none S
 	return none, "", unsupported("no variant %s for %+v", q.Variant, m)
 }
+
+// able is a specialisation that can be asked for by name where it would not be
+// chosen.
+type able[M any] interface{ can(m M, t *Target) bool }
 
 func (q *request) tuned() string {
 	if q.Tuning == nil {
