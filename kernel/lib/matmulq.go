@@ -33,10 +33,12 @@ type matMulQWay struct {
 }
 
 var matMulQWays = table[matMulQOf, matMulQWay]{
-	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 2*busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 2, ahead: 2}},
+	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 4, ahead: 1}},
+	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 2, ahead: 1}},
 	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 1, ahead: 2}},
-	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4, of: 1, ahead: 1}},
-	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 8, of: 1, ahead: 1}},
+	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4, of: 2, ahead: 1}},
+	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 8, of: 2, ahead: 1}},
+	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 16, of: 2, ahead: 1}},
 	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
 	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
 	{"64x64", func(m matMulQOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
