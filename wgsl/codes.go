@@ -125,7 +125,7 @@ var codeTable = [256]codeInfo{
 	ir.Dot4I8:        {form: function, args: 3, class: primary, text: "dot4I8Packed", fn: fnDot4I8, pure: true},
 	ir.Dot4U8:        {form: function, args: 3, class: primary, text: "dot4U8Packed", fn: fnDot4U8, pure: true},
 	ir.PackHalf:      {form: function, args: 1, class: primary, text: "pack2x16float", fn: fnPackHalf, pure: true},
-	ir.UnpackHalf:    {form: call, args: 1, class: primary, text: "unpack2x16float", pure: true},
+	ir.UnpackHalf:    {form: function, args: 1, class: primary, text: "unpack2x16float", fn: fnUnpackHalf, pure: true},
 	ir.PackI8:        {form: function, args: 1, class: primary, text: "pack4xI8", fn: fnPackI8, pure: true},
 	ir.UnpackI8:      {form: function, args: 1, class: primary, text: "unpack4xI8", fn: fnUnpackI8, pure: true},
 	ir.UnpackU8:      {form: function, args: 1, class: primary, text: "unpack4xU8", fn: fnUnpackU8, pure: true},

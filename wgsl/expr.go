@@ -388,6 +388,8 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		return
 	case ir.PackHalf:
 		builtIn = w.t.Consumer == Tint
+	case ir.UnpackHalf:
+		builtIn = !w.t.Unfused // that of software
 	default:
 		if builtIn {
 			w.needs |= Dot4

@@ -29,6 +29,7 @@ const (
 	fnDot4I8
 	fnDot4U8
 	fnPackHalf
+	fnUnpackHalf
 	fnPackI8
 	fnUnpackI8
 	fnUnpackU8
@@ -139,6 +140,15 @@ var functions = [numFns]struct {
 	// Mesa's lavapipe 22.3 loses the upper half of pack2x16float.
 	fnPackHalf: {"pack_half", `fn pack_half(x: vec2f) -> u32 {
   return (pack2x16float(vec2f(x.x, 0.0f)) & 0xffffu) | (pack2x16float(vec2f(x.y, 0.0f)) << 16u);
+}`, 0},
+	// SwiftShader makes a NaN of an infinity.
+	fnUnpackHalf: {"unpack_half", `fn unpack_half(x: u32) -> vec2f {
+  let h = vec2<u32>(x & 0xffffu, x >> 16u);
+  let m = h & vec2<u32>(0x7fffu);
+  let small = bitcast<vec2<u32>>(vec2f(m) * 5.9604645e-8f);
+  let other = (m << vec2<u32>(13u)) + select(vec2<u32>(0x38000000u), vec2<u32>(0x70000000u), m >= vec2<u32>(0x7c00u));
+  let bits = select(other, small, m < vec2<u32>(0x400u));
+  return bitcast<vec2<f32>>(bits | ((h & vec2<u32>(0x8000u)) << vec2<u32>(16u)));
 }`, 0},
 	fnPackI8: {"pack_i8", `fn pack_i8(x: vec4i) -> u32 {
   let y = (bitcast<vec4<u32>>(x) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
