@@ -387,6 +387,11 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		}
 		return
 	case ir.PackHalf:
+		if w.t.Unfused { // software
+			w.need(fnPackHalfBits, 1)
+			w.args(in)
+			return
+		}
 		builtIn = w.t.Consumer == Tint
 	case ir.UnpackHalf:
 		builtIn = !w.t.Unfused // that of software

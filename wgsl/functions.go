@@ -29,6 +29,7 @@ const (
 	fnDot4I8
 	fnDot4U8
 	fnPackHalf
+	fnPackHalfBits
 	fnUnpackHalf
 	fnPackI8
 	fnUnpackI8
@@ -141,7 +142,18 @@ var functions = [numFns]struct {
 	fnPackHalf: {"pack_half", `fn pack_half(x: vec2f) -> u32 {
   return (pack2x16float(vec2f(x.x, 0.0f)) & 0xffffu) | (pack2x16float(vec2f(x.y, 0.0f)) << 16u);
 }`, 0},
-	// SwiftShader makes a NaN of an infinity.
+	// SwiftShader makes a NaN of an infinity, in either direction.
+	fnPackHalfBits: {"pack_half_bits", `fn pack_half_bits(x: vec2f) -> u32 {
+  let b = bitcast<vec2<u32>>(x);
+  let m = b & vec2<u32>(0x7fffffffu);
+  let small = bitcast<vec2<u32>>(bitcast<vec2<f32>>(m) + vec2f(0.5f)) - vec2<u32>(0x3f000000u);
+  var h = (m - vec2<u32>(0x38000000u) + vec2<u32>(0xfffu) + ((m >> vec2<u32>(13u)) & vec2<u32>(1u))) >> vec2<u32>(13u);
+  h = select(h, small, m < vec2<u32>(0x38800000u));
+  h = select(h, vec2<u32>(0x7c00u), m >= vec2<u32>(0x477ff000u));
+  h = select(h, vec2<u32>(0x7e00u), m > vec2<u32>(0x7f800000u));
+  h |= (b >> vec2<u32>(16u)) & vec2<u32>(0x8000u);
+  return h.x | (h.y << 16u);
+}`, 0},
 	fnUnpackHalf: {"unpack_half", `fn unpack_half(x: u32) -> vec2f {
   let h = vec2<u32>(x & 0xffffu, x >> 16u);
   let m = h & vec2<u32>(0x7fffu);

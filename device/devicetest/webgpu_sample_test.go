@@ -1,0 +1,50 @@
+//go:build !nowebgpu && !js
+
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestWebGPUSample runs a few shapes of each operation and element type, plans, and
+// many goroutines, on the pairs of library and driver that TestWebGPU does not run all of: a build with
+// cgo is wgpu-native, one without the library in Go.
+func TestWebGPUSample(t *testing.T) {
+	drivers := []string{"lavapipe", "swiftshader"}
+	if wgpunative.Linked {
+		drivers = drivers[1:]
+	}
+	for _, name := range drivers {
+		t.Run(name, func(t *testing.T) { pair(t, webGPU(t, name)) })
+	}
+}
+
+func pair(t *testing.T, open Open) {
+	if testutil.Raced {
+		t.Skip("the drivers are slow, and run as the whole suite does")
+	}
+	t.Run("operations", func(t *testing.T) {
+		type kind struct {
+			o *op.Operation
+			d op.DType
+		}
+		seen := map[kind]int{}
+		operations(t, open, op.DTypes(), func(c *Case) bool {
+			k, most := kind{c.Op, c.In[0].Type}, 2
+			if c.Op == op.Gather {
+				most = 12 // the first have no one-shot method
+			}
+			if n := c.elements(); seen[k] == most || n < 2 || n > 5000 {
+				return false
+			}
+			seen[k]++
+			return true
+		})
+	})
+	t.Run("plans", func(t *testing.T) { plans(t, open) })
+	t.Run("concurrency", func(t *testing.T) { concurrency(t, open) })
+}
