@@ -30,14 +30,12 @@ func fitsAttention(tile attentionTile) func(s op.AttentionSizes, t *Target) bool
 }
 
 var (
-	attention64  = attentionTile{64, 32, 8, 32, 4}
-	attention128 = attentionTile{128, 32, 8, 32, 8}
-	attention32  = attentionTile{32, 32, 8, 32, 4}
+	attention64 = attentionTile{64, 32, 8, 32, 4}
+	attention32 = attentionTile{32, 32, 8, 32, 4}
 )
 
 var attentionWays = table[op.AttentionSizes, attentionTile]{
 	{"64x32", fitsAttention(attention64), attention64},
-	{"128x32", fitsAttention(attention128), attention128},
 	{"32x32", fitsAttention(attention32), attention32},
 	{"16x32", func(s op.AttentionSizes, t *Target) bool {
 		return s.Tq*s.Heads/max(s.KVHeads, 1) > 4 && t.Lanes >= 128

@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -35,6 +36,16 @@ type mapParams struct {
 	N uint32 // vectors of the result
 	// Float parameters of an operation.
 	F0, F1, F2, F3 float32
+}
+
+// manyElements keep a large device busy when each lane has several vectors.
+const manyElements = 1 << 22
+
+// heavy reports whether expressions have functions that take long: then it helps
+// that lanes read several vectors before they compute.
+func heavy(exprs []*ir.Node) bool {
+	list, _ := ir.Flatten(exprs...)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code.Composite() && n.Code != ir.Recip && n.Code != ir.Rsqrt })
 }
 
 // maps computes an elementwise program, one vector of the width a lane or several.
@@ -152,7 +163,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	for i := range q.Out {
 		bind = append(bind, Ref{OutputRef, i})
 	}
-	w, name, err := mapWays.choose(q, mapOf{n, alignedOperands(e.in, n)})
+	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool { return w.Width == 1 || (w.Each > 1) == (n >= manyElements && heavy(e.exprs)) })
 	if err != nil {
 		return nil, err
 	}

@@ -75,8 +75,7 @@ func parts(cols int) (n, length int) {
 
 // reduceParams are the parameters of every kernel that reduces.
 type reduceParams struct {
-	Rows  uint32  // up to which they are reduced
-	First uint32  // pieces of rows before those that are
+	Rows  uint32
 	Cols  uint32  // elements of a row, or pieces
 	Part  uint32  // of these, what a team reduces
 	Count float32 // elements of the whole row
@@ -131,18 +130,17 @@ func eachOf(n int, c crew, most int) (each int, f filled) {
 // pieceOf returns the piece of a team.
 func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 	cols, size := b.U32(&p.Cols), b.U32(&p.Cols)
-	number := t.number.Add(b.U32(&p.First))
-	row, part := number, kernel.U(0)
+	row, part := t.number, kernel.U(0)
 	if split {
 		size = b.U32(&p.Part)
 		parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
-		row, part = number.Div(parts), number.Mod(parts)
+		row, part = t.number.Div(parts), t.number.Mod(parts)
 	}
 	is := row.Lt(b.U32(&p.Rows))
 	start := kernel.Select(is, row, kernel.U(0)).Mul(cols)
 	from := start.Add(part.Mul(size))
 	to := from.Add(size).Min(start.Add(cols))
-	return piece{Number: number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
+	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
 }
 
 // reduceFamily returns the family of reductions whose kernels m makes: their

@@ -74,13 +74,7 @@ type rowParams struct {
 	// and of the last.
 	Part, Parts  uint32
 	Length, Tail float32
-	// Parts of rows that the launch makes, and the end of these among all.
-	Teams, End uint32
 }
-
-// rowChunk is how many bytes of rows in parts are read before they are read again: so
-// much is still in the caches of large devices.
-var rowChunk = 24 << 20
 
 // rowParts returns how many parts a row of cols elements has, and their length:
 // the last part may be shorter.
@@ -146,17 +140,10 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		}
 		params.Part, params.Parts = uint32(length/a.Unit), uint32(n)
 		params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
-		of := reduceParams{Cols: uint32(a.Cols), Part: uint32(length), Count: float32(a.Cols)}
-		spec := reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit, Each: s.Each, filled: s.filled}
-		chunk := max(rowChunk/(a.Cols*s.Type.Size()), 1) // rows
-		for from := 0; from < a.Rows; from += chunk {
-			to := min(from+chunk, a.Rows)
-			teams := (to - from) * n
-			of.First, of.Rows = uint32(from*n), uint32(to)
-			params.Teams, params.End = uint32(teams), uint32(to*n)
-			p.stage(parts.of(spec, nil), w.groups(teams), of, append(bind[:1:1], pieces...)...)
-			p.stage(m.of(s, q.epilogue), w.groups(teams), params, slices.Concat(bind, pieces, q.outputs())...)
-		}
+		first := reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit, Each: s.Each, filled: s.filled}
+		p.stage(parts.of(first, nil), w.groups(a.Rows*n),
+			reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(length), Count: float32(a.Cols)}, append(bind[:1:1], pieces...)...)
+		p.stage(m.of(s, q.epilogue), w.groups(a.Rows*n), params, slices.Concat(bind, pieces, q.outputs())...)
 		return p.done(name)
 	}}
 }
@@ -185,8 +172,9 @@ func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row 
 	if s.Split {
 		// The last part first, as what has been read last may still be in a cache.
 		parts := b.U32(&p.Parts)
-		r.is = t.number.Lt(b.U32(&p.Teams))
-		number := kernel.Select(r.is, b.U32(&p.End).Sub(kernel.U(1)).Sub(t.number), kernel.U(0))
+		all := b.U32(&p.Rows).Mul(parts)
+		r.is = t.number.Lt(all)
+		number := kernel.Select(r.is, all.Sub(kernel.U(1)).Sub(t.number), kernel.U(0))
 		row, part := number.Div(parts), number.Mod(parts)
 		r.pieces[0] = row.Mul(parts)
 		r.pieces[1] = r.pieces[0].Add(parts)

@@ -56,26 +56,3 @@ func TestRows(t *testing.T) {
 		})
 	}
 }
-
-// TestRowsInChunks has rows in parts made some at a time.
-func TestRowsInChunks(t *testing.T) {
-	defer func(n int) { rowChunk = n }(rowChunk)
-	rowChunk = 2 * 4 * 5000
-	rnd := rand.New(rand.NewPCG(13, 14))
-	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
-		for _, cols := range []int{4999, 5000} {
-			c := rowTrial(rnd, o, normal(rnd, 5, cols), 3)
-			r, err := c.request(Target{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Variant = "split"
-			if p, err := For(r); err != nil || len(p.Stages) != 6 {
-				t.Fatalf("%d stages, not 6: %v", len(p.Stages), err)
-			}
-			if err := c.run(&rig{check: true, subgroup: 32, extra: 1}, r); err != nil {
-				t.Errorf("%v of 5 rows of %d: %v", o, cols, err)
-			}
-		}
-	}
-}
