@@ -12,8 +12,8 @@ import (
 )
 
 // Patience is how long a device may complete nothing after somebody who waited
-// for it has given up, or while Close waits, before it counts as lost. Software
-// has more of it: see [Device.patience].
+// for it has given up, or while Close waits, before it counts as lost. For software
+// it is six times that.
 var Patience = 10 * time.Second
 
 // Device is an open device. It is safe for concurrent use.
@@ -168,7 +168,7 @@ func (d *Device) Close() error {
 	if d.closing.Swap(true) {
 		return nil
 	}
-	hung := !d.drain() // and so is whatever the host would be asked to free
+	hung := !d.drain() // then the host is asked for nothing any more: it might not return
 	free := make(chan struct{})
 	go func() {
 		defer close(free)

@@ -14,7 +14,7 @@ type stage struct {
 var stageSizes = [...]int64{4 << 10, 64 << 10, 1 << 20, chunkBytes}
 
 // chunkBytes is how much goes with one submission: more is cut, so that some is
-// copied while the rest travels. Tests set it.
+// copied while the rest travels.
 const chunkBytes = 8 << 20
 
 // maxIdleStages bounds how many of each size are kept.
