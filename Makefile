@@ -41,17 +41,24 @@ race: ## the packages that work on several goroutines, under the race detector
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache. The emulated
-# GPU is the same at each level.
+# GPU, and those that software plays, are the same at each level.
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -skip CUDA -count=1 -timeout 5m $$($(PACKAGES) native)
-	RAYO_SIMD=generic $(GO) test -skip CUDA -short -count=1 -timeout 5m $$($(PACKAGES) native)
-	$(GO) test -skip CUDA -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=avx2 $(GO) test -skip "CUDA|WebGPU" -count=1 -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=generic $(GO) test -skip "CUDA|WebGPU" -short -count=1 -timeout 5m $$($(PACKAGES) native)
+	$(GO) test -skip "CUDA|WebGPU" -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
+
+# With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
+.PHONY: webgpu
+webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, on lavapipe and SwiftShader
+	@$(WITH) vulkan true && $(WITH) swiftshader true
+	CGO_ENABLED=0 $(GO) test -timeout 8m ./internal/webgpu/gogpu
+	CGO_ENABLED=0 $(GO) test -timeout 8m -run 'WebGPUSample|Drivers' ./device/devicetest
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip CUDA -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU" -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
