@@ -5,7 +5,9 @@ package devicetest
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/testutil"
@@ -95,4 +97,33 @@ func BenchmarkWebGPUResident(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)
 	defer dev.Close()
 	onTheDevice(b, dev)
+}
+
+// TestWebGPUMissing: without a driver the CPU is opened, soon, and says why.
+func TestWebGPUMissing(t *testing.T) {
+	for _, v := range testutil.VulkanEnv("/nonexistent") {
+		key, value, _ := strings.Cut(v, "=")
+		t.Setenv(key, value)
+	}
+	_, err := device.Open(t.Context(), device.Require(device.WebGPU))
+	if !errors.Is(err, device.ErrNoDevice) {
+		t.Skipf("there is a driver that is not Vulkan's: %v", err)
+	}
+	began := time.Now()
+	dev, other := device.Open(t.Context())
+	if other != nil {
+		t.Fatal(other)
+	}
+	defer dev.Close()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("that took %v", took)
+	}
+	for _, r := range dev.Refused() {
+		if r.Kind == device.WebGPU && !strings.Contains(err.Error(), r.Err.Error()) {
+			t.Errorf("refused because %v, and alone because %v", r.Err, err)
+		}
+	}
+	if k := dev.Info().Kind; k == device.WebGPU {
+		t.Errorf("%v was opened", dev)
+	}
 }
