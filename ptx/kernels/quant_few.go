@@ -129,13 +129,14 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	if p.M > maxFew {
 		return nil, unsupported("%d rows", p.M)
 	}
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Room: ceilDiv(p.K, 1024) * 1024, Whole: p.K%256 == 0,
-		Warps: 8, Groups: 2}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Room: ceilDiv(p.K, 1024) * 1024, Whole: p.K%256 == 0}
 	weights, bytes := blockGroup(blocks, s.Whole)
-	type size struct{ groups, stages, digits int }
-	sizes := []size{{2, 3, digits}, {2, 2, digits}, {2, 2, digits - 2}, {1, 4, digits - 2}, {1, 2, digits - 2}}
+	// Two groups are copied together rather than one: a row is read the better the
+	// longer its pieces are.
+	type size struct{ warps, groups, stages, digits int }
+	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}, {8, 1, 4, digits - 2}, {8, 1, 2, digits - 2}}
 	for _, z := range sizes {
-		s.Groups, s.Stages, s.Digits = z.groups, z.stages, z.digits
+		s.Warps, s.Groups, s.Stages, s.Digits = z.warps, z.groups, z.stages, z.digits
 		if !s.Whole {
 			s.Groups *= 8
 		}

@@ -322,3 +322,28 @@ func TestMatMulQMany(t *testing.T) {
 		}
 	}
 }
+
+// TestMatMulQSevenWarps: rows of 14336 leave no room for eight warps that copy two
+// groups at a time.
+func TestMatMulQSevenWarps(t *testing.T) {
+	x, err := newQuantTrial(op.F32, op.Q8_0, 1, 14336, 150, false, op.MatMulQOpts{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := h200
+	few.Multiprocessors = 2
+	p, err := For(x.request, few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(p.Variant, "_w7_") {
+		t.Error(p.Variant)
+	}
+	out := poisoned(4 * 150)
+	if err := (&rig{device: few}).run(p, x.in, [][]byte{out}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.check(out); err != nil {
+		t.Error(err)
+	}
+}
