@@ -93,7 +93,6 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 		row := first.Add(u(i))
 		for r := range as {
 			total := t.sum(sums[i][r].Get())
-			t.again()
 			b.If(t.lane.Eq(u(0)).And(row.Lt(n)).And(u(r).Lt(m)), func() {
 				put(u(r).Mul(n).Add(row), kernel.Dyn(bias(row, total)))
 			})
