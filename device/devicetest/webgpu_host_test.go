@@ -104,6 +104,26 @@ func openMasked(t testing.TB) *device.Device {
 	return d
 }
 
+// oneOfEach takes one case of each operation and type of operand.
+func oneOfEach() func(c *Case) bool {
+	type kind struct {
+		o *op.Operation
+		t op.DType
+	}
+	seen := map[kind]int{}
+	return func(c *Case) bool {
+		k, most := kind{c.Op, c.In[0].Type}, 1
+		if c.Op == op.Gather {
+			most = 8 // not each can be called on slices
+		}
+		if n := c.elements(); seen[k] == most || n < 15 || n > 2000 || c.work() > 1e6 {
+			return false
+		}
+		seen[k]++
+		return true
+	}
+}
+
 // TestWebGPUBare runs the operations on a device that has the least that WebGPU
 // allows: no half floats, no subgroups, few bindings at coarse places.
 func TestWebGPUBare(t *testing.T) {

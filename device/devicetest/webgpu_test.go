@@ -12,7 +12,6 @@ import (
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
-	"github.com/rayo-go/rayo/op"
 )
 
 // onGPU says that tests run on the first GPU, and not on software.
@@ -40,49 +39,13 @@ func webGPU(t testing.TB, software string) Open {
 }
 
 // TestWebGPU runs everything on Mesa's lavapipe, or with RAYO_TEST_GPU set on the
-// first GPU. The library in Go takes longer than its worth is: TestWebGPUOnce is for
-// that.
+// first GPU. TestWebGPUSample is for the other pairs of library and
+// driver.
 func TestWebGPU(t *testing.T) {
 	if !wgpunative.Linked {
 		t.Skip("for wgpu-native, which is not part of this build")
 	}
 	Run(t, webGPU(t, "lavapipe"))
-}
-
-// oneOfEach takes one case of each operation and type of operand.
-func oneOfEach() func(c *Case) bool {
-	type kind struct {
-		o *op.Operation
-		t op.DType
-	}
-	seen := map[kind]int{}
-	return func(c *Case) bool {
-		k, most := kind{c.Op, c.In[0].Type}, 1
-		if c.Op == op.Gather {
-			most = 8 // not each can be called on slices
-		}
-		if n := c.elements(); seen[k] == most || n < 15 || n > 2000 || c.work() > 1e6 {
-			return false
-		}
-		seen[k]++
-		return true
-	}
-}
-
-// TestWebGPUOnce runs a case of each operation on each of the software drivers,
-// and what is not about operations on the first.
-func TestWebGPUOnce(t *testing.T) {
-	for _, software := range []string{"lavapipe", "swiftshader"} {
-		t.Run(software, func(t *testing.T) {
-			open := webGPU(t, software)
-			operations(t, open, op.DTypes(), oneOfEach())
-			if software == "lavapipe" {
-				t.Run("plans", func(t *testing.T) { plans(t, open) })
-				t.Run("closing", func(t *testing.T) { closing(t, open) })
-				t.Run("concurrency", func(t *testing.T) { concurrency(t, open) })
-			}
-		})
-	}
 }
 
 // BenchmarkWebGPU measures round trips.
