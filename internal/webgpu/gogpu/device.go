@@ -19,6 +19,7 @@ import (
 // belongs to one submission.
 type device struct {
 	*physical
+	host   *host
 	handle vk.Device
 	cmds   *vk.Commands
 	queue  vk.Queue
@@ -51,7 +52,7 @@ func (h *host) Open(ctx context.Context, index int) (webgpu.HostDevice, error) {
 		return nil, fmt.Errorf("adapter %d of %d: %w", index, len(h.physicals), webgpu.ErrNoAdapter)
 	}
 	p := &h.physicals[index]
-	d := &device{physical: p, cmds: vk.NewCommands(), layouts: map[string]*layout{}, live: map[any]struct{}{}, lost: make(chan struct{})}
+	d := &device{physical: p, host: h, cmds: vk.NewCommands(), layouts: map[string]*layout{}, live: map[any]struct{}{}, lost: make(chan struct{})}
 
 	var extensions []string
 	if p.portable {
@@ -89,6 +90,7 @@ func (h *host) Open(ctx context.Context, index int) (webgpu.HostDevice, error) {
 		return nil, fmt.Errorf("%s: %w", p.adapter.Name, failure(r))
 	}
 	d.memory.device, d.groups.device = d, d
+	h.open.Add(1)
 	return d, nil
 }
 
@@ -164,4 +166,5 @@ func (d *device) Close() {
 	d.memory.free()
 	d.cmds.DestroySemaphore(d.handle, d.line, nil)
 	d.cmds.DestroyDevice(d.handle, nil)
+	d.host.open.Add(-1)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/gogpu/wgpu/hal/vulkan/vk"
@@ -24,7 +25,7 @@ const Linked = true
 // New returns the library.
 func New() (webgpu.Host, error) { return &host{}, nil }
 
-// host is Vulkan. There is one instance for all devices, which stays.
+// host is Vulkan, with an instance for all devices that it opens.
 type host struct {
 	mu        sync.Mutex
 	listed    bool
@@ -32,6 +33,7 @@ type host struct {
 	instance  vk.Instance
 	cmds      *vk.Commands
 	physicals []physical
+	open      *atomic.Int64 // devices
 }
 
 // physical is an adapter with what it takes to open it.
@@ -134,6 +136,15 @@ func (h *host) list() error {
 		}
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
 	}
+	// Hosts are made for each device that is opened. The instance goes with the last
+	// that refers to it, but not under a device that nobody has closed.
+	h.open = new(atomic.Int64)
+	cmds, open := h.cmds, h.open
+	runtime.AddCleanup(h, func(instance vk.Instance) {
+		if open.Load() == 0 {
+			cmds.DestroyInstance(instance, nil)
+		}
+	}, instance)
 	return nil
 }
 
