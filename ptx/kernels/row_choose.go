@@ -30,6 +30,9 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 		return planLongRows(r, rows, n, d)
 	}
 	w := chooseRowWay(t, cols, weights, d)
+	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
+		w.Rows = 4 // to begin a block takes as long as a row of so few
+	}
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}

@@ -169,6 +169,19 @@ func TestRowWays(t *testing.T) {
 	}
 }
 
+// TestRowsMany has so many short rows that threads have several.
+func TestRowsMany(t *testing.T) {
+	t.Parallel()
+	d := h200
+	d.Multiprocessors = 1
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			cols := rowVector(typ) * (1 + rand.IntN(32))
+			rowTrial(o, typ, 2100+rand.IntN(100), cols).must(t, d)
+		}
+	}
+}
+
 // TestRowStaged has rows that come through shared memory.
 func TestRowStaged(t *testing.T) {
 	t.Parallel()
