@@ -21,13 +21,19 @@ func (c convOf) product() matMulOf {
 const mostTerms = 1 << 16
 
 var convWays = table[convOf, matMulWay]{
-	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulWay{panel: panel128x128}},
-	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulWay{panel: panel64x64}},
+	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulWay{panel: together(panel128x128)}},
+	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulWay{panel: together(panel64x64)}},
 	{"64x64", func(c convOf, t *Target) bool {
 		return c.product().M > 32 && c.product().groups(64, 64) >= enough && t.Lanes >= 128
 	}, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
 	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
 	{"8x64", func(convOf, *Target) bool { return true }, matMulWay{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
+}
+
+// together has all lanes put pixels together, which is most of the reading.
+func together(t panelTile) panelTile {
+	t.Split = false
+	return t
 }
 
 // panels reports whether the correlation has enough tiles, and windows small
