@@ -82,19 +82,38 @@ func expansion(c ir.Code) *ir.Node {
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
 }
 
-// withoutAssociation has what looks at the rounding of a sum, (x+1)-1, subtract a 1
-// that is computed: Mesa's compiler and NVIDIA's take it for x otherwise.
+// withoutAssociation has what looks at the rounding of a sum, (x+y)-x, look at the
+// sum times a 1 that is computed: Mesa's compiler and NVIDIA's take it for y
+// otherwise, and what the sum has lost for 0.
 func withoutAssociation(n *ir.Node) *ir.Node {
-	isOne := func(n *ir.Node) bool { return n.Code == ir.Const && n.Type == ir.F32 && n.Value == 1 }
-	return ir.Map(n, func(n *ir.Node) *ir.Node {
-		if n.Code != ir.Sub || !isOne(n.Args[1]) || n.Args[0].Code != ir.Add || !isOne(n.Args[0].Args[1]) {
-			return n
-		}
-		// The lesser of 1 and what has a high bit set.
-		bits := &ir.Node{Code: ir.Bitcast, Type: ir.U32, Args: [3]*ir.Node{n.Args[0]}}
+	same := func(a, b *ir.Node) bool {
+		return a == b || a.Code == ir.Const && b.Code == ir.Const && a.Type == b.Type && a.Value == b.Value
+	}
+	// of reports whether n is a sum of x, or a difference with it in front.
+	of := func(n, x *ir.Node) bool {
+		return n.Code == ir.Add && (same(n.Args[0], x) || same(n.Args[1], x)) || n.Code == ir.Sub && same(n.Args[0], x)
+	}
+	// hidden returns a sum times the lesser of 1 and what has a high bit set.
+	hidden := func(sum *ir.Node) *ir.Node {
+		bits := &ir.Node{Code: ir.Bitcast, Type: ir.U32, Args: [3]*ir.Node{sum}}
 		large := &ir.Node{Code: ir.Or, Type: ir.U32, Args: [3]*ir.Node{bits, ir.NewConst(1<<31, ir.U32)}}
 		least := &ir.Node{Code: ir.Min, Type: ir.U32, Args: [3]*ir.Node{large, ir.NewConst(1, ir.U32)}}
-		return &ir.Node{Code: ir.Sub, Type: ir.F32, Args: [3]*ir.Node{n.Args[0], ir.NewConvert(least, ir.F32)}}
+		return &ir.Node{Code: ir.Mul, Type: ir.F32, Args: [3]*ir.Node{sum, ir.NewConvert(least, ir.F32)}}
+	}
+	return ir.Map(n, func(n *ir.Node) *ir.Node {
+		if n.Code != ir.Sub || n.Type != ir.F32 {
+			return n
+		}
+		a, b := n.Args[0], n.Args[1]
+		switch {
+		case of(a, b):
+			a = hidden(a)
+		case of(b, a):
+			b = hidden(b)
+		default:
+			return n
+		}
+		return &ir.Node{Code: ir.Sub, Type: ir.F32, Args: [3]*ir.Node{a, b}}
 	})
 }
 

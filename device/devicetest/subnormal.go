@@ -3,8 +3,10 @@ package devicetest
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -23,6 +25,9 @@ const (
 	// reordered is what the bound of a result is multiplied by: compilers of WebGPU
 	// may take sums and products in another order.
 	reordered = 1.5
+	// quotient is how many units in the last place WGSL lets a quotient be off by,
+	// and about what it lets square roots.
+	quotient = 2.5
 )
 
 // underflow is what a device makes of subnormal numbers.
@@ -48,13 +53,18 @@ func underflowOf(ctx context.Context, dev *device.Device) underflow {
 type flushed struct {
 	results []*op.Array
 	slack   float64
+	units   float64 // in the last place, likewise
 }
 
 // without returns the results of the case without subnormal numbers, if u asks for
 // that.
 func (c *Case) without(u underflow) (flushed, error) {
+	units := 0.0
+	if u.slack > 0 && c.divides() {
+		units = quotient
+	}
 	if !u.flushes {
-		return flushed{slack: u.slack}, nil
+		return flushed{slack: u.slack, units: units}, nil
 	}
 	f := *c
 	f.In = append([]Tensor(nil), c.In...)
@@ -71,20 +81,43 @@ func (c *Case) without(u underflow) (flushed, error) {
 		}
 	}
 	want, _, err := f.Reference()
-	return flushed{want, u.slack}, err
+	return flushed{want, u.slack, units}, err
+}
+
+// divides reports whether the operation is elementwise and has a quotient or a root in it.
+func (c *Case) divides() bool {
+	types := make([]op.DType, len(c.In))
+	for i := range c.In {
+		types[i] = c.In[i].Type
+	}
+	a := c.Attrs()
+	e, err := c.Op.Expression(&a, types)
+	if err != nil {
+		return false
+	}
+	list, _ := ir.Flatten(e)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool {
+		return n.Type == ir.F32 && (n.Code == ir.Div || n.Code == ir.Sqrt || n.Code == ir.Rsqrt || n.Code == ir.Recip)
+	})
 }
 
 // allows reports whether element i of result k may be got where it should be want.
 func (f *flushed) allows(o *op.Operation, k, i int, got, want, mag float64, t op.DType) bool {
-	if f.slack == 0 || t != op.F32 && t != op.BF16 {
+	if f.slack == 0 {
 		return false
 	}
-	if math.Abs(got-want) < f.slack || o.Check(want+(got-want)/reordered, want, mag, t) == nil {
+	if f.near(o, got, want, mag, t) {
 		return true
 	}
-	if f.results == nil {
-		return false
+	return f.results != nil && f.near(o, got, f.results[k].Data[i], mag, t)
+}
+
+// near reports whether got is want for a device of WebGPU.
+func (f *flushed) near(o *op.Operation, got, want, mag float64, t op.DType) bool {
+	if !t.Float() || t == op.F16 {
+		return got == want
 	}
-	w := f.results[k].Data[i]
-	return o.Check(got, w, mag, t) == nil || math.Abs(got-w) < f.slack
+	tol := o.Tolerance()
+	tol.ULP = max(tol.ULP, 0.5) + f.units
+	return math.Abs(got-want) < f.slack || tol.Check(want+(got-want)/reordered, want, mag, t) == nil
 }
