@@ -85,7 +85,7 @@ func TestPTXCommandLines(t *testing.T) {
 	}{
 		{"show for a target", []string{"show", "sample/softmax", "--target=sm_75"}, 0, `(?s)^// sample/softmax: .*\.target sm_75\n`, `^$`},
 		{"show a stage of several", []string{"show", "sum", "--portable"}, 0, `(?s)entry sum_1\(.*entry sum_2\(`, `^$`},
-		{"show for sizes", []string{"show", "softmax", "--sizes=7x100", "--portable", "--variant=group4"}, 0, `softmax of f32\[7 100\], portable, variant group4`, `^$`},
+		{"show for sizes", []string{"show", "softmax", "--sizes=7x100", "--portable", "--variant=team32"}, 0, `softmax of f32\[7 100\], portable, variant team32`, `^$`},
 		{"show a type", []string{"show", "relu", "--type=f16"}, 0, `ld\.global(\.nc)?(\.v\d)?\.[bu]\d\d`, `^$`},
 		{"no such target", []string{"show", "relu", "--target=sm_35"}, 1, `^$`, `no target is called "sm_35".*sm_90a`},
 		{"no such sample", []string{"show", "sample/x"}, 1, `^$`, `no sample "x"`},

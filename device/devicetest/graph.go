@@ -17,6 +17,7 @@ import (
 // graph is a random recording: operations over inputs and over each other.
 type graph struct {
 	g      *generator
+	under  underflow // of the device
 	inputs []Tensor
 	nodes  []node
 	values []known
@@ -46,9 +47,9 @@ var (
 	reductions  = []*op.Operation{op.Sum, op.Mean, op.Max, op.Min, op.Var, op.NormL1, op.NormL2, op.NormLinf}
 )
 
-// newGraph makes a graph of n operations.
-func newGraph(seed uint64, n int) (*graph, error) {
-	r := &graph{g: newGenerator(seed)}
+// newGraph makes a graph of n operations for a device.
+func newGraph(seed uint64, n int, under underflow) (*graph, error) {
+	r := &graph{g: newGenerator(seed), under: under}
 	rows, cols := []int{1, 2, 3, 17, 64}[r.g.IntN(5)], []int{1, 5, 16, 33, 64, 130}[r.g.IntN(6)]
 	for _, s := range []op.Shape{{rows, cols}, {rows, cols}, {cols}, {rows, 1}, {}} {
 		t := r.g.tensor(op.F32, s, r.g.tame)
@@ -159,7 +160,7 @@ func (r *graph) grow() error {
 	if n, _ := out[0].Size(); n > 1<<14 {
 		return nil
 	}
-	v, err := infer(&c, operands(args, r.values))
+	v, err := infer(&c, operands(args, r.values), r.under)
 	if err != nil {
 		return fmt.Errorf("%v: %w", &c, err)
 	}
@@ -286,7 +287,6 @@ func (r *graph) run(ctx context.Context, dev *device.Device) error {
 		}
 	}
 
-	under := underflowOf(ctx, dev)
 	// Each operation alone, on what the one before it gave: then its own
 	// tolerance must hold.
 	arrays := append([]*array(nil), inputs...)
@@ -310,7 +310,7 @@ func (r *graph) run(ctx context.Context, dev *device.Device) error {
 		if err := c.inBatch(ctx, dev, in, []*array{out}); err != nil {
 			return fmt.Errorf("alone: v%d: %w", len(inputs)+i, err)
 		}
-		also, err := c.without(under)
+		also, err := c.without(r.under)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array)
 		}
 		for i := range r.nodes {
 			n := &r.nodes[i]
-			v, err := infer(&n.c, operands(n.args, vals))
+			v, err := infer(&n.c, operands(n.args, vals), r.under)
 			if err != nil {
 				return err
 			}
@@ -389,9 +389,9 @@ func graphs(t *testing.T, open Open) {
 	if short() {
 		n = 30
 	}
-	seed := freshSeed(t)
+	seed, under := freshSeed(t), underflowOf(t.Context(), dev)
 	for i := range n {
-		r, err := newGraph(seed+uint64(i), 4+i%28)
+		r, err := newGraph(seed+uint64(i), 4+i%28, under)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +411,7 @@ func FuzzGraphs(f *testing.F, open Open) {
 	}
 	dev := start(f, open)
 	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
-		r, err := newGraph(seed, int(n%64))
+		r, err := newGraph(seed, int(n%64), underflow{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,8 +51,9 @@ func (v *known) undecided() int {
 	return n
 }
 
-// infer computes what is known of the result of a case over known operands.
-func infer(c *Case, in []known) (known, error) {
+// infer computes what is known of the result of a case over known operands, on a
+// device that makes that of subnormal numbers.
+func infer(c *Case, in []known, under underflow) (known, error) {
 	center, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
 	if err != nil {
 		return known{}, err
@@ -79,11 +80,14 @@ func infer(c *Case, in []known) (known, error) {
 		}
 	}
 	x := make([]ir.Interval, len(in))
+	more := op.Tolerance{ULP: c.units(under)}
 	for j := range out.ranges {
 		for i := range in {
 			x[i] = in[i].ranges[at[i](j)]
 		}
-		out.ranges[j] = f(x)
+		if out.ranges[j] = f(x); more.ULP > 0 {
+			out.ranges[j] = more.Widen(out.ranges[j], 0, out.typ)
+		}
 	}
 	return out, nil
 }

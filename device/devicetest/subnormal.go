@@ -59,11 +59,7 @@ type flushed struct {
 // without returns the results of the case without subnormal numbers, if u asks for
 // that.
 func (c *Case) without(u underflow) (flushed, error) {
-	units := 0.0
-	if u.slack > 0 && c.divides() {
-		units = quotient
-	}
-	f := flushed{slack: u.slack, units: units}
+	f := flushed{slack: u.slack, units: c.units(u)}
 	if !u.flushes {
 		return f, nil
 	}
@@ -73,7 +69,7 @@ func (c *Case) without(u underflow) (flushed, error) {
 		}
 		return v
 	}}
-	if units > 0 {
+	if f.units > 0 {
 		// The reciprocal of what is beyond 2^126 is subnormal: WGSL promises nothing
 		// of what is divided by that.
 		without = append(without, func(v float64) float64 {
@@ -103,6 +99,15 @@ func (c *Case) without(u underflow) (flushed, error) {
 		f.results = append(f.results, want)
 	}
 	return f, nil
+}
+
+// units returns by how many units in the last place results may be off besides on a
+// device that makes that of subnormal numbers.
+func (c *Case) units(u underflow) float64 {
+	if u.slack > 0 && c.divides() {
+		return quotient
+	}
+	return 0
 }
 
 // divides reports whether the operation is elementwise and has a quotient or a root in it.

@@ -284,9 +284,7 @@ func (w *work) holdCommand(c *Command) error {
 		}
 		d.holdGroup(b)
 		w.groups = append(w.groups, b)
-		for _, m := range b.near {
-			w.near = append(w.near, m)
-		}
+		w.near = append(w.near, b.near...)
 		w.commands = append(w.commands, HostCommand{Do: Dispatch, Pipeline: b.k.host, Group: b.host, Grid: c.Grid})
 		d.stats.dispatches.Add(1)
 		return nil

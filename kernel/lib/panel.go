@@ -110,12 +110,6 @@ func (x *panel) turns() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.crew
 // registers is the vectors that a lane reads for a step.
 func (x *panel) registers() int { return x.turns() * x.perUnit() }
 
-// fits reports whether the crew brings the panel in whole turns.
-func (x *panel) fits() bool {
-	n := x.lines * x.depth / 4 / x.perUnit()
-	return n <= x.crew || n%x.crew == 0
-}
-
 // start finds the units of the lane: terms from from on of lines from line on of
 // count, in a matrix that begins at origin, with rows of pitch in memory.
 func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
@@ -142,7 +136,8 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	}
 	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.crew/by
 	for i := range x.turns() {
-		e, quad := panelUnit{}, kernel.U32{}
+		var quad kernel.U32
+		e := panelUnit{}
 		switch x.form {
 		case termVectors:
 			e.term, quad, e.slot = rest.Mul(u(4)), times.Add(u(i*jump)), i*jump

@@ -350,7 +350,8 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: e.d.library, Tuning: e.d.tuned()}
 	var in []arrayRef
 	for i, x := range f.In {
-		o, a := e.wide(x), arrayRef{}
+		o := e.wide(x)
+		var a arrayRef
 		if i == 0 && first != nil {
 			a = *first // of the type that kernels have
 			o.Type = x.Type

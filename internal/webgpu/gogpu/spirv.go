@@ -106,7 +106,6 @@ type module struct {
 	inside uint32 // the function
 	result uint32 // its type
 	nth    int    // of its parameters
-	err    error
 }
 
 // instr is an instruction: its opcode and what follows.
