@@ -81,11 +81,14 @@ func infer(c *Case, in []known, under underflow) (known, error) {
 	}
 	x := make([]ir.Interval, len(in))
 	more := op.Tolerance{ULP: c.units(under)}
+	if under.flushes {
+		more.Abs = under.slack
+	}
 	for j := range out.ranges {
 		for i := range in {
 			x[i] = in[i].ranges[at[i](j)]
 		}
-		if out.ranges[j] = f(x); more.ULP > 0 {
+		if out.ranges[j] = f(x); out.typ == op.F32 && more != (op.Tolerance{}) {
 			out.ranges[j] = more.Widen(out.ranges[j], 0, out.typ)
 		}
 	}
