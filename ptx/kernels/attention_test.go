@@ -172,8 +172,8 @@ func TestAttentionPtxas(t *testing.T) {
 						}
 						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
 							most := 0
-							if typ == op.F32 && head == 256 {
-								most = 8 // it takes all 255 registers, and what ptxas makes of that changes with every instruction
+							if typ == op.F32 {
+								most = 16 // they take all registers there are, and what ptxas makes of that changes with every instruction
 							}
 							assembleWell(t, s.Kernel, d.Target, most)
 						})
