@@ -8,7 +8,7 @@
 // package kernels where there are any (native.go); a user's kernel, whose indices are
 // checked; and what has no kernel, computed on the host by its reference. Kernels
 // are compiled once for each text (code.go). A submission takes its turn
-// (turn.go), puts copies and launches into the stream, and waits outside
+// ([driver.Turns]), puts copies and launches into the stream, and waits outside
 // (submit.go). What comes from the host and goes there passes through memory
 // that is locked in place (staging.go).
 package cuda
@@ -40,7 +40,7 @@ type gpuDevice struct {
 	target   ptx.Target
 	kernels  kernels.Device
 	overlap  bool // a launch may begin before the one ahead has ended
-	turns    turns
+	turns    driver.Turns
 	codes    codes
 	stage    staging
 	variants driver.Variants
@@ -181,7 +181,7 @@ func (d *gpuDevice) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	d.turns.wait()
+	d.turns.Wait()
 	d.freeRuns()
 	d.stage.free()
 	d.codes.free()

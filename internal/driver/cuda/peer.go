@@ -34,21 +34,21 @@ func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver
 		return nil
 	}
 	pairs.Lock()
-	first, second := o.turns.take(), d.turns.take()
+	first, second := o.turns.Take(), d.turns.Take()
 	pairs.Unlock()
-	err = first.await(ctx)
-	if e := second.await(ctx); err == nil && e != nil {
-		first.end()
+	err = first.Await(ctx)
+	if e := second.Await(ctx); err == nil && e != nil {
+		first.End()
 		return e
 	} else if err != nil {
 		if e == nil {
-			second.end()
+			second.End()
 		}
 		return err
 	}
 	done, err := hw.CopyFrom(x.ptr, o.hw, y.ptr, n)
-	second.end()
-	first.end()
+	second.End()
+	first.End()
 	if err != nil {
 		return meaning(err)
 	}

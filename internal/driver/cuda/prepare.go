@@ -190,11 +190,11 @@ func (e *preparer) upload(ctx context.Context) error {
 		return d.meaning(err)
 	}
 	e.constant = m
-	t := d.turns.take()
-	if err := t.await(ctx); err != nil {
+	t := d.turns.Take()
+	if err := t.Await(ctx); err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.End()
 	return d.meaning(d.hw.Upload(m.Ptr(), e.data))
 }
 

@@ -79,7 +79,7 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if !e.enter() {
 		return nil, driver.ErrClosed
 	}
-	t := e.d.turns.take()
+	t := e.d.turns.Take()
 	if s.Wait {
 		defer e.running.Done()
 		return nil, e.perform(ctx, s, t)
@@ -147,15 +147,15 @@ func (j *job) Wait(ctx context.Context) error {
 }
 
 // perform runs a submission when its turn comes.
-func (e *executable) perform(ctx context.Context, s *driver.Submission, t turn) (err error) {
-	if err := t.await(ctx); err != nil {
+func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver.Turn) (err error) {
+	if err := t.Await(ctx); err != nil {
 		return err
 	}
 	ended := false
 	end := func() {
 		if !ended {
 			ended = true
-			t.end()
+			t.End()
 		}
 	}
 	defer end()
