@@ -35,9 +35,12 @@ type Open func(t testing.TB) *device.Device
 
 // Run tests devices that open returns. With -short it leaves large arrays out.
 func Run(t *testing.T, open Open) {
-	t.Run("operations", func(t *testing.T) {
-		operations(t, open, op.DTypes(), func(*Case) bool { return true })
-	})
+	runAll(t, open, func(*Case) bool { return true })
+}
+
+// runAll is Run with the cases of operations that keep chooses.
+func runAll(t *testing.T, open Open, keep func(*Case) bool) {
+	t.Run("operations", func(t *testing.T) { operations(t, open, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
