@@ -1,0 +1,77 @@
+//go:build !js
+
+package testutil
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// again marks the process that Again starts.
+const again = "RAYO_TEST_AGAIN"
+
+// Again runs the calling test a second time, alone, in a process of its own that
+// has env besides what this one has. In that process child is true; the other gets
+// what it wrote to its standard error, and has failed where the child has, was
+// ended by a signal or ran for a minute.
+//
+//	stderr, child := testutil.Again(t, "VK_DRIVER_FILES=/nonexistent")
+//	if !child {
+//		return
+//	}
+func Again(t *testing.T, env ...string) (stderr string, child bool) {
+	t.Helper()
+	return AgainUnder(t, nil, env...)
+}
+
+// AgainUnder is Again under a command, to which the program and its arguments are
+// appended.
+func AgainUnder(t *testing.T, command []string, env ...string) (stderr string, child bool) {
+	t.Helper()
+	if os.Getenv(again) == t.Name() {
+		return "", true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, p := range strings.Split(t.Name(), "/") {
+		parts = append(parts, "^"+quote(p)+"$")
+	}
+	args := append(slices.Clone(command), self, "-test.run", strings.Join(parts, "/"), "-test.v", "-test.timeout", patience.String())
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = append(append(os.Environ(), env...), again+"="+t.Name())
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	start := time.Now()
+	err = c.Run()
+	switch text := out.String(); {
+	case err != nil:
+		t.Fatalf("alone, after %v: %v\n%s%s", time.Since(start).Round(time.Millisecond), err, text, said.String())
+	case strings.Contains(text, "--- SKIP: "):
+		t.Skip(text)
+	case !strings.Contains(text, "--- PASS: "):
+		t.Fatalf("alone it ran no test\n%s%s", text, said.String())
+	default:
+		t.Log(strings.TrimSpace(text))
+	}
+	return said.String(), false
+}
+
+// quote makes name a pattern of -test.run that nothing else matches.
+func quote(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
