@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 	"io"
 	"log"
 	"math"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/picture"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -86,16 +86,11 @@ func run(ctx context.Context, w io.Writer, out string) error {
 	for i, v := range y {
 		img.Set(i%width, i/width, color.Gray{Y: uint8(255*v + 0.5)})
 	}
-	f, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := png.Encode(f, img); err != nil {
+	if err := picture.Write(out, img); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "steepest step between neighbours: %.2f before, %.2f after; %s\n", steepest(x, width), steepest(y, width), out)
-	return f.Close()
+	return nil
 }
 
 // blur returns a picture softened with a Gaussian that ends radius pixels from

@@ -3,15 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/png"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestOutput(t *testing.T) {
@@ -23,30 +21,18 @@ func TestOutput(t *testing.T) {
 	if !strings.HasPrefix(b.String(), "steepest step between neighbours: 1.00 before, 0.1") {
 		t.Errorf("got %s", &b)
 	}
-	f, err := os.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if img, err := png.Decode(f); err != nil || img.Bounds().Dx() != 320 {
-		t.Errorf("the picture: %v", err)
-	}
+	exampletest.Picture(t, out, 320, 240)
 }
 
 func TestBlur(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.Open(t)
 	for _, c := range [][3]int{{1, 1, 2}, {7, 5, 0}, {128, 3, 4}, {129, 127, 6}, {31, 200, 20}} {
 		w, h, r := c[0], c[1], c[2]
 		x := make([]float32, w*h)
 		for i := range x {
 			x[i] = rand.Float32()
 		}
-		got, err := blur(ctx, dev, x, w, h, r)
+		got, err := blur(context.Background(), dev, x, w, h, r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -23,12 +24,7 @@ func TestOutput(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	ctx, dev := context.Background(), exampletest.Open(t)
 	k, err := dev.Kernel(ctx, histogram)
 	if err != nil {
 		t.Fatal(err)

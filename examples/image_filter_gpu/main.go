@@ -5,14 +5,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/gif"
-	_ "image/jpeg"
-	"image/png"
 	"io"
 	"log"
 	"math"
@@ -21,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/picture"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -95,12 +92,9 @@ func main() {
 func run(ctx context.Context, w io.Writer, in, out string) error {
 	img := drawing(192, 128)
 	if in != "" {
-		data, err := os.ReadFile(in)
-		if err != nil {
+		var err error
+		if img, err = picture.Read(in); err != nil {
 			return err
-		}
-		if img, _, err = image.Decode(bytes.NewReader(data)); err != nil {
-			return fmt.Errorf("%s: %w", in, err)
 		}
 	}
 	dev, err := device.Open(ctx)
@@ -114,16 +108,11 @@ func run(ctx context.Context, w io.Writer, in, out string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := png.Encode(f, picture(after, size)); err != nil {
+	if err := picture.Write(out, colours(after, size)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%d x %d pixels on %v: roughness %.4f before, %.4f after; %s\n", size.X, size.Y, dev, roughness(before, size.X), roughness(after, size.X), out)
-	return f.Close()
+	return nil
 }
 
 // filter returns the pixels, four numbers each, without noise.
@@ -150,7 +139,8 @@ func pixels(img image.Image) []float32 {
 	return x
 }
 
-func picture(x []float32, size image.Point) image.Image {
+// colours makes a picture of pixels.
+func colours(x []float32, size image.Point) image.Image {
 	img := image.NewRGBA(image.Rectangle{Max: size})
 	for i := range img.Pix {
 		img.Pix[i] = uint8(255*min(max(x[i], 0), 1) + 0.5)

@@ -3,16 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/png"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestOutput(t *testing.T) {
@@ -24,33 +22,17 @@ func TestOutput(t *testing.T) {
 	if !strings.HasPrefix(b.String(), "192 x 128 pixels on ") {
 		t.Error(b.String())
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if img, err := png.Decode(f); err != nil || img.Bounds().Dx() != 192 {
-		t.Error(err)
-	}
+	exampletest.Picture(t, name, 192, 128)
 }
 
 // TestFilter compares with the definition, on the CPU and on a software driver of
 // WebGPU.
 func TestFilter(t *testing.T) {
-	t.Run("cpu", func(t *testing.T) { check(t, device.Require(device.CPU)) })
-	t.Run("webgpu", func(t *testing.T) {
-		testutil.Vulkan(t, "lavapipe")
-		check(t, device.Require(device.WebGPU), device.WithName("software"))
-	})
+	t.Run("cpu", func(t *testing.T) { check(t, exampletest.Open(t, device.Require(device.CPU))) })
+	t.Run("webgpu", func(t *testing.T) { check(t, exampletest.WebGPU(t)) })
 }
 
-func check(t *testing.T, o ...device.Option) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx, o...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+func check(t *testing.T, dev *device.Device) {
 	for _, size := range [][2]int{{1, 1}, {8, 8}, {7, 9}, {31, 2}, {33, 18}} {
 		w, h := size[0], size[1]
 		x := make([]float32, 4*w*h)
@@ -58,7 +40,7 @@ func check(t *testing.T, o ...device.Option) {
 			x[i] = rand.Float32()
 		}
 		p := params{uint32(w), uint32(h), 0.1 * rand.Float32(), 10 * rand.Float32()}
-		got, err := filter(ctx, dev, x, p)
+		got, err := filter(context.Background(), dev, x, p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,15 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/gif"
-	_ "image/jpeg"
-	"image/png"
 	"io"
 	"log"
 	"math"
@@ -20,6 +16,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/picture"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -47,12 +44,9 @@ func run(ctx context.Context, w io.Writer, in, out string, sigma, amount float64
 	}
 	img := drawing(320, 240)
 	if in != "" {
-		data, err := os.ReadFile(in)
-		if err != nil {
+		var err error
+		if img, err = picture.Read(in); err != nil {
 			return err
-		}
-		if img, _, err = image.Decode(bytes.NewReader(data)); err != nil {
-			return fmt.Errorf("%s: %w", in, err)
 		}
 	}
 	dev, err := device.Open(ctx)
@@ -66,11 +60,7 @@ func run(ctx context.Context, w io.Writer, in, out string, sigma, amount float64
 	if err := sharpen(ctx, dev, pixels, height, width, sigma, float32(amount)); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, picture(pixels, width, height)); err != nil {
-		return err
-	}
-	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+	if err := picture.Write(out, colours(pixels, width, height)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%d×%d pixels sharpened: %s\n", width, height, out)
@@ -132,8 +122,8 @@ func planes(img image.Image) []float32 {
 	return p
 }
 
-// picture makes a picture of planes.
-func picture(p []float32, width, height int) image.Image {
+// colours makes a picture of planes.
+func colours(p []float32, width, height int) image.Image {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	n := width * height
 	at := func(i int) uint8 { return uint8(p[i]*255 + 0.5) }

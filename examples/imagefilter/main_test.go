@@ -3,14 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestOutput(t *testing.T) {
@@ -26,28 +25,16 @@ func TestOutput(t *testing.T) {
 	if want := "320×240 pixels sharpened: " + first + "\n320×240 pixels sharpened: " + second + "\n"; b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)
 	}
-	f, err := os.Open(second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if img, err := png.Decode(f); err != nil || img.Bounds().Dx() != 320 || img.Bounds().Dy() != 240 {
-		t.Errorf("not the picture that was written: %v", err)
-	}
+	exampletest.Picture(t, second, 320, 240)
 }
 
 // TestSharpen compares a few pixels with the definition.
 func TestSharpen(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.Open(t)
 	const h, w, amount = 20, 31, 1.25
 	before := planes(drawing(w, h))
 	after := append([]float32{}, before...)
-	if err := sharpen(ctx, dev, after, h, w, 1.5, amount); err != nil {
+	if err := sharpen(context.Background(), dev, after, h, w, 1.5, amount); err != nil {
 		t.Fatal(err)
 	}
 	g := gaussian(1.5)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestOutput(t *testing.T) {
@@ -30,12 +30,7 @@ func TestOutput(t *testing.T) {
 }
 
 func TestLife(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.Open(t)
 	for _, s := range [][2]int{{3, 3}, {16, 16}, {17, 15}, {61, 43}} {
 		w, h := s[0], s[1]
 		cells := make([]uint32, w*h)
@@ -46,7 +41,7 @@ func TestLife(t *testing.T) {
 		for range 5 {
 			want = generation(want, w, h)
 		}
-		if err := play(ctx, dev, cells, w, h, 5); err != nil {
+		if err := play(context.Background(), dev, cells, w, h, 5); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(cells, want) {

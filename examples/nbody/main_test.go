@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestEnergyIsKept(t *testing.T) {
@@ -28,12 +28,7 @@ func TestEnergyIsKept(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.Open(t)
 	for _, n := range []int{1, 2, 127, 128, 129, 300} {
 		bodies, speed := cloud(n)
 		p := params{uint32(n), 0.05, 0.1}
@@ -41,7 +36,7 @@ func TestSteps(t *testing.T) {
 		for range 3 {
 			step(x, v, p)
 		}
-		if err := simulate(ctx, dev, bodies, speed, p, 3); err != nil {
+		if err := simulate(context.Background(), dev, bodies, speed, p, 3); err != nil {
 			t.Fatal(err)
 		}
 		for i := range x {

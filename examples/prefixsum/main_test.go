@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 func TestOutput(t *testing.T) {
@@ -25,12 +25,7 @@ the last of 100000 is 299995
 }
 
 func TestSums(t *testing.T) {
-	ctx := context.Background()
-	dev, err := device.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.Open(t)
 	for _, n := range []int{0, 1, 255, 256, 257, 65535, 65536, 65537, 200003} {
 		x, want := make([]uint32, n), make([]uint32, n)
 		var s uint32
@@ -39,7 +34,7 @@ func TestSums(t *testing.T) {
 			s += x[i]
 			want[i] = s
 		}
-		got, err := sums(ctx, dev, x)
+		got, err := sums(context.Background(), dev, x)
 		if err != nil {
 			t.Fatal(err)
 		}

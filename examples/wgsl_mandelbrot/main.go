@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 	"io"
 	"log"
 	"math"
@@ -18,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/internal/picture"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
 )
@@ -66,7 +66,7 @@ func run(ctx context.Context, w io.Writer, out string) error {
 			inside++
 		}
 	}
-	if err := write(out, paint(steps, p)); err != nil {
+	if err := picture.Write(out, paint(steps, p)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%d x %d points on %s, %.1f%% of them in the set; %s\n", p.Size[0], p.Size[1], dev.Info().Name, 100*float64(inside)/float64(len(steps)), out)
@@ -98,16 +98,4 @@ func paint(steps []float32, p params) image.Image {
 		img.SetRGBA(i%int(p.Size[0]), i/int(p.Size[0]), c)
 	}
 	return img
-}
-
-func write(name string, img image.Image) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := png.Encode(f, img); err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -3,40 +3,26 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/png"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
-	"github.com/rayo-go/rayo/wgsl"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 // TestParams holds the struct to the text, which needs no device.
 func TestParams(t *testing.T) {
-	k, err := wgsl.Source{Text: text}.Launchable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.Params(nil, params{}); err != nil {
-		t.Error(err)
+	if n := exampletest.Params(t, text, params{}); n != 32 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
 func TestMandelbrot(t *testing.T) {
-	testutil.Vulkan(t, "lavapipe")
-	ctx := context.Background()
-	dev, err := device.Open(ctx, device.Require(device.WebGPU), device.WithName("software"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.WebGPU(t)
 	// No multiples of a workgroup.
 	p := params{Center: [2]float32{-0.5, 0}, Pixel: 0.03, Size: [2]uint32{101, 67}, MaxSteps: 200}
-	got, err := mandelbrot(ctx, dev, p)
+	got, err := mandelbrot(context.Background(), dev, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +68,8 @@ func TestOutput(t *testing.T) {
 	if strings.HasPrefix(b.String(), "needs a device of WebGPU: ") {
 		return // and says so
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	img, err := png.Decode(f)
-	if err != nil || img.Bounds().Dx() != 960 || !strings.Contains(b.String(), "of them in the set") {
-		t.Errorf("%v; %s", err, &b)
+	exampletest.Picture(t, name, 960, 640)
+	if !strings.Contains(b.String(), "of them in the set") {
+		t.Error(b.String())
 	}
 }

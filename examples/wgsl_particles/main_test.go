@@ -7,35 +7,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
-	"github.com/rayo-go/rayo/wgsl"
+	"github.com/rayo-go/rayo/examples/internal/exampletest"
 )
 
 // TestParams holds the struct to the text, which needs no device.
 func TestParams(t *testing.T) {
-	k, err := wgsl.Source{Text: text}.Launchable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := k.Params(nil, system(1))
-	if err != nil || len(b) != 64 {
-		t.Errorf("%d bytes, %v", len(b), err)
+	if n := exampletest.Params(t, text, system(1)); n != 64 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
 func TestParticles(t *testing.T) {
-	testutil.Vulkan(t, "lavapipe")
-	ctx := context.Background()
-	dev, err := device.Open(ctx, device.Require(device.WebGPU), device.WithName("software"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := exampletest.WebGPU(t)
 	for _, n := range []int{1, 63, 1000} {
 		p := system(uint32(n))
 		before := cloud(n)
-		got, err := simulate(ctx, dev, before, p, 50)
+		got, err := simulate(context.Background(), dev, before, p, 50)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ var order = [][]string{
 // beside lists what a room may use that does not stand below it.
 var beside = map[string][]string{
 	"device/devicetest": {"internal/testutil"},
+	"examples":          {"internal/testutil"},
 	"internal/driver":   {"internal/graph"},
 	"cuda":              {"internal/workers"},
 	"internal/webgpu":   {"wgsl", "internal/workers"},
