@@ -24,6 +24,10 @@ tint)
 objdump)
 	command -v aarch64-linux-gnu-objdump >/dev/null || reason="aarch64-linux-gnu-objdump is not on the path (Debian package binutils-aarch64-linux-gnu)"
 	;;
+unshare)
+	for u in -m -rm; do unshare $u mount --bind /dev/null /etc/passwd 2>/dev/null && found=1 && break; done
+	[ "${found-}" ] || reason="the system does not let programs have a view of the file system of their own"
+	;;
 vulkan)
 	ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || reason="there is no lavapipe (Debian packages libvulkan1 and mesa-vulkan-drivers)"
 	;;

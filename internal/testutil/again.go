@@ -18,7 +18,8 @@ const again = "RAYO_TEST_AGAIN"
 // Again runs the calling test a second time, alone, in a process of its own that
 // has env besides what this one has. In that process child is true; the other gets
 // what it wrote to its standard error, and has failed where the child has, was
-// ended by a signal or ran for a minute.
+// skipped, was ended by a signal or ran for a minute. So what the test needs of the
+// machine it asks for first.
 //
 //	stderr, child := testutil.Again(t, "VK_DRIVER_FILES=/nonexistent")
 //	if !child {
@@ -31,7 +32,7 @@ func Again(t *testing.T, env ...string) (stderr string, child bool) {
 
 // AgainUnder is Again under a command, to which the program and its arguments are
 // appended.
-func AgainUnder(t *testing.T, command []string, env ...string) (stderr string, child bool) {
+func AgainUnder(t testing.TB, command []string, env ...string) (stderr string, child bool) {
 	t.Helper()
 	if os.Getenv(again) == t.Name() {
 		return "", true
@@ -55,7 +56,7 @@ func AgainUnder(t *testing.T, command []string, env ...string) (stderr string, c
 	case err != nil:
 		t.Fatalf("alone, after %v: %v\n%s%s", time.Since(start).Round(time.Millisecond), err, text, said.String())
 	case strings.Contains(text, "--- SKIP: "):
-		t.Skip(text)
+		t.Fatalf("alone it was skipped\n%s%s", text, said.String())
 	case !strings.Contains(text, "--- PASS: "):
 		t.Fatalf("alone it ran no test\n%s%s", text, said.String())
 	default:

@@ -4,6 +4,7 @@ package testutil
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -20,4 +21,17 @@ func TestAgain(t *testing.T) {
 			t.Errorf("standard error was %q", stderr)
 		}
 	})
+}
+
+// TestAgainSkipped: a second process that tested nothing is a failure.
+func TestAgainSkipped(t *testing.T) {
+	r := &recorder{TB: t}
+	child := false
+	returned := r.run(func() { _, child = AgainUnder(r, nil) })
+	if child {
+		t.Skip("has nothing to do")
+	}
+	if returned || !strings.HasPrefix(r.failed, "alone it was skipped") {
+		t.Errorf("returned: %v, failed: %q, skipped: %q", returned, r.failed, r.skipped)
+	}
 }

@@ -39,6 +39,10 @@ var things = map[string]func() error{
 	"naga":    command("naga"),
 	"tint":    command("tint"),
 	"ptxas":   command("ptxas"),
+	"unshare": func() error {
+		_, err := view()
+		return err
+	},
 
 	"vulkan":      vulkan("lavapipe"),
 	"swiftshader": vulkan("swiftshader"),
@@ -63,6 +67,7 @@ var things = map[string]func() error{
 //	qemu                user-mode emulation of arm64
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
 //	ptxas               the PTX assembler of NVIDIA
+//	unshare             leave to have a view of the file system of one's own
 //	vulkan              Vulkan, with Mesa's software driver lavapipe
 //	swiftshader         Vulkan's software driver of Chromium
 func Need(t testing.TB, thing string) {

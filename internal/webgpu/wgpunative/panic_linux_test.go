@@ -10,10 +10,11 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// TestPanic, for Linux, where panics of the library are caught, submits what the library ends the process for, as it does where a
-// device is lost: memory that is still mapped. It comes back as an error, again and
-// again on one thread, and other devices work.
+// TestPanic submits what the library ends the process for, as it does where a
+// device is lost: memory that is still mapped. On Linux it comes back as an error, again
+// and again on one thread, and other devices work.
 func TestPanic(t *testing.T) {
+	library(t)
 	if stderr, child := testutil.Again(t); !child {
 		if stderr != "" {
 			t.Errorf("it wrote: %s", stderr)
