@@ -1,18 +1,18 @@
-//go:build !nowebgpu && !js
+//go:build !nowebgpu && !js && !race
 
 package devicetest
 
 import (
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestWebGPUSample runs a few shapes of each operation and element type, plans, and
-// many goroutines, on the pairs of library and driver that TestWebGPU does not run all of: a build with
-// cgo is wgpu-native, one without the library in Go.
+// many goroutines, on the pairs of library and driver that TestWebGPU does not run all
+// of: a build with cgo is wgpu-native, one without the library in Go. Drivers are
+// slow: under the race detector TestWebGPU is the sample.
 func TestWebGPUSample(t *testing.T) {
 	drivers := []string{"lavapipe", "swiftshader"}
 	if wgpunative.Linked {
@@ -24,9 +24,6 @@ func TestWebGPUSample(t *testing.T) {
 }
 
 func pair(t *testing.T, open Open) {
-	if testutil.Raced {
-		t.Skip("the drivers are slow, and run as the whole suite does")
-	}
 	t.Run("operations", func(t *testing.T) {
 		type kind struct {
 			o *op.Operation

@@ -1,3 +1,5 @@
+//go:build !nowebgpu && !goffi_static && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
 package gogpu
 
 import (

@@ -13,9 +13,6 @@ import (
 
 // TestDeep: no text is nested so deep, or so long, that the compiler ends the process.
 func TestDeep(t *testing.T) {
-	if !Linked {
-		t.Skip("this build has no Vulkan")
-	}
 	const head = "@group(0) @binding(0) var<storage, read_write> a: array<u32>;\n@compute @workgroup_size(1) fn main() {\n"
 	n := maxText/8 - 1000
 	for name, body := range map[string]string{
