@@ -2,12 +2,9 @@ package wgpunative
 
 import (
 	"errors"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
@@ -92,40 +89,5 @@ func TestRefused(t *testing.T) {
 	}
 	if err := relus(d, 1000); err != nil {
 		t.Errorf("after all that: %v", err)
-	}
-}
-
-// TestFlat has memory stay where it is over many round trips.
-func TestFlat(t *testing.T) {
-	d := guarded(t)
-	n := 2500 // of four round trips
-	if testing.Short() || testutil.Raced {
-		n = 500
-	}
-	rss := func() int {
-		b, err := os.ReadFile("/proc/self/statm")
-		if err != nil {
-			t.Skip(err)
-		}
-		pages, err := strconv.Atoi(strings.Fields(string(b))[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pages * os.Getpagesize() >> 20
-	}
-	before := 0
-	for i := range n {
-		if i == n/4 {
-			before = rss()
-		}
-		if err := relus(d, 1+i%3000); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if after := rss(); after > before+16 {
-		t.Errorf("%d MiB became %d", before, after)
-	}
-	if s := d.Stats(); s.Buffers != 0 || s.Compiled != 1 || s.IdleBytes > 16<<20 {
-		t.Errorf("%+v", s)
 	}
 }
