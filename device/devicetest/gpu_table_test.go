@@ -115,6 +115,13 @@ func cells() []cell {
 			moves(fmt.Sprintf("rms_norm/%d", cols), op.F32, [][]int{s, g}, s, "F.rms_norm(x[0],x[1].shape,x[1])",
 				func(r *rec, x []value) value { return r.RMSNorm(x[0], x[1]) }))
 	}
+	const side = 8192
+	square, rows, heads := []int{side, side}, []int{n / 1024, 1024}, []int{n / (64 * 128), 64, 128}
+	all = append(all,
+		moves(fmt.Sprintf("transpose/%d", side), op.F32, [][]int{square}, square, "x[0].t().contiguous()", func(r *rec, x []value) value { return r.Transpose(x[0]) }),
+		moves("sum of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.sum(x[0],1)", func(r *rec, x []value) value { return r.SumRows(x[0]) }),
+		moves("variance of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.var(x[0],1,correction=0)", func(r *rec, x []value) value { return r.VarRows(x[0]) }),
+		moves("rope/64x128", op.F32, [][]int{heads}, heads, "", func(r *rec, x []value) value { return r.Rope(x[0]) }))
 	product := func(t op.DType, m, k, n int) {
 		all = append(all, cell{name: fmt.Sprintf("matmul/%dx%dx%d/%v", m, k, n, t), typ: t, shapes: [][]int{{m, k}, {k, n}}, out: []int{m, n},
 			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1]) }})
