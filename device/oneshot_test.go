@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -107,24 +106,6 @@ func BenchmarkOneShot(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// Calls leave nothing to the garbage collector.
-func TestOneShotAllocations(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("under the race detector pools forget")
-	}
-	dev := pinned(t)
-	f, ids := oneShotArrays()
-	for _, c := range oneShot {
-		if n := testutil.Allocations(100, func() {
-			if err := c.run(ctx, dev, &f, ids); err != nil {
-				t.Fatal(err)
-			}
-		}); n > 0 {
-			t.Errorf("%s: %d allocations a call", c.name, n)
-		}
 	}
 }
 

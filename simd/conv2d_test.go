@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/memory"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -168,21 +166,6 @@ func TestConv2DRefuses(t *testing.T) {
 			}()
 			c.Run(nil)
 		})
-	}
-}
-
-func TestConv2DAllocates(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("pools drop what they hold at random under the race detector")
-	}
-	p := workers.New(runtime.NumCPU())
-	defer p.Close()
-	for _, o := range []int{1, 16} {
-		c := Conv2D{N: 1, C: 3, H: 100, W: 100, O: o, KH: 3, KW: 3, PadH: 1, PadW: 1,
-			X: make([]float32, 30000), Weights: make([]float32, 27*o), Y: make([]float32, 10000*o)}
-		if n := testutil.Allocations(10, func() { c.Run(p) }); n > 0 {
-			t.Errorf("%d windows: %v allocations", o, n)
-		}
 	}
 }
 

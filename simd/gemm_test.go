@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/memory"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -471,23 +469,6 @@ func TestGemmConcurrent(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-}
-
-func TestGemmAllocates(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("pools drop what they hold at random under the race detector")
-	}
-	p := workers.New(runtime.NumCPU())
-	defer p.Close()
-	eachGemmLevel(t, func(t *testing.T) {
-		for _, s := range [][3]int{{1, 64, 64}, {200, 200, 200}, {1, 300, 4000}, {8, 1000, 1000}, {1000, 300, 2}} {
-			a, b, c := make([]float32, s[0]*s[1]), make([]float32, s[1]*s[2]), make([]float32, s[0]*s[2])
-			g := Gemm{M: s[0], K: s[1], N: s[2], A: a, B: b, C: c}
-			if n := testutil.Allocations(10, func() { g.Run(p) }); n > 0 {
-				t.Errorf("%v: %v allocations", s, n)
-			}
-		}
-	})
 }
 
 func BenchmarkGemm(b *testing.B) {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -355,34 +354,6 @@ func TestReduceRows(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestReduceAllocatesNothing(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("the race detector makes pools forget at random")
-	}
-	p := workers.New(0)
-	defer p.Close()
-	x, dst := make([]float32, 1<<20), make([]float32, 1<<10)
-	index := make([]int32, 1<<10)
-	o := RowOp{Kind: RowSoftmax}
-	for name, f := range map[string]func(){
-		"short":       func() { Reduce(p, ReduceSum, x[:100], nil) },
-		"long":        func() { Reduce(p, ReduceVar, x, nil) },
-		"rows":        func() { ReduceRows(p, ReduceSum, 0, dst, x, nil, 1<<10, 1<<10) },
-		"index":       func() { ReduceRowsIndex(p, ReduceArgMax, index, x, 1<<10, 1<<10) },
-		"softmax":     func() { o.Rows(p, x, x, 1<<10, 1<<10) },
-		"long row":    func() { o.Rows(p, x, x, 1, 1<<20) },
-		"one row":     func() { o.Row(x[:100], x[:100]) },
-		"top-k":       func() { TopK(p, dst, nil, x, 1<<5, 1<<15, 10) },
-		"gather":      func() { Gather(p, x, x, index[:1], 1, 16) },
-		"rope":        func() { Rope{Positions: 4, Dim: 64}.Run(p, x, x) },
-		"transposing": func() { Transpose(p, x[:1<<19], x[1<<19:], 1<<9, 1<<10) },
-	} {
-		if n := testutil.Allocations(10, f); n > 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
 }
 
 func TestReducePanicsOnLengths(t *testing.T) {

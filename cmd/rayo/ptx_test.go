@@ -183,8 +183,8 @@ func FuzzPTXArgument(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if strings.Contains(s, "@") || strings.Contains(s, "0000") {
-			t.Skip("files and large arrays")
+		if strings.Contains(s, "@") || strings.Contains(s, "0000") { // files and large arrays
+			return
 		}
 		if a, err := parseArgument(s, 1); err == nil && a.array && a.data != nil && len(a.data) != a.n*elementSizes[a.typ] {
 			t.Errorf("%q: %d bytes for %d elements", s, len(a.data), a.n)

@@ -16,8 +16,6 @@ import (
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/op"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // openCUDA opens a GPU, or what emulate has put in its place.
@@ -86,35 +84,14 @@ func emulate(t *testing.T, major int, checked bool) {
 }
 
 // TestCUDAEmulated runs what is small by the kernels that GPUs run, in the
-// emulator of PTX.
+// emulator of PTX. TestCUDAEmulatedNumbers has the operations.
 func TestCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
-	alone := func(t *testing.T) {
-		if testutil.Raced {
-			t.Skip("one goroutine's work, and slow under the race detector")
-		}
-	}
-	t.Run("operations", func(t *testing.T) {
-		alone(t)
-		small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
-		types := op.DTypes()
-		if short() {
-			types = []op.DType{op.F32, op.I32}
-		}
-		operations(t, openCUDA, types, small)
-	})
-	t.Run("graphs", func(t *testing.T) { alone(t); graphs(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })
 	t.Run("plans", func(t *testing.T) { plans(t, openCUDA) })
 	t.Run("closing", func(t *testing.T) { closing(t, openCUDA) })
-	t.Run("older", func(t *testing.T) {
-		alone(t)
-		emulate(t, 8, false)
-		native := func(c *Case) bool { return kernels.Has(c.Op) && c.elements() < 3000 && c.work() < 1e6 }
-		operations(t, openCUDA, []op.DType{op.F32, op.F16, op.BF16}, native)
-	})
 }
 
 // BenchmarkCUDA measures round trips.

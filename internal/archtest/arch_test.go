@@ -2,8 +2,10 @@
 package archtest
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,5 +160,40 @@ func TestOneLibrary(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v brings %q", c, got)
 		}
+	}
+}
+
+// TestSkips: what a test needs it asks internal/testutil for, by a name that
+// RAYO_REQUIRE can require; nothing else skips.
+func TestSkips(t *testing.T) {
+	skip := regexp.MustCompile(`\.Skip(f|Now)?\(`)
+	files := 0
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == "internal/testutil" || path == "internal/archtest" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile("../../" + path)
+		if err != nil {
+			return err
+		}
+		files++
+		for i, line := range strings.Split(string(text), "\n") {
+			if skip.MatchString(line) {
+				t.Errorf("%s:%d:%s", path, i+1, line)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 500 {
+		t.Errorf("only %d files of Go were found", files)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -51,28 +50,6 @@ func TestSizes(t *testing.T) {
 	}
 	if b, err := Size[uint16](7); b != 14 || err != nil {
 		t.Errorf("Size[uint16](7) = %d, %v", b, err)
-	}
-}
-
-// Asking for far more than any machine has must not end the program.
-func TestRefusal(t *testing.T) {
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" || bits.UintSize == 32 {
-		t.Skip("the system refuses nothing that this test may ask for")
-	}
-	if s, err := Floats(largest / 4); s != nil || !errors.Is(err, ErrOutOfMemory) {
-		t.Errorf("Floats(%d) = %d elements, %v", largest/4, len(s), err)
-	}
-	p := NewPool(Options{})
-	kept, err := p.Get(Huge)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept.Free()
-	if b, err := p.Get(largest); b != (Block{}) || !errors.Is(err, ErrOutOfMemory) {
-		t.Errorf("Get(%d) = %d bytes, %v", largest, b.Len(), err)
-	}
-	if s := p.Stats(); s != (Stats{Peak: Huge, Fresh: 1}) {
-		t.Errorf("after the refusal: %+v, want all kept memory returned", s)
 	}
 }
 

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"testing"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 func TestMeasureFindsEveryLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 128 MiB")
-	}
+	testutil.Need(t, "long") // 128 MiB
 	for _, threads := range []int{0, 2} {
 		r, err := Measure(context.Background(), threads)
 		if err != nil {

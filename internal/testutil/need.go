@@ -9,6 +9,7 @@
 package testutil
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,6 +40,18 @@ var things = map[string]func() error{
 	"naga":    command("naga"),
 	"tint":    command("tint"),
 	"ptxas":   command("ptxas"),
+	"tuning": func() error {
+		if os.Getenv("RAYO_TUNE") == "" {
+			return errors.New("RAYO_TUNE is not set")
+		}
+		return nil
+	},
+	"long": func() error {
+		if testing.Short() {
+			return errors.New("-short leaves out what takes long")
+		}
+		return nil
+	},
 	"unshare": func() error {
 		_, err := view()
 		return err
@@ -67,6 +80,8 @@ var things = map[string]func() error{
 //	qemu                user-mode emulation of arm64
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
 //	ptxas               the PTX assembler of NVIDIA
+//	tuning              RAYO_TUNE, which says what somebody who tunes a kernel compares
+//	long                a run without -short
 //	unshare             leave to have a view of the file system of one's own
 //	vulkan              Vulkan, with Mesa's software driver lavapipe
 //	swiftshader         Vulkan's software driver of Chromium

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // crunch is work that splits evenly: each part is a chain of dependent
@@ -72,7 +75,7 @@ func split(b *testing.B) {
 	p := New(0)
 	defer p.Close()
 	if p.Threads() == 1 {
-		b.Skip("one processor")
+		testutil.Missing(b, "cores", errors.New("there is one thread"))
 	}
 	perMicro := turnsFor(time.Millisecond) / 1000
 	for _, pause := range []time.Duration{0, 30 * time.Microsecond, time.Millisecond} {

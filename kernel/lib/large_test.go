@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestLargeSums holds sums to their tolerance where one lane adds up much, in
 // arrays with a mean far from 0.
 func TestLargeSums(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	testutil.Need(t, "long") // seconds
 	rnd := rand.New(rand.NewPCG(35, 36))
 	shifted := func(shape ...int) *op.Array {
 		x := normal(rnd, shape...)

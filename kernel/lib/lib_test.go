@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -49,9 +50,7 @@ func TestHalves(t *testing.T) {
 
 // TestFoldedGrids runs more workgroups than one dimension of a grid has.
 func TestFoldedGrids(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	testutil.Need(t, "long") // seconds
 	const n = kernel.MaxGroups + 2
 	rnd := rand.New(rand.NewPCG(31, 32))
 	ids := op.NewArray(op.Shape{n})

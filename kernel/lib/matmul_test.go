@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -84,9 +85,7 @@ func TestMatMul(t *testing.T) {
 
 // TestMatMulManyGroups has more workgroups than a grid has along one dimension.
 func TestMatMulManyGroups(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute under the race detector")
-	}
+	testutil.Need(t, "long") // a minute under the race detector
 	rnd := rand.New(rand.NewPCG(33, 34))
 	c := &trial{o: op.MatMul, types: []op.DType{op.F32, op.F32},
 		values: []*op.Array{normal(rnd, 66_000, 1, 2), normal(rnd, 2, 3)}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -43,14 +44,12 @@ func beforeFirst(b []byte, what, put string) []byte {
 // BenchmarkGPUChain measures graphs of dependent launches over few elements, in
 // the ways that the environment lists:
 //
-//	RAYO_CHAIN="first softmax 4x256 32x4x1-r2; alone softmax 4x256 -"
+//	RAYO_TUNE="first softmax 4x256 32x4x1-r2; alone softmax 4x256 -"
 //
 // A - stands for the way that the plan chooses.
 func BenchmarkGPUChain(b *testing.B) {
-	list := os.Getenv("RAYO_CHAIN")
-	if list == "" {
-		b.Skip("RAYO_CHAIN is not set")
-	}
+	testutil.Need(b, "tuning")
+	list := os.Getenv("RAYO_TUNE")
 	g := openGPU(b)
 	for _, line := range strings.Split(list, ";") {
 		f := strings.Fields(line)

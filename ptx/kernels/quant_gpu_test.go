@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -188,27 +188,25 @@ var fewTunings = [][4]int{{8, 2, 2, 1}, {8, 2, 3, 1}, {8, 2, 4, 1}, {16, 2, 2, 1
 // BenchmarkGPUMatMulQWays times variants of products of one row, for who looks
 // for the best: it takes minutes, and runs with RAYO_TUNE set.
 func BenchmarkGPUMatMulQWays(b *testing.B) {
-	if os.Getenv("RAYO_TUNE") == "" {
-		b.Skip("RAYO_TUNE is not set")
-	}
+	testutil.Need(b, "tuning")
 	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {
 		b.Run(blocks.String(), func(b *testing.B) {
 			q := newQuantGPU(b, op.F32, blocks, 3, 210<<20)
 			for _, k := range []int{4096, 14336} {
 				for _, v := range fewTunings {
+					r, p := q.request(1, k)
+					s, err := quantFewFor(p, op.F32, blocks, &q.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
+					if v[3] > 1 {
+						s.Digits = 0
+					}
+					if !s.fit(&q.desc) || s.Tensor && !s.tileable() {
+						continue // the blocks do not fit a multiprocessor
+					}
 					b.Run(fmt.Sprintf("k%d/w%dg%ds%dt%d", k, v[0], v[1], v[2], v[3]), func(b *testing.B) {
-						r, p := q.request(1, k)
-						s, err := quantFewFor(p, op.F32, blocks, &q.desc)
-						if err != nil {
-							b.Fatal(err)
-						}
-						s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
-						if v[3] > 1 {
-							s.Digits = 0
-						}
-						if !s.fit(&q.desc) || s.Tensor && !s.tileable() {
-							b.Skip("the blocks do not fit a multiprocessor")
-						}
 						plan, err := s.plan(r, p, &q.desc)
 						if err != nil {
 							b.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -97,12 +98,10 @@ func (r *reduceBench) time(q *lib.Request, p *Plan) (time.Duration, error) {
 // BenchmarkGPUReduceWays compares ways that the environment lists, as shares of
 // the speed of a copy in percent; - is the one that plans choose:
 //
-//	RAYO_REDUCE="sum f32 1 67108864 - 256x1-b4-p528; ..."
+//	RAYO_TUNE="sum f32 1 67108864 - 256x1-b4-p528; ..."
 func BenchmarkGPUReduceWays(b *testing.B) {
-	list := os.Getenv("RAYO_REDUCE")
-	if list == "" {
-		b.Skip("RAYO_REDUCE is not set")
-	}
+	testutil.Need(b, "tuning")
+	list := os.Getenv("RAYO_TUNE")
 	r := newReduceBench(b)
 	for _, line := range strings.Split(list, ";") {
 		f := strings.Fields(line)

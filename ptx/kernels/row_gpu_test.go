@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -197,14 +198,12 @@ func rowType(name string) op.DType {
 // BenchmarkGPURowWays compares ways that the environment lists, as shares of the
 // speed of a copy in percent:
 //
-//	RAYO_ROWS="softmax f32 4096 256x1x1-r4 512x1x1-r2; layer_norm+ bf16 1000x64 ..."
+//	RAYO_TUNE="softmax f32 4096 256x1x1-r4 512x1x1-r2; layer_norm+ bf16 1000x64 ..."
 //
 // The + stands for weights, and 1000x64 for 64 rows of 1000.
 func BenchmarkGPURowWays(b *testing.B) {
-	list := os.Getenv("RAYO_ROWS")
-	if list == "" {
-		b.Skip("RAYO_ROWS is not set")
-	}
+	testutil.Need(b, "tuning")
+	list := os.Getenv("RAYO_TUNE")
 	r := newRowBench(b, 1<<28)
 	for _, line := range strings.Split(list, ";") {
 		f := strings.Fields(line)
