@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/memory"
@@ -37,7 +38,7 @@ func (b *Batch) Execute(ctx context.Context, outs ...Value) error {
 func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
 	p, dst, err := b.prepare(ctx, outs)
 	if err != nil {
-		return &Pending{p: engine.Failed(err)}
+		return &Pending{p: driver.Completed(err)}
 	}
 	pend := &Pending{p: p.Start(ctx, b.refs, dst), what: b.what()}
 	b.pending = pend
@@ -48,7 +49,7 @@ func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
 // Pending is an asynchronous execution under way. It is safe for concurrent
 // use.
 type Pending struct {
-	p    *engine.Pending
+	p    *driver.Completion
 	what string // runs, "" if the error says so itself
 }
 

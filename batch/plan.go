@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
@@ -132,7 +133,7 @@ func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
 	r := p.run()
 	if err := p.bind(r, bind); err != nil {
 		p.free(r)
-		return &Pending{p: engine.Failed(p.explain(err))}
+		return &Pending{p: driver.Completed(p.explain(err))}
 	}
 	// Spare results may still be written after this run is given back, and by
 	// another run at the same time; nobody reads them.

@@ -3,17 +3,17 @@ package device
 import (
 	"context"
 
-	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/driver"
 )
 
 // Pending is an asynchronous call under way. It owns the slices of the call
 // until it is done. It is safe for concurrent use.
 type Pending struct {
-	p       *engine.Pending
+	p       *driver.Completion
 	explain func(error) error
 }
 
-func failed(err error) *Pending { return &Pending{p: engine.Failed(err)} }
+func failed(err error) *Pending { return &Pending{p: driver.Completed(err)} }
 
 // Done returns a channel that is closed when the call is over.
 func (p *Pending) Done() <-chan struct{} { return p.p.Done() }

@@ -19,10 +19,10 @@ type Turn struct{ before, over chan struct{} }
 func (t *Turns) Free() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return over(t.last)
+	return ended(t.last)
 }
 
-func over(c chan struct{}) bool {
+func ended(c chan struct{}) bool {
 	if c == nil {
 		return true
 	}
@@ -46,7 +46,7 @@ func (t *Turns) Take() Turn {
 // Await returns when it is the turn of p, or gives the turn up and returns the
 // error of ctx.
 func (p Turn) Await(ctx context.Context) error {
-	if over(p.before) {
+	if ended(p.before) {
 		return nil
 	}
 	select {

@@ -246,10 +246,10 @@ func (e *Engine) run(ctx context.Context, c *call, o *op.Operation, a *op.Attrs,
 
 // Start runs one operation over host memory without waiting: the graph of one
 // node, planned like any other.
-func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) *Pending {
+func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) *driver.Completion {
 	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
 	if err != nil {
-		return Failed(err)
+		return driver.Completed(err)
 	}
 	return p.Start(ctx, refs, outs)
 }

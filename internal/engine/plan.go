@@ -188,7 +188,7 @@ type job struct {
 	ext  []driver.Binding
 	bufs []*Buffer
 	late []lateCopy
-	pend *Pending
+	pend *driver.Completion
 	done func(error) // job.complete as a value, made once
 }
 
@@ -326,19 +326,19 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 }
 
 // Start runs the plan without waiting. refs and outs may be reused at once,
-// the memory that they name only when the Pending is done.
-func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
+// the memory that they name only when it is completed.
+func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *driver.Completion {
 	if err := driver.Alive(ctx); err != nil {
-		return Failed(err)
+		return driver.Completed(err)
 	}
 	if !p.eng.enter() {
-		return Failed(p.eng.Err())
+		return driver.Completed(p.eng.Err())
 	}
 	j := p.job()
 	err := j.bind(refs, outs)
 	if err == nil {
 		p.count()
-		pend := &Pending{done: make(chan struct{})}
+		pend := driver.NewCompletion()
 		j.pend = pend
 		j.sub = driver.Submission{Ext: j.ext, Complete: j.done}
 		if _, err = p.exec.Submit(ctx, &j.sub); err == nil {
@@ -347,7 +347,7 @@ func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *Pending {
 	}
 	j.free()
 	p.eng.exit()
-	return Failed(p.eng.heard(err))
+	return driver.Completed(p.eng.heard(err))
 }
 
 // complete is called by the driver when an asynchronous run is over.
@@ -357,7 +357,7 @@ func (j *job) complete(err error) {
 	}
 	pend, eng := j.pend, j.plan.eng
 	j.free()
-	pend.finish(eng.heard(err))
+	pend.Complete(eng.heard(err))
 	eng.exit()
 }
 

@@ -3,8 +3,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -22,18 +20,13 @@ type executable struct {
 	arena int  // bytes of temporaries, the program's and the steps' own
 	keep  bool // the arena is small: each frame has its own
 
-	written []bool  // by external slot
-	need    []int64 // bytes, by external slot
-	consts  []constant
+	driver.Externals
+	consts []constant
 
 	frames chan *frame // nil entries are frames not made yet
 	shut   chan struct{}
 	closed atomic.Bool
-	once   sync.Once
-
-	mu     sync.Mutex
-	queued int           // submissions in the queue
-	empty  chan struct{} // made by Close, closed when queued has become 0
+	gate   driver.Gate // of the submissions in the queue
 }
 
 // constant is the memory of a constant slot.
@@ -82,16 +75,10 @@ func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Exec
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e := &executable{d: d, slots: p.Slots, shut: make(chan struct{}),
-		written: make([]bool, p.Ext), need: make([]int64, p.Ext)}
+	e := &executable{d: d, slots: p.Slots, shut: make(chan struct{}), Externals: driver.ExternalsOf(p)}
 	for i := range p.Slots {
-		s := &p.Slots[i]
-		switch {
-		case s.Data != nil:
-			e.consts = append(e.consts, constant{i, aligned(s.Data)})
-		case s.Ext >= 0:
-			e.written[s.Ext] = e.written[s.Ext] || s.Written
-			e.need[s.Ext] = max(e.need[s.Ext], s.Bytes)
+		if b := p.Slots[i].Data; b != nil {
+			e.consts = append(e.consts, constant{i, aligned(b)})
 		}
 	}
 	e.arena = int(p.Arena)
@@ -137,50 +124,34 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := e.check(s.Ext); err != nil {
+	if err := e.Check(s.Ext, behind); err != nil {
 		return nil, err
 	}
-	t := newTicket(s.Ext, e.written)
+	t := newTicket(s.Ext, e.Written)
 	if s.Wait {
 		if t != nil {
 			e.d.ledger.enter(t)
 		}
 		return nil, e.admit(ctx, s, t)
 	}
-	j := &job{ctx: ctx, e: e, s: *s, ticket: t, done: make(chan struct{})}
-	j.s.Ext = append([]driver.Binding(nil), s.Ext...)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.empty != nil {
+	if !e.gate.Enter() {
 		return nil, driver.ErrClosed
 	}
-	e.queued++
-	e.d.queue.push(j)
+	j := driver.NewJob(s)
+	e.d.queue.push(job{j, ctx, e, t})
 	return j, nil
 }
 
-// check guards against bindings that the steps would read or write beyond.
-func (e *executable) check(ext []driver.Binding) error {
-	if len(ext) < len(e.need) {
-		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+// behind returns how many bytes of an array there are from an offset on.
+func behind(m driver.Memory, off int64) (int64, error) {
+	a, ok := m.(*array)
+	switch {
+	case !ok:
+		return 0, driver.ErrForeign
+	case off < 0 || a.base == nil && a.bytes > 0:
+		return -1, nil
 	}
-	for i := range e.need {
-		b := &ext[i]
-		have := int64(len(b.Host))
-		if b.Mem != nil {
-			a, ok := b.Mem.(*array)
-			if !ok {
-				return driver.ErrForeign
-			}
-			if have = a.bytes - b.Off; b.Off < 0 || a.base == nil && a.bytes > 0 {
-				have = -1
-			}
-		}
-		if have < e.need[i] {
-			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, e.need[i], driver.ErrShape)
-		}
-	}
-	return nil
+	return a.bytes - off, nil
 }
 
 // admit runs s when its ticket is admitted.
@@ -299,7 +270,7 @@ func (f *frame) unbind(e *executable) {
 // run runs the steps in order. A panic in a step, which would be a defect of
 // this package or of a kernel, ends here as an error.
 func (f *frame) run(ctx context.Context, times *driver.Times) (err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	if times != nil {
 		return f.runTimed(ctx, times)
 	}
@@ -332,33 +303,9 @@ func (f *frame) runTimed(ctx context.Context, times *driver.Times) error {
 	return nil
 }
 
-// recovered is deferred where a device's code meets its caller's.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
-	}
-}
-
-// left notes that a queued submission has ended.
-func (e *executable) left() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.queued--
-	if e.queued == 0 && e.empty != nil {
-		close(e.empty)
-	}
-}
-
 // Close waits for the submissions that run and frees the frames.
 func (e *executable) Close() {
-	e.once.Do(func() {
-		e.mu.Lock()
-		e.empty = make(chan struct{})
-		if e.queued == 0 {
-			close(e.empty)
-		}
-		e.mu.Unlock()
-		<-e.empty
+	e.gate.Shut(func() {
 		e.closed.Store(true)
 		close(e.shut)
 		for range cap(e.frames) {

@@ -50,7 +50,7 @@ func (d *processor) plains() []plain {
 
 // Run implements driver.Immediate.
 func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Binding) (err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	if s.Op != nil {
 		return d.runOperation(ctx, s, ext)
 	}

@@ -13,25 +13,22 @@ type queue struct {
 	ledger *ledger
 
 	mu      sync.Mutex
-	jobs    []*job
+	jobs    []job
 	running bool
 	idle    sync.Cond // on mu: running has become false
 }
 
-// A job is a queued submission and its fence.
+// A job is a queued submission.
 type job struct {
+	*driver.Job
 	ctx    context.Context
 	e      *executable
-	s      driver.Submission
 	ticket *ticket
-
-	done chan struct{}
-	err  error // once done is closed
 }
 
 // push queues j and enters its ticket, both at once: were the orders of queue
 // and ledger different, a job could wait for one behind it.
-func (q *queue) push(j *job) {
+func (q *queue) push(j job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if j.ticket != nil {
@@ -55,10 +52,10 @@ func (q *queue) work() {
 			return
 		}
 		j := q.jobs[0]
-		q.jobs[0] = nil
+		q.jobs[0] = job{}
 		q.jobs = q.jobs[1:]
 		q.mu.Unlock()
-		j.finish(j.e.admit(j.ctx, &j.s, j.ticket))
+		j.End(j.e.admit(j.ctx, &j.Submission, j.ticket), &j.e.gate)
 	}
 }
 
@@ -68,34 +65,5 @@ func (q *queue) wait() {
 	defer q.mu.Unlock()
 	for q.running {
 		q.idle.Wait()
-	}
-}
-
-func (j *job) finish(err error) {
-	j.err = err
-	if j.s.Complete != nil {
-		j.s.Complete(err)
-	}
-	// What the caller lent is the caller's again.
-	j.ctx, j.s = nil, driver.Submission{}
-	j.e.left()
-	close(j.done)
-}
-
-// Done implements driver.Fence.
-func (j *job) Done() <-chan struct{} { return j.done }
-
-// Wait implements driver.Fence.
-func (j *job) Wait(ctx context.Context) error {
-	select {
-	case <-j.done:
-		return j.err
-	default:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

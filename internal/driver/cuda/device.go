@@ -16,7 +16,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -203,12 +202,4 @@ func meaning(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
 	return err
-}
-
-// recovered is deferred where a device's code meets its caller's.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		stack := make([]byte, 4096)
-		*err = fmt.Errorf("internal error: %v\n%s", r, stack[:runtime.Stack(stack, false)])
-	}
 }

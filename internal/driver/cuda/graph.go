@@ -45,7 +45,7 @@ const (
 // boundTo appends what the external slots of r are: the address of device memory,
 // or 0 for memory of the host. ok reports whether a graph may be bound to it.
 func (r *run) boundTo(to []cu.Ptr) (bound []cu.Ptr, ok bool) {
-	for i := range r.e.need {
+	for i := range r.e.Need {
 		p := cu.Ptr(0)
 		if b := &r.ext[i]; b.Mem != nil {
 			p = b.Mem.(*array).ptr + cu.Ptr(b.Off)

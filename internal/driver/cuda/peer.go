@@ -22,7 +22,7 @@ var pairs sync.Mutex
 
 // CopyFrom implements [driver.Peer].
 func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver.Device, src driver.Memory, n int64) (err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	hw, ok := d.hw.(neighbour)
 	o, same := from.(*gpuDevice)
 	x, ours := dst.(*array)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -25,9 +24,8 @@ type executable struct {
 	steps []step
 	ends  []int // how many steps there are up to each step of the program
 
-	need    []int64 // bytes, by external slot
-	written []bool  // likewise
-	params  []bool  // likewise: it is a block of parameters; nil if there are none
+	driver.Externals
+	params []bool // by external slot: it is a block of parameters; nil if there are none
 
 	// The memory of a submission: the arena, then what steps use, then what is
 	// staged.
@@ -38,15 +36,13 @@ type executable struct {
 	direct   bool    // kernels may use the memory of the host: see run.place
 	single   bool    // and read and write each element of it once
 
-	codes []*code
+	mu    sync.Mutex
+	codes []*code // under mu
 
 	calls  int // of all steps, 0 if they cannot be recorded
 	graphs graphs
 
-	running sync.WaitGroup
-	mu      sync.Mutex // orders running.Add and Close
-	closed  atomic.Bool
-	once    sync.Once
+	gate driver.Gate
 }
 
 // step puts one step into the stream.
@@ -91,24 +87,19 @@ type preparer struct {
 
 // Prepare implements [driver.Device].
 func (d *gpuDevice) Prepare(ctx context.Context, p *driver.Program) (x driver.Executable, err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	if d.closed.Load() {
 		return nil, driver.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e := &preparer{executable: &executable{d: d, slots: p.Slots, need: make([]int64, p.Ext), written: make([]bool, p.Ext), direct: true}}
+	e := &preparer{executable: &executable{d: d, slots: p.Slots, Externals: driver.ExternalsOf(p), direct: true}}
 	e.scratch = alignUp(p.Arena)
 	for i := range p.Slots {
-		s := &p.Slots[i]
 		at := int64(-1)
-		switch {
-		case s.Data != nil:
-			at = e.keep(s.Data)
-		case s.Ext >= 0:
-			e.need[s.Ext] = max(e.need[s.Ext], s.Bytes)
-			e.written[s.Ext] = e.written[s.Ext] || s.Written
+		if b := p.Slots[i].Data; b != nil {
+			at = e.keep(b)
 		}
 		e.consts = append(e.consts, at)
 	}
@@ -164,8 +155,8 @@ func (e *preparer) count() {
 		n += c
 	}
 	if !e.direct {
-		for i := range e.need {
-			if e.need[i] > 0 {
+		for i := range e.Need {
+			if e.Need[i] > 0 {
 				n += 2
 				break
 			}
@@ -518,7 +509,7 @@ func (e *preparer) launch(s *driver.Step) error {
 	}
 	if k.Params >= 0 && e.slots[k.Params].Ext >= 0 {
 		if e.params == nil {
-			e.params = make([]bool, len(e.need))
+			e.params = make([]bool, len(e.Need))
 		}
 		e.params[e.slots[k.Params].Ext] = true
 	}
@@ -558,24 +549,5 @@ func (e *executable) release() {
 	e.codes = nil
 }
 
-// enter begins a submission, unless the executable is closed.
-func (e *executable) enter() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed.Load() || e.d.closed.Load() {
-		return false
-	}
-	e.running.Add(1)
-	return true
-}
-
 // Close implements [driver.Executable].
-func (e *executable) Close() {
-	e.once.Do(func() {
-		e.mu.Lock()
-		e.closed.Store(true)
-		e.mu.Unlock()
-		e.running.Wait()
-		e.release()
-	})
-}
+func (e *executable) Close() { e.gate.Shut(e.release) }

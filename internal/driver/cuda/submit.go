@@ -73,77 +73,32 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := e.check(s.Ext); err != nil {
+	if err := e.Check(s.Ext, behind); err != nil {
 		return nil, err
 	}
-	if !e.enter() {
+	if e.d.closed.Load() || !e.gate.Enter() {
 		return nil, driver.ErrClosed
 	}
 	t := e.d.turns.Take()
 	if s.Wait {
-		defer e.running.Done()
+		defer e.gate.Leave()
 		return nil, e.perform(ctx, s, t)
 	}
-	j := &job{done: make(chan struct{})}
-	copied := *s
-	copied.Ext = append([]driver.Binding(nil), s.Ext...)
-	go func() {
-		j.err = e.perform(ctx, &copied, t)
-		if copied.Complete != nil {
-			copied.Complete(j.err)
-		}
-		e.running.Done()
-		close(j.done)
-	}()
+	j := driver.NewJob(s)
+	go func() { j.End(e.perform(ctx, &j.Submission, t), &e.gate) }()
 	return j, nil
 }
 
-// check guards against bindings that kernels would read or write beyond.
-func (e *executable) check(ext []driver.Binding) error {
-	if len(ext) < len(e.need) {
-		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+// behind returns how many bytes of an array there are from an offset on.
+func behind(m driver.Memory, off int64) (int64, error) {
+	a, ok := m.(*array)
+	switch {
+	case !ok:
+		return 0, driver.ErrForeign
+	case off < 0 || a.ptr == 0:
+		return -1, nil
 	}
-	for i, need := range e.need {
-		b := &ext[i]
-		have := int64(len(b.Host))
-		if b.Mem != nil {
-			a, ok := b.Mem.(*array)
-			if !ok {
-				return driver.ErrForeign
-			}
-			if have = a.bytes - b.Off; b.Off < 0 || a.ptr == 0 {
-				have = -1
-			}
-		}
-		if have < need {
-			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, need, driver.ErrShape)
-		}
-	}
-	return nil
-}
-
-// job is the fence of a submission that nobody waits for yet.
-type job struct {
-	done chan struct{}
-	err  error // once done is closed
-}
-
-// Done implements [driver.Fence].
-func (j *job) Done() <-chan struct{} { return j.done }
-
-// Wait implements [driver.Fence].
-func (j *job) Wait(ctx context.Context) error {
-	select {
-	case <-j.done:
-		return j.err
-	default:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return a.bytes - off, nil
 }
 
 // perform runs a submission when its turn comes.
@@ -159,7 +114,7 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 		}
 	}
 	defer end()
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	r, err := e.d.newRun()
 	if err != nil {
 		return err
@@ -207,14 +162,14 @@ func (r *run) place() error {
 	l.places, l.host = l.places[:0], l.host[:0]
 	at := int64(0)
 	place := func(written bool) {
-		for i := range e.need {
-			if r.ext[i].Mem == nil && e.need[i] > 0 && e.written[i] == written && !e.paramsOnly(i) {
+		for i := range e.Need {
+			if r.ext[i].Mem == nil && e.Need[i] > 0 && e.Written[i] == written && !e.paramsOnly(i) {
 				l.places[i] = at
-				at += alignUp(e.need[i])
+				at += alignUp(e.Need[i])
 			}
 		}
 	}
-	for range e.need {
+	for range e.Need {
 		l.places, l.host = append(l.places, -1), append(l.host, 0)
 	}
 	place(false)
@@ -350,10 +305,10 @@ func (r *run) replay(k *recorded) error {
 func (r *run) fill() error {
 	l := &r.layout
 	for i, off := range l.places {
-		if off < 0 || r.e.written[i] {
+		if off < 0 || r.e.Written[i] {
 			continue
 		}
-		from := r.ext[i].Host[:r.e.need[i]]
+		from := r.ext[i].Host[:r.e.Need[i]]
 		if l.way == ringed {
 			if err := r.hw.Upload(l.host[i], from); err != nil {
 				return err
@@ -391,10 +346,10 @@ func (r *run) download() error {
 		return nil
 	}
 	for i, off := range l.places {
-		if off < 0 || !r.e.written[i] {
+		if off < 0 || !r.e.Written[i] {
 			continue
 		}
-		if err := r.hw.Download(r.ext[i].Host[:r.e.need[i]], l.host[i]); err != nil {
+		if err := r.hw.Download(r.ext[i].Host[:r.e.Need[i]], l.host[i]); err != nil {
 			return err
 		}
 	}
@@ -420,8 +375,8 @@ func (r *run) finish() error {
 		}
 	}
 	for i, off := range r.layout.places {
-		if off >= 0 && r.e.written[i] {
-			if err := r.layout.slab.Read(r.ext[i].Host[:r.e.need[i]], off); err != nil {
+		if off >= 0 && r.e.Written[i] {
+			if err := r.layout.slab.Read(r.ext[i].Host[:r.e.Need[i]], off); err != nil {
 				return err
 			}
 		}

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -171,14 +170,6 @@ func meaning(err error) error {
 		}
 	}
 	return err
-}
-
-// recovered is deferred where a device's code meets its caller's.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		stack := make([]byte, 4096)
-		*err = fmt.Errorf("internal error: %v\n%s", r, stack[:runtime.Stack(stack, false)])
-	}
 }
 
 // alive returns why nothing more is done for ctx.

@@ -116,12 +116,12 @@ func newLayout(e *executable, host []bool) *layout {
 			continue
 		}
 		kind := -1
-		if e.written[x] {
+		if e.Written[x] {
 			kind = e.apart[x]
 		}
-		need := max(words(e.need[x]), leastBytes)
+		need := max(words(e.Need[x]), leastBytes)
 		usage := gpu.Input
-		if e.written[x] {
+		if e.Written[x] {
 			usage = gpu.Output
 		}
 		b, ok := open[kind]
@@ -139,10 +139,10 @@ func newLayout(e *executable, host []bool) *layout {
 		}
 		l.at[x] = spot{b, l.sizes[b]}
 		l.sizes[b] += need
-		t := transfer{ext: x, bytes: e.need[x], spot: l.at[x], mem: -1}
+		t := transfer{ext: x, bytes: e.Need[x], spot: l.at[x], mem: -1}
 		switch {
 		case t.bytes == 0:
-		case e.written[x]:
+		case e.Written[x]:
 			l.down = append(l.down, t)
 		default:
 			l.up = append(l.up, t)
@@ -168,7 +168,7 @@ func newLayout(e *executable, host []bool) *layout {
 	for _, s := range e.steps {
 		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
 			at := spot{0, s.uniform}
-			l.up = append(l.up, transfer{ext: s.dynamic, bytes: e.need[s.dynamic], spot: at, params: true, mem: -1})
+			l.up = append(l.up, transfer{ext: s.dynamic, bytes: e.Need[s.dynamic], spot: at, params: true, mem: -1})
 			if len(s.lengths) > 0 {
 				at.off += s.lengthsAt
 				l.up = append(l.up, transfer{host: s.lengths, bytes: int64(len(s.lengths)), spot: at, params: true, mem: -1})
@@ -187,7 +187,7 @@ func (l *layout) directly() {
 	for ; first < len(e.steps); first++ {
 		c, ok := e.steps[first].(*copyStep)
 		if !ok || c.src.kind != external || c.dst.kind != external || !l.host[c.src.at] || l.host[c.dst.at] ||
-			e.written[c.src.at] || e.uses[c.src.at] != 1 || c.dst.bytes%4 != 0 {
+			e.Written[c.src.at] || e.uses[c.src.at] != 1 || c.dst.bytes%4 != 0 {
 			break
 		}
 		l.direct[first] = true

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -26,10 +25,9 @@ type executable struct {
 	// hosted are the places of the steps that compute on the host.
 	hosted []int
 
-	need    []int64 // bytes, by external slot
-	written []bool  // likewise
-	uses    []int   // likewise: steps that have it
-	apart   []int   // likewise: results with different numbers may lie in one buffer
+	driver.Externals
+	uses  []int // by external slot: steps that have it
+	apart []int // likewise: results with different numbers may lie in one buffer
 
 	temps    []int64 // bytes of the temporary buffers: parts of the arena, then those of steps
 	single   bool    // it is one kernel that reads and writes each element once
@@ -41,10 +39,7 @@ type executable struct {
 
 	layouts layouts
 
-	running sync.WaitGroup
-	mu      sync.Mutex // orders running.Add and Close
-	closed  bool
-	once    sync.Once
+	gate driver.Gate
 }
 
 // step is a part of a submission.
@@ -93,12 +88,11 @@ type preparer struct {
 
 // Prepare implements [driver.Device].
 func (d *device) Prepare(ctx context.Context, p *driver.Program) (x driver.Executable, err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	if err := d.alive(ctx); err != nil {
 		return nil, err
 	}
-	e := &preparer{executable: &executable{d: d, slots: p.Slots, need: make([]int64, p.Ext), written: make([]bool, p.Ext),
-		uses: make([]int, p.Ext)}, ctx: ctx, parts: len(p.Cuts) + 1}
+	e := &preparer{executable: &executable{d: d, slots: p.Slots, Externals: driver.ExternalsOf(p), uses: make([]int, p.Ext)}, ctx: ctx, parts: len(p.Cuts) + 1}
 	e.layouts.e = e.executable
 	e.arena(p)
 	for i := range p.Slots {
@@ -152,8 +146,6 @@ func (e *preparer) slot(p *driver.Program, s *driver.Slot) place {
 	case s.Data != nil:
 		return place{kind: constant, off: e.keep(s.Data)}
 	case s.Ext >= 0:
-		e.need[s.Ext] = max(e.need[s.Ext], s.Bytes)
-		e.written[s.Ext] = e.written[s.Ext] || s.Written
 		return place{kind: external, at: s.Ext}
 	}
 	part := sort.Search(len(p.Cuts), func(i int) bool { return p.Cuts[i] > s.Off })
@@ -659,24 +651,5 @@ func (e *executable) release() {
 	e.codes = nil
 }
 
-// enter begins a submission, unless the executable is closed.
-func (e *executable) enter() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed || e.d.closed.Load() {
-		return false
-	}
-	e.running.Add(1)
-	return true
-}
-
 // Close implements [driver.Executable].
-func (e *executable) Close() {
-	e.once.Do(func() {
-		e.mu.Lock()
-		e.closed = true
-		e.mu.Unlock()
-		e.running.Wait()
-		e.release()
-	})
-}
+func (e *executable) Close() { e.gate.Shut(e.release) }

@@ -2,7 +2,6 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -17,84 +16,39 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := e.check(s.Ext); err != nil {
+	if err := e.Check(s.Ext, e.d.behind); err != nil {
 		return nil, err
 	}
-	if !e.enter() {
+	if e.d.closed.Load() || !e.gate.Enter() {
 		return nil, driver.ErrClosed
 	}
 	if len(e.hosted) == 0 && e.d.turns.Free() {
 		if s.Wait {
-			defer e.running.Done()
+			defer e.gate.Leave()
 			return nil, e.run(ctx, s)
 		}
 		return e.start(ctx, s)
 	}
 	t := e.d.turns.Take()
 	if s.Wait {
-		defer e.running.Done()
+		defer e.gate.Leave()
 		return nil, e.inTurn(ctx, s, t)
 	}
-	j := &job{done: make(chan struct{})}
-	copied := *s
-	copied.Ext = slices.Clone(s.Ext)
-	go func() {
-		j.err = e.inTurn(ctx, &copied, t)
-		if copied.Complete != nil {
-			copied.Complete(j.err)
-		}
-		e.running.Done()
-		close(j.done)
-	}()
+	j := driver.NewJob(s)
+	go func() { j.End(e.inTurn(ctx, &j.Submission, t), &e.gate) }()
 	return j, nil
 }
 
-// check guards against bindings that kernels would read or write beyond.
-func (e *executable) check(ext []driver.Binding) error {
-	if len(ext) < len(e.need) {
-		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(e.need), driver.ErrShape)
+// behind returns how many bytes of an array there are from an offset on.
+func (d *device) behind(m driver.Memory, off int64) (int64, error) {
+	a, ok := m.(*array)
+	switch {
+	case !ok || a.d != d:
+		return 0, driver.ErrForeign
+	case off < 0 || off%4 != 0 || a.id == 0:
+		return -1, nil
 	}
-	for i, need := range e.need {
-		b := &ext[i]
-		have := int64(len(b.Host))
-		if b.Mem != nil {
-			a, ok := b.Mem.(*array)
-			if !ok || a.d != e.d {
-				return driver.ErrForeign
-			}
-			if have = a.bytes - b.Off; b.Off < 0 || b.Off%4 != 0 || a.id == 0 {
-				have = -1
-			}
-		}
-		if have < need {
-			return fmt.Errorf("operand %d has %d bytes of %d: %w", i, have, need, driver.ErrShape)
-		}
-	}
-	return nil
-}
-
-// job is the fence of a submission that takes several steps of the host.
-type job struct {
-	done chan struct{}
-	err  error // once done is closed
-}
-
-// Done implements [driver.Fence].
-func (j *job) Done() <-chan struct{} { return j.done }
-
-// Wait implements [driver.Fence].
-func (j *job) Wait(ctx context.Context) error {
-	select {
-	case <-j.done:
-		return j.err
-	default:
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return a.bytes - off, nil
 }
 
 // fence is the fence of a submission that is in the queue.
@@ -121,7 +75,7 @@ var works = sync.Pool{New: func() any { return new(work) }}
 func (e *executable) open(ext []driver.Binding, waits bool) (*work, error) {
 	w := works.Get().(*work)
 	w.e, w.ext = e, ext
-	for i := range e.need {
+	for i := range e.Need {
 		w.host = append(w.host, ext[i].Mem == nil)
 	}
 	var err error
@@ -177,7 +131,7 @@ func (w *work) transfers(to []gpu.Transfer, ts []transfer) []gpu.Transfer {
 
 // run runs a submission and waits.
 func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) {
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	w, err := e.open(s.Ext, true)
 	if err != nil {
 		return err
@@ -202,10 +156,10 @@ func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) 
 func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.Fence, err error) {
 	defer func() {
 		if err != nil {
-			e.running.Done()
+			e.gate.Leave()
 		}
 	}()
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	w, err := e.open(s.Ext, false)
 	if err != nil {
 		return nil, err
@@ -227,7 +181,7 @@ func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.
 		if complete != nil {
 			complete(meaning(err))
 		}
-		e.running.Done()
+		e.gate.Leave()
 	})
 	if err != nil {
 		return nil, meaning(err)
@@ -245,7 +199,7 @@ func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.
 	if len(e.hosted) == 0 {
 		return e.run(ctx, s)
 	}
-	defer recovered(&err)
+	defer driver.Recovered(&err)
 	w, err := e.open(s.Ext, false)
 	if err != nil {
 		return err
