@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -71,7 +70,6 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 const version = 1<<22 | 2<<12
 
 func (h *host) list() error {
-	defer quiet()()
 	if err := vk.Init(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
@@ -79,6 +77,8 @@ func (h *host) list() error {
 	if err := h.cmds.LoadGlobal(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
+	// Nothing for windows is asked for: then Mesa's layer that sorts devices looks for no
+	// screen, and Wayland's library does not complain where there is none.
 	var extensions []string
 	var flags vk.InstanceCreateFlags
 	// Devices that are not quite Vulkan, such as macOS's, are listed when asked for.
@@ -271,20 +271,6 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 		d.adapter.Type = webgpu.Other
 	}
 	return d, nil
-}
-
-// quiet keeps the layer with which Mesa sorts devices, for those who have several
-// screens, away where there is none: it looks for Wayland, and Wayland's library then
-// complains on the standard error. The function that it returns lets it come back.
-func quiet() (loud func()) {
-	const off = "NODEVICE_SELECT"
-	_, screen := os.LookupEnv("XDG_RUNTIME_DIR")
-	_, decided := os.LookupEnv(off)
-	if screen || decided || runtime.GOOS != "linux" {
-		return func() {}
-	}
-	_ = os.Setenv(off, "1")
-	return func() { _ = os.Unsetenv(off) }
 }
 
 // result is what a function of Vulkan returned.

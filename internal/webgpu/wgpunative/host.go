@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
 	"sync"
 	"unsafe"
 
@@ -69,8 +67,7 @@ const maxAdapters = 64
 
 func (h *host) list() {
 	h.listed = true
-	defer quiet()()
-	r := C.rayo_instance(backends)
+	r := instance()
 	if h.err = failure(r); h.err != nil {
 		return
 	}
@@ -92,19 +89,17 @@ func (h *host) list() {
 	}
 }
 
-// quiet keeps the layer with which Mesa sorts devices, for those who have several
-// screens, away where there is none: it looks for Wayland, and Wayland's library
-// then complains on the standard error. The function that it returns lets it come
-// back.
-func quiet() (loud func()) {
-	const off = "NODEVICE_SELECT"
-	_, screen := os.LookupEnv("XDG_RUNTIME_DIR")
-	_, decided := os.LookupEnv(off)
-	if screen || decided || runtime.GOOS != "linux" {
-		return func() {}
-	}
-	_ = os.Setenv(off, "1")
-	return func() { _ = os.Unsetenv(off) }
+// environment is held while an instance is created, in an environment that is changed
+// for it: in that of C alone, which programs that Go starts do not inherit.
+var environment sync.Mutex
+
+// instance returns an instance of the library. Nothing is written to the standard
+// error.
+func instance() C.rayo_result {
+	environment.Lock()
+	defer environment.Unlock()
+	defer C.rayo_loud(C.rayo_quiet())
+	return C.rayo_instance(backends)
 }
 
 // describe asks an adapter what it is.

@@ -33,6 +33,11 @@ typedef struct {
 
 enum { RAYO_DISPATCH, RAYO_COPY, RAYO_CLEAR, RAYO_STAMP, RAYO_STAMPS };
 
+// rayo_quiet changes the environment of C so that the standard error stays as it is
+// while an instance is created; rayo_loud, with what it returned, changes it back.
+int rayo_quiet(void);
+void rayo_loud(int quiet);
+
 rayo_result rayo_instance(uint64_t backends);
 rayo_result rayo_adapters(void *instance, uint64_t backends, wg_adapter *list, size_t room);
 
