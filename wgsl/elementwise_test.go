@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -55,7 +56,7 @@ func TestCatalogue(t *testing.T) {
 				}
 			}
 			found += len(texts)
-			validate(t, compiler(target.Consumer), texts)
+			testutil.Judge(t, compiler(target.Consumer), texts)
 		})
 	}
 	if found < 100*len(targets) {

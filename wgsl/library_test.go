@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -60,7 +61,7 @@ func TestLibrary(t *testing.T) {
 				}
 			}
 			t.Logf("%d texts", len(texts))
-			validate(t, compiler(target.Consumer), texts)
+			testutil.Judge(t, compiler(target.Consumer), texts)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -31,13 +32,13 @@ var targets = map[string]Target{
 	"tint_subgroups": {Consumer: Tint, Limits: large, Features: Subgroups, SubgroupSize: [2]uint32{32, 32}},
 }
 
-// compiler returns the compiler that judges texts for a consumer: naga's judges
-// those for its translation too.
-func compiler(c Consumer) Consumer {
+// compiler returns the name of the compiler that judges texts for a consumer: naga
+// judges those for its translation too.
+func compiler(c Consumer) string {
 	if c == NagaGo {
-		return Naga
+		return "naga"
 	}
-	return c
+	return c.String()
 }
 
 // TestCorpus has every program of the corpus printed for every target and judged
@@ -79,7 +80,7 @@ func TestCorpus(t *testing.T) {
 			if len(texts) < len(programs)/2 {
 				t.Fatalf("%d of %d programs were printed", len(texts), len(programs))
 			}
-			validate(t, compiler(target.Consumer), texts)
+			testutil.Judge(t, compiler(target.Consumer), texts)
 		})
 	}
 }

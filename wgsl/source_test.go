@@ -114,7 +114,7 @@ func TestTexts(t *testing.T) {
 				}
 				texts[name] = sh.Text
 			}
-			validate(t, c, texts)
+			testutil.Judge(t, compiler(c), texts)
 		})
 	}
 	l, err := sources["overrides"].Launchable()

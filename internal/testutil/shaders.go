@@ -1,0 +1,87 @@
+package testutil
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// ShaderCompilers are the names of the compilers of WGSL that [Rejected] asks, as
+// [Need] knows them.
+var ShaderCompilers = []string{"naga", "tint"}
+
+// Rejected has a compiler judge texts in WGSL, given by name, and returns what it
+// says of those that it rejects. It asks for the compiler as [Need] does.
+//
+// naga takes all texts in one process, tint one: that is some milliseconds a text,
+// on all processors.
+func Rejected(t testing.TB, compiler string, texts map[string]string) map[string]string {
+	t.Helper()
+	Need(t, compiler)
+	dir := t.TempDir()
+	var files, names []string
+	for name, text := range texts {
+		f := filepath.Join(dir, fmt.Sprintf("%d.wgsl", len(files)))
+		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files, names = append(files, f), append(names, name)
+	}
+	ask := func(files ...string) (said string, ok bool) {
+		args := append([]string{"--bulk-validate"}, files...)
+		if compiler == "tint" {
+			args = append([]string{"--format", "wgsl", "-o", os.DevNull}, files...)
+		}
+		out, err := exec.Command(compiler, args...).CombinedOutput()
+		if _, exited := err.(*exec.ExitError); err != nil && !exited {
+			t.Error(err)
+		}
+		return string(bytes.TrimSpace(out)), err == nil
+	}
+	rejected := make(map[string]string)
+	if len(files) == 0 {
+		return rejected
+	}
+	if compiler == "naga" {
+		if _, ok := ask(files...); ok {
+			return rejected
+		}
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				if said, ok := ask(files[i]); !ok {
+					mu.Lock()
+					rejected[names[i]] = said
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	group.Wait()
+	return rejected
+}
+
+// Judge fails the test for each text that the compiler rejects, and shows it.
+func Judge(t testing.TB, compiler string, texts map[string]string) {
+	t.Helper()
+	for name, said := range Rejected(t, compiler, texts) {
+		var lines strings.Builder
+		for i, l := range strings.Split(texts[name], "\n") {
+			fmt.Fprintf(&lines, "%3d %s\n", i+1, l)
+		}
+		t.Errorf("%s rejects %s: %s\n%s", compiler, name, said, &lines)
+	}
+}
