@@ -24,6 +24,7 @@ const poison = 0xffc0dead
 // rig runs plans in the interpreter, with or without its checks.
 type rig struct {
 	check    bool
+	first    bool // the checks end with the first finding
 	subgroup int
 	extra    uint32                          // workgroups more than the grid has, as folded grids have
 	mutate   func(p *ir.Program) *ir.Program // nil for none
@@ -104,6 +105,9 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		}
 		for j, r := range s.Bind {
 			written[r] = written[r] || prog.Bindings[j].Access != ir.ReadOnly
+		}
+		if g.first {
+			c.Max = 1
 		}
 		if !g.check {
 			if err := k.Run(context.Background(), l); err != nil {
