@@ -208,10 +208,15 @@ type checker struct {
 	lanes    int
 
 	// The value of an instruction has a row of lanes for each component. exact is
-	// what an integer would be had nothing wrapped.
+	// what an integer would be had nothing wrapped. A block more than the rows need
+	// lets the last lanes be computed as a whole block.
 	code  []decoded
 	vals  []uint32
 	exact []int64
+
+	plane     op          // a plane function's blocks and strides
+	lane      [128]uint32 // a row of a warp, before the active lanes get it
+	laneExact [128]int64
 
 	varBase  []int
 	vars     []uint32
@@ -251,7 +256,10 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 	if vals > maxChecked || vars > maxChecked {
 		return nil, fmt.Errorf("kernel %s: %w: %d values of lanes to check", p.Name, ErrLimit, vals+vars)
 	}
-	ch.vals, ch.exact = make([]uint32, vals), make([]int64, vals)
+	ch.vals, ch.exact = make([]uint32, vals+block), make([]int64, vals+block)
+	for i := range ch.plane.stride {
+		ch.plane.stride[i] = blockBytes
+	}
 	ch.vars, ch.varExact, ch.written = make([]uint32, vars), make([]int64, vars), make([]bool, vars)
 	ch.fill(false)
 	// A power of two times the size of subgroups, up to what a mask holds.

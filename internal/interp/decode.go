@@ -10,7 +10,7 @@ type decoded struct {
 	arg    [4]int // where the rows of the operands are
 	step   [4]int // from one component of an operand to the next; 0 for a scalar
 	out    int    // where the row of the value is
-	fn     laneFunc
+	plane  planeFunc
 	rounds bool // to half afterwards
 	whole  bool // the value is an integer, of which exact is kept
 	signed bool // it is an I32
@@ -23,8 +23,8 @@ type how uint8
 const (
 	howControl  how = iota // in step itself
 	howNothing             // the value is there before the code runs
-	howFunction            // lane by lane, by fn
-	howRename              // as howFunction, of which fn does nothing
+	howFunction            // by plane
+	howRename              // as howFunction, of which the plane function does nothing
 	howVar                 // of variables
 	howOther               // lane by lane, in other
 	howAccess              // of memory
@@ -72,7 +72,7 @@ func (c *checker) decode() (vals, vars int) {
 				d.how = howFunction
 				var f lanewise
 				f, d.rounds = function(p, ir.Value(i))
-				d.fn = f.lane
+				d.plane = f.plane
 			}
 		}
 	}

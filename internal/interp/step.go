@@ -3,6 +3,8 @@ package interp
 import (
 	"fmt"
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -217,53 +219,85 @@ func integer(v uint32, signed bool) int64 {
 	return int64(v)
 }
 
-// function computes a value lane by lane, and beside it what an integer would
-// be if it had not wrapped.
+// function computes a value, and beside it what an integer would be if it had
+// not wrapped. The lanes that are not active, and those beyond the last that fill
+// its block, compute what nobody reads.
 func (c *checker) function(w *warp, in *ir.Instr, d *decoded) {
-	full := w.active == w.all
+	inPlace := w.active == w.all && w.n%block == 0
+	c.plane.blocks = (w.n + block - 1) / block
 	for k := range d.width {
-		var x [3][]uint32
-		var e [3][]int64
+		var x [3]int
 		for j := range x {
 			n := min(j, d.n-1) // the last for those that are not there
-			at := d.arg[n] + k*d.step[n] + w.from
-			x[j], e[j] = c.vals[at:][:w.n], c.exact[at:][:w.n]
+			x[j] = d.arg[n] + k*d.step[n] + w.from
 		}
-		at := d.out + k*c.lanes + w.from
-		out, exact := c.vals[at:][:w.n], c.exact[at:][:w.n]
-		for i := range out {
-			if !full && !w.active.has(i) {
-				continue
-			}
-			y := d.fn(x[0][i], x[1][i], x[2][i], 0)
-			if d.rounds {
-				y = laneConvertF32F16(y, 0, 0, 0)
-			}
-			if out[i] = y; !d.whole {
-				continue
-			}
-			switch in.Code {
-			case ir.Add:
-				exact[i] = saturate(e[0][i] + e[1][i])
-			case ir.Sub:
-				exact[i] = saturate(e[0][i] - e[1][i])
-			case ir.Neg:
-				exact[i] = -e[0][i]
-			case ir.Mul:
-				exact[i] = times(e[0][i], e[1][i])
-			case ir.Shl:
-				exact[i] = times(e[0][i], 1<<(x[1][i]&31))
-			case ir.Min, ir.Max:
-				if exact[i] = e[1][i]; y == x[0][i] {
-					exact[i] = e[0][i]
+		out := d.out + k*c.lanes + w.from
+		y, e := c.vals[out:], c.exact[out:][:w.n]
+		if !inPlace {
+			y, e = c.lane[:], c.laneExact[:w.n]
+		}
+		at := func(i int) unsafe.Pointer { return unsafe.Pointer(&c.vals[x[i]]) }
+		d.plane(unsafe.Pointer(&y[0]), at(0), at(1), at(2), &c.plane)
+		if d.rounds {
+			roundF16.plane(unsafe.Pointer(&y[0]), unsafe.Pointer(&y[0]), nil, nil, &c.plane)
+		}
+		if d.whole {
+			c.exactly(in, d, e, y, x)
+		}
+		for i := 0; !inPlace && i < w.n; i++ {
+			if w.active.has(i) {
+				c.vals[out+i] = y[i]
+				if d.whole {
+					c.exact[out+i] = e[i]
 				}
-			case ir.Select:
-				if exact[i] = e[2][i]; x[0][i] != 0 {
-					exact[i] = e[1][i]
-				}
-			default:
-				exact[i] = integer(y, d.signed)
 			}
+		}
+	}
+}
+
+// exactly computes what the integers y of an instruction would be if none had
+// wrapped. The rows of its operands are at x.
+func (c *checker) exactly(in *ir.Instr, d *decoded, e []int64, y []uint32, x [3]int) {
+	n := len(e)
+	y = y[:n]
+	a, b, third := c.exact[x[0]:][:n], c.exact[x[1]:][:n], c.exact[x[2]:][:n]
+	first, second := c.vals[x[0]:][:n], c.vals[x[1]:][:n]
+	switch in.Code {
+	case ir.Add:
+		for i := range e {
+			e[i] = saturate(a[i] + b[i])
+		}
+	case ir.Sub:
+		for i := range e {
+			e[i] = saturate(a[i] - b[i])
+		}
+	case ir.Neg:
+		for i := range e {
+			e[i] = -a[i]
+		}
+	case ir.Mul:
+		for i := range e {
+			e[i] = times(a[i], b[i])
+		}
+	case ir.Shl:
+		for i := range e {
+			e[i] = times(a[i], 1<<(second[i]&31))
+		}
+	case ir.Min, ir.Max:
+		for i := range e {
+			if e[i] = b[i]; y[i] == first[i] {
+				e[i] = a[i]
+			}
+		}
+	case ir.Select:
+		for i := range e {
+			if e[i] = third[i]; first[i] != 0 {
+				e[i] = b[i]
+			}
+		}
+	default:
+		for i := range e {
+			e[i] = integer(y[i], d.signed)
 		}
 	}
 }
@@ -290,6 +324,11 @@ func (c *checker) rename(w *warp, in *ir.Instr, d *decoded) {
 func (c *checker) loadVar(w *warp, v ir.Value, in *ir.Instr, d *decoded) {
 	for k := range d.width {
 		from, to := c.varBase[in.Imm]+k*c.lanes+w.from, d.out+k*c.lanes+w.from
+		if w.active == w.all && !slices.Contains(c.written[from:][:w.n], false) {
+			copy(c.vals[to:][:w.n], c.vars[from:])
+			copy(c.exact[to:][:w.n], c.varExact[from:])
+			continue
+		}
 		for i := range w.n {
 			if !w.active.has(i) {
 				continue
@@ -305,6 +344,14 @@ func (c *checker) loadVar(w *warp, v ir.Value, in *ir.Instr, d *decoded) {
 func (c *checker) storeVar(w *warp, in *ir.Instr, d *decoded) {
 	for k := range int(c.p.Vars[in.Imm].Width) {
 		from, to := d.arg[0]+k*d.step[0]+w.from, c.varBase[in.Imm]+k*c.lanes+w.from
+		if w.active == w.all {
+			copy(c.vars[to:][:w.n], c.vals[from:])
+			copy(c.varExact[to:][:w.n], c.exact[from:])
+			for i := range c.written[to:][:w.n] {
+				c.written[to+i] = true
+			}
+			continue
+		}
 		for i := range w.n {
 			if w.active.has(i) {
 				c.vars[to+i], c.varExact[to+i], c.written[to+i] = c.vals[from+i], c.exact[from+i], true
