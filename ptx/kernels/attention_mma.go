@@ -103,21 +103,36 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	// load starts to copy n rows from row on into tile; rows from limit on are 0.
 	pieces := s.Head * s.Type.Size() / 16
 	load := func(tile ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], base, row, limit ptx.U32, n int) {
-		for i := 0; i < n*pieces; i += threads {
-			at := t.Add(ptx.N(i))
-			r, c := at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))
+		copyRow := func(r, c ptx.U32) {
 			from := row.Add(r)
 			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.words(a.d2)))
-			to := tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7)))))
-			move := func() {
-				at := base.Add(from).MulAdd(a.words(a.d2), c.Mul(ptx.U(4)))
-				ptx.CopyAsyncZero(to, x.At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+			at := base.Add(from).MulAdd(a.words(a.d2), c.Mul(ptx.U(4)))
+			ptx.CopyAsyncZero(tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7))))), x.At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+		}
+		each := threads / pieces // rows that the block copies at once
+		if each == 0 || threads%pieces > 0 || n%each > 0 {
+			for i := 0; i < n*pieces; i += threads {
+				at := t.Add(ptx.N(i))
+				copyPiece := func() { copyRow(at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))) }
+				if i+threads <= n*pieces {
+					copyPiece()
+				} else {
+					k.If(at.Lt(ptx.N(n*pieces)), copyPiece)
+				}
 			}
-			if i+threads <= n*pieces {
-				move()
-			} else {
-				k.If(at.Lt(ptx.N(n*pieces)), move)
-			}
+			return
+		}
+		r, c := t.Div(ptx.N(pieces)), t.Rem(ptx.N(pieces))
+		if together := 8 * each; n > 2*together && n%together == 0 {
+			k.For(r, ptx.N(n), ptx.N(together), func(r ptx.U32) {
+				for i := range 8 {
+					copyRow(r.Add(ptx.N(i*each)), c)
+				}
+			})
+			return
+		}
+		for i := 0; i < n; i += each {
+			copyRow(r.Add(ptx.N(i)), c)
 		}
 	}
 	stage := func(i, at ptx.U32) {

@@ -171,11 +171,7 @@ func TestAttentionPtxas(t *testing.T) {
 							continue
 						}
 						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
-							most := 0
-							if typ == op.F32 {
-								most = 16 // they take all registers there are, and what ptxas makes of that changes with every instruction
-							}
-							assembleWell(t, s.Kernel, d.Target, most)
+							assembleWell(t, s.Kernel, d.Target)
 						})
 					}
 				}
@@ -184,9 +180,7 @@ func TestAttentionPtxas(t *testing.T) {
 	}
 }
 
-// assembleWell has ptxas assemble k, with no more than so many bytes of registers in
-// memory.
-func assembleWell(t *testing.T, k *Kernel, target ptx.Target, most int) {
+func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
 	m := ptx.NewModule(target)
 	built := m.Kernel("k", k.Build)
 	text, err := m.AppendPTX(nil)
@@ -198,11 +192,7 @@ func assembleWell(t *testing.T, k *Kernel, target ptx.Target, most int) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("ptxas", "-v", "-arch="+target.String(), "-o", os.DevNull, name).CombinedOutput()
-	spilled := most + 1
-	if m := regexp.MustCompile(`(\d+) bytes spill stores`).FindSubmatch(out); m != nil {
-		_, _ = fmt.Sscan(string(m[1]), &spilled)
-	}
-	if s := string(out); err != nil || strings.Contains(s, "C75") || spilled > most {
+	if s := string(out); err != nil || strings.Contains(s, "C75") || !strings.Contains(s, " 0 bytes spill stores") {
 		t.Errorf("%v: %s", err, s)
 	}
 	static, dynamic := built.SharedBytes()

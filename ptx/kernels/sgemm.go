@@ -110,8 +110,8 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	if !s.AlongB {
 		advB = p.pitchB.Mul(advB)
 	}
-	ca := pa.copies(t, p.pitchA, p.linesA.Sub(row), shared)
-	cb := pb.copies(t, p.pitchB, p.linesB.Sub(col), shared.Offset(pa.size()))
+	ca := pa.copies(k, t, p.pitchA, p.linesA.Sub(row), shared)
+	cb := pb.copies(k, t, p.pitchB, p.linesB.Sub(col), shared.Offset(pa.size()))
 
 	// doneA and doneB are how far the copies have come.
 	doneA, doneB := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))

@@ -68,7 +68,7 @@ type sgemmCopies struct {
 // copies returns the copies of thread t of lines that are so many elements apart
 // if along, else of steps that are. There are count lines from the block's first
 // on; others are copied from the last.
-func (p sgemmPanel) copies(t, stride, count ptx.U32, shared ptx.Shared[ptx.F32]) sgemmCopies {
+func (p sgemmPanel) copies(k *ptx.Kernel, t, stride, count ptx.U32, shared ptx.Shared[ptx.F32]) sgemmCopies {
 	c := sgemmCopies{panel: p}
 	last := count.Sub(ptx.U(1))
 	switch {
@@ -91,8 +91,11 @@ func (p sgemmPanel) copies(t, stride, count ptx.U32, shared ptx.Shared[ptx.F32])
 		}
 		c.to = shared.At(c.step.MulAdd(ptx.N(p.pitch()), line))
 	default:
+		// A quotient that the assembler does not see through, as a shift: where it
+		// knows the step of all threads to be 0, it keeps what it adds to addresses
+		// in registers that the tile of 64 by 64 has not.
 		line := t.Rem(ptx.N(p.lines))
-		c.step = t.Div(ptx.N(p.lines))
+		c.step = t.Div(ptx.NewVar(k, ptx.N(p.lines)).Get())
 		l := line.Min(last)
 		for i := range p.depth / p.atOnce() {
 			c.from = append(c.from, c.step.Add(ptx.N(i*p.atOnce())).MulAdd(stride, l))
