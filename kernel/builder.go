@@ -29,6 +29,7 @@ type Builder struct {
 	*arena
 	name  string
 	local [3]uint32
+	roomy bool
 	sized bool
 	// judge: that lanes come to barriers together is not plain, see together.
 	judge    bool

@@ -246,7 +246,7 @@ func (b *Builder) finish() *ir.Program {
 	}
 	b.cut(b.blocks[0].ended)
 	p := &ir.Program{
-		Name: b.name, Local: b.local, Uniforms: b.uniforms, Budget: b.budget, Pos: b.pos,
+		Name: b.name, Local: b.local, Roomy: b.roomy, Uniforms: b.uniforms, Budget: b.budget, Pos: b.pos,
 		Bindings: slices.Clone(b.bindings), Shared: slices.Clone(b.shared), Vars: slices.Clone(b.vars),
 		Code: b.program(),
 	}

@@ -23,6 +23,15 @@ func (b *Builder) LocalSize(x, y, z int) {
 	b.local, b.sized = [3]uint32{uint32(x), uint32(y), uint32(z)}, true
 }
 
+// Roomy says that lanes are better off with all the registers that they want than
+// with more lanes beside them: for kernels that compute on many values in turn. It
+// is a hint; not every compiler takes it.
+func (b *Builder) Roomy() {
+	if b.ready() {
+		b.roomy = true
+	}
+}
+
 // Lanes returns how many lanes a workgroup has: the product of the local size.
 func (b *Builder) Lanes() int {
 	if !b.localKnown("Lanes") {

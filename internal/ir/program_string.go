@@ -13,6 +13,9 @@ import (
 func (p *Program) String() string {
 	l := newListing(p)
 	fmt.Fprintf(&l.b, "kernel %s, local size %d x %d x %d\n", p.Name, p.Local[0], p.Local[1], p.Local[2])
+	if p.Roomy {
+		l.b.WriteString("\troomy\n")
+	}
 	access := [...]string{"", "input", "output", "inout", "atomic"}
 	for _, x := range p.Bindings {
 		fmt.Fprintf(&l.b, "\t%s %s []%s\n", access[x.Access], x.Name, typeName(x.Type, x.Width))

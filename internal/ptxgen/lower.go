@@ -28,6 +28,10 @@ type Options struct {
 // KiB.
 const maxParams = 500
 
+// roomyLanes is how many lanes of a roomy program a multiprocessor runs at least:
+// each may have the 255 registers that an instruction can name.
+const roomyLanes = 256
+
 // Lower adds p to the module as a kernel of that name, which begins with a letter
 // and has letters, digits and _. What the target or PTX has no room for gives an
 // error that wraps [op.ErrUnsupported]; a program that is not well formed one
@@ -52,6 +56,11 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	k := m.Kernel(name, func(k *ptx.Kernel) {
 		g.k = k
 		k.Block(int(p.Local[0]), int(p.Local[1]), int(p.Local[2]))
+		if p.Roomy {
+			// Left to itself the assembler keeps some values in memory where one more
+			// block fits on a multiprocessor then.
+			k.MinBlocks(max(roomyLanes/int(lanes), 1))
+		}
 		Follow(k)
 		g.params(e)
 		g.arrays()

@@ -17,6 +17,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	var pieces momentPieces
 	if s.Split {
 		pieces = inputMoments(b)
+		b.Roomy() // of a part that is read before the pieces are
 	}
 	put := e.units(b, s.Type, s.Unit)
 	r := newRow(b, t, p, &s, x)

@@ -356,6 +356,9 @@ type panelParams struct {
 
 var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
+	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
+		b.Roomy()
+	}
 	firstA, firstB, crew := s.crews()
 	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
 	pb := newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
