@@ -85,7 +85,7 @@ func (d *simulated) users(c *Case, y *Tensor) error {
 	for _, x := range c.In {
 		in = append(in, exactly(x))
 	}
-	v, err := infer(c, in, underflow{})
+	v, err := infer(c, in, liberties{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func TestGraphsAreJust(t *testing.T) {
 	elements, undecided := 0, 0
 	seed := freshSeed(t)
 	for i := range n {
-		r, err := newGraph(seed+uint64(i), 4+i%44, underflow{})
+		r, err := newGraph(seed+uint64(i), 4+i%44, liberties{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestGraphsNotice(t *testing.T) {
 	for name, plant := range plants {
 		wrong, noticed, hidden := 0, 0, 0
 		for i := 0; wrong < enough && i < 100*enough; i++ {
-			r, err := newGraph(seed+uint64(i), 4+i%28, underflow{})
+			r, err := newGraph(seed+uint64(i), 4+i%28, liberties{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -105,7 +105,7 @@ func (a *array) unchanged(was *array) error {
 
 // check compares the array with a reference, and sees to it that every
 // element was written. It is result k, of which f allows others too.
-func (a *array) check(o *op.Operation, want *op.Array, f *flushed, k int) error {
+func (a *array) check(o *op.Operation, want *op.Array, f *allowed, k int) error {
 	if err := a.intact(); err != nil {
 		return err
 	}

@@ -52,8 +52,8 @@ func (v *known) undecided() int {
 }
 
 // infer computes what is known of the result of a case over known operands, on a
-// device that makes that of subnormal numbers.
-func infer(c *Case, in []known, under underflow) (known, error) {
+// device with such liberties.
+func infer(c *Case, in []known, free liberties) (known, error) {
 	center, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
 	if err != nil {
 		return known{}, err
@@ -80,9 +80,9 @@ func infer(c *Case, in []known, under underflow) (known, error) {
 		}
 	}
 	x := make([]ir.Interval, len(in))
-	more := op.Tolerance{ULP: c.units(under)}
-	if under.flushes {
-		more.Abs = under.slack
+	more := op.Tolerance{ULP: c.units(free)}
+	if free.flushes {
+		more.Abs = free.slack
 	}
 	for j := range out.ranges {
 		for i := range in {

@@ -19,7 +19,7 @@ import (
 func aliasing(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
-	under := underflowOf(ctx, dev)
+	free := libertiesOf(ctx, dev)
 	for _, o := range op.Catalogue() {
 		if o.Class() != op.Elementwise && o.Class() != op.Row || !hasMethod(o) {
 			continue
@@ -34,7 +34,7 @@ func aliasing(t *testing.T, open Open) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				also, err := c.without(under)
+				also, err := c.allows(free)
 				if err != nil {
 					t.Fatal(err)
 				}

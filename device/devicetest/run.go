@@ -82,7 +82,7 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // takes, in a batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
 	dev := start(t, open)
-	under := underflowOf(t.Context(), dev)
+	free := libertiesOf(t.Context(), dev)
 	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
@@ -92,7 +92,7 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 					if !only(&c) {
 						continue
 					}
-					n, err := c.run(t.Context(), dev, under)
+					n, err := c.run(t.Context(), dev, free)
 					if lacks(dev, d, err) {
 						t.Logf("%v lacks %v: %v", dev, d, err)
 						break
@@ -155,13 +155,13 @@ func hasMethod(o *op.Operation) bool {
 // run computes the case in every way and compares each result. It returns the
 // number of one-shot calls.
 //
-// under is what the device makes of subnormal numbers.
-func (c *Case) run(ctx context.Context, dev *device.Device, under underflow) (calls int, err error) {
+// free are the liberties of the device.
+func (c *Case) run(ctx context.Context, dev *device.Device, free liberties) (calls int, err error) {
 	want, types, err := c.Reference()
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
 	}
-	also, err := c.without(under)
+	also, err := c.allows(free)
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
 	}

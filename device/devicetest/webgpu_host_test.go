@@ -143,7 +143,7 @@ func TestWebGPUWindows(t *testing.T) {
 	const most = 16 << 10
 	wear(t, &mask{change: func(a *gpu.Adapter) { a.Binding, a.StorageAlign = most, 256 }})
 	dev := start(t, openMasked)
-	under := underflowOf(t.Context(), dev)
+	free := libertiesOf(t.Context(), dev)
 	seed := freshSeed(t)
 	some := []*op.Operation{op.Add, op.Relu, op.Cast, op.Where, op.Lerp}
 	whole := []*op.Operation{op.Var, op.ArgMax, op.ArgMin, op.Cumsum} // of one long row
@@ -158,7 +158,7 @@ func TestWebGPUWindows(t *testing.T) {
 				if n := c.elements() * d.Size(); n <= most && !(c.Op == op.MatMul && c.work() > 4e5) || c.work() > 5e7 || c.quantized() {
 					continue
 				}
-				_, err := c.run(t.Context(), dev, under)
+				_, err := c.run(t.Context(), dev, free)
 				switch {
 				case lacks(dev, d, err):
 				case errors.Is(err, device.ErrLimit) && strings.Contains(err.Error(), "bytes"):
@@ -193,7 +193,7 @@ func TestWebGPUWindows(t *testing.T) {
 		for _, s := range shapes {
 			c.In = append(c.In, g.tensor(op.F32, s, g.tame))
 		}
-		if _, err := c.run(t.Context(), dev, under); err != nil {
+		if _, err := c.run(t.Context(), dev, free); err != nil {
 			t.Errorf("%v: %v", &c, err)
 		}
 	}

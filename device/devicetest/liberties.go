@@ -1,0 +1,187 @@
+package devicetest
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// liberties are what a device may do with numbers that package op does not let it:
+// the zero liberties are those of a device that computes as op says.
+//
+// WGSL gives a device some, in the section "Floating Point Evaluation" of its
+// specification (W3C Candidate Recommendation Draft, 2026), and each field names
+// the part of it. A device that is known to take fewer is held to fewer.
+type liberties struct {
+	// flushes: subnormal numbers are 0, in operands, in results and on the way
+	// between them ("Differences from IEEE-754": "any inputs or outputs of operations
+	// listed in Floating Point Accuracy may be flushed to zero"). What follows from
+	// operands without subnormal numbers is then right as well.
+	flushes bool
+	// slack is what a result may be off by besides, whatever its size.
+	slack float64
+	// quotient is how many units in the last place a result with a quotient or a
+	// root in it may be off by besides ("Accuracy of Concrete Floating Point
+	// Expressions": x/y within 2.5 units for |y| from 2^-126 to 2^126, so that beyond
+	// 2^126 nothing is promised; "… Builtin Functions": inverseSqrt within 2 units,
+	// sqrt as 1/inverseSqrt, which is more than is granted here).
+	quotient float64
+	// rounding is what the bound of a result is multiplied by, 0 for 1. Sums and
+	// products are "correctly rounded" in WGSL, which is to either neighbour, up to a
+	// unit and not half a one ("Floating Point Accuracy"; "no rounding mode is
+	// specified"), and compilers may take them in another order ("Reassociation and
+	// Fusion"). That would be 2, of which no device has been seen to need all.
+	rounding float64
+	// magnified is likewise for bounds of a hundred units and more, which count what
+	// few roundings of an argument come to in the result: they are near to what
+	// float32 does at its worst, so that one rounding elsewhere is seen.
+	magnified float64
+	// finite: there are neither infinities nor NaN ("implementations may assume that
+	// overflow, infinities, and NaNs are not present"), so that x/x is 1 and √x·√x is
+	// x, wherever a compiler sees both.
+	finite bool
+}
+
+// whatWGSLAllows are the liberties of a device of which no more is known than that
+// it computes what WGSL says. Flushing is asked for.
+var whatWGSLAllows = liberties{slack: rounded, quotient: 2.5, rounding: 1.5, finite: true}
+
+// better are the liberties of devices that take fewer, by a part of their names.
+var better = []struct {
+	name string
+	liberties
+}{
+	// Mesa's compiler makes 0 of √x-√x. Quotients and roots are those of the processor.
+	{"llvmpipe", liberties{slack: rounded, magnified: 1.5, finite: true}},
+}
+
+const (
+	// vanishing is what can become of a subnormal number on the way: each operation
+	// of the catalogue multiplies one by less.
+	vanishing = 0x1p-118
+	// rounded is two of the smallest steps. A device whose fma rounds the product, as
+	// WGSL allows ("Accuracy of Concrete Floating Point Builtin Functions": as x*y+z),
+	// is given texts that add what rounding lost; of a subnormal number nothing less
+	// than a step is left to be added.
+	rounded = 0x1p-148
+)
+
+// libertiesOf returns the liberties of dev.
+func libertiesOf(ctx context.Context, dev *device.Device) liberties {
+	if dev.Info().Kind != device.WebGPU {
+		return liberties{}
+	}
+	for _, b := range better {
+		if strings.Contains(dev.Info().Name, b.name) {
+			return b.liberties
+		}
+	}
+	l := whatWGSLAllows
+	x := []float32{0x1p-130}
+	if dev.Scale(ctx, x, x, 1.5) == nil && x[0] == 0 {
+		l.flushes, l.slack = true, vanishing
+	}
+	return l
+}
+
+// allowed are results of a case that a device with liberties may give besides.
+type allowed struct {
+	liberties
+	results [][]*op.Array // each may be what comes out
+	units   float64       // in the last place, that each may be off by besides
+}
+
+// allows returns what a device with such liberties may give for the case.
+func (c *Case) allows(l liberties) (allowed, error) {
+	f := allowed{liberties: l, units: c.units(l)}
+	if !l.flushes {
+		return f, nil
+	}
+	without := []func(v float64) float64{func(v float64) float64 {
+		if math.Abs(v) < 0x1p-126 {
+			return math.Copysign(0, v)
+		}
+		return v
+	}}
+	if f.units > 0 {
+		// The reciprocal of what is beyond 2^126 is subnormal.
+		without = append(without, func(v float64) float64 {
+			if math.Abs(v) > 0x1p126 {
+				return math.Inf(int(math.Copysign(1, v)))
+			}
+			return without[0](v)
+		})
+	}
+	for _, remove := range without {
+		k := *c
+		k.In = append([]Tensor(nil), c.In...)
+		for i := range k.In {
+			x := &k.In[i]
+			if x.Type != op.F32 && x.Type != op.BF16 {
+				continue
+			}
+			x.Data = append([]float64(nil), x.Data...)
+			for at, v := range x.Data {
+				x.Data[at] = remove(v)
+			}
+		}
+		want, _, err := k.Reference()
+		if err != nil {
+			return f, err
+		}
+		f.results = append(f.results, want)
+	}
+	return f, nil
+}
+
+// units returns by how many units in the last place the results of the case may be
+// off besides.
+func (c *Case) units(l liberties) float64 {
+	if l.quotient > 0 && c.divides() {
+		return l.quotient
+	}
+	return 0
+}
+
+// divides reports whether the operation is elementwise and has a quotient or a root in it.
+func (c *Case) divides() bool {
+	types := make([]op.DType, len(c.In))
+	for i := range c.In {
+		types[i] = c.In[i].Type
+	}
+	a := c.Attrs()
+	e, err := c.Op.Expression(&a, types)
+	if err != nil {
+		return false
+	}
+	list, _ := ir.Flatten(e)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool {
+		return n.Type == ir.F32 && (n.Code == ir.Div || n.Code == ir.Sqrt || n.Code == ir.Rsqrt || n.Code == ir.Recip)
+	})
+}
+
+// allows reports whether element i of result k may be got where it should be want.
+func (f *allowed) allows(o *op.Operation, k, i int, got, want, mag float64, t op.DType) bool {
+	return f.near(o, got, want, mag, t) || slices.ContainsFunc(f.results, func(also []*op.Array) bool {
+		return f.near(o, got, also[k].Data[i], mag, t)
+	})
+}
+
+// near reports whether a device with these liberties may give got for want.
+func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool {
+	if got == want || !t.Float() || t == op.F16 {
+		return got == want
+	}
+	tol := o.Tolerance()
+	times := max(f.rounding, 1)
+	if tol.ULP >= 100 {
+		times = max(times, f.magnified)
+	}
+	tol.ULP = max(tol.ULP, 0.5) + f.units
+	return math.Abs(got-want) < f.slack || tol.Check(want+(got-want)/times, want, mag, t) == nil
+}
