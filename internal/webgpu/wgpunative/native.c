@@ -4,6 +4,7 @@
 #include "native.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,14 +101,47 @@ rayo_result rayo_adapters(void *instance, uint64_t backends, wg_adapter *list, s
 	return outcome(list, n);
 }
 
+// trip is a submission under way. It is complete when all of its callbacks have come,
+// and with it all before it are. Threads that submit call those of earlier
+// submissions, and may be stopped between any two, while another thread calls those of
+// later ones: that a submission has run does not mean that the memory of those
+// before it is mapped.
+typedef struct trip {
+	_Atomic(struct trip *) next;
+	uint64_t ticket;
+	atomic_size_t left;  // callbacks that have not come
+	atomic_bool broken; // some may never come
+} trip;
+
 struct rayo_device {
 	wg_device device;
 	wg_queue queue;
 	atomic_int lost;
 	_Atomic(char *) why;
 	_Atomic uint64_t done; // the last submission that is complete
+	trip *last;            // submission, for the one who submits
+	trip *first;           // the last that was found complete, or none yet, for the one who walks
+	atomic_flag walking;
 	int closing;
 };
+
+static trip *new_trip(void) {
+	trip *t = calloc(1, sizeof *t);
+	if (t == NULL) abort();
+	return t;
+}
+
+// walk finds the last submission with which all are complete. If somebody else does
+// already that will do.
+static void walk(rayo_device *d) {
+	if (atomic_flag_test_and_set(&d->walking)) return;
+	for (trip *t = d->first, *next; (next = atomic_load(&t->next)) != NULL; t = d->first = next) {
+		if (atomic_load(&next->left) > 0 && !atomic_load(&next->broken)) break;
+		atomic_store(&d->done, next->ticket);
+		if (atomic_load(&t->left) == 0) free(t);
+	}
+	atomic_flag_clear(&d->walking);
+}
 
 struct rayo_buffer {
 	wg_buffer buffer;
@@ -165,9 +199,12 @@ rayo_result rayo_open(wg_adapter adapter, const wg_limits *limits, const uint32_
 	wg_on_device ready = {.mode = WG_SPONTANEOUS, .call = on_device, .a = &d->device};
 	wgpuAdapterRequestDevice(adapter, &desc, ready);
 	if (d->device != NULL) d->queue = wgpuDeviceGetQueue(d->device);
+	atomic_flag_clear(&d->walking);
+	d->first = d->last = new_trip();
 	if (d->queue == NULL) {
 		d->closing = 1;
 		if (d->device != NULL) wgpuDeviceRelease(d->device);
+		free(d->first);
 		free(d);
 		d = NULL;
 	}
@@ -186,6 +223,10 @@ void rayo_close(rayo_device *d) {
 	d->closing = 1;
 	wgpuQueueRelease(d->queue);
 	wgpuDeviceRelease(d->device);
+	for (trip *t = d->first, *next; t != NULL; t = next) {
+		next = atomic_load(&t->next);
+		free(t);
+	}
 	free(atomic_load(&d->why));
 	free(d);
 }
@@ -302,13 +343,14 @@ void rayo_free_group(void *g) {
 
 static void on_map(wg_enum status, wg_text message, void *a, void *b) {
 	rayo_buffer *buffer = a;
+	trip *t = b;
 	atomic_store(status == WG_SUCCESS ? &buffer->mapped : &buffer->failed, 1);
+	atomic_fetch_sub(&t->left, 1);
 }
 
 static void on_work(wg_enum status, wg_text message, void *a, void *b) {
-	rayo_device *d = a;
-	uint64_t ticket = (uint64_t)(uintptr_t)b, seen = atomic_load(&d->done);
-	while (seen < ticket && !atomic_compare_exchange_weak(&d->done, &seen, ticket)) {}
+	trip *t = a;
+	atomic_fetch_sub(&t->left, 1);
 }
 
 // recording is a command buffer that is being made.
@@ -399,13 +441,19 @@ rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, ray
 	if (r.queries != NULL) wgpuQuerySetRelease(r.queries);
 	if (r.resolved != NULL) wgpuBufferRelease(r.resolved);
 	if (fault.kind == 0) {
+		trip *t = new_trip();
+		t->ticket = ticket;
+		atomic_store(&t->left, remapped + 1);
 		for (size_t i = 0; i < remapped; i++) {
-			wg_on_map done = {.mode = WG_SPONTANEOUS, .call = on_map, .a = remap[i]};
+			wg_on_map done = {.mode = WG_SPONTANEOUS, .call = on_map, .a = remap[i], .b = t};
 			atomic_store(&remap[i]->failed, 0);
 			wgpuBufferMapAsync(remap[i]->buffer, remap[i]->map, 0, remap[i]->size, done);
 		}
-		wg_on_work done = {.mode = WG_SPONTANEOUS, .call = on_work, .a = d, .b = (void *)(uintptr_t)ticket};
+		wg_on_work done = {.mode = WG_SPONTANEOUS, .call = on_work, .a = t};
 		wgpuQueueOnSubmittedWorkDone(d->queue, done);
+		if (fault.kind != 0) atomic_store(&t->broken, true);
+		atomic_store(&d->last->next, t);
+		d->last = t;
 	}
 	return outcome(d, ticket);
 }
@@ -415,5 +463,6 @@ rayo_result rayo_poll(rayo_device *d) {
 	if (atomic_load(&d->lost)) return broken(d);
 	GUARD(return broken(d))
 	wgpuDevicePoll(d->device, 0, NULL);
+	walk(d);
 	return outcome(d, atomic_load(&d->done));
 }
