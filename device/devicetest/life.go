@@ -485,7 +485,7 @@ func concurrency(t *testing.T, open Open) {
 	ctx := t.Context()
 	workers, rounds := 200, 8
 	if testing.Short() {
-		workers = 40
+		workers = 64
 	}
 	shared, err := device.Upload(ctx, dev, []float32{1, 2, 3, 4}, 2, 2)
 	if err != nil {

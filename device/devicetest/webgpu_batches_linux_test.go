@@ -1,0 +1,114 @@
+//go:build cgo && !nowebgpu
+
+package devicetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
+)
+
+// TestWebGPUManyBatches: nothing grows over many batches, neither the process nor the
+// library's objects, and a closed device leaves none of these.
+func TestWebGPUManyBatches(t *testing.T) {
+	const (
+		goroutines = 16
+		slack      = 8 << 20 // bytes: how allocators divide what they have varies
+	)
+	many := 100_000
+	fresh := 20 // of so many batches one has a constant that none before it had
+	if short() {
+		many, fresh = 2_000, 4
+	}
+	c := takeCensus(t)
+	ctx := t.Context()
+	dev := openMasked(t)
+	w, err := device.Upload(ctx, dev, []float32{1, 2, 3, 4, 5, 6, 7, 8}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := func(b *batch.Batch, i int, scale float32) error {
+		var x, y [64]float32
+		n := 8 * (1 + i%8)
+		for k := range n {
+			x[k], y[k] = float32((i+k)%9-4), 7
+		}
+		b.Reset()
+		v := b.Scale(b.Add(b.Upload(x[:n], n/8, 8), b.Use(w)), scale)
+		s := b.Sum(v)
+		b.Get(v, y[:n])
+		if err := b.Execute(ctx); err != nil {
+			return err
+		}
+		sum := float32(0)
+		for k := range n {
+			want := (x[k] + float32(1+k%8)) * scale
+			if y[k] != want {
+				return fmt.Errorf("element %d of %d is %v, not %v", k, n, y[k], want)
+			}
+			sum += want
+		}
+		if got, err := b.Read(ctx, s); err != nil || got[0] != sum {
+			return fmt.Errorf("the sum is %v, not %v: %w", got, sum, err)
+		}
+		return nil
+	}
+	// rounds runs n batches. New constants have plans made, and old ones forgotten.
+	constant := 2
+	rounds := func(n, fresh int) {
+		t.Helper()
+		var all sync.WaitGroup
+		for g := range goroutines {
+			from := constant
+			all.Go(func() {
+				b := batch.New(dev)
+				for i := g; i < n; i += goroutines {
+					scale := float32(2)
+					if i%fresh == 0 {
+						scale = float32(from + i/fresh)
+					}
+					if err := round(b, i, scale); err != nil {
+						t.Errorf("batch %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		constant += n / fresh
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	// Until there is all that is kept for later.
+	rounds(800, 1)
+	rounds(many/10, fresh)
+	before, objects, stats := testutil.Resident(t), c.living(), dev.Stats()
+	rounds(many, fresh)
+	after := dev.Stats()
+	// A new plan brings its parameters to the device once.
+	if n, plans := after.Submissions-stats.Submissions, after.Compiled-stats.Compiled; n != int64(many) || after.Submits-stats.Submits > n+plans {
+		t.Errorf("%d batches of %d, %d plans, %d submissions to the library", n, many, plans, after.Submits-stats.Submits)
+	}
+	// How much of it is kept depends on how many goroutines met.
+	if l := c.living(); 4*l.buffers > 5*objects.buffers || 4*l.bytes > 5*objects.bytes || 4*l.groups > 5*objects.groups || l.pipelines > objects.pipelines {
+		t.Errorf("%v became %v", objects, l)
+	}
+	if s := dev.Stats(); s.Buffers != 1 || s.BufferBytes != stats.BufferBytes {
+		t.Errorf("%d buffers of %d bytes, not 1 of %d", s.Buffers, s.BufferBytes, stats.BufferBytes)
+	}
+	if n := testutil.Resident(t); n > before+slack {
+		t.Errorf("%d bytes in memory became %d after %d batches", before, n, many)
+	}
+	w.Close()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if l := c.living(); l != (living{}) {
+		t.Errorf("%v are left of a closed device", l)
+	}
+}
