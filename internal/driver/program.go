@@ -145,7 +145,7 @@ func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) 
 	types := make([]op.DType, 0, cap(vals))
 	for i, in := range f.In {
 		vals = append(vals, ir.NewArg(i, op.Register(in.Type)))
-		types = append(types, in.Type)
+		types = append(types, computed(in.Type))
 	}
 	for i := range f.Body {
 		b := &f.Body[i]
@@ -166,13 +166,23 @@ func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) 
 			}
 		}
 		vals = append(vals, ir.Substitute(e, args, params))
-		types = append(types, b.Type)
+		types = append(types, computed(b.Type))
 	}
 	out := make([]*ir.Node, len(f.Out))
 	for i, v := range f.Out {
 		out[i] = vals[v]
 	}
 	return out, nil
+}
+
+// computed returns the type that expressions have elements of type t in. An operand
+// may be wider than the others are, which are computed in float32 like it: see
+// [Request.Apart].
+func computed(t op.DType) op.DType {
+	if op.Register(t) == ir.F32 {
+		return op.F32
+	}
+	return t
 }
 
 // String writes the program as formulas over x0, x1 …

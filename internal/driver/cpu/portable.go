@@ -28,28 +28,11 @@ var portableTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
 // portable returns the launches that compute o, or an error that says why there
 // are none.
 func (o *opStep) portable() (*portable, error) {
-	r := &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
-	p := &portable{d: o.d, inputs: len(o.in)}
-	for i := range o.in {
-		a := &o.in[i]
-		if a.absent {
-			r.In = append(r.In, lib.Array{})
-			p.bytes = append(p.bytes, 0)
-			continue
-		}
-		r.In = append(r.In, lib.Array{Type: a.typ, Shape: o.dims[i]})
-		n, err := a.typ.Bytes(o.dims[i])
-		if err != nil {
-			return nil, err
-		}
-		p.bytes = append(p.bytes, int64(n))
+	r, in, out, err := o.request()
+	if err != nil {
+		return nil, err
 	}
-	for i := range o.out {
-		a := &o.out[i]
-		r.Out = append(r.Out, lib.Array{Type: a.typ, Shape: o.dims[len(o.in)+i]})
-		p.bytes = append(p.bytes, int64(a.n)*4)
-	}
-	var err error
+	p := &portable{d: o.d, inputs: len(in), bytes: append(in, out...)}
 	if p.plan, err = lib.For(r); err != nil {
 		return nil, err
 	}

@@ -4,43 +4,54 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
-// referenceCore computes an operation that has no kernel by its reference in
-// float64: right, and slow.
-type referenceCore struct{ o *opStep }
+// referenceCore computes an operation that has no kernel by its reference: see
+// [driver.Reference].
+type referenceCore struct {
+	r       *lib.Request
+	in, out []int64 // bytes
+}
 
 // configure does nothing: opStep has it all.
-func (referenceCore) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
+func (*referenceCore) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
 
-func (c referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	arrays := make([]*op.Array, len(in))
-	types := make([]op.DType, len(in))
-	for i := range c.o.in {
-		a := &c.o.in[i]
-		if a.absent {
-			continue
-		}
-		types[i] = a.typ
-		bytes, err := a.typ.Bytes(c.o.dims[i])
-		if err != nil {
-			return err
-		}
-		if arrays[i], err = a.typ.Array(c.o.dims[i], unsafe.Slice((*byte)(in[i]), bytes)); err != nil {
-			return err
-		}
-	}
-	results, err := c.o.op.Reference(&c.o.attrs, arrays, types)
-	if err != nil {
+func (c *referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	if err := driver.Reference(c.r, memories(in, c.in), memories(out, c.out)); err != nil {
 		return err
 	}
-	for i := range c.o.out {
-		a := &c.o.out[i]
-		mem := unsafe.Slice((*byte)(out[i]), a.n*4)
-		for j, v := range results[i].Data {
-			a.typ.PutFloat64(mem, j, v)
-		}
-	}
 	return ctx.Err()
+}
+
+func memories(at []unsafe.Pointer, bytes []int64) [][]byte {
+	ms := make([][]byte, len(at))
+	for i, p := range at {
+		ms[i] = unsafe.Slice((*byte)(p), bytes[i])
+	}
+	return ms
+}
+
+// request returns the operation as a request of the portable library, and the bytes
+// of its operands and of its results.
+func (o *opStep) request() (r *lib.Request, in, out []int64, err error) {
+	r = &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
+	for i := range o.in {
+		a, bytes := &o.in[i], 0
+		array := lib.Array{}
+		if !a.absent {
+			array = lib.Array{Type: a.typ, Shape: driver.Present(o.dims[i])}
+			if bytes, err = a.typ.Bytes(array.Shape); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+		r.In, in = append(r.In, array), append(in, int64(bytes))
+	}
+	for i := range o.out {
+		a := &o.out[i]
+		r.Out, out = append(r.Out, lib.Array{Type: a.typ, Shape: driver.Present(o.dims[len(o.in)+i])}), append(out, int64(a.n)*4)
+	}
+	return r, in, out, nil
 }

@@ -12,17 +12,14 @@ import (
 
 // prepareStep returns s prepared for e.
 func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
+	if err := s.Valid(); err != nil {
+		return nil, err
+	}
 	if s.Kernel != nil {
 		return d.prepareLaunch(s, e)
 	}
 	if s.Op == nil {
-		if s.Post == nil {
-			return nil, fmt.Errorf("empty step: %w", driver.ErrUnsupported)
-		}
 		return d.prepareMap(s)
-	}
-	if s.Op.Class() == op.Elementwise {
-		return nil, fmt.Errorf("elementwise, but not as a program: %w", driver.ErrUnsupported)
 	}
 	o, err := d.prepareOp(s, e)
 	if err != nil {
@@ -38,7 +35,11 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		if d.portable && lib.Has(o.op) {
 			return nil, err
 		}
-		return o.plain(func() core { return referenceCore{o} }), nil
+		r, in, out, err := o.request()
+		if err != nil {
+			return nil, err
+		}
+		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
 	case o.op.Class() == op.Reduction:
 		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.long():
@@ -88,9 +89,6 @@ type arrayOperand struct {
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
-	if len(s.Dims) != len(s.In)+results {
-		return nil, fmt.Errorf("%d shapes of %d operands and %d results: %w", len(s.Dims), len(s.In), results, driver.ErrShape)
-	}
 	types := make([]op.DType, len(s.In))
 	for i := range s.In {
 		in := &s.In[i]

@@ -13,57 +13,43 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/kernels"
 )
+// asIs are the arrays of native kernels, which read and write all types as they
+// are.
+type asIs struct{ *preparer }
+
+// Stored implements [driver.Arrays].
+func (asIs) Stored(o driver.Operand) op.DType { return o.Type }
+
 
 // nativeOperation prepares an operation by kernels that are written for these
 // devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
 // been added then.
-func (e *preparer) nativeOperation(s *driver.Step, shapes []op.Shape, made []op.DType) error {
+func (e *preparer) nativeOperation(s *driver.Step) error {
 	if !kernels.Has(s.Op) {
 		return errNoKernel
 	}
-	r := &lib.Request{Op: s.Op, Attrs: s.Attrs}
-	var in, out []arrayRef
-	for i, x := range s.In {
-		if x.Slot < 0 {
-			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
-			continue
-		}
-		r.In, in = append(r.In, lib.Array{Type: x.Type, Shape: shapeOf(s.Dims[i])}), append(in, e.at(x))
-	}
-	for i, o := range s.Out {
-		r.Out, out = append(r.Out, lib.Array{Type: o.Type, Shape: shapes[i]}), append(out, e.at(o))
+	r := &request{}
+	if err := r.Operation(asIs{e}, s); err != nil {
+		return err
 	}
 	if s.Post == nil {
-		return e.native(r, in, out)
+		return e.native(r)
 	}
-	plain := *r
-	exprs, err := s.Post.Expressions()
+	with, err := r.With(asIs{e}, s.Post)
 	if err != nil {
 		return err
 	}
-	with := in[:len(in):len(in)]
-	r.Post = &lib.Epilogue{Exprs: exprs}
-	for _, x := range s.Post.In[1:] {
-		r.Post.In, with = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}), append(with, e.at(x))
-	}
-	if err := e.native(r, with, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
+	if err := e.native(with); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
 	// The epilogue behind the kernel.
-	n, err := shapes[0].Size()
-	if err != nil {
-		return err
-	}
 	local, steps := e.local, len(e.steps)
-	result := arrayRef{bytes: int64(n) * int64(made[0].Size())}
-	result.place = e.reserve(result.bytes)
-	plain.Out = []lib.Array{{Type: made[0], Shape: shapes[0]}}
-	err = e.native(&plain, in, []arrayRef{result})
+	alone, post, err := r.Apart(asIs{e}, s.Post)
 	if err == nil {
-		post := *s.Post
-		post.In = append([]driver.Operand(nil), post.In...)
-		post.In[0].Type = made[0]
-		err = e.fused(&post, &result, s.Out)
+		err = e.native(alone)
+	}
+	if err == nil {
+		err = e.fused(post, &alone.To[0], s.Out)
 	}
 	if err != nil {
 		e.local, e.steps = local, e.steps[:steps]
@@ -73,24 +59,12 @@ func (e *preparer) nativeOperation(s *driver.Step, shapes []op.Shape, made []op.
 
 // nativeMap is nativeOperation for an elementwise program; where operand 0 is not
 // in a slot, first says where it is, and scalars are the operands behind In.
-func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, scalars []arrayRef, to []driver.Operand) error {
-	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}}
-	var in, out []arrayRef
-	for i, x := range f.In {
-		r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
-		if i == 0 && first != nil {
-			in = append(in, *first)
-		} else {
-			in = append(in, e.at(x))
-		}
+func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, scalars []arrayRef, out []driver.Operand) error {
+	r := &request{}
+	if err := r.Program(asIs{e}, f, exprs, first, scalars, out); err != nil {
+		return err
 	}
-	for _, a := range scalars {
-		r.Post.In, in = append(r.Post.In, scalar), append(in, a)
-	}
-	for _, o := range to {
-		r.Out, out = append(r.Out, lib.Array{Type: o.Type, Shape: shapeOf(f.Shape)}), append(out, e.at(o))
-	}
-	return e.native(r, in, out)
+	return e.native(r)
 }
 
 var errNoKernel = noKernel{}
@@ -101,10 +75,9 @@ type noKernel struct{}
 func (noKernel) Error() string { return "no native kernel" }
 func (noKernel) Unwrap() error { return op.ErrUnsupported }
 
-// native adds the launches that compute a request. in are its operands, those of
-// the epilogue behind them.
-func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
-	p, err := kernels.For(r, e.d.kernels)
+// native adds the launches that compute a request.
+func (e *preparer) native(r *request) error {
+	p, err := kernels.For(&r.Request, e.d.kernels)
 	if err != nil || len(p.Stages) == 0 {
 		return err
 	}
@@ -113,19 +86,21 @@ func (e *preparer) native(r *lib.Request, in, out []arrayRef) error {
 		e.local, e.steps = local, e.steps[:steps]
 		return err
 	}
-	in = append([]arrayRef(nil), in...)
+	in, out := append([]arrayRef(nil), r.From...), r.To
 	direct := e.direct && (r.Op == nil || r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
 	// Elementwise programs may overwrite what they read, and others their first
 	// operand where the plan says so.
-	if mine := in[:len(r.In)]; p.InPlace {
-		e.apart(mine[1:], out)
-	} else {
-		e.apart(mine, out)
+	mine := in[:len(r.In)]
+	if p.InPlace {
+		mine = mine[1:]
+	}
+	if err := e.apart(mine, out); err != nil {
+		return undo(err)
 	}
 	s := &nativeStep{e: e.executable}
 	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
 	for _, n := range p.Scratch {
-		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], arrayRef{e.reserve(n), n})
+		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Reserve(n))
 	}
 	for i := range p.Stages {
 		stage := &p.Stages[i]

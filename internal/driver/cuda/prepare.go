@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -135,12 +134,7 @@ func once(s *driver.Step) bool {
 	case s.Op != nil:
 		return s.Op.Class() == op.Reduction && s.Post == nil && len(s.In) == 1
 	}
-	for _, x := range s.Post.In {
-		if x.Spread != op.Full && x.Spread != op.Scalar {
-			return false
-		}
-	}
-	return true
+	return s.Post.Once()
 }
 
 // count counts the calls of a submission, those of a copy to the device and of
@@ -189,11 +183,21 @@ func (e *preparer) upload(ctx context.Context) error {
 	return d.meaning(d.hw.Upload(m.Ptr(), e.data))
 }
 
-// reserve gives out scratch memory of the present step.
-func (e *preparer) reserve(bytes int64) place {
+// Reserve implements [driver.Arrays].
+func (e *preparer) Reserve(bytes int64) arrayRef {
 	at := alignUp(e.local)
 	e.local = at + bytes
-	return place{kind: inScratch, off: e.scratch + at}
+	return arrayRef{place{kind: inScratch, off: e.scratch + at}, bytes}
+}
+
+// Constant implements [driver.Arrays].
+func (e *preparer) Constant(data []byte) arrayRef {
+	return arrayRef{place{kind: inConstant, off: e.keep(data)}, int64(len(data))}
+}
+
+// At implements [driver.Arrays].
+func (e *preparer) At(o driver.Operand) arrayRef {
+	return arrayRef{place{kind: inSlot, slot: o.Slot}, e.slots[o.Slot].Bytes}
 }
 
 // compile returns the kernel of p, which is the executable's until it is closed.
@@ -210,22 +214,16 @@ func (e *executable) compile(p programKey) (*code, error) {
 
 // step prepares one step.
 func (e *preparer) step(s *driver.Step) error {
+	if err := s.Valid(); err != nil {
+		return err
+	}
 	switch {
 	case s.Kernel != nil:
 		return e.launch(s)
-	case s.Op == nil && s.Post == nil:
-		return fmt.Errorf("empty step: %w", driver.ErrUnsupported)
 	case s.Op == nil:
 		return e.fused(s.Post, nil, s.Out)
-	case s.Op.Class() == op.Elementwise:
-		return fmt.Errorf("elementwise, but not as a program: %w", driver.ErrUnsupported)
 	}
 	return e.operation(s)
-}
-
-// at returns where an operand is.
-func (e *preparer) at(o driver.Operand) arrayRef {
-	return arrayRef{place{kind: inSlot, slot: o.Slot}, e.slots[o.Slot].Bytes}
 }
 
 // maxParams is up to how many parameters of an elementwise program are operands:
@@ -233,15 +231,19 @@ func (e *preparer) at(o driver.Operand) arrayRef {
 // Programs that have more are not likely to come with others.
 const maxParams = 4
 
-// scalar is a parameter as an operand.
-var scalar = lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}
+// request is a request of kernels, and where its arrays are.
+type request = driver.Request[arrayRef]
+
+// request returns one of the portable library.
+func (e *preparer) request() *request {
+	return &request{Request: lib.Request{Target: libraryTarget, Tuning: e.d.tuned()}}
+}
 
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
 // says where it is.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
-	if from, ok := e.identity(f, first, out); ok {
-		e.copy(e.at(out[0]), from)
-		return nil
+	if src, is := driver.Copied(e, f, first, out); is {
+		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
 	exprs, params, err := f.Parametric(maxParams)
@@ -249,169 +251,73 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return err
 	}
 	exprs = ir.Contract(exprs...)
-	var scalars []arrayRef
-	for _, v := range params {
-		b := binary.NativeEndian.AppendUint32(nil, math.Float32bits(v))
-		scalars = append(scalars, arrayRef{place{kind: inConstant, off: e.keep(b)}, 4})
-	}
+	scalars := driver.Scalars(e, params)
 	if err := e.nativeMap(f, exprs, first, scalars, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: libraryTarget, Tuning: e.d.tuned()}
-	var in []arrayRef
-	for i, x := range f.In {
-		if i == 0 && first != nil {
-			r.Post.In = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
-			in = append(in, *first)
-			continue
-		}
-		o, a, err := e.operand(x)
-		if err != nil {
-			return err
-		}
-		r.Post.In, in = append(r.Post.In, o), append(in, a)
-	}
-	for _, a := range scalars {
-		r.Post.In, in = append(r.Post.In, scalar), append(in, a)
-	}
-	shapes := make([]op.Shape, len(out))
-	for i := range shapes {
-		shapes[i] = f.Shape
-	}
-	to, narrow := e.results(r, out, shapes)
-	if err := e.plan(r, in, to, ptxgen.Options{Coherent: true}); err != nil {
+	r := e.request()
+	if err := r.Program(e, f, exprs, first, scalars, out); err != nil {
 		return err
 	}
-	return narrow()
-}
-
-// identity reports whether an elementwise program copies an array as it is, and
-// which.
-func (e *preparer) identity(f *driver.Fused, first *arrayRef, out []driver.Operand) (arrayRef, bool) {
-	if len(f.Out) != 1 || f.Out[0] >= len(f.In) {
-		return arrayRef{}, false
+	if err := e.plan(r, ptxgen.Options{Coherent: true}); err != nil {
+		return err
 	}
-	x := &f.In[f.Out[0]]
-	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
-		return arrayRef{}, false
-	}
-	if f.Out[0] == 0 && first != nil {
-		return *first, true
-	}
-	return e.at(*x), true
+	return r.Narrow(e)
 }
 
 // copy adds a copy of all of dst.
-func (e *preparer) copy(dst, src arrayRef) {
+func (e *preparer) copy(dst, src arrayRef) error {
 	e.direct = false
 	src.bytes = dst.bytes
 	e.steps = append(e.steps, &copyStep{dst, src})
+	return nil
 }
 
 // operation prepares an operation that is not elementwise.
 func (e *preparer) operation(s *driver.Step) error {
-	if len(s.Dims) != len(s.In)+s.Op.Results() || s.Pre != nil {
-		return fmt.Errorf("%d shapes of %d operands, %d prologues: %w", len(s.Dims), len(s.In), len(s.Pre), driver.ErrUnsupported)
+	if s.Reshapes() {
+		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
 	}
-	types := make([]op.DType, len(s.In))
-	for i, x := range s.In {
-		if x.Slot >= 0 {
-			types[i] = x.Type
-		}
-	}
-	made, err := s.Op.Types(&s.Attrs, types)
-	if err != nil {
+	if err := e.nativeOperation(s); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	shapes := make([]op.Shape, len(s.Out))
-	for i, o := range s.Out {
-		shapes[i] = shapeOf(s.Dims[len(s.In)])
-		if s.Post == nil {
-			shapes[i] = shapeOf(s.Dims[len(s.In)+i])
-		}
-		if s.Post == nil && i < len(made) && o.Type != made[i] {
-			return fmt.Errorf("result %d of type %v, not %v: %w", i, o.Type, made[i], driver.ErrUnsupported)
-		}
-	}
-	if s.Op == op.Reshape && s.Post == nil && s.In[0].Slot >= 0 {
-		e.copy(e.at(s.Out[0]), e.at(s.In[0]))
-		return nil
-	}
-	if err := e.nativeOperation(s, shapes, made); err == nil || !errors.Is(err, op.ErrUnsupported) {
+	r := e.request()
+	if err := r.Operation(e, s); err != nil {
 		return err
 	}
-	r := &lib.Request{Op: s.Op, Attrs: s.Attrs, Target: libraryTarget, Tuning: e.d.tuned()}
-	var in []arrayRef
-	for i, x := range s.In {
-		if x.Slot < 0 {
-			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
-			continue
-		}
-		o, a, err := e.operand(x)
-		if err != nil {
-			return err
-		}
-		r.In, in = append(r.In, lib.Array{Type: o.Type, Shape: shapeOf(s.Dims[i])}), append(in, a)
-	}
-	to, narrow := e.results(r, s.Out, shapes)
 	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)
-	e.apart(in, to)
+	if err := e.apart(r.From, r.To); err != nil {
+		return err
+	}
 	if s.Post == nil {
-		if err := e.orReference(r, in, to, func() error { return e.plan(r, in, to, ptxgen.Options{}) }); err != nil {
+		if err := e.orReference(r); err != nil {
 			return err
 		}
-		return narrow()
+		return r.Narrow(e)
 	}
 	// The epilogue in the same kernel, or behind it.
-	exprs, err := s.Post.Expressions()
+	with, err := r.With(e, s.Post)
 	if err != nil {
 		return err
 	}
-	plain := *r
-	with := in
-	r.Post = &lib.Epilogue{Exprs: exprs}
-	for _, x := range s.Post.In[1:] {
-		o, a, err := e.operand(x)
-		if err != nil {
-			return err
-		}
-		r.Post.In, with = append(r.Post.In, o), append(with[:len(with):len(with)], a)
-	}
-	err = e.plan(r, with, to, ptxgen.Options{})
-	if err == nil {
-		return narrow()
-	}
-	if !errors.Is(err, op.ErrUnsupported) {
+	if err := e.plan(with, ptxgen.Options{}); err == nil {
+		return with.Narrow(e)
+	} else if !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	n, err := shapes[0].Size()
+	alone, post, err := r.Apart(e, s.Post)
 	if err != nil {
 		return err
 	}
-	t := inKernels(made[0])
-	result := arrayRef{bytes: int64(n) * int64(t.Size())}
-	result.place = e.reserve(result.bytes)
-	plain.Out = []lib.Array{{Type: t, Shape: shapes[0]}}
-	if err := e.orReference(&plain, in, []arrayRef{result}, func() error { return e.plan(&plain, in, []arrayRef{result}, ptxgen.Options{}) }); err != nil {
+	if err := e.orReference(alone); err != nil {
 		return err
 	}
-	post := *s.Post
-	post.In = append([]driver.Operand(nil), post.In...)
-	post.In[0].Type = t
-	return e.fused(&post, &result, s.Out)
-}
-
-// shapeOf returns a shape that is not nil: absent arrays have nil.
-func shapeOf(s op.Shape) op.Shape {
-	if s == nil {
-		return op.Shape{}
-	}
-	return s
+	return e.fused(post, &alone.To[0], s.Out)
 }
 
 // apart copies operands that share memory with results: kernels of the library
 // read and write in an order of their own.
-func (e *preparer) apart(in, out []arrayRef) {
+func (e *preparer) apart(in, out []arrayRef) error {
 	temporary := func(a arrayRef) (lo, hi int64, ok bool) {
 		s := &e.slots[a.slot]
 		return s.Off, s.Off + a.bytes, a.kind == inSlot && a.bytes > 0 && s.Ext < 0 && s.Data == nil
@@ -423,55 +329,28 @@ func (e *preparer) apart(in, out []arrayRef) {
 		}
 		for _, y := range out {
 			if l, h, ok := temporary(y); ok && lo < h && l < hi {
-				moved := arrayRef{e.reserve(x.bytes), x.bytes}
-				e.copy(moved, x)
-				in[i] = moved
+				in[i] = e.Reserve(x.bytes)
+				if err := e.copy(in[i], x); err != nil {
+					return err
+				}
 				break
 			}
 		}
 	}
+	return nil
 }
 
-// plan adds the launches that compute a request. refs are its operands, those of
-// the epilogue behind them.
-func (e *preparer) plan(r *lib.Request, in, out []arrayRef, o ptxgen.Options) error {
-	p, err := lib.For(r)
+// plan adds the launches that compute a request.
+func (e *preparer) plan(r *request, o ptxgen.Options) error {
+	p, err := lib.For(&r.Request)
 	if err != nil {
 		return err
 	}
-	temp := make([]arrayRef, len(p.Scratch))
 	local := e.local
-	for i, n := range p.Scratch {
-		temp[i] = arrayRef{e.reserve(n), n}
-	}
+	arrays := driver.Bound(e, p, r.From, r.To)
 	var launches []step
 	for i := range p.Stages {
-		s := &p.Stages[i]
-		prog, err := s.Kernel.Program()
-		if err == nil {
-			err = launchable(s.Grid)
-		}
-		l := &launch{e: e.executable, program: prog, options: o, grid: s.Grid, params: s.Params, fault: -1, slot: -1}
-		for j, ref := range s.Bind {
-			var a arrayRef
-			switch ref.Kind {
-			case lib.InputRef:
-				a = in[ref.Index]
-			case lib.OutputRef:
-				a = out[ref.Index]
-			case lib.ScratchRef:
-				a = temp[ref.Index]
-			default:
-				c := p.Constants[ref.Index]
-				a = arrayRef{place{kind: inConstant, off: e.keep(c)}, int64(len(c))}
-			}
-			if err == nil {
-				err = l.bind(&prog.Bindings[j], a)
-			}
-		}
-		if err == nil {
-			l.code, err = e.compile(programKey{p: prog, o: o})
-		}
+		l, err := e.stage(&p.Stages[i], arrays[i], o)
 		if err != nil {
 			e.local = local
 			return err
@@ -480,6 +359,25 @@ func (e *preparer) plan(r *lib.Request, in, out []arrayRef, o ptxgen.Options) er
 	}
 	e.steps = append(e.steps, launches...)
 	return nil
+}
+
+// stage returns the launch that a stage of a plan is.
+func (e *preparer) stage(s *lib.Stage, arrays []arrayRef, o ptxgen.Options) (*launch, error) {
+	p, err := s.Kernel.Program()
+	if err != nil {
+		return nil, err
+	}
+	if err := launchable(s.Grid); err != nil {
+		return nil, err
+	}
+	l := &launch{e: e.executable, program: p, options: o, grid: s.Grid, params: s.Params, fault: -1, slot: -1}
+	for i, a := range arrays {
+		if err := l.bind(&p.Bindings[i], a); err != nil {
+			return nil, err
+		}
+	}
+	l.code, err = e.compile(programKey{p: p, o: o})
+	return l, err
 }
 
 // launchable returns an error for a grid that no GPU runs.

@@ -2,61 +2,51 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
 // referenceStep computes an operation that has no kernel on the host, by its
-// reference in float64: right, and slow.
+// reference: see [driver.Reference].
 type referenceStep struct {
 	lib.Request
 	in, out []arrayRef
 }
 
-// orReference calls plan, and where there is no kernel for the operation at all
-// has the reference compute it.
-func (e *preparer) orReference(r *lib.Request, in, out []arrayRef, plan func() error) error {
-	err := plan()
+// orReference has a request computed by kernels of the portable library or, where
+// there are none for the operation at all, by the reference.
+func (e *preparer) orReference(r *request) error {
+	err := e.plan(r, ptxgen.Options{})
 	if err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
 	e.direct = false
-	e.steps = append(e.steps, &referenceStep{*r, in, out})
+	e.steps = append(e.steps, &referenceStep{r.Request, r.From, r.To})
 	return nil
 }
 
 func (s *referenceStep) enqueue(r *run) error {
-	hw := r.hw
-	arrays, types := make([]*op.Array, len(s.In)), make([]op.DType, len(s.In))
+	in, out := make([][]byte, len(s.In)), make([][]byte, len(s.Out))
 	for i, a := range s.In {
 		if a.Shape == nil {
 			continue
 		}
-		b := make([]byte, s.in[i].bytes)
-		if err := hw.Download(b, r.address(s.in[i].place)); err != nil {
+		in[i] = make([]byte, s.in[i].bytes)
+		if err := r.hw.Download(in[i], r.address(s.in[i].place)); err != nil {
 			return err
 		}
-		var err error
-		if arrays[i], err = a.Type.Array(a.Shape, b); err != nil {
-			return err
-		}
-		types[i] = a.Type
 	}
-	results, err := s.Op.Reference(&s.Attrs, arrays, types)
-	if err != nil {
+	for i, y := range s.out {
+		out[i] = make([]byte, y.bytes)
+	}
+	if err := driver.Reference(&s.Request, in, out); err != nil {
 		return err
 	}
-	for i, y := range s.Out {
-		b := make([]byte, s.out[i].bytes)
-		if len(results[i].Data)*y.Type.Size() > len(b) {
-			return fmt.Errorf("%d results for %d bytes: %w", len(results[i].Data), len(b), op.ErrShape)
-		}
-		for j, v := range results[i].Data {
-			y.Type.PutFloat64(b, j, v)
-		}
-		if err := hw.Upload(r.address(s.out[i].place), b); err != nil {
+	for i, y := range s.out {
+		if err := r.hw.Upload(r.address(y.place), out[i]); err != nil {
 			return err
 		}
 	}

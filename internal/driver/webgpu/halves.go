@@ -5,7 +5,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -13,51 +12,48 @@ import (
 // bfloat16, and half floats only where the device has them and where arrays are
 // whole words, as bindings are. All others are widened before and narrowed after.
 
-// wide returns an operand as kernels of the library take it.
-func (e *preparer) wide(x driver.Operand) lib.Operand {
-	o := lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}
-	if x.Type == op.BF16 || x.Type == op.F16 && (!e.d.library.F16 || x.N%2 != 0) {
-		o.Type = op.F32
+// Stored implements [driver.Arrays].
+func (e *preparer) Stored(o driver.Operand) op.DType {
+	if o.Type == op.BF16 || o.Type == op.F16 && (!e.d.library.F16 || o.N%2 != 0) {
+		return op.F32
 	}
-	return o
+	return o.Type
 }
 
-// operand returns where an operand is, as elements of type t.
-func (e *preparer) operand(x driver.Operand, t op.DType) (arrayRef, error) {
-	a := e.at(x)
-	if t == x.Type {
-		return a, nil
-	}
-	wide := e.reserve(4 * int64(x.N))
-	return wide, e.convert(widenings.Of(x.Type), wide, a, x.N)
+// alike are the arrays of an operation whose half floats are all widened if one is.
+type alike struct {
+	*preparer
+	widen bool
 }
 
-// results adds the results to a request and returns where kernels write them, and
-// what brings them to their places afterwards. With widen half floats are widened
-// in any case.
-func (e *preparer) results(r *lib.Request, out []driver.Operand, shapes []op.Shape, widen bool) (to []arrayRef, after func() error) {
-	var narrow []func() error
-	for i, o := range out {
-		t, a := e.wide(o).Type, e.at(o)
-		if widen && t == op.F16 {
-			t = op.F32
+// alike returns the arrays of the operation of a step, whose kernel has half floats
+// of one kind in all operands and results.
+func (e *preparer) alike(s *driver.Step) alike {
+	widen := false
+	for _, os := range [][]driver.Operand{s.In, s.Out} {
+		for _, o := range os {
+			widen = widen || o.Slot >= 0 && o.Type == op.F16 && e.Stored(o) != op.F16
 		}
-		if t != o.Type {
-			place := a
-			a = e.reserve(4 * int64(o.N))
-			wide := a
-			narrow = append(narrow, func() error { return e.convert(narrowings.Of(o.Type), place, wide, o.N) })
-		}
-		r.Out, to = append(r.Out, lib.Array{Type: t, Shape: shapes[i]}), append(to, a)
 	}
-	return to, func() error {
-		for _, f := range narrow {
-			if err := f(); err != nil {
-				return err
-			}
-		}
-		return nil
+	return alike{e, widen}
+}
+
+// Stored implements [driver.Arrays].
+func (a alike) Stored(o driver.Operand) op.DType {
+	if a.widen && o.Type == op.F16 {
+		return op.F32
 	}
+	return a.preparer.Stored(o)
+}
+
+// Widen implements [driver.Arrays].
+func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
+	return e.convert(widenings.Of(o.Type), dst, src, o.N)
+}
+
+// Narrow implements [driver.Arrays].
+func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
+	return e.convert(narrowings.Of(o.Type), dst, src, o.N)
 }
 
 // copyHalves adds a copy of an array that is no whole number of words.

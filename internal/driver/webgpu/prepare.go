@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sort"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -110,25 +109,12 @@ func (d *device) Prepare(ctx context.Context, p *driver.Program) (x driver.Execu
 			return nil, fmt.Errorf("step %d, %s: %w", i, p.Steps[i].Name(), err)
 		}
 	}
-	e.single = len(p.Steps) == 1 && len(e.steps) == 1 && once(&p.Steps[0])
+	e.single = len(p.Steps) == 1 && len(e.steps) == 1 && p.Steps[0].Op == nil && p.Steps[0].Post != nil && p.Steps[0].Post.Once()
 	if err := e.upload(); err != nil {
 		e.release()
 		return nil, err
 	}
 	return e.executable, nil
-}
-
-// once reports whether a step reads and writes each element of what it uses once.
-func once(s *driver.Step) bool {
-	if s.Post == nil || s.Op != nil {
-		return false
-	}
-	for _, x := range s.Post.In {
-		if x.Spread != op.Full && x.Spread != op.Scalar {
-			return false
-		}
-	}
-	return true
 }
 
 // arena adds the buffers that the arena is cut into.
@@ -262,9 +248,9 @@ func (e *preparer) upload() error {
 	return meaning(err)
 }
 
-// reserve returns a temporary array of the present step, in a buffer that no other
-// array of the step is in.
-func (e *preparer) reserve(bytes int64) arrayRef {
+// Reserve implements [driver.Arrays]: in a buffer that no other array of the step
+// is in.
+func (e *preparer) Reserve(bytes int64) arrayRef {
 	at := e.parts + e.local
 	e.local++
 	if at == len(e.temps) {
@@ -272,6 +258,16 @@ func (e *preparer) reserve(bytes int64) arrayRef {
 	}
 	e.temps[at] = max(e.temps[at], bytes)
 	return arrayRef{place{kind: temporary, at: at}, bytes}
+}
+
+// Constant implements [driver.Arrays].
+func (e *preparer) Constant(data []byte) arrayRef {
+	return arrayRef{place{kind: constant, off: e.keep(data)}, int64(len(data))}
+}
+
+// At implements [driver.Arrays].
+func (e *preparer) At(o driver.Operand) arrayRef {
+	return arrayRef{e.places[o.Slot], e.slots[o.Slot].Bytes}
 }
 
 // compile returns a kernel, which is the executable's until it is closed.
@@ -298,22 +294,16 @@ func (e *preparer) add(s step, arrays ...arrayRef) {
 
 // step prepares one step of the program.
 func (e *preparer) step(s *driver.Step) error {
+	if err := s.Valid(); err != nil {
+		return err
+	}
 	switch {
 	case s.Kernel != nil:
 		return e.launch(s)
-	case s.Op == nil && s.Post == nil:
-		return fmt.Errorf("empty step: %w", driver.ErrUnsupported)
 	case s.Op == nil:
 		return e.fused(s.Post, nil, s.Out)
-	case s.Op.Class() == op.Elementwise:
-		return fmt.Errorf("elementwise, but not as a program: %w", driver.ErrUnsupported)
 	}
 	return e.operation(s)
-}
-
-// at returns where an operand is.
-func (e *preparer) at(o driver.Operand) arrayRef {
-	return arrayRef{e.places[o.Slot], e.slots[o.Slot].Bytes}
 }
 
 // leastBytes are what every array has room for: bindings are not empty, and hold
@@ -325,62 +315,33 @@ const leastBytes = 16
 // others.
 const maxParams = 4
 
-// scalar is a parameter as an operand.
-var scalar = lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}
+// request is a request of the portable library, and where its arrays are.
+type request = driver.Request[arrayRef]
+
+// request returns one of the portable library.
+func (e *preparer) request() *request {
+	return &request{Request: lib.Request{Target: e.d.library, Tuning: e.d.tuned()}}
+}
 
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
 // says where it is.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
-	if from, ok := e.identity(f, first, out); ok {
-		return e.copy(e.at(out[0]), from)
+	if src, is := driver.Copied(e, f, first, out); is {
+		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
 	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), maxParams))
 	if err != nil {
 		return err
 	}
-	r := &lib.Request{Post: &lib.Epilogue{Exprs: exprs}, Target: e.d.library, Tuning: e.d.tuned()}
-	var in []arrayRef
-	for i, x := range f.In {
-		o := e.wide(x)
-		var a arrayRef
-		if i == 0 && first != nil {
-			a = *first // of the type that kernels have
-			o.Type = x.Type
-		} else if a, err = e.operand(x, o.Type); err != nil {
-			return err
-		}
-		r.Post.In, in = append(r.Post.In, o), append(in, a)
-	}
-	for _, v := range params {
-		b := binary.NativeEndian.AppendUint32(nil, math.Float32bits(v))
-		r.Post.In, in = append(r.Post.In, scalar), append(in, arrayRef{place{kind: constant, off: e.keep(b)}, 4})
-	}
-	shapes := make([]op.Shape, len(out))
-	for i := range shapes {
-		shapes[i] = f.Shape
-	}
-	to, narrow := e.results(r, out, shapes, false)
-	if err := e.compute(r, in, to); err != nil {
+	r := e.request()
+	if err := r.Program(e, f, exprs, first, driver.Scalars(e, params), out); err != nil {
 		return err
 	}
-	return narrow()
-}
-
-// identity reports whether an elementwise program copies an array as it is, and
-// which.
-func (e *preparer) identity(f *driver.Fused, first *arrayRef, out []driver.Operand) (arrayRef, bool) {
-	if len(f.Out) != 1 || f.Out[0] >= len(f.In) {
-		return arrayRef{}, false
+	if err := e.compute(&r.Request, r.From, r.To); err != nil {
+		return err
 	}
-	x := &f.In[f.Out[0]]
-	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
-		return arrayRef{}, false
-	}
-	if f.Out[0] == 0 && first != nil {
-		return *first, true
-	}
-	return e.at(*x), true
+	return r.Narrow(e)
 }
 
 // copy adds a copy of all of dst.
@@ -398,111 +359,40 @@ func (e *preparer) copy(dst, src arrayRef) error {
 
 // operation prepares an operation that is not elementwise.
 func (e *preparer) operation(s *driver.Step) error {
-	if len(s.Dims) != len(s.In)+s.Op.Results() || s.Pre != nil {
-		return fmt.Errorf("%d shapes of %d operands, %d prologues: %w", len(s.Dims), len(s.In), len(s.Pre), driver.ErrUnsupported)
+	if s.Reshapes() {
+		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
 	}
-	types := make([]op.DType, len(s.In))
-	for i, x := range s.In {
-		if x.Slot >= 0 {
-			types[i] = x.Type
-		}
-	}
-	made, err := s.Op.Types(&s.Attrs, types)
-	if err != nil {
+	of := e.alike(s)
+	r := e.request()
+	if err := r.Operation(of, s); err != nil {
 		return err
 	}
-	shapes := make([]op.Shape, len(s.Out))
-	for i, o := range s.Out {
-		shapes[i] = shapeOf(s.Dims[len(s.In)])
-		if s.Post == nil {
-			shapes[i] = shapeOf(s.Dims[len(s.In)+i])
-		}
-		if s.Post == nil && i < len(made) && o.Type != made[i] {
-			return fmt.Errorf("result %d of type %v, not %v: %w", i, o.Type, made[i], driver.ErrUnsupported)
-		}
-	}
-	if s.Op == op.Reshape && s.Post == nil && s.In[0].Slot >= 0 {
-		return e.copy(e.at(s.Out[0]), e.at(s.In[0]))
-	}
-	// Half floats are of one kind in all operands and results of an operation.
-	widen := false
-	for _, os := range [][]driver.Operand{s.In, s.Out} {
-		for _, o := range os {
-			widen = widen || o.Slot >= 0 && o.Type == op.F16 && e.wide(o).Type != op.F16
-		}
-	}
-	typeOf := func(o driver.Operand) op.DType {
-		if o.Type == op.F16 && widen {
-			return op.F32
-		}
-		return e.wide(o).Type
-	}
-	r := &lib.Request{Op: s.Op, Attrs: s.Attrs, Target: e.d.library, Tuning: e.d.tuned()}
-	var in []arrayRef
-	for i, x := range s.In {
-		if x.Slot < 0 {
-			r.In, in = append(r.In, lib.Array{}), append(in, arrayRef{})
-			continue
-		}
-		a, err := e.operand(x, typeOf(x))
-		if err != nil {
-			return err
-		}
-		r.In, in = append(r.In, lib.Array{Type: typeOf(x), Shape: shapeOf(s.Dims[i])}), append(in, a)
-	}
-	to, narrow := e.results(r, s.Out, shapes, widen)
 	if s.Post == nil {
-		if err := e.orReference(r, in, to); err != nil {
+		if err := e.orReference(r); err != nil {
 			return err
 		}
-		return narrow()
+		return r.Narrow(e)
 	}
 	// The epilogue in the same kernel, or behind it.
-	exprs, err := s.Post.Expressions()
+	local := e.local
+	with, err := r.With(e, s.Post)
 	if err != nil {
 		return err
 	}
-	plain := *r
-	with := in
-	r.Post = &lib.Epilogue{Exprs: exprs}
-	local := e.local
-	for _, x := range s.Post.In[1:] {
-		o := e.wide(x)
-		a, err := e.operand(x, o.Type)
-		if err != nil {
-			return err
-		}
-		r.Post.In, with = append(r.Post.In, o), append(with[:len(with):len(with)], a)
-	}
-	if err = e.compute(r, with, to); err == nil {
-		return narrow()
-	}
-	if !errors.Is(err, errNoKernel) {
+	if err := e.compute(&with.Request, with.From, with.To); err == nil {
+		return with.Narrow(e)
+	} else if !errors.Is(err, errNoKernel) {
 		return err
 	}
 	e.local = local
-	n, err := shapes[0].Size()
+	alone, post, err := r.Apart(of, s.Post)
 	if err != nil {
 		return err
 	}
-	t := typeOf(driver.Operand{Type: made[0], N: n})
-	result := e.reserve(int64(n) * int64(t.Size()))
-	plain.Out = []lib.Array{{Type: t, Shape: shapes[0]}}
-	if err := e.orReference(&plain, in, []arrayRef{result}); err != nil {
+	if err := e.orReference(alone); err != nil {
 		return err
 	}
-	post := *s.Post
-	post.In = append([]driver.Operand(nil), post.In...)
-	post.In[0].Type = t
-	return e.fused(&post, &result, s.Out)
-}
-
-// shapeOf returns a shape that is not nil: absent arrays have nil.
-func shapeOf(s op.Shape) op.Shape {
-	if s == nil {
-		return op.Shape{}
-	}
-	return s
+	return e.fused(post, &alone.To[0], s.Out)
 }
 
 // errNoKernel is the error of a request that the library has no kernel for.
@@ -518,33 +408,13 @@ func (e *preparer) plan(r *lib.Request, in, out []arrayRef) error {
 		}
 		return err
 	}
-	temp := make([]arrayRef, len(p.Scratch))
-	for i, n := range p.Scratch {
-		temp[i] = e.reserve(n)
-	}
-	for i := range p.Stages {
+	for i, arrays := range driver.Bound(e, p, in, out) {
 		s := &p.Stages[i]
 		prog, err := s.Kernel.Program()
 		if err != nil {
 			return err
 		}
-		l := &dispatch{grid: s.Grid, dynamic: -1, static: -1}
-		for _, ref := range s.Bind {
-			var a arrayRef
-			switch ref.Kind {
-			case lib.InputRef:
-				a = in[ref.Index]
-			case lib.OutputRef:
-				a = out[ref.Index]
-			case lib.ScratchRef:
-				a = temp[ref.Index]
-			default:
-				c := p.Constants[ref.Index]
-				a = arrayRef{place{kind: constant, off: e.keep(c)}, int64(len(c))}
-			}
-			l.arrays = append(l.arrays, a)
-		}
-		if err := e.dispatch(l, prog, s.Params, true); err != nil {
+		if err := e.dispatch(&dispatch{grid: s.Grid, arrays: arrays, dynamic: -1, static: -1}, prog, s.Params, true); err != nil {
 			return err
 		}
 	}

@@ -3,15 +3,14 @@ package webgpu
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/driver"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/kernel/lib"
-	"github.com/rayo-go/rayo/op"
 )
 
-// hostStep computes an operation that has no kernel on the host, by its reference
-// in float64: right, and slow. A submission then consists of several: what comes
+// hostStep computes an operation that has no kernel on the host, by its reference:
+// see [driver.Reference]. A submission then consists of several: what comes
 // before it is waited for, and its results go to the device with what comes after.
 type hostStep struct {
 	lib.Request
@@ -20,19 +19,19 @@ type hostStep struct {
 
 // orReference has a request computed by kernels or, where there are none for the
 // operation at all, by the reference.
-func (e *preparer) orReference(r *lib.Request, in, out []arrayRef) error {
-	err := e.compute(r, in, out)
+func (e *preparer) orReference(r *request) error {
+	err := e.compute(&r.Request, r.From, r.To)
 	if err == nil || !errors.Is(err, errNoKernel) {
 		return err
 	}
 	var all []arrayRef
 	for i, a := range r.In {
 		if a.Shape != nil {
-			all = append(all, in[i])
+			all = append(all, r.From[i])
 		}
 	}
 	e.hosted = append(e.hosted, len(e.steps))
-	e.add(&hostStep{*r, in, out}, append(all, out...)...)
+	e.add(&hostStep{r.Request, r.From, r.To}, append(all, r.To...)...)
 	return nil
 }
 
@@ -54,35 +53,20 @@ func (s *hostStep) downloads(r *recorder) []gpu.Transfer {
 // run computes the results from what was downloaded, and returns what is to be
 // uploaded.
 func (s *hostStep) run(ctx context.Context, r *recorder, from []gpu.Transfer) ([]gpu.Transfer, error) {
-	arrays, types := make([]*op.Array, len(s.In)), make([]op.DType, len(s.In))
-	for i, a := range s.In {
-		if a.Shape == nil {
-			continue
-		}
-		var err error
-		if arrays[i], err = a.Type.Array(a.Shape, from[0].Host); err != nil {
-			return nil, err
-		}
-		types[i], from = a.Type, from[1:]
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	results, err := s.Op.Reference(&s.Attrs, arrays, types)
-	if err != nil {
-		return nil, err
+	in, out := make([][]byte, len(s.In)), make([][]byte, len(s.Out))
+	for i, a := range s.In {
+		if a.Shape != nil {
+			in[i], from = from[0].Host, from[1:]
+		}
 	}
 	var ts []gpu.Transfer
-	for i, y := range s.Out {
-		b := make([]byte, s.out[i].bytes)
-		if len(results[i].Data)*y.Type.Size() > len(b) {
-			return nil, fmt.Errorf("%d results for %d bytes: %w", len(results[i].Data), len(b), op.ErrShape)
-		}
-		for j, v := range results[i].Data {
-			y.Type.PutFloat64(b, j, v)
-		}
-		w := r.locate(s.out[i])
-		ts = append(ts, gpu.Transfer{Host: b, Buffer: w.Buffer, Off: w.Off})
+	for i, y := range s.out {
+		out[i] = make([]byte, y.bytes)
+		w := r.locate(y)
+		ts = append(ts, gpu.Transfer{Host: out[i], Buffer: w.Buffer, Off: w.Off})
 	}
-	return ts, nil
+	return ts, driver.Reference(&s.Request, in, out)
 }

@@ -124,7 +124,7 @@ func (w *windows) aligned(a arrayRef) (arrayRef, error) {
 	if a.off%4 != 0 || a.bytes > w.d.limits.Binding {
 		return a, w.tooLarge
 	}
-	there := w.reserve(a.bytes)
+	there := w.Reserve(a.bytes)
 	return there, w.copy(there, a)
 }
 
@@ -137,7 +137,7 @@ func (w *windows) window(sub *lib.Request, in, out []arrayRef) error {
 			if a.off%4 != 0 {
 				return w.tooLarge
 			}
-			out[i] = w.reserve(a.bytes)
+			out[i] = w.Reserve(a.bytes)
 			back = append(back, pair{a, out[i]})
 		}
 	}
@@ -391,7 +391,7 @@ func (w *windows) reduce() error {
 	if count > maxWindows {
 		return w.tooLarge
 	}
-	pieces := w.reserve(4 * int64(count))
+	pieces := w.Reserve(4 * int64(count))
 	local := w.local
 	for k := range count {
 		w.local = local
@@ -405,7 +405,7 @@ func (w *windows) reduce() error {
 			}
 			sub.In, in = append(sub.In, lib.Array{Type: x.Type, Shape: op.Shape{m}}), append(in, a)
 		}
-		piece := w.reserve(4)
+		piece := w.Reserve(4)
 		if err := w.window(sub, in, []arrayRef{piece}); err != nil {
 			return err
 		}

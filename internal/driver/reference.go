@@ -1,0 +1,38 @@
+package driver
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Reference computes a request that has no epilogue on the host, by the reference
+// of its operation in float64: right, and slow. in are the operands in memory, nil
+// for those that are absent, and out is memory for the results.
+func Reference(r *lib.Request, in, out [][]byte) error {
+	arrays, types := make([]*op.Array, len(r.In)), make([]op.DType, len(r.In))
+	for i, a := range r.In {
+		if a.Shape == nil {
+			continue
+		}
+		var err error
+		if arrays[i], err = a.Type.Array(a.Shape, in[i]); err != nil {
+			return err
+		}
+		types[i] = a.Type
+	}
+	results, err := r.Op.Reference(&r.Attrs, arrays, types)
+	if err != nil {
+		return err
+	}
+	for i, y := range r.Out {
+		if n := len(results[i].Data); n*y.Type.Size() > len(out[i]) {
+			return fmt.Errorf("%d results for %d bytes: %w", n, len(out[i]), op.ErrShape)
+		}
+		for j, v := range results[i].Data {
+			y.Type.PutFloat64(out[i], j, v)
+		}
+	}
+	return nil
+}

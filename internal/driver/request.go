@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Arrays is what the preparation of a step asks of a device that runs kernels of
+// a library. An A says where an array is.
+type Arrays[A any] interface {
+	// At returns where an operand is, which has a slot.
+	At(o Operand) A
+	// Reserve returns temporary memory of the step.
+	Reserve(bytes int64) A
+	// Constant returns where data is while the program runs.
+	Constant(data []byte) A
+	// Stored returns the type in which kernels are given the elements of an
+	// operand: its own or, where they do not read that, float32.
+	Stored(o Operand) op.DType
+	// Widen adds the conversion of the elements of o, at src, to float32, and
+	// Narrow that of float32 to what they are.
+	Widen(dst, src A, o Operand) error
+	Narrow(dst, src A, o Operand) error
+}
+
+// Request is a request of a library together with where its arrays are. It is put
+// together from operands and results: those in a type that kernels do not have are
+// widened before, and narrowed after.
+type Request[A any] struct {
+	lib.Request
+	From   []A // the operands, those of the epilogue behind them
+	To     []A // the results
+	narrow []narrowing[A]
+	made   lib.Array // the first result of the operation
+}
+
+// narrowing is a result that is to be brought to its place.
+type narrowing[A any] struct {
+	dst, src A
+	o        Operand
+}
+
+// operand returns an operand as kernels take it.
+func operand[A any](a Arrays[A], x Operand) (op.DType, A, error) {
+	t, at := a.Stored(x), a.At(x)
+	if t == x.Type {
+		return t, at, nil
+	}
+	wide := a.Reserve(int64(x.N) * int64(t.Size()))
+	return t, wide, a.Widen(wide, at, x)
+}
+
+// Operation adds the operation of a step to r, without the epilogue.
+func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
+	if s.Pre != nil {
+		return fmt.Errorf("%d prologues: %w", len(s.Pre), ErrUnsupported)
+	}
+	types, shapes, err := s.Results()
+	if err != nil {
+		return err
+	}
+	r.Op, r.Attrs, r.made = s.Op, s.Attrs, lib.Array{Type: types[0], Shape: shapes[0]}
+	for i, x := range s.In {
+		var array lib.Array
+		var at A
+		if x.Slot >= 0 {
+			if array.Type, at, err = operand(a, x); err != nil {
+				return err
+			}
+			array.Shape = Present(s.Dims[i])
+		}
+		r.In, r.From = append(r.In, array), append(r.From, at)
+	}
+	r.results(a, s.Out, shapes...)
+	return nil
+}
+
+// Program makes r an elementwise program with results out: exprs, over the operands
+// of f and, behind them, scalars of float32. If first is not nil, it is where operand
+// 0 is, in a type that kernels have.
+func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, scalars []A, out []Operand) error {
+	r.Post = &lib.Epilogue{Exprs: exprs}
+	for i, x := range f.In {
+		if i > 0 || first == nil {
+			if err := r.add(a, x); err != nil {
+				return err
+			}
+			continue
+		}
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}), append(r.From, *first)
+	}
+	for _, at := range scalars {
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}), append(r.From, at)
+	}
+	r.results(a, out, f.Shape)
+	return nil
+}
+
+// add adds an operand of the epilogue.
+func (r *Request[A]) add(a Arrays[A], x Operand) error {
+	t, at, err := operand(a, x)
+	r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: t, Spread: x.Spread, N: x.N}), append(r.From, at)
+	return err
+}
+
+// results adds the results, of the given shapes or of the one that is given.
+func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
+	for i, o := range out {
+		t, at := a.Stored(o), a.At(o)
+		if t != o.Type {
+			wide := a.Reserve(int64(o.N) * int64(t.Size()))
+			r.narrow = append(r.narrow, narrowing[A]{at, wide, o})
+			at = wide
+		}
+		shape := Present(shapes[min(i, len(shapes)-1)])
+		r.Out, r.To = append(r.Out, lib.Array{Type: t, Shape: shape}), append(r.To, at)
+	}
+}
+
+// Narrow brings the results to their places, behind what computes them.
+func (r *Request[A]) Narrow(a Arrays[A]) error {
+	for _, n := range r.narrow {
+		if err := a.Narrow(n.dst, n.src, n.o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// With returns the request with the epilogue of its step.
+func (r *Request[A]) With(a Arrays[A], post *Fused) (*Request[A], error) {
+	exprs, err := post.Expressions()
+	if err != nil {
+		return nil, err
+	}
+	w := *r
+	w.From = r.From[:len(r.From):len(r.From)]
+	w.Post = &lib.Epilogue{Exprs: exprs}
+	for _, x := range post.In[1:] {
+		if err := w.add(a, x); err != nil {
+			return nil, err
+		}
+	}
+	return &w, nil
+}
+
+// Apart returns what With stands for where no kernel does both: the request of the
+// operation alone, whose result is a temporary, and the epilogue as a program, the
+// first operand of which is there.
+func (r *Request[A]) Apart(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
+	shape := r.made.Shape
+	n, err := shape.Size()
+	if err != nil {
+		return nil, nil, err
+	}
+	t := a.Stored(Operand{Type: r.made.Type, N: n})
+	alone := *r
+	alone.Out, alone.narrow = []lib.Array{{Type: t, Shape: shape}}, nil
+	alone.To = []A{a.Reserve(int64(n) * int64(t.Size()))}
+	f := *post
+	f.In = append([]Operand(nil), post.In...)
+	f.In[0].Type = t
+	return &alone, &f, nil
+}
+
+// Copied reports whether an elementwise program copies an operand into out as it is,
+// and from where. If first is not nil, it is where operand 0 is.
+func Copied[A any](a Arrays[A], f *Fused, first *A, out []Operand) (src A, is bool) {
+	if len(f.Out) != 1 || f.Out[0] >= len(f.In) {
+		return src, false
+	}
+	x := f.In[f.Out[0]]
+	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
+		return src, false
+	}
+	if f.Out[0] == 0 && first != nil {
+		return *first, true
+	}
+	return a.At(x), true
+}
+
+// Scalars returns where parameters are as constants.
+func Scalars[A any](a Arrays[A], params []float32) []A {
+	var at []A
+	for _, v := range params {
+		at = append(at, a.Constant(binary.NativeEndian.AppendUint32(nil, math.Float32bits(v))))
+	}
+	return at
+}
+
+// Bound returns the arrays that the buffers of each stage of a plan are: operands
+// and results of its request, and temporaries and constants of its own.
+func Bound[A any](a Arrays[A], p *lib.Plan, from, to []A) [][]A {
+	temporary, constant := make([]A, len(p.Scratch)), make([]A, len(p.Constants))
+	for i, n := range p.Scratch {
+		temporary[i] = a.Reserve(n)
+	}
+	for i, c := range p.Constants {
+		constant[i] = a.Constant(c)
+	}
+	among := [...][]A{lib.InputRef: from, lib.OutputRef: to, lib.ScratchRef: temporary, lib.ConstantRef: constant}
+	stages := make([][]A, len(p.Stages))
+	for i := range p.Stages {
+		for _, r := range p.Stages[i].Bind {
+			stages[i] = append(stages[i], among[r.Kind][r.Index])
+		}
+	}
+	return stages
+}
