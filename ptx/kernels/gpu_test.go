@@ -9,7 +9,6 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
-	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -23,7 +22,7 @@ type gpu struct {
 
 type compiled struct {
 	fn      *cu.Function
-	dynamic uint32
+	dynamic int
 }
 
 func openGPU(t testing.TB) *gpu {
@@ -66,7 +65,7 @@ func (g *gpu) compile(k *Kernel) (compiled, error) {
 		return compiled{}, err
 	}
 	_, dynamic := built.SharedBytes()
-	c := compiled{fn, uint32(dynamic)}
+	c := compiled{fn, dynamic}
 	g.code[k] = c
 	return c, nil
 }
@@ -74,8 +73,8 @@ func (g *gpu) compile(k *Kernel) (compiled, error) {
 // buffers is memory that a plan runs over.
 type buffers struct {
 	mem    []cu.Memory
-	arrays [3][]cu.Ptr
-	sizes  [3][]int64
+	arrays Arrays
+	sizes  [len(Arrays{})][]int64
 }
 
 func (b *buffers) free() {
@@ -126,28 +125,11 @@ func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		var params cu.Params
-		for _, a := range s.Args {
-			switch a.Kind {
-			case Pointer:
-				params.Ptr(b.arrays[a.Array.Kind][a.Array.Index] + cu.Ptr(a.Off))
-			case Word:
-				params.U32(uint32(a.Bits))
-			case Double:
-				params.U64(a.Bits)
-			case Map:
-				m, err := g.tensorMap(a.Tiles, b.arrays[a.Array.Kind][a.Array.Index]+cu.Ptr(a.Off))
-				if err != nil {
-					return nil, err
-				}
-				params.Bytes(m[:], 64)
-			}
+		params, err := s.AppendArgs(nil, &b.arrays, func(i int, at cu.Ptr) (cu.TensorMap, error) { return g.dev.TensorMap(s.Args[i].Tiles.Tiled(at)) })
+		if err != nil {
+			return nil, err
 		}
-		dim := func(d [3]uint32) cu.Dim { return cu.Dim{X: d[0], Y: d[1], Z: d[2]} }
-		config := cu.Config{Grid: dim(s.Grid), Block: dim(s.Kernel.Block), Shared: c.dynamic}
-		if s.Kernel.Cluster > 1 {
-			config.Cluster = cu.Dim{X: s.Kernel.Cluster}
-		}
+		config := s.Config(c.dynamic)
 		if s.Zero >= 0 {
 			at, n := b.arrays[lib.ScratchRef][s.Zero], p.Scratch[s.Zero]
 			calls = append(calls, func() error { return g.stream.Set8(at, 0, n) })
@@ -162,35 +144,6 @@ func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
 		}
 		return nil
 	}, nil
-}
-
-func (g *gpu) tensorMap(t *Tiles, at cu.Ptr) (cu.TensorMap, error) {
-	d := cu.Tiled{Address: at, Promote: cu.Promote256}
-	switch t.Type {
-	case op.F32:
-		d.Type = cu.ElementF32
-	case op.F16:
-		d.Type = cu.ElementF16
-	case op.BF16:
-		d.Type = cu.ElementBF16
-	case op.U32:
-		d.Type = cu.ElementU32
-	}
-	switch t.Swizzle {
-	case ptx.Swizzle128:
-		d.Swizzle = cu.Swizzle128
-	case ptx.Swizzle64:
-		d.Swizzle = cu.Swizzle64
-	case ptx.Swizzle32:
-		d.Swizzle = cu.Swizzle32
-	}
-	for i := range t.Size {
-		d.Size, d.Tile = append(d.Size, uint64(t.Size[i])), append(d.Tile, uint32(t.Tile[i]))
-	}
-	for _, n := range t.Stride {
-		d.Stride = append(d.Stride, uint64(n))
-	}
-	return g.dev.TensorMap(d)
 }
 
 // run runs a plan once over operands and results in memory.

@@ -47,10 +47,6 @@ func (k programKey) lower(m *ptx.Module) (c *code, err error) {
 			k.native.Build(b)
 		})
 		_, c.dynamic = built.SharedBytes()
-		c.params = append(c.params, built.Args()...)
-		for _, a := range c.params {
-			c.argBytes = a.Offset + a.Size
-		}
 		err = m.Err()
 	case k.p == nil:
 		c.entry, err = ptxgen.Brain(m, kernelName, k.narrow)
@@ -72,12 +68,8 @@ func (k programKey) name() string {
 
 // code is a compiled kernel.
 type code struct {
-	entry *ptxgen.Entry // nil for native kernels, of which what follows tells
-	// The parameters, the bytes that they are together, and the shared memory
-	// that a launch asks for.
-	params   []ptx.Arg
-	argBytes int
-	dynamic  int
+	entry   *ptxgen.Entry // nil for native kernels
+	dynamic int           // shared memory that a launch of a native kernel asks for
 
 	key  textKey
 	once sync.Once

@@ -128,7 +128,7 @@ func (g *gpu) Launch(f Function, c cu.Config, args []byte) error {
 }
 
 func (g *gpu) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
-	return g.dev.TensorMap(tiled(t, at))
+	return g.dev.TensorMap(t.Tiled(at))
 }
 
 func (g *gpu) Copy(dst, src cu.Ptr, n int64) error { return g.stream.Copy(dst, src, n) }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
 	"sync"
 
@@ -13,13 +12,13 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/kernels"
 )
+
 // asIs are the arrays of native kernels, which read and write all types as they
 // are.
 type asIs struct{ *preparer }
 
 // Stored implements [driver.Arrays].
 func (asIs) Stored(o driver.Operand) op.DType { return o.Type }
-
 
 // nativeOperation prepares an operation by kernels that are written for these
 // devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
@@ -111,13 +110,8 @@ func (e *preparer) native(r *request) error {
 		if err != nil {
 			return undo(err)
 		}
-		g := nativeStage{code: c, zero: stage.Zero, args: stage.Args, maps: make([]mapAt, len(stage.Args))}
-		g.config = cu.Config{Grid: cu.Dim{X: stage.Grid[0], Y: stage.Grid[1], Z: stage.Grid[2]}, Shared: uint32(c.dynamic), Overlap: e.d.overlap}
-		b := stage.Kernel.Block
-		g.config.Block = cu.Dim{X: b[0], Y: b[1], Z: b[2]}
-		if n := stage.Kernel.Cluster; n > 1 {
-			g.config.Cluster = cu.Dim{X: n}
-		}
+		g := nativeStage{Stage: stage, code: c, config: stage.Config(c.dynamic), maps: make([]mapAt, len(stage.Args))}
+		g.config.Overlap = e.d.overlap
 		for _, a := range stage.Args {
 			if a.Kind == kernels.Map {
 				direct = false // the copies of tiles are made for memory of the device
@@ -133,17 +127,16 @@ func (e *preparer) native(r *request) error {
 // nativeStep is the launches of a plan of native kernels.
 type nativeStep struct {
 	e      *executable
-	arrays [3][]arrayRef // operands, results and temporaries: by lib.RefKind
+	arrays [len(kernels.Arrays{})][]arrayRef // operands, results and temporaries: by lib.RefKind
 	stages []nativeStage
 	mu     sync.Mutex // of the tensor maps of the stages
 }
 
 // nativeStage is one launch.
 type nativeStage struct {
+	*kernels.Stage
 	code   *code
 	config cu.Config
-	args   []kernels.Arg
-	zero   int     // the temporary that is cleared before, or -1
 	maps   []mapAt // by argument: the tensor map that was made last
 }
 
@@ -194,45 +187,32 @@ func (s *nativeStep) enqueue(r *run) error {
 
 func (g *nativeStage) enqueue(s *nativeStep, r *run) error {
 	hw := r.hw
-	if g.zero >= 0 {
-		if err := hw.Zero(r.arrays[lib.ScratchRef][g.zero], s.arrays[lib.ScratchRef][g.zero].bytes); err != nil {
+	if g.Zero >= 0 {
+		if err := hw.Zero(r.arrays[lib.ScratchRef][g.Zero], s.arrays[lib.ScratchRef][g.Zero].bytes); err != nil {
 			return err
 		}
 	}
-	r.args = append(r.args[:0], make([]byte, g.code.argBytes)...)
-	for i := range g.args {
-		a, to := &g.args[i], r.args[g.code.params[i].Offset:]
-		switch a.Kind {
-		case kernels.Pointer:
-			binary.LittleEndian.PutUint64(to, uint64(r.arrays[a.Array.Kind][a.Array.Index])+uint64(a.Off))
-		case kernels.Word:
-			binary.LittleEndian.PutUint32(to, uint32(a.Bits))
-		case kernels.Double:
-			binary.LittleEndian.PutUint64(to, a.Bits)
-		case kernels.Map:
-			at := r.arrays[a.Array.Kind][a.Array.Index] + cu.Ptr(a.Off)
-			if err := s.tensorMap(hw, g, i, at, to); err != nil {
-				return err
-			}
-		}
+	var err error
+	r.args, err = g.AppendArgs(r.args[:0], &r.arrays, func(i int, at cu.Ptr) (cu.TensorMap, error) { return s.tensorMap(hw, g, i, at) })
+	if err != nil {
+		return err
 	}
 	return hw.Launch(g.code.fn, g.config, r.args)
 }
 
-// tensorMap writes the tensor map of argument i, for the address.
-func (s *nativeStep) tensorMap(hw Hardware, g *nativeStage, i int, at cu.Ptr, to []byte) error {
+// tensorMap returns the tensor map of argument i, for the address.
+func (s *nativeStep) tensorMap(hw Hardware, g *nativeStage, i int, at cu.Ptr) (cu.TensorMap, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &g.maps[i]
 	if m.at != at {
-		made, err := hw.TensorMap(g.args[i].Tiles, at)
+		made, err := hw.TensorMap(g.Args[i].Tiles, at)
 		if err != nil {
-			return err
+			return made, err
 		}
 		*m = mapAt{at, made}
 	}
-	copy(to, m.tmp[:])
-	return nil
+	return m.tmp, nil
 }
 
 // borrow returns memory of the device until the end of the submission.
@@ -252,36 +232,6 @@ func nativeDevice(target ptx.Target, i cu.Info) kernels.Device {
 		shared = target.MaxShared()
 	}
 	return kernels.Device{Target: target, Multiprocessors: max(i.Multiprocessors, 1), Shared: min(shared, target.MaxShared())}
-}
-
-// tiled returns a tensor as the driver wants it described.
-func tiled(t *kernels.Tiles, at cu.Ptr) cu.Tiled {
-	d := cu.Tiled{Address: at, Promote: cu.Promote256}
-	switch t.Type {
-	case op.F16:
-		d.Type = cu.ElementF16
-	case op.BF16:
-		d.Type = cu.ElementBF16
-	case op.U32:
-		d.Type = cu.ElementU32
-	default:
-		d.Type = cu.ElementF32
-	}
-	switch t.Swizzle {
-	case ptx.Swizzle32:
-		d.Swizzle = cu.Swizzle32
-	case ptx.Swizzle64:
-		d.Swizzle = cu.Swizzle64
-	case ptx.Swizzle128:
-		d.Swizzle = cu.Swizzle128
-	}
-	for i := range t.Size {
-		d.Size, d.Tile = append(d.Size, uint64(t.Size[i])), append(d.Tile, uint32(t.Tile[i]))
-	}
-	for _, n := range t.Stride {
-		d.Stride = append(d.Stride, uint64(n))
-	}
-	return d
 }
 
 func (s *nativeStep) calls() int { return len(s.stages) }

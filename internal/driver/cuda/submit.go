@@ -8,6 +8,7 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // run is one submission while it is put into the stream and waited for.
@@ -25,8 +26,8 @@ type run struct {
 	number int     // of marks recorded
 
 	addresses []uint64
-	arrays    [3][]cu.Ptr // of a step of native kernels
-	borrowed  []Memory    // until the submission is done
+	arrays    kernels.Arrays // of a step of native kernels
+	borrowed  []Memory       // until the submission is done
 	args      []byte
 }
 
