@@ -30,7 +30,7 @@ var order = [][]string{
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
 	{"internal/dl", "internal/measured"},
 	{"kernel"},
-	{"internal/interp"},
+	{"internal/interp", "internal/optest"},
 	{"op"},
 	{"internal/ir", "gguf"},
 	{"gguf/block"},

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -52,10 +53,10 @@ func BenchmarkInterpreted(b *testing.B) {
 					in = append(in, nil)
 					continue
 				}
-				in = append(in, encode(v, c.types[i]))
+				in = append(in, optest.Encode(v, c.types[i]))
 			}
 			for _, y := range r.Out {
-				out = append(out, words(int64(size(y.Shape)*y.Type.Size())))
+				out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 			}
 			b.SetBytes(int64(4 * len(x.Data)))
 			for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -72,9 +73,9 @@ func TestEpilogues(t *testing.T) {
 			}
 			var in [][]byte
 			for i, v := range x.values {
-				in = append(in, encode(v, x.types[i]))
+				in = append(in, optest.Encode(v, x.types[i]))
 			}
-			y := [][]byte{words(4 * 48)}
+			y := [][]byte{optest.Poisoned(4 * 48)}
 			g := &rig{check: true, subgroup: 32}
 			if err := g.run(plain, in, y); err != nil {
 				t.Fatal(err)
@@ -90,9 +91,9 @@ func TestEpilogues(t *testing.T) {
 			}
 			ran = true
 			for _, v := range []*op.Array{a, b, c} {
-				in = append(in, encode(v, op.F32))
+				in = append(in, optest.Encode(v, op.F32))
 			}
-			out := [][]byte{words(4 * 48), words(4 * 48)}
+			out := [][]byte{optest.Poisoned(4 * 48), optest.Poisoned(4 * 48)}
 			if err := g.run(p, in, out); err != nil {
 				t.Errorf("%v: %v", x.o, err)
 				continue

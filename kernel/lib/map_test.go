@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -83,7 +84,7 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, out := [][]byte{encode(x, op.F32), encode(y, op.F32)}, [][]byte{words(96), words(96)}
+	in, out := [][]byte{optest.Encode(x, op.F32), optest.Encode(y, op.F32)}, [][]byte{optest.Poisoned(96), optest.Poisoned(96)}
 	if err := (&rig{check: true, subgroup: 32}).run(p, in, out); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -28,7 +29,7 @@ func TestMatMulQ(t *testing.T) {
 				values[i] = float32(rnd.NormFloat64())
 			}
 			bytes := len(values) / f.Elements() * f.Bytes()
-			padded := words(int64(bytes+3) / 4 * 4) // drivers bind whole words
+			padded := optest.Poisoned(int64(bytes+3) / 4 * 4) // drivers bind whole words
 			blocks := padded[:bytes]
 			if err := f.Quantize(blocks, values); err != nil {
 				t.Fatal(err)
@@ -48,8 +49,8 @@ func TestMatMulQ(t *testing.T) {
 					t.Fatal(err)
 				}
 				ran = true
-				out := words(int64(4 * m * n))
-				in := [][]byte{encode(a, op.F32), padded, encode(bias, op.F32)}
+				out := optest.Poisoned(int64(4 * m * n))
+				in := [][]byte{optest.Encode(a, op.F32), padded, optest.Encode(bias, op.F32)}
 				if err := (&rig{check: m*n*k < 20_000, subgroup: 32, extra: 1}).run(p, in, [][]byte{out}); err != nil {
 					t.Errorf("%v %v, variant %s: %v", d, s, name, err)
 					continue

@@ -2,7 +2,6 @@ package lib
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -10,16 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
-
-// poison fills results and temporaries before a plan runs: a NaN that no kernel
-// makes.
-const poison = 0xffc0dead
 
 // rig runs plans in the interpreter, with or without its checks.
 type rig struct {
@@ -54,27 +49,15 @@ func compile(p *ir.Program) (*interp.Kernel, error) {
 	return k, err
 }
 
-// words returns aligned memory of n bytes, full of poison.
-func words(n int64) []byte {
-	w := make([]uint32, (n+3)/4)
-	for i := range w {
-		w[i] = poison
-	}
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), n)
-}
-
 // run runs a plan over the memory of operands and results.
 func (g *rig) run(p *Plan, in, out [][]byte) error {
 	scratch := make([][]byte, len(p.Scratch))
 	for i, n := range p.Scratch {
-		scratch[i] = words(n)
+		scratch[i] = optest.Poisoned(n)
 	}
 	constants := make([][]byte, len(p.Constants))
 	for i, c := range p.Constants {
-		constants[i] = words(int64(len(c)))
+		constants[i] = optest.Poisoned(int64(len(c)))
 		copy(constants[i], c)
 	}
 	written := map[Ref]bool{} // by an earlier stage, which poison tells where it has not
@@ -137,13 +120,18 @@ type trial struct {
 	variants []string
 }
 
-// encode returns an array in memory.
-func encode(x *op.Array, t op.DType) []byte {
-	m := words(int64(len(x.Data) * t.Size()))
-	for i, v := range x.Data {
-		t.PutFloat64(m, i, v)
+// use returns what is judged by the reference.
+func (c *trial) use() *optest.Use {
+	return &optest.Use{Op: c.o, Attrs: &c.attrs, Types: c.types, Values: c.values}
+}
+
+// typesOf returns the element types of arrays.
+func typesOf(as []Array) []op.DType {
+	var ts []op.DType
+	for _, a := range as {
+		ts = append(ts, a.Type)
 	}
-	return m
+	return ts
 }
 
 // request returns the request of a trial for a target.
@@ -178,52 +166,14 @@ func (c *trial) run(g *rig, r *Request) error {
 	if err != nil {
 		return err
 	}
-	var in, out [][]byte
-	for i, x := range c.values {
-		var m []byte
-		if x != nil {
-			m = encode(x, c.types[i])
-		}
-		in = append(in, m)
-	}
+	var out [][]byte
 	for _, y := range r.Out {
-		out = append(out, words(int64(size(y.Shape)*y.Type.Size())))
+		out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 	}
-	if err := g.run(p, in, out); err != nil {
+	if err := g.run(p, c.use().Memory(), out); err != nil {
 		return err
 	}
-	return c.compare(r, out)
-}
-
-func (c *trial) compare(r *Request, out [][]byte) error {
-	rounded := make([]*op.Array, len(c.values))
-	for i, x := range c.values {
-		if x != nil {
-			rounded[i] = &op.Array{Shape: x.Shape, Data: make([]float64, len(x.Data))}
-			for j, v := range x.Data {
-				rounded[i].Data[j] = c.types[i].Round(v)
-			}
-		}
-	}
-	want, err := c.o.Reference(&c.attrs, rounded, c.types)
-	if err != nil {
-		return err
-	}
-	for i, y := range r.Out {
-		for j, w := range want[i].Data {
-			mag := 0.0
-			if want[i].Mag != nil {
-				mag = want[i].Mag[j]
-			}
-			if y.Type.Size() == 4 && binary.NativeEndian.Uint32(out[i][4*j:]) == poison {
-				return fmt.Errorf("element %d of result %d was not written", j, i)
-			}
-			if err := c.o.Check(y.Type.Float64(out[i], j), w, mag, y.Type); err != nil {
-				return fmt.Errorf("element %d of result %d: %w", j, i, err)
-			}
-		}
-	}
-	return nil
+	return c.use().Compare(typesOf(r.Out), out)
 }
 
 // normal returns an array of numbers around 0.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -107,7 +108,7 @@ func TestGPUAttention(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 			continue
 		}
-		in, out := c.operands(), poisoned(int64(c.t.Size()*c.b*c.h*c.tq*c.d))
+		in, out := c.operands(), optest.Poisoned(int64(c.t.Size()*c.b*c.h*c.tq*c.d))
 		if err := g.run(p, in, [][]byte{out}); err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
@@ -215,7 +216,7 @@ func (g *gpu) compareAttention(b *testing.B, c attentionCase, plans []*Plan) {
 					b.Errorf("%s: %d registers and %d bytes spilt", s.Kernel.Name, i.Registers, i.Spilled)
 				}
 			}
-			if err := g.stream.Set32(arrays.arrays[lib.OutputRef][0], poison, n/4); err != nil {
+			if err := g.stream.Set32(arrays.arrays[lib.OutputRef][0], optest.Poison, n/4); err != nil {
 				b.Fatal(err)
 			}
 			if err := f(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -32,24 +33,24 @@ func (c *trial) fuse(dev Device) error {
 	if err != nil {
 		return err
 	}
-	g, in := &rig{device: dev}, c.memory()
+	g, in := &rig{device: dev}, c.use().Memory()
 	shape, typ := r.Out[0].Shape, r.Out[0].Type
 	n := size(shape)
-	y := poisoned(int64(n * typ.Size()))
+	y := optest.Poisoned(int64(n * typ.Size()))
 	if err := g.run(plain, in, [][]byte{y}); err != nil {
 		return err
 	}
 	columns := shape[len(shape)-1]
 	post, values := fusion(n, columns)
 	for i, v := range values {
-		in = append(in, encode(v, post.In[i].Type))
+		in = append(in, optest.Encode(v, post.In[i].Type))
 	}
 	r.Post, r.Out = post, []lib.Array{{Type: typ, Shape: shape}, {Type: op.Bool, Shape: shape}}
 	p, err := For(r, dev)
 	if err != nil {
 		return err
 	}
-	out := [][]byte{poisoned(int64(n * typ.Size())), poisoned(int64(n * 4))}
+	out := [][]byte{optest.Poisoned(int64(n * typ.Size())), optest.Poisoned(int64(n * 4))}
 	if err := g.run(p, in, out); err != nil {
 		return err
 	}

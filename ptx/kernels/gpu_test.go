@@ -7,6 +7,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/ptx"
@@ -96,7 +97,7 @@ func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
 		if len(data) > 0 {
 			return g.stream.Upload(m.Ptr(), data)
 		}
-		return g.stream.Set32(m.Ptr(), poison, max(n, 16)/4)
+		return g.stream.Set32(m.Ptr(), optest.Poison, max(n, 16)/4)
 	}
 	for _, x := range in {
 		if err := add(lib.InputRef, int64(len(x)), x); err != nil {
@@ -193,10 +194,10 @@ func (g *gpu) check(t *testing.T, c *trial) {
 	if err == nil {
 		var out [][]byte
 		for _, y := range r.Out {
-			out = append(out, poisoned(int64(size(y.Shape)*y.Type.Size())))
+			out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 		}
-		if err = g.run(p, c.memory(), out); err == nil {
-			err = c.compare(r, out)
+		if err = g.run(p, c.use().Memory(), out); err == nil {
+			err = c.use().Compare(typesOf(r.Out), out)
 		}
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -67,7 +68,7 @@ func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 		return err
 	}
 	n := p.Batch * p.M * p.N
-	if err := h.stream.Set32(h.out.Ptr(), poison, int64(n+1)/2); err != nil {
+	if err := h.stream.Set32(h.out.Ptr(), optest.Poison, int64(n+1)/2); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

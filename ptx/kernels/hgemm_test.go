@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -343,8 +344,8 @@ func TestHalfMatMulResidual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := [][]byte{poisoned(int64(m * n * 2))}
-			if err := (&rig{device: d}).run(p, append(c.memory(), encode(full, typ), encode(rows, op.F32)), out); err != nil {
+			out := [][]byte{optest.Poisoned(int64(m * n * 2))}
+			if err := (&rig{device: d}).run(p, append(c.use().Memory(), optest.Encode(full, typ), optest.Encode(rows, op.F32)), out); err != nil {
 				t.Fatalf("%s: %v", p.Variant, err)
 			}
 			for j := range m * n {

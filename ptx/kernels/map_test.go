@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -51,14 +52,14 @@ func mapTrial(n int, types [4]op.DType, dev Device) error {
 		}
 		spreads = append(spreads, fmt.Sprintf("%v %d", o.Spread, o.N))
 		v := normal(o.N)
-		r.Post.In, values, in = append(r.Post.In, o), append(values, v), append(in, encode(v, typ))
+		r.Post.In, values, in = append(r.Post.In, o), append(values, v), append(in, optest.Encode(v, typ))
 	}
 	r.Out = []lib.Array{{Type: types[3], Shape: op.Shape{n}}, {Type: op.Bool, Shape: op.Shape{n}}}
 	p, err := For(r, dev)
 	if err != nil {
 		return err
 	}
-	out := [][]byte{poisoned(int64(n * types[3].Size())), poisoned(int64(4 * n))}
+	out := [][]byte{optest.Poisoned(int64(n * types[3].Size())), optest.Poisoned(int64(4 * n))}
 	if err := (&rig{device: dev}).run(p, in, out); err != nil {
 		return err
 	}
@@ -109,8 +110,8 @@ func TestMapHeavy(t *testing.T) {
 	s.Grid[0] -= uint32(last)
 	s.Args[0].Bits -= uint64(from)
 	part := &op.Array{Shape: op.Shape{n - from}, Data: x.Data[from:]}
-	out := [][]byte{poisoned(int64(4 * (n - from)))}
-	if err := (&rig{device: h200}).run(p, [][]byte{encode(part, op.F32)}, out); err != nil {
+	out := [][]byte{optest.Poisoned(int64(4 * (n - from)))}
+	if err := (&rig{device: h200}).run(p, [][]byte{optest.Encode(part, op.F32)}, out); err != nil {
 		t.Fatal(err)
 	}
 	eval := ir.NewEvaluator(e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -101,7 +102,7 @@ func (q *quantGPU) launch(p *Plan) (func() error, error) {
 
 // sample compares some rows of the result with sums in float64.
 func (q *quantGPU) sample(p op.Product, f func() error) error {
-	if err := q.stream.Set32(q.y.Ptr(), poison, int64(p.M*p.N*q.typ.Size()/4)); err != nil {
+	if err := q.stream.Set32(q.y.Ptr(), optest.Poison, int64(p.M*p.N*q.typ.Size()/4)); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
@@ -169,7 +170,7 @@ func TestGPUMatMulQ(t *testing.T) {
 					t.Errorf("%v: %v", s, err)
 					continue
 				}
-				out := poisoned(int64(s.m * s.n * x.request.Out[0].Type.Size()))
+				out := optest.Poisoned(int64(s.m * s.n * x.request.Out[0].Type.Size()))
 				if err = g.run(p, x.in, [][]byte{out}); err == nil {
 					err = x.check(out)
 				}

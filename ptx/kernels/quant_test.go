@@ -2,12 +2,12 @@ package kernels
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -55,10 +55,10 @@ func newQuantTrialOf(a *op.Array, t, blocks op.DType, n int, bias bool, o op.Mat
 		In: []lib.Array{{Type: t, Shape: op.Shape{m, k}}, {Type: blocks, Shape: op.Shape{n, k}}, {}}, Out: []lib.Array{{Type: t, Shape: op.Shape{m, n}}}}}
 	types := []op.DType{t, blocks, op.InvalidType}
 	values := []*op.Array{a, nil, nil}
-	x.in = [][]byte{encode(values[0], t), w, nil}
+	x.in = [][]byte{optest.Encode(values[0], t), w, nil}
 	if bias {
 		types[2], values[2] = t, normal(n)
-		x.in[2] = encode(values[2], t)
+		x.in[2] = optest.Encode(values[2], t)
 		x.request.In[2] = lib.Array{Type: t, Shape: op.Shape{n}}
 	}
 	if !reference {
@@ -83,17 +83,11 @@ func newQuantTrialOf(a *op.Array, t, blocks op.DType, n int, bias bool, o op.Mat
 
 // check compares a result with the reference.
 func (x *quantTrial) check(out []byte) error {
-	d := x.request.Out[0].Type
-	for i, w := range x.want.Data {
-		if err := op.MatMulQ.Check(d.Float64(out, i), w, x.want.Mag[i], d); err != nil {
-			return fmt.Errorf("element %d: %w", i, err)
-		}
-	}
-	return nil
+	return optest.Judge(op.MatMulQ, []*op.Array{x.want}, typesOf(x.request.Out), [][]byte{out})
 }
 
 func (x *quantTrial) run(g *rig, p *Plan) error {
-	out := poisoned(int64(len(x.want.Data) * x.request.Out[0].Type.Size()))
+	out := optest.Poisoned(int64(len(x.want.Data) * x.request.Out[0].Type.Size()))
 	if err := g.run(p, x.in, [][]byte{out}); err != nil {
 		return err
 	}
@@ -339,7 +333,7 @@ func TestMatMulQSevenWarps(t *testing.T) {
 	if !strings.Contains(p.Variant, "_w7_") {
 		t.Error(p.Variant)
 	}
-	out := poisoned(4 * 150)
+	out := optest.Poisoned(4 * 150)
 	if err := (&rig{device: few}).run(p, x.in, [][]byte{out}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,13 @@ package kernels
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -21,18 +21,6 @@ var (
 	a100 = Device{Target: ptx.SM80, Multiprocessors: 108, Shared: 163 << 10}
 	v100 = Device{Target: ptx.SM70, Multiprocessors: 80, Shared: 96 << 10}
 )
-
-// poison fills results and temporaries before a plan runs: a NaN that no kernel
-// makes.
-const poison = 0xffc0dead
-
-func poisoned(n int64) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(uint32(poison) >> (8 * (i % 4)))
-	}
-	return b
-}
 
 // trial is one use of an operation with its operands.
 type trial struct {
@@ -89,59 +77,18 @@ func (c *trial) request() (*lib.Request, error) {
 	return r, nil
 }
 
-// encode returns an array in memory.
-func encode(x *op.Array, t op.DType) []byte {
-	m := make([]byte, len(x.Data)*t.Size())
-	for i, v := range x.Data {
-		t.PutFloat64(m, i, v)
-	}
-	return m
+// use returns what is judged by the reference.
+func (c *trial) use() *optest.Use {
+	return &optest.Use{Op: c.o, Attrs: &c.attrs, Types: c.types, Values: c.values}
 }
 
-// memory returns the operands in memory.
-func (c *trial) memory() [][]byte {
-	var in [][]byte
-	for i, x := range c.values {
-		var m []byte
-		if x != nil {
-			m = encode(x, c.types[i])
-		}
-		in = append(in, m)
+// typesOf returns the element types of arrays.
+func typesOf(as []lib.Array) []op.DType {
+	var ts []op.DType
+	for _, a := range as {
+		ts = append(ts, a.Type)
 	}
-	return in
-}
-
-// compare compares results with the reference, which it computes from what the
-// operands are in memory.
-func (c *trial) compare(r *lib.Request, out [][]byte) error {
-	rounded := make([]*op.Array, len(c.values))
-	for i, x := range c.values {
-		if x != nil {
-			rounded[i] = &op.Array{Shape: x.Shape, Data: make([]float64, len(x.Data))}
-			for j, v := range x.Data {
-				rounded[i].Data[j] = c.types[i].Round(v)
-			}
-		}
-	}
-	want, err := c.o.Reference(&c.attrs, rounded, c.types)
-	if err != nil {
-		return err
-	}
-	for i, y := range r.Out {
-		for j, w := range want[i].Data {
-			mag := 0.0
-			if want[i].Mag != nil {
-				mag = want[i].Mag[j]
-			}
-			if y.Type.Size() == 4 && binary.NativeEndian.Uint32(out[i][4*j:]) == poison {
-				return fmt.Errorf("element %d of result %d was not written", j, i)
-			}
-			if err := c.o.Check(y.Type.Float64(out[i], j), w, mag, y.Type); err != nil {
-				return fmt.Errorf("element %d of result %d: %w", j, i, err)
-			}
-		}
-	}
-	return nil
+	return ts
 }
 
 // rig runs plans in the emulator.
@@ -309,12 +256,12 @@ func (c *trial) run(g *rig) error {
 func (c *trial) runPlan(g *rig, r *lib.Request, p *Plan) error {
 	var out [][]byte
 	for _, y := range r.Out {
-		out = append(out, poisoned(int64(size(y.Shape)*y.Type.Size())))
+		out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 	}
-	if err := g.run(p, c.memory(), out); err != nil {
+	if err := g.run(p, c.use().Memory(), out); err != nil {
 		return fmt.Errorf("variant %s: %w", p.Variant, err)
 	}
-	if err := c.compare(r, out); err != nil {
+	if err := c.use().Compare(typesOf(r.Out), out); err != nil {
 		return fmt.Errorf("variant %s: %w", p.Variant, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -90,7 +91,7 @@ func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
 		return 0, err
 	}
 	x, y := r.b.arrays[lib.InputRef][0], r.b.arrays[lib.OutputRef][0]
-	if err := r.g.stream.Set32(y, poison, int64(r.size)/4); err != nil {
+	if err := r.g.stream.Set32(y, optest.Poison, int64(r.size)/4); err != nil {
 		return 0, err
 	}
 	if err := f(); err != nil {
@@ -133,7 +134,7 @@ func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
 		if err := r.g.stream.Download(m, y+cu.Ptr(row*cols*t.Size())); err != nil {
 			return 0, err
 		}
-		if err := c.compare(one, [][]byte{m}); err != nil {
+		if err := c.use().Compare(typesOf(one.Out), [][]byte{m}); err != nil {
 			return 0, fmt.Errorf("row %d: %w", row, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -89,7 +90,7 @@ func (x *bench) launcher(p *Plan) (func() error, error) {
 
 // verify compares some elements of the product with sums in float64.
 func (x *bench) verify(p product, o op.MatMulOpts, f func() error) error {
-	if err := x.stream.Set32(x.c, poison, int64(p.m*p.n)); err != nil {
+	if err := x.stream.Set32(x.c, optest.Poison, int64(p.m*p.n)); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
@@ -100,7 +101,7 @@ func (x *bench) verify(p product, o op.MatMulOpts, f func() error) error {
 		return err
 	}
 	for i := 0; i < len(c); i += 4 {
-		if binary.NativeEndian.Uint32(c[i:]) == poison {
+		if binary.NativeEndian.Uint32(c[i:]) == optest.Poison {
 			return fmt.Errorf("element %d was not written", i/4)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -17,9 +18,9 @@ func TestPack(t *testing.T) {
 				outer, inner = columns, rows
 			}
 			pitch := packedPitch(inner)
-			out := poisoned(int64(4 * batch * outer * pitch))
+			out := optest.Poisoned(int64(4 * batch * outer * pitch))
 			p := &Plan{Stages: []Stage{layOut(input(0), output(0), rows, columns, batch, turn)}}
-			if err := (&rig{device: h200}).run(p, [][]byte{encode(a, op.F32)}, [][]byte{out}); err != nil {
+			if err := (&rig{device: h200}).run(p, [][]byte{optest.Encode(a, op.F32)}, [][]byte{out}); err != nil {
 				t.Errorf("%v turned %v: %v", c, turn, err)
 				continue
 			}
@@ -38,7 +39,7 @@ func TestPack(t *testing.T) {
 
 func encode32(a *op.Array) []uint32 {
 	var y []uint32
-	for b := encode(a, op.F32); len(b) > 0; b = b[4:] {
+	for b := optest.Encode(a, op.F32); len(b) > 0; b = b[4:] {
 		y = append(y, binary.NativeEndian.Uint32(b))
 	}
 	return y
