@@ -186,7 +186,7 @@ func (r *Batch) Gelu(x Value) Value {
 //
 // # Accuracy
 //
-// Within 128 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 216 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (r *Batch) GeluTanh(x Value) Value {
 	return r.apply(op.GeluTanh, op.Attrs{}, x)
 }

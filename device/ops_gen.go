@@ -274,7 +274,7 @@ func (d *Device) GeluAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // # Accuracy
 //
-// Within 128 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
+// Within 216 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
 func (d *Device) GeluTanh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.GeluTanh, op.Attrs{}, dst, x, nil, nil)
 }

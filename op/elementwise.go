@@ -161,9 +161,10 @@ var (
 	GeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
 		// (1+tanh u)/2 is sigmoid(2u), which does not cancel for negative u.
 		x.Mul(x.Mul(x.Square().Fma(Const(2*0.044715*0.7978845608028654), Const(2*0.7978845608028654))).Sigmoid()),
-		// Three roundings of an argument that reaches 88 before the result
-		// vanishes are 128 units of the result.
-		of{tol: Tolerance{ULP: 128, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
+		// Three roundings of an argument u, each of up to 2^-24 of it, are 3|u| units
+		// of a result that lies just below a power of two. At u = -71 these are 213,
+		// sigmoid and the product add 3; beyond, Abs is more than all of them.
+		of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
 	Softplus = elementwise(1, "softplus", "log(1 + e**x) without overflow",
 		x.Max(zero).Add(x.Abs().Neg().Exp().Log1p()),

@@ -37,10 +37,6 @@ type liberties struct {
 	// specified"), and compilers may take them in another order ("Reassociation and
 	// Fusion"). That would be 2, of which no device has been seen to need all.
 	rounding float64
-	// magnified is likewise for bounds of a hundred units and more, which count what
-	// few roundings of an argument come to in the result: they are near to what
-	// float32 does at its worst, so that one rounding elsewhere is seen.
-	magnified float64
 	// finite: there are neither infinities nor NaN ("implementations may assume that
 	// overflow, infinities, and NaNs are not present"), so that x/x is 1 and √x·√x is
 	// x, wherever a compiler sees both.
@@ -57,7 +53,7 @@ var better = []struct {
 	liberties
 }{
 	// Mesa's compiler makes 0 of √x-√x. Quotients and roots are those of the processor.
-	{"llvmpipe", liberties{slack: rounded, magnified: 1.5, finite: true}},
+	{"llvmpipe", liberties{slack: rounded, finite: true}},
 }
 
 const (
@@ -179,9 +175,6 @@ func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool
 	}
 	tol := o.Tolerance()
 	times := max(f.rounding, 1)
-	if tol.ULP >= 100 {
-		times = max(times, f.magnified)
-	}
 	tol.ULP = max(tol.ULP, 0.5) + f.units
 	return math.Abs(got-want) < f.slack || tol.Check(want+(got-want)/times, want, mag, t) == nil
 }
