@@ -34,10 +34,12 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 	@$(WITH) naga true && $(WITH) tint true
 	$(GO) test -timeout 10m $$($(PACKAGES) kernels)
 
+# go test vets what it tests, and make vet all of it and by more rules: where it
+# would vet once more for other settings, which takes longer than some of the tests, -vet=off.
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -short -timeout 8m $$($(PACKAGES) concurrent) && \
-		$(GO) test -race -short -timeout 8m -run Together ./kernel/lib'
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m $$($(PACKAGES) concurrent) && \
+		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache. The emulated
@@ -46,7 +48,7 @@ race: ## the packages that work on several goroutines, under the race detector
 levels: ## what is native again on each narrower instruction set, and without assembly
 	RAYO_SIMD=avx2 $(GO) test -skip "CUDA|WebGPU" -count=1 -timeout 5m $$($(PACKAGES) native)
 	RAYO_SIMD=generic $(GO) test -skip "CUDA|WebGPU" -short -count=1 -timeout 5m $$($(PACKAGES) native)
-	$(GO) test -skip "CUDA|WebGPU" -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
+	$(GO) test -skip "CUDA|WebGPU" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
 
 # With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
 .PHONY: webgpu
@@ -58,7 +60,7 @@ webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU" -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
