@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
@@ -18,14 +19,24 @@ import (
 // method returns the method of v whose name, in lower case, is name.
 func method(v any, name string) (reflect.Value, bool) {
 	r := reflect.ValueOf(v)
-	name = strings.ReplaceAll(name, "_", "")
-	for i := range r.NumMethod() {
-		if strings.EqualFold(r.Type().Method(i).Name, name) {
-			return r.Method(i), true
+	table, ok := methods.Load(r.Type())
+	if !ok {
+		m := make(map[string]int)
+		for i := range r.NumMethod() {
+			m[strings.ToLower(r.Type().Method(i).Name)] = i
 		}
+		table, _ = methods.LoadOrStore(r.Type(), m)
 	}
-	return reflect.Value{}, false
+	i, ok := table.(map[string]int)[strings.ToLower(strings.ReplaceAll(name, "_", ""))]
+	if !ok {
+		return reflect.Value{}, false
+	}
+	return r.Method(i), true
 }
+
+// methods has the numbers of the methods of each type by their names in lower
+// case: a reflect.Type makes a new function type whenever it is asked for one.
+var methods sync.Map // reflect.Type -> map[string]int
 
 // arguments are what stands for parameters at the end of a call.
 func (c *Case) arguments() []reflect.Value {
