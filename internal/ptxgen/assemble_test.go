@@ -42,7 +42,6 @@ func module(t testing.TB, target ptx.Target, programs map[string]*ir.Program, o 
 // if names are given.
 func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
 	t.Helper()
-	testutil.Need(t, "ptxas")
 	file := filepath.Join(t.TempDir(), "module.ptx")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -73,6 +72,7 @@ func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
 var targets = []ptx.Target{ptx.SM70, ptx.SM75, ptx.SM80, ptx.SM90a}
 
 func TestAssembleCodes(t *testing.T) {
+	testutil.Need(t, "ptxas")
 	programs := everyCode()
 	maps.Copy(programs, built(t))
 	t.Logf("%d programs", len(programs))
@@ -193,6 +193,7 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 // TestAssembleLibrary assembles every kernel of the portable library, in all
 // variants, with no registers in memory.
 func TestAssembleLibrary(t *testing.T) {
+	testutil.Need(t, "ptxas") // first: without it the texts, which take long, are for nobody
 	programs := library(t)
 	ops := make(map[string]bool)
 	for name := range programs {
