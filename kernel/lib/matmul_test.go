@@ -71,7 +71,7 @@ func TestMatMul(t *testing.T) {
 				c.values, c.types = append(c.values, normal(rnd, s.n)), append(c.types, op.F32)
 			}
 			for _, w := range matMulWays {
-				if w.spec.panel.Rows > 0 && s.k == 0 || testing.Short() && w.spec.Rows > 32 && s.m < 33 {
+				if w.spec.panel.Rows > 0 && s.k == 0 || !sampled() {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%v%v", w.name, s, o.TransA, o.TransB), func(t *testing.T) {

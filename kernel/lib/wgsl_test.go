@@ -50,6 +50,9 @@ func TestShadersWithEpilogues(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			texts, seen := map[string]string{}, map[string]bool{}
 			for k, name := range kernels {
+				if !sampled() {
+					continue
+				}
 				s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c, Features: wgsl.Subgroups})
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
