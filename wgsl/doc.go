@@ -3,8 +3,7 @@
 //
 //	src, err := wgsl.Kernel(saxpy, wgsl.Target{Consumer: wgsl.Tint})
 //
-// [Kernel] prints a kernel of package kernel, [Elementwise] a chain of fused
-// expressions; both go through [Print]. The text is meant to be read: buffers,
+// [Kernel] prints a kernel of package kernel, [Print] its program. The text is meant to be read: buffers,
 // parameters and variables have the names that the author gave them, a value
 // that is used once stands where it is used, and others are called by the number
 // that listings of the program give them. Equal programs give equal texts.

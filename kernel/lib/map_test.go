@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// typesOf returns element types that an elementwise operation takes, and
-// operands of them.
+// elementwiseTrials returns uses of an elementwise operation, for element types
+// that it takes.
 func elementwiseTrials(rnd *rand.Rand, o *op.Operation, shapes ...[]int) []*trial {
 	var cs []*trial
 	for _, d := range []op.DType{op.F32, op.I32, op.U32} {
@@ -96,5 +97,78 @@ func TestProgram(t *testing.T) {
 		if got := op.Bool.Float64(out[1], i); got != 0 != (v < w) {
 			t.Errorf("less %d: %v of %v and %v", i, got, v, w)
 		}
+	}
+}
+
+// TestSums runs programs that add up operands of every type and spread, into
+// results of every type, by each variant.
+func TestSums(t *testing.T) {
+	types := []op.DType{op.F32, op.F16, op.I32, op.U32, op.Bool}
+	seen := make(map[[2]int]bool)
+	for trial := range 400 {
+		rows, cols := 1+rand.IntN(9), 1+rand.IntN(40)
+		if trial%2 == 0 {
+			cols = (cols + 3) / 4 * 4
+		}
+		if trial == 1 {
+			rows, cols = 3, 1001
+		}
+		n := rows * cols
+		out := types[rand.IntN(len(types))]
+		post := &Epilogue{}
+		var in [][]byte
+		sum := ir.NewConst(3, ir.F32)
+		for i := range 1 + rand.IntN(4) {
+			d, spread := types[rand.IntN(len(types))], op.Spread(rand.IntN(4))
+			size := map[op.Spread]int{op.Full: n, op.Scalar: 1, op.Periodic: cols, op.Stretched: rows}[spread]
+			values := 8
+			if d == op.Bool {
+				values = 2
+			}
+			// Exactly as many elements as there are: what is beyond is a finding.
+			x := optest.Poisoned(int64(size * d.Size()))
+			for k := range size {
+				d.PutFloat64(x, k, float64(rand.IntN(values)))
+			}
+			seen[[2]int{int(d), int(spread)}] = true
+			post.In, in = append(post.In, Operand{d, spread, size}), append(in, x)
+			sum, _ = ir.New(ir.Add, sum, ir.NewConvert(ir.NewArg(i, op.Register(d)), ir.F32))
+		}
+		post.Exprs = []*ir.Node{ir.NewConvert(sum, op.Register(out))}
+		ran := 0
+		for _, variant := range Variants(nil) {
+			r := &Request{Post: post, Out: []Array{{out, op.Shape{rows, cols}}}, Variant: variant, Target: Target{F16: true}}
+			p, err := For(r)
+			if errors.Is(err, op.ErrUnsupported) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran++
+			y := optest.Poisoned(int64(n * out.Size()))
+			if err := (&rig{check: true, subgroup: 32}).run(p, in, [][]byte{y}); err != nil {
+				t.Fatalf("%+v of %d×%d, variant %s: %v", post.In, rows, cols, variant, err)
+			}
+			for k := range n {
+				want := 3.0
+				for i, o := range post.In {
+					at := map[op.Spread]int{op.Full: k, op.Scalar: 0, op.Periodic: k % cols, op.Stretched: k / cols}[o.Spread]
+					want += o.Type.Float64(in[i], at)
+				}
+				if out == op.Bool {
+					want = 1
+				}
+				if got := out.Float64(y, k); got != want {
+					t.Fatalf("%+v of %d×%d, variant %s: element %d is %v, not %v", post.In, rows, cols, variant, k, got, want)
+				}
+			}
+		}
+		if ran == 0 {
+			t.Fatalf("no variant for %+v of %d×%d", post.In, rows, cols)
+		}
+	}
+	if len(seen) < 4*len(types) {
+		t.Errorf("%d of %d operands seen", len(seen), 4*len(types))
 	}
 }

@@ -34,7 +34,7 @@ fn normcdf_f_4(x: vec4f) -> vec4f {
 fn bias_gelu_scale(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
   let v12 = (group.y * groups.x + group.x) * 256u + lane;
   if (v12 << 2u) < params.n {
-    let v22 = x0[v12] + x1[v12 % (params.extent1 >> 2u)];
-    y0[v12] = v22 * normcdf_f_4(v22) * params.p0;
+    let v21 = x0[v12] + x1[v12 % (params.extent1 >> 2u)];
+    y0[v12] = v21 * normcdf_f_4(v21) * params.p0;
   }
 }
