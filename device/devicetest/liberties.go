@@ -52,8 +52,10 @@ var better = []struct {
 	name string
 	liberties
 }{
-	// Mesa's compiler makes 0 of √x-√x. Quotients and roots are those of the processor.
+	// Quotients and roots are those of the processor. Mesa's compiler makes 0 of √x-√x;
+	// SwiftShader takes subnormal numbers for 0.
 	{"llvmpipe", liberties{slack: rounded, finite: true}},
+	{"SwiftShader", liberties{flushes: true, slack: vanishing, finite: true}},
 }
 
 const (
