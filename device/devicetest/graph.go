@@ -237,8 +237,9 @@ func (v *known) compare(a *array) error {
 	return nil
 }
 
-// record records the graph with its sinks going into arrays.
-func (r *graph) record(b *batch.Batch, inputs []*array) (values []batch.Value, outs map[int]*array, err error) {
+// recordOver records the graph and returns all its values.
+func (r *graph) recordOver(b *batch.Batch, inputs []*array) ([]batch.Value, error) {
+	var values []batch.Value
 	for i, a := range inputs {
 		values = append(values, a.upload(b, r.inputs[i].Shape))
 	}
@@ -249,9 +250,17 @@ func (r *graph) record(b *batch.Batch, inputs []*array) (values []batch.Value, o
 		}
 		v, err := n.c.record(b, in)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		values = append(values, v[0])
+	}
+	return values, nil
+}
+
+// record records the graph with its sinks going into arrays.
+func (r *graph) record(b *batch.Batch, inputs []*array) (values []batch.Value, outs map[int]*array, err error) {
+	if values, err = r.recordOver(b, inputs); err != nil {
+		return nil, nil, err
 	}
 	outs = map[int]*array{}
 	for _, i := range r.sinks() {

@@ -4,7 +4,6 @@ package devicetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,47 +14,31 @@ import (
 	"github.com/rayo-go/rayo/internal/driver/webgpu"
 	"github.com/rayo-go/rayo/internal/testutil"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// collector is a host over lavapipe that keeps the text of every pipeline, and
-// compiles one when it is first used: a plan that never runs costs no compiling, and
-// its texts may be for a device that lavapipe is not.
+// collector is a mask that keeps the text of every pipeline, and compiles one when it
+// is first used: a plan that never runs costs no compiling, and its texts may be for a
+// device that lavapipe is not.
 type collector struct {
-	gpu.Host
-	change func(a *gpu.Adapter) // what adapters say
-
+	*mask
 	mu    sync.Mutex
 	texts map[string]string // the label of each text
 }
 
-func (c *collector) Adapters(ctx context.Context) ([]gpu.Adapter, error) {
-	all, err := c.Host.Adapters(ctx)
-	for i := range all {
-		c.change(&all[i])
-	}
-	return all, err
-}
-
 func (c *collector) Open(ctx context.Context, index int) (gpu.HostDevice, error) {
-	d, err := c.Host.Open(ctx, index)
+	d, err := c.mask.Open(ctx, index)
 	if err != nil {
 		return nil, err
 	}
-	a := *d.Adapter()
-	c.change(&a)
-	return &collecting{d, c, a}, nil
+	return &collecting{d, c}, nil
 }
 
 type collecting struct {
 	gpu.HostDevice
 	collector *collector
-	adapter   gpu.Adapter
 }
-
-func (d *collecting) Adapter() *gpu.Adapter { return &d.adapter }
 
 func (d *collecting) NewPipeline(s *gpu.Shader) (gpu.HostPipeline, error) {
 	d.collector.mu.Lock()
@@ -109,21 +92,15 @@ func (d *collecting) Submit(list []gpu.HostCommand, remap []gpu.HostBuffer) (uin
 // prepare makes a plan of the graph over inputs of a type, and runs nothing.
 func (r *graph) prepare(ctx context.Context, dev *device.Device, d op.DType) error {
 	b := batch.New(dev)
-	var values, outs []batch.Value
+	var inputs []*array
 	for _, x := range r.inputs {
-		values = append(values, newArray(d, len(x.Data)).upload(b, x.Shape))
+		inputs = append(inputs, newArray(d, len(x.Data)))
 	}
-	for _, n := range r.nodes {
-		var in []batch.Value
-		for _, a := range n.args {
-			in = append(in, values[a])
-		}
-		v, err := n.c.record(b, in)
-		if err != nil {
-			return err
-		}
-		values = append(values, v[0])
+	values, err := r.recordOver(b, inputs)
+	if err != nil {
+		return err
 	}
+	var outs []batch.Value
 	for _, i := range r.sinks() {
 		outs = append(outs, values[i])
 	}
@@ -167,32 +144,42 @@ func TestWebGPUShaders(t *testing.T) {
 		}
 		graphs = append(graphs, g)
 	}
-	for _, consumer := range []wgsl.Consumer{wgsl.Naga, wgsl.Tint} {
-		for _, features := range []wgsl.Feature{0, wgsl.Half | wgsl.Subgroups | wgsl.Dot4} {
-			t.Run(fmt.Sprintf("%v/%d", consumer, features), func(t *testing.T) {
-				testutil.Need(t, consumer.String())
-				c := collect(t, func(a *gpu.Adapter) {
-					a.Target.Consumer, a.Target.Features = consumer, features
-				})
-				dev := start(t, openMasked)
-				for i, g := range graphs {
-					for k, d := range []op.DType{op.F32, op.F16, op.BF16} {
-						if k > 0 && i%4 != 0 {
-							continue
-						}
-						if err := g.prepare(t.Context(), dev, d); err != nil && !errors.Is(err, device.ErrUnsupported) {
-							t.Fatalf("%v: %v\n%v", d, err, g)
-						}
-					}
-				}
-				for _, d := range []op.DType{op.F16, op.BF16} {
-					if err := prepareHalves(t.Context(), dev, d); err != nil {
-						t.Fatalf("%v: %v", d, err)
-					}
-				}
-				c.judge(t, consumer.String())
+	const all = wgsl.Half | wgsl.Subgroups | wgsl.Dot4
+	for _, c := range []struct {
+		name, compiler string
+		consumer       wgsl.Consumer
+		features       wgsl.Feature
+	}{
+		{"naga", "naga", wgsl.Naga, 0},
+		{"naga_all", "naga", wgsl.Naga, all},
+		{"naga_go", "naga", wgsl.NagaGo, wgsl.Dot4},
+		{"tint", "tint", wgsl.Tint, 0},
+		{"tint_all", "tint", wgsl.Tint, all},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			testutil.Need(t, c.compiler)
+			texts := collect(t, func(a *gpu.Adapter) {
+				a.Target.Consumer, a.Target.Features = c.consumer, c.features
 			})
-		}
+			dev := start(t, openMasked)
+			for i, g := range graphs {
+				types := []op.DType{op.F32, op.F16, op.BF16}
+				if i%4 != 0 {
+					types = types[:1]
+				}
+				for _, d := range types {
+					if err := g.prepare(t.Context(), dev, d); err != nil {
+						t.Fatalf("%v: %v\n%v", d, err, g)
+					}
+				}
+			}
+			for _, d := range []op.DType{op.F16, op.BF16} {
+				if err := prepareHalves(t.Context(), dev, d); err != nil {
+					t.Fatalf("%v: %v", d, err)
+				}
+			}
+			texts.judge(t, c.compiler)
+		})
 	}
 }
 
@@ -200,14 +187,8 @@ func TestWebGPUShaders(t *testing.T) {
 // test.
 func collect(t *testing.T, change func(a *gpu.Adapter)) *collector {
 	t.Helper()
-	testutil.Vulkan(t, "lavapipe")
-	h, err := wgpunative.New()
-	if err != nil {
-		testutil.Missing(t, "vulkan", err)
-	}
-	c := &collector{Host: h, change: change, texts: map[string]string{}}
-	webgpu.Substitute = c
-	t.Cleanup(func() { webgpu.Substitute = nil })
+	c := &collector{mask: wear(t, &mask{change: change}), texts: map[string]string{}}
+	webgpu.Substitute = c // wear ends that
 	return c
 }
 
