@@ -275,7 +275,7 @@ func (r *rig) around(shape op.Shape, t op.DType, core int, v *op.Array) (*driver
 }
 
 func TestOperations(t *testing.T) {
-	for _, threads := range threadCounts {
+	for _, threads := range callerThreads {
 		d := open(t, threads)
 		for k, u := range samples() {
 			for _, typ := range []op.DType{op.F32, op.F16, op.BF16} {
@@ -296,7 +296,7 @@ func TestOperations(t *testing.T) {
 }
 
 func TestFusedOperations(t *testing.T) {
-	for _, threads := range threadCounts {
+	for _, threads := range callerThreads {
 		d := open(t, threads)
 		for k, u := range samples() {
 			seeds := uint64(2)

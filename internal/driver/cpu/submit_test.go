@@ -250,7 +250,7 @@ func TestCancelledInside(t *testing.T) {
 	was := longProduct
 	longProduct = 1 << 20
 	defer func() { longProduct = was }()
-	for _, threads := range threadCounts {
+	for _, threads := range callerThreads {
 		d := open(t, threads)
 		for _, u := range []sample{
 			{op: op.MatMul, attrs: op.MatMulOpts{Act: op.Relu}.Attrs(), shapes: []op.Shape{{1400, 64}, {64, 65}, {65}}},
