@@ -20,7 +20,7 @@ const module = "github.com/rayo-go/rayo"
 // line do not know each other, except as beside says.
 var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil"},
-	{"llm", "device/devicetest"},
+	{"llm", "device/devicetest", "internal/webgpu/hosttest"},
 	{"batch"},
 	{"device"},
 	{"internal/engine"},
@@ -38,13 +38,14 @@ var order = [][]string{
 
 // beside lists what a room may use that does not stand below it.
 var beside = map[string][]string{
-	"device/devicetest": {"internal/testutil"},
-	"examples":          {"internal/testutil"},
-	"internal/driver":   {"internal/graph"},
-	"cuda":              {"internal/workers"},
-	"internal/webgpu":   {"wgsl", "internal/workers"},
-	"simd":              {"internal/memory", "internal/workers"},
-	"internal/roofline": {"simd", "internal/memory"},
+	"device/devicetest":        {"internal/testutil"},
+	"internal/webgpu/hosttest": {"internal/testutil"},
+	"examples":                 {"internal/testutil"},
+	"internal/driver":          {"internal/graph"},
+	"cuda":                     {"internal/workers"},
+	"internal/webgpu":          {"wgsl", "internal/workers"},
+	"simd":                     {"internal/memory", "internal/workers"},
+	"internal/roofline":        {"simd", "internal/memory"},
 }
 
 // outside lists the modules that each room may use beyond the standard library

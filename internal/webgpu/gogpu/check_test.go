@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
 const buffers = `@group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -44,7 +45,7 @@ func TestRefused(t *testing.T) {
 // TestHardened: what goes out of its range stays within, and does what WGSL says.
 func TestHardened(t *testing.T) {
 	drivers(t, func(t *testing.T, d webgpu.HostDevice) {
-		p := must[webgpu.HostPipeline](t)(d.NewPipeline(shader(`@compute @workgroup_size(1) fn main() {
+		p := hosttest.Must(d.NewPipeline(shader(`@compute @workgroup_size(1) fn main() {
   let far = y[15] + 1000000u;
   p[far] = 7u;
   y[0] = p[3];
@@ -59,20 +60,20 @@ func TestHardened(t *testing.T) {
   y[7] = w[299] + w[0] + 5u;
   w[far] = 9u;
   y[8] = w[299];
-}`)))
+}`)))(t)
 		const size = 64
 		b := map[webgpu.Usage]webgpu.HostBuffer{}
 		for _, u := range []webgpu.Usage{webgpu.Storage, webgpu.Readback} {
-			b[u] = must[webgpu.HostBuffer](t)(d.NewBuffer(size, u))
+			b[u] = hosttest.Must(d.NewBuffer(size, u))(t)
 		}
-		x := must[webgpu.HostBuffer](t)(d.NewBuffer(size, webgpu.Storage))
-		g := must[webgpu.HostGroup](t)(d.NewGroup(p, []webgpu.HostRange{{Buffer: x, Bytes: size}, {Buffer: b[webgpu.Storage], Bytes: size}}))
-		ticket := must[uint64](t)(d.Submit([]webgpu.HostCommand{
+		x := hosttest.Must(d.NewBuffer(size, webgpu.Storage))(t)
+		g := hosttest.Must(d.NewGroup(p, []webgpu.HostRange{{Buffer: x, Bytes: size}, {Buffer: b[webgpu.Storage], Bytes: size}}))(t)
+		ticket := hosttest.Must(d.Submit([]webgpu.HostCommand{
 			{Do: webgpu.Clear, Dst: b[webgpu.Storage], Bytes: size},
 			{Do: webgpu.Dispatch, Pipeline: p, Group: g, Grid: [3]uint32{1, 1, 1}},
 			{Do: webgpu.Copy, Src: b[webgpu.Storage], Dst: b[webgpu.Readback], Bytes: size},
-		}, nil))
-		if err := wait(d, ticket); err != nil {
+		}, nil))(t)
+		if err := hosttest.Wait(d, ticket); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []uint32{7, 7, 4, 0, 0xffffff00, 0x80000000, 0xbfc00000, 5, 9} {

@@ -3,146 +3,36 @@
 package gogpu
 
 import (
-	"context"
-	"encoding/binary"
-	"errors"
-	"math"
 	"testing"
-	"time"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// relu is a shader of one array for reading and one for writing.
-const relu = `@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> y: array<f32>;
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-	if (id.x < arrayLength(&y)) { y[id.x] = max(x[id.x], 0.0); }
-}
-`
+func TestHost(t *testing.T) { hosttest.Run(t, New, "lavapipe", "swiftshader") }
 
-// open opens a software driver.
-func open(t testing.TB, driver string) webgpu.HostDevice {
-	t.Helper()
-	testutil.Vulkan(t, driver)
-	h, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := h.Open(context.Background(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Close)
-	return d
-}
+func TestNoDriver(t *testing.T) { hosttest.NoDriver(t, New) }
+
+func TestQuiet(t *testing.T) { hosttest.Quiet(t, New, "lavapipe") }
+
+func BenchmarkTrip(b *testing.B) { hosttest.BenchmarkTrips(b, New, "lavapipe") }
 
 // drivers runs a test with each software driver.
 func drivers(t *testing.T, f func(t *testing.T, d webgpu.HostDevice)) {
 	for _, name := range []string{"lavapipe", "swiftshader"} {
-		t.Run(name, func(t *testing.T) { f(t, open(t, name)) })
+		t.Run(name, func(t *testing.T) { f(t, hosttest.Open(t, New, name)) })
 	}
 }
 
-func must[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// TestHost passes through each function that is called and looks at the result.
-func TestHost(t *testing.T) { drivers(t, testHost) }
-
-func testHost(t *testing.T, d webgpu.HostDevice) {
-	a := d.Adapter()
-	t.Logf("%+v", a)
-	if a.Type != webgpu.Software || a.API != "Vulkan" || a.Name == "" || a.Driver == "" || a.Limits.Buffer < 128<<20 || a.StorageAlign == 0 || a.Target.Limits.Invocations < 128 || !a.Clocks || a.Tick <= 0 {
-		t.Errorf("this is no software driver: %+v", a)
-	}
-	const n = 1000
-	up := must[webgpu.HostBuffer](t)(d.NewBuffer(4*n, webgpu.Upload))
-	x := must[webgpu.HostBuffer](t)(d.NewBuffer(4*n, webgpu.Storage))
-	y := must[webgpu.HostBuffer](t)(d.NewBuffer(4*n, webgpu.Storage))
-	down := must[webgpu.HostBuffer](t)(d.NewBuffer(4*n+32, webgpu.Readback))
-	for _, trusted := range []bool{false, true} {
-		p := must[webgpu.HostPipeline](t)(d.NewPipeline(&webgpu.Shader{Label: "relu", Text: relu, Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite}, Trusted: trusted}))
-		g := must[webgpu.HostGroup](t)(d.NewGroup(p, []webgpu.HostRange{{Buffer: x, Bytes: 4 * n}, {Buffer: y, Bytes: 4 * n}}))
-		for i := range n {
-			binary.LittleEndian.PutUint32(up.Mapped()[4*i:], math.Float32bits(float32(i-n/2)))
-		}
-		up.Unmap()
-		ticket := must[uint64](t)(d.Submit([]webgpu.HostCommand{
-			{Do: webgpu.Stamp},
-			{Do: webgpu.Copy, Src: up, Dst: x, Bytes: 4 * n},
-			{Do: webgpu.Dispatch, Pipeline: p, Group: g, Grid: [3]uint32{(n + 63) / 64, 1, 1}},
-			{Do: webgpu.Clear, Dst: y, To: 4, Bytes: 8},
-			{Do: webgpu.Copy, Src: y, Dst: down, Bytes: 4 * n},
-			{Do: webgpu.Stamp, Mark: 1},
-			{Do: webgpu.Stamps, Dst: down, To: 4 * n, Bytes: 2},
-		}, []webgpu.HostBuffer{up, down}))
-		if err := wait(d, ticket); err != nil {
-			t.Fatal(err)
-		}
-		if done, err := d.Poll(); err != nil || done < ticket {
-			t.Fatalf("after Wait %d of %d are done: %v", done, ticket, err)
-		}
-		got := down.Mapped()
-		if len(got) != 4*n+32 || len(up.Mapped()) != 4*n {
-			t.Fatalf("%d and %d bytes are mapped", len(got), len(up.Mapped()))
-		}
-		for i := range n {
-			want := float32(max(i-n/2, 0))
-			if i == 1 || i == 2 {
-				want = 0
-			}
-			if v := math.Float32frombits(binary.LittleEndian.Uint32(got[4*i:])); v != want {
-				t.Fatalf("element %d is %v, not %v", i, v, want)
-			}
-		}
-		t0, t1 := binary.LittleEndian.Uint64(got[4*n:]), binary.LittleEndian.Uint64(got[4*n+8:])
-		if ns := float64(t1-t0) * a.Tick; ns <= 0 || ns > 60e9 {
-			t.Errorf("the device took %v ns (%d to %d, %v each)", ns, t0, t1, a.Tick)
-		}
-		down.Unmap()
-		g.Release()
-		p.Release()
-	}
-	for _, b := range []webgpu.HostBuffer{up, x, y, down} {
+// TestReleaseTwice: what is released again is left alone.
+func TestReleaseTwice(t *testing.T) {
+	d := hosttest.Open(t, New, "lavapipe")
+	for u := webgpu.Storage; u <= webgpu.Readback; u++ {
+		b := hosttest.Must(d.NewBuffer(4000, u))(t)
 		b.Release()
-		b.Release() // does nothing
+		b.Release()
 	}
-}
-
-func TestOpenOutOfRange(t *testing.T) {
-	testutil.Vulkan(t, "lavapipe")
-	h, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range []int{-1, 1, math.MaxInt32} {
-		if _, err := h.Open(context.Background(), i); !errors.Is(err, webgpu.ErrNoAdapter) {
-			t.Errorf("adapter %d: %v", i, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := h.Adapters(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v", err)
-	}
-}
-
-// wait waits as the guard does: it asks until the submission is complete.
-func wait(d webgpu.HostDevice, ticket uint64) error {
-	for {
-		if done, err := d.Poll(); err != nil || done >= ticket {
-			return err
-		}
-		time.Sleep(20 * time.Microsecond)
+	if err := hosttest.Trip(d, 1000, func(f func()) { f() }); err != nil {
+		t.Error(err)
 	}
 }

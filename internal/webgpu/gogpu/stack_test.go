@@ -3,115 +3,12 @@
 package gogpu
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
-	"sync"
 	"testing"
 	"unsafe"
 
-	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
-
-// scale multiplies by a number from a block of parameters.
-const scale = `@group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> y: array<u32>;
-@group(0) @binding(2) var<uniform> by: vec4<u32>;
-@compute @workgroup_size(32)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-	if (id.x < arrayLength(&y)) { y[id.x] = x[id.x] * by.x + id.x; }
-}
-`
-
-// trip makes, fills, binds, runs, reads and frees everything that a submission
-// needs, each in a goroutine of its own if apart is set, and checks the result.
-func trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
-	var p webgpu.HostPipeline
-	var g webgpu.HostGroup
-	var b [5]webgpu.HostBuffer
-	step := func(f func() error) {
-		if err == nil {
-			apart(func() { err = f() })
-		}
-	}
-	defer func() {
-		apart(func() {
-			if g != nil {
-				g.Release()
-			}
-			if p != nil {
-				p.Release()
-			}
-			for _, b := range b {
-				if b != nil {
-					b.Release()
-				}
-			}
-		})
-	}()
-	size := int64(4 * n)
-	by := rand.Uint32()
-	for i, k := range []struct {
-		bytes int64
-		usage webgpu.Usage
-	}{{size + 16, webgpu.Upload}, {size, webgpu.Storage}, {size, webgpu.Storage}, {16, webgpu.Uniform}, {size, webgpu.Readback}} {
-		step(func() (err error) { b[i], err = d.NewBuffer(k.bytes, k.usage); return err })
-	}
-	step(func() (err error) {
-		p, err = d.NewPipeline(&webgpu.Shader{Label: "scale", Text: scale, Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite, webgpu.Block}, Trusted: true})
-		return err
-	})
-	step(func() (err error) {
-		g, err = d.NewGroup(p, []webgpu.HostRange{{Buffer: b[1], Bytes: size}, {Buffer: b[2], Bytes: size}, {Buffer: b[3], Bytes: 16}})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	in := make([]uint32, n)
-	m := b[0].Mapped()
-	for i := range in {
-		in[i] = rand.Uint32()
-		binary.LittleEndian.PutUint32(m[4*i:], in[i])
-	}
-	binary.LittleEndian.PutUint32(m[size:], by)
-	b[0].Unmap()
-	var ticket uint64
-	step(func() (err error) {
-		ticket, err = d.Submit([]webgpu.HostCommand{
-			{Do: webgpu.Copy, Src: b[0], Dst: b[1], Bytes: size},
-			{Do: webgpu.Copy, Src: b[0], From: size, Dst: b[3], Bytes: 16},
-			{Do: webgpu.Dispatch, Pipeline: p, Group: g, Grid: [3]uint32{uint32(n+31) / 32, 1, 1}},
-			{Do: webgpu.Copy, Src: b[2], Dst: b[4], Bytes: size},
-		}, []webgpu.HostBuffer{b[0], b[4]})
-		return err
-	})
-	step(func() error { return wait(d, ticket) })
-	if err != nil {
-		return err
-	}
-	got := b[4].Mapped()
-	for i, v := range in {
-		if w, want := binary.LittleEndian.Uint32(got[4*i:]), v*by+uint32(i); w != want {
-			return fmt.Errorf("element %d of %d is %d, not %d", i, n, w, want)
-		}
-	}
-	return nil
-}
-
-// deep calls f below n frames, of sizes such that the stack is full at another
-// place of f each time.
-func deep(n int, f func()) (sum byte) {
-	var room [136]byte
-	if n == 0 {
-		f()
-		return room[len(room)-1]
-	}
-	room[n%len(room)] = byte(n)
-	return deep(n-1, f) + room[(n+1)%len(room)]
-}
 
 // TestAddresses: what the driver writes to by an address in an integer stays where it
 // is when the stack moves, unlike a variable.
@@ -120,7 +17,7 @@ func TestAddresses(t *testing.T) {
 	go func() {
 		var variable out
 		before := variable.address()
-		deep(1000, func() {})
+		hosttest.Deep(1000, func() {})
 		moved <- variable.address() != before
 	}()
 	if !<-moved {
@@ -129,7 +26,7 @@ func TestAddresses(t *testing.T) {
 	go func() {
 		o, w, l := newOut(), newText("main"), newTexts([]string{"one", "two"})
 		before := [...]uintptr{o.address(), w.address(), l.address(), uintptr(unsafe.Pointer(*l.first))}
-		deep(1000, func() {})
+		hosttest.Deep(1000, func() {})
 		moved <- before != [...]uintptr{o.address(), w.address(), l.address(), uintptr(unsafe.Pointer(*l.first))}
 	}()
 	if <-moved {
@@ -137,95 +34,19 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestStacks makes every call at the bottom of a new stack, which grows before, on the
-// way to and inside of it, while the collector frees and other goroutines overwrite
-// whatever nothing refers to, and stacks shrink. A result in a place that has moved, or
-// an argument that is gone, would be seen.
-func TestStacks(t *testing.T) {
-	drivers(t, func(t *testing.T, d webgpu.HostDevice) {
-		defer debug.SetGCPercent(debug.SetGCPercent(5))
-		stop := make(chan struct{})
-		var others sync.WaitGroup
-		for i := range 2 {
-			others.Add(1)
-			go func() {
-				defer others.Done()
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					if i == 0 {
-						runtime.GC()
-						continue
-					}
-					var junk [64][]byte
-					for i := range junk {
-						junk[i] = make([]byte, 8<<(i%8))
-						for j := range junk[i] {
-							junk[i][j] = 0xa5
-						}
-					}
-					runtime.Gosched()
-				}
-			}()
-		}
-		defer others.Wait()
-		defer close(stop)
-
-		trips := 8
-		if testing.Short() {
-			trips = 3
-		}
-		for _, goroutines := range []int{1, 8, 64} {
-			var all sync.WaitGroup
-			for range goroutines {
-				all.Add(1)
-				go func() {
-					defer all.Done()
-					for range max(1, trips*8/goroutines) {
-						// Large buffers have memory of their own, which is mapped each time.
-						n := 1 + rand.IntN(3000)
-						if rand.IntN(8) == 0 {
-							n += smallBytes / 4
-						}
-						err := trip(d, n, func(f func()) {
-							done := make(chan struct{})
-							go func() {
-								defer close(done)
-								deep(rand.IntN(100), f)
-							}()
-							<-done
-						})
-						if err != nil {
-							t.Error(err)
-							return
-						}
-					}
-				}()
-			}
-			all.Wait()
-			if t.Failed() {
-				t.Fatalf("with %d goroutines", goroutines)
-			}
-		}
-	})
-}
-
 // TestSteady: what submissions need they use again.
 func TestSteady(t *testing.T) {
-	d := open(t, "lavapipe")
+	d := hosttest.Open(t, New, "lavapipe")
 	here := func(f func()) { f() }
 	for range 4 {
-		if err := trip(d, 100, here); err != nil {
+		if err := hosttest.Trip(d, 100, here); err != nil {
 			t.Fatal(err)
 		}
 	}
 	v := d.(*device)
 	blocks, pools, idle := len(v.memory.blocks), len(v.groups.list), len(v.idle)
 	for range 300 {
-		if err := trip(d, 1+rand.IntN(50000), here); err != nil {
+		if err := hosttest.Trip(d, 1+rand.IntN(50000), here); err != nil {
 			t.Fatal(err)
 		}
 	}

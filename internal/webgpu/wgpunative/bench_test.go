@@ -1,3 +1,5 @@
+//go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
 package wgpunative
 
 import (
@@ -6,43 +8,10 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// BenchmarkTrip is relu with operands that come from the host and results that go
-// there, through stages and without.
-func BenchmarkTrip(b *testing.B) {
-	d := guarded(b)
-	for _, n := range []int{4, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 32 << 20} {
-		if int64(4*n) > d.Adapter().Binding {
-			continue
-		}
-		trip := func(from, to webgpu.Usage) func(b *testing.B) {
-			return func(b *testing.B) {
-				r, err := newRig(d, n, from, to)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer r.free()
-				r.fill()
-				for b.Loop() {
-					if err := d.Run(ctx, &r.submit); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.StopTimer()
-				b.SetBytes(int64(8 * n))
-				if err := r.check(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		b.Run(fmt.Sprint(n), trip(webgpu.Storage, webgpu.Storage))
-		if n <= 2<<20 {
-			b.Run(fmt.Sprint(n, ",near"), trip(webgpu.Input, webgpu.Output))
-			b.Run(fmt.Sprint(n, ",input"), trip(webgpu.Input, webgpu.Storage))
-		}
-	}
-}
+func BenchmarkTrip(b *testing.B) { hosttest.BenchmarkTrips(b, New, driver) }
 
 // benchmark runs a submission again and again.
 func benchmark(b *testing.B, d *webgpu.Device, s *webgpu.Submission, bytes int) {
@@ -58,15 +27,15 @@ func benchmark(b *testing.B, d *webgpu.Device, s *webgpu.Submission, bytes int) 
 
 // BenchmarkSubmit is what parts of a round trip cost.
 func BenchmarkSubmit(b *testing.B) {
-	d := guarded(b)
-	r, err := newRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
+	d := hosttest.Guarded(b, New, driver)
+	r, err := hosttest.NewRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.free()
-	r.fill()
-	r.in, r.out = nil, nil
-	run := r.submit.Commands[0]
+	defer r.Free()
+	r.Fill()
+	r.In, r.Out = nil, nil
+	run := r.Submission.Commands[0]
 	small := run
 	small.Grid = [3]uint32{1, 1, 1}
 	commands := func(c webgpu.Command, n int) []webgpu.Command {
@@ -76,7 +45,7 @@ func BenchmarkSubmit(b *testing.B) {
 		}
 		return l
 	}
-	word := []webgpu.Transfer{{Host: make([]byte, 16), Buffer: r.y}}
+	word := []webgpu.Transfer{{Host: make([]byte, 16), Buffer: r.Y}}
 	b.Run("dispatch", func(b *testing.B) { benchmark(b, d, &webgpu.Submission{Commands: commands(small, 1)}, 0) })
 	b.Run("dispatch,download", func(b *testing.B) {
 		benchmark(b, d, &webgpu.Submission{Commands: commands(small, 1), Downloads: word}, 0)
@@ -89,8 +58,8 @@ func BenchmarkSubmit(b *testing.B) {
 			benchmark(b, d, &webgpu.Submission{Commands: commands(small, n), Downloads: word}, 0)
 		})
 	}
-	b.Run("upload4M", func(b *testing.B) { benchmark(b, d, &webgpu.Submission{Uploads: r.submit.Uploads}, 4<<20) })
-	b.Run("download4M", func(b *testing.B) { benchmark(b, d, &webgpu.Submission{Downloads: r.submit.Downloads}, 4<<20) })
+	b.Run("upload4M", func(b *testing.B) { benchmark(b, d, &webgpu.Submission{Uploads: r.Submission.Uploads}, 4<<20) })
+	b.Run("download4M", func(b *testing.B) { benchmark(b, d, &webgpu.Submission{Downloads: r.Submission.Downloads}, 4<<20) })
 	b.Run("submitonly", func(b *testing.B) {
 		s := &webgpu.Submission{Uploads: word, Commands: commands(small, 1), Downloads: word}
 		var calls time.Duration
@@ -111,7 +80,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 // BenchmarkTransfer carries 256 MiB.
 func BenchmarkTransfer(b *testing.B) {
-	d := guarded(b)
+	d := hosttest.Guarded(b, New, driver)
 	const n = 256 << 20
 	x, err := d.NewBuffer(n, webgpu.Storage)
 	if err != nil {
@@ -125,15 +94,15 @@ func BenchmarkTransfer(b *testing.B) {
 
 // BenchmarkResident is relu without transfers, by the device's clock.
 func BenchmarkResident(b *testing.B) {
-	d := guarded(b)
+	d := hosttest.Guarded(b, New, driver)
 	n := int(min(128<<20, d.Adapter().Binding) / 4)
-	r, err := newRig(d, n, webgpu.Storage, webgpu.Storage)
+	r, err := hosttest.NewRig(d, n, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.free()
+	defer r.Free()
 	var stamps []uint64
-	c := r.submit.Commands[0]
+	c := r.Submission.Commands[0]
 	c.Stamp = true
 	s := &webgpu.Submission{Commands: []webgpu.Command{c}, Stamps: &stamps}
 	best := uint64(1 << 62)
@@ -150,14 +119,14 @@ func BenchmarkResident(b *testing.B) {
 
 // BenchmarkBind binds what was bound before, and what was not.
 func BenchmarkBind(b *testing.B) {
-	d := guarded(b)
-	r, err := newRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
+	d := hosttest.Guarded(b, New, driver)
+	r, err := hosttest.NewRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.free()
+	defer r.Free()
 	bind := func(b *testing.B, off int64) {
-		g, err := d.Bind(r.p, []webgpu.Range{{Buffer: r.x, Off: off, Bytes: 4}, {Buffer: r.y, Bytes: 4 << 20}})
+		g, err := d.Bind(r.Pipeline, []webgpu.Range{{Buffer: r.X, Off: off, Bytes: 4}, {Buffer: r.Y, Bytes: 4 << 20}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -186,7 +155,7 @@ func BenchmarkBind(b *testing.B) {
 	})
 	b.Run("compiled", func(b *testing.B) {
 		for b.Loop() {
-			p, err := d.Compile(ctx, reluShader)
+			p, err := d.Compile(ctx, hosttest.Shader)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -197,11 +166,11 @@ func BenchmarkBind(b *testing.B) {
 
 // BenchmarkOpen is from nothing to the first result.
 func BenchmarkOpen(b *testing.B) {
-	library(b)
+	hosttest.Adapter(b, New, driver)
 	var list, open, compile, run time.Duration
 	for b.Loop() {
 		start := time.Now()
-		h, index := library(b)
+		h, index := hosttest.Adapter(b, New, driver)
 		if _, err := h.Adapters(ctx); err != nil {
 			b.Fatal(err)
 		}
@@ -211,16 +180,16 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		t2 := time.Now()
-		r, err := newRig(d, 4, webgpu.Input, webgpu.Output)
+		r, err := hosttest.NewRig(d, 4, webgpu.Input, webgpu.Output)
 		if err != nil {
 			b.Fatal(err)
 		}
 		t3 := time.Now()
-		if err := d.Run(ctx, &r.submit); err != nil {
+		if err := d.Run(ctx, &r.Submission); err != nil {
 			b.Fatal(err)
 		}
 		t4 := time.Now()
-		r.free()
+		r.Free()
 		if err := d.Close(); err != nil {
 			b.Fatal(err)
 		}

@@ -1,14 +1,17 @@
+//go:build cgo && !nowebgpu && (amd64 || arm64) && !android
+
 package wgpunative
 
 import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
 // TestFlat has memory stay where it is over many round trips.
 func TestFlat(t *testing.T) {
-	d := guarded(t)
+	d := hosttest.Guarded(t, New, driver)
 	n := 2500 // of four round trips
 	if testing.Short() || testutil.Raced {
 		n = 500
@@ -18,7 +21,7 @@ func TestFlat(t *testing.T) {
 		if i == n/4 {
 			before = testutil.Resident(t)
 		}
-		if err := relus(d, 1+i%3000); err != nil {
+		if err := hosttest.Relu(d, 1+i%3000); err != nil {
 			t.Fatal(err)
 		}
 	}

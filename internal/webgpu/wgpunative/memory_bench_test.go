@@ -1,3 +1,5 @@
+//go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
 package wgpunative
 
 import (
@@ -5,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
 // BenchmarkMapped copies to and from memory that the device reaches, with one
 // thread and with several.
 func BenchmarkMapped(b *testing.B) {
-	d := open(b)
-	defer d.Close()
+	d := hosttest.Open(b, New, driver)
 	const n = 8 << 20
 	up, err := d.NewBuffer(n, webgpu.Upload)
 	if err != nil {
@@ -69,10 +71,9 @@ func BenchmarkMapped(b *testing.B) {
 
 // BenchmarkDirect is relu over memory that the host reaches.
 func BenchmarkDirect(b *testing.B) {
-	d := open(b)
-	defer d.Close()
+	d := hosttest.Open(b, New, driver)
 	const n = 4 << 20
-	p, err := d.NewPipeline(reluShader)
+	p, err := d.NewPipeline(hosttest.Shader)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,3 +1,5 @@
+//go:build cgo && !nowebgpu && (amd64 || arm64) && !android
+
 package wgpunative
 
 import (
@@ -8,13 +10,14 @@ import (
 
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
 // TestPanic submits what the library ends the process for, as it does where a
 // device is lost: memory that is still mapped. On Linux it comes back as an error, again
 // and again on one thread, and other devices work.
 func TestPanic(t *testing.T) {
-	library(t)
+	testutil.Vulkan(t, driver)
 	if stderr, child := testutil.Again(t); !child {
 		if stderr != "" {
 			t.Errorf("it wrote: %s", stderr)
@@ -23,9 +26,9 @@ func TestPanic(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	other := guarded(t)
+	other := hosttest.Guarded(t, New, driver)
 	for range 3 {
-		d := open(t)
+		d := hosttest.Open(t, New, driver)
 		up, err := d.NewBuffer(64, webgpu.Upload)
 		if err != nil {
 			t.Fatal(err)
@@ -52,12 +55,11 @@ func TestPanic(t *testing.T) {
 		}
 		up.Release()
 		x.Release()
-		d.Close()
-		if err := relus(other, 1000); err != nil {
+		if err := hosttest.Relu(other, 1000); err != nil {
 			t.Errorf("another device: %v", err)
 		}
 	}
-	if err := relus(guarded(t), 1000); err != nil {
+	if err := hosttest.Relu(hosttest.Guarded(t, New, driver), 1000); err != nil {
 		t.Errorf("a new device: %v", err)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
 package wgpunative
 
 import (
@@ -5,13 +7,13 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
 // BenchmarkCalls is what the calls of a round trip take of the processor, and how
 // long the device takes for it.
 func BenchmarkCalls(b *testing.B) {
-	d := open(b)
-	defer d.Close()
+	d := hosttest.Open(b, New, driver)
 	buffer := func(n int64, u webgpu.Usage) webgpu.HostBuffer {
 		m, err := d.NewBuffer(n, u)
 		if err != nil {
@@ -20,7 +22,7 @@ func BenchmarkCalls(b *testing.B) {
 		return m
 	}
 	up, x, y, down := buffer(4096, webgpu.Upload), buffer(4096, webgpu.Storage), buffer(4096, webgpu.Storage), buffer(4096, webgpu.Readback)
-	p, err := d.NewPipeline(reluShader)
+	p, err := d.NewPipeline(hosttest.Shader)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,69 @@
+//go:build !js
+
+package hosttest
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// NoDriver finds no driver at all, quickly and quietly.
+func NoDriver(t *testing.T, library Library) {
+	stderr, child := testutil.Again(t, testutil.VulkanEnv("/nonexistent")...)
+	if !child {
+		if stderr != "" {
+			t.Errorf("it wrote: %s", stderr)
+		}
+		return
+	}
+	start := time.Now()
+	h, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := h.Adapters(ctx); !errors.Is(err, webgpu.ErrNoAdapter) || len(l) != 0 {
+		t.Errorf("%d adapters: %v", len(l), err)
+	}
+	if _, err := h.Open(ctx, 0); !errors.Is(err, webgpu.ErrNoAdapter) {
+		t.Errorf("Open: %v", err)
+	}
+	if d := time.Since(start); d > time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+// Quiet computes where there is no screen: nothing is written to the standard error,
+// and the environment stays what it was.
+func Quiet(t *testing.T, library Library, driver string) {
+	testutil.Vulkan(t, driver)
+	without := []string{"env", "-u", "XDG_RUNTIME_DIR", "-u", "NODEVICE_SELECT"}
+	stderr, child := testutil.AgainUnder(t, without)
+	if !child {
+		if stderr != "" {
+			t.Errorf("it wrote: %s", stderr)
+		}
+		return
+	}
+	before := os.Environ()
+	if err := Relu(Guarded(t, library, driver), 1000); err != nil {
+		t.Error(err)
+	}
+	after := map[string]bool{}
+	for _, v := range os.Environ() {
+		after[v] = true
+	}
+	for _, v := range before {
+		if !after[v] {
+			t.Errorf("%s is gone from the environment", v)
+		}
+		delete(after, v)
+	}
+	for v := range after {
+		t.Errorf("%s has come to the environment", v)
+	}
+}

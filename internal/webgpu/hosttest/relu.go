@@ -1,0 +1,108 @@
+package hosttest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// Shader is relu over as many workgroups as it takes, folded into two axes.
+var Shader = &webgpu.Shader{
+	Label: "relu",
+	Text: `@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+	let i = (wg.y * n.x + wg.x) * 256u + lane;
+	if (i < arrayLength(&y)) { y[i] = max(x[i], 0.0); }
+}
+`,
+	Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite}, Lanes: [3]uint32{256, 1, 1}, Trusted: true,
+}
+
+// Rig is relu of some elements, ready to run again and again.
+type Rig struct {
+	X, Y       *webgpu.Buffer
+	Pipeline   *webgpu.Pipeline
+	Group      *webgpu.Group
+	In, Out    []byte
+	Submission webgpu.Submission
+}
+
+// NewRig makes a rig of n elements, in buffers of these usages.
+func NewRig(d *webgpu.Device, n int, from, to webgpu.Usage) (*Rig, error) {
+	r := &Rig{In: make([]byte, 4*n), Out: make([]byte, 4*n)}
+	var err error
+	if r.X, err = d.NewBuffer(int64(4*n), from); err != nil {
+		return nil, err
+	}
+	if r.Y, err = d.NewBuffer(int64(4*n), to); err != nil {
+		return nil, err
+	}
+	if r.Pipeline, err = d.Compile(ctx, Shader); err != nil {
+		return nil, err
+	}
+	if r.Group, err = d.Bind(r.Pipeline, []webgpu.Range{{Buffer: r.X, Bytes: int64(4 * n)}, {Buffer: r.Y, Bytes: int64(4 * n)}}); err != nil {
+		return nil, err
+	}
+	groups := uint32((n + 255) / 256)
+	r.Submission = webgpu.Submission{
+		Uploads:   []webgpu.Transfer{{Host: r.In, Buffer: r.X}},
+		Commands:  []webgpu.Command{{Group: r.Group, Grid: [3]uint32{min(groups, 32768), (groups + 32767) / 32768, 1}}},
+		Downloads: []webgpu.Transfer{{Host: r.Out, Buffer: r.Y}},
+	}
+	return r, nil
+}
+
+// Free frees what the rig has on the device.
+func (r *Rig) Free() {
+	r.Group.Free()
+	r.Pipeline.Free()
+	r.X.Free()
+	r.Y.Free()
+}
+
+// Fill makes other operands, and results that are none.
+func (r *Rig) Fill() {
+	g := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	for i := 0; i < len(r.In); i += 4 {
+		binary.LittleEndian.PutUint32(r.In[i:], math.Float32bits(float32(g.NormFloat64())))
+		binary.LittleEndian.PutUint32(r.Out[i:], 0x7fc00000)
+	}
+}
+
+// Check returns an error if the results are wrong.
+func (r *Rig) Check() error {
+	for i := 0; i < len(r.In); i += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(r.In[i:]))
+		y := math.Float32frombits(binary.LittleEndian.Uint32(r.Out[i:]))
+		if y != max(x, 0) {
+			return fmt.Errorf("element %d of %d: relu of %v is %v", i/4, len(r.In)/4, x, y)
+		}
+	}
+	return nil
+}
+
+// Relu does relu of n elements, through stages and without.
+func Relu(d *webgpu.Device, n int) error {
+	for _, u := range [][2]webgpu.Usage{{webgpu.Storage, webgpu.Storage}, {webgpu.Input, webgpu.Output}} {
+		r, err := NewRig(d, n, u[0], u[1])
+		if err != nil {
+			return err
+		}
+		defer r.Free()
+		for range 2 {
+			r.Fill()
+			if err := d.Run(ctx, &r.Submission); err != nil {
+				return err
+			}
+			if err := r.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package hosttest is what a library must do as a host of package webgpu, whichever it
+// is: each call and what comes of it, alone and beneath the guard, from many
+// goroutines, with mistakes in commands and texts, and without a driver. A host's test
+// is a few lines:
+//
+//	func TestHost(t *testing.T) { hosttest.Run(t, New, "lavapipe", "swiftshader") }
+package hosttest
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu"
+)
+
+var ctx = context.Background()
+
+// Library returns the host to test, a new one each time.
+type Library func() (webgpu.Host, error)
+
+// Run tests a library with software drivers, "lavapipe" or "swiftshader": its calls
+// with each, and what the guard makes of them with the first. With
+// RAYO_TEST_HARDWARE set it takes the first adapter that is no software instead.
+func Run(t *testing.T, library Library, drivers ...string) {
+	for i, driver := range drivers {
+		t.Run(driver, func(t *testing.T) {
+			t.Run("calls", func(t *testing.T) { calls(t, Open(t, library, driver)) })
+			t.Run("stacks", func(t *testing.T) { stacks(t, Open(t, library, driver)) })
+			if i > 0 {
+				return
+			}
+			t.Run("no such adapter", func(t *testing.T) { outOfRange(t, library, driver) })
+			for name, test := range map[string]func(*testing.T, *webgpu.Device){
+				"trips": trips, "copies": copies, "concurrent": concurrent, "stamps": stamps, "refused": refused,
+			} {
+				t.Run(name, func(t *testing.T) { test(t, Guarded(t, library, driver)) })
+			}
+		})
+	}
+}
+
+// hardware is the variable that has the tests run on the first adapter that is no
+// software.
+const hardware = "RAYO_TEST_HARDWARE"
+
+// Adapter returns the library and the adapter to test with.
+func Adapter(t testing.TB, library Library, driver string) (h webgpu.Host, index int) {
+	t.Helper()
+	if os.Getenv(hardware) == "" {
+		testutil.Vulkan(t, driver)
+	}
+	h, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(hardware) == "" {
+		return h, 0
+	}
+	list, err := h.Adapters(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index = slices.IndexFunc(list, func(a webgpu.Adapter) bool { return a.Type != webgpu.Software })
+	if index < 0 {
+		t.Fatalf("%s is set, and all adapters are software", hardware)
+	}
+	return h, index
+}
+
+// Open opens the adapter until the end of the test.
+func Open(t testing.TB, library Library, driver string) webgpu.HostDevice {
+	t.Helper()
+	h, index := Adapter(t, library, driver)
+	d, err := h.Open(ctx, index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// Guarded is Open with the guard.
+func Guarded(t testing.TB, library Library, driver string) *webgpu.Device {
+	t.Helper()
+	h, index := Adapter(t, library, driver)
+	d, err := webgpu.Open(ctx, h, index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// Must returns a function that returns v, or fails the test.
+func Must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
