@@ -176,3 +176,24 @@ func TestRecovered(t *testing.T) {
 		t.Errorf("a panic became %v", err)
 	}
 }
+
+// TestSubmissionsAllocate has what every submission passes allocate nothing, and one
+// that nobody waits for no more than the job, its channel and its list of bindings.
+func TestSubmissionsAllocate(t *testing.T) {
+	var g Gate
+	var x = Externals{Need: []int64{8, 8}, Written: []bool{false, true}}
+	m := Memory(&own{8})
+	s := &Submission{Ext: []Binding{{Host: make([]byte, 8)}, {Mem: m}}}
+	behind := func(m Memory, off int64) (int64, error) { return m.(*own).bytes - off, nil }
+	pass := func() {
+		if err := x.Check(s.Ext, behind); err != nil || !g.Enter() {
+			t.Fatal("refused")
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { pass(); g.Leave() }); n != 0 {
+		t.Errorf("%v allocations on the way of every submission", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { pass(); NewJob(s).End(nil, &g) }); n > 3 {
+		t.Errorf("%v allocations for a job", n)
+	}
+}
