@@ -138,16 +138,21 @@ func checkExpr(e *ir.Node, args []*ir.Node) error {
 // what e makes of it, and the operands of e. It returns what writes element i.
 // Plans bind [request.outputs] to these.
 func (e *epilogue) result(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
+	return e.resultOf(b, t, 1)
+}
+
+// resultOf is result for vectors of the width, 1 or 4.
+func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i kernel.U32, v kernel.Dynamic) {
 	if e == nil {
-		return outputValue(b, "out", t).set
+		return vectorOutput(b, "out", t, width).set
 	}
 	ys := make([]sink, len(e.out))
 	for i, t := range e.out {
-		ys[i] = outputValue(b, "out"+strconv.Itoa(i), t)
+		ys[i] = vectorOutput(b, "out"+strconv.Itoa(i), t, width)
 	}
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
-		xs[i] = inputValue(b, "with"+strconv.Itoa(i), in.Type).spread(in.Spread, ys[0].n)
+		xs[i] = vectorInput(b, "with"+strconv.Itoa(i), in, width, ys[0].n)
 	}
 	return func(i kernel.U32, v kernel.Dynamic) {
 		args := []kernel.Dynamic{v}
@@ -185,26 +190,7 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 // number of the vector. Operands of e are those that [epilogue.vectors] or
 // [alignedOperands] allows.
 func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
-	if e == nil {
-		return vectorOutput(b, "out", t, 4).set
-	}
-	ys := make([]sink, len(e.out))
-	for i, t := range e.out {
-		ys[i] = vectorOutput(b, "out"+strconv.Itoa(i), t, 4)
-	}
-	xs := make([]source, len(e.in))
-	for i, in := range e.in {
-		xs[i] = vectorInput(b, "with"+strconv.Itoa(i), in, 4, ys[0].n)
-	}
-	return func(i kernel.U32, v kernel.Dynamic) {
-		args := []kernel.Dynamic{v}
-		for _, x := range xs {
-			args = append(args, x.at(i))
-		}
-		for j, r := range kernel.Inline(b, e.exprs, args, nil) {
-			ys[j].set(i, r)
-		}
-	}
+	return e.resultOf(b, t, 4)
 }
 
 // vectors reports whether [epilogue.result4] can make a result whose rows are n
