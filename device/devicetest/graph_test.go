@@ -1,3 +1,8 @@
+//go:build !race
+
+// One goroutine computes references and looks at them: the race detector has
+// nothing to find.
+
 package devicetest
 
 import (
