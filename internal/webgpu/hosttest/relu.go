@@ -1,10 +1,10 @@
 package hosttest
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
@@ -28,13 +28,15 @@ type Rig struct {
 	X, Y       *webgpu.Buffer
 	Pipeline   *webgpu.Pipeline
 	Group      *webgpu.Group
-	In, Out    []byte
+	In, Out    []byte // x and y
+	x, y       []float32
 	Submission webgpu.Submission
 }
 
 // NewRig makes a rig of n elements, in buffers of these usages.
 func NewRig(d *webgpu.Device, n int, from, to webgpu.Usage) (*Rig, error) {
-	r := &Rig{In: make([]byte, 4*n), Out: make([]byte, 4*n)}
+	r := &Rig{x: make([]float32, n), y: make([]float32, n)}
+	r.In, r.Out = bytesOf(r.x), bytesOf(r.y)
 	var err error
 	if r.X, err = d.NewBuffer(int64(4*n), from); err != nil {
 		return nil, err
@@ -65,22 +67,25 @@ func (r *Rig) Free() {
 	r.Y.Free()
 }
 
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
 // Fill makes other operands, and results that are none.
 func (r *Rig) Fill() {
-	g := rand.New(rand.NewPCG(rand.Uint64(), 0))
-	for i := 0; i < len(r.In); i += 4 {
-		binary.LittleEndian.PutUint32(r.In[i:], math.Float32bits(float32(g.NormFloat64())))
-		binary.LittleEndian.PutUint32(r.Out[i:], 0x7fc00000)
+	g := rand.NewPCG(rand.Uint64(), 0)
+	for i := range r.x {
+		r.x[i], r.y[i] = float32(int32(g.Uint64()))*0x1p-28, nan
 	}
 }
 
+var nan = float32(math.NaN())
+
 // Check returns an error if the results are wrong.
 func (r *Rig) Check() error {
-	for i := 0; i < len(r.In); i += 4 {
-		x := math.Float32frombits(binary.LittleEndian.Uint32(r.In[i:]))
-		y := math.Float32frombits(binary.LittleEndian.Uint32(r.Out[i:]))
-		if y != max(x, 0) {
-			return fmt.Errorf("element %d of %d: relu of %v is %v", i/4, len(r.In)/4, x, y)
+	for i, x := range r.x {
+		if y := r.y[i]; y != max(x, 0) {
+			return fmt.Errorf("element %d of %d: relu of %v is %v", i, len(r.x), x, y)
 		}
 	}
 	return nil
