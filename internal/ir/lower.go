@@ -19,7 +19,7 @@ import "math"
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
 // and with Exp2Near and what is behind it up to one more. A GPU's, at every float32 there
-// is: exp 2, exp2 1.7, tanh 1.9, sigmoid 2.9.
+// is: exp 2, exp2 1.7, sigmoid 2.9.
 //
 // Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
 // compute them in another way.

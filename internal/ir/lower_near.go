@@ -64,12 +64,13 @@ func (l *lowering) sigmoidNear(x *Node) *Node {
 // tanhSmall is up to where tanhPoly holds. From there on the result is more than 1/2.
 const tanhSmall = 0.6
 
-// tanhNear: for small x by its series, for others 1 - 2/(e**2|x| + 1), where nothing
-// cancels.
+// tanhNear: for small x by its series, for others 1 - 1/(h + 1/2) for h = e**2|x|/2,
+// where nothing cancels. Of a power of 2 the halved one has a smaller exponent, which is
+// rounded by less.
 func (l *lowering) tanhNear(x *Node) *Node {
 	a := abs(x)
-	e := node(Exp2Near, mul(a, c(twoLog2eParts[0])))
-	large := fma(node(RecipNear, add(e, c(1))), c(-2), c(1))
+	h := node(Exp2Near, fma(a, c(twoLog2eParts[0]), c(-1)))
+	large := sub(c(1), node(RecipNear, add(h, c(0.5))))
 	return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
 }
 
