@@ -8,6 +8,7 @@ FUZZTIME    ?= 10s
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 QEMU        := $(firstword $(shell command -v qemu-aarch64-static qemu-aarch64))
 WITH        := bash .ci/with.sh
+comma       := ,
 PACKAGES    := bash .ci/packages.sh
 # The browser build gives a program its arguments and environment in 4 KiB.
 NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
@@ -66,17 +67,21 @@ arm64: ## what is native, and portable kernels, as arm64 programs under qemu
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
+# go list -export compiles all, and links none of what go build would: two dozen
+# examples each time, of which the command has everything.
+compile = env $(1) sh -c '$(GO) list -export $(2) ./... >/dev/null && $(GO) build $(2) -o /dev/null ./cmd/rayo'
+
 .PHONY: cross
 cross: ## build for every platform that the project promises
-	GOOS=linux   GOARCH=arm64   CGO_ENABLED=0 $(GO) build ./...
-	GOOS=windows GOARCH=amd64   CGO_ENABLED=0 $(GO) build ./...
-	GOOS=darwin  GOARCH=arm64   CGO_ENABLED=0 $(GO) build ./...
-	GOOS=js      GOARCH=wasm    CGO_ENABLED=0 $(GO) build ./... # browsers
-	GOOS=linux   GOARCH=386     CGO_ENABLED=0 $(GO) build ./... # int has 32 bits
-	GOOS=linux   GOARCH=riscv64 CGO_ENABLED=0 $(GO) build ./... # no assembly
-	CGO_ENABLED=0 $(GO) build ./...
-	@$(WITH) cgo env CGO_ENABLED=1 $(GO) build ./...
-	CGO_ENABLED=0 $(GO) build -tags noasm,nocuda,nowebgpu ./...
+	$(call compile,GOOS=linux GOARCH=arm64 CGO_ENABLED=0)
+	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0)
+	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0)
+	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
+	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0) # int has 32 bits
+	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0) # no assembly
+	$(call compile,CGO_ENABLED=0)
+	@$(WITH) cgo $(call compile,CGO_ENABLED=1)
+	$(call compile,CGO_ENABLED=0,-tags noasm$(comma)nocuda$(comma)nowebgpu)
 
 .PHONY: check
 check: format vet lint tidy generated ## what CI says of the source: format, vet, lint, tidy modules, generated files
@@ -121,7 +126,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: examples
 examples: ## run every example
-	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && $(GO) build -ldflags='-s -w' -o "$$d/" ./examples/... && \
+	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && CGO_ENABLED=0 $(GO) build -ldflags='-s -w' -o "$$d/" ./examples/... && \
 	for m in examples/*/main.go; do e=$$(basename $$(dirname $$m)); echo "== go run ./examples/$$e"; timeout 120 "$$d/$$e" || exit 1; done
 
 .PHONY: demo

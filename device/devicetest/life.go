@@ -584,7 +584,7 @@ func leaks(t *testing.T, open Open) {
 		clear(x)
 	}
 	rounds, most := 2400, 64
-	if short() {
+	if short() || dev.Info().Kind == device.WebGPU { // of which TestWebGPUManyBatches runs many more
 		rounds, most = 600, 256
 	}
 	for range rounds {

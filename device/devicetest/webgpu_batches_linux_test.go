@@ -87,8 +87,10 @@ func TestWebGPUManyBatches(t *testing.T) {
 	// Until there is all that is kept for later.
 	rounds(800, 1)
 	rounds(many/10, fresh)
+	testutil.Collect() // plans that were forgotten
 	before, objects, stats := testutil.Resident(t), c.living(), dev.Stats()
 	rounds(many, fresh)
+	testutil.Collect()
 	after := dev.Stats()
 	// A new plan brings its parameters to the device once.
 	if n, plans := after.Submissions-stats.Submissions, after.Compiled-stats.Compiled; n != int64(many) || after.Submits-stats.Submits > n+plans {

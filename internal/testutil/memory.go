@@ -61,14 +61,19 @@ func least(measure func() int) int {
 	return max(v, 0)
 }
 
-// live returns the bytes on the heap that something refers to. A sync.Pool
-// forgets what it holds at the second collection, and what a cleanup has let go
-// is garbage for the next.
+// live returns the bytes on the heap that something refers to.
 func live() int {
+	Collect()
+	return int(memory().HeapAlloc)
+}
+
+// Collect runs the garbage collector, and the cleanups of what nothing refers to, as
+// often as it takes: a sync.Pool forgets what it holds at the second collection, and
+// what a cleanup has let go is garbage for the next.
+func Collect() {
 	for range 3 {
 		collect()
 	}
-	return int(memory().HeapAlloc)
 }
 
 // collect runs the garbage collector and waits for the cleanups that it began.
