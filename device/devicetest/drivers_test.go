@@ -15,10 +15,10 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestDrivers opens devices where Vulkan is missing or broken, each time in a process of
+// TestWebGPUDrivers opens devices where Vulkan is missing or broken, each time in a process of
 // its own: the CPU takes over within a second, errors say why, and nothing is written
 // to the standard error.
-func TestDrivers(t *testing.T) {
+func TestWebGPUDrivers(t *testing.T) {
 	dir := t.TempDir()
 	description := func(name, library string) string {
 		file := filepath.Join(dir, name+".json")
