@@ -91,10 +91,10 @@ format: ## gofmt has nothing to change
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet, for each architecture that has assembly
+vet: ## go vet, for each architecture that has assembly, and what is native without
 	$(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
-	$(GO) vet -tags noasm ./...
+	$(GO) vet -tags noasm $$($(PACKAGES) native)
 
 .PHONY: lint
 lint: ## staticcheck, in every module
