@@ -25,7 +25,7 @@ help: ## this list
 .PHONY: test
 test: ## every test, then again under the race detector where it can be built
 	$(GO) test -timeout 10m ./...
-	@for t in objdump naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
+	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 	@$(MAKE) --no-print-directory race
 
 # The same command as in test, for some packages: run before it in CI, it leaves

@@ -24,6 +24,9 @@ tint)
 objdump)
 	command -v aarch64-linux-gnu-objdump >/dev/null || reason="aarch64-linux-gnu-objdump is not on the path (Debian package binutils-aarch64-linux-gnu)"
 	;;
+ptxas)
+	command -v ptxas >/dev/null || reason="ptxas is not on the path (package nvidia-cuda-nvcc-cu12 of PyPI): its judgement of PTX is not asked for"
+	;;
 unshare)
 	for u in -m -rm; do unshare $u mount --bind /dev/null /etc/passwd 2>/dev/null && found=1 && break; done
 	[ "${found-}" ] || reason="the system does not let programs have a view of the file system of their own"
