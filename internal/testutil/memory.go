@@ -67,14 +67,24 @@ func live() int {
 	return int(memory().HeapAlloc)
 }
 
-// Collect runs the garbage collector, and the cleanups of what nothing refers to, as
-// often as it takes: a sync.Pool forgets what it holds at the second collection, and
-// what a cleanup has let go is garbage for the next.
+// Collect runs the garbage collector, and the cleanups of what nothing refers to,
+// until that frees nothing any more: a sync.Pool forgets what it holds at the second
+// collection, what a cleanup has let go is garbage for the next, and the runtime,
+// which runs cleanups in any order, does not tell when the last has run.
 func Collect() {
-	for range 3 {
+	least, still := uint64(math.MaxUint64), 0
+	for start := time.Now(); still < 5 && time.Since(start) < patience; {
 		collect()
+		still++
+		if n := memory().HeapAlloc; n+noise < least {
+			least, still = n, 0
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// noise is how many bytes the heap varies by when nobody allocates much.
+const noise = 1 << 10
 
 // collect runs the garbage collector and waits for the cleanups that it began.
 func collect() {

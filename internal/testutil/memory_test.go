@@ -3,7 +3,9 @@ package testutil
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 var kept []byte
@@ -63,5 +65,26 @@ func TestGrowth(t *testing.T) {
 	i := 0
 	if n := Growth(500, func() { cache[i%len(cache)] = new(node); i++ }); n != 0 {
 		t.Errorf("%d bytes a run are kept of a cache that is full", n)
+	}
+}
+
+// TestCollect: what slow cleanups let go, and what the cleanups of that do, is over
+// when Collect returns.
+func TestCollect(t *testing.T) {
+	type held struct{ b []byte }
+	const n = 100
+	var over atomic.Int32
+	end := func([]byte) {
+		time.Sleep(2 * time.Millisecond)
+		over.Add(1)
+	}
+	for range n {
+		inner := &held{make([]byte, 16<<10)}
+		runtime.AddCleanup(inner, end, nil)
+		runtime.AddCleanup(&held{make([]byte, 16<<10)}, func(h *held) { end(h.b) }, inner)
+	}
+	Collect()
+	if m := over.Load(); m != 2*n {
+		t.Errorf("%d of %d cleanups have run", m, 2*n)
 	}
 }
