@@ -1309,8 +1309,9 @@ func (r *Batch) Transpose(x Value) Value {
 //
 // Shapes: a [... m k] and b [... k n] with the same leading extents, or b [k n] for
 // all; bias [n]; gives [... m n]. IEEE 754; 0 where k = 0, before bias and
-// activation. float32 products are never rounded to a narrower type. A partial sum
-// beyond the range is infinite even if the whole would not be.
+// activation. float32 operands are never rounded to a narrower type unless TF32 is
+// asked for. A partial sum beyond the range is infinite even if the whole would not
+// be.
 //
 // # Errors
 //

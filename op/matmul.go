@@ -6,19 +6,20 @@ import "math"
 type MatMulOpts struct {
 	TransA    bool       // a is stored [k m], not [m k]
 	TransB    bool       // b is stored [n k], not [k n]
+	TF32      bool       // float32 elements of a and b may be rounded to 11 significant bits, for speed
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
 	ActParams Attrs      // its parameters; the zero value stands for its defaults
 }
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o MatMulOpts) Attrs() Attrs {
-	return withAct(Attrs{I: [8]int{integer(o.TransA), integer(o.TransB)}}, o.Act, o.ActParams)
+	return withAct(Attrs{I: [8]int{integer(o.TransA), integer(o.TransB), integer(o.TF32)}}, o.Act, o.ActParams)
 }
 
 // MatMulOptsOf reads what [MatMulOpts.Attrs] wrote.
 func MatMulOptsOf(a *Attrs) MatMulOpts {
 	act, params := a.Activation()
-	return MatMulOpts{a.I[0] != 0, a.I[1] != 0, act, params}
+	return MatMulOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0, act, params}
 }
 
 // MatVecOpts are the parameters of [MatVec].
@@ -42,11 +43,16 @@ func integer(b bool) int {
 // Products of matrices.
 var (
 	// MatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
+	//
+	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11
+	// significant bits of 24. With [MatMulOpts].TF32 an element of a or b may become
+	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127;
+	// sums stay float32. Devices that gain nothing by it ignore it.
 	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
 		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
 		options: "MatMulOpts", tol: blocked(), types: activated, shape: matMulShape, ref: matMulReference,
-		special: "IEEE 754; 0 where k = 0, before bias and activation. float32 products are never rounded to a narrower type. A partial sum beyond the range is infinite even if the whole would not be.",
+		special: "IEEE 754; 0 where k = 0, before bias and activation. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum beyond the range is infinite even if the whole would not be.",
 		flops: func(a *Attrs, in, _ []Shape) float64 {
 			p, _ := MatMulOf(a, in)
 			return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
@@ -137,18 +143,38 @@ func matMulReference(a *Attrs, in, out []*Array) {
 		if !p.SharedB {
 			w = w[q*p.K*p.N:]
 		}
-		s, mag := 0.0, 0.0
+		s, mag, rounded := 0.0, 0.0, 0.0
 		for k := range p.K {
-			t := x[r*ai+k*ak] * w[k*bk+c*bj]
+			x, w := x[r*ai+k*ak], w[k*bk+c*bj]
+			t := x * w
 			s += t
 			mag += math.Abs(t)
+			if o.TF32 {
+				rounded += tf32Slack(x, w)
+			}
 		}
 		if in[2] != nil {
 			s += in[2].Data[c]
 			mag += math.Abs(in[2].Data[c])
 		}
-		y.Data[i], y.Mag[i] = s, mag*depth
+		y.Data[i], y.Mag[i] = s, mag*depth+rounded
 	}
+}
+
+// tf32Slack returns the units of ε by which x·y may change when both become numbers
+// of TF32 beside them: each by 2^-10 of itself, or 2^-136 where it is below the normal
+// numbers. It is infinite where one may become so.
+func tf32Slack(x, y float64) float64 {
+	const step, least, most = 0x1p-10 / epsilon, 0x1p-136 / epsilon, 0x1.ff8p127
+	x, y = math.Abs(x), math.Abs(y)
+	if math.IsInf(x, 0) || math.IsInf(y, 0) {
+		return 0 // nothing is rounded that counts
+	}
+	if x > most || y > most {
+		return math.Inf(1)
+	}
+	dx, dy := max(x*step, least), max(y*step, least)
+	return dx*y + x*dy + dx*dy*epsilon
 }
 
 func matVecShape(a *Attrs, in []Shape) ([]Shape, error) {

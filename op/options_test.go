@@ -14,7 +14,7 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	for _, o := range []MatMulOpts{{}, {TransA: true}, {TransB: true, Act: Relu}, {Act: LeakyRelu, ActParams: Floats(0.3)}, {Act: Clip, ActParams: Floats(-1, 1)}} {
+	for _, o := range []MatMulOpts{{}, {TransA: true}, {TF32: true}, {TransB: true, Act: Relu}, {Act: LeakyRelu, ActParams: Floats(0.3)}, {Act: Clip, ActParams: Floats(-1, 1)}} {
 		a := o.Attrs()
 		check("matmul", MatMulOptsOf(&a), o)
 	}

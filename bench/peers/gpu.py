@@ -6,7 +6,8 @@ A request is one JSON object a line on standard input:
 
 and its answer one on standard output: {"us": 51.2}, the median of the device's own
 clock over many runs, or {"error": "..."}. Operands are random numbers. matmul of
-float32 keeps all bits, as PyTorch does unless told otherwise.
+float32 keeps all bits, as PyTorch does unless told otherwise; the type tf32 is
+float32 with PyTorch told so.
 """
 
 import json
@@ -15,11 +16,11 @@ import sys
 import torch
 import torch.nn.functional as F
 
-torch.backends.cuda.matmul.allow_tf32 = False
-
 
 def measure(request):
-    kind = getattr(torch, request["type"])
+    tf32 = request["type"] == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    kind = torch.float32 if tf32 else getattr(torch, request["type"])
     x = [torch.randn(s, device="cuda", dtype=kind) for s in request["shapes"]]
     call = eval("lambda x: " + request["do"], {"torch": torch, "F": F})
     with torch.inference_mode():

@@ -90,13 +90,13 @@ func (g *generator) matMul(d op.DType, short bool) []Case {
 			act := activations[(i+t)%len(activations)]
 			opts := op.MatMulOpts{TransA: t&1 != 0, TransB: t&2 != 0}
 			put(nil, false, s, opts, t == 3, whole)
-			opts.Act, opts.ActParams = act.o, act.params
+			opts.Act, opts.ActParams, opts.TF32 = act.o, act.params, d == op.F32 && t == (i+1)%4
 			put(nil, false, s, opts, t%2 == 0, g.tame)
 		}
 	}
 	for i, lead := range []op.Shape{{3}, {2, 3}, {0}, {1}, {17}} {
 		for t := range 4 {
-			opts := op.MatMulOpts{TransA: t&1 != 0, TransB: t&2 != 0}
+			opts := op.MatMulOpts{TransA: t&1 != 0, TransB: t&2 != 0, TF32: d == op.F32 && i%2 == 1}
 			put(lead, t == i%4, [3]int{5, 18, 7 + 16*(i%2)}, opts, t == 1, g.tame)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type cell struct {
 	name   string
 	typ    op.DType // of operands and result
+	tf32   bool     // what is multiplied may become TF32
 	shapes [][]int  // of operands
 	out    []int
 	bytes  float64 // that have to move, or 0
@@ -122,13 +123,19 @@ func cells() []cell {
 		moves("sum of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.sum(x[0],1)", func(r *rec, x []value) value { return r.SumRows(x[0]) }),
 		moves("variance of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.var(x[0],1,correction=0)", func(r *rec, x []value) value { return r.VarRows(x[0]) }),
 		moves("rope/64x128", op.F32, [][]int{heads}, heads, "", func(r *rec, x []value) value { return r.Rope(x[0]) }))
-	product := func(t op.DType, m, k, n int) {
+	product := func(t op.DType, m, k, n int) *cell {
 		all = append(all, cell{name: fmt.Sprintf("matmul/%dx%dx%d/%v", m, k, n, t), typ: t, shapes: [][]int{{m, k}, {k, n}}, out: []int{m, n},
 			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1]) }})
+		return &all[len(all)-1]
 	}
 	for _, s := range [][3]int{{1000, 1000, 1000}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
 		{4095, 1023, 2049}, {777, 3333, 1555}, {8192, 64, 8192}, {3001, 3001, 3001}, {511, 8191, 1021}} {
 		product(op.F32, s[0], s[1], s[2])
+	}
+	for _, s := range [][3]int{{1000, 1000, 1000}, {4096, 4096, 4096}, {8192, 8192, 8192}, {777, 3333, 1555}} {
+		c := product(op.F32, s[0], s[1], s[2])
+		c.name, c.tf32 = c.name+"/tf32", true
+		c.build = func(r *rec, x []value) value { return r.MatMul(x[0], x[1], op.MatMulOpts{TF32: true}) }
 	}
 	for _, t := range []op.DType{op.BF16, op.F16} {
 		for _, s := range [][3]int{{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {5000, 5000, 5000}, {1000, 1000, 1000}, {4097, 4097, 4097}, {777, 3333, 1555}} {
@@ -242,7 +249,11 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 			theirs := 0.0
 			if peer != nil && c.peer != "" {
 				var err error
-				if theirs, err = peer.time(c.peer, names[c.typ], c.shapes); err != nil {
+				kind := names[c.typ]
+				if c.tf32 {
+					kind = "tf32"
+				}
+				if theirs, err = peer.time(c.peer, kind, c.shapes); err != nil {
 					b.Logf("peer: %v", err)
 				}
 			}

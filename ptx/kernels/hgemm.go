@@ -11,9 +11,9 @@ import (
 
 func init() { register(planHalfMatMul, op.MatMul) }
 
-// halfProduct is a product of matrices of 16-bit numbers as its kernels see it:
-// sizes, layouts and how many there are. Sums are floats; the result has the
-// type of the operands.
+// halfProduct is a product of matrices of 16-bit numbers as its kernels see it, or of
+// floats that may become TF32: sizes, layouts and how many there are. Sums are floats;
+// the result has the type of the operands.
 type halfProduct struct {
 	op.Product
 	Type           op.DType
@@ -22,10 +22,15 @@ type halfProduct struct {
 	after          *epilogue // nil if sums, with the bias, are stored as they are
 }
 
-// planHalfMatMul answers requests for products of f16 and bf16.
+// mostTF32 is the longest sum of products of TF32: tensor cores cut what they add to
+// a sum, which the operation's tolerance takes for so long.
+const mostTF32 = 1 << 16
+
+// planHalfMatMul answers requests for products of f16 and bf16, and of f32 that may
+// become TF32.
 func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
-	if t != op.F16 && t != op.BF16 {
+	if t != op.F16 && t != op.BF16 && (t != op.F32 || !op.MatMulOptsOf(&r.Attrs).TF32) {
 		return nil, unsupported("a product of %v", t)
 	}
 	sizes, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
@@ -45,11 +50,13 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	switch {
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
+	case t == op.F32 && (p.M <= 2 || p.N == 1 || p.K > mostTF32):
+		return nil, unsupported("TF32 for %d by %d by %d", p.M, p.K, p.N)
 	case p.M <= 2 || p.N == 1:
 		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
 		// time so, 4 as long.
 		return planSkinny(r, d)
-	case d.Target == ptx.SM90a:
+	case d.Target == ptx.SM90a && t != op.F32:
 		return p.warpgroups(d)
 	case d.Target >= ptx.SM80:
 		return p.warps(d)
@@ -62,7 +69,7 @@ type matrix struct {
 	lib.Ref
 	off                 int64 // bytes into it
 	inner, outer, count int   // elements of a row, rows, matrices
-	stride              int   // elements from one row to the next, a multiple of 8
+	stride              int   // elements from one row to the next, a multiple of 16 bytes
 }
 
 // address returns the address of the first.
@@ -102,17 +109,21 @@ func (p *halfProduct) lay() (a, b matrix) {
 // adds copies to the plan where they do not, or where they are asked for.
 func (p *halfProduct) aligned(plan *Plan, copyA, copyB bool) (a, b matrix, err error) {
 	a, b = p.lay()
+	halves := p.Type.Size() / 2 // of an element: all that a copy sees
 	for i, m := range []*matrix{&a, &b} {
-		if m.inner%padEach == 0 && ![]bool{copyA, copyB}[i] {
+		if m.inner*halves%padEach == 0 && ![]bool{copyA, copyB}[i] {
 			continue
 		}
-		to, rows := len(plan.Scratch), m.outer*m.count
-		m.Ref, m.stride = lib.Ref{Kind: lib.ScratchRef, Index: to}, padded(m.inner)
-		if rows > math.MaxInt32/m.stride {
+		if m.inner > math.MaxInt32/4 {
+			return a, b, unsupported("rows of %d elements", m.inner)
+		}
+		to, rows, stride := len(plan.Scratch), m.outer*m.count, padded(m.inner*halves)
+		m.Ref, m.stride = lib.Ref{Kind: lib.ScratchRef, Index: to}, stride/halves
+		if rows > math.MaxInt32/stride {
 			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
 		}
-		plan.Scratch = append(plan.Scratch, int64(2*rows*m.stride))
-		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner, rows))
+		plan.Scratch = append(plan.Scratch, int64(2*rows*stride))
+		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner*halves, rows))
 	}
 	return a, b, nil
 }

@@ -92,7 +92,18 @@ func (f *finisher) store(y ptx.Global[ptx.U16], n, row, col ptx.U32, a, b ptx.F3
 	k := f.k
 	k.If(row.Lt(f.rows).And(col.Lt(f.cols)), func() {
 		a, b := f.value(n, row, col, a, b)
-		to := y.At(n.MulAdd(f.rows, row).MulAdd(f.cols, col))
+		i := n.MulAdd(f.rows, row).MulAdd(f.cols, col)
+		if f.t == op.F32 {
+			to := ptx.Cast[ptx.F32](y).At(i)
+			if !f.odd {
+				to.Store2([2]ptx.F32{a, b})
+				return
+			}
+			to.Store(a)
+			k.If(col.Add(ptx.U(1)).Lt(f.cols), func() { to.Offset(1).Store(b) })
+			return
+		}
+		to := y.At(i)
 		v := pack(f.t, a, b)
 		if !f.odd {
 			ptx.Cast[ptx.B32](to).Store(v)

@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mmaSpec is a product by the tensor cores of single warps (sm_80): a block
-// computes Rows x Cols, of which each warp has High x Wide in registers. Copies
-// that do not wait bring tiles through a ring of stages.
+// mmaSpec is a product by the tensor cores of single warps (sm_80), of floats in
+// TF32: a block computes Rows x Cols, of which each warp has High x Wide in registers.
+// Copies that do not wait bring tiles through a ring of stages.
 type mmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
@@ -24,8 +24,14 @@ type mmaSpec struct {
 	Direct, Odd bool
 }
 
-// mmaDepth is how far along the sum a stage reaches.
-const mmaDepth = 32
+// mmaLine is the bytes along the sum that a stage has of a row or column.
+const mmaLine = 64
+
+// depth is how far along the sum a stage reaches.
+func (s *mmaSpec) depth() int { return mmaLine / s.Type.Size() }
+
+// piece is the elements in 16 bytes.
+func (s *mmaSpec) piece() int { return 16 / s.Type.Size() }
 
 func (s *mmaSpec) threads() int { return s.Rows / s.High * (s.Cols / s.Wide) * 32 }
 
@@ -38,14 +44,18 @@ var mmaKernels kernelCache[mmaSpec]
 // kernel returns the kernel, whose epilogue is e, nil for none.
 func (s mmaSpec) kernel(e *epilogue) *Kernel {
 	return mmaKernels.of(s, func() *Kernel {
-		return &Kernel{Name: "matmul_" + s.Type.String() + "_" + s.String(), Target: ptx.SM80,
+		name := s.Type.String()
+		if s.Type == op.F32 {
+			name = "tf32"
+		}
+		return &Kernel{Name: "matmul_" + name + "_" + s.String(), Target: ptx.SM80,
 			Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 	})
 }
 
 // mmaTile is a tile of an operand in shared memory: lines of pieces of 16 bytes.
 // Along says that a line goes along the sum; otherwise there is a line for each
-// of the mmaDepth places along the sum.
+// place along the sum that the stage has.
 type mmaTile struct {
 	s           *mmaSpec
 	k           *ptx.Kernel
@@ -61,17 +71,33 @@ type mmaTile struct {
 // line is the pieces of a line.
 func (t *mmaTile) line() int {
 	if t.along {
-		return mmaDepth / 8
+		return mmaLine / 16
 	}
-	return t.side / 8
+	return t.side / t.s.piece()
 }
 
 // words is the size of a stage.
-func (t *mmaTile) words() int { return t.side * mmaDepth / 2 }
+func (t *mmaTile) words() int {
+	if t.single() {
+		return t.pitch() * t.lines()
+	}
+	return t.side * mmaLine / 4
+}
+
+// single reports whether lanes read the floats of a tile one by one, as ldmatrix
+// turns matrices of 16-bit elements only.
+func (t *mmaTile) single() bool { return t.s.Type == op.F32 && !t.along }
+
+// pitch is the words from line to line of such a tile: what the lanes of a warp read
+// at once, eight neighbours in each of four lines, is in different banks.
+func (t *mmaTile) pitch() int { return t.side + 8 }
 
 // place returns where a piece is, in words: pieces are permuted so that those of
 // eight lines in one place are in eight different groups of banks.
 func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
+	if t.single() {
+		return line.MulAdd(ptx.N(t.pitch()), piece.Mul(ptx.U(4)))
+	}
 	turn := line.And(ptx.U(7))
 	if t.along { // two lines fill all banks
 		turn = line.Shr(ptx.U(1)).And(ptx.U(3))
@@ -85,27 +111,27 @@ type pieceOf struct {
 	all  bool     // but they have this one
 	from ptx.U32  // element of the first step
 	to   ptx.U32  // word of the stage
-	left ptx.U32  // elements that are left, 0 for none
+	left ptx.U32  // along the sum: where it ends, else bytes; 0 for none
 	z    ptx.U32  // place along the sum in the first step
 }
 
 // pieces returns what the thread copies.
 func (t *mmaTile) pieces(tid ptx.U32) (all []pieceOf) {
-	n := t.line() * t.lines()
+	n, each := t.line()*t.lines(), ptx.N(t.s.piece())
 	for e := 0; e < n; e += t.s.threads() {
 		i := tid.Add(ptx.N(e))
 		line, piece := i.Div(ptx.N(t.line())), i.Rem(ptx.N(t.line()))
 		p := pieceOf{has: i.Lt(ptx.N(n)), all: e+t.s.threads() <= n, to: t.place(line, piece)}
 		if t.along {
 			outer := t.first.Add(line)
-			p.z = piece.Mul(ptx.U(8))
+			p.z = piece.Mul(each)
 			p.from = outer.Min(t.size.Sub(ptx.U(1))).MulAdd(t.stride, p.z)
 			p.left = ptx.Select(outer.Lt(t.size), t.depth, ptx.U(0))
 		} else {
-			inner := t.first.Add(piece.Mul(ptx.U(8)))
+			inner := t.first.Add(piece.Mul(each))
 			p.z = line
 			p.from = line.MulAdd(t.stride, inner)
-			p.left = t.size.Sub(inner.Min(t.size)).Min(ptx.U(8)).Mul(ptx.U(2))
+			p.left = t.size.Sub(inner.Min(t.size)).Min(each).Mul(ptx.N(t.s.Type.Size()))
 		}
 		all = append(all, p)
 	}
@@ -114,18 +140,18 @@ func (t *mmaTile) pieces(tid ptx.U32) (all []pieceOf) {
 
 // bring starts to copy the pieces of a step to a stage.
 func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
-	z := step.Mul(ptx.U(mmaDepth))
+	z := step.Mul(ptx.N(t.s.depth()))
 	for _, p := range all {
 		var src, left ptx.U32
 		if t.along {
 			src = p.from.Add(z)
-			left = p.left.Sub(p.z.Add(z).Min(p.left)).Min(ptx.U(8)).Mul(ptx.U(2))
+			left = p.left.Sub(p.z.Add(z).Min(p.left)).Min(ptx.N(t.s.piece())).Mul(ptx.N(t.s.Type.Size()))
 		} else {
 			src = z.MulAdd(t.stride, p.from)
 			left = ptx.Select(p.z.Add(z).Lt(t.depth), p.left, ptx.U(0))
 		}
 		// Of 0 bytes the address may be anywhere.
-		from := ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](t.from).At(src))
+		from := t.s.at(t.from, src)
 		to := t.at.At(stage.MulAdd(ptx.N(t.words()), p.to))
 		if p.all {
 			ptx.CopyAsyncZero(to, from, 16, left)
@@ -135,17 +161,67 @@ func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
 	}
 }
 
+// at returns the place of element i of a matrix.
+func (s *mmaSpec) at(p ptx.Global[ptx.B32], i ptx.U32) ptx.Global[ptx.B32] {
+	if s.Type == op.F32 {
+		return p.At(i)
+	}
+	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](p).At(i))
+}
+
+// matrix returns the operand's matrix that begins at element next times n.
+func (s *mmaSpec) matrix(p ptx.Global[ptx.B32], n, next ptx.U32) ptx.Global[ptx.B32] {
+	if s.Type == op.F32 {
+		return p.At64(n.MulWide(next))
+	}
+	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](p).At64(n.MulWide(next)))
+}
+
 // lines is how many lines the tile has.
 func (t *mmaTile) lines() int {
 	if t.along {
 		return t.side
 	}
-	return mmaDepth
+	return t.s.depth()
 }
 
-// load returns four matrices of 8 by 8 of a stage: at places x and x+8 across the
-// sum, and z and z+8 along it. across says that the second is further across.
+// load returns four matrices of a stage, 8 across the sum by 16 bytes along it: at
+// places x and x+8 across, and z and the next piece along. across says that the
+// second is further across.
 func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across bool) [4]ptx.B32 {
+	if !t.single() {
+		v := t.matrices(stage, lane, x, z, across)
+		if t.s.Type == op.F32 {
+			for i := range v {
+				v[i] = toTF32(v[i])
+			}
+		}
+		return v
+	}
+	from := t.at.At(stage.Add(lane.And(ptx.U(3)).MulAdd(ptx.N(t.pitch()), lane.Shr(ptx.U(2)))).Add(x))
+	var v [4]ptx.B32
+	for i := range v {
+		dx, dz := i>>1, i&1
+		if across {
+			dx, dz = dz, dx
+		}
+		v[i] = toTF32(from.Offset((z+4*dz)*t.pitch() + 8*dx).Load())
+	}
+	return v
+}
+
+// toTF32 returns a number whose upper 19 bits, which are all that products of TF32
+// look at, are one of the two numbers of TF32 beside x: what is added is a third to
+// two thirds of the distance between them, so that cutting off the rest leaves at
+// most that. Rounding to the nearest would be five instructions, or take what NaN
+// the hardware makes for 0.
+func toTF32(x ptx.B32) ptx.B32 {
+	f := x.Float()
+	return f.Fma(ptx.F(0x1p-10/3), f).Bits()
+}
+
+// matrices is load of four matrices by one instruction.
+func (t *mmaTile) matrices(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across bool) [4]ptx.B32 {
 	low, bit3, bit4 := lane.And(ptx.U(7)), lane.Shr(ptx.U(3)).And(ptx.U(1)), lane.Shr(ptx.U(4))
 	dx, dz := bit4, bit3
 	if across {
@@ -153,7 +229,7 @@ func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across boo
 	}
 	var line, piece ptx.U32
 	if t.along {
-		line, piece = x.Add(dx.MulAdd(ptx.U(8), low)), dz.Add(ptx.N(z/8))
+		line, piece = x.Add(dx.MulAdd(ptx.U(8), low)), dz.Add(ptx.N(z/t.s.piece()))
 	} else {
 		line, piece = dz.MulAdd(ptx.U(8), low).Add(ptx.N(z)), x.Shr(ptx.U(3)).Add(dx)
 	}
@@ -161,7 +237,7 @@ func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across boo
 }
 
 // build writes the kernel. The layouts are those of the PTX manual, "Matrix
-// Fragments for mma.m16n8k16".
+// Fragments for mma.m16n8k16" and "for mma.m16n8k8".
 func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(max(1, 512/s.threads()))
@@ -183,8 +259,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	row, col := i.Mul(ptx.N(s.Rows)), j.Mul(ptx.N(s.Cols))
 	ta.first, ta.size, ta.depth = row, m, depth
 	tb.first, tb.size, tb.depth = col, n, depth
-	ta.from = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](ta.from).At64(batch.MulWide(nextA)))
-	tb.from = ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](tb.from).At64(batch.MulWide(nextB)))
+	ta.from, tb.from = s.matrix(ta.from, batch, nextA), s.matrix(tb.from, batch, nextB)
 
 	warp := tid.Shr(ptx.U(5))
 	warps := ptx.N(s.Cols / s.Wide)
@@ -198,7 +273,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 			}
 		}
 	}
-	steps := depth.Add(ptx.U(mmaDepth - 1)).Div(ptx.U(mmaDepth))
+	steps := depth.Add(ptx.N(s.depth() - 1)).Div(ptx.N(s.depth()))
 	as, bs := ta.pieces(tid), tb.pieces(tid)
 	bring := func(stage, step ptx.U32) {
 		k.If(step.Lt(steps), func() {
@@ -217,7 +292,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		now := stage.Get()
 		before := ptx.Select(now.Eq(ptx.U(0)), ptx.N(s.Stages-1), now.Sub(ptx.U(1)))
 		bring(before, step.Add(ptx.N(s.Stages-1)))
-		for z := 0; z < mmaDepth; z += 16 {
+		for z := 0; z < s.depth(); z += 2 * s.piece() {
 			var b [][2]ptx.B32
 			for j := 0; j < s.Wide; j += 16 {
 				v := tb.load(now.Mul(ptx.N(tb.words())), lane, mineB.Add(ptx.N(j)), z, false)
@@ -251,7 +326,11 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 }
 
 func (s *mmaSpec) product(k *ptx.Kernel, acc *[4]ptx.Var[ptx.F32], a [4]ptx.B32, b [2]ptx.B32) {
-	if s.Type == op.F16 {
+	switch s.Type {
+	case op.F32:
+		k.MmaTF32(acc, a, b)
+		return
+	case op.F16:
 		k.MmaF16(acc, [4]ptx.F16x2{a[0].F16x2(), a[1].F16x2(), a[2].F16x2(), a[3].F16x2()}, [2]ptx.F16x2{b[0].F16x2(), b[1].F16x2()})
 		return
 	}

@@ -19,8 +19,10 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// halfTrial is a product of batches of matrices of 16-bit numbers.
+// halfTrial is a product of batches of matrices of 16-bit numbers, or of floats that
+// may become TF32.
 func halfTrial(t op.DType, o op.MatMulOpts, batch, m, k, n int, shared bool) *trial {
+	o.TF32 = t == op.F32
 	lead := op.Shape{batch}
 	turned := func(lead op.Shape, a, b int, trans bool) *op.Array {
 		if trans {
@@ -82,12 +84,12 @@ func TestMmaMatMul(t *testing.T) {
 		{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3},
 		{Rows: 128, Cols: 64, High: 64, Wide: 16, Stages: 4},
 	} {
-		for i := range 12 {
+		for i := range 24 {
 			if (i+i/4)%2 != j || !sampled() {
 				continue
 			}
-			o, sizes := layouts[i%4], [][3]int{{136, 104, 152}, {131, 67, 71}, {130, 70, 130}}[i/4]
-			c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 2, sizes[0], sizes[1], sizes[2], i%2 == 1)
+			o, sizes := layouts[i%4], [][3]int{{136, 104, 152}, {131, 67, 71}, {130, 70, 130}}[i/4%3]
+			c := halfTrial([]op.DType{op.BF16, op.F16, op.F32, op.F32}[i%2+i/12*2], o, 2, sizes[0], sizes[1], sizes[2], i%2 == 1)
 			t.Run(fmt.Sprint(s.String(), " ", i), func(t *testing.T) {
 				r, err := c.request()
 				if err != nil {
@@ -107,7 +109,7 @@ func TestMmaMatMul(t *testing.T) {
 
 // TestHalfMatMul multiplies matrices of all kinds with all that may follow.
 func TestHalfMatMul(t *testing.T) {
-	for i := range 12 {
+	for i := range 24 {
 		if !sampled() {
 			continue
 		}
@@ -115,8 +117,12 @@ func TestHalfMatMul(t *testing.T) {
 		if i%3 == 1 {
 			o.Act = op.Gelu
 		}
+		typ := []op.DType{op.BF16, op.F16}[rand.IntN(2)]
+		if i >= 12 {
+			typ, o.TF32 = op.F32, true
+		}
 		side := func() int { return []int{1, 8, 40, 65, 127, 128, 129, 144}[rand.IntN(8)] }
-		c := halfTrial([]op.DType{op.BF16, op.F16}[rand.IntN(2)], o, 1+rand.IntN(2), side(), side(), side(), rand.IntN(2) == 1)
+		c := halfTrial(typ, o, 1+rand.IntN(2), side(), side(), side(), rand.IntN(2) == 1)
 		if i%2 == 1 {
 			n := len(c.values[1].Shape)
 			c = newTrial(op.MatMul, o.Attrs(), c.types[0], append(c.values, normal(c.values[1].Shape[n-1-integer(o.TransB)]))...)
@@ -225,10 +231,12 @@ func TestMmaMatMulPtxas(t *testing.T) {
 	for _, s := range mmaTiles {
 		for i, o := range layouts {
 			s := s.mmaSpec
-			s.Type, s.TransA, s.TransB = []op.DType{op.BF16, op.F16}[i%2], o.TransA, o.TransB
 			target := []ptx.Target{ptx.SM80, ptx.SM86, ptx.SM90a, ptx.SM120}[i]
-			if out := assemble(t, s.kernel(nil), target); !strings.Contains(out, " 0 bytes spill stores") {
-				t.Errorf("%v: %s", s, out)
+			for _, typ := range []op.DType{[]op.DType{op.BF16, op.F16}[i%2], op.F32} {
+				s.Type, s.TransA, s.TransB = typ, o.TransA, o.TransB
+				if out := assemble(t, s.kernel(nil), target); !strings.Contains(out, " 0 bytes spill stores") {
+					t.Errorf("%v: %s", s, out)
+				}
 			}
 		}
 	}
@@ -251,6 +259,7 @@ func halfPlan(t *testing.T, c *trial, f func(p *halfProduct) (*Plan, error)) (*l
 // TestHalfMatMulMutants breaks the kernels: the emulator finds each.
 func TestHalfMatMulMutants(t *testing.T) {
 	c := halfTrial(op.BF16, op.MatMulOpts{TransB: true}, 1, 136, 264, 72, false)
+	single := halfTrial(op.F32, op.MatMulOpts{}, 1, 136, 264, 72, false)
 	one := h200
 	one.Multiprocessors = 1
 	wgmma := func(p *halfProduct) (*Plan, error) {
@@ -272,8 +281,12 @@ func TestHalfMatMulMutants(t *testing.T) {
 		{mma, "bar.sync 0;", ""},
 		{mma, "cp.async.wait_group 1;", "cp.async.wait_group 2;"},
 		{mma, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"},
+		{mma, "0f39AAAAAB", "0f3C000000"}, // much more is added before the rest is cut off
 	} {
-		d := one
+		d, c := one, c
+		if strings.HasPrefix(m.old, "0f") {
+			d, c = a100, single
+		}
 		if strings.Contains(m.old, "ldmatrix") || strings.Contains(m.old, "cp.async.wait_group ") {
 			d = a100
 		}
@@ -293,7 +306,6 @@ func TestHalfMatMulMutants(t *testing.T) {
 // and that each operand is read once by the tiles that need it.
 func TestHalfMatMulBanks(t *testing.T) {
 	for _, o := range layouts {
-		c := halfTrial(op.F16, o, 1, 128, 128, 128, false)
 		for i, f := range []func(p *halfProduct) (*Plan, error){
 			func(p *halfProduct) (*Plan, error) {
 				return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, parts: 1}, &h200)
@@ -301,13 +313,16 @@ func TestHalfMatMulBanks(t *testing.T) {
 			func(p *halfProduct) (*Plan, error) {
 				return p.warpsOf(mmaSpec{Rows: 128, Cols: 128, High: 64, Wide: 32, Stages: 3})
 			},
+			func(p *halfProduct) (*Plan, error) { return p.warpsOf(mmaTiles[0].mmaSpec) },
 		} {
+			typ := []op.DType{op.F16, op.F16, op.F32}[i]
+			c := halfTrial(typ, o, 1, 128, 128, 128, false)
 			r, p := halfPlan(t, c, f)
-			if err := c.runPlan(&rig{device: []Device{h200, a100}[i], unchecked: true, stats: func(_ int, s *emu.Stats) {
+			if err := c.runPlan(&rig{device: []Device{h200, a100, a100}[i], unchecked: true, stats: func(_ int, s *emu.Stats) {
 				if s.Conflicts != 0 {
 					t.Errorf("%s %v: %d bank conflicts", p.Variant, o, s.Conflicts)
 				}
-				if want := int64(2 * 128 * 128 * 2); s.LoadBytes != want {
+				if want := int64(2 * 128 * 128 * typ.Size()); s.LoadBytes != want {
 					t.Errorf("%s %v: %d bytes are read, not %d", p.Variant, o, s.LoadBytes, want)
 				}
 			}}, r, p); err != nil {
@@ -366,13 +381,15 @@ func TestHalfMatMulResidual(t *testing.T) {
 // columns: what lies beyond a matrix counts as 0 on both sides.
 func TestHalfMatMulSpecial(t *testing.T) {
 	for i, o := range layouts {
-		c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 1, 70, 67, []int{72, 71}[i/2], false)
-		a, b := c.values[0], c.values[1]
-		a.Data[len(a.Data)-1], a.Data[0] = math.Inf(1), 3e38
-		b.Data[len(b.Data)-1] = math.NaN()
-		b.Data[rand.IntN(len(b.Data)-1)] = math.Inf(-1)
-		c.must(t, h200)
-		c.must(t, a100)
+		for j, typ := range []op.DType{[]op.DType{op.BF16, op.F16}[i%2], op.F32} {
+			c := halfTrial(typ, o, 1, 70, 67, []int{72, 71}[(i/2+j)%2], false)
+			a, b := c.values[0], c.values[1]
+			a.Data[len(a.Data)-1], a.Data[0] = math.Inf(1), 3e38
+			b.Data[len(b.Data)-1] = math.NaN()
+			b.Data[rand.IntN(len(b.Data)-1)] = math.Inf(-1)
+			c.must(t, h200)
+			c.must(t, a100)
+		}
 	}
 }
 
