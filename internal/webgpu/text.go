@@ -93,7 +93,7 @@ func (s *Shader) sane() error {
 		default:
 			continue
 		}
-		return s.mistake(i, what)
+		return s.Mistake(i, what)
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func comment(text string, i int) int {
 	return len(text)
 }
 
-// mistake returns the error of a mistake at byte i of the text.
-func (s *Shader) mistake(i int, message string) error {
+// Mistake returns the error of a mistake at byte i of the text.
+func (s *Shader) Mistake(i int, message string) *CompileError {
 	e := &CompileError{Label: s.Label, Line: 1, Message: message}
 	start := 0
 	for j := range i {

@@ -110,6 +110,9 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 	k.pipeline, err = c.d.gpu.Compile(ctx, s)
 	var mistake *wgsl.CompileError
 	if errors.As(err, &mistake) {
+		if p.Text != nil && errors.Is(err, gpu.ErrLimit) {
+			return fmt.Errorf("%w: %w", driver.ErrLimit, mistake)
+		}
 		if p.Text != nil {
 			return mistake // of a user
 		}

@@ -31,7 +31,11 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 			return nil, err
 		}
 	}
-	text := hexadecimal.ReplaceAllStringFunc(aliases.Replace(s.Text), decimal)
+	text, err := tame(s)
+	if err != nil {
+		return nil, err
+	}
+	text = hexadecimal.ReplaceAllStringFunc(aliases.Replace(text), decimal)
 	ast, err := naga.Parse(text)
 	if err != nil {
 		return nil, mistake(s, err)

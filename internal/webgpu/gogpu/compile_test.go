@@ -12,17 +12,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// hostile returns texts that are made to hurt, but for one that takes the compiler
-// longer than anybody waits: where each constant is made of the one before, twice,
-// it looks for the type of each as often as there are ways to the first.
-func hostile(n int) map[string]*webgpu.Shader {
-	texts := hosttest.Hostile(n)
-	delete(texts, "chain of lets")
-	return texts
-}
-
 func TestHostile(t *testing.T) {
-	hosttest.Survive(t, hosttest.Guarded(t, New, "lavapipe"), hostile(20_000))
+	hosttest.Survive(t, hosttest.Guarded(t, New, "lavapipe"), hosttest.Hostile(20_000))
 }
 
 // TestDeep: no text is nested so deep, or so long, that the compiler ends the process,
@@ -32,7 +23,7 @@ func TestDeep(t *testing.T) {
 		"parentheses", "open", "minus apart", "not", "blocks", "loops", "sum", "calls", "indices", "complements", "address", "array sizes", "minima",
 	}
 	for _, n := range []int{10_000, maxText / 8} {
-		for name, s := range hostile(n) {
+		for name, s := range hosttest.Hostile(n) {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				_, err := compile(s)
 				var mistake *webgpu.CompileError
@@ -47,7 +38,7 @@ func TestDeep(t *testing.T) {
 		}
 	}
 	for _, name := range refused {
-		if hostile(1)[name] == nil {
+		if hosttest.Hostile(1)[name] == nil {
 			t.Errorf("no text is called %s", name)
 		}
 	}

@@ -47,6 +47,8 @@ func Hostile(n int) map[string]*webgpu.Shader {
 		"huge array":     User("var<private> x: array<f32, 2000000000>; @compute @workgroup_size(1) fn main() { x[0] = a[0]; a[0] = x[u32(a[1])]; }"),
 		"long name":      User("var<private> " + many("x", 1<<20) + ": f32; @compute @workgroup_size(1) fn main() {}"),
 		"chain of lets":  InMain("let x0 = a[0];" + chain(3000)),
+		"constants":      InMain("const x0 = 1.0;" + constants(200) + "a[0] = x200;"),
+		"structures":     User("struct S0 { x: f32, y: f32 }\n" + structures(200) + "@compute @workgroup_size(1) fn main() {}"),
 		"chain of calls": User(functions(200) + "@compute @workgroup_size(1) fn main() { a[0] = g199(a[1]); }"),
 		"const overflow": User("const x = 2147483647i + 1i; @compute @workgroup_size(1) fn main() {}"),
 		"const division": User("const x = 1 / 0; @compute @workgroup_size(1) fn main() {}"),
@@ -83,6 +85,22 @@ func chain(n int) string {
 		fmt.Fprintf(&b, "let x%d = x%d * x%d;\n", i+1, i, i)
 	}
 	fmt.Fprintf(&b, "a[0] = x%d;", n)
+	return b.String()
+}
+
+func constants(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "const x%d = x%d * x%d;\n", i+1, i, i)
+	}
+	return b.String()
+}
+
+func structures(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "struct S%d { x: S%d, y: S%d }\n", i+1, i, i)
+	}
 	return b.String()
 }
 
