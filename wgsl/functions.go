@@ -70,6 +70,8 @@ var functions = [numFns]struct {
 }`, fnIsNaN},
 	// What rounding the product lost, from halves of the factors whose products
 	// are exact, and what rounding the sum lost. Where something overflows, s it is.
+	// The lower half of a factor below 2^-103 may be subnormal, which devices may take
+	// for 0: that is less than 2^-126 of the other factor.
 	fnFma: {"fma_split", `fn fma_split$N(x: $T, y: $T, z: $T) -> $T {
   let xh = bitcast<$T>(bitcast<$U>(x) & $U(0xfffff000u));
   let yh = bitcast<$T>(bitcast<$U>(y) & $U(0xfffff000u));
@@ -83,14 +85,33 @@ var functions = [numFns]struct {
   let exact = s + (lost + rest);
   return select(s, exact, (bitcast<$U>(exact) & $U(0x7fffffffu)) < $U(0x7f800000u));
 }`, 0},
+	// A factor that is less than 2^-60 of the other is multiplied by 2^48 and the other by
+	// 2^-48, which changes no product: both have their lower halves then, or it
+	// does not matter. Let the exponents be m and n, m < n-59. The lesser factor, unless it
+	// was 0 to the device, has at least 2^(48-126), so that its lower half is there, and at
+	// most 2^(127-59+48), which is no overflow. The greater has lost
+	// its lower half if n-48 < -103; then m < -114, and at most 2^-126 times 2^(m+49), less than
+	// 2^-191, is missing. Factors that are nearer to each other stay: if the lesser
+	// has lost its lower half, m < -103, the other is below 2^-41, and less than 2^-167 is missing.
+	// Where |y|·2^-60 itself is 0 to the device, n < -66: then so is a product with what has
+	// lost anything. Infinities stay infinite, and what multiplies one may become one.
+	//
 	// Where the sum is not finite: what the product of numbers overflows by, a
 	// sixteenth of the whole does not. The rest is told by bits, as compilers may
 	// assume that there are no infinities.
 	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
   let infinite = $U(0x7f800000u);
   let size = $U(0x7fffffffu);
-  let s = fma_split$N(x, y, z);
-  let scaled = fma_split$N(x * $T(0.0625f), y, z * $T(0.0625f)) * $T(16.0f);
+  let one = $T(1.0f);
+  let raise = $T(281474976710656.0f);
+  let lower = $T(3.5527137e-15f);
+  let little = $T(8.6736174e-19f);
+  let x_small = abs(x) < abs(y) * little;
+  let y_small = abs(y) < abs(x) * little;
+  let u = x * select(select(one, lower, y_small), raise, x_small);
+  let v = y * select(select(one, lower, x_small), raise, y_small);
+  let s = fma_split$N(u, v, z);
+  let scaled = fma_split$N(u * $T(0.0625f), v, z * $T(0.0625f)) * $T(16.0f);
   let p = x * y;
   let z_bits = bitcast<$U>(z);
   let z_finite = (z_bits & size) < infinite;

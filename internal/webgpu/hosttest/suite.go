@@ -29,6 +29,7 @@ func Run(t *testing.T, library Library, drivers ...string) {
 		t.Run(driver, func(t *testing.T) {
 			t.Run("calls", func(t *testing.T) { calls(t, Open(t, library, driver)) })
 			t.Run("stacks", func(t *testing.T) { stacks(t, Open(t, library, driver)) })
+			t.Run("fma", func(t *testing.T) { fma(t, Open(t, library, driver)) })
 			if i > 0 {
 				return
 			}

@@ -1,0 +1,250 @@
+package wgsl
+
+import (
+	"fmt"
+	"go/ast"
+	go_parser "go/parser"
+	go_token "go/token"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A device is float32 as a device computes it: each operation rounds, and subnormal numbers
+// are 0 where it flushes them, on the way in and out.
+type device struct{ flushes bool }
+
+func (d device) f32(v float32) float32 {
+	if d.flushes && math.Abs(float64(v)) < 0x1p-126 {
+		return float32(math.Copysign(0, float64(v)))
+	}
+	return v
+}
+
+// A routine is a function that texts bring with them, of numbers, as its lines say.
+type routine struct {
+	params []string
+	lines  []line
+}
+
+// line is the name of what a line computes, "" for the last.
+type line struct {
+	name string
+	expr ast.Expr
+}
+
+var (
+	heading  = regexp.MustCompile(`^fn (\w+)\((.*)\) -> f32 {$`)
+	sentence = regexp.MustCompile(`^  (?:let (\w+) =|return) (.*);$`)
+	toGo     = strings.NewReplacer("bitcast<f32>", "bitcast_f32", "bitcast<u32>", "bitcast_u32", "select(", "select_(")
+	suffixes = regexp.MustCompile(`\b(0x[0-9a-f]+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)[uf]\b`)
+)
+
+// routines reads the functions of one number. Their expressions are those of Go but for what is
+// replaced: they have brackets where the languages differ about what comes first.
+func routines(t *testing.T, fns ...fn) map[string]*routine {
+	all := map[string]*routine{}
+	for _, f := range fns {
+		text := strings.Split(library()[f][0], "\n")
+		head := heading.FindStringSubmatch(text[0])
+		if head == nil || head[1] != functions[f].name || text[len(text)-1] != "}" {
+			t.Fatalf("no function: %q", text)
+		}
+		r := &routine{}
+		for _, p := range strings.Split(head[2], ", ") {
+			r.params = append(r.params, strings.TrimSuffix(p, ": f32"))
+		}
+		for _, l := range text[1 : len(text)-1] {
+			m := sentence.FindStringSubmatch(l)
+			if m == nil {
+				t.Fatalf("no line: %q", l)
+			}
+			e, err := go_parser.ParseExpr(suffixes.ReplaceAllString(toGo.Replace(m[2]), "$1"))
+			if err != nil {
+				t.Fatalf("%q: %v", l, err)
+			}
+			r.lines = append(r.lines, line{m[1], e})
+		}
+		all[head[1]] = r
+	}
+	return all
+}
+
+// call computes a function.
+func (d device) call(all map[string]*routine, name string, args ...any) any {
+	r := all[name]
+	values := map[string]any{}
+	for i, p := range r.params {
+		values[p] = args[i]
+	}
+	for _, l := range r.lines {
+		v := d.eval(all, values, l.expr)
+		if l.name == "" {
+			return v
+		}
+		values[l.name] = v
+	}
+	panic(name + " returns nothing")
+}
+
+// eval computes an expression: a float32, uint32 or bool.
+func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr) any {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return d.eval(all, values, e.X)
+	case *ast.Ident:
+		return values[e.Name]
+	case *ast.BasicLit:
+		return e.Value
+	case *ast.BinaryExpr:
+		switch x := d.eval(all, values, e.X).(type) {
+		case float32:
+			x, y := d.f32(x), d.f32(d.eval(all, values, e.Y).(float32))
+			switch e.Op {
+			case go_token.ADD:
+				return d.f32(x + y)
+			case go_token.SUB:
+				return d.f32(x - y)
+			case go_token.MUL:
+				return d.f32(x * y)
+			case go_token.LSS:
+				return x < y
+			}
+		case uint32:
+			y := d.eval(all, values, e.Y).(uint32)
+			switch e.Op {
+			case go_token.AND:
+				return x & y
+			case go_token.OR:
+				return x | y
+			case go_token.LSS:
+				return x < y
+			case go_token.EQL:
+				return x == y
+			}
+		case bool:
+			y := d.eval(all, values, e.Y).(bool)
+			switch e.Op {
+			case go_token.AND:
+				return x && y
+			case go_token.OR:
+				return x || y
+			}
+		}
+	case *ast.CallExpr:
+		name := e.Fun.(*ast.Ident).Name
+		args := make([]any, len(e.Args))
+		for i, a := range e.Args {
+			args[i] = d.eval(all, values, a)
+		}
+		switch name {
+		case "f32":
+			v, err := strconv.ParseFloat(args[0].(string), 32)
+			if err != nil {
+				panic(err)
+			}
+			return float32(v)
+		case "u32":
+			v, err := strconv.ParseUint(args[0].(string), 0, 32)
+			if err != nil {
+				panic(err)
+			}
+			return uint32(v)
+		case "bitcast_f32":
+			return math.Float32frombits(args[0].(uint32))
+		case "bitcast_u32":
+			return math.Float32bits(args[0].(float32))
+		case "abs":
+			return d.f32(float32(math.Abs(float64(args[0].(float32)))))
+		case "select_":
+			if args[2].(bool) {
+				return args[1]
+			}
+			return args[0]
+		}
+		return d.call(all, name, args...)
+	}
+	panic(fmt.Sprintf("no such expression: %T %v", e, e))
+}
+
+// TestFmaOfAllExponents: x·y + z of factors of all exponents, computed as texts compute it for
+// devices whose fma rounds twice, is within a unit in the last place. What is subnormal may be
+// lost on the way where it is flushed, a dozen times: 2^-122 in all. Where it is not, four of
+// the smallest steps may.
+func TestFmaOfAllExponents(t *testing.T) {
+	all := routines(t, fnFma, fnFmaAny)
+	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	// of returns a number of an exponent, at times of few digits.
+	of := func(exponent int) float32 {
+		v := 1 + float64(rng.Uint32()>>9)*0x1p-23
+		switch rng.IntN(8) {
+		case 0:
+			v = 1
+		case 1:
+			v = 2 - 0x1p-23
+		}
+		if rng.IntN(2) == 0 {
+			v = -v
+		}
+		return float32(math.Ldexp(v, exponent))
+	}
+	for name, c := range map[string]struct {
+		device
+		step int // between exponents
+		lost float64
+	}{"flushing": {device{true}, 1, 0x1p-122}, "gradual": {device{false}, 1 + rng.IntN(3), 0x1p-147}} {
+		t.Run(name, func(t *testing.T) {
+			bad := 0
+			for ex := -149; ex <= 127; ex += c.step {
+				for ey := -149; ey <= 127; ey++ {
+					x, y := of(ex), of(ey)
+					var z float32
+					switch rng.IntN(4) {
+					case 0: // what is left is what rounding lost
+						z = -(x * y)
+					case 1: // most of it goes
+						z = float32(-float64(x) * float64(y) * (1 + rng.Float64()*0x1p-10))
+					case 2:
+						z = of(max(-149, min(127, ex+ey+rng.IntN(60)-30)))
+					}
+					if v := float64(z); math.IsInf(v, 0) {
+						z = 0
+					}
+					in := [3]float32{c.f32(x), c.f32(y), c.f32(z)}
+					want := new(big.Float).SetPrec(1200).Mul(exact(in[0]), exact(in[1]))
+					want.Add(want, exact(in[2]))
+					size, _ := new(big.Float).Abs(want).Float64()
+					got := c.call(all, "fma_any", x, y, z).(float32)
+					if size >= 0x1.fffffep127 {
+						if size >= 0x1p128 && !math.IsInf(float64(got), want.Sign()) {
+							t.Errorf("%x·%x + %x is %x, not infinite", x, y, z, got)
+						}
+						continue
+					}
+					unit := math.Ldexp(1, max(math.Ilogb(max(size, 0x1p-149)), -126)-23)
+					off, _ := new(big.Float).Sub(exact(got), want).Float64()
+					if !(math.Abs(off) <= unit+c.lost) {
+						if bad++; bad < 20 {
+							t.Errorf("%x·%x + %x is %x, off by %v units and %x", x, y, z, got, off/unit, off)
+						}
+					}
+				}
+			}
+			if bad > 0 {
+				t.Errorf("%d wrong", bad)
+			}
+		})
+	}
+}
+
+// exact returns a number exactly, and a large one for what is none.
+func exact(v float32) *big.Float {
+	if w := float64(v); math.IsNaN(w) || math.IsInf(w, 0) {
+		return new(big.Float).SetMantExp(big.NewFloat(1), 1000)
+	}
+	return new(big.Float).SetPrec(1200).SetFloat64(float64(v))
+}
