@@ -13,6 +13,8 @@ import (
 
 	"github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/wgsl"
 )
 
 // steps writes a chain: $0 stands for the number of the step before, $1 for that of the step.
@@ -280,4 +282,26 @@ func FuzzCompile(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestPrintedChain: kernels in Go that double so are printed with such lets, and compile too.
+func TestPrintedChain(t *testing.T) {
+	k := kernel.New("chain", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(64, 1, 1)
+		x := kernel.InOut[kernel.F32](b, "x")
+		i := b.Index()
+		v := x.At(i)
+		for range 200 {
+			v = v.Mul(v).Add(v)
+		}
+		x.Set(i, v)
+	})
+	s := hosttest.Must(wgsl.Kernel(k, wgsl.Target{Consumer: wgsl.NagaGo}))(t)
+	shader := &webgpu.Shader{Label: "chain", Text: s.Text, Entry: s.Entry, Bindings: []webgpu.BindingKind{webgpu.ReadWrite}, Trusted: true}
+	if text, err := tame(shader); err != nil || differences(t, s.Text, text) < 10 {
+		t.Errorf("this text tests nothing: %v\n%s", err, s.Text)
+	}
+	if _, err := compile(shader); err != nil {
+		t.Error(err)
+	}
 }
