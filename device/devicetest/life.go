@@ -584,8 +584,11 @@ func leaks(t *testing.T, open Open) {
 		clear(x)
 	}
 	rounds, most := 2400, 64
-	if short() || dev.Info().Kind == device.WebGPU { // of which TestWebGPUManyBatches runs many more
+	switch {
+	case short():
 		rounds, most = 600, 256
+	case dev.Info().Kind == device.WebGPU: // of which TestWebGPUManyBatches runs many more
+		rounds = 1200
 	}
 	for range rounds {
 		work() // until the caches of plans are full

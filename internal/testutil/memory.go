@@ -33,7 +33,7 @@ func Allocations(n int, f func()) int {
 }
 
 // Growth returns how many bytes each run of f leaves on the heap for good,
-// rounded down. They are the slope between n runs and eight times as many:
+// rounded down, and 0 for less than any object takes. They are the slope between n runs and eight times as many:
 // what is made once, or once in a while, is in both. The larger n is, the less
 // noise of a few KiB weighs. Before that f runs n times to fill its caches.
 func Growth(n int, f func()) int {
@@ -47,7 +47,11 @@ func Growth(n int, f func()) int {
 	grown(n)
 	return least(func() int {
 		few := grown(n)
-		return int(math.Floor(float64(grown(8*n)-few) / float64(7*n)))
+		each := int(math.Floor(float64(grown(8*n)-few) / float64(7*n)))
+		if each < 8 {
+			return 0
+		}
+		return each
 	})
 }
 
