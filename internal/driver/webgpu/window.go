@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
 // A kernel is given at most so many bytes of an array (gpu.Limits.Binding). What
 // is larger is computed in windows, as if it were several operations over a part
-// of the arrays each: elementwise programs over runs of elements, other operations
-// over rows, or whatever else their leading extents count, and reductions of all
-// elements as reductions of what runs of elements give.
+// of the arrays each: elementwise programs over runs of elements, and other
+// operations over rows, or whatever else their leading extents count. What is one
+// row, or needs an array as a whole that is too large, is put together from other
+// requests, which may be cut in their turn: see pieces.
 
 // maxWindows bounds the windows of a step.
 const maxWindows = 4096
@@ -34,18 +34,45 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 	if r.Op != nil && !lib.Has(r.Op) {
 		return errNoKernel
 	}
+	if r.Op != nil && empty(r.Out) {
+		return nil
+	}
 	tooLarge := fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
-	switch {
-	case r.Op == nil:
+	steps, local := len(e.steps), e.local
+	err := w.cutUp()
+	if errors.Is(err, errHalfWord) {
+		e.steps, e.local = e.steps[:steps], local
+		return w.widened()
+	}
+	return err
+}
+
+// cutUp chooses how the request is cut.
+func (w *windows) cutUp() error {
+	r := w.r
+	if r.Op == nil {
 		return w.elements()
-	case r.Op.Class() == op.Reduction && r.Attrs.I[0] == op.AllElements:
-		return w.reduce()
 	}
-	if leads, ok := leadsOf(r); ok {
-		return w.rows(leads)
+	if r.Op.Class() != op.Reduction || r.Attrs.I[0] != op.AllElements {
+		if l, ok := leadsOf(r); ok && w.separable(l) {
+			return w.rows(l)
+		}
 	}
-	return tooLarge
+	if r.Post != nil {
+		return w.apart()
+	}
+	return w.pieces()
+}
+
+// empty reports whether arrays have no elements.
+func empty(as []lib.Array) bool {
+	for _, a := range as {
+		if n, err := a.Shape.Size(); err != nil || n > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // windows computes a request part by part.
@@ -121,7 +148,10 @@ func (w *windows) aligned(a arrayRef) (arrayRef, error) {
 	if a.off%max(w.d.limits.StorageAlign, 4) == 0 {
 		return a, nil
 	}
-	if a.off%4 != 0 || a.bytes > w.d.limits.Binding {
+	if a.off%4 != 0 {
+		return a, errHalfWord
+	}
+	if a.bytes > w.d.limits.Binding {
 		return a, w.tooLarge
 	}
 	there := w.Reserve(a.bytes)
@@ -135,7 +165,7 @@ func (w *windows) window(sub *lib.Request, in, out []arrayRef) error {
 	for i, a := range out {
 		if a.off%max(w.d.limits.StorageAlign, 4) != 0 {
 			if a.off%4 != 0 {
-				return w.tooLarge
+				return errHalfWord
 			}
 			out[i] = w.Reserve(a.bytes)
 			back = append(back, pair{a, out[i]})
@@ -238,27 +268,58 @@ func leadsOf(r *lib.Request) (leads, bool) {
 		return l, true
 	case op.Transpose:
 		one(rank(0)-2, rank(0)-2)
-		return l, rank(0) > 2
+		return l, true
+	case op.Rope:
+		one(1, 1)
+		for i := range l.in {
+			l.in[i] = 1
+		}
+		return l, true
+	case op.MatMulQ:
+		one(rank(0)-1, rank(0)-1)
+		return l, true
 	case op.Gather:
 		one(whole, rank(1))
 		l.in[1] = rank(1)
 		return l, true
 	case op.TopK:
 		one(rank(0)-1, rank(0)-1)
-		return l, rank(0) > 1
+		return l, true
 	}
 	switch r.Op.Class() {
 	case op.Row:
 		one(rank(0)-1, rank(0)-1)
-		return l, rank(0) > 1
+		return l, true
 	case op.Reduction:
-		one(rank(0)-1, rank(0)-1)
+		one(max(rank(0), 1)-1, max(rank(0), 1)-1)
 		for i := range l.in {
-			l.in[i] = rank(0) - 1
+			l.in[i] = l.in[0]
 		}
-		return l, rank(0) > 1
+		return l, true
 	}
 	return l, false
+}
+
+// separable reports whether there are rows to be computed by themselves, with what
+// each needs as a whole: of several products or images one at a time will do, and
+// weights are no longer than a row.
+func (w *windows) separable(l leads) bool {
+	total, _ := split(w.r.Out[0].Shape, l.out[0])
+	if total < 2 {
+		return false
+	}
+	switch w.r.Op {
+	case op.MatMul, op.MatMulQ, op.MatVec, op.Gather:
+		if w.r.Op == op.MatMul && l.out[0] < len(w.r.Out[0].Shape)-1 {
+			return true
+		}
+		for i, a := range w.r.In {
+			if l.in[i] == whole && a.Shape != nil && w.in[i].bytes > w.d.limits.Binding {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // split returns the rows of an array with so many leading extents, and the
@@ -282,42 +343,47 @@ func (w *windows) rows(l leads) error {
 	if each == 0 || total == 0 {
 		return w.tooLarge
 	}
-	// How many rows fit a binding, and begin where the next can be bound.
-	most, unit := total, 1
-	consider := func(a lib.Array, lead int) {
+	var bytes []int64
+	consider := func(a lib.Array, at arrayRef, lead int) {
 		if lead == whole || a.Shape == nil {
 			return
 		}
-		if _, n := split(a.Shape, lead); n > 0 {
-			bytes := int64(n) * int64(a.Type.Size())
-			most = min(most, int(w.d.limits.Binding/bytes))
-			align := max(w.d.limits.StorageAlign, 4)
-			unit = lcm(unit, int(align/gcd(bytes%align, align)))
+		if n, _ := split(a.Shape, lead); n > 0 {
+			bytes = append(bytes, at.bytes/int64(n))
 		}
 	}
 	for i, a := range r.In {
-		consider(a, l.in[i])
+		consider(a, w.in[i], l.in[i])
 	}
 	for i, a := range r.Out {
-		consider(a, l.out[i])
+		consider(a, w.out[i], l.out[i])
 	}
-	if most >= unit {
-		most -= most % unit
+	if r.Post != nil {
+		for _, o := range r.Post.In {
+			if o.Spread == op.Full {
+				bytes = append(bytes, int64(each*o.Type.Size()))
+			}
+		}
 	}
-	if most == 0 || r.Op == op.MatMul && total == 1 {
-		return w.tooLarge
-	}
+	// A row that does not fit is cut by itself.
+	most := max(w.span(total, bytes...), 1)
 	local := w.local
 	for row, count := 0, 0; row < total; count++ {
 		rows := min(total-row, most)
 		if r.Post != nil {
 			rows = fit(r.Post.In, total*each, row*each, rows*each) / each
 		}
+		if rows == total && r.Post != nil {
+			return w.apart()
+		}
 		if rows == 0 || count == maxWindows || rows == total {
 			return w.tooLarge
 		}
 		w.local = local
 		sub := *r
+		if r.Op == op.Rope {
+			sub.Attrs.I[0] += row // where it starts
+		}
 		var in, out []arrayRef
 		sub.In, sub.Out = nil, nil
 		part := func(x lib.Array, a arrayRef, lead int) (lib.Array, arrayRef) {
@@ -330,13 +396,13 @@ func (w *windows) rows(l leads) error {
 				}
 				return x, a
 			}
-			_, n := split(x.Shape, lead)
-			bytes := int64(n) * int64(x.Type.Size())
+			n, _ := split(x.Shape, lead)
+			bytes := a.bytes / int64(max(n, 1))
 			return lib.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
 		}
 		for i := range r.In {
 			x, a := part(r.In[i], w.in[i], l.in[i])
-			if x.Shape != nil && l.in[i] != whole {
+			if x.Shape != nil && l.in[i] != whole && a.bytes <= w.d.limits.Binding {
 				var err error
 				if a, err = w.aligned(a); err != nil {
 					return err
@@ -366,76 +432,22 @@ func (w *windows) rows(l leads) error {
 	return nil
 }
 
-// parts say which reduction makes the result of what a reduction makes of runs of
-// elements.
-var parts = map[*op.Operation]*op.Operation{
-	op.Sum: op.Sum, op.Dot: op.Sum, op.Mean: op.Sum, op.Min: op.Min, op.Max: op.Max,
-	op.NormL1: op.Sum, op.NormL2: op.NormL2, op.NormLinf: op.Max,
-}
-
-// reduce computes a reduction of all elements.
-func (w *windows) reduce() error {
-	r := w.r
-	last := parts[r.Op]
-	n, err := r.In[0].Shape.Size()
-	if err != nil || last == nil || r.In[0].Type.Size() != 4 || r.Out[0].Type.Size() != 4 && r.Post == nil {
-		return w.tooLarge
-	}
-	first := r.Op
-	if r.Op == op.Mean {
-		first = op.Sum
-	}
-	most := int(w.d.limits.Binding / 4)
-	most -= most % int(max(w.d.limits.StorageAlign, 4))
-	count := (n-1)/most + 1
-	if count > maxWindows {
-		return w.tooLarge
-	}
-	pieces := w.Reserve(4 * int64(count))
-	local := w.local
-	for k := range count {
-		w.local = local
-		m := min(n-k*most, most)
-		sub := &lib.Request{Op: first, Target: r.Target, Tuning: r.Tuning, Out: []lib.Array{{Type: r.In[0].Type, Shape: op.Shape{}}}}
-		var in []arrayRef
-		for i, x := range r.In {
-			a, err := w.aligned(w.in[i].part(4*int64(k*most), 4*int64(m)))
-			if err != nil {
-				return err
-			}
-			sub.In, in = append(sub.In, lib.Array{Type: x.Type, Shape: op.Shape{m}}), append(in, a)
-		}
-		piece := w.Reserve(4)
-		if err := w.window(sub, in, []arrayRef{piece}); err != nil {
-			return err
-		}
-		if err := w.copy(pieces.part(4*int64(k), 4), piece); err != nil {
-			return err
+// span returns how many of total rows fit a binding, where arrays have so many bytes
+// a row, and if possible as many as the next row can be bound after; 0 if one does
+// not fit.
+func (w *windows) span(total int, bytes ...int64) int {
+	most, unit := total, 1
+	for _, n := range bytes {
+		if n > 0 {
+			most = int(min(int64(most), w.d.limits.Binding/n))
+			align := max(w.d.limits.StorageAlign, 4)
+			unit = lcm(unit, int(align/gcd(n%align, align)))
 		}
 	}
-	sub := *r
-	sub.Op = last
-	sub.In = []lib.Array{{Type: r.In[0].Type, Shape: op.Shape{count}}}
-	in := []arrayRef{pieces}
-	if r.Op == op.Mean {
-		mean, err := ir.New(ir.Div, ir.NewArg(0, ir.F32), ir.NewConst(float64(n), ir.F32))
-		if err != nil {
-			return err
-		}
-		post := &lib.Epilogue{Exprs: []*ir.Node{mean}}
-		if r.Post != nil {
-			args := []*ir.Node{mean}
-			for i, o := range r.Post.In {
-				args = append(args, ir.NewArg(i+1, op.Register(o.Type)))
-			}
-			post.In, post.Exprs = r.Post.In, nil
-			for _, x := range r.Post.Exprs {
-				post.Exprs = append(post.Exprs, ir.Substitute(x, args, nil))
-			}
-		}
-		sub.Post = post
+	if most >= unit {
+		return most - most%unit
 	}
-	return w.window(&sub, append(in, w.in[len(r.In):]...), w.out)
+	return most - most%min(2, max(most, 1)) // halves by the word
 }
 
 func gcd(a, b int64) int64 {

@@ -1,0 +1,304 @@
+package webgpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/op"
+)
+
+// What cannot be cut into rows is put together from other requests, over arrays of
+// the user and temporary ones. These are computed like any request: what is too
+// large in one is cut there.
+
+// pieces computes an operation, without an epilogue, that has one row or needs an
+// array as a whole that is too large.
+func (w *windows) pieces() error {
+	switch w.r.Op {
+	case op.ArgMin, op.ArgMax:
+		return w.place()
+	case op.Var:
+		return w.variance()
+	case op.Softmax, op.LogSoftmax:
+		return w.softmax()
+	case op.LayerNorm, op.RMSNorm:
+		return w.norm()
+	case op.Cumsum:
+		return w.cumsum()
+	case op.TopK:
+		return w.topK()
+	case op.Gather:
+		return w.gather()
+	case op.Transpose:
+		return w.transpose()
+	case op.MatMul:
+		return w.matMul()
+	case op.MatVec:
+		return w.matVec()
+	case op.MatMulQ:
+		return w.matMulQ()
+	case op.Conv2D:
+		return w.conv2D()
+	case op.Attention:
+		return w.attention()
+	}
+	if last, ok := combinedBy[w.r.Op]; ok {
+		return w.reduce(last)
+	}
+	return w.tooLarge
+}
+
+// located is an array of a request and where it is.
+type located struct {
+	lib.Array
+	at arrayRef
+}
+
+// operand is an operand of an elementwise program and where it is.
+type operand struct {
+	lib.Operand
+	at arrayRef
+}
+
+// given returns an operand of the request.
+func (w *windows) given(i int) located { return located{w.r.In[i], w.in[i]} }
+
+// has reports whether the request has an operand.
+func (w *windows) has(i int) bool { return i < len(w.r.In) && w.r.In[i].Shape != nil }
+
+// result returns a result of the request.
+func (w *windows) result(i int) located { return located{w.r.Out[i], w.out[i]} }
+
+// reserve returns a temporary array.
+func (w *windows) reserve(t op.DType, s op.Shape) (located, error) {
+	n, err := s.Size()
+	if err != nil {
+		return located{}, err
+	}
+	return located{lib.Array{Type: t, Shape: s}, w.Reserve(int64(n) * int64(t.Size()))}, nil
+}
+
+// shaped returns the elements of an array in another shape.
+func (a located) shaped(s ...int) located {
+	a.Shape = s
+	return a
+}
+
+// rows returns some rows of an array, which its first extent counts.
+func (a located) rows(from, n int) located {
+	bytes := a.at.bytes / int64(max(a.Shape[0], 1))
+	a.Shape = append(op.Shape{n}, a.Shape[1:]...)
+	a.at = a.at.part(int64(from)*bytes, int64(n)*bytes)
+	return a
+}
+
+// rowBytes returns the bytes of a row.
+func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)) }
+
+// spread returns an array as an operand. It has been checked.
+func (a located) spread(s op.Spread) operand {
+	n, _ := a.Shape.Size()
+	return operand{lib.Operand{Type: a.Type, Spread: s, N: n}, a.at}
+}
+
+// number and integer return constants as operands, so that kernels are the same for
+// all of them.
+func (w *windows) number(v float64) operand {
+	return w.constant(op.F32, math.Float32bits(float32(v)))
+}
+
+func (w *windows) integer(v int) operand { return w.constant(op.I32, uint32(int32(v))) }
+
+func (w *windows) constant(t op.DType, bits uint32) operand {
+	return operand{lib.Operand{Type: t, Spread: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
+}
+
+// large reports whether an array cannot be bound.
+func (w *windows) large(a located) bool { return a.at.bytes > w.d.limits.Binding }
+
+// elementsOf returns how many elements of an array of n a window has.
+func (w *windows) elementsOf(n int) int {
+	most := int(w.d.limits.Binding / 4)
+	return min(n, most-most%int(max(w.d.limits.StorageAlign, 4)))
+}
+
+// request computes an operation; post, if there is one, from its result and
+// operands behind it.
+func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, post *ir.Node, with ...operand) error {
+	sub := &lib.Request{Op: o, Attrs: attrs, Target: w.r.Target, Tuning: w.r.Tuning}
+	var from, to []arrayRef
+	for _, a := range in {
+		if a.Shape != nil {
+			var err error
+			if a.at, err = w.alignedOr(a.at); err != nil {
+				return err
+			}
+		}
+		sub.In, from = append(sub.In, a.Array), append(from, a.at)
+	}
+	if post != nil {
+		sub.Post = &lib.Epilogue{Exprs: []*ir.Node{post}}
+		for _, x := range with {
+			at, err := w.alignedOr(x.at)
+			if err != nil {
+				return err
+			}
+			sub.Post.In, from = append(sub.Post.In, x.Operand), append(from, at)
+		}
+	}
+	for _, a := range out {
+		sub.Out, to = append(sub.Out, a.Array), append(to, a.at)
+	}
+	return w.window(sub, from, to)
+}
+
+// alignedOr is aligned for what may be too large to be bound, and is cut later.
+func (w *windows) alignedOr(a arrayRef) (arrayRef, error) {
+	if a.bytes > w.d.limits.Binding {
+		return a, nil
+	}
+	return w.aligned(a)
+}
+
+// program computes an expression of operands.
+func (w *windows) program(out located, e *ir.Node, in ...operand) error {
+	sub := &lib.Request{Post: &lib.Epilogue{Exprs: []*ir.Node{e}}, Target: w.r.Target, Tuning: w.r.Tuning, Out: []lib.Array{out.Array}}
+	var from []arrayRef
+	for _, x := range in {
+		at, err := w.alignedOr(x.at)
+		if err != nil {
+			return err
+		}
+		sub.Post.In, from = append(sub.Post.In, x.Operand), append(from, at)
+	}
+	return w.window(sub, from, []arrayRef{out.at})
+}
+
+// apart computes an operation and then its epilogue.
+func (w *windows) apart() error {
+	r := w.r
+	if r.Op.Results() > 1 {
+		return errNoKernel // as for any size
+	}
+	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+	for i, a := range r.In {
+		if a.Shape != nil {
+			types[i], shapes[i] = a.Type, a.Shape
+		}
+	}
+	made, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return err
+	}
+	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	if err != nil {
+		return err
+	}
+	if made[0] == op.F16 && r.Out[0].Type == op.F32 {
+		return errHalfWord // which a half float between them would not do
+	}
+	y, err := w.reserve(made[0], results[0])
+	if err != nil {
+		return err
+	}
+	alone := *r
+	alone.Post, alone.Out = nil, []lib.Array{y.Array}
+	if err := w.window(&alone, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
+		return err
+	}
+	behind := lib.Request{Post: &lib.Epilogue{Exprs: r.Post.Exprs}, Target: r.Target, Tuning: r.Tuning, Out: r.Out}
+	behind.Post.In = append([]lib.Operand{y.spread(op.Full).Operand}, r.Post.In...)
+	return w.window(&behind, append([]arrayRef{y.at}, w.in[len(r.In):]...), w.out)
+}
+
+// errHalfWord is the error of a request that can be computed over float32 and not
+// over half floats: parts of arrays would begin within a word, or what goes from one
+// part to another would be rounded.
+var errHalfWord = errors.New("half floats that cannot be cut")
+
+// widened computes the request over elements of float32 where they are half floats,
+// parts of which can be copied.
+func (w *windows) widened() error {
+	sub := *w.r
+	same := ir.NewArg(0, ir.F32)
+	widen := func(t op.DType, at arrayRef) (op.DType, arrayRef, error) {
+		if t != op.F16 {
+			return t, at, nil
+		}
+		n := int(at.bytes) / t.Size()
+		wide, err := w.reserve(op.F32, op.Shape{n})
+		if err == nil {
+			err = w.program(wide, same, operand{lib.Operand{Type: t, Spread: op.Full, N: n}, at})
+		}
+		return op.F32, wide.at, err
+	}
+	var in, out []arrayRef
+	sub.In, sub.Out = nil, nil
+	halves := false
+	for i, a := range w.r.In {
+		at := w.in[i]
+		if a.Shape != nil {
+			halves = halves || a.Type == op.F16
+			var err error
+			if a.Type, at, err = widen(a.Type, at); err != nil {
+				return err
+			}
+		}
+		sub.In, in = append(sub.In, a), append(in, at)
+	}
+	if w.r.Post != nil {
+		sub.Post = &lib.Epilogue{Exprs: w.r.Post.Exprs}
+		for i, o := range w.r.Post.In {
+			halves = halves || o.Type == op.F16
+			t, at, err := widen(o.Type, w.in[len(w.r.In)+i])
+			if err != nil {
+				return err
+			}
+			o.Type = t
+			sub.Post.In, in = append(sub.Post.In, o), append(in, at)
+		}
+	}
+	var narrow []func() error
+	for i, a := range w.r.Out {
+		at := w.out[i]
+		if a.Type == op.F16 {
+			halves = true
+			wide, err := w.reserve(op.F32, a.Shape)
+			if err != nil {
+				return err
+			}
+			half := w.result(i)
+			narrow = append(narrow, func() error { return w.program(half, same, wide.spread(op.Full)) })
+			a.Type, at = op.F32, wide.at
+		}
+		sub.Out, out = append(sub.Out, a), append(out, at)
+	}
+	if !halves {
+		return w.tooLarge
+	}
+	if err := w.compute(&sub, in, out); err != nil {
+		return err
+	}
+	for _, f := range narrow {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node returns an expression that this package writes: its types fit.
+func node(c ir.Code, args ...*ir.Node) *ir.Node {
+	n, err := ir.New(c, args...)
+	if err != nil {
+		panic(fmt.Sprintf("webgpu: %v", err))
+	}
+	return n
+}
+
+// arg returns operand i of an expression of float32.
+func arg(i int) *ir.Node { return ir.NewArg(i, ir.F32) }

@@ -1,0 +1,99 @@
+package webgpu
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// attention computes attention by heads of keys, with the queries that share each;
+// of one, by heads of queries; of one of these, by queries.
+func (w *windows) attention() error {
+	r := w.r
+	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
+	if err != nil {
+		return err
+	}
+	heads, share := s.Batch*s.KVHeads, s.Heads/s.KVHeads
+	q, y := w.given(0).shaped(heads*share, s.Tq, s.D), w.result(0).shaped(heads*share, s.Tq, s.D)
+	k, v := w.given(1).shaped(heads, s.Tk, s.D), w.given(2).shaped(heads, s.Tk, s.D)
+	switch {
+	case heads > 1:
+		return w.runs(heads, func(from, n int) error {
+			return w.request(op.Attention, r.Attrs, []located{q.rows(from*share, n*share), k.rows(from, n), v.rows(from, n)},
+				[]located{y.rows(from*share, n*share)}, nil)
+		}, q.rowBytes()*int64(share), k.rowBytes())
+	case share > 1 && !w.large(k):
+		return w.runs(share, func(from, n int) error {
+			return w.request(op.Attention, r.Attrs, []located{q.rows(from, n), k, v}, []located{y.rows(from, n)}, nil)
+		}, q.rowBytes())
+	}
+	q, y = q.shaped(share*s.Tq, s.D), y.shaped(share*s.Tq, s.D)
+	k, v = k.shaped(s.Tk, s.D), v.shaped(s.Tk, s.D)
+	if w.large(k) {
+		return w.longAttention(s, q, k, v, y)
+	}
+	causal := op.AttentionOptsOf(&r.Attrs).Causal
+	one := func(a located) located { return a.shaped(append(op.Shape{1}, a.Shape...)...) }
+	return w.runs(s.Tq, func(from, n int) error {
+		// The last query of each run stands at the last key that it is given.
+		seen := s.Seen(from+n-1, causal)
+		if seen == 0 {
+			return w.nothing(y.rows(from, n))
+		}
+		return w.request(op.Attention, r.Attrs, []located{one(q.rows(from, n)), one(k.rows(0, seen)), one(v.rows(0, seen))},
+			[]located{one(y.rows(from, n))}, nil)
+	}, q.rowBytes())
+}
+
+// nothing makes an array 0.
+func (w *windows) nothing(y located) error { return w.program(y, arg(0), w.number(0)) }
+
+// longAttention computes attention of one head of keys that are too many, by its
+// formula. A query that does not see all keys is computed alone, over those that it
+// sees.
+func (w *windows) longAttention(s op.AttentionSizes, q, k, v, y located) error {
+	if k.Type != op.F32 {
+		return errHalfWord // weights are float32
+	}
+	queries := q.Shape[0] // of all heads
+	causal := op.AttentionOptsOf(&w.r.Attrs).Causal && s.Tq > 1
+	each := max(w.span(queries, 4*int64(s.Tk), q.rowBytes()), 1)
+	if causal {
+		each = 1
+	}
+	if (queries-1)/each+1 > maxWindows {
+		return w.tooLarge
+	}
+	local := w.local
+	for from := 0; from < queries; from += each {
+		w.local = local
+		n := min(queries-from, each)
+		seen := s.Seen(from%s.Tq, causal)
+		if seen == 0 {
+			if err := w.nothing(y.rows(from, n)); err != nil {
+				return err
+			}
+			continue
+		}
+		scores, err := w.reserve(op.F32, op.Shape{n, seen})
+		if err != nil {
+			return err
+		}
+		weights, err := w.reserve(op.F32, op.Shape{n, seen})
+		if err != nil {
+			return err
+		}
+		err = w.request(op.MatMul, op.MatMulOpts{TransB: true}.Attrs(), []located{q.rows(from, n), k.rows(0, seen)}, []located{scores},
+			node(ir.Mul, arg(0), arg(1)), w.number(float64(s.Scale)))
+		if err != nil {
+			return err
+		}
+		if err := w.request(op.Softmax, op.Attrs{}, []located{scores}, []located{weights}, nil); err != nil {
+			return err
+		}
+		if err := w.request(op.MatMul, op.Attrs{}, []located{weights, v.rows(0, seen)}, []located{y.rows(from, n)}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package webgpu
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// gather takes rows of a table that is too large: those that each part of it has,
+// one part after the other.
+func (w *windows) gather() error {
+	table, ids, y := w.given(0), w.given(1), w.result(0)
+	n, _ := ids.Shape.Size()
+	rows := table.Shape[0]
+	each := w.span(rows, table.rowBytes())
+	if each == 0 || (rows-1)/each+1 > maxWindows {
+		return w.tooLarge
+	}
+	var so [2]located // what the parts before gave
+	for i := range so {
+		var err error
+		if so[i], err = w.reserve(y.Type, y.Shape); err != nil {
+			return err
+		}
+	}
+	here, err := w.reserve(op.I32, ids.Shape)
+	if err != nil {
+		return err
+	}
+	i32 := func(i int) *ir.Node { return ir.NewArg(i, ir.I32) }
+	// Before the part: of no row, as what is beyond it.
+	relative := node(ir.Select, node(ir.Lt, i32(0), i32(1)), ir.NewConst(-1, ir.I32), node(ir.Sub, i32(0), i32(1)))
+	is := node(ir.And, node(ir.Le, ir.NewConst(0, ir.I32), i32(2)), node(ir.Lt, i32(2), i32(3)))
+	either := node(ir.Select, is, arg(0), arg(1))
+	local := w.local
+	for k, from := 0, 0; from < rows; k, from = k+1, from+each {
+		w.local = local
+		part := table.rows(from, min(rows-from, each))
+		to := so[k%2]
+		if from+each >= rows {
+			to = y
+		}
+		if k == 0 {
+			err = w.request(op.Gather, op.Attrs{}, []located{part, ids}, []located{to}, nil)
+		} else if err = w.program(here, relative, ids.spread(op.Full), w.integer(from)); err == nil {
+			over := here.spread(op.Stretched)
+			over.N = n
+			err = w.request(op.Gather, op.Attrs{}, []located{part, here}, []located{to}, either,
+				so[(k+1)%2].spread(op.Full), over, w.integer(part.Shape[0]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topK finds the greatest elements of one row among the greatest of runs of it.
+// Equal ones stay in their order.
+func (w *windows) topK() error {
+	x, n := w.row(0)
+	if x.Type != op.F32 {
+		return errHalfWord
+	}
+	most := op.TopKOptsOf(&w.r.Attrs).K
+	each := w.elementsOf(n)
+	count := (n-1)/each + 1
+	all := (count-1)*min(most, each) + min(most, n-(count-1)*each)
+	if all > n/2 || count > maxWindows {
+		return w.tooLarge // sorted runs would have to be merged
+	}
+	values, err := w.reserve(op.F32, op.Shape{all})
+	if err != nil {
+		return err
+	}
+	places, err := w.reserve(op.I32, op.Shape{all})
+	if err != nil {
+		return err
+	}
+	behind := node(ir.Add, ir.NewArg(0, ir.I32), ir.NewArg(1, ir.I32))
+	local := w.local
+	found := 0
+	for k := range count {
+		w.local = local
+		m := min(n-k*each, each)
+		best := min(most, m)
+		var ys [3]located // values, places in the run, places in the row
+		for i, t := range []op.DType{op.F32, op.I32, op.I32} {
+			if ys[i], err = w.reserve(t, op.Shape{best}); err != nil {
+				return err
+			}
+		}
+		if err := w.request(op.TopK, op.TopKOpts{K: best}.Attrs(), []located{x.rows(k*each, m)}, ys[:2], nil); err != nil {
+			return err
+		}
+		if err := w.program(ys[2], behind, ys[1].spread(op.Full), w.integer(k*each)); err != nil {
+			return err
+		}
+		if err := w.copy(values.rows(found, best).at, ys[0].at); err != nil {
+			return err
+		}
+		if err := w.copy(places.rows(found, best).at, ys[2].at); err != nil {
+			return err
+		}
+		found += best
+	}
+	among, err := w.reserve(op.I32, op.Shape{most})
+	if err != nil {
+		return err
+	}
+	if err := w.request(op.TopK, w.r.Attrs, []located{values}, []located{w.result(0).shaped(most), among}, nil); err != nil {
+		return err
+	}
+	return w.chosen(places, among, w.result(1))
+}
