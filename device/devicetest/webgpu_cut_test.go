@@ -86,7 +86,7 @@ func TestWebGPUCut(t *testing.T) {
 		// Windows, then channels; groups.
 		{Op: op.Conv2D, In: []Tensor{tensor(g.tame, 1, 5, 9, 8), tensor(g.tame, 3, 5, 3, 3), tensor(g.tame, 3)}, Options: op.Conv2DOpts{Pad: [2]int{1, 1}, Act: op.Relu}},
 		{Op: op.Conv2D, In: []Tensor{tensor(g.tame, 2, 6, 7, 5), tensor(g.tame, 9, 2, 3, 2)}, Options: op.Conv2DOpts{Groups: 3, Stride: [2]int{1, 2}}},
-		{Op: op.Conv2D, In: []Tensor{half(1, 5, 9, 9), half(3, 5, 3, 3), half(3)}},
+		{Op: op.Conv2D, In: []Tensor{half(1, 16, 9, 9), half(4, 16, 1, 1), half(4)}},
 		// Heads of keys; heads of queries; queries; keys, shared and hidden.
 		{Op: op.Attention, In: []Tensor{tensor(g.tame, 2, 4, 2, 16), tensor(g.tame, 2, 2, 3, 16), tensor(g.tame, 2, 2, 3, 16)}, Options: op.AttentionOpts{Causal: true}},
 		{Op: op.Attention, In: []Tensor{tensor(g.tame, 3, 2, 32), tensor(g.tame, 1, 3, 32), tensor(g.tame, 1, 3, 32)}, Options: op.AttentionOpts{Causal: true}},

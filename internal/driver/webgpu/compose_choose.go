@@ -1,6 +1,8 @@
 package webgpu
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
@@ -12,7 +14,7 @@ func (w *windows) gather() error {
 	n, _ := ids.Shape.Size()
 	rows := table.Shape[0]
 	each := w.span(rows, table.rowBytes())
-	if each == 0 || (rows-1)/each+1 > maxWindows {
+	if each == 0 || (rows-1)/each+1 > maxWindows || rows > math.MaxInt32 {
 		return w.tooLarge
 	}
 	var so [2]located // what the parts before gave
