@@ -166,7 +166,8 @@ func (w *windows) matMul() error {
 	case 'n':
 		return w.acrossColumns(y, b.at.bytes/int64(p.N), both)
 	case 'k':
-		attrs := op.MatMulOpts{TransA: o.TransA, TransB: o.TransB}.Attrs()
+		o.Act, o.ActParams = nil, op.Attrs{}
+		attrs := o.Attrs()
 		return w.summed(y, p.K, op.Periodic, func(from, n int, to located, post *ir.Node, with ...operand) error {
 			in, err := both(from, n)
 			if err != nil {
