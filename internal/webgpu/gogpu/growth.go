@@ -350,10 +350,13 @@ func (g *growth) assignment(from, to int) {
 	}
 }
 
+// assign notes the names of what is assigned to, but for those of its indices.
 func (g *growth) assign(from, to int) {
 	for ; from < to; from++ {
-		if g.list[from].word {
-			g.assigned[g.list[from].text] = true
+		if l := &g.list[from]; l.word {
+			g.assigned[l.text] = true
+		} else if l.text == "[" {
+			from = g.close(from)
 		}
 	}
 }

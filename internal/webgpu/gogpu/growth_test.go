@@ -121,6 +121,7 @@ func TestVariables(t *testing.T) {
 		"pointer":          {chain + "let p = &a[0]; let q = p; let r = (q); a[0] = *r;", 3},
 		"assigned":         {chain + "h11 = 1.0;", 2},
 		"assigned in ()":   {chain + "(h11) = 1.0;", 2},
+		"an index":         {chain + "a[u32(h11)] = 1.0; a[u32(h7)] += 1.0;", 3},
 		"a component":      {chain + "h11.x += 1.0;", 2},
 		"shifted":          {chain + "h11 >>= 1u;", 2},
 		"counted":          {chain + "h11++;", 2},
