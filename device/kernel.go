@@ -33,7 +33,8 @@ type Kernel struct {
 //     for one in a text.
 //   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks, or is a text for
 //     another kind of device.
-//   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has.
+//   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has, and for a
+//     text whose constants or structures double so often that a compiler would not end.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
