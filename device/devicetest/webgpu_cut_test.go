@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/op"
 )
@@ -28,8 +29,12 @@ func TestWebGPUCut(t *testing.T) {
 	dev := start(t, openMasked)
 	free := libertiesOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
+	tried := 0
 	try := func(c Case) {
 		t.Helper()
+		if tried++; testutil.Raced && tried%5 != 0 {
+			return // of what one goroutine does a sample will do
+		}
 		_, err := c.run(t.Context(), dev, free)
 		if err != nil && !lacks(dev, c.In[0].Type, err) {
 			t.Errorf("%v: %v", &c, err)
