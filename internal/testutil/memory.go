@@ -23,7 +23,7 @@ const tries = 10
 func Allocations(n int, f func()) int {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	f()
-	return least(func() int {
+	return least(0, func() int {
 		before := memory().Mallocs
 		for range n {
 			f()
@@ -33,10 +33,11 @@ func Allocations(n int, f func()) int {
 }
 
 // Growth returns how many bytes each run of f leaves on the heap for good,
-// rounded down, and 0 for less than any object takes. They are the slope between n runs and eight times as many:
-// what is made once, or once in a while, is in both. The larger n is, the less
-// noise of a few KiB weighs. Before that f runs n times to fill its caches.
-func Growth(n int, f func()) int {
+// rounded down, and 0 for less than any object takes. They are the slope between n
+// runs and eight times as many: what is made once, or once in a while, is in both.
+// The larger n is, the less noise of a few KiB weighs. Before that f runs n times to
+// fill its caches. More than most bytes are measured again, several times.
+func Growth(n, most int, f func()) int {
 	grown := func(n int) int {
 		before := live()
 		for range n {
@@ -45,7 +46,7 @@ func Growth(n int, f func()) int {
 		return live() - before
 	}
 	grown(n)
-	return least(func() int {
+	return least(most, func() int {
 		few := grown(n)
 		each := int(math.Floor(float64(grown(8*n)-few) / float64(7*n)))
 		if each < 8 {
@@ -55,11 +56,11 @@ func Growth(n int, f func()) int {
 	})
 }
 
-// least returns the least of several results of measure, and 0 if one is not
-// above it.
-func least(measure func() int) int {
+// least returns the least of several results of measure, or the first that is no more
+// than enough, and 0 for less.
+func least(enough int, measure func() int) int {
 	v := math.MaxInt
-	for try := 0; try < tries && v > 0; try++ {
+	for try := 0; try < tries && v > enough; try++ {
 		v = min(v, measure())
 	}
 	return max(v, 0)

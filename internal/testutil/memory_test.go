@@ -47,7 +47,7 @@ func TestGrowth(t *testing.T) {
 	type node [5]uint64
 	all := make([]*node, 0, 500*(1+tries*9)*(1+3))
 	for _, each := range []int{1, 3} {
-		n := Growth(500, func() {
+		n := Growth(500, 0, func() {
 			for range each {
 				all = append(all, new(node))
 			}
@@ -58,12 +58,12 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(all)
-	if n := Growth(500, func() { kept = make([]byte, 1000) }); n != 0 {
+	if n := Growth(500, 0, func() { kept = make([]byte, 1000) }); n != 0 {
 		t.Errorf("%d bytes a run are kept of what is forgotten", n)
 	}
 	var cache [1 << 12]*node // is full at some time
 	i := 0
-	if n := Growth(500, func() { cache[i%len(cache)] = new(node); i++ }); n != 0 {
+	if n := Growth(500, 0, func() { cache[i%len(cache)] = new(node); i++ }); n != 0 {
 		t.Errorf("%d bytes a run are kept of a cache that is full", n)
 	}
 }

@@ -33,7 +33,7 @@ func TestMemoryFlat(t *testing.T) {
 	if n := testutil.Allocations(2000, run); n != 0 {
 		t.Errorf("%v allocations a submission", n)
 	}
-	if n := testutil.Growth(1000, run); n != 0 {
+	if n := testutil.Growth(1000, 0, run); n != 0 {
 		t.Errorf("%d bytes more on the heap after each submission", n)
 	}
 	held := d.memory.Stats().Held
