@@ -41,17 +41,7 @@ func (q *request) fuse() error {
 // package: the activation of the attributes, then Post. It is nil where the result
 // is stored as it is.
 func Finish(r *Request) (*Epilogue, error) {
-	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
-	for i, a := range r.In {
-		if a.Shape != nil {
-			types[i], shapes[i] = a.Type, a.Shape
-		}
-	}
-	made, err := r.Op.Types(&r.Attrs, types)
-	if err != nil {
-		return nil, err
-	}
-	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	made, results, err := r.Results()
 	if err != nil {
 		return nil, err
 	}

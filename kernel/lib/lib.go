@@ -34,6 +34,23 @@ type Request struct {
 	Tuning  Tuning
 }
 
+// Results returns the element types and the shapes of what Op gives, before Post, or
+// the operation's error for operands that it does not take.
+func (r *Request) Results() ([]op.DType, []op.Shape, error) {
+	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+	for i, a := range r.In {
+		if a.Shape != nil {
+			types[i], shapes[i] = a.Type, a.Shape
+		}
+	}
+	made, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return nil, nil, err
+	}
+	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	return made, results, err
+}
+
 // Epilogue is an elementwise program: one expression for each array that is
 // stored. Arg 0 is the first result of the operation, and Arg i+1 is In[i];
 // without an operation Arg i is In[i]. Expressions have no Param.

@@ -149,23 +149,17 @@ func For(r *lib.Request, d Device) (*Plan, error) {
 // checkRequest returns an error unless the shapes and types of a request are what
 // its operation takes and gives.
 func checkRequest(r *lib.Request) error {
-	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
-	for i, a := range r.In {
+	for _, a := range r.In {
 		if a.Shape == nil {
 			continue
 		}
-		types[i], shapes[i] = a.Type, a.Shape
 		if n, err := a.Shape.Size(); err != nil {
 			return err
 		} else if n > math.MaxInt32 {
 			return unsupported("%d elements in one array", n)
 		}
 	}
-	made, err := r.Op.Types(&r.Attrs, types)
-	if err != nil {
-		return err
-	}
-	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	made, results, err := r.Results()
 	if err != nil {
 		return err
 	}

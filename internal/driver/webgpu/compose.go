@@ -120,14 +120,32 @@ func (w *windows) constant(t op.DType, bits uint32) operand {
 // large reports whether an array cannot be bound.
 func (w *windows) large(a located) bool { return a.at.bytes > w.d.limits.Binding }
 
-// elementsOf returns how many elements of an array of n a window has.
-func (w *windows) elementsOf(n int) int {
+// elementsOf returns how many elements of an array of n a window has, and how many
+// windows that makes.
+func (w *windows) elementsOf(n int) (each, count int, err error) {
 	most := int(w.d.limits.Binding / 4)
-	return min(n, most-most%int(max(w.d.limits.StorageAlign, 4)))
+	each = min(n, most-most%int(max(w.d.limits.StorageAlign, 4)))
+	if count = (n-1)/each + 1; count > maxWindows {
+		return 0, 0, w.tooLarge
+	}
+	return each, count, nil
+}
+
+// inTurn calls f for each run of so many of n. What f reserves of the device's memory
+// serves one run after the other.
+func (w *windows) inTurn(n, each int, f func(k, from, m int) error) error {
+	local := w.local
+	for k, from := 0, 0; from < n; k, from = k+1, from+each {
+		w.local = local
+		if err := f(k, from, min(n-from, each)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // request computes an operation; post, if there is one, from its result and
-// operands behind it.
+// operands behind it, or from these alone if there is no operation.
 func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, post *ir.Node, with ...operand) error {
 	sub := &lib.Request{Op: o, Attrs: attrs, Target: w.r.Target, Tuning: w.r.Tuning}
 	var from, to []arrayRef
@@ -166,16 +184,7 @@ func (w *windows) alignedOr(a arrayRef) (arrayRef, error) {
 
 // program computes an expression of operands.
 func (w *windows) program(out located, e *ir.Node, in ...operand) error {
-	sub := &lib.Request{Post: &lib.Epilogue{Exprs: []*ir.Node{e}}, Target: w.r.Target, Tuning: w.r.Tuning, Out: []lib.Array{out.Array}}
-	var from []arrayRef
-	for _, x := range in {
-		at, err := w.alignedOr(x.at)
-		if err != nil {
-			return err
-		}
-		sub.Post.In, from = append(sub.Post.In, x.Operand), append(from, at)
-	}
-	return w.window(sub, from, []arrayRef{out.at})
+	return w.request(nil, op.Attrs{}, nil, []located{out}, e, in...)
 }
 
 // apart computes an operation and then its epilogue.
@@ -184,17 +193,7 @@ func (w *windows) apart() error {
 	if r.Op.Results() > 1 {
 		return errNoKernel // as for any size
 	}
-	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
-	for i, a := range r.In {
-		if a.Shape != nil {
-			types[i], shapes[i] = a.Type, a.Shape
-		}
-	}
-	made, err := r.Op.Types(&r.Attrs, types)
-	if err != nil {
-		return err
-	}
-	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	made, results, err := r.Results()
 	if err != nil {
 		return err
 	}

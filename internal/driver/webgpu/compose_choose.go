@@ -64,10 +64,12 @@ func (w *windows) topK() error {
 		return errHalfWord
 	}
 	most := op.TopKOptsOf(&w.r.Attrs).K
-	each := w.elementsOf(n)
-	count := (n-1)/each + 1
+	each, count, err := w.elementsOf(n)
+	if err != nil {
+		return err
+	}
 	all := (count-1)*min(most, each) + min(most, n-(count-1)*each)
-	if all > n/2 || count > maxWindows {
+	if all > n/2 {
 		return w.tooLarge // sorted runs would have to be merged
 	}
 	values, err := w.reserve(op.F32, op.Shape{all})
@@ -79,11 +81,8 @@ func (w *windows) topK() error {
 		return err
 	}
 	behind := node(ir.Add, ir.NewArg(0, ir.I32), ir.NewArg(1, ir.I32))
-	local := w.local
 	found := 0
-	for k := range count {
-		w.local = local
-		m := min(n-k*each, each)
+	err = w.inTurn(n, each, func(_, from, m int) error {
 		best := min(most, m)
 		var ys [3]located // values, places in the run, places in the row
 		for i, t := range []op.DType{op.F32, op.I32, op.I32} {
@@ -91,10 +90,10 @@ func (w *windows) topK() error {
 				return err
 			}
 		}
-		if err := w.request(op.TopK, op.TopKOpts{K: best}.Attrs(), []located{x.rows(k*each, m)}, ys[:2], nil); err != nil {
+		if err := w.request(op.TopK, op.TopKOpts{K: best}.Attrs(), []located{x.rows(from, m)}, ys[:2], nil); err != nil {
 			return err
 		}
-		if err := w.program(ys[2], behind, ys[1].spread(op.Full), w.integer(k*each)); err != nil {
+		if err := w.program(ys[2], behind, ys[1].spread(op.Full), w.integer(from)); err != nil {
 			return err
 		}
 		if err := w.copy(values.rows(found, best).at, ys[0].at); err != nil {
@@ -104,6 +103,10 @@ func (w *windows) topK() error {
 			return err
 		}
 		found += best
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	among, err := w.reserve(op.I32, op.Shape{most})
 	if err != nil {

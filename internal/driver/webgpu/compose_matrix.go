@@ -61,14 +61,7 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	if each == n || (n-1)/each+1 > maxWindows {
 		return w.tooLarge
 	}
-	local := w.local
-	for from := 0; from < n; from += each {
-		w.local = local
-		if err := f(from, min(n-from, each)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.inTurn(n, each, func(_, from, m int) error { return f(from, m) })
 }
 
 // transpose transposes one matrix by strips of it along its longer side.

@@ -25,10 +25,9 @@ func (w *windows) row(i int) (located, int) {
 // themselves: runs of them by first, and what comes of these by last. The result is
 // a float32.
 func (w *windows) total(first, last *op.Operation, n int, e *ir.Node, in ...operand) (operand, error) {
-	each := w.elementsOf(n)
-	count := (n-1)/each + 1
-	if count > maxWindows {
-		return operand{}, w.tooLarge
+	each, count, err := w.elementsOf(n)
+	if err != nil {
+		return operand{}, err
 	}
 	whole, err := w.reserve(op.F32, op.Shape{})
 	if err != nil {
@@ -40,24 +39,22 @@ func (w *windows) total(first, last *op.Operation, n int, e *ir.Node, in ...oper
 		return operand{}, err
 	}
 	local := w.local
-	for k := range count {
-		w.local = local
-		m := min(n-k*each, each)
+	err = w.inTurn(n, each, func(k, from, m int) error {
 		var parts []operand
 		for _, x := range in {
-			o, at, err := w.cut(x.Operand, x.at, n, k*each, m)
+			o, at, err := w.cut(x.Operand, x.at, n, from, m)
 			if err != nil {
-				return operand{}, err
+				return err
 			}
 			parts = append(parts, operand{o, at})
 		}
 		if e != nil {
 			y, err := w.reserve(op.F32, op.Shape{m})
 			if err != nil {
-				return operand{}, err
+				return err
 			}
 			if err := w.program(y, e, parts...); err != nil {
-				return operand{}, err
+				return err
 			}
 			parts = []operand{y.spread(op.Full)}
 		}
@@ -67,9 +64,10 @@ func (w *windows) total(first, last *op.Operation, n int, e *ir.Node, in ...oper
 			a.Type, a.Shape = x.Type, op.Shape{m}
 			arrays = append(arrays, a)
 		}
-		if err := w.piece(pieces, k, first, arrays, nil); err != nil {
-			return operand{}, err
-		}
+		return w.piece(pieces, k, first, arrays, nil)
+	})
+	if err != nil {
+		return operand{}, err
 	}
 	w.local = local
 	err = w.request(last, op.Attrs{}, []located{pieces}, []located{whole}, nil)
@@ -122,10 +120,9 @@ func (w *windows) place() error {
 		greatest = op.Min
 	}
 	x, n := w.row(0)
-	each := w.elementsOf(n)
-	count := (n-1)/each + 1
-	if count > maxWindows {
-		return w.tooLarge
+	each, count, err := w.elementsOf(n)
+	if err != nil {
+		return err
 	}
 	values, err := w.reserve(op.F32, op.Shape{count})
 	if err != nil {
@@ -136,16 +133,15 @@ func (w *windows) place() error {
 		return err
 	}
 	behind := node(ir.Add, ir.NewArg(0, ir.I32), ir.NewArg(1, ir.I32))
-	local := w.local
-	for k := range count {
-		w.local = local
-		run := []located{x.rows(k*each, min(n-k*each, each))}
+	err = w.inTurn(n, each, func(k, from, m int) error {
+		run := []located{x.rows(from, m)}
 		if err := w.piece(values, k, greatest, run, nil); err != nil {
 			return err
 		}
-		if err := w.piece(places, k, w.r.Op, run, behind, w.integer(k*each)); err != nil {
-			return err
-		}
+		return w.piece(places, k, w.r.Op, run, behind, w.integer(from))
+	})
+	if err != nil {
+		return err
 	}
 	run, err := w.reserve(op.I32, op.Shape{})
 	if err != nil {
@@ -247,10 +243,9 @@ func (w *windows) norm() error {
 func (w *windows) cumsum() error {
 	x, n := w.row(0)
 	y := w.result(0).shaped(n)
-	each := w.elementsOf(n)
-	count := (n-1)/each + 1
-	if count > maxWindows {
-		return w.tooLarge
+	each, count, err := w.elementsOf(n)
+	if err != nil {
+		return err
 	}
 	sums, err := w.reserve(op.F32, op.Shape{count})
 	if err != nil {
@@ -261,28 +256,22 @@ func (w *windows) cumsum() error {
 		return err
 	}
 	local := w.local
-	for k := range count {
-		w.local = local
-		if err := w.piece(sums, k, op.Sum, []located{x.rows(k*each, min(n-k*each, each))}, nil); err != nil {
-			return err
-		}
+	err = w.inTurn(n, each, func(k, from, m int) error {
+		return w.piece(sums, k, op.Sum, []located{x.rows(from, m)}, nil)
+	})
+	if err != nil {
+		return err
 	}
 	if err := w.request(op.Cumsum, op.Attrs{}, []located{sums}, []located{before}, nil); err != nil {
 		return err
 	}
-	from := node(ir.Add, arg(0), arg(1))
-	for k := range count {
-		w.local = local
-		m := min(n-k*each, each)
-		in, out := []located{x.rows(k*each, m)}, []located{y.rows(k*each, m)}
+	w.local = local
+	behind := node(ir.Add, arg(0), arg(1))
+	return w.inTurn(n, each, func(k, from, m int) error {
+		in, out := []located{x.rows(from, m)}, []located{y.rows(from, m)}
 		if k == 0 {
-			err = w.request(op.Cumsum, op.Attrs{}, in, out, nil)
-		} else {
-			err = w.request(op.Cumsum, op.Attrs{}, in, out, from, before.rows(k-1, 1).spread(op.Scalar))
+			return w.request(op.Cumsum, op.Attrs{}, in, out, nil)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return w.request(op.Cumsum, op.Attrs{}, in, out, behind, before.rows(k-1, 1).spread(op.Scalar))
+	})
 }
