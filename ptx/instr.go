@@ -122,10 +122,10 @@ func (k *Kernel) room() bool {
 
 // first appends an instruction that runs before the others.
 func (k *Kernel) first(o code, aux uint16, d, a val) {
-	if !k.ready() {
+	if k.target == 0 && !k.ready() {
 		return
 	}
-	k.version = max(k.version, descs[o].version)
+	k.version = max(k.version, briefs[o].version)
 	n := len(k.prologue)
 	if n == cap(k.prologue) {
 		k.prologue = append(make([]instr, 0, 2*n+32), k.prologue...)

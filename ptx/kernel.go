@@ -132,12 +132,11 @@ type state struct {
 }
 
 type param struct {
-	name   string
-	hash   uint32 // of the name
-	offset uint32
-	kind   kind // 0 for a TensorMap
-	decl   word // "p_name"
-	tail   word // ", [p_name];" and the end of the line
+	name string
+	hash uint32 // of the name
+	kind kind   // 0 for a TensorMap
+	decl word   // "p_name"
+	tail word   // ", [p_name];" and the end of the line
 }
 
 // layout returns the bytes of a parameter and those that its address is a
@@ -287,9 +286,11 @@ type Arg struct {
 // Args returns the parameters in order.
 func (k *Kernel) Args() []Arg {
 	args := make([]Arg, len(k.params))
+	end := uint32(0)
 	for i, p := range k.params {
-		size, _ := p.layout()
-		args[i] = Arg{p.name, int(p.offset), int(size)}
+		size, align := p.layout()
+		offset := (end + align - 1) &^ (align - 1)
+		args[i], end = Arg{p.name, int(offset), int(size)}, offset+size
 	}
 	return args
 }

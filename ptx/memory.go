@@ -100,8 +100,7 @@ func (k *Kernel) param(name string, kd kind) handle {
 		}
 		*next = param{name: name, hash: hash, decl: newWord("p_"+name, 0), tail: newWord(", [p_"+name+"];\n", 0)}
 	}
-	next.kind, next.offset = kd, 0
-	_, align := next.layout()
+	next.kind = kd
 	if k.changed { // else they differed then, too
 		for i := range k.params {
 			if k.params[i].hash == next.hash && k.params[i].name == name {
@@ -110,11 +109,6 @@ func (k *Kernel) param(name string, kd kind) handle {
 				return r
 			}
 		}
-	}
-	if n > 0 {
-		last := &k.params[n-1]
-		size, _ := last.layout()
-		next.offset = (last.offset + size + align - 1) &^ (align - 1)
 	}
 	if n == maxParams {
 		k.failure(ErrLimit, "more than %d parameters", maxParams)

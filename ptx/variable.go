@@ -48,6 +48,8 @@ type number interface {
 var (
 	addCodes = [numKinds]code{kU32: opAddU32, kS32: opAddS32, kU64: opAddU64, kS64: opAddS64, kF32: opAddF32, kF64: opAddF64,
 		kF16: opAddF16, kF16x2: opAddF16x2, kBF16: opAddBF16, kBF16x2: opAddBF16x2}
+	subCodes = [numKinds]code{kU32: opSubU32, kS32: opSubS32, kU64: opSubU64, kS64: opSubS64, kF32: opSubF32, kF64: opSubF64,
+		kF16: opSubF16, kF16x2: opSubF16x2, kBF16: opSubBF16, kBF16x2: opSubBF16x2}
 	maxCodes = [numKinds]code{kU32: opMaxU32, kS32: opMaxS32, kU64: opMaxU64, kS64: opMaxS64, kF32: opMaxF32, kF64: opMaxF64,
 		kF16: opMaxF16, kF16x2: opMaxF16x2, kBF16: opMaxBF16, kBF16x2: opMaxBF16x2}
 	minCodes = [numKinds]code{kU32: opMinU32, kS32: opMinS32, kU64: opMinU64, kS64: opMinS64, kF32: opMinF32, kF64: opMinF64,
@@ -58,6 +60,9 @@ var (
 
 // AddTo adds x to v, in place.
 func AddTo[T number](v Var[T], x T) { inPlace(&addCodes, v.h, v.kind, handle(x)) }
+
+// SubTo subtracts x from v, in place.
+func SubTo[T number](v Var[T], x T) { inPlace(&subCodes, v.h, v.kind, handle(x)) }
 
 // MaxTo makes v the greater of it and x, as Max does.
 func MaxTo[T number](v Var[T], x T) { inPlace(&maxCodes, v.h, v.kind, handle(x)) }

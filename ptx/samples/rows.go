@@ -7,13 +7,14 @@ import (
 )
 
 // warp runs body for the elements from begin to end that are this lane's: every
-// 32nd.
-func warp(k *ptx.Kernel, begin, end ptx.U32, body func(i ptx.U32)) {
+// 32nd. It returns the first that is not, beyond the end.
+func warp(k *ptx.Kernel, begin, end ptx.U32, body func(i ptx.U32)) ptx.Var[ptx.U32] {
 	i := ptx.NewVar(k, begin)
 	k.While(func() ptx.Pred { return i.Live().Lt(end) }, func() {
 		body(i.Live())
 		ptx.AddTo(i, ptx.U(32))
 	})
+	return i
 }
 
 // sum returns the sum of x over the lanes of a warp, in each of them.
@@ -28,13 +29,14 @@ func sum(x ptx.F32) ptx.F32 {
 // are of powers of two, as the hardware has those, and run along with the greatest
 // element so far, or rather the least of x·-log2 e: where that falls by d, what
 // was summed before counts for 2**-d of it. What is left is exp(x-m)/s =
-// 2**(x·log2 e + least - log2 s).
+// 2**(x·log2 e + least - log2 s). It is written from the end to the beginning: what
+// was read last is what the cache still has.
 func Softmax(k *ptx.Kernel) {
 	x, y, n := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y"), ptx.Param[ptx.U32](k, "n")
 	begin := k.Special(ptx.CtaidX).MulAdd(n, k.Special(ptx.TidX))
 	end := k.Special(ptx.CtaidX).MulAdd(n, n)
 	least, total := ptx.NewVar(k, ptx.F(math.MaxFloat32)), ptx.NewVar(k, ptx.F(0))
-	warp(k, begin, end, func(i ptx.U32) {
+	i := warp(k, begin, end, func(i ptx.U32) {
 		v, before := x.At(i).Load().Mul(ptx.F(-math.Log2E)), least.Get()
 		ptx.MinTo(least, v)
 		ptx.ScaleAddTo(total, least.Live().Sub(before).Ex2Approx(), least.Live().Sub(v).Ex2Approx())
@@ -49,8 +51,9 @@ func Softmax(k *ptx.Kernel) {
 		return d.Live().Lt(ptx.U(32))
 	})
 	low := least.Live().Sub(total.Live().Lg2Approx())
-	warp(k, begin, end, func(i ptx.U32) {
-		y.At(i).Store(x.At(i).Load().Fma(ptx.F(math.Log2E), low).Ex2Approx())
+	k.While(func() ptx.Pred { return i.Live().Ne(begin) }, func() {
+		ptx.SubTo(i, ptx.U(32))
+		y.At(i.Live()).Store(x.At(i.Live()).Load().Fma(ptx.F(math.Log2E), low).Ex2Approx())
 	})
 }
 
