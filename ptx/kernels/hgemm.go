@@ -56,7 +56,7 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
 		// time so, 4 as long.
 		return planSkinny(r, d)
-	case d.Target == ptx.SM90a && t != op.F32:
+	case d.Target == ptx.SM90a:
 		return p.warpgroups(d)
 	case d.Target >= ptx.SM80:
 		return p.warps(d)
@@ -68,8 +68,10 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 type matrix struct {
 	lib.Ref
 	off                 int64 // bytes into it
+	bytes               int   // of an element
 	inner, outer, count int   // elements of a row, rows, matrices
 	stride              int   // elements from one row to the next, a multiple of 16 bytes
+	along               bool  // rows go along the sum
 }
 
 // address returns the address of the first.
@@ -77,7 +79,7 @@ func (m matrix) address() Arg { return Arg{Kind: Pointer, Array: m.Ref, Off: m.o
 
 // from returns the rows from some row on, of one matrix.
 func (m matrix) from(row int) matrix {
-	m.off += 2 * int64(row) * int64(m.stride)
+	m.off += int64(m.bytes) * int64(row) * int64(m.stride)
 	m.outer -= row
 	return m
 }
@@ -85,13 +87,13 @@ func (m matrix) from(row int) matrix {
 // tiles returns the tensor map of the matrices.
 func (m matrix) tiles(t op.DType, box [2]int) Arg {
 	return Arg{Kind: Map, Array: m.Ref, Off: m.off, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
-		Stride: []int{2 * m.stride, 2 * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
+		Stride: []int{m.bytes * m.stride, m.bytes * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
 }
 
 // lay returns the operands as they lie in memory.
 func (p *halfProduct) lay() (a, b matrix) {
-	a = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch}
-	b = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch}
+	a = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch, along: !p.TransA}
+	b = matrix{Ref: lib.Ref{Kind: lib.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch, along: p.TransB}
 	if p.TransA {
 		a.outer, a.inner = p.K, p.M
 	}
@@ -102,17 +104,23 @@ func (p *halfProduct) lay() (a, b matrix) {
 		b.count = 1
 	}
 	a.stride, b.stride = a.inner, b.inner
+	a.bytes, b.bytes = p.Type.Size(), p.Type.Size()
 	return a, b
 }
 
 // aligned returns the operands with rows that begin at multiples of 16 bytes: it
-// adds copies to the plan where they do not, or where they are asked for.
-func (p *halfProduct) aligned(plan *Plan, copyA, copyB bool) (a, b matrix, err error) {
+// adds copies to the plan where they do not, or where they are asked for. If turn is
+// set the rows of copies go along the sum.
+func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix, err error) {
 	a, b = p.lay()
 	halves := p.Type.Size() / 2 // of an element: all that a copy sees
 	for i, m := range []*matrix{&a, &b} {
 		if m.inner*halves%padEach == 0 && ![]bool{copyA, copyB}[i] {
 			continue
+		}
+		turn := turn && !m.along
+		if turn {
+			m.inner, m.outer, m.along = m.outer, m.inner, true
 		}
 		if m.inner > math.MaxInt32/4 {
 			return a, b, unsupported("rows of %d elements", m.inner)
@@ -123,6 +131,10 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB bool) (a, b matrix, err e
 			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
 		}
 		plan.Scratch = append(plan.Scratch, int64(2*rows*stride))
+		if turn {
+			plan.Stages = append(plan.Stages, layOutIn(m.stride, input(i), scratch(to), m.inner, m.outer, m.count, true))
+			continue
+		}
 		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner*halves, rows))
 	}
 	return a, b, nil

@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/op"
 )
 
 // wgmmaWay is a way to compute a product by warpgroups.
@@ -73,8 +75,8 @@ func (p *halfProduct) copying(w *wgmmaWay) (t, slowA, slowB float64) {
 	slow := func(m matrix, copies bool) float64 {
 		switch {
 		case copies:
-			t += wgmmaLaunch + 4*float64(m.inner)*float64(m.outer)*float64(m.count)/wgmmaMemory
-		case m.inner%64 != 0:
+			t += wgmmaLaunch + 2*float64(m.bytes)*float64(m.inner)*float64(m.outer)*float64(m.count)/wgmmaMemory
+		case m.inner*m.bytes%(2*wgmmaLine) != 0:
 			return wgmmaAcross
 		}
 		return 1
@@ -88,11 +90,15 @@ func (p *halfProduct) copying(w *wgmmaWay) (t, slowA, slowB float64) {
 // tensor cores busy for that part of the time, and sums in parts.
 func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, slowA, slowB float64, d *Device) float64 {
 	slots := max(1, d.Multiprocessors/s.Cluster)
-	tiles := p.Batch * ceilDiv(rows, s.Rows*s.Cluster) * ceilDiv(p.N, s.Cols) * parts
+	down, across := s.tiles(rows, p.N)
+	tiles := p.Batch * down * across * parts
+	if s.Turned {
+		slowA, slowB = slowB, slowA
+	}
 	blocks := min(tiles, slots) * s.Cluster
-	bytes := 2 * depth * (float64(s.Rows)*slowA + float64(s.Cols/s.Cluster)*slowB)
-	step := max(float64(2*s.Rows*s.Cols*depth)/wgmmaRate/busy, bytes*float64(blocks)/wgmmaCache)
-	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth), parts))*step + wgmmaTile)
+	bytes := 2 * wgmmaLine * (float64(s.Rows)*slowA + float64(s.Cols/s.Cluster)*slowB)
+	step := max(float64(2*s.Rows*s.Cols*wgmmaLine)/wgmmaRate/busy, bytes*float64(blocks)/wgmmaCache)
+	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth(p.Type)), parts))*step + wgmmaTile)
 	if parts > 1 {
 		t += wgmmaLaunch + 8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
 	}
@@ -120,26 +126,31 @@ func (p *halfProduct) best(d *Device) (wgmmaWay, float64) {
 		return best, least
 	}
 	copied, slowA, slowB := p.copying(&best)
+	alongA, alongB := p.alongs(&best)
 	for _, s := range wgmmaTiles {
-		slots, across := d.Multiprocessors/s.Cluster, ceilDiv(p.N, s.Cols)
-		down := ceilDiv(p.M, s.Rows*s.Cluster)
-		rounds := down * across / max(1, slots)
-		top := rounds * slots / across * s.Rows * s.Cluster
-		s.TransB = p.TransB
-		if top == 0 || top >= p.M || s.check() != nil || s.bytes() > d.Shared {
+		v := s.of(p.Type, alongA, alongB)
+		slots := d.Multiprocessors / v.Cluster
+		down, across := v.tiles(p.M, p.N)
+		high := v.Rows * v.Cluster
+		if v.Turned {
+			across, high = down, v.Cols
+		}
+		rounds := ceilDiv(p.M, high) * across / max(1, slots)
+		top := rounds * slots / across * high
+		if top == 0 || top >= p.M || v.check() != nil || v.bytes() > d.Shared {
 			continue
 		}
-		t := copied + p.multiplying(&s.wgmmaSpec, s.busy, top, 1, slowA, slowB, d) + wgmmaLaunch
+		t := copied + p.multiplying(&v, s.busy, top, 1, slowA, slowB, d) + wgmmaLaunch
 		for _, u := range wgmmaTiles {
-			u.TransB = p.TransB
-			if u.check() != nil || u.bytes() > d.Shared {
+			below := u.of(p.Type, alongA, alongB)
+			if below.check() != nil || below.bytes() > d.Shared {
 				continue
 			}
 			for _, n := range []int{1, 2, 3, 4, 6, 8} {
-				if n > ceilDiv(p.K, depth) || t >= least {
+				if n > ceilDiv(p.K, depth(p.Type)) || t >= least {
 					break
 				}
-				if t := t + p.multiplying(&u.wgmmaSpec, u.busy, p.M-top, n, slowA, slowB, d); t < least*0.97 {
+				if t := t + p.multiplying(&below, u.busy, p.M-top, n, slowA, slowB, d); t < least*0.97 {
 					w := best
 					w.wgmmaSpec, w.parts, w.top, w.below, w.belowParts = s.wgmmaSpec, 1, top, u.wgmmaSpec, n
 					best, least = w, t/0.97
@@ -154,24 +165,43 @@ func (p *halfProduct) best(d *Device) (wgmmaWay, float64) {
 func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
-		s.TransA, s.TransB = p.TransA, p.TransB
-		if s.check() != nil {
-			continue
-		}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
 			// Parts keep blocks busy that had nothing to do.
-			blocks := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols) * n
-			if n > ceilDiv(p.K, depth) || n > 1 && blocks > 2*d.Multiprocessors || s.bytes() > d.Shared {
+			if n > ceilDiv(p.K, depth(p.Type)) {
 				break
 			}
 			for c := range 4 {
-				w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: n, copyA: c&1 != 0 || a.inner%padEach != 0, copyB: c&2 != 0 || b.inner%padEach != 0}
-				if c&1 != 0 && (a.inner%64 == 0 || a.inner%padEach != 0) || c&2 != 0 && (b.inner%64 == 0 || b.inner%padEach != 0) {
+				w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: n, copyA: c&1 != 0, copyB: c&2 != 0}
+				if !p.mayCopy(a, w.copyA) || !p.mayCopy(b, w.copyB) {
+					continue
+				}
+				alongA, alongB := p.alongs(&w)
+				v := s.of(p.Type, alongA, alongB)
+				down, across := v.tiles(p.M, p.N)
+				// Parts keep blocks busy that had nothing to do.
+				if v.check() != nil || v.bytes() > d.Shared || n > 1 && p.Batch*down*across*v.Cluster*n > 2*d.Multiprocessors {
 					continue
 				}
 				t, slowA, slowB := p.copying(&w)
-				f(w, t+p.multiplying(&s.wgmmaSpec, s.busy, p.M, n, slowA, slowB, d))
+				f(w, t+p.multiplying(&v, s.busy, p.M, n, slowA, slowB, d))
 			}
 		}
 	}
+}
+
+// mayCopy reports whether an operand may be copied, or may stay where it is. Rows must
+// begin at multiples of 16 bytes; a copy of those that begin at lines of the cache
+// gains nothing, unless it turns them.
+func (p *halfProduct) mayCopy(m matrix, copies bool) bool {
+	row := m.inner * m.bytes
+	if !copies {
+		return row%16 == 0
+	}
+	return row%(2*wgmmaLine) != 0 || p.Type == op.F32 && !m.along
+}
+
+// alongs reports whether the operands, copied or not, go along the sum.
+func (p *halfProduct) alongs(w *wgmmaWay) (a, b bool) {
+	turn := p.Type == op.F32
+	return !p.TransA || turn && w.copyA, p.TransB || turn && w.copyB
 }

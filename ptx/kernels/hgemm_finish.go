@@ -121,3 +121,12 @@ func pack(t op.DType, low, high ptx.F32) ptx.B32 {
 	}
 	return high.PackBF16(low).B32()
 }
+
+// storeFour is store for four floats beside each other in rows of a multiple of four.
+func (f *finisher) storeFour(y ptx.Global[ptx.U16], n, row, col ptx.U32, v [4]ptx.F32) {
+	f.k.If(row.Lt(f.rows).And(col.Lt(f.cols)), func() {
+		v[0], v[1] = f.value(n, row, col, v[0], v[1])
+		v[2], v[3] = f.value(n, row, col.Add(ptx.U(2)), v[2], v[3])
+		ptx.Cast[ptx.F32](y).At(n.MulAdd(f.rows, row).MulAdd(f.cols, col)).Store4(v)
+	})
+}

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/optest"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -34,15 +38,15 @@ func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
 		return m
 	}
 	for i := range h.in {
-		h.in[i], h.host[i] = alloc(2*n), randomBytes(lib.Array{Type: typ, Shape: op.Shape{n}})
+		h.in[i], h.host[i] = alloc(typ.Size()*n), randomBytes(lib.Array{Type: typ, Shape: op.Shape{n}})
 		if i == 1 { // not the same numbers
-			copy(h.host[i], h.host[i][2*4567:])
+			copy(h.host[i], h.host[i][typ.Size()*4567:])
 		}
 		if err := h.stream.Upload(h.in[i].Ptr(), h.host[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.out, h.scratch = alloc(2*n), alloc(8*n)
+	h.out, h.scratch = alloc(typ.Size()*n), alloc(4*typ.Size()*n)
 	return h
 }
 
@@ -68,13 +72,13 @@ func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 		return err
 	}
 	n := p.Batch * p.M * p.N
-	if err := h.stream.Set32(h.out.Ptr(), optest.Poison, int64(n+1)/2); err != nil {
+	if err := h.stream.Set32(h.out.Ptr(), optest.Poison, int64(n*p.Type.Size()+3)/4); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	out := make([]byte, 2*n)
+	out := make([]byte, p.Type.Size()*n)
 	if err := h.stream.Synchronize(); err != nil {
 		return err
 	}
@@ -98,18 +102,22 @@ func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 		}
 		return p.Type.Float64(h.host[1], q*p.K*p.N+k*rb+j)
 	}
+	attrs := op.MatMulOpts{TF32: p.Type == op.F32}.Attrs()
+	x, y := op.NewArray(op.Shape{1, p.K}), op.NewArray(op.Shape{p.K, 1})
 	for s := range min(4000, 8+4_000_000/p.K) {
 		e := rand.IntN(n)
 		if s < 4 { // the corners
 			e = []int{0, p.N - 1, n - p.N, n - 1}[s]
 		}
 		q, i, j := e/(p.M*p.N), e/p.N%p.M, e%p.N
-		sum, mag := 0.0, 0.0
 		for k := range p.K {
-			v := a(q, i, k) * b(q, k, j)
-			sum, mag = sum+v, mag+math.Abs(v)
+			x.Data[k], y.Data[k] = a(q, i, k), b(q, k, j)
 		}
-		if err := op.MatMul.Check(p.Type.Float64(out, e), sum, mag*op.Depth(p.K), p.Type); err != nil {
+		want, err := op.MatMul.Reference(&attrs, []*op.Array{x, y}, []op.DType{p.Type, p.Type})
+		if err != nil {
+			return err
+		}
+		if err := op.MatMul.Check(p.Type.Float64(out, e), want[0].Data[0], want[0].Mag[0], p.Type); err != nil {
 			return fmt.Errorf("element %d (%d, %d of %d): %w", e, i, j, q, err)
 		}
 	}
@@ -175,14 +183,94 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 	}
 }
 
+// parseWay reads what [wgmmaWay.String] writes, of a way that is not cut.
+func parseWay(s string) (w wgmmaWay, err error) {
+	f := strings.Split(s, "_")
+	if _, err = fmt.Sscanf(strings.Replace(f[0], "t", "", 1), "wgmma%dx%dx%d", &w.Rows, &w.Cols, &w.Groups); err != nil {
+		return w, err
+	}
+	w.parts = 1
+	for _, f := range f[1:] {
+		to := map[byte]*int{'s': &w.Stages, 'c': &w.Cluster, 'k': &w.parts}[f[0]]
+		if to == nil {
+			w.copyA, w.copyB = strings.Contains(f, "a"), strings.Contains(f, "b")
+		} else if *to, err = strconv.Atoi(f[1:]); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// BenchmarkGPUHalfWays compares ways that the environment lists, in TFLOP/s, after it
+// has checked what comes out of each:
+//
+//	RAYO_TUNE="f32 4096x4096x4096 nn - mma wgmma128x256x2_s4_c1_b; bf16 ..."
+//
+// The sizes are m, k and n; t stands for an operand that is transposed, - for what
+// is chosen, and mma for products by single warps.
+func BenchmarkGPUHalfWays(b *testing.B) {
+	testutil.Need(b, "tuning")
+	room := map[op.DType]*halfGPU{}
+	for _, line := range strings.Split(os.Getenv("RAYO_TUNE"), ";") {
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			continue
+		}
+		p := &halfProduct{Product: op.Product{Batch: 1}, Type: map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[0]], TransA: f[2][0] == 't', TransB: f[2][1] == 't'}
+		if _, err := fmt.Sscanf(f[1], "%dx%dx%d", &p.M, &p.K, &p.N); err != nil || p.Type == op.InvalidType {
+			b.Fatal(line)
+		}
+		h := room[p.Type]
+		if h == nil {
+			h = newHalfGPU(b, p.Type, 8200*8200)
+			room[p.Type] = h
+		}
+		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
+		for _, s := range f[3:] {
+			var plan *Plan
+			var err error
+			switch s {
+			case "-":
+				plan, err = p.warpgroups(&h.desc)
+			case "mma":
+				plan, err = p.warps(&h.desc)
+			default:
+				var w wgmmaWay
+				if w, err = parseWay(s); err == nil {
+					plan, err = p.warpgroupsOf(w, &h.desc)
+				}
+			}
+			rate := 0.0
+			if err == nil && p.M <= 4200 {
+				err = h.check(p, plan)
+			}
+			if err == nil {
+				rate, err = h.rate(p, plan)
+			}
+			if err != nil {
+				b.Errorf("%s %s: %v", line, s, err)
+				continue
+			}
+			fmt.Printf(" %s=%.0f", plan.Variant, rate)
+		}
+		fmt.Println()
+	}
+}
+
 // TestGPUHalfMatMul multiplies matrices of sizes that nobody tuned for.
 func TestGPUHalfMatMul(t *testing.T) {
-	h := newHalfGPU(t, op.BF16, 3000*3000)
+	for _, typ := range []op.DType{op.BF16, op.F32} {
+		testGPUHalfMatMul(t, typ)
+	}
+}
+
+func testGPUHalfMatMul(t *testing.T, typ op.DType) {
+	h := newHalfGPU(t, typ, 3000*3000)
 	side := func() int { return 1 + rand.IntN([]int{40, 300, 2000}[rand.IntN(3)]) }
 	for i := range 24 {
 		o := layouts[i%4]
 		q := op.Product{Batch: 1 + i/4%2, M: side(), K: side(), N: side(), SharedB: rand.IntN(2) == 1}
-		p := &halfProduct{q, op.BF16, o.TransA, o.TransB, false, nil}
+		p := &halfProduct{q, typ, o.TransA, o.TransB, false, nil}
 		for _, f := range []func(d *Device) (*Plan, error){p.warpgroups, p.warps} {
 			plan, err := f(&h.desc)
 			if err == nil {
@@ -198,14 +286,21 @@ func TestGPUHalfMatMul(t *testing.T) {
 // TestGPUHalfTiles multiplies with every kind of tile, by few blocks that have
 // many tiles each, and stores in every way.
 func TestGPUHalfTiles(t *testing.T) {
-	h := newHalfGPU(t, op.BF16, 1500*1500)
+	for _, typ := range []op.DType{op.BF16, op.F32} {
+		testGPUHalfTiles(t, typ)
+	}
+}
+
+func testGPUHalfTiles(t *testing.T, typ op.DType) {
+	h := newHalfGPU(t, typ, 1500*1500)
 	few := h.desc
 	few.Multiprocessors = 6
 	for i, s := range wgmmaTiles {
 		for j := range 2 {
 			o := layouts[(i+j)%4]
-			p := &halfProduct{Product: op.Product{Batch: 2, M: 700, K: 776, N: 712}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
+			p := &halfProduct{Product: op.Product{Batch: 2, M: 700, K: 776, N: 712}, Type: typ, TransA: o.TransA, TransB: o.TransB}
 			w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}
+			w.copyB = typ == op.F32 && o.TransA && !o.TransB
 			switch {
 			case j == 1 && i%2 == 0:
 				p.N, p.K = 713, 777

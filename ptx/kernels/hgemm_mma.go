@@ -368,7 +368,7 @@ func (p *halfProduct) warpsOf(s mmaSpec) (*Plan, error) {
 		s.Key, s.Direct = p.after.key, p.direct()
 	}
 	plan := &Plan{Variant: s.String()}
-	a, b, err := p.aligned(plan, false, false)
+	a, b, err := p.aligned(plan, false, false, false)
 	if err != nil {
 		return nil, err
 	}

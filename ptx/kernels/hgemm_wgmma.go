@@ -13,16 +13,23 @@ import (
 // have one warp that brings tiles by tensor maps through a ring of stages, and
 // Groups warpgroups that multiply them. What a block computes at once is
 // Rows x Cols; a warpgroup has Rows/Groups rows of it, in registers.
+//
+// Of floats tensor cores read nothing from shared memory that does not go along the
+// sum: B does, and A that does not goes through registers. Where only A goes along
+// the sum the kernel is Turned.
 type wgmmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
+	// Turned says that A is the second operand and B the first, both transposed,
+	// and so is what a block computes.
+	Turned         bool
 	Rows, Cols     int
 	Groups, Stages int
 	// Cluster is 1, or 2 for pairs of blocks, one below the other, that bring
 	// half of B each and give it to both.
 	Cluster int
 	// Loose says that rows of the result begin anywhere, not at multiples of 16
-	// bytes: then threads store it, not copies.
+	// bytes: then threads store it, not copies. They always do with floats.
 	Loose bool
 	Bias  bool
 	// Key is that of the epilogue, "" for none; Direct says that its own stores
@@ -34,20 +41,49 @@ type wgmmaSpec struct {
 	Odd   bool // rows of the result have an odd number of elements
 }
 
-// depth is how far along the sum a stage reaches: 128 bytes, what a swizzle of
-// 128 bytes is as wide as.
-const depth = 64
+// wgmmaLine is the units of 16 bits in 128 bytes, which a swizzle of 128 bytes is as
+// wide as, and how far along the sum a stage reaches.
+const wgmmaLine = 64
+
+// depth is how far along the sum a stage reaches, in elements of a type.
+func depth(t op.DType) int { return 2 * wgmmaLine / t.Size() }
+
+// depth is how far along the sum a stage reaches.
+func (s *wgmmaSpec) depth() int { return depth(s.Type) }
+
+// held reports whether A goes through registers.
+func (s *wgmmaSpec) held() bool { return s.Type == op.F32 && s.TransA }
 
 // groupThreads is a warpgroup.
 const groupThreads = 128
 
 func (s *wgmmaSpec) String() string {
-	return fmt.Sprintf("wgmma%dx%dx%d_s%d_c%d", s.Rows, s.Cols, s.Groups, s.Stages, s.Cluster)
+	turned := ""
+	if s.Turned {
+		turned = "t"
+	}
+	return fmt.Sprintf("wgmma%dx%dx%d%s_s%d_c%d", s.Rows, s.Cols, s.Groups, turned, s.Stages, s.Cluster)
 }
 
 // bytes is the shared memory that a block needs.
 func (s *wgmmaSpec) bytes() int {
-	return 2*(s.Stages*(s.Rows+s.Cols)*depth+s.Groups*4*storing*storeRows*storeCols) + 16*s.Stages
+	return 2*(s.Stages*(s.Rows+s.Cols)*wgmmaLine+s.storing()) + 16*s.Stages
+}
+
+// storing is the units of 16 bits in shared memory that the result goes through.
+func (s *wgmmaSpec) storing() int {
+	if s.Type == op.F32 {
+		return 0
+	}
+	return s.Groups * 4 * storing * storeRows * storeCols
+}
+
+// tiles returns how many tiles are down and across a result.
+func (s *wgmmaSpec) tiles(rows, cols int) (down, across int) {
+	if s.Turned {
+		rows, cols = cols, rows
+	}
+	return ceilDiv(rows, s.Rows*s.Cluster), ceilDiv(cols, s.Cols)
 }
 
 var wgmmaKernels kernelCache[wgmmaSpec]
@@ -55,7 +91,11 @@ var wgmmaKernels kernelCache[wgmmaSpec]
 // kernel returns the kernel, whose epilogue is e, nil for none.
 func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 	return wgmmaKernels.of(s, func() *Kernel {
-		k := &Kernel{Name: "matmul_" + s.Type.String() + "_" + s.String(), Target: ptx.SM90a,
+		name := s.Type.String()
+		if s.Type == op.F32 {
+			name = "tf32"
+		}
+		k := &Kernel{Name: "matmul_" + name + "_" + s.String(), Target: ptx.SM90a,
 			Block: [3]uint32{uint32((s.Groups + 1) * groupThreads), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 		if s.Cluster > 1 {
 			k.Cluster = uint32(s.Cluster)
@@ -67,7 +107,7 @@ func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 // plan is the launch of the kernel for a product whose operands are laid out as
 // tensor maps want them.
 func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *Stage {
-	down, across := ceilDiv(p.M, s.Rows*s.Cluster), ceilDiv(p.N, s.Cols)
+	down, across := s.tiles(p.M, p.N)
 	tiles := p.Batch * down * across * parts
 	blocks := min(tiles, d.Multiprocessors/s.Cluster) * s.Cluster
 	wholeB := uint32(1)
@@ -76,10 +116,10 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	}
 	_, sideA := s.copiesA()
 	_, sideB := s.copiesB()
-	args := []Arg{a.tiles(p.Type, box(sideA, !s.TransA)), b.tiles(p.Type, box(sideB, s.TransB))}
+	args := []Arg{a.tiles(p.Type, s.box(sideA, !s.TransA)), b.tiles(p.Type, s.box(sideB, s.TransB))}
 	switch {
 	case s.Direct && !s.Split:
-	case s.Loose || s.Split:
+	case !s.copies():
 		args = append(args, c.address())
 	default:
 		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
@@ -92,11 +132,11 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	stage := &Stage{
 		Kernel: s.kernel(after), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
 		Args: append(args,
-			word(uint32(ceilDiv(p.K, depth))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
+			word(uint32(ceilDiv(p.K, s.depth()))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
 			word(uint32(p.M)), word(uint32(p.N))),
 	}
 	if s.Split {
-		steps := ceilDiv(p.K, depth)
+		steps := ceilDiv(p.K, s.depth())
 		stage.Args = append(stage.Args, word(uint32(parts)), word(uint32(ceilDiv(steps, parts))))
 	} else {
 		stage.Args = p.finishing(stage.Args)
@@ -104,15 +144,24 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	return stage
 }
 
+// of returns the specification for operands of a type that go along the sum or not.
+func (s wgmmaSpec) of(t op.DType, alongA, alongB bool) wgmmaSpec {
+	s.Type, s.TransA, s.TransB = t, !alongA, alongB
+	if t == op.F32 && !alongB && alongA {
+		s.Turned, s.TransA, s.TransB = true, true, true
+	}
+	return s
+}
+
 // copies reports whether copies store the result.
-func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split }
+func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split && s.Type != op.F32 }
 
 // copiesA returns how many copies bring what a stage has of A, and how many of its
-// rows each brings: of A stored along the sum all, otherwise 64, the most that a
-// line of 128 bytes has.
+// rows each brings: of A stored along the sum all, otherwise what a line of 128
+// bytes has.
 func (s *wgmmaSpec) copiesA() (n, side int) {
 	if s.TransA {
-		return s.Rows / 64, 64
+		return s.Rows / s.depth(), s.depth()
 	}
 	return 1, s.Rows
 }
@@ -123,7 +172,7 @@ func (s *wgmmaSpec) copiesB() (n, side int) {
 	if s.TransB {
 		return 1, part
 	}
-	return ceilDiv(part, 64), 64
+	return ceilDiv(part, s.depth()), s.depth()
 }
 
 // brought is the bytes that the copies of a stage bring to a block, those of its
@@ -131,24 +180,25 @@ func (s *wgmmaSpec) copiesB() (n, side int) {
 func (s *wgmmaSpec) brought() int {
 	na, sideA := s.copiesA()
 	nb, sideB := s.copiesB()
-	return 2 * depth * (na*sideA + s.Cluster*nb*sideB)
+	return 2 * wgmmaLine * (na*sideA + s.Cluster*nb*sideB)
 }
 
 // check returns an error unless tiles divide as they must. A stage that is brought
 // more than it has room for would be a kernel that never ends.
 func (s *wgmmaSpec) check() error {
-	if s.brought() != 2*depth*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 {
+	if s.brought() != 2*wgmmaLine*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 ||
+		s.Type == op.F32 && !s.TransB || s.Turned && !s.held() || s.held() && s.Rows > 128*s.Groups {
 		return unsupported("%s for this layout", s.String())
 	}
 	return nil
 }
 
 // box returns the tile that a copy brings: along is whether lines go along the sum.
-func box(side int, along bool) [2]int {
+func (s *wgmmaSpec) box(side int, along bool) [2]int {
 	if along {
-		return [2]int{depth, side}
+		return [2]int{s.depth(), side}
 	}
-	return [2]int{side, depth}
+	return [2]int{side, s.depth()}
 }
 
 // ring is the stages that copies and products go through in turn.
@@ -174,7 +224,7 @@ type wgmmaCode struct {
 	*wgmmaSpec
 	k           *ptx.Kernel
 	a, b, c     ptx.TensorMap
-	loose       ptx.Global[ptx.U16] // in the place of c
+	loose       ptx.Global[ptx.U16] // in the place of c, if copies do not store
 	steps       ptx.U32
 	as, bs, cs  ptx.Shared[ptx.BF16]
 	full, empty ptx.MBarrier
@@ -199,7 +249,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	case s.Split:
 		g.partial = ptx.GlobalParam[ptx.F32](k, "c")
 	case s.Direct:
-	case s.Loose:
+	case !s.copies():
 		g.loose = ptx.GlobalParam[ptx.U16](k, "c")
 	default:
 		g.c = ptx.TensorMapParam(k, "c")
@@ -216,9 +266,11 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols, s.Odd)
 	}
 	k.Align(1024)
-	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*depth)
-	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*depth)
-	g.cs = ptx.DynamicShared[ptx.BF16](k, s.Groups*4*storing*storeRows*storeCols)
+	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*wgmmaLine)
+	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*wgmmaLine)
+	if n := s.storing(); n > 0 {
+		g.cs = ptx.DynamicShared[ptx.BF16](k, n)
+	}
 	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
 	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
 	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
@@ -234,7 +286,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 		for i := range s.Stages {
 			g.full.At(ptx.N(i)).Init(ptx.U(1))
-			g.empty.At(ptx.N(i)).Init(ptx.N(s.Groups * s.Cluster))
+			g.empty.At(ptx.N(i)).Init(ptx.N(s.releases() * s.Cluster))
 		}
 		k.FenceMBarrierInit()
 	})
@@ -309,27 +361,30 @@ func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
 func (g *wgmmaCode) bring() {
 	r := newRing(g.k, g.Stages)
 	g.each(func(row, col, n ptx.S32) {
-		n, from, steps := g.part(n)
-		nb := n.Mul(g.wholeB.S32())
+		na, from, steps := g.part(n)
+		nb := na.Mul(g.wholeB.S32())
+		if g.Turned {
+			na, nb = nb, na
+		}
 		g.k.Count(steps, func(i ptx.U32) {
 			at := r.at.Get()
 			g.empty.At(at).Wait(r.phase.Get().Xor(ptx.U(1)))
 			full := g.full.At(at)
 			full.ArriveExpect(ptx.N(g.brought()))
-			x := i.Add(from).Mul(ptx.U(depth)).S32()
-			as := g.as.At(at.Mul(ptx.N(g.Rows * depth)))
+			x := i.Add(from).Mul(ptx.N(g.depth())).S32()
+			as := g.as.At(at.Mul(ptx.N(g.Rows * wgmmaLine)))
 			for _, side := range places(g.copiesA()) {
 				at := [2]ptx.S32{x, row.Add(ptx.S(int32(side)))}
 				if g.TransA {
 					at[0], at[1] = at[1], at[0]
 				}
-				ptx.TensorLoad(as.Offset(side*depth), g.a, full, at[0], at[1], n)
+				ptx.TensorLoad(as.Offset(side*wgmmaLine), g.a, full, at[0], at[1], na)
 			}
 			var h ptx.TensorHint
-			bs, part := g.bs.At(at.Mul(ptx.N(g.Cols*depth))), g.Cols/g.Cluster
+			bs, part := g.bs.At(at.Mul(ptx.N(g.Cols*wgmmaLine))), g.Cols/g.Cluster
 			if g.Cluster > 1 {
 				h.Blocks = ptx.U(1<<g.Cluster - 1)
-				bs = bs.At(g.rank.Mul(ptx.N(part * depth)))
+				bs = bs.At(g.rank.Mul(ptx.N(part * wgmmaLine)))
 				col = col.Add(g.rank.Mul(ptx.N(part)).S32())
 			}
 			for _, side := range places(g.copiesB()) {
@@ -337,7 +392,7 @@ func (g *wgmmaCode) bring() {
 				if !g.TransB {
 					at[0], at[1] = at[1], at[0]
 				}
-				ptx.TensorLoadHint(h, bs.Offset(side*depth), g.b, full, at[0], at[1], nb)
+				ptx.TensorLoadHint(h, bs.Offset(side*wgmmaLine), g.b, full, at[0], at[1], nb)
 			}
 			r.next()
 		})
@@ -353,12 +408,12 @@ func places(n, side int) (at []int) {
 }
 
 // stageTile describes how a warpgroup finds a tile of a stage: where, and how far
-// a step of 16 along the sum is.
+// a step of 32 bytes along the sum is.
 func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
 	if along {
 		return ptx.NewTile(p, ptx.Swizzle128, 16, 1024), 32
 	}
-	return ptx.NewTile(p, ptx.Swizzle128, 64*depth*2, 1024), 16 * 128
+	return ptx.NewTile(p, ptx.Swizzle128, 64*wgmmaLine*2, 1024), 16 * 128
 }
 
 // multiply is a warpgroup that multiplies.
@@ -372,61 +427,94 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 		}
 	}
 	product := k.WgmmaBF16
-	if g.Type == op.F16 {
+	switch g.Type {
+	case op.F16:
 		product = k.WgmmaF16
+	case op.F32:
+		product = k.WgmmaTF32
 	}
-	inGroup := g.tid.And(ptx.U(groupThreads - 1))
+	arriving := g.tid.And(ptx.N(g.Groups*groupThreads/g.releases() - 1))
 	release := func(stage ptx.U32, when ptx.Pred) {
 		if g.Cluster > 1 {
-			k.If(when.And(inGroup.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveNear(inGroup) })
+			k.If(when.And(arriving.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveNear(arriving) })
 			return
 		}
-		k.If(when.And(inGroup.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })
+		k.If(when.And(arriving.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })
 	}
-	// 64 rows of A are as many bytes in either layout.
-	ta, stepA := stageTile(g.as.At(group.Mul(ptx.N(high*64*depth))), !g.TransA)
+	var ta ptx.Tile
+	var stepA int
+	var held *wgmmaHeld
+	if g.held() {
+		held = g.newHeld(group)
+	} else { // 64 rows of A are as many bytes in either layout
+		ta, stepA = stageTile(g.as.At(group.Mul(ptx.N(high*64*wgmmaLine))), !g.TransA)
+	}
 	tb, stepB := stageTile(g.bs, g.TransB)
-	out := g.newStorer(group)
+	var store func(row, col, n ptx.S32)
+	done := func() {}
+	if g.Type == op.F32 {
+		store = g.newSingles(group, held, acc)
+	} else {
+		out := g.newStorer(group)
+		done = out.done
+		store = func(row, col, n ptx.S32) {
+			for i := range acc {
+				out.store(acc[i], row.Add(group.Mul(ptx.N(64*high)).S32()).Add(ptx.S(int32(64*i))), col, n)
+			}
+		}
+	}
 	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
 	g.each(func(row, col, n ptx.S32) {
 		_, _, steps := g.part(n)
 		k.Count(steps, func(i ptx.U32) {
 			at, more := r.at.Get(), i.Ne(ptx.U(0))
 			g.full.At(at).Wait(r.phase.Get())
-			a, b := ta.Advance(at.Mul(ptx.N(g.Rows*depth*2))), tb.Advance(at.Mul(ptx.N(g.Cols*depth*2)))
-			k.WgmmaFence()
-			for d := range depth / 16 {
-				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA, TransB: !g.TransB}
+			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
+			way := func(d int) ptx.Wgmma {
 				if d == 0 {
-					w.Add = more
+					return ptx.Wgmma{Add: more, TransA: g.TransA && held == nil, TransB: !g.TransB}
 				}
-				for j := range acc {
-					product(acc[j], a.Advance(ptx.N(d*stepA+j*64*depth*2)), b.Advance(ptx.N(d*stepB)), w)
-				}
+				return ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && held == nil, TransB: !g.TransB}
 			}
-			k.WgmmaCommit()
-			k.WgmmaWait(1) // those of the step before
-			release(before.Get(), more)
+			if held != nil {
+				for d := range wgmmaLine / 16 {
+					held.product(acc, at, d, b.Advance(ptx.N(d*stepB)), way(d))
+					k.WgmmaCommit()
+					k.WgmmaWait(1) // those of 32 bytes before
+					if d == 0 {
+						release(before.Get(), more)
+					}
+				}
+			} else {
+				a := ta.Advance(at.Mul(ptx.N(g.Rows * wgmmaLine * 2)))
+				k.WgmmaFence()
+				for d := range wgmmaLine / 16 {
+					for j := range acc {
+						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), way(d))
+					}
+				}
+				k.WgmmaCommit()
+				k.WgmmaWait(1) // those of the step before
+				release(before.Get(), more)
+			}
 			before.Set(at)
 			r.next()
 		})
 		k.WgmmaWait(0)
 		release(before.Get(), ptx.Is(true))
-		for i := range acc {
-			out.store(acc[i], row.Add(group.Mul(ptx.N(64*high)).S32()).Add(ptx.S(int32(64*i))), col, n)
-		}
+		store(row, col, n)
 	})
-	out.done()
+	done()
 }
 
 // warpgroupsOf plans a product in one way.
 func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
 	plan := &Plan{Variant: w.String()}
-	a, b, err := p.aligned(plan, w.copyA, w.copyB)
+	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
 	if err != nil {
 		return nil, err
 	}
-	c := matrix{Ref: lib.Ref{Kind: lib.OutputRef}, inner: p.N, outer: p.M, count: p.Batch, stride: p.N}
+	c := matrix{Ref: lib.Ref{Kind: lib.OutputRef}, bytes: p.Type.Size(), inner: p.N, outer: p.M, count: p.Batch, stride: p.N}
 	if w.top == 0 {
 		return plan, p.launch(plan, w.wgmmaSpec, w.parts, a, b, c, d)
 	}
@@ -443,11 +531,15 @@ func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
 // launch adds to the plan what multiplies a and b, which tensor maps can describe,
 // with tiles of one kind and sums in so many parts.
 func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix, d *Device) error {
-	s.Type, s.TransA, s.TransB, s.Odd = p.Type, p.TransA, p.TransB, p.N%2 != 0
+	s = s.of(p.Type, a.along, b.along)
+	s.Odd = p.N%2 != 0
 	if err := s.check(); err != nil {
 		return err
 	}
-	steps := ceilDiv(p.K, depth)
+	if s.Turned {
+		a, b = b, a
+	}
+	steps := ceilDiv(p.K, s.depth())
 	if parts = ceilDiv(steps, ceilDiv(steps, parts)); parts > 1 { // none without steps
 		if p.Batch*p.M*p.N > math.MaxInt32/parts {
 			return unsupported("%d parts of sums", parts)
@@ -462,7 +554,7 @@ func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix,
 	if p.after != nil {
 		s.Key = p.after.key
 	}
-	s.Loose = p.N%8 != 0 && !s.Direct
+	s.Loose = p.N*p.Type.Size()%16 != 0 && !s.Direct
 	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, 1, d))
 	return nil
 }

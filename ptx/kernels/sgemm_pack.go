@@ -24,9 +24,16 @@ func packedPitch(n int) int { return ceil(n, 4) * 4 }
 // transposed if turn, in rows of [packedPitch] that end in zeros.
 func layOut(from, to Arg, rows, columns, batch int, turn bool) Stage {
 	pitch := packedPitch(columns)
-	gridRows, gridColumns := rows, pitch
 	if turn {
 		pitch = packedPitch(rows)
+	}
+	return layOutIn(pitch, from, to, rows, columns, batch, turn)
+}
+
+// layOutIn is layOut to rows that are pitch elements apart.
+func layOutIn(pitch int, from, to Arg, rows, columns, batch int, turn bool) Stage {
+	gridRows, gridColumns := rows, pitch
+	if turn {
 		gridRows, gridColumns = pitch, columns
 	}
 	return Stage{Kernel: packKernels[packSpec{turn}], Zero: -1,
