@@ -137,13 +137,16 @@ func TestHalfMatMul(t *testing.T) {
 
 // TestSplitMatMul adds sums in parts: few results of many terms.
 func TestSplitMatMul(t *testing.T) {
-	for i, n := range []int{8, 33, 64} {
-		o := layouts[(i+1)%4]
-		if i > 0 {
+	for i, n := range []int{8, 33, 64, 36, 33, 64, 40} {
+		o, typ, terms := layouts[(i+1)%4], op.BF16, 1100
+		if i%3 > 0 {
 			o.Act = op.Relu
 		}
-		c := halfTrial(op.BF16, o, 2, 9, 1100, n, false)
-		c = newTrial(op.MatMul, o.Attrs(), op.BF16, append(c.values, normal(n))...)
+		if i > 2 {
+			typ, o.TF32, terms = op.F32, true, 548
+		}
+		c := halfTrial(typ, o, 2, 9, terms, n, false)
+		c = newTrial(op.MatMul, o.Attrs(), typ, append(c.values, normal(n))...)
 		r, err := c.request()
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +157,7 @@ func TestSplitMatMul(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := h.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, parts: 4}, &h200)
+		p, err := h.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, parts: 4, copyB: o.TransA && !o.TransB && typ == op.F32}, &h200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,9 +179,18 @@ func integer(b bool) int {
 func TestWgmmaTiles(t *testing.T) {
 	for _, o := range layouts {
 		p := &halfProduct{Product: op.Product{Batch: 1, M: 512, K: 512, N: 512}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
+		single := *p
+		single.Type = op.F32
 		for _, s := range wgmmaTiles {
 			if _, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h200); err != nil || s.bytes() > h200.Shared {
 				t.Errorf("%s, %v, %d bytes: %v", s.String(), o, s.bytes(), err)
+			}
+			for _, w := range wgmmaCopies {
+				w.wgmmaSpec, w.parts = s.wgmmaSpec, 1
+				a, b := single.alongs(&w)
+				if _, err := single.warpgroupsOf(w, &h200); (a || b) != (err == nil) {
+					t.Errorf("%s of floats, %v: %v", w.String(), o, err)
+				}
 			}
 		}
 		_, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 2}, parts: 1}, &h200)
@@ -220,10 +232,15 @@ func TestWgmmaMatMulPtxas(t *testing.T) {
 		loose.Loose, loose.Bias = true, true
 		split.Split, split.Odd = true, true
 		s = []wgmmaSpec{s, loose, split}[i%3]
-		out := assemble(t, s.kernel(nil), ptx.SM90a)
-		if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
-			t.Errorf("%v: %s", s, out)
-		}
+		needClean(t, s.String(), assemble(t, s.kernel(nil), ptx.SM90a))
+	}
+}
+
+// needClean looks at what ptxas says of a product by warpgroups.
+func needClean(t *testing.T, name, out string) {
+	t.Helper()
+	if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
+		t.Errorf("%s: %s", name, out)
 	}
 }
 
@@ -265,29 +282,35 @@ func TestHalfMatMulMutants(t *testing.T) {
 	wgmma := func(p *halfProduct) (*Plan, error) {
 		return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
 	}
+	turned := func(p *halfProduct) (*Plan, error) {
+		return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
+	}
 	mma := func(p *halfProduct) (*Plan, error) {
 		return p.warpsOf(mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3})
 	}
 	for _, m := range []struct {
+		trial    *trial
 		plan     func(p *halfProduct) (*Plan, error)
 		old, new string
 	}{
-		{wgmma, "fence.proxy.async.shared::cta;", ""},
-		{wgmma, "wgmma.fence.sync.aligned;", ""},
-		{wgmma, "wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"},
-		{wgmma, "bar.warp.sync 4294967295;", ""},
-		{wgmma, "cp.async.bulk.wait_group.read 0;", ""},
-		{wgmma, "bar.sync 0;", ""},
-		{mma, "bar.sync 0;", ""},
-		{mma, "cp.async.wait_group 1;", "cp.async.wait_group 2;"},
-		{mma, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"},
-		{mma, "0f39AAAAAB", "0f3C000000"}, // much more is added before the rest is cut off
+		{c, wgmma, "fence.proxy.async.shared::cta;", ""},
+		{c, wgmma, "wgmma.fence.sync.aligned;", ""},
+		{c, wgmma, "wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"},
+		{c, wgmma, "bar.warp.sync 4294967295;", ""},
+		{c, wgmma, "cp.async.bulk.wait_group.read 0;", ""},
+		{c, wgmma, "bar.sync 0;", ""},
+		{single, turned, "wgmma.fence.sync.aligned;", ""},
+		{single, turned, "wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"},
+		{single, turned, "wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;"},
+		{single, turned, ", 4;", ", 1;"}, // warps do not wait for what others read
+		{single, turned, "bar.sync 0;", ""},
+		{c, mma, "bar.sync 0;", ""},
+		{c, mma, "cp.async.wait_group 1;", "cp.async.wait_group 2;"},
+		{c, mma, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"},
+		{single, mma, "0f39AAAAAB", "0f3C000000"}, // much more is added before the rest is cut off
 	} {
-		d, c := one, c
-		if strings.HasPrefix(m.old, "0f") {
-			d, c = a100, single
-		}
-		if strings.Contains(m.old, "ldmatrix") || strings.Contains(m.old, "cp.async.wait_group ") {
+		d, c := one, m.trial
+		if strings.HasPrefix(m.old, "0f") || strings.Contains(m.old, "ldmatrix") || strings.Contains(m.old, "cp.async.wait_group ") {
 			d = a100
 		}
 		r, p := halfPlan(t, c, m.plan)
@@ -306,19 +329,25 @@ func TestHalfMatMulMutants(t *testing.T) {
 // and that each operand is read once by the tiles that need it.
 func TestHalfMatMulBanks(t *testing.T) {
 	for _, o := range layouts {
+		wgmma := func(groups int) func(p *halfProduct) (*Plan, error) {
+			return func(p *halfProduct) (*Plan, error) {
+				return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: groups, Stages: 2, Cluster: 1}, parts: 1}, &h200)
+			}
+		}
 		for i, f := range []func(p *halfProduct) (*Plan, error){
-			func(p *halfProduct) (*Plan, error) {
-				return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 2, Cluster: 1}, parts: 1}, &h200)
-			},
+			wgmma(2), wgmma(1), wgmma(2),
 			func(p *halfProduct) (*Plan, error) {
 				return p.warpsOf(mmaSpec{Rows: 128, Cols: 128, High: 64, Wide: 32, Stages: 3})
 			},
 			func(p *halfProduct) (*Plan, error) { return p.warpsOf(mmaTiles[0].mmaSpec) },
 		} {
-			typ := []op.DType{op.F16, op.F16, op.F32}[i]
+			typ := []op.DType{op.F16, op.F32, op.F32, op.F16, op.F32}[i]
+			if (i == 1 || i == 2) && o.TransA && !o.TransB {
+				continue // one is turned first
+			}
 			c := halfTrial(typ, o, 1, 128, 128, 128, false)
 			r, p := halfPlan(t, c, f)
-			if err := c.runPlan(&rig{device: []Device{h200, a100, a100}[i], unchecked: true, stats: func(_ int, s *emu.Stats) {
+			if err := c.runPlan(&rig{device: []Device{h200, h200, h200, a100, a100}[i], unchecked: true, stats: func(_ int, s *emu.Stats) {
 				if s.Conflicts != 0 {
 					t.Errorf("%s %v: %d bank conflicts", p.Variant, o, s.Conflicts)
 				}
@@ -406,9 +435,9 @@ func BenchmarkHalfMatMulPlan(b *testing.B) {
 
 // TestCutMatMul computes rows above and below by two launches.
 func TestCutMatMul(t *testing.T) {
-	for i, n := range []int{72, 71, 136} {
-		o := op.MatMulOpts{TransB: i%2 == 0}
-		c := halfTrial([]op.DType{op.BF16, op.F16}[i%2], o, 1, 203, []int{70, 72, 67}[i], n, true)
+	for i, n := range []int{72, 71, 136, 72, 136} {
+		o := op.MatMulOpts{TransB: i%2 == 0, TF32: i > 2}
+		c := halfTrial([]op.DType{op.BF16, op.F16, op.BF16, op.F32, op.F32}[i], o, 1, 203, []int{70, 72, 67, 36, 67}[i], n, true)
 		c = newTrial(op.MatMul, o.Attrs(), c.types[0], append(c.values, normal(n))...)
 		r, err := c.request()
 		if err != nil {
@@ -418,7 +447,7 @@ func TestCutMatMul(t *testing.T) {
 		h.Bias = true
 		w := wgmmaWay{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1, top: 128, below: wgmmaTiles[6].wgmmaSpec, belowParts: 1 + i%2}
 		a, b := h.lay()
-		w.copyA, w.copyB = a.inner%padEach != 0, b.inner%padEach != 0
+		w.copyA, w.copyB = a.inner*a.bytes%16 != 0, b.inner*b.bytes%16 != 0
 		p, err := h.warpgroupsOf(w, &h200)
 		if err != nil {
 			t.Fatal(err)

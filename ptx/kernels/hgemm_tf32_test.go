@@ -1,0 +1,104 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/optest"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/emu"
+)
+
+// wgmmaCopies are the operands that may be copied, none to both.
+var wgmmaCopies = []wgmmaWay{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
+
+// TestWgmmaTF32 multiplies floats in all layouts, with all copies that turn them.
+func TestWgmmaTF32(t *testing.T) {
+	few := h200
+	few.Multiprocessors = 2 // several tiles for each block
+	specs := []wgmmaSpec{
+		{Rows: 128, Cols: 64, Groups: 2, Stages: 2, Cluster: 1},
+		{Rows: 128, Cols: 128, Groups: 1, Stages: 3, Cluster: 1},
+		{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1},
+	}
+	turn := 0
+	for i, o := range layouts {
+		for _, w := range wgmmaCopies {
+			for _, sizes := range [][3]int{{136, 136, 72}, {131, 67, 71}, {70, 68, 130}} {
+				p := &halfProduct{Product: op.Product{Batch: 2, M: sizes[0], K: sizes[1], N: sizes[2]}, Type: op.F32, TransA: o.TransA, TransB: o.TransB}
+				a, b := p.lay()
+				alongA, alongB := p.alongs(&w)
+				if !p.mayCopy(a, w.copyA) || !p.mayCopy(b, w.copyB) || !alongA && !alongB {
+					continue
+				}
+				turn++
+				if !sampled() {
+					continue
+				}
+				w := w
+				w.wgmmaSpec, w.parts = specs[turn%len(specs)], 1
+				c := halfTrial(op.F32, o, 2, sizes[0], sizes[1], sizes[2], turn%2 == 1)
+				t.Run(fmt.Sprint(w.String(), " ", i, sizes), func(t *testing.T) {
+					r, plan := halfPlan(t, c, func(p *halfProduct) (*Plan, error) { return p.warpgroupsOf(w, &few) })
+					if err := c.runPlan(&rig{device: few, schedule: emu.Shuffled}, r, plan); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+	if turn < 20 {
+		t.Errorf("%d ways", turn)
+	}
+}
+
+// TestWgmmaTF32Ptxas assembles every tile with A in registers and in shared memory,
+// turned and not.
+func TestWgmmaTF32Ptxas(t *testing.T) {
+	for i, w := range wgmmaTiles {
+		for l := range 3 {
+			s := w.of(op.F32, l != 1, l != 2)
+			s.Odd, s.Loose = i%3 == 1, i%3 > 0
+			s.Split, s.Bias = i%3 == 2, i%3 < 2
+			needClean(t, s.String(), assemble(t, s.kernel(nil), ptx.SM90a))
+		}
+	}
+}
+
+// TestWgmmaTF32Exact multiplies numbers of 11 bits with small ones: nothing is
+// rounded, so each result is right to the last bit.
+func TestWgmmaTF32Exact(t *testing.T) {
+	const m, k, n = 72, 40, 68
+	for i, o := range layouts {
+		c := halfTrial(op.F32, o, 1, m, k, n, false)
+		for j, x := range c.values {
+			most := []int{2047, 3}[(i+j)%2]
+			for e := range x.Data {
+				x.Data[e] = float64(rand.IntN(2*most+1) - most)
+			}
+		}
+		r, err := c.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := For(r, h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := [][]byte{optest.Poisoned(4 * m * n)}
+		if err := (&rig{device: h200}).run(p, c.use().Memory(), out); err != nil {
+			t.Fatal(err)
+		}
+		want, err := op.MatMul.Reference(&c.attrs, c.values, c.types)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, w := range want[0].Data {
+			if v := op.F32.Float64(out[0], e); v != w {
+				t.Fatalf("%s %+v, element %d: %v, not %v", p.Variant, o, e, v, w)
+			}
+		}
+	}
+}
