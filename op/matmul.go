@@ -46,8 +46,9 @@ var (
 	//
 	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11
 	// significant bits of 24. With [MatMulOpts].TF32 an element of a or b may become
-	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127;
-	// sums stay float32. Devices that gain nothing by it ignore it.
+	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127, or
+	// for a signalling NaN of which they have no bit; sums stay float32. Devices that
+	// gain nothing by it ignore it.
 	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
 		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",

@@ -20,7 +20,7 @@ type wgmmaWay struct {
 }
 
 // String returns the tile, the parts and the operands that are copied:
-// wgmma128x256x2_s4_c1_k3_ab.
+// wgmma128x256x2_s4_c1_k3_ab, or wgmma128x256x2t where the tile is turned.
 func (w *wgmmaWay) String() string {
 	s := w.wgmmaSpec.String()
 	if w.parts > 1 {

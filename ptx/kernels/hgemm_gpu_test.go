@@ -206,7 +206,7 @@ func parseWay(s string) (w wgmmaWay, err error) {
 //
 //	RAYO_TUNE="f32 4096x4096x4096 nn - mma wgmma128x256x2_s4_c1_b; bf16 ..."
 //
-// The sizes are m, k and n; t stands for an operand that is transposed, - for what
+// The sizes are m, k and n, behind the number of products; t stands for an operand that is transposed, - for what
 // is chosen, and mma for products by single warps.
 func BenchmarkGPUHalfWays(b *testing.B) {
 	testutil.Need(b, "tuning")
@@ -217,7 +217,11 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 			continue
 		}
 		p := &halfProduct{Product: op.Product{Batch: 1}, Type: map[string]op.DType{"f32": op.F32, "f16": op.F16, "bf16": op.BF16}[f[0]], TransA: f[2][0] == 't', TransB: f[2][1] == 't'}
-		if _, err := fmt.Sscanf(f[1], "%dx%dx%d", &p.M, &p.K, &p.N); err != nil || p.Type == op.InvalidType {
+		sizes := f[1]
+		if strings.Count(sizes, "x") == 2 {
+			sizes = "1x" + sizes
+		}
+		if _, err := fmt.Sscanf(sizes, "%dx%dx%dx%d", &p.Batch, &p.M, &p.K, &p.N); err != nil || p.Type == op.InvalidType {
 			b.Fatal(line)
 		}
 		h := room[p.Type]
@@ -226,6 +230,7 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 			room[p.Type] = h
 		}
 		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
+		checked := map[string]bool{}
 		for _, s := range f[3:] {
 			var plan *Plan
 			var err error
@@ -241,10 +246,11 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 				}
 			}
 			rate := 0.0
-			if err == nil && p.M <= 4200 {
+			if err == nil && p.M <= 4200 && !checked[plan.Variant] {
 				err = h.check(p, plan)
 			}
 			if err == nil {
+				checked[plan.Variant] = true
 				rate, err = h.rate(p, plan)
 			}
 			if err != nil {
@@ -281,6 +287,11 @@ func testGPUHalfMatMul(t *testing.T, typ op.DType) {
 			}
 		}
 	}
+}
+
+func TestGPUTF32NaN(t *testing.T) {
+	g := openGPU(t)
+	tf32NaN(t, g.desc, g.run)
 }
 
 // TestGPUHalfTiles multiplies with every kind of tile, by few blocks that have

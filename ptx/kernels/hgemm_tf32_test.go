@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -98,6 +100,57 @@ func TestWgmmaTF32Exact(t *testing.T) {
 		for e, w := range want[0].Data {
 			if v := op.F32.Float64(out[0], e); v != w {
 				t.Fatalf("%s %+v, element %d: %v, not %v", p.Variant, o, e, v, w)
+			}
+		}
+	}
+}
+
+func TestTF32NaN(t *testing.T) {
+	for _, d := range []Device{h200, a100} {
+		tf32NaN(t, d, (&rig{device: d}).run)
+	}
+}
+
+// tf32NaN looks at what becomes of NaN in either operand: only a signalling one of
+// which TF32 has no bit may become infinite.
+func tf32NaN(t *testing.T, d Device, run func(p *Plan, in, out [][]byte) error) {
+	nans := []uint32{0x7fffffff, 0x7fc00000, 0xffc00000, 0x7f802000, 0xff800001}
+	const m, k, n = 12, 36, 16
+	for _, o := range layouts {
+		for operand := range 2 {
+			c := halfTrial(op.F32, o, 1, m, k, n, false)
+			r, err := c.request()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := For(r, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := c.use().Memory()
+			for i, bits := range nans { // in row i of a, or column i of b
+				e := []int{i*k + 5, 5*n + i}[operand]
+				switch {
+				case operand == 0 && o.TransA:
+					e = 5*m + i
+				case operand == 1 && o.TransB:
+					e = i*k + 5
+				}
+				binary.LittleEndian.PutUint32(in[operand][4*e:], bits)
+			}
+			out := [][]byte{make([]byte, 4*m*n)}
+			if err := run(p, in, out); err != nil {
+				t.Fatalf("%s: %v", p.Variant, err)
+			}
+			for e := range m * n {
+				v, i := op.F32.Float64(out[0], e), []int{e / n, e % n}[operand]
+				ok := math.Abs(v) < 100
+				if i < len(nans) {
+					ok = math.IsNaN(v) || i == len(nans)-1 && math.IsInf(v, 0)
+				}
+				if !ok {
+					t.Errorf("%s %+v, NaN in operand %d: element %d is %v", p.Variant, o, operand, e, v)
+				}
 			}
 		}
 	}

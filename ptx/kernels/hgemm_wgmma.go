@@ -509,11 +509,13 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 
 // warpgroupsOf plans a product in one way.
 func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
-	plan := &Plan{Variant: w.String()}
+	plan := &Plan{}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
 	if err != nil {
 		return nil, err
 	}
+	w.wgmmaSpec, w.below = w.of(p.Type, a.along, b.along), w.below.of(p.Type, a.along, b.along)
+	plan.Variant = w.String()
 	c := matrix{Ref: lib.Ref{Kind: lib.OutputRef}, bytes: p.Type.Size(), inner: p.N, outer: p.M, count: p.Batch, stride: p.N}
 	if w.top == 0 {
 		return plan, p.launch(plan, w.wgmmaSpec, w.parts, a, b, c, d)
