@@ -104,7 +104,7 @@ sanitize)
 		sanitize racecheck kernels "$t"
 	done
 	sanitize memcheck cuda 'TestGPU(RoundTrips|HostMemory|StagingIsOrdered|Modules|LaunchKinds|Graphs)$'
-	sanitize memcheck devicetest '^TestCUDA$/(graphs|plans|aliasing|buffers)'
+	sanitize memcheck devicetest '^TestCUDA$'
 	exit $failed
 	;;
 *)
