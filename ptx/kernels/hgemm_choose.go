@@ -60,13 +60,24 @@ var wgmmaTiles = []struct {
 
 // What an H200 does, measured, a microsecond being the unit of time.
 const (
-	wgmmaRate   = 5.3e6 // floating-point operations of a multiprocessor
-	wgmmaTile   = 0.8   // time to begin and end a tile
 	wgmmaLaunch = 2.5   // time of one more launch
 	wgmmaMemory = 3.4e6 // bytes that are copied or gathered, written ones included
-	wgmmaCache  = 13e6  // bytes that all multiprocessors get from L2
-	wgmmaAcross = 2.4   // times as long take rows that begin within a line of the cache
 )
+
+// wgmmaSpeed is what it does with elements of 2 or of 4 bytes.
+type wgmmaSpeed struct {
+	rate   float64 // operations of a multiprocessor, those of 4 bytes counted twice
+	tile   float64 // time to begin and end a tile
+	cache  float64 // bytes that all multiprocessors get from L2
+	across float64 // times as long take rows that begin within a line of the cache
+}
+
+func (p *halfProduct) speed() wgmmaSpeed {
+	if p.Type == op.F32 {
+		return wgmmaSpeed{rate: 6.2e6, tile: 2, cache: 11.5e6, across: 1.25}
+	}
+	return wgmmaSpeed{rate: 5.3e6, tile: 0.8, cache: 13e6, across: 2.4}
+}
 
 // copying returns the time that the copies of a way take, and how many times as
 // long a line of each operand then takes.
@@ -77,7 +88,7 @@ func (p *halfProduct) copying(w *wgmmaWay) (t, slowA, slowB float64) {
 		case copies:
 			t += wgmmaLaunch + 2*float64(m.bytes)*float64(m.inner)*float64(m.outer)*float64(m.count)/wgmmaMemory
 		case m.inner*m.bytes%(2*wgmmaLine) != 0:
-			return wgmmaAcross
+			return p.speed().across
 		}
 		return 1
 	}
@@ -97,8 +108,12 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 	}
 	blocks := min(tiles, slots) * s.Cluster
 	bytes := 2 * wgmmaLine * (float64(s.Rows)*slowA + float64(s.Cols/s.Cluster)*slowB)
-	step := max(float64(2*s.Rows*s.Cols*wgmmaLine)/wgmmaRate/busy, bytes*float64(blocks)/wgmmaCache)
-	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth(p.Type)), parts))*step + wgmmaTile)
+	if s.held() && s.Rows > 64*s.Groups {
+		busy *= 0.9 // B is read twice for it, and A besides
+	}
+	speed := p.speed()
+	step := max(float64(2*s.Rows*s.Cols*wgmmaLine)/speed.rate/busy, bytes*float64(blocks)/speed.cache)
+	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth(p.Type)), parts))*step + speed.tile)
 	if parts > 1 {
 		t += wgmmaLaunch + 8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
 	}
@@ -195,7 +210,9 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 func (p *halfProduct) mayCopy(m matrix, copies bool) bool {
 	row := m.inner * m.bytes
 	if !copies {
-		return row%16 == 0
+		// Rows of the result that begin anywhere are stored slowly by what has A in
+		// registers.
+		return row%16 == 0 && (p.Type != op.F32 || m.along || p.N%4 == 0)
 	}
 	return row%(2*wgmmaLine) != 0 || p.Type == op.F32 && !m.along
 }

@@ -257,7 +257,7 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 				b.Errorf("%s %s: %v", line, s, err)
 				continue
 			}
-			fmt.Printf(" %s=%.0f", plan.Variant, rate)
+			fmt.Printf(" %s=%.4g", plan.Variant, rate)
 		}
 		fmt.Println()
 	}

@@ -70,54 +70,121 @@ func (s *wgmmaSpec) releases() int {
 	return s.Groups
 }
 
-// newSingles returns what stores the floats of a tile that begins at row, col of
-// matrix n.
-func (g *wgmmaCode) newSingles(group ptx.U32, held *wgmmaHeld, acc [][]ptx.Var[ptx.F32]) func(row, col, n ptx.S32) {
-	k, high := g.k, len(acc)
-	lane, warp := k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
-	left := lane.And(ptx.U(3)).Mul(ptx.U(2))
-	put := func(n, row, col ptx.U32, a, b ptx.F32) {
-		switch {
-		case g.Split:
-			g.keep(n, row, col, a, b)
-		case g.Direct:
-			g.finish.put(n, row, col, a, b)
-		default:
-			g.finish.store(g.loose, n, row, col, a, b)
-		}
+// singleCols and singlePitch are the columns, and the floats from row to row, of a
+// piece of 16 rows that a warp stores through shared memory. Lanes that write there
+// together, four columns of each of four rows, meet no bank twice.
+const (
+	singleCols  = 32
+	singlePitch = singleCols + 8
+)
+
+// singles stores results that are floats.
+type singles struct {
+	g    *wgmmaCode
+	held bool // A was in registers
+	acc  [][]ptx.Var[ptx.F32]
+	lane ptx.U32
+	// warp and row are rows of the block's: the warp's and the lane's first.
+	warp, row ptx.U32
+	mine      ptx.Shared[ptx.F32] // of the warp
+}
+
+func (g *wgmmaCode) newSingles(group ptx.U32, held *wgmmaHeld, acc [][]ptx.Var[ptx.F32]) *singles {
+	warp := g.tid.Shr(ptx.U(5)).And(ptx.U(3))
+	o := &singles{g: g, held: held != nil, acc: acc, lane: g.k.Special(ptx.LaneID)}
+	o.mine = ptx.CastShared[ptx.F32](g.cs).At(group.MulAdd(ptx.U(4), warp).Mul(ptx.N(storeRows * singlePitch)))
+	o.warp = group.MulAdd(ptx.N(64*len(acc)), warp.Mul(ptx.U(16)))
+	o.row = o.warp.Add(o.lane.Shr(ptx.U(2)))
+	if o.held {
+		o.row = held.row
 	}
-	return func(row, col, n ptx.S32) {
-		row0, col0, n0 := row.U32(), col.U32().Add(left), n.U32()
-		for c := 0; c < g.Cols; c += 8 {
-			// value returns what the lane has of column c+e and its h-th row.
-			value := func(j, h, e int) ptx.F32 { return acc[j][c/2+2*h+e].Get() }
-			switch {
-			case held == nil:
-				for j := range high {
-					for h := range 2 {
-						r := group.MulAdd(ptx.N(64*high), warp.MulAdd(ptx.U(16), lane.Shr(ptx.U(2)))).Add(row0)
-						put(n0, r.Add(ptx.N(64*j+8*h)), col0.Add(ptx.N(c)), value(j, h, 0), value(j, h, 1))
-					}
+	return o
+}
+
+// store stores a tile that begins at row, col of matrix n.
+func (o *singles) store(row, col, n ptx.S32) {
+	g := o.g
+	row0, col0, n0 := row.U32(), col.U32(), n.U32()
+	mine, left := row0.Add(o.row), col0.Add(o.lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	value := func(c, j, h, e int) ptx.F32 { return o.acc[j][c/2+2*h+e].Get() }
+	step := 8
+	scatter := g.Loose && !g.Split && !o.held
+	if scatter {
+		step = singleCols
+	}
+	for c := 0; c < g.Cols; c += step {
+		if g.Turned { // neighbours in a column are so in a row of the result
+			for e := range 2 {
+				r := left.Add(ptx.N(c + e))
+				if len(o.acc) == 2 && !g.Split && !g.Direct {
+					g.finish.storeFour(g.loose, n0, r, mine, [4]ptx.F32{value(c, 0, 0, e), value(c, 0, 1, e), value(c, 1, 0, e), value(c, 1, 1, e)})
+					continue
 				}
-			case !g.Turned:
-				for j := range high {
-					for h := range 2 {
-						put(n0, row0.Add(held.row).Add(ptx.N(2*j+h)), col0.Add(ptx.N(c)), value(j, h, 0), value(j, h, 1))
-					}
-				}
-			default: // neighbours in a column are so in a row of the result
-				for e := range 2 {
-					r, to := col0.Add(ptx.N(c+e)), row0.Add(held.row)
-					if high == 2 && !g.Split && !g.Direct && !g.Loose {
-						g.finish.storeFour(g.loose, n0, r, to, [4]ptx.F32{value(0, 0, e), value(0, 1, e), value(1, 0, e), value(1, 1, e)})
-						continue
-					}
-					for j := range high {
-						put(n0, r, to.Add(ptx.N(2*j)), value(j, 0, e), value(j, 1, e))
-					}
+				for j := range o.acc {
+					o.put(n0, r, mine.Add(ptx.N(2*j)), value(c, j, 0, e), value(c, j, 1, e))
 				}
 			}
+			continue
 		}
-		k.SyncWarp(ptx.AllLanes) // products need all lanes together
+		for j := range o.acc {
+			if scatter {
+				o.scatter(j, row0, col0.Add(ptx.N(c)), n0, func(b, h int) (x, y ptx.F32) { return value(c+8*b, j, h, 0), value(c+8*b, j, h, 1) })
+				continue
+			}
+			for h := range 2 {
+				r := 64*j + 8*h
+				if o.held {
+					r = 2*j + h
+				}
+				o.put(n0, mine.Add(ptx.N(r)), left.Add(ptx.N(c)), value(c, j, h, 0), value(c, j, h, 1))
+			}
+		}
 	}
+	g.k.SyncWarp(ptx.AllLanes) // products need all lanes together
+}
+
+// put stores two neighbours of a row.
+func (o *singles) put(n, row, col ptx.U32, a, b ptx.F32) {
+	g := o.g
+	switch {
+	case g.Split:
+		g.keep(n, row, col, a, b)
+	case g.Direct:
+		g.finish.put(n, row, col, a, b)
+	default:
+		g.finish.store(g.loose, n, row, col, a, b)
+	}
+}
+
+// scatter stores columns of product j, of which sums returns what the lane has in the
+// b-th eight: through shared memory, so that the lanes have neighbours of a row that
+// begins anywhere. Stores of two floats each take four times as long there.
+func (o *singles) scatter(j int, row, col, n ptx.U32, sums func(b, h int) (x, y ptx.F32)) {
+	g, k := o.g, o.g.k
+	row = row.Add(o.warp).Add(ptx.N(64 * j))
+	down, left := o.lane.Shr(ptx.U(2)), o.lane.And(ptx.U(3)).Mul(ptx.U(2))
+	to := o.mine.At(down.MulAdd(ptx.N(singlePitch), left))
+	for b := range singleCols / 8 {
+		for h := range 2 {
+			x, y := sums(b, h)
+			x, y = g.finish.value(n, row.Add(down).Add(ptx.N(8*h)), col.Add(ptx.N(8*b)).Add(left), x, y)
+			to.Offset(8*h*singlePitch + 8*b).Store2([2]ptx.F32{x, y})
+		}
+	}
+	k.SyncWarp(ptx.AllLanes)
+	at := col.Add(o.lane)
+	out := ptx.Cast[ptx.F32](g.loose).At64(n.MulWide(g.rows.Mul(g.cols))).At(at)
+	k.If(at.Lt(g.cols), func() {
+		// In a loop: written out, ptxas makes addresses for which it has no registers.
+		const once = 4
+		k.Count(ptx.N(storeRows/once), func(i ptx.U32) {
+			row := i.MulAdd(ptx.U(once), row)
+			from, to := o.mine.At(i.MulAdd(ptx.U(once*singlePitch), o.lane)), out.At64(row.MulWide(g.cols))
+			for r := range once {
+				k.When(row.Add(ptx.N(r)).Lt(g.rows), func() { to.Store(from.Offset(r * singlePitch).Load()) })
+				to = to.At(g.cols)
+			}
+		})
+	})
+	k.SyncWarp(ptx.AllLanes)
 }

@@ -73,7 +73,7 @@ func (s *wgmmaSpec) bytes() int {
 // storing is the units of 16 bits in shared memory that the result goes through.
 func (s *wgmmaSpec) storing() int {
 	if s.Type == op.F32 {
-		return 0
+		return s.Groups * 4 * storeRows * singlePitch * 2
 	}
 	return s.Groups * 4 * storing * storeRows * storeCols
 }
@@ -268,9 +268,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Align(1024)
 	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*wgmmaLine)
 	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*wgmmaLine)
-	if n := s.storing(); n > 0 {
-		g.cs = ptx.DynamicShared[ptx.BF16](k, n)
-	}
+	g.cs = ptx.DynamicShared[ptx.BF16](k, s.storing())
 	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
 	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
 	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
@@ -453,7 +451,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	var store func(row, col, n ptx.S32)
 	done := func() {}
 	if g.Type == op.F32 {
-		store = g.newSingles(group, held, acc)
+		store = g.newSingles(group, held, acc).store
 	} else {
 		out := g.newStorer(group)
 		done = out.done
