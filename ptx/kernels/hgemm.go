@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"math"
 	"sync"
 
@@ -57,7 +58,11 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 		// time so, 4 as long.
 		return planSkinny(r, d)
 	case d.Target == ptx.SM90a:
-		return p.warpgroups(d)
+		plan, err := p.warpgroups(d)
+		if errors.Is(err, op.ErrUnsupported) && t == op.F32 {
+			return p.warps(d) // which turns nothing
+		}
+		return plan, err
 	case d.Target >= ptx.SM80:
 		return p.warps(d)
 	}
@@ -132,6 +137,9 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 		}
 		plan.Scratch = append(plan.Scratch, int64(2*rows*stride))
 		if turn {
+			if m.count > mostLaidOut || m.inner > mostLaidOut*packTile {
+				return a, b, unsupported("%d matrices of %d elements in a row", m.count, m.inner)
+			}
 			plan.Stages = append(plan.Stages, layOutIn(m.stride, input(i), scratch(to), m.inner, m.outer, m.count, true))
 			continue
 		}

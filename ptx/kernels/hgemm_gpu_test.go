@@ -289,11 +289,6 @@ func testGPUHalfMatMul(t *testing.T, typ op.DType) {
 	}
 }
 
-func TestGPUTF32NaN(t *testing.T) {
-	g := openGPU(t)
-	tf32NaN(t, g.desc, g.run)
-}
-
 // TestGPUHalfTiles multiplies with every kind of tile, by few blocks that have
 // many tiles each, and stores in every way.
 func TestGPUHalfTiles(t *testing.T) {

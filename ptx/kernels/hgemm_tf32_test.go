@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/optest"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -65,6 +67,26 @@ func TestWgmmaTF32Ptxas(t *testing.T) {
 			s.Odd, s.Loose = i%3 == 1, i%3 > 0
 			s.Split, s.Bias = i%3 == 2, i%3 < 2
 			needClean(t, s.String(), assemble(t, s.kernel(nil), ptx.SM90a))
+		}
+	}
+}
+
+// TestTF32Many: more matrices than can be turned at once are multiplied as they lie.
+func TestTF32Many(t *testing.T) {
+	for n, want := range map[int]string{mostLaidOut: "wgmma", mostLaidOut + 1: "mma"} {
+		r := &lib.Request{Op: op.MatMul, Attrs: op.MatMulOpts{TransA: true, TF32: true}.Attrs(),
+			In: []lib.Array{{Type: op.F32, Shape: op.Shape{n, 8, 12}}, {Type: op.F32, Shape: op.Shape{n, 8, 16}}}, Out: []lib.Array{{Type: op.F32, Shape: op.Shape{n, 12, 16}}}}
+		p, err := For(r, h200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(p.Variant, want) {
+			t.Errorf("%d: %s", n, p.Variant)
+		}
+		for i := range p.Stages {
+			if g := p.Stages[i].Grid; g[1] > mostLaidOut || g[2] > mostLaidOut {
+				t.Errorf("%d: a grid of %v", n, g)
+			}
 		}
 	}
 }
