@@ -469,10 +469,11 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 			g.full.At(at).Wait(r.phase.Get())
 			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
 			way := func(d int) ptx.Wgmma {
+				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && held == nil, TransB: !g.TransB}
 				if d == 0 {
-					return ptx.Wgmma{Add: more, TransA: g.TransA && held == nil, TransB: !g.TransB}
+					w.Add = more
 				}
-				return ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && held == nil, TransB: !g.TransB}
+				return w
 			}
 			if held != nil {
 				for d := range wgmmaLine / 16 {
