@@ -106,16 +106,23 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 	if s.Turned {
 		slowA, slowB = slowB, slowA
 	}
+	if s.held() {
+		slowA *= 1.06 // it comes in more pieces
+		if s.Rows > 64*s.Groups {
+			busy *= 0.9 // B is read twice for it, and A besides
+		}
+	}
 	blocks := min(tiles, slots) * s.Cluster
 	bytes := 2 * wgmmaLine * (float64(s.Rows)*slowA + float64(s.Cols/s.Cluster)*slowB)
-	if s.held() && s.Rows > 64*s.Groups {
-		busy *= 0.9 // B is read twice for it, and A besides
-	}
 	speed := p.speed()
 	step := max(float64(2*s.Rows*s.Cols*wgmmaLine)/speed.rate/busy, bytes*float64(blocks)/speed.cache)
 	t := float64(ceilDiv(tiles, slots)) * (float64(ceilDiv(ceilDiv(p.K, depth(p.Type)), parts))*step + speed.tile)
 	if parts > 1 {
-		t += wgmmaLaunch + 8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
+		slow := 1.0
+		if p.Type == op.F32 && p.N%2 != 0 {
+			slow = 2 // one by one
+		}
+		t += wgmmaLaunch + slow*8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
 	}
 	return t
 }

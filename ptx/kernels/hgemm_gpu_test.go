@@ -201,13 +201,21 @@ func parseWay(s string) (w wgmmaWay, err error) {
 	return w, nil
 }
 
+// full returns the request for the same product of floats that keeps all bits.
+func (p *halfProduct) full() *lib.Request {
+	a, b := p.lay()
+	return &lib.Request{Op: op.MatMul, Attrs: op.MatMulOpts{TransA: p.TransA, TransB: p.TransB}.Attrs(),
+		In:  []lib.Array{{Type: p.Type, Shape: op.Shape{a.count, a.outer, a.inner}}, {Type: p.Type, Shape: op.Shape{b.count, b.outer, b.inner}}},
+		Out: []lib.Array{{Type: p.Type, Shape: op.Shape{p.Batch, p.M, p.N}}}}
+}
+
 // BenchmarkGPUHalfWays compares ways that the environment lists, in TFLOP/s, after it
 // has checked what comes out of each:
 //
 //	RAYO_TUNE="f32 4096x4096x4096 nn - mma wgmma128x256x2_s4_c1_b; bf16 ..."
 //
 // The sizes are m, k and n, behind the number of products; t stands for an operand that is transposed, - for what
-// is chosen, and mma for products by single warps.
+// is chosen, mma for products by single warps, and full for those that keep all bits.
 func BenchmarkGPUHalfWays(b *testing.B) {
 	testutil.Need(b, "tuning")
 	room := map[op.DType]*halfGPU{}
@@ -239,6 +247,8 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 				plan, err = p.warpgroups(&h.desc)
 			case "mma":
 				plan, err = p.warps(&h.desc)
+			case "full":
+				plan, err = For(p.full(), h.desc)
 			default:
 				var w wgmmaWay
 				if w, err = parseWay(s); err == nil {
