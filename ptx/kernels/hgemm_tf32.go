@@ -158,7 +158,7 @@ func (o *singles) put(n, row, col ptx.U32, a, b ptx.F32) {
 
 // scatter stores columns of product j, of which sums returns what the lane has in the
 // b-th eight: through shared memory, so that the lanes have neighbours of a row that
-// begins anywhere. Stores of two floats each take four times as long there.
+// begins anywhere. Stores of two floats each take three times as long there.
 func (o *singles) scatter(j int, row, col, n ptx.U32, sums func(b, h int) (x, y ptx.F32)) {
 	g, k := o.g, o.g.k
 	row = row.Add(o.warp).Add(ptx.N(64 * j))
