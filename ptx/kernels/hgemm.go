@@ -51,7 +51,7 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	switch {
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
-	case t == op.F32 && (p.M <= 2 || p.N == 1 || p.K > mostTF32):
+	case t == op.F32 && (p.K > mostTF32 || !p.gains(d)):
 		return nil, unsupported("TF32 for %d by %d by %d", p.M, p.K, p.N)
 	case p.M <= 2 || p.N == 1:
 		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
@@ -67,6 +67,27 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 		return p.warps(d)
 	}
 	return nil, unsupported("products on %v", d.Target)
+}
+
+// gains reports whether a product in TF32 takes less time than one that keeps all
+// bits, which copies no operand and divides long sums of few results: by what an
+// H200 does with both.
+func (p *halfProduct) gains(d *Device) bool {
+	a, b := p.lay()
+	copies := func(m matrix) bool { return m.inner*m.bytes%16 != 0 }
+	few, large := p.M, b
+	if p.N < p.M {
+		few, large = p.N, a
+	}
+	tiny := p.Batch*p.M*p.N <= 1<<18/p.K
+	switch {
+	case few <= 4, copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
+		return false
+	case d.Target == ptx.SM90a:
+		return true
+	}
+	tiles := p.Batch * ceilDiv(p.M, 64) * ceilDiv(p.N, 64)
+	return few > 16 && (p.K < 2048 || 4*tiles >= d.Multiprocessors)
 }
 
 // matrix is matrices of one size in memory, one after the other.

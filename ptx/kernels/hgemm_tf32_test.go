@@ -91,6 +91,38 @@ func TestTF32Many(t *testing.T) {
 	}
 }
 
+// TestTF32Gains: what TF32 makes no faster keeps all bits.
+func TestTF32Gains(t *testing.T) {
+	for _, c := range []struct {
+		m, k, n int
+		o       op.MatMulOpts
+		here    [2]bool // on an H200 and an A100
+	}{
+		{m: 4096, k: 4096, n: 4096, here: [2]bool{true, true}}, {m: 64, k: 64, n: 64, here: [2]bool{true, true}}, {m: 257, k: 257, n: 257, here: [2]bool{true, true}},
+		{m: 33, k: 33, n: 33}, {m: 3, k: 1000, n: 1000}, {m: 5000, k: 5000, n: 4}, {m: 5001, k: 5001, n: 16}, {m: 16, k: 5001, n: 5001},
+		{m: 16, k: 5000, n: 5000, here: [2]bool{true, false}}, {m: 100, k: 5000, n: 100, here: [2]bool{true, false}},
+		{m: 5001, k: 5000, n: 16, here: [2]bool{true, false}}, {m: 5001, k: 5000, n: 16, o: op.MatMulOpts{TransA: true}},
+	} {
+		p := &halfProduct{Product: op.Product{Batch: 1, M: c.m, K: c.k, N: c.n}, Type: op.F32, TransA: c.o.TransA}
+		for i, d := range []Device{h200, a100} {
+			if p.gains(&d) != c.here[i] {
+				t.Errorf("%v on %v: %v", c, d.Target, !c.here[i])
+			}
+			r := p.full()
+			o := c.o
+			o.TF32 = true
+			r.Attrs = o.Attrs()
+			plan, err := For(r, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(plan.Variant, "mma") != c.here[i] {
+				t.Errorf("%v on %v: %s", c, d.Target, plan.Variant)
+			}
+		}
+	}
+}
+
 // TestWgmmaTF32Exact multiplies numbers of 11 bits with small ones: nothing is
 // rounded, so each result is right to the last bit.
 func TestWgmmaTF32Exact(t *testing.T) {
@@ -137,7 +169,7 @@ func TestTF32NaN(t *testing.T) {
 // which TF32 has no bit may become infinite.
 func tf32NaN(t *testing.T, d Device, run func(p *Plan, in, out [][]byte) error) {
 	nans := []uint32{0x7fffffff, 0x7fc00000, 0xffc00000, 0x7f802000, 0xff800001}
-	const m, k, n = 12, 36, 16
+	const m, k, n = 20, 36, 24
 	for _, o := range layouts {
 		for operand := range 2 {
 			c := halfTrial(op.F32, o, 1, m, k, n, false)
