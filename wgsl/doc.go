@@ -25,7 +25,8 @@
 //   - A counted loop ends where the sum of counter and step overflows, and a loop
 //     that is not known to end has a budget of turns.
 //   - exp, log, tanh, erf, sin, pow and the like are computed by the expansions
-//     of package ir. Those of the language may be off by hundreds of units.
+//     of package ir. Those of the language may be off by hundreds of units. A target
+//     with Near, which is measured, gets shorter ones.
 //   - Workgroup memory and variables are not taken to be 0: some implementations
 //     do not clear them.
 //   - Compare and exchange fails only where the element differs.

@@ -128,8 +128,9 @@ func (w *printer) write(v ir.Value, without class) {
 		w.function(in, info)
 	case composed:
 		half := w.beginHalf(in)
-		w.composed[in.Code] |= 1 << widthIndex(in.Width)
-		w.s(composedName(in.Code))
+		way := w.narrow(in)
+		w.composed[in.Code] |= 1 << (len(widthSuffix)*way + widthIndex(in.Width))
+		w.s(wayName(in.Code, way))
 		w.s(widthSuffix[widthIndex(in.Width)])
 		w.c('(')
 		w.argsAs(in, half)
@@ -137,6 +138,23 @@ func (w *printer) write(v ir.Value, without class) {
 	default:
 		w.special(v, in, without)
 	}
+}
+
+// narrow returns which of the functions of a code computes an instruction: 0 is that
+// of any operand.
+func (w *printer) narrow(in *ir.Instr) int {
+	if !w.t.Near || in.Type != ir.F32 || w.composing {
+		return 0
+	}
+	for i, r := range ir.Narrows(in.Code) {
+		if w.ranges == nil {
+			w.ranges = ir.Ranges(w.p)
+		}
+		if w.ranges[in.Args[0]].Within(r.Operand) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // args prints the operands and the closing parenthesis.
@@ -334,15 +352,24 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		if w.number(b) {
 			f++ // fnMinWith, fnMaxWith
 		}
+		clips := f == fnMinWith && w.clips(a)
+		if clips {
+			f = fnClip
+		}
 		w.need(f, in.Width)
-		if half {
-			w.asFloat(a, in.Width)
-			w.s(", ")
-			w.asFloat(b, in.Width)
-		} else {
-			w.expr(a, operand)
-			w.s(", ")
-			w.expr(b, operand)
+		args := []ir.Value{a, b}
+		if clips {
+			args = append(w.unclip(a), b)
+		}
+		for k, v := range args {
+			if k > 0 {
+				w.s(", ")
+			}
+			if half {
+				w.asFloat(v, in.Width)
+			} else {
+				w.expr(v, operand)
+			}
 		}
 		w.c(')')
 		w.endHalf(half)
@@ -411,6 +438,25 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	w.args(in)
 }
 
+// clips reports whether v is the greater of a number and something, which is printed
+// where it is used.
+func (w *printer) clips(v ir.Value) bool {
+	in := &w.p.Code[v]
+	return in.Code == ir.Max && w.values[v].how != asName && w.number(in.Args[0]) != w.number(in.Args[1])
+}
+
+// unclip returns the operands of a v that clips, the number behind the other.
+func (w *printer) unclip(v ir.Value) []ir.Value {
+	if x := &w.values[v]; x.uses > 0 {
+		x.uses--
+	}
+	a, b := w.p.Code[v].Args[0], w.p.Code[v].Args[1]
+	if w.number(a) {
+		a, b = b, a
+	}
+	return []ir.Value{a, b}
+}
+
 // asFloat prints half floats as float32, one for each component.
 func (w *printer) asFloat(v ir.Value, width uint8) {
 	w.s(typeName(ir.F32, width))
@@ -459,7 +505,11 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 		w.s(">(")
 		w.expr(in.Args[0], operand)
 		w.c(')')
-	case ir.Recip:
+	case ir.FmaUnit:
+		w.s("saturate(fma(")
+		w.args(in)
+		w.c(')')
+	case ir.Recip, ir.RecipNear:
 		w.s("1.0")
 		if in.Type == ir.F16 {
 			w.s("h / ")

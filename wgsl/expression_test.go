@@ -202,7 +202,7 @@ func TestExpansions(t *testing.T) {
 			t.Errorf("no bound for %v", c)
 			continue
 		}
-		x := expansion(c)
+		x := expansion(c, &Target{})
 		list, _ := ir.Flatten(x)
 		for _, n := range list {
 			if n.Code == ir.Const && n.Type == ir.F32 && n.Value == ir.ExpansionConstants().Magic {

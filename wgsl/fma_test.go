@@ -16,7 +16,11 @@ import (
 
 // A device is float32 as a device computes it: each operation rounds, and subnormal numbers
 // are 0 where it flushes them, on the way in and out.
-type device struct{ flushes bool }
+type device struct {
+	flushes bool
+	// near is what exp2 and 1/x give for what they should.
+	near func(v, units float64) float64
+}
 
 func (d device) f32(v float32) float32 {
 	if d.flushes && math.Abs(float64(v)) < 0x1p-126 {
@@ -38,10 +42,11 @@ type line struct {
 }
 
 var (
-	heading  = regexp.MustCompile(`^fn (\w+)\((.*)\) -> f32 {$`)
+	heading  = regexp.MustCompile(`^fn (\w+)\((.*)\) -> (?:f32|bool) {$`)
 	sentence = regexp.MustCompile(`^  (?:let (\w+) =|return) (.*);$`)
-	toGo     = strings.NewReplacer("bitcast<f32>", "bitcast_f32", "bitcast<u32>", "bitcast_u32", "select(", "select_(")
-	suffixes = regexp.MustCompile(`\b(0x[0-9a-f]+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)[uf]\b`)
+	toGo     = strings.NewReplacer("bitcast<f32>", "bitcast_f32", "bitcast<u32>", "bitcast_u32", "bitcast<i32>", "bitcast_i32", "select(", "select_(")
+	suffixes = regexp.MustCompile(`\b(0x[0-9a-f]+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)([uif])\b`)
+	types    = map[string]string{"u": "u32(", "i": "i32(", "f": "f32("}
 )
 
 // routines reads the functions of one number. Their expressions are those of Go but for what is
@@ -49,29 +54,38 @@ var (
 func routines(t *testing.T, fns ...fn) map[string]*routine {
 	all := map[string]*routine{}
 	for _, f := range fns {
-		text := strings.Split(library()[f][0], "\n")
-		head := heading.FindStringSubmatch(text[0])
-		if head == nil || head[1] != functions[f].name || text[len(text)-1] != "}" {
-			t.Fatalf("no function: %q", text)
-		}
-		r := &routine{}
-		for _, p := range strings.Split(head[2], ", ") {
-			r.params = append(r.params, strings.TrimSuffix(p, ": f32"))
-		}
-		for _, l := range text[1 : len(text)-1] {
-			m := sentence.FindStringSubmatch(l)
-			if m == nil {
-				t.Fatalf("no line: %q", l)
-			}
-			e, err := go_parser.ParseExpr(suffixes.ReplaceAllString(toGo.Replace(m[2]), "$1"))
-			if err != nil {
-				t.Fatalf("%q: %v", l, err)
-			}
-			r.lines = append(r.lines, line{m[1], e})
-		}
-		all[head[1]] = r
+		addRoutine(t, all, functions[f].name, library()[f][0])
 	}
 	return all
+}
+
+// addRoutine reads one function.
+func addRoutine(t *testing.T, all map[string]*routine, name, whole string) {
+	text := strings.Split(whole, "\n")
+	head := heading.FindStringSubmatch(text[0])
+	if head == nil || head[1] != name || text[len(text)-1] != "}" {
+		t.Fatalf("no function: %q", text)
+	}
+	r := &routine{}
+	for _, p := range strings.Split(head[2], ", ") {
+		r.params = append(r.params, strings.TrimSuffix(p, ": f32"))
+	}
+	for _, l := range text[1 : len(text)-1] {
+		m := sentence.FindStringSubmatch(l)
+		if m == nil {
+			t.Fatalf("no line: %q", l)
+		}
+		typed := suffixes.ReplaceAllStringFunc(toGo.Replace(m[2]), func(s string) string {
+			n := suffixes.FindStringSubmatch(s)
+			return types[n[2]] + n[1] + ")"
+		})
+		e, err := go_parser.ParseExpr(typed)
+		if err != nil {
+			t.Fatalf("%q: %v", l, err)
+		}
+		r.lines = append(r.lines, line{m[1], e})
+	}
+	all[name] = r
 }
 
 // call computes a function.
@@ -111,8 +125,22 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 				return d.f32(x - y)
 			case go_token.MUL:
 				return d.f32(x * y)
+			case go_token.QUO:
+				return d.f32(float32(d.near(1/float64(y), 0.33) * float64(x)))
 			case go_token.LSS:
 				return x < y
+			}
+		case int32:
+			switch y := d.eval(all, values, e.Y).(type) {
+			case uint32:
+				return x << y // which stands alone
+			case int32:
+				switch e.Op {
+				case go_token.AND:
+					return x & y
+				case go_token.OR:
+					return x | y
+				}
 			}
 		case uint32:
 			y := d.eval(all, values, e.Y).(uint32)
@@ -123,6 +151,8 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 				return x | y
 			case go_token.LSS:
 				return x < y
+			case go_token.GTR:
+				return x > y
 			case go_token.EQL:
 				return x == y
 			}
@@ -135,26 +165,73 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 				return x || y
 			}
 		}
+	case *ast.UnaryExpr:
+		switch x := d.eval(all, values, e.X).(type) {
+		case string:
+			return "-" + x
+		case float32:
+			return -x
+		}
 	case *ast.CallExpr:
 		name := e.Fun.(*ast.Ident).Name
 		args := make([]any, len(e.Args))
 		for i, a := range e.Args {
 			args[i] = d.eval(all, values, a)
 		}
+		number := func(i int) float64 { return float64(d.f32(args[i].(float32))) }
 		switch name {
+		case "fma":
+			return d.f32(float32(math.FMA(number(0), number(1), number(2))))
+		case "exp2":
+			x, units := number(0), 1.1
+			if x >= 0 {
+				units = 0.6
+			}
+			return d.f32(float32(d.near(math.Exp2(x), units)))
+		case "saturate":
+			if x := number(0); x > 0 {
+				return float32(min(x, 1))
+			}
+			return float32(0)
+		case "min", "max":
+			x, y := number(0), number(1)
+			if (x < y) == (name == "min") || y != y {
+				return float32(x)
+			}
+			return float32(y)
+		case "i32":
+			if v, is := args[0].(int32); is {
+				return v
+			}
+			v, err := strconv.ParseInt(args[0].(string), 0, 32)
+			if err != nil {
+				panic(err)
+			}
+			return int32(v)
+		case "bitcast_i32":
+			return int32(math.Float32bits(args[0].(float32)))
 		case "f32":
+			if v, is := args[0].(float32); is {
+				return v
+			}
 			v, err := strconv.ParseFloat(args[0].(string), 32)
 			if err != nil {
 				panic(err)
 			}
 			return float32(v)
 		case "u32":
+			if v, is := args[0].(uint32); is {
+				return v
+			}
 			v, err := strconv.ParseUint(args[0].(string), 0, 32)
 			if err != nil {
 				panic(err)
 			}
 			return uint32(v)
 		case "bitcast_f32":
+			if v, is := args[0].(int32); is {
+				return math.Float32frombits(uint32(v))
+			}
 			return math.Float32frombits(args[0].(uint32))
 		case "bitcast_u32":
 			return math.Float32bits(args[0].(float32))
@@ -196,7 +273,7 @@ func TestFmaOfAllExponents(t *testing.T) {
 		device
 		step int // between exponents
 		lost float64
-	}{"flushing": {device{true}, 1, 0x1p-122}, "gradual": {device{false}, 1 + rng.IntN(3), 0x1p-147}} {
+	}{"flushing": {device{flushes: true}, 1, 0x1p-122}, "gradual": {device{}, 1 + rng.IntN(3), 0x1p-147}} {
 		t.Run(name, func(t *testing.T) {
 			bad := 0
 			for ex := -149; ex <= 127; ex += c.step {

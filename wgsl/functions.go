@@ -35,6 +35,7 @@ const (
 	fnUnpackI8
 	fnUnpackU8
 	fnReduceAngle
+	fnClip
 
 	numFns
 )
@@ -55,18 +56,25 @@ var functions = [numFns]struct {
 	fnIsNaN: {"is_nan", `fn is_nan$N(x: $T) -> $B {
   return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
 }`, 0},
-	// The built-in ones give either operand where one is NaN.
+	// The built-in ones give either operand where one is NaN. The sum of the sizes is NaN
+	// where one of them is, and nowhere else.
 	fnMin: {"min_nan", `fn min_nan$N(x: $T, y: $T) -> $T {
-  return select(select(min(x, y), x, is_nan$N(x)), y, is_nan$N(y));
-}`, fnIsNaN},
+  let sizes = abs(x) + abs(y);
+  return select(min(x, y), sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
+}`, 0},
 	fnMinWith: {"min_with", `fn min_with$N(x: $T, constant: $T) -> $T {
   return select(min(x, constant), x, is_nan$N(x));
 }`, fnIsNaN},
 	fnMax: {"max_nan", `fn max_nan$N(x: $T, y: $T) -> $T {
-  return select(select(max(x, y), x, is_nan$N(x)), y, is_nan$N(y));
-}`, fnIsNaN},
+  let sizes = abs(x) + abs(y);
+  return select(max(x, y), sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
+}`, 0},
 	fnMaxWith: {"max_with", `fn max_with$N(x: $T, constant: $T) -> $T {
   return select(max(x, constant), x, is_nan$N(x));
+}`, fnIsNaN},
+	// The lesser of the upper bound and what is greater of the lower one.
+	fnClip: {"clip", `fn clip$N(x: $T, lower: $T, upper: $T) -> $T {
+  return select(min(max(x, lower), upper), x, is_nan$N(x));
 }`, fnIsNaN},
 	// What rounding the product lost, from halves of the factors whose products
 	// are exact, and what rounding the sum lost. Where something overflows, s it is.

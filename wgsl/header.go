@@ -115,24 +115,30 @@ func appendElement(b []byte, t ir.Type, width uint8, atomic bool) []byte {
 
 // functions appends the functions that the body calls.
 func (w *printer) functions(b []byte) []byte {
-	for _, c := range composedList() {
-		uses := w.composed[c]
-		if uses == 0 {
-			continue
-		}
-		if c == ir.Sin || c == ir.Cos {
-			uses |= 1 // which those of vectors call
-			w.composed[c] = uses
-		}
-		for n := range widthSuffix {
-			if uses>>n&1 == 0 {
+	called := func(visit func(k *composition, width int)) {
+		for _, c := range composedList() {
+			if w.composed[c] == 0 {
 				continue
 			}
-			for f, bits := range compositions(w.t.Unfused)[c].fns[n] {
-				w.fns[f] |= bits
+			for i, k := range compositions(w.t)[c] {
+				for n := range widthSuffix {
+					if w.composed[c]>>(len(widthSuffix)*i+n)&1 != 0 {
+						visit(k, n)
+					}
+				}
 			}
 		}
 	}
+	for _, c := range []ir.Code{ir.Sin, ir.Cos} {
+		if w.composed[c] != 0 {
+			w.composed[c] |= 1 // which those of vectors call
+		}
+	}
+	called(func(k *composition, width int) {
+		for f, bits := range k.fns[width] {
+			w.fns[f] |= bits
+		}
+	})
 	for f := range w.fns {
 		for n := range widthSuffix {
 			if w.fns[f]>>n&1 != 0 {
@@ -141,14 +147,10 @@ func (w *printer) functions(b []byte) []byte {
 			}
 		}
 	}
-	for _, c := range composedList() {
-		for n := range widthSuffix {
-			if w.composed[c]>>n&1 != 0 {
-				b = append(b, compositions(w.t.Unfused)[c].text[n]...)
-				b = append(b, '\n')
-			}
-		}
-	}
+	called(func(k *composition, width int) {
+		b = append(b, k.text[width]...)
+		b = append(b, '\n')
+	})
 	for i := range w.exchanges {
 		b = w.exchangeFunction(b, &w.exchanges[i])
 	}

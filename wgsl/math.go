@@ -1,6 +1,7 @@
 package wgsl
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -14,33 +15,47 @@ import (
 // native reports what the language computes well enough.
 func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.Rsqrt }
 
+// nativeNear is native for targets with Near.
+func nativeNear(c ir.Code) bool {
+	return native(c) || c == ir.Exp2Near || c == ir.RecipNear || c == ir.FmaUnit
+}
+
 // composition is one such function for each width.
 type composition struct {
 	text [3]string
 	fns  [3][numFns]uint8 // what they call
 }
 
-// compositions has them, for devices that fuse products and sums and for those
-// that do not.
-func compositions(unfused bool) map[ir.Code]*composition {
-	if unfused {
+// compositions has them: the one of any operand and, for targets with Near, those of
+// operands that are known to lie in a range, in the order of [ir.Narrows].
+func compositions(t *Target) map[ir.Code][]*composition {
+	switch {
+	case t.Unfused:
 		return unfusedCompositions()
+	case t.Near:
+		return nearCompositions()
 	}
 	return fusedCompositions()
 }
 
 var (
-	fusedCompositions   = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(false) })
-	unfusedCompositions = sync.OnceValue(func() map[ir.Code]*composition { return composeAll(true) })
+	fusedCompositions   = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{}) })
+	unfusedCompositions = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Unfused: true}) })
+	nearCompositions    = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Near: true}) })
 )
 
-func composeAll(unfused bool) map[ir.Code]*composition {
-	m := make(map[ir.Code]*composition)
+func composeAll(t *Target) map[ir.Code][]*composition {
+	m := make(map[ir.Code][]*composition)
 	for _, c := range composedCodes() {
 		if c == ir.Sin || c == ir.Cos {
-			m[c] = composeTrig(c, unfused)
-		} else {
-			m[c] = compose(c, composedName(c), unfused)
+			m[c] = []*composition{composeTrig(c, t)}
+			continue
+		}
+		m[c] = []*composition{compose(expansion(c, t), c.Arity(), composedName(c), t)}
+		if t.Near {
+			for i, r := range ir.Narrows(c) {
+				m[c] = append(m[c], compose(ir.LowerNarrow(c, r.Operand, nativeNear), 1, wayName(c, i+1), t))
+			}
 		}
 	}
 	return m
@@ -61,10 +76,22 @@ func composedCodes() []ir.Code {
 // most are the names of built-in ones.
 func composedName(c ir.Code) string { return c.String() + "_f" }
 
+// wayName returns the name of one of the functions of a code: 0 is that of any
+// operand.
+func wayName(c ir.Code, way int) string {
+	if way == 0 {
+		return composedName(c)
+	}
+	return c.String() + "_" + ir.Narrows(c)[way-1].Name + "_f"
+}
+
 func composedNames() []string {
 	var s []string
 	for _, c := range composedCodes() {
 		s = append(s, composedName(c))
+		for i := range ir.Narrows(c) {
+			s = append(s, wayName(c, i+1))
+		}
 		if c == ir.Sin || c == ir.Cos {
 			s = append(s, nearName(c), turnedName(c))
 		}
@@ -73,13 +100,21 @@ func composedNames() []string {
 }
 
 // expansion returns the code applied to operands as arithmetic.
-func expansion(c ir.Code) *ir.Node {
+func expansion(c ir.Code, t *Target) *ir.Node {
 	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
 	n, err := ir.New(c, args...)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
+	if t.Near && ir.NearUnits(c) > 0 {
+		return ir.Lower(n, nativeNear)
+	}
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
+}
+
+// Shortens reports whether a target with Near gives p another text.
+func Shortens(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.NearUnits(in.Code) > 0 })
 }
 
 // withoutAssociation has what looks at the rounding of a sum, (x+y)-x, look at the
@@ -152,17 +187,17 @@ func withoutMagic(n *ir.Node) *ir.Node {
 	})
 }
 
-// compose prints the function of a code, under a name.
-func compose(c ir.Code, name string, unfused bool) *composition {
-	list, _ := ir.Flatten(expansion(c))
+// compose prints the function of an expansion, under a name.
+func compose(expansion *ir.Node, arity int, name string, t *Target) *composition {
+	list, _ := ir.Flatten(expansion)
 	k := &composition{}
 	for n := range widthSuffix {
 		p, first := listing(list, uint8(1<<n))
 		w := &printer{}
-		w.reset(p, &Target{Unfused: unfused})
+		w.reset(p, t)
 		w.composing = true
 		w.s("fn " + name + widthSuffix[n] + "(")
-		for i, name := range []string{"x", "y"}[:c.Arity()] {
+		for i, name := range []string{"x", "y"}[:arity] {
 			if i > 0 {
 				w.s(", ")
 			}

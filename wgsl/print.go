@@ -99,7 +99,8 @@ type printer struct {
 	names                          map[suffix]string
 
 	fns       [numFns]uint8 // functions called, one bit a width
-	composed  [256]uint8    // likewise
+	composed  [256]uint16   // likewise, for each of the functions of a code
+	ranges    []ir.Interval // of the values, nil as long as nobody has asked
 	exchanges []exchange
 	builtIns  uint32
 	needs     Feature
@@ -138,7 +139,8 @@ func (w *printer) reset(p *ir.Program, t *Target) {
 	w.text.reset()
 	w.head = w.head[:0]
 	w.buffers, w.arrays, w.vars, w.uniform = w.buffers[:0], w.arrays[:0], w.vars[:0], w.uniform[:0]
-	w.fns, w.composed, w.builtIns, w.needs, w.indent, w.depth = [numFns]uint8{}, [256]uint8{}, 0, 0, 0, 0
+	w.fns, w.composed, w.ranges = [numFns]uint8{}, [256]uint16{}, nil
+	w.builtIns, w.needs, w.indent, w.depth = 0, 0, 0, 0
 	if w.used == nil {
 		w.used, w.names = make(map[string]uint32), make(map[suffix]string)
 	}

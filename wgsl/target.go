@@ -72,6 +72,12 @@ type Target struct {
 	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
 	// track of what rounding loses.
 	Unfused bool
+	// Near says that the device computes exp2 and 1/x within the bounds of the codes
+	// of package ir that are called near, and keeps what adding a large number to a
+	// product rounds away, while what is subnormal may be 0. The functions that the
+	// text brings with it are shorter then. Nothing of that is promised by the
+	// language: it has to be measured.
+	Near bool
 	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
 	// or 0 where it is not known. Where they are equal the size is printed as a
 	// number.

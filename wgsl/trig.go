@@ -32,9 +32,9 @@ fn $C(x: f32) -> f32 {
 
 // composeTrig is compose for Sin and Cos. What is wider than a number is computed
 // number by number.
-func composeTrig(c ir.Code, unfused bool) *composition {
+func composeTrig(c ir.Code, t *Target) *composition {
 	other := ir.Sin + ir.Cos - c
-	near, turned := compose(c, nearName(c), unfused), compose(other, turnedName(c), unfused)
+	near, turned := compose(expansion(c, t), 1, nearName(c), t), compose(expansion(other, t), 1, turnedName(c), t)
 	words := []string{"$C", composedName(c), "$N", nearName(c), "$L", fmt.Sprintf("0x%x", uint32(0x47800000))}
 	if c == ir.Sin {
 		words = append(words, "$S", nearName(c), "$Q", turnedName(c), "$A", "", "$M", " ^ (bits & 0x80000000u)")
@@ -57,8 +57,8 @@ func composeTrig(c ir.Code, unfused bool) *composition {
 		for _, x := range components {
 			calls = append(calls, composedName(c)+"(x."+string(x)+")")
 		}
-		t := typeNames[ir.F32][n]
-		k.text[n] = "fn " + composedName(c) + widthSuffix[n] + "(x: " + t + ") -> " + t + " {\n  return " + t + "(" + strings.Join(calls, ", ") + ");\n}"
+		vec := typeNames[ir.F32][n]
+		k.text[n] = "fn " + composedName(c) + widthSuffix[n] + "(x: " + vec + ") -> " + vec + " {\n  return " + vec + "(" + strings.Join(calls, ", ") + ");\n}"
 	}
 	return k
 }

@@ -23,11 +23,11 @@ func (l *lowering) exp2Small(x *Node) *Node {
 
 // tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t², where s
 // is given as a sum of two numbers: rounding it would cost up to a hundred
-// units.
-func (l *lowering) tail(t, s, low *Node, factor float64) *Node {
+// units. wide·scale is t, or more where t is limited.
+func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
 	// With w = 1/(1 + 3t/8), erfc(t)·e**t²/w is a polynomial of v = t·w: a
 	// small t has a small v, so that the errors of w do not count there.
-	w := l.inverse(fma(t, c(erfcxScale), c(1)))
+	w := l.inverse(fma(wide, c(erfcxScale*scale), c(1)))
 	y := mul(w, c(factor))
 	v := mul(t, w)
 	y = fma(mul(y, v), horner(v, erfcxPoly), y)
@@ -46,7 +46,7 @@ const erfcxScale = 0.375
 func (l *lowering) erfc(x *Node) *Node {
 	t := least(abs(x), c(10.3))
 	s := mul(t, t)
-	y := l.tail(t, s, fma(t, t, neg(s)), 1)
+	y := l.tail(t, s, fma(t, t, neg(s)), t, 1, 1)
 	return choose(lt(x, c(0)), sub(c(2), y), y)
 }
 
@@ -54,8 +54,14 @@ func (l *lowering) erfc(x *Node) *Node {
 // dividing x first would bring.
 func (l *lowering) normCDF(x *Node) *Node {
 	t := least(abs(x), c(14.5))
+	wide, scale := mul(t, c(1/math.Sqrt2)), 1.0
+	if l.guards() {
+		// NaN comes through w, which is less than it should be where e**-s is 0.
+		t = choose(lt(abs(x), c(14.5)), abs(x), c(14.5))
+		wide, scale = abs(x), 1/math.Sqrt2
+	}
 	h := mul(t, c(0.5))
 	s := mul(h, t)
-	y := l.tail(mul(t, c(1/math.Sqrt2)), s, fma(h, t, neg(s)), 0.5)
+	y := l.tail(mul(t, c(1/math.Sqrt2)), s, fma(h, t, neg(s)), wide, scale, 0.5)
 	return choose(lt(c(0), x), sub(c(1), y), y)
 }

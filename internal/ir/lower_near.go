@@ -55,11 +55,19 @@ func (l *lowering) exp2Full(x *Node) *Node {
 // e - e·q for negative, where neither what the inverse is off by nor the rounding of
 // 1+e counts much.
 func (l *lowering) sigmoidNear(x *Node) *Node {
-	f, power := powerParts(least(x, neg(x)), log2eParts...)
+	size := least(x, neg(x))
+	if l.guards() {
+		size = neg(abs(x))
+	}
+	f, power := powerParts(size, log2eParts...)
 	e := mul(node(Exp2Near, f), power)
 	y := choose(lt(x, c(0)), e, c(1))
 	return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
 }
+
+// guards reports whether the back end has no instructions for a Min that minds NaN and
+// for CopySign, as texts have none: then both take several operations.
+func (l *lowering) guards() bool { return l.native(Exp2Near) && !l.native(CopySign) }
 
 // tanhSmall is up to where tanhPoly holds. From there on the result is more than 1/2.
 const tanhSmall = 0.6
@@ -71,7 +79,11 @@ func (l *lowering) tanhNear(x *Node) *Node {
 	a := abs(x)
 	h := node(Exp2Near, fma(a, c(twoLog2eParts[0]), c(-1)))
 	large := sub(c(1), node(RecipNear, add(h, c(0.5))))
-	return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
+	if !l.guards() {
+		return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
+	}
+	// What has no sign takes one by a single operation on its bits.
+	return float(node(Or, bits(choose(lt(a, c(tanhSmall)), tanhSeries(a), large)), node(And, bits(x), ci(math.MinInt32))))
 }
 
 func tanhSeries(x *Node) *Node {
@@ -84,6 +96,53 @@ const (
 	unscaled = 87   // e**x is a normal number for |x| up to it
 	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 does little
 )
+
+// Narrow is a range of operands for which a function is shorter.
+type Narrow struct {
+	Name    string // of what is in it
+	Operand Interval
+}
+
+// narrows lists such ranges: see bounded. Those are left out whose arithmetic does not
+// survive a compiler that takes products for associative, as those of texts are: of
+// x - x·a·b they make x·(1 - a·b).
+var narrows = map[Code][]Narrow{
+	Tanh:    {{"small", Interval{-tanhSmall, tanhSmall, true}}},
+	Exp:     {{"unit", Interval{0, direct, true}}},
+	Sigmoid: {{"positive", Interval{0, math.Inf(1), true}}},
+}
+
+// Narrows returns the ranges of operands for which c is shorter where a back end has
+// Exp2Near and what is behind it, and for which texts may be.
+func Narrows(c Code) []Narrow { return narrows[c] }
+
+// Within reports whether x is a part of y.
+func (x Interval) Within(y Interval) bool {
+	return (x.empty() || y.Lo <= x.Lo && x.Hi <= y.Hi) && (y.NaN || !x.NaN)
+}
+
+// NearUnits returns what the expansion of a function of one operand may be off by
+// where a back end has Exp2Near and what is behind it, in units of the last place, and 0
+// for functions that these do not change.
+func NearUnits(c Code) float64 {
+	switch c {
+	case Exp, Exp2, Tanh:
+		return 2
+	case Sigmoid, Erf:
+		return 3
+	case Erfc, NormCDF: // of the 10 that gelu may be off
+		return 9
+	}
+	return 0
+}
+
+// LowerNarrow returns a function of one operand, Arg 0, as [Lower] does, where the
+// operand is known to be in a range.
+func LowerNarrow(c Code, operand Interval, native func(Code) bool) *Node {
+	x := NewArg(0, F32)
+	l := &lowering{native: native, ranges: ranges{x: operand}}
+	return mapFrom(node(c, x), l.expand)
+}
 
 // bounded returns what n is where its operand is known to lie in some bounds, or nil
 // if that does not help. was is n in the original expression.

@@ -8,14 +8,11 @@ var<workgroup> part: array<f32, 128>;
 fn is_nan(x: f32) -> bool {
   return (bitcast<u32>(x) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-fn min_with(x: f32, constant: f32) -> f32 {
-  return select(min(x, constant), x, is_nan(x));
-}
-fn max_with(x: f32, constant: f32) -> f32 {
-  return select(max(x, constant), x, is_nan(x));
+fn clip(x: f32, lower: f32, upper: f32) -> f32 {
+  return select(min(max(x, lower), upper), x, is_nan(x));
 }
 fn exp_f(x: f32) -> f32 {
-  let v6 = min_with(max_with(x, -104.0f), 89.0f);
+  let v6 = clip(x, -104.0f, 89.0f);
   let v9 = round(v6 * 1.442695f);
   let v13 = fma(v9, -1.4286068e-06f, fma(v9, -0.69314575f, v6));
   let v23 = fma(fma(fma(fma(fma(0.0013865769f, v13, 0.008366712f), v13, 0.04166749f), v13, 0.16666542f), v13, 0.49999997f), v13, 1.0f);
