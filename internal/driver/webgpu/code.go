@@ -87,27 +87,20 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 	if k.key.lengths != 0 {
 		p = withLengths(p, k.key.lengths)
 	}
-	text, err := wgsl.Print(p, c.d.target)
+	text, err := wgsl.Print(p, c.d.textTarget(ctx, p))
 	if errors.Is(err, kernel.ErrLimit) {
 		return fmt.Errorf("%w: %w", driver.ErrLimit, err)
 	}
 	if err != nil {
 		return err
 	}
-	s := &gpu.Shader{Label: p.Name, Text: text.Text, Entry: text.Entry, Lanes: text.Local, Shared: uint64(text.SharedBytes), Trusted: k.key.trusted}
 	for _, a := range text.Bindings {
-		kind := gpu.ReadOnly
-		if a == wgsl.ReadWrite {
-			kind = gpu.ReadWrite
-		}
-		s.Bindings = append(s.Bindings, kind)
 		k.written = append(k.written, a == wgsl.ReadWrite)
 	}
 	if text.Params >= 0 {
 		k.params, k.bytes = true, int64(text.ParamBytes)
-		s.Bindings = append(s.Bindings, gpu.Block)
 	}
-	k.pipeline, err = c.d.gpu.Compile(ctx, s)
+	k.pipeline, err = c.d.gpu.Compile(ctx, shaderOf(p, &text, k.key.trusted))
 	var mistake *wgsl.CompileError
 	if errors.As(err, &mistake) {
 		if p.Text != nil && errors.Is(err, gpu.ErrLimit) {
@@ -119,6 +112,22 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
 	return meaning(err)
+}
+
+// shaderOf returns what is compiled of the text of a program.
+func shaderOf(p *ir.Program, text *wgsl.Shader, trusted bool) *gpu.Shader {
+	s := &gpu.Shader{Label: p.Name, Text: text.Text, Entry: text.Entry, Lanes: text.Local, Shared: uint64(text.SharedBytes), Trusted: trusted}
+	for _, a := range text.Bindings {
+		kind := gpu.ReadOnly
+		if a == wgsl.ReadWrite {
+			kind = gpu.ReadWrite
+		}
+		s.Bindings = append(s.Bindings, kind)
+	}
+	if text.Params >= 0 {
+		s.Bindings = append(s.Bindings, gpu.Block)
+	}
+	return s
 }
 
 // put ends a use of k.

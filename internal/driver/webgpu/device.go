@@ -43,6 +43,7 @@ type device struct {
 	codes    codes
 	sets     sets
 	variants driver.Variants
+	nearness nearness
 	arrays   atomic.Uint64 // numbers that were given to arrays
 	closed   atomic.Bool
 }

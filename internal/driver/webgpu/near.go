@@ -1,0 +1,178 @@
+package webgpu
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// What a device's built-in functions are off by the language leaves to it, within
+// bounds that are too wide. A device that is right without being asked to, as NVIDIA's
+// is, gets shorter functions ([wgsl.Target].Near): each of them is computed for
+// numbers of all exponents when the first kernel has one, once for an open device.
+
+// nearness is what was measured.
+type nearness struct {
+	once sync.Once
+	near bool
+}
+
+// textTarget returns what p is printed for.
+func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
+	t := d.target
+	if t.Unfused || t.Near || p.Text != nil || !wgsl.Shortens(p) {
+		return t
+	}
+	d.nearness.once.Do(func() { d.nearness.near = d.measureNear(ctx) == nil })
+	t.Near = d.nearness.near
+	return t
+}
+
+// nearCase is a function that is measured, of operand 0.
+type nearCase struct {
+	expr *ir.Node
+	tol  op.Tolerance
+}
+
+// nearCases has each function that is another for a device with Near.
+var nearCases = sync.OnceValue(func() (list []nearCase) {
+	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
+		n, err := ir.New(c, args...)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		return n
+	}
+	limit := func(v float64) *ir.Node {
+		return ir.NewConst(max(-math.MaxFloat32, min(math.MaxFloat32, v)), ir.F32)
+	}
+	for _, c := range ir.Codes() {
+		units := ir.NearUnits(c)
+		if units == 0 {
+			continue
+		}
+		x := ir.NewArg(0, ir.F32)
+		list = append(list, nearCase{of(c, x), op.Tolerance{ULP: units}})
+		for _, r := range ir.Narrows(c) {
+			y := of(ir.Min, of(ir.Max, x, limit(r.Operand.Lo)), limit(r.Operand.Hi))
+			list = append(list, nearCase{of(c, y), op.Tolerance{ULP: units}})
+		}
+	}
+	return list
+})
+
+const (
+	nearLanes = 64
+	nearEach  = 16 // numbers of an exponent and a sign
+)
+
+// nearOperands returns the operands, a whole number of workgroups of them.
+func nearOperands() []float32 {
+	inf := float32(math.Inf(1))
+	x := []float32{0, float32(math.Copysign(0, -1)), 1, -1, inf, -inf, float32(math.NaN()), math.Float32frombits(0xffc00000),
+		math.MaxFloat32, -math.MaxFloat32, 0x1p-126, -0x1p-126, 88.72, 88.73, 90, -87, -110, 128, -126, 0.6, -0.6, 14.5, -14.5}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for bits := uint32(1 << 23); bits < 0x7f800000; bits += 1 << 23 {
+		for range nearEach {
+			m := bits | rnd.Uint32()>>9
+			x = append(x, math.Float32frombits(m), math.Float32frombits(m|1<<31))
+		}
+	}
+	for len(x)%nearLanes != 0 {
+		x = append(x, 1)
+	}
+	return x
+}
+
+// nearKernel computes all cases, the results of one behind those of another.
+var nearKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
+	b.LocalSize(nearLanes, 1, 1)
+	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+	i := b.Index()
+	var exprs []*ir.Node
+	for _, c := range nearCases() {
+		exprs = append(exprs, c.expr)
+	}
+	for k, v := range kernel.Inline(b, exprs, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil) {
+		y.Set(i.Add(x.Len().Mul(kernel.U(uint32(k)))), kernel.As[kernel.F32](b, v))
+	}
+})
+
+// measureNear returns why the device is not one with Near, or nil.
+func (d *device) measureNear(ctx context.Context) error {
+	p, err := nearKernel.Program()
+	if err != nil {
+		return err
+	}
+	t := d.target
+	t.Near = true
+	text, err := wgsl.Print(p, t)
+	if err != nil {
+		return err
+	}
+	pipeline, err := d.gpu.Compile(ctx, shaderOf(p, &text, true))
+	if err != nil {
+		return err
+	}
+	defer pipeline.Free()
+	x := nearOperands()
+	var in []byte
+	for _, v := range x {
+		in = binary.NativeEndian.AppendUint32(in, math.Float32bits(v))
+	}
+	results := make([]byte, len(in)*len(nearCases()))
+	var ranges []gpu.Range
+	for _, data := range [][]byte{in, results} {
+		b, err := d.gpu.NewBuffer(int64(len(data)), gpu.Storage)
+		if err != nil {
+			return err
+		}
+		defer b.Free()
+		ranges = append(ranges, gpu.Range{Buffer: b, Bytes: int64(len(data))})
+	}
+	g, err := d.gpu.Bind(pipeline, ranges)
+	if err != nil {
+		return err
+	}
+	defer g.Free()
+	err = d.gpu.Run(ctx, &gpu.Submission{
+		Uploads:   []gpu.Transfer{{Host: in, Buffer: ranges[0].Buffer}},
+		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / nearLanes), 1, 1}}},
+		Downloads: []gpu.Transfer{{Host: results, Buffer: ranges[1].Buffer}},
+	})
+	if err != nil {
+		return err
+	}
+	for k, c := range nearCases() {
+		if err := c.check(x, results[k*len(in):]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns an error if a result is not what it should be. What is subnormal may
+// be 0.
+func (c *nearCase) check(x []float32, results []byte) error {
+	e := ir.NewEvaluator(c.expr)
+	for i, v := range x {
+		got := float64(math.Float32frombits(binary.NativeEndian.Uint32(results[4*i:])))
+		want := e.Eval([]float64{float64(v)}, nil)
+		if math.Abs(want) < 0x1p-126 && math.Abs(got) <= 0x1p-126 {
+			continue
+		}
+		if err := c.tol.Check(got, want, 0, op.F32); err != nil {
+			return fmt.Errorf("%s of %v: %w", ir.Format(c.expr, nil, nil), v, err)
+		}
+	}
+	return nil
+}
