@@ -344,19 +344,6 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	return r.Narrow(e)
 }
 
-// copy adds a copy of all of dst.
-func (e *preparer) copy(dst, src arrayRef) error {
-	if dst.bytes == 0 {
-		return nil
-	}
-	src.bytes = dst.bytes
-	if dst.bytes%4 != 0 && dst.kind == external {
-		return e.copyHalves(dst, src)
-	}
-	e.add(&copyStep{dst, src}, dst, src)
-	return nil
-}
-
 // operation prepares an operation that is not elementwise.
 func (e *preparer) operation(s *driver.Step) error {
 	if s.Reshapes() {
@@ -423,6 +410,15 @@ func (e *preparer) plan(r *lib.Request, in, out []arrayRef) error {
 
 // dispatch adds the launch of a program, with parameters that do not change.
 func (e *preparer) dispatch(l *dispatch, p *ir.Program, params []byte, trusted bool) error {
+	if err := e.ready(l, p, params, trusted); err != nil {
+		return err
+	}
+	e.add(l, l.arrays...)
+	return nil
+}
+
+// ready makes the launch of a program ready, which is not added yet.
+func (e *preparer) ready(l *dispatch, p *ir.Program, params []byte, trusted bool) error {
 	key, lengths, err := bindable(p, l.arrays)
 	if err != nil {
 		return err
@@ -447,7 +443,6 @@ func (e *preparer) dispatch(l *dispatch, p *ir.Program, params []byte, trusted b
 			l.static = e.block(append(block, lengths...), l.code.bytes)
 		}
 	}
-	e.add(l, l.arrays...)
 	return nil
 }
 

@@ -174,16 +174,6 @@ func (r *recorder) copy(dst, src gpu.Range) {
 	}
 }
 
-// copyStep copies an array on the device.
-type copyStep struct{ dst, src arrayRef }
-
-func (s *copyStep) record(r *recorder) error {
-	if !r.set.l.direct[r.step] {
-		r.copy(r.locate(s.dst), r.locate(s.src))
-	}
-	return nil
-}
-
 // dispatch runs a kernel.
 type dispatch struct {
 	code   *code

@@ -1,0 +1,111 @@
+//go:build cgo && !nowebgpu && !js
+
+package devicetest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// TestWebGPUNear: the short functions are measured once, when the first kernel has a
+// function that they are of, and a device that gets them wrong, as Mesa's software does,
+// is given the others.
+func TestWebGPUNear(t *testing.T) {
+	var measured, short atomic.Int32
+	wear(t, &mask{
+		change: func(a *gpu.Adapter) { a.Type, a.Target.Unfused = gpu.Discrete, false },
+		text: func(s string) string {
+			switch {
+			case strings.Contains(s, "fn near("):
+				measured.Add(1)
+			case strings.Contains(s, "saturate("):
+				short.Add(1)
+			}
+			return s
+		},
+	})
+	dev, err := device.Open(t.Context(), device.Require(device.WebGPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x := []float32{-3, -0.5, 0, 0.25, 80}
+	y := make([]float32, len(x))
+	for range 2 {
+		if err := dev.Exp(t.Context(), y, x); err != nil {
+			t.Fatal(err)
+		}
+		if err := dev.Sigmoid(t.Context(), y, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, s := measured.Load(), short.Load(); m != 1 || s != 0 {
+		t.Errorf("measured %d times, %d kernels with short functions", m, s)
+	}
+}
+
+// TestWebGPUCopies copies arrays that are large enough for a kernel to do it, wherever they
+// lie.
+func TestWebGPUCopies(t *testing.T) {
+	var kernels atomic.Int32
+	wear(t, &mask{
+		change: func(a *gpu.Adapter) { a.Type, a.Target.Unfused = gpu.Discrete, true },
+		text: func(s string) string {
+			if strings.Contains(s, "fn map(") && strings.Contains(s, "u32>") {
+				kernels.Add(1)
+			}
+			return s
+		},
+	})
+	ctx := t.Context()
+	dev, err := device.Open(ctx, device.Require(device.WebGPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 3<<19 + 5
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = rand.Float32() - 0.5
+	}
+	from, err := device.Upload(ctx, dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := device.Upload(ctx, dev, make([]float32, n+100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for _, at := range []int{0, 64, 3} {
+		r := batch.New(dev)
+		r.Store(to, at, r.Use(from))
+		if err := r.Execute(ctx); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float32, n+100)
+		if err := device.Read(ctx, got, to); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range x {
+			if got[at+i] != v {
+				t.Fatalf("at %d: element %d is %v, not %v", at, i, got[at+i], v)
+			}
+		}
+		for i, v := range got[at+n:] {
+			if v != 0 && at == 64 {
+				t.Fatalf("at %d: element %d behind the end is %v", at, i, v)
+			}
+		}
+	}
+	if kernels.Load() == 0 {
+		t.Error("no kernel has copied")
+	}
+}
