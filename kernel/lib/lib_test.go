@@ -64,7 +64,7 @@ func TestFoldedGrids(t *testing.T) {
 		{trial{o: op.Sum, attrs: op.Attrs{}.Rows(), types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 2)}}, "group"},
 		{trial{o: op.Softmax, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 2)}}, "team128"},
 		{trial{o: op.Transpose, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n, 1, 2)}}, ""},
-		{trial{o: op.Neg, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n*mapLanes-3)}}, "scalar"},
+		{trial{o: op.Neg, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, n*Target{}.withDefaults().MapLanes-3)}}, "scalar"},
 		{trial{o: op.Gather, types: []op.DType{op.F32, op.I32}, values: []*op.Array{normal(rnd, 3, gatherLanes), ids}}, "scalar"},
 	} {
 		r, err := c.request(Target{})

@@ -1,7 +1,6 @@
 package lib
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -14,8 +13,6 @@ func init() {
 	register(&family{plan: planReshape, variants: mapWays.names()}, op.Reshape)
 }
 
-const mapLanes = 256
-
 // mapOf is what decides how an elementwise program is run: the elements of the
 // result, and those that every period and run is a multiple of.
 type mapOf struct {
@@ -23,13 +20,14 @@ type mapOf struct {
 	Aligned bool // to vectors of four
 }
 
-// mapWay is how many elements are read at once, and how many times a lane does.
-type mapWay struct{ Width, Each int }
+// mapWay is how many elements are read at once, how many times a lane does, and the
+// lanes of a workgroup.
+type mapWay struct{ Width, Each, Lanes int }
 
 var mapWays = table[mapOf, mapWay]{
-	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{4, 1}},
-	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{4, 2}},
-	{"scalar", func(mapOf, *Target) bool { return true }, mapWay{1, 1}},
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 1}},
+	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 2}},
+	{"scalar", func(mapOf, *Target) bool { return true }, mapWay{Width: 1, Each: 1}},
 }
 
 type mapParams struct {
@@ -41,16 +39,26 @@ type mapParams struct {
 // manyElements keep a large device busy when each lane has several vectors.
 const manyElements = 1 << 22
 
-// heavy reports whether expressions have functions that take long: then it helps
-// that lanes read several vectors before they compute.
-func heavy(exprs []*ir.Node) bool {
+// heavy reports whether expressions compute so much that lanes should share what
+// finding a vector takes: functions, and much of anything.
+func heavy(exprs []*ir.Node, much int) bool {
+	const function, extreme = 12, 4 // instructions of a GPU, about, besides one
 	list, _ := ir.Flatten(exprs...)
-	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code.Composite() && n.Code != ir.Recip && n.Code != ir.Rsqrt })
+	takes, functions := len(list), 0
+	for _, n := range list {
+		switch {
+		case n.Code == ir.Min || n.Code == ir.Max:
+			takes += extreme
+		case n.Code.Composite() && n.Code != ir.Recip && n.Code != ir.Rsqrt:
+			functions++
+		}
+	}
+	return functions > 0 && takes+function*functions >= much
 }
 
 // maps computes an elementwise program, one vector of the width a lane or several.
 var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *epilogue) {
-	b.LocalSize(mapLanes, 1, 1)
+	b.LocalSize(w.Lanes, 1, 1)
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
 		xs[i] = vectorInput(b, "x"+strconv.Itoa(i), in, w.Width, b.U32(&p.N))
@@ -78,17 +86,24 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 		b.If(i.Lt(n), func() { write(i, read(i)) })
 		return
 	}
-	// All are read before the first is computed; vectors beyond the end, again the
-	// first.
-	at, is, args := make([]kernel.U32, w.Each), make([]kernel.Bool, w.Each), make([][]kernel.Dynamic, w.Each)
+	// Where there are all, they are read before the first is computed: outside of the
+	// branch, so that compilers of texts leave them there.
+	first := b.Group().Mul(kernel.U(uint32(w.Each * w.Lanes))).Add(b.LocalX())
+	at, args := make([]kernel.U32, w.Each), make([][]kernel.Dynamic, w.Each)
 	for k := range at {
-		at[k] = b.Group().Mul(kernel.U(uint32(w.Each * mapLanes))).Add(b.LocalX()).Add(kernel.U(uint32(k * mapLanes)))
-		is[k] = at[k].Lt(n)
-		args[k] = read(kernel.Select(is[k], at[k], kernel.U(0)))
+		at[k] = first.Add(kernel.U(uint32(k * w.Lanes)))
 	}
+	all := at[w.Each-1].Lt(n)
 	for k := range at {
-		b.If(is[k], func() { write(at[k], args[k]) })
+		args[k] = read(kernel.Select(all, at[k], kernel.U(0)))
 	}
+	b.If(all, func() {
+		for k := range at {
+			write(at[k], args[k])
+		}
+	}).Else(func() {
+		b.ForStep(first, n, kernel.U(uint32(w.Lanes)), func(i kernel.U32) { write(i, read(i)) })
+	})
 })
 
 // planMap makes the plan of an elementwise program, or of an elementwise
@@ -163,13 +178,16 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	for i := range q.Out {
 		bind = append(bind, Ref{OutputRef, i})
 	}
-	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool { return w.Width == 1 || (w.Each > 1) == (n >= manyElements && heavy(e.exprs)) })
+	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool {
+		return w.Width == 1 || (w.Each > 1) == (n >= manyElements && heavy(e.exprs, q.Target.MapMuch))
+	})
 	if err != nil {
 		return nil, err
 	}
+	w.Lanes = q.Target.MapLanes
 	f := q.Attrs.Float
 	var p planner
-	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*mapLanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
+	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
 	return p.done(name)
 }
 

@@ -17,6 +17,13 @@ type Target struct {
 	// Subgroup is how many lanes every subgroup has, 0 where that is not known.
 	Subgroup int
 	F16      bool // half floats in memory and registers
+	// MapLanes is the lanes of a workgroup of elementwise kernels; 128. With more of them a
+	// GPU waits longer for the last of a workgroup, with fewer there are not enough
+	// workgroups at a time.
+	MapLanes int
+	// MapMuch is from how many instructions an element of an elementwise program with
+	// functions takes lanes have several vectors; 120.
+	MapMuch int
 }
 
 func (t Target) withDefaults() Target {
@@ -29,6 +36,8 @@ func (t Target) withDefaults() Target {
 	or(&t.Shared, 16<<10)
 	or(&t.Buffers, 8)
 	or(&t.Groups, 65535)
+	or(&t.MapLanes, 128)
+	or(&t.MapMuch, 120)
 	return t
 }
 
