@@ -24,7 +24,9 @@ type rowWay struct {
 	// Teams are the rows that a block has at the same time, and Rows how many of
 	// them each team has.
 	Teams, Rows int
-	// Width is how many elements a thread moves at once: 1, or those of 16 bytes.
+	// Width is how many elements a thread moves at once: 1, or those of 4, 8 or 16
+	// bytes; of less than 16 there are none in shared memory, and they begin
+	// anywhere only where they are two.
 	Width int
 	// Registers and Shared are how many times that a thread holds of a row.
 	Registers, Shared int
@@ -32,6 +34,9 @@ type rowWay struct {
 	// to row: those that stay, and, up to Registers more, for what comes early. It
 	// is 0 if each block has one row.
 	Ring int
+	// Laid says that weights are in memory once for each place of a vector where rows
+	// begin, as they then lie.
+	Laid bool
 	// Staged says that rows come and go through shared memory, all of a block
 	// together, which are a multiple of 8. Width is 1 then, and there is no
 	// epilogue.
@@ -74,6 +79,9 @@ func (w rowWay) name() string {
 	}
 	if w.Ring > 0 {
 		s += fmt.Sprintf("-ring%d", w.Ring)
+	}
+	if w.Laid {
+		s += "-laid"
 	}
 	if w.Staged {
 		s += "-staged"
@@ -153,6 +161,8 @@ func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
 		s.norm(k, e)
 	case "var":
 		s.variance(k, e)
+	case layWeights:
+		s.lay(k)
 	}
 }
 
@@ -192,14 +202,8 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
 	s.Shift = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
-	args := []Arg{input(0)}
-	for i := 1; i < len(r.In); i++ {
-		if r.In[i].Shape != nil {
-			s.Weights |= 1 << i
-			args = append(args, input(i))
-		}
-	}
-	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)))
+	p := &Plan{Variant: w.name(), InPlace: s.inPlace(r)}
+	args := append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
 	switch r.Op {
 	case op.LayerNorm, op.RMSNorm:
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
@@ -213,5 +217,6 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	if w.Ring > 0 {
 		blocks = min(blocks, d.Multiprocessors*max(w.Blocks, 1))
 	}
-	return &Plan{Variant: w.name(), InPlace: s.inPlace(r), Stages: []Stage{{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
+	p.Stages = append(p.Stages, Stage{Kernel: s.kernel(e), Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1})
+	return p, nil
 }

@@ -27,10 +27,12 @@ func planRowCluster(r *lib.Request, w rowWay, parts int) (*Plan, error) {
 	}
 	s, each := partsOfRow(r, w, parts)
 	s.Parts, s.Cluster = clusterOfParts, parts
-	args, _ := rowArgs(r, &s, e, rows, cols)
+	p := &Plan{Variant: w.name() + "-cluster", InPlace: s.inPlace(r)}
+	args, _ := rowArgs(r, &s, p, e, rows, cols)
 	args = append(args, word(uint32(each)))
 	grid := [3]uint32{uint32(rows * parts), 1, 1}
-	return &Plan{Variant: w.name() + "-cluster", InPlace: s.inPlace(r), Stages: []Stage{{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: -1}}}, nil
+	p.Stages = append(p.Stages, Stage{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: -1})
+	return p, nil
 }
 
 // partsOfRow returns what kernels for rows of so many parts are specialised by, and
@@ -46,15 +48,9 @@ func partsOfRow(r *lib.Request, w rowWay, parts int) (s rowSpec, each int) {
 
 // rowArgs returns the arguments that kernels of rows with parts begin with, and how
 // many numbers say what a part does.
-func rowArgs(r *lib.Request, s *rowSpec, e *epilogue, rows, cols int) (args []Arg, states int) {
-	args, states = []Arg{input(0)}, 2
-	for i := 1; i < len(r.In); i++ {
-		if r.In[i].Shape != nil {
-			s.Weights |= 1 << i
-			args = append(args, input(i))
-		}
-	}
-	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)))
+func rowArgs(r *lib.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (args []Arg, states int) {
+	states = 2
+	args = append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
 	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
 		states = 3
@@ -67,6 +63,9 @@ func (t *rowTeam) newClusterPart() {
 	k := t.k
 	t.each = ptx.Param[ptx.U32](k, "each")
 	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
+	if t.s.byPlace() {
+		t.row = t.byPlace(t.row)
+	}
 	t.part = k.Special(ptx.ClusterRank)
 	// Nobody writes to blocks that have not begun: who has, says so here, and it is
 	// waited for when there is something to write.
@@ -85,18 +84,24 @@ func (t *rowTeam) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []p
 		}
 	})
 	k.ClusterSync()
-	// All in the same order, so that all blocks have the same answer.
-	var all []ptx.B32
-	for p := range parts {
-		next := make([]ptx.B32, len(mine))
-		for i := range next {
-			next[i] = states.Offset(i*parts + p).Load()
-		}
-		if p == 0 {
-			all = next
-		} else {
-			all = merge(all, next)
+	// All in the same order, so that all blocks have the same answer: pairs, and pairs
+	// of these.
+	all := make([][]ptx.B32, parts)
+	for p := range all {
+		for i := range mine {
+			all[p] = append(all[p], states.Offset(i*parts+p).Load())
 		}
 	}
-	return all
+	for len(all) > 1 {
+		n := len(all) / 2
+		for p := range n {
+			all[p] = merge(all[2*p], all[2*p+1])
+		}
+		if len(all)%2 == 1 {
+			all[n] = all[len(all)-1]
+			n++
+		}
+		all = all[:n]
+	}
+	return all[0]
 }

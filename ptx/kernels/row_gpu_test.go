@@ -154,6 +154,8 @@ func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err err
 			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
 		case f == "staged":
 			w.Staged = true
+		case f == "laid":
+			w.Laid = true
 		case f == "packed":
 			w.Packed = true
 		case strings.HasPrefix(f, "ring"):

@@ -159,12 +159,13 @@ func (r *heldRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int
 func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float32, from int) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
-	src := x.At(at.Mul(ptx.U(4))).Hint(s.Load)
+	words := s.words()
+	src := x.At(at.Mul(ptx.N(words))).Hint(s.Load)
 	fill := rowNeutral(s.Type, neutral)
-	vars := make([][4]ptx.Var[ptx.B32], s.Registers)
+	vars := make([][]ptx.Var[ptx.B32], s.Registers)
 	for p := from; p < len(vars); p++ {
-		for j := range vars[p] {
-			vars[p][j] = ptx.NewVar(k, fill)
+		for range words {
+			vars[p] = append(vars[p], ptx.NewVar(k, fill))
 		}
 		whole := r.in(p)
 		if s.Shift && p >= s.Whole {
@@ -172,7 +173,7 @@ func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float
 			whole = whole.And(end.Le(t.all))
 		}
 		k.When(whole, func() {
-			for j, v := range src.Offset(4 * p * s.Lanes).Load4() {
+			for j, v := range loadWords(src.Offset(words*p*s.Lanes), words) {
 				vars[p][j].Set(v)
 			}
 		})
@@ -181,16 +182,44 @@ func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float
 		for p := max(s.Whole, from); p < len(vars); p++ {
 			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
 			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(t.all)), func() {
-				r.loadEnd(vars[p][:], src.Offset(4*p*s.Lanes), t.all.Sub(begin), fill)
+				r.loadEnd(vars[p], src.Offset(words*p*s.Lanes), t.all.Sub(begin), fill)
 			})
 		}
 	}
 	for p := from; p < len(vars); p++ {
-		raw := make([]ptx.B32, 4)
+		raw := make([]ptx.B32, words)
 		for j, v := range vars[p] {
 			raw[j] = v.Get()
 		}
 		r.setRegisters(p, raw, neutral)
+	}
+}
+
+// words returns how many words a thread moves at once.
+func (s *rowSpec) words() int { return s.Width * s.Type.Size() / 4 }
+
+// loadWords loads 1, 2 or 4 words.
+func loadWords(from ptx.Global[ptx.B32], n int) []ptx.B32 {
+	switch n {
+	case 1:
+		return []ptx.B32{from.Load()}
+	case 2:
+		v := from.Load2()
+		return v[:]
+	}
+	v := from.Load4()
+	return v[:]
+}
+
+// storeWords stores 1, 2 or 4 words.
+func storeWords(to ptx.Global[ptx.B32], v []ptx.B32) {
+	switch len(v) {
+	case 1:
+		to.Store(v[0])
+	case 2:
+		to.Store2([2]ptx.B32(v))
+	default:
+		to.Store4([4]ptx.B32(v))
 	}
 }
 
@@ -269,8 +298,8 @@ func unpackRow(t op.DType, raw []ptx.B32) []ptx.F32 {
 }
 
 // packRow returns the words of elements.
-func packRow(t op.DType, v []ptx.F32) [4]ptx.B32 {
-	var raw [4]ptx.B32
+func packRow(t op.DType, v []ptx.F32) []ptx.B32 {
+	raw := make([]ptx.B32, len(v)*t.Size()/4)
 	for i := range raw {
 		switch t {
 		case op.F32:
@@ -332,7 +361,7 @@ func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 			}
 			words := r.words(c.slot, p, neutral)
 			if v := f(p, r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
-				c.slot.Store4(packRow(r.s.Type, v))
+				c.slot.Store4([4]ptx.B32(packRow(r.s.Type, v)))
 			}
 		}
 	}
@@ -377,13 +406,19 @@ func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 	}
 	all := func(in ptx.Pred) {
 		if y.exprs == nil {
-			to := ptx.Cast[ptx.B32](y.to[0]).At(r.first.Add(r.place).Mul(ptx.U(4))).Offset(4 * p * s.Lanes).Hint(s.Save)
+			words := s.words()
+			to := ptx.Cast[ptx.B32](y.to[0]).At(r.first.Add(r.place).Mul(ptx.N(words))).Offset(words * p * s.Lanes).Hint(s.Save)
 			raw := packRow(s.Type, v)
-			k.When(in, func() { to.Store4(raw) })
+			k.When(in, func() { storeWords(to, raw) })
 			return
 		}
 		k.If(in, func() {
 			for e := 0; e < len(v); e += 4 {
+				if len(v) < 4 {
+					one(e)
+					one(e + 1)
+					continue
+				}
 				y.setRow(r.number, r.column(p).Add(ptx.N(e)), at.Add(ptx.N(e)), v[e:e+4]...)
 			}
 		})

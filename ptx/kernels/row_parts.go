@@ -40,12 +40,14 @@ func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) (*Plan, error
 	}
 	s, each := partsOfRow(r, w, parts)
 	s.Parts = allOfParts
-	args, states := rowArgs(r, &s, e, rows, cols)
-	p := &Plan{Scratch: []int64{int64(4 * rows * parts * states), int64(4 * (1 + rows))}, Variant: w.name() + "-parts", InPlace: s.inPlace(r)}
-	args = append(args, word(uint32(parts)), word(uint32(each)), scratch(0), scratch(1))
+	p := &Plan{Variant: w.name() + "-parts", InPlace: s.inPlace(r)}
+	args, states := rowArgs(r, &s, p, e, rows, cols)
+	n := len(p.Scratch)
+	p.Scratch = append(p.Scratch, int64(4*rows*parts*states), int64(4*(1+rows)))
+	args = append(args, word(uint32(parts)), word(uint32(each)), scratch(n), scratch(n+1))
 	grid := [3]uint32{uint32(rows * parts), 1, 1}
 	if !twice {
-		p.Stages = []Stage{{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: 1}}
+		p.Stages = append(p.Stages, Stage{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: n + 1})
 		return p, nil
 	}
 	for _, s.Parts = range []rowParts{firstOfParts, secondOfParts} {

@@ -44,15 +44,25 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 // rows returns the rows of the team. Teams that are neighbours have rows that
 // are, so that what they read at once is.
 func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
-	held := make([]*heldRow, t.s.Rows)
-	if t.s.Parts != wholeRows {
-		t.newPart()
-		held[0] = t.newHeldRow(t.row, rows, cols)
-		return held
+	s, block := t.s, t.k.Special(ptx.CtaidX)
+	if s.Teams*s.Rows == 1 {
+		switch {
+		case s.Parts != wholeRows:
+			t.newPart()
+			block = t.row
+		case s.byPlace():
+			block = t.byPlace(block)
+		}
+		r := t.newHeldRow(block, rows, cols)
+		// There is one, and it is said, as loads that are predicated keep what was in
+		// their registers before.
+		r.is = ptx.Is(true)
+		return []*heldRow{r}
 	}
-	first := t.k.Special(ptx.CtaidX).MulAdd(ptx.N(t.s.Teams*t.s.Rows), t.number)
+	held := make([]*heldRow, s.Rows)
+	first := block.MulAdd(ptx.N(s.Teams*s.Rows), t.number)
 	for u := range held {
-		held[u] = t.newHeldRow(first.Add(ptx.N(u*t.s.Teams)), rows, cols)
+		held[u] = t.newHeldRow(first.Add(ptx.N(u*s.Teams)), rows, cols)
 	}
 	return held
 }

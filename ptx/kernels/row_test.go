@@ -109,7 +109,7 @@ func TestRowParts(t *testing.T) {
 					continue
 				}
 				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
-				w.Packed = typ != op.F32 && rand.IntN(2) == 0
+				w.Packed, w.Laid = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
 				parts := 2 + rand.IntN(3)
 				cols := parts*w.room() - w.Width*(1-i%2)
 				if i > 1 {
@@ -211,6 +211,41 @@ func TestRowStaged(t *testing.T) {
 	}
 }
 
+// TestRowNarrow has short rows, and 16-bit elements that are moved by two or four.
+func TestRowNarrow(t *testing.T) {
+	t.Parallel()
+	for _, o := range rowOps {
+		for _, typ := range rowTypes {
+			for i := range 6 {
+				if !sampled() {
+					continue
+				}
+				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), Laid: rand.IntN(2) == 0}
+				w.Teams = 128 / w.Lanes
+				if typ != op.F32 {
+					w.Width, w.Packed = 2<<(i%3), rand.IntN(2) == 0
+				}
+				cols := w.room() - rand.IntN(w.Lanes*w.Width)
+				if cols = max(1, cols-w.Width+1); w.Width*typ.Size() == 8 { // these begin with a vector
+					cols = (cols + w.Width - 1) / w.Width * w.Width
+				}
+				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), cols)
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := planRowsBy(r, w, &h200)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
+					t.Errorf("%v %v of %v by %s: %v", o, typ, r.In[0].Shape, w.name(), err)
+				}
+			}
+		}
+	}
+}
+
 // TestRowStream has blocks that go from row to row.
 func TestRowStream(t *testing.T) {
 	t.Parallel()
@@ -224,6 +259,7 @@ func TestRowStream(t *testing.T) {
 				}
 				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
 				w.Ring = w.Shared + 1 + rand.IntN(w.Registers)
+				w.Laid = rand.IntN(2) == 0
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				cols := w.room() - w.Width*(1-i%2)
 				if i > 1 {

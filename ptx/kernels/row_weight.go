@@ -16,7 +16,7 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
 	return func(r *heldRow, p int) []ptx.F32 {
 		switch {
-		case s.Width > 1 && !s.Shift:
+		case s.Width > 1 && (s.Laid || !s.Shift):
 			return unpackRow(s.Type, r.aligned(w, p))
 		case s.Width > 1 && p < s.Whole:
 			return unpackRow(s.Type, r.shifted(w, p))
@@ -44,7 +44,7 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 // would be too many places.
 func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
 	s := r.s
-	if !weights || !s.Shift || s.Width == 1 || s.Type != op.F32 {
+	if !weights || s.Laid || !s.Shift || s.Width == 1 || s.Type != op.F32 {
 		f(r)
 		return
 	}
@@ -59,21 +59,25 @@ func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
 
 // aligned loads the words of weights that lie as the row does.
 func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
-	from := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
-	if p < r.s.Whole { // the weights are there, if the row is not
-		v := from.Load4()
-		return v[:]
+	words := r.s.words()
+	at := r.place
+	if r.s.Laid {
+		at = at.Add(r.skip.Mul(r.layStride()))
 	}
-	vars := [4]ptx.Var[ptx.B32]{}
+	from := w.At(at.Mul(ptx.N(words))).Offset(words * p * r.s.Lanes).Hint(ptx.ReadOnly)
+	if p < r.s.Whole { // the weights are there, if the row is not
+		return loadWords(from, words)
+	}
+	vars := make([]ptx.Var[ptx.B32], words)
 	for j := range vars {
 		vars[j] = ptx.NewVar(r.k, ptx.B(0))
 	}
 	r.k.When(r.in(p), func() {
-		for j, v := range from.Load4() {
+		for j, v := range loadWords(from, words) {
 			vars[j].Set(v)
 		}
 	})
-	raw := make([]ptx.B32, 4)
+	raw := make([]ptx.B32, words)
 	for j := range vars {
 		raw[j] = vars[j].Get()
 	}
@@ -85,6 +89,9 @@ func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 // them, from which they are chosen. How far they are moved is the same in all the
 // row.
 func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+	if r.s.words() == 1 {
+		return r.shiftedPair(w, p)
+	}
 	// The weights are there, if the row is not.
 	mine := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-4)
@@ -125,4 +132,16 @@ func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 		v[j] = ptx.Select(odd, v[j].FunnelRight(v[j+1], ptx.U(16)), v[j])
 	}
 	return v[:4]
+}
+
+// shiftedPair is shifted where a vector is two elements of 16 bits: a row begins
+// with the first or the second of one.
+func (r *heldRow) shiftedPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+	mine := w.At(r.place).Offset(p * r.s.Lanes).Hint(ptx.ReadOnly)
+	before := mine.Offset(-1)
+	if p == 0 { // of vector 0, what is before it belongs to no element
+		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1))).Hint(ptx.ReadOnly)
+	}
+	second := mine.Load()
+	return []ptx.B32{ptx.Select(r.skip.Ne(ptx.U(0)), before.Load().FunnelRight(second, ptx.U(16)), second)}
 }
