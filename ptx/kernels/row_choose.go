@@ -33,11 +33,16 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
+	w.Laid = weights && t != op.F32 && cols%w.Width != 0 && rows >= fewestLaid/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
 	return planRowsBy(r, w, d)
 }
+
+// fewestLaid is how many elements there are at least for it to pay that a kernel lays
+// out the weights before.
+const fewestLaid = 1 << 22
 
 // mostVectors is of how many vectors rows are at most that have a block each.
 const mostVectors = 8192
@@ -50,8 +55,13 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 	if cols%v != 0 {
 		// What rows share with their neighbours is read twice.
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		if cols <= 256 || t != op.F32 && cols < 512 {
+		if t == op.F32 && cols <= 256 || t != op.F32 && cols < 33 {
 			return w.singles(t, cols)
+		}
+		if t != op.F32 {
+			if n, ok := w.narrow(cols); ok {
+				return n
+			}
 		}
 	}
 	n := rowVectors(cols, v)
@@ -62,6 +72,9 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 		w.Save = ptx.Once // the weights shall stay in L1
 	}
 	held := 32 / v // vectors that make 32 registers
+	if t != op.F32 {
+		return w.halves(n, held, weights, d)
+	}
 	switch {
 	case n <= 32:
 		for w.Lanes < n {
@@ -74,25 +87,51 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 		w.Lanes = 128
 	case n <= 256*8+1:
 		w.Lanes = 256
-	case n <= 512*8 && t == op.F32:
+	case n <= 512*8:
 		w.Lanes, w.Blocks = 512, 2
-	case n <= 512*10 && t == op.F32 && !weights: // two blocks again, if some of the row is in shared memory
+	case n <= 512*10 && !weights: // two blocks again, if some of the row is in shared memory
 		w.Lanes, w.Blocks = 512, 2
 		w.Registers = 8
 		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
 		return w
-	case n <= 512*16 && t == op.F32:
+	case n <= 512*16:
 		w.Lanes = 512
-	case n <= 512*8:
-		w.Lanes, w.Blocks = 512, 2
-		w.stream(n, held, d)
-		return w
 	default:
 		w.Lanes = 1024
 		w.stream(n, held, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
+	return w
+}
+
+// halves returns the way for rows of n vectors of 16-bit elements, so many of which
+// make 32 registers. As in memory they need half of these.
+func (w rowWay) halves(n, held int, weights bool, d *Device) rowWay {
+	shift := weights && w.Load == ptx.Cached
+	switch {
+	case n <= 32 && !shift:
+		for w.Lanes < n {
+			w.Lanes *= 2
+		}
+		w.Teams = 128 / w.Lanes
+	case shift && n <= 16*9:
+		w.Lanes, w.Teams = 16, 8
+	case n <= 32*9, shift && n <= 32*12:
+		w.Lanes, w.Teams = 32, 4
+	case n <= 128*7, shift && n <= 128*9:
+		w.Lanes = 128
+	case n <= 256*7, n <= 256*8 && !weights, shift && n <= 256*9:
+		w.Lanes = 256
+	case n <= 512*8+1:
+		w.Lanes, w.Blocks, w.Packed = 512, 2, true
+	default:
+		w.Lanes = 1024
+		w.stream(n, held, d)
+		return w
+	}
+	w.Registers = (n-1)/w.Lanes + 1
+	w.Packed = w.Packed || shift && w.Registers > 4
 	return w
 }
 
@@ -143,6 +182,27 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 		w.Rows = 4
 	}
 	return w
+}
+
+// narrow returns the way for short rows of 16-bit elements that do not begin with
+// vectors of 16 bytes: by four where these do, else by two, of which only the first
+// and the last may have an element of another row.
+func (w rowWay) narrow(cols int) (rowWay, bool) {
+	w.Width = 2
+	if cols%4 == 0 {
+		w.Width = 4
+	}
+	n := rowVectors(cols, w.Width)
+	if w.Width == 2 && n < 25 { // neighbours would read the same lines too often
+		return w.singles(op.BF16, cols), true
+	}
+	for _, s := range []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}} {
+		if n <= s.lanes*s.registers {
+			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
+			return w, true
+		}
+	}
+	return w, false
 }
 
 // clusterVectors is how many vectors a block of a cluster has of a row, if a
