@@ -24,12 +24,12 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	weights := slices.ContainsFunc(r.In[1:], func(x lib.Array) bool { return x.Shape != nil })
 	switch {
 	case n <= mostVectors:
-	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxRowCluster*clusterVectors && 4*rows >= d.Multiprocessors:
-		return planClusteredRows(r, n, weights)
+	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxClusterVectors && 4*rows >= d.Multiprocessors:
+		return planClusteredRows(r, n)
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(t, cols, weights, d)
+	w := chooseRowWay(t, cols, weights, norm, d)
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
@@ -48,8 +48,9 @@ const fewestLaid = 1 << 22
 const mostVectors = 8192
 
 // chooseRowWay returns the way for rows of so many elements, of which one
-// multiprocessor holds each; weights says that each element has some.
-func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
+// multiprocessor holds each; norm says that they are normalised, and weights that
+// each element has some.
+func chooseRowWay(t op.DType, cols int, weights, norm bool, d *Device) rowWay {
 	v := rowVector(t)
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	if cols%v != 0 {
@@ -59,7 +60,7 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 			return w.singles(t, cols)
 		}
 		if t != op.F32 {
-			if n, ok := w.narrow(cols); ok {
+			if n, ok := w.narrow(cols, weights); ok {
 				return n
 			}
 		}
@@ -73,7 +74,7 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 	}
 	held := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
-		return w.halves(n, held, weights, d)
+		return w.halves(n, held, weights, norm, d)
 	}
 	switch {
 	case n <= 32:
@@ -106,8 +107,9 @@ func chooseRowWay(t op.DType, cols int, weights bool, d *Device) rowWay {
 }
 
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
-// make 32 registers. As in memory they need half of these.
-func (w rowWay) halves(n, held int, weights bool, d *Device) rowWay {
+// make 32 registers. As in memory they need half of these, and to make float32 of them
+// twice or three times costs less than to have fewer blocks, but for exponentials.
+func (w rowWay) halves(n, held int, weights, norm bool, d *Device) rowWay {
 	shift := weights && w.Load == ptx.Cached
 	switch {
 	case n <= 32 && !shift:
@@ -117,14 +119,21 @@ func (w rowWay) halves(n, held int, weights bool, d *Device) rowWay {
 		w.Teams = 128 / w.Lanes
 	case shift && n <= 16*9:
 		w.Lanes, w.Teams = 16, 8
-	case n <= 32*9, shift && n <= 32*12:
+	case n <= 32*9, shift && n <= 32*13:
 		w.Lanes, w.Teams = 32, 4
 	case n <= 128*7, shift && n <= 128*9:
 		w.Lanes = 128
-	case n <= 256*7, n <= 256*8 && !weights, shift && n <= 256*9:
+	case n <= 256*9 && norm:
+		w.Lanes = 256
+		if n > 256*4 {
+			w.Packed, w.Blocks = true, 3
+		}
+	case n <= 256*8+1:
 		w.Lanes = 256
 	case n <= 512*8+1:
 		w.Lanes, w.Blocks, w.Packed = 512, 2, true
+	case n <= 512*16+1 && norm:
+		w.Lanes, w.Packed = 512, true
 	default:
 		w.Lanes = 1024
 		w.stream(n, held, d)
@@ -187,7 +196,7 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 // narrow returns the way for short rows of 16-bit elements that do not begin with
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
-func (w rowWay) narrow(cols int) (rowWay, bool) {
+func (w rowWay) narrow(cols int, weights bool) (rowWay, bool) {
 	w.Width = 2
 	if cols%4 == 0 {
 		w.Width = 4
@@ -196,8 +205,15 @@ func (w rowWay) narrow(cols int) (rowWay, bool) {
 	if w.Width == 2 && n < 25 { // neighbours would read the same lines too often
 		return w.singles(op.BF16, cols), true
 	}
-	for _, s := range []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}} {
+	ways := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
+	if weights && n > 8*5 { // two rows with the same ones
+		ways[1].registers = 8
+	}
+	for _, s := range ways {
 		if n <= s.lanes*s.registers {
+			if s.registers == 8 && s.lanes == 8 {
+				w.Rows = 2
+			}
 			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
 			return w, true
 		}
@@ -205,25 +221,31 @@ func (w rowWay) narrow(cols int) (rowWay, bool) {
 	return w, false
 }
 
-// clusterVectors is how many vectors a block of a cluster has of a row, if a
-// multiprocessor has two such blocks.
-const clusterVectors = 512 * 8
+// maxClusterVectors is of how many vectors rows are at most that clusters have.
+const maxClusterVectors = 512 * 8 * maxRowCluster
+
+// clusterVectors is how many vectors a block of a cluster has of a row at most: half
+// of them in registers and half in shared memory, so that a multiprocessor has two
+// such blocks.
+const clusterVectors = 2 * 512 * 8
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
-// With weights a block that is alone on its multiprocessor is faster.
-func planClusteredRows(r *lib.Request, n int, weights bool) (*Plan, error) {
+// With two weights a block that is alone on its multiprocessor is faster.
+func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
 	}
-	if weights {
-		w.Blocks, parts = 0, parts/2
-	}
 	if r.In[0].Shape[len(r.In[0].Shape)-1]%w.Width != 0 {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 	}
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
+	if len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil {
+		w.Blocks = 0
+	} else if most := 8; w.Registers > most {
+		w.Registers, w.Shared = most, w.Registers-most
+	}
 	return planRowCluster(r, w, parts)
 }
 

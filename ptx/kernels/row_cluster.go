@@ -63,9 +63,6 @@ func (t *rowTeam) newClusterPart() {
 	k := t.k
 	t.each = ptx.Param[ptx.U32](k, "each")
 	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
-	if t.s.byPlace() {
-		t.row = t.byPlace(t.row)
-	}
 	t.part = k.Special(ptx.ClusterRank)
 	// Nobody writes to blocks that have not begun: who has, says so here, and it is
 	// waited for when there is something to write.

@@ -12,7 +12,9 @@ import (
 // elements of two vectors that belong to one is most of the work where elements have
 // 16 bits. So, where there are many rows, a kernel writes the weights before once for
 // each place of a vector where a row may begin, as they lie in such rows, with
-// zeros around them.
+// zeros around them. Rows that begin at the same place could then follow one another,
+// so that a multiprocessor finds their weights in its cache; but neighbours that are
+// not written together cost more than that saves.
 
 // layWeights is the name of that kernel, in place of an operation's.
 const layWeights = "lay_weights"
@@ -51,28 +53,6 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 	grid := [3]uint32{uint32((elements-1)/layLanes + 1), uint32(s.Width), 1}
 	p.Stages = append(p.Stages, Stage{Kernel: lay.kernel(&epilogue{}), Grid: grid, Args: all, Zero: -1})
 	return args
-}
-
-// byPlace reports whether blocks, or clusters, take rows that begin at the same
-// place one after the other: those that a multiprocessor has then use the same of
-// the weights, which may still be in its cache.
-func (s *rowSpec) byPlace() bool {
-	return s.Laid && s.Ring == 0 && s.Teams*s.Rows == 1 && (s.Parts == wholeRows || s.Parts == clusterOfParts)
-}
-
-// byPlace returns the row of a block, or a cluster.
-func (t *rowTeam) byPlace(block ptx.U32) ptx.U32 {
-	width := ptx.N(t.s.Width)
-	// Some places, the first ones, have a row more than the others.
-	few := t.nrows.Div(width)
-	some := t.nrows.Sub(few.Mul(width))
-	many := few.Add(ptx.U(1))
-	is := block.Lt(some.Mul(many))
-	each := ptx.Select(is, many, few.Max(ptx.U(1)))
-	block = ptx.Select(is, block, block.Sub(some.Mul(many)))
-	before := ptx.Select(is, ptx.U(0), some)
-	place := block.Div(each)
-	return block.Sub(place.Mul(each)).MulAdd(width, before.Add(place))
 }
 
 // layStride returns how many vectors the weights of one place have.

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 
+	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -46,17 +47,17 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 	s, block := t.s, t.k.Special(ptx.CtaidX)
 	if s.Teams*s.Rows == 1 {
-		switch {
-		case s.Parts != wholeRows:
+		if s.Parts != wholeRows {
 			t.newPart()
 			block = t.row
-		case s.byPlace():
-			block = t.byPlace(block)
 		}
 		r := t.newHeldRow(block, rows, cols)
-		// There is one, and it is said, as loads that are predicated keep what was in
-		// their registers before.
-		r.is = ptx.Is(true)
+		if s.Parts != wholeRows || s.Type != op.F32 || !s.Shift || s.Weights == 0 {
+			// There is one, and it is said, as loads that are predicated keep what was in
+			// their registers before. Where the code is there for each shift, the
+			// assembler makes less of that.
+			r.is = ptx.Is(true)
+		}
 		return []*heldRow{r}
 	}
 	held := make([]*heldRow, s.Rows)

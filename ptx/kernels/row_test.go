@@ -151,7 +151,7 @@ func TestRowWays(t *testing.T) {
 	for _, d := range []*Device{&h200, &a100, &small} {
 		for _, typ := range rowTypes {
 			for cols := 1; cols <= 16*mostVectors; cols += 1 + cols/500 {
-				w := chooseRowWay(typ, cols, cols&2 == 0, d)
+				w := chooseRowWay(typ, cols, cols&2 == 0, cols&16 == 0, d)
 				if w.Ring > 0 && w.Ring <= w.Shared {
 					continue // several blocks
 				}
@@ -241,6 +241,65 @@ func TestRowNarrow(t *testing.T) {
 				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
 					t.Errorf("%v %v of %v by %s: %v", o, typ, r.In[0].Shape, w.name(), err)
 				}
+			}
+		}
+	}
+}
+
+// TestRowLaid has rows that begin anywhere and weights that are laid out before for
+// each place, which blocks and clusters take by place.
+func TestRowLaid(t *testing.T) {
+	t.Parallel()
+	for _, o := range []*op.Operation{op.LayerNorm, op.RMSNorm} {
+		for _, typ := range rowTypes {
+			for i := range 4 {
+				if !sampled() {
+					continue
+				}
+				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Laid: true}
+				w.Packed = typ != op.F32 && rand.IntN(2) == 0
+				parts := 1 + i%2
+				cols := parts*w.room() - w.Width - rand.IntN(w.room()/2)
+				cols -= cols & 1 * (i / 2) // every place, or every second
+				rows := 1 + rand.IntN(3*w.Width)
+				c := newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols))
+				if o == op.LayerNorm && rand.IntN(2) == 0 {
+					c = newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols), normal(cols))
+				}
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := planRowsBy(r, w, &h200)
+				if parts > 1 {
+					p, err = planRowCluster(r, w, parts)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if shift := cols%w.Width != 0; shift != (len(p.Stages) == 2) {
+					t.Errorf("%d launches for rows of %d", len(p.Stages), cols)
+				}
+				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
+					t.Errorf("%v %v of %v by %s: %v", o, typ, r.In[0].Shape, w.name(), err)
+				}
+			}
+		}
+	}
+}
+
+// TestRowLaidChosen shows that plans lay out the weights of many rows and of no few.
+func TestRowLaidChosen(t *testing.T) {
+	t.Parallel()
+	for _, cols := range []int{127, 777, 5001, 20011, 30011} {
+		for _, rows := range []int{3, fewestLaid/cols + 1} {
+			x, w := lib.Array{Type: op.BF16, Shape: op.Shape{rows, cols}}, lib.Array{Type: op.BF16, Shape: op.Shape{cols}}
+			p, err := For(&lib.Request{Op: op.LayerNorm, Attrs: op.LayerNorm.Defaults(), In: []lib.Array{x, w, w}, Out: []lib.Array{x}}, h200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := p.Stages[0].Kernel.Name == layWeights, rows > 3; got != want {
+				t.Errorf("%d rows of %d: weights laid out: %v", rows, cols, got)
 			}
 		}
 	}
