@@ -54,6 +54,9 @@ func (s *Stage) AppendArgs(p cuda.Params, a *Arrays, tensorMap func(i int, at cu
 // Tiled returns the tensor at an address as the driver wants it described.
 func (t *Tiles) Tiled(at cuda.Ptr) cuda.Tiled {
 	d := cuda.Tiled{Address: at, Promote: cuda.Promote256}
+	if t.Lines {
+		d.Promote = cuda.Promote128
+	}
 	switch t.Type {
 	case op.F16:
 		d.Type = cuda.ElementF16

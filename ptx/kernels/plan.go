@@ -71,6 +71,9 @@ type Tiles struct {
 	Stride  []int    // bytes from one element to the next, of all axes but the first: multiples of 16
 	Tile    []int    // elements, at most 256
 	Swizzle ptx.Swizzle
+	// Lines says that the second cache reads lines of 128 bytes for a copy rather than
+	// two together: better where rows of tiles are short and begin anywhere.
+	Lines bool
 }
 
 // aligned is what the address of every array of a plan is a multiple of. Who

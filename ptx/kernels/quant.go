@@ -21,7 +21,10 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("products with blocks on %v", d.Target)
 	}
 	if p.M <= maxFew {
-		s, err := quantFewFor(p, r.In[0].Type, r.In[1].Type, d)
+		s, err := quantRingFor(p, r.In[0].Type, r.In[1].Type, d)
+		if err != nil {
+			s, err = quantFewFor(p, r.In[0].Type, r.In[1].Type, d)
+		}
 		if err == nil {
 			return s.plan(r, p, d)
 		}

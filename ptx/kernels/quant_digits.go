@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -23,15 +24,86 @@ const (
 type digitCode struct {
 	split bool // as in blockCode
 	build func(c *digitLane)
+	// apart, if there is one, says which parts of groups have their weights 2 bytes
+	// behind a multiple of 4: see apartLane.
+	apart func(group, part ptx.U32) ptx.Pred
+}
+
+// digitCode returns how blocks are multiplied with digits.
+func (s *quantFewSpec) digitCode() *digitCode {
+	code := digitCodes[s.Blocks.Block()]
+	if s.Blocks == op.Q6_K && !s.Ring && (!s.Full || s.Groups%2 != 0) {
+		return &digitCode{split: code.split, build: code.build}
+	}
+	return code
+}
+
+// evenParts is digitCode.apart of blocks of 32 weights.
+func evenParts(_, part ptx.U32) ptx.Pred { return part.And(ptx.U(1)).Eq(ptx.U(0)) }
+
+// apartLane is how a lane has four of 16 bytes with as few loads as it takes. Where
+// these begin 2 bytes behind a multiple of 4, lanes 0 to 2 of four have the words
+// between, and lane 3 the first and the last two bytes; the activations are in the
+// same order.
+type apartLane struct {
+	at  []ptx.Shared[ptx.U8] // of each row: 2 bytes behind the lane's first word of 16 bytes there
+	sel ptx.U32
+	off int // of the row, as far as it is known
+	had map[[2]int]ptx.B32
+}
+
+// lateWords returns how far behind the first word a lane's is where 16 bytes begin 2
+// bytes behind a multiple of 4, and how it makes its four of that word and of the one
+// 16 bytes further.
+func lateWords(quad ptx.U32) (late, sel ptx.U32) {
+	last := quad.Eq(ptx.U(3))
+	return ptx.Select(last, ptx.U(0), quad.MulAdd(ptx.U(4), ptx.U(4))), ptx.Select(last, ptx.U(0x5432), ptx.U(0x3210))
+}
+
+// apartPlaces returns where in a group the activations of four places begin, two
+// and two.
+func apartPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
+	lane := four.And(ptx.U(3))
+	first := four.Shr(ptx.U(2)).Shl(ptx.U(4))
+	last := lane.Eq(ptx.U(3))
+	at := first.Add(lane.Shl(ptx.U(2)))
+	return [2]ptx.U32{
+		ptx.Select(late, ptx.Select(last, first, at.Add(ptx.U(2))), at),
+		ptx.Select(late, ptx.Select(last, first.Add(ptx.U(14)), at.Add(ptx.U(4))), at.Add(ptx.U(2))),
+	}
+}
+
+// late returns the lane's four of 16 bytes at off, 2 bytes behind a multiple of 4.
+func (c *digitLane) late(r, off int) ptx.B32 {
+	load := func(off int) ptx.B32 {
+		w, ok := c.apart.had[[2]int{r, off}]
+		if !ok {
+			w = ptx.CastShared[ptx.B32](c.apart.at[r].Offset(off - 2)).Load()
+			c.apart.had[[2]int{r, off}] = w
+		}
+		return w
+	}
+	return load(off).U32().Permute(load(off+16).U32(), c.apart.sel).B32()
+}
+
+// sixteen returns the lane's four of 16 bytes at off.
+func (c *digitLane) sixteen(r, off int) ptx.B32 {
+	switch {
+	case c.apart == nil:
+		return c.word(r, off)
+	case (c.apart.off+off)%4 != 0:
+		return c.late(r, off)
+	}
+	return ptx.CastShared[ptx.B32](c.mine[r].Offset(off)).Load()
 }
 
 var digitCodes = map[block.Format]*digitCode{
-	block.Q4_0: {split: true, build: func(c *digitLane) { c.small(2, 1.0/16, (*digitLane).nibbles) }},
-	block.Q5_0: {split: true, build: func(c *digitLane) { c.small(6, 1.0/8, (*digitLane).fives) }},
-	block.Q8_0: {split: true, build: (*digitLane).q8_0},
+	block.Q4_0: {split: true, build: func(c *digitLane) { c.small(18, 1.0/16, (*digitLane).nibbles) }, apart: evenParts},
+	block.Q5_0: {split: true, build: func(c *digitLane) { c.small(22, 1.0/8, (*digitLane).fives) }},
+	block.Q8_0: {split: true, build: func(c *digitLane) { c.small(34, 1, (*digitLane).eights) }, apart: evenParts},
 	block.Q4_K: {build: func(c *digitLane) { c.q45K(false) }},
 	block.Q5_K: {build: func(c *digitLane) { c.q45K(true) }},
-	block.Q6_K: {split: true, build: (*digitLane).q6K},
+	block.Q6_K: {split: true, build: (*digitLane).q6K, apart: func(group, _ ptx.U32) ptx.Pred { return group.And(ptx.U(1)).Ne(ptx.U(0)) }},
 }
 
 // topBits are the top bits of four bytes.
@@ -45,7 +117,8 @@ type digitLane struct {
 	// flip is topBits in a register of which the assembler does not know what it
 	// holds: an instruction on three operands has room for one constant, and it
 	// would make two of those that have two.
-	flip ptx.B32
+	flip  ptx.B32
+	apart *apartLane // nil for digitCode without apart
 }
 
 // digitPlace returns the byte of a column where four activations from place 4*i
@@ -142,31 +215,32 @@ func (s *integers) scaleTo(to *[4]ptx.Var[ptx.F32], scale [2]ptx.F32) {
 }
 
 // small multiplies blocks of 32 weights: bytes returns four, times 1/factor.
-func (c *digitLane) small(off int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
-	size := off + 16
+func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
 	x := c.parts()
-	var group [4]ptx.Var[ptx.F32]
-	for i := range group {
-		group[i] = ptx.NewVar(c.k, ptx.F(0))
-	}
+	group := [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
 	for b := range x {
 		at := b * size
 		var w [2][2]ptx.B32
 		for r := range 2 {
 			w[r] = [2]ptx.B32{bytes(c, r, at, 0), bytes(c, r, at, 1)}
 		}
-		c.multiply(w, x[b]).scaleTo(&group, [2]ptx.F32{c.half(0, at), c.half(1, at)})
+		s := c.multiply(w, x[b])
+		for r := range 2 {
+			// The lane's two columns are digits next to each other: less than 2**28.
+			two := s[2*r].Get().MulAdd(ptx.S(256), s[2*r+1].Get())
+			ptx.MulAddTo(group[r], two.F32(), c.half(r, at))
+		}
 	}
-	unit := c.unit.Mul(ptx.F(factor))
-	for i := range group {
-		ptx.MulAddTo(c.total[0][0][i], group[i].Get(), unit)
+	unit := c.unit.Mul(ptx.F(factor / 256))
+	for r := range 2 {
+		ptx.MulAddTo(c.total[0][0][2*r], group[r].Get(), unit)
 	}
 }
 
 // nibbles returns four weights of a Q4_0 in the high bits of bytes, where they
 // are 16 times as much with the top bit flipped.
 func (c *digitLane) nibbles(r, at, step int) ptx.B32 {
-	w := c.word(r, at+2)
+	w := c.sixteen(r, at+2)
 	if step == 0 {
 		w = w.Shl(ptx.U(4))
 	}
@@ -187,25 +261,8 @@ func (c *digitLane) fives(r, at, step int) ptx.B32 {
 	return w.And(ptx.B(0x78787878)).Xor(c.flip).Xor(fifth.And(ptx.B(topBits)))
 }
 
-func (c *digitLane) q8_0() {
-	const size = 34
-	x := c.parts()
-	var group [4]ptx.Var[ptx.F32]
-	for i := range group {
-		group[i] = ptx.NewVar(c.k, ptx.F(0))
-	}
-	for b := range x {
-		at := b * size
-		var w [2][2]ptx.B32
-		for r := range 2 {
-			w[r] = [2]ptx.B32{c.word(r, at+2), c.word(r, at+18)}
-		}
-		c.multiply(w, x[b]).scaleTo(&group, [2]ptx.F32{c.half(0, at), c.half(1, at)})
-	}
-	for i := range group {
-		ptx.MulAddTo(c.total[0][0][i], group[i].Get(), c.unit)
-	}
-}
+// eights returns four weights of a Q8_0.
+func (c *digitLane) eights(r, at, step int) ptx.B32 { return c.sixteen(r, at+2+16*step) }
 
 // q45K is [blockLane.q45K] in digits. High nibbles stay where they are in their
 // bytes, 16 times as much, and have a sum for themselves.
@@ -261,19 +318,18 @@ func (c *digitLane) q45K(five bool) {
 // q6K is [blockLane.q6K] in digits. Weights are in the high bits of bytes, 4
 // times as much with the top bit flipped.
 func (c *digitLane) q6K() {
-	scales := [2][4]ptx.B32{c.sixScales(0), c.sixScales(1)}
 	x, sum := c.parts(), c.newIntegers()
 	for side := range 2 {
 		for step := range 2 {
 			var low [2][2]ptx.B32
 			var high [2]ptx.B32
 			for r := range 2 {
-				low[r] = [2]ptx.B32{c.word(r, 64*side+16*step), c.word(r, 64*side+32+16*step)}
-				high[r] = c.word(r, 128+32*side+16*step)
+				low[r] = [2]ptx.B32{c.sixteen(r, 64*side+16*step), c.sixteen(r, 64*side+32+16*step)}
+				high[r] = c.sixteen(r, 128+32*side+16*step)
 			}
 			for quarter := range 4 {
 				part := 4*side + quarter
-				n := uint32(2*part + step)
+				n := 2*part + step
 				var w [2]ptx.B32
 				var scale [2]ptx.S32
 				for r := range 2 {
@@ -285,8 +341,7 @@ func (c *digitLane) q6K() {
 					}
 					h = h.Shl(ptx.N(6 - 2*quarter))
 					w[r] = q.And(ptx.B(0x3c3c3c3c)).Xor(c.flip).Xor(h.And(ptx.B(0xc0c0c0c0)))
-					// The byte with its sign above.
-					scale[r] = scales[r][n/4].Permute(ptx.B(0), ptx.U(0x8880|n%4*0x1111)).S32()
+					scale[r] = ptx.CastShared[ptx.S8](c.row[r]).Offset(192 + n).Load().S32()
 				}
 				p := c.newIntegers()
 				c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(p), w, [1]ptx.B32{x[part][step]})

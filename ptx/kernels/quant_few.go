@@ -23,6 +23,12 @@ type quantFewSpec struct {
 	Stages       int
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
 	Digits       int  // of an activation, see digitCode; for one row, else 0
+	Full         bool // all stages have Groups of a row
+	Spread       int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
+	Ring         bool // all warps of a block share the stages; each has Groups of one
+	Fill         int  // warps that fill these
+	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
+	Split        int  // blocks that share rows, each a part along them that there is room for; for one row, else 1
 	Bias         bool
 	Key          string // of the epilogue
 }
@@ -41,8 +47,17 @@ func (s *quantFewSpec) String() string {
 	if s.Tensor {
 		how = "tiles"
 	}
+	if s.Bulk {
+		how = "bulk"
+	}
 	if s.Digits > 0 {
 		how = fmt.Sprintf("%s_d%d", how, s.Digits)
+	}
+	if s.Split > 1 {
+		how = fmt.Sprintf("%s_p%d", how, s.Split)
+	}
+	if s.Ring {
+		how = "ring" + how[4:]
 	}
 	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
 }
@@ -80,6 +95,9 @@ func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
 func (s *quantFewSpec) rowPitch() int {
 	_, bytes := blockGroup(s.Blocks, s.Whole)
 	bytes *= s.Groups
+	if s.Ring {
+		bytes *= s.Warps
+	}
 	if blockCodes[s.Blocks.Block()].aligned() {
 		n := bytes / 16
 		for n%4 != 2 {
@@ -117,7 +135,11 @@ func (s *quantFewSpec) partsBytes() int {
 
 // bytes is the shared memory of a block.
 func (s *quantFewSpec) bytes() int {
-	n := s.Warps*s.Stages*(s.stageBytes()+8) + s.xBytes() + s.unitBytes() + s.partsBytes()
+	rings := s.Warps
+	if s.Ring {
+		rings = 1
+	}
+	n := rings*s.Stages*(s.stageBytes()+24) + s.xBytes() + s.unitBytes() + s.partsBytes()
 	if blockCodes[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
@@ -129,30 +151,56 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	if p.M > maxFew {
 		return nil, unsupported("%d rows", p.M)
 	}
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Room: ceilDiv(p.K, 1024) * 1024, Whole: p.K%256 == 0}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
 	weights, bytes := blockGroup(blocks, s.Whole)
+	groups := p.K / weights
 	// Two groups are copied together rather than one: a row is read the better the
 	// longer its pieces are.
 	type size struct{ warps, groups, stages, digits int }
-	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}, {8, 1, 4, digits - 2}, {8, 1, 2, digits - 2}}
-	for _, z := range sizes {
-		s.Warps, s.Groups, s.Stages, s.Digits = z.warps, z.groups, z.stages, z.digits
-		if !s.Whole {
-			s.Groups *= 8
+	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
+	splits := min(mostParts, d.Multiprocessors)
+	if s.M > 1 || !s.Whole {
+		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
+	}
+	for s.Split = 1; s.Split <= splits; s.Split++ {
+		part := s.part(groups)
+		if part*(s.Split-1) >= groups {
+			continue
 		}
-		if s.M > 1 || !s.Whole {
-			s.Digits = 0
-		}
-		s.Tensor = d.Target >= ptx.SM90 && p.K/weights*bytes%16 == 0 && s.tileable()
-		s.Team = s.Warps
-		if p.K < weights*s.Groups*s.Warps {
-			s.Team = 1
-		}
-		if s.bytes() <= d.Shared {
-			return s, nil
+		s.Room = ceilDiv(part*weights, 1024) * 1024
+		for _, z := range sizes {
+			s.Warps, s.Groups, s.Stages, s.Digits = z.warps, z.groups, z.stages, z.digits
+			if !s.Whole {
+				s.Groups *= 8
+			}
+			if s.M > 1 || !s.Whole {
+				s.Digits = 0
+			}
+			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
+			s.Team = s.Warps
+			if part < s.Groups*s.Warps {
+				s.Team = 1
+			}
+			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
+			s.Spread = 1
+			if s.bytes() <= d.Shared {
+				return s, nil
+			}
 		}
 	}
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
+}
+
+// mostParts is how many blocks may share rows.
+const mostParts = 16
+
+// part returns the groups of a row that a block has: the beginning of a part is at
+// a multiple of 8 bytes.
+func (s *quantFewSpec) part(groups int) int {
+	if s.Split == 1 {
+		return groups
+	}
+	return ceilDiv(ceilDiv(groups, s.Split), 4) * 4
 }
 
 // fit reports whether the kernel has enough shared memory, with fewer stages if
@@ -175,40 +223,56 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	spec := *s
 	spec.Key = e.key
 	spec.Bias = len(r.In) > 2 && r.In[2].Shape != nil
+	if spec.Split > 1 {
+		spec.Key = ""
+	}
 	total, err := spec.Blocks.Bytes(r.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
 	weights, _ := blockGroup(spec.Blocks, spec.Whole)
 	groups := p.K / weights
+	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
 	// All teams have 16 rows at a time, next to each other, and at the end an equal
 	// share of the others.
-	teams := d.Multiprocessors * spec.Warps / spec.Team
+	blocks := d.Multiprocessors / spec.Split / spec.Spread * spec.Spread
+	teams := blocks * spec.Warps / spec.Team
 	full := p.N / (fewRows * teams) * fewRows * teams
-	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
-	grid := d.Multiprocessors
+	share := ceilDiv(p.N-full, teams)
+	if !spec.Ring || full == 0 {
+		share = ceilDiv(share, boxRows) * boxRows
+	}
 	if full == 0 {
-		grid = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
+		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team*spec.Spread) * spec.Spread
 	}
 	row := int(total) / p.N
 	target := ptx.SM80
-	if spec.Tensor {
+	if spec.Tensor || spec.Bulk || spec.Ring {
 		target = ptx.SM90
 	}
 	k := quantFewKernels.of(spec, func() *Kernel {
 		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: target,
-			Block: [3]uint32{uint32(32 * spec.Warps), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
+			Block: [3]uint32{uint32(32 * (spec.Warps + spec.Fill)), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
 	})
 	args := []Arg{input(0), input(1)}
 	if spec.Tensor {
 		args[1] = Arg{Kind: Map, Array: lib.Ref{Kind: lib.InputRef, Index: 1}, Tiles: &Tiles{Type: op.U32,
-			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, boxRows}}}
+			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, boxRows}, Lines: true}}
 	}
-	if spec.Bias {
+	plan := &Plan{Variant: spec.String()}
+	var after []Stage
+	results := e.args()
+	if spec.Split > 1 {
+		plan.Scratch = []int64{4 * int64(spec.Split) * int64(p.N)}
+		after = append(after, sumParts(spec.Type, p.N, p.N, spec.Split, spec.Bias, scratch(0), e))
+		results = []Arg{word(uint32(spec.part(groups))), scratch(0)}
+	} else if spec.Bias {
 		args = append(args, input(2))
 	}
 	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
-	return &Plan{Stages: []Stage{{Kernel: k, Grid: [3]uint32{uint32(grid), 1, 1}, Zero: -1, Args: append(args, e.args()...)}}, Variant: spec.String()}, nil
+	first := Stage{Kernel: k, Grid: [3]uint32{uint32(blocks * spec.Split), 1, 1}, Zero: -1, Args: append(args, results...)}
+	plan.Stages = append([]Stage{first}, after...)
+	return plan, nil
 }
 
 // quantFewCode is what the parts of the kernel share while it is built.
@@ -218,12 +282,14 @@ type quantFewCode struct {
 	a                ptx.Global[ptx.U32]
 	w                ptx.Global[ptx.U8]
 	tensor           ptx.TensorMap // or w
-	rows, groups     ptx.U32       // of the matrix; of a row
+	rows, groups     ptx.U32       // of the matrix; of a row that the block has
+	before           ptx.U32       // groups of a row that the block does not have
 	rowBytes, total  ptx.U32
-	chunks           ptx.U32 // stages along a row
-	full             ptx.U32 // rows of which all teams have 16 at a time
-	step             ptx.U32 // from 16 rows of a team to the next
-	rest, restEnd    ptx.U32 // the rows behind these that the team has; nowhere if there are none
+	chunks           ptx.U32  // stages along a row
+	full             ptx.U32  // rows of which all teams have 16 at a time
+	step             ptx.U32  // from 16 rows of a team to the next
+	rest, restEnd    ptx.U32  // the rows behind these that the team has; nowhere if there are none
+	odd              ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if they are spread
 	lane             ptx.U32
 	ring             ptx.Shared[ptx.U8] // of this warp
 	filled           ptx.MBarrier       // likewise
@@ -234,6 +300,7 @@ type quantFewCode struct {
 	stage            ptx.Var[ptx.U32]
 	phase            ptx.Var[ptx.U32]
 	loading, reading walk
+	put              func(row, m ptx.U32, v ptx.F32)
 }
 
 // walk is where a warp is on its way through the stages of 16 rows after the other.
@@ -265,25 +332,55 @@ func (c *quantFewCode) after(row ptx.U32) ptx.U32 {
 // end returns the end of the rows that may be among 16.
 func (c *quantFewCode) end(row ptx.U32) ptx.U32 { return ptx.Select(row.Lt(c.full), c.full, c.restEnd) }
 
-func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
-	k.Block(32*s.Warps, 1, 1)
-	k.MinBlocks(1)
-	c := &quantFewCode{quantFewSpec: s, k: k}
-	c.weights, c.bytes = blockGroup(s.Blocks, s.Whole)
+// parameters reads what all these kernels are given. It returns which block this
+// is of how many that have the same part of rows, and how many rows are left for each
+// in the end.
+func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
+	k := c.k
+	c.weights, c.bytes = blockGroup(c.Blocks, c.Whole)
 	c.a = ptx.GlobalParam[ptx.U32](k, "a").Hint(ptx.ReadOnly)
-	if s.Tensor {
+	if c.Tensor {
 		c.tensor = ptx.TensorMapParam(k, "w")
 	} else {
 		c.w = ptx.GlobalParam[ptx.U8](k, "w")
 	}
 	var bias ptx.Global[ptx.U32]
-	if s.Bias {
+	if c.Bias && c.Split == 1 {
 		bias = ptx.GlobalParam[ptx.U32](k, "bias").Hint(ptx.ReadOnly)
 	}
 	c.rows, c.groups, c.total = ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "groups"), ptx.Param[ptx.U32](k, "total")
-	c.full = ptx.Param[ptx.U32](k, "full")
-	share := ptx.Param[ptx.U32](k, "share")
+	c.full, share = ptx.Param[ptx.U32](k, "full"), ptx.Param[ptx.U32](k, "share")
+	c.before, c.rowBytes = ptx.U(0), c.groups.Mul(ptx.N(c.bytes))
+	block, blocks = k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
+	if c.Split > 1 {
+		each, to := ptx.Param[ptx.U32](k, "part"), ptx.GlobalParam[ptx.F32](k, "parts")
+		part := block.Rem(ptx.N(c.Split))
+		block, blocks = block.Div(ptx.N(c.Split)), blocks.Div(ptx.N(c.Split))
+		c.before = part.Mul(each)
+		c.groups = c.groups.Sub(c.before).Min(each)
+		to = to.At(part.Mul(c.rows))
+		c.put = func(row, _ ptx.U32, v ptx.F32) { to.At(row).Store(v) }
+		return block, blocks, share
+	}
 	out := e.sink(k)
+	c.put = func(row, m ptx.U32, v ptx.F32) {
+		if c.Bias {
+			v = v.Add(ptx.F32(loadElements(c.Type, bias, row, 1)[0]))
+		}
+		out.setRow(m, row, m.MulAdd(c.rows, row), v)
+	}
+	return block, blocks, share
+}
+
+func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
+	c := &quantFewCode{quantFewSpec: s, k: k}
+	if s.Ring {
+		(&ringCode{quantFewCode: c}).build(e)
+		return
+	}
+	k.Block(32*s.Warps, 1, 1)
+	k.MinBlocks(1)
+	block, blocks, share := c.parameters(e)
 	k.Align(128)
 	ring := ptx.DynamicShared[ptx.U8](k, s.Warps*s.Stages*s.stageBytes())
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
@@ -301,14 +398,13 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	tid := k.Special(ptx.TidX)
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
-	c.rowBytes = c.groups.Mul(ptx.N(c.bytes))
 	c.chunks = c.groups.Add(ptx.N(s.Groups - 1)).Div(ptx.N(s.Groups))
 	teams := s.Warps / s.Team
-	first, member := k.Special(ptx.CtaidX), warp
+	first, member := block, warp
 	if teams > 1 {
 		first, member = first.MulAdd(ptx.N(teams), warp), ptx.U(0)
 	}
-	c.step = k.Special(ptx.NctaidX).Mul(ptx.N(teams * fewRows))
+	c.step = blocks.Mul(ptx.N(teams * fewRows))
 	c.rest = first.MulAdd(share, c.full)
 	c.restEnd = c.rest.Add(share).Min(c.rows)
 	c.rest = ptx.Select(c.rest.Lt(c.rows), c.rest, ptx.U(nowhere))
@@ -322,10 +418,14 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 	}
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-	if s.Tensor {
+	if s.Tensor || s.Bulk {
+		arrivals := fewRows
+		if s.Tensor {
+			arrivals /= boxRows
+		}
 		k.If(c.lane.Eq(ptx.U(0)), func() {
 			for i := range s.Stages {
-				c.filled.At(ptx.N(i)).Init(ptx.N(fewRows / boxRows))
+				c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
 			}
 			k.FenceMBarrierInit()
 		})
@@ -334,16 +434,10 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	for i := range s.Stages {
 		c.load(ptx.N(i))
 	}
-	put := func(row, m ptx.U32, v ptx.F32) {
-		if s.Bias {
-			v = v.Add(ptx.F32(loadElements(s.Type, bias, row, 1)[0]))
-		}
-		out.setRow(m, row, m.MulAdd(c.rows, row), v)
-	}
 	pieces := func() {
 		c.prepare(tid)
 		k.Sync()
-		c.multiply(false, warp, first, parts, put)
+		c.multiply(false, warp, first, parts)
 	}
 	if s.Digits == 0 {
 		pieces()
@@ -356,29 +450,39 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Sync()
 	c.prepareDigits(warp)
 	k.Sync()
-	k.IfElse(c.inexact.Load().Eq(ptx.U(0)), func() { c.multiply(true, warp, first, parts, put) }, func() {
+	k.IfElse(c.inexact.Load().Eq(ptx.U(0)), func() { c.multiply(true, warp, first, parts) }, func() {
 		k.Sync() // all have seen it
 		pieces()
 	})
 }
 
-// place returns where in the matrix a row has a stage.
-func (c *quantFewCode) place(row ptx.U32, w *walk) ptx.U32 {
-	return row.Min(c.end(w.row.Get()).Sub(ptx.U(1))).MulAdd(c.rowBytes, w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)))
+// place returns where in the matrix a line of 16 has a stage. Lines behind the last
+// are the first again.
+func (c *quantFewCode) place(line ptx.U32, w *walk) ptx.U32 {
+	row := w.row.Get().Add(line.Mul(ptx.N(c.Spread)))
+	return ptx.Select(row.Lt(c.end(w.row.Get())), row, w.row.Get()).MulAdd(c.rowBytes, c.along(w))
+}
+
+// along returns the bytes of a row before a stage.
+func (c *quantFewCode) along(w *walk) ptx.U32 {
+	return w.chunk.Get().MulAdd(ptx.N(c.bytes*c.Groups), c.before.Mul(ptx.N(c.bytes)))
 }
 
 // load starts the copies of the next stage, if there is one.
 func (c *quantFewCode) load(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	k.If(w.row.Get().Lt(c.rows), func() {
-		if c.Tensor {
+		switch {
+		case c.Tensor:
 			c.loadTiles(stage)
-		} else {
+		case c.Bulk:
+			c.loadBulk(stage)
+		default:
 			c.loadRows(stage)
 		}
 		c.next(w)
 	})
-	if !c.Tensor {
+	if !c.Tensor && !c.Bulk {
 		k.CopyCommit() // of nothing too: stages are counted
 	}
 }
@@ -392,17 +496,17 @@ func (c *quantFewCode) loadTiles(stage ptx.U32) {
 		bar.ArriveExpect(ptx.N(box))
 		// Rows behind the matrix are zeros that are not read.
 		ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
-			w.chunk.Get().Mul(ptx.N(c.bytes*c.Groups)).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
+			c.along(w).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
 	})
 }
 
-// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. Rows
-// behind the last are the last again. What is copied before a row's stage and
-// behind it is not read; nothing is copied from behind the matrix.
+// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. What is
+// copied before a row's stage and behind it is not read; nothing is copied from
+// behind the matrix.
 func (c *quantFewCode) loadRows(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	line, half := c.lane.Shr(ptx.U(1)), c.lane.And(ptx.U(1)).Shl(ptx.U(4))
-	from := c.place(w.row.Get().Add(line), w)
+	from := c.place(line, w)
 	first := from.And(ptx.U(^uint32(15))).Add(half)
 	left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
 	end := left.MulAdd(ptx.N(c.bytes), from)
@@ -416,9 +520,22 @@ func (c *quantFewCode) loadRows(stage ptx.U32) {
 	}
 }
 
+// loadBulk copies a row each lane: see copyRow.
+func (c *quantFewCode) loadBulk(stage ptx.U32) {
+	k, w := c.k, &c.loading
+	k.If(c.lane.Lt(ptx.N(fewRows)), func() {
+		from := c.place(c.lane, w)
+		left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
+		bar := c.filled.At(stage)
+		bytes, start := c.copyRow(bar, c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(c.rowPitch())))), from, left.MulAdd(ptx.N(c.bytes), from))
+		bar.ArriveExpect(bytes)
+		start()
+	})
+}
+
 // wait waits for a stage.
 func (c *quantFewCode) wait() {
-	if c.Tensor {
+	if c.Tensor || c.Bulk {
 		c.filled.At(c.stage.Get()).Wait(c.phase.Get())
 		return
 	}
@@ -441,7 +558,7 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 				v[e] = ptx.NewVar(k, ptx.F(0))
 			}
 			k.If(in, func() {
-				for e, x := range loadElements(c.Type, c.a, depth.MulAdd(ptx.N(m), i.Shl(ptx.U(2))), 4) {
+				for e, x := range loadElements(c.Type, c.a, depth.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
 					v[e].Set(ptx.F32(x))
 				}
 			})
@@ -484,10 +601,24 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 // are minima: a warp of each 256.
 func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	k := c.k
-	code := digitCodes[c.Blocks.Block()]
+	code := c.digitCode()
 	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
+		if code.apart != nil {
+			late := code.apart(group, c.lane.Shr(ptx.U(2)))
+			if c.Spread > 1 {
+				late = late.Xor(c.odd)
+			}
+			for i := range x {
+				for half, at := range apartPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
+					for e, v := range loadElements(c.Type, c.a, group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
+						x[i][2*half+e] = ptx.F32(v)
+					}
+				}
+			}
+			return x
+		}
 		for i := range x {
-			at := group.MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
+			at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
 			for e, v := range loadElements(c.Type, c.a, at, 4) {
 				x[i][e] = ptx.F32(v)
 			}
@@ -580,19 +711,29 @@ func activationPlace(i ptx.U32, split bool) ptx.U32 {
 }
 
 // multiply goes through the tiles of this warp's team.
-func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) {
+func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) {
 	k := c.k
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
-	tiles, group := c.quantFewSpec.tiles(), func(ptx.U32) { blockCodes[c.Blocks.Block()].build(b) }
+	tiles := c.quantFewSpec.tiles()
+	group := func(ptx.U32, int) { blockCodes[c.Blocks.Block()].build(b) }
 	var less [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
 	if inDigits {
 		if blockCodes[c.Blocks.Block()].mins {
 			less = newTotals(k, 1, 1)
 		}
 		flip := c.inexact.Offset(1).Load().B32()
-		group = func(i ptx.U32) {
-			digitCodes[c.Blocks.Block()].build(&digitLane{blockLane: b, unit: c.units.At(i).Load(), less: less, flip: flip})
+		code := c.digitCode()
+		late, sel := lateWords(quad)
+		group = func(from ptx.U32, i int) {
+			l := &digitLane{blockLane: b, unit: c.units.At(from).Offset(i).Load(), less: less, flip: flip}
+			if code.apart != nil {
+				l.apart = &apartLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
+				for r := range b.row {
+					l.apart.at = append(l.apart.at, b.row[r].At(late))
+				}
+			}
+			code.build(l)
 		}
 	}
 	var x, sums []ptx.Shared[ptx.U8]
@@ -614,7 +755,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		mine = quad.Shl(ptx.U(2))
 	}
 	tile := ptx.NewVar(k, first)
-	p := c.newParts(inDigits, warp, first, at, put)
+	p := c.newParts(inDigits, warp, first, at)
 	k.While(func() ptx.Pred { return tile.Get().Lt(c.rows) }, func() {
 		clearTotals(b.total)
 		clearTotals(less)
@@ -626,17 +767,19 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 				line := g.Add(ptx.N(8 * r))
 				at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
 				if c.Tensor && c.bytes*c.Groups%16 != 0 {
-					at = at.Add(w.chunk.Get().Mul(ptx.N(c.bytes * c.Groups)).And(ptx.U(15)))
+					at = at.Add(c.along(w).And(ptx.U(15)))
 				} else if !blockCodes[c.Blocks.Block()].aligned() && !c.Tensor {
-					at = at.Add(c.place(tile.Get().Add(line), w).And(ptx.U(15)))
+					at = at.Add(c.place(line, w).And(ptx.U(15)))
 				}
 				row[r] = c.ring.At(at)
 			}
 			from := w.chunk.Get().Mul(ptx.N(c.Groups))
-			k.For(ptx.U(0), c.groups.Sub(from).Min(ptx.N(c.Groups)), ptx.U(1), func(i ptx.U32) {
+			count := c.groups.Sub(from).Min(ptx.N(c.Groups))
+			// one multiplies the group that is static groups behind the one at i.
+			one := func(i ptx.U32, static int) {
 				for r := range row {
-					b.row[r] = row[r].At(i.Mul(ptx.N(c.bytes)))
-					b.mine[r] = b.row[r].At(mine)
+					at := row[r].At(i.Mul(ptx.N(c.bytes)))
+					b.row[r], b.mine[r] = at.Offset(static*c.bytes), at.At(mine).Offset(static*c.bytes)
 				}
 				b.x, b.sums = nil, nil
 				n, bytes := from.Add(i), 2*c.weights
@@ -644,13 +787,22 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 					bytes = c.weights
 				}
 				for t := range x {
-					b.x = append(b.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](x[t].At(n.Mul(ptx.N(bytes))))})
+					b.x = append(b.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](x[t].At(n.Mul(ptx.N(bytes))).Offset(static * bytes))})
 					if sums != nil {
-						b.sums = append(b.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](sums[t].At(n.Mul(ptx.N(c.weights / 16))))})
+						b.sums = append(b.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](sums[t].At(n.Mul(ptx.N(c.weights / 16))).Offset(static * c.weights / 16))})
 					}
 				}
-				group(n)
-			})
+				group(n, static)
+			}
+			if inDigits && c.Full {
+				// The groups of a stage together: what one waits for is hidden behind the
+				// other.
+				for i := range c.Groups {
+					one(ptx.U(0), i)
+				}
+			} else {
+				k.For(ptx.U(0), count, ptx.U(1), func(i ptx.U32) { one(i, 0) })
+			}
 			k.SyncWarp(ptx.AllLanes)
 			c.load(c.stage.Get())
 			n := c.stage.Get().Add(ptx.U(1))
@@ -723,13 +875,13 @@ type fewParts struct {
 	words   int // of a part
 	every   int // times 16 rows of a turn
 	turn    ptx.Var[ptx.U32]
-	first   ptx.Var[ptx.U32] // row of the turn
-	count   ptx.Var[ptx.U32] // times 16 rows that are there
-	put     func(row, m ptx.U32, v ptx.F32)
+	first   ptx.Var[ptx.U32]    // row of the turn
+	count   ptx.Var[ptx.U32]    // times 16 rows that are there
+	begin   ptx.Shared[ptx.U32] // of a ring: where the 16 rows begin, of two turns
 }
 
-func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32], put func(row, m ptx.U32, v ptx.F32)) *fewParts {
-	p := &fewParts{quantFewCode: c, all: at, warp: warp, columns: pieces, words: c.partBytes() / 4, every: 1, put: put,
+func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) *fewParts {
+	p := &fewParts{quantFewCode: c, all: at, warp: warp, columns: pieces, words: c.partBytes() / 4, every: 1,
 		turn: ptx.NewVar(c.k, ptx.U(0)), first: ptx.NewVar(c.k, first), count: ptx.NewVar(c.k, ptx.U(0))}
 	if inDigits { // lanes add up the columns
 		p.columns, p.words = 1, fewRows
@@ -771,6 +923,11 @@ func (p *fewParts) gather(b *blockLane, tile ptx.U32) {
 		k.SyncWarp(ptx.AllLanes)
 		return
 	}
+	if p.Ring {
+		k.If(p.warp.Eq(ptx.U(0)).And(p.lane.Eq(ptx.U(0))), func() {
+			p.begin.At(p.turn.Get().And(ptx.U(1)).MulAdd(ptx.N(fewEvery), p.count.Get())).Store(tile)
+		})
+	}
 	p.count.Set(p.count.Get().Add(ptx.U(1)))
 	k.If(p.count.Get().Eq(ptx.N(p.every)), p.share)
 }
@@ -778,8 +935,23 @@ func (p *fewParts) gather(b *blockLane, tile ptx.U32) {
 // share ends a turn: one warp adds up what all have.
 func (p *fewParts) share() {
 	k := p.k
-	k.Sync()
+	if p.Ring { // other warps may know less of the next tile
+		k.SyncSome(1, 32*p.Warps)
+	} else {
+		k.Sync()
+	}
 	at := p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
+	if p.Ring {
+		k.If(p.turn.Get().Rem(ptx.N(p.Warps)).Eq(p.warp), func() {
+			rows := p.begin.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.U(fewEvery)))
+			k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(i ptx.U32) {
+				p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), rows.At(i).Load())
+			})
+		})
+		p.count.Set(ptx.U(0))
+		p.turn.Set(p.turn.Get().Add(ptx.U(1)))
+		return
+	}
 	k.If(p.turn.Get().Rem(ptx.N(p.Warps)).Eq(p.warp), func() {
 		tile := ptx.NewVar(k, p.first.Get())
 		k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(i ptx.U32) {
@@ -817,7 +989,7 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile ptx.U32) {
 				v = v.Add(sum)
 			}
 		}
-		row := tile.Add(line)
+		row := tile.Add(line.Mul(ptx.N(p.Spread)))
 		k.If(row.Lt(p.end(tile)), func() { p.put(row, m, v) })
 	})
 }

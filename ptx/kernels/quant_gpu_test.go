@@ -153,10 +153,10 @@ func TestGPUMatMulQ(t *testing.T) {
 		t.Run(blocks.String(), func(t *testing.T) {
 			g, unit := openGPU(t), blocks.Block().Elements()
 			sizes := []struct{ m, k, n int }{
-				{1, 512, 5303}, {1, 12800, 1}, {2, 768, 333}, {3, 1536, 170}, {8, unit, 16}, {1, 256 + unit, 4001}, {1, 23 * unit, 1019}, {1, 4096, 2500},
+				{1, 512, 5303}, {1, 12800, 1}, {2, 768, 333}, {3, 1536, 170}, {8, unit, 16}, {1, 256 + unit, 4001}, {1, 23 * unit, 1019}, {1, 4096, 2500}, {1, 5120, 5001}, {1, 11008, 4999}, {1, 28672, 2113},
 				{7, 3 * unit, 999}, {16, 2048, 1000}, {100, 1024, 333}, {300, 512, 500}, {33, 1280, 1001},
 			}
-			for i, at := range rand.Perm(len(sizes))[:2] {
+			for i, at := range rand.Perm(len(sizes))[:3] {
 				s := sizes[at]
 				x, err := newQuantTrial([]op.DType{op.F32, op.F16, op.BF16}[rand.IntN(3)], blocks, s.m, s.k, s.n, i%2 == 0, op.MatMulQOpts{}, true)
 				if err != nil {
@@ -212,19 +212,7 @@ func BenchmarkGPUMatMulQWays(b *testing.B) {
 						if err != nil {
 							b.Fatal(err)
 						}
-						f, err := q.launch(plan)
-						if err != nil {
-							b.Fatal(err)
-						}
-						if err := q.sample(p, f); err != nil {
-							b.Fatal(err)
-						}
-						d, err := q.timed(f, 6)
-						if err != nil {
-							b.Fatal(err)
-						}
-						b.ReportMetric(float64(q.bytes)/float64(d)*float64(time.Second)*1e-9, "GB/s")
-						b.ReportMetric(0, "ns/op")
+						q.speed(b, plan, p, 6)
 					})
 				}
 			}
@@ -232,32 +220,80 @@ func BenchmarkGPUMatMulQWays(b *testing.B) {
 	}
 }
 
+// ringTunings are warps that multiply, warps that fill, and digits to try.
+var ringTunings = [][3]int{{8, 4, digits}, {8, 2, digits}, {8, 8, digits}, {12, 4, digits}, {8, 4, digits - 2}}
+
+// BenchmarkGPUMatMulQRing times variants of products of one row by stages that all
+// warps share, as BenchmarkGPUMatMulQWays does the others.
+func BenchmarkGPUMatMulQRing(b *testing.B) {
+	testutil.Need(b, "tuning")
+	for _, blocks := range op.QuantTypes() {
+		b.Run(blocks.String(), func(b *testing.B) {
+			q := newQuantGPU(b, op.F32, blocks, 3, 270<<20)
+			for _, k := range chosenLengths {
+				for _, v := range ringTunings {
+					r, p := q.request(1, k)
+					s, err := ringFor(p, op.F32, blocks, &q.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					s.Warps, s.Team, s.Fill, s.Digits, s.Stages = v[0], v[0], v[1], v[2], ringStages
+					if !s.fit(&q.desc) {
+						continue
+					}
+					b.Run(fmt.Sprintf("k%d/w%df%dd%d", k, v[0], v[1], v[2]), func(b *testing.B) {
+						plan, err := s.plan(r, p, &q.desc)
+						if err != nil {
+							b.Fatal(err)
+						}
+						q.speed(b, plan, p, 4)
+					})
+				}
+			}
+		})
+	}
+}
+
+// speed reports how fast a plan is, if its result is right.
+func (q *quantGPU) speed(b *testing.B, plan *Plan, p op.Product, calls int) {
+	b.Helper()
+	f, err := q.launch(plan)
+	if err == nil {
+		err = q.sample(p, f)
+	}
+	if err != nil {
+		b.Fatal(plan.Variant, err)
+	}
+	d, err := q.timed(f, calls)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(q.bytes)/float64(d)*float64(time.Second)*1e-9, "GB/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// chosenLengths are rows as models have them: some of Q6_K begin at multiples of 16
+// bytes, some of 8, some of 2 only.
+var chosenLengths = []int{4096, 5120, 8192, 11008, 14336, 28672}
+
 // BenchmarkGPUMatMulQChosen times products of few rows: GB/s of weights for each number of
 // rows of activations and each length of them.
 func BenchmarkGPUMatMulQChosen(b *testing.B) {
 	for _, blocks := range op.QuantTypes() {
 		b.Run(blocks.String(), func(b *testing.B) {
-			q := newQuantGPU(b, op.F32, blocks, 3, 210<<20)
-			for _, s := range [][2]int{{1, 4096}, {1, 14336}, {4, 4096}} {
+			q := newQuantGPU(b, op.F32, blocks, 3, 270<<20)
+			shapes := [][2]int{{4, 4096}}
+			for _, k := range chosenLengths {
+				shapes = append(shapes, [2]int{1, k})
+			}
+			for _, s := range shapes {
 				b.Run(fmt.Sprintf("%dx%d", s[0], s[1]), func(b *testing.B) {
 					r, p := q.request(s[0], s[1])
 					plan, err := For(r, q.desc)
 					if err != nil {
 						b.Fatal(err)
 					}
-					f, err := q.launch(plan)
-					if err == nil {
-						err = q.sample(p, f)
-					}
-					if err != nil {
-						b.Fatal(plan.Variant, err)
-					}
-					d, err := q.timed(f, 4)
-					if err != nil {
-						b.Fatal(err)
-					}
-					b.ReportMetric(float64(q.bytes)/float64(d)*float64(time.Second)*1e-9, "GB/s")
-					b.ReportMetric(0, "ns/op")
+					q.speed(b, plan, p, 4)
 				})
 			}
 		})

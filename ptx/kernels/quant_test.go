@@ -244,6 +244,9 @@ func TestMatMulQMutants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if m.rows == 1 {
+			p = fewPlan(t, x, &h200, nil)
+		}
 		found := false
 		err = x.run(&rig{device: h200, mutate: func(text string) string {
 			found = found || strings.Contains(text, m.old)
@@ -326,10 +329,7 @@ func TestMatMulQSevenWarps(t *testing.T) {
 	}
 	few := h200
 	few.Multiprocessors = 2
-	p, err := For(x.request, few)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := fewPlan(t, x, &few, nil)
 	if !strings.Contains(p.Variant, "_w7_") {
 		t.Error(p.Variant)
 	}

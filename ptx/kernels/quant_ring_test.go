@@ -1,0 +1,153 @@
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx/emu"
+)
+
+// ringPlanOf returns the plan of a product of one row by stages that all warps share,
+// changed if change is not nil.
+func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewSpec)) *Plan {
+	t.Helper()
+	p, err := op.MatMulQOf([]op.Shape{x.request.In[0].Shape, x.request.In[1].Shape})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ringFor(p, x.request.In[0].Type, x.request.In[1].Type, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(s)
+	}
+	plan, err := s.plan(x.request, p, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// TestMatMulQRing multiplies one row by matrices of all formats: rows that begin at
+// multiples of 16 bytes, of 8, and of 2 only, rows that blocks share, numbers of rows
+// that no tile divides, and so many that blocks claim the last of them.
+func TestMatMulQRing(t *testing.T) {
+	for _, blocks := range op.QuantTypes() {
+		for i, s := range []struct{ k, n, blocks int }{
+			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 4},
+		} {
+			if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
+				continue
+			}
+			d := h200
+			d.Multiprocessors = s.blocks
+			typ := []op.DType{op.F32, op.F16, op.BF16}[rand.IntN(3)]
+			var o op.MatMulQOpts
+			if i%2 == 1 {
+				o.Act = op.Relu
+			}
+			x, err := newQuantTrial(typ, blocks, 1, s.k, s.n, i%3 == 0, o, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := ringPlanOf(t, x, &d, []func(s *quantFewSpec){
+				nil,
+				func(s *quantFewSpec) { s.Stages = 3 },
+				func(s *quantFewSpec) { s.Digits = 6 },
+				func(s *quantFewSpec) {
+					if s.Groups, s.Fill = 2, 8; !s.fit(&h200) {
+						s.Groups = 1
+					}
+				},
+			}[rand.IntN(4)])
+			if err := x.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
+				t.Errorf("%v %v %v %s: %v", typ, blocks, s, plan.Variant, err)
+			}
+		}
+	}
+}
+
+// TestMatMulQRingWide multiplies activations that digits do not suffice for.
+func TestMatMulQRingWide(t *testing.T) {
+	const k, n = 2304, 37
+	a := normal(1, k)
+	for j := range a.Data {
+		a.Data[j] = float64(float32(a.Data[j] * math.Exp2(float64(rand.IntN(120)-60))))
+	}
+	for _, blocks := range op.QuantTypes() {
+		x, err := newQuantTrialOf(a, op.F32, blocks, n, false, op.MatMulQOpts{}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.run(&rig{device: h200}, ringPlanOf(t, x, &h200, nil)); err != nil {
+			t.Errorf("%v: %v", blocks, err)
+		}
+	}
+	a.Data[1077] = math.NaN()
+	x, err := newQuantTrialOf(a, op.F32, op.Q6_K, n, false, op.MatMulQOpts{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]byte, 4*n)
+	if err := (&rig{device: h200}).run(ringPlanOf(t, x, &h200, nil), x.in, [][]byte{out}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if y := op.F32.Float64(out, i); y == y {
+			t.Errorf("NaN times a matrix has element %d %v", i, y)
+		}
+	}
+}
+
+// TestMatMulQLong multiplies rows that no block has room for: several have a part of
+// each, and the sums of these are added.
+func TestMatMulQLong(t *testing.T) {
+	for _, blocks := range op.QuantTypes() {
+		if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
+			continue
+		}
+		x, err := newQuantTrial(op.BF16, blocks, 1, 28672, 35, true, op.MatMulQOpts{Act: op.Relu}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []Device{h200, a100} {
+			d.Multiprocessors = 7
+			plan := fewPlan(t, x, &d, nil)
+			if !strings.Contains(plan.Variant, "_p") || len(plan.Stages) != 2 {
+				t.Errorf("%v is not in parts", plan.Variant)
+			}
+			if err := x.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
+				t.Errorf("%v %v: %v", blocks, plan.Variant, err)
+			}
+		}
+	}
+}
+
+// TestMatMulQRingMutants: without what orders accesses, the emulator finds something.
+func TestMatMulQRingMutants(t *testing.T) {
+	x, err := newQuantTrial(op.F32, op.Q6_K, 1, 5120, 419, false, op.MatMulQOpts{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := h200
+	d.Multiprocessors = 2
+	p := ringPlanOf(t, x, &d, func(s *quantFewSpec) { s.Stages = 3 })
+	for _, m := range []struct{ old, new string }{
+		{"bar.sync 1, 256;", ""},
+		{"mbarrier.arrive.shared.b64 _, ", "// "},
+		{"min.u32", "max.u32"}, // copies from behind the matrix
+	} {
+		found := false
+		err := x.run(&rig{device: d, mutate: func(text string) string {
+			found = found || strings.Contains(text, m.old)
+			return strings.ReplaceAll(text, m.old, m.new)
+		}}, p)
+		if !found || err == nil {
+			t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+		}
+	}
+}
