@@ -80,8 +80,9 @@ func (p *halfProduct) gains(d *Device) bool {
 		few, large = p.N, a
 	}
 	tiny := p.Batch*p.M*p.N <= 1<<18/p.K
+	huge := large.count*large.inner >= 1<<22/large.outer // it comes from memory, not from L2
 	switch {
-	case few <= 4, copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
+	case few <= 4, huge && copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
 		return false
 	case d.Target == ptx.SM90a:
 		return true

@@ -100,6 +100,7 @@ func TestTF32Gains(t *testing.T) {
 	}{
 		{m: 4096, k: 4096, n: 4096, here: [2]bool{true, true}}, {m: 64, k: 64, n: 64, here: [2]bool{true, true}}, {m: 257, k: 257, n: 257, here: [2]bool{true, true}},
 		{m: 33, k: 33, n: 33}, {m: 3, k: 1000, n: 1000}, {m: 5000, k: 5000, n: 4}, {m: 5001, k: 5001, n: 16}, {m: 16, k: 5001, n: 5001},
+		{m: 24, k: 1001, n: 1001, here: [2]bool{true, true}}, {m: 96, k: 5001, n: 5001, here: [2]bool{true, true}},
 		{m: 16, k: 5000, n: 5000, here: [2]bool{true, false}}, {m: 100, k: 5000, n: 100, here: [2]bool{true, false}},
 		{m: 5001, k: 5000, n: 16, here: [2]bool{true, false}}, {m: 5001, k: 5000, n: 16, o: op.MatMulOpts{TransA: true}},
 	} {
