@@ -222,7 +222,7 @@ func idle(c *trial, p *Plan) bool {
 }
 
 // akin are variants whose kernels are those of others but for numbers.
-var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024", "group128"}
+var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024", "group128", "kept1024"}
 
 // everywhere plants m at each place of a program, and returns how many there are.
 func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
@@ -316,7 +316,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 	}
 	for _, o := range op.Catalogue() {
 		if o.Class() == op.Row {
-			for i, shape := range [][]int{{5, 7}, {5, 61}, {2, 516}, {2, 4101}} {
+			for i, shape := range [][]int{{5, 7}, {5, 61}, {2, 516}, {2, 6203}} {
 				cs = append(cs, rowTrial(rnd, o, normal(rnd, shape...), i))
 			}
 		}

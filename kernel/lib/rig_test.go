@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -255,7 +256,7 @@ type targetUse struct {
 // such, and what uses subgroups is for subgroups that are known and not.
 func targetsOf(variant string) []targetUse {
 	lanes := 256
-	if strings.HasPrefix(variant, "team512") || strings.HasPrefix(variant, "team1024") {
+	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024"}, name) {
 		lanes = 1024
 	}
 	if !strings.HasSuffix(variant, "subgroups") {

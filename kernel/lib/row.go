@@ -9,17 +9,23 @@ import (
 )
 
 // A row operation gives a row for each row. A team keeps a row of moderate
-// length in the registers of its lanes; longer ones it reads twice, or several
-// teams share them: one launch then makes what is to be known of each part, and
-// another one the result.
+// length in the registers of its lanes; longer ones it reads twice, or it keeps a part
+// of them and finds the rest in a cache the second time, or several teams share them:
+// one launch then makes what is to be known of each part, and another one the result.
 
 // rowWay is how rows are divided.
 type rowWay struct {
 	crew
 	Held bool // rows are kept in registers
 	Good int  // elements of a row that a lane holds at the best
+	// Kept is how many elements of a row a lane holds at most, where others of a longer
+	// row are read twice; 0 for rows that are not longer than what is held.
+	Kept int
 	// Split says that a team has a part of a row.
 	Split bool
+	// Early says that weights are read with the elements and not with the results, which
+	// takes registers and leaves one wait less.
+	Early bool
 }
 
 // rowWays lists teams from the smallest. What a lane holds of a row is bounded by
@@ -34,14 +40,14 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.elements(m) <= mostEach)
+				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach)
 			}, w})
 		}
 	}
 	held := func(lanes, good int) {
 		add("team"+strconv.Itoa(lanes), rowWay{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
 	}
-	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true})
+	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
 	held(8, 8)
@@ -52,15 +58,37 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 	held(512, 32)
 	held(1024, 32)
 	add("loop", rowWay{crew: crew{Team: 256, Teams: 1}})
+	// More than so much would leave a lane too few registers for what it reads twice.
+	add("kept1024", rowWay{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 20})
+	add("kept256", rowWay{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
 	return vs
 }
 
-// good reports whether rows are best divided so, of the ways that fit.
-func (w *rowWay) good(m rowsOf, t *Target) bool {
-	if w.Split {
-		return m.Cols >= 4*leastPart && (m.Rows < 128 || m.Cols > mostEach*t.Lanes)
+// good reports whether rows are best divided so, of the ways that fit. The numbers
+// are from an H200; weights is how many operands there are beside the rows.
+func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
+	// Of longer rows the caches do not have enough, less where lanes ask for single
+	// elements.
+	most := 1 << 17
+	if m.Unit == 1 {
+		most = 1 << 16
+	}
+	long := m.Cols > mostEach*t.Lanes
+	kept := m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	switch {
+	case w.Split:
+		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !kept)
+	case w.Kept > 0:
+		return w.Team == 1024 && long && kept
 	}
 	return w.elements(m) <= w.Good
+}
+
+// early reports whether weights are better read early: where a multiprocessor's
+// registers hold them too, and lanes hold so much that they would wait long.
+func (w *rowWay) early(m rowsOf, weights int) bool {
+	n := w.elements(m)
+	return w.Early || w.Held && w.Kept == 0 && (w.Team == 1024 || w.Team == 512 && n > 20) && w.Team*n*(1+weights) <= 1<<16
 }
 
 // elements returns how many elements of a row a lane holds.
@@ -93,6 +121,7 @@ type rowSpec struct {
 	Unit    int // elements that are read at once
 	Each    int // see strip
 	filled
+	Rest bool // rows are longer than what is kept
 }
 
 // rowFamily returns the family of row operations whose kernels m makes. Of a part,
@@ -105,15 +134,21 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
 			a.Unit = 1
 		}
-		w, name, err := rowWays.prefer(q, a, func(w *rowWay) bool { return w.good(a, &q.Target) })
+		w, name, err := rowWays.prefer(q, a, func(w *rowWay) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
 		if err != nil {
 			return nil, err
 		}
-		w.crew = w.with(&q.Target)
+		w.crew, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w, Unit: a.Unit}
 		if w.Held {
-			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
+			most := mostEach
+			if w.Kept > 0 {
+				most = w.Kept
+			}
+			if s.Each, s.filled = eachOf(a.units(), w.crew, most/a.Unit); s.Each == 0 {
+				s.Each, s.Rest = most/a.Unit, true
+			}
 		}
 		for i := 1; i < len(q.In); i++ {
 			if q.In[i].Shape != nil {
@@ -162,6 +197,7 @@ type row struct {
 	held   []kernel.F32  // the lane's elements, if they are kept
 	at     []kernel.U32  // the units that they are
 	there  []kernel.Bool // which of these are there
+	rest   *strip        // what is not kept of the row, if a part is
 	pieces [2]kernel.U32 // of the row: from the first to before the last
 }
 
@@ -187,6 +223,9 @@ func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row 
 	r.is = t.number.Lt(b.U32(&p.Rows))
 	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
 	r.first, r.last = r.start, r.start.Add(cols)
+	if s.Rest {
+		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.Team))), last: r.last, Less: true}
+	}
 	r.hold()
 	return r
 }
@@ -198,23 +237,27 @@ func (r *row) hold() {
 	}
 }
 
-// write computes the result from the elements: f makes that of a unit at the place
-// j of the row.
-func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(j kernel.U32, xs []kernel.F32) []kernel.F32) {
+// write computes the result from the elements: f makes that of a unit at the place j
+// of the row, which is number k of those that the lane keeps, or none of them for -1.
+func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
 	b := r.t.b
-	each := func(i kernel.U32, xs []kernel.F32) { put(i, f(i.Sub(r.start), xs)) }
+	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.start), xs)) }
+	again := func(at []kernel.U32, _ []kernel.Bool) {
+		xs := r.x.read(at)
+		for k, i := range at {
+			each(-1, i, xs[k*r.unit:][:r.unit])
+		}
+	}
 	b.If(r.is, func() {
 		if r.Each == 0 {
-			r.strip.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
-				xs := r.x.read(at)
-				for k, i := range at {
-					each(i, xs[k*r.unit:][:r.unit])
-				}
-			})
+			r.strip.each(r.unit, again)
 			return
 		}
+		if r.rest != nil {
+			r.rest.back(r.unit, again)
+		}
 		for k, i := range r.at {
-			b.If(r.there[k], func() { each(i, r.held[k*r.unit:][:r.unit]) })
+			b.If(r.there[k], func() { each(k, i, r.held[k*r.unit:][:r.unit]) })
 		}
 	})
 }

@@ -56,3 +56,31 @@ func TestRows(t *testing.T) {
 		})
 	}
 }
+
+// TestLongRows has rows of which a part is kept, and more of them than lanes keep.
+func TestLongRows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 14))
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+		shifted := normal(rnd, 2, 59396)
+		for i := range shifted.Data {
+			shifted.Data[i] = float64(float32(shifted.Data[i] + 100))
+		}
+		masked := normal(rnd, 1, 70001)
+		for i := range masked.Data[:69000] {
+			masked.Data[i] = -inf
+		}
+		for i, x := range []*op.Array{shifted, normal(rnd, 1, 70001), masked, with(rnd, normal(rnd, 1, 61000), -inf, 88), with(rnd, normal(rnd, 1, 61000), missing)} {
+			c := rowTrial(rnd, o, x, i)
+			for _, name := range []string{"kept1024", "kept1024-subgroups"} {
+				r, err := c.request(Target{Lanes: 1024, Subgroups: true, Subgroup: 32})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Variant = name
+				if err := c.run(&rig{subgroup: 32}, r); err != nil {
+					t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
+				}
+			}
+		}
+	}
+}

@@ -18,33 +18,34 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 	}
 	put := e.units(b, s.Type, s.Unit)
 	r := newRow(b, t, p, &s, x)
-	var k kernel.U32
+	var key kernel.U32
 	var sum kernel.F32
 	if s.Split {
-		k, sum = mergeExponentials(t, r.pieces[0], r.pieces[1], keys, sums)
+		key, sum = mergeExponentials(t, r.pieces[0], r.pieces[1], keys, sums)
 	} else {
-		k, sum = r.exponentials(s.Op == "softmax")
+		key, sum = r.exponentials(s.Op == "softmax")
 	}
-	greatest := numberOf(k)
+	greatest := numberOf(key)
 	// NaN and +Inf are greatest where they are at all, and of a row of -Inf alone
-	// that is.
-	undefined := k.Ge(kernel.U(infKey)).Or(k.Le(kernel.U(ninfKey)))
-	f := func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Exp() }
+	// that is. What all elements are combined with makes all of them NaN then.
+	undefined := key.Ge(kernel.U(infKey)).Or(key.Le(kernel.U(ninfKey)))
+	var f func(k int, x kernel.F32) kernel.F32
 	if s.Op == "log_softmax" {
-		log := sum.Log()
-		f = func(x kernel.F32) kernel.F32 { return x.Sub(greatest).Sub(log) }
+		log := kernel.Select(undefined, nan(), sum.Log())
+		f = func(_ int, x kernel.F32) kernel.F32 { return x.Sub(greatest).Sub(log) }
 	} else {
-		scale := sum.Recip()
-		g := f
-		if !s.Split && s.Each > 0 {
-			g = func(x kernel.F32) kernel.F32 { return x }
+		scale := kernel.Select(undefined, nan(), sum.Recip())
+		f = func(k int, x kernel.F32) kernel.F32 {
+			if s.Split || k < 0 { // else it is the exponential already
+				x = x.Sub(greatest).Exp()
+			}
+			return x.Mul(scale)
 		}
-		f = func(x kernel.F32) kernel.F32 { return g(x).Mul(scale) }
 	}
-	r.write(put, func(_ kernel.U32, xs []kernel.F32) []kernel.F32 {
+	r.write(put, func(k int, _ kernel.U32, xs []kernel.F32) []kernel.F32 {
 		ys := make([]kernel.F32, len(xs))
 		for i, x := range xs {
-			ys[i] = kernel.Select(undefined, nan(), f(x))
+			ys[i] = f(k, x)
 		}
 		return ys
 	})
@@ -84,18 +85,17 @@ func mergeExponentials(t *team, from, to kernel.U32, keys kernel.Buffer[kernel.U
 // lowestKey is the key of the least finite number.
 const lowestKey = ninfKey + 1
 
+const signBit = 1 << 31
+
 // exponentials returns the key of the greatest element of the row and the sum of
 // e**(x-greatest), in every lane of the team. If keep is set and the row is held,
 // these take the place of the elements.
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
-	if r.Each > 0 {
+	if r.Each > 0 && r.rest == nil {
 		k = t.most(greatestKey(r.held))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
-		es := make([]kernel.F32, len(r.held))
-		for i, x := range r.held {
-			es[i] = x.Sub(greatest).Exp()
-		}
+		es := exponentialsOf(r.held, greatest)
 		if sum = t.sum(tree(only(es, r.there, kernel.F(0)))); keep {
 			r.held = es
 		}
@@ -106,32 +106,59 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	// it.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
-	r.strip.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
+	all := &r.strip
+	if r.rest != nil {
+		all = r.rest
+	}
+	all.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
 		xs := r.x.read(at)
 		now := best.Get().Max(greatestKey(xs))
 		greatest := numberOf(now)
 		down := numberOf(best.Get()).Sub(greatest).Exp()
-		es := make([]kernel.F32, len(xs))
-		for i, x := range xs {
-			es[i] = x.Sub(greatest).Exp()
-		}
-		total.Set(total.Get().Mul(down).Add(tree(es)))
+		total.Set(total.Get().Mul(down).Add(tree(exponentialsOf(xs, greatest))))
 		best.Set(now)
 	})
-	k = t.most(best.Get())
-	down := numberOf(best.Get()).Sub(numberOf(k)).Exp()
-	sum = t.sum(total.Get().Mul(down))
+	most := best.Get()
+	if r.rest != nil {
+		most = most.Max(greatestKey(r.held))
+	}
+	k = t.most(most)
+	greatest := numberOf(k)
+	mine := total.Get().Mul(numberOf(best.Get()).Sub(greatest).Exp())
+	if r.rest != nil {
+		es := exponentialsOf(r.held, greatest)
+		mine = mine.Add(tree(es))
+		if keep {
+			r.held = es
+		}
+	}
+	sum = t.sum(mine)
 	// Nothing is e**-Inf: if all are, so is the greatest.
 	return kernel.Select(sum.Eq(kernel.F(0)), kernel.U(ninfKey), k), sum
 }
 
-// greatestKey returns the greatest key of some numbers.
+// exponentialsOf returns e**(x-greatest) of each x.
+func exponentialsOf(xs []kernel.F32, greatest kernel.F32) []kernel.F32 {
+	es := make([]kernel.F32, len(xs))
+	for i, x := range xs {
+		es[i] = x.Sub(greatest).Exp()
+	}
+	return es
+}
+
+// greatestKey returns the greatest key of some numbers. Of numbers that are not
+// negative the greatest has the greatest bits, of negative ones the least; and a
+// negative NaN has greater bits than all else.
 func greatestKey(xs []kernel.F32) kernel.U32 {
 	us := make([]kernel.U32, len(xs))
 	for i, x := range xs {
 		us[i] = x.AsU32()
 	}
-	magnitude := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i].And(kernel.U(0x7fffffff)) })
-	k := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return orderOf(us[i]) })
-	return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), k)
+	signed := chain(len(us), kernel.I32.Max, func(i int) kernel.I32 { return us[i].I32() }).U32()
+	least := chain(len(us), kernel.U32.Min, func(i int) kernel.U32 { return us[i] })
+	most := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i] })
+	negative := signed.Ge(kernel.U(signBit))
+	k := kernel.Select(negative, least.Not(), signed.Or(kernel.U(signBit)))
+	no := most.Gt(kernel.U(signBit | infBits)).Or(signed.Gt(kernel.U(infBits)).And(negative.Not()))
+	return kernel.Select(no, kernel.U(nanKey), k)
 }

@@ -46,6 +46,8 @@ type strip struct {
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
+	// Less says that a lane has little room for what it reads of many units.
+	Less bool
 }
 
 // filled says which of the units that lanes take are there.
@@ -63,6 +65,19 @@ const (
 	unroll       = 4
 	unrollSingle = 8 // units of one element
 )
+
+// unrolled returns how many units of so many elements a lane reads, where there are
+// many, before it does something with them.
+func (s *strip) unrolled(unit int) int {
+	n := unroll
+	if unit == 1 {
+		n = unrollSingle
+	}
+	if s.Less {
+		n /= 2
+	}
+	return n
+}
 
 // each runs f over the lane's units, some at a time: at is where they are. Where is
 // does not hold there is none, and the first of the strip stands in its place.
@@ -86,14 +101,35 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		f(at, is)
 		return
 	}
-	n := unroll
-	if unit == 1 {
-		n = unrollSingle
-	}
+	n := s.unrolled(unit)
 	turn := lanes(n)
 	whole := s.first.Add(s.last.Sub(s.first).Div(turn).Mul(turn))
 	b.ForStep(from, whole, turn, func(i kernel.U32) { f(run(i, n)) })
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
+}
+
+// back is each of many units from the last to the first, as what has been read last
+// may still be in a cache.
+func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
+	b, n := s.t.b, s.unrolled(unit)
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	turns := s.last.Sub(s.first).Div(lanes(n))
+	whole := s.first.Add(turns.Mul(lanes(n)))
+	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, []kernel.Bool{kernel.B(true)}) })
+	b.For(kernel.U(0), turns, func(i kernel.U32) {
+		from := whole.Sub(i.Add(kernel.U(1)).Mul(lanes(n))).Add(s.t.lane)
+		var at []kernel.U32
+		var is []kernel.Bool
+		for k := range n {
+			at, is = append(at, from.Add(lanes(k))), append(is, kernel.B(true))
+		}
+		f(at, is)
+	})
+}
+
+// taken returns how many of many units the lane takes.
+func (s *strip) taken() kernel.U32 {
+	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.Team - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.Team)))
 }
 
 // read returns the elements of units.
