@@ -121,12 +121,17 @@ func (w rowWay) halves(n, held int, weights, norm bool, d *Device) rowWay {
 		w.Lanes, w.Teams = 16, 8
 	case n <= 32*9, shift && n <= 32*13:
 		w.Lanes, w.Teams = 32, 4
-	case n <= 128*7, shift && n <= 128*9:
+	case n <= 128*7, weights && n <= 128*8:
 		w.Lanes = 128
-	case n <= 256*9 && norm:
+		if weights && n > 128*4 {
+			w.Packed, w.Blocks = true, 8
+		}
+	case n <= 256*10 && norm:
 		w.Lanes = 256
-		if n > 256*4 {
+		if n > 256*5 {
 			w.Packed, w.Blocks = true, 3
+		} else if n > 256*4 {
+			w.Packed, w.Blocks = true, 4
 		}
 	case n <= 256*8+1:
 		w.Lanes = 256
@@ -230,18 +235,20 @@ const maxClusterVectors = 512 * 8 * maxRowCluster
 const clusterVectors = 2 * 512 * 8
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
-// With two weights a block that is alone on its multiprocessor is faster.
+// With two weights and two blocks these are faster alone on their multiprocessors,
+// but for the longest rows that begin with a vector.
 func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
 	}
-	if r.In[0].Shape[len(r.In[0].Shape)-1]%w.Width != 0 {
+	shift := r.In[0].Shape[len(r.In[0].Shape)-1]%w.Width != 0
+	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 	}
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
-	if len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil {
+	if len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil && parts == 2 && (shift || n <= 15000) {
 		w.Blocks = 0
 	} else if most := 8; w.Registers > most {
 		w.Registers, w.Shared = most, w.Registers-most
