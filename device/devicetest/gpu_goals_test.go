@@ -20,7 +20,7 @@ type goal struct {
 }
 
 var goals = []goal{
-	{cells: `^(relu|tanh|exp|gelu|add|chain of 44)/64M/`, copy: 0.95},
+	{cells: `^(relu|tanh|exp|gelu|add|chain of 44)/6\d+M?/`, copy: 0.95},
 	{cells: `^(sum|dot|max)/64M/`, copy: 0.9, peer: 1},
 	{cells: `^(softmax|layer_norm|rms_norm)/(\d{3,4}|[12]\d{4}|3[0-2]\d{3})/`, copy: 0.9, peer: 1},
 	{cells: `^(softmax|layer_norm|rms_norm)/65536/`, copy: 0.8, peer: 1},
@@ -28,6 +28,8 @@ var goals = []goal{
 	{cells: `^matmul/.*/f32$`, peer: 0.9, mean: 1},
 	{cells: `^matmul/(4096x4096x4096|8192x8192x8192)/(f16|bf16)$`, peer: 0.9},
 	{cells: `^matmul/(2048x2048x2048|1000x.*|4097x.*|5000x.*|777x.*)/(f16|bf16)$`, peer: 0.8},
+	{cells: `^matmul/(4096x4096x4096|8192x8192x8192)/f32/tf32$`, peer: 0.9},
+	{cells: `^matmul/(1000x.*|777x.*)/f32/tf32$`, peer: 0.8},
 	{cells: `^attention/`, peer: 0.8},
 	{cells: `^matmul_q/(q4_k|q6_k|q8_0)/1x`, copy: 0.85},
 	{cells: `^matmul/1000x1000x1000/f32$`, micros: 100},

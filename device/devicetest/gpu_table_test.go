@@ -97,6 +97,8 @@ func cells() []cell {
 	all = append(all,
 		moves("add/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "x[0]+x[1]", func(r *rec, x []value) value { return r.Add(x[0], x[1]) }),
 		moves("chain of 44/64M", op.F32, [][]int{{n}}, []int{n}, "", chain),
+		moves("relu/67108863", op.F32, [][]int{{n - 1}}, []int{n - 1}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
+		moves("chain of 44/67108863", op.F32, [][]int{{n - 1}}, []int{n - 1}, "", chain),
 		moves("mixed chain of 52/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "", mixed),
 		moves("relu/1M", op.F32, [][]int{{1 << 20}}, []int{1 << 20}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
 		moves("sum/64M", op.F32, [][]int{{n}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }),

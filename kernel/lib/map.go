@@ -27,7 +27,26 @@ type mapWay struct{ Width, Each, Lanes int }
 var mapWays = table[mapOf, mapWay]{
 	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 1}},
 	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 2}},
-	{"scalar", func(mapOf, *Target) bool { return true }, mapWay{Width: 1, Each: 1}},
+	{"scalar", always, mapWay{Width: 1, Each: 1}},
+	{"scalars", always, mapWay{Width: 1, Each: 8}},
+	{"few-scalars", always, mapWay{Width: 1, Each: 4}},
+}
+
+func always(mapOf, *Target) bool { return true }
+
+// good reports whether a way is one for programs over many elements or not, heavy or
+// not. Many single elements are not enough bytes on their way unless a lane reads
+// several.
+func (w *mapWay) good(many, heavy bool) bool {
+	switch {
+	case w.Width > 1:
+		return (w.Each > 1) == (many && heavy)
+	case !many:
+		return w.Each == 1
+	case heavy: // shorter texts
+		return w.Each == 4
+	}
+	return w.Each == 8
 }
 
 type mapParams struct {
@@ -178,9 +197,8 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	for i := range q.Out {
 		bind = append(bind, Ref{OutputRef, i})
 	}
-	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool {
-		return w.Width == 1 || (w.Each > 1) == (n >= manyElements && heavy(e.exprs, q.Target.MapMuch))
-	})
+	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
+	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool { return w.good(many, much) })
 	if err != nil {
 		return nil, err
 	}

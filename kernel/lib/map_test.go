@@ -172,3 +172,26 @@ func TestSums(t *testing.T) {
 		t.Errorf("%d of %d operands seen", len(seen), 4*len(types))
 	}
 }
+
+// TestMapWays shows which way is taken for how many elements, where nobody names one.
+func TestMapWays(t *testing.T) {
+	const many = manyElements
+	for _, c := range []struct {
+		n    int
+		o    *op.Operation
+		want string
+	}{
+		{4, op.Neg, "vector"}, {5, op.Neg, "scalar"}, {many - 1, op.Neg, "scalar"},
+		{many, op.Neg, "vector"}, {many + 1, op.Neg, "scalars"},
+		{many - 4, op.Exp, "vector"}, {many, op.Exp, "vectors"}, {many + 3, op.Exp, "few-scalars"},
+	} {
+		a := []Array{{op.F32, op.Shape{c.n}}}
+		p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1}}) // where functions are, it is heavy
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Variant != c.want {
+			t.Errorf("%v of %d: %s, want %s", c.o, c.n, p.Variant, c.want)
+		}
+	}
+}

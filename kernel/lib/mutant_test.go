@@ -335,10 +335,12 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 		}
 		cs = append(cs, c)
 	}
-	// Lanes with several vectors, of which the last do not have all.
-	square, _ := op.ReshapeTo(24, 24)
-	floats(op.Reshape, square, []int{576})
-	floats(op.Sub, op.Attrs{}, []int{24, 24}, []int{24})
+	// Lanes with several vectors, or elements, of which the last do not have all.
+	for _, side := range []int{24, 31} {
+		square, _ := op.ReshapeTo(side, side)
+		floats(op.Reshape, square, []int{side * side})
+		floats(op.Sub, op.Attrs{}, []int{side, side}, []int{side})
+	}
 	for _, o := range []op.MatMulOpts{{}, {TransA: true}, {TransB: true}} {
 		for _, e := range [][3]int{{35, 41, 170}, {36, 44, 172}} {
 			a, w := []int{2, e[0], e[1]}, []int{2, e[1], e[2]}
