@@ -20,9 +20,12 @@ type mapOf struct {
 	Aligned bool // to vectors of four
 }
 
-// mapWay is how many elements are read at once, how many times a lane does, and the
-// lanes of a workgroup.
-type mapWay struct{ Width, Each, Lanes int }
+// mapWay is how many elements are read at once, how many times a lane does, the lanes
+// of a workgroup, and whether each time has a branch of its own.
+type mapWay struct {
+	Width, Each, Lanes int
+	Apart              bool
+}
 
 var mapWays = table[mapOf, mapWay]{
 	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 1}},
@@ -111,6 +114,17 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 	at, args := make([]kernel.U32, w.Each), make([][]kernel.Dynamic, w.Each)
 	for k := range at {
 		at[k] = first.Add(kernel.U(uint32(k * w.Lanes)))
+	}
+	if w.Apart {
+		is := make([]kernel.Bool, w.Each)
+		for k := range at {
+			is[k] = at[k].Lt(n)
+			args[k] = read(kernel.Select(is[k], at[k], kernel.U(0)))
+		}
+		for k := range at {
+			b.If(is[k], func() { write(at[k], args[k]) })
+		}
+		return
 	}
 	all := at[w.Each-1].Lt(n)
 	for k := range at {
@@ -202,7 +216,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	w.Lanes = q.Target.MapLanes
+	w.Lanes, w.Apart = q.Target.MapLanes, w.Each > 1 && q.Target.MapApart
 	f := q.Attrs.Float
 	var p planner
 	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)

@@ -259,6 +259,9 @@ func targetsOf(variant string) []targetUse {
 	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024"}, name) {
 		lanes = 1024
 	}
+	if slices.Contains([]string{"vectors", "scalars", "few-scalars"}, variant) {
+		return []targetUse{{Target{}, []int{32}}, {Target{MapApart: true}, []int{32}}}
+	}
 	if !strings.HasSuffix(variant, "subgroups") {
 		return []targetUse{{Target{Lanes: lanes}, []int{32}}}
 	}

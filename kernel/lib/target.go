@@ -24,6 +24,9 @@ type Target struct {
 	// MapMuch is from how many instructions an element of an elementwise program with
 	// functions takes lanes have several vectors; 120.
 	MapMuch int
+	// MapApart says that several vectors of a lane have a branch each: compilers that
+	// see one branch for all mix what they compute, for which some have no registers.
+	MapApart bool
 }
 
 func (t Target) withDefaults() Target {
