@@ -152,11 +152,11 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 	}
 	k.While(func() ptx.Pred { return row.Get().Lt(c.rows) }, func() {
 		end := c.end(row.Get())
-		begin, there := make([]ptx.U32, lines), make([]ptx.Pred, lines)
+		begin := make([]ptx.U32, lines)
 		for i := range begin {
+			// Lines behind the last are the first again.
 			line := row.Get().Add(ptx.N((member*lines + i) * c.Spread))
-			there[i] = line.Lt(end)
-			begin[i] = ptx.Select(there[i], line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
+			begin[i] = ptx.Select(line.Lt(end), line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
 		}
 		k.For(ptx.U(0), c.groups, ptx.N(c.Warps*c.Groups), func(group ptx.U32) {
 			free()
@@ -168,8 +168,8 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 				all := ptx.U(0)
 				for i, at := range begin {
 					n, start := c.copyRow(bar, to.Offset(i*c.rowPitch()), at.Add(off), at.Add(off).Add(bytes))
-					all = all.Add(ptx.Select(there[i], n, ptx.U(0)))
-					copies = append(copies, func() { k.If(there[i], start) })
+					all = all.Add(n)
+					copies = append(copies, start)
 				}
 				bar.ArriveExpect(all)
 				for _, start := range copies {
@@ -218,12 +218,11 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		along := from.Add(c.before).Mul(ptx.N(c.bytes))
 		var begin [2]ptx.U32
 		for r := range begin {
-			// Lines behind the last row are not there: the first will do.
 			line := l.g.Add(ptx.N(8 * r))
-			line = ptx.Select(line.MulAdd(ptx.N(c.Spread), row).Lt(end), line, ptx.U(0))
 			begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
 			if !blockCodes[c.Blocks.Block()].aligned() {
-				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.Spread), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
+				this := line.MulAdd(ptx.N(c.Spread), row)
+				begin[r] = begin[r].Add(ptx.Select(this.Lt(end), this, row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
 			}
 		}
 		for i := range c.Groups {
