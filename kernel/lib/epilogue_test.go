@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/optest"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -138,5 +139,26 @@ func TestKernelsAreShared(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFusedAreBounded: a maker forgets kernels with epilogues, but not those that are
+// asked for again and again.
+func TestFusedAreBounded(t *testing.T) {
+	m := newMaker("bounded", func(b *kernel.Builder, _ *struct{}, n int, _ *epilogue) { b.LocalSize(n, 1, 1) })
+	e := &epilogue{}
+	e.setKey()
+	first := m.of(1, e)
+	for n := 2; n < 3*maxFused; n++ {
+		m.of(n, e)
+		if m.of(1, e) != first {
+			t.Fatalf("after %d others the kernel is another one", n)
+		}
+		if have := len(m.fused) + len(m.older); have > maxFused {
+			t.Fatalf("%d kernels are kept", have)
+		}
+	}
+	if second := m.of(2, e); m.of(2, e) != second || second == first {
+		t.Error("kernels are mistaken for others")
 	}
 }

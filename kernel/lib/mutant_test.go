@@ -116,6 +116,7 @@ func fromMemory(code []ir.Instr) []bool {
 type programUse struct {
 	c       *trial
 	r       *Request
+	plan    *Plan
 	stage   int
 	variant string
 	sizes   []int // of subgroups
@@ -170,7 +171,7 @@ func TestMutants(t *testing.T) {
 					if uses[prog] == nil {
 						programs = append(programs, prog)
 					}
-					uses[prog] = append(uses[prog], &programUse{c, r, stage, name, sizes})
+					uses[prog] = append(uses[prog], &programUse{c, r, p, stage, name, sizes})
 				}
 			}
 		}
@@ -276,7 +277,7 @@ func (u *programUse) run(p, q *ir.Program, check bool) error {
 			}
 			return r
 		}}
-		if err := u.c.run(g, u.r); err != nil {
+		if err := u.c.runPlan(g, u.r, u.plan); err != nil {
 			return err
 		}
 	}

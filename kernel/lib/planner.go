@@ -100,6 +100,7 @@ type maker[P any, S comparable] struct {
 
 	mu    sync.Mutex
 	fused map[fusion[S]]*kernel.Kernel
+	older map[fusion[S]]*kernel.Kernel // those before, of which the ones in use come back
 }
 
 type fusion[S comparable] struct {
@@ -107,8 +108,8 @@ type fusion[S comparable] struct {
 	key string
 }
 
-// maxFused bounds the kernels with epilogues that a maker keeps; beyond it, it
-// begins anew.
+// maxFused bounds the kernels with epilogues that a maker keeps: it forgets those
+// that were not asked for while half as many others were.
 const maxFused = 256
 
 func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p *P, s S, e *epilogue)) *maker[P, S] {
@@ -123,13 +124,17 @@ func (m *maker[P, S]) of(s S, e *epilogue) *kernel.Kernel {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.fused[fusion[S]{s, e.key}]
-	if k == nil {
-		if m.fused == nil || len(m.fused) >= maxFused {
-			m.fused = map[fusion[S]]*kernel.Kernel{}
-		}
-		k = kernel.New(m.name, func(b *kernel.Builder, p *P) { m.build(b, p, s, e) })
-		m.fused[fusion[S]{s, e.key}] = k
+	key := fusion[S]{s, e.key}
+	if k := m.fused[key]; k != nil {
+		return k
 	}
+	k := m.older[key]
+	if k == nil {
+		k = kernel.New(m.name, func(b *kernel.Builder, p *P) { m.build(b, p, s, e) })
+	}
+	if m.fused == nil || len(m.fused) >= maxFused/2 {
+		m.fused, m.older = map[fusion[S]]*kernel.Kernel{}, m.fused
+	}
+	m.fused[key] = k
 	return k
 }
