@@ -188,7 +188,6 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
-			// Parts keep blocks busy that had nothing to do.
 			if n > ceilDiv(p.K, depth(p.Type)) {
 				break
 			}

@@ -182,6 +182,29 @@ func TestRowsMany(t *testing.T) {
 	}
 }
 
+// byWay runs an operation on rows by a way, each row in so many parts, and returns the
+// plan.
+func (c *trial) byWay(t *testing.T, w rowWay, parts int) *Plan {
+	t.Helper()
+	r, err := c.request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p *Plan
+	if parts > 1 {
+		p, err = planRowCluster(r, w, parts)
+	} else {
+		p, err = planRowsBy(r, w, &h200)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
+		t.Errorf("%v of %v %v by %s: %v", r.Op, r.In[0].Type, r.In[0].Shape, p.Variant, err)
+	}
+	return p
+}
+
 // TestRowStaged has rows that come through shared memory.
 func TestRowStaged(t *testing.T) {
 	t.Parallel()
@@ -195,17 +218,7 @@ func TestRowStaged(t *testing.T) {
 				w.Teams = 128 / w.Lanes
 				w.Rows *= max(1, 8/w.Teams)
 				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), w.room()-rand.IntN(w.Lanes))
-				r, err := c.request()
-				if err != nil {
-					t.Fatal(err)
-				}
-				p, err := planRowsBy(r, w, &h200)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
-					t.Errorf("%v %v of %v: %v", o, typ, r.In[0].Shape, err)
-				}
+				c.byWay(t, w, 1)
 			}
 		}
 	}
@@ -230,17 +243,7 @@ func TestRowNarrow(t *testing.T) {
 					cols = (cols + w.Width - 1) / w.Width * w.Width
 				}
 				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), cols)
-				r, err := c.request()
-				if err != nil {
-					t.Fatal(err)
-				}
-				p, err := planRowsBy(r, w, &h200)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
-					t.Errorf("%v %v of %v by %s: %v", o, typ, r.In[0].Shape, w.name(), err)
-				}
+				c.byWay(t, w, 1)
 			}
 		}
 	}
@@ -266,22 +269,9 @@ func TestRowLaid(t *testing.T) {
 				if o == op.LayerNorm && rand.IntN(2) == 0 {
 					c = newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols), normal(cols))
 				}
-				r, err := c.request()
-				if err != nil {
-					t.Fatal(err)
-				}
-				p, err := planRowsBy(r, w, &h200)
-				if parts > 1 {
-					p, err = planRowCluster(r, w, parts)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := c.byWay(t, w, parts)
 				if shift := cols%w.Width != 0; shift != (len(p.Stages) == 2) {
 					t.Errorf("%d launches for rows of %d", len(p.Stages), cols)
-				}
-				if err := c.runPlan(&rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}, r, p); err != nil {
-					t.Errorf("%v %v of %v by %s: %v", o, typ, r.In[0].Shape, w.name(), err)
 				}
 			}
 		}
