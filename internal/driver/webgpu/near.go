@@ -22,8 +22,8 @@ import (
 
 // nearness is what was measured.
 type nearness struct {
-	once sync.Once
-	near bool
+	mu          sync.Mutex
+	known, near bool
 }
 
 // textTarget returns what p is printed for.
@@ -32,8 +32,15 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	if t.Unfused || t.Near || p.Text != nil || !wgsl.Shortens(p) {
 		return t
 	}
-	d.nearness.once.Do(func() { d.nearness.near = d.measureNear(ctx) == nil })
-	t.Near = d.nearness.near
+	n := &d.nearness
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.known {
+		err := d.measureNear(ctx)
+		// A call that was cancelled has measured nothing: the next one does.
+		n.known, n.near = ctx.Err() == nil, err == nil
+	}
+	t.Near = n.known && n.near
 	return t
 }
 
