@@ -20,6 +20,7 @@ import (
 // result of node planted, if there is one, is what other makes of it.
 type simulated struct {
 	*rand.Rand
+	free    liberties // of which it takes that of flushing
 	planted int
 	other   func(c *Case, y Tensor) Tensor
 }
@@ -76,6 +77,9 @@ func (d *simulated) compute(c *Case) (Tensor, error) {
 		if math.Abs(y.Data[i]-want) > b || y.Type == op.Bool {
 			y.Data[i] = y.Type.Round(want)
 		}
+		if d.free.flushes && math.Abs(y.Data[i]) < 0x1p-126 {
+			y.Data[i] = 0
+		}
 		if y.Data[i] == 0 && d.IntN(2) == 0 {
 			y.Data[i] = math.Copysign(0, -y.Data[i]) // its sign is not defined
 		}
@@ -123,7 +127,8 @@ func TestGraphsAreJust(t *testing.T) {
 	elements, undecided := 0, 0
 	seed := freshSeed(t)
 	for i := range n {
-		r, err := newGraph(seed+uint64(i), 4+i%44, liberties{})
+		free := []liberties{{}, {flushes: true, slack: vanishing}}[i%2]
+		r, err := newGraph(seed+uint64(i), 4+i%44, free)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +147,7 @@ func TestGraphsAreJust(t *testing.T) {
 			}
 		}
 		for p := range 4 {
-			d := &simulated{Rand: rand.New(rand.NewPCG(seed, uint64(4*i+p)))}
+			d := &simulated{Rand: rand.New(rand.NewPCG(seed, uint64(4*i+p))), free: free}
 			values, err := d.run(r)
 			if err != nil {
 				t.Fatal(err)
@@ -155,6 +160,31 @@ func TestGraphsAreJust(t *testing.T) {
 	t.Logf("%d of %d elements are not decided", undecided, elements)
 	if undecided*50 > elements {
 		t.Errorf("%d of %d elements are not decided", undecided, elements)
+	}
+}
+
+// TestGraphsFlush: what is subnormal may be 0 on a device that flushes, and on no
+// other, whatever the class of the operation it comes from.
+func TestGraphsFlush(t *testing.T) {
+	for _, c := range []Case{
+		{Op: op.Sum, In: []Tensor{{Type: op.F32, Shape: op.Shape{1, 2}, Data: []float64{0x1p-130, 0}}}},
+		{Op: op.MatMul, In: []Tensor{{Type: op.F32, Shape: op.Shape{1, 1}, Data: []float64{0x1p-130}}, {Type: op.F32, Shape: op.Shape{1, 1}, Data: []float64{1}}}},
+		{Op: op.Abs, In: []Tensor{{Type: op.F32, Shape: op.Shape{1}, Data: []float64{0x1p-130}}}},
+	} {
+		var in []known
+		for _, x := range c.In {
+			in = append(in, exactly(x))
+		}
+		for _, flushes := range []bool{false, true} {
+			free := liberties{flushes: flushes, slack: vanishing}
+			v, err := infer(&c, in, free)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.ranges[0].Contains(0) != flushes {
+				t.Errorf("%v, flushes: %v: %v is from %v to %v", &c, flushes, v.data[0], v.ranges[0].Lo, v.ranges[0].Hi)
+			}
+		}
 	}
 }
 

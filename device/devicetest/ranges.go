@@ -64,9 +64,24 @@ func infer(c *Case, in []known, free liberties) (known, error) {
 		return known{}, err
 	}
 	out := known{typ: types[0], shape: center.Shape, data: center.Data}
+	more := op.Tolerance{ULP: c.units(free)}
+	if free.flushes {
+		more.Abs = free.slack
+	}
+	wider := func(r ir.Interval) ir.Interval {
+		if out.typ != op.F32 || more == (op.Tolerance{}) {
+			return r
+		}
+		return more.Widen(r, 0, out.typ)
+	}
 	if c.Op.Class() != op.Elementwise {
-		out.ranges, err = spread(c, in, center)
-		return out, err
+		if out.ranges, err = spread(c, in, center); err != nil {
+			return known{}, err
+		}
+		for j, r := range out.ranges {
+			out.ranges[j] = wider(r)
+		}
+		return out, nil
 	}
 	f, err := c.Op.Range(&a, c.Types())
 	if err != nil {
@@ -80,17 +95,11 @@ func infer(c *Case, in []known, free liberties) (known, error) {
 		}
 	}
 	x := make([]ir.Interval, len(in))
-	more := op.Tolerance{ULP: c.units(free)}
-	if free.flushes {
-		more.Abs = free.slack
-	}
 	for j := range out.ranges {
 		for i := range in {
 			x[i] = in[i].ranges[at[i](j)]
 		}
-		if out.ranges[j] = f(x); out.typ == op.F32 && more != (op.Tolerance{}) {
-			out.ranges[j] = more.Widen(out.ranges[j], 0, out.typ)
-		}
+		out.ranges[j] = wider(f(x))
 	}
 	return out, nil
 }
