@@ -98,6 +98,49 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestDocumentGPU makes the tables of a GPU from lines of gpu.sh.
+func TestDocumentGPU(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log, file := filepath.Join(dir, "log"), filepath.Join(dir, "BENCHMARKS.md")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "BENCHMARKS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, page, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{
+		"PASS\ngoal\tmet\trelu\n": nil,
+		`BenchmarkCUDA/oneshot/relu/4-16         	   30753	     12430 ns/op
+BenchmarkCUDAResident/relu/64M/f32-16         	       1	      4121 GB/s	       135.1 peer-µs	         0.9500 peer/ours	       130.3 µs
+BenchmarkCUDAResident/matmul/1000x1000x1000/f32/tf32-16   	       1	       104.3 TFLOP/s	        19.17 µs
+BenchmarkWebGPUResident/relu/64M/f32   	       1	      398.2 GB/s	       134.6 µs
+BenchmarkWebGPU/twenty/kept=true 	    3370	    128584 ns/op
+`: {"| relu of 4 elements | 12.4 µs |  |", "| relu 64M | 4.12 TB/s | **0.95** | 398 GB/s |  |",
+			"| matmul 1000x1000x1000 TF32 | 104 TFLOP/s |  |  |  |", "| the same as a kept plan |  | 129 µs |"},
+	} {
+		if err := os.WriteFile(log, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := documentGPU(log, file); (err != nil) != (want == nil) {
+			t.Errorf("%q: %v", text, err)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(got), w+"\n") {
+				t.Errorf("no line is %s", w)
+			}
+		}
+	}
+}
+
 // TestServe asks rayo's server as the driver does.
 func TestServe(t *testing.T) {
 	in, ask := io.Pipe()

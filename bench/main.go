@@ -34,6 +34,7 @@ func main() {
 	flag.BoolVar(&o.json, "json", false, "print the results as JSON instead of tables")
 	flag.BoolVar(&o.keep, "keep", false, "keep the results of earlier runs for the cells that this run does not measure")
 	flag.BoolVar(&o.report, "report", false, "measure nothing: tables and plots of the results kept in out/results.json")
+	flag.StringVar(&o.gpu, "gpu", "", "measure nothing: tables of what gpu.sh bench printed to a `file`")
 	flag.Parse()
 	o.only = list(*only)
 	for _, s := range list(*sizes) {
@@ -54,6 +55,7 @@ type options struct {
 	serve, quick, json, keep, report bool
 	only                             []string
 	sizes                            []int
+	gpu                              string
 }
 
 func list(s string) []string {
@@ -67,6 +69,9 @@ func run(o options) error {
 	root, err := findRoot()
 	if err != nil {
 		return err
+	}
+	if o.gpu != "" {
+		return documentGPU(o.gpu, filepath.Join(root, "docs", "BENCHMARKS.md"))
 	}
 	file := filepath.Join(root, "bench", "out", "results.json")
 	res := &results{}

@@ -42,13 +42,20 @@ func (r *results) print(w io.Writer) {
 
 // document rewrites the sections of BENCHMARKS.md and the plots.
 func (r *results) document(docs string) error {
-	file := filepath.Join(docs, "BENCHMARKS.md")
+	if err := rewrite(filepath.Join(docs, "BENCHMARKS.md"), r.sections()); err != nil {
+		return err
+	}
+	return r.plots(filepath.Join(docs, "bench"))
+}
+
+// rewrite puts sections where the file has a place for them.
+func rewrite(file string, sections []section) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	text := string(data)
-	for _, s := range r.sections() {
+	for _, s := range sections {
 		begin, end := "<!-- bench:"+s.name+" -->\n", "<!-- /bench:"+s.name+" -->"
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, ok2 := strings.Cut(rest, end)
@@ -57,10 +64,7 @@ func (r *results) document(docs string) error {
 		}
 		text = before + begin + "\n" + s.text + "\n" + end + after
 	}
-	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-		return err
-	}
-	return r.plots(filepath.Join(docs, "bench"))
+	return os.WriteFile(file, []byte(text), 0o666)
 }
 
 func (r *results) machineText() string {
