@@ -11,14 +11,15 @@ import (
 
 // Elementwise programs are limited by the memory, and the portable kernels are as
 // fast as that where elements have four bytes and little is computed. Those of two
-// bytes are read here as they are, eight with one access; and where much is
+// bytes are read here as they are, eight with one access; and where something is
 // computed a thread has several vectors, so that finding them costs less of its
-// time.
+// time, and loads of some are on their way while others are computed with.
 
 const (
-	mapThreads = 256
-	mapTurns   = 2  // vectors of a thread
-	mapHeavy   = 20 // values that an element takes from which on much is computed
+	mapThreads  = 128
+	mapTurns    = 2  // vectors of a thread
+	mapHeavy    = 8  // values that an element takes from which on these kernels are faster
+	mapHeaviest = 40 // and from which on they are with twice as many vectors
 )
 
 // planMap makes the plan of an elementwise program with 16-bit floats in it, or of
@@ -62,21 +63,23 @@ func planMap(r *lib.Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := mapSpec{key: e.key, wide: 4}
-	if short {
+	s := mapSpec{key: e.key, wide: 4, turns: mapTurns}
+	switch computed := e.exprs.Len(); {
+	case short:
 		s.wide = 8
-	}
-	if !short && (e.exprs.Len() < mapHeavy || n < mapBusy) {
+	case computed < mapHeavy || n < mapBusy:
 		return nil, unsupported("an elementwise program that computes little")
+	case computed >= mapHeaviest:
+		s.turns *= 2
 	}
-	block := s.wide * mapTurns * mapThreads
+	block := s.wide * s.turns * mapThreads
 	args := append([]Arg{word(uint32(n))}, e.args()...)
 	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32((n + block - 1) / block), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
 }
 
 const (
 	// maxMapElements leaves room for the threads beyond the end.
-	maxMapElements = 1<<31 - 1 - 8*mapTurns*mapThreads
+	maxMapElements = 1<<31 - 1 - 8*2*mapTurns*mapThreads
 	// mapBusy is from how many elements on all multiprocessors have work though a
 	// thread has several vectors.
 	mapBusy = 1 << 20
@@ -84,13 +87,17 @@ const (
 
 // mapSpec is what kernels of elementwise programs are specialised by.
 type mapSpec struct {
-	key  string // of the epilogue
-	wide int    // elements of a vector
+	key   string // of the epilogue
+	wide  int    // elements of a vector
+	turns int    // vectors of a thread
 }
 
 func (s mapSpec) name() string {
-	if s.wide == 8 {
+	switch {
+	case s.wide == 8:
 		return "short"
+	case s.turns > mapTurns:
+		return "heaviest"
 	}
 	return "heavy"
 }
@@ -120,12 +127,12 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	n := ptx.Param[ptx.U32](k, "n")
 	s := e.sink(k)
 	turn := mapThreads * spec.wide
-	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*mapTurns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
+	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*spec.turns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
 	none := make([]ptx.F32, spec.wide)
-	k.IfElse(first.Add(ptx.N((mapTurns-1)*turn+spec.wide)).Le(n), func() {
+	k.IfElse(first.Add(ptx.N((spec.turns-1)*turn+spec.wide)).Le(n), func() {
 		// All loads stand before the first store, which for all the compiler knows
 		// may change what they read.
-		var read [mapTurns][][]ptx.U32
+		read := make([][][]ptx.U32, spec.turns)
 		for t := range read {
 			read[t] = s.operands(spot{i: first, plus: t * turn}, none)
 		}
@@ -134,7 +141,7 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 		}
 	}, func() {
 		// At the end there may be less.
-		k.For(ptx.U(0), ptx.N(mapTurns), ptx.U(1), func(t ptx.U32) {
+		k.For(ptx.U(0), ptx.N(spec.turns), ptx.U(1), func(t ptx.U32) {
 			at := t.MulAdd(ptx.N(turn), first)
 			k.IfElse(at.Add(ptx.N(spec.wide)).Le(n), func() { s.set(at, none...) }, func() {
 				k.For(at, n, ptx.U(1), func(i ptx.U32) { s.set(i, ptx.F(0)) })
