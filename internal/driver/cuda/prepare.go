@@ -38,6 +38,8 @@ type executable struct {
 	mu    sync.Mutex
 	codes []*code // under mu
 
+	pausing *code // see run.pause; of the submission whose turn it is
+
 	calls  int // of all steps, 0 if they cannot be recorded
 	graphs graphs
 

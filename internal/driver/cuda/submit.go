@@ -266,6 +266,9 @@ func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
 		}
 	}
 	if s.Times != nil {
+		if err := r.pause(); err != nil {
+			return err
+		}
 		if err := r.mark(); err != nil {
 			return err
 		}

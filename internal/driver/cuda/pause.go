@@ -1,0 +1,40 @@
+package cuda
+
+import (
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/ptx"
+	"github.com/rayo-go/rayo/ptx/kernels"
+)
+
+// The device notes the time when it comes to a mark. If it is idle, it comes to the
+// first before the host has launched what is behind it, and the 3 µs that takes would
+// count as the device's. So it rests until the host is ahead.
+
+// pauseKernel rests for about n times two microseconds.
+var pauseKernel = &kernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uint32{1, 1, 1}, Build: func(k *ptx.Kernel) {
+	n := ptx.Param[ptx.U32](k, "n")
+	k.For(ptx.U(0), n, ptx.U(1), func(ptx.U32) { k.Sleep(ptx.U(2000)) })
+}}
+
+const (
+	pauseFirst = 3   // times two microseconds for the first step
+	pauseEach  = 2   // for each other one
+	mostPause  = 500 // in all: behind that the device may catch up
+)
+
+// pause has the device rest while the host puts the steps into the stream.
+func (r *run) pause() error {
+	e := r.e
+	if e.pausing == nil {
+		k, err := e.compile(programKey{native: pauseKernel})
+		if err != nil {
+			return err
+		}
+		e.pausing = k
+	}
+	s := kernels.Stage{Kernel: pauseKernel, Grid: [3]uint32{1, 1, 1}}
+	args := cu.Params(r.args[:0])
+	args.U32(uint32(min(pauseFirst+pauseEach*len(e.steps), mostPause)))
+	r.args = args
+	return r.hw.Launch(e.pausing.fn, s.Config(e.pausing.dynamic), r.args)
+}
