@@ -32,8 +32,10 @@ type wordQuad struct {
 // package block.
 var wordFormats = map[block.Format]wordFormat{
 	block.Q4_0: {4, false, wordBlocks.q4_0},
+	block.Q5_0: {4, false, wordBlocks.q5_0},
 	block.Q8_0: {4, false, wordBlocks.q8_0},
-	block.Q4_K: {8, true, wordBlocks.q4K},
+	block.Q4_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
+	block.Q5_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
 	block.Q6_K: {16, false, wordBlocks.q6K},
 }
 
@@ -98,6 +100,20 @@ func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
 		{first, x.whole(nibbles(w, false), 8)}, {first.Add(kernel.U(16)), x.whole(nibbles(w, true), 8)}}}}
 }
 
+// q5_0: a unit is a word of the low four bits, and eight bits of the word of fifths.
+func (x wordBlocks) q5_0(at, unit kernel.U32) []wordGroup {
+	first := unit.Shl(kernel.U(2))
+	w, fifths := x.word(at.Add(kernel.U(6)).Add(first)), x.word(at.Add(kernel.U(2))).Shr(first)
+	g := wordGroup{scale: x.half(at)}
+	for i := range uint32(2) {
+		// Four bits become one of each of four bytes: copies of them stand seven bits apart,
+		// and each byte keeps another bit.
+		four := fifths.Shr(kernel.U(16 * i)).And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)).And(kernel.U(0x01010101)).Shl(kernel.U(4))
+		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(16 * i)), x.whole(nibbles(w, i == 1).Or(four), 16)})
+	}
+	return []wordGroup{g}
+}
+
 // q8_0: a unit is two words.
 func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(3))
@@ -109,11 +125,19 @@ func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
 	return []wordGroup{g}
 }
 
-// q4K: a unit is four words, of 16 elements of one group of 32 and 16 of the next.
-func (x wordBlocks) q4K(at, unit kernel.U32) []wordGroup {
+// q45K is Q4_K, or Q5_K with five bits: a unit is four words, of 16 elements of one
+// group of 32 and 16 of the next. The fifth bits of element l of all eight groups
+// are byte l of the two vectors before.
+func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	u := kernel.U
 	v := at.Shr(u(4))
-	head, quants := x.four(v), x.four(v.Add(u(1)).Add(unit))
+	head := x.four(v)
+	var fifths kernel.Vec4U
+	if v = v.Add(u(1)); five {
+		fifths = x.four(v.Add(unit.And(u(1))))
+		v = v.Add(u(2))
+	}
+	quants := x.four(v.Add(unit))
 	scales := head.At(0)
 	d, m := scales.UnpackHalf().At(0), scales.UnpackHalf().At(1)
 	chunk := unit.Shr(u(1))
@@ -128,7 +152,11 @@ func (x wordBlocks) q4K(at, unit kernel.U32) []wordGroup {
 		lm := m.Mul(least.F32())
 		gs[i] = wordGroup{scale: d.Mul(scale.F32()), least: &lm}
 		for j := range 4 {
-			gs[i].quads = append(gs[i].quads, wordQuad{first.Add(u(uint32(32*i + 4*j))), x.whole(nibbles(quants.At(j), i == 1), 0)})
+			q := nibbles(quants.At(j), i == 1)
+			if five {
+				q = q.Or(fifths.At(j).Shr(chunk.Shl(u(1)).Add(u(uint32(i)))).And(u(0x01010101)).Shl(u(4)))
+			}
+			gs[i].quads = append(gs[i].quads, wordQuad{first.Add(u(uint32(32*i + 4*j))), x.whole(q, 0)})
 		}
 	}
 	return gs
