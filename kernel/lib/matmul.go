@@ -113,11 +113,11 @@ func planMatMul(q *request) (*Plan, error) {
 
 // launchMatMul makes the plan in one way.
 func launchMatMul(q *request, pr op.Product, way matMulWay, name string) (*Plan, error) {
+	o := op.MatMulOptsOf(&q.Attrs)
 	if way.panel.Rows > 0 {
-		return launchPanels(q, pr, way.panel, name)
+		return launchPanels(q, pr, o, way.panel, name)
 	}
 	t := way.matMulTile
-	o := op.MatMulOptsOf(&q.Attrs)
 	f32 := q.In[0].Type == op.F32
 	s := matMulSpec{matMulTile: t, Type: q.In[0].Type, TransA: o.TransA, TransB: o.TransB,
 		WideA: f32 && !o.TransA && pr.K%4 == 0, WideB: f32 && !o.TransB && pr.N%4 == 0,

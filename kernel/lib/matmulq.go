@@ -22,14 +22,25 @@ func (m matMulQOf) words(rows int) bool {
 	return ok && m.M <= rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
 }
 
-// matMulQWay is how a product with blocks is made: by tiles, or by a team for
-// each row of the quantised matrix, which multiplies all rows of the other.
+// matMulQWay is how a product with blocks is made: by panels, by tiles, or by a team
+// for each row of the quantised matrix, which multiplies all rows of the other.
 type matMulQWay struct {
-	matMulTile
+	matMulWay
 	crew
 	rows  int // of a, that one team multiplies
 	of    int // rows of the quantised matrix that a team has, by words; 0 if by element
 	ahead int // units that a lane reads before it multiplies
+}
+
+// can is true where a way gives the product, at whatever speed.
+func (w matMulQWay) can(m matMulQOf, d *Target) bool {
+	switch {
+	case w.of > 0:
+		return m.words(w.rows)
+	case w.rows > 0:
+		return m.M <= w.rows
+	}
+	return w.matMulWay.can(m.matMulOf, d)
 }
 
 var matMulQWays = table[matMulQOf, matMulQWay]{
@@ -41,10 +52,13 @@ var matMulQWays = table[matMulQOf, matMulQWay]{
 	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 16, of: 2, ahead: 1}},
 	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
 	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
+	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQWay{matMulWay: matMulWay{panel: panel128x128}}},
+	{"panels64x64", func(m matMulQOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel64x64}}},
+	{"panels32x64", func(m matMulQOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel32x64}}},
 	{"64x64", func(m matMulQOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
-		matMulQWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
-	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
-	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
+		matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}}},
+	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}}},
+	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}}},
 }
 
 type matMulQSpec struct {
@@ -166,6 +180,9 @@ func planMatMulQ(q *request) (*Plan, error) {
 
 // launchMatMulQ makes the plan in one way.
 func launchMatMulQ(q *request, pr op.Product, way matMulQWay, name string) (*Plan, error) {
+	if way.panel.Rows > 0 {
+		return launchPanels(q, pr, op.MatMulOpts{TransB: true}, way.panel, name)
+	}
 	s := matMulQSpec{matMulQWay: way, Type: q.In[0].Type, Blocks: q.In[1].Type,
 		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: way.of == 0 && pr.K > exactTerms*max(1, way.Team)}
 	params := matMulQParams{M: uint32(pr.M), K: uint32(pr.K), N: uint32(pr.N)}

@@ -16,7 +16,7 @@ func TestMatMulQ(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(61, 62))
 	for _, d := range []op.DType{op.Q4_0, op.Q5_0, op.Q8_0, op.Q4_K, op.Q5_K, op.Q6_K} {
 		f := d.Block()
-		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {1, 40, 2*busyTeams + 1}} {
+		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {40, 3, 37}, {33, 1, 36}, {1, 40, 2*busyTeams + 1}} {
 			m, k, n := s[0], s[1]*f.Elements(), s[2]
 			if n > busyTeams && (d != op.Q4_0 || testing.Short()) {
 				continue

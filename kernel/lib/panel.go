@@ -84,6 +84,11 @@ func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines,
 	return x
 }
 
+// newBlockPanel declares a quantised operand, whose terms are side by side.
+func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, crew int) *panel {
+	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, crew: crew, f4: inputBlocks(b, name, t).quad}
+}
+
 // width is the vectors from one term to the next in workgroup memory. Where lanes
 // that write together have different terms, one more puts them into different banks.
 func (x *panel) width() int {

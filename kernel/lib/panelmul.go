@@ -337,11 +337,12 @@ func (t panelTile) part(b *kernel.Builder, part kernel.U32, steps, first *uint32
 // panelSpec is a product of matrices by panels.
 type panelSpec struct {
 	panelTile
-	Type  op.DType
-	A, B  panelForm
-	WideC bool // rows of the result are vectors of four, and the epilogue takes them
-	Bias  bool
-	Part  bool // workgroups share the terms, and each writes sums of a part
+	Type   op.DType
+	A, B   panelForm
+	Blocks op.DType // of b, if it is quantised
+	WideC  bool     // rows of the result are vectors of four, and the epilogue takes them
+	Bias   bool
+	Part   bool // workgroups share the terms, and each writes sums of a part
 }
 
 type panelParams struct {
@@ -361,7 +362,12 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 	}
 	firstA, firstB, crew := s.crews()
 	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
-	pb := newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
+	var pb *panel
+	if s.Blocks.Quantized() {
+		pb = newBlockPanel(b, "b", s.Blocks, s.Cols, s.Depth, firstB, crew)
+	} else {
+		pb = newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
+	}
 	bias := optional(b, "bias", s.Type, s.Bias)
 	var put, put4 func(i kernel.U32, v kernel.Dynamic)
 	switch {
@@ -434,8 +440,7 @@ const mostParts = 1 << 26
 // A float32 adds up no more than exactTerms one after the other: longer sums are made
 // in parts, which a second kernel adds up. (To add to what an earlier launch has left is
 // one kernel less, but one with so many registers that it is a quarter slower.)
-func launchPanels(q *request, pr op.Product, t panelTile, name string) (*Plan, error) {
-	o := op.MatMulOptsOf(&q.Attrs)
+func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name string) (*Plan, error) {
 	if pr.SharedB && !o.TransA {
 		pr.M, pr.Batch = pr.Batch*pr.M, 1
 	}
@@ -449,6 +454,9 @@ func launchPanels(q *request, pr op.Product, t panelTile, name string) (*Plan, e
 		pitchB = pr.K
 	}
 	s.A, s.B = formOf(!o.TransA, pitchA), formOf(o.TransB, pitchB)
+	if q.In[1].Type.Quantized() {
+		s.Blocks = q.In[1].Type
+	}
 	s.WideC = pr.N%4 == 0 && q.epilogue.vectors(pr.N)
 	across, down := (pr.N-1)/t.Cols+1, (pr.M-1)/t.Rows+1
 	groups := pr.Batch * across * down

@@ -6,102 +6,115 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantised is an array of blocks in memory, read by element. The layouts are
-// those of package block; fields of blocks begin at even bytes.
-type quantised struct {
-	b      *kernel.Builder
-	format block.Format
-	word   func(i kernel.U32) kernel.U32
-}
+// quantised is an array of blocks in memory, read by element, or by four elements
+// at once.
+type quantised struct{ wordBlocks }
 
 // inputBlocks declares an operand of a quantised type.
 func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
-	return quantised{b, t.Block(), kernel.Input[kernel.U32](b, name).At}
+	return quantised{wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
 }
 
-// dequantisers make element j of the block at byte at.
-var dequantisers = map[block.Format]func(x quantised, at, j kernel.U32) kernel.F32{
+// fourOf is four neighbours of a block with one scale: element i is
+// scale·(byte i of bytes - less) - least.
+type fourOf struct {
+	bytes kernel.U32
+	less  int
+	scale kernel.F32
+	least *kernel.F32 // nil for 0
+}
+
+// foursOf find elements j to j+3 of the block at byte at, where j is a multiple of
+// four. The layouts are those of package block; fields of blocks begin at even bytes.
+var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
 	block.Q4_0: quantised.q4_0,
 	block.Q5_0: quantised.q5_0,
 	block.Q8_0: quantised.q8_0,
-	block.Q4_K: func(x quantised, at, j kernel.U32) kernel.F32 { return x.q45K(at, j, false) },
-	block.Q5_K: func(x quantised, at, j kernel.U32) kernel.F32 { return x.q45K(at, j, true) },
+	block.Q4_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, false) },
+	block.Q5_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, true) },
 	block.Q6_K: quantised.q6K,
+}
+
+// four returns what makes elements i to i+3 of the array, where i is a multiple of
+// four.
+func (x quantised) four(i kernel.U32) fourOf {
+	n := kernel.U(uint32(x.format.Elements()))
+	return foursOf[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
 }
 
 // element returns element i of the array.
 func (x quantised) element(i kernel.U32) kernel.F32 {
-	n := kernel.U(uint32(x.format.Elements()))
-	return dequantisers[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
+	three := kernel.U(3)
+	f := x.four(i.Sub(i.And(three)))
+	v := f.bytes.Shr(i.And(three).Shl(three)).And(kernel.U(255)).F32().Sub(kernel.F(float32(f.less))).Mul(f.scale)
+	if f.least != nil {
+		v = v.Sub(*f.least)
+	}
+	return v
 }
 
-// byteAt returns the byte at a place.
-func (x quantised) byteAt(at kernel.U32) kernel.U32 {
-	return x.word(at.Shr(kernel.U(2))).Shr(at.And(kernel.U(3)).Shl(kernel.U(3))).And(kernel.U(255))
+// quad returns elements 4i to 4i+3 of the array.
+func (x quantised) quad(i kernel.U32) kernel.Vec4F {
+	f := x.four(i.Shl(kernel.U(2)))
+	v := x.whole(f.bytes, f.less).Mul(f.scale.Splat4())
+	if f.least != nil {
+		v = v.Sub(f.least.Splat4())
+	}
+	return v
 }
 
-// signed returns the byte at a place as a number from -128 on.
-func (x quantised) signed(at kernel.U32) kernel.F32 {
-	return x.byteAt(at).Shl(kernel.U(24)).I32().Shr(kernel.U(24)).F32()
+// nibbles returns the low four bits of four bytes from an even place on, or the
+// high ones.
+func (x quantised) nibbles(at kernel.U32, high kernel.Bool) kernel.U32 {
+	return nibbles(x.word(at).Shr(kernel.Select(high, kernel.U(4), kernel.U(0))), false)
 }
 
-// pair returns the two bytes at an even place.
-func (x quantised) pair(at kernel.U32) kernel.U32 {
-	return x.word(at.Shr(kernel.U(2))).Shr(at.And(kernel.U(2)).Shl(kernel.U(3))).And(kernel.U(0xffff))
+func (x quantised) q4_0(at, j kernel.U32) fourOf {
+	u := kernel.U
+	return fourOf{bytes: x.nibbles(at.Add(u(2)).Add(j.And(u(15))), j.Ge(u(16))), less: 8, scale: x.half(at)}
 }
 
-// half returns the half float at an even place.
-func (x quantised) half(at kernel.U32) kernel.F32 { return x.pair(at).UnpackHalf().At(0) }
-
-// nibble returns the low four bits of the byte at a place, or the high ones.
-func (x quantised) nibble(at kernel.U32, high kernel.Bool) kernel.U32 {
-	return x.byteAt(at).Shr(kernel.Select(high, kernel.U(4), kernel.U(0))).And(kernel.U(15))
+func (x quantised) q5_0(at, j kernel.U32) fourOf {
+	u := kernel.U
+	q := x.nibbles(at.Add(u(6)).Add(j.And(u(15))), j.Ge(u(16)))
+	return fourOf{bytes: q.Or(fifths(x.word(at.Add(u(2))).Shr(j))), less: 16, scale: x.half(at)}
 }
 
-func (x quantised) q4_0(at, j kernel.U32) kernel.F32 {
-	q := x.nibble(at.Add(kernel.U(2)).Add(j.And(kernel.U(15))), j.Ge(kernel.U(16)))
-	return q.F32().Sub(kernel.F(8)).Mul(x.half(at))
-}
-
-func (x quantised) q5_0(at, j kernel.U32) kernel.F32 {
-	q := x.nibble(at.Add(kernel.U(6)).Add(j.And(kernel.U(15))), j.Ge(kernel.U(16)))
-	high := x.pair(at.Add(kernel.U(2)).Add(j.Shr(kernel.U(4)).Shl(kernel.U(1)))).Shr(j.And(kernel.U(15))).And(kernel.U(1))
-	return q.Or(high.Shl(kernel.U(4))).F32().Sub(kernel.F(16)).Mul(x.half(at))
-}
-
-func (x quantised) q8_0(at, j kernel.U32) kernel.F32 {
-	return x.signed(at.Add(kernel.U(2)).Add(j)).Mul(x.half(at))
+func (x quantised) q8_0(at, j kernel.U32) fourOf {
+	return fourOf{bytes: signedBytes(x.word(at.Add(kernel.U(2)).Add(j))), less: 128, scale: x.half(at)}
 }
 
 // q45K is Q4_K, or Q5_K with five bits: eight parts of 32, each with a scale and
 // a minimum of six bits that lie in twelve bytes.
-func (x quantised) q45K(at, j kernel.U32, five bool) kernel.F32 {
-	part, l := j.Shr(kernel.U(5)), j.And(kernel.U(31))
+func (x quantised) q45K(at, j kernel.U32, five bool) fourOf {
+	u := kernel.U
+	part, l := j.Shr(u(5)), j.And(u(31))
 	quants := uint32(16)
 	if five {
 		quants = 48
 	}
-	q := x.nibble(at.Add(kernel.U(quants)).Add(part.Shr(kernel.U(1)).Shl(kernel.U(5))).Add(l), part.And(kernel.U(1)).Eq(kernel.U(1)))
+	q := x.nibbles(at.Add(u(quants)).Add(part.Shr(u(1)).Shl(u(5))).Add(l), part.And(u(1)).Eq(u(1)))
 	if five {
-		high := x.byteAt(at.Add(kernel.U(16)).Add(l)).Shr(part).And(kernel.U(1))
-		q = q.Or(high.Shl(kernel.U(4)))
+		q = q.Or(ones(x.word(at.Add(u(16)).Add(l)).Shr(part)))
 	}
-	scales := at.Add(kernel.U(4))
-	early, first := part.Lt(kernel.U(4)), part.And(kernel.U(3))
-	low, mid, last := x.byteAt(scales.Add(first)), x.byteAt(scales.Add(first).Add(kernel.U(4))), x.byteAt(scales.Add(first).Add(kernel.U(8)))
-	six, four, top := kernel.U(63), kernel.U(15), kernel.U(6)
-	scale := kernel.Select(early, low.And(six), last.And(four).Or(low.Shr(top).Shl(kernel.U(4))))
-	least := kernel.Select(early, mid.And(six), last.Shr(kernel.U(4)).Or(mid.Shr(top).Shl(kernel.U(4))))
-	d, m := x.half(at).Mul(scale.F32()), x.half(at.Add(kernel.U(2))).Mul(least.F32())
-	return d.Mul(q.F32()).Sub(m)
+	var w [4]kernel.U32
+	for i := range w {
+		w[i] = x.word(at.Add(u(uint32(4 * i))))
+	}
+	d := w[0].UnpackHalf()
+	scale, least := sixBits(w[1], w[2], w[3], part.And(u(3)).Shl(u(3)), part.Lt(u(4)))
+	m := d.At(1).Mul(least)
+	return fourOf{bytes: q, scale: d.At(0).Mul(scale), least: &m}
 }
 
 // q6K: the low four bits of 256 elements, then the high two, then a scale for
 // each 16, then the scale of these.
-func (x quantised) q6K(at, j kernel.U32) kernel.F32 {
-	side, quarter, l := j.Shr(kernel.U(7)), j.Shr(kernel.U(5)).And(kernel.U(3)), j.And(kernel.U(31))
-	low := x.nibble(at.Add(side.Shl(kernel.U(6))).Add(quarter.And(kernel.U(1)).Shl(kernel.U(5))).Add(l), quarter.Ge(kernel.U(2)))
-	high := x.byteAt(at.Add(kernel.U(128)).Add(side.Shl(kernel.U(5))).Add(l)).Shr(quarter.Shl(kernel.U(1))).And(kernel.U(3))
-	scale := x.signed(at.Add(kernel.U(192)).Add(j.Shr(kernel.U(4))))
-	return x.half(at.Add(kernel.U(208))).Mul(scale).Mul(low.Or(high.Shl(kernel.U(4))).F32().Sub(kernel.F(32)))
+func (x quantised) q6K(at, j kernel.U32) fourOf {
+	u := kernel.U
+	side, quarter, l := j.Shr(u(7)), j.Shr(u(5)).And(u(3)), j.And(u(31))
+	low := x.nibbles(at.Add(side.Shl(u(6))).Add(quarter.And(u(1)).Shl(u(5))).Add(l), quarter.Ge(u(2)))
+	high := x.word(at.Add(u(128)).Add(side.Shl(u(5))).Add(l)).Shr(quarter.Shl(u(1))).And(u(0x03030303)).Shl(u(4))
+	scale := at.Add(u(192)).Add(j.Shr(u(4)))
+	byteOf := x.one(scale.Shr(u(2))).Shr(scale.And(u(3)).Shl(u(3)))
+	return fourOf{bytes: low.Or(high), less: 32, scale: x.half(at.Add(u(208))).Mul(signedByte(byteOf))}
 }

@@ -92,6 +92,35 @@ func nibbles(w kernel.U32, high bool) kernel.U32 {
 	return w.And(kernel.U(0x0f0f0f0f))
 }
 
+// ones makes the lowest bit of each byte the fifth.
+func ones(w kernel.U32) kernel.U32 { return w.And(kernel.U(0x01010101)).Shl(kernel.U(4)) }
+
+// fifths makes the lowest four bits the fifth of four bytes: copies of them stand seven
+// bits apart, and each byte keeps another bit.
+func fifths(w kernel.U32) kernel.U32 {
+	return ones(w.And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)))
+}
+
+// signedBytes returns each byte as a number from -128 on, plus 128.
+func signedBytes(w kernel.U32) kernel.U32 { return w.Xor(kernel.U(0x80808080)) }
+
+// signedByte returns the lowest byte as a number from -128 on.
+func signedByte(w kernel.U32) kernel.F32 {
+	return w.Shl(kernel.U(24)).I32().Shr(kernel.U(24)).F32()
+}
+
+// sixBits returns a scale and a minimum of Q4_K and Q5_K: of the twelve bytes that all
+// eight lie in, three words, those at shift; the first four, which are early, lie otherwise than the
+// last.
+func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, least kernel.F32) {
+	u := kernel.U
+	low, mid, last := w0.Shr(shift), w1.Shr(shift), w2.Shr(shift)
+	of := func(early6, four kernel.U32) kernel.F32 {
+		return kernel.Select(early, early6.And(u(63)), four.And(u(15)).Or(early6.Shr(u(2)).And(u(0x30)))).F32()
+	}
+	return of(low, last), of(mid, last.Shr(u(4)))
+}
+
 // q4_0: a unit is a word of quants.
 func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(2))
@@ -103,13 +132,11 @@ func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
 // q5_0: a unit is a word of the low four bits, and eight bits of the word of fifths.
 func (x wordBlocks) q5_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(2))
-	w, fifths := x.word(at.Add(kernel.U(6)).Add(first)), x.word(at.Add(kernel.U(2))).Shr(first)
+	w, all := x.word(at.Add(kernel.U(6)).Add(first)), x.word(at.Add(kernel.U(2))).Shr(first)
 	g := wordGroup{scale: x.half(at)}
 	for i := range uint32(2) {
-		// Four bits become one of each of four bytes: copies of them stand seven bits apart,
-		// and each byte keeps another bit.
-		four := fifths.Shr(kernel.U(16 * i)).And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)).And(kernel.U(0x01010101)).Shl(kernel.U(4))
-		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(16 * i)), x.whole(nibbles(w, i == 1).Or(four), 16)})
+		five := nibbles(w, i == 1).Or(fifths(all.Shr(kernel.U(16 * i))))
+		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(16 * i)), x.whole(five, 16)})
 	}
 	return []wordGroup{g}
 }
@@ -120,7 +147,7 @@ func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
 	g := wordGroup{scale: x.half(at)}
 	for i := range uint32(2) {
 		w := x.word(at.Add(kernel.U(2 + 4*i)).Add(first))
-		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(4 * i)), x.whole(w.Xor(kernel.U(0x80808080)), 128)})
+		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(4 * i)), x.whole(signedBytes(w), 128)})
 	}
 	return []wordGroup{g}
 }
@@ -132,9 +159,9 @@ func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	u := kernel.U
 	v := at.Shr(u(4))
 	head := x.four(v)
-	var fifths kernel.Vec4U
+	var top kernel.Vec4U
 	if v = v.Add(u(1)); five {
-		fifths = x.four(v.Add(unit.And(u(1))))
+		top = x.four(v.Add(unit.And(u(1))))
 		v = v.Add(u(2))
 	}
 	quants := x.four(v.Add(unit))
@@ -146,15 +173,13 @@ func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	gs := make([]wordGroup, 2)
 	for i := range gs {
 		shift := chunk.And(u(1)).Shl(u(4)).Add(u(uint32(8 * i)))
-		low, mid, last := head.At(1).Shr(shift), head.At(2).Shr(shift), head.At(3).Shr(shift)
-		scale := kernel.Select(early, low.And(u(63)), last.And(u(15)).Or(low.Shr(u(2)).And(u(0x30))))
-		least := kernel.Select(early, mid.And(u(63)), last.Shr(u(4)).And(u(15)).Or(mid.Shr(u(2)).And(u(0x30))))
-		lm := m.Mul(least.F32())
-		gs[i] = wordGroup{scale: d.Mul(scale.F32()), least: &lm}
+		scale, least := sixBits(head.At(1), head.At(2), head.At(3), shift, early)
+		lm := m.Mul(least)
+		gs[i] = wordGroup{scale: d.Mul(scale), least: &lm}
 		for j := range 4 {
 			q := nibbles(quants.At(j), i == 1)
 			if five {
-				q = q.Or(fifths.At(j).Shr(chunk.Shl(u(1)).Add(u(uint32(i)))).And(u(0x01010101)).Shl(u(4)))
+				q = q.Or(ones(top.At(j).Shr(chunk.Shl(u(1)).Add(u(uint32(i))))))
 			}
 			gs[i].quads = append(gs[i].quads, wordQuad{first.Add(u(uint32(32*i + 4*j))), x.whole(q, 0)})
 		}
@@ -176,7 +201,7 @@ func (x wordBlocks) q6K(at, unit kernel.U32) []wordGroup {
 	d := x.half(at.Add(u(208)))
 	gs := make([]wordGroup, 4)
 	for q := range gs {
-		s := two[q/2].Shr(shift.Add(u(uint32(q % 2 * 16)))).Shl(u(24)).I32().Shr(u(24)).F32()
+		s := signedByte(two[q/2].Shr(shift.Add(u(uint32(q % 2 * 16)))))
 		top := high.Shr(u(uint32(2 * q))).And(u(0x03030303)).Shl(u(4))
 		gs[q] = wordGroup{scale: d.Mul(s), quads: []wordQuad{
 			{side.Shl(u(7)).Add(l).Add(u(uint32(32 * q))), x.whole(nibbles(lows[q%2], q >= 2).Or(top), 32)}}}
