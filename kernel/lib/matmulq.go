@@ -55,8 +55,6 @@ var matMulQWays = table[matMulQOf, matMulQWay]{
 	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQWay{matMulWay: matMulWay{panel: panel128x128}}},
 	{"panels64x64", func(m matMulQOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel64x64}}},
 	{"panels32x64", func(m matMulQOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel32x64}}},
-	{"64x64", func(m matMulQOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 },
-		matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}}},
 	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}}},
 	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}}},
 }
