@@ -241,15 +241,16 @@ func (k *Kernel) newLaunch(ctx context.Context, r *Launch) (*launch, error) {
 	return l, nil
 }
 
-// newView looks at the memory of a binding as its elements.
+// newView looks at the memory of a binding as its elements. What does not fill a last
+// vector is none, as on devices.
 func newView(b *ir.Binding, mem []byte) (v view, err error) {
 	size := 4
 	if b.Type == ir.F16 {
 		size = 2
 	}
 	element := size * int(b.Width)
-	if len(mem)%element != 0 {
-		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is no multiple of %d", ErrLaunch, b.Name, len(mem), element)
+	if len(mem)%size != 0 {
+		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is no multiple of %d", ErrLaunch, b.Name, len(mem), size)
 	}
 	n := len(mem) / element
 	if uint64(n) > math.MaxUint32 {

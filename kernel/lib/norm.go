@@ -12,33 +12,33 @@ func init() {
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := inputUnits(b, "x", s.Type, s.Unit)
-	gamma, beta := s.weight(b, 1, "gamma"), s.weight(b, 2, "beta")
+	x := s.input(b, "x")
+	ws := s.weights(b, p, "gamma", "beta")
 	var pieces momentPieces
 	if s.Split {
 		pieces = inputMoments(b)
 		b.Roomy() // of a part that is read before the pieces are
 	}
-	put := e.units(b, s.Type, s.Unit)
-	r, w := weighted(b, t, p, &s, x, gamma, beta)
+	put := s.output(b, e)
+	r, w := weighted(b, t, p, &s, x, ws)
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
 	switch {
 	case s.Rest:
 		mean, squares = r.moments(count)
 	case s.Held:
-		mean = t.sum(tree(only(r.held, r.there, kernel.F(0)))).Div(count)
+		mean = t.sum(tree(r.only(r.held))).Div(count)
 		for i, x := range r.held {
 			r.held[i] = x.Sub(mean)
 		}
-		ds := only(r.held, r.there, kernel.F(0))
+		ds := r.only(r.held)
 		squares = t.sum(products(ds, ds))
 	default:
 		var off kernel.F32
 		if s.Split {
 			mean, squares, off = pieces.merge(t, r.pieces[0], r.pieces[1], count, b.F32(&p.Length), b.F32(&p.Tail))
 		} else {
-			mean, squares, off = momentsOf(&r.strip, s.Unit, x, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
+			mean, squares, off = momentsOf(&r.strip, s.Unit, x.units, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
 		}
 		mean, squares = mean.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 	}
@@ -57,10 +57,10 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 // the sum of the squares of the distances from it. A lane takes distances from the
 // mean of what it keeps, so that nobody waits before all is read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
-	share := count.Recip()
-	scaled := make([]kernel.F32, len(r.held))
-	for i, v := range r.held {
-		scaled[i] = v.Mul(kernel.F(1 / float32(len(r.held))))
+	share, held := count.Recip(), r.held[:len(r.at)*r.unit]
+	scaled := make([]kernel.F32, len(held))
+	for i, v := range held {
+		scaled[i] = v.Mul(kernel.F(1 / float32(len(held))))
 	}
 	centre := tree(scaled)
 	about := func(vs []kernel.F32) []kernel.F32 {
@@ -71,13 +71,20 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
 	sums := r.rest.sums(r.unit, 2, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
-		return about(r.x.read(at))
+		return about(r.units.read(at))
 	})
-	for i, v := range about(r.held) {
+	for i, v := range about(held) {
 		sums[i] = sums[i].Add(v)
 	}
+	taken := r.rest.taken().Mul(kernel.U(uint32(r.unit))).Add(kernel.U(uint32(len(held))))
+	if e := r.edge; e != nil {
+		for i, v := range about(r.held[len(held):]) {
+			sums[i] = sums[i].Add(kernel.Select(e.is, v, kernel.F(0)))
+		}
+		taken = taken.Add(kernel.Select(e.is, kernel.U(1), kernel.U(0)))
+	}
 	// The share of the row that this lane has.
-	mine := r.rest.taken().Mul(kernel.U(uint32(r.unit))).Add(kernel.U(uint32(len(r.held)))).F32().Mul(share)
+	mine := taken.F32().Mul(share)
 	mean = r.t.sum(centre.Fma(mine, sums[1]))
 	d := centre.Sub(mean)
 	squares = r.t.sum(d.Mul(d.Fma(mine, sums[1].Mul(kernel.F(2)))).Fma(count, sums[0]))
@@ -86,14 +93,14 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 
 var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := inputUnits(b, "x", s.Type, s.Unit)
-	gamma := s.weight(b, 1, "gamma")
+	x := s.input(b, "x")
+	ws := s.weights(b, p, "gamma")
 	var pieces kernel.Buffer[kernel.F32]
 	if s.Split {
 		pieces = kernel.Input[kernel.F32](b, "pieces")
 	}
-	put := e.units(b, s.Type, s.Unit)
-	r, w := weighted(b, t, p, &s, x, gamma, nil)
+	put := s.output(b, e)
+	r, w := weighted(b, t, p, &s, x, ws)
 	squaresOf := func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
 		xs := x.read(at)
 		return []kernel.F32{products(xs, xs)}
@@ -101,7 +108,7 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	var squares kernel.F32
 	switch {
 	case s.Held:
-		xs := only(r.held, r.there, kernel.F(0))
+		xs := r.only(r.held)
 		squares = products(xs, xs)
 		if s.Rest {
 			squares = squares.Add(r.rest.sums(s.Unit, 1, squaresOf)[0])
@@ -120,24 +127,57 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 })
 
 // weights are those of a row: each gives unit j of them, which belongs to number k of
-// the units that the lane keeps, or to none of them for -1.
+// the units that the lane keeps, or to none of them for -1. Behind the units that are
+// kept stands the lane's element of an edge.
 type weights []func(k int, j kernel.U32) []kernel.F32
 
-// weighted returns the row of a team and its weights. If these are to be read early,
-// they are read before it, at places that do not depend on it, or those of a part behind
-// the part.
-func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x, gamma, beta units) (r *row, w weights) {
-	if s.Split {
-		r = newRow(b, t, p, s, x)
-		return r, s.weights(b, t, p, r, gamma, beta)
+// weights declares the weights of those names, operands 1 and 2: nil for one that is
+// absent.
+func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*edged {
+	var laid units
+	var n int // weights that are laid out
+	ws := make([]*edged, len(names))
+	for i, name := range names {
+		switch {
+		case s.Weights>>(i+1)&1 == 0:
+		case s.Shifted:
+			nth := n
+			n++
+			ws[i] = &edged{single: input(b, name, s.Type), shifted: func(by kernel.U32) units {
+				return laid.shiftedBy(by, b.U32(&p.Cols), nth)
+			}}
+		default:
+			w := s.input(b, name)
+			ws[i] = &w
+		}
 	}
-	w = s.weights(b, t, p, nil, gamma, beta)
-	return newRow(b, t, p, s, x), w
+	if n > 0 {
+		laid = inputUnits(b, "shifted", s.Type, s.Unit)
+	}
+	return ws
 }
 
-// weights returns the weights gamma and beta of a row, of which those that are nil are
-// nil. If they are to be read early, they are read now.
-func (s *rowSpec) weights(b *kernel.Builder, t *team, p *rowParams, r *row, gamma, beta units) (ws weights) {
+// weighted returns the row of a team and its weights. If these are to be read early,
+// they are read before it, at places that do not depend on it but for its edges, or those
+// of a part behind the part.
+func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged) (r *row, w weights) {
+	switch {
+	case s.Split:
+		r = newRow(b, t, p, s, x)
+		w = s.read(b, t, p, r, ws)
+	case s.Edges:
+		r = placeRow(b, t, p, s, x)
+		w = s.read(b, t, p, r, ws)
+		r.hold()
+	default:
+		w = s.read(b, t, p, nil, ws)
+		r = newRow(b, t, p, s, x)
+	}
+	return r, w
+}
+
+// read returns the weights of a row. If they are to be read early, they are read now.
+func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*edged) (ws weights) {
 	var at []kernel.U32
 	switch {
 	case !s.Early || s.Each == 0:
@@ -147,20 +187,35 @@ func (s *rowSpec) weights(b *kernel.Builder, t *team, p *rowParams, r *row, gamm
 		}
 	default:
 		st := &strip{t: t, first: kernel.U(0), last: b.U32(&p.Cols), Each: s.Each, filled: s.filled}
+		if s.Edges {
+			st.last = r.last.Sub(r.first)
+		}
 		st.each(s.Unit, func(places []kernel.U32, _ []kernel.Bool) { at = places })
 	}
-	for _, x := range []units{gamma, beta} {
-		if x == nil {
+	for _, w := range in {
+		if w == nil {
 			ws = append(ws, nil)
 			continue
+		}
+		x := w.units
+		if s.Edges {
+			x = w.shifted(r.first.Mul(kernel.U(4)).Sub(r.start))
 		}
 		// Variables, as loads move to where their values are used.
 		var kept []kernel.Var[kernel.F32]
 		for _, v := range x.read(at) {
 			kept = append(kept, kernel.NewVar(b, "weight", v))
 		}
+		if s.Edges && s.Early {
+			kept = append(kept, kernel.NewVar(b, "weight", w.single(r.edge.at.Sub(r.start))))
+		}
 		ws = append(ws, func(k int, j kernel.U32) []kernel.F32 {
-			if k < 0 || len(kept) == 0 {
+			switch {
+			case s.Edges && k == s.Each && len(kept) == 0:
+				return []kernel.F32{w.single(j)}
+			case s.Edges && k == s.Each:
+				return values(kept[len(kept)-1:])
+			case k < 0 || len(kept) == 0:
 				return x(j)
 			}
 			return values(kept[k*s.Unit:][:s.Unit])
@@ -176,7 +231,7 @@ func (w weights) affine(xs []kernel.F32, k int, j kernel.U32, f func(x kernel.F3
 	for i, x := range xs {
 		ys[i] = f(x)
 	}
-	for n, apply := range []func(y, v kernel.F32) kernel.F32{kernel.F32.Mul, kernel.F32.Add} {
+	for n, apply := range []func(y, v kernel.F32) kernel.F32{kernel.F32.Mul, kernel.F32.Add}[:len(w)] {
 		if w[n] == nil {
 			continue
 		}
@@ -185,12 +240,4 @@ func (w weights) affine(xs []kernel.F32, k int, j kernel.U32, f func(x kernel.F3
 		}
 	}
 	return ys
-}
-
-// weight declares operand i, or returns nil if it is absent.
-func (s *rowSpec) weight(b *kernel.Builder, i int, name string) units {
-	if s.Weights>>i&1 == 0 {
-		return nil
-	}
-	return inputUnits(b, name, s.Type, s.Unit)
 }

@@ -15,10 +15,17 @@ import (
 type rowsOf struct {
 	Rows, Cols int
 	Unit       int // elements that are read at once, 0 for one
+	// Edges says that rows begin anywhere and may be taken in vectors all the same.
+	Edges bool
 }
 
-// units returns how many units a row has.
-func (m rowsOf) units() int { return m.Cols / max(m.Unit, 1) }
+// units returns how many units a row has; of one with edges, how many it has at most.
+func (m rowsOf) units() int {
+	if m.Edges && m.Unit > 1 {
+		return edgedUnits(m.Cols)
+	}
+	return m.Cols / max(m.Unit, 1)
+}
 
 // reduceWay is how a reduction is divided.
 type reduceWay struct {

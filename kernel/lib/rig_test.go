@@ -262,7 +262,7 @@ type targetUse struct {
 // such, and what uses subgroups is for subgroups that are known and not.
 func targetsOf(variant string) []targetUse {
 	lanes := 256
-	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024"}, name) {
+	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024", "edges512", "edges1024", "edgeskept1024"}, name) {
 		lanes = 1024
 	}
 	if slices.Contains([]string{"vectors", "scalars", "few-scalars"}, variant) {

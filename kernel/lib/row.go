@@ -26,6 +26,8 @@ type rowWay struct {
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
 	Early bool
+	// Edges says that rows begin anywhere and are taken in vectors all the same: see edge.
+	Edges bool
 }
 
 // rowWays lists teams from the smallest. What a lane holds of a row is bounded by
@@ -40,13 +42,19 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach)
+				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
 	held := func(lanes, good int) {
 		add("team"+strconv.Itoa(lanes), rowWay{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
 	}
+	edges := func(name string, lanes, kept int) {
+		add("edges"+name, rowWay{crew: crew{Team: lanes, Teams: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
+	}
+	edges("512", 512, 0)
+	edges("1024", 1024, 0)
+	edges("kept1024", 1024, 16)
 	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
@@ -59,7 +67,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 	held(1024, 32)
 	add("loop", rowWay{crew: crew{Team: 256, Teams: 1}})
 	// More than so much would leave a lane too few registers for what it reads twice.
-	add("kept1024", rowWay{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 20})
+	add("kept1024", rowWay{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
 	add("kept256", rowWay{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
 	return vs
 }
@@ -67,13 +75,25 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 // good reports whether rows are best divided so, of the ways that fit. The numbers
 // are from an H200; weights is how many operands there are beside the rows.
 func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
+	w.take(&m)
+	long := m.Cols > mostEach*t.Lanes
+	if w.Edges && !long {
+		// What the launches beside take has to be gained: with single elements it is the
+		// weights that take long, until lanes hold many.
+		least := 6 << 10
+		if weights == 0 {
+			least = 16 << 10
+		}
+		if m.Cols < least || m.Rows*m.Cols < 1<<24 {
+			return false
+		}
+	}
 	// Of longer rows the caches do not have enough, less where lanes ask for single
 	// elements.
 	most := 1 << 17
 	if m.Unit == 1 {
 		most = 1 << 16
 	}
-	long := m.Cols > mostEach*t.Lanes
 	kept := m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.Split:
@@ -87,12 +107,25 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 // early reports whether weights are better read early: where a multiprocessor's
 // registers hold them too, and lanes hold so much that they would wait long.
 func (w *rowWay) early(m rowsOf, weights int) bool {
-	n := w.elements(m)
-	return w.Early || w.Held && w.Kept == 0 && (w.Team == 1024 || w.Team == 512 && n > 20) && w.Team*n*(1+weights) <= 1<<16
+	n, much := w.elements(m), 20
+	if w.Edges {
+		much = 28 // two vectors of weights take the place of one
+	}
+	return w.Early || w.Held && w.Kept == 0 && (w.Team == 1024 || w.Team == 512 && n > much) && w.Team*n*(1+weights) <= 1<<16
 }
 
 // elements returns how many elements of a row a lane holds.
-func (w *rowWay) elements(m rowsOf) int { return ((m.units()-1)/w.Team + 1) * max(m.Unit, 1) }
+func (w *rowWay) elements(m rowsOf) int {
+	w.take(&m)
+	return ((m.units()-1)/w.Team + 1) * max(m.Unit, 1)
+}
+
+// take sets what is read at once of rows.
+func (w *rowWay) take(m *rowsOf) {
+	if w.Edges {
+		m.Unit = 4
+	}
+}
 
 type rowParams struct {
 	Rows, Cols uint32  // Cols in units
@@ -121,7 +154,9 @@ type rowSpec struct {
 	Unit    int // elements that are read at once
 	Each    int // see strip
 	filled
-	Rest bool // rows are longer than what is kept
+	// Shifted says that weights are laid out for rows with edges by a launch before.
+	Shifted bool
+	Rest    bool // rows are longer than what is kept
 }
 
 // rowFamily returns the family of row operations whose kernels m makes. Of a part,
@@ -134,10 +169,12 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
 			a.Unit = 1
 		}
+		a.Edges = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= leastEdged
 		w, name, err := rowWays.prefer(q, a, func(w *rowWay) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
 		if err != nil {
 			return nil, err
 		}
+		w.take(&a)
 		w.crew, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w, Unit: a.Unit}
@@ -148,6 +185,8 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 			}
 			if s.Each, s.filled = eachOf(a.units(), w.crew, most/a.Unit); s.Each == 0 {
 				s.Each, s.Rest = most/a.Unit, true
+			} else if w.Edges {
+				s.filled = mostly // a row may have a sector less
 			}
 		}
 		for i := 1; i < len(q.In); i++ {
@@ -157,6 +196,26 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		}
 		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
 		var p planner
+		if w.Edges {
+			params.Cols = uint32(a.Cols)
+			// Lanes that keep a part have no registers for two vectors of each of several.
+			n := len(bind) - 1
+			s.Shifted = w.Kept > 0 && n > 1
+			all := []Ref{bind[0], bind[0]}
+			if s.Shifted {
+				units := 4 * (a.Cols/4 - 1)
+				all = append(append(all, bind[1:]...), p.scratch(4*n*units))
+				p.stage(shiftedWeights.of(n, nil), kernel.GridFor(units, edgeGroup), shiftParams{params.Cols}, all[2:]...)
+			} else {
+				for _, r := range bind[1:] {
+					all = append(all, r, r)
+				}
+			}
+			out, edges := q.outputs()[0], p.scratch(edgeLanes*a.Rows)
+			p.stage(m.of(s, nil), w.groups(a.Rows), params, append(all, out, edges)...)
+			p.stage(storedEdges.of(s.Type, nil), kernel.GridFor(edgeLanes*a.Rows, edgeGroup), edgeParams{uint32(a.Rows), uint32(a.Cols)}, edges, out)
+			return p.done(name)
+		}
 		if !w.Split {
 			p.stage(m.of(s, q.epilogue), w.groups(a.Rows), params, append(bind, q.outputs()...)...)
 			return p.done(name)
@@ -190,21 +249,29 @@ var partsOp = map[*op.Operation]string{op.RMSNorm: "norm_l2", op.LayerNorm: "var
 // first one and writes nothing.
 type row struct {
 	strip
-	is     kernel.Bool
-	start  kernel.U32 // the first unit of the row
-	unit   int
-	x      units
+	is    kernel.Bool
+	start kernel.U32 // the first unit of the row
+	unit  int
+	edged
 	held   []kernel.F32  // the lane's elements, if they are kept
 	at     []kernel.U32  // the units that they are
 	there  []kernel.Bool // which of these are there
 	rest   *strip        // what is not kept of the row, if a part is
+	edge   *edge         // behind the units that are held, if rows have edges
 	pieces [2]kernel.U32 // of the row: from the first to before the last
 }
 
-// newRow returns the row of a team, of which x reads elements.
-func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row {
+// newRow returns the row of a team, of x.
+func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+	r := placeRow(b, t, p, s, x)
+	r.hold()
+	return r
+}
+
+// placeRow is newRow before anything is read.
+func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
 	cols := b.U32(&p.Cols)
-	r := &row{unit: s.Unit, x: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
+	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
 	if s.Split {
 		// The last part first, as what has been read last may still be in a cache.
 		parts := b.U32(&p.Parts)
@@ -217,33 +284,53 @@ func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x units) *row 
 		r.start = row.Mul(cols)
 		r.first = r.start.Add(part.Mul(b.U32(&p.Part)))
 		r.last = r.first.Add(b.U32(&p.Part)).Min(r.start.Add(cols))
-		r.hold()
 		return r
 	}
 	r.is = t.number.Lt(b.U32(&p.Rows))
 	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
 	r.first, r.last = r.start, r.start.Add(cols)
-	if s.Rest {
-		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.Team))), last: r.last, Less: true}
+	if s.Edges {
+		e := edgeOf(t.lane, r.start, cols)
+		r.first, r.last, r.edge = e.from, e.to, &e
+		b.Roomy() // of what is held, and vectors of weights
 	}
-	r.hold()
+	if s.Rest {
+		b.Roomy() // of what is kept, and what is read beside it
+		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.Team))), last: r.last}
+	}
 	return r
 }
 
 // hold reads the lane's elements, if they are few enough to be kept.
 func (r *row) hold() {
 	if r.Each > 0 {
-		r.strip.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.x.read(at), at, is })
+		r.strip.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.units.read(at), at, is })
 	}
+	if r.edge != nil {
+		r.held, r.there = append(r.held, r.single(r.edge.at)), append(r.there, r.edge.is)
+	}
+}
+
+// only returns what was made of the held elements, with 0 in the place of what is not there.
+func (r *row) only(vs []kernel.F32) []kernel.F32 {
+	out := make([]kernel.F32, len(vs))
+	for i, v := range vs {
+		out[i] = kernel.Select(r.there[i/r.unit], v, kernel.F(0))
+	}
+	return out
 }
 
 // write computes the result from the elements: f makes that of a unit at the place j
 // of the row, which is number k of those that the lane keeps, or none of them for -1.
 func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
 	b := r.t.b
-	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.start), xs)) }
+	from := r.start
+	if r.edge != nil {
+		from = r.first
+	}
+	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(from), xs)) }
 	again := func(at []kernel.U32, _ []kernel.Bool) {
-		xs := r.x.read(at)
+		xs := r.units.read(at)
 		for k, i := range at {
 			each(-1, i, xs[k*r.unit:][:r.unit])
 		}
@@ -258,6 +345,11 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j ker
 		}
 		for k, i := range r.at {
 			b.If(r.there[k], func() { each(k, i, r.held[k*r.unit:][:r.unit]) })
+		}
+		if n, e := len(r.at), r.edge; e != nil {
+			b.If(e.is, func() {
+				put(r.t.number.Mul(kernel.U(edgeLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
+			})
 		}
 	})
 }

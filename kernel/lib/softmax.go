@@ -10,13 +10,13 @@ func init() { register(rowFamily(softmaxes, 2, softmaxParts), op.Softmax, op.Log
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
-	x := inputUnits(b, "x", s.Type, s.Unit)
+	x := s.input(b, "x")
 	var keys kernel.Buffer[kernel.U32]
 	var sums kernel.Buffer[kernel.F32]
 	if s.Split {
 		keys, sums = kernel.Input[kernel.U32](b, "keys"), kernel.Input[kernel.F32](b, "sums")
 	}
-	put := e.units(b, s.Type, s.Unit)
+	put := s.output(b, e)
 	r := newRow(b, t, p, &s, x)
 	var key kernel.U32
 	var sum kernel.F32
@@ -58,7 +58,7 @@ var softmaxParts = newMaker("softmax_parts", func(b *kernel.Builder, p *reducePa
 	x := s.input(b, "x")
 	keys, sums := kernel.Output[kernel.U32](b, "part_keys"), kernel.Output[kernel.F32](b, "part_sums")
 	c := pieceOf(b, p, t, true)
-	r := &row{strip: *c.strip(t, &s), unit: s.Unit, x: x}
+	r := &row{strip: *c.strip(t, &s), unit: s.Unit, edged: edged{units: x}}
 	r.hold()
 	k, sum := r.exponentials(false)
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
@@ -96,7 +96,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		k = t.most(greatestKey(r.held))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
 		es := exponentialsOf(r.held, greatest)
-		if sum = t.sum(tree(only(es, r.there, kernel.F(0)))); keep {
+		if sum = t.sum(tree(r.only(es))); keep {
 			r.held = es
 		}
 		return k, sum
@@ -111,7 +111,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		all = r.rest
 	}
 	all.each(r.unit, func(at []kernel.U32, _ []kernel.Bool) {
-		xs := r.x.read(at)
+		xs := r.units.read(at)
 		now := best.Get().Max(greatestKey(xs))
 		greatest := numberOf(now)
 		down := numberOf(best.Get()).Sub(greatest).Exp()
@@ -127,7 +127,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	mine := total.Get().Mul(numberOf(best.Get()).Sub(greatest).Exp())
 	if r.rest != nil {
 		es := exponentialsOf(r.held, greatest)
-		mine = mine.Add(tree(es))
+		mine = mine.Add(tree(r.only(es)))
 		if keep {
 			r.held = es
 		}

@@ -46,8 +46,6 @@ type strip struct {
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
-	// Less says that a lane has little room for what it reads of many units.
-	Less bool
 }
 
 // filled says which of the units that lanes take are there.
@@ -68,15 +66,11 @@ const (
 
 // unrolled returns how many units of so many elements a lane reads, where there are
 // many, before it does something with them.
-func (s *strip) unrolled(unit int) int {
-	n := unroll
+func unrolled(unit int) int {
 	if unit == 1 {
-		n = unrollSingle
+		return unrollSingle
 	}
-	if s.Less {
-		n /= 2
-	}
-	return n
+	return unroll
 }
 
 // each runs f over the lane's units, some at a time: at is where they are. Where is
@@ -101,7 +95,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		f(at, is)
 		return
 	}
-	n := s.unrolled(unit)
+	n := unrolled(unit)
 	turn := lanes(n)
 	whole := s.first.Add(s.last.Sub(s.first).Div(turn).Mul(turn))
 	b.ForStep(from, whole, turn, func(i kernel.U32) { f(run(i, n)) })
@@ -111,7 +105,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 // back is each of many units from the last to the first, as what has been read last
 // may still be in a cache.
 func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
-	b, n := s.t.b, s.unrolled(unit)
+	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
 	turns := s.last.Sub(s.first).Div(lanes(n))
 	whole := s.first.Add(turns.Mul(lanes(n)))

@@ -16,6 +16,9 @@ func init() { register(reduceFamily(3, float32(math.NaN()), variances), op.Var) 
 var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
 	m := s.moments(b, p)
+	if s.Split && s.Each > 0 {
+		b.Roomy() // of a part that is held
+	}
 	put := [3]func(i kernel.U32, v kernel.Dynamic){}
 	if s.Split {
 		for k, name := range []string{"part_centres", "part_squares", "part_offs"} {

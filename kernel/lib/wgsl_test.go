@@ -26,7 +26,7 @@ func TestShadersWithEpilogues(t *testing.T) {
 	for _, c := range append(mutantTrials(rnd), rope) {
 		for _, name := range append([]string{""}, Variants(c.o)...) {
 			for _, post := range []*Epilogue{nil, post} {
-				r, err := c.request(Target{Subgroups: true})
+				r, err := c.request(Target{Lanes: 1024, Subgroups: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -46,6 +46,7 @@ func TestShadersWithEpilogues(t *testing.T) {
 			}
 		}
 	}
+	limits := wgsl.Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}}
 	for _, c := range []wgsl.Consumer{wgsl.Naga, wgsl.Tint} {
 		t.Run(c.String(), func(t *testing.T) {
 			texts, seen := map[string]string{}, map[string]bool{}
@@ -53,7 +54,7 @@ func TestShadersWithEpilogues(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c, Features: wgsl.Subgroups})
+				s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c, Features: wgsl.Subgroups, Limits: limits})
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				} else if !seen[s.Text] {

@@ -29,16 +29,16 @@ type launch struct {
 
 // bind adds the array that a buffer of the kernel is.
 func (l *launch) bind(b *ir.Binding, a arrayRef) error {
-	size := int64(4)
+	each := int64(4)
 	if b.Type == ir.F16 {
-		size = 2
+		each = 2
 	}
-	size *= int64(b.Width)
+	size := each * int64(b.Width)
 	bytes := a.bytes
 	if b.Type == ir.U32 {
 		bytes = (bytes + 3) &^ 3 // blocks of bytes, which are read by words
 	}
-	if bytes%size != 0 || bytes/size >= 1<<32 {
+	if bytes%each != 0 || bytes/size >= 1<<32 {
 		return fmt.Errorf("%d bytes for buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
 	}
 	l.arrays, l.lengths = append(l.arrays, a), append(l.lengths, uint32(bytes/size))

@@ -458,15 +458,16 @@ func bindable(p *ir.Program, arrays []arrayRef) (key codeKey, lengths []byte, er
 	}
 	for i, a := range arrays {
 		b := &p.Bindings[i]
-		size := int64(b.Width) * 4
+		each := int64(4)
 		if b.Type == ir.F16 {
-			size = int64(b.Width) * 2
+			each = 2
 		}
+		size := each * int64(b.Width)
 		bytes := a.bytes
 		if b.Type == ir.U32 {
 			bytes = words(bytes) // blocks of bytes, which are read by words
 		}
-		if bytes%size != 0 || bytes/size >= 1<<32 {
+		if bytes%each != 0 || bytes/size >= 1<<32 {
 			return key, nil, fmt.Errorf("%d bytes for buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
 		}
 		if (bytes == 0 || bytes%4 != 0) && i < 64 && asks(p, i) {

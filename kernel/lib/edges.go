@@ -1,0 +1,151 @@
+package lib
+
+import (
+	"strconv"
+
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Rows that begin anywhere have vectors too: those between the first and the last
+// place in memory where a GPU's memory has a sector. What stands before these and
+// behind them are the row's edges, of which lanes take an element each. Another launch
+// stores the results for edges, as a kernel writes an array in vectors or in
+// elements, not both.
+
+const (
+	sector = 8 // elements
+	// edgeLanes are the lanes for the edges of a row: the first ones, as many as a sector
+	// has elements, for what stands before the vectors, the next ones for what stands
+	// behind, which is four elements more at most.
+	edgeLanes = 32
+	// leastEdged is the least row that has a sector wherever it begins.
+	leastEdged = 2*sector + 3
+)
+
+// edge is the element of a row's edges that a lane takes.
+type edge struct {
+	from, to kernel.U32  // the vectors of the row: from the first to before the last
+	at       kernel.U32  // the element, in the array; the first of the row where there is none
+	is       kernel.Bool // whether there is one
+}
+
+// edgeOf returns the edge of a lane of the row that has cols elements from start on. The
+// edge behind has four elements at least: weights for a vector stand in two then,
+// wherever they begin.
+func edgeOf(lane, start, cols kernel.U32) edge {
+	four, eight, two := kernel.U(4), kernel.U(sector), kernel.U(sector/4)
+	end := start.Add(cols)
+	e := edge{from: start.Add(kernel.U(sector - 1)).Div(eight).Mul(two), to: end.Sub(four).Div(eight).Mul(two)}
+	front := lane.Lt(eight)
+	at := kernel.Select(front, start.Add(lane), e.to.Mul(four).Add(lane.Sub(eight)))
+	e.is = at.Lt(kernel.Select(front, e.from.Mul(four), end))
+	e.at = kernel.Select(e.is, at, start)
+	return e
+}
+
+// edgedUnits returns how many vectors a row of cols elements has at most.
+func edgedUnits(cols int) int { return (cols - 4) / sector * (sector / 4) }
+
+// shifted reads vectors that begin so many elements behind those of x.
+func (x units) shifted(by kernel.U32) units {
+	whole := by.Div(kernel.U(4))
+	two, one := by.And(kernel.U(2)).Ne(kernel.U(0)), by.And(kernel.U(1)).Ne(kernel.U(0))
+	return func(i kernel.U32) []kernel.F32 {
+		i = i.Add(whole)
+		vs := append(x(i), x(i.Add(kernel.U(1)))...)
+		for k := range 5 {
+			vs[k] = kernel.Select(two, vs[k+2], vs[k])
+		}
+		for k := range 4 {
+			vs[k] = kernel.Select(one, vs[k+1], vs[k])
+		}
+		return vs[:4]
+	}
+}
+
+// edged reads an operand of a row operation: its units, and elements for edges.
+type edged struct {
+	units
+	single func(i kernel.U32) kernel.F32
+	// shifted returns what reads units that begin so many elements later.
+	shifted func(by kernel.U32) units
+}
+
+// input declares an operand.
+func (s *rowSpec) input(b *kernel.Builder, name string) (x edged) {
+	x.units = inputUnits(b, name, s.Type, s.Unit)
+	if s.Edges {
+		x.single, x.shifted = input(b, name+"_elements", s.Type), x.units.shifted
+	}
+	return x
+}
+
+// output declares the result and returns what writes units, and results for edges in the
+// order of the lanes that have them.
+func (s *rowSpec) output(b *kernel.Builder, e *epilogue) func(i kernel.U32, vs []kernel.F32) {
+	put := e.units(b, s.Type, s.Unit)
+	if !s.Edges {
+		return put
+	}
+	edges := kernel.Output[kernel.F32](b, "edges")
+	return func(i kernel.U32, vs []kernel.F32) {
+		if len(vs) == 1 {
+			edges.Set(i, vs[0])
+			return
+		}
+		put(i, vs)
+	}
+}
+
+type shiftParams struct{ Cols uint32 }
+
+// shiftedUnits returns how many vectors of weights begin with each of the first four
+// elements, if there are so many, and any row has them all.
+func shiftedUnits(cols kernel.U32) kernel.U32 { return cols.Div(kernel.U(4)).Sub(kernel.U(1)) }
+
+// shiftedWeights lays weights out in vectors that begin with the first element, the
+// second, the third and the fourth, so many of each.
+var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shiftParams, n int, _ *epilogue) {
+	b.LocalSize(edgeGroup, 1, 1)
+	ws := make([]kernel.Buffer[kernel.F32], n)
+	for k := range ws {
+		ws[k] = kernel.Input[kernel.F32](b, "weights"+strconv.Itoa(k))
+	}
+	out := kernel.Output[kernel.Vec4F](b, "out")
+	i, four, units := b.Index(), kernel.U(4), shiftedUnits(b.U32(&p.Cols))
+	all := units.Mul(four)
+	b.If(i.Lt(all), func() {
+		first := i.Div(units).Add(i.Mod(units).Mul(four))
+		for k, w := range ws {
+			var vs [4]kernel.F32
+			for c := range vs {
+				vs[c] = w.At(first.Add(kernel.U(uint32(c))))
+			}
+			out.Set(all.Mul(kernel.U(uint32(k))).Add(i), b.Vec4F(vs[0], vs[1], vs[2], vs[3]))
+		}
+	})
+})
+
+// shiftedBy returns what reads the nth of weights that are laid out for rows of cols
+// elements, in units that begin so many elements later.
+func (laid units) shiftedBy(by, cols kernel.U32, nth int) units {
+	four := kernel.U(4)
+	from := by.Mod(four).Add(kernel.U(uint32(4 * nth))).Mul(shiftedUnits(cols)).Add(by.Div(four))
+	return func(i kernel.U32) []kernel.F32 { return laid(from.Add(i)) }
+}
+
+type edgeParams struct{ Rows, Cols uint32 }
+
+const edgeGroup = 256
+
+// storedEdges stores the results for the edges of rows.
+var storedEdges = newMaker("row_edges", func(b *kernel.Builder, p *edgeParams, t op.DType, _ *epilogue) {
+	b.LocalSize(edgeGroup, 1, 1)
+	x := kernel.Input[kernel.F32](b, "edges")
+	y := outputValue(b, "out", t)
+	i := b.Index()
+	row := i.Div(kernel.U(edgeLanes))
+	e := edgeOf(i.Mod(kernel.U(edgeLanes)), row.Mul(b.U32(&p.Cols)), b.U32(&p.Cols))
+	b.If(row.Lt(b.U32(&p.Rows)).And(e.is), func() { y.set(e.at, kernel.Dyn(x.At(i))) })
+})
