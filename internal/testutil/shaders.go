@@ -2,6 +2,7 @@ package testutil
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,15 @@ import (
 // [Need] knows them.
 var ShaderCompilers = []string{"naga", "tint"}
 
+// accepted holds what compilers have taken in this process: many kernels have the
+// same text for several targets.
+var accepted sync.Map // of verdict
+
+type verdict struct {
+	compiler string
+	text     [sha256.Size]byte
+}
+
 // Rejected has a compiler judge texts in WGSL, given by name, and returns what it
 // says of those that it rejects. It asks for the compiler as [Need] does.
 //
@@ -28,6 +38,9 @@ func Rejected(t testing.TB, compiler string, texts map[string]string) map[string
 	dir := t.TempDir()
 	var files, names []string
 	for name, text := range texts {
+		if _, ok := accepted.Load(verdict{compiler, sha256.Sum256([]byte(text))}); ok {
+			continue
+		}
 		f := filepath.Join(dir, fmt.Sprintf("%d.wgsl", len(files)))
 		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -49,6 +62,13 @@ func Rejected(t testing.TB, compiler string, texts map[string]string) map[string
 	if len(files) == 0 {
 		return rejected
 	}
+	defer func() {
+		for _, name := range names {
+			if _, bad := rejected[name]; !bad {
+				accepted.Store(verdict{compiler, sha256.Sum256([]byte(texts[name]))}, nil)
+			}
+		}
+	}()
 	if compiler == "naga" {
 		if _, ok := ask(files...); ok {
 			return rejected
