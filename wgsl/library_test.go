@@ -3,6 +3,7 @@ package wgsl
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
@@ -44,6 +45,9 @@ func TestLibrary(t *testing.T) {
 	}
 	t.Logf("%d kernels", len(kernels))
 	for name, target := range targets {
+		if testing.Short() && rand.IntN(4) > 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			texts, seen := make(map[string]string), make(map[string]bool)
 			for name, k := range kernels {

@@ -176,8 +176,11 @@ func TestCancel(t *testing.T) {
 // refused or run without harm.
 func TestMalformed(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
-	refused := 0
-	for i := range 3000 {
+	refused, n := 0, 3000
+	if testing.Short() {
+		n = 500
+	}
+	for i := range n {
 		a := write(r.Uint64(), 8)
 		if i%3 == 0 {
 			a, _, _ = histogram("")
@@ -221,8 +224,8 @@ func TestMalformed(t *testing.T) {
 		}
 		cancel()
 	}
-	if refused < 300 || refused > 2900 {
-		t.Errorf("%d of 3000 were refused", refused)
+	if refused < n/10 || refused > n-n/30 {
+		t.Errorf("%d of %d were refused", refused, n)
 	}
 }
 

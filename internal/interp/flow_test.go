@@ -180,7 +180,11 @@ func agree(t *testing.T, seed uint64) {
 
 func TestRandomFlow(t *testing.T) {
 	first := rand.Uint64() >> 1
-	for i := range uint64(300) {
+	n := uint64(300)
+	if testing.Short() {
+		n = 60
+	}
+	for i := range n {
 		agree(t, first+i)
 	}
 }

@@ -282,7 +282,7 @@ func TestOperations(t *testing.T) {
 				if typ != op.F32 && len(u.types) > 0 && u.types[0] != op.InvalidType {
 					continue
 				}
-				if !chosen(4) {
+				if !chosen(10) {
 					continue
 				}
 				r := newRig(t, uint64(k))
@@ -306,7 +306,7 @@ func TestFusedOperations(t *testing.T) {
 			for seed := range seeds {
 				for _, with := range []fusion{prologued, epilogued, prologued | epilogued} {
 					for _, typ := range []op.DType{op.F32, op.F16} {
-						if !chosen(8) {
+						if !chosen(16) {
 							continue
 						}
 						if size(u.shapes[0]) > 20000 && (typ != op.F32 || with != prologued|epilogued) {
