@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,12 +36,13 @@ type Open func(t testing.TB) *device.Device
 
 // Run tests devices that open returns. With -short it leaves large arrays out.
 func Run(t *testing.T, open Open) {
-	runAll(t, open, func(*Case) bool { return true })
+	runAll(t, open, 1, func(*Case) bool { return true })
 }
 
-// runAll is Run with the cases of operations that keep chooses.
-func runAll(t *testing.T, open Open, keep func(*Case) bool) {
-	t.Run("operations", func(t *testing.T) { operations(t, open, op.DTypes(), keep) })
+// runAll is Run with the cases of operations that keep chooses, on so many devices at a
+// time.
+func runAll(t *testing.T, open Open, devices int, keep func(*Case) bool) {
+	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
@@ -81,15 +83,36 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // operations runs every case of the catalogue over the element types that only
 // takes, in a batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
-	dev := start(t, open)
-	free := libertiesOf(t.Context(), dev)
+	operationsOn(t, open, 1, types, only)
+}
+
+// operationsOn is operations on several devices, each with another operation at a time.
+func operationsOn(t *testing.T, open Open, devices int, types []op.DType, only func(*Case) bool) {
+	devs := make(chan *device.Device, devices)
+	var free liberties
+	for range devices {
+		dev := start(t, open)
+		free = libertiesOf(t.Context(), dev)
+		devs <- dev
+	}
+	var mu sync.Mutex
+	chosen := func(c *Case) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return only(c)
+	}
 	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
+			if devices > 1 {
+				t.Parallel()
+			}
+			dev := <-devs
+			defer func() { devs <- dev }()
 			cases, callable, calls := 0, 0, 0 // quantised blocks are no slices of numbers
 			for _, d := range types {
 				for _, c := range Cases(o, d, seed+uint64(o.ID()*16)+uint64(d), short()) {
-					if !only(&c) {
+					if !chosen(&c) {
 						continue
 					}
 					n, err := c.run(t.Context(), dev, free)
