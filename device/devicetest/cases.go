@@ -107,6 +107,15 @@ func (c *Case) quantized() bool {
 	return false
 }
 
+// elements returns the elements of the largest operand.
+func (c *Case) elements() int {
+	n := 0
+	for _, x := range c.In {
+		n = max(n, len(x.Data))
+	}
+	return n
+}
+
 // Types returns the element types of the operands.
 func (c *Case) Types() []op.DType {
 	types := make([]op.DType, len(c.In))

@@ -20,15 +20,6 @@ func cpu(threads int) Open {
 
 func TestCPU(t *testing.T) { Run(t, cpu(0)) }
 
-// elements returns the elements of the largest operand.
-func (c *Case) elements() int {
-	n := 0
-	for _, x := range c.In {
-		n = max(n, len(x.Data))
-	}
-	return n
-}
-
 // work returns the arithmetic operations of a shaped operation.
 func (c *Case) work() float64 {
 	var shapes []op.Shape
@@ -42,7 +33,7 @@ func (c *Case) work() float64 {
 // TestCPUThreads runs what is large enough to be split, by one thread and by
 // more than many machines have processors.
 func TestCPUThreads(t *testing.T) {
-	large := func(c *Case) bool { return c.elements() > 10_000 || c.Op.Class() == op.Shaped && c.work() > 200_000 }
+	large := func(c *Case) bool { return c.elements() > parted || c.Op.Class() == op.Shaped && c.work() > 200_000 }
 	for name, open := range map[string]Open{"one": cpu(1), "five": cpu(5)} {
 		t.Run(name, func(t *testing.T) {
 			t.Run("operations", func(t *testing.T) { operations(t, open, []op.DType{op.F32}, large) })
@@ -64,7 +55,8 @@ func TestPortable(t *testing.T) {
 	}
 	t.Run("operations", func(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
-		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() }
+		some := sampled()
+		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
 		operations(t, open, []op.DType{op.F32}, small)
 	})
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -427,7 +428,10 @@ func (r *graph) others() ([]known, error) {
 func graphs(t *testing.T, open Open) {
 	dev := start(t, open)
 	n := 150
-	if short() {
+	switch {
+	case testutil.Raced && dev.Info().Kind != device.CPU: // one goroutine, and a library of C
+		n = 5
+	case short():
 		n = 30
 	}
 	seed, free := freshSeed(t), libertiesOf(t.Context(), dev)

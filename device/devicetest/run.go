@@ -36,8 +36,25 @@ type Open func(t testing.TB) *device.Device
 
 // Run tests devices that open returns. With -short it leaves large arrays out.
 func Run(t *testing.T, open Open) {
-	runAll(t, open, 1, func(*Case) bool { return true })
+	runAll(t, open, 1, sampled())
 }
+
+// sampled returns what chooses of the cases of an operation, under the race detector,
+// the first few and those that are large enough for several goroutines: of what one
+// does a sample will do.
+func sampled() func(*Case) bool {
+	seen := map[*op.Operation]int{}
+	return func(c *Case) bool {
+		if testutil.Raced && c.elements() <= parted {
+			seen[c.Op]++
+			return seen[c.Op] <= 3 || c.Op == op.Gather
+		}
+		return true
+	}
+}
+
+// parted is how many elements an operation has that several threads share.
+const parted = 10_000
 
 // runAll is Run with the cases of operations that keep chooses, on so many devices at a
 // time.

@@ -6,14 +6,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
 // set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
-	seen := map[*op.Operation]int{}
+	some := sampled()
 	devices := 1
 	if !onGPU {
 		devices = 2 // compiling takes lavapipe most of the time, on one thread for each
@@ -27,8 +26,6 @@ func TestWebGPU(t *testing.T) {
 				return false
 			}
 		}
-		// Of what one goroutine does a sample will do under the race detector.
-		seen[c.Op]++
-		return !testutil.Raced || seen[c.Op] <= 3 || c.Op == op.Gather
+		return some(c)
 	})
 }

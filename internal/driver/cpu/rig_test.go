@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -24,8 +25,14 @@ func open(t testing.TB, threads int) *processor {
 }
 
 // chosen reports whether to run one of many cases of a kind: always, but with
-// -short only one in n, other ones in every run. What fails says what it was.
-func chosen(n int) bool { return !testing.Short() || rand.IntN(n) == 0 }
+// -short only one in n, and half as many under the race detector, other ones in every
+// run. What fails says what it was.
+func chosen(n int) bool {
+	if testutil.Raced {
+		n *= 2
+	}
+	return !testing.Short() || rand.IntN(n) == 0
+}
 
 // A rig builds a program by hand and knows what its results should be.
 type rig struct {
