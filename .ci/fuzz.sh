@@ -1,29 +1,31 @@
 #!/bin/bash
 # fuzz.sh TIME runs every fuzz target of the root module for that time.
 set -uo pipefail
-rc=0 found=0 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+rc=0 found=0 dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 
-# fuzz runs a target. Where the time is over in the middle of an input, the go command
-# may call that a failure, which says nothing else and keeps no input: then it runs again.
+# fuzz runs a target of the package in $p, whose program is built once. Where the time is
+# over in the middle of an input, a target may call that a failure, which says nothing else
+# and keeps no input: then it runs again.
 fuzz() {
 	for _ in 1 2 3; do
-		go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" "$1" 2>&1 | tee "$log" && return
-		grep -q '^ *context deadline exceeded$' "$log" || return 1
-		grep -q 'Failing input' "$log" && return 1
+		(cd "$p" && "$dir/fuzz.test" -test.run '^$' -test.fuzz "^$1\$" -test.fuzztime "$2" -test.fuzzcachedir "$cache/$path") 2>&1 | tee "$dir/log" && return
+		grep -q '^ *context deadline exceeded$' "$dir/log" || return 1
+		grep -q 'Failing input' "$dir/log" && return 1
 	done
 	return 1
 }
 
-for p in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... ); do
+cache=$(go env GOCACHE)/fuzz
+while read -r path p; do
 	grep -qs '^func Fuzz' "$p"/*_test.go || continue
-	p=./${p#"$PWD"/}
-	for f in $(go test -list '^Fuzz' "$p" | grep '^Fuzz'); do
+	go test -vet=off -c -fuzz . -o "$dir/fuzz.test" "$p" || { rc=1; continue; }
+	for f in $(cd "$p" && "$dir/fuzz.test" -test.list '^Fuzz' | grep '^Fuzz'); do
 		found=$((found + 1))
-		echo "== $p $f"
-		fuzz "$p" "$f" "$1" || rc=1
+		echo "== $path $f"
+		fuzz "$f" "$1" || rc=1
 	done
-done
+done < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./...)
 echo "$found fuzz targets"
 [ $found -gt 0 ] || rc=1
 exit $rc
