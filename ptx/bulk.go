@@ -150,18 +150,28 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 // both addresses are multiples of 16. They count at bar. One thread does it. It
 // needs sm_90.
 func BulkLoad[T Element](dst Shared[T], src Global[T], bytes U32, bar MBarrier) {
+	BulkLoadHint(U64{}, dst, src, bytes, bar)
+}
+
+// BulkLoadHint is [BulkLoad] with what L2 does with the bytes: see
+// [Kernel.EvictFirst]. The constant 0 is none.
+func BulkLoadHint[T Element](policy U64, dst Shared[T], src Global[T], bytes U32, bar MBarrier) {
 	d, s := address(dst), address(src)
-	d.bulk(opBulkLoad, &d, &s, bytes, &bar.at)
+	o := opBulkLoad
+	if policy != (U64{}) {
+		o = opBulkLoadPolicy
+	}
+	d.bulk(o, &d, &s, bytes, &bar.at, policy)
 }
 
 // BulkStore starts to copy bytes, a multiple of 16, from shared to global memory:
 // see [TensorStore].
 func BulkStore[T Element](dst Global[T], src Shared[T], bytes U32) {
 	d, s := address(dst), address(src)
-	s.bulk(opBulkStore, &d, &s, bytes, nil)
+	s.bulk(opBulkStore, &d, &s, bytes, nil, U64{})
 }
 
-func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address) {
+func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address, policy U64) {
 	k := p.live()
 	if descs[o].target > k.target && !k.admit(o) {
 		return
@@ -181,13 +191,19 @@ func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address) {
 		k.fail("a copy of %d bytes, which is not a multiple of 16", bytes.c)
 		return
 	}
-	n := k.use(handle(bytes), kU32)
+	n, l2 := k.use(handle(bytes), kU32), val(0)
+	if o == opBulkLoadPolicy {
+		l2 = k.use(handle(policy), kU64)
+	}
 	k.startList()
 	k.listAddress(dst)
 	k.listAddress(src)
 	k.listVals(n)
 	if bar != nil {
 		k.listAddress(bar)
+	}
+	if o == opBulkLoadPolicy {
+		k.listVals(l2)
 	}
 	k.put(o, uint16(len(k.lists)-k.listed), 0, k.endList(), 0, 0)
 }

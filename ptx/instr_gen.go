@@ -399,6 +399,7 @@ const (
 	opFenceAsync
 	opFenceAsyncShared
 	opBulkLoad
+	opBulkLoadPolicy
 	opBulkStore
 	opBulkCommit
 	opBulkWait
@@ -994,6 +995,7 @@ var descs = [numCodes]desc{
 	opFenceAsync:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async"},
 	opFenceAsyncShared:               {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tfence.proxy.async.shared::cta"},
 	opBulkLoad:                       {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$r+$i], [$d+$i], $r, [$r+$i]"},
+	opBulkLoadPolicy:                 {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d+$i], $r, [$r+$i], $d"},
 	opBulkStore:                      {[4]kind{0, 0, 0, 0}, layoutForm, foldNone, 80, SM90, "\tcp.async.bulk.global.shared::cta.bulk_group [$d+$i], [$r+$i], $r"},
 	opBulkCommit:                     {[4]kind{0, 0, 0, 0}, layoutPlain, foldNone, 80, SM90, "\tcp.async.bulk.commit_group"},
 	opBulkWait:                       {[4]kind{0, 0, 0, 0}, layoutImmediate, foldNone, 80, SM90, "\tcp.async.bulk.wait_group "},

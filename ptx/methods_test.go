@@ -38,6 +38,7 @@ func everything(k *ptx.Kernel) {
 		ptx.TensorStore(map3, tile, n.S32(), n.S32())
 		ptx.TensorAdd(map3, tile, n.S32(), n.S32())
 		ptx.BulkLoad(ptx.CastShared[ptx.F32](tile), x, n, bar)
+		ptx.BulkLoadHint(k.EvictFirst(), ptx.CastShared[ptx.F32](tile), x, n, bar)
 		ptx.BulkStore(x.Offset(-4), ptx.CastShared[ptx.F32](tile), ptx.U(128))
 		k.BulkCommit()
 		k.BulkWait(0)

@@ -114,6 +114,11 @@ func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
 			return nil, err
 		}
 	}
+	for _, n := range p.Zeros {
+		if err := add(lib.ScratchRef, n, make([]byte, n)); err != nil {
+			return nil, err
+		}
+	}
 	return b, nil
 }
 

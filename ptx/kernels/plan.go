@@ -14,6 +14,9 @@ import (
 // what those before it have written.
 type Plan struct {
 	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
+	// Zeros is bytes of each of some more temporaries, behind those: they hold zeros when
+	// the plan runs for the first time, and what it leaves there when it runs again.
+	Zeros   []int64
 	Stages  []Stage
 	Variant string // what was chosen: "warp", "wgmma128x256"
 	// InPlace says that result 0 may be the memory of operand 0: nothing of it is

@@ -29,6 +29,7 @@ type quantFewSpec struct {
 	Fill         int  // warps that fill these
 	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
 	Split        int  // blocks that share rows, each a part along them that there is room for; for one row, else 1
+	Claim        int  // rows that a block of a ring claims
 	Bias         bool
 	Key          string // of the epilogue
 }
@@ -143,7 +144,7 @@ func (s *quantFewSpec) bytes() int {
 	if blockCodes[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
-	return n + 64
+	return n + 128
 }
 
 // quantFewFor returns how a product of a few rows is made.
@@ -238,12 +239,13 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	blocks := d.Multiprocessors / spec.Split / spec.Spread * spec.Spread
 	teams := blocks * spec.Warps / spec.Team
 	full := p.N / (fewRows * teams) * fewRows * teams
-	share := ceilDiv(p.N-full, teams)
-	if !spec.Ring || full == 0 {
-		share = ceilDiv(share, boxRows) * boxRows
-	}
-	if full == 0 {
-		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team*spec.Spread) * spec.Spread
+	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
+	if spec.Ring {
+		spec.Claim = claimed(spec.part(groups) * s.groupBytes())
+		full, share = spec.tiled(p.N, blocks/spec.Spread)
+		blocks = min(blocks, ceilDiv(p.N, spec.Spread*share)*spec.Spread)
+	} else if full == 0 {
+		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
 	}
 	row := int(total) / p.N
 	target := ptx.SM80
@@ -252,7 +254,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	}
 	k := quantFewKernels.of(spec, func() *Kernel {
 		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: target,
-			Block: [3]uint32{uint32(32 * (spec.Warps + spec.Fill)), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
+			Block: [3]uint32{uint32(spec.threads()), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
 	})
 	args := []Arg{input(0), input(1)}
 	if spec.Tensor {
@@ -270,6 +272,10 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 		args = append(args, input(2))
 	}
 	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
+	if spec.Ring {
+		plan.Zeros = []int64{4 * int64(spec.Split*spec.Spread)}
+		args = append(args, scratch(len(plan.Scratch)))
+	}
 	first := Stage{Kernel: k, Grid: [3]uint32{uint32(blocks * spec.Split), 1, 1}, Zero: -1, Args: append(args, results...)}
 	plan.Stages = append([]Stage{first}, after...)
 	return plan, nil
@@ -289,7 +295,7 @@ type quantFewCode struct {
 	full             ptx.U32  // rows of which all teams have 16 at a time
 	step             ptx.U32  // from 16 rows of a team to the next
 	rest, restEnd    ptx.U32  // the rows behind these that the team has; nowhere if there are none
-	odd              ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if they are spread
+	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if they are spread
 	lane             ptx.U32
 	ring             ptx.Shared[ptx.U8] // of this warp
 	filled           ptx.MBarrier       // likewise
@@ -300,6 +306,8 @@ type quantFewCode struct {
 	stage            ptx.Var[ptx.U32]
 	phase            ptx.Var[ptx.U32]
 	loading, reading walk
+	once             ptx.U64             // of a ring: what L2 does with the matrix
+	counter          ptx.Global[ptx.U32] // of a ring: tiles that blocks with the same part of rows claimed
 	put              func(row, m ptx.U32, v ptx.F32)
 }
 
@@ -350,11 +358,17 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 	}
 	c.rows, c.groups, c.total = ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "groups"), ptx.Param[ptx.U32](k, "total")
 	c.full, share = ptx.Param[ptx.U32](k, "full"), ptx.Param[ptx.U32](k, "share")
+	if c.Ring {
+		c.counter = ptx.GlobalParam[ptx.U32](k, "counters")
+	}
 	c.before, c.rowBytes = ptx.U(0), c.groups.Mul(ptx.N(c.bytes))
 	block, blocks = k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
 	if c.Split > 1 {
 		each, to := ptx.Param[ptx.U32](k, "part"), ptx.GlobalParam[ptx.F32](k, "parts")
 		part := block.Rem(ptx.N(c.Split))
+		if c.Ring {
+			c.counter = c.counter.At(part.Mul(ptx.N(c.Spread)))
+		}
 		block, blocks = block.Div(ptx.N(c.Split)), blocks.Div(ptx.N(c.Split))
 		c.before = part.Mul(each)
 		c.groups = c.groups.Sub(c.before).Min(each)
@@ -372,13 +386,26 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 	return block, blocks, share
 }
 
+// threads is those of a block.
+func (s *quantFewSpec) threads() int {
+	if s.Ring {
+		return 32 * (s.Warps + s.Fill + 1)
+	}
+	return 32 * s.Warps
+}
+
+func (s *quantFewSpec) groupBytes() int {
+	_, n := blockGroup(s.Blocks, s.Whole)
+	return n
+}
+
 func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	c := &quantFewCode{quantFewSpec: s, k: k}
 	if s.Ring {
 		(&ringCode{quantFewCode: c}).build(e)
 		return
 	}
-	k.Block(32*s.Warps, 1, 1)
+	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	block, blocks, share := c.parameters(e)
 	k.Align(128)
@@ -527,7 +554,7 @@ func (c *quantFewCode) loadBulk(stage ptx.U32) {
 		from := c.place(c.lane, w)
 		left := c.groups.Sub(w.chunk.Get().Mul(ptx.N(c.Groups))).Min(ptx.N(c.Groups))
 		bar := c.filled.At(stage)
-		bytes, start := c.copyRow(bar, c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(c.rowPitch())))), from, left.MulAdd(ptx.N(c.bytes), from))
+		bytes, start := c.copyRow(bar, c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(c.rowPitch())))), from, left.Mul(ptx.N(c.bytes)))
 		bar.ArriveExpect(bytes)
 		start()
 	})
@@ -606,7 +633,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		if code.apart != nil {
 			late := code.apart(group, c.lane.Shr(ptx.U(2)))
 			if c.Spread > 1 {
-				late = late.Xor(c.odd)
+				late = late.Xor(c.late)
 			}
 			for i := range x {
 				for half, at := range apartPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
@@ -669,10 +696,13 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		})
 	}
 	// Loads of several groups are under way at once.
-	const several = 2
+	several := 2
+	if c.Ring {
+		several = 4
+	}
 	k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) {
-		var x [several][2][4]ptx.F32
-		var at [several]ptx.U32
+		x := make([][2][4]ptx.F32, several)
+		at := make([]ptx.U32, several)
 		for i := range x {
 			at[i] = group.Add(ptx.N(i * c.Warps)).Min(c.groups.Sub(ptx.U(1)))
 			x[i] = load(at[i])
@@ -814,7 +844,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		if inDigits {
 			c.weigh(&b.total[0][0], less)
 		}
-		p.gather(b, tile.Get())
+		p.gather(b, tile.Get(), c.end(tile.Get()))
 		tile.Set(c.after(tile.Get()))
 	})
 	p.finish()
@@ -877,7 +907,7 @@ type fewParts struct {
 	turn    ptx.Var[ptx.U32]
 	first   ptx.Var[ptx.U32]    // row of the turn
 	count   ptx.Var[ptx.U32]    // times 16 rows that are there
-	begin   ptx.Shared[ptx.U32] // of a ring: where the 16 rows begin, of two turns
+	begin   ptx.Shared[ptx.U32] // of a ring: where the 16 rows begin and end, of two turns
 }
 
 func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) *fewParts {
@@ -892,8 +922,8 @@ func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Share
 	return p
 }
 
-// gather has a part of 16 rows.
-func (p *fewParts) gather(b *blockLane, tile ptx.U32) {
+// gather has a part of 16 rows, from tile on and before end.
+func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	k := p.k
 	g, quad := p.lane.Shr(ptx.U(2)), p.lane.And(ptx.U(3))
 	p.at = p.all
@@ -919,13 +949,15 @@ func (p *fewParts) gather(b *blockLane, tile ptx.U32) {
 	}
 	if p.Team == 1 {
 		k.SyncWarp(ptx.AllLanes)
-		p.add(own, tile)
+		p.add(own, tile, end)
 		k.SyncWarp(ptx.AllLanes)
 		return
 	}
 	if p.Ring {
 		k.If(p.warp.Eq(ptx.U(0)).And(p.lane.Eq(ptx.U(0))), func() {
-			p.begin.At(p.turn.Get().And(ptx.U(1)).MulAdd(ptx.N(fewEvery), p.count.Get())).Store(tile)
+			at := p.begin.At(p.turn.Get().And(ptx.U(1)).MulAdd(ptx.N(fewEvery), p.count.Get()).Shl(ptx.U(1)))
+			at.Store(tile)
+			at.Offset(1).Store(end)
 		})
 	}
 	p.count.Set(p.count.Get().Add(ptx.U(1)))
@@ -943,9 +975,10 @@ func (p *fewParts) share() {
 	at := p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
 	if p.Ring {
 		k.If(p.turn.Get().Rem(ptx.N(p.Warps)).Eq(p.warp), func() {
-			rows := p.begin.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.U(fewEvery)))
+			rows := p.begin.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.U(2 * fewEvery)))
 			k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(i ptx.U32) {
-				p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), rows.At(i).Load())
+				two := rows.At(i.Shl(ptx.U(1)))
+				p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), two.Load(), two.Offset(1).Load())
 			})
 		})
 		p.count.Set(ptx.U(0))
@@ -955,7 +988,7 @@ func (p *fewParts) share() {
 	k.If(p.turn.Get().Rem(ptx.N(p.Warps)).Eq(p.warp), func() {
 		tile := ptx.NewVar(k, p.first.Get())
 		k.For(ptx.U(0), p.count.Get(), ptx.U(1), func(i ptx.U32) {
-			p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), tile.Get())
+			p.add(at.At(i.Mul(ptx.N(p.words*p.Warps))), tile.Get(), p.end(tile.Get()))
 			tile.Set(p.after(tile.Get()))
 		})
 	})
@@ -971,8 +1004,8 @@ func (p *fewParts) finish() {
 	}
 }
 
-// add adds up parts of 16 rows.
-func (p *fewParts) add(from ptx.Shared[ptx.F32], tile ptx.U32) {
+// add adds up parts of 16 rows, from tile on and before end.
+func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 	k := p.k
 	k.For(p.lane, ptx.N(fewRows*p.M), ptx.U(32), func(i ptx.U32) {
 		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.U(fewRows))
@@ -990,6 +1023,6 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile ptx.U32) {
 			}
 		}
 		row := tile.Add(line.Mul(ptx.N(p.Spread)))
-		k.If(row.Lt(p.end(tile)), func() { p.put(row, m, v) })
+		k.If(row.Lt(end), func() { p.put(row, m, v) })
 	})
 }

@@ -80,8 +80,11 @@ func (q *quantGPU) launch(p *Plan) (func() error, error) {
 		b := &buffers{}
 		b.arrays[lib.InputRef] = []cu.Ptr{q.x.Ptr(), w.Ptr()}
 		b.arrays[lib.OutputRef] = []cu.Ptr{q.y.Ptr()}
-		for _, n := range p.Scratch {
+		for _, n := range append(p.Scratch[:len(p.Scratch):len(p.Scratch)], p.Zeros...) {
 			m, err := q.stream.Alloc(n)
+			if err == nil {
+				err = q.stream.Set8(m.Ptr(), 0, n)
+			}
 			if err != nil {
 				return nil, err
 			}

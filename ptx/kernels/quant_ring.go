@@ -11,12 +11,20 @@ import (
 // twice: so the longer the pieces are, the better. Here all warps of a block share
 // its stages, which are 16 rows high and as wide as all warps multiply together; more
 // warps fill them.
+//
+// Multiprocessors read at different speeds, by a fifth: those of a cluster of them
+// share its way to the second cache, and clusters are not equally large. So blocks
+// claim tiles of rows from a counter, which one more warp does ahead of those that
+// fill. It counts to how many claims there are, all told, and is 0 again then.
 
 const (
 	// ringFill is the warps that fill stages: each starts a copy in about 150 cycles,
 	// and a block wants one in 60.
 	ringFill   = 4
 	ringStages = 8 // at most
+	// shortGroup is bytes of groups that few stages are faster with: of Q4_K, 4 where all
+	// stages are full (8192 activations: 4.0 TB/s, and 3.6 with 8), and 6 otherwise.
+	shortGroup = 144
 )
 
 // ringed is the formats that this is the fastest for. The others have it to be
@@ -42,16 +50,32 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	if groups*bytes%4 != 0 {
 		s.Spread = 2
 	}
-	for ; s.Split <= d.Multiprocessors/s.Spread && s.Split <= mostParts; s.Split++ {
-		part := s.part(groups)
-		if part*(s.Split-1) >= groups {
-			continue
+	most := ringStages
+	if bytes <= shortGroup {
+		most = 6
+		if groups%s.Warps == 0 {
+			most = 4
 		}
-		s.Room = ceilDiv(part*digitGroup, 1024) * 1024
-		for _, s.Digits = range []int{digits, digits - 2} {
-			for s.Stages = ringStages; s.Stages >= 3; s.Stages-- {
-				if s.bytes() <= d.Shared {
-					return s, nil
+	}
+	// Where there is no room for four stages, several blocks share rows if their parts are
+	// equal. Otherwise three will do, and fewer digits.
+	type way struct {
+		digits        []int
+		stages, split int
+		more          int // groups that parts may have more than rows
+	}
+	for _, w := range []way{{[]int{digits}, 4, 4, groups / 16}, {[]int{digits, digits - 2}, 3, mostParts, groups}} {
+		for s.Split = 1; s.Split <= min(w.split, d.Multiprocessors/s.Spread); s.Split++ {
+			part := s.part(groups)
+			if more := part*s.Split - groups; more >= part || more > w.more {
+				continue
+			}
+			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
+			for _, s.Digits = range w.digits {
+				for s.Stages = most; s.Stages >= w.stages; s.Stages-- {
+					if s.bytes() <= d.Shared {
+						return s, nil
+					}
 				}
 			}
 		}
@@ -59,30 +83,55 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
+// ringClaim is the least bytes of rows that a block claims at a time, but for the last: a
+// claim takes more than a microsecond.
+const ringClaim = 60 << 10
+
+// claimed is how many rows that is, of so many bytes each.
+func claimed(row int) int { return ceilDiv(ringClaim, fewRows*row) * fewRows }
+
+// tiled returns how rows of a matrix are cut for so many blocks that have the same
+// part of them: full rows in claims of Claim rows, and the others in those of share
+// rows, at most a tile.
+func (s *quantFewSpec) tiled(n, blocks int) (full, share int) {
+	rows, round := ceilDiv(n, s.Spread), s.Claim*blocks
+	full = rows / round * round
+	if full > 0 && rows-full < boxRows*blocks { // not tiles of next to nothing
+		full -= round
+	}
+	share = ceilDiv(rows-full, ceilDiv(rows-full, fewRows*blocks)*blocks)
+	if full == 0 && share < boxRows {
+		share = boxRows
+	}
+	return full, share
+}
+
 // ringCode is what the parts of the kernel share while it is built.
 type ringCode struct {
 	*quantFewCode
-	free  ptx.MBarrier        // of each stage: all warps are done with it
-	rowOf ptx.Shared[ptx.U32] // of each stage: the first row
+	free        ptx.MBarrier        // of each stage: all warps are done with it
+	rowOf       ptx.Shared[ptx.U32] // of each stage: the first row of the tile, and the end of its rows
+	told, taken ptx.MBarrier        // of the tile that has been claimed
+	next        ptx.Shared[ptx.U32] // that, as in rowOf
+	some, tiles ptx.U32             // blocks that have the same part of rows, tiles of these
+	share, odd  ptx.U32             // rows of the last tiles; the first row that the block may have
 }
 
 func (c *ringCode) build(e *epilogue) {
 	k, s := c.k, c.quantFewSpec
-	k.Block(32*(s.Warps+s.Fill), 1, 1)
+	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	block, blocks, share := c.parameters(e)
-	odd := ptx.U(0) // the first row of 32 that the block has, if it has every other
+	c.share, c.odd, c.some = share, ptx.U(0), blocks
+	rows := c.rows // that blocks like this one have
 	if s.Spread > 1 {
-		odd = block.And(ptx.U(1))
-		c.odd = odd.Ne(ptx.U(0))
-		block = block.Sub(odd)
+		c.odd = block.And(ptx.U(1))
+		c.late = c.odd.Ne(ptx.U(0))
+		c.counter = c.counter.At(c.odd)
+		block, c.some = block.Shr(ptx.U(1)), blocks.Shr(ptx.U(1))
+		rows = rows.Add(ptx.U(1)).Sub(c.odd).Shr(ptx.U(1))
 	}
-	c.step = blocks.Mul(ptx.N(fewRows))
-	c.rest = block.MulAdd(share, c.full)
-	c.restEnd = c.rest.Add(share.Mul(ptx.N(s.Spread))).Min(c.rows)
-	c.rest = c.rest.Add(odd)
-	c.rest = ptx.Select(c.rest.Lt(c.rows), c.rest, ptx.U(nowhere))
-	first := ptx.Select(c.full.Ne(ptx.U(0)), block.MulAdd(ptx.U(fewRows), odd), c.rest)
+	c.tiles = c.full.Div(ptx.N(c.Claim)).Add(rows.Sub(c.full).Add(share).Sub(ptx.U(1)).Div(share))
 	k.Align(128)
 	c.ring = ptx.DynamicShared[ptx.U8](k, s.Stages*s.stageBytes())
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
@@ -93,10 +142,13 @@ func (c *ringCode) build(e *epilogue) {
 		c.sums = ptx.DynamicShared[ptx.U8](k, pieces*s.sumPitch())
 	}
 	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
-	tileRows := ptx.DynamicShared[ptx.U32](k, 2*fewEvery)
+	tileRows := ptx.DynamicShared[ptx.U32](k, 2*2*fewEvery)
 	c.filled = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
 	c.free = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
-	c.rowOf = ptx.DynamicShared[ptx.U32](k, s.Stages)
+	c.told = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
+	c.taken = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
+	c.rowOf = ptx.DynamicShared[ptx.U32](k, 2*s.Stages)
+	c.next = ptx.DynamicShared[ptx.U32](k, 2)
 
 	tid := k.Special(ptx.TidX)
 	warp := tid.Shr(ptx.U(5))
@@ -108,6 +160,8 @@ func (c *ringCode) build(e *epilogue) {
 			c.filled.At(ptx.N(i)).Init(ptx.N(s.Fill))
 			c.free.At(ptx.N(i)).Init(ptx.N(s.Warps))
 		}
+		c.told.Init(ptx.U(1))
+		c.taken.Init(ptx.N(s.Fill))
 		k.FenceMBarrierInit()
 		c.inexact.Store(ptx.U(0))
 		c.inexact.Offset(1).Store(ptx.U(topBits)) // see digitLane.flip
@@ -115,8 +169,9 @@ func (c *ringCode) build(e *epilogue) {
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.Warps)), func() {
 		for i := range s.Fill {
-			k.If(warp.Eq(ptx.N(s.Warps+i)), func() { c.fill(first, i) })
+			k.If(warp.Eq(ptx.N(s.Warps+i)), func() { c.fill(block, i) })
 		}
+		k.If(tid.Eq(ptx.N(32*(s.Warps+s.Fill))), c.claim)
 	}, func() {
 		together := func() { k.SyncSome(1, 32*s.Warps) }
 		c.prepareDigits(warp)
@@ -130,8 +185,38 @@ func (c *ringCode) build(e *epilogue) {
 	})
 }
 
-// next goes on to the next stage.
-func (c *ringCode) next() {
+// tile returns the first row of a tile and the end of its rows.
+func (c *ringCode) tile(n ptx.U32) (row, end ptx.U32) {
+	whole := c.full.Div(ptx.N(c.Claim))
+	in := n.Lt(whole)
+	row = ptx.Select(in, n.Mul(ptx.N(c.Claim)), n.Sub(whole).MulAdd(c.share, c.full))
+	end = row.Add(ptx.Select(in, ptx.N(c.Claim), c.share))
+	spread := ptx.N(c.Spread)
+	return row.MulAdd(spread, c.odd), end.MulAdd(spread, c.odd).Min(c.rows)
+}
+
+// claim is what one thread does that claims tiles: the next when the last has been
+// taken.
+func (c *ringCode) claim() {
+	k, phase := c.k, ptx.NewVar(c.k, ptx.U(1))
+	k.Loop(func() {
+		c.taken.Wait(phase.Get())
+		n := ptx.NewVar(k, ptx.U(nowhere))
+		k.If(c.tiles.Gt(c.some), func() {
+			n.Set(ptx.AtomicInc(c.counter, c.tiles.Sub(ptx.U(1))).Add(c.some))
+		})
+		row, end := c.tile(n.Get())
+		last := n.Get().Ge(c.tiles)
+		c.next.Store(ptx.Select(last, ptx.U(nowhere), row))
+		c.next.Offset(1).Store(end)
+		c.told.Arrive()
+		k.BreakIf(last)
+		phase.Set(phase.Get().Xor(ptx.U(1)))
+	})
+}
+
+// step goes on to the next stage.
+func (c *ringCode) step() {
 	n := c.stage.Get().Add(ptx.U(1))
 	last := n.Eq(ptx.N(c.Stages))
 	c.phase.Set(c.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
@@ -142,32 +227,41 @@ func (c *ringCode) next() {
 // does, and nothing that it does depends on which: that makes copies cheap to start.
 func (c *ringCode) fill(first ptx.U32, member int) {
 	k, lines := c.k, fewRows/c.Fill
-	row := ptx.NewVar(k, first)
+	from, to := c.tile(first)
+	row, last := ptx.NewVar(k, ptx.Select(first.Lt(c.tiles), from, ptx.U(nowhere))), ptx.NewVar(k, to)
+	told := ptx.NewVar(k, ptx.U(0))
+	c.once = k.EvictFirst()
 	one := c.lane.Eq(ptx.U(0))
 	free := func() {
 		c.free.At(c.stage.Get()).Wait(c.phase.Get().Xor(ptx.U(1)))
 		if member == 0 {
-			k.If(one, func() { c.rowOf.At(c.stage.Get()).Store(row.Get()) })
+			k.If(one, func() {
+				of := c.rowOf.At(c.stage.Get().Shl(ptx.U(1)))
+				of.Store(row.Get())
+				of.Offset(1).Store(last.Get())
+			})
 		}
 	}
 	k.While(func() ptx.Pred { return row.Get().Lt(c.rows) }, func() {
-		end := c.end(row.Get())
-		begin := make([]ptx.U32, lines)
+		end := last.Get()
+		begin, there := make([]ptx.U32, lines), make([]ptx.Pred, lines)
 		for i := range begin {
-			// Lines behind the last are the first again.
+			// Of lines behind the last no more than next to nothing is copied, of the first:
+			// branches would take longer.
 			line := row.Get().Add(ptx.N((member*lines + i) * c.Spread))
-			begin[i] = ptx.Select(line.Lt(end), line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
+			there[i] = line.Lt(end)
+			begin[i] = ptx.Select(there[i], line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
 		}
 		k.For(ptx.U(0), c.groups, ptx.N(c.Warps*c.Groups), func(group ptx.U32) {
 			free()
 			k.If(one, func() {
 				off, bytes := group.Mul(ptx.N(c.bytes)), c.groups.Sub(group).Min(ptx.N(c.Warps*c.Groups)).Mul(ptx.N(c.bytes))
 				bar := c.filled.At(c.stage.Get())
-				to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes()))).Offset(member * lines * c.rowPitch())
+				to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes())))
 				var copies []func()
 				all := ptx.U(0)
 				for i, at := range begin {
-					n, start := c.copyRow(bar, to.Offset(i*c.rowPitch()), at.Add(off), at.Add(off).Add(bytes))
+					n, start := c.copyRow(bar, to.Offset((member*lines+i)*c.rowPitch()), at.Add(off), ptx.Select(there[i], bytes, ptx.U(16)))
 					all = all.Add(n)
 					copies = append(copies, start)
 				}
@@ -176,11 +270,18 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 					start()
 				}
 			})
-			c.next()
+			c.step()
 		})
-		row.Set(c.after(row.Get()))
+		again := row.Get().Add(ptx.N(fewRows * c.Spread))
+		k.IfElse(again.Lt(end), func() { row.Set(again) }, func() {
+			c.told.Wait(told.Get())
+			told.Set(told.Get().Xor(ptx.U(1)))
+			row.Set(c.next.Load())
+			last.Set(c.next.Offset(1).Load())
+			k.SyncWarp(ptx.AllLanes)
+			k.If(one, func() { c.taken.Arrive() })
+		})
 	})
-	row.Set(ptx.U(nowhere))
 	free()
 	k.If(one, func() { c.filled.At(c.stage.Get()).Arrive() })
 }
@@ -189,7 +290,11 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 // to multiples of 16: it returns how many bytes count at the barrier, and what starts
 // the copy. Nothing is copied from behind the matrix: where it ends within 16 bytes,
 // these are copied for themselves.
-func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, to ptx.U32) (bytes ptx.U32, start func()) {
+func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, length ptx.U32) (bytes ptx.U32, start func()) {
+	if c.bytes%16 == 0 { // and so is where it begins
+		return length, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(from), length, bar) }
+	}
+	to := from.Add(length)
 	first := from.And(ptx.U(^uint32(15)))
 	end := to.Add(ptx.U(15)).Min(c.total).And(ptx.U(^uint32(15)))
 	c.k.If(to.Gt(end), func() {
@@ -198,7 +303,7 @@ func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, t
 		})
 	})
 	bytes = end.Sub(first)
-	return bytes, func() { ptx.BulkLoad(dst, c.w.At(first), bytes, bar) }
+	return bytes, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(first), bytes, bar) }
 }
 
 // multiply is what a warp does that multiplies.
@@ -210,19 +315,20 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 	chunk, shift := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, warp)
 	k.Loop(func() {
 		c.filled.At(c.stage.Get()).Wait(c.phase.Get())
-		row := c.rowOf.At(c.stage.Get()).Load()
+		of := c.rowOf.At(c.stage.Get().Shl(ptx.U(1)))
+		row := of.Load()
 		k.BreakIf(row.Eq(ptx.U(nowhere)))
 		// Which group of a stage a warp has changes with each tile, as the last stage of
 		// one may have fewer.
-		from, end := chunk.Get().Mul(ptx.N(c.Warps*c.Groups)), c.end(row)
+		from, end := chunk.Get().Mul(ptx.N(c.Warps*c.Groups)), of.Offset(1).Load()
 		along := from.Add(c.before).Mul(ptx.N(c.bytes))
 		var begin [2]ptx.U32
 		for r := range begin {
 			line := l.g.Add(ptx.N(8 * r))
+			line = ptx.Select(line.MulAdd(ptx.N(c.Spread), row).Lt(end), line, ptx.U(0)) // see fill
 			begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
 			if !blockCodes[c.Blocks.Block()].aligned() {
-				this := line.MulAdd(ptx.N(c.Spread), row)
-				begin[r] = begin[r].Add(ptx.Select(this.Lt(end), this, row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
+				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.Spread), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
 			}
 		}
 		for i := range c.Groups {
@@ -236,7 +342,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 				if inDigits && c.Blocks == op.Q6_K {
 					late := mine.And(ptx.U(1)).Ne(ptx.U(0))
 					if c.Spread > 1 {
-						late = late.Xor(c.odd)
+						late = late.Xor(c.late)
 					}
 					k.IfElse(late, func() { one(2) }, func() { one(0) })
 				} else {
@@ -246,7 +352,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		}
 		k.SyncWarp(ptx.AllLanes)
 		k.If(c.lane.Eq(ptx.U(0)), func() { c.free.At(c.stage.Get()).Arrive() })
-		c.next()
+		c.step()
 		chunk.Set(chunk.Get().Add(ptx.U(1)))
 		k.If(chunk.Get().Eq(c.chunks), func() {
 			chunk.Set(ptx.U(0))
@@ -254,7 +360,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 			if inDigits {
 				c.weigh(&l.total[0][0], l.less)
 			}
-			p.gather(l.blockLane, row)
+			p.gather(l.blockLane, row, end)
 			clearTotals(l.total)
 			clearTotals(l.less)
 		})

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -135,6 +136,13 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		}
 		arrays[lib.ScratchRef] = append(arrays[lib.ScratchRef], at)
 	}
+	for i, n := range p.Zeros {
+		at, err := place(fmt.Sprintf("zeros%d", i), make([]byte, n))
+		if err != nil {
+			return err
+		}
+		arrays[lib.ScratchRef] = append(arrays[lib.ScratchRef], at)
+	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if err := g.stage(m, s, p, arrays); err != nil {
@@ -142,6 +150,15 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		}
 		if g.stats != nil {
 			g.stats(i, m.Stats())
+		}
+	}
+	for i, n := range p.Zeros {
+		b := make([]byte, n)
+		if err := m.Read(arrays[lib.ScratchRef][len(p.Scratch)+i], b); err != nil {
+			return err
+		}
+		if !bytes.Equal(b, make([]byte, n)) {
+			return fmt.Errorf("temporary %d of zeros is %v in the end", i, b)
 		}
 	}
 	for i, b := range out {

@@ -101,6 +101,9 @@ func (e *preparer) native(r *request) error {
 	for _, n := range p.Scratch {
 		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Reserve(n))
 	}
+	for _, n := range p.Zeros { // launches follow each other in the one stream
+		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Constant(make([]byte, n)))
+	}
 	for i := range p.Stages {
 		stage := &p.Stages[i]
 		if err := launchable(stage.Grid); err != nil {

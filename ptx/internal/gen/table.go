@@ -269,6 +269,7 @@ var rows = []row{
 
 	// Copies in bulk.
 	{name: "BulkLoad", ptx: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$r+$i], [$d+$i], $r, [$r+$i]", need: "8.0 90", layout: "form"},
+	{name: "BulkLoadPolicy", ptx: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [$r+$i], [$d+$i], $r, [$r+$i], $d", need: "8.0 90", layout: "form"},
 	{name: "BulkStore", ptx: "cp.async.bulk.global.shared::cta.bulk_group [$d+$i], [$r+$i], $r", need: "8.0 90", layout: "form"},
 	{name: "BulkCommit", ptx: "cp.async.bulk.commit_group", args: "->", need: "8.0 90"},
 	{name: "BulkWait", ptx: "cp.async.bulk.wait_group", need: "8.0 90", layout: "immediate"},
