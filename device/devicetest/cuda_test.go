@@ -105,7 +105,7 @@ func BenchmarkCUDA(b *testing.B) {
 func BenchmarkCUDAResident(b *testing.B) {
 	dev := openCUDA(b)
 	defer dev.Close()
-	printGoals(onTheDevice(b, dev))
+	printGoals(cudaGoals, onTheDevice(b, dev))
 }
 
 type faultParams struct{ N uint32 }

@@ -105,11 +105,11 @@ func cells() []cell {
 		moves("dot/64M", op.F32, [][]int{{n}, {n}}, nil, "torch.dot(x[0],x[1])", func(r *rec, x []value) value { return r.Dot(x[0], x[1]) }),
 		moves("max/64M", op.F32, [][]int{{n}}, nil, "torch.max(x[0])", func(r *rec, x []value) value { return r.Max(x[0]) }),
 		moves("sum/1M", op.F32, [][]int{{1 << 20}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }))
-	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 5000, 8192, 12345, 16384, 20000, 30000, 32768, 50000, 65536} {
+	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 5000, 8192, 12345, 14001, 16384, 20000, 20011, 30000, 32768, 50000, 50001, 65536} {
 		s := [][]int{{n / cols, cols}}
 		all = append(all, moves(fmt.Sprintf("softmax/%d", cols), op.F32, s, s[0], "torch.softmax(x[0],1)", func(r *rec, x []value) value { return r.Softmax(x[0]) }))
 	}
-	for _, cols := range []int{128, 1000, 1023, 4096, 4097, 5000, 12345, 16384, 20000, 30000, 32768, 50000, 65536} {
+	for _, cols := range []int{128, 1000, 1023, 4096, 4097, 5000, 12345, 14001, 16384, 20000, 20011, 30000, 32768, 50000, 50001, 65536} {
 		rows := n / cols
 		s, g := []int{rows, cols}, []int{cols}
 		all = append(all,

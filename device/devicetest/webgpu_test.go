@@ -46,5 +46,5 @@ func BenchmarkWebGPU(b *testing.B) {
 func BenchmarkWebGPUResident(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)
 	defer dev.Close()
-	onTheDevice(b, dev)
+	printGoals(vulkanGoals, onTheDevice(b, dev))
 }
