@@ -1,6 +1,9 @@
 package kernels
 
-import "github.com/rayo-go/rayo/ptx"
+import (
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
 
 // norm computes layer_norm and rms_norm.
 func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
@@ -30,9 +33,22 @@ func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r
 		mean[0], squares[0] = all[1].Float(), all[2].Float()
 	}
 	for u, r := range held {
-		scale := squares[u].Div(t.cols.F32()).Add(eps).Sqrt().Rcp()
-		r.eachShift(gamma != nil || beta != nil, func(r *heldRow) { r.normalise(y, mean[u], scale, gamma, beta) })
+		var variance ptx.F32
+		if s.fenced() {
+			variance = squares[u].Div(t.cols.F32())
+		} else {
+			variance = squares[u].Mul(reciprocalOf(t.cols))
+		}
+		scale := variance.Add(eps).RsqrtApprox()
+		r.eachShift(func(r *heldRow) { r.normalise(y, mean[u], scale, gamma, beta) })
 	}
+}
+
+// fenced reports whether an exact quotient, which has a branch, shall keep what loads
+// weights behind it. Else the assembler takes some of that before, which helps if there
+// are registers for it.
+func (s *rowSpec) fenced() bool {
+	return s.choosesWeights() || s.Weights != 0 && !s.Shift && (s.Type != op.F32 || s.Lanes <= 32)
 }
 
 // normalise stores a row whose mean and scale are known.
@@ -76,7 +92,7 @@ func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 		}
 		mean = t.reduce(mean, ptx.F32.Add)
 		for u, r := range held {
-			mean[u] = mean[u].Div(t.size(r).Max(ptx.U(1)).F32()) // a part may be empty
+			mean[u] = mean[u].Mul(reciprocalOf(t.size(r).Max(ptx.U(1)))) // a part may be empty
 		}
 	}
 	for u, r := range held {
@@ -87,14 +103,29 @@ func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
 				if s.Op != "rms_norm" && (p >= s.Whole || r.ragged(p)) {
 					d[e] = ptx.Select(r.valid(p, e), d[e], ptx.F(0))
 				}
-				d[e] = d[e].Mul(d[e])
 			}
-			squares[u] = squares[u].Add(foldRow(d, ptx.F32.Add))
+			squares[u] = squares[u].Add(foldSquares(d))
 			return nil
 		})
 	}
 	return mean, t.reduce(squares, ptx.F32.Add)
 }
+
+// foldSquares returns the sum of squares, of which four follow one another.
+func foldSquares(v []ptx.F32) ptx.F32 {
+	if len(v) > 4 {
+		return foldSquares(v[:len(v)/2]).Add(foldSquares(v[len(v)/2:]))
+	}
+	sum := v[0].Mul(v[0])
+	for _, d := range v[1:] {
+		sum = d.Fma(d, sum)
+	}
+	return sum
+}
+
+// reciprocalOf returns 1/n, as good as 1 ulp: the exact one has a branch, as have exact
+// quotients and roots, and the tolerance of a sum has room for it.
+func reciprocalOf(n ptx.U32) ptx.F32 { return n.F32().RcpApproxFlush() }
 
 // variance computes the variances of rows, which are held, so that the squares
 // are about a mean that is there: what follows the mean as it grows is not as

@@ -226,7 +226,7 @@ func storeWords(to ptx.Global[ptx.B32], v []ptx.B32) {
 // setRegisters makes the words of a vector what registers hold of part p.
 func (r *heldRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
 	if r.s.Packed {
-		r.parts[p].packed = raw
+		r.parts[p].packed = r.maskedWords(p, raw, neutral)
 	} else {
 		r.parts[p].values = r.masked(p, unpackRow(r.s.Type, raw), neutral)
 	}
@@ -346,23 +346,28 @@ func (r *heldRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.
 // instead; it can be where keeps says so.
 func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 	for p := range r.parts {
-		c := &r.parts[p]
-		switch {
-		case c.values != nil:
-			if v := f(p, c.values); v != nil {
-				c.values = v
-			}
-		case c.packed != nil:
-			f(p, r.masked(p, unpackRow(r.s.Type, c.packed), neutral))
-		default:
-			if c.behind >= 0 {
-				r.k.CopyWait(c.behind)
-				c.behind = -1
-			}
-			words := r.words(c.slot, p, neutral)
-			if v := f(p, r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
-				c.slot.Store4([4]ptx.B32(packRow(r.s.Type, v)))
-			}
+		r.one(p, neutral, func(v []ptx.F32) []ptx.F32 { return f(p, v) })
+	}
+}
+
+// one runs f for part p: see [heldRow.each].
+func (r *heldRow) one(p int, neutral float32, f func(v []ptx.F32) []ptx.F32) {
+	c := &r.parts[p]
+	switch {
+	case c.values != nil:
+		if v := f(c.values); v != nil {
+			c.values = v
+		}
+	case c.packed != nil:
+		f(unpackRow(r.s.Type, c.packed))
+	default:
+		if c.behind >= 0 {
+			r.k.CopyWait(c.behind)
+			c.behind = -1
+		}
+		words := r.words(c.slot, p, neutral)
+		if v := f(r.masked(p, unpackRow(r.s.Type, words), neutral)); v != nil {
+			c.slot.Store4([4]ptx.B32(packRow(r.s.Type, v)))
 		}
 	}
 }
@@ -374,12 +379,32 @@ func (r *heldRow) keeps(p int) bool {
 
 // masked returns v with neutral in place of what is not of the row.
 func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
-	if r.ragged(p) || r.stream != nil && p >= r.s.Whole {
+	if r.mixed(p) {
 		for e := range v {
 			v[e] = ptx.Select(r.valid(p, e), v[e], ptx.F(neutral))
 		}
 	}
 	return v
+}
+
+// mixed reports whether there may be something else in part p than what is of the row.
+func (r *heldRow) mixed(p int) bool { return r.ragged(p) || r.stream != nil && p >= r.s.Whole }
+
+// maskedWords is masked for elements as memory has them.
+func (r *heldRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B32 {
+	if !r.mixed(p) {
+		return raw
+	}
+	words, fill := make([]ptx.B32, len(raw)), rowNeutral(r.s.Type, neutral)
+	for j, w := range raw {
+		if r.s.Type == op.F32 {
+			words[j] = ptx.Select(r.valid(p, j), w, fill)
+			continue
+		}
+		low, high := ptx.Select(r.valid(p, 2*j), w, fill), ptx.Select(r.valid(p, 2*j+1), w, fill)
+		words[j] = low.And(ptx.B(0xffff)).Or(high.And(ptx.B(0xffff0000)))
+	}
+	return words
 }
 
 // store writes the elements of part p, as the epilogue has it.
@@ -404,10 +429,10 @@ func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 		k.If(r.in(p), func() { one(0) })
 		return
 	}
+	words := s.words()
+	to := ptx.Cast[ptx.B32](y.to[0]).At(r.first.Add(r.place).Mul(ptx.N(words))).Offset(words * p * s.Lanes).Hint(s.Save)
 	all := func(in ptx.Pred) {
 		if y.exprs == nil {
-			words := s.words()
-			to := ptx.Cast[ptx.B32](y.to[0]).At(r.first.Add(r.place).Mul(ptx.N(words))).Offset(words * p * s.Lanes).Hint(s.Save)
 			raw := packRow(s.Type, v)
 			k.When(in, func() { storeWords(to, raw) })
 			return
@@ -432,8 +457,25 @@ func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 	whole := r.in(p).And(col.S32().Ge(ptx.S(0))).And(col.Add(ptx.N(s.Width)).S32().Le(r.cols.S32()))
 	all(whole)
 	k.If(r.in(p).And(whole.Not()), func() {
+		if y.exprs == nil && s.Width == 2 { // of more, a branch shall skip them
+			r.storePair(to, p, v)
+			return
+		}
 		for e := range v {
 			k.If(r.valid(p, e), func() { one(e) })
 		}
 	})
+}
+
+// storePair stores what is of the row of two elements of 16 bits.
+func (r *heldRow) storePair(to ptx.Global[ptx.B32], p int, v []ptx.F32) {
+	for e := range v {
+		r.k.When(r.valid(p, e), func() {
+			if r.s.Type == op.F16 {
+				ptx.Cast[ptx.F16](to).Offset(e).Store(v[e].F16())
+			} else {
+				ptx.Cast[ptx.BF16](to).Offset(e).Store(v[e].BF16())
+			}
+		})
+	}
 }

@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 
-	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -52,7 +51,7 @@ func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
 			block = t.row
 		}
 		r := t.newHeldRow(block, rows, cols)
-		if s.Parts != wholeRows || s.Type != op.F32 || !s.Shift || s.Weights == 0 {
+		if s.Parts != wholeRows || !s.choosesWeights() {
 			// There is one, and it is said, as loads that are predicated keep what was in
 			// their registers before. Where the code is there for each shift, the
 			// assembler makes less of that.

@@ -98,6 +98,28 @@ func TestRowsSpecial(t *testing.T) {
 	}
 }
 
+// TestRowsSmall has probabilities down to the least of each type and below, which
+// registers hold as elements or as memory does.
+func TestRowsSmall(t *testing.T) {
+	t.Parallel()
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax} {
+		for _, typ := range rowTypes {
+			for _, packed := range []bool{false, true} {
+				if packed && typ == op.F32 {
+					continue
+				}
+				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 2, Packed: packed, Load: ptx.Once, Save: ptx.Once}
+				cols := w.room() - rand.IntN(100) - w.Width
+				c := newTrial(o, o.Defaults(), typ, normal(2, cols))
+				for i := range cols {
+					c.values[0].Data[i] = -110 * float64(i) / float64(cols)
+				}
+				c.byWay(t, w, 1)
+			}
+		}
+	}
+}
+
 // TestRowParts has rows of several blocks, which wait for each other, read twice or
 // are a cluster.
 func TestRowParts(t *testing.T) {

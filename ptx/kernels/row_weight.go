@@ -38,13 +38,18 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 	}
 }
 
-// eachShift runs f for the row. With weights it builds it once for each place that
-// the row may begin at in a vector, where it is a constant: which of the weights
-// belong to an element is known then, and costs nothing. Of 16-bit elements there
-// would be too many places.
-func (r *heldRow) eachShift(weights bool, f func(r *heldRow)) {
+// choosesWeights reports whether there is code for each place that a row may begin at
+// in a vector: which of the weights belong to an element is known then, and costs
+// nothing. Of 16-bit elements there would be too many places.
+func (s *rowSpec) choosesWeights() bool {
+	return s.Weights != 0 && s.Shift && !s.Laid && s.Width > 1 && s.Type == op.F32
+}
+
+// eachShift runs f for the row: where weights are chosen once for each place, which is
+// a constant then.
+func (r *heldRow) eachShift(f func(r *heldRow)) {
 	s := r.s
-	if !weights || s.Laid || !s.Shift || s.Width == 1 || s.Type != op.F32 {
+	if !s.choosesWeights() {
 		f(r)
 		return
 	}

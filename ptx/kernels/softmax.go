@@ -69,11 +69,7 @@ func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
 	s, ninf := t.s, float32(math.Inf(-1))
 	most, sum = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
 	for u, r := range held {
-		most[u] = ptx.F(ninf)
-		r.each(ninf, func(_ int, v []ptx.F32) []ptx.F32 {
-			most[u] = most[u].MaxNaN(foldRow(v, ptx.F32.MaxNaN))
-			return nil
-		})
+		most[u] = r.most()
 	}
 	most = t.reduce(most, ptx.F32.MaxNaN)
 	for u, r := range held {
@@ -83,17 +79,50 @@ func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
 		}
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
 			e := make([]ptx.F32, len(v))
+			kept := s.Op == "softmax" && r.keeps(p)
 			for i := range v {
-				e[i] = expRow(s.Type, v[i].Sub(top))
+				d := v[i].Sub(top)
+				if kept || s.Type == op.F32 {
+					e[i] = expRow(s.Type, d)
+				} else {
+					e[i] = expTerm(d)
+				}
 			}
 			sum[u] = sum[u].Add(foldRow(e, ptx.F32.Add))
-			if s.Op == "softmax" && r.keeps(p) {
+			if kept {
 				return e
 			}
 			return nil
 		})
 	}
 	return most, t.reduce(sum, ptx.F32.Add)
+}
+
+// most returns the greatest element of what the thread holds.
+func (r *heldRow) most() ptx.F32 {
+	ninf := float32(math.Inf(-1))
+	most := ptx.F(ninf)
+	var packed []ptx.B32
+	for p, c := range r.parts {
+		if c.packed != nil {
+			packed = append(packed, c.packed...)
+			continue
+		}
+		r.one(p, ninf, func(v []ptx.F32) []ptx.F32 {
+			most = most.MaxNaN(foldRow(v, ptx.F32.MaxNaN))
+			return nil
+		})
+	}
+	if packed == nil {
+		return most
+	}
+	two := foldRow(packed, func(a, b ptx.B32) ptx.B32 {
+		if r.s.Type == op.F16 {
+			return a.F16x2().MaxNaN(b.F16x2()).B32()
+		}
+		return a.BF16x2().MaxNaN(b.BF16x2()).B32()
+	})
+	return most.MaxNaN(foldRow(unpackRow(r.s.Type, []ptx.B32{two}), ptx.F32.MaxNaN))
 }
 
 // partMost returns what is subtracted of a part whose greatest element is most. A
@@ -111,7 +140,7 @@ func mergeExponentials(a, b []ptx.B32) []ptx.B32 {
 }
 
 // foldRow combines elements pairwise.
-func foldRow(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) ptx.F32 {
+func foldRow[T any](v []T, f func(a, b T) T) T {
 	if len(v) == 1 {
 		return v[0]
 	}
@@ -127,10 +156,16 @@ const (
 // expRow returns e**d, d at most 0 or NaN, of a difference of elements of a type.
 // The exponent of 2 is rounded, which for a large one is much of the result; where
 // elements are float32, the difference was rounded as well, and the tolerance has
-// room for one of the two: so the rest is found and multiplied in.
+// room for one of the two: so the rest is found and multiplied in. What flushes
+// subnormal results is one instruction, without it is four: of float16 they are 0
+// anyway, of bfloat16 the root of the result is none.
 func expRow(t op.DType, d ptx.F32) ptx.F32 {
-	if t != op.F32 {
-		return d.Fma(ptx.F(log2e), d.Mul(ptx.F(log2eLow))).Ex2Approx()
+	switch t {
+	case op.F16:
+		return d.Fma(ptx.F(log2e), d.Mul(ptx.F(log2eLow))).Ex2ApproxFlush()
+	case op.BF16:
+		root := d.Fma(ptx.F(log2e/2), d.Mul(ptx.F(log2eLow/2))).Ex2ApproxFlush()
+		return root.Mul(root)
 	}
 	d = d.MaxNaN(ptx.F(-256)) // so that -Inf has a rest
 	p := d.Mul(ptx.F(log2e))
@@ -138,3 +173,7 @@ func expRow(t op.DType, d ptx.F32) ptx.F32 {
 	e := p.Ex2Approx()
 	return e.Fma(rest.Mul(ptx.F(math.Ln2)), e)
 }
+
+// expTerm is expRow for a term of a sum of elements of 16 bits: what it is off by where
+// d is large is less than what the greatest term, 1, is off by.
+func expTerm(d ptx.F32) ptx.F32 { return d.Mul(ptx.F(log2e)).Ex2ApproxFlush() }
