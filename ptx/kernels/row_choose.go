@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"slices"
-
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -21,7 +19,12 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
 	n := rowVectors(cols, rowVector(t))
 	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
-	weights := slices.ContainsFunc(r.In[1:], func(x lib.Array) bool { return x.Shape != nil })
+	weights := 0
+	for _, x := range r.In[1:] {
+		if x.Shape != nil {
+			weights++
+		}
+	}
 	switch {
 	case n <= mostVectors:
 	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxClusterVectors && 4*rows >= d.Multiprocessors:
@@ -33,7 +36,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
-	w.Laid = weights && t != op.F32 && cols%w.Width != 0 && rows >= fewestLaid/cols
+	w.Laid = (w.Laid || t != op.F32) && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
@@ -48,9 +51,9 @@ const fewestLaid = 1 << 22
 const mostVectors = 8192
 
 // chooseRowWay returns the way for rows of so many elements, of which one
-// multiprocessor holds each; norm says that they are normalised, and weights that
-// each element has some.
-func chooseRowWay(t op.DType, cols int, weights, norm bool, d *Device) rowWay {
+// multiprocessor holds each; norm says that they are normalised, and each element has
+// so many weights.
+func chooseRowWay(t op.DType, cols, weights int, norm bool, d *Device) rowWay {
 	v := rowVector(t)
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	if cols%v != 0 {
@@ -60,17 +63,21 @@ func chooseRowWay(t op.DType, cols int, weights, norm bool, d *Device) rowWay {
 			return w.singles(t, cols)
 		}
 		if t != op.F32 {
-			if n, ok := w.narrow(cols, weights); ok {
+			if n, ok := w.narrow(cols, weights > 0); ok {
 				return n
 			}
 		}
 	}
 	n := rowVectors(cols, v)
-	if weights && cols%v != 0 && t == op.F32 {
+	if weights > 0 && cols%v != 0 && t == op.F32 {
 		if n <= 256*9 {
 			return w.shifted(n)
 		}
 		w.Save = ptx.Once // the weights shall stay in L1
+		if weights > 1 && n > 512*8 && n <= 256*20 {
+			w.Lanes, w.Blocks, w.Registers, w.Laid = 256, 2, (n-1)/256+1, true
+			return w
+		}
 	}
 	held := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
@@ -90,7 +97,7 @@ func chooseRowWay(t op.DType, cols int, weights, norm bool, d *Device) rowWay {
 		w.Lanes = 256
 	case n <= 512*8:
 		w.Lanes, w.Blocks = 512, 2
-	case n <= 512*10 && !weights: // two blocks again, if some of the row is in shared memory
+	case n <= 512*10 && weights == 0: // two blocks again, if some of the row is in shared memory
 		w.Lanes, w.Blocks = 512, 2
 		w.Registers = 8
 		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
@@ -109,8 +116,12 @@ func chooseRowWay(t op.DType, cols int, weights, norm bool, d *Device) rowWay {
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowWay) halves(n, held int, weights, norm bool, d *Device) rowWay {
-	shift := weights && w.Load == ptx.Cached
+func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
+	anywhere := w.Load == ptx.Cached
+	shift := anywhere && weights > 0
+	if shift && n > 16*9 {
+		w.Save = ptx.Once
+	}
 	switch {
 	case n <= 32 && !shift:
 		for w.Lanes < n {
@@ -118,14 +129,30 @@ func (w rowWay) halves(n, held int, weights, norm bool, d *Device) rowWay {
 		}
 		w.Teams = 128 / w.Lanes
 	case shift && n <= 16*9:
-		w.Lanes, w.Teams = 16, 8
-	case n <= 32*9, shift && n <= 32*13:
+		w.Lanes, w.Teams, w.Blocks = 16, 8, 4
+	case shift && n <= 32*13:
+		w.Lanes, w.Teams, w.Blocks = 32, 4, 4
+		if n <= 32*9 {
+			w.Blocks = 5
+		}
+	case n <= 32*9:
 		w.Lanes, w.Teams = 32, 4
-	case n <= 128*7, weights && n <= 128*8:
+	case n <= 128*7, weights > 0 && n <= 128*8:
 		w.Lanes = 128
-		if weights && n > 128*4 {
+		if weights > 0 && n > 128*4 {
 			w.Packed, w.Blocks = true, 8
 		}
+	case shift && n <= 128*13:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 6
+	case shift && weights > 1 && n <= 128*18:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 5
+	case shift && n > 256*10 && n <= 128*33:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 3
+		if n <= 128*24 {
+			w.Blocks = 4
+		}
+	case n > 256*8 && n <= 256*20 && norm && !anywhere:
+		w.Lanes, w.Packed, w.Blocks = 256, true, 2
 	case n <= 256*10 && norm:
 		w.Lanes = 256
 		if n > 256*5 {
@@ -133,12 +160,23 @@ func (w rowWay) halves(n, held int, weights, norm bool, d *Device) rowWay {
 		} else if n > 256*4 {
 			w.Packed, w.Blocks = true, 4
 		}
-	case n <= 256*8+1:
+	case n <= 256*6:
 		w.Lanes = 256
+	case n <= 256*9:
+		w.Lanes, w.Blocks, w.Packed = 256, 3, true
 	case n <= 512*8+1:
 		w.Lanes, w.Blocks, w.Packed = 512, 2, true
-	case n <= 512*16+1 && norm:
+	case n <= 256*20 && !norm:
+		w.Lanes, w.Blocks, w.Packed = 256, 2, true
+	case n <= 512*16 && norm && !anywhere:
 		w.Lanes, w.Packed = 512, true
+	case n <= 512*16+1 && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
+		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
+		if anywhere {
+			w.Lanes, w.Registers = 256, 16
+		}
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
 	default:
 		w.Lanes = 1024
 		w.stream(n, held, d)
@@ -211,15 +249,15 @@ func (w rowWay) narrow(cols int, weights bool) (rowWay, bool) {
 		return w.singles(op.BF16, cols), true
 	}
 	ways := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
-	if weights && n > 8*5 { // two rows with the same ones
-		ways[1].registers = 8
+	if weights && w.Width == 2 {
+		ways[1].registers = 7
 	}
 	for _, s := range ways {
 		if n <= s.lanes*s.registers {
-			if s.registers == 8 && s.lanes == 8 {
+			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
+			if weights && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
 				w.Rows = 2
 			}
-			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
 			return w, true
 		}
 	}
@@ -231,26 +269,35 @@ const maxClusterVectors = 512 * 8 * maxRowCluster
 
 // clusterVectors is how many vectors a block of a cluster has of a row at most: half
 // of them in registers and half in shared memory, so that a multiprocessor has two
-// such blocks.
-const clusterVectors = 2 * 512 * 8
+// such blocks. With as many as heldVectors it has them in the registers of half as many
+// threads, which is faster.
+const (
+	clusterVectors = 2 * 512 * 8
+	heldVectors    = 256 * 25
+)
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
-// With two weights and two blocks these are faster alone on their multiprocessors,
-// but for the longest rows that begin with a vector.
+// Some lengths with two weights are faster with one block a multiprocessor.
 func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
 	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
 	}
-	shift := r.In[0].Shape[len(r.In[0].Shape)-1]%w.Width != 0
+	two := len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil
+	shift := cols%w.Width != 0
 	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
+		w.Laid = two && rows >= fewestLaid/cols
+	}
+	if n <= parts*heldVectors {
+		w.Lanes = 256
 	}
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
-	if len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil && parts == 2 && (shift || n <= 15000) {
+	if two && !shift && w.Lanes == 512 && n <= 15000 {
 		w.Blocks = 0
-	} else if most := 8; w.Registers > most {
+	} else if most := 8; w.Lanes == 512 && w.Registers > most {
 		w.Registers, w.Shared = most, w.Registers-most
 	}
 	return planRowCluster(r, w, parts)

@@ -173,7 +173,7 @@ func TestRowWays(t *testing.T) {
 	for _, d := range []*Device{&h200, &a100, &small} {
 		for _, typ := range rowTypes {
 			for cols := 1; cols <= 16*mostVectors; cols += 1 + cols/500 {
-				w := chooseRowWay(typ, cols, cols&2 == 0, cols&16 == 0, d)
+				w := chooseRowWay(typ, cols, (cols>>1)%3, cols&16 == 0, d)
 				if w.Ring > 0 && w.Ring <= w.Shared {
 					continue // several blocks
 				}
