@@ -44,12 +44,14 @@ race: ## the packages that work on several goroutines, under the race detector
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache. The emulated
-# GPU, and those that software plays, are the same at each level.
+# GPU, those that software plays, the interpreter and the references, whose cases and
+# graphs are judged without a device, are the same at each level.
+levels: same = CUDA|WebGPU|Portable|GraphsAre|GraphsNotice|CasesAre
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -skip "CUDA|WebGPU" -count=1 -timeout 5m $$($(PACKAGES) native)
-	RAYO_SIMD=generic $(GO) test -skip "CUDA|WebGPU" -short -count=1 -timeout 5m $$($(PACKAGES) native)
-	$(GO) test -skip "CUDA|WebGPU" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=generic $(GO) test -skip "$(same)" -short -count=1 -timeout 5m $$($(PACKAGES) native)
+	$(GO) test -skip "$(same)" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
 
 # With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
 .PHONY: webgpu
@@ -61,7 +63,7 @@ webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU|GraphsAre|GraphsNotice|CasesAre" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js

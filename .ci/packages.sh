@@ -6,7 +6,8 @@
 #               what one goroutine does at length: kernel/lib and internal/ptxgen,
 #               whose tests keep an interpreter busy, wgsl, ptx, its emulator and its kernels
 #   native      the kernels of processors, the devices that run them, and what
-#               records work: what the instruction set has a say in
+#               records work: what the instruction set has a say in, which it has not
+#               in the emulator of GPUs
 #   kernels     portable kernels: how they are written, run, checked and printed
 #   portable    everything that a browser can run; what is for GPUs of NVIDIA alone
 #               is built for it
@@ -24,7 +25,7 @@ concurrent)
 		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|ptx/kernels$\|ptx/samples$\)" || true
 	;;
 native)
-	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/...
+	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... | grep -v "/cuda/emulated$"
 	;;
 kernels)
 	go list ./kernel/... ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
