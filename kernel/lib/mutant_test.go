@@ -227,13 +227,20 @@ var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024"
 
 // everywhere plants m at each place of a program, and returns how many there are.
 func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
+	var code []ir.Instr // what is planted in: nothing so far
 	for at := range prog.Code {
 		if !live(prog, ir.Value(at)) {
 			continue
 		}
+		if code == nil {
+			code = slices.Clone(prog.Code)
+		}
+		if !m.plant(code, at) {
+			continue
+		}
 		q := *prog
-		q.Code = slices.Clone(prog.Code)
-		if !m.plant(q.Code, at) || harmless(us[0], m) {
+		q.Code, code = code, nil
+		if harmless(us[0], m) {
 			continue
 		}
 		made++
