@@ -32,7 +32,7 @@ kernels)
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
-		grep -v "^$module/\(cmd/\|examples/\|ptx/kernels$\)" || true
+		grep -v "^$module/\(cmd/\|examples/\|cuda$\|internal/driver/cuda/emulated$\|ptx/kernels$\)" || true
 	;;
 *)
 	echo "packages.sh: no set is called $1" >&2
