@@ -18,7 +18,7 @@ type mutation struct {
 	name  string
 	found bool // by the checks, not only by wrong results
 	// plant changes instruction at, or returns false if the mistake cannot be
-	// made there.
+	// made there, and leaves the code as it is.
 	plant func(code []ir.Instr, at int) bool
 }
 
