@@ -196,12 +196,16 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 const mostParts = 16
 
 // part returns the groups of a row that a block has: the beginning of a part is at
-// a multiple of 8 bytes.
+// a multiple of 8 bytes, or of 4 where bulk copies of Q6_K take it from any place.
 func (s *quantFewSpec) part(groups int) int {
 	if s.Split == 1 {
 		return groups
 	}
-	return ceilDiv(ceilDiv(groups, s.Split), 4) * 4
+	multiple := 4
+	if s.Ring && s.Blocks == op.Q6_K {
+		multiple = 2
+	}
+	return ceilDiv(ceilDiv(groups, s.Split), multiple) * multiple
 }
 
 // fit reports whether the kernel has enough shared memory, with fewer stages if

@@ -57,17 +57,21 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 			most = 4
 		}
 	}
-	// Where there is no room for four stages, several blocks share rows if their parts are
-	// equal. Otherwise three will do, and fewer digits.
+	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
+	// their parts are equal. Otherwise three will do, and fewer digits.
+	want := 4
+	if blocks == op.Q6_K {
+		want = 5
+	}
 	type way struct {
 		digits        []int
 		stages, split int
 		more          int // groups that parts may have more than rows
 	}
-	for _, w := range []way{{[]int{digits}, 4, 4, groups / 16}, {[]int{digits, digits - 2}, 3, mostParts, groups}} {
+	for _, w := range []way{{[]int{digits}, want, 4, groups / 16}, {[]int{digits, digits - 2}, 3, mostParts, groups}} {
 		for s.Split = 1; s.Split <= min(w.split, d.Multiprocessors/s.Spread); s.Split++ {
 			part := s.part(groups)
-			if more := part*s.Split - groups; more >= part || more > w.more {
+			if more := part*s.Split - groups; more >= part || more > w.more || w.stages > 3 && s.Split == 3 {
 				continue
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024

@@ -38,7 +38,7 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 func TestMatMulQRing(t *testing.T) {
 	for _, blocks := range op.QuantTypes() {
 		for i, s := range []struct{ k, n, blocks int }{
-			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 4},
+			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 4}, {11008, 150, 8},
 		} {
 			if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
 				continue
