@@ -2,6 +2,8 @@
 
 package simd
 
+import "github.com/klauspost/cpuid/v2"
+
 var gemmAVX512 = gemmKernels{
 	rows: 14, cols: 32,
 	tile: []tileFunc{
@@ -48,4 +50,13 @@ func gemmKernelsOf(l Level) *gemmKernels {
 		return &gemmAVX2
 	}
 	return &gemmGeneric
+}
+
+// mostRowsGoes is 4 on AMD's processors: on a Zen 5 two goes over 8×4096×4096 take 3.1 ms,
+// where tiles take 5.0; four over 16 rows 4.4, tiles 6.5. Nowhere else has it been measured.
+func mostRowsGoes() int {
+	if cpuid.CPU.VendorID == cpuid.AMD {
+		return 4
+	}
+	return 1
 }

@@ -92,7 +92,7 @@ func (j *gemmJob) plan(p *workers.Pool) {
 		j.form = formDots
 		j.cut(p, ceilDiv(j.dots.rows, dotsUnit))
 		return
-	case g.M <= len(j.ks.rowsFew) && g.BCol == 1:
+	case j.planRows():
 		j.form = formRows
 		j.cut(p, ceilDiv(g.N, rowsUnit))
 		return

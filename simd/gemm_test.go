@@ -272,6 +272,28 @@ func TestGemmBlocks(t *testing.T) {
 	})
 }
 
+// TestGemmGoes goes several times over rows of B that alias.
+func TestGemmGoes(t *testing.T) {
+	p := workers.New(2)
+	defer p.Close()
+	defer func(goes, far int) { rowsGoes, farB = goes, far }(rowsGoes, farB)
+	rowsGoes, farB = 4, 0
+	eachGemmLevel(t, func(t *testing.T) {
+		few := len(gemmActive.rowsFew)
+		for i, m := range []int{few + 1, 2 * few, 2*few + 1, 4*few - 1, 4 * few, 4*few + 1} {
+			for _, s := range [][2]int{{1, 1024}, {300, 1024}, {67, 2048}} {
+				j := gemmJob{ks: gemmActive, g: Gemm{M: m, N: s[1], K: s[0], BRow: s[1], BCol: 1}}
+				if is := m <= 4*few; j.planRows() != is {
+					t.Errorf("%d rows, %d at a time: %v", m, few, !is)
+				}
+				c := gemmCase{m: m, k: s[0], n: s[1], transA: i%2 == 0, accumulate: i%3 == 0, bias: i%2 == 1, epilogue: i%3 == 1}
+				c.check(t, nil)
+				c.check(t, p)
+			}
+		}
+	})
+}
+
 // TestGemmBraids has tiles of A of all layouts that are multiplied by many
 // panels, and narrower ones behind them.
 func TestGemmBraids(t *testing.T) {

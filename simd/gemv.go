@@ -1,5 +1,7 @@
 package simd
 
+import "github.com/rayo-go/rayo/internal/memory"
+
 // Products with few rows or columns are bound by reading the large matrix
 // once. They neither pack it nor cut it into tiles; what they do not read
 // along is small.
@@ -7,6 +9,24 @@ package simd
 // rowsUnit is the number of columns that parts of the form of rows are
 // multiples of.
 const rowsUnit = 64
+
+// rowsGoes is how many times the kernels for few rows may go over a B whose rows
+// alias, a piece after the other, instead of tiles: these go along farK rows side by
+// side, of which the first cache then has no more than it has ways.
+var rowsGoes = mostRowsGoes()
+
+// farB is the size in bytes from which B comes from outside the caches whatever was
+// computed before.
+var farB = 8 * memory.CPUCaches().L2
+
+// planRows decides for or against the form of rows.
+func (j *gemmJob) planRows() bool {
+	g, few := &j.g, len(j.ks.rowsFew)
+	if g.BCol != 1 {
+		return false
+	}
+	return g.M <= few || g.M <= rowsGoes*few && aliases(4*g.BRow) && 4*g.K*g.N >= farB
+}
 
 // rowsPart computes the columns of part pn: rows of B, scaled, are added up in
 // rows of C that stay in the first cache.
@@ -27,15 +47,21 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 			a = sc.data
 		}
 	}
-	// C takes at most 16 KiB, a call of the kernel some tens of microseconds.
-	const most, calls = 4096, 128
-	width := most / g.M / rowsUnit * rowsUnit
+	// C takes at most 16 KiB at a time, a call of the kernel some tens of microseconds.
+	const most = 4096
+	few, calls := len(j.ks.rowsFew), 128
+	width := most / min(g.M, few) / rowsUnit * rowsUnit
+	if g.M > few { // what is read of B stays in half of the second cache
+		calls = max(1, min(calls, memory.CPUCaches().L2/2/(4*width)))
+	}
 	for c0 := first; c0 < end; c0 += width {
 		c1 := min(c0+width, end)
 		j.start(c, 0, g.M, c0, c1)
 		for k := 0; k < g.K; k += calls {
 			b := g.B[batch*g.BStride+k*g.BRow+c0:]
-			j.ks.rowsFew[g.M-1](&a[k], &b[0], &c[c0], 4*aRow, 4*g.BRow, 4*g.CRow, min(calls, g.K-k), c1-c0)
+			for i := 0; i < g.M; i += few {
+				j.ks.rowsFew[min(few, g.M-i)-1](&a[i*aRow+k], &b[0], &c[i*g.CRow+c0], 4*aRow, 4*g.BRow, 4*g.CRow, min(calls, g.K-k), c1-c0)
+			}
 		}
 		j.finish(c, batch, 0, g.M, c0, c1)
 	}
