@@ -10,8 +10,9 @@
 #   bench   latencies of the driver interface, then operations on the device by each,
 #           beside PyTorch where it is there; at last which goals are met, a
 #           line each
-#   sanitize  a part of the tests under NVIDIA's compute-sanitizer, which looks for
-#           accesses out of bounds and for races. It needs programs that are linked
+#   sanitize  all of the tests, in their short form, under NVIDIA's compute-sanitizer,
+#           which looks for accesses out of bounds and for races, as many at once as
+#           there are processors (3 minutes on 16). It needs programs that are linked
 #           dynamically: RAYO_SANITIZE=1 gpu.sh build makes them too
 #
 # test, bench and sanitize run in this script's folder if the programs are there, else in
@@ -86,26 +87,43 @@ bench)
 sanitize)
 	export RAYO_REQUIRE=cuda
 	command -v compute-sanitizer >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-	failed=0
-	sanitize() { # tool, program, tests
-		echo "== $1 $2 $3"
-		compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 --print-limit 3 "./$2.cgo.test" -test.short -test.v -test.run "$3" -test.timeout 20m >sanitize.log 2>&1 || failed=1
-		# What was launched before each finding: a warning of where it came from.
-		grep -E '^launch of|^========= (Error|Warning|Invalid|Misaligned|.* SUMMARY)|^ *--- FAIL|^PASS|^FAIL' sanitize.log |
-			awk '/^launch of/ {last = $0; next} /Error|Warning|Invalid|Misaligned/ {if (!seen[last]++) print last} {print}'
+	mkdir -p sanitized
+	# one runs a tool over some tests, says how it ended and, where something was found,
+	# in which kernels how often.
+	one() {
+		log=sanitized/$1-$2-$(tr -c 'a-zA-Z_\n' - <<<"$3${4+ without $4}")
+		rc=0
+		compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 --print-limit 2000 \
+			"./$2.cgo.test" -test.short -test.v -test.run "$3" -test.skip "${4-^$}" -test.timeout 20m >"$log" 2>&1 || rc=$?
+		grep -qe '--- PASS' "$log" || rc=1 # nothing was tested
+		echo "== $1 $2 $3${4+ without $4}: exit $rc, $(grep -c -e '--- PASS' "$log" || true) passed, $(grep -c -e '--- FAIL' "$log" || true) failed," "$(grep -oE '(ERROR|RACECHECK) SUMMARY.*' "$log" || true)"
+		found=$(grep -E '^========= (Error|Warning|Invalid|Misaligned|Program)|^ *--- FAIL|^panic' "$log" |
+			sed -E 's/\+0x[0-9a-f]+//g; s/0x[0-9a-f]+//g; s/(block|thread) \([0-9,]+\)//g; s/\[[0-9]+ hazards\]//' | sort | uniq -c | sort -rn || true)
+		[ -z "$found" ] || head -20 <<<"$found"
+		# racecheck takes what cp.async.bulk writes for a write of the thread that starts
+		# the copy, and does not follow the mbarrier by which readers wait for it, nor what
+		# a warp has read before one of its lanes arrives: it reports these of the two
+		# kernels that copy so. The emulator follows both.
+		if [ "$1" = racecheck ] && [ $rc = 99 ] && ! grep -qvE 'Race reported.* (rayo_)?matmul_q_[a-z0-9_]*(_ring_|_many)' <<<"$found"; then
+			rc=0
+		fi
+		return $rc
 	}
-	for t in TestGPURows TestGPUReduce TestGPUSgemm TestGPUHalf TestGPUAttention TestGPUMatMulQ; do
-		sanitize memcheck kernels "$t"
-	done
-	# racecheck does not follow mbarriers, by which warps of attention and of products
-	# with many rows tell each other what is there: of those it reports each. The
-	# emulator follows them.
-	for t in TestGPURows TestGPUReduce TestGPUSgemm TestGPUHalf; do
-		sanitize racecheck kernels "$t"
-	done
-	sanitize memcheck cuda 'TestGPU(RoundTrips|HostMemory|StagingIsOrdered|Modules|LaunchKinds|Graphs)$'
-	sanitize memcheck devicetest '^TestCUDA$'
-	exit $failed
+	export -f one
+	# What takes longest goes first. The operations are all there: each name begins with
+	# one of the letters.
+	for tool in racecheck memcheck; do
+		for part in 'kernels TestGPUHalf' 'kernels TestGPU(MatMulQ|Attention)' 'kernels TestGPU(Sgemm|TF32)' 'kernels TestGPU(Rows|Reduce|Functions|Instructions)' \
+			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|aliasing|mistakes|buffers|blocks|copies|plans|cancellation|closing)$' \
+			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|concurrency|leaks)$' 'devicetest ^TestCUDA$/^graphs$' \
+			'devicetest ^TestCUDA$/^operations$/^matmul$' 'devicetest ^TestCUDA$/^operations$/^matmul_q$' 'devicetest ^TestCUDA$/^operations$/^m([^a]|a[^t]|at[^m])' \
+			'devicetest ^TestCUDA$/^operations$/^[ab]' 'devicetest ^TestCUDA$/^operations$/^[c-e]' 'devicetest ^TestCUDA$/^operations$/^[f-k]' 'devicetest ^TestCUDA$/^operations$/^l' \
+			'devicetest ^TestCUDA$/^operations$/^[n-q]' 'devicetest ^TestCUDA$/^operations$/^r' 'devicetest ^TestCUDA$/^operations$/^s' 'devicetest ^TestCUDA$/^operations$/^[t-z]' \
+			'cuda TestGPU(RoundTrips|HostMemory|StagingIsOrdered|Modules|LaunchKinds|Graphs)$'; do
+			echo "$tool $part"
+		done
+	done | tr '\n' '\0' | xargs -0 -P "$(nproc)" -n 1 bash -c 'read -ra of <<<"$0"; one "${of[@]}"'
+	exit
 	;;
 *)
 	sed -n '2,22s/^# \{0,1\}//p' "$self" >&2

@@ -52,7 +52,7 @@ func (g *gpu) compile(k *Kernel) (compiled, error) {
 		return c, nil
 	}
 	m := ptx.NewModule(g.desc.Target)
-	built := m.Kernel("k", k.Build)
+	built := m.Kernel(k.Name, k.Build)
 	text, err := m.AppendPTX(nil)
 	if err != nil {
 		return compiled{}, err
@@ -61,7 +61,7 @@ func (g *gpu) compile(k *Kernel) (compiled, error) {
 	if err != nil {
 		return compiled{}, fmt.Errorf("%s: %w", k.Name, err)
 	}
-	fn, err := mod.Function("k")
+	fn, err := mod.Function(k.Name)
 	if err != nil {
 		return compiled{}, err
 	}
@@ -154,11 +154,6 @@ func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
 
 // run runs a plan once over operands and results in memory.
 func (g *gpu) run(p *Plan, in, out [][]byte) error {
-	if testing.Verbose() { // before what watches the device says of it
-		for i := range p.Stages {
-			fmt.Println("launch of", p.Stages[i].Kernel.Name, p.Variant, p.Stages[i].Grid)
-		}
-	}
 	var sizes []int64
 	for _, y := range out {
 		sizes = append(sizes, int64(len(y)))

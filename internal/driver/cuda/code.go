@@ -39,19 +39,19 @@ type programKey struct {
 
 // lower adds the kernel to a module and returns what launches of it need to know.
 func (k programKey) lower(m *ptx.Module) (c *code, err error) {
-	c = &code{}
+	c = &code{name: entryName(k.name())}
 	switch {
 	case k.native != nil:
-		built := m.Kernel(kernelName, func(b *ptx.Kernel) {
+		built := m.Kernel(c.name, func(b *ptx.Kernel) {
 			ptxgen.Follow(b)
 			k.native.Build(b)
 		})
 		_, c.dynamic = built.SharedBytes()
 		err = m.Err()
 	case k.p == nil:
-		c.entry, err = ptxgen.Brain(m, kernelName, k.narrow)
+		c.entry, err = ptxgen.Brain(m, c.name, k.narrow)
 	default:
-		c.entry, err = ptxgen.Lower(m, kernelName, k.p, k.o)
+		c.entry, err = ptxgen.Lower(m, c.name, k.p, k.o)
 	}
 	return c, err
 }
@@ -68,6 +68,7 @@ func (k programKey) name() string {
 
 // code is a compiled kernel.
 type code struct {
+	name    string        // of the kernel in its module
 	entry   *ptxgen.Entry // nil for native kernels
 	dynamic int           // shared memory that a launch of a native kernel asks for
 
@@ -86,8 +87,19 @@ const (
 	maxPrograms = 4096 // programs that are remembered
 )
 
-// kernelName is what every kernel is called in its module.
-const kernelName = "k"
+// entryName is what the kernel of a program is called in its module, where profilers
+// and compute-sanitizer read it. Programs of the same text but for their names are
+// compiled once each.
+func entryName(program string) string {
+	const longest = 120
+	name := []byte("rayo_" + program[:min(len(program), longest)])
+	for i, c := range name {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}
 
 // get returns a kernel, compiled, and counts the caller as its user.
 func (c *codes) get(p programKey) (*code, error) {
@@ -159,7 +171,7 @@ func (c *codes) compile(k *code, text []byte) error {
 	if err != nil {
 		return c.d.meaning(err)
 	}
-	fn, err := m.Function(kernelName)
+	fn, err := m.Function(k.name)
 	if err != nil {
 		_ = m.Close()
 		return c.d.meaning(err)
