@@ -72,9 +72,8 @@ func planMap(r *lib.Request) (*Plan, error) {
 	case computed >= mapHeaviest:
 		s.turns *= 2
 	}
-	block := s.wide * s.turns * mapThreads
 	args := append([]Arg{word(uint32(n))}, e.args()...)
-	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32((n + block - 1) / block), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
+	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32(s.blocks(n)), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
 }
 
 const (
@@ -90,6 +89,15 @@ type mapSpec struct {
 	key   string // of the epilogue
 	wide  int    // elements of a vector
 	turns int    // vectors of a thread
+}
+
+// block is the elements of a block that has as many as it can.
+func (s mapSpec) block() int { return s.wide * s.turns * mapThreads }
+
+// blocks is how many n elements take.
+func (s mapSpec) blocks(n int) int {
+	left := n % s.block()
+	return n/s.block() + ceilDiv(left/s.wide+left%s.wide, mapThreads)
 }
 
 func (s mapSpec) name() string {
@@ -122,14 +130,20 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	return k
 }
 
+// buildMap has blocks with whole vectors for all threads and turns, and, behind the
+// elements that these have, some with a vector or an element for each thread. Those
+// come first: what they wait for is over when the others are.
 func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	k.Block(mapThreads, 1, 1)
 	n := ptx.Param[ptx.U32](k, "n")
 	s := e.sink(k)
 	turn := mapThreads * spec.wide
-	first := k.Special(ptx.CtaidX).MulAdd(ptx.N(mapThreads*spec.turns), k.Special(ptx.TidX)).Mul(ptx.N(spec.wide))
 	none := make([]ptx.F32, spec.wide)
-	k.IfElse(first.Add(ptx.N((spec.turns-1)*turn+spec.wide)).Le(n), func() {
+	tid, block := k.Special(ptx.TidX), k.Special(ptx.CtaidX)
+	whole := n.Div(ptx.N(spec.block()))
+	early := k.Special(ptx.NctaidX).Sub(whole)
+	k.IfElse(block.Ge(early), func() {
+		first := block.Sub(early).MulAdd(ptx.N(spec.block()), tid.Mul(ptx.N(spec.wide)))
 		// All loads stand before the first store, which for all the compiler knows
 		// may change what they read.
 		read := make([][][]ptx.U32, spec.turns)
@@ -140,12 +154,11 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 			s.keep(spot{i: first, plus: t * turn}, s.results(read[t]))
 		}
 	}, func() {
-		// At the end there may be less.
-		k.For(ptx.U(0), ptx.N(spec.turns), ptx.U(1), func(t ptx.U32) {
-			at := t.MulAdd(ptx.N(turn), first)
-			k.IfElse(at.Add(ptx.N(spec.wide)).Le(n), func() { s.set(at, none...) }, func() {
-				k.For(at, n, ptx.U(1), func(i ptx.U32) { s.set(i, ptx.F(0)) })
-			})
+		from := whole.Mul(ptx.N(spec.block()))
+		vectors, i := n.Sub(from).Div(ptx.N(spec.wide)), block.MulAdd(ptx.N(mapThreads), tid)
+		k.IfElse(i.Lt(vectors), func() { s.set(i.MulAdd(ptx.N(spec.wide), from), none...) }, func() {
+			at := vectors.MulAdd(ptx.N(spec.wide-1), from).Add(i)
+			k.If(at.Lt(n), func() { s.set(at, ptx.F(0)) })
 		})
 	})
 }
