@@ -19,9 +19,10 @@ import (
 type codes struct {
 	d *device
 
-	mu    sync.Mutex
-	byKey map[codeKey]*code
-	idle  list.List // of *code, the one that was used last in front
+	mu     sync.Mutex
+	closed bool
+	byKey  map[codeKey]*code
+	idle   list.List // of *code, the one that was used last in front
 }
 
 // codeKey is what a kernel is made from.
@@ -40,25 +41,33 @@ type code struct {
 	params   bool   // it has a block of parameters, of
 	bytes    int64
 
-	once  sync.Once
+	ready chan struct{} // closed when it is compiled, or err says why it is not
 	err   error
-	users int           // under codes.mu
+	users int           // under codes.mu; the one who compiles it is among them
 	at    *list.Element // in codes.idle, if there are no users
 }
 
 // maxIdle bounds the kernels that nobody uses.
 const maxIdle = 1024
 
-// get returns a kernel, compiled, and counts the caller as its user.
+// get returns a kernel, compiled, and counts the caller as its user. Drivers cannot
+// be told to stop compiling, and take minutes for some texts: a caller whose context
+// ends does not wait for them.
 func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
 	c.mu.Lock()
 	k := c.byKey[key]
 	if k == nil {
+		if c.closed {
+			c.mu.Unlock()
+			return nil, driver.ErrClosed
+		}
 		if c.byKey == nil {
 			c.byKey = make(map[codeKey]*code)
 		}
-		k = &code{key: key}
+		k = &code{key: key, ready: make(chan struct{}), users: 1}
 		c.byKey[key] = k
+		// Others may wait for it, whose contexts are not over.
+		go c.make(context.WithoutCancel(ctx), k)
 	}
 	if k.at != nil {
 		c.idle.Remove(k.at)
@@ -66,20 +75,36 @@ func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
 	}
 	k.users++
 	c.mu.Unlock()
-	// Others may wait for it, whose contexts are not over.
-	k.once.Do(func() { k.err = c.compile(context.WithoutCancel(ctx), k) })
-	if k.err == nil {
+	select {
+	case <-k.ready:
+	case <-ctx.Done():
+		c.put(k)
+		return nil, ctx.Err()
+	}
+	switch {
+	case k.err == nil:
 		return k, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k.users--; c.byKey[key] == k {
-		delete(c.byKey, key) // it may be another time: the device was full
-	}
-	if key.p.Text != nil {
+	case key.p.Text != nil:
 		return nil, k.err // whose text it is, the caller says
 	}
 	return nil, fmt.Errorf("%s: %w", key.p.Name, k.err)
+}
+
+// make compiles k, and is no user of it any more then.
+func (c *codes) make(ctx context.Context, k *code) {
+	err := c.compile(ctx, k)
+	c.mu.Lock()
+	k.err = err
+	close(k.ready)
+	if err != nil && c.byKey[k.key] == k {
+		delete(c.byKey, k.key) // it may be another time: the device was full
+	}
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		k.pipeline.Free() // which free has not done
+	}
+	c.put(k)
 }
 
 func (c *codes) compile(ctx context.Context, k *code) error {
@@ -151,11 +176,13 @@ func (c *codes) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.byKey {
-		if k.pipeline != nil {
+		select {
+		case <-k.ready:
 			k.pipeline.Free()
+		default: // it is being compiled for nobody: see make
 		}
 	}
-	c.byKey = nil
+	c.closed, c.byKey = true, nil
 	c.idle.Init()
 }
 

@@ -1,0 +1,126 @@
+package webgpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/fakehost"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+const slowText = `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(64) fn slow() { x[0] = 1.0; }`
+
+// slowly opens a device whose compiler takes as long as it is told to.
+func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compile func(error)) {
+	t.Helper()
+	l, err := wgsl.Source{Text: slowText}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan error)
+	h := &fakehost.Host{Kernels: map[string]fakehost.Kernel{"slow": func([3]uint32, [][]byte) {}}, Fail: func(call string) error {
+		if call == "NewPipeline" {
+			return <-results
+		}
+		return nil
+	}}
+	g, err := gpu.Open(t.Context(), h, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newDevice(g, "fake", 0), l.Program, h, func(err error) { results <- err }
+}
+
+// TestCompileEndsWithContext: drivers take as long as they like, and callers as long as
+// their contexts.
+func TestCompileEndsWithContext(t *testing.T) {
+	d, p, h, compile := slowly(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := d.Compile(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v, after %v", err, time.Since(start))
+	}
+	// Who comes later waits for the same, and so do all at once.
+	done := make(chan error, 4)
+	for range cap(done) {
+		go func() { done <- d.Compile(t.Context(), p) }()
+	}
+	compile(nil)
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := d.gpu.Stats().Compiled; n != 1 {
+		t.Errorf("compiled %d times", n)
+	}
+	if n := len(d.codes.byKey); n != 1 || d.codes.idle.Len() != 1 {
+		t.Errorf("%d kernels are kept, %d of them idle", n, d.codes.idle.Len())
+	}
+	closed(t, d, h)
+}
+
+// TestCompileFailsForAll: all who wait learn why, and it is tried anew another time.
+func TestCompileFailsForAll(t *testing.T) {
+	d, p, h, compile := slowly(t)
+	done := make(chan error, 4)
+	for range cap(done) {
+		go func() { done <- d.Compile(t.Context(), p) }()
+	}
+	for uses := 0; uses < 1+cap(done); { // all of them and the compiler
+		time.Sleep(time.Millisecond)
+		d.codes.mu.Lock()
+		for _, k := range d.codes.byKey {
+			uses = k.users
+		}
+		d.codes.mu.Unlock()
+	}
+	full := fmt.Errorf("%w: for once", gpu.ErrOutOfMemory)
+	compile(full)
+	for range cap(done) {
+		if err := <-done; !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Error(err)
+		}
+	}
+	go compile(nil)
+	if err := d.Compile(t.Context(), p); err != nil {
+		t.Error(err)
+	}
+	closed(t, d, h)
+}
+
+// TestCloseWhileCompiling: what is compiled for nobody is given back when it is there.
+func TestCloseWhileCompiling(t *testing.T) {
+	d, p, h, compile := slowly(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := d.Compile(ctx, p); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { compile(nil) })
+	closed(t, d, h)
+	if err := d.Compile(t.Context(), p); !errors.Is(err, driver.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// closed closes the device and looks for what was left.
+func closed(t *testing.T, d *device, h *fakehost.Host) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, f := range h.Devices() {
+		if _, _, others := f.Alive(); others != 0 || len(f.Violations()) != 0 {
+			t.Errorf("%d pipelines are left, %v", others, f.Violations())
+		}
+	}
+}
