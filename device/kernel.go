@@ -34,13 +34,18 @@ type Kernel struct {
 //   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks, or is a text for
 //     another kind of device.
 //   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has, and for a
-//     text whose constants or structures double so often that a compiler would not end.
+//     text whose constants, structures or calls double so often that a compiler would not end, or whose lanes have
+//     more than 64 KiB of variables of their own.
+//   - the error of ctx. What a driver compiles it compiles to the end, with nobody waiting.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}
 	l, err := k.Launchable()
-	if err != nil {
+	switch {
+	case errors.Is(err, kernel.ErrLimit):
+		return nil, fmt.Errorf("%w: %w", ErrLimit, err)
+	case err != nil:
 		return nil, err
 	}
 	p := l.Program

@@ -15,6 +15,7 @@ import (
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wgsl"
 )
 
 type saxpyParams struct {
@@ -279,7 +280,7 @@ func TestKernelRefused(t *testing.T) {
 			y := kernel.Output[kernel.F32](b, "y")
 			s := kernel.Shared[kernel.F32](b, "s", 1<<28)
 			y.Set(b.Index(), s.At(b.Index()))
-		}, kernel.ErrLimit},
+		}, device.ErrLimit},
 		{"too many buffers", func(b *kernel.Builder, _ *struct{}) {
 			b.LocalSize(1, 1, 1)
 			for i := range 9 {
@@ -297,6 +298,11 @@ func TestKernelRefused(t *testing.T) {
 	}
 	if _, err := dev.Kernel(ctx, nil); err == nil {
 		t.Error("a nil kernel is ready")
+	}
+	text := wgsl.Source{Text: `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+		@compute @workgroup_size(1) fn main() { var a: array<f32, 100000>; x[0] = a[1]; }`}
+	if _, err := dev.Kernel(ctx, text); !errors.Is(err, device.ErrLimit) {
+		t.Errorf("a text whose lanes have much: %v", err)
 	}
 	for _, k := range []*device.Kernel{nil, {}} {
 		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {

@@ -1,15 +1,12 @@
 package wgsl
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // CompileError is a mistake in a text, found by the compiler of a device or by
 // [Source]. It comes wrapped: use errors.As.
 type CompileError struct {
 	Label        string // the name of the kernel
-	Line, Column int    // from 1; 0 where the compiler does not say
+	Line, Column int    // from 1, in characters; 0 where the compiler does not say
 	Message      string
 	Text         string // the line, for the caret
 }
@@ -22,14 +19,17 @@ func (e *CompileError) Error() string {
 	s := fmt.Sprintf("%s:%d:%d: %s", e.Label, e.Line, e.Column, e.Message)
 	if e.Text != "" && e.Column > 0 {
 		// Tabs stay tabs, so that the caret stands below its character.
-		n := min(e.Column-1, len(e.Text))
-		lead := strings.Map(func(r rune) rune {
+		var lead []rune
+		for _, r := range e.Text {
+			if len(lead) == e.Column-1 {
+				break
+			}
 			if r != '\t' {
 				r = ' '
 			}
-			return r
-		}, e.Text[:n])
-		s += fmt.Sprintf("\n\t%s\n\t%s^", e.Text, lead)
+			lead = append(lead, r)
+		}
+		s += fmt.Sprintf("\n\t%s\n\t%s^", e.Text, string(lead))
 	}
 	return s
 }

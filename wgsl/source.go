@@ -150,6 +150,9 @@ func (s Source) use() (*usage, error) {
 		}
 		return nil, fmt.Errorf("wgsl: %s: %w", u.name, err)
 	}
+	if err := u.bounded(entry); err != nil {
+		return nil, costly{s.label(err).(*CompileError)}
+	}
 	return u, nil
 }
 

@@ -214,6 +214,56 @@ func TestSourceErrors(t *testing.T) {
 	if want := "k:2:8: a is declared twice\n\t\tconst a = 2;\n\t\t      ^"; err == nil || err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
+	_, err = Source{Text: "const a = 1;\n/* größer */ const a = 2;", Name: "k"}.Launchable()
+	if want := "k:2:20: a is declared twice\n\t/* größer */ const a = 2;\n\t                   ^"; err == nil || err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+}
+
+// TestBounds: what drivers would compile for minutes is refused, what is near it is not.
+func TestBounds(t *testing.T) {
+	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
+	main := func(body string) string { return "@compute @workgroup_size(1) fn main() { x[0] = 1; " + body + " }\n" }
+	calls := func(n int) string {
+		s := head + "fn g0() -> f32 { return x[0]; }\n"
+		for i := range n {
+			s += fmt.Sprintf("fn g%d() -> f32 { return g%d() + g%d(); }\n", i+1, i, i)
+		}
+		return s + main(fmt.Sprintf("x[1] = g%d();", n))
+	}
+	for _, c := range []struct {
+		text, want string // "" for what is not refused
+	}{
+		{head + main("var a: array<f32, 16384>; x[1] = a[2];"), ""},
+		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane, of at most 65536"},
+		{head + main("var a: array<f32, 8192>; var b: array<f32, 8192>;"), ""},
+		{head + main("var a: array<f32, 8192>; var b = array<f32, 8193>();"), "2:84: main has 65540 bytes"},
+		{head + main("let a = array<vec4f, 5000>();"), "main has 80000 bytes"},
+		{head + main("x[1] = array<vec4f, 4000>()[3].x + array<vec4f, 4000>()[4].x;"), ""},
+		{head + "alias A = array<f32, 4>; struct S { a: array<A, 9999> }\nfn f() -> f32 { var s: S; return s.a[1][2]; }\n" + main("x[1] = f();"), "3:24: f has 159984 bytes"},
+		{head + "struct S { a: array<f32, 99999> }\nfn unused() -> f32 { var s: S; return s.a[1]; }\n" + main(""), ""},
+		{head + "const N = 20000;\nvar<private> p: array<f32, N>;\n" + main("p[1] = 2;"), "3:17: p has 80000 bytes"},
+		{head + "var<private> p: array<f32, 9999>; var<private> q: array<f32, 9999>;\n" + main("p[1] = q[2];"), "2:51: q has 79992 bytes"},
+		{head + "var<private> p: array<f32, 20000>;\n" + main(""), ""},
+		{head + "@group(0) @binding(1) var<storage> big: array<f32, 99999>;\nfn f(p: ptr<storage, array<f32, 99999>>) -> f32 { return p[1]; }\n" + main("let p = &big; x[1] = p[2];"), ""},
+		{calls(13), ""},
+		{calls(15), "main is too long"},
+		{calls(100), "main is too long"},
+		{head + "fn f() { f(); f(); }\n" + main("f();"), ""}, // compilers say that
+	} {
+		_, err := Source{Text: c.text}.Launchable()
+		var mistake *CompileError
+		switch {
+		case c.want == "":
+			if err != nil {
+				t.Errorf("%.300s\n\t%v", c.text, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%.300s\n\tgot  %v\n\twant %s", c.text, err, c.want)
+		case !errors.As(err, &mistake) || !errors.Is(err, kernel.ErrLimit):
+			t.Errorf("%.300s\n\t%T", c.text, err)
+		}
+	}
 }
 
 // TestParams carries a struct to where WGSL has its members.

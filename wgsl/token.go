@@ -123,5 +123,5 @@ func mistake(text string, at int, message string) *CompileError {
 	if n := strings.IndexByte(line, '\n'); n >= 0 {
 		line = line[:n]
 	}
-	return &CompileError{Line: 1 + strings.Count(text[:at], "\n"), Column: at - start + 1, Message: message, Text: strings.TrimSuffix(line, "\r")}
+	return &CompileError{Line: 1 + strings.Count(text[:at], "\n"), Column: utf8.RuneCountInString(text[start:at]) + 1, Message: message, Text: strings.TrimSuffix(line, "\r")}
 }

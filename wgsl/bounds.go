@@ -1,0 +1,110 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/kernel"
+
+// Drivers put functions in the place of their calls, and arrays that each lane has
+// into registers or what stands for them, element by element. Both take them minutes
+// and gigabytes for a text that is short, and nothing stops them. So these are bounds,
+// which are far from what anybody writes.
+const (
+	// maxExpanded is tokens of the entry point with all functions in the place of their
+	// calls: lavapipe takes some ten seconds for so many.
+	maxExpanded = 1 << 19
+	// maxOwn is bytes of the variables of one function, or of those that are private.
+	// The language promises 8 KiB.
+	maxOwn = 64 << 10
+)
+
+// costly is a text beyond these bounds: a [*CompileError] and [kernel.ErrLimit].
+type costly struct{ *CompileError }
+
+func (e costly) Unwrap() []error { return []error{e.CompileError, kernel.ErrLimit} }
+
+// bounded returns what of the text goes beyond the bounds, or nil.
+func (u *usage) bounded(entry *decl) *CompileError {
+	m := u.m
+	used := m.reached(entry)
+	private := uint64(0)
+	for _, d := range m.order {
+		if !used[d] || d.kind != funcDecl && (d.kind != varDecl || d.list == 0 || m.toks[d.list].text != "private") {
+			continue
+		}
+		sum := uint64(0)
+		if d.kind == varDecl {
+			sum = private
+		}
+		at, n := m.own(d, sum)
+		if n > maxOwn {
+			return m.fail(at, "%s has %d bytes of variables for each lane, of at most %d: a buffer has room for them", d.name, n, maxOwn)
+		}
+		if d.kind == varDecl {
+			private = n
+		}
+	}
+	if m.expanded(entry, map[*decl]uint64{}) > maxExpanded {
+		return m.fail(entry.at, "%s is too long, with the functions in it in the place of their calls: more than %d words", entry.name, maxExpanded)
+	}
+	return nil
+}
+
+// own returns how many bytes the variables of a declaration have, with some before them,
+// and where it becomes too much. It knows those of a type that stands there, and any
+// other value of a type that is too large by itself. What is no type is for others to say.
+func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
+	variable := d.kind == varDecl
+	for i := d.at; i < d.hi; i++ {
+		t := &m.toks[i]
+		if t.kind != wordToken {
+			variable = variable && !t.is(";")
+			continue
+		}
+		if t.text == "var" {
+			variable = true
+			continue
+		}
+		if t.text == "ptr" && m.toks[i+1].is("<") { // of what it points to, it has nothing
+			p := &parser{module: m, i: i + 1}
+			if p.skipList() == nil {
+				i = p.i - 1
+			}
+			continue
+		}
+		declared := m.decls[t.text]
+		if t.text != "array" && (declared == nil || declared.kind != structDecl && declared.kind != aliasDecl) || m.toks[i-1].is(".") {
+			continue
+		}
+		r := m.at(i)
+		typ, err := r.typ()
+		if err != nil {
+			continue
+		}
+		if variable {
+			sum += typ.Size
+			variable = false
+		}
+		if n := max(sum, typ.Size); n > maxOwn {
+			return i, n
+		}
+		i = max(i, r.i-1)
+	}
+	return d.at, sum
+}
+
+// expanded returns how many tokens a function has, with those that it calls in the place
+// of their names.
+func (m *module) expanded(d *decl, known map[*decl]uint64) uint64 {
+	if n, ok := known[d]; ok {
+		return n
+	}
+	known[d] = 0 // of a function that calls itself, which compilers refuse
+	n := uint64(d.hi - d.lo)
+	for i := d.at + 1; i < d.hi; i++ {
+		if t := &m.toks[i]; t.kind == wordToken && m.toks[i+1].is("(") && !m.toks[i-1].is(".") {
+			if f := m.decls[t.text]; f != nil && f.kind == funcDecl {
+				n = min(n+m.expanded(f, known), 2*maxExpanded)
+			}
+		}
+	}
+	known[d] = n
+	return n
+}
