@@ -53,6 +53,8 @@
 //     fence.proxy.async since it was written.
 //   - [BadOperand]: what the device leaves undefined or refuses.
 //
+// A launch goes on after a finding, but not for long: some seconds.
+//
 // [Stats] counts instructions, requests and 32-byte sectors of global memory, and
 // passes and bank conflicts of shared memory, altogether and for each line.
 //

@@ -187,6 +187,11 @@ func (r *launch) param(i int, v any) error {
 	return nil
 }
 
+// stepsAfter is how many steps a launch may take after a mistake has been found. What comes
+// later is more often the same mistake than another: a loop whose bound is wrong would
+// go on for minutes.
+const stepsAfter = 1 << 22
+
 // sliceSteps is how many steps a block takes before others have a turn.
 const sliceSteps = 1 << 18
 
@@ -210,6 +215,7 @@ func (r *launch) run(ctx context.Context) error {
 	}
 	var resident, idle []*block
 	next, left := 0, r.m.config.Steps
+	cut := false // a mistake was found, and it may not go on for long
 	stalled := 0 // steps since a block ended
 	for {
 		for len(resident) <= (window-1)*size && next < clusters {
@@ -250,8 +256,13 @@ func (r *launch) run(ctx context.Context) error {
 			if r.report.full() {
 				return nil
 			}
+			if len(r.report.findings) > 0 && left > stepsAfter && !cut {
+				cut, left = true, stepsAfter
+			}
 			if left < 0 {
-				r.overrun(b)
+				if !cut {
+					r.overrun(b)
+				}
 				return nil
 			}
 			if b.live > 0 {

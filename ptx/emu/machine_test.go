@@ -196,3 +196,26 @@ func TestSyntax(t *testing.T) {
 		}
 	}
 }
+
+// TestGoesOnBriefly: a loop that leaves its array is not run to its end, which the
+// steps of the launch would allow, but what comes soon is found too.
+func TestGoesOnBriefly(t *testing.T) {
+	k := build(t, func(k *ptx.Kernel) {
+		x, n := ptx.GlobalParam[ptx.U32](k, "x"), ptx.Param[ptx.U32](k, "n")
+		k.For(ptx.U(0), n, ptx.U(1), func(i ptx.U32) { x.At(i).Store(i) })
+		x.Offset(-1).Store(n)
+	})
+	d := newDevice(t, Config{})
+	for _, c := range []struct {
+		n    uint32
+		want int
+	}{{17, 2}, {1 << 31, 1}} {
+		var found Findings
+		if err := d.Launch(background, k, Dim{}, Dim{X: 1}, 0, d.empty("x", 64), c.n); !errors.As(err, &found) || len(found) != c.want || found[0].Kind != OutOfBounds {
+			t.Errorf("%d: %v", c.n, err)
+		}
+		if n := d.Stats().Warps; n > stepsAfter+2*sliceSteps {
+			t.Errorf("%d: %d instructions", c.n, n)
+		}
+	}
+}
