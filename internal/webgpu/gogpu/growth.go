@@ -17,6 +17,7 @@ import (
 //   - const in a function, without a type, and const in the module that is a vector, matrix
 //     or array: its expression is compiled anew at each use. It may be needed where
 //     no variable is allowed, so that nothing can be put in its place.
+//   - components of components, as v.xyz.xyz: each is compiled twice for the next.
 //   - struct: its alignment is that of all that lies in it, looked for anew at each use.
 //
 // What cannot be rewritten, and would take longer than anybody waits, is refused.
@@ -25,6 +26,7 @@ const (
 	maxSteps     = 1 << 29 // to the types of all expressions: some seconds
 	maxConstants = 1 << 19 // lexemes of constants, as often as they are compiled
 	maxMembers   = 1 << 23 // lexemes of structures, as often as they are looked at
+	maxSwizzles  = 16      // components of components
 	endless      = 1 << 40 // what counts stop at
 )
 
@@ -148,8 +150,16 @@ func rewritten(s *webgpu.Shader, list []lexeme, maxType int64) (string, error) {
 			i = end
 		}
 	}
-	inside := bodies
+	inside, swizzles := bodies, 0
 	for i := range g.list {
+		switch l := g.list[i].text; {
+		case i > 0 && g.list[i-1].text == "." && strings.Trim(l, "xyzwrgba") == "":
+			if swizzles++; swizzles > maxSwizzles {
+				return "", costly{g.shader.Mistake(g.list[i].at, "components of components take too long to compile without cgo: give them names by let")}
+			}
+		case l != "." && l != ")":
+			swizzles = 0
+		}
 		for len(inside) > 0 && i >= inside[0][1] {
 			inside = inside[1:]
 		}

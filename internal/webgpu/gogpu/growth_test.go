@@ -65,6 +65,7 @@ func TestChains(t *testing.T) {
 		{"", "const a0 = true;", "const a$1 = a$0 && a$0;", "a[0] = f32(a$1);", true},
 		{"", "const a0 = vec2(1.0, 2.0);", "const a$1 = a$0 * a$0;", "a[0] = a$1.x;", true},
 		{"", "const a0 = 1.0;", "const a$1 = a$0 * a$0; let b$1 = a$1 * a$1;", "a[0] = b$1;", true},
+		{"", "let v = vec3f(a[0]); a[0] = v", ".xyz", ".x;", true},
 		{"$vectors", "", "", "a[0] = a$1.x;", true},
 		{"$structures", "", "", "var x: S$1; a[0] = 1.0;", true},
 		{"$structures", "", "", "let x = S$1(); a[0] = 1.0;", true},
