@@ -201,8 +201,12 @@ func (d *Device) Lost() <-chan struct{} { return d.eng.Lost() }
 
 // Close waits for what is under way, then frees the device and all its
 // buffers. Later calls of any method return ErrClosed, and of Close what the
-// first returned.
+// first returned. Of no device it does nothing, so that it may be deferred before the
+// error of Open is looked at.
 func (d *Device) Close() error {
+	if d == nil || d.eng == nil {
+		return nil
+	}
 	err := d.eng.Close()
 	if d.route != nil {
 		err = errors.Join(err, d.route.Close())

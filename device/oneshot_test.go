@@ -152,3 +152,12 @@ func TestOneShotShapesChange(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseOfNone: what Open returned with an error may be closed.
+func TestCloseOfNone(t *testing.T) {
+	for _, d := range []*device.Device{nil, {}} {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
