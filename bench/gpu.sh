@@ -64,7 +64,7 @@ test)
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
 	fi
 	if by vulkan; then
-		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows)?|Texts)$' -test.timeout 20m
+		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes)?|Texts)$' -test.timeout 20m
 	fi
 	;;
 bench)

@@ -125,6 +125,12 @@ func (w *printer) write(v ir.Value, without class) {
 		w.c('(')
 		w.args(in)
 	case function:
+		if w.carriesAs(v)&loses != 0 {
+			w.s(info.text)
+			w.c('(')
+			w.args(in)
+			return
+		}
 		w.function(in, info)
 	case composed:
 		half := w.beginHalf(in)
@@ -314,12 +320,18 @@ func (w *printer) shiftCount(v ir.Value, width uint8) {
 }
 
 // number reports whether v is a constant that is not NaN.
-func (w *printer) number(v ir.Value) bool {
+func (w *printer) number(v ir.Value) bool { return w.size(v) <= 0x7f800000 }
+
+// size returns the bits of the size of v if it is a constant float, else 2^32-1.
+func (w *printer) size(v ir.Value) uint32 {
 	in := &w.p.Code[v]
 	if in.Code == ir.Splat {
 		in = &w.p.Code[in.Args[0]]
 	}
-	return in.Code == ir.Const && in.Imm&0x7fffffff <= 0x7f800000
+	if in.Code != ir.Const {
+		return 1<<32 - 1
+	}
+	return in.Imm & 0x7fffffff
 }
 
 // function prints what is a call of a function that the text brings with it, or

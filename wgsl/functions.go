@@ -36,6 +36,7 @@ const (
 	fnUnpackU8
 	fnReduceAngle
 	fnClip
+	fnKeepNaN
 
 	numFns
 )
@@ -76,6 +77,10 @@ var functions = [numFns]struct {
 	fnClip: {"clip", `fn clip$N(x: $T, lower: $T, upper: $T) -> $T {
   return select(min(max(x, lower), upper), x, is_nan$N(x));
 }`, fnIsNaN},
+	// At the end of a chain: see carry.
+	fnKeepNaN: {"keep_nan", `fn keep_nan$N(x: $T, sizes: $T) -> $T {
+  return select(x, sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
+}`, 0},
 	// What rounding the product lost, from halves of the factors whose products
 	// are exact, and what rounding the sum lost. Where something overflows, s it is.
 	// The lower half of a factor below 2^-103 may be subnormal, which devices may take

@@ -142,7 +142,7 @@ func plain(s string) bool {
 		}
 		digits = digits && (i == 0 || c >= '0' && c <= '9')
 	}
-	return !digits && !strings.HasPrefix(s, "turns")
+	return !digits && !strings.HasPrefix(s, "turns") && !strings.HasPrefix(s, "sizes")
 }
 
 // spell makes an identifier of s.

@@ -46,6 +46,7 @@ func printVerified(p *ir.Program, t Target) (Shader, error) {
 	}
 	w.declareNames()
 	w.count()
+	w.carry()
 	w.indent = 1
 	w.variables()
 	w.code(1)
@@ -102,6 +103,10 @@ type printer struct {
 	composed  [256]uint16   // likewise, for each of the functions of a code
 	ranges    []ir.Interval // of the values, nil as long as nobody has asked
 	exchanges []exchange
+	// Of chains of greatest and least: empty where there are none.
+	ending    []ir.Value
+	carries   []carried
+	sources   []sizeOf
 	builtIns  uint32
 	needs     Feature
 	indent    int
@@ -136,6 +141,7 @@ func (w *printer) reset(p *ir.Program, t *Target) {
 	clear(w.values)
 	w.blocks, w.pending, w.exchanges = w.blocks[:0], w.pending[:0], w.exchanges[:0]
 	w.composing = false
+	w.ending, w.carries, w.sources = w.ending[:0], w.carries[:0], w.sources[:0]
 	w.text.reset()
 	w.head = w.head[:0]
 	w.buffers, w.arrays, w.vars, w.uniform = w.buffers[:0], w.arrays[:0], w.vars[:0], w.uniform[:0]
@@ -245,7 +251,11 @@ func (w *printer) code(first int) {
 func (w *printer) place(in *ir.Instr, v ir.Value) {
 	x := &w.values[v]
 	x.weight = 1
-	named := x.flags&(computed|repeated) != 0
+	chain := w.carriesAs(v)
+	if chain&loses != 0 {
+		w.addSizes(v)
+	}
+	named := x.flags&(computed|repeated) != 0 || chain&ends != 0
 	switch in.Code {
 	case ir.Const, ir.BuiltIn, ir.Param32:
 		named = x.flags&computed != 0
@@ -299,7 +309,15 @@ func (w *printer) let(v ir.Value) {
 	}
 	w.u(uint32(v))
 	w.s(" = ")
-	w.write(v, anything)
+	if w.carriesAs(v)&ends != 0 {
+		w.need(fnKeepNaN, w.p.Code[v].Width)
+		w.write(v, operand)
+		w.s(", ")
+		w.sizes(v)
+		w.c(')')
+	} else {
+		w.write(v, anything)
+	}
 	w.c(';')
 	w.values[v].how, w.values[v].weight = asName, 1
 	w.end(v)

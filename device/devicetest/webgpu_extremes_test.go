@@ -1,0 +1,87 @@
+//go:build !nowebgpu && !js
+
+package devicetest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+)
+
+// TestWebGPUExtremes computes chains of greatest and least, by which texts tell NaN at the
+// end alone where what follows keeps it, over numbers of all kinds, beside the CPU.
+func TestWebGPUExtremes(t *testing.T) {
+	ctx := t.Context()
+	dev := webGPU(t, "lavapipe")(t)
+	defer dev.Close()
+	cpu, err := device.Open(ctx, device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cpu.Close()
+	type value = batch.Value
+	type rec = batch.Batch
+	// step is one more operation on a chain, of what there was before.
+	steps := []func(r *rec, v value, x []value) value{
+		func(r *rec, v value, x []value) value { return r.Maximum(r.Sub(v, x[1]), r.Neg(x[0])) },
+		func(r *rec, v value, x []value) value { return r.Minimum(v, x[1]) },
+		func(r *rec, v value, x []value) value { return r.Maximum(v, x[0]) },
+		func(r *rec, v value, x []value) value { return r.Clip(r.Scale(v, 0.75), -4, 4) },
+		func(r *rec, v value, x []value) value { return r.Relu(v) },
+		func(r *rec, v value, x []value) value { return r.Sigmoid(v) },
+		func(r *rec, v value, x []value) value { return r.Mul(v, x[1]) },
+		func(r *rec, v value, x []value) value { return r.Abs(v) },
+		func(r *rec, v value, x []value) value { return r.Where(r.Less(v, r.AddScalar(x[1], 0.377)), v, x[0]) },
+		func(r *rec, v value, x []value) value { return r.Minimum(r.Maximum(v, x[0]), r.Maximum(x[1], v)) },
+	}
+	rng := rand.New(rand.NewPCG(freshSeed(t), 0))
+	numbers := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 3.5, -5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+		math.Float32frombits(0xffc00001), 0x1p13, -0x1p13, 0.25, -0.125}
+	const n = 14 * 14 * 4
+	in := [2][]float32{make([]float32, n), make([]float32, n)}
+	for i := range n {
+		in[0][i], in[1][i] = numbers[i%14], numbers[i/14%14]
+	}
+	for turn := range 30 {
+		var chain []int
+		for range 2 + rng.IntN(7) {
+			chain = append(chain, rng.IntN(len(steps)))
+		}
+		t.Run(fmt.Sprint(turn, chain), func(t *testing.T) {
+			var got [2][2][]float32
+			for k, d := range []*device.Device{dev, cpu} {
+				r := batch.New(d)
+				x := []value{r.Upload(in[0], n), r.Upload(in[1], n)}
+				v := x[0]
+				half := v
+				for i, s := range chain {
+					v = steps[s](r, v, x)
+					if i == len(chain)/2 {
+						half = v
+					}
+				}
+				// A result in the middle of every other chain.
+				results := []value{v, half}[:1+turn%2]
+				for i, v := range results {
+					got[k][i] = make([]float32, n)
+					r.Get(v, got[k][i])
+				}
+				if err := r.Execute(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for k, want := range got[1] {
+				for i, want := range want {
+					g, w := float64(got[0][k][i]), float64(want)
+					if g != w && !(g != g && w != w) && !(math.Abs(g-w) <= 1e-4*math.Abs(w)) {
+						t.Fatalf("result %d of %v and %v: %v, not %v", k, in[0][i], in[1][i], g, w)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package wgsl
+
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// The greatest and the least of two are NaN where either is, but not by the language's
+// built-in functions, and to tell NaN takes longer than these. In a chain of them what
+// follows mostly keeps NaN: then the built-in ones are printed, the sizes of their
+// operands are added up beside the chain, as no sum of sizes is NaN unless one of them is,
+// and the end of the chain is NaN where the sum is.
+
+// carried says what a value has to do with such a chain.
+type carried uint8
+
+const (
+	loses  carried = 1 << iota // by a built-in function that may lose a NaN
+	ends                       // where a NaN is brought back
+	begun                      // the sum is declared
+	longer                     // the end of a chain that has another one before
+)
+
+// sizeOf is an operand whose size is added for the end of a chain.
+type sizeOf struct{ end, operand ir.Value }
+
+// keepsNaN reports whether each NaN among the operands of a code makes the result NaN.
+func keepsNaN(c ir.Code) bool {
+	switch c {
+	case ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Neg, ir.Abs, ir.Min, ir.Max, ir.Fma, ir.Sqrt, ir.Floor, ir.Ceil, ir.Trunc, ir.Round,
+		ir.Exp, ir.Exp2, ir.Expm1, ir.Log, ir.Log2, ir.Log1p, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF, ir.Sin, ir.Cos, ir.Recip, ir.Rsqrt:
+		return true
+	}
+	return false
+}
+
+// extreme reports whether an instruction is a greatest or least of float32 numbers.
+func extreme(in *ir.Instr) bool { return (in.Code == ir.Min || in.Code == ir.Max) && in.Type == ir.F32 }
+
+// carry finds the chains that have two operands to look at and more, after uses are
+// counted: each of those is used once more.
+func (w *printer) carry() {
+	w.ending, w.carries = w.ending[:0], w.carries[:0]
+	code := w.p.Code
+	n := 0
+	for i := range code {
+		if extreme(&code[i]) && w.values[i].uses > 0 {
+			n++
+		}
+	}
+	if n < 2 {
+		return
+	}
+	// Where each value ends: itself, unless all that use it keep NaN and end at one place.
+	w.ending = append(w.ending, make([]ir.Value, len(code))...)
+	for i := len(code) - 1; i > 0; i-- {
+		in := &code[i]
+		if w.values[i].uses == 0 && traits[in.Code]&(isFixed|droppable) != isFixed {
+			continue
+		}
+		args, n := in.Operands()
+		for _, a := range args[:n] {
+			end := a
+			if keepsNaN(in.Code) && in.Type == ir.F32 && w.values[a].block == w.values[i].block {
+				end = w.ending[i]
+			}
+			if w.ending[a] == 0 {
+				w.ending[a] = end
+			} else if w.ending[a] != end {
+				w.ending[a] = a
+			}
+		}
+	}
+	w.carries = append(w.carries, make([]carried, len(code))...)
+	first := make([]ir.Value, len(code))
+	any := false
+	for i := range code {
+		if !extreme(&code[i]) || w.values[i].uses == 0 {
+			continue
+		}
+		end := w.ending[i]
+		for _, a := range code[i].Args[:2] {
+			switch a = w.sized(a, end); {
+			case a == 0:
+			case first[end] == 0:
+				first[end] = a
+			case first[end] != a && (w.carries[end]&longer != 0 || int(end) != i):
+				w.carries[end] |= ends
+				any = true
+			}
+		}
+		if int(end) != i {
+			w.carries[end] |= longer
+		}
+	}
+	if !any {
+		w.carries = w.carries[:0]
+		return
+	}
+	w.sources = w.sources[:0]
+	for i := range code {
+		if !extreme(&code[i]) || w.values[i].uses == 0 || w.carries[w.ending[i]]&ends == 0 {
+			continue
+		}
+		w.carries[i] |= loses
+		w.eachSource(ir.Value(i), func(a ir.Value) { w.values[a].uses++ })
+	}
+	w.sources = w.sources[:0]
+}
+
+// sized returns what tells whether operand a of a greatest or least that ends there is
+// NaN, or 0 where nothing has to.
+func (w *printer) sized(a, end ir.Value) ir.Value {
+	for in := &w.p.Code[a]; (in.Code == ir.Neg || in.Code == ir.Abs) && w.ending[a] == end; in = &w.p.Code[a] {
+		a = in.Args[0]
+	}
+	if w.sound(a, end, 8) {
+		return 0
+	}
+	return a
+}
+
+// sound reports whether a value is known to be NaN only if a size is, that is added for the
+// end already: by looking at the instructions behind it, to a depth.
+func (w *printer) sound(v, end ir.Value, depth int) bool {
+	in := &w.p.Code[v]
+	switch {
+	case w.number(v) || extreme(in) && w.ending[v] == end:
+		return true
+	case depth == 0 || in.Type != ir.F32:
+		return false
+	}
+	a, b := in.Args[0], in.Args[1]
+	switch in.Code {
+	case ir.Add, ir.Sub, ir.Mul:
+		if w.number(a) {
+			a, b = b, a
+		}
+		// Of no infinity and no subnormal number, which devices may take for 0.
+		n := w.size(b)
+		return n < 0x7f800000 && (in.Code != ir.Mul || n >= 0x00800000) && w.sound(a, end, depth-1)
+	case ir.Neg, ir.Abs, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Exp, ir.Exp2, ir.Expm1, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF:
+		return w.sound(a, end, depth-1)
+	}
+	return false
+}
+
+// eachSource calls f for each operand of v whose size has not been added yet.
+func (w *printer) eachSource(v ir.Value, f func(a ir.Value)) {
+	end := w.ending[v]
+	for _, a := range w.p.Code[v].Args[:2] {
+		if a = w.sized(a, end); a == 0 {
+			continue
+		}
+		// Twice does no harm, and looking through all might take long.
+		if slices.Contains(w.sources[max(0, len(w.sources)-32):], sizeOf{end, a}) {
+			continue
+		}
+		w.sources = append(w.sources, sizeOf{end, a})
+		f(a)
+	}
+}
+
+// carriesAs returns what v has to do with a chain.
+func (w *printer) carriesAs(v ir.Value) carried {
+	if len(w.carries) == 0 {
+		return 0
+	}
+	return w.carries[v]
+}
+
+// addSizes prints what adds the sizes of the operands of v, which may lose a NaN.
+func (w *printer) addSizes(v ir.Value) {
+	end := w.ending[v]
+	w.eachSource(v, func(a ir.Value) {
+		w.begin(w.indent)
+		if w.carries[end]&begun == 0 {
+			w.carries[end] |= begun
+			w.s("var ")
+			w.sizes(end)
+			w.s(" = abs(")
+		} else {
+			w.sizes(end)
+			w.s(" += abs(")
+		}
+		w.expr(a, operand)
+		w.s(");")
+		w.end(v)
+	})
+}
+
+// sizes prints the name of the sum for the end of a chain.
+func (w *printer) sizes(end ir.Value) {
+	w.s("sizes")
+	w.u(uint32(end))
+}
