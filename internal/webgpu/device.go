@@ -22,6 +22,8 @@ type Device struct {
 	adapter Adapter
 	stats   stats
 
+	repeater Repeater // host, or nil
+
 	// gate is held for reading by every call that uses the host, and for writing
 	// by Close when it frees everything.
 	gate   sync.RWMutex
@@ -59,6 +61,7 @@ func Open(ctx context.Context, h Host, index int) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{host: host, adapter: *host.Adapter(), lost: make(chan struct{})}
+	d.repeater, _ = host.(Repeater)
 	d.memory.init()
 	d.pipelines.init()
 	d.groups.init()

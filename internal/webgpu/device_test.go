@@ -261,6 +261,30 @@ func TestNear(t *testing.T) {
 	all.Wait()
 }
 
+// TestAgain has the host get ready for what may come again while somebody waits, and at
+// no other time. The fake looks whether all that is used is still there.
+func TestAgain(t *testing.T) {
+	d, f := fake(t, &fakehost.Host{})
+	b := must(d.NewBuffer(64, webgpu.Storage))(t)
+	s := &webgpu.Submission{Uploads: []webgpu.Transfer{{Host: make([]byte, 64), Buffer: b}}}
+	if err := d.Run(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Agains(); n != 1 {
+		t.Errorf("asked %d times by one who waits", n)
+	}
+	if err := must(d.Submit(ctx, s, nil))(t).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.Free()
+	if err := d.Run(ctx, &webgpu.Submission{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Agains(); n != 1 {
+		t.Errorf("asked %d times by one who waits, one who does not, and for nothing", n)
+	}
+}
+
 func TestCommands(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{})
 	x := must(d.NewBuffer(32, webgpu.Storage))(t)

@@ -55,6 +55,15 @@ type HostDevice interface {
 	Close()
 }
 
+// Repeater is a HostDevice that encodes commands anew for each submission, and can do so
+// beforehand.
+type Repeater interface {
+	// Again is called while the submission of that ticket is under way, by who is
+	// about to wait for it: all that it uses is there until Again returns. The host
+	// may get ready for the same commands to be submitted once more.
+	Again(ticket uint64)
+}
+
 // HostBuffer is memory of a device.
 type HostBuffer interface {
 	// Mapped returns the bytes of a buffer that is mapped. They are not valid

@@ -71,7 +71,18 @@ func (d *Device) Run(ctx context.Context, s *Submission) error {
 	if err != nil {
 		return err
 	}
+	w.again()
 	return w.end(ctx)
+}
+
+// again lets the host get ready for another submission like this one, which is under way.
+func (w *work) again() {
+	d := w.d
+	if d.repeater == nil || w.ticket == 0 || d.enter() != nil {
+		return
+	}
+	defer d.leave()
+	d.repeater.Again(w.ticket)
 }
 
 // start puts a submission into the queue of the host. With waits the caller waits

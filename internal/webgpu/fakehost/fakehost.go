@@ -100,6 +100,8 @@ type Device struct {
 	mu         sync.Mutex
 	changed    *sync.Cond
 	queue      []submission
+	recent     [16]submission // by ticket
+	again      int
 	submitted  uint64
 	done       uint64
 	hanging    bool
@@ -192,6 +194,32 @@ func (d *Device) Poll() (uint64, error) {
 		return 0, err
 	}
 	return d.done, nil
+}
+
+// Again implements [webgpu.Repeater].
+func (d *Device) Again(ticket uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		d.violate("Again after Close")
+	}
+	d.again++
+	s := &d.recent[ticket%uint64(len(d.recent))]
+	if s.ticket != ticket {
+		return // others have submitted much meanwhile
+	}
+	for i := range s.commands {
+		if gone(&s.commands[i]) {
+			d.violate("Again of a submission whose command %d uses what is released", i)
+		}
+	}
+}
+
+// Agains returns how often Again was called.
+func (d *Device) Agains() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.again
 }
 
 // Close implements [webgpu.HostDevice].

@@ -3,6 +3,7 @@ package fakehost
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
@@ -185,8 +186,23 @@ func (d *Device) Submit(c []webgpu.HostCommand, remap []webgpu.HostBuffer) (uint
 	}
 	d.fly(s, 1)
 	d.queue = append(d.queue, s)
+	d.recent[s.ticket%uint64(len(d.recent))] = s
 	d.changed.Broadcast()
 	return s.ticket, nil
+}
+
+// gone reports whether something that the command uses is released.
+func gone(c *webgpu.HostCommand) bool {
+	buffers := []webgpu.HostBuffer{c.Src, c.Dst}
+	if c.Do == webgpu.Dispatch {
+		for _, r := range c.Group.(*group).ranges {
+			buffers = append(buffers, r.Buffer)
+		}
+		if c.Pipeline.(*pipeline).released || c.Group.(*group).released {
+			return true
+		}
+	}
+	return slices.ContainsFunc(buffers, func(b webgpu.HostBuffer) bool { return b != nil && b.(*buffer).released })
 }
 
 // check looks for what a library would not survive.

@@ -30,12 +30,13 @@ func Run(t *testing.T, library Library, drivers ...string) {
 			t.Run("calls", func(t *testing.T) { calls(t, Open(t, library, driver)) })
 			t.Run("stacks", func(t *testing.T) { stacks(t, Open(t, library, driver)) })
 			t.Run("fma", func(t *testing.T) { fma(t, Open(t, library, driver)) })
+			t.Run("renewed", func(t *testing.T) { renewed(t, Open(t, library, driver)) })
 			if i > 0 {
 				return
 			}
 			t.Run("no such adapter", func(t *testing.T) { outOfRange(t, library, driver) })
 			for name, test := range map[string]func(*testing.T, *webgpu.Device){
-				"trips": trips, "copies": copies, "concurrent": concurrent, "stamps": stamps, "refused": refused,
+				"trips": trips, "copies": copies, "concurrent": concurrent, "repeated": repeated, "stamps": stamps, "refused": refused,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, Guarded(t, library, driver)) })
 			}

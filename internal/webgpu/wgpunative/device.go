@@ -24,6 +24,7 @@ type device struct {
 	mu       sync.Mutex // of submissions, for their order
 	commands []C.rayo_command
 	remap    []*C.rayo_buffer
+	ahead    ahead
 }
 
 // Adapter implements [webgpu.HostDevice].
@@ -50,12 +51,14 @@ func (d *device) failure(r C.rayo_result) error {
 
 // Close implements [webgpu.HostDevice].
 func (d *device) Close() {
+	d.ahead.forget(d.d)
 	C.rayo_close(d.d)
 	d.d = nil
 }
 
 // buffer is memory of a device.
 type buffer struct {
+	d    *device
 	b    *C.rayo_buffer
 	size int64
 }
@@ -84,7 +87,7 @@ func (d *device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 	if err := d.failure(r); err != nil {
 		return nil, err
 	}
-	return &buffer{(*C.rayo_buffer)(r.handle), size}, nil
+	return &buffer{d, (*C.rayo_buffer)(r.handle), size}, nil
 }
 
 // Mapped implements [webgpu.HostBuffer].
@@ -100,10 +103,16 @@ func (b *buffer) Mapped() []byte {
 func (b *buffer) Unmap() { C.rayo_unmap(b.b) }
 
 // Release implements [webgpu.HostBuffer].
-func (b *buffer) Release() { C.rayo_free_buffer(b.b) }
+func (b *buffer) Release() {
+	b.d.ahead.forget(b.d.d)
+	C.rayo_free_buffer(b.b)
+}
 
 // pipeline is a compiled kernel.
-type pipeline struct{ p *C.rayo_pipeline }
+type pipeline struct {
+	d *device
+	p *C.rayo_pipeline
+}
 
 // NewPipeline implements [webgpu.HostDevice].
 func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
@@ -124,7 +133,7 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 		}
 		return nil, err
 	}
-	return &pipeline{(*C.rayo_pipeline)(r.handle)}, nil
+	return &pipeline{d, (*C.rayo_pipeline)(r.handle)}, nil
 }
 
 // chars returns the bytes of a string.
@@ -136,10 +145,16 @@ func chars(s string) *C.char {
 }
 
 // Release implements [webgpu.HostPipeline].
-func (p *pipeline) Release() { C.rayo_free_pipeline(p.p) }
+func (p *pipeline) Release() {
+	p.d.ahead.forget(p.d.d)
+	C.rayo_free_pipeline(p.p)
+}
 
 // group is buffers bound to a pipeline.
-type group struct{ g unsafe.Pointer }
+type group struct {
+	d *device
+	g unsafe.Pointer
+}
 
 // NewGroup implements [webgpu.HostDevice].
 func (d *device) NewGroup(p webgpu.HostPipeline, ranges []webgpu.HostRange) (webgpu.HostGroup, error) {
@@ -151,8 +166,11 @@ func (d *device) NewGroup(p webgpu.HostPipeline, ranges []webgpu.HostRange) (web
 	if err := d.failure(r); err != nil {
 		return nil, err
 	}
-	return &group{r.handle}, nil
+	return &group{d, r.handle}, nil
 }
 
 // Release implements [webgpu.HostGroup].
-func (g *group) Release() { C.rayo_free_group(g.g) }
+func (g *group) Release() {
+	g.d.ahead.forget(g.d.d)
+	C.rayo_free_group(g.g)
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
@@ -31,4 +32,22 @@ func TestFlat(t *testing.T) {
 	if s := d.Stats(); s.Buffers != 0 || s.Compiled != 1 || s.IdleBytes > 16<<20 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestFlatAhead has memory stay where it is when nothing comes of what was ready.
+func TestFlatAhead(t *testing.T) {
+	d := hosttest.Open(t, New, driver).(*device)
+	x, y := hosttest.Must(d.NewBuffer(4096, webgpu.Storage))(t), hosttest.Must(d.NewBuffer(4096, webgpu.Storage))(t)
+	before := 0
+	for i := range 1000 {
+		if i == 200 {
+			before = testutil.Resident(t)
+		}
+		turns(t, d, 2, webgpu.HostCommand{Do: webgpu.Copy, Src: x, Dst: y, Bytes: int64(4 + 4*i)})
+	}
+	if after := testutil.Resident(t); after > before+16<<20 {
+		t.Errorf("%d bytes became %d", before, after)
+	}
+	x.Release()
+	y.Release()
 }

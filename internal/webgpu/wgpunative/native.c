@@ -113,6 +113,8 @@ typedef struct trip {
 	atomic_bool broken; // some may never come
 } trip;
 
+enum { UNKNOWN = 0, NOWHERE = -1, NOTED = sizeof(void *) };
+
 struct rayo_device {
 	wg_device device;
 	wg_queue queue;
@@ -123,6 +125,7 @@ struct rayo_device {
 	trip *first;           // the last that was found complete, or none yet, for the one who walks
 	atomic_flag walking;
 	int closing;
+	atomic_int submitted; // where command buffers note that they were, or one of these
 };
 
 static trip *new_trip(void) {
@@ -418,11 +421,41 @@ static void record(recording *r, const rayo_command *c, size_t count, uint32_t s
 	end_pass(r);
 }
 
-rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, rayo_buffer *const *remap, size_t remapped) {
-	begin();
-	if (atomic_load(&d->lost)) return broken(d);
-	GUARD(return broken(d))
-	uint64_t ticket = 0;
+// The library frees a command buffer only if it was submitted, which it notes in a byte
+// of it, and has no other function for one that is not needed any more. So the first
+// submission is looked at: if one byte behind the first pointer is 0 before it and 1
+// after, and nothing else has changed, then that byte can be set.
+typedef struct {
+	uint8_t bytes[3 * sizeof(void *)]; // the library's context, a number, the byte
+} commands_object;
+
+static void learn(rayo_device *d, const commands_object *before, const void *after) {
+	int at = NOWHERE;
+	const uint8_t *b = before->bytes, *a = after;
+	for (int i = 0; i < (int)sizeof before->bytes; i++) {
+		if (b[i] == a[i]) continue;
+		if (at != NOWHERE || i < NOTED || b[i] != 0 || a[i] != 1) {
+			at = NOWHERE;
+			break;
+		}
+		at = i;
+	}
+	atomic_store(&d->submitted, at);
+}
+
+int rayo_discards(rayo_device *d) { return atomic_load(&d->submitted) > 0; }
+
+void rayo_discard(rayo_device *d, void *commands) {
+	GUARD(return)
+	int at = atomic_load(&d->submitted);
+	if (at > 0) atomic_store((_Atomic uint8_t *)commands + at, 1);
+	wgpuCommandBufferRelease(commands);
+}
+
+// encode returns a command buffer. A mistake anywhere comes out in the end, and what was
+// recorded with it must not be submitted.
+static wg_commands encode(rayo_device *d, const rayo_command *c, size_t count) {
+	wg_commands commands = NULL;
 	uint32_t stamps = 0;
 	for (size_t i = 0; i < count; i++)
 		if (c[i].kind == RAYO_STAMPS) stamps = (uint32_t)c[i].bytes;
@@ -431,15 +464,41 @@ rayo_result rayo_submit(rayo_device *d, const rayo_command *c, size_t count, ray
 	if (fault.kind == 0) record(&r, c, count, stamps);
 	end_pass(&r);
 	if (r.encoder != NULL) {
-		wg_commands commands = wgpuCommandEncoderFinish(r.encoder, &desc);
-		// A mistake anywhere above comes out now, and what was recorded with
-		// it must not be submitted.
-		if (fault.kind == 0) ticket = wgpuQueueSubmitForIndex(d->queue, 1, &commands);
-		if (commands != NULL) wgpuCommandBufferRelease(commands);
+		commands = wgpuCommandEncoderFinish(r.encoder, &desc);
 		wgpuCommandEncoderRelease(r.encoder);
 	}
 	if (r.queries != NULL) wgpuQuerySetRelease(r.queries);
 	if (r.resolved != NULL) wgpuBufferRelease(r.resolved);
+	if (fault.kind != 0 && commands != NULL) {
+		rayo_discard(d, commands);
+		commands = NULL;
+	}
+	return commands;
+}
+
+rayo_result rayo_encode(rayo_device *d, const rayo_command *c, size_t count) {
+	begin();
+	if (atomic_load(&d->lost)) return broken(d);
+	GUARD(return broken(d))
+	return outcome(encode(d, c, count), 0);
+}
+
+rayo_result rayo_submit(rayo_device *d, void *encoded, const rayo_command *c, size_t count, rayo_buffer *const *remap, size_t remapped) {
+	begin();
+	if (atomic_load(&d->lost)) {
+		if (encoded != NULL) rayo_discard(d, encoded);
+		return broken(d);
+	}
+	GUARD(return broken(d))
+	uint64_t ticket = 0;
+	wg_commands commands = encoded != NULL ? encoded : encode(d, c, count);
+	if (fault.kind == 0 && commands != NULL) {
+		commands_object before;
+		memcpy(&before, commands, sizeof before);
+		ticket = wgpuQueueSubmitForIndex(d->queue, 1, &commands);
+		if (atomic_load(&d->submitted) == UNKNOWN) learn(d, &before, commands);
+	}
+	if (commands != NULL) wgpuCommandBufferRelease(commands);
 	if (fault.kind == 0) {
 		trip *t = new_trip();
 		t->ticket = ticket;

@@ -57,7 +57,13 @@ void rayo_free_pipeline(rayo_pipeline *);
 rayo_result rayo_new_group(rayo_device *, rayo_pipeline *, const rayo_range *, size_t count);
 void rayo_free_group(void *);
 
-rayo_result rayo_submit(rayo_device *, const rayo_command *, size_t count, rayo_buffer *const *remap, size_t remapped);
+// rayo_encode makes a command buffer, which rayo_submit takes in the place of commands,
+// or rayo_discard; it must have been submitted to the device before, and rayo_discards
+// say that it can.
+int rayo_discards(rayo_device *);
+rayo_result rayo_encode(rayo_device *, const rayo_command *, size_t count);
+void rayo_discard(rayo_device *, void *encoded);
+rayo_result rayo_submit(rayo_device *, void *encoded, const rayo_command *, size_t count, rayo_buffer *const *remap, size_t remapped);
 rayo_result rayo_poll(rayo_device *);
 
 #endif

@@ -45,9 +45,15 @@ func (d *device) Submit(list []webgpu.HostCommand, remap []webgpu.HostBuffer) (u
 	for _, b := range remap {
 		d.remap = append(d.remap, b.(*buffer).b)
 	}
-	r := C.rayo_submit(d.d, unsafe.SliceData(d.commands), C.size_t(len(d.commands)), unsafe.SliceData(d.remap), C.size_t(len(d.remap)))
+	again, ready := d.ahead.take(d.d, d.commands)
+	r := C.rayo_submit(d.d, ready, unsafe.SliceData(d.commands), C.size_t(len(d.commands)), unsafe.SliceData(d.remap), C.size_t(len(d.remap)))
 	if err := d.failure(r); err != nil {
 		return 0, err
+	}
+	if again != nil {
+		d.ahead.mu.Lock()
+		again.ticket = uint64(r.number)
+		d.ahead.mu.Unlock()
 	}
 	return uint64(r.number), nil
 }
