@@ -112,6 +112,9 @@ func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, erro
 		return nil, err
 	}
 	k := r.kernelRequest
+	if r.Rows < 0 || r.Cols < 0 {
+		return nil, fmt.Errorf("--rows and --cols are positive")
+	}
 	if r.Rows > 0 || r.Cols > 0 {
 		o := op.Lookup(strings.ToLower(name))
 		if o == nil || k.Sizes != "" || o.Class() != op.Row && o.Class() != op.Reduction && o != op.LayerNorm && o != op.RMSNorm {

@@ -71,6 +71,7 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"no such feature", []string{"show", "relu", "--features=f64"}, 1, `^$`, `no feature is called "f64"`},
 		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `no operation "conv" \(is it conv2d\?\); rayo wgsl list`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
+		{"fewer rows than none", []string{"show", "softmax", "--rows=-3"}, 1, `^$`, `--rows and --cols are positive`},
 		{"rows of what has none", []string{"show", "relu", "--rows=3"}, 1, `^$`, `--rows and --cols are for one operation on rows`},
 		{"wrong sizes", []string{"show", "matmul", "--sizes=3x4,5x6"}, 1, `^$`, `shape mismatch`},
 		{"no such consumer", []string{"show", "relu", "--consumer=glsl"}, 2, `^$`, `naga`},
