@@ -145,6 +145,20 @@ func (d *driver) call(f *frame, e entry, context uintptr) error {
 	return d.fail(e, f.code())
 }
 
+// callUnbound calls a function without binding a context, and returns its answer.
+func (d *driver) callUnbound(f *frame, e entry) Code {
+	if f.Fn = d.addr[e].Load(); f.Fn == 0 {
+		var err error
+		if f.Fn, err = d.find(e); err != nil {
+			return codeUnknown // call says why
+		}
+	}
+	f.Bind = 0
+	d.lib.call(f)
+	f.live()
+	return f.code()
+}
+
 // errNotReady is what a query of unfinished work returns.
 var errNotReady error = &Error{Call: "query", Code: codeNotReady, Name: "CUDA_ERROR_NOT_READY"}
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +150,62 @@ func TestMissingSymbols(t *testing.T) {
 		t.Errorf("parameters = %d, want -1: the driver does not say", fn.Info().Params)
 	}
 	noLeaks(t, k, d)
+}
+
+// TestCurrentContext has drivers answer calls in streams that bind no context:
+// that they need none, that there is none, that the handle is of another one than
+// the current, that the current one is lost. The answer with the context bound is
+// what counts.
+func TestCurrentContext(t *testing.T) {
+	for _, code := range []Code{codeSuccess, 201, 400, codeIllegalAddress} {
+		k := newFake()
+		k.current = code
+		d := k.open(t)
+		s := must[*Stream](t)(d.NewStream(0))
+		e := must[*Event](t)(d.NewEvent(false))
+		m := must[*Module](t)(d.Load([]byte(reluText)))
+		fn := must[*Function](t)(m.Function("relu"))
+		in, out := []float32{-1, 2, -3, 4, 5}, make([]float32, 5)
+		x, y := must[Memory](t)(s.Alloc(20)), must[Memory](t)(s.Alloc(20))
+		var p Params
+		p.Ptr(y.Ptr())
+		p.Ptr(x.Ptr())
+		p.U32(5)
+		one := Config{Grid: Dim{X: 1}, Block: Dim{X: 32}}
+		launch := func() error { return s.Launch(fn, one, p) }
+		g := must[*Graph](t)(s.Capture(launch))
+		for what, err := range map[string]error{"Upload": s.Upload(x.Ptr(), AsBytes(in)), "Launch": launch(), "Graph.Launch": g.Launch(s),
+			"Record": s.Record(e), "After": s.After(e), "Event.Synchronize": e.Synchronize(), "Synchronize": s.Synchronize(),
+			"Download": s.Download(AsBytes(out), y.Ptr()), "Err": d.Err()} {
+			if err != nil {
+				t.Errorf("answer %d: %s: %v", code, what, err)
+			}
+		}
+		if want := []float32{0, 2, 0, 4, 5}; !slices.Equal(out, want) {
+			t.Errorf("answer %d: %v, want %v", code, out, want)
+		}
+		if k.unbound == 0 {
+			t.Errorf("answer %d: every call binds the context", code)
+		}
+		k.inject = func(name string) Code {
+			if name == "cuLaunchKernel" {
+				return codeInvalidValue
+			}
+			return 0
+		}
+		if err := launch(); !errors.Is(err, ErrInvalid) || d.Err() != nil {
+			t.Errorf("answer %d: a launch that is refused: %v, and then %v", code, err, d.Err())
+		}
+		k.inject = nil
+		if err := s.Launch(must[*Function](t)(m.Function("fault")), Config{}, make([]byte, 8)); err != nil {
+			t.Error(err)
+		}
+		if err := s.Synchronize(); !errors.Is(err, ErrDeviceLost) {
+			t.Errorf("answer %d: Synchronize after a kernel that fails: %v", code, err)
+		}
+		g.Close()
+		noLeaks(t, k, d)
+	}
 }
 
 func TestDevices(t *testing.T) {

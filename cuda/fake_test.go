@@ -23,6 +23,9 @@ type fake struct {
 	capacity int64
 	missing  map[string]bool
 	inject   func(name string) Code // called with the lock held
+	current  Code                   // the answer to a call in a stream that binds no context, 0 if there needs to be none
+	unbound  int                    // such calls
+	refused  map[*frame]Code        // what inject has answered to them
 
 	mu       sync.Mutex
 	calls    map[string]int
@@ -74,7 +77,7 @@ type fakeNode struct {
 }
 
 func newFake() *fake {
-	return &fake{version: 13000, devices: 1, capacity: 1 << 30, missing: map[string]bool{}, calls: map[string]int{}, next: 0x1000,
+	return &fake{refused: map[*frame]Code{}, version: 13000, devices: 1, capacity: 1 << 30, missing: map[string]bool{}, calls: map[string]int{}, next: 0x1000,
 		handles: map[uintptr]string{}, contexts: map[uintptr]int{}, pinned: map[uintptr][]byte{}, modules: map[uintptr]string{},
 		funcs: map[uintptr]*fakeFunction{}, linkers: map[uintptr]*fakeLinker{}, capture: map[uintptr]*fakeGraph{},
 		graphs: map[uintptr]*fakeGraph{}, strings: map[string][]byte{}}
@@ -159,6 +162,11 @@ func (k *fake) call(f *frame) {
 			f.Result, f.Refused = 201, 1
 			return
 		}
+	} else if streamed[f.Fn-1] {
+		if k.unbound++; k.current != 0 {
+			f.Result = uintptr(uint32(k.current))
+			return
+		}
 	} else if !withoutContext[name] {
 		k.bad = append(k.bad, name+" without a context")
 		f.Result = 201
@@ -186,7 +194,16 @@ func (k *fake) do(name string, f *frame) Code {
 	release := strings.Contains(name, "Destroy") || strings.Contains(name, "Free") || strings.Contains(name, "Unload") ||
 		strings.Contains(name, "Release") || strings.Contains(name, "Reset")
 	if k.inject != nil && !release {
-		if c := k.inject(name); c != 0 {
+		// A call that failed without a context is made again with one, and fails
+		// again.
+		c := k.refused[f]
+		if delete(k.refused, f); c == 0 || f.Bind == 0 {
+			c = k.inject(name)
+		}
+		if c != 0 {
+			if f.Bind == 0 && streamed[f.Fn-1] {
+				k.refused[f] = c
+			}
 			if c.sticky() && !withoutContext[name] {
 				k.sticky = c
 			}

@@ -16,19 +16,20 @@ const smallParams = 4096
 // addresses of its parts stay good while it is reachable.
 type frame struct {
 	dl.Frame
-	text   [256]byte // names
 	launch launchFrame
+	text   [256]byte // names
 }
 
-// launchFrame is what a launch points to besides.
+// launchFrame is what a launch points to besides. What every launch needs is
+// together: the driver leaves little in the first caches.
 type launchFrame struct {
 	extra  [5]uintptr // CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, end
 	size   uint64
+	params [smallParams]byte
+	large  []byte // parameters beyond smallParams
 	config launchConfig
 	attrs  [4]launchAttribute
 	node   kernelNode
-	params [smallParams]byte
-	large  []byte // parameters beyond smallParams
 }
 
 // frames holds frames that nobody uses.

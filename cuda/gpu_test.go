@@ -199,6 +199,61 @@ func TestGPURoundTrips(t *testing.T) {
 	}
 }
 
+// TestGPUCurrentContext has threads with no current context, and with that of
+// something else in the process, use a stream.
+func TestGPUCurrentContext(t *testing.T) {
+	d := gpu(t)
+	s := must[*Stream](t)(d.NewStream(0))
+	relu := gpuFunction(t, d, "relu")
+	e := must[*Event](t)(d.NewEvent(false))
+	const n = 1000
+	x, y := must[Memory](t)(s.Alloc(4*n)), must[Memory](t)(s.Alloc(4*n))
+	var p Params
+	p.Ptr(y.Ptr())
+	p.Ptr(x.Ptr())
+	p.U32(n)
+	g := must[*Graph](t)(s.Capture(func() error { return s.Launch(relu, blocks(n), p) }))
+	defer g.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f := newFrame()
+	defer f.release()
+	f.Bind = 0
+	call := func(name string, args ...uintptr) {
+		t.Helper()
+		f.Fn = must[uintptr](t)(d.prim.drv.lib.Symbol(name))
+		copy(f.Args[:], args)
+		f.Call()
+		if err := f.failed(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	call("cuCtxCreate_v2", f.out(0), 0, uintptr(d.prim.dev))
+	other := f.ptr(0)
+	defer call("cuCtxDestroy_v2", other)
+	for name, current := range map[string]uintptr{"none": 0, "another": other} {
+		in, out := random(n), make([]float32, n)
+		call("cuCtxSetCurrent", current)
+		for i, err := range []error{s.Set8(y.Ptr(), 0xff, 4*n), s.Upload(x.Ptr(), AsBytes(in)), s.Launch(relu, blocks(n), p), s.Copy(x.Ptr(), y.Ptr(), 4*n),
+			g.Launch(s), s.Record(e), s.After(e), e.Synchronize(), s.Synchronize()} {
+			if err != nil {
+				t.Errorf("%s: call %d: %v", name, i, err)
+			}
+		}
+		if _, err := s.Done(); err != nil {
+			t.Errorf("%s: Done: %v", name, err)
+		}
+		if err := s.Download(AsBytes(out), y.Ptr()); err != nil {
+			t.Errorf("%s: Download: %v", name, err)
+		}
+		for i, v := range in {
+			if out[i] != max(v, 0) {
+				t.Fatalf("%s: relu(%v) = %v", name, v, out[i])
+			}
+		}
+	}
+}
+
 func TestGPUHostMemory(t *testing.T) {
 	d := gpu(t)
 	s := must[*Stream](t)(d.NewStream(-1))

@@ -82,45 +82,58 @@ func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
 	if s == nil || s.dev == nil {
 		return closed("stream")
 	}
-	if err := fn.enter(s.dev.prim); err != nil {
+	if err := fn.enter(s.prim); err != nil {
 		return err
 	}
-	defer fn.leave()
+	// Nothing is deferred: the driver leaves little of a program in the first caches,
+	// so that every line of code counts here.
 	f, err := s.begin()
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.launch(f, fn, &c, params)
+		s.end()
 	}
-	defer s.end()
-	if err := f.pack(fn, &c, params); err != nil {
+	fn.mod.leave()
+	return err
+}
+
+// launch is Launch, which has the stream and the kernel.
+func (s *Stream) launch(f *frame, fn *Function, c *Config, params []byte) error {
+	if err := f.pack(fn, c, params); err != nil {
 		return err
 	}
 	grid, block := c.Grid.or1(), c.Block.or1()
-	if c.Cluster == (Dim{}) && !c.Cooperative && !c.Overlap {
+	e := cuLaunchKernel
+	if c.Cluster.X|c.Cluster.Y|c.Cluster.Z == 0 && !c.Cooperative && !c.Overlap {
 		f.Args[0] = fn.handle
 		f.Args[1], f.Args[2], f.Args[3] = uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z)
 		f.Args[4], f.Args[5], f.Args[6] = uintptr(block.X), uintptr(block.Y), uintptr(block.Z)
 		f.Args[7], f.Args[8], f.Args[9], f.Args[10] = uintptr(c.Shared), s.handle, 0, f.launch.address(params)
-		err = s.call(f, cuLaunchKernel)
 	} else {
+		e = cuLaunchKernelEx
 		l := &f.launch
 		l.config = launchConfig{grid: grid, block: block, shared: c.Shared, stream: s.handle, attrs: uintptr(unsafe.Pointer(&l.attrs[0]))}
-		l.attributes(&c)
+		l.attributes(c)
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(unsafe.Pointer(&l.config)), fn.handle, 0, l.address(params)
-		err = s.call(f, cuLaunchKernelEx)
 	}
-	if err != nil {
-		return explain(err, fn, &c)
+	if err := s.call(f, e); err != nil {
+		return explain(err, fn, c)
 	}
 	if s.last.Load() != fn {
 		s.last.Store(fn)
 	}
-	if s.dev.opts.sync && !s.capturing.Load() {
-		f.Args[0] = s.handle
-		if err := s.dev.prim.callAfter(f, cuStreamSynchronize, fn); err != nil {
-			return err
-		}
+	if s.sync {
+		return s.launched(f, fn)
 	}
 	return nil
+}
+
+// launched waits for a launch of a device with [WithSynchronousLaunches].
+func (s *Stream) launched(f *frame, fn *Function) error {
+	if s.capturing.Load() {
+		return nil
+	}
+	f.Args[0] = s.handle
+	return s.prim.callAfter(f, cuStreamSynchronize, fn)
 }
 
 // attributes fills in the attributes of a launch that has some.
@@ -146,7 +159,18 @@ func (l *launchFrame) attributes(c *Config) {
 // pack checks the parameters and copies them to where they do not move, and sees
 // to it that the kernel may have its shared memory.
 func (f *frame) pack(fn *Function, c *Config, params []byte) error {
-	if fn.params >= 0 && len(params) < fn.params {
+	l := &f.launch
+	if fn.moves != nil || len(params) < fn.params || len(params) > smallParams || c.Shared > fn.shared.Load() {
+		return f.packSlow(fn, c, params)
+	}
+	copy(l.params[:], params)
+	l.point(l.params[:], len(params))
+	return nil
+}
+
+// packSlow is pack for everything that is not usual.
+func (f *frame) packSlow(fn *Function, c *Config, params []byte) error {
+	if len(params) < fn.params {
 		return explain(invalid("%d bytes of parameters for a kernel that has %d", len(params), fn.params), fn, c)
 	}
 	size := len(params)
@@ -175,10 +199,19 @@ func (f *frame) pack(fn *Function, c *Config, params []byte) error {
 	for _, m := range fn.moves {
 		copy(to[m.to:m.to+m.size], params[m.from:])
 	}
-	l.size = uint64(size)
-	const end, buffer, bytes = 0, 1, 2
-	l.extra = [5]uintptr{buffer, uintptr(unsafe.Pointer(&to[0])), bytes, uintptr(unsafe.Pointer(&l.size)), end}
+	l.point(to, size)
 	return nil
+}
+
+// point says where the parameters are.
+func (l *launchFrame) point(to []byte, size int) {
+	const end, buffer, bytes = 0, 1, 2
+	l.size = uint64(size)
+	// One by one: a literal is put together elsewhere, by stores that its copy waits
+	// for.
+	l.extra[0], l.extra[1] = buffer, uintptr(unsafe.Pointer(&to[0]))
+	l.extra[2], l.extra[3] = bytes, uintptr(unsafe.Pointer(&l.size))
+	l.extra[4] = end
 }
 
 // address returns the address of what pack has made of the parameters.

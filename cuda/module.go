@@ -233,7 +233,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	if err != nil {
 		return nil, named(err, name)
 	}
-	fn := &Function{mod: m, name: name, handle: f.ptr(0)}
+	fn := &Function{mod: m, prim: m.dev.prim, name: name, handle: f.ptr(0)}
 	if err := fn.describe(f); err != nil {
 		return nil, named(err, name)
 	}
@@ -274,12 +274,13 @@ func (m *Module) destroy() {
 // concurrent use.
 type Function struct {
 	mod    *Module
-	name   string
+	prim   *primary
 	handle uintptr
-	attrs  FunctionInfo
 	params int           // bytes of parameters as Params has them, or -1 if the driver does not say
 	moves  []paramMove   // where the driver wants them, nil if it is there
 	shared atomic.Uint32 // dynamic shared memory that it may have
+	name   string
+	attrs  FunctionInfo
 }
 
 // FunctionInfo says what the compiler made of a kernel.
@@ -369,7 +370,7 @@ func (fn *Function) enter(p *primary) error {
 	if err := fn.mod.enter(); err != nil {
 		return err
 	}
-	if fn.mod.dev.prim != p {
+	if fn.prim != p {
 		fn.mod.leave()
 		return foreign("kernel " + fn.name)
 	}

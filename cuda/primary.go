@@ -9,12 +9,12 @@ import (
 // ordinal in the process share: if one of them loses it, all have.
 type primary struct {
 	drv     *driver
+	context uintptr
+	lost    atomic.Pointer[Error]
 	ordinal int
 	dev     int32
-	context uintptr
 	pool    uintptr // the device's memory pool, or 0 if it has none
 	info    Info
-	lost    atomic.Pointer[Error]
 	refs    int // guarded by drv.mu
 }
 
@@ -115,7 +115,26 @@ func (p *primary) call(f *frame, e entry) error { return p.callAfter(f, e, nil) 
 
 // callAfter is call in a stream whose last launch was of fn, which an error of a
 // kernel mentions: the driver says only that one has failed.
+//
+// A function that is told a stream is called without a context first, as a stream
+// says whose it is, and binding costs as much as a short call. Where the driver
+// wants a context nonetheless, or that of something else in the process is in its
+// way, it refuses: only what it answers with the context bound is an error. The
+// context stays bound then, so that the first call will do from there on.
 func (p *primary) callAfter(f *frame, e entry, fn *Function) error {
+	if p.lost.Load() == nil && streamed[e] {
+		switch p.drv.callUnbound(f, e) {
+		case codeSuccess:
+			return nil
+		case codeNotReady:
+			return errNotReady
+		}
+	}
+	return p.callBound(f, e, fn)
+}
+
+// callBound is callAfter with the context bound.
+func (p *primary) callBound(f *frame, e entry, fn *Function) error {
 	if lost := p.lost.Load(); lost != nil {
 		f.Result = uintptr(lost.Code)
 		return lost

@@ -16,16 +16,19 @@ import (
 // with a kernel is an error of a later call, usually the one that waits.
 type Stream struct {
 	dev    *Device
+	prim   *primary // of dev
 	handle uintptr
-	guard  guard // counts waiting calls
-	pool   *pool
 
-	mu        sync.Mutex // for putting work into the queue
-	f         *frame     // the call that does
-	closed    bool
-	capturing atomic.Bool
+	mu        sync.Mutex               // for putting work into the queue
+	f         *frame                   // the call that does
 	last      atomic.Pointer[Function] // what was launched last
-	ring      *ring                    // for copies from and to memory of Go
+	closed    bool
+	sync      bool // see WithSynchronousLaunches
+	capturing atomic.Bool
+
+	guard guard // counts waiting calls
+	pool  *pool
+	ring  *ring // for copies from and to memory of Go
 }
 
 // NewStream makes a stream. Streams of lower priority numbers go first where
@@ -49,7 +52,7 @@ func (d *Device) NewStream(priority int) (*Stream, error) {
 		d.leave()
 		return nil, err
 	}
-	s := &Stream{dev: d, handle: f.ptr(0), f: new(frame)}
+	s := &Stream{dev: d, prim: d.prim, handle: f.ptr(0), f: new(frame), sync: d.opts.sync}
 	s.pool = newPool(d, s)
 	d.mu.Lock()
 	d.pools[s.pool] = struct{}{}
@@ -85,7 +88,7 @@ func (s *Stream) end() { s.mu.Unlock() }
 
 // call calls a function for this stream.
 func (s *Stream) call(f *frame, e entry) error {
-	return s.dev.prim.callAfter(f, e, s.last.Load())
+	return s.prim.callAfter(f, e, s.last.Load())
 }
 
 // enter begins a call that does not put work into the stream.

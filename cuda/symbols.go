@@ -189,3 +189,22 @@ var entries = [entryCount]struct {
 	cuGraphDestroy:                 {"cuGraphDestroy", 0},
 	cuGraphExecDestroy:             {"cuGraphExecDestroy", 0},
 }
+
+// streamed has the functions whose work is that of the stream, or the event, that
+// they are told: whatever context is current, they either do it or refuse.
+var streamed = [entryCount]bool{
+	cuMemcpyHtoDAsync:   true,
+	cuMemcpyDtoHAsync:   true,
+	cuMemcpyDtoDAsync:   true,
+	cuMemsetD8Async:     true,
+	cuMemsetD32Async:    true,
+	cuStreamSynchronize: true,
+	cuStreamQuery:       true,
+	cuStreamWaitEvent:   true,
+	cuEventRecord:       true,
+	cuEventSynchronize:  true,
+	cuEventQuery:        true,
+	cuLaunchKernel:      true,
+	cuLaunchKernelEx:    true,
+	cuGraphLaunch:       true,
+}
