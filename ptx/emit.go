@@ -40,9 +40,10 @@ type tables struct {
 	ops [numCodes]word
 	// memory has loads and stores, with vector and type.
 	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
-	// names has operands, by tag and number, as they are written behind others: a
+	// names has operands, by number and tag, as they are written behind others: a
 	// comma, a space and up to five bytes, and in the highest byte how many these
-	// are in all. 0 stands for no operand, other for one that has no entry.
+	// are in all. 0 stands for no operand, other for one that has no entry. The tag
+	// is the lower part of the index: kernels have few numbers and many tags.
 	names    [16 * maxName]uint64
 	specials [numSpecials]word
 	params   [numKinds]word   // how parameters are declared
@@ -53,7 +54,9 @@ type tables struct {
 const other = 1 << 63
 
 // entry returns the entry of an operand whose number is below maxName.
-func (t *tables) entry(v val) uint64 { return t.names[(v>>18|v)&(16*maxName-1)] }
+func (t *tables) entry(v val) uint64 { return t.names[place(v)] }
+
+func place(v val) uint32 { return bits.RotateLeft32(uint32(v), 32-tagShift) % (16 * maxName) }
 
 // beyond has the bits that numbers have from maxName on.
 const beyond = payload &^ (maxName - 1)
@@ -96,18 +99,18 @@ var names = sync.OnceValue(func() *tables {
 	for c := range classes {
 		t.regs[c] = newWord("\t.reg "+classes[c].typ+" "+classes[c].prefix+"<", 0)
 		for n := range maxName {
-			t.names[(c+1)*maxName+n] = newName(classes[c].prefix + strconv.Itoa(n))
+			t.names[place(class(c).reg(uint32(n)))] = newName(classes[c].prefix + strconv.Itoa(n))
 		}
 	}
 	for n := range maxName {
-		t.names[int(tagSmall)*maxName+n] = newName(strconv.Itoa(n))
+		t.names[place(tagged(tagSmall, n))] = newName(strconv.Itoa(n))
 	}
 	for n := range specialNames {
 		t.specials[n] = newWord(", "+specialNames[n]+";\n", 0)
 	}
 	for tag := tagSmall + 1; tag < 16; tag++ {
 		for n := range maxName {
-			t.names[int(tag)*maxName+n] = other
+			t.names[place(tagged(tag, n))] = other
 		}
 	}
 	return t
@@ -235,7 +238,7 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		b = append(b, " p_"...)
 		b = append(b, p.name...)
 	}
-	b = append(b, "\n)\n"...)
+	b = append(b, '\n', ')', '\n')
 	if k.threads[0] != 0 {
 		if k.exactly {
 			b = append(b, ".reqntid "...)
@@ -253,7 +256,7 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		b = append(b, ".reqnctapercluster "...)
 		b = appendTriple(b, k.cluster)
 	}
-	b = append(b, "{\n"...)
+	b = append(b, '{', '\n')
 	for c, n := range k.regs {
 		if n == 0 {
 			continue
@@ -266,12 +269,15 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		b = b[:len(b)+int(w.n)]
 		if n < maxName {
 			r := t.entry(tagged(tagSmall, int(n)))
-			le.PutUint64(b[len(b):len(b)+8], bits.RotateLeft64(r, -16))
-			b = b[:len(b)+int(r>>56)-2]
-		} else {
-			b = strconv.AppendUint(b, uint64(n), 10)
+			s := b[len(b) : len(b)+16]
+			le.PutUint64(s, bits.RotateLeft64(r, -16))
+			j := (r>>56 - 2) & 7
+			le.PutUint32(s[j:j+4], '>'|end<<8)
+			b = b[:len(b)+int(j)+3]
+			continue
 		}
-		b = append(b, ">;\n"...)
+		b = strconv.AppendUint(b, uint64(n), 10)
+		b = append(b, '>', ';', '\n')
 	}
 	for i := range k.shared {
 		b = append(b, k.shared[i].decl...)
@@ -307,6 +313,7 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 			}
 			rd, ra, rb, rc := t.entry(in.d), t.entry(in.a), t.entry(in.b), t.entry(in.c)
 			if int64(rd|ra|rb|rc) < 0 {
+				n = k.constantText((*[room]byte)(b[i:]), w, in, rd, ra, rb, rc)
 				break
 			}
 			s := (*[room]byte)(b[i:])
@@ -420,6 +427,19 @@ func (t *tables) offset(off val) (text uint64, n uint) {
 func (t *tables) load(b []byte, in *instr) int {
 	w := t.access(in)
 	n := val(in.aux >> 8)
+	if n == 1 && in.b|(in.d|in.a)&beyond == 0 && w.n != 0 {
+		if rd, ra := t.entry(in.d), t.entry(in.a); int64(rd|ra) >= 0 {
+			s := (*[room]byte)(b)
+			w.put(s[:])
+			j := uint(w.n)
+			le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+			j += uint(rd>>56) - 2
+			le.PutUint64(s[j&127:j&127+8], comma|'['<<16|ra>>16<<24)
+			j += uint(ra>>56) + 1
+			le.PutUint32(s[j&127:j&127+4], ']'|end<<8)
+			return int(j + 3)
+		}
+	}
 	tail, long := t.offset(in.b)
 	if w.n == 0 || (in.d+n|in.a)&beyond != 0 || long == 0 {
 		return 0
@@ -457,8 +477,22 @@ func (t *tables) load(b []byte, in *instr) int {
 // store writes a store, of a vector perhaps.
 func (t *tables) store(b []byte, lists []val, in *instr) int {
 	w := t.access(in)
-	tail, long := t.offset(in.b)
 	n := in.aux >> 8
+	if n == 1 && in.b|(in.a|in.c)&beyond == 0 && w.n != 0 {
+		if ra, rc := t.entry(in.a), t.entry(in.c); int64(ra|rc) >= 0 {
+			s := (*[room]byte)(b)
+			w.put(s[:])
+			j := uint(w.n)
+			le.PutUint64(s[j&127:j&127+8], '['|bits.RotateLeft64(ra, -16)<<8)
+			j += uint(ra>>56) - 1
+			s[j&127] = ']'
+			le.PutUint64(s[(j+1)&127:(j+1)&127+8], rc)
+			j += uint(rc>>56) + 1
+			le.PutUint16(s[j&127:j&127+2], end)
+			return int(j + 2)
+		}
+	}
+	tail, long := t.offset(in.b)
 	if w.n == 0 || in.a&beyond != 0 || long == 0 {
 		return 0
 	}
@@ -699,6 +733,43 @@ func (k *Kernel) loadParam(b []byte, t *tables, in *instr) int {
 	j += uint(rd>>56) - 2
 	p.tail.put(s[j&63:])
 	return int(j) + int(p.tail.n)
+}
+
+// constantText writes a plain instruction with one constant of an F32 among its
+// operands, of which it is given the entries.
+func (k *Kernel) constantText(s *[room]byte, w *word, in *instr, rd, ra, rb, rc uint64) int {
+	// What is written ahead of the constant, and behind it.
+	var ahead, ahead2, behind, behind2 uint64
+	v := in.c
+	switch {
+	case int64(ra) < 0:
+		v, behind, behind2 = in.a, rb, rc
+	case int64(rb) < 0:
+		v, ahead, behind = in.b, ra, rc
+	default:
+		ahead, ahead2 = ra, rb
+	}
+	if v.tag() != tagF32 || int64(rd|ahead|ahead2|behind|behind2) < 0 {
+		return 0
+	}
+	w.put(s[:])
+	j := uint(w.n)
+	le.PutUint64(s[j&127:j&127+8], bits.RotateLeft64(rd, -16))
+	j += uint(rd>>56) - 2
+	le.PutUint64(s[j&127:j&127+8], ahead)
+	j += uint(ahead >> 56)
+	le.PutUint64(s[j&127:j&127+8], ahead2)
+	j += uint(ahead2 >> 56)
+	c := k.consts[v.n()]
+	le.PutUint32(s[j&127:j&127+4], comma|'0'<<16|'f'<<24)
+	le.PutUint64(s[(j+4)&127:(j+4)&127+8], uint64(hex[c>>24&0xff])|uint64(hex[c>>16&0xff])<<16|uint64(hex[c>>8&0xff])<<32|uint64(hex[c&0xff])<<48)
+	j += 12
+	le.PutUint64(s[j&127:j&127+8], behind)
+	j += uint(behind >> 56)
+	le.PutUint64(s[j&127:j&127+8], behind2)
+	j += uint(behind2 >> 56)
+	le.PutUint16(s[j&127:j&127+2], end)
+	return int(j + 2)
 }
 
 // mixed writes a plain instruction with any operands.

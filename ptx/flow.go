@@ -237,8 +237,7 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 		last = hi.Max(step).Sub(step)
 	}
 	k.place(head)
-	k.loops = append(k.loops, loop{next: next, end: end})
-	k.deeper()
+	k.begin(next, end)
 	body(U32(i))
 	k.depth--
 	if !k.ready() {
@@ -272,8 +271,7 @@ func (k *Kernel) While(cond func() Pred, body func()) {
 	}
 	head, end := k.label(), k.label()
 	k.place(head)
-	k.loops = append(k.loops, loop{next: head, end: end})
-	k.deeper()
+	k.begin(head, end)
 	k.goUnless(cond(), end)
 	body()
 	k.depth--
@@ -311,8 +309,7 @@ func (k *Kernel) Repeat(body func() (again Pred)) {
 	}
 	head, end := k.label(), k.label()
 	k.place(head)
-	k.loops = append(k.loops, loop{end: end})
-	k.deeper()
+	k.begin(0, end)
 	again := body()
 	k.depth--
 	if !k.open() {
@@ -358,6 +355,19 @@ func (k *Kernel) goOn(what string) (next val, ok bool) {
 	}
 	l.again = true
 	return l.next, true
+}
+
+// begin begins the body of a loop.
+func (k *Kernel) begin(next, end val) {
+	n := len(k.loops)
+	if n == cap(k.loops) {
+		k.loops = append(make([]loop, 0, 2*n+8), k.loops...)
+	}
+	// Field by field: a literal is put together elsewhere and copied.
+	k.loops = k.loops[:n+1]
+	l := &k.loops[n]
+	l.next, l.end, l.again, l.left = next, end, false, false
+	k.deeper()
 }
 
 // endLoop ends the innermost loop and returns it.

@@ -74,12 +74,8 @@ func guardOf(p val, not bool) guard {
 
 // put appends an instruction.
 func (k *Kernel) put(o code, aux uint16, d, a, b, c val) {
-	if ds := briefs[o]; ds.target > k.target || k.pos != nil {
-		if !k.admit(o) {
-			return
-		}
-	} else if ds.version > k.version {
-		k.version = ds.version
+	if briefs[o].level > k.level && !k.admit(o) {
+		return
 	}
 	n := len(k.code)
 	if n == cap(k.code) && !k.room() {
@@ -92,8 +88,9 @@ func (k *Kernel) put(o code, aux uint16, d, a, b, c val) {
 	in.d, in.a, in.b, in.c = d, a, b, c
 }
 
-// admit is the careful part of put: it reports whether there is to be an
-// instruction, and notes where the author asked for it.
+// admit is the careful part of put, for instructions that not all targets have and
+// kernels that are not plain: it reports whether there is to be an instruction, and
+// notes where the author asked for it.
 func (k *Kernel) admit(o code) bool {
 	if !k.ready() {
 		return false
@@ -125,7 +122,7 @@ func (k *Kernel) first(o code, aux uint16, d, a val) {
 	if k.target == 0 && !k.ready() {
 		return
 	}
-	k.version = max(k.version, briefs[o].version)
+	k.version = max(k.version, descs[o].version)
 	n := len(k.prologue)
 	if n == cap(k.prologue) {
 		k.prologue = append(make([]instr, 0, 2*n+32), k.prologue...)
@@ -145,44 +142,77 @@ func (k *Kernel) fresh(c class) val {
 
 // brief is what result has to know of an instruction.
 type brief struct {
-	target  Target
-	version uint8
-	class   class // of the result
+	level uint8
+	class class  // of the result
+	aux   uint16 // if that is the same for all
+	first val    // register 0 of the class
 }
+
+// The levels of instructions. The level of a kernel is levelPlain, and 0 if it
+// accepts none or notes where each comes from.
+const (
+	levelPlain  = 1 + iota // every target has it
+	levelTarget            // take a closer look
+)
 
 var briefs = func() (t [numCodes]brief) {
 	for o := range descs {
 		d := &descs[o]
-		t[o] = brief{d.target, d.version, kinds[d.kinds[0]].class}
+		c := kinds[d.kinds[0]].class
+		t[o] = brief{levelPlain, c, 0, c.reg(0)}
+		if d.target > targets[0].target || d.version > targets[0].version {
+			t[o].level = levelTarget
+		}
+		if d.layout == layoutShuffle {
+			t[o].aux = shuffleAll
+		}
 	}
+	t[opShuffleUpU32].aux, t[opShuffleUpF32].aux = 0, 0
 	return t
 }()
 
+// shuffleAll is the aux of exchanges among all lanes of a warp, those from lanes
+// before excepted.
+const shuffleAll = 31
+
 // result appends an instruction and returns what it computes.
 func (k *Kernel) result(o code, a, b, c val) handle {
-	s := briefs[o]
-	if s.target > k.target && !k.admit(o) {
-		return handle{k: k, c: k.age}
-	}
-	d := k.fresh(s.class)
+	s := &briefs[o]
 	n := len(k.code)
-	if n == cap(k.code) || k.pos != nil {
-		k.put(o, 0, d, a, b, c)
-		return handle{k, d, k.age}
+	if s.level > k.level || n == cap(k.code) {
+		return k.resultSlow(o, a, b, c)
 	}
-	if s.version > k.version {
-		k.version = s.version
-	}
+	r := &k.regs[s.class]
+	d := s.first + val(*r)
+	*r++
 	k.code = k.code[:n+1]
 	in := &k.code[n]
-	in.op, in.aux, in.guard = o, 0, k.guard
+	in.op, in.aux, in.guard = o, s.aux, k.guard
 	in.d, in.a, in.b, in.c = d, a, b, c
+	return handle{k, d, k.age}
+}
+
+// resultSlow is result for what is not plain.
+func (k *Kernel) resultSlow(o code, a, b, c val) handle {
+	if descs[o].target > k.target && !k.admit(o) {
+		return handle{k: k, c: k.age}
+	}
+	d := k.fresh(briefs[o].class)
+	k.put(o, briefs[o].aux, d, a, b, c)
 	return handle{k, d, k.age}
 }
 
 // op1, op2 and op3 apply an instruction to values.
 
 func op1(o code, x handle) handle {
+	k := x.k
+	if k == nil || x.c != k.age {
+		return op1Slow(o, x)
+	}
+	return k.result(o, x.v, 0, 0)
+}
+
+func op1Slow(o code, x handle) handle {
 	k := x.k
 	if k == nil {
 		if r, ok := fold1(o, x); ok {
@@ -311,6 +341,11 @@ func (k *Kernel) use(x handle, kd kind) val {
 	if x.k == k && x.c == k.age {
 		return x.v
 	}
+	return k.useOther(x, kd)
+}
+
+// useOther is use for constants and for mistakes.
+func (k *Kernel) useOther(x handle, kd kind) val {
 	if x.k == nil {
 		return k.constant(x, kd)
 	}

@@ -108,6 +108,7 @@ type state struct {
 	regs    [numClasses]uint32
 	target  Target // 0 if nothing is accepted: see ready
 	version uint8
+	level   uint8 // what brief.level is compared with
 	guard   guard
 	labels  uint32
 	listed  int // where the list that is being made begins
@@ -182,11 +183,12 @@ func (k *Kernel) start(m *Module, name string) {
 	k.code, k.prologue, k.lists, k.consts = k.code[:0], k.prologue[:0], k.lists[:0], k.consts[:0]
 	k.params, k.shared, k.loops, k.raws, k.marks = k.params[:0], k.shared[:0], k.loops[:0], k.raws[:0], k.marks[:0]
 	k.lists = append(k.lists, 0) // so that 0 is no list
+	k.level = levelPlain
 	if m.positions {
-		k.pos = make([]uintptr, 0, 64)
+		k.pos, k.level = make([]uintptr, 0, 64), 0
 	}
 	if m.err != nil {
-		k.err, k.target = m.err, 0
+		k.err, k.target, k.level = m.err, 0, 0
 		return
 	}
 	if nameHash(name) == 0 {
@@ -222,7 +224,7 @@ func (k *Kernel) finish() {
 			k.failAt(m.pc, nil, "a label that is branched to and not placed")
 		}
 	}
-	k.building, k.target = false, 0
+	k.building, k.target, k.level = false, 0, 0
 }
 
 // fail records the first mistake. What follows is ignored.
@@ -236,7 +238,7 @@ func (k *Kernel) failure(err error, format string, args ...any) {
 
 func (k *Kernel) failAt(pc uintptr, err error, format string, args ...any) {
 	k.err = &Error{Kernel: k.name, Pos: position(pc), Msg: fmt.Sprintf(format, args...), Err: err}
-	k.target = 0
+	k.target, k.level = 0, 0
 	if k.m.err == nil {
 		k.m.err = k.err
 	}

@@ -8,27 +8,27 @@ type Word interface {
 // ShuffleXor returns x of the lane whose number differs by the bits of n. All
 // lanes of the warp come here.
 func ShuffleXor[T Word](x T, n U32) T {
-	return T(shuffle(opShuffleXorU32, opShuffleXorF32, 31, handle(x), handle(n), kindFor[T]()))
+	return T(shuffle(opShuffleXorU32, opShuffleXorF32, handle(x), handle(n), kindFor[T]()))
 }
 
 // ShuffleUp returns x of the lane n before, and x itself in the first n lanes. All
 // lanes of the warp come here.
 func ShuffleUp[T Word](x T, n U32) T {
-	return T(shuffle(opShuffleUpU32, opShuffleUpF32, 0, handle(x), handle(n), kindFor[T]()))
+	return T(shuffle(opShuffleUpU32, opShuffleUpF32, handle(x), handle(n), kindFor[T]()))
 }
 
 // ShuffleDown returns x of the lane n further, and x itself in the last n lanes.
 // All lanes of the warp come here.
 func ShuffleDown[T Word](x T, n U32) T {
-	return T(shuffle(opShuffleDownU32, opShuffleDownF32, 31, handle(x), handle(n), kindFor[T]()))
+	return T(shuffle(opShuffleDownU32, opShuffleDownF32, handle(x), handle(n), kindFor[T]()))
 }
 
 // ShuffleIndex returns x of lane n modulo 32. All lanes of the warp come here.
 func ShuffleIndex[T Word](x T, n U32) T {
-	return T(shuffle(opShuffleIndexU32, opShuffleIndexF32, 31, handle(x), handle(n), kindFor[T]()))
+	return T(shuffle(opShuffleIndexU32, opShuffleIndexF32, handle(x), handle(n), kindFor[T]()))
 }
 
-func shuffle(o, float code, clamp uint16, x, n handle, kd kind) handle {
+func shuffle(o, float code, x, n handle, kd kind) handle {
 	k := x.k
 	if k == nil {
 		return x // the same in every lane
@@ -36,13 +36,11 @@ func shuffle(o, float code, clamp uint16, x, n handle, kd kind) handle {
 	if kd == kF32 {
 		o = float
 	}
-	if descs[o].target > k.target && !k.admit(o) {
-		return handle{k: k, c: k.age}
+	if n.k == nil && n.c <= payload && x.c == k.age && k.target != 0 {
+		return k.result(o, x.v, tagged(tagSmall, int(n.c)), 0)
 	}
-	a, b := k.use(x, kd), k.use(n, kU32)
-	d := k.fresh(kinds[kd].class)
-	k.put(o, clamp, d, a, b, 0)
-	return handle{k, d, k.age}
+	a := k.use(x, kd)
+	return k.result(o, a, k.use(n, kU32), 0)
 }
 
 // Lop3 returns, bit by bit, what table says for the bits of x, y and z: bit

@@ -72,6 +72,10 @@ func MinTo[T number](v Var[T], x T) { inPlace(&minCodes, v.h, v.kind, handle(x))
 
 func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
 	k := v.k.owner()
+	if v.c == k.age && x.k == k && x.c == k.age {
+		k.put(codes[kd], 0, v.v, v.v, x.v, 0)
+		return
+	}
 	d := k.use(v, kd)
 	k.put(codes[kd], 0, d, d, k.use(x, kd), 0)
 }
