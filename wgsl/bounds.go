@@ -13,6 +13,9 @@ const (
 	// maxOwn is bytes of the variables of one function, or of those that are private.
 	// The language promises 8 KiB.
 	maxOwn = 64 << 10
+	// maxUnknown is types of a function that are none, after which it is for compilers
+	// to say what they are: an error takes as long as the text is.
+	maxUnknown = 256
 )
 
 // costly is a text beyond these bounds: a [*CompileError] and [kernel.ErrLimit].
@@ -51,8 +54,8 @@ func (u *usage) bounded(entry *decl) *CompileError {
 // and where it becomes too much. It knows those of a type that stands there, and any
 // other value of a type that is too large by itself. What is no type is for others to say.
 func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
-	variable := d.kind == varDecl
-	for i := d.at; i < d.hi; i++ {
+	variable, unknown := d.kind == varDecl, 0
+	for i := d.at; i < d.hi && unknown < maxUnknown; i++ {
 		t := &m.toks[i]
 		if t.kind != wordToken {
 			variable = variable && !t.is(";")
@@ -76,6 +79,7 @@ func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
 		r := m.at(i)
 		typ, err := r.typ()
 		if err != nil {
+			unknown++
 			continue
 		}
 		if variable {

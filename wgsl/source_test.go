@@ -250,6 +250,7 @@ func TestBounds(t *testing.T) {
 		{calls(15), "main is too long"},
 		{calls(100), "main is too long"},
 		{head + "fn f() { f(); f(); }\n" + main("f();"), ""}, // compilers say that
+		{head + main(strings.Repeat("array<f32, (", 80000)+"1"+strings.Repeat(")", 80000)), ""}, // and this, which takes no minutes here
 	} {
 		_, err := Source{Text: c.text}.Launchable()
 		var mistake *CompileError
