@@ -26,6 +26,8 @@ func TestWebGPULongRows(t *testing.T) {
 		{op.LayerNorm, op.Shape{130, 32803}},
 		{op.RMSNorm, op.Shape{129, 32802}},
 		{op.LayerNorm, op.Shape{2731, 6145}},
+		{op.LayerNorm, op.Shape{129, 65543}},
+		{op.Softmax, op.Shape{128, 65537}},
 	} {
 		t.Run(fmt.Sprintf("%v/%v", x.o, x.shape), func(t *testing.T) {
 			c := Case{Op: x.o, In: []Tensor{g.tensor(op.F32, x.shape, g.tame)}}

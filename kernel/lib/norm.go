@@ -102,7 +102,7 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	put := s.output(b, e)
 	r, w := weighted(b, t, p, &s, x, ws)
 	squaresOf := func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
-		xs := x.read(at)
+		xs := r.units.read(at)
 		return []kernel.F32{products(xs, xs)}
 	}
 	var squares kernel.F32

@@ -94,6 +94,11 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 	if m.Unit == 1 {
 		most = 1 << 16
 	}
+	if w.Edges && weights > 1 {
+		most = longestRow // as the weights of parts would be taken in single elements too
+	} else if w.Edges && m.Rows >= 240 {
+		most = 5 << 16
+	}
 	kept := m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.Split:
@@ -137,6 +142,10 @@ type rowParams struct {
 	Length, Tail float32
 }
 
+// leastStored is from how many elements on rows with edges are kept in workgroup memory
+// too: of shorter ones the caches have the rest, and each store takes its time.
+const leastStored = 43 << 10
+
 // rowParts returns how many parts a row of cols elements has, and their length:
 // the last part may be shorter.
 func rowParts(cols int) (n, length int) {
@@ -157,6 +166,7 @@ type rowSpec struct {
 	// Shifted says that weights are laid out for rows with edges by a launch before.
 	Shifted bool
 	Rest    bool // rows are longer than what is kept
+	Stored  int  // units that a lane keeps in workgroup memory, beside Each
 }
 
 // rowFamily returns the family of row operations whose kernels m makes. Of a part,
@@ -185,6 +195,9 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 			}
 			if s.Each, s.filled = eachOf(a.units(), w.crew, most/a.Unit); s.Each == 0 {
 				s.Each, s.Rest = most/a.Unit, true
+				if w.Edges && a.Cols > leastStored && q.Target.Shared >= 48<<10 {
+					s.Stored = 2
+				}
 			} else if w.Edges {
 				s.filled = mostly // a row may have a sector less
 			}
@@ -297,6 +310,9 @@ func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *ro
 	if s.Rest {
 		b.Roomy() // of what is kept, and what is read beside it
 		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.Team))), last: r.last}
+		if s.Stored > 0 {
+			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.Team)}
+		}
 	}
 	return r
 }

@@ -46,6 +46,7 @@ type strip struct {
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
+	stored *stored // the first units, if they are kept
 }
 
 // filled says which of the units that lanes take are there.
@@ -95,6 +96,12 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		f(at, is)
 		return
 	}
+	if k := s.stored; k != nil {
+		at, is := run(from, k.n)
+		k.keep(at, func() { f(at, is) })
+		s.behind().each(unit, f)
+		return
+	}
 	n := unrolled(unit)
 	turn := lanes(n)
 	whole := s.first.Add(s.last.Sub(s.first).Div(turn).Mul(turn))
@@ -107,6 +114,16 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	if k := s.stored; k != nil {
+		s.behind().back(unit, f)
+		var at []kernel.U32
+		var is []kernel.Bool
+		for i := range k.n {
+			at, is = append(at, s.first.Add(s.t.lane).Add(lanes(i))), append(is, kernel.B(true))
+		}
+		k.again(func() { f(at, is) })
+		return
+	}
 	turns := s.last.Sub(s.first).Div(lanes(n))
 	whole := s.first.Add(turns.Mul(lanes(n)))
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, []kernel.Bool{kernel.B(true)}) })
@@ -119,6 +136,54 @@ func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		}
 		f(at, is)
 	})
+}
+
+// behind returns the strip without the units that are kept.
+func (s *strip) behind() *strip {
+	r := *s
+	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.Team)))
+	return &r
+}
+
+// stored are vectors of a row that lanes keep in workgroup memory when they are read
+// first, each its own.
+type stored struct {
+	row *row
+	n   int // of a lane
+	x   kernel.Array[kernel.Vec4F]
+}
+
+// keep keeps the vectors at places, and has f read them from registers.
+func (k *stored) keep(at []kernel.U32, f func()) {
+	t := k.row.t
+	var vs [][]kernel.F32
+	for i, p := range at {
+		v := k.row.units(p)
+		vs = append(vs, v)
+		k.x.Set(k.place(i), t.b.Vec4F(v[0], v[1], v[2], v[3]))
+	}
+	k.instead(func(i int) []kernel.F32 { return vs[i] }, f)
+}
+
+// again has f read them once more.
+func (k *stored) again(f func()) {
+	k.instead(func(i int) []kernel.F32 {
+		v := k.x.At(k.place(i))
+		return []kernel.F32{v.X(), v.Y(), v.Z(), v.W()}
+	}, f)
+}
+
+func (k *stored) place(i int) kernel.U32 { return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.Team))) }
+
+// instead has f read vector i of those that are kept from at, in their order.
+func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
+	before, i := k.row.units, 0
+	k.row.units = func(kernel.U32) []kernel.F32 {
+		i++
+		return at(i - 1)
+	}
+	f()
+	k.row.units = before
 }
 
 // taken returns how many of many units the lane takes.
