@@ -67,13 +67,20 @@ func planMap(r *lib.Request) (*Plan, error) {
 	switch computed := e.exprs.Len(); {
 	case short:
 		s.wide = 8
+	case computed < mapHeavy && n%s.wide != 0 && n >= mapOdd:
 	case computed < mapHeavy || n < mapBusy:
 		return nil, unsupported("an elementwise program that computes little")
 	case computed >= mapHeaviest:
 		s.turns *= 2
 	}
 	args := append([]Arg{word(uint32(n))}, e.args()...)
-	return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32(s.blocks(n)), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}, nil
+	plan := func(s mapSpec) *Plan {
+		return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32(s.blocks(n)), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}
+	}
+	p := plan(s)
+	s.wide, s.turns = 1, 4*mapTurns
+	p.Anywhere = plan(s)
+	return p, nil
 }
 
 const (
@@ -82,6 +89,9 @@ const (
 	// mapBusy is from how many elements on all multiprocessors have work though a
 	// thread has several vectors.
 	mapBusy = 1 << 20
+	// mapOdd is from how many elements on programs that compute little are faster here
+	// where the last elements are no vector.
+	mapOdd = 1 << 17
 )
 
 // mapSpec is what kernels of elementwise programs are specialised by.
@@ -102,6 +112,8 @@ func (s mapSpec) blocks(n int) int {
 
 func (s mapSpec) name() string {
 	switch {
+	case s.wide == 1:
+		return "elements"
 	case s.wide == 8:
 		return "short"
 	case s.turns > mapTurns:

@@ -60,6 +60,9 @@ func mapTrial(n int, types [4]op.DType, dev Device) error {
 		return err
 	}
 	out := [][]byte{optest.Poisoned(int64(n * types[3].Size())), optest.Poisoned(int64(4 * n))}
+	if rand.IntN(3) == 0 {
+		p = p.Anywhere
+	}
 	if err := (&rig{device: dev}).run(p, in, out); err != nil {
 		return err
 	}
@@ -126,6 +129,38 @@ func TestMapHeavy(t *testing.T) {
 		for i, v := range part.Data {
 			if err := c.o.Check(op.F32.Float64(out[0], i), eval.Eval([]float64{v}, nil), 0, op.F32); err != nil {
 				t.Fatalf("element %d of %d: %v(%v): %v", i, n-from, c.o, v, err)
+			}
+		}
+	}
+}
+
+// TestMapOdd has programs that compute little where the last elements are no vector.
+func TestMapOdd(t *testing.T) {
+	e, err := op.Relu.Expression(&op.Attrs{}, []op.DType{op.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := mapOdd + 4*rand.IntN(1000)
+	for i := range 4 {
+		r := &lib.Request{Post: &lib.Epilogue{In: []lib.Operand{{Type: op.F32, N: n + i}}, Exprs: []*ir.Node{e}}, Out: []lib.Array{{Type: op.F32, Shape: op.Shape{n + i}}}}
+		p, err := For(r, h200)
+		if i == 0 {
+			if !errors.Is(err, op.ErrUnsupported) {
+				t.Error(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := normal(n + i)
+		out := [][]byte{optest.Poisoned(int64(4 * (n + i)))}
+		if err := (&rig{device: h200}).run(p, [][]byte{optest.Encode(x, op.F32)}, out); err != nil {
+			t.Fatal(n, err)
+		}
+		for j, v := range x.Data {
+			if y := op.F32.Float64(out[0], j); y != max(v, 0) {
+				t.Fatalf("element %d of %d: %v of %v", j, n+i, y, v)
 			}
 		}
 	}

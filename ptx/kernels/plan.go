@@ -19,6 +19,9 @@ type Plan struct {
 	Zeros   []int64
 	Stages  []Stage
 	Variant string // what was chosen: "warp", "wgmma128x256"
+	// Anywhere, if there is one, is the plan for arrays whose addresses are multiples of
+	// their elements only: with the same arrays and without temporaries.
+	Anywhere *Plan
 	// InPlace says that result 0 may be the memory of operand 0: nothing of it is
 	// read after another thread may have written there.
 	InPlace bool
@@ -80,7 +83,7 @@ type Tiles struct {
 }
 
 // aligned is what the address of every array of a plan is a multiple of. Who
-// binds memory that is not uses the portable kernels.
+// binds memory that is not uses [Plan.Anywhere], copies, or the portable kernels.
 const aligned = 16
 
 // Alignment is what the address of every array must be a multiple of.

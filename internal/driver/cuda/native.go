@@ -96,7 +96,7 @@ func (e *preparer) native(r *request) error {
 	if err := e.apart(mine, out); err != nil {
 		return undo(err)
 	}
-	s := &nativeStep{e: e.executable}
+	s := &nativeStep{e: e.executable, anywhere: p.Anywhere}
 	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
 	for _, n := range p.Scratch {
 		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Reserve(n))
@@ -113,8 +113,7 @@ func (e *preparer) native(r *request) error {
 		if err != nil {
 			return undo(err)
 		}
-		g := nativeStage{Stage: stage, code: c, config: stage.Config(c.dynamic), maps: make([]mapAt, len(stage.Args))}
-		g.config.Overlap = e.d.overlap
+		g := e.launchOf(stage, c)
 		for _, a := range stage.Args {
 			if a.Kind == kernels.Map {
 				direct = false // the copies of tiles are made for memory of the device
@@ -132,7 +131,10 @@ type nativeStep struct {
 	e      *executable
 	arrays [len(kernels.Arrays{})][]arrayRef // operands, results and temporaries: by lib.RefKind
 	stages []nativeStage
-	mu     sync.Mutex // of the tensor maps of the stages
+	mu     sync.Mutex // of the tensor maps of the stages, and of others
+
+	anywhere *kernels.Plan // for memory that is not aligned, or nil
+	others   []nativeStage // of that, made when they are needed
 }
 
 // nativeStage is one launch.
@@ -151,41 +153,98 @@ type mapAt struct {
 }
 
 func (s *nativeStep) enqueue(r *run) error {
-	hw := r.hw
+	aligned := true
 	for kind, list := range s.arrays {
 		r.arrays[kind] = r.arrays[kind][:0]
 		for _, a := range list {
 			p := r.address(a.place)
-			if uint64(p)%uint64(kernels.Alignment()) != 0 && a.bytes > 0 {
-				// Memory of a user that is not aligned, which is rare: what it
-				// holds goes through memory that is.
-				var err error
-				from := p
-				if p, err = r.borrow(a.bytes); err != nil {
-					return err
-				}
-				if lib.RefKind(kind) == lib.InputRef {
-					if err := hw.Copy(p, from, a.bytes); err != nil {
-						return err
-					}
-				}
-			}
+			aligned = aligned && (uint64(p)%uint64(kernels.Alignment()) == 0 || a.bytes == 0)
 			r.arrays[kind] = append(r.arrays[kind], p)
 		}
 	}
-	for i := range s.stages {
-		if err := s.stages[i].enqueue(s, r); err != nil {
+	stages := s.stages
+	if !aligned {
+		if s.anywhere == nil {
+			return s.borrowed(r)
+		}
+		var err error
+		if stages, err = s.unaligned(); err != nil {
 			return err
 		}
 	}
+	return s.launch(r, stages)
+}
+
+func (s *nativeStep) launch(r *run, stages []nativeStage) error {
+	for i := range stages {
+		if err := stages[i].enqueue(s, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unaligned returns the launches for memory that is aligned to its elements only.
+func (s *nativeStep) unaligned() ([]nativeStage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.others == nil {
+		var all []nativeStage
+		for i := range s.anywhere.Stages {
+			stage := &s.anywhere.Stages[i]
+			if err := launchable(stage.Grid); err != nil {
+				return nil, err
+			}
+			c, err := s.e.compile(programKey{native: stage.Kernel})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s.e.launchOf(stage, c))
+		}
+		s.others = all
+	}
+	return s.others, nil
+}
+
+// borrowed launches over memory of a user that is not aligned, which is rare: what it
+// holds goes through memory that is.
+func (s *nativeStep) borrowed(r *run) error {
+	for kind, list := range s.arrays {
+		for i, a := range list {
+			p := r.arrays[kind][i]
+			if uint64(p)%uint64(kernels.Alignment()) == 0 || a.bytes == 0 {
+				continue
+			}
+			to, err := r.borrow(a.bytes)
+			if err != nil {
+				return err
+			}
+			if lib.RefKind(kind) == lib.InputRef {
+				if err := r.hw.Copy(to, p, a.bytes); err != nil {
+					return err
+				}
+			}
+			r.arrays[kind][i] = to
+		}
+	}
+	if err := s.launch(r, s.stages); err != nil {
+		return err
+	}
 	for i, a := range s.arrays[lib.OutputRef] {
 		if p := r.address(a.place); p != r.arrays[lib.OutputRef][i] {
-			if err := hw.Copy(p, r.arrays[lib.OutputRef][i], a.bytes); err != nil {
+			if err := r.hw.Copy(p, r.arrays[lib.OutputRef][i], a.bytes); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// launchOf returns a launch of compiled code.
+func (e *executable) launchOf(s *kernels.Stage, c *code) nativeStage {
+	g := nativeStage{Stage: s, code: c, config: s.Config(c.dynamic), maps: make([]mapAt, len(s.Args))}
+	g.config.Overlap = e.d.overlap
+	return g
 }
 
 func (g *nativeStage) enqueue(s *nativeStep, r *run) error {

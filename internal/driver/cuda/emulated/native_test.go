@@ -3,6 +3,7 @@ package emulated
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	cu "github.com/rayo-go/rayo/cuda"
@@ -76,6 +77,61 @@ func TestUnaligned(t *testing.T) {
 	x.Close()
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUnalignedRows runs a native kernel that has to have aligned memory over arrays of
+// the device that begin anywhere: what it computes is what it computes elsewhere.
+func TestUnalignedRows(t *testing.T) {
+	ctx := context.Background()
+	shape := op.Shape{5, 100}
+	const n = 500
+	p := &driver.Program{Ext: 2}
+	for i := range 2 {
+		p.Slots = append(p.Slots, driver.Slot{Type: op.F32, Shape: shape, Bytes: 4 * n, Ext: i, Written: i > 0})
+	}
+	p.Steps = []driver.Step{{Op: op.LogSoftmax, Attrs: op.LogSoftmax.Defaults(), Dims: []op.Shape{shape, shape},
+		In: []driver.Operand{{Type: op.F32, N: n}}, Out: []driver.Operand{{Slot: 1, Type: op.F32, N: n}}}}
+	d, err := cuda.New(newEmulator(cu.Capability{Major: 9}, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	x, err := d.Prepare(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	in := make([]byte, 4*n)
+	for i := range n {
+		op.F32.PutFloat64(in, i, rand.NormFloat64())
+	}
+	var want []byte
+	for _, off := range [][2]int64{{0, 0}, {4, 0}, {0, 8}, {12, 4}} {
+		var mem [2]driver.Memory
+		for i := range mem {
+			if mem[i], err = d.Alloc(4*n + 16); err != nil {
+				t.Fatal(err)
+			}
+			defer mem[i].Free()
+		}
+		if err := write(d, mem[0], off[0], in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Submit(ctx, &driver.Submission{Ext: []driver.Binding{{Mem: mem[0], Off: off[0]}, {Mem: mem[1], Off: off[1]}}, Wait: true}); err != nil {
+			t.Fatal(err)
+		}
+		all := make([]byte, 4*n+16)
+		if err := read(d, mem[1], all); err != nil {
+			t.Fatal(err)
+		}
+		out := all[off[1]:][:4*n]
+		if want == nil {
+			want = out
+		}
+		if !bytes.Equal(out, want) {
+			t.Errorf("%d and %d bytes from a multiple of 256: another result", off[0], off[1])
+		}
 	}
 }
 
