@@ -62,6 +62,7 @@ type blockLane struct {
 	weights int
 	row     []ptx.Shared[ptx.U8] // the blocks
 	mine    []ptx.Shared[ptx.U8] // likewise, at what is this lane's of 16 bytes (32 unless split)
+	only    []int                // the blocks of 32 weights that are multiplied; nil for all
 	quad    ptx.U32              // t, 0 to 3
 	// Of each tile of columns, pieces of activations whose products belong to the
 	// same sum: a lane's 16 bytes of 32 weights, each 64 bytes on.
@@ -83,6 +84,18 @@ func (c *blockLane) word(r, off int) ptx.B32 {
 // half returns the half float of a row at an even place.
 func (c *blockLane) half(r, off int) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r]).Offset(off / 2).Load().F32()
+}
+
+// blocks returns which blocks of 32 weights are multiplied.
+func (c *blockLane) blocks() []int {
+	if c.only != nil {
+		return c.only
+	}
+	all := make([]int, c.weights/32)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // bf16s returns four bytes below 128, less base, as bf16. Differences are written
@@ -141,7 +154,7 @@ func newSum(k *ptx.Kernel) (s [4]ptx.Var[ptx.F32]) {
 // off: the low ones are the first 16.
 func (c *blockLane) small(off int, base float32, bytes func(c *blockLane, r, at int, high bool) ptx.B32) {
 	size := off + 16
-	for b := range c.weights / 32 {
+	for _, b := range c.blocks() {
 		at := b * size
 		w, scale := make([]rowWeights, len(c.row)), make([][]ptx.F32, len(c.row))
 		for r := range c.row {
@@ -184,7 +197,7 @@ func (c *blockLane) fives(r, at int, high bool) ptx.B32 {
 // where it makes 256 of 128.
 func (c *blockLane) q8_0() {
 	const size = 34
-	for b := range c.weights / 32 {
+	for _, b := range c.blocks() {
 		at := b * size
 		w, scale := make([]rowWeights, len(c.row)), make([][]ptx.F32, len(c.row))
 		for r := range c.row {

@@ -50,6 +50,9 @@ type apartLane struct {
 	sel ptx.U32
 	off int // of the row, as far as it is known
 	had map[[2]int]ptx.B32
+	// far is at, in lane 3 16 bytes further: what there is behind the last block is not
+	// read by the others, which do not need it. nil where something is there.
+	far []ptx.Shared[ptx.U8]
 }
 
 // lateWords returns how far behind the first word a lane's is where 16 bytes begin 2
@@ -83,7 +86,13 @@ func (c *digitLane) late(r, off int) ptx.B32 {
 		}
 		return w
 	}
-	return load(off).U32().Permute(load(off+16).U32(), c.apart.sel).B32()
+	next := ptx.B32{}
+	if c.apart.far != nil {
+		next = ptx.CastShared[ptx.B32](c.apart.far[r].Offset(off - 2)).Load()
+	} else {
+		next = load(off + 16)
+	}
+	return load(off).U32().Permute(next.U32(), c.apart.sel).B32()
 }
 
 // sixteen returns the lane's four of 16 bytes at off.
@@ -172,10 +181,10 @@ func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.
 	return columns[:n], exact
 }
 
-// digit returns the digits of a part of 32 activations.
-func (c *digitLane) parts() [8][2]ptx.B32 {
+// parts returns the digits of so many parts of 32 activations, or of one more.
+func (c *digitLane) parts(n int) [8][2]ptx.B32 {
 	var y [8][2]ptx.B32
-	for i := range 4 {
+	for i := range (n + 1) / 2 {
 		v := c.x[0][0].Offset(16 * i).Load4()
 		y[2*i], y[2*i+1] = [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]}
 	}
@@ -216,9 +225,10 @@ func (s *integers) scaleTo(to *[4]ptx.Var[ptx.F32], scale [2]ptx.F32) {
 
 // small multiplies blocks of 32 weights: bytes returns four, times 1/factor.
 func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
-	x := c.parts()
+	blocks := c.blocks()
+	x := c.parts(blocks[len(blocks)-1] + 1)
 	group := [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
-	for b := range x {
+	for _, b := range blocks {
 		at := b * size
 		var w [2][2]ptx.B32
 		for r := range 2 {
@@ -273,7 +283,7 @@ func (c *digitLane) q45K(five bool) {
 	if five {
 		quants, fifth = 48, c.fifths()
 	}
-	x := c.parts()
+	x := c.parts(8)
 	sums := [2]*integers{c.newIntegers(), nil}
 	if sums[1] = sums[0]; !five {
 		sums[1] = c.newIntegers()
@@ -318,7 +328,7 @@ func (c *digitLane) q45K(five bool) {
 // q6K is [blockLane.q6K] in digits. Weights are in the high bits of bytes, 4
 // times as much with the top bit flipped.
 func (c *digitLane) q6K() {
-	x, sum := c.parts(), c.newIntegers()
+	x, sum := c.parts(8), c.newIntegers()
 	for side := range 2 {
 		for step := range 2 {
 			var low [2][2]ptx.B32

@@ -16,6 +16,7 @@ type quantFewSpec struct {
 	Type, Blocks op.DType
 	M            int  // rows of activations
 	Room         int  // activations of a row that there is room for
+	Short        bool // of a ring: the last group of a row has not all its blocks
 	Whole        bool // rows of the matrix are multiples of 256
 	Warps        int
 	Team         int // warps that share 16 rows, each a part along them: 1 or all
@@ -25,7 +26,8 @@ type quantFewSpec struct {
 	Digits       int  // of an activation, see digitCode; for one row, else 0
 	Full         bool // all stages have Groups of a row
 	Spread       int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
-	Ring         bool // all warps of a block share the stages; each has Groups of one
+	Ring         bool // all warps of a block share the stages; each has up to Groups of one
+	Width        int  // of a ring: groups of a row that a stage has
 	Fill         int  // warps that fill these
 	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
 	Split        int  // blocks that share rows, each a part along them that there is room for; for one row, else 1
@@ -58,7 +60,7 @@ func (s *quantFewSpec) String() string {
 		how = fmt.Sprintf("%s_p%d", how, s.Split)
 	}
 	if s.Ring {
-		how = "ring" + how[4:]
+		how = fmt.Sprintf("ring%d%s", s.Width, how[4:])
 	}
 	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
 }
@@ -95,9 +97,10 @@ func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
 // eight of them, or four with 8 bytes a lane, are in different banks.
 func (s *quantFewSpec) rowPitch() int {
 	_, bytes := blockGroup(s.Blocks, s.Whole)
-	bytes *= s.Groups
 	if s.Ring {
-		bytes *= s.Warps
+		bytes *= s.Width
+	} else {
+		bytes *= s.Groups
 	}
 	if blockCodes[s.Blocks.Block()].aligned() {
 		n := bytes / 16
@@ -196,14 +199,14 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 const mostParts = 16
 
 // part returns the groups of a row that a block has: the beginning of a part is at
-// a multiple of 8 bytes, or of 4 where bulk copies of Q6_K take it from any place.
+// a multiple of 8 bytes, or of 2 where a ring takes it from any place.
 func (s *quantFewSpec) part(groups int) int {
 	if s.Split == 1 {
 		return groups
 	}
 	multiple := 4
-	if s.Ring && s.Blocks == op.Q6_K {
-		multiple = 2
+	if s.Ring {
+		multiple = 1
 	}
 	return ceilDiv(ceilDiv(groups, s.Split), multiple) * multiple
 }
@@ -236,7 +239,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 		return nil, err
 	}
 	weights, _ := blockGroup(spec.Blocks, spec.Whole)
-	groups := p.K / weights
+	groups := ceilDiv(p.K, weights)
 	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
 	// All teams have 16 rows at a time, next to each other, and at the end an equal
 	// share of the others.
@@ -279,6 +282,9 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	if spec.Ring {
 		plan.Zeros = []int64{4 * int64(spec.Split*spec.Spread)}
 		args = append(args, scratch(len(plan.Scratch)))
+		if spec.Short {
+			args = append(args, word(uint32(p.K/spec.Blocks.Block().Elements())))
+		}
 	}
 	first := Stage{Kernel: k, Grid: [3]uint32{uint32(blocks * spec.Split), 1, 1}, Zero: -1, Args: append(args, results...)}
 	plan.Stages = append([]Stage{first}, after...)
@@ -295,11 +301,12 @@ type quantFewCode struct {
 	rows, groups     ptx.U32       // of the matrix; of a row that the block has
 	before           ptx.U32       // groups of a row that the block does not have
 	rowBytes, total  ptx.U32
+	blocks           ptx.U32  // of a row, where groups are not whole
 	chunks           ptx.U32  // stages along a row
 	full             ptx.U32  // rows of which all teams have 16 at a time
 	step             ptx.U32  // from 16 rows of a team to the next
 	rest, restEnd    ptx.U32  // the rows behind these that the team has; nowhere if there are none
-	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if they are spread
+	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if some do: see shifted
 	lane             ptx.U32
 	ring             ptx.Shared[ptx.U8] // of this warp
 	filled           ptx.MBarrier       // likewise
@@ -366,6 +373,10 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 		c.counter = ptx.GlobalParam[ptx.U32](k, "counters")
 	}
 	c.before, c.rowBytes = ptx.U(0), c.groups.Mul(ptx.N(c.bytes))
+	if c.Short {
+		c.blocks = ptx.Param[ptx.U32](k, "blocks")
+		c.rowBytes = c.blocks.Mul(ptx.N(c.bytes / 8))
+	}
 	block, blocks = k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
 	if c.Split > 1 {
 		each, to := ptx.Param[ptx.U32](k, "part"), ptx.GlobalParam[ptx.F32](k, "parts")
@@ -588,7 +599,11 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 			for e := range v {
 				v[e] = ptx.NewVar(k, ptx.F(0))
 			}
-			k.If(in, func() {
+			there := in
+			if c.Short { // what is behind the row is 0
+				there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
+			}
+			k.If(there, func() {
 				for e, x := range loadElements(c.Type, c.a, depth.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
 					v[e].Set(ptx.F32(x))
 				}
@@ -633,15 +648,27 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	k := c.k
 	code := c.digitCode()
+	// read reads neighbours, zeros behind the row.
+	read := func(at ptx.U32, n int) []ptx.U32 {
+		if !c.Short {
+			return loadElements(c.Type, c.a, at, n)
+		}
+		end := c.blocks.Shl(ptx.U(5))
+		x := loadElements(c.Type, c.a, at.Min(end.Sub(ptx.N(n))), n)
+		for i := range x {
+			x[i] = ptx.Select(at.Lt(end), x[i], ptx.U(0))
+		}
+		return x
+	}
 	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
 		if code.apart != nil {
 			late := code.apart(group, c.lane.Shr(ptx.U(2)))
-			if c.Spread > 1 {
+			if c.shifted() {
 				late = late.Xor(c.late)
 			}
 			for i := range x {
 				for half, at := range apartPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
-					for e, v := range loadElements(c.Type, c.a, group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
+					for e, v := range read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
 						x[i][2*half+e] = ptx.F32(v)
 					}
 				}
@@ -650,7 +677,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		}
 		for i := range x {
 			at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
-			for e, v := range loadElements(c.Type, c.a, at, 4) {
+			for e, v := range read(at, 4) {
 				x[i][e] = ptx.F32(v)
 			}
 		}

@@ -156,11 +156,14 @@ func TestGPUMatMulQ(t *testing.T) {
 		t.Run(blocks.String(), func(t *testing.T) {
 			g, unit := openGPU(t), blocks.Block().Elements()
 			sizes := []struct{ m, k, n int }{
-				{1, 512, 5303}, {1, 12800, 1}, {2, 768, 333}, {3, 1536, 170}, {8, unit, 16}, {1, 256 + unit, 4001}, {1, 23 * unit, 1019}, {1, 4096, 2500}, {1, 5120, 5001}, {1, 11008, 4999}, {1, 28672, 2113},
+				{1, 512, 5303}, {1, 12800, 1}, {2, 768, 333}, {3, 1536, 170}, {8, unit, 16}, {1, 256 + unit, 4001}, {1, 23 * unit, 1019}, {1, 4096, 2500}, {1, 5120, 5001}, {1, 11008, 4999}, {1, 28672, 2113}, {1, 18944, 2113}, {1, 2304, 4001}, {1, 1792, 4003}, {1, 2880, 3001}, {1, 17920, 2001}, {1, 29568, 1999},
 				{7, 3 * unit, 999}, {16, 2048, 1000}, {100, 1024, 333}, {300, 512, 500}, {33, 1280, 1001},
 			}
 			for i, at := range rand.Perm(len(sizes))[:3] {
 				s := sizes[at]
+				if s.k%unit != 0 {
+					continue
+				}
 				x, err := newQuantTrial([]op.DType{op.F32, op.F16, op.BF16}[rand.IntN(3)], blocks, s.m, s.k, s.n, i%2 == 0, op.MatMulQOpts{}, true)
 				if err != nil {
 					t.Fatal(err)
@@ -240,7 +243,7 @@ func BenchmarkGPUMatMulQRing(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.Warps, s.Team, s.Fill, s.Digits, s.Stages = v[0], v[0], v[1], v[2], ringStages
+					s.Warps, s.Team, s.Width, s.Groups, s.Fill, s.Digits, s.Stages = v[0], v[0], v[0], 1, v[1], v[2], ringStages
 					if !s.fit(&q.desc) {
 						continue
 					}

@@ -41,42 +41,49 @@ func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, e
 }
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
-	groups := p.K / digitGroup
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: 1, Whole: true, Ring: true, Warps: 8, Team: 8, Fill: ringFill, Groups: 1, Spread: 1, Split: 1}
-	if p.M != 1 || p.K%digitGroup != 0 || groups < s.Warps || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
+	groups := ceilDiv(p.K, digitGroup)
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: 1, Whole: true, Ring: true, Fill: ringFill, Spread: 1, Split: 1}
+	s.Short = p.K%digitGroup != 0
+	if p.M != 1 || groups < 7 || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
-	_, bytes := blockGroup(blocks, true)
-	if groups*bytes%4 != 0 {
+	if rowBytes(blocks, p.K)%4 != 0 {
 		s.Spread = 2
-	}
-	most := ringStages
-	if bytes <= shortGroup {
-		most = 6
-		if groups%s.Warps == 0 {
-			most = 4
-		}
 	}
 	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
 	// their parts are equal. Otherwise three will do, and fewer digits.
-	want := 4
-	if blocks == op.Q6_K {
-		want = 5
-	}
 	type way struct {
-		digits        []int
-		stages, split int
-		more          int // groups that parts may have more than rows
+		digits   []int
+		least    int // stages
+		from, to int // blocks that share rows
+		more     int // groups that parts may have more than rows
 	}
-	for _, w := range []way{{[]int{digits}, want, 4, groups / 16}, {[]int{digits, digits - 2}, 3, mostParts, groups}} {
-		for s.Split = 1; s.Split <= min(w.split, d.Multiprocessors/s.Spread); s.Split++ {
+	ways := []way{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, mostParts, groups}}
+	_, bytes := blockGroup(blocks, true)
+	switch {
+	case bytes <= shortGroup && longRow(groups):
+		ways = append([]way{{[]int{digits}, 3, 3, mostParts, groups}}, ways...)
+	case blocks == op.Q6_K:
+		ways[0].least = 5
+		if groups > 64 && s.Spread == 1 {
+			ways[0].from = 4
+		}
+	case blocks == op.Q8_0:
+		ways[0].more = 0
+	}
+	for _, w := range ways {
+		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.Spread); s.Split++ {
 			part := s.part(groups)
-			if more := part*s.Split - groups; more >= part || more > w.more || w.stages > 3 && s.Split == 3 {
+			if more := part*s.Split - groups; more >= part || more > w.more || w.least > 3 && s.Split == 3 {
 				continue
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
+			most, least := s.divide(groups), w.least
+			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages, of whole rows or thirds
+				least = 3
+			}
 			for _, s.Digits = range w.digits {
-				for s.Stages = most; s.Stages >= w.stages; s.Stages-- {
+				for s.Stages = most; s.Stages >= least; s.Stages-- {
 					if s.bytes() <= d.Shared {
 						return s, nil
 					}
@@ -85,6 +92,48 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 		}
 	}
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
+}
+
+// longRow reports whether no less than three blocks share rows of so many groups of Q4_K
+// or Q4_0. 80 are two parts of full stages.
+func longRow(groups int) bool { return groups > 64 && groups != 80 }
+
+// divide chooses the warps of a block, and what they have of rows of so many groups at a
+// time: it returns how many stages are not too many.
+func (s *quantFewSpec) divide(groups int) int {
+	part, most := s.part(groups), ringStages
+	s.Warps, s.Width = 8, min(part, 8)
+	_, bytes := blockGroup(s.Blocks, true)
+	switch few := part > 8 && part <= 12; {
+	case bytes <= shortGroup && few: // rows are stages
+		s.Width, most = part, 5
+		if part == 12 {
+			most = 3
+		}
+	case bytes <= shortGroup && longRow(groups):
+		s.Width, most = ceilDiv(part, ceilDiv(part, 15)), 3
+		switch {
+		case part%12 == 0:
+			s.Warps, s.Width = 12, 12
+		case s.Width == 14:
+			s.Width = ceilDiv(part, 3)
+		}
+	case bytes <= shortGroup:
+		most = 6
+		if groups%8 == 0 {
+			most = 4
+		}
+	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 32 && part <= 36): // stages alike
+		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
+	}
+	s.Team, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
+	return most
+}
+
+// rowBytes is the bytes of a row.
+func rowBytes(blocks op.DType, k int) int {
+	weights, bytes := blockGroup(blocks, false)
+	return k / weights * bytes
 }
 
 // ringClaim is the least bytes of rows that a block claims at a time, but for the last: a
@@ -130,10 +179,16 @@ func (c *ringCode) build(e *epilogue) {
 	rows := c.rows // that blocks like this one have
 	if s.Spread > 1 {
 		c.odd = block.And(ptx.U(1))
-		c.late = c.odd.Ne(ptx.U(0))
 		c.counter = c.counter.At(c.odd)
 		block, c.some = block.Shr(ptx.U(1)), blocks.Shr(ptx.U(1))
 		rows = rows.Add(ptx.U(1)).Sub(c.odd).Shr(ptx.U(1))
+	}
+	if s.shifted() {
+		late := c.odd
+		if s.Split > 1 && s.Blocks == op.Q6_K {
+			late = late.Xor(c.before.And(ptx.U(1)))
+		}
+		c.late = late.Ne(ptx.U(0))
 	}
 	c.tiles = c.full.Div(ptx.N(c.Claim)).Add(rows.Sub(c.full).Add(share).Sub(ptx.U(1)).Div(share))
 	k.Align(128)
@@ -157,7 +212,7 @@ func (c *ringCode) build(e *epilogue) {
 	tid := k.Special(ptx.TidX)
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
-	c.chunks = c.groups.Add(ptx.N(s.Warps*s.Groups - 1)).Div(ptx.N(s.Warps * s.Groups))
+	c.chunks = c.groups.Add(ptx.N(s.Width - 1)).Div(ptx.N(s.Width))
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
 	k.If(tid.Eq(ptx.U(0)), func() {
 		for i := range s.Stages {
@@ -187,6 +242,12 @@ func (c *ringCode) build(e *epilogue) {
 			c.multiply(false, warp, parts, tileRows)
 		})
 	})
+}
+
+// shifted reports whether the first group of a row that a block has may be 2 bytes
+// behind a multiple of 4: as rows are spread, or as a part of Q6_K begins with any.
+func (s *quantFewSpec) shifted() bool {
+	return s.Spread > 1 || s.Ring && s.Split > 1 && s.Blocks == op.Q6_K
 }
 
 // tile returns the first row of a tile and the end of its rows.
@@ -256,10 +317,13 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 			there[i] = line.Lt(end)
 			begin[i] = ptx.Select(there[i], line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
 		}
-		k.For(ptx.U(0), c.groups, ptx.N(c.Warps*c.Groups), func(group ptx.U32) {
+		k.For(ptx.U(0), c.groups, ptx.N(c.Width), func(group ptx.U32) {
 			free()
 			k.If(one, func() {
-				off, bytes := group.Mul(ptx.N(c.bytes)), c.groups.Sub(group).Min(ptx.N(c.Warps*c.Groups)).Mul(ptx.N(c.bytes))
+				off, bytes := group.Mul(ptx.N(c.bytes)), c.groups.Sub(group).Min(ptx.N(c.Width)).Mul(ptx.N(c.bytes))
+				if c.Short {
+					bytes = bytes.Min(c.rowBytes.Sub(c.before.MulAdd(ptx.N(c.bytes), off)))
+				}
 				bar := c.filled.At(c.stage.Get())
 				to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes())))
 				var copies []func()
@@ -295,7 +359,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 // the copy. Nothing is copied from behind the matrix: where it ends within 16 bytes,
 // these are copied for themselves.
 func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, length ptx.U32) (bytes ptx.U32, start func()) {
-	if c.bytes%16 == 0 { // and so is where it begins
+	if c.bytes%16 == 0 && !c.Short { // and so is where it begins
 		return length, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(from), length, bar) }
 	}
 	to := from.Add(length)
@@ -322,9 +386,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		of := c.rowOf.At(c.stage.Get().Shl(ptx.U(1)))
 		row := of.Load()
 		k.BreakIf(row.Eq(ptx.U(nowhere)))
-		// Which group of a stage a warp has changes with each tile, as the last stage of
-		// one may have fewer.
-		from, end := chunk.Get().Mul(ptx.N(c.Warps*c.Groups)), of.Offset(1).Load()
+		from, end := chunk.Get().Mul(ptx.N(c.Width)), of.Offset(1).Load()
 		along := from.Add(c.before).Mul(ptx.N(c.bytes))
 		var begin [2]ptx.U32
 		for r := range begin {
@@ -335,18 +397,22 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.Spread), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
 			}
 		}
+		count := c.groups.Sub(from).Min(ptx.N(c.Width))
 		for i := range c.Groups {
 			mine := shift.Get().Add(ptx.N(i * c.Warps))
-			k.If(mine.Lt(c.groups.Sub(from)), func() {
+			k.If(mine.Lt(count), func() {
 				lines := begin
 				for r := range lines {
 					lines[r] = mine.MulAdd(ptx.N(c.bytes), lines[r])
 				}
 				one := func(before int) { l.group(lines, from.Add(mine), before) }
-				if inDigits && c.Blocks == op.Q6_K {
-					late := mine.And(ptx.U(1)).Ne(ptx.U(0))
-					if c.Spread > 1 {
-						late = late.Xor(c.late)
+				if inDigits && (c.Blocks == op.Q6_K || c.Spread > 1) {
+					late := c.late
+					if c.Blocks == op.Q6_K {
+						late = from.Add(mine).And(ptx.U(1)).Ne(ptx.U(0))
+						if c.shifted() {
+							late = late.Xor(c.late)
+						}
 					}
 					k.IfElse(late, func() { one(2) }, func() { one(0) })
 				} else {
@@ -357,10 +423,19 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		k.SyncWarp(ptx.AllLanes)
 		k.If(c.lane.Eq(ptx.U(0)), func() { c.free.At(c.stage.Get()).Arrive() })
 		c.step()
+		// Which group of a stage a warp has goes on where the last stage ended, for all to
+		// have as many in the end: each time, or where stages have the same for each warp
+		// but the last of a tile, with each tile.
+		next := func(groups ptx.U32) { shift.Set(shift.Get().Add(groups).Rem(ptx.N(c.Warps))) }
+		if c.Width%c.Warps != 0 {
+			next(count)
+		}
 		chunk.Set(chunk.Get().Add(ptx.U(1)))
 		k.If(chunk.Get().Eq(c.chunks), func() {
 			chunk.Set(ptx.U(0))
-			shift.Set(shift.Get().Add(c.groups).Rem(ptx.N(c.Warps)))
+			if c.Width%c.Warps == 0 {
+				next(c.groups)
+			}
 			if inDigits {
 				c.weigh(&l.total[0][0], l.less)
 			}
@@ -415,8 +490,30 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 // group multiplies group n of the block's, in lines of the ring that begin so many
 // bytes before a multiple of 4.
 func (l *ringLanes) group(lines [2]ptx.U32, n ptx.U32, before int) {
+	c, k := l.c, l.k
+	if !c.Short {
+		l.blocks(lines, n, ptx.U(0), before, nil)
+		return
+	}
+	// Of the last group of a row, two blocks at a time as far as there are any.
+	count := c.blocks.Sub(c.before.Add(n).Shl(ptx.U(3))).Min(ptx.U(8))
+	k.IfElse(count.Eq(ptx.U(8)), func() { l.blocks(lines, n, ptx.U(0), before, nil) }, func() {
+		k.For(ptx.U(0), count, ptx.U(2), func(from ptx.U32) {
+			l.blocks(lines, n, from, before, []int{0})
+			k.If(from.Add(ptx.U(1)).Lt(count), func() { l.blocks(lines, n, from, before, []int{1}) })
+		})
+	})
+}
+
+// blocks multiplies blocks of a group, all or those which are only so far behind an
+// even one.
+func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only []int) {
 	c := l.c
-	for r, at := range lines {
+	for r := range lines {
+		if only != nil {
+			lines[r] = from.MulAdd(ptx.N(c.bytes/8), lines[r])
+		}
+		at := lines[r]
 		l.row[r] = c.ring.At(at.Add(ptx.N(before))).Offset(-before)
 		l.mine[r] = c.ring.At(at.Add(ptx.N(before)).Add(l.place)).Offset(-before)
 	}
@@ -424,9 +521,13 @@ func (l *ringLanes) group(lines [2]ptx.U32, n ptx.U32, before int) {
 	if l.inDigits {
 		bytes = c.weights
 	}
-	l.x, l.sums = nil, nil
+	l.x, l.sums, l.only = nil, nil, only
 	for t := range l.xs {
-		l.x = append(l.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](l.xs[t].At(n.Mul(ptx.N(bytes))))})
+		x := l.xs[t].At(n.Mul(ptx.N(bytes)))
+		if only != nil {
+			x = x.At(from.Mul(ptx.N(bytes / 8)))
+		}
+		l.x = append(l.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](x)})
 	}
 	for t := range l.ss {
 		l.sums = append(l.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](l.ss[t].At(n.Mul(ptx.N(c.weights / 16))))})
@@ -440,7 +541,11 @@ func (l *ringLanes) group(lines [2]ptx.U32, n ptx.U32, before int) {
 	if code.apart != nil {
 		d.apart = &apartLane{sel: l.sel, off: -before, had: map[[2]int]ptx.B32{}}
 		for _, at := range lines {
-			d.apart.at = append(d.apart.at, c.ring.At(at.Add(ptx.N(before)).Add(l.late)).Offset(-before))
+			first := c.ring.At(at.Add(ptx.N(before)).Add(l.late))
+			d.apart.at = append(d.apart.at, first.Offset(-before))
+			if only != nil {
+				d.apart.far = append(d.apart.far, first.At(ptx.Select(l.quad.Eq(ptx.U(3)), ptx.U(16), ptx.U(0))).Offset(-before))
+			}
 		}
 	}
 	code.build(d)

@@ -32,15 +32,27 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 	return plan
 }
 
+// divideBy gives the warps of a block stages so wide, or, if there is no room for these,
+// as wide as eight.
+func divideBy(s *quantFewSpec, warps, width int, d *Device) {
+	s.Warps, s.Team, s.Width = warps, warps, width
+	s.Groups = ceilDiv(width, warps)
+	if !s.fit(d) {
+		s.Width, s.Groups = 8, 1
+	}
+}
+
 // TestMatMulQRing multiplies one row by matrices of all formats: rows that begin at
-// multiples of 16 bytes, of 8, and of 2 only, rows that blocks share, numbers of rows
+// multiples of 16 bytes, of 8, and of 2 only, rows that blocks share or whose last group
+// is not whole, numbers of rows
 // that no tile divides, and so many that blocks claim the last of them.
 func TestMatMulQRing(t *testing.T) {
 	for _, blocks := range op.QuantTypes() {
 		for i, s := range []struct{ k, n, blocks int }{
-			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 4}, {11008, 150, 8},
+			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 8}, {11008, 150, 8}, {18944, 90, 8},
+			{1792, 40, 5}, {2880, 77, 3}, {29568, 50, 8}, {2080, 100, 5}, {4352, 33, 4},
 		} {
-			if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
+			if s.k%blocks.Block().Elements() != 0 || !sampled() || rand.IntN(2) == 0 { // half of them, to save time
 				continue
 			}
 			d := h200
@@ -59,11 +71,11 @@ func TestMatMulQRing(t *testing.T) {
 				func(s *quantFewSpec) { s.Stages = 3 },
 				func(s *quantFewSpec) { s.Digits = 6 },
 				func(s *quantFewSpec) {
-					if s.Groups, s.Fill = 2, 8; !s.fit(&h200) {
-						s.Groups = 1
-					}
+					s.Fill = 8
+					divideBy(s, 8, 9+rand.IntN(8), &h200)
 				},
-			}[rand.IntN(4)])
+				func(s *quantFewSpec) { divideBy(s, 12, 8+rand.IntN(8), &h200) },
+			}[rand.IntN(5)])
 			if err := x.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
 				t.Errorf("%v %v %v %s: %v", typ, blocks, s, plan.Variant, err)
 			}
@@ -74,11 +86,14 @@ func TestMatMulQRing(t *testing.T) {
 // TestMatMulQRingWide multiplies activations that digits do not suffice for.
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
-	a := normal(1, k)
-	for j := range a.Data {
-		a.Data[j] = float64(float32(a.Data[j] * math.Exp2(float64(rand.IntN(120)-60))))
-	}
 	for _, blocks := range op.QuantTypes() {
+		a := normal(1, k)
+		if blocks.Block().Elements() == 32 && rand.IntN(2) == 0 {
+			a = normal(1, k-32)
+		}
+		for j := range a.Data {
+			a.Data[j] = float64(float32(a.Data[j] * math.Exp2(float64(rand.IntN(120)-60))))
+		}
 		x, err := newQuantTrialOf(a, op.F32, blocks, n, false, op.MatMulQOpts{}, true)
 		if err != nil {
 			t.Fatal(err)
@@ -87,6 +102,7 @@ func TestMatMulQRingWide(t *testing.T) {
 			t.Errorf("%v: %v", blocks, err)
 		}
 	}
+	a := normal(1, k)
 	a.Data[1077] = math.NaN()
 	x, err := newQuantTrialOf(a, op.F32, op.Q6_K, n, false, op.MatMulQOpts{}, false)
 	if err != nil {
