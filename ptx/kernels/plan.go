@@ -39,7 +39,7 @@ type Stage struct {
 // Kernel is the code of a launch, specialised: the same pointer stands for the
 // same code, for as long as the process runs.
 type Kernel struct {
-	Name    string
+	Name    string     // an identifier of PTX
 	Target  ptx.Target // the least that it runs on
 	Block   [3]uint32  // threads
 	Cluster uint32     // blocks of a cluster, along x; 0 for none

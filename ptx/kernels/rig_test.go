@@ -229,7 +229,7 @@ func (g *rig) built(s *Kernel) (*emu.Kernel, int, error) {
 func (g *rig) build(s *Kernel) (*emu.Kernel, int, error) {
 	mod := ptx.NewModule(g.device.Target)
 	mod.RecordPositions()
-	k := mod.Kernel("k", s.Build)
+	k := mod.Kernel(s.Name, s.Build)
 	if err := mod.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -249,7 +249,7 @@ func (g *rig) build(s *Kernel) (*emu.Kernel, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	e, err := parsed.Kernel("k")
+	e, err := parsed.Kernel(s.Name)
 	return e, dynamic, err
 }
 

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/rayo-go/rayo/kernel/lib"
@@ -69,7 +70,7 @@ func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
 		if len(sgemms.kept) >= mostRowKernels || sgemms.kept == nil {
 			sgemms.kept = map[sgemmSpec]*Kernel{}
 		}
-		k = &Kernel{Name: "sgemm_" + s.sgemmTile.String(), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
+		k = &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
 			Build: func(k *ptx.Kernel) { buildSgemm(k, s, e) }}
 		sgemms.kept[s] = k
 	}
