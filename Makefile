@@ -24,7 +24,7 @@ help: ## this list
 
 .PHONY: test
 test: ## every test, then again under the race detector where it can be built
-	$(GO) test -timeout 10m ./...
+	$(GO) test -timeout 20m ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 	@$(MAKE) --no-print-directory race
 

@@ -86,7 +86,7 @@ func (c *digitLane) late(r, off int) ptx.B32 {
 		}
 		return w
 	}
-	next := ptx.B32{}
+	var next ptx.B32
 	if c.apart.far != nil {
 		next = ptx.CastShared[ptx.B32](c.apart.far[r].Offset(off - 2)).Load()
 	} else {
