@@ -96,7 +96,12 @@ func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, e
 	}
 	defer d.leave()
 	w := d.newWork()
-	err := w.hold(s, waits)
+	var err error
+	if d.closing.Load() {
+		err = ErrClosed // Close may have counted before w was
+	} else {
+		err = w.hold(s, waits)
+	}
 	if err == nil {
 		err = w.put(ctx)
 	}
