@@ -28,6 +28,8 @@ func TestWebGPULongRows(t *testing.T) {
 		{op.LayerNorm, op.Shape{2731, 6145}},
 		{op.LayerNorm, op.Shape{129, 65543}},
 		{op.Softmax, op.Shape{128, 65537}},
+		{op.LogSoftmax, op.Shape{44, 98309}},
+		{op.LayerNorm, op.Shape{29, 147459}},
 	} {
 		t.Run(fmt.Sprintf("%v/%v", x.o, x.shape), func(t *testing.T) {
 			c := Case{Op: x.o, In: []Tensor{g.tensor(op.F32, x.shape, g.tame)}}

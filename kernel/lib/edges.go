@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/rayo-go/rayo/kernel"
@@ -127,6 +128,26 @@ var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shif
 	})
 })
 
+// edgedWeights returns what a kernel is bound to for weights, each both in vectors and in
+// single elements, and adds the launch that lays them out where that is not all.
+func (s *rowSpec) edgedWeights(p *planner, weights []Ref, cols int) (bind []Ref) {
+	n := len(weights)
+	switch {
+	case s.Split: // storedEdges applies those for edges: there may be no room for so many buffers
+		return weights
+	case n > 1 && s.Kept > 0: // lanes have no registers for two vectors of each of several
+		s.Shifted = true
+		units := 4 * (cols/4 - 1)
+		bind = append(slices.Clone(weights), p.scratch(4*n*units))
+		p.stage(shiftedWeights.of(n, nil), kernel.GridFor(units, edgeGroup), shiftParams{uint32(cols)}, bind...)
+	default:
+		for _, r := range weights {
+			bind = append(bind, r, r)
+		}
+	}
+	return bind
+}
+
 // shiftedBy returns what reads the nth of weights that are laid out for rows of cols
 // elements, in units that begin so many elements later.
 func (laid units) shiftedBy(by, cols kernel.U32, nth int) units {
@@ -139,13 +160,33 @@ type edgeParams struct{ Rows, Cols uint32 }
 
 const edgeGroup = 256
 
+// edgeSpec is what is to be done with results for edges: those of parts get their weights
+// now.
+type edgeSpec struct {
+	Type    op.DType
+	Weights int // see rowSpec
+}
+
 // storedEdges stores the results for the edges of rows.
-var storedEdges = newMaker("row_edges", func(b *kernel.Builder, p *edgeParams, t op.DType, _ *epilogue) {
+var storedEdges = newMaker("row_edges", func(b *kernel.Builder, p *edgeParams, s edgeSpec, _ *epilogue) {
 	b.LocalSize(edgeGroup, 1, 1)
 	x := kernel.Input[kernel.F32](b, "edges")
-	y := outputValue(b, "out", t)
+	var ws weights
+	for i, name := range []string{"gamma", "beta"} {
+		var w func(k int, j kernel.U32) []kernel.F32
+		if s.Weights>>(i+1)&1 != 0 {
+			read := inputUnits(b, name, s.Type, 1)
+			w = func(_ int, j kernel.U32) []kernel.F32 { return read(j) }
+		}
+		ws = append(ws, w)
+	}
+	y := outputValue(b, "out", s.Type)
 	i := b.Index()
 	row := i.Div(kernel.U(edgeLanes))
-	e := edgeOf(i.Mod(kernel.U(edgeLanes)), row.Mul(b.U32(&p.Cols)), b.U32(&p.Cols))
-	b.If(row.Lt(b.U32(&p.Rows)).And(e.is), func() { y.set(e.at, kernel.Dyn(x.At(i))) })
+	start := row.Mul(b.U32(&p.Cols))
+	e := edgeOf(i.Mod(kernel.U(edgeLanes)), start, b.U32(&p.Cols))
+	b.If(row.Lt(b.U32(&p.Rows)).And(e.is), func() {
+		v := ws.affine([]kernel.F32{x.At(i)}, 0, e.at.Sub(start), func(x kernel.F32) kernel.F32 { return x })
+		y.set(e.at, kernel.Dyn(v[0]))
+	})
 })

@@ -6,17 +6,17 @@ import (
 )
 
 func init() {
-	register(rowFamily(layerNorms, 3, variances), op.LayerNorm)
-	register(rowFamily(rmsNorms, 1, sums), op.RMSNorm)
+	register(rowFamily(layerNorms, false, 2), op.LayerNorm)
+	register(rowFamily(rmsNorms, false, 1), op.RMSNorm)
 }
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
-	var pieces momentPieces
+	var pieces kernel.Buffer[kernel.F32]
 	if s.Split {
-		pieces = inputMoments(b)
+		pieces = kernel.Input[kernel.F32](b, "pieces")
 		b.Roomy() // of a part that is read before the pieces are
 	}
 	put := s.output(b, e)
@@ -33,13 +33,11 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 		}
 		ds := r.only(r.held)
 		squares = t.sum(products(ds, ds))
+	case s.Split:
+		mean, squares = r.mergeMoments(pieces, b.U32(&p.Rows).Mul(b.U32(&p.Parts)), count)
 	default:
 		var off kernel.F32
-		if s.Split {
-			mean, squares, off = pieces.merge(t, r.pieces[0], r.pieces[1], count, b.F32(&p.Length), b.F32(&p.Tail))
-		} else {
-			mean, squares, off = momentsOf(&r.strip, s.Unit, x.units, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
-		}
+		mean, squares, off = momentsOf(&r.strip, s.Unit, x.units, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
 		mean, squares = mean.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 	}
 	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt().Recip()
@@ -53,32 +51,43 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	})
 })
 
-// moments returns the mean of a row of count elements, of which a part is kept, and
-// the sum of the squares of the distances from it. A lane takes distances from the
-// mean of what it keeps, so that nobody waits before all is read.
+// moments returns the mean of a row of count elements, or of a part of one, that is kept
+// or of which some are, and the sum of the squares of the distances from it. A lane takes
+// distances from the mean of what it keeps, so that nobody waits before all is read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
-	share, held := count.Recip(), r.held[:len(r.at)*r.unit]
+	unit := kernel.U(uint32(r.unit))
+	share, held, taken := count.Recip(), r.held[:len(r.at)*r.unit], kernel.U(0)
+	for _, is := range r.there[:len(r.at)] {
+		taken = taken.Add(kernel.Select(is, unit, kernel.U(0)))
+	}
+	there := func(vs []kernel.F32) []kernel.F32 { return only(vs, r.there[:len(r.at)], kernel.F(0)) }
+	each := taken.Max(kernel.U(1)).F32().Recip()
 	scaled := make([]kernel.F32, len(held))
 	for i, v := range held {
-		scaled[i] = v.Mul(kernel.F(1 / float32(len(held))))
+		scaled[i] = v.Mul(each)
 	}
-	centre := tree(scaled)
-	about := func(vs []kernel.F32) []kernel.F32 {
+	centre := tree(there(scaled))
+	all := func(vs []kernel.F32) []kernel.F32 { return vs }
+	about := func(vs []kernel.F32, there func(vs []kernel.F32) []kernel.F32) []kernel.F32 {
 		ds, shares := make([]kernel.F32, len(vs)), make([]kernel.F32, len(vs))
 		for i, v := range vs {
 			ds[i], shares[i] = v.Sub(centre), share
 		}
+		ds = there(ds)
 		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
-	sums := r.rest.sums(r.unit, 2, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
-		return about(r.units.read(at))
-	})
-	for i, v := range about(held) {
-		sums[i] = sums[i].Add(v)
+	sums := about(held, there)
+	if r.rest != nil {
+		more := r.rest.sums(r.unit, 2, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
+			return about(r.units.read(at), all)
+		})
+		for i, v := range more {
+			sums[i] = sums[i].Add(v)
+		}
+		taken = taken.Add(r.rest.taken().Mul(unit))
 	}
-	taken := r.rest.taken().Mul(kernel.U(uint32(r.unit))).Add(kernel.U(uint32(len(held))))
 	if e := r.edge; e != nil {
-		for i, v := range about(r.held[len(held):]) {
+		for i, v := range about(r.held[len(held):], all) {
 			sums[i] = sums[i].Add(kernel.Select(e.is, v, kernel.F(0)))
 		}
 		taken = taken.Add(kernel.Select(e.is, kernel.U(1), kernel.U(0)))
@@ -88,6 +97,20 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	mean = r.t.sum(centre.Fma(mine, sums[1]))
 	d := centre.Sub(mean)
 	squares = r.t.sum(d.Mul(d.Fma(mine, sums[1].Mul(kernel.F(2)))).Fma(count, sums[0]))
+	return mean, squares
+}
+
+// mergeMoments returns the mean of a row of count elements, and the sum of the squares of
+// the distances from it, from those of its parts: n means of parts and then as many sums.
+func (r *row) mergeMoments(pieces kernel.Buffer[kernel.F32], n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
+	b, first, last := r.t.b, r.pieces[0].Add(r.t.lane), r.pieces[1]
+	mean = r.t.sum(total(b, first, last, r.t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		return pieces.At(i).Fma(r.elements(i).Div(count), acc)
+	}))
+	squares = r.t.sum(total(b, first, last, r.t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		d := pieces.At(i).Sub(mean)
+		return acc.Add(d.Mul(d.Mul(r.elements(i))).Add(pieces.At(n.Add(i))))
+	}))
 	return mean, squares
 }
 
@@ -101,30 +124,36 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	}
 	put := s.output(b, e)
 	r, w := weighted(b, t, p, &s, x, ws)
-	squaresOf := func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
-		xs := r.units.read(at)
-		return []kernel.F32{products(xs, xs)}
-	}
 	var squares kernel.F32
-	switch {
-	case s.Held:
-		xs := r.only(r.held)
-		squares = products(xs, xs)
-		if s.Rest {
-			squares = squares.Add(r.rest.sums(s.Unit, 1, squaresOf)[0])
-		}
-	case s.Split:
+	if s.Split {
 		squares = total(b, r.pieces[0].Add(t.lane), r.pieces[1], t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
 			return acc.Add(pieces.At(i))
 		})
-	default:
-		squares = r.sums(s.Unit, 1, squaresOf)[0]
+	} else {
+		squares = r.squares()
 	}
 	scale := t.sum(squares).Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt().Recip()
 	r.write(put, func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32 {
 		return w.affine(xs, k, j, func(x kernel.F32) kernel.F32 { return x.Mul(scale) })
 	})
 })
+
+// squares returns the lane's part of the sum of the squares of a row, or a part of it.
+func (r *row) squares() kernel.F32 {
+	of := func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
+		xs := r.units.read(at)
+		return []kernel.F32{products(xs, xs)}
+	}
+	if r.Each == 0 {
+		return r.sums(r.unit, 1, of)[0]
+	}
+	xs := r.only(r.held)
+	sum := products(xs, xs)
+	if r.rest != nil {
+		sum = sum.Add(r.rest.sums(r.unit, 1, of)[0])
+	}
+	return sum
+}
 
 // weights are those of a row: each gives unit j of them, which belongs to number k of
 // the units that the lane keeps, or to none of them for -1. Behind the units that are
@@ -146,6 +175,9 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*e
 			ws[i] = &edged{single: input(b, name, s.Type), shifted: func(by kernel.U32) units {
 				return laid.shiftedBy(by, b.U32(&p.Cols), nth)
 			}}
+		case s.Edges && s.Split:
+			x := inputUnits(b, name, s.Type, s.Unit)
+			ws[i] = &edged{units: x, shifted: x.shifted}
 		default:
 			w := s.input(b, name)
 			ws[i] = &w
@@ -183,7 +215,7 @@ func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*e
 	case !s.Early || s.Each == 0:
 	case s.Split:
 		for _, i := range r.at {
-			at = append(at, i.Sub(r.start))
+			at = append(at, i.Sub(r.begin))
 		}
 	default:
 		st := &strip{t: t, first: kernel.U(0), last: b.U32(&p.Cols), Each: s.Each, filled: s.filled}
@@ -199,18 +231,20 @@ func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*e
 		}
 		x := w.units
 		if s.Edges {
-			x = w.shifted(r.first.Mul(kernel.U(4)).Sub(r.start))
+			x = w.shifted(r.begin.Mul(kernel.U(4)).Sub(r.start))
 		}
 		// Variables, as loads move to where their values are used.
 		var kept []kernel.Var[kernel.F32]
 		for _, v := range x.read(at) {
 			kept = append(kept, kernel.NewVar(b, "weight", v))
 		}
-		if s.Edges && s.Early {
+		if s.Edges && s.Early && !s.Split {
 			kept = append(kept, kernel.NewVar(b, "weight", w.single(r.edge.at.Sub(r.start))))
 		}
 		ws = append(ws, func(k int, j kernel.U32) []kernel.F32 {
 			switch {
+			case s.Edges && s.Split && k == s.Each: // storedEdges does it
+				return nil
 			case s.Edges && k == s.Each && len(kept) == 0:
 				return []kernel.F32{w.single(j)}
 			case s.Edges && k == s.Each:

@@ -42,7 +42,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (w.Split && m.Cols > leastPart || !w.Split && m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
@@ -55,6 +55,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 	edges("512", 512, 0)
 	edges("1024", 1024, 0)
 	edges("kept1024", 1024, 16)
+	add("edgessplit", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true, Edges: true})
 	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
@@ -89,18 +90,18 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 		}
 	}
 	// Of longer rows the caches do not have enough, less where lanes ask for single
-	// elements.
-	most := 1 << 17
-	if m.Unit == 1 {
+	// elements; two weights make parts slower.
+	most := 3 << 15
+	switch {
+	case m.Unit == 1:
 		most = 1 << 16
-	}
-	if w.Edges && weights > 1 {
-		most = longestRow // as the weights of parts would be taken in single elements too
-	} else if w.Edges && m.Rows >= 240 {
-		most = 5 << 16
+	case weights > 1:
+		most = 9 << 14
 	}
 	kept := m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
+	case w.Split && w.Edges:
+		return long && !kept && m.Rows*m.Cols >= 1<<22
 	case w.Split:
 		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !kept)
 	case w.Kept > 0:
@@ -136,23 +137,13 @@ type rowParams struct {
 	Rows, Cols uint32  // Cols in units
 	Count      float32 // elements of a row
 	Eps        float32
-	// Of a row in parts: units of a part, parts of a row, and the elements of a part
-	// and of the last.
-	Part, Parts  uint32
-	Length, Tail float32
+	// Of a row in parts: units of a part, parts of a row.
+	Part, Parts uint32
 }
 
 // leastStored is from how many elements on rows with edges are kept in workgroup memory
 // too: of shorter ones the caches have the rest, and each store takes its time.
 const leastStored = 43 << 10
-
-// rowParts returns how many parts a row of cols elements has, and their length:
-// the last part may be shorter.
-func rowParts(cols int) (n, length int) {
-	length = max(leastPart, (cols-1)/maxParts+1)
-	length = (length + 3) &^ 3
-	return (cols-1)/length + 1, length
-}
 
 // rowSpec is what kernels of rows are specialised by.
 type rowSpec struct {
@@ -167,11 +158,12 @@ type rowSpec struct {
 	Shifted bool
 	Rest    bool // rows are longer than what is kept
 	Stored  int  // units that a lane keeps in workgroup memory, beside Each
+	Parts   bool // what is made is what the result needs of each part
 }
 
-// rowFamily returns the family of row operations whose kernels m makes. Of a part,
-// parts makes as many numbers as states says.
-func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reduceParams, reduceSpec]) *family {
+// rowFamily returns the family of row operations whose kernels m makes. What is to be
+// known of a part is a key, if keyed says so, and as many numbers.
+func rowFamily(m *maker[rowParams, rowSpec], keyed bool, numbers int) *family {
 	return &family{variants: rowWays.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
@@ -209,53 +201,54 @@ func rowFamily(m *maker[rowParams, rowSpec], states int, parts *maker[reducePara
 		}
 		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
 		var p planner
+		teams, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
 		if w.Edges {
 			params.Cols = uint32(a.Cols)
-			// Lanes that keep a part have no registers for two vectors of each of several.
-			n := len(bind) - 1
-			s.Shifted = w.Kept > 0 && n > 1
-			all := []Ref{bind[0], bind[0]}
-			if s.Shifted {
-				units := 4 * (a.Cols/4 - 1)
-				all = append(append(all, bind[1:]...), p.scratch(4*n*units))
-				p.stage(shiftedWeights.of(n, nil), kernel.GridFor(units, edgeGroup), shiftParams{params.Cols}, all[2:]...)
-			} else {
-				for _, r := range bind[1:] {
-					all = append(all, r, r)
-				}
-			}
-			out, edges := q.outputs()[0], p.scratch(edgeLanes*a.Rows)
-			p.stage(m.of(s, nil), w.groups(a.Rows), params, append(all, out, edges)...)
-			p.stage(storedEdges.of(s.Type, nil), kernel.GridFor(edgeLanes*a.Rows, edgeGroup), edgeParams{uint32(a.Rows), uint32(a.Cols)}, edges, out)
-			return p.done(name)
+			in = append(in, in[0])
+			out = append(out[:1:1], p.scratch(edgeLanes*a.Rows))
 		}
-		if !w.Split {
-			p.stage(m.of(s, q.epilogue), w.groups(a.Rows), params, append(bind, q.outputs()...)...)
-			return p.done(name)
-		}
-		n, length := rowParts(a.Cols)
 		var pieces []Ref
-		for range states {
-			pieces = append(pieces, p.scratch(a.Rows*n))
+		if w.Split {
+			teams, pieces = s.split(&p, q, a, &params, keyed, numbers, in)
 		}
-		if units := length / a.Unit; length <= leastPart {
-			// Read before the pieces are, which takes as long.
-			s.Each, s.filled = units/w.Team, partly
-			if a.Cols%length == 0 {
-				s.filled = fully
+		if w.Edges {
+			weights = s.edgedWeights(&p, weights, a.Cols)
+		}
+		p.stage(m.of(s, q.epilogue), w.groups(teams), params, slices.Concat(in, weights, pieces, out)...)
+		if w.Edges {
+			e, from := edgeSpec{Type: s.Type}, []Ref{out[1]}
+			if w.Split {
+				e.Weights, from = s.Weights, append(from, bind[1:]...)
 			}
+			p.stage(storedEdges.of(e, nil), kernel.GridFor(edgeLanes*a.Rows, edgeGroup), edgeParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
 		}
-		params.Part, params.Parts = uint32(length/a.Unit), uint32(n)
-		params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
-		first := reduceSpec{Op: partsOp[q.Op], Type: s.Type, reduceWay: reduceWay{w.crew, true}, Unit: a.Unit, Each: s.Each, filled: s.filled}
-		p.stage(parts.of(first, nil), w.groups(a.Rows*n),
-			reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(length), Count: float32(a.Cols)}, append(bind[:1:1], pieces...)...)
-		p.stage(m.of(s, q.epilogue), w.groups(a.Rows*n), params, slices.Concat(bind, pieces, q.outputs())...)
 		return p.done(name)
 	}}
 }
 
-// partsOp is what a part is reduced by as a reduction.
+// split adds the launch that makes what is to be known of each part of the rows of in,
+// and returns how many parts there are.
+func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, keyed bool, numbers int, in []Ref) (parts int, pieces []Ref) {
+	units := max(leastPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
+	if units*a.Unit == leastPart {
+		// Read before the pieces are, which takes as long.
+		s.Each, s.filled = units/s.Team, partly
+		if a.units()%units == 0 && !s.Edges {
+			s.filled = fully
+		}
+	}
+	params.Part, params.Parts = uint32(units), uint32((a.units()-1)/units+1)
+	parts = a.Rows * int(params.Parts)
+	if keyed {
+		pieces = append(pieces, p.scratch(parts))
+	}
+	pieces = append(pieces, p.scratch(numbers*parts))
+	first := rowSpec{Op: partsOp[q.Op], Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Parts: true}
+	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
+	return parts, pieces
+}
+
+// partsOp is what a part is reduced by, named as a reduction.
 var partsOp = map[*op.Operation]string{op.RMSNorm: "norm_l2", op.LayerNorm: "var", op.Softmax: "softmax", op.LogSoftmax: "softmax"}
 
 // row is the row of a team, or its part of one. A team that has none reads the
@@ -263,7 +256,8 @@ var partsOp = map[*op.Operation]string{op.RMSNorm: "norm_l2", op.LayerNorm: "var
 type row struct {
 	strip
 	is    kernel.Bool
-	start kernel.U32 // the first unit of the row
+	start kernel.U32 // the first unit of the row, or element if rows have edges
+	begin kernel.U32 // the first unit of the row that is one
 	unit  int
 	edged
 	held   []kernel.F32  // the lane's elements, if they are kept
@@ -271,7 +265,11 @@ type row struct {
 	there  []kernel.Bool // which of these are there
 	rest   *strip        // what is not kept of the row, if a part is
 	edge   *edge         // behind the units that are held, if rows have edges
-	pieces [2]kernel.U32 // of the row: from the first to before the last
+	number kernel.U32    // of the row
+	// Of a part of a row.
+	piece    kernel.U32                        // what is known of the part
+	pieces   [2]kernel.U32                     // of the row: from the first to before the last
+	elements func(piece kernel.U32) kernel.F32 // how many each is of
 }
 
 // newRow returns the row of a team, of x.
@@ -283,28 +281,19 @@ func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row 
 
 // placeRow is newRow before anything is read.
 func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+	if s.Split {
+		return placePart(b, t, p, s, x)
+	}
 	cols := b.U32(&p.Cols)
 	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
-	if s.Split {
-		// The last part first, as what has been read last may still be in a cache.
-		parts := b.U32(&p.Parts)
-		all := b.U32(&p.Rows).Mul(parts)
-		r.is = t.number.Lt(all)
-		number := kernel.Select(r.is, all.Sub(kernel.U(1)).Sub(t.number), kernel.U(0))
-		row, part := number.Div(parts), number.Mod(parts)
-		r.pieces[0] = row.Mul(parts)
-		r.pieces[1] = r.pieces[0].Add(parts)
-		r.start = row.Mul(cols)
-		r.first = r.start.Add(part.Mul(b.U32(&p.Part)))
-		r.last = r.first.Add(b.U32(&p.Part)).Min(r.start.Add(cols))
-		return r
-	}
+	r.number = t.number
 	r.is = t.number.Lt(b.U32(&p.Rows))
 	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
+	r.begin = r.start
 	r.first, r.last = r.start, r.start.Add(cols)
 	if s.Edges {
 		e := edgeOf(t.lane, r.start, cols)
-		r.first, r.last, r.edge = e.from, e.to, &e
+		r.begin, r.first, r.last, r.edge = e.from, e.from, e.to, &e
 		b.Roomy() // of what is held, and vectors of weights
 	}
 	if s.Rest {
@@ -313,6 +302,43 @@ func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *ro
 		if s.Stored > 0 {
 			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.Team)}
 		}
+	}
+	return r
+}
+
+// placePart is placeRow for a part of a row.
+func placePart(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
+	unit, zero := kernel.U(uint32(s.Unit)), kernel.U(0)
+	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
+	all := b.U32(&p.Rows).Mul(parts)
+	r.is = t.number.Lt(all)
+	r.piece = t.number
+	if !s.Parts {
+		// The last part first, as what has been read last may still be in a cache.
+		r.piece = all.Sub(kernel.U(1)).Sub(r.piece)
+	}
+	r.piece = kernel.Select(r.is, r.piece, zero)
+	r.number = r.piece.Div(parts)
+	part := r.piece.Mod(parts)
+	r.pieces[0] = r.number.Mul(parts)
+	r.pieces[1] = r.pieces[0].Add(parts)
+	r.start = r.number.Mul(cols)
+	r.begin = r.start
+	end, beside := r.start.Add(cols), zero
+	if s.Edges { // which belong to the first part
+		e := edgeOf(t.lane, r.start, cols)
+		r.begin, end, r.edge = e.from, e.to, &e
+		e.is = e.is.And(part.Eq(zero))
+		e.at = kernel.Select(e.is, e.at, r.start)
+		beside = cols.Sub(end.Sub(r.begin).Mul(unit))
+	}
+	r.first = r.begin.Add(part.Mul(length))
+	r.last = r.first.Add(length).Min(end)
+	r.elements = func(piece kernel.U32) kernel.F32 {
+		part := piece.Sub(r.pieces[0])
+		n := end.Sub(r.begin).Sub(part.Mul(length)).Min(length).Mul(unit)
+		return n.Add(kernel.Select(part.Eq(zero), beside, zero)).F32()
 	}
 	return r
 }
@@ -340,11 +366,7 @@ func (r *row) only(vs []kernel.F32) []kernel.F32 {
 // of the row, which is number k of those that the lane keeps, or none of them for -1.
 func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
 	b := r.t.b
-	from := r.start
-	if r.edge != nil {
-		from = r.first
-	}
-	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(from), xs)) }
+	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.begin), xs)) }
 	again := func(at []kernel.U32, _ []kernel.Bool) {
 		xs := r.units.read(at)
 		for k, i := range at {
@@ -364,7 +386,7 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j ker
 		}
 		if n, e := len(r.at), r.edge; e != nil {
 			b.If(e.is, func() {
-				put(r.t.number.Mul(kernel.U(edgeLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
+				put(r.number.Mul(kernel.U(edgeLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
 			})
 		}
 	})

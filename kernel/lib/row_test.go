@@ -73,7 +73,7 @@ func TestLongRows(t *testing.T) {
 		}
 		for i, x := range []*op.Array{shifted, normal(rnd, 1, 70001), masked, with(rnd, normal(rnd, 1, 61000), -inf, 88), with(rnd, normal(rnd, 1, 61000), missing)} {
 			c := rowTrial(rnd, o, x, i)
-			for _, name := range []string{"kept1024", "kept1024-subgroups", "edgeskept1024", "edgeskept1024-subgroups"} {
+			for _, name := range []string{"kept1024", "kept1024-subgroups", "edgeskept1024", "edgeskept1024-subgroups", "edgessplit", "edgessplit-subgroups"} {
 				if strings.HasPrefix(name, "edges") && x.Shape[1]%4 == 0 {
 					continue
 				}
@@ -83,6 +83,35 @@ func TestLongRows(t *testing.T) {
 				}
 				r.Variant = name
 				if err := c.run(&rig{subgroup: 32}, r); err != nil {
+					t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestPartsOfRowsWithEdges has rows whose last part is full, short, and empty in some of
+// them, wherever they begin.
+func TestPartsOfRowsWithEdges(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(15, 16))
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+		for i, cols := range []int{4097, 4099, 4103, 4109, 4111, 8195, 12301} {
+			x := normal(rnd, 9, cols)
+			for k := range x.Data {
+				x.Data[k] = float64(float32(x.Data[k] + 50))
+			}
+			for k := range x.Data[:cols-3] {
+				x.Data[2*cols+k] = -inf // but for the last elements
+			}
+			x.Data[4*cols], x.Data[5*cols-1] = missing, 1e30
+			c := rowTrial(rnd, o, x, i)
+			for _, name := range []string{"edgessplit", "edgessplit-subgroups"} {
+				r, err := c.request(Target{Lanes: 256, Subgroups: true, Subgroup: 32})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Variant = name
+				if err := c.run(&rig{check: i%3 == 0, subgroup: 32}, r); err != nil {
 					t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(rowFamily(softmaxes, 2, softmaxParts), op.Softmax, op.LogSoftmax) }
+func init() { register(rowFamily(softmaxes, true, 1), op.Softmax, op.LogSoftmax) }
 
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
@@ -48,22 +48,6 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 			ys[i] = f(k, x)
 		}
 		return ys
-	})
-})
-
-// softmaxParts makes of each part the key of the greatest element and the sum of
-// e**(x-greatest).
-var softmaxParts = newMaker("softmax_parts", func(b *kernel.Builder, p *reduceParams, s reduceSpec, _ *epilogue) {
-	t := newTeam(b, s.crew)
-	x := s.input(b, "x")
-	keys, sums := kernel.Output[kernel.U32](b, "part_keys"), kernel.Output[kernel.F32](b, "part_sums")
-	c := pieceOf(b, p, t, true)
-	r := &row{strip: *c.strip(t, &s), unit: s.Unit, edged: edged{units: x}}
-	r.hold()
-	k, sum := r.exponentials(false)
-	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
-		keys.Set(c.Number, k)
-		sums.Set(c.Number, sum)
 	})
 })
 
