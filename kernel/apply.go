@@ -151,5 +151,5 @@ func (b *Builder) node(n *ir.Node, k kind, values map[*ir.Node]handle) handle {
 	case n.Code.Arity() == 2:
 		return binary(n.Code, k, from, x, y)
 	}
-	return ternary(n.Code, k, x, y, z)
+	return ternary(n.Code, 0, k, x, y, z)
 }

@@ -110,15 +110,15 @@ func identity(c ir.Code, k kind, x handle, y uint32) (handle, bool) {
 	return handle{}, false
 }
 
-// ternary applies c to three values of kind k.
-func ternary(c ir.Code, k kind, x, y, z handle) handle {
+// ternary applies c, with a flag, to three values of kind k.
+func ternary(c ir.Code, flag uint8, k kind, x, y, z handle) handle {
 	b := firstBuilder(x, y, z)
 	if b == nil {
 		v, _ := ir.Fold(c, k.typ(), k.typ(), x.bits, y.bits, z.bits)
 		return handle{bits: v}
 	}
 	p, q := b.use(x, k), b.use(y, k)
-	return handle{b: b, id: b.pure(head(c, k, 0), p, q, b.use(z, k), 0)}
+	return handle{b: b, id: b.pure(head(c, k, flag), p, q, b.use(z, k), 0)}
 }
 
 func firstBuilder(x, y, z handle) *Builder {

@@ -187,7 +187,7 @@ func near(a, b uint32, typ, method string) bool {
 	switch method {
 	case "Exp", "Exp2", "Expm1", "Log", "Log2", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc", "NormCDF", "Sin", "Cos", "Pow", "Recip", "Rsqrt":
 		ulp = 10
-	case "Fma":
+	case "Fma", "MulAdd":
 		ulp = 1
 	}
 	size := math.Max(math.Abs(x), 0x1p-126) * 0x1p-23

@@ -89,7 +89,12 @@ func (x F32) Min(y F32) F32 { return F32(binary(ir.Min, kF32, kF32, handle(x), h
 func (x F32) Max(y F32) F32 { return F32(binary(ir.Max, kF32, kF32, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
-func (x F32) Fma(y, z F32) F32 { return F32(ternary(ir.Fma, kF32, handle(x), handle(y), handle(z))) }
+func (x F32) Fma(y, z F32) F32 { return F32(ternary(ir.Fma, 0, kF32, handle(x), handle(y), handle(z))) }
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x F32) MulAdd(y, z F32) F32 {
+	return F32(ternary(ir.Fma, ir.Loose, kF32, handle(x), handle(y), handle(z)))
+}
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
 func (x F32) Sqrt() F32 { return F32(unary(ir.Sqrt, kF32, kF32, handle(x))) }
@@ -419,7 +424,12 @@ func (x F16) Min(y F16) F16 { return F16(binary(ir.Min, kF16, kF16, handle(x), h
 func (x F16) Max(y F16) F16 { return F16(binary(ir.Max, kF16, kF16, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
-func (x F16) Fma(y, z F16) F16 { return F16(ternary(ir.Fma, kF16, handle(x), handle(y), handle(z))) }
+func (x F16) Fma(y, z F16) F16 { return F16(ternary(ir.Fma, 0, kF16, handle(x), handle(y), handle(z))) }
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x F16) MulAdd(y, z F16) F16 {
+	return F16(ternary(ir.Fma, ir.Loose, kF16, handle(x), handle(y), handle(z)))
+}
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
 func (x F16) Sqrt() F16 { return F16(unary(ir.Sqrt, kF16, kF16, handle(x))) }
@@ -537,7 +547,12 @@ func (x Vec2F) Max(y Vec2F) Vec2F { return Vec2F(binary(ir.Max, kVec2F, kVec2F, 
 
 // Fma returns x*y + z, rounded once.
 func (x Vec2F) Fma(y, z Vec2F) Vec2F {
-	return Vec2F(ternary(ir.Fma, kVec2F, handle(x), handle(y), handle(z)))
+	return Vec2F(ternary(ir.Fma, 0, kVec2F, handle(x), handle(y), handle(z)))
+}
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x Vec2F) MulAdd(y, z Vec2F) Vec2F {
+	return Vec2F(ternary(ir.Fma, ir.Loose, kVec2F, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
@@ -926,7 +941,12 @@ func (x Vec2H) Max(y Vec2H) Vec2H { return Vec2H(binary(ir.Max, kVec2H, kVec2H, 
 
 // Fma returns x*y + z, rounded once.
 func (x Vec2H) Fma(y, z Vec2H) Vec2H {
-	return Vec2H(ternary(ir.Fma, kVec2H, handle(x), handle(y), handle(z)))
+	return Vec2H(ternary(ir.Fma, 0, kVec2H, handle(x), handle(y), handle(z)))
+}
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x Vec2H) MulAdd(y, z Vec2H) Vec2H {
+	return Vec2H(ternary(ir.Fma, ir.Loose, kVec2H, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
@@ -1068,7 +1088,12 @@ func (x Vec4F) Max(y Vec4F) Vec4F { return Vec4F(binary(ir.Max, kVec4F, kVec4F, 
 
 // Fma returns x*y + z, rounded once.
 func (x Vec4F) Fma(y, z Vec4F) Vec4F {
-	return Vec4F(ternary(ir.Fma, kVec4F, handle(x), handle(y), handle(z)))
+	return Vec4F(ternary(ir.Fma, 0, kVec4F, handle(x), handle(y), handle(z)))
+}
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x Vec4F) MulAdd(y, z Vec4F) Vec4F {
+	return Vec4F(ternary(ir.Fma, ir.Loose, kVec4F, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
@@ -1481,7 +1506,12 @@ func (x Vec4H) Max(y Vec4H) Vec4H { return Vec4H(binary(ir.Max, kVec4H, kVec4H, 
 
 // Fma returns x*y + z, rounded once.
 func (x Vec4H) Fma(y, z Vec4H) Vec4H {
-	return Vec4H(ternary(ir.Fma, kVec4H, handle(x), handle(y), handle(z)))
+	return Vec4H(ternary(ir.Fma, 0, kVec4H, handle(x), handle(y), handle(z)))
+}
+
+// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+func (x Vec4H) MulAdd(y, z Vec4H) Vec4H {
+	return Vec4H(ternary(ir.Fma, ir.Loose, kVec4H, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.

@@ -473,7 +473,7 @@ func buildMatmul(b *kernel.Builder, p *tiles) {
 			for i := range per {
 				for j := range per {
 					s := sums[i*per+j]
-					s.Set(u[i].Fma(v[j], s.Get()))
+					s.Set(u[i].MulAdd(v[j], s.Get()))
 				}
 			}
 		})

@@ -40,7 +40,8 @@
 //     sqrt by as much as its inverse is.
 //   - Fma may be rounded twice where the device has no fused one, and the
 //     expansions then lose some of their accuracy: exp is off by 8 units and erfc
-//     by 40. Target.Unfused makes up for it, at some fifteen operations for each.
+//     by 40. Target.Unfused makes up for it, at some fifteen operations for each, but
+//     for MulAdd, which leaves it to the device.
 //   - Subnormal numbers may be taken for 0, in operands and in results.
 //   - Compilers may reassociate sums (Metal's and Direct3D's by default, and
 //     Mesa's and NVIDIA's take (x+1)-1 for x): then sums that keep track of their own

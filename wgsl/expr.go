@@ -340,7 +340,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	builtIn := w.t.has(Dot4)
 	switch in.Code {
 	case ir.Fma:
-		builtIn = !w.t.Unfused || in.Type == ir.F16
+		builtIn = !w.t.Unfused || in.Type == ir.F16 || in.Flag == ir.Loose
 		if !builtIn {
 			f := fn(fnFmaAny)
 			if w.composing {

@@ -148,6 +148,7 @@ func TestText(t *testing.T) {
 		{"constants", "tint", []string{"from_bits(0x7fc00000u)", "from_bits(0x80000000u)", "i32(-2147483648)", "0.1f", "-1.0f", "from_bits(0x7f7fffffu)"}, nil},
 		{"fma_f32", "naga_unfused", []string{"fma_split(", "fma_split_4("}, []string{"fma("}},
 		{"fma_f32", "naga", []string{"fma("}, []string{"fma_split"}},
+		{"matmul", "naga_unfused", []string{"fma("}, []string{"fma_split"}}, // which is loose
 		{"nesting", "naga", []string{"is_nan("}, nil},
 		{"loops", "naga", []string{
 			"for (var i = 0u; i < 10u; i++) {",

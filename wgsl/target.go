@@ -70,7 +70,7 @@ type Target struct {
 	// Unfused says that the device's fma rounds the product, as those of Mesa's
 	// and SwiftShader's software do. The functions that the text brings with it
 	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
-	// track of what rounding loses.
+	// track of what rounding loses. MulAdd is not.
 	Unfused bool
 	// Near says that the device computes exp2 and 1/x within the bounds of the codes
 	// of package ir that are called near, and keeps what adding a large number to a

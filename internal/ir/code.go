@@ -23,7 +23,7 @@ const (
 	Abs
 	Min      // the lesser; NaN if either is NaN
 	Max      // the greater; NaN if either is NaN
-	Fma      // a*b+c, rounded once
+	Fma      // a*b+c, rounded once: see Loose
 	Sqrt     // correctly rounded
 	Floor    // towards -Inf
 	Ceil     // towards +Inf

@@ -193,6 +193,10 @@ const (
 // Bounded marks a For or Loop that is known to end.
 const Bounded = 1
 
+// Loose marks an Fma that may round the product too, on devices that would have to make
+// up for it.
+const Loose = 1
+
 // The values of Flag of a BuiltIn. X, Y and Z follow each other.
 const (
 	BuiltInLocalX uint8 = iota // place in the workgroup

@@ -125,7 +125,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 					x := qs.At(ly.Mul(u(s.Slice)).Add(i))
 					for j := range scores {
 						y := ks.At(lx.Add(u(j * s.Side)).Mul(u(s.Slice + 1)).Add(i))
-						scores[j].Set(x.Fma(y, scores[j].Get()))
+						scores[j].Set(x.MulAdd(y, scores[j].Get()))
 					}
 				})
 			})
@@ -164,7 +164,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 						w := weights.At(ly.Mul(u(s.Keys)).Add(j))
 						for i := range each {
 							sum := sums[c*each+i]
-							sum.Set(w.Fma(ks.At(j.Mul(u(s.Slice+1)).Add(lx.Add(u(i*s.Side)))), sum.Get()))
+							sum.Set(w.MulAdd(ks.At(j.Mul(u(s.Slice+1)).Add(lx.Add(u(i*s.Side)))), sum.Get()))
 						}
 					})
 				})

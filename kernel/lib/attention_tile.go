@@ -97,7 +97,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 							score := scores[i*runs*4+n]
 							v := score.Get()
 							for k := range 4 {
-								v = x.At(k).Fma(y.At(k), v)
+								v = x.At(k).MulAdd(y.At(k), v)
 							}
 							score.Set(v)
 						}
@@ -173,7 +173,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 								for i, w := range ws {
 									visible(i, k, j, func() {
 										v := sum(i, c, m)
-										v.Set(w.At(k).Splat4().Fma(y, v.Get()))
+										v.Set(w.At(k).Splat4().MulAdd(y, v.Get()))
 									})
 								}
 							}

@@ -60,7 +60,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 					total := func(vs []kernel.Vec4F) kernel.F32 {
 						sum := vs[0].Mul(xs[0])
 						for j := 1; j < len(xs); j++ {
-							sum = vs[j].Fma(xs[j], sum)
+							sum = vs[j].MulAdd(xs[j], sum)
 						}
 						return sum.Sum()
 					}
@@ -71,7 +71,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 							vs = append(vs, q.v)
 						}
 						v := &sums[i][r]
-						v.Set(g.scale.Fma(total(vs), v.Get()))
+						v.Set(g.scale.MulAdd(total(vs), v.Get()))
 						if g.least != nil {
 							sum := xs[0]
 							for _, x := range xs[1:] {

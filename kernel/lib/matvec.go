@@ -94,7 +94,7 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 			for i := range rows {
 				for c := range s.Run {
 					v := &sums[i][c%4]
-					v.Set(as[k][i][c].Fma(xs[k][c], v.Get()))
+					v.Set(as[k][i][c].MulAdd(xs[k][c], v.Get()))
 				}
 			}
 		}
@@ -137,7 +137,7 @@ func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epi
 		}
 		for i := range n {
 			for c := range s.Run {
-				sums[c].Set(as[i][c].Fma(xs[i], sums[c].Get()))
+				sums[c].Set(as[i][c].MulAdd(xs[i], sums[c].Get()))
 			}
 		}
 	}

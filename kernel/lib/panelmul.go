@@ -215,7 +215,7 @@ func (s *panelSums) step(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32) {
 		for i := range s.v {
 			x := as[i/4].At(i % 4).Splat4()
 			for j := range bs {
-				s.v[i][j].Set(x.Fma(bs[j], s.v[i][j].Get()))
+				s.v[i][j].Set(x.MulAdd(bs[j], s.v[i][j].Get()))
 			}
 		}
 	}

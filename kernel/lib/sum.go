@@ -67,7 +67,7 @@ func products(xs, ys []kernel.F32) kernel.F32 {
 		if i < n {
 			sums[i] = xs[i].Mul(ys[i])
 		} else {
-			sums[i%n] = xs[i].Fma(ys[i], sums[i%n])
+			sums[i%n] = xs[i].MulAdd(ys[i], sums[i%n])
 		}
 	}
 	return tree(sums)

@@ -42,7 +42,7 @@ func (s matMulTile) multiply(b *kernel.Builder, ta, tb *tile, k kernel.U32, long
 					for j := range s.Wide {
 						x := tb.beside(d.Add(kernel.U(uint32(c))), b.LocalX().Add(kernel.U(uint32(j*lx))))
 						for i := range as {
-							sums[i][j].Set(as[i].At(c).Splat4().Fma(x, sums[i][j].Get()))
+							sums[i][j].Set(as[i].At(c).Splat4().MulAdd(x, sums[i][j].Get()))
 						}
 					}
 				}

@@ -9,6 +9,7 @@ import (
 type instruction struct {
 	name   string
 	code   string // its ir.Code, the name if ""
+	flag   string // of the instruction, "" for 0
 	args   string // names of the further operands
 	result string // "" the type itself, "bool" its Bool
 	doc    string // what the method returns
@@ -31,6 +32,7 @@ var instructions = []instruction{
 	{name: "Min", args: "y", doc: "the lesser of x and y", on: integer},
 	{name: "Max", args: "y", doc: "the greater of x and y", on: integer},
 	{name: "Fma", args: "y, z", doc: "x*y + z, rounded once", on: real},
+	{name: "MulAdd", code: "Fma", flag: "ir.Loose", args: "y, z", doc: "x*y + z, rounded once, or twice where Fma would take a device long", on: real},
 	{name: "Sqrt", doc: "the square root, correctly rounded; NaN for x < 0", on: real},
 	{name: "Floor", doc: "the greatest integer not above x", on: real},
 	{name: "Ceil", doc: "the least integer not below x", on: real},
@@ -107,7 +109,11 @@ func (in instruction) method(t valueType) string {
 	case !strings.Contains(in.args, ","):
 		body = fmt.Sprintf("return %s(binary(ir.%s, %s, %s, handle(x), handle(%s)))", result, code, k, from, in.args)
 	default:
-		body = fmt.Sprintf("return %s(ternary(ir.%s, %s, handle(x), handle(y), handle(z)))", result, code, k)
+		flag := in.flag
+		if flag == "" {
+			flag = "0"
+		}
+		body = fmt.Sprintf("return %s(ternary(ir.%s, %s, %s, handle(x), handle(y), handle(z)))", result, code, flag, k)
 	}
 	args := in.args
 	if args != "" {
