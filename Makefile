@@ -5,6 +5,8 @@
 SHELL       := /bin/bash
 GO          ?= go
 FUZZTIME    ?= 10s
+# go test's cache keeps results for a command as it is written, this included.
+TIMEOUT     := -timeout 20m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 QEMU        := $(firstword $(shell command -v qemu-aarch64-static qemu-aarch64))
 WITH        := bash .ci/with.sh
@@ -24,7 +26,7 @@ help: ## this list
 
 .PHONY: test
 test: ## every test, then again under the race detector where it can be built
-	$(GO) test -timeout 20m ./...
+	$(GO) test $(TIMEOUT) ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 	@$(MAKE) --no-print-directory race
 
@@ -33,7 +35,7 @@ test: ## every test, then again under the race detector where it can be built
 .PHONY: kernels
 kernels: ## portable kernels: each in the checking interpreter, and as WGSL before naga and tint
 	@$(WITH) naga true && $(WITH) tint true
-	$(GO) test -timeout 10m $$($(PACKAGES) kernels)
+	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.

@@ -433,7 +433,10 @@ func graphs(t *testing.T, open Open) {
 		n = 5
 	case short():
 		n = 30
+	case strings.HasPrefix(dev.Info().Detail, "software"): // which compiles each for half a second
+		n = 60
 	}
+	t.Logf("%d graphs", n)
 	seed, free := freshSeed(t), libertiesOf(t.Context(), dev)
 	for i := range n {
 		r, err := newGraph(seed+uint64(i), 4+i%28, free)

@@ -36,7 +36,7 @@ type Open func(t testing.TB) *device.Device
 
 // Run tests devices that open returns. With -short it leaves large arrays out.
 func Run(t *testing.T, open Open) {
-	runAll(t, open, 1, sampled())
+	runAll(t, open, 1, freshSeed(t), sampled())
 }
 
 // sampled returns what chooses of the cases of an operation, under the race detector,
@@ -56,10 +56,10 @@ func sampled() func(*Case) bool {
 // parted is how many elements an operation has that several threads share.
 const parted = 10_000
 
-// runAll is Run with the cases of operations that keep chooses, on so many devices at a
-// time.
-func runAll(t *testing.T, open Open, devices int, keep func(*Case) bool) {
-	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, op.DTypes(), keep) })
+// runAll is Run with the cases of operations, of a seed, that keep chooses, on so many
+// devices at a time.
+func runAll(t *testing.T, open Open, devices int, seed uint64, keep func(*Case) bool) {
+	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, seed, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
@@ -100,11 +100,11 @@ func lacks(dev *device.Device, d op.DType, err error) bool {
 // operations runs every case of the catalogue over the element types that only
 // takes, in a batch and, where there is a method, one-shot, sync and async.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
-	operationsOn(t, open, 1, types, only)
+	operationsOn(t, open, 1, freshSeed(t), types, only)
 }
 
 // operationsOn is operations on several devices, each with another operation at a time.
-func operationsOn(t *testing.T, open Open, devices int, types []op.DType, only func(*Case) bool) {
+func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.DType, only func(*Case) bool) {
 	devs := make(chan *device.Device, devices)
 	var free liberties
 	for range devices {
@@ -118,7 +118,6 @@ func operationsOn(t *testing.T, open Open, devices int, types []op.DType, only f
 		defer mu.Unlock()
 		return only(c)
 	}
-	seed := freshSeed(t)
 	for _, o := range op.Catalogue() {
 		t.Run(o.Name(), func(t *testing.T) {
 			if devices > 1 {
@@ -197,6 +196,16 @@ func hasMethod(o *op.Operation) bool {
 //
 // free are the liberties of the device.
 func (c *Case) run(ctx context.Context, dev *device.Device, free liberties) (calls int, err error) {
+	return c.runIn(ctx, dev, free, true)
+}
+
+// runBatch is run in a batch alone.
+func (c *Case) runBatch(ctx context.Context, dev *device.Device, free liberties) error {
+	_, err := c.runIn(ctx, dev, free, false)
+	return err
+}
+
+func (c *Case) runIn(ctx context.Context, dev *device.Device, free liberties, alone bool) (calls int, err error) {
 	want, types, err := c.Reference()
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
@@ -237,7 +246,7 @@ func (c *Case) run(ctx context.Context, dev *device.Device, free liberties) (cal
 		}
 		return nil
 	}
-	if err := try("batch", func(out []*array) error { return c.inBatch(ctx, dev, in, out) }); err != nil {
+	if err := try("batch", func(out []*array) error { return c.inBatch(ctx, dev, in, out) }); err != nil || !alone {
 		return 0, err
 	}
 	for _, async := range []bool{false, true} {

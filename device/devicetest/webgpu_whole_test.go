@@ -3,34 +3,113 @@
 package devicetest
 
 import (
-	"math/rand/v2"
+	"fmt"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
 // set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
-	some := sampled()
-	devices := 1
-	if !onGPU {
-		devices = 2 // compiling takes lavapipe most of the time, on one thread for each
+	some, seed := sampled(), freshSeed(t)
+	if onGPU {
+		runAll(t, webGPU(t, "lavapipe"), 1, seed, some)
+		return
 	}
-	runAll(t, webGPU(t, "lavapipe"), devices, func(c *Case) bool {
-		// Half floats change what a kernel reads and writes; those below take lavapipe
-		// seconds to compile, and so do quantised products of any type, five minutes
-		// in all where its cache is empty: every run has some.
-		switch c.Op {
-		case op.MatMul, op.Attention, op.Conv2D:
-			if !onGPU && c.In[0].Type == op.F16 && rand.IntN(4) > 0 {
-				return false
-			}
-		case op.MatMulQ:
-			if !onGPU && rand.IntN(4) > 0 {
-				return false
-			}
+	// Compiling takes lavapipe most of the time, on one thread for each device.
+	thin := thinned{seed: seed, of: map[family]*choice{}, tally: map[string][2]int{}}
+	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return thin.keep(c) && some(c) })
+	thin.report(t)
+}
+
+// thinned chooses of products, correlations and attention, each kernel of which takes
+// lavapipe a second or two to compile: what is not computed in this run may be in the
+// next. Kernels are chosen, not cases, as what a kernel has been compiled for costs
+// nothing more: of what follows one another in a family one of so many is kept, with
+// all its sizes.
+type thinned struct {
+	seed  uint64
+	of    map[family]*choice
+	tally map[string][2]int // cases of an operation and types: kept, seen
+}
+
+// family is of what at least one is kept. Brain floats go by the kernels of float32.
+type family struct {
+	o      *op.Operation
+	d      op.DType
+	blocks op.DType // of quantised matrices
+}
+
+// choice is what has been chosen in a family.
+type choice struct {
+	*generator
+	kept map[string]bool
+	left int // of the present ones, of which number take is kept
+	take int
+}
+
+// keep reports whether a case is computed.
+func (th *thinned) keep(c *Case) bool {
+	of, f, key := 3, family{o: c.Op, d: c.In[0].Type}, ""
+	if f.d == op.BF16 {
+		f.d = op.F32
+	}
+	switch c.Op {
+	case op.MatMul:
+		o, _ := c.Options.(op.MatMulOpts)
+		o.TF32 = false // by the same kernels
+		key = fmt.Sprint(optionText(o), len(c.In))
+	case op.MatMulQ:
+		o, _ := c.Options.(op.MatMulQOpts)
+		of, f.d, f.blocks = 6, c.In[0].Type, c.In[1].Type
+		key = fmt.Sprint(optionText(o), len(c.In))
+	case op.Attention:
+		key = fmt.Sprint(c.In[0].Shape, c.In[1].Shape)
+	case op.Conv2D:
+		o, _ := c.Options.(op.Conv2DOpts)
+		key = fmt.Sprint(optionText(o), c.In[0].Shape, c.In[1].Shape, len(c.In))
+	default:
+		return true
+	}
+	x := th.of[f]
+	if x == nil {
+		seed := th.seed + uint64(c.Op.ID())<<16 + uint64(f.d)<<8 + uint64(f.blocks)
+		x = &choice{generator: newGenerator(seed), kept: map[string]bool{}}
+		th.of[f] = x
+		x.left = min(of, 3) // there are as many of each family
+		x.take = x.IntN(x.left) + 1
+	}
+	kept, known := x.kept[key]
+	if !known {
+		if x.left == 0 {
+			x.left = of
+			x.take = x.IntN(of) + 1
 		}
-		return some(c)
-	})
+		kept = x.left == x.take
+		x.left--
+		x.kept[key] = kept
+	}
+	name := fmt.Sprintf("%v of %v", c.Op, c.In[0].Type)
+	if f.blocks != op.InvalidType {
+		name += fmt.Sprintf(" and %v", f.blocks)
+	}
+	n := th.tally[name]
+	n[1]++
+	if kept {
+		n[0]++
+	}
+	th.tally[name] = n
+	return kept
+}
+
+// report says what was chosen.
+func (th *thinned) report(t *testing.T) {
+	for name, n := range th.tally {
+		t.Logf("%s: a sample of %d cases of %d", name, n[0], n[1])
+		if n[0] == 0 && !testutil.Raced {
+			t.Errorf("%s: nothing was computed", name)
+		}
+	}
 }
