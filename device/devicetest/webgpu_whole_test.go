@@ -4,6 +4,8 @@ package devicetest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
@@ -20,7 +22,7 @@ func TestWebGPU(t *testing.T) {
 	}
 	// Compiling takes lavapipe most of the time, on one thread for each device.
 	thin := thinned{seed: seed, of: map[family]*choice{}, tally: map[string][2]int{}}
-	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return thin.keep(c) && some(c) })
+	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return some(c) && thin.keep(c) })
 	thin.report(t)
 }
 
@@ -106,7 +108,8 @@ func (th *thinned) keep(c *Case) bool {
 
 // report says what was chosen.
 func (th *thinned) report(t *testing.T) {
-	for name, n := range th.tally {
+	for _, name := range slices.Sorted(maps.Keys(th.tally)) {
+		n := th.tally[name]
 		t.Logf("%s: a sample of %d cases of %d", name, n[0], n[1])
 		if n[0] == 0 && !testutil.Raced {
 			t.Errorf("%s: nothing was computed", name)
