@@ -21,15 +21,17 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("products with blocks on %v", d.Target)
 	}
 	if p.M <= maxFew {
-		s, err := quantRingFor(p, r.In[0].Type, r.In[1].Type, d)
-		if err != nil {
-			s, err = quantFewFor(p, r.In[0].Type, r.In[1].Type, d)
+		ways := []func(op.Product, op.DType, op.DType, *Device) (*quantFewSpec, error){quantRingFor, quantFewFor}
+		if p.M > ringRows(r.In[1].Type, ceilDiv(p.K, digitGroup)) {
+			ways[0], ways[1] = ways[1], ways[0]
 		}
-		if err == nil {
-			return s.plan(r, p, d)
+		for _, way := range ways {
+			if s, err := way(p, r.In[0].Type, r.In[1].Type, d); err == nil {
+				return s.plan(r, p, d)
+			}
 		}
 		if p.M == 1 {
-			return nil, err
+			return nil, unsupported("%d activations", p.K)
 		}
 	}
 	s, err := quantManyFor(p, r.In[0].Type, r.In[1].Type, d)

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A row of activations can also be multiplied by the tensor cores for signed
+// A row of activations, or each of a few, can also be multiplied by the tensor cores for signed
 // bytes, which take the integers of blocks with hardly any conversion. 256
 // activations are fixed-point numbers of 64 bits then, of the same scale, and
 // these are eight signed digits to the base 256, one for each column that an mma
@@ -121,8 +121,8 @@ const topBits = 0x80808080
 // digitLane is a lane at a group of blocks, in digits.
 type digitLane struct {
 	*blockLane
-	unit ptx.F32                 // what 1 in the first column stands for
-	less [][][4]ptx.Var[ptx.F32] // what minima subtract
+	units []ptx.F32               // what 1 in the first column stands for, of each row of activations
+	less  [][][4]ptx.Var[ptx.F32] // what minima subtract
 	// flip is topBits in a register of which the assembler does not know what it
 	// holds: an instruction on three operands has room for one constant, and it
 	// would make two of those that have two.
@@ -181,14 +181,28 @@ func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.
 	return columns[:n], exact
 }
 
-// parts returns the digits of so many parts of 32 activations, or of one more.
-func (c *digitLane) parts(n int) [8][2]ptx.B32 {
-	var y [8][2]ptx.B32
-	for i := range (n + 1) / 2 {
-		v := c.x[0][0].Offset(16 * i).Load4()
-		y[2*i], y[2*i+1] = [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]}
+// parts returns the digits of two parts of 32 activations at a time, of each row of
+// activations, up to so many, or one more. They are loaded when the first is asked for.
+func (c *digitLane) parts(n int) func(m, part int) [2]ptx.B32 {
+	y := make([][8][2]ptx.B32, len(c.x))
+	load := func(m, i int) {
+		v := c.x[m][0].Offset(16 * i).Load4()
+		y[m][2*i], y[m][2*i+1] = [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]}
 	}
-	return y
+	had := make([][4]bool, len(c.x))
+	if len(c.x) == 1 { // all at once
+		for i := range (n + 1) / 2 {
+			load(0, i)
+			had[0][i] = true
+		}
+	}
+	return func(m, part int) [2]ptx.B32 {
+		if !had[m][part/2] {
+			load(m, part/2)
+			had[m][part/2] = true
+		}
+		return y[m][part]
+	}
 }
 
 // integers is a sum of products of integers.
@@ -227,23 +241,34 @@ func (s *integers) scaleTo(to *[4]ptx.Var[ptx.F32], scale [2]ptx.F32) {
 func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
 	blocks := c.blocks()
 	x := c.parts(blocks[len(blocks)-1] + 1)
-	group := [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
+	groups := make([][2]ptx.Var[ptx.F32], len(c.units))
+	for m := range groups {
+		groups[m] = [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
+	}
 	for _, b := range blocks {
 		at := b * size
 		var w [2][2]ptx.B32
 		for r := range 2 {
 			w[r] = [2]ptx.B32{bytes(c, r, at, 0), bytes(c, r, at, 1)}
 		}
-		s := c.multiply(w, x[b])
-		for r := range 2 {
-			// The lane's two columns are digits next to each other: less than 2**28.
-			two := s[2*r].Get().MulAdd(ptx.S(256), s[2*r+1].Get())
-			ptx.MulAddTo(group[r], two.F32(), c.half(r, at))
+		var scale [2]ptx.F32
+		for m, group := range groups {
+			s := c.multiply(w, x(m, b))
+			for r := range 2 {
+				// The lane's two columns are digits next to each other: less than 2**28.
+				two := s[2*r].Get().MulAdd(ptx.S(256), s[2*r+1].Get())
+				if m == 0 {
+					scale[r] = c.half(r, at)
+				}
+				ptx.MulAddTo(group[r], two.F32(), scale[r])
+			}
 		}
 	}
-	unit := c.unit.Mul(ptx.F(factor / 256))
-	for r := range 2 {
-		ptx.MulAddTo(c.total[0][0][2*r], group[r].Get(), unit)
+	for m, group := range groups {
+		unit := c.units[m].Mul(ptx.F(factor / 256))
+		for r := range 2 {
+			ptx.MulAddTo(c.total[0][m][2*r], group[r].Get(), unit)
+		}
 	}
 }
 
@@ -284,9 +309,13 @@ func (c *digitLane) q45K(five bool) {
 		quants, fifth = 48, c.fifths()
 	}
 	x := c.parts(8)
-	sums := [2]*integers{c.newIntegers(), nil}
-	if sums[1] = sums[0]; !five {
-		sums[1] = c.newIntegers()
+	all := make([][2]*integers, len(c.units))
+	for m := range all {
+		sums := [2]*integers{c.newIntegers(), nil}
+		if sums[1] = sums[0]; !five {
+			sums[1] = c.newIntegers()
+		}
+		all[m] = sums
 	}
 	for pair := range 4 {
 		var q [2][2]ptx.B32
@@ -310,17 +339,21 @@ func (c *digitLane) q45K(five bool) {
 				}
 				scale[r] = h[r].scales[part/4].Permute(ptx.B(0), ptx.U(0x4440|uint32(part%4))).S32()
 			}
-			p := c.newIntegers()
-			c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(p), w, x[part])
-			p.addTo(sums[half], scale)
+			for m, sums := range all {
+				p := c.newIntegers()
+				c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(p), w, x(m, part))
+				p.addTo(sums[half], scale)
+			}
 		}
 	}
-	for i := range c.total[0][0] {
-		v := sums[0][i].Get().F32()
-		if !five {
-			v = sums[1][i].Get().F32().Fma(ptx.F(1.0/16), v)
+	for m, sums := range all {
+		for i := range c.total[0][m] {
+			v := sums[0][i].Get().F32()
+			if !five {
+				v = sums[1][i].Get().F32().Fma(ptx.F(1.0/16), v)
+			}
+			ptx.MulAddTo(c.total[0][m][i], v, h[i/2].d.Mul(c.units[m]))
 		}
-		ptx.MulAddTo(c.total[0][0][i], v, h[i/2].d.Mul(c.unit))
 	}
 	c.subtract(h, c.less)
 }
@@ -328,7 +361,11 @@ func (c *digitLane) q45K(five bool) {
 // q6K is [blockLane.q6K] in digits. Weights are in the high bits of bytes, 4
 // times as much with the top bit flipped.
 func (c *digitLane) q6K() {
-	x, sum := c.parts(8), c.newIntegers()
+	x := c.parts(8)
+	sums := make([]*integers, len(c.units))
+	for m := range sums {
+		sums[m] = c.newIntegers()
+	}
 	for side := range 2 {
 		for step := range 2 {
 			var low [2][2]ptx.B32
@@ -353,12 +390,17 @@ func (c *digitLane) q6K() {
 					w[r] = q.And(ptx.B(0x3c3c3c3c)).Xor(c.flip).Xor(h.And(ptx.B(0xc0c0c0c0)))
 					scale[r] = ptx.CastShared[ptx.S8](c.row[r]).Offset(192 + n).Load().S32()
 				}
-				p := c.newIntegers()
-				c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(p), w, [1]ptx.B32{x[part][step]})
-				p.addTo(sum, scale)
+				for m, sum := range sums {
+					p := c.newIntegers()
+					c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(p), w, [1]ptx.B32{x(m, part)[step]})
+					p.addTo(sum, scale)
+				}
 			}
 		}
 	}
-	unit := c.unit.Mul(ptx.F(0.25))
-	sum.scaleTo(&c.total[0][0], [2]ptx.F32{c.half(0, 208).Mul(unit), c.half(1, 208).Mul(unit)})
+	d := [2]ptx.F32{c.half(0, 208), c.half(1, 208)}
+	for m, sum := range sums {
+		unit := c.units[m].Mul(ptx.F(0.25))
+		sum.scaleTo(&c.total[0][m], [2]ptx.F32{d[0].Mul(unit), d[1].Mul(unit)})
+	}
 }

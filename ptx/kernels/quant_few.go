@@ -23,14 +23,16 @@ type quantFewSpec struct {
 	Groups       int // of blocks, see blockGroup, that a stage has of each row
 	Stages       int
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
-	Digits       int  // of an activation, see digitCode; for one row, else 0
+	Digits       int  // of an activation, see digitCode; of a ring and for one row, else 0
 	Full         bool // all stages have Groups of a row
 	Spread       int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
 	Ring         bool // all warps of a block share the stages; each has up to Groups of one
 	Width        int  // of a ring: groups of a row that a stage has
 	Fill         int  // warps that fill these
+	Tall         int  // times 16 rows that a stage of a ring has: more than 1 where rows are short, with a warp for each group of all
+	Solid        bool // of a ring: rows of a stage lie behind each other as in the matrix, and are copied at once
 	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
-	Split        int  // blocks that share rows, each a part along them that there is room for; for one row, else 1
+	Split        int  // blocks that share rows, each a part along them that there is room for; of a ring and for one row, else 1
 	Claim        int  // rows that a block of a ring claims
 	Bias         bool
 	Key          string // of the epilogue
@@ -61,6 +63,12 @@ func (s *quantFewSpec) String() string {
 	}
 	if s.Ring {
 		how = fmt.Sprintf("ring%d%s", s.Width, how[4:])
+		if s.Tall > 1 {
+			how = fmt.Sprintf("%s_x%d", how, s.Tall)
+		}
+		if s.Solid {
+			how += "_solid"
+		}
 	}
 	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
 }
@@ -77,7 +85,7 @@ func (s *quantFewSpec) digitPitch() int { return ceilDiv(s.Room, 128)*128 + 64 }
 
 // xBytes is what the activations take.
 func (s *quantFewSpec) xBytes() int {
-	return max(s.M*pieces*s.xPitch(), s.Digits*s.digitPitch())
+	return s.M * max(pieces*s.xPitch(), s.Digits*s.digitPitch())
 }
 
 // unitBytes is what the scales of groups take, and that there are any that digits
@@ -86,7 +94,7 @@ func (s *quantFewSpec) unitBytes() int {
 	if s.Digits == 0 {
 		return 0
 	}
-	return 4*s.Room/digitGroup + 16
+	return s.M*4*s.Room/digitGroup + 16
 }
 
 // sumPitch is the bytes from one piece of the sums of 32 activations to the next.
@@ -101,6 +109,9 @@ func (s *quantFewSpec) rowPitch() int {
 		bytes *= s.Width
 	} else {
 		bytes *= s.Groups
+	}
+	if s.Solid {
+		return bytes
 	}
 	if blockCodes[s.Blocks.Block()].aligned() {
 		n := bytes / 16
@@ -117,7 +128,16 @@ func (s *quantFewSpec) rowPitch() int {
 }
 
 // stageBytes is a multiple of 128, where copies of tiles begin.
-func (s *quantFewSpec) stageBytes() int { return ceilDiv(fewRows*s.rowPitch(), 128) * 128 }
+func (s *quantFewSpec) stageBytes() int {
+	n := s.high() * s.rowPitch()
+	if s.Solid { // which begin up to 14 bytes behind a multiple of 16
+		n += 30
+	}
+	return ceilDiv(n, 128) * 128
+}
+
+// high is the rows of a stage.
+func (s *quantFewSpec) high() int { return fewRows * max(s.Tall, 1) }
 
 // boxRows is the rows of a copy: all begin at multiples of 128 bytes in a stage.
 const boxRows = 8
@@ -248,7 +268,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	full := p.N / (fewRows * teams) * fewRows * teams
 	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
 	if spec.Ring {
-		spec.Claim = claimed(spec.part(groups) * s.groupBytes())
+		spec.Claim = spec.claimed(spec.part(groups) * s.groupBytes())
 		full, share = spec.tiled(p.N, blocks/spec.Spread)
 		blocks = min(blocks, ceilDiv(p.N, spec.Spread*share)*spec.Spread)
 	} else if full == 0 {
@@ -272,8 +292,8 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	var after []Stage
 	results := e.args()
 	if spec.Split > 1 {
-		plan.Scratch = []int64{4 * int64(spec.Split) * int64(p.N)}
-		after = append(after, sumParts(spec.Type, p.N, p.N, spec.Split, spec.Bias, scratch(0), e))
+		plan.Scratch = []int64{4 * int64(spec.Split) * int64(p.M) * int64(p.N)}
+		after = append(after, sumParts(spec.Type, p.M*p.N, p.N, spec.Split, spec.Bias, scratch(0), e))
 		results = []Arg{word(uint32(spec.part(groups))), scratch(0)}
 	} else if spec.Bias {
 		args = append(args, input(2))
@@ -301,6 +321,7 @@ type quantFewCode struct {
 	rows, groups     ptx.U32       // of the matrix; of a row that the block has
 	before           ptx.U32       // groups of a row that the block does not have
 	rowBytes, total  ptx.U32
+	across           ptx.U32  // activations of a row
 	blocks           ptx.U32  // of a row, where groups are not whole
 	chunks           ptx.U32  // stages along a row
 	full             ptx.U32  // rows of which all teams have 16 at a time
@@ -372,10 +393,10 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 	if c.Ring {
 		c.counter = ptx.GlobalParam[ptx.U32](k, "counters")
 	}
-	c.before, c.rowBytes = ptx.U(0), c.groups.Mul(ptx.N(c.bytes))
+	c.before, c.rowBytes, c.across = ptx.U(0), c.groups.Mul(ptx.N(c.bytes)), c.groups.Mul(ptx.N(c.weights))
 	if c.Short {
 		c.blocks = ptx.Param[ptx.U32](k, "blocks")
-		c.rowBytes = c.blocks.Mul(ptx.N(c.bytes / 8))
+		c.rowBytes, c.across = c.blocks.Mul(ptx.N(c.bytes/8)), c.blocks.Shl(ptx.U(5))
 	}
 	block, blocks = k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
 	if c.Split > 1 {
@@ -387,8 +408,8 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 		block, blocks = block.Div(ptx.N(c.Split)), blocks.Div(ptx.N(c.Split))
 		c.before = part.Mul(each)
 		c.groups = c.groups.Sub(c.before).Min(each)
-		to = to.At(part.Mul(c.rows))
-		c.put = func(row, _ ptx.U32, v ptx.F32) { to.At(row).Store(v) }
+		to = to.At(part.Mul(c.rows.Mul(ptx.N(c.M))))
+		c.put = func(row, m ptx.U32, v ptx.F32) { to.At(m.MulAdd(c.rows, row)).Store(v) }
 		return block, blocks, share
 	}
 	out := e.sink(k)
@@ -428,7 +449,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
 	k.Align(16)
 	if s.Digits > 0 {
-		c.units = ptx.DynamicShared[ptx.F32](k, s.Room/digitGroup)
+		c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
 		c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
 	}
 	if blockCodes[s.Blocks.Block()].mins {
@@ -604,7 +625,7 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 				there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
 			}
 			k.If(there, func() {
-				for e, x := range loadElements(c.Type, c.a, depth.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
+				for e, x := range loadElements(c.Type, c.a, c.across.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
 					v[e].Set(ptx.F32(x))
 				}
 			})
@@ -648,13 +669,14 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	k := c.k
 	code := c.digitCode()
+	var m, a ptx.U32 // the row of activations, and where it begins
 	// read reads neighbours, zeros behind the row.
 	read := func(at ptx.U32, n int) []ptx.U32 {
 		if !c.Short {
-			return loadElements(c.Type, c.a, at, n)
+			return loadElements(c.Type, c.a, at.Add(a), n)
 		}
 		end := c.blocks.Shl(ptx.U(5))
-		x := loadElements(c.Type, c.a, at.Min(end.Sub(ptx.N(n))), n)
+		x := loadElements(c.Type, c.a, at.Min(end.Sub(ptx.N(n))).Add(a), n)
 		for i := range x {
 			x[i] = ptx.Select(at.Lt(end), x[i], ptx.U(0))
 		}
@@ -699,7 +721,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		for i := range x {
 			columns, is := splitDigits(x[i], up, c.Digits)
 			exact = exact.And(is)
-			to := c.xs.At(group.MulAdd(ptx.N(digitGroup), digitPlace(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), code.split)))
+			to := c.xs.At(m.MulAdd(ptx.N(c.Digits*c.digitPitch()), group.MulAdd(ptx.N(digitGroup), digitPlace(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), code.split))))
 			for n, v := range columns {
 				ptx.CastShared[ptx.B32](to).Offset(n * c.digitPitch() / 4).Store(v)
 			}
@@ -707,7 +729,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		k.If(exact.Not(), func() { ptx.ReduceOr(c.inexact, ptx.U(1)) })
 		k.If(c.lane.Eq(ptx.U(0)), func() {
 			// The first digit is worth 2**24 / 2**(283-127-exponent).
-			c.units.At(group).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
+			c.units.At(m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
 		})
 		if !blockCodes[c.Blocks.Block()].mins {
 			return
@@ -720,7 +742,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 			sum = sum.Add(ptx.ShuffleXor(sum, ptx.N(d)))
 		}
 		k.If(c.lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-			at := group.MulAdd(ptx.N(digitGroup/32), c.lane.Shr(ptx.U(2)))
+			at := m.MulAdd(ptx.N(pieces*c.sumPitch()/2), group.MulAdd(ptx.N(digitGroup/32), c.lane.Shr(ptx.U(2))))
 			for p, b := range pieceBits(sum, pieces) {
 				ptx.CastShared[ptx.U16](c.sums).Offset(p * c.sumPitch() / 2).At(at).Store(b.Shr(ptx.U(16)).U32().U16())
 			}
@@ -731,7 +753,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	if c.Ring {
 		several = 4
 	}
-	k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) {
+	all := func(group ptx.U32) {
 		x := make([][2][4]ptx.F32, several)
 		at := make([]ptx.U32, several)
 		for i := range x {
@@ -746,6 +768,15 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 				k.If(group.Add(ptx.N(i*c.Warps)).Lt(c.groups), one)
 			}
 		}
+	}
+	if c.M == 1 {
+		m, a = ptx.U(0), ptx.U(0)
+		k.For(warp, c.groups, ptx.N(several*c.Warps), all)
+		return
+	}
+	k.For(ptx.U(0), ptx.N(c.M), ptx.U(1), func(i ptx.U32) {
+		m, a = i, i.Mul(c.across)
+		k.For(warp, c.groups, ptx.N(several*c.Warps), all)
 	})
 }
 
@@ -787,7 +818,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		code := c.digitCode()
 		late, sel := lateWords(quad)
 		group = func(from ptx.U32, i int) {
-			l := &digitLane{blockLane: b, unit: c.units.At(from).Offset(i).Load(), less: less, flip: flip}
+			l := &digitLane{blockLane: b, units: []ptx.F32{c.units.At(from).Offset(i).Load()}, less: less, flip: flip}
 			if code.apart != nil {
 				l.apart = &apartLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
 				for r := range b.row {
@@ -873,7 +904,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 			c.next(w)
 		})
 		if inDigits {
-			c.weigh(&b.total[0][0], less)
+			c.weigh(b.total, less)
 		}
 		p.gather(b, tile.Get(), c.end(tile.Get()))
 		tile.Set(c.after(tile.Get()))
@@ -904,23 +935,25 @@ func clearTotals(total [][][4]ptx.Var[ptx.F32]) {
 
 // weigh multiplies sums in digits by what the columns are worth, and adds what
 // minima take away: columns 2t and 2t+1 are those of lane t.
-func (c *quantFewCode) weigh(total *[4]ptx.Var[ptx.F32], less [][][4]ptx.Var[ptx.F32]) {
+func (c *quantFewCode) weigh(totals, less [][][4]ptx.Var[ptx.F32]) {
 	quad := c.lane.And(ptx.U(3))
 	// 256**-2t: exponents are in units of 2**23.
 	worth := ptx.U(127).Sub(quad.Shl(ptx.U(4))).Shl(ptx.U(23)).B32().Float()
-	for i := range total {
-		v := total[i].Get().Mul(worth)
-		if i%2 == 1 {
-			v = v.Mul(ptx.F(1.0 / 256))
+	for m, total := range totals[0] {
+		for i := range total {
+			v := total[i].Get().Mul(worth)
+			if i%2 == 1 {
+				v = v.Mul(ptx.F(1.0 / 256))
+			}
+			if c.Digits < tileCols {
+				v = ptx.Select(quad.Lt(ptx.N(c.Digits/2)), v, ptx.F(0))
+			}
+			if less != nil {
+				in := quad.MulAdd(ptx.U(2), ptx.N(i%2)).Lt(ptx.N(pieces))
+				v = v.Add(ptx.Select(in, less[0][m][i].Get(), ptx.F(0)))
+			}
+			total[i].Set(v)
 		}
-		if c.Digits < tileCols {
-			v = ptx.Select(quad.Lt(ptx.N(c.Digits/2)), v, ptx.F(0))
-		}
-		if less != nil {
-			in := quad.MulAdd(ptx.U(2), ptx.N(i%2)).Lt(ptx.N(pieces))
-			v = v.Add(ptx.Select(in, less[0][0][i].Get(), ptx.F(0)))
-		}
-		total[i].Set(v)
 	}
 }
 
@@ -945,9 +978,9 @@ func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Share
 	p := &fewParts{quantFewCode: c, all: at, warp: warp, columns: pieces, words: c.partBytes() / 4, every: 1,
 		turn: ptx.NewVar(c.k, ptx.U(0)), first: ptx.NewVar(c.k, first), count: ptx.NewVar(c.k, ptx.U(0))}
 	if inDigits { // lanes add up the columns
-		p.columns, p.words = 1, fewRows
+		p.columns, p.words = 1, fewRows*c.M
 		if c.Team > 1 {
-			p.every = fewEvery
+			p.every = max(1, fewEvery/c.M)
 		}
 	}
 	return p
@@ -963,12 +996,14 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	}
 	own := p.at.At(p.count.Get().MulAdd(ptx.N(p.Warps), p.warp).Mul(ptx.N(p.words)))
 	if p.columns == 1 {
-		for r := range 2 {
-			v := b.total[0][0][2*r].Get().Add(b.total[0][0][2*r+1].Get())
-			for d := 1; d < 4; d *= 2 {
-				v = v.Add(ptx.ShuffleXor(v, ptx.N(d)))
+		for m, total := range b.total[0] {
+			for r := range 2 {
+				v := total[2*r].Get().Add(total[2*r+1].Get())
+				for d := 1; d < 4; d *= 2 {
+					v = v.Add(ptx.ShuffleXor(v, ptx.N(d)))
+				}
+				k.If(quad.Eq(ptx.U(0)), func() { own.At(g).Offset(fewRows*m + 8*r).Store(v) })
 			}
-			k.If(quad.Eq(ptx.U(0)), func() { own.At(g).Offset(8 * r).Store(v) })
 		}
 	} else {
 		to := own.At(quad.MulAdd(ptx.N(2*partPitch), g))
@@ -1038,11 +1073,20 @@ func (p *fewParts) finish() {
 // add adds up parts of 16 rows, from tile on and before end.
 func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 	k := p.k
-	k.For(p.lane, ptx.N(fewRows*p.M), ptx.U(32), func(i ptx.U32) {
-		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.U(fewRows))
-		at := from.At(m.MulAdd(ptx.N(p.columns*partPitch), line))
+	team := p.Team / max(p.Tall, 1)
+	k.For(p.lane, ptx.N(p.high()*p.M), ptx.U(32), func(i ptx.U32) {
+		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.N(p.high()))
+		pitch := p.columns * partPitch
+		if p.columns == 1 {
+			pitch = fewRows
+		}
+		at := from.At(m.MulAdd(ptx.N(pitch), line))
+		if p.Tall > 1 {
+			line = i.Rem(ptx.N(p.high()))
+			at = at.At(line.Div(ptx.U(fewRows)).Mul(ptx.N(team * p.words)))
+		}
 		var v ptx.F32
-		for w := range p.Team {
+		for w := range team {
 			sum := at.Offset(w*p.words + (p.columns-1)*partPitch).Load()
 			for i := p.columns - 2; i >= 0; i-- { // the greatest last
 				sum = sum.Add(at.Offset(w*p.words + i*partPitch).Load())

@@ -1,16 +1,18 @@
 package kernels
 
 import (
+	"slices"
+
 	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A product of one row is bound by how fast weights come. The second cache is read
+// A product of one row, or of a few, is bound by how fast weights come. The second cache is read
 // in lines of 128 bytes, and two pieces of a row that meet within a line read it
 // twice: so the longer the pieces are, the better. Here all warps of a block share
 // its stages, which are 16 rows high and as wide as all warps multiply together; more
-// warps fill them.
+// warps fill them. Stages of short rows are whole and higher, and one copy fills them.
 //
 // Multiprocessors read at different speeds, by a fifth: those of a cluster of them
 // share its way to the second cache, and clusters are not equally large. So blocks
@@ -31,10 +33,10 @@ const (
 // tested with.
 var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true}
 
-// quantRingFor returns how a product of one row is made, if by stages that all warps
-// of a block share.
+// quantRingFor returns how a product of one row, or of a few, is made, if by stages that
+// all warps of a block share.
 func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
-	if !ringed[blocks.Block()] {
+	if !ringed[blocks.Block()] || p.M > 1 && p.K%digitGroup != 0 {
 		return nil, unsupported("%v", blocks)
 	}
 	return ringFor(p, t, blocks, d)
@@ -42,13 +44,19 @@ func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, e
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	groups := ceilDiv(p.K, digitGroup)
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: 1, Whole: true, Ring: true, Fill: ringFill, Spread: 1, Split: 1}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, Spread: 1, Split: 1}
 	s.Short = p.K%digitGroup != 0
-	if p.M != 1 || groups < 7 || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
+	if p.M > ringMost || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	if rowBytes(blocks, p.K)%4 != 0 {
 		s.Spread = 2
+	}
+	if short := *s; short.whole(groups, d) {
+		return &short, nil
+	}
+	if groups < 7 {
+		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
 	// their parts are equal. Otherwise three will do, and fewer digits.
@@ -66,10 +74,13 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	case blocks == op.Q6_K:
 		ways[0].least = 5
 		if groups > 64 && s.Spread == 1 {
-			ways[0].from = 4
+			ways[0].from, ways[0].to = 4, mostParts
 		}
 	case blocks == op.Q8_0:
 		ways[0].more = 0
+	}
+	if p.M > 1 { // two digits less cost less than blocks that share rows
+		ways = []way{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, mostParts, groups}}
 	}
 	for _, w := range ways {
 		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.Spread); s.Split++ {
@@ -92,6 +103,96 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 		}
 	}
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
+}
+
+// Short rows are copied by the stage, where they may lie behind each other as in the
+// matrix, and as many at once as give enough warps a group each.
+const (
+	wholeGroups = 16 // of a row at most
+	tallWarps   = 9  // and more than these
+	wholeLeast  = 3  // stages
+)
+
+// whole makes stages of whole rows of so many groups, if it can.
+func (s *quantFewSpec) whole(groups int, d *Device) bool {
+	s.Width, s.Room = groups, ceilDiv(groups*digitGroup, 1024)*1024
+	s.Solid, s.Fill, s.Digits = true, 1, digits
+	if s.Short || s.Spread > 1 || groups > wholeGroups {
+		return false
+	}
+	crowd := 2
+	if s.Blocks == op.Q4_0 { // which waits for these reads most
+		crowd = 1
+	}
+	crowded := s.crowd() > crowd
+	if crowded {
+		s.Solid, s.Fill = false, ringFill
+	}
+	_, bytes := blockGroup(s.Blocks, true)
+	room, most := 112<<10, ringStages // of all stages, roughly
+	if s.Blocks == op.Q6_K {
+		room = 136 << 10
+	}
+	for s.Tall*groups <= tallWarps {
+		s.Tall *= 2
+	}
+	for ; s.Tall > 0; s.Tall /= 2 {
+		s.Warps, s.Groups = s.Tall*groups, 1
+		if s.Tall == 1 {
+			if crowded || groups < 7 {
+				return false
+			}
+			s.Warps = 8
+			if s.Blocks == op.Q6_K && groups <= 12 {
+				s.Warps = 12
+			}
+			s.Groups = ceilDiv(groups, s.Warps)
+			if bytes <= shortGroup {
+				most = 4
+			}
+		}
+		s.Team = s.Warps
+		s.Stages = min(most, max(wholeLeast, (room+s.stageBytes()/2)/s.stageBytes()))
+		if s.bytes() <= d.Shared {
+			return !crowded || bytes*groups >= 1024 && bytes%16 == 0
+		}
+	}
+	return false
+}
+
+// crowd is how many rows of those that lanes read at once are in the same bank at most.
+func (s *quantFewSpec) crowd() int {
+	rows, words := 8, 4
+	if !blockCodes[s.Blocks.Block()].split {
+		rows, words = 4, 8
+	}
+	var banks [32]int
+	for i := range rows {
+		for j := range words {
+			banks[(i*s.rowPitch()/4+j)%32]++
+		}
+	}
+	return slices.Max(banks[:])
+}
+
+// ringMost is how many rows of activations this multiplies at most: of more, registers do
+// not hold the sums.
+const ringMost = 4
+
+// ringRows is up to how many rows of activations, of so many groups, this is the fastest for.
+// It is for others too where a warp's own stages have no room.
+func ringRows(blocks op.DType, groups int) int {
+	switch {
+	case blocks == op.Q8_0 && groups == 9: // of four rows it would have a second stage for the last
+		return 3
+	case blocks == op.Q8_0:
+		return ringMost
+	case groups >= 16 || blocks == op.Q6_K && groups >= 12:
+		return 3
+	case groups >= 10 || blocks == op.Q6_K:
+		return 2
+	}
+	return 1
 }
 
 // longRow reports whether no less than three blocks share rows of so many groups of Q4_K
@@ -123,7 +224,7 @@ func (s *quantFewSpec) divide(groups int) int {
 		if groups%8 == 0 {
 			most = 4
 		}
-	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 32 && part <= 36): // stages alike
+	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages alike
 		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
 	}
 	s.Team, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
@@ -141,7 +242,7 @@ func rowBytes(blocks op.DType, k int) int {
 const ringClaim = 60 << 10
 
 // claimed is how many rows that is, of so many bytes each.
-func claimed(row int) int { return ceilDiv(ringClaim, fewRows*row) * fewRows }
+func (s *quantFewSpec) claimed(row int) int { return ceilDiv(ringClaim, s.high()*row) * s.high() }
 
 // tiled returns how rows of a matrix are cut for so many blocks that have the same
 // part of them: full rows in claims of Claim rows, and the others in those of share
@@ -152,7 +253,7 @@ func (s *quantFewSpec) tiled(n, blocks int) (full, share int) {
 	if full > 0 && rows-full < boxRows*blocks { // not tiles of next to nothing
 		full -= round
 	}
-	share = ceilDiv(rows-full, ceilDiv(rows-full, fewRows*blocks)*blocks)
+	share = ceilDiv(rows-full, ceilDiv(rows-full, s.high()*blocks)*blocks)
 	if full == 0 && share < boxRows {
 		share = boxRows
 	}
@@ -195,10 +296,10 @@ func (c *ringCode) build(e *epilogue) {
 	c.ring = ptx.DynamicShared[ptx.U8](k, s.Stages*s.stageBytes())
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
 	k.Align(16)
-	c.units = ptx.DynamicShared[ptx.F32](k, s.Room/digitGroup)
+	c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
 	c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
 	if blockCodes[s.Blocks.Block()].mins {
-		c.sums = ptx.DynamicShared[ptx.U8](k, pieces*s.sumPitch())
+		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
 	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
 	tileRows := ptx.DynamicShared[ptx.U32](k, 2*2*fewEvery)
@@ -291,7 +392,7 @@ func (c *ringCode) step() {
 // fill is what the warps do that fill the stages, each some lines of all. One lane
 // does, and nothing that it does depends on which: that makes copies cheap to start.
 func (c *ringCode) fill(first ptx.U32, member int) {
-	k, lines := c.k, fewRows/c.Fill
+	k, lines := c.k, c.high()/c.Fill
 	from, to := c.tile(first)
 	row, last := ptx.NewVar(k, ptx.Select(first.Lt(c.tiles), from, ptx.U(nowhere))), ptx.NewVar(k, to)
 	told := ptx.NewVar(k, ptx.U(0))
@@ -310,6 +411,9 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 	k.While(func() ptx.Pred { return row.Get().Lt(c.rows) }, func() {
 		end := last.Get()
 		begin, there := make([]ptx.U32, lines), make([]ptx.Pred, lines)
+		if c.Solid {
+			begin = nil
+		}
 		for i := range begin {
 			// Of lines behind the last no more than next to nothing is copied, of the first:
 			// branches would take longer.
@@ -328,6 +432,11 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 				to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes())))
 				var copies []func()
 				all := ptx.U(0)
+				if c.Solid {
+					from := row.Get().Mul(c.rowBytes)
+					n, start := c.copyRow(bar, to, from, end.Sub(row.Get()).Min(ptx.N(c.high())).Mul(c.rowBytes))
+					all, copies = n, append(copies, start)
+				}
 				for i, at := range begin {
 					n, start := c.copyRow(bar, to.Offset((member*lines+i)*c.rowPitch()), at.Add(off), ptx.Select(there[i], bytes, ptx.U(16)))
 					all = all.Add(n)
@@ -340,7 +449,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 			})
 			c.step()
 		})
-		again := row.Get().Add(ptx.N(fewRows * c.Spread))
+		again := row.Get().Add(ptx.N(c.high() * c.Spread))
 		k.IfElse(again.Lt(end), func() { row.Set(again) }, func() {
 			c.told.Wait(told.Get())
 			told.Set(told.Get().Xor(ptx.U(1)))
@@ -380,7 +489,13 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 	l := c.newLanes(inDigits)
 	p := c.newParts(inDigits, warp, ptx.U(0), parts)
 	p.begin = tileRows
-	chunk, shift := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, warp)
+	tall, in := ptx.U(0), warp
+	if c.Tall > 1 {
+		tall = warp.Div(ptx.N(c.Width))
+		in = warp.Sub(tall.Mul(ptx.N(c.Width)))
+		tall = tall.Mul(ptx.U(fewRows))
+	}
+	chunk, shift := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, in)
 	k.Loop(func() {
 		c.filled.At(c.stage.Get()).Wait(c.phase.Get())
 		of := c.rowOf.At(c.stage.Get().Shl(ptx.U(1)))
@@ -390,10 +505,14 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		along := from.Add(c.before).Mul(ptx.N(c.bytes))
 		var begin [2]ptx.U32
 		for r := range begin {
-			line := l.g.Add(ptx.N(8 * r))
+			line := l.g.Add(tall).Add(ptx.N(8 * r))
 			line = ptx.Select(line.MulAdd(ptx.N(c.Spread), row).Lt(end), line, ptx.U(0)) // see fill
 			begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
-			if !blockCodes[c.Blocks.Block()].aligned() {
+			if c.Solid {
+				if !blockCodes[c.Blocks.Block()].aligned() {
+					begin[r] = begin[r].Add(row.Mul(c.rowBytes).And(ptx.U(15)))
+				}
+			} else if !blockCodes[c.Blocks.Block()].aligned() {
 				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.Spread), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
 			}
 		}
@@ -427,7 +546,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		// have as many in the end: each time, or where stages have the same for each warp
 		// but the last of a tile, with each tile.
 		next := func(groups ptx.U32) { shift.Set(shift.Get().Add(groups).Rem(ptx.N(c.Warps))) }
-		if c.Width%c.Warps != 0 {
+		if c.Width%c.Warps != 0 && c.Tall == 1 {
 			next(count)
 		}
 		chunk.Set(chunk.Get().Add(ptx.U(1)))
@@ -437,7 +556,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 				next(c.groups)
 			}
 			if inDigits {
-				c.weigh(&l.total[0][0], l.less)
+				c.weigh(l.total, l.less)
 			}
 			p.gather(l.blockLane, row, end)
 			clearTotals(l.total)
@@ -465,24 +584,38 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 	quad := c.lane.And(ptx.U(3))
 	l := &ringLanes{c: c, inDigits: inDigits, g: c.lane.Shr(ptx.U(2)),
 		blockLane: &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}}
-	l.total = newTotals(k, 1, 1)
+	tiles := c.quantFewSpec.tiles()
+	if inDigits {
+		tiles = c.M
+	}
+	l.total = newTotals(k, 1, tiles)
 	l.late, l.sel = lateWords(quad)
 	l.place = quad.Shl(ptx.U(3))
 	if code.split {
 		l.place = quad.Shl(ptx.U(2))
 	}
-	columns, pitch := pieces, c.xPitch()
+	pitch := c.xPitch()
 	if inDigits {
-		columns, pitch = c.Digits, c.digitPitch()
+		pitch = c.digitPitch()
 		l.flip = c.inexact.Offset(1).Load().B32()
 		if code.mins {
-			l.less = newTotals(k, 1, 1)
+			l.less = newTotals(k, 1, c.M)
 		}
 	}
 	// Columns beyond the last are the last again, and not looked at.
-	l.xs = append(l.xs, c.xs.At(l.g.Min(ptx.N(columns-1)).MulAdd(ptx.N(pitch), quad.Shl(ptx.U(4)))))
-	if code.mins {
-		l.ss = append(l.ss, c.sums.At(l.g.Min(ptx.N(pieces-1)).MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
+	for i := range tiles {
+		column := func(columns, first int) ptx.U32 { return l.g.Min(ptx.N(columns - 1)).Add(ptx.N(first)) }
+		var col, sum ptx.U32
+		if inDigits { // a row of activations, and the pieces of its sums
+			col, sum = column(c.Digits, i*c.Digits), column(pieces, i*pieces)
+		} else {
+			col = column(min(tileCols, c.M*pieces-i*tileCols), i*tileCols)
+			sum = col
+		}
+		l.xs = append(l.xs, c.xs.At(col.MulAdd(ptx.N(pitch), quad.Shl(ptx.U(4)))))
+		if code.mins {
+			l.ss = append(l.ss, c.sums.At(sum.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
+		}
 	}
 	return l
 }
@@ -537,7 +670,10 @@ func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only [
 		return
 	}
 	code := c.digitCode()
-	d := &digitLane{blockLane: l.blockLane, unit: c.units.At(n).Load(), less: l.less, flip: l.flip}
+	d := &digitLane{blockLane: l.blockLane, less: l.less, flip: l.flip}
+	for m := range c.M {
+		d.units = append(d.units, c.units.At(n).Offset(m*c.Room/digitGroup).Load())
+	}
 	if code.apart != nil {
 		d.apart = &apartLane{sel: l.sel, off: -before, had: map[[2]int]ptx.B32{}}
 		for _, at := range lines {

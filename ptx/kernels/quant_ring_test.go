@@ -35,23 +35,28 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 // divideBy gives the warps of a block stages so wide, or, if there is no room for these,
 // as wide as eight.
 func divideBy(s *quantFewSpec, warps, width int, d *Device) {
-	s.Warps, s.Team, s.Width = warps, warps, width
+	s.Warps, s.Team, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
+	s.Fill = max(s.Fill, ringFill)
 	s.Groups = ceilDiv(width, warps)
 	if !s.fit(d) {
 		s.Width, s.Groups = 8, 1
 	}
 }
 
-// TestMatMulQRing multiplies one row by matrices of all formats: rows that begin at
+// TestMatMulQRing multiplies one row, or a few, by matrices of all formats: rows that begin at
 // multiples of 16 bytes, of 8, and of 2 only, rows that blocks share or whose last group
-// is not whole, numbers of rows
+// is not whole, short rows of which stages have many, numbers of rows
 // that no tile divides, and so many that blocks claim the last of them.
 func TestMatMulQRing(t *testing.T) {
 	for _, blocks := range op.QuantTypes() {
 		for i, s := range []struct{ k, n, blocks int }{
 			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 8}, {11008, 150, 8}, {18944, 90, 8},
 			{1792, 40, 5}, {2880, 77, 3}, {29568, 50, 8}, {2080, 100, 5}, {4352, 33, 4},
+			{1024, 611, 3}, {1536, 419, 2}, {512, 301, 2}, {256, 700, 2}, {2560, 77, 3},
 		} {
+			if _, err := ringFor(op.Product{M: 1, K: s.k, N: s.n}, op.F32, blocks, &h200); err != nil {
+				continue // short rows that begin at 2 bytes
+			}
 			if s.k%blocks.Block().Elements() != 0 || !sampled() || rand.IntN(2) == 0 { // half of them, to save time
 				continue
 			}
@@ -62,7 +67,14 @@ func TestMatMulQRing(t *testing.T) {
 			if i%2 == 1 {
 				o.Act = op.Relu
 			}
-			x, err := newQuantTrial(typ, blocks, 1, s.k, s.n, i%3 == 0, o, true)
+			m := 1
+			if rand.IntN(3) == 0 {
+				m += rand.IntN(ringMost)
+				if _, err := ringFor(op.Product{M: m, K: s.k, N: s.n}, typ, blocks, &d); err != nil {
+					m = 1
+				}
+			}
+			x, err := newQuantTrial(typ, blocks, m, s.k, s.n, i%3 == 0, o, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,9 +99,10 @@ func TestMatMulQRing(t *testing.T) {
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
 	for _, blocks := range op.QuantTypes() {
-		a := normal(1, k)
+		m := 1 + rand.IntN(ringMost)
+		a := normal(m, k)
 		if blocks.Block().Elements() == 32 && rand.IntN(2) == 0 {
-			a = normal(1, k-32)
+			a = normal(m, k-32)
 		}
 		for j := range a.Data {
 			a.Data[j] = float64(float32(a.Data[j] * math.Exp2(float64(rand.IntN(120)-60))))
@@ -145,26 +158,31 @@ func TestMatMulQLong(t *testing.T) {
 
 // TestMatMulQRingMutants: without what orders accesses, the emulator finds something.
 func TestMatMulQRingMutants(t *testing.T) {
-	x, err := newQuantTrial(op.F32, op.Q6_K, 1, 5120, 419, false, op.MatMulQOpts{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := h200
-	d.Multiprocessors = 2
-	p := ringPlanOf(t, x, &d, func(s *quantFewSpec) { s.Stages = 3 })
-	for _, m := range []struct{ old, new string }{
-		{"bar.sync 1, 256;", ""},
-		{"mbarrier.arrive.shared.b64 _, ", "// "},
-		{"min.u32", "max.u32"},               // copies from behind the matrix
-		{"global.inc.u32", "global.add.u32"}, // counters that are not 0 in the end
-	} {
-		found := false
-		err := x.run(&rig{device: d, mutate: func(text string) string {
-			found = found || strings.Contains(text, m.old)
-			return strings.ReplaceAll(text, m.old, m.new)
-		}}, p)
-		if !found || err == nil {
-			t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+	for _, k := range []int{5120, 1536} { // copied by the row, and by the stage
+		x, err := newQuantTrial(op.F32, op.Q6_K, 1, k, 419, false, op.MatMulQOpts{}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := h200
+		d.Multiprocessors = 2
+		p := ringPlanOf(t, x, &d, func(s *quantFewSpec) { s.Stages = 3 })
+		if solid := strings.Contains(p.Variant, "solid"); solid != (k == 1536) {
+			t.Errorf("%s of %d", p.Variant, k)
+		}
+		for _, m := range []struct{ old, new string }{
+			{"bar.sync 1, ", "// "},
+			{"mbarrier.arrive.shared.b64 _, ", "// "},
+			{"min.u32", "max.u32"},               // copies from behind the matrix
+			{"global.inc.u32", "global.add.u32"}, // counters that are not 0 in the end
+		} {
+			found := false
+			err := x.run(&rig{device: d, mutate: func(text string) string {
+				found = found || strings.Contains(text, m.old)
+				return strings.ReplaceAll(text, m.old, m.new)
+			}}, p)
+			if !found || err == nil {
+				t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+			}
 		}
 	}
 }
