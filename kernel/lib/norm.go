@@ -76,15 +76,16 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		ds = there(ds)
 		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
-	sums := about(held, there)
+	sums := []kernel.F32{kernel.F(0), kernel.F(0)}
 	if r.rest != nil {
-		more := r.rest.sums(r.unit, 2, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
+		sums = r.rest.sums(r.unit, 2, func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
 			return about(r.units.read(at), all)
 		})
-		for i, v := range more {
-			sums[i] = sums[i].Add(v)
-		}
 		taken = taken.Add(r.rest.taken().Mul(unit))
+	}
+	// Later than those, for which registers are scarce.
+	for i, v := range about(held, there) {
+		sums[i] = sums[i].Add(v)
 	}
 	if e := r.edge; e != nil {
 		for i, v := range about(r.held[len(held):], all) {
