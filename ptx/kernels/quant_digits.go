@@ -50,9 +50,11 @@ type apartLane struct {
 	sel ptx.U32
 	off int // of the row, as far as it is known
 	had map[[2]int]ptx.B32
-	// far is at, in lane 3 16 bytes further: what there is behind the last block is not
-	// read by the others, which do not need it. nil where something is there.
+	// far is at, in lane 3 16 bytes further: what there is behind a block that may be a
+	// row's last, which is one from end on, is not read by the others, which do not need
+	// it. nil where something is there.
 	far []ptx.Shared[ptx.U8]
+	end int
 }
 
 // lateWords returns how far behind the first word a lane's is where 16 bytes begin 2
@@ -87,7 +89,7 @@ func (c *digitLane) late(r, off int) ptx.B32 {
 		return w
 	}
 	var next ptx.B32
-	if c.apart.far != nil {
+	if c.apart.far != nil && off+16 >= c.apart.end {
 		next = ptx.CastShared[ptx.B32](c.apart.far[r].Offset(off - 2)).Load()
 	} else {
 		next = load(off + 16)

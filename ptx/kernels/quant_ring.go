@@ -475,9 +475,11 @@ func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, l
 	first := from.And(ptx.U(^uint32(15)))
 	end := to.Add(ptx.U(15)).Min(c.total).And(ptx.U(^uint32(15)))
 	c.k.If(to.Gt(end), func() {
-		c.k.For(end, c.total, ptx.U(2), func(i ptx.U32) {
-			ptx.CastShared[ptx.U16](dst.At(i.Sub(first))).Store(ptx.Cast[ptx.U16](c.w.At(i)).Load())
-		})
+		to := func(i ptx.U32) ptx.Shared[ptx.U16] { return ptx.CastShared[ptx.U16](dst.At(i.Sub(first))) }
+		c.k.For(end, c.total, ptx.U(2), func(i ptx.U32) { to(i).Store(ptx.Cast[ptx.U16](c.w.At(i)).Load()) })
+		if c.Short { // words are read
+			to(c.total).Store(ptx.U(0).U16())
+		}
 	})
 	bytes = end.Sub(first)
 	return bytes, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(first), bytes, bar) }
@@ -676,10 +678,13 @@ func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only [
 	}
 	if code.apart != nil {
 		d.apart = &apartLane{sel: l.sel, off: -before, had: map[[2]int]ptx.B32{}}
+		if only == nil {
+			d.apart.end = c.bytes
+		}
 		for _, at := range lines {
 			first := c.ring.At(at.Add(ptx.N(before)).Add(l.late))
 			d.apart.at = append(d.apart.at, first.Offset(-before))
-			if only != nil {
+			if c.Short {
 				d.apart.far = append(d.apart.far, first.At(ptx.Select(l.quad.Eq(ptx.U(3)), ptx.U(16), ptx.U(0))).Offset(-before))
 			}
 		}
