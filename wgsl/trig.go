@@ -68,7 +68,8 @@ func composeTrig(c ir.Code, t *Target) *composition {
 //
 // The bits of 2/pi that the exponent turns into whole turns do not matter: what
 // matters are 96 bits from a place on. Their product with the mantissa, of which 64
-// bits count, is the fraction of a turn.
+// bits count, is the fraction of a turn. Its first bits times those of pi are exact, so
+// that of an angle that is not small only the last sum is rounded.
 func reduceText() string {
 	var b strings.Builder
 	b.WriteString(`fn reduce_angle(bits: u32) -> vec2u {
@@ -104,8 +105,9 @@ func reduceText() string {
     low = ~low + 1u;
     high = ~high + select(0u, 1u, low == 0u);
   }
-  let t = f32(high >> 8u) * 0x1p-23f + f32(((high & 255u) << 24u) | (low >> 8u)) * 0x1p-55f;
-  let angle = t * 3.14159274f + t * -8.74227766e-8f;
+  let head = f32(high >> 17u) * 0x1p-14f;
+  let rest = f32(high & 0x1ffffu) * 0x1p-31f + f32(low >> 8u) * 0x1p-55f;
+  let angle = head * 3.140625f + (head * 9.67653590e-4f + rest * 3.14159274f);
   return vec2u(quarter, bitcast<u32>(angle) | negative);
 }`)
 	return b.String()
