@@ -19,7 +19,7 @@ func TestWebGPUManyBatches(t *testing.T) {
 		goroutines = 16
 		slack      = 8 << 20 // bytes: how allocators divide what they have varies
 	)
-	many := 40_000
+	many := 100_000
 	fresh := 20 // of so many batches one has a constant that none before it had
 	if short() {
 		many, fresh = 2_000, 4
