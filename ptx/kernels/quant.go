@@ -25,13 +25,15 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		if p.M > ringRows(r.In[1].Type, ceilDiv(p.K, digitGroup)) {
 			ways[0], ways[1] = ways[1], ways[0]
 		}
+		var err error
 		for _, way := range ways {
-			if s, err := way(p, r.In[0].Type, r.In[1].Type, d); err == nil {
+			var s *quantFewSpec
+			if s, err = way(p, r.In[0].Type, r.In[1].Type, d); err == nil {
 				return s.plan(r, p, d)
 			}
 		}
 		if p.M == 1 {
-			return nil, unsupported("%d activations", p.K)
+			return nil, err
 		}
 	}
 	s, err := quantManyFor(p, r.In[0].Type, r.In[1].Type, d)
