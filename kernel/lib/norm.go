@@ -6,8 +6,8 @@ import (
 )
 
 func init() {
-	register(rowFamily(layerNorms, false, 2), op.LayerNorm)
-	register(rowFamily(rmsNorms, false, 1), op.RMSNorm)
+	register(rowFamily(layerNorms), op.LayerNorm)
+	register(rowFamily(rmsNorms), op.RMSNorm)
 }
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
@@ -36,9 +36,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	case s.Split:
 		mean, squares = r.mergeMoments(pieces, b.U32(&p.Rows).Mul(b.U32(&p.Parts)), count)
 	default:
-		var off kernel.F32
-		mean, squares, off = momentsOf(&r.strip, s.Unit, x.units, b.U32(&p.Cols).Mul(kernel.U(uint32(s.Unit))))
-		mean, squares = mean.Add(off), squares.Sub(off.Mul(off.Mul(count)))
+		mean, squares = r.readMoments(b.U32(&p.Cols), count)
 	}
 	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt().Recip()
 	r.write(put, func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32 {
@@ -99,6 +97,12 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	d := centre.Sub(mean)
 	squares = r.t.sum(d.Mul(d.Fma(mine, sums[1].Mul(kernel.F(2)))).Fma(count, sums[0]))
 	return mean, squares
+}
+
+// readMoments is moments where nothing is kept, of so many units.
+func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
+	centre, squares, off := momentsOf(&r.strip, r.unit, r.units, n.Mul(kernel.U(uint32(r.unit))))
+	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
 // mergeMoments returns the mean of a row of count elements, and the sum of the squares of

@@ -161,9 +161,8 @@ type rowSpec struct {
 	Parts   bool // what is made is what the result needs of each part
 }
 
-// rowFamily returns the family of row operations whose kernels m makes. What is to be
-// known of a part is a key, if keyed says so, and as many numbers.
-func rowFamily(m *maker[rowParams, rowSpec], keyed bool, numbers int) *family {
+// rowFamily returns the family of row operations whose kernels m makes.
+func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	return &family{variants: rowWays.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
@@ -209,7 +208,7 @@ func rowFamily(m *maker[rowParams, rowSpec], keyed bool, numbers int) *family {
 		}
 		var pieces []Ref
 		if w.Split {
-			teams, pieces = s.split(&p, q, a, &params, keyed, numbers, in)
+			teams, pieces = s.split(&p, q, a, &params, in)
 		}
 		if w.Edges {
 			weights = s.edgedWeights(&p, weights, a.Cols)
@@ -228,7 +227,7 @@ func rowFamily(m *maker[rowParams, rowSpec], keyed bool, numbers int) *family {
 
 // split adds the launch that makes what is to be known of each part of the rows of in,
 // and returns how many parts there are.
-func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, keyed bool, numbers int, in []Ref) (parts int, pieces []Ref) {
+func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (parts int, pieces []Ref) {
 	units := max(leastPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
 	if units*a.Unit == leastPart {
 		// Read before the pieces are, which takes as long.
@@ -239,17 +238,30 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, key
 	}
 	params.Part, params.Parts = uint32(units), uint32((a.units()-1)/units+1)
 	parts = a.Rows * int(params.Parts)
-	if keyed {
+	kind := partKinds[q.Op]
+	if kind.keyed {
 		pieces = append(pieces, p.scratch(parts))
 	}
-	pieces = append(pieces, p.scratch(numbers*parts))
-	first := rowSpec{Op: partsOp[q.Op], Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Parts: true}
+	pieces = append(pieces, p.scratch(kind.numbers*parts))
+	first := rowSpec{Op: kind.name, Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Parts: true}
 	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
 	return parts, pieces
 }
 
-// partsOp is what a part is reduced by, named as a reduction.
-var partsOp = map[*op.Operation]string{op.RMSNorm: "norm_l2", op.LayerNorm: "var", op.Softmax: "softmax", op.LogSoftmax: "softmax"}
+// partKind is what the result needs to know of a part: a key, if so, and some numbers. See
+// [rowParts].
+type partKind struct {
+	name    string
+	keyed   bool
+	numbers int
+}
+
+var partKinds = map[*op.Operation]partKind{
+	op.RMSNorm:    {"norm_l2", false, 1},
+	op.LayerNorm:  {"var", false, 2},
+	op.Softmax:    {"softmax", true, 1},
+	op.LogSoftmax: {"softmax", true, 1},
+}
 
 // row is the row of a team, or its part of one. A team that has none reads the
 // first one and writes nothing.

@@ -31,9 +31,7 @@ var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s row
 		if r.Each > 0 {
 			mean, squares = r.moments(count)
 		} else {
-			var off kernel.F32
-			mean, squares, off = momentsOf(&r.strip, s.Unit, x.units, r.last.Sub(r.first).Mul(kernel.U(uint32(s.Unit))))
-			mean, squares = mean.Add(off), squares.Sub(off.Mul(off.Mul(count)))
+			mean, squares = r.readMoments(r.last.Sub(r.first), count)
 		}
 		numbers = []kernel.F32{mean, squares}
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(rowFamily(softmaxes, true, 1), op.Softmax, op.LogSoftmax) }
+func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
 
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
