@@ -596,11 +596,8 @@ func leaks(t *testing.T, open Open) {
 	for range rounds {
 		work() // until the caches of plans are full
 	}
-	// What a plan takes is some KiB, and how many are kept for how long varies. On a device
-	// of software the race detector would have it go on for half a minute.
-	if testutil.Raced && dev.Info().Kind == device.WebGPU {
-		t.Log("what is left on the heap is not looked at")
-	} else if n := testutil.Growth(rounds/4, most, work); n > most {
+	// What a plan takes is some KiB, and how many are kept for how long varies.
+	if n := testutil.Growth(rounds/4, most, work); n > most {
 		t.Errorf("each round of batches leaves %d bytes on the heap", n)
 	}
 	if s := dev.Stats(); s.Buffers != 0 || s.BufferBytes != 0 {
