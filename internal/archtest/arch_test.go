@@ -139,6 +139,16 @@ func TestBrowserImports(t *testing.T) {
 	}
 }
 
+// TestNoNetwork has nothing in the module bring net/http, with all of TLS behind it: nothing
+// here speaks to a network, and a first build would take a fifth longer.
+func TestNoNetwork(t *testing.T) {
+	for _, l := range list(t, nil, "-deps", "-f", "{{.ImportPath}}", "./...") {
+		if l[0] == "net/http" {
+			t.Error("a package brings net/http; go list -deps -f '{{.ImportPath}} {{.Imports}}' ./... says which")
+		}
+	}
+}
+
 // TestOneLibrary has a build bring the binaries of its own system and of no other,
 // and none without cgo or with the tag that leaves WebGPU out.
 func TestOneLibrary(t *testing.T) {
