@@ -128,7 +128,8 @@ func attentionReference(a *Attrs, in, out []*Array) {
 			for i, e := range v {
 				t := p * e
 				y.Data[r*s.D+i] += t
-				y.Mag[r*s.D+i] += math.Abs(t) * (2*delta + (m-scores[j])/2 + share + depth)
+				// Sums are scaled again where a greater score is found: they lose twice.
+				y.Mag[r*s.D+i] += math.Abs(t)*(2*delta+(m-scores[j])/2+share+depth) + 2*underflow(t)
 				// Weights are rounded relative to the greatest. Those of f16 below
 				// 2**-14 of it lose more: they are multiples of 2**-24.
 				y.half[r*s.D+i] += math.Abs(t) + math.Abs(e)/sum*0x1p-14

@@ -122,7 +122,7 @@ func conv2DReference(a *Attrs, in, out []*Array) {
 	for p := range y.Data {
 		col, row, f, n := p%s.OutW, p/s.OutW%s.OutH, p/(s.OutW*s.OutH)%s.O, p/(s.OutW*s.OutH*s.O)
 		group := f / (s.O / s.Groups)
-		sum, mag := 0.0, 0.0
+		sum, mag, lost := 0.0, 0.0, 0.0
 		for c := range channels {
 			image := in[0].Data[(n*s.C+group*channels+c)*s.H*s.W:]
 			window := in[1].Data[(f*channels+c)*s.KH*s.KW:]
@@ -137,6 +137,7 @@ func conv2DReference(a *Attrs, in, out []*Array) {
 					t := v * window[i*s.KW+j]
 					sum += t
 					mag += math.Abs(t)
+					lost += underflow(t)
 				}
 			}
 		}
@@ -144,6 +145,6 @@ func conv2DReference(a *Attrs, in, out []*Array) {
 			sum += in[2].Data[f]
 			mag += math.Abs(in[2].Data[f])
 		}
-		y.Data[p], y.Mag[p] = sum, mag*depth
+		y.Data[p], y.Mag[p] = sum, mag*depth+lost
 	}
 }

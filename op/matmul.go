@@ -144,21 +144,22 @@ func matMulReference(a *Attrs, in, out []*Array) {
 		if !p.SharedB {
 			w = w[q*p.K*p.N:]
 		}
-		s, mag, rounded := 0.0, 0.0, 0.0
+		s, mag, lost := 0.0, 0.0, 0.0
 		for k := range p.K {
 			x, w := x[r*ai+k*ak], w[k*bk+c*bj]
 			t := x * w
 			s += t
 			mag += math.Abs(t)
+			lost += underflow(t)
 			if o.TF32 {
-				rounded += tf32Slack(x, w)
+				lost += tf32Slack(x, w)
 			}
 		}
 		if in[2] != nil {
 			s += in[2].Data[c]
 			mag += math.Abs(in[2].Data[c])
 		}
-		y.Data[i], y.Mag[i] = s, mag*depth+rounded
+		y.Data[i], y.Mag[i] = s, mag*depth+lost
 	}
 }
 

@@ -6,6 +6,45 @@ import (
 	"testing"
 )
 
+// TestUnderflow: products that are subnormal, each rounded before it is added, are within
+// the tolerance of the exact sum, and would not be if only their size counted.
+func TestUnderflow(t *testing.T) {
+	const k = 64
+	array := func(s ...int) *Array { return &Array{Shape: s, Data: make([]float64, int(elements(s)))} }
+	beyond := 0
+	for range 1000 {
+		x, y := array(k), array(k)
+		sum := float32(0)
+		for i := range k {
+			a, b := 0x1p-70*(1+rand.Float32()), 0x1p-72*(1+rand.Float32())
+			x.Data[i], y.Data[i] = float64(a), float64(b)
+			p := a * b
+			sum += p
+		}
+		row, column, dots, cells := *x, *y, array(1), array(1, 1)
+		row.Shape, column.Shape = Shape{1, k}, Shape{k, 1}
+		dots.Mag = make([]float64, 1)
+		dots.Data[0], dots.Mag[0] = reduceDot(nil, x.Data, y.Data)
+		var none Attrs
+		matMulReference(&none, []*Array{&row, &column, nil}, []*Array{cells})
+		for _, c := range []struct {
+			o    *Operation
+			want *Array
+		}{{Dot, dots}, {MatMul, cells}} {
+			if err := c.o.Check(float64(sum), c.want.Data[0], c.want.Mag[0], F32); err != nil {
+				t.Fatalf("%v: %v", c.o, err)
+			}
+			mag := math.Abs(c.want.Data[0]) * Depth(k)
+			if c.o.Check(float64(sum), c.want.Data[0], mag, F32) != nil {
+				beyond++
+			}
+		}
+	}
+	if beyond == 0 {
+		t.Error("nothing was lost")
+	}
+}
+
 // TestTF32Slack: both numbers of TF32 beside a float32, in either operand, are within
 // what the tolerance of a product grows by.
 func TestTF32Slack(t *testing.T) {

@@ -79,17 +79,18 @@ func matMulQReference(_ *Attrs, in, out []*Array) {
 		if in[1].Mag != nil {
 			terms = in[1].Mag[c*p.K:][:p.K]
 		}
-		s, mag, undefined := 0.0, 0.0, false
+		s, mag, lost, undefined := 0.0, 0.0, 0.0, false
 		for k, v := range a {
 			s += v * w[k]
 			mag += math.Abs(v * terms[k])
+			lost += underflow(v * terms[k])
 			undefined = undefined || math.IsInf(v, 0) || math.IsInf(terms[k], 0)
 		}
 		if in[2] != nil {
 			s += in[2].Data[c]
 			mag += math.Abs(in[2].Data[c])
 		}
-		y.Data[i], y.Mag[i] = s, mag*depth
+		y.Data[i], y.Mag[i] = s, mag*depth+lost
 		if undefined {
 			y.Mag[i] = math.Inf(1)
 		}

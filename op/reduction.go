@@ -171,8 +171,12 @@ func reduceSum(_ *Attrs, x, _ []float64) (v, mag float64) {
 }
 
 func reduceDot(_ *Attrs, x, y []float64) (v, mag float64) {
-	v, mag = sumOf(x, func(i int, v float64) float64 { return v * y[i] })
-	return v, mag * Depth(len(x))
+	lost := 0.0
+	v, mag = sumOf(x, func(i int, v float64) float64 {
+		lost += underflow(v * y[i])
+		return v * y[i]
+	})
+	return v, mag*Depth(len(x)) + lost
 }
 
 func reduceMean(_ *Attrs, x, _ []float64) (v, mag float64) {

@@ -113,6 +113,16 @@ func (t Tolerance) Check(got, want, mag float64, d DType) error {
 	return fmt.Errorf("got %v, want %v: off by %.3g, the bound is %.3g", got, want, math.Abs(got-want), b)
 }
 
+// underflow returns, in units of ε, what a sum loses at most by its term t, a product, if
+// that is rounded before it is added: half the least subnormal number where it is subnormal,
+// which is more than ε of it. (Where it is not, Depth counts the rounding.)
+func underflow(t float64) float64 {
+	if t == 0 || math.Abs(t) >= minNormal {
+		return 0
+	}
+	return minULP / 2 / epsilon
+}
+
 // Depth returns what the magnitude of each term of a sum of n terms is
 // multiplied by in [Array].Mag: half the roundings that a term passes through
 // where float32 sums of at most 1024 terms are combined pairwise or in
