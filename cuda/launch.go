@@ -82,36 +82,67 @@ func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
 	if s == nil || s.dev == nil {
 		return closed("stream")
 	}
-	if err := fn.enter(s.prim); err != nil {
-		return err
+	// The driver leaves little of a program in the first caches, so that every line of
+	// code and of data counts here: what is usual is done in this function, with nothing
+	// deferred, and launch does what is not.
+	if fn == nil || fn.prim != s.prim || !fn.mod.guard.enter() {
+		return fn.enter(s.prim) // which says why
 	}
-	// Nothing is deferred: the driver leaves little of a program in the first caches,
-	// so that every line of code counts here.
-	f, err := s.begin()
-	if err == nil {
-		err = s.launch(f, fn, &c, params)
-		s.end()
-	}
-	fn.mod.leave()
-	return err
-}
-
-// launch is Launch, which has the stream and the kernel.
-func (s *Stream) launch(f *frame, fn *Function, c *Config, params []byte) error {
-	if err := f.pack(fn, c, params); err != nil {
-		return err
-	}
-	grid, block := c.Grid.or1(), c.Block.or1()
-	e := cuLaunchKernel
-	if c.Cluster.X|c.Cluster.Y|c.Cluster.Z == 0 && !c.Cooperative && !c.Overlap {
+	s.mu.Lock()
+	f := s.f
+	var err error
+	plain := c.plain()
+	if plain {
+		grid, block := c.Grid.or1(), c.Block.or1()
 		f.Args[0] = fn.handle
 		f.Args[1], f.Args[2], f.Args[3] = uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z)
 		f.Args[4], f.Args[5], f.Args[6] = uintptr(block.X), uintptr(block.Y), uintptr(block.Z)
 		f.Args[7], f.Args[8], f.Args[9], f.Args[10] = uintptr(c.Shared), s.handle, 0, f.launch.address(params)
+	}
+	if direct := s.direct; direct != 0 && plain && f.fits(fn, &c, params) && s.prim.lost.Load() == nil {
+		f.Fn, f.Bind = direct, 0
+		f.launch.take(params)
+		if driver, real := s.lib.(shared); real {
+			driver.call(f) // not through a table of methods
+		} else {
+			s.lib.call(f)
+		}
+		f.live()
+		if f.code() != codeSuccess {
+			err = s.relaunch(fn, &c)
+		} else if s.last.Load() != fn {
+			s.last.Store(fn)
+		}
 	} else {
+		err = s.launch(fn, &c, params)
+	}
+	s.mu.Unlock()
+	if fn.mod.guard.leave() {
+		fn.mod.destroy()
+	}
+	return err
+}
+
+// plain reports whether a launch has nothing that needs attributes.
+func (c *Config) plain() bool {
+	return c.Cluster.X|c.Cluster.Y|c.Cluster.Z == 0 && !c.Cooperative && !c.Overlap
+}
+
+// launch is Launch in a locked stream, for a kernel that is not unloaded meanwhile. The
+// arguments of a plain launch are in the frame.
+func (s *Stream) launch(fn *Function, c *Config, params []byte) error {
+	if s.closed {
+		return closed("stream")
+	}
+	f := s.f
+	if err := f.pack(fn, c, params); err != nil {
+		return err
+	}
+	e := cuLaunchKernel
+	if !c.plain() {
 		e = cuLaunchKernelEx
 		l := &f.launch
-		l.config = launchConfig{grid: grid, block: block, shared: c.Shared, stream: s.handle, attrs: uintptr(unsafe.Pointer(&l.attrs[0]))}
+		l.config = launchConfig{grid: c.Grid.or1(), block: c.Block.or1(), shared: c.Shared, stream: s.handle, attrs: uintptr(unsafe.Pointer(&l.attrs[0]))}
 		l.attributes(c)
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(unsafe.Pointer(&l.config)), fn.handle, 0, l.address(params)
 	}
@@ -124,6 +155,16 @@ func (s *Stream) launch(f *frame, fn *Function, c *Config, params []byte) error 
 	if s.sync {
 		return s.launched(f, fn)
 	}
+	return nil
+}
+
+// relaunch makes a launch that the driver has refused again, with the context bound: what
+// it answers then is what counts, see [primary.callAfter].
+func (s *Stream) relaunch(fn *Function, c *Config) error {
+	if err := s.prim.callBound(s.f, cuLaunchKernel, s.last.Load()); err != nil {
+		return explain(err, fn, c)
+	}
+	s.last.Store(fn)
 	return nil
 }
 
@@ -159,13 +200,23 @@ func (l *launchFrame) attributes(c *Config) {
 // pack checks the parameters and copies them to where they do not move, and sees
 // to it that the kernel may have its shared memory.
 func (f *frame) pack(fn *Function, c *Config, params []byte) error {
-	l := &f.launch
-	if fn.moves != nil || len(params) < fn.params || len(params) > smallParams || c.Shared > fn.shared.Load() {
+	if !f.fits(fn, c, params) {
 		return f.packSlow(fn, c, params)
 	}
+	f.launch.take(params)
+	return nil
+}
+
+// fits reports whether the parameters are copied as they are, into the room of a frame,
+// and the kernel may have its shared memory already.
+func (f *frame) fits(fn *Function, c *Config, params []byte) bool {
+	return fn.moves == nil && len(params) >= fn.params && len(params) <= smallParams && c.Shared <= fn.shared.Load()
+}
+
+// take copies parameters that fit.
+func (l *launchFrame) take(params []byte) {
 	copy(l.params[:], params)
 	l.point(l.params[:], len(params))
-	return nil
 }
 
 // packSlow is pack for everything that is not usual.

@@ -23,7 +23,9 @@ type Stream struct {
 	f         *frame                   // the call that does
 	last      atomic.Pointer[Function] // what was launched last
 	closed    bool
-	sync      bool // see WithSynchronousLaunches
+	direct    uintptr // address of cuLaunchKernel, or 0 where a launch takes more than calling it
+	lib       library // of which it is
+	sync      bool    // see WithSynchronousLaunches
 	capturing atomic.Bool
 
 	guard guard // counts waiting calls
@@ -53,6 +55,10 @@ func (d *Device) NewStream(priority int) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{dev: d, prim: d.prim, handle: f.ptr(0), f: new(frame), sync: d.opts.sync}
+	if !s.sync {
+		s.direct, _ = s.prim.drv.find(cuLaunchKernel) // where it is missing, calling it says so
+		s.lib = s.prim.drv.lib
+	}
 	s.pool = newPool(d, s)
 	d.mu.Lock()
 	d.pools[s.pool] = struct{}{}
@@ -226,7 +232,7 @@ func (s *Stream) Close() error {
 		return nil
 	}
 	s.mu.Lock()
-	s.closed = true
+	s.closed, s.direct = true, 0
 	s.mu.Unlock()
 	if s.guard.close() {
 		s.destroy()
