@@ -15,6 +15,13 @@ PACKAGES    := bash .ci/packages.sh
 # The browser build gives a program its arguments and environment in 4 KiB.
 NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
+# What no instruction set has a say in, and make test has tested on this one: planted defects,
+# texts, cases and graphs that are judged without a device, what calls of a device allocate.
+# Where there are threads, also the emulated GPU and those that software plays, and what
+# ends early.
+anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|CallsAllocateNothing
+threaded = $(anywhere)|CUDA|WebGPU|MemoryFlat|Cancelled
+
 # With -short a test takes some of its cases, at random where each stands for
 # itself. That is for where programs are slow; make test runs all of them.
 
@@ -30,8 +37,6 @@ test: ## every test, then again under the race detector where it can be built
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 	@$(MAKE) --no-print-directory race
 
-# The same command as in test, for some packages: run before it in CI, it leaves
-# results in go test's cache that test then repeats.
 .PHONY: kernels
 kernels: ## portable kernels: each in the checking interpreter, and as WGSL before naga and tint
 	@$(WITH) naga true && $(WITH) tint true
@@ -45,10 +50,9 @@ race: ## the packages that work on several goroutines, under the race detector
 		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
-# -count=1 it would repeat the results of another level from its cache. The emulated
-# GPU, those that software plays, the interpreter and the references, whose cases and
-# graphs are judged without a device, are the same at each level.
-levels: same = CUDA|WebGPU|Portable|GraphsAre|GraphsNotice|CasesAre
+# -count=1 it would repeat the results of another level from its cache. The interpreter
+# is the same at each level.
+levels: same = $(threaded)|Portable
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
 	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 5m $$($(PACKAGES) native)
@@ -65,11 +69,11 @@ webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "CUDA|WebGPU|GraphsAre|GraphsNotice|CasesAre" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(threaded)" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "GraphsAre|GraphsNotice|CasesAre" -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 # go list -export compiles all, and links none of what go build would: two dozen
 # examples each time, of which the command has everything.
@@ -81,11 +85,10 @@ cross: ## build for every platform that the project promises
 	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0)
 	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0)
 	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
-	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0) # int has 32 bits
-	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0) # no assembly
+	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0) # int has 32 bits, and there is no assembly
 	$(call compile,CGO_ENABLED=0)
 	@$(WITH) cgo $(call compile,CGO_ENABLED=1)
-	$(call compile,CGO_ENABLED=0,-tags noasm$(comma)nocuda$(comma)nowebgpu)
+	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0,-tags noasm$(comma)nocuda$(comma)nowebgpu) # levels has these tags on this machine
 
 .PHONY: check
 check: format vet lint tidy generated ## what CI says of the source: format, vet, lint, tidy modules, generated files

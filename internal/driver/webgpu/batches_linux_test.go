@@ -1,6 +1,6 @@
 //go:build cgo && !nowebgpu
 
-package devicetest
+package webgpu_test
 
 import (
 	"fmt"
@@ -21,12 +21,12 @@ func TestWebGPUManyBatches(t *testing.T) {
 	)
 	many := 100_000
 	fresh := 20 // of so many batches one has a constant that none before it had
-	if short() {
+	if testing.Short() || testutil.Raced {
 		many, fresh = 2_000, 4
 	}
 	c := takeCensus(t)
 	ctx := t.Context()
-	dev := openMasked(t)
+	dev := open(t)
 	w, err := device.Upload(ctx, dev, []float32{1, 2, 3, 4, 5, 6, 7, 8}, 8)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build cgo && !nowebgpu && !js
 
-package devicetest
+package webgpu_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/driver/webgpu"
 	"github.com/rayo-go/rayo/internal/testutil"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
@@ -34,6 +35,21 @@ func takeCensus(t *testing.T) *census {
 	webgpu.Substitute = c
 	t.Cleanup(func() { webgpu.Substitute = nil })
 	return c
+}
+
+// open opens lavapipe, with the census before it.
+func open(t *testing.T) *device.Device {
+	t.Helper()
+	d, err := device.Open(t.Context(), device.Require(device.WebGPU), device.WithName("software"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
 }
 
 // living are the objects of a library that there are.

@@ -1,6 +1,6 @@
 //go:build cgo && !nowebgpu && !js
 
-package devicetest
+package webgpu_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 // the library, recorded anew or kept as a plan, operands and results included.
 func TestWebGPUOneSubmission(t *testing.T) {
 	c := takeCensus(t)
-	dev := start(t, openMasked)
+	dev := open(t)
 	ctx := t.Context()
 	const rows, cols, many = 4, 256, 20
 	x, y := make([]float32, rows*cols), make([]float32, rows*cols)
