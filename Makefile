@@ -44,9 +44,14 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
+# Of what devices of GPUs compute, one operation after the other from one goroutine, the
+# race detector sees nothing that concurrency, cancellation, closing and leaks do not show;
+# of the kernels of processors it sees how threads share them.
+alone = (CUDA|WebGPU|Portable).*/^(operations|graphs|mistakes|aliasing|copies)$$
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m $$($(PACKAGES) concurrent) && \
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m -skip "$(alone)" $$($(PACKAGES) concurrent) && \
+		$(GO) test -race -vet=off -short -timeout 8m -run "Together|Threads|Concurrent|Parts|Batch|Blocks|Conv2D|TopK" ./simd && \
 		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
@@ -76,19 +81,21 @@ wasm-test: ## the plain Go path as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 # go list -export compiles all, and links none of what go build would: two dozen
-# examples each time, of which the command has everything.
+# examples each time, of which the command has everything. What nothing here runs is not
+# optimised, which takes a sixth less.
+plainly = -gcflags=all="-N -l"
 compile = env $(1) sh -c '$(GO) list -export $(2) ./... >/dev/null && $(GO) build $(2) -o /dev/null ./cmd/rayo'
 
 .PHONY: cross
 cross: ## build for every platform that the project promises
 	$(call compile,GOOS=linux GOARCH=arm64 CGO_ENABLED=0)
-	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0)
-	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0)
+	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,$(plainly))
+	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
-	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0) # int has 32 bits, and there is no assembly
+	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0,$(plainly)) # int has 32 bits, and there is no assembly
 	$(call compile,CGO_ENABLED=0)
 	@$(WITH) cgo $(call compile,CGO_ENABLED=1)
-	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0,-tags noasm$(comma)nocuda$(comma)nowebgpu) # levels has these tags on this machine
+	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0,$(plainly) -tags noasm$(comma)nocuda$(comma)nowebgpu) # levels has these tags on this machine
 
 .PHONY: check
 check: format vet lint tidy generated ## what CI says of the source: format, vet, lint, tidy modules, generated files
