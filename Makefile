@@ -16,11 +16,8 @@ PACKAGES    := bash .ci/packages.sh
 NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
 # What no instruction set has a say in, and make test has tested on this one: planted defects,
-# texts, cases and graphs that are judged without a device, what calls of a device allocate.
-# Where there are threads, also the emulated GPU and those that software plays, and what
-# ends early.
-anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|CallsAllocateNothing
-threaded = $(anywhere)|CUDA|WebGPU|MemoryFlat|Cancelled
+# texts, cases and graphs that are judged without a device.
+anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre
 
 # With -short a test takes some of its cases, at random where each stands for
 # itself. That is for where programs are slow; make test runs all of them.
@@ -44,20 +41,15 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
-# Of what devices of GPUs compute, one operation after the other from one goroutine, the
-# race detector sees nothing that concurrency, cancellation, closing and leaks do not show;
-# of the kernels of processors it sees how threads share them.
-alone = (CUDA|WebGPU|Portable).*/^(operations|graphs|mistakes|aliasing|copies)$$
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m -skip "$(alone)" $$($(PACKAGES) concurrent) && \
-		$(GO) test -race -vet=off -short -timeout 8m -run "Together|Threads|Concurrent|Parts|Batch|Blocks|Conv2D|TopK" ./simd && \
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
-# -count=1 it would repeat the results of another level from its cache. The interpreter
-# is the same at each level.
-levels: same = $(threaded)|Portable
+# -count=1 it would repeat the results of another level from its cache. The emulated
+# GPU, those that software plays and the interpreter are the same at each level.
+levels: same = $(anywhere)|CUDA|WebGPU|Portable
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
 	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 5m $$($(PACKAGES) native)
@@ -74,7 +66,7 @@ webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(threaded)" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js

@@ -208,8 +208,8 @@ var (
 )
 
 // sampled reports whether a case is among those to run: each, and in short tests,
-// which are for slow machines, one of sixteen at random.
-func sampled() bool { return !testing.Short() || rand.IntN(16) == 0 }
+// which are for slow machines, one of eight at random.
+func sampled() bool { return !testing.Short() || rand.IntN(8) == 0 }
 
 // everyVariant runs the trial by each variant that fits, on targets with and
 // without subgroups of several sizes.
