@@ -97,7 +97,7 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("nothing to reduce")
 	}
 	if r.Op == op.Var && cols <= mostHeldVar {
-		return planRowsBy(r, chooseRowWay(r.In[0].Type, cols, 0, false, d), d)
+		return planRowsBy(r, chooseRowWay(r.Op, r.In[0].Type, cols, 0, d), d)
 	}
 	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
 	return planReduceBy(r, w, parts)

@@ -27,16 +27,16 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	}
 	switch {
 	case n <= mostVectors:
-	case t == op.F32 && d.Target >= ptx.SM90 && n <= maxClusterVectors && 4*rows >= d.Multiprocessors:
+	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n <= 2*mostVectors):
 		return planClusteredRows(r, n)
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(t, cols, weights, norm, d)
+	w := chooseRowWay(r.Op, t, cols, weights, d)
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
-	w.Laid = (w.Laid || t != op.F32) && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
+	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
@@ -50,11 +50,10 @@ const fewestLaid = 1 << 22
 // mostVectors is of how many vectors rows are at most that have a block each.
 const mostVectors = 8192
 
-// chooseRowWay returns the way for rows of so many elements, of which one
-// multiprocessor holds each; norm says that they are normalised, and each element has
-// so many weights.
-func chooseRowWay(t op.DType, cols, weights int, norm bool, d *Device) rowWay {
-	v := rowVector(t)
+// chooseRowWay returns the way of an operation on rows of so many elements, of which one
+// multiprocessor holds each, where each element has so many weights.
+func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) rowWay {
+	v, norm, soft := rowVector(t), o == op.LayerNorm || o == op.RMSNorm, o == op.Softmax || o == op.LogSoftmax
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	if cols%v != 0 {
 		// What rows share with their neighbours is read twice.
@@ -66,22 +65,22 @@ func chooseRowWay(t op.DType, cols, weights int, norm bool, d *Device) rowWay {
 			if n, ok := w.narrow(cols, weights > 0); ok {
 				return n
 			}
+			if p, ok := w.pairs(cols, weights); ok {
+				return p
+			}
 		}
 	}
 	n := rowVectors(cols, v)
 	if weights > 0 && cols%v != 0 && t == op.F32 {
-		if n <= 256*9 {
-			return w.shifted(n)
+		if s, ok := w.shifted(n, weights); ok {
+			return s
 		}
 		w.Save = ptx.Once // the weights shall stay in L1
-		if weights > 1 && n > 512*8 && n <= 256*20 {
-			w.Lanes, w.Blocks, w.Registers, w.Laid = 256, 2, (n-1)/256+1, true
-			return w
-		}
 	}
 	held := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
-		return w.halves(n, held, weights, norm, d)
+		w.Laid = weights > 0
+		return w.halves(o, n, held, weights, d)
 	}
 	switch {
 	case n <= 32:
@@ -97,6 +96,12 @@ func chooseRowWay(t op.DType, cols, weights int, norm bool, d *Device) rowWay {
 		w.Lanes = 256
 	case n <= 512*8:
 		w.Lanes, w.Blocks = 512, 2
+	case n <= 512*10 && weights == 0 && norm, soft && n > 512*10 && n <= 512*11, weights > 1 && n <= 512*9:
+		w.Lanes, w.Blocks = 512, 2
+	case soft && n > 512*11 && w.Load == ptx.Cached && (n <= 256*23 || o == op.LogSoftmax && n <= 256*28):
+		w.Lanes, w.Blocks, w.Registers = 256, 2, 16
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
 	case n <= 512*10 && weights == 0: // two blocks again, if some of the row is in shared memory
 		w.Lanes, w.Blocks = 512, 2
 		w.Registers = 8
@@ -110,13 +115,67 @@ func chooseRowWay(t op.DType, cols, weights int, norm bool, d *Device) rowWay {
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
+	if w.Blocks == 0 && w.Lanes <= 256 && (o == op.LogSoftmax || o == op.Softmax && w.Load == ptx.Cached) ||
+		weights > 1 && w.Lanes == 256 && (w.Registers == 3 || w.Registers > 5) {
+		w.Blocks = enoughThreads(w.Registers) / w.threads()
+	}
 	return w
+}
+
+// enoughThreads returns how many threads a multiprocessor shall have registers for where each
+// holds so many vectors of float32. Of some lengths the assembler takes many more than it has
+// a use for, and fewer blocks have less under way: a log_softmax of 8191 elements has 63% of the
+// speed of a copy then, and 96 where it may not.
+func enoughThreads(registers int) int {
+	switch {
+	case registers < 3:
+		return 0
+	case registers == 3:
+		return 1280
+	case registers <= 5:
+		return 1024
+	}
+	return 768
+}
+
+// pairWays are the lengths of rows of 16-bit elements that begin anywhere and are
+// multiplied by so many weights, above one and up to another, for which it is the
+// fastest to move two elements at once: the weights are where they are, and L1 has them for
+// all rows, where those that are laid out for each place of a vector come from L2.
+var pairWays = []struct{ weights, above, most, lanes, blocks int }{
+	{2, 1008, 1400, 32, 6},
+	{2, 3328, 4097, 128, 8},
+	{2, 7000, 8190, 256, 5},
+	{2, 8190, 11264, 128, 4},
+	{2, 11264, 13310, 256, 3},
+	{2, 13310, 18430, 384, 3},
+	{2, 18430, 23550, 256, 2},
+	{2, 23550, 25598, 512, 2},
+	{2, 25598, 29438, 640, 2},
+	{2, 29438, 30718, 512, 2},
+	{1, 8190, 8702, 128, 4},
+	{1, 8702, 13310, 256, 3},
+	{1, 19000, 25598, 256, 2},
+}
+
+// pairs returns the way for rows of which pairWays has the length.
+func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
+	for _, p := range pairWays {
+		if p.weights != weights || cols <= p.above || cols > p.most {
+			continue
+		}
+		w.Lanes, w.Teams, w.Blocks, w.Width, w.Packed, w.Load, w.Save = p.lanes, max(1, 128/p.lanes), p.blocks, 2, true, ptx.Once, ptx.Once
+		w.Registers = (rowVectors(cols, w.Width)-1)/w.Lanes + 1
+		return w, true
+	}
+	return w, false
 }
 
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
+func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay {
+	norm, soft := o == op.LayerNorm || o == op.RMSNorm, o == op.Softmax || o == op.LogSoftmax
 	anywhere := w.Load == ptx.Cached
 	shift := anywhere && weights > 0
 	if shift && n > 16*9 {
@@ -128,15 +187,38 @@ func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
 			w.Lanes *= 2
 		}
 		w.Teams = 128 / w.Lanes
+	case weights > 1 && !anywhere && w.short(n):
+		return w
 	case shift && n <= 16*9:
 		w.Lanes, w.Teams, w.Blocks = 16, 8, 4
+		if weights > 1 && n <= 16*8 {
+			w.Blocks = 5
+			if n <= 16*6 {
+				w.Blocks = 6
+			}
+		}
 	case shift && n <= 32*13:
 		w.Lanes, w.Teams, w.Blocks = 32, 4, 4
 		if n <= 32*9 {
 			w.Blocks = 5
 		}
+	case anywhere && (norm || soft) && n <= 16*9:
+		w.Lanes, w.Teams, w.Blocks, w.Packed = 16, 8, 5, true
 	case n <= 32*9:
 		w.Lanes, w.Teams = 32, 4
+		if anywhere && soft {
+			w.Blocks, w.Packed = 5, true
+		}
+	case soft && anywhere && n <= 32*11:
+		w.Lanes, w.Teams = 32, 4
+		if o == op.LogSoftmax {
+			w.Blocks, w.Packed = 5, true
+		}
+	case soft && (anywhere || o == op.LogSoftmax) && n > 128*3 && n <= 128*8:
+		w.Lanes, w.Blocks, w.Packed = 128, 5, true
+		if n <= 128*5 {
+			w.Blocks = 8
+		}
 	case n <= 128*7, weights > 0 && n <= 128*8:
 		w.Lanes = 128
 		if weights > 0 && n > 128*4 {
@@ -160,7 +242,9 @@ func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
 		} else if n > 256*4 {
 			w.Packed, w.Blocks = true, 4
 		}
-	case n <= 256*6:
+	case soft && n > 256*4 && n <= 256*5:
+		w.Lanes, w.Blocks, w.Packed = 256, 4, true
+	case n <= 256*6 && o != op.LogSoftmax:
 		w.Lanes = 256
 	case n <= 256*9:
 		w.Lanes, w.Blocks, w.Packed = 256, 3, true
@@ -174,6 +258,9 @@ func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
 		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
 		if anywhere {
 			w.Lanes, w.Registers = 256, 16
+			if weights > 1 {
+				w.Registers = 12
+			}
 		}
 		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
 		return w
@@ -185,6 +272,34 @@ func (w rowWay) halves(n, held, weights int, norm bool, d *Device) rowWay {
 	w.Registers = (n-1)/w.Lanes + 1
 	w.Packed = w.Packed || shift && w.Registers > 4
 	return w
+}
+
+// shortWays are the lengths, up to so many vectors, of rows of 16-bit elements with two
+// weights that begin with vectors, for which the assembler takes too many registers where it
+// is not told, or a warp has too little to do. Others are as good as any.
+var shortWays = []struct {
+	above, most, lanes, blocks int
+	packed                     bool
+}{
+	{32, 8 * 5, 8, 6, true},
+	{8 * 5, 8 * 7, 8, 5, true},
+	{8 * 7, 16 * 5, 16, 6, true},
+	{32 * 4, 32 * 5, 32, 6, true},
+	{32 * 5, 32 * 6, 32, 5, true},
+	{32 * 9, 32 * 11, 32, 4, false},
+	{128 * 3, 128 * 4, 128, 8, false},
+}
+
+// short makes w the way for rows of which shortWays has the length.
+func (w *rowWay) short(n int) bool {
+	for _, s := range shortWays {
+		if n > s.above && n <= s.most {
+			w.Lanes, w.Teams, w.Blocks, w.Packed = s.lanes, max(1, 128/s.lanes), s.blocks, s.packed
+			w.Registers = (n-1)/w.Lanes + 1
+			return true
+		}
+	}
+	return false
 }
 
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
@@ -201,15 +316,27 @@ func (w *rowWay) stream(n, held int, d *Device) {
 // shifted returns the way for rows of n vectors that begin anywhere, with weights
 // that do not: choosing these takes registers, of which there shall be few enough
 // for many blocks.
-func (w rowWay) shifted(n int) rowWay {
-	for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
-		if n <= s.lanes*s.registers {
-			w.Lanes, w.Blocks, w.Registers = s.lanes, s.blocks, (n-1)/s.lanes+1
-			break
+func (w rowWay) shifted(n, weights int) (rowWay, bool) {
+	switch {
+	case n > 256*8 && n <= 384*6 && weights > 1:
+		w.Lanes, w.Blocks = 384, 3
+	case n <= 256*9:
+		for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
+			if n <= s.lanes*s.registers {
+				w.Lanes, w.Blocks = s.lanes, s.blocks
+				break
+			}
 		}
+		w.Teams = max(1, 128/w.Lanes)
+	case n > 512*8 && n <= 512*9 && weights == 1:
+		w.Lanes, w.Blocks, w.Save = 512, 2, ptx.Once
+	case n > 512*8 && n <= 256*20 && weights > 1: // what comes into shared memory has no room in L1, but one vector may
+		w.Lanes, w.Blocks, w.Save, w.Shared = 256, 2, ptx.Once, max((n-1)/256+1-19, 0)
+	default:
+		return w, false
 	}
-	w.Teams = max(1, 128/w.Lanes)
-	return w
+	w.Registers = (n-1)/w.Lanes + 1 - w.Shared
+	return w, true
 }
 
 // singles returns the way for short rows that are moved by single elements, some
@@ -240,7 +367,7 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
 func (w rowWay) narrow(cols int, weights bool) (rowWay, bool) {
-	w.Width = 2
+	w.Width, w.Laid = 2, weights
 	if cols%4 == 0 {
 		w.Width = 4
 	}
@@ -274,6 +401,7 @@ const maxClusterVectors = 512 * 8 * maxRowCluster
 const (
 	clusterVectors = 2 * 512 * 8
 	heldVectors    = 256 * 25
+	fourthVectors  = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
 )
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
@@ -286,18 +414,28 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 		parts *= 2
 	}
 	two := len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil
-	shift := cols%w.Width != 0
+	shift, f32 := cols%w.Width != 0, r.In[0].Type == op.F32
 	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		w.Laid = two && rows >= fewestLaid/cols
+		w.Laid = (two || !f32) && rows >= fewestLaid/cols
 	}
-	if n <= parts*heldVectors {
+	most := 8
+	switch {
+	case n <= parts*heldVectors:
 		w.Lanes = 256
+	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
+		parts, w.Lanes, w.Blocks = 4, 256, 3
+		if two {
+			w.Blocks = 2
+		}
+	case !f32:
+		most = 10
 	}
+	w.Packed = !f32
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
-	if two && !shift && w.Lanes == 512 && n <= 15000 {
+	if two && !shift && w.Lanes == 512 && (n <= 15000 || !f32) {
 		w.Blocks = 0
-	} else if most := 8; w.Lanes == 512 && w.Registers > most {
+	} else if w.Lanes == 512 && w.Registers > most {
 		w.Registers, w.Shared = most, w.Registers-most
 	}
 	return planRowCluster(r, w, parts)

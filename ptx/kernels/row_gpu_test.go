@@ -20,10 +20,16 @@ func TestGPURows(t *testing.T) {
 	g := openGPU(t)
 	for _, o := range rowOps {
 		for _, typ := range rowTypes {
-			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 1000, 1024, 2053, 4096, 8191, 16000, 30011, 32768, 65521, 65536, 131072, 300007} {
-				if sampled() {
-					g.check(t, rowTrial(o, typ, 1+rand.IntN(1+30000/cols), cols))
+			for _, cols := range []int{1, 3, 5, 16, 37, 100, 127, 128, 509, 723, 1000, 1024, 1201, 2053, 3501, 4096, 5124, 7777, 8191, 9001, 12345, 15001,
+				16000, 18003, 19999, 21113, 24001, 27001, 30011, 32768, 54000, 65521, 65536, 66001, 100001, 131072, 300007} {
+				if !sampled() {
+					continue
 				}
+				rows := 1 + rand.IntN(1+30000/cols)
+				if rand.IntN(2) == 0 {
+					rows += 40 // so many that clusters have them
+				}
+				g.check(t, rowTrial(o, typ, rows, cols))
 			}
 		}
 	}
