@@ -10,37 +10,65 @@ import (
 // the tolerance of the exact sum, and would not be if only their size counted.
 func TestUnderflow(t *testing.T) {
 	const k = 64
-	array := func(s ...int) *Array { return &Array{Shape: s, Data: make([]float64, int(elements(s)))} }
-	beyond := 0
-	for range 1000 {
-		x, y := array(k), array(k)
-		sum := float32(0)
-		for i := range k {
-			a, b := 0x1p-70*(1+rand.Float32()), 0x1p-72*(1+rand.Float32())
-			x.Data[i], y.Data[i] = float64(a), float64(b)
-			sum += float32(a * b) // rounded, on processors that would fuse the two as well
+	array := func(data []float64, s ...int) *Array { return &Array{Shape: s, Data: data} }
+	cell := func(s ...int) *Array { return array(make([]float64, 1), s...) }
+	beyond := map[*Operation]int{}
+	check := func(o *Operation, got float32, y *Array, lost float64) {
+		if err := o.Check(float64(got), y.Data[0], y.Mag[0], F32); err != nil {
+			t.Fatalf("%v: %v", o, err)
 		}
-		row, column, dots, cells := *x, *y, array(1), array(1, 1)
-		row.Shape, column.Shape = Shape{1, k}, Shape{k, 1}
-		dots.Mag = make([]float64, 1)
-		dots.Data[0], dots.Mag[0] = reduceDot(nil, x.Data, y.Data)
-		var none Attrs
-		matMulReference(&none, []*Array{&row, &column, nil}, []*Array{cells})
-		for _, c := range []struct {
-			o    *Operation
-			want *Array
-		}{{Dot, dots}, {MatMul, cells}} {
-			if err := c.o.Check(float64(sum), c.want.Data[0], c.want.Mag[0], F32); err != nil {
-				t.Fatalf("%v: %v", c.o, err)
-			}
-			mag := math.Abs(c.want.Data[0]) * Depth(k)
-			if c.o.Check(float64(sum), c.want.Data[0], mag, F32) != nil {
-				beyond++
-			}
+		if o.Check(float64(got), y.Data[0], y.Mag[0]-lost, F32) != nil {
+			beyond[o]++
 		}
 	}
-	if beyond == 0 {
-		t.Error("nothing was lost")
+	for range 1000 {
+		x, y := make([]float64, k), make([]float64, k)
+		sum, lost := float32(0), 0.0
+		for i := range k {
+			a, b := 0x1p-70*(1+rand.Float32()), 0x1p-72*(1+rand.Float32())
+			x[i], y[i] = float64(a), float64(b)
+			sum += float32(a * b) // rounded, on processors that would fuse the two as well
+			lost += underflow(x[i] * y[i])
+		}
+		dots := cell(1)
+		dots.Mag = make([]float64, 1)
+		dots.Data[0], dots.Mag[0] = reduceDot(nil, x, y)
+		check(Dot, sum, dots, lost)
+		for _, c := range []struct {
+			o         *Operation
+			reference func(a *Attrs, in, out []*Array)
+			x, y, to  *Array
+		}{
+			{MatMul, matMulReference, array(x, 1, k), array(y, k, 1), cell(1, 1)},
+			{MatMulQ, matMulQReference, array(x, 1, k), array(y, 1, k), cell(1, 1)},
+			{Conv2D, conv2DReference, array(x, 1, k, 1, 1), array(y, 1, k, 1, 1), cell(1, 1, 1, 1)},
+		} {
+			attrs := c.o.Defaults()
+			c.reference(&attrs, []*Array{c.x, c.y, nil}, []*Array{c.to})
+			check(c.o, sum, c.to, lost)
+		}
+
+		// Weights that are between 0 and 1, of values near the least number.
+		keys, values := make([]float64, k), make([]float64, k)
+		all := 0.0
+		for i := range k {
+			keys[i], values[i] = float64(rand.Float32()), float64(0x1p-140*(1+rand.Float32()))
+			all += math.Exp(keys[i])
+		}
+		sum, lost = 0, 0
+		for i := range k {
+			weight := math.Exp(keys[i]) / all
+			sum += float32(weight * values[i])
+			lost += 2 * underflow(weight*values[i])
+		}
+		to, attrs := cell(1, 1, 1), Attention.Defaults()
+		attentionReference(&attrs, []*Array{array([]float64{1}, 1, 1, 1), array(keys, 1, k, 1), array(values, 1, k, 1)}, []*Array{to})
+		check(Attention, sum, to, lost)
+	}
+	for _, o := range []*Operation{Dot, MatMul, MatMulQ, Conv2D, Attention} {
+		if beyond[o] == 0 {
+			t.Errorf("%v: nothing was lost", o)
+		}
 	}
 }
 
