@@ -223,6 +223,9 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 		w.Lanes = 128
 		if weights > 0 && n > 128*4 {
 			w.Packed, w.Blocks = true, 8
+			if weights > 1 && n > 128*6 && n < 128*8 && !anywhere {
+				w.Blocks = 7 // for eight there are too few registers
+			}
 		}
 	case shift && n <= 128*13:
 		w.Lanes, w.Packed, w.Blocks = 128, true, 6
