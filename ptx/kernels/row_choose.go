@@ -27,7 +27,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	}
 	switch {
 	case n <= mostVectors:
-	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n <= 2*mostVectors):
+	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > mostHalves && n <= 2*mostVectors):
 		return planClusteredRows(r, n)
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
 		return planLongRows(r, rows, n, d)
@@ -47,8 +47,12 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 // out the weights before.
 const fewestLaid = 1 << 22
 
-// mostVectors is of how many vectors rows are at most that have a block each.
-const mostVectors = 8192
+// mostVectors is of how many vectors rows are at most that have a block each, and mostHalves
+// of elements of 16 bits: 64K of them that begin anywhere have one more.
+const (
+	mostVectors = 8192
+	mostHalves  = mostVectors + 1
+)
 
 // chooseRowWay returns the way of an operation on rows of so many elements, of which one
 // multiprocessor holds each, where each element has so many weights.
@@ -257,7 +261,7 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 		w.Lanes, w.Blocks, w.Packed = 256, 2, true
 	case n <= 512*16 && norm && !anywhere:
 		w.Lanes, w.Packed = 512, true
-	case n <= 512*16+1 && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
+	case n <= mostHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
 		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
 		if anywhere {
 			w.Lanes, w.Registers = 256, 16
@@ -423,7 +427,11 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 		w.Laid = (two || !f32) && rows >= fewestLaid/cols
 	}
 	most := 8
+	if !f32 {
+		most = 10
+	}
 	switch {
+	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
 	case n <= parts*heldVectors:
 		w.Lanes = 256
 	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
@@ -431,8 +439,6 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 		if two {
 			w.Blocks = 2
 		}
-	case !f32:
-		most = 10
 	}
 	w.Packed = !f32
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
