@@ -18,7 +18,6 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	}
 	t := r.In[0].Type
 	n := rowVectors(cols, rowVector(t))
-	norm := r.Op == op.LayerNorm || r.Op == op.RMSNorm
 	weights := 0
 	for _, x := range r.In[1:] {
 		if x.Shape != nil {
@@ -29,7 +28,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	case n <= mostVectors:
 	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > mostHalves && n <= 2*mostVectors):
 		return planClusteredRows(r, n)
-	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !norm:
+	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !isNorm(r.Op):
 		return planLongRows(r, rows, n, d)
 	}
 	w := chooseRowWay(r.Op, t, cols, weights, d)
@@ -54,12 +53,23 @@ const (
 	mostHalves  = mostVectors + 1
 )
 
+func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
+func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoftmax }
+
+// by returns the way in which so many lanes have a row of n vectors in registers, of which
+// there are enough for so many blocks.
+func (w rowWay) by(lanes, blocks, n int) rowWay {
+	w.Lanes, w.Teams, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
+	return w
+}
+
 // chooseRowWay returns the way of an operation on rows of so many elements, of which one
 // multiprocessor holds each, where each element has so many weights.
 func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) rowWay {
-	v, norm, soft := rowVector(t), o == op.LayerNorm || o == op.RMSNorm, o == op.Softmax || o == op.LogSoftmax
+	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
 	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
-	if cols%v != 0 {
+	anywhere := cols%v != 0
+	if anywhere {
 		// What rows share with their neighbours is read twice.
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 		if t == op.F32 && cols <= 256 || t != op.F32 && cols < 33 {
@@ -75,7 +85,7 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 		}
 	}
 	n := rowVectors(cols, v)
-	if weights > 0 && cols%v != 0 && t == op.F32 {
+	if weights > 0 && anywhere && t == op.F32 {
 		if s, ok := w.shifted(n, weights); ok {
 			return s
 		}
@@ -102,7 +112,7 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 		w.Lanes, w.Blocks = 512, 2
 	case n <= 512*10 && weights == 0 && norm, soft && n > 512*10 && n <= 512*11, weights > 1 && n <= 512*9:
 		w.Lanes, w.Blocks = 512, 2
-	case soft && n > 512*11 && w.Load == ptx.Cached && (n <= 256*23 || o == op.LogSoftmax && n <= 256*28):
+	case soft && n > 512*11 && anywhere && (n <= 256*23 || o == op.LogSoftmax && n <= 256*28):
 		w.Lanes, w.Blocks, w.Registers = 256, 2, 16
 		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
 		return w
@@ -119,7 +129,7 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
-	if w.Blocks == 0 && w.Lanes <= 256 && (o == op.LogSoftmax || o == op.Softmax && w.Load == ptx.Cached) ||
+	if w.Blocks == 0 && w.Lanes <= 256 && (o == op.LogSoftmax || o == op.Softmax && anywhere) ||
 		weights > 1 && w.Lanes == 256 && (w.Registers == 3 || w.Registers > 5) {
 		w.Blocks = enoughThreads(w.Registers) / w.threads()
 	}
@@ -168,9 +178,8 @@ func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
 		if p.weights != weights || cols <= p.above || cols > p.most {
 			continue
 		}
-		w.Lanes, w.Teams, w.Blocks, w.Width, w.Packed, w.Load, w.Save = p.lanes, max(1, 128/p.lanes), p.blocks, 2, true, ptx.Once, ptx.Once
-		w.Registers = (rowVectors(cols, w.Width)-1)/w.Lanes + 1
-		return w, true
+		w.Width, w.Packed, w.Load, w.Save = 2, true, ptx.Once, ptx.Once
+		return w.by(p.lanes, p.blocks, rowVectors(cols, w.Width)), true
 	}
 	return w, false
 }
@@ -179,11 +188,16 @@ func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
 func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay {
-	norm, soft := o == op.LayerNorm || o == op.RMSNorm, o == op.Softmax || o == op.LogSoftmax
+	norm, soft := isNorm(o), isSoftmax(o)
 	anywhere := w.Load == ptx.Cached
 	shift := anywhere && weights > 0
 	if shift && n > 16*9 {
 		w.Save = ptx.Once
+	}
+	if weights > 1 && !anywhere {
+		if s, ok := w.short(n); ok {
+			return s
+		}
 	}
 	switch {
 	case n <= 32 && !shift:
@@ -191,8 +205,6 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 			w.Lanes *= 2
 		}
 		w.Teams = 128 / w.Lanes
-	case weights > 1 && !anywhere && w.short(n):
-		return w
 	case shift && n <= 16*9:
 		w.Lanes, w.Teams, w.Blocks = 16, 8, 4
 		if weights > 1 && n <= 16*8 {
@@ -297,16 +309,15 @@ var shortWays = []struct {
 	{128 * 3, 128 * 4, 128, 8, false},
 }
 
-// short makes w the way for rows of which shortWays has the length.
-func (w *rowWay) short(n int) bool {
+// short returns the way for rows of which shortWays has the length.
+func (w rowWay) short(n int) (rowWay, bool) {
 	for _, s := range shortWays {
 		if n > s.above && n <= s.most {
-			w.Lanes, w.Teams, w.Blocks, w.Packed = s.lanes, max(1, 128/s.lanes), s.blocks, s.packed
-			w.Registers = (n-1)/w.Lanes + 1
-			return true
+			w.Packed = s.packed
+			return w.by(s.lanes, s.blocks, n), true
 		}
 	}
-	return false
+	return w, false
 }
 
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
@@ -326,24 +337,23 @@ func (w *rowWay) stream(n, held int, d *Device) {
 func (w rowWay) shifted(n, weights int) (rowWay, bool) {
 	switch {
 	case n > 256*8 && n <= 384*6 && weights > 1:
-		w.Lanes, w.Blocks = 384, 3
+		return w.by(384, 3, n), true
 	case n <= 256*9:
 		for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
 			if n <= s.lanes*s.registers {
-				w.Lanes, w.Blocks = s.lanes, s.blocks
-				break
+				return w.by(s.lanes, s.blocks, n), true
 			}
 		}
-		w.Teams = max(1, 128/w.Lanes)
 	case n > 512*8 && n <= 512*9 && weights == 1:
-		w.Lanes, w.Blocks, w.Save = 512, 2, ptx.Once
+		w.Save = ptx.Once
+		return w.by(512, 2, n), true
 	case n > 512*8 && n <= 256*20 && weights > 1: // what comes into shared memory has no room in L1, but one vector may
-		w.Lanes, w.Blocks, w.Save, w.Shared = 256, 2, ptx.Once, max((n-1)/256+1-19, 0)
-	default:
-		return w, false
+		w = w.by(256, 2, n)
+		w.Save, w.Shared = ptx.Once, max(w.Registers-19, 0)
+		w.Registers -= w.Shared
+		return w, true
 	}
-	w.Registers = (n-1)/w.Lanes + 1 - w.Shared
-	return w, true
+	return w, false
 }
 
 // singles returns the way for short rows that are moved by single elements, some

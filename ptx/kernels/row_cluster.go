@@ -51,7 +51,7 @@ func partsOfRow(r *lib.Request, w rowWay, parts int) (s rowSpec, each int) {
 func rowArgs(r *lib.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (args []Arg, states int) {
 	states = 2
 	args = append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
-	if r.Op == op.LayerNorm || r.Op == op.RMSNorm {
+	if isNorm(r.Op) {
 		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
 		states = 3
 	}
