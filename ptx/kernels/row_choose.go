@@ -76,7 +76,7 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 			return w.singles(t, cols)
 		}
 		if t != op.F32 {
-			if n, ok := w.narrow(cols, weights > 0); ok {
+			if n, ok := w.narrow(cols, weights); ok {
 				return n
 			}
 			if p, ok := w.pairs(cols, weights); ok {
@@ -102,6 +102,8 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 			w.Lanes *= 2
 		}
 		w.Teams = 128 / w.Lanes
+	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
+		w.Lanes, w.Teams = 16, 8
 	case n <= 32*held+1:
 		w.Lanes, w.Teams = 32, 4
 	case n <= 128*5:
@@ -194,12 +196,16 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 	if shift && n > 16*9 {
 		w.Save = ptx.Once
 	}
-	if weights > 1 && !anywhere {
-		if s, ok := w.short(n); ok {
+	if weights > 0 && !anywhere {
+		if s, ok := w.short(n, weights); ok {
 			return s
 		}
 	}
 	switch {
+	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
+		w.Lanes, w.Teams = 8, 16
+	case soft && !anywhere && n > 32 && n <= 16*3:
+		w.Lanes, w.Teams = 16, 8
 	case n <= 32 && !shift:
 		for w.Lanes < n {
 			w.Lanes *= 2
@@ -293,26 +299,34 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 	return w
 }
 
-// shortWays are the lengths, up to so many vectors, of rows of 16-bit elements with two
+// shortWays are the lengths, up to so many vectors, of rows of 16-bit elements with so many
 // weights that begin with vectors, for which the assembler takes too many registers where it
 // is not told, or a warp has too little to do. Others are as good as any.
 var shortWays = []struct {
-	above, most, lanes, blocks int
-	packed                     bool
+	weights, above, most, lanes, blocks int
+	packed                              bool
 }{
-	{32, 8 * 5, 8, 6, true},
-	{8 * 5, 8 * 7, 8, 5, true},
-	{8 * 7, 16 * 5, 16, 6, true},
-	{32 * 4, 32 * 5, 32, 6, true},
-	{32 * 5, 32 * 6, 32, 5, true},
-	{32 * 9, 32 * 11, 32, 4, false},
-	{128 * 3, 128 * 4, 128, 8, false},
+	{1, 16, 8 * 3, 8, 0, false},
+	{1, 8 * 3, 32, 16, 0, false},
+	{1, 32, 16 * 3, 16, 6, true},
+	{2, 16, 17, 8, 0, false},
+	{2, 17, 4 * 5, 4, 0, false},
+	{2, 4 * 5, 8 * 3, 8, 0, false},
+	{2, 8 * 3, 4 * 7, 4, 0, false},
+	{2, 4 * 7, 32, 8, 0, false},
+	{2, 32, 8 * 5, 8, 6, true},
+	{2, 8 * 5, 8 * 7, 8, 5, true},
+	{2, 8 * 7, 16 * 5, 16, 6, true},
+	{2, 32 * 4, 32 * 5, 32, 6, true},
+	{2, 32 * 5, 32 * 6, 32, 5, true},
+	{2, 32 * 9, 32 * 11, 32, 4, false},
+	{2, 128 * 3, 128 * 4, 128, 8, false},
 }
 
 // short returns the way for rows of which shortWays has the length.
-func (w rowWay) short(n int) (rowWay, bool) {
+func (w rowWay) short(n, weights int) (rowWay, bool) {
 	for _, s := range shortWays {
-		if n > s.above && n <= s.most {
+		if weights == s.weights && n > s.above && n <= s.most {
 			w.Packed = s.packed
 			return w.by(s.lanes, s.blocks, n), true
 		}
@@ -383,8 +397,8 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 // narrow returns the way for short rows of 16-bit elements that do not begin with
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
-func (w rowWay) narrow(cols int, weights bool) (rowWay, bool) {
-	w.Width, w.Laid = 2, weights
+func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
+	w.Width, w.Laid = 2, weights > 0
 	if cols%4 == 0 {
 		w.Width = 4
 	}
@@ -392,20 +406,48 @@ func (w rowWay) narrow(cols int, weights bool) (rowWay, bool) {
 	if w.Width == 2 && n < 25 { // neighbours would read the same lines too often
 		return w.singles(op.BF16, cols), true
 	}
+	if cols%2 != 0 {
+		for _, s := range oddWays {
+			if weights == s.weights && n > s.above && n <= s.most {
+				w = w.by(s.lanes, s.blocks, n)
+				w.Rows, w.Laid = s.rows, s.laid
+				return w, true
+			}
+		}
+	}
 	ways := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
-	if weights && w.Width == 2 {
+	if weights > 0 && w.Width == 2 {
 		ways[1].registers = 7
+		if cols%2 == 0 {
+			ways[2].registers = 11 // which a warp would have little of
+		}
 	}
 	for _, s := range ways {
 		if n <= s.lanes*s.registers {
 			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
-			if weights && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
+			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
 				w.Rows = 2
 			}
+			w.Packed = w.Packed || s.lanes == 16 && w.Registers > 9
 			return w, true
 		}
 	}
 	return w, false
+}
+
+// oddWays are the lengths, above so many pairs and up to so many, of rows of an odd number of
+// 16-bit elements with so many weights that are faster so than as others of their length.
+var oddWays = []struct {
+	weights, above, most, lanes, rows, blocks int
+	laid                                      bool
+}{
+	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
+	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
+	{1, 32 * 5, 32 * 7, 32, 2, 0, true},
+	{2, 16 * 5, 16 * 6, 16, 2, 8, true},
+	{2, 16 * 8, 16 * 10, 16, 2, 6, true},
+	{2, 16 * 10, 16 * 11, 16, 1, 0, true},
+	{2, 16 * 11, 32 * 7, 32, 2, 8, true},
 }
 
 // maxClusterVectors is of how many vectors rows are at most that clusters have.
