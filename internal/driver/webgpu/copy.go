@@ -16,17 +16,21 @@ import (
 // the command 9, while of 4 MiB it is 12 and 17.
 const leastByKernel = 2 << 20
 
-// copy adds a copy of all of dst.
+// copy adds a copy of all of dst. Words are copied: nothing is behind a temporary
+// array, or behind a part of one that is no whole number of words, since no part
+// begins within a word.
 func (e *preparer) copy(dst, src arrayRef) error {
 	if dst.bytes == 0 {
 		return nil
 	}
-	src.bytes = dst.bytes
 	if dst.bytes%4 != 0 && dst.kind == external {
+		src.bytes = dst.bytes
 		return e.copyHalves(dst, src)
 	}
+	dst.bytes = words(dst.bytes)
+	src.bytes = dst.bytes
 	s := &copyStep{dst: dst, src: src}
-	if dst.bytes >= leastByKernel && dst.bytes%4 == 0 && e.d.gpu.Adapter().Type != gpu.Software {
+	if dst.bytes >= leastByKernel && e.d.gpu.Adapter().Type != gpu.Software {
 		if err := e.copyByKernel(s); err != nil {
 			return err
 		}

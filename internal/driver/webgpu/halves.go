@@ -9,107 +9,132 @@ import (
 )
 
 // Elements of two bytes lie two to a word. Kernels of the library do not read
-// bfloat16, and half floats only where the device has them and where arrays are
-// whole words, as bindings are. All others are widened before and narrowed after.
+// bfloat16, and half floats only where the device has them. All others are widened
+// before and narrowed after.
+//
+// An array of an odd number of half floats is bound with the whole of its last word:
+// all memory is whole words, from a multiple of a word on. What shares that word keeps
+// its value, since a kernel stores elements, and knows how many there are from its
+// parameters. Copies move words, so that those of such an array are made by a kernel
+// where there may be something behind it: see [preparer.copy].
 
 // Stored implements [driver.Arrays].
 func (e *preparer) Stored(o driver.Operand) op.DType {
-	if o.Type == op.BF16 || o.Type == op.F16 && (!e.d.library.F16 || o.N%2 != 0) {
+	if o.Type == op.BF16 || o.Type == op.F16 && !e.d.library.F16 {
 		return op.F32
 	}
 	return o.Type
 }
 
-// alike are the arrays of an operation whose half floats are all widened if one is.
-type alike struct {
-	*preparer
-	widen bool
-}
-
-// alike returns the arrays of the operation of a step, whose kernel has half floats
-// of one kind in all operands and results.
-func (e *preparer) alike(s *driver.Step) alike {
-	widen := false
-	for _, os := range [][]driver.Operand{s.In, s.Out} {
-		for _, o := range os {
-			widen = widen || o.Slot >= 0 && o.Type == op.F16 && e.Stored(o) != op.F16
-		}
-	}
-	return alike{e, widen}
-}
-
-// Stored implements [driver.Arrays].
-func (a alike) Stored(o driver.Operand) op.DType {
-	if a.widen && o.Type == op.F16 {
-		return op.F32
-	}
-	return a.preparer.Stored(o)
-}
-
 // Widen implements [driver.Arrays].
 func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
-	return e.convert(widenings.Of(o.Type), dst, src, o.N)
+	return e.convert(widenings, o.Type, dst, src, o.N)
 }
 
 // Narrow implements [driver.Arrays].
 func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
-	return e.convert(narrowings.Of(o.Type), dst, src, o.N)
+	return e.convert(narrowings, o.Type, dst, src, o.N)
 }
 
-// copyHalves adds a copy of an array that is no whole number of words.
-func (e *preparer) copyHalves(dst, src arrayRef) error {
-	return e.convert(halfCopy, dst, src, int(dst.bytes/2))
-}
+// leastApart are the elements from which a launch of its own for the last of them
+// pays: it takes about two microseconds, as does a third of so many by the word.
+const leastApart = 1 << 19
 
-type halvesParams struct {
-	N uint32 // elements
-}
-
-const halvesLanes = 64
-
-// convert adds a launch of one of the kernels below over n elements of src, in as
-// many launches as the size of bindings asks for.
-func (e *preparer) convert(k *kernel.Kernel, dst, src arrayRef, n int) error {
-	p, err := k.Program()
-	if err != nil {
-		return err
-	}
+// convert adds launches of kernels of a family over n elements of src, as many as the
+// size of bindings asks for: over vectors if elements are whole ones, or else over
+// words. Of many elements those are few: what is behind the last place that can be bound.
+func (e *preparer) convert(of *kernel.Family[halvesSpec], t op.DType, dst, src arrayRef, n int) error {
+	align := int(max(e.d.limits.StorageAlign, 4))
 	most := int(e.d.limits.Binding / 4)
-	most -= most % int(max(e.d.limits.StorageAlign, 4))
-	for from := 0; from < n; from += most {
+	most -= most % align
+	for from := 0; from < n; {
 		m := min(n-from, most)
+		s := halvesSpec{t, 4}
+		switch {
+		case m%s.Each == 0:
+		case m >= leastApart:
+			m -= m % max(align/2, s.Each)
+		default:
+			s.Each = 2
+		}
 		part := func(a arrayRef) arrayRef {
 			size := a.bytes / int64(n)
 			return a.part(int64(from)*size, int64(m)*size)
 		}
-		grid := kernel.GridFor((m+1)/2, halvesLanes)
-		if err := grid.Err(); err != nil {
+		if err := e.halves(of.Of(s), s.Each, part(dst), part(src), m); err != nil {
 			return err
 		}
-		params, err := k.AppendParams(nil, halvesParams{uint32(m)})
-		if err != nil {
-			return err
-		}
-		l := &dispatch{grid: grid.Groups(), arrays: []arrayRef{part(src), part(dst)}, dynamic: -1, static: -1}
-		if err := e.dispatch(l, p, params, true); err != nil {
-			return err
-		}
+		from += m
 	}
 	return nil
 }
 
-// widenings convert elements of a type of two bytes to float32: a lane, a word.
-var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParams, t op.DType) {
+// halves adds a launch of one of the kernels below, a lane of which has so many of n
+// elements.
+func (e *preparer) halves(k *kernel.Kernel, each int, dst, src arrayRef, n int) error {
+	p, err := k.Program()
+	if err != nil {
+		return err
+	}
+	grid := kernel.GridFor((n+each-1)/each, halvesLanes)
+	if err := grid.Err(); err != nil {
+		return err
+	}
+	params, err := k.AppendParams(nil, halvesParams{uint32(n)})
+	if err != nil {
+		return err
+	}
+	return e.dispatch(&dispatch{grid: grid.Groups(), arrays: []arrayRef{src, dst}, dynamic: -1, static: -1}, p, params, true)
+}
+
+// halvesParams are those of the kernels below.
+type halvesParams struct {
+	N uint32 // elements
+}
+
+// halvesSpec is the type of two bytes that is converted, and how many elements a lane
+// has: 4, of whole vectors, or 2, a word, of which the last may be half.
+type halvesSpec struct {
+	Type op.DType
+	Each int
+}
+
+const halvesLanes = 128
+
+// wide returns the two elements of a word.
+func (s halvesSpec) wide(word kernel.U32) (low, high kernel.F32) {
+	if s.Type == op.F16 {
+		return halfFloat(word.And(kernel.U(0xffff))), halfFloat(word.Shr(kernel.U(16)))
+	}
+	return word.Shl(kernel.U(16)).AsF32(), word.And(kernel.U(0xffff0000)).AsF32()
+}
+
+// narrow returns the bits of an element.
+func (s halvesSpec) narrow(v kernel.F32) kernel.U32 {
+	if s.Type == op.F16 {
+		return toHalfFloat(v)
+	}
+	return brain(v)
+}
+
+// widenings convert elements of a type of two bytes to float32.
+var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
 	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.F32](b, "y")
 	n, i := b.U32(&p.N), b.Index()
+	if s.Each == 4 {
+		x, y := kernel.Input[kernel.Vec2U](b, "x"), kernel.Output[kernel.Vec4F](b, "y")
+		b.If(i.Lt(n.Shr(kernel.U(2))), func() {
+			words := x.At(i)
+			v0, v1 := s.wide(words.X())
+			v2, v3 := s.wide(words.Y())
+			y.Set(i, b.Vec4F(v0, v1, v2, v3))
+		})
+		return
+	}
+	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.F32](b, "y")
 	first := i.Shl(kernel.U(1))
 	b.If(first.Lt(n), func() {
-		word := x.At(i)
-		low, high := word.Shl(kernel.U(16)).AsF32(), word.And(kernel.U(0xffff0000)).AsF32()
-		if t == op.F16 {
-			low, high = halfFloat(word.And(kernel.U(0xffff))), halfFloat(word.Shr(kernel.U(16)))
-		}
+		low, high := s.wide(x.At(i))
 		y.Set(first, low)
 		second := first.Add(kernel.U(1))
 		b.If(second.Lt(n), func() { y.Set(second, high) })
@@ -118,23 +143,47 @@ var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParam
 
 // narrowings convert float32 to elements of a type of two bytes. What shares a
 // word with the last element keeps its value.
-var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, t op.DType) {
+var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
 	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.U32](b, "y")
 	n, i := b.U32(&p.N), b.Index()
+	if s.Each == 4 {
+		x, y := kernel.Input[kernel.Vec4F](b, "x"), kernel.Output[kernel.Vec2U](b, "y")
+		b.If(i.Lt(n.Shr(kernel.U(2))), func() {
+			v := x.At(i)
+			word := func(low, high kernel.F32) kernel.U32 { return s.narrow(low).Or(s.narrow(high).Shl(kernel.U(16))) }
+			y.Set(i, b.Vec2U(word(v.X(), v.Y()), word(v.Z(), v.W())))
+		})
+		return
+	}
+	x, y := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.U32](b, "y")
 	first := i.Shl(kernel.U(1))
 	b.If(first.Lt(n), func() {
-		half := func(v kernel.F32) kernel.U32 { return brain(v) }
-		if t == op.F16 {
-			half = toHalfFloat
-		}
-		word := kernel.NewVar(b, "word", half(x.At(first)))
+		word := kernel.NewVar(b, "word", s.narrow(x.At(first)))
 		second := first.Add(kernel.U(1))
-		b.If(second.Lt(n), func() { word.Set(word.Get().Or(half(x.At(second)).Shl(kernel.U(16)))) }).
+		b.If(second.Lt(n), func() { word.Set(word.Get().Or(s.narrow(x.At(second)).Shl(kernel.U(16)))) }).
 			Else(func() { word.Set(word.Get().Or(y.At(i).And(kernel.U(0xffff0000)))) })
 		y.Set(i, word.Get())
 	})
 })
+
+// copyHalves adds a copy of an array that is no whole number of words: of all that can
+// be bound apart as any copy, if it is much, and of what is behind it by the word.
+func (e *preparer) copyHalves(dst, src arrayRef) error {
+	align := max(e.d.limits.StorageAlign, 4)
+	for dst.bytes > 0 {
+		bytes := dst.bytes - dst.bytes%align
+		copied := e.copy
+		if bytes < leastByKernel {
+			bytes = min(dst.bytes, e.d.limits.Binding-e.d.limits.Binding%align)
+			copied = func(dst, src arrayRef) error { return e.halves(halfCopy, 2, dst, src, int(bytes/2)) }
+		}
+		if err := copied(dst.part(0, bytes), src.part(0, bytes)); err != nil {
+			return err
+		}
+		dst, src = dst.part(bytes, dst.bytes-bytes), src.part(bytes, dst.bytes-bytes)
+	}
+	return nil
+}
 
 // halfCopy copies elements of two bytes. What shares a word with the last one
 // keeps its value.
