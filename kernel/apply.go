@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
@@ -48,7 +50,7 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	for i := range a.F {
 		params = append(params, Dynamic{handle{bits: a.F[i]}, kF32})
 	}
-	return b.inline([]*ir.Node{root}, k.width(), args, params)[0].h
+	return b.inline([]*ir.Node{root}, k.width(), args, params, math.NaN())[0].h
 }
 
 // Dynamic is a value whose type is known only while the kernel is built: what
@@ -74,6 +76,13 @@ func As[T Value](b *Builder, d Dynamic) T {
 // params[i]. The operands are all scalars or all vectors of one width; the
 // results are as wide. Equal nodes are computed once.
 func Inline(b *Builder, roots []*ir.Node, args []Dynamic, params []F32) []Dynamic {
+	return InlineWithin(b, roots, args, params, math.NaN())
+}
+
+// InlineWithin is [Inline] where no component of a floating-point operand is NaN or larger
+// than size: what is the greatest or the least of two has a NaN to mind less often. NaN
+// stands for no such size.
+func InlineWithin(b *Builder, roots []*ir.Node, args []Dynamic, params []F32, size float64) []Dynamic {
 	b = b.owner()
 	width := uint8(1)
 	for i, a := range args {
@@ -87,10 +96,10 @@ func Inline(b *Builder, roots []*ir.Node, args []Dynamic, params []F32) []Dynami
 	for i, p := range params {
 		ps[i] = Dyn(p)
 	}
-	return b.inline(roots, width, args, ps)
+	return b.inline(roots, width, args, ps, size)
 }
 
-func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) []Dynamic {
+func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic, size float64) []Dynamic {
 	out := make([]Dynamic, len(roots))
 	for i := range out {
 		out[i] = Dynamic{h: handle{b: b}}
@@ -110,6 +119,10 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) 
 	}
 	list, at := ir.Flatten(roots...)
 	values := make(map[*ir.Node]handle, len(list))
+	var sound map[*ir.Node]bool
+	if size == size {
+		sound = ir.Sound(list, size)
+	}
 	for _, n := range list {
 		k := kindOf(n.Type, width)
 		switch n.Code {
@@ -129,7 +142,11 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) 
 				values[n] = splat(k, from[n.Index].h)
 			}
 		default:
-			values[n] = b.node(n, k, values)
+			flag := uint8(0)
+			if sound[n] {
+				flag = ir.Loose
+			}
+			values[n] = b.node(n, flag, k, values)
 		}
 	}
 	for i, p := range at {
@@ -139,8 +156,8 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic) 
 	return out
 }
 
-// node computes one node from the values of its operands.
-func (b *Builder) node(n *ir.Node, k kind, values map[*ir.Node]handle) handle {
+// node computes one node, with a flag, from the values of its operands.
+func (b *Builder) node(n *ir.Node, flag uint8, k kind, values map[*ir.Node]handle) handle {
 	x, y, z := values[n.Args[0]], values[n.Args[1]], values[n.Args[2]]
 	from := k.with(n.Args[0].Type)
 	switch {
@@ -149,7 +166,7 @@ func (b *Builder) node(n *ir.Node, k kind, values map[*ir.Node]handle) handle {
 	case n.Code.Arity() == 1:
 		return unary(n.Code, k, from, x)
 	case n.Code.Arity() == 2:
-		return binary(n.Code, k, from, x, y)
+		return flagged(n.Code, flag, k, from, x, y)
 	}
-	return ternary(n.Code, 0, k, x, y, z)
+	return ternary(n.Code, flag, k, x, y, z)
 }

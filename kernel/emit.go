@@ -22,7 +22,10 @@ func unary(c ir.Code, k, from kind, x handle) handle {
 }
 
 // binary applies c to values of kind from.
-func binary(c ir.Code, k, from kind, x, y handle) handle {
+func binary(c ir.Code, k, from kind, x, y handle) handle { return flagged(c, 0, k, from, x, y) }
+
+// flagged is binary with a flag.
+func flagged(c ir.Code, flag uint8, k, from kind, x, y handle) handle {
 	b := x.b
 	if y.b == nil {
 		if b == nil {
@@ -41,7 +44,7 @@ func binary(c ir.Code, k, from kind, x, y handle) handle {
 		}
 	}
 	p := b.use(x, from)
-	return handle{b: b, id: b.pure(head(c, k, 0), p, b.use(y, from), 0, 0)}
+	return handle{b: b, id: b.pure(head(c, k, flag), p, b.use(y, from), 0, 0)}
 }
 
 // commutes reports whether an identity of c holds for the first operand too.

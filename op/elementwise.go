@@ -136,13 +136,13 @@ var (
 		of{tol: ulp(5), special: "NaN stays NaN; -Inf gives about -1.7581."})
 
 	Sigmoid = elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
-		of{tol: ulp(3), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf."})
+		of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless what it is fused with bounds x."})
 
 	Tanh = elementwise(1, "tanh", "the hyperbolic tangent", x.Tanh(),
 		of{tol: ulp(2), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
 
 	Silu = elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
-		of{aliases: []string{"swish"}, tol: Tolerance{ULP: 4, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN, as 0 times -Inf is."})
+		of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN, as 0 times -Inf is. Within 4 ulp unless what it is fused with bounds x."})
 
 	HardSwish = elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
 		// The sixth first: six times a large x would overflow.
@@ -194,7 +194,7 @@ var (
 	Round = elementwise(1, "round", "the nearest integer, the even one of two", x.Round(), of{special: integral})
 	Trunc = elementwise(1, "trunc", "x without its fraction", x.Trunc(), of{special: integral})
 
-	Exp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(2), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0."})
+	Exp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused with bounds x."})
 	Exp2  = elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
 	Log   = elementwise(1, "log", "the natural logarithm", x.Log(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
 	Log2  = elementwise(1, "log2", "the logarithm to base 2", x.Log2(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})

@@ -35,8 +35,11 @@ func keepsNaN(c ir.Code) bool {
 	return false
 }
 
-// extreme reports whether an instruction is a greatest or least of float32 numbers.
-func extreme(in *ir.Instr) bool { return (in.Code == ir.Min || in.Code == ir.Max) && in.Type == ir.F32 }
+// extreme reports whether an instruction is a greatest or least of float32 numbers that
+// may be NaN.
+func extreme(in *ir.Instr) bool {
+	return (in.Code == ir.Min || in.Code == ir.Max) && in.Type == ir.F32 && in.Flag != ir.Loose
+}
 
 // carry finds the chains that have two operands to look at and more, after uses are
 // counted: each of those is used once more.

@@ -351,7 +351,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 			return
 		}
 	case ir.Min, ir.Max:
-		if !isFloat(in.Type) {
+		if !isFloat(in.Type) || in.Flag == ir.Loose {
 			builtIn = true
 			break
 		}

@@ -30,16 +30,16 @@ func TestNearTexts(t *testing.T) {
 		for way, k := range ways {
 			name := wayName(c, way)
 			addRoutine(t, all, name, k.text[0])
-			within := ir.Anything()
+			within, tol := ir.Anything(), op.Tolerance{ULP: ir.NearUnits(c)}
 			if way > 0 {
-				within = ir.Narrows(c)[way-1].Operand
+				r := ir.Narrows(c)[way-1]
+				within, tol.ULP = r.Operand, tol.ULP+r.More
 			}
 			n, err := ir.New(c, ir.NewArg(0, ir.F32))
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := ir.NewEvaluator(n)
-			tol := op.Tolerance{ULP: ir.NearUnits(c)}
 			in := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, math.NaN(), math.MaxFloat32, -math.MaxFloat32, 88.72, 90, -87, -110, 14.5, -14.5}
 			for exp := -126; exp <= 127; exp++ {
 				for range 60 {
@@ -82,8 +82,12 @@ func TestNarrow(t *testing.T) {
 	}{
 		{of(ir.Exp, x), "exp_f"},
 		{of(ir.Exp, clip(0, 1)), "exp_unit_f"},
-		{of(ir.Exp, clip(-0.5, 1)), "exp_f"},
-		{of(ir.Exp, clip(0, 2)), "exp_f"},
+		{of(ir.Exp, clip(-0.5, 1)), "exp_moderate_f"},
+		{of(ir.Exp, clip(0, 2)), "exp_moderate_f"},
+		{of(ir.Exp, clip(0, 21)), "exp_f"},
+		{of(ir.Exp, of(ir.Min, x, c(2))), "exp_f"},
+		{of(ir.Sigmoid, clip(-4, 4)), "sigmoid_moderate_f"},
+		{of(ir.Sigmoid, clip(-40, 4)), "sigmoid_f"},
 		{of(ir.Exp, of(ir.Sigmoid, x)), "exp_unit_f"},
 		{of(ir.Exp, of(ir.Fma, of(ir.Tanh, x), c(0.25), c(0.5))), "exp_unit_f"},
 		{of(ir.Tanh, clip(-0.5, 0.5)), "tanh_small_f"},

@@ -66,6 +66,7 @@ func TestWebGPUCut(t *testing.T) {
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{tensor(few, 2, 4*bound+3)}},
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{tensor(g.wild, 3*bound)}},
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{half(1, 4*bound+2)}},
+		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{half(3, 2*bound+1)}},
 		{Op: op.Gather, In: []Tensor{tensor(g.wild, 300, 5), ids(300, 2, 70)}},
 		{Op: op.Gather, In: []Tensor{tensor(g.tame, bound+1, 1), ids(bound+1, 3)}},
 		{Op: op.Gather, In: []Tensor{half(401, 3), ids(401, 31)}},
@@ -129,6 +130,8 @@ func (g *generator) cutReductions(o *op.Operation, lengths []int, try func(c Cas
 			put(i%2 == 1, nil, op.F32, op.Shape{n}, g.tame, nil)
 		}
 		put(false, nil, op.F16, op.Shape{2*bound + 2}, g.tame, nil)
+		put(false, nil, op.F16, op.Shape{2*bound + 1}, g.tame, nil)
+		put(true, nil, op.F16, op.Shape{5, 101}, g.tame, nil)
 	}
 	// Equal extremes in every part.
 	put(false, nil, op.F32, op.Shape{long}, func(op.DType) float64 { return float64(g.IntN(3)) }, nil)
@@ -174,7 +177,10 @@ func (g *generator) cutRows(o *op.Operation, lengths []int, try func(c Case)) {
 		}
 	}
 	put(op.F32, op.Shape{3, bound + 1}, wide, 3, nil)
+	// Half floats by the word, and parts that are none.
 	put(op.F16, op.Shape{2, bound + 1}, g.tame, 3, nil)
+	put(op.F16, op.Shape{5, 101}, g.tame, 3, nil)
+	put(op.F16, op.Shape{2*bound + 1}, g.tame, 3, nil)
 	if o == op.Cumsum {
 		put(op.F16, op.Shape{2*bound + 2}, g.tame, 0, nil)
 	}
@@ -184,6 +190,36 @@ func (g *generator) cutRows(o *op.Operation, lengths []int, try func(c Case)) {
 	}
 	put(op.F32, op.Shape{bound + 1}, func(op.DType) float64 { return math.Inf(-1) }, 0, nil)
 	put(op.F32, op.Shape{bound + 1}, func(op.DType) float64 { return -1000 }, 0, nil)
+}
+
+// TestWebGPUCutHalves stores what is computed in parts, which are no whole number of
+// words, into larger arrays.
+func TestWebGPUCutHalves(t *testing.T) {
+	smallBindings(t)
+	dev := start(t, openMasked)
+	free := libertiesOf(t.Context(), dev)
+	g := newGenerator(freshSeed(t))
+	half := func(s ...int) Tensor { return g.tensor(op.F16, s, g.tame) }
+	for i, c := range []Case{
+		{Op: op.Relu, In: []Tensor{half(2*bound + 1)}},
+		{Op: op.Add, In: []Tensor{half(5, 101), half(101)}},
+		{Op: op.Mul, In: []Tensor{half(5, 101), half(5, 1)}},
+		{Op: op.Softmax, In: []Tensor{half(5, 101)}},
+		{Op: op.LayerNorm, In: []Tensor{half(7, 63), half(63), half(63)}},
+		{Op: op.RMSNorm, In: []Tensor{half(2*bound + 1), half(2*bound + 1)}},
+		{Op: op.Transpose, In: []Tensor{half(35, 47)}},
+		{Op: op.Gather, In: []Tensor{half(401, 3), g.ids(op.Shape{101}, 401)}},
+		{Op: op.MatMul, In: []Tensor{half(31, 9), half(9, 13)}},
+	} {
+		if err := c.runBatch(t.Context(), dev, free); err != nil {
+			t.Errorf("%v: %v", &c, err)
+		}
+		for _, at := range []int{0, 2, 32}[i%2:] { // 32 are the alignment
+			if err := storedAt[op.Float16](t, dev, free, &c, at); err != nil {
+				t.Errorf("%v, stored at %d: %v", &c, at, err)
+			}
+		}
+	}
 }
 
 // TestWebGPUCutFused compares chains that end with operations in parts with what the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
@@ -46,42 +47,81 @@ func TestWebGPUExtremes(t *testing.T) {
 	for i := range n {
 		in[0][i], in[1][i] = numbers[i%14], numbers[i/14%14]
 	}
+	// compute runs a chain by both, with a result in the middle of it too or not. off is what
+	// a result w of x and y may be off by.
+	compute := func(t *testing.T, chain []int, in [2][]float32, middle bool, off func(x, y float32, w float64) float64) {
+		n := len(in[0])
+		var got [2][2][]float32
+		for k, d := range []*device.Device{dev, cpu} {
+			r := batch.New(d)
+			x := []value{r.Upload(in[0], n), r.Upload(in[1], n)}
+			v := x[0]
+			half := v
+			for i, s := range chain {
+				v = steps[s](r, v, x)
+				if i == len(chain)/2 {
+					half = v
+				}
+			}
+			results := []value{v, half}
+			if !middle {
+				results = results[:1]
+			}
+			for i, v := range results {
+				got[k][i] = make([]float32, n)
+				r.Get(v, got[k][i])
+			}
+			if err := r.Execute(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k, want := range got[1] {
+			for i, want := range want {
+				g, w := float64(got[0][k][i]), float64(want)
+				if g != w && !(g != g && w != w) && !(math.Abs(g-w) <= off(in[0][i], in[1][i], w)) {
+					t.Fatalf("result %d of %v and %v: %v, not %v", k, in[0][i], in[1][i], g, w)
+				}
+			}
+		}
+	}
 	for turn := range 30 {
 		var chain []int
 		for range 2 + rng.IntN(7) {
 			chain = append(chain, rng.IntN(len(steps)))
 		}
 		t.Run(fmt.Sprint(turn, chain), func(t *testing.T) {
-			var got [2][2][]float32
-			for k, d := range []*device.Device{dev, cpu} {
-				r := batch.New(d)
-				x := []value{r.Upload(in[0], n), r.Upload(in[1], n)}
-				v := x[0]
-				half := v
-				for i, s := range chain {
-					v = steps[s](r, v, x)
-					if i == len(chain)/2 {
-						half = v
-					}
-				}
-				// A result in the middle of every other chain.
-				results := []value{v, half}[:1+turn%2]
-				for i, v := range results {
-					got[k][i] = make([]float32, n)
-					r.Get(v, got[k][i])
-				}
-				if err := r.Execute(ctx); err != nil {
-					t.Fatal(err)
-				}
+			compute(t, chain, in, turn%2 == 1, func(_, _ float32, w float64) float64 { return 1e-4 * math.Abs(w) })
+		})
+	}
+	// Of so much a vector whose elements are not large goes without a look for NaN: of
+	// most there is none, and others have one element that is.
+	const many = 1<<22 + 4*128*3
+	sizes := []int{many, many - 1, 1<<24 + 3} // vectors, single elements, vectors and a rest
+	var large [2][]float32
+	for k := range large {
+		large[k] = make([]float32, slices.Max(sizes))
+		for i := range large[k] {
+			if large[k][i] = 4*rng.Float32() - 2; rng.IntN(100) == 0 {
+				large[k][i] = append(numbers, 0x1p31, -0x1p100, math.MaxFloat32)[rng.IntN(len(numbers)+3)]
 			}
-			for k, want := range got[1] {
-				for i, want := range want {
-					g, w := float64(got[0][k][i]), float64(want)
-					if g != w && !(g != g && w != w) && !(math.Abs(g-w) <= 1e-4*math.Abs(w)) {
-						t.Fatalf("result %d of %v and %v: %v, not %v", k, in[0][i], in[1][i], g, w)
-					}
-				}
+		}
+	}
+	for turn, n := range sizes {
+		chain := []int{0, 1, 3, 5, 0, 2, 3, 5, 0, 1, 3, 5, 0, 2, 3, 5, 0, 1} // of which each lane has several
+		for range 3 * turn {
+			if s := rng.IntN(len(steps)); s != 8 { // which jumps where operands are nearly equal
+				chain = append(chain, s)
 			}
+		}
+		chain = append(chain, 5, 0, 3)
+		t.Run(fmt.Sprint("many", turn, chain), func(t *testing.T) {
+			in := [2][]float32{large[0][:n], large[1][:n]}
+			compute(t, chain, in, turn == 1, func(x, y float32, w float64) float64 {
+				if w == w && max(math.Abs(float64(x)), math.Abs(float64(y))) > 5 {
+					return math.Inf(1) // of differences of large numbers nothing may be left
+				}
+				return 1e-3 * (1 + math.Abs(w))
+			})
 		})
 	}
 }

@@ -114,12 +114,13 @@ func (r *graph) prepare(ctx context.Context, dev *device.Device, d op.DType) err
 	return plan.Close()
 }
 
-// prepareHalves makes a plan that widens an odd number of elements of two bytes,
-// narrows them, and copies them as they are.
+// prepareHalves makes a plan that widens an odd number of elements of two bytes, and
+// whole vectors of them, narrows them, and copies them as they are.
 func prepareHalves(ctx context.Context, dev *device.Device, d op.DType) error {
 	b := batch.New(dev)
 	x := newArray(d, 33).upload(b, op.Shape{3, 11})
-	plan, err := b.Compile(ctx, b.Softmax(x), b.Reshape(x, 11, 3))
+	y := newArray(d, 36).upload(b, op.Shape{3, 12})
+	plan, err := b.Compile(ctx, b.Softmax(x), b.Reshape(x, 11, 3), b.Softmax(y))
 	if err != nil {
 		return err
 	}

@@ -216,7 +216,7 @@ func encloseNode(n *Node, in []Interval) Interval {
 	}
 	r = r.join(c)
 	switch n.Code {
-	case Add, Sub, Mul, Div, Fma:
+	case Mul, Div, Fma: // infinity times a zero that is no end; of sums the ends tell
 		nan = nan || unbounded
 	}
 	r.NaN = nan

@@ -95,21 +95,23 @@ func tanhSeries(x *Node) *Node {
 const (
 	unscaled = 87   // e**x is a normal number for |x| up to it
 	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 does little
+	moderate = 20   // for |x| <= moderate, what ln 2 in one part is off by does little
 )
 
 // Narrow is a range of operands for which a function is shorter.
 type Narrow struct {
 	Name    string // of what is in it
 	Operand Interval
+	More    float64 // units that the function may be off by there beside NearUnits
 }
 
 // narrows lists such ranges: see bounded. Those are left out whose arithmetic does not
 // survive a compiler that takes products for associative, as those of texts are: of
 // x - x·a·b they make x·(1 - a·b).
 var narrows = map[Code][]Narrow{
-	Tanh:    {{"small", Interval{-tanhSmall, tanhSmall, true}}},
-	Exp:     {{"unit", Interval{0, direct, true}}},
-	Sigmoid: {{"positive", Interval{0, math.Inf(1), true}}},
+	Tanh:    {{"small", Interval{-tanhSmall, tanhSmall, true}, 0}},
+	Exp:     {{"unit", Interval{0, direct, true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
+	Sigmoid: {{"positive", Interval{0, math.Inf(1), true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
 }
 
 // Narrows returns the ranges of operands for which c is shorter where a back end has
@@ -121,7 +123,7 @@ func (x Interval) Within(y Interval) bool {
 	return (x.empty() || y.Lo <= x.Lo && x.Hi <= y.Hi) && (y.NaN || !x.NaN)
 }
 
-// NearUnits returns what the expansion of a function of one operand may be off by
+// NearUnits returns what the expansion of a function of any operand may be off by
 // where a back end has Exp2Near and what is behind it, in units of the last place, and 0
 // for functions that these do not change.
 func NearUnits(c Code) float64 {
@@ -169,34 +171,50 @@ func (l *lowering) bounded(was, n *Node) *Node {
 			return tanhSeries(x)
 		}
 	case Exp:
-		if r.Lo >= 0 && most <= unscaled { // Exp2Near of what is negative is off by too much
-			return expBounded(x, most)
+		switch {
+		case r.Lo >= 0 && most <= direct: // Exp2Near of what is negative is off by too much
+			return node(Exp2Near, fma(x, c(log2eParts[1]), mul(x, c(log2eParts[0]))))
+		case most <= moderate:
+			return expModerate(x)
+		case r.Lo >= 0 && most <= unscaled:
+			return expUnscaled(x)
 		}
 	case Sigmoid:
-		if r.Lo >= 0 { // what e**-x is off by counts by half at most, and less where x is large
+		switch {
+		case r.Lo >= 0: // what e**-x is off by counts by half at most, and less where x is large
 			return l.inverse(add(node(Exp2Near, mul(x, c(-log2eParts[0]))), c(1)))
+		case most <= moderate:
+			return l.inverse(add(expModerate(neg(x)), c(1)))
 		}
 	}
 	return nil
 }
 
-// expBounded returns e**x for |x| <= most, which is at most unscaled.
-func expBounded(x *Node, most float64) *Node {
+// expUnscaled returns e**x for |x| <= unscaled.
+func expUnscaled(x *Node) *Node {
 	t := mul(x, c(log2eParts[0]))
-	if most <= direct {
-		return node(Exp2Near, fma(x, c(log2eParts[1]), t))
-	}
 	// What rounding t loses is small: e**r is 1 + r.
 	r := fma(t, c(-ln2Parts[1]), fma(t, c(-ln2Parts[0]), x))
 	p := node(Exp2Near, t)
 	return fma(p, r, p)
 }
 
-// ranges are what is known of the values of an expression, as float32 arithmetic
+// expModerate returns e**x for |x| <= moderate, as 2**t·e**r where t is x/ln 2 rounded
+// to twelve binary places: r is so small that e**r is 1 + r, and t·ln 2 is not what
+// compilers that take products for associative would make x of.
+func expModerate(x *Node) *Node {
+	const places = 3 << (22 - 12) // added, it leaves so many
+	t := sub(fma(x, c(math.Log2E), c(places)), c(places))
+	p := node(Exp2Near, t)
+	return fma(p, fma(t, c(-math.Ln2), x), p)
+}
+
+// ranges are what is known of the values of expressions, as float32 arithmetic
 // gives them.
 type ranges map[*Node]Interval
 
-func newRanges(root *Node) ranges {
+// newRanges returns them for float32 operands in arg.
+func newRanges(arg Interval, roots ...*Node) ranges {
 	r := make(ranges)
 	var walk func(n *Node) Interval
 	walk = func(n *Node) Interval {
@@ -204,10 +222,12 @@ func newRanges(root *Node) ranges {
 			return v
 		}
 		var v Interval
-		switch n.Code {
-		case Const:
+		switch {
+		case n.Code == Const:
 			v = Point(n.Value)
-		case Arg, Param:
+		case n.Code == Arg && n.Type == F32:
+			v = arg
+		case n.Code == Arg || n.Code == Param:
 			v = Anything()
 		default:
 			var in [3]Interval
@@ -221,8 +241,24 @@ func newRanges(root *Node) ranges {
 		r[n] = v
 		return v
 	}
-	walk(root)
+	for _, n := range roots {
+		walk(n)
+	}
 	return r
+}
+
+// Sound returns the Min and Max of float32 numbers, of flattened expressions, that have
+// no NaN among their operands as long as no float32 operand of the expressions is larger
+// than size or NaN.
+func Sound(list []*Node, size float64) map[*Node]bool {
+	r := newRanges(Interval{-size, size, false}, list...)
+	sound := make(map[*Node]bool)
+	for _, n := range list {
+		if (n.Code == Min || n.Code == Max) && n.Type == F32 && !r[n.Args[0]].NaN && !r[n.Args[1]].NaN {
+			sound[n] = true
+		}
+	}
+	return sound
 }
 
 // rounding widens an interval by what functions are off at most. What is not

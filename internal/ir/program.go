@@ -194,7 +194,7 @@ const (
 const Bounded = 1
 
 // Loose marks an Fma that may round the product too, on devices that would have to make
-// up for it.
+// up for it, and a Min or Max of which no operand is NaN.
 const Loose = 1
 
 // The values of Flag of a BuiltIn. X, Y and Z follow each other.

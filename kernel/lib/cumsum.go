@@ -85,7 +85,7 @@ func planCumsum(q *request) (*Plan, error) {
 		p.stage(cumsums.of(s, q.epilogue), w.groups(a.Rows), params, append(q.inputs(), q.outputs()...)...)
 		return p.done(name)
 	}
-	n, length := parts(a.Cols)
+	n, length := parts(a.Cols, maxParts)
 	params.Part = uint32(length)
 	pieces := p.scratch(a.Rows * n)
 	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceWay: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)

@@ -1,6 +1,8 @@
 package lib
 
 import (
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -21,10 +23,11 @@ type mapOf struct {
 }
 
 // mapWay is how many elements are read at once, how many times a lane does, the lanes
-// of a workgroup, and whether each time has a branch of its own.
+// of a workgroup, whether each time has a branch of its own, and whether vectors whose
+// elements are not large have one: see moderate.
 type mapWay struct {
 	Width, Each, Lanes int
-	Apart              bool
+	Apart, Guarded     bool
 }
 
 var mapWays = table[mapOf, mapWay]{
@@ -96,12 +99,13 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 		}
 		return args
 	}
-	write := func(i kernel.U32, args []kernel.Dynamic) {
+	writeWithin := func(i kernel.U32, args []kernel.Dynamic, size float64) {
 		params := []kernel.F32{b.F32(&p.F0), b.F32(&p.F1), b.F32(&p.F2), b.F32(&p.F3)}
-		for k, v := range kernel.Inline(b, e.exprs, args, params) {
+		for k, v := range kernel.InlineWithin(b, e.exprs, args, params, size) {
 			ys[k].set(i, v)
 		}
 	}
+	write := func(i kernel.U32, args []kernel.Dynamic) { writeWithin(i, args, math.NaN()) }
 	n := b.U32(&p.N)
 	if w.Each == 1 {
 		i := b.Index()
@@ -130,14 +134,99 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 	for k := range at {
 		args[k] = read(kernel.Select(all, at[k], kernel.U(0)))
 	}
-	b.If(all, func() {
+	each := func(size float64) {
 		for k := range at {
-			write(at[k], args[k])
+			writeWithin(at[k], args[k], size)
 		}
+	}
+	b.If(all, func() {
+		if !w.Guarded {
+			each(math.NaN())
+			return
+		}
+		// NaN has more bits than any number.
+		small := moderate(b, e, w.Width, args).AsU32().Lt(kernel.U(math.Float32bits(moderateSize)))
+		b.If(small, func() { each(moderateSize) }).Else(func() { each(math.NaN()) })
 	}).Else(func() {
 		b.ForStep(first, n, kernel.U(uint32(w.Lanes)), func(i kernel.U32) { write(i, read(i)) })
 	})
 })
+
+// From so many elements a launch more is little beside a program that computes much, and
+// beside any other with functions.
+const (
+	leastRaggedHeavy = 1 << 24
+	leastRagged      = 1 << 26
+)
+
+// Ragged reports whether an elementwise program over n elements is faster on a target if
+// vectors of all but the last have a launch of their own. What computes little is as fast
+// by single elements.
+func Ragged(p *Epilogue, n int, t Target) bool {
+	if n%4 == 0 || n < leastRaggedHeavy {
+		return false
+	}
+	if n < leastRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
+		return false
+	}
+	for _, in := range p.In {
+		if in.Spread != op.Full && in.Spread != op.Scalar {
+			return false
+		}
+	}
+	list, _ := ir.Flatten(p.Exprs...)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code.Composite() })
+}
+
+// moderateSize bounds the elements that are moderate: products of several are finite.
+const moderateSize = 1 << 30
+
+// guards reports whether expressions gain where operands are moderate: a greatest or
+// least of two values that then are no NaN saves an addition, or more, and an element of
+// each operand costs one.
+func guards(e *epilogue) bool {
+	list, _ := ir.Flatten(e.exprs...)
+	sound := ir.Sound(list, moderateSize)
+	saves := 0
+	for n := range sound {
+		if n.Args[0].Code != ir.Const && n.Args[1].Code != ir.Const {
+			saves++
+		}
+	}
+	floats := 0
+	for _, in := range e.in {
+		if op.Register(in.Type) == ir.F32 {
+			floats++
+		}
+	}
+	return floats > 0 && saves > floats+1
+}
+
+// moderate returns what is less than moderateSize only where the sizes of all floating-point
+// operands of a width are: their sum.
+func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic) kernel.F32 {
+	var vectors []kernel.Vec4F
+	var singles []kernel.F32
+	for _, of := range args {
+		for i, in := range e.in {
+			switch {
+			case op.Register(in.Type) != ir.F32:
+			case width == 1:
+				singles = append(singles, kernel.As[kernel.F32](b, of[i]).Abs())
+			default:
+				vectors = append(vectors, kernel.As[kernel.Vec4F](b, of[i]).Abs())
+			}
+		}
+	}
+	if width == 1 {
+		return tree(singles)
+	}
+	sum := vectors[0]
+	for _, v := range vectors[1:] {
+		sum = sum.Add(v)
+	}
+	return sum.Sum()
+}
 
 // planMap makes the plan of an elementwise program, or of an elementwise
 // operation with an epilogue.
@@ -217,6 +306,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 		return nil, err
 	}
 	w.Lanes, w.Apart = q.Target.MapLanes, w.Each > 1 && q.Target.MapApart
+	w.Guarded = w.Each > 1 && !w.Apart && q.Target.MapGuarded && guards(e)
 	f := q.Attrs.Float
 	var p planner
 	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)

@@ -2,7 +2,9 @@ package lib
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -192,6 +194,109 @@ func TestMapWays(t *testing.T) {
 		}
 		if p.Variant != c.want {
 			t.Errorf("%v of %d: %s, want %s", c.o, c.n, p.Variant, c.want)
+		}
+	}
+}
+
+// TestRagged shows which programs have a launch for vectors and one for the rest.
+func TestRagged(t *testing.T) {
+	x := ir.NewArg(0, ir.F32)
+	exp, _ := ir.New(ir.Exp, x)
+	sum, _ := ir.New(ir.Add, x, x)
+	for _, c := range []struct {
+		expr   *ir.Node
+		spread op.Spread
+		n      int
+		want   bool
+	}{
+		{exp, op.Full, leastRagged + 3, true},
+		{exp, op.Scalar, leastRagged + 3, true},
+		{exp, op.Full, leastRagged, false},
+		{exp, op.Full, leastRagged - 1, false},
+		{exp, op.Periodic, leastRagged + 3, false},
+		{sum, op.Full, leastRagged + 3, false},
+	} {
+		p := &Epilogue{In: []Operand{{op.F32, c.spread, c.n}}, Exprs: []*ir.Node{c.expr}}
+		if got := Ragged(p, c.n, Target{}); got != c.want {
+			t.Errorf("%s of %d, %v: %v", ir.Format(c.expr, nil, nil), c.n, c.spread, got)
+		}
+		if got := Ragged(p, c.n/2, Target{MapMuch: 1}); c.want && !got {
+			t.Errorf("%s of %d is not much", ir.Format(c.expr, nil, nil), c.n/2)
+		}
+	}
+}
+
+// TestMapGuarded shows which programs have a branch for vectors of moderate elements.
+func TestMapGuarded(t *testing.T) {
+	x, y := ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)
+	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
+		n, err := ir.New(c, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	step := func(v *ir.Node) *ir.Node { return of(ir.Max, of(ir.Sub, v, y), of(ir.Neg, x)) }
+	for _, c := range []struct {
+		expr *ir.Node
+		want bool
+	}{
+		{step(step(step(x))), false},      // as many additions as it saves, nearly
+		{step(step(step(step(x)))), true}, // four and two
+		{step(step(of(ir.Tanh, step(step(x))))), true},
+		{step(step(step(step(of(ir.Log, x))))), false}, // NaN where x is negative
+	} {
+		e := &epilogue{in: []Operand{{op.F32, op.Full, 8}, {op.F32, op.Full, 8}}, exprs: []*ir.Node{c.expr}}
+		if got := guards(e); got != c.want {
+			t.Errorf("%s: %v", ir.Format(c.expr, nil, nil), got)
+		}
+	}
+	// Without a floating-point operand there is nothing to look at.
+	pick := func(i int, v float64) *ir.Node {
+		return of(ir.Select, ir.NewArg(i, ir.Bool), ir.NewConst(v, ir.F32), ir.NewConst(-1, ir.F32))
+	}
+	flags := of(ir.Max, of(ir.Max, pick(0, 1), pick(1, 2)), of(ir.Max, pick(0, 3), pick(1, 4)))
+	if e := (&epilogue{in: []Operand{{op.Bool, op.Full, 8}, {op.Bool, op.Full, 8}}, exprs: []*ir.Node{flags}}); guards(e) {
+		t.Errorf("%s has a branch", ir.Format(flags, nil, nil))
+	}
+	// Vectors of moderate elements, others, and a rest.
+	expr := step(step(step(step(of(ir.Exp, x)))))
+	n := 4 * (2*128*3 + 5)
+	in := [2][]float32{make([]float32, n), make([]float32, n)}
+	for i := range n {
+		in[0][i], in[1][i] = rand.Float32(), 4*rand.Float32()
+		if rand.IntN(50) == 0 {
+			in[rand.IntN(2)][i] = []float32{0x1p31, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[rand.IntN(4)]
+		}
+	}
+	for i, d := range []op.DType{op.F32, op.F16, op.F32} {
+		p, err := For(&Request{Post: &Epilogue{In: []Operand{{op.F32, op.Full, n}, {d, op.Full, n}}, Exprs: []*ir.Node{expr}}, Out: []Array{{op.F32, op.Shape{n}}},
+			Variant: []string{"vectors", "vectors", "few-scalars"}[i], Target: Target{F16: true, MapGuarded: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := p.Stages[0].Kernel.Program()
+		if err != nil {
+			t.Fatal(err)
+		}
+		loose := slices.ContainsFunc(program.Code, func(in ir.Instr) bool { return in.Code == ir.Max && in.Flag == ir.Loose })
+		if !loose {
+			t.Error("no branch for moderate vectors")
+		}
+		bytes, second, got := optest.Poisoned(int64(4*n)), optest.Poisoned(int64(n*d.Size())), optest.Poisoned(int64(4*n))
+		for i := range n {
+			op.F32.PutFloat64(bytes, i, float64(in[0][i]))
+			d.PutFloat64(second, i, float64(in[1][i]))
+		}
+		if err := (&rig{check: true, subgroup: 32}).run(p, [][]byte{bytes, second}, [][]byte{got}); err != nil {
+			t.Fatal(err)
+		}
+		e := ir.NewEvaluator(expr)
+		for i := range n {
+			want, is := e.Eval([]float64{float64(in[0][i]), d.Float64(second, i)}, nil), op.F32.Float64(got, i)
+			if want != is && (want == want || is == is) && !(math.Abs(want-is) <= 1e-5*(1+math.Abs(want))) {
+				t.Fatalf("%v: element %d, of %v and %v, is %v, not %v", d, i, in[0][i], in[1][i], is, want)
+			}
 		}
 	}
 }

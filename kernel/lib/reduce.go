@@ -34,9 +34,11 @@ type reduceWay struct {
 }
 
 const (
-	maxParts   = 1024
-	leastPart  = 4096    // elements that are worth a workgroup
-	longestRow = 1 << 22 // for one workgroup: see sumTurns
+	maxParts = 1024
+	// reducedParts are the parts of a row at most where a result follows from them in one go.
+	reducedParts = 4096
+	leastPart    = 4096    // elements that are worth a workgroup
+	longestRow   = 1 << 22 // for one workgroup: see sumTurns
 	// mostEach bounds the elements of a row that a lane takes at once.
 	mostEach = 32
 )
@@ -72,11 +74,11 @@ func worthSplitting(m rowsOf) bool {
 	return m.Cols > longestRow || m.Cols >= 2*leastPart && m.Rows < 256
 }
 
-// parts returns how many parts a row of cols elements has, and their length:
-// the last part may be shorter.
-func parts(cols int) (n, length int) {
-	length = max(leastPart, (cols-1)/maxParts+1)
-	length = (length + 3) &^ 3 // for vectors
+// parts returns how many parts a row of cols elements has, up to most, and their length:
+// the last part may be shorter. Others are multiples of what a team reads at once, as
+// what is left is read by one unit a lane after the other.
+func parts(cols, most int) (n, length int) {
+	length = ((cols-1)/most/leastPart + 1) * leastPart
 	return (cols-1)/length + 1, length
 }
 
@@ -177,7 +179,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
 		operands := q.inputs()
 		if w.Split {
-			n, length := parts(a.Cols)
+			n, length := parts(a.Cols, reducedParts)
 			params.Part = uint32(length)
 			pieces := make([]Ref, states)
 			for i := range pieces {
@@ -185,7 +187,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
-			s.Each, s.filled = 0, fully
+			s.Each, s.filled = eachOf(n, w.crew, mostEach) // all of them at once
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

@@ -27,6 +27,9 @@ type Target struct {
 	// MapApart says that several vectors of a lane have a branch each: compilers that
 	// see one branch for all mix what they compute, for which some have no registers.
 	MapApart bool
+	// MapGuarded says that a greatest or least of two numbers takes much longer where one
+	// may be NaN: vectors of elements that are not large are computed without.
+	MapGuarded bool
 }
 
 func (t Target) withDefaults() Target {

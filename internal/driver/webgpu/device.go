@@ -55,7 +55,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 	d := &device{gpu: g, target: targetOf(a), limits: a.Limits}
 	l := d.target.Limits
 	d.library = lib.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
-		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0}
+		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0, MapGuarded: true}
 	if n := d.target.SubgroupSize; n[0] == n[1] {
 		d.library.Subgroup = int(n[0])
 	}

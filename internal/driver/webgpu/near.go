@@ -71,7 +71,7 @@ var nearCases = sync.OnceValue(func() (list []nearCase) {
 		list = append(list, nearCase{of(c, x), op.Tolerance{ULP: units}})
 		for _, r := range ir.Narrows(c) {
 			y := of(ir.Min, of(ir.Max, x, limit(r.Operand.Lo)), limit(r.Operand.Hi))
-			list = append(list, nearCase{of(c, y), op.Tolerance{ULP: units}})
+			list = append(list, nearCase{of(c, y), op.Tolerance{ULP: units + r.More}})
 		}
 	}
 	return list

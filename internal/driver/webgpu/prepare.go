@@ -349,9 +349,8 @@ func (e *preparer) operation(s *driver.Step) error {
 	if s.Reshapes() {
 		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
 	}
-	of := e.alike(s)
 	r := e.request()
-	if err := r.Operation(of, s); err != nil {
+	if err := r.Operation(e, s); err != nil {
 		return err
 	}
 	if s.Post == nil {
@@ -372,7 +371,7 @@ func (e *preparer) operation(s *driver.Step) error {
 		return err
 	}
 	e.local = local
-	alone, post, err := r.Apart(of, s.Post)
+	alone, post, err := r.Apart(e, s.Post)
 	if err != nil {
 		return err
 	}

@@ -198,11 +198,13 @@ func (l *dispatch) record(r *recorder) error {
 		ranges = append(ranges, r.locate(a))
 	}
 	// What cannot be bound where it is is bound to a copy: the offset does not
-	// suit the device, or another array of the kernel is in the same buffer, and
-	// one of the two is written.
+	// suit the device, or another array of the kernel is in the same buffer of the
+	// user, and one of the two is written. A copy has whole words: what shares the
+	// last one goes there and comes back as it was.
 	moved := make([]gpu.Range, len(ranges))
 	for i, a := range l.arrays {
-		if a.kind != external || r.ext[a.at].Mem == nil || ranges[i].Bytes > 0 && ranges[i].Off%max(r.d.limits.StorageAlign, 4) == 0 && !l.meets(ranges, i) {
+		users := a.kind == external && r.ext[a.at].Mem != nil
+		if ranges[i].Off%max(r.d.limits.StorageAlign, 4) == 0 && !(users && (ranges[i].Bytes == 0 || l.meets(ranges, i))) {
 			continue
 		}
 		there, err := r.borrow(a.bytes)

@@ -3,6 +3,7 @@ package webgpu
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
@@ -24,6 +25,13 @@ func (e *preparer) orReference(r *request) error {
 	if err == nil || !errors.Is(err, errNoKernel) {
 		return err
 	}
+	// Uploads have whole words: what is not goes to memory of its own first.
+	to := slices.Clone(r.To)
+	for i, y := range to {
+		if y.kind == external && y.bytes%4 != 0 {
+			to[i] = e.Reserve(y.bytes)
+		}
+	}
 	var all []arrayRef
 	for i, a := range r.In {
 		if a.Shape != nil {
@@ -31,7 +39,14 @@ func (e *preparer) orReference(r *request) error {
 		}
 	}
 	e.hosted = append(e.hosted, len(e.steps))
-	e.add(&hostStep{r.Request, r.From, r.To}, append(all, r.To...)...)
+	e.add(&hostStep{r.Request, r.From, to}, append(all, to...)...)
+	for i, y := range r.To {
+		if to[i] != y {
+			if err := e.copy(y, to[i]); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 			large = max(large, a.bytes)
 		}
 	}
-	if large <= e.d.limits.Binding {
+	if n := elementsOf(r); large <= e.d.limits.Binding && !(n > 0 && lib.Ragged(r.Post, n, r.Target)) {
 		return e.plan(r, in, out)
 	}
 	if r.Op != nil && !lib.Has(r.Op) {
@@ -37,7 +37,10 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 	if r.Op != nil && empty(r.Out) {
 		return nil
 	}
-	tooLarge := fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
+	tooLarge := errNoKernel // of what might as well not be cut
+	if large > e.d.limits.Binding {
+		tooLarge = fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
+	}
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
 	steps, local := len(e.steps), e.local
 	err := w.cutUp()
@@ -46,6 +49,18 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 		return w.widened()
 	}
 	return err
+}
+
+// elementsOf returns how many elements an elementwise program has, 0 for other requests.
+func elementsOf(r *lib.Request) int {
+	if r.Op != nil {
+		return 0
+	}
+	n, err := r.Out[0].Shape.Size()
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // cutUp chooses how the request is cut.
@@ -191,11 +206,16 @@ func (w *windows) elements() error {
 	if err != nil {
 		return err
 	}
+	align := int(max(w.d.limits.StorageAlign, 4))
 	most := int(w.d.limits.Binding / 4)
-	most -= most % int(max(w.d.limits.StorageAlign, 4))
+	most -= most % align
 	local := w.local
 	for i0, count := 0, 0; i0 < n; count++ {
-		m := fit(w.r.Post.In, n, i0, min(n-i0, most))
+		m := min(n-i0, most)
+		if lib.Ragged(w.r.Post, m, w.r.Target) {
+			m -= m % align
+		}
+		m = fit(w.r.Post.In, n, i0, m)
 		if m == 0 || count == maxWindows {
 			return w.tooLarge
 		}
