@@ -6,7 +6,7 @@ SHELL       := /bin/bash
 GO          ?= go
 FUZZTIME    ?= 10s
 # go test's cache keeps results for a command as it is written, this included.
-TIMEOUT     := -timeout 20m
+TIMEOUT     := -timeout 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 QEMU        := $(firstword $(shell command -v qemu-aarch64-static qemu-aarch64))
 WITH        := bash .ci/with.sh

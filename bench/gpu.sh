@@ -64,7 +64,7 @@ test)
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
 	fi
 	if by vulkan; then
-		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes)?|Texts)$' -test.timeout 20m
+		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes|Halves)?|Texts)$' -test.timeout 20m
 	fi
 	;;
 bench)
@@ -104,7 +104,7 @@ sanitize)
 		# the copy, and does not follow the mbarrier by which readers wait for it, nor what
 		# a warp has read before one of its lanes arrives: it reports these of the two
 		# kernels that copy so. The emulator follows both.
-		if [ "$1" = racecheck ] && [ $rc = 99 ] && ! grep -qvE 'Race reported.* (rayo_)?matmul_q_[a-z0-9_]*(_ring_|_many)' <<<"$found"; then
+		if [ "$1" = racecheck ] && [ $rc = 99 ] && ! grep -qvE 'Race reported.* (rayo_)?matmul_q_[a-z0-9_]*(_ring[0-9]*_|_many)' <<<"$found"; then
 			rc=0
 		fi
 		return $rc

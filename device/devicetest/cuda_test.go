@@ -108,6 +108,13 @@ func BenchmarkCUDAResident(b *testing.B) {
 	printGoals(cudaGoals, onTheDevice(b, dev))
 }
 
+// BenchmarkCUDALengths measures operations on rows and arrays of any lengths.
+func BenchmarkCUDALengths(b *testing.B) {
+	dev := openCUDA(b)
+	defer dev.Close()
+	anyLengths(b, dev)
+}
+
 type faultParams struct{ N uint32 }
 
 // TestCUDAFaults has kernels that do what they must not end as errors that name

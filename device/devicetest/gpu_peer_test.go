@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/rayo-go/rayo/op"
 )
 
 // peer is a process that measures the same with PyTorch, or nil.
@@ -49,9 +51,13 @@ func startPeer(b *testing.B) *peer {
 	return p
 }
 
-// time returns how many microseconds the peer takes.
-func (p *peer) time(do, kind string, shapes [][]int) (float64, error) {
-	if err := p.in.Encode(map[string]any{"do": do, "type": kind, "shapes": shapes}); err != nil {
+// time returns how many microseconds the peer takes for a cell.
+func (p *peer) time(c *cell) (float64, error) {
+	kind := map[op.DType]string{op.F32: "float32", op.F16: "float16", op.BF16: "bfloat16"}[c.typ]
+	if c.tf32 {
+		kind = "tf32"
+	}
+	if err := p.in.Encode(map[string]any{"do": c.peer, "type": kind, "shapes": c.shapes}); err != nil {
 		return 0, err
 	}
 	var answer struct {

@@ -80,43 +80,83 @@ func mixed(r *batch.Batch, x []batch.Value) batch.Value {
 	return v
 }
 
+// copyCell is what others are compared with.
+func copyCell() cell { return flatCell("copy", 64<<20) }
+
+// flats are operations over arrays of float32 without rows, by name.
+var flats = map[string]struct {
+	operands int
+	peer     string
+	sums     bool // gives one element
+	build    func(r *batch.Batch, x []batch.Value) batch.Value
+}{
+	"copy":              {1, "x[0].clone()", false, func(_ *batch.Batch, x []batch.Value) batch.Value { return x[0] }},
+	"relu":              {1, "torch.relu(x[0])", false, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Relu(x[0]) }},
+	"tanh":              {1, "torch.tanh(x[0])", false, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Tanh(x[0]) }},
+	"exp":               {1, "torch.exp(x[0])", false, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Exp(x[0]) }},
+	"gelu":              {1, "F.gelu(x[0])", false, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Gelu(x[0]) }},
+	"add":               {2, "x[0]+x[1]", false, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Add(x[0], x[1]) }},
+	"chain of 44":       {1, "", false, chain},
+	"mixed chain of 52": {2, "", false, mixed},
+	"sum":               {1, "torch.sum(x[0])", true, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Sum(x[0]) }},
+	"dot":               {2, "torch.dot(x[0],x[1])", true, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Dot(x[0], x[1]) }},
+	"max":               {1, "torch.max(x[0])", true, func(r *batch.Batch, x []batch.Value) batch.Value { return r.Max(x[0]) }},
+}
+
+// flatCell returns the cell of one of flats over n elements.
+func flatCell(name string, n int) cell {
+	size, f := fmt.Sprint(n), flats[name]
+	if n%(1<<20) == 0 {
+		size = fmt.Sprintf("%dM", n>>20)
+	}
+	shapes, out := make([][]int, f.operands), []int{n}
+	for i := range shapes {
+		shapes[i] = []int{n}
+	}
+	if f.sums {
+		out = nil
+	}
+	return moves(name+"/"+size, op.F32, shapes, out, f.peer, f.build)
+}
+
+// rowCell returns the cell of an operation on rows of a length, with weights if it
+// takes them.
+func rowCell(o *op.Operation, t op.DType, cols int) cell {
+	type value = batch.Value
+	type rec = batch.Batch
+	rows, weights := []int{64 << 20 / cols, cols}, []int{cols}
+	name := fmt.Sprintf("%s/%d", o.Name(), cols)
+	switch o {
+	case op.Softmax:
+		return moves(name, t, [][]int{rows}, rows, "torch.softmax(x[0],1)", func(r *rec, x []value) value { return r.Softmax(x[0]) })
+	case op.LogSoftmax:
+		return moves(name, t, [][]int{rows}, rows, "torch.log_softmax(x[0],1)", func(r *rec, x []value) value { return r.LogSoftmax(x[0]) })
+	case op.LayerNorm:
+		return moves(name, t, [][]int{rows, weights, weights}, rows, "F.layer_norm(x[0],x[1].shape,x[1],x[2])",
+			func(r *rec, x []value) value { return r.LayerNorm(x[0], x[1], x[2]) })
+	case op.RMSNorm:
+		return moves(name, t, [][]int{rows, weights}, rows, "F.rms_norm(x[0],x[1].shape,x[1])",
+			func(r *rec, x []value) value { return r.RMSNorm(x[0], x[1]) })
+	}
+	panic("no operation on rows: " + o.Name())
+}
+
 // cells are what docs/BENCHMARKS.md has.
 func cells() []cell {
 	type value = batch.Value
 	type rec = batch.Batch
 	const n = 64 << 20
 	var all []cell
-	unary := func(name, peer string, f func(r *rec, x value) value) {
-		all = append(all, moves(name+"/64M", op.F32, [][]int{{n}}, []int{n}, peer, func(r *rec, x []value) value { return f(r, x[0]) }))
+	for _, name := range []string{"copy", "relu", "tanh", "exp", "gelu", "add", "chain of 44"} {
+		all = append(all, flatCell(name, n))
 	}
-	unary("copy", "x[0].clone()", func(r *rec, x value) value { return x })
-	unary("relu", "torch.relu(x[0])", (*rec).Relu)
-	unary("tanh", "torch.tanh(x[0])", (*rec).Tanh)
-	unary("exp", "torch.exp(x[0])", (*rec).Exp)
-	unary("gelu", "F.gelu(x[0])", (*rec).Gelu)
-	all = append(all,
-		moves("add/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "x[0]+x[1]", func(r *rec, x []value) value { return r.Add(x[0], x[1]) }),
-		moves("chain of 44/64M", op.F32, [][]int{{n}}, []int{n}, "", chain),
-		moves("relu/67108863", op.F32, [][]int{{n - 1}}, []int{n - 1}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
-		moves("chain of 44/67108863", op.F32, [][]int{{n - 1}}, []int{n - 1}, "", chain),
-		moves("mixed chain of 52/64M", op.F32, [][]int{{n}, {n}}, []int{n}, "", mixed),
-		moves("relu/1M", op.F32, [][]int{{1 << 20}}, []int{1 << 20}, "torch.relu(x[0])", func(r *rec, x []value) value { return r.Relu(x[0]) }),
-		moves("sum/64M", op.F32, [][]int{{n}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }),
-		moves("dot/64M", op.F32, [][]int{{n}, {n}}, nil, "torch.dot(x[0],x[1])", func(r *rec, x []value) value { return r.Dot(x[0], x[1]) }),
-		moves("max/64M", op.F32, [][]int{{n}}, nil, "torch.max(x[0])", func(r *rec, x []value) value { return r.Max(x[0]) }),
-		moves("sum/1M", op.F32, [][]int{{1 << 20}}, nil, "torch.sum(x[0])", func(r *rec, x []value) value { return r.Sum(x[0]) }))
+	all = append(all, flatCell("relu", n-1), flatCell("chain of 44", n-1), flatCell("mixed chain of 52", n), flatCell("relu", 1<<20),
+		flatCell("sum", n), flatCell("dot", n), flatCell("max", n), flatCell("sum", 1<<20))
 	for _, cols := range []int{128, 1000, 1024, 4096, 4097, 5000, 8192, 12345, 14001, 16384, 20000, 20011, 30000, 32768, 50000, 50001, 65536} {
-		s := [][]int{{n / cols, cols}}
-		all = append(all, moves(fmt.Sprintf("softmax/%d", cols), op.F32, s, s[0], "torch.softmax(x[0],1)", func(r *rec, x []value) value { return r.Softmax(x[0]) }))
+		all = append(all, rowCell(op.Softmax, op.F32, cols))
 	}
 	for _, cols := range []int{128, 1000, 1023, 4096, 4097, 5000, 12345, 14001, 16384, 20000, 20011, 30000, 32768, 50000, 50001, 65536} {
-		rows := n / cols
-		s, g := []int{rows, cols}, []int{cols}
-		all = append(all,
-			moves(fmt.Sprintf("layer_norm/%d", cols), op.F32, [][]int{s, g, g}, s, "F.layer_norm(x[0],x[1].shape,x[1],x[2])",
-				func(r *rec, x []value) value { return r.LayerNorm(x[0], x[1], x[2]) }),
-			moves(fmt.Sprintf("rms_norm/%d", cols), op.F32, [][]int{s, g}, s, "F.rms_norm(x[0],x[1].shape,x[1])",
-				func(r *rec, x []value) value { return r.RMSNorm(x[0], x[1]) }))
+		all = append(all, rowCell(op.LayerNorm, op.F32, cols), rowCell(op.RMSNorm, op.F32, cols))
 	}
 	const side = 8192
 	square, rows, heads := []int{side, side}, []int{n / 1024, 1024}, []int{n / (64 * 128), 64, 128}
@@ -215,6 +255,19 @@ func onDevice(b *testing.B, dev *device.Device, t op.DType, out []int, r *batch.
 	return p.Total.P50.Seconds()
 }
 
+// secondsOf returns the time of a cell over random operands.
+func secondsOf(b *testing.B, dev *device.Device, c *cell, rnd *rand.Rand) float64 {
+	b.Helper()
+	r := batch.New(dev)
+	var in []batch.Value
+	for _, s := range c.shapes {
+		buf := typedBuffer(b, dev, c.typ, s, rnd)
+		defer buf.Close()
+		in = append(in, r.Use(buf))
+	}
+	return onDevice(b, dev, c.typ, c.out, r, c.build(r, in))
+}
+
 func report(b *testing.B, seconds, bytes, flops, peer float64) {
 	b.ReportMetric(0, "ns/op") // it has been measured
 	b.ReportMetric(seconds*1e6, "µs")
@@ -245,28 +298,16 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 		defer peer.stop()
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	names := map[op.DType]string{op.F32: "float32", op.F16: "float16", op.BF16: "bfloat16"}
 	for _, c := range cells() {
 		b.Run(c.name, func(b *testing.B) {
 			theirs := 0.0
 			if peer != nil && c.peer != "" {
 				var err error
-				kind := names[c.typ]
-				if c.tf32 {
-					kind = "tf32"
-				}
-				if theirs, err = peer.time(c.peer, kind, c.shapes); err != nil {
+				if theirs, err = peer.time(&c); err != nil {
 					b.Logf("peer: %v", err)
 				}
 			}
-			r := batch.New(dev)
-			var in []batch.Value
-			for _, s := range c.shapes {
-				buf := typedBuffer(b, dev, c.typ, s, rnd)
-				defer buf.Close()
-				in = append(in, r.Use(buf))
-			}
-			seconds := onDevice(b, dev, c.typ, c.out, r, c.build(r, in))
+			seconds := secondsOf(b, dev, &c, rnd)
 			report(b, seconds, c.bytes, c.flops, theirs)
 			all = append(all, measured{c.name, seconds, c.bytes, c.flops, theirs / 1e6})
 		})

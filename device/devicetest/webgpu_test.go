@@ -48,3 +48,10 @@ func BenchmarkWebGPUResident(b *testing.B) {
 	defer dev.Close()
 	printGoals(vulkanGoals, onTheDevice(b, dev))
 }
+
+// BenchmarkWebGPULengths measures operations on rows and arrays of any lengths.
+func BenchmarkWebGPULengths(b *testing.B) {
+	dev := webGPU(b, "lavapipe")(b)
+	defer dev.Close()
+	anyLengths(b, dev)
+}
