@@ -33,7 +33,7 @@ var order = [][]string{
 	{"internal/interp", "internal/optest"},
 	{"op"},
 	{"internal/ir", "gguf"},
-	{"gguf/block"},
+	{"gguf/block", "internal/genfile"},
 }
 
 // beside lists what a room may use that does not stand below it.

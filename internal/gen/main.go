@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/rayo-go/rayo/internal/genfile"
 )
 
 func main() {
@@ -52,7 +54,7 @@ func run(root string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, content, 0o666); err != nil {
+		if err := genfile.Write(path, content); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-//go:generate sh -c "go run gen.go > elementwise_gen.go"
+//go:generate go run gen.go
 
 // A laneFunc computes one lane of a value from the bits of its operands. It is
 // what a code means; a planeFunc is the same for many lanes.

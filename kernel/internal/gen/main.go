@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"go/format"
 	"os"
+
+	"github.com/rayo-go/rayo/internal/genfile"
 )
 
 func main() {
 	src, err := source()
 	if err == nil {
-		err = os.WriteFile("values_gen.go", src, 0o666)
+		err = genfile.Write("values_gen.go", src)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)

@@ -5,17 +5,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"go/format"
 	"os"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/pass"
-	"github.com/mmcloughlin/avo/printer"
+
+	"github.com/rayo-go/rayo/simd/asm/amd64file"
 )
 
 const header = "go run ./gemm"
@@ -54,29 +51,7 @@ func main() {
 		g.correlatePair()
 		g.gather()
 		g.peak()
-		f, err := g.Result()
-		check(err)
-		check(pass.Compile.Execute(f))
-		write(dir, "gemm_"+v.lower()+"_amd64", f)
-	}
-}
-
-// write prints the assembly and the Go declarations of one file.
-func write(dir, base string, f *ir.File) {
-	cfg := printer.Config{Name: header, Pkg: "simd"}
-	for _, p := range []struct {
-		suffix string
-		print  printer.Builder
-	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
-		out, err := p.print(cfg).Print(f)
-		check(err)
-		if p.suffix == ".go" {
-			out, err = format.Source(out)
-			check(err)
-		}
-		// The command is known, the avo in use is in go.mod.
-		out = bytes.Replace(out, []byte("by command: "+header+". DO NOT EDIT."), []byte("by "+header+"; DO NOT EDIT."), 1)
-		check(os.WriteFile(dir+"/"+base+p.suffix, out, 0o644))
+		check(amd64file.Write(dir, "gemm_"+v.lower()+"_amd64", header, g.Context))
 	}
 }
 

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"os"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/genfile"
 )
 
 // The NEON kernels. avo knows no arm64, and Go's assembler lacks the
@@ -442,6 +443,6 @@ func writeNEON(dir string) {
 	g.convRow()
 	stubs, err := format.Source(g.stubs.Bytes())
 	check(err)
-	check(os.WriteFile(dir+"/gemm_neon_arm64.s", g.asm.Bytes(), 0o644))
-	check(os.WriteFile(dir+"/gemm_neon_arm64.go", stubs, 0o644))
+	check(genfile.Write(dir+"/gemm_neon_arm64.s", g.asm.Bytes()))
+	check(genfile.Write(dir+"/gemm_neon_arm64.go", stubs))
 }

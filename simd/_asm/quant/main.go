@@ -5,17 +5,15 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"go/format"
 	"os"
+	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/pass"
-	"github.com/mmcloughlin/avo/printer"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/simd/asm/amd64file"
 )
 
 const header = "go run ./quant"
@@ -36,30 +34,7 @@ func main() {
 			g.dequantize(f)
 			g.dot(f)
 		}
-		g.write(os.Args[1])
-	}
-}
-
-// write prints the assembly and the Go declarations.
-func (g *gen) write(dir string) {
-	f, err := g.Result()
-	check(err)
-	check(pass.Compile.Execute(f))
-	cfg := printer.Config{Name: header, Pkg: "simd"}
-	for _, p := range []struct {
-		suffix string
-		print  printer.Builder
-	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
-		out, err := p.print(cfg).Print(f)
-		check(err)
-		if p.suffix == ".go" {
-			out, err = format.Source(out)
-			check(err)
-		}
-		// The command is known, the avo in use is in go.mod.
-		out = bytes.Replace(out, []byte("by command: "+header+". DO NOT EDIT."), []byte("by "+header+"; DO NOT EDIT."), 1)
-		base := map[int]string{8: "quant_avx2_amd64", 16: "quant_avx512_amd64"}[g.lanes]
-		check(os.WriteFile(dir+"/"+base+p.suffix, out, 0o644))
+		check(amd64file.Write(os.Args[1], "quant_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
 }
 

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"go/format"
 	"math"
-	"os"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/pass"
-	"github.com/mmcloughlin/avo/printer"
 	"github.com/mmcloughlin/avo/reg"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/simd/asm/amd64file"
 )
 
 // amd64 is AVX-512 or AVX2 with FMA.
@@ -57,36 +53,9 @@ func (m *amd64) lanes() int {
 	return 8
 }
 
-// write prints the assembly and the Go declarations.
+// write writes the assembly and the Go declarations.
 func (m *amd64) write(dir, base string) error {
-	f, err := m.Result()
-	if err != nil {
-		return err
-	}
-	if err := pass.Compile.Execute(f); err != nil {
-		return err
-	}
-	cfg := printer.Config{Name: command, Pkg: "simd"}
-	for _, p := range []struct {
-		suffix string
-		print  printer.Builder
-	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
-		out, err := p.print(cfg).Print(f)
-		if err != nil {
-			return err
-		}
-		if p.suffix == ".go" {
-			if out, err = format.Source(out); err != nil {
-				return err
-			}
-		}
-		out = bytes.Replace(out, []byte("by command: "+command+". DO NOT EDIT."), []byte("by "+command+"; DO NOT EDIT."), 1)
-		out = bytes.Replace(out, []byte("by "+command+". DO NOT EDIT."), []byte("by "+command+"; DO NOT EDIT."), 1)
-		if err := os.WriteFile(dir+"/"+base+p.suffix, out, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return amd64file.Write(dir, base, command, m.Context)
 }
 
 func (m *amd64) begin(f *fn) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"go/format"
 	"math"
-	"os"
 
+	"github.com/rayo-go/rayo/internal/genfile"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
@@ -35,10 +35,10 @@ func (m *arm64) write(dir, base string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(dir+"/"+base+".go", stubs, 0o644); err != nil {
+	if err := genfile.Write(dir+"/"+base+".go", stubs); err != nil {
 		return err
 	}
-	return os.WriteFile(dir+"/"+base+".s", m.text.Bytes(), 0o644)
+	return genfile.Write(dir+"/"+base+".s", m.text.Bytes())
 }
 
 func (m *arm64) level() string { return "NEON" }

@@ -1,0 +1,46 @@
+// Package amd64file writes what avo has built as files of package simd.
+package amd64file
+
+import (
+	"bytes"
+	"go/format"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+
+	"github.com/rayo-go/rayo/internal/genfile"
+)
+
+// Write compiles what the context has and writes it: the assembly as base.s in the folder and the Go
+// declarations as base.go, with a first line that names the command.
+func Write(dir, base, command string, c *build.Context) error {
+	f, err := c.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(f); err != nil {
+		return err
+	}
+	cfg := printer.Config{Name: command, Pkg: "simd"}
+	for _, p := range []struct {
+		suffix string
+		print  printer.Builder
+	}{{".s", printer.NewGoAsm}, {".go", printer.NewStubs}} {
+		out, err := p.print(cfg).Print(f)
+		if err != nil {
+			return err
+		}
+		if p.suffix == ".go" {
+			if out, err = format.Source(out); err != nil {
+				return err
+			}
+		}
+		out = bytes.Replace(out, []byte(command+". DO NOT EDIT."), []byte(command+"; DO NOT EDIT."), 1)
+		if err := genfile.Write(filepath.Join(dir, base+p.suffix), out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
