@@ -18,6 +18,9 @@ import (
 //   - [ErrShape] if rows are not whole blocks, or raw has not the length that follows from the shape.
 //   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
 func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape ...int) (*Buffer, error) {
+	if d == nil {
+		return nil, errNilDevice
+	}
 	s := op.Shape(shape)
 	if err := blocksFit(raw, t, s); err != nil {
 		return nil, d.wrap(err, copying, s)
@@ -37,8 +40,8 @@ func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape 
 // ReadBlocks copies the blocks of an array of a quantised type to dst, which
 // must have their length.
 func ReadBlocks(ctx context.Context, dst []byte, b *Buffer) error {
-	if b == nil {
-		return fmt.Errorf("nil buffer: %w", ErrForeign)
+	if err := b.made(); err != nil {
+		return err
 	}
 	if err := blocksFit(dst, b.Type(), b.Shape()); err != nil {
 		return b.dev.wrap(err, copying, b.Shape())

@@ -77,6 +77,9 @@ var (
 // Upload copies a slice to the device. Without a shape the buffer has one
 // extent, the length.
 func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (*Buffer, error) {
+	if d == nil {
+		return nil, errNilDevice
+	}
 	s := op.Shape(shape)
 	if len(s) == 0 {
 		s = op.Shape{len(data)}
@@ -118,8 +121,8 @@ func Read[T Element](ctx context.Context, dst []T, b *Buffer) error {
 }
 
 func matches[T Element](b *Buffer, n int) error {
-	if b == nil {
-		return fmt.Errorf("nil buffer: %w", ErrForeign)
+	if err := b.made(); err != nil {
+		return err
 	}
 	if !Holds[T](b.Type()) {
 		return b.dev.wrap(fmt.Errorf("%v slice for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
@@ -129,6 +132,16 @@ func matches[T Element](b *Buffer, n int) error {
 	}
 	return nil
 }
+
+// made returns an error unless the buffer is one of NewBuffer or Upload.
+func (b *Buffer) made() error {
+	if b == nil || b.buf == nil {
+		return fmt.Errorf("no buffer of NewBuffer or Upload: %w", ErrForeign)
+	}
+	return nil
+}
+
+var errNilDevice = fmt.Errorf("nil device: %w", ErrNoDevice)
 
 // Type returns the element type.
 func (b *Buffer) Type() op.DType { return b.buf.Type() }

@@ -57,10 +57,11 @@ func (c *devicesCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(a.out, m)
+	if !c.JSON {
+		m.write(a)
+	} else if err := writeJSON(a.out, m); err != nil {
+		return err
 	}
-	m.write(a)
 	if m.Error != "" {
 		return fmt.Errorf("no device opens: %s", m.Error)
 	}

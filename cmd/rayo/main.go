@@ -46,9 +46,24 @@ type app struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second interrupt ends what waits for a file, say
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// printer remembers that something could not be written, so that no subcommand has to.
+type printer struct {
+	io.Writer
+	err error
+}
+
+func (p *printer) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
 }
 
 // The exit codes.
@@ -88,7 +103,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 		fmt.Fprintf(errs, "rayo: %v\nrayo --help shows what there is.\n", err)
 		return exitUsage
 	}
-	switch err := c.Run(&app{ctx, out, errs}); {
+	w := &printer{Writer: out}
+	err = c.Run(&app{ctx, w, errs})
+	if err == nil {
+		err = w.err
+	}
+	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"image/png"
 	"math"
 	"os"
@@ -53,6 +54,21 @@ func process(t *testing.T, env []string, args ...string) (code int, stdout, stde
 		t.Fatal(err)
 	}
 	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// full is a disk that is.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestLostOutput: what cannot be written fails, whichever subcommand wrote it.
+func TestLostOutput(t *testing.T) {
+	for _, args := range [][]string{{"devices"}, {"devices", "--json"}, {"ops"}, {"ptx", "show", "relu"}, {"ptx", "check", "relu"}, {"wgsl", "show", "relu", "--lines"}, {"wgsl", "check", "relu"}} {
+		var errs bytes.Buffer
+		if code := run(context.Background(), args, full{}, &errs); code != exitFail || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: code %d, %q", args, code, errs.String())
+		}
+	}
 }
 
 func TestCommandLines(t *testing.T) {

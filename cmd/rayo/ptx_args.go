@@ -7,16 +7,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx/emu"
 )
 
 // argument is an argument of a kernel as the command line has it.
 type argument struct {
 	text   string
 	typ    string // of the elements, or of the number
+	bare   bool   // a number without a type: that of the parameter, where it is known
 	array  bool
 	n      int
 	data   []byte // of an array that has contents, else nil
@@ -31,7 +34,7 @@ var elementSizes = map[string]int{
 // maxArray is the bytes of an array that a command line may ask for.
 const maxArray = 256 << 20
 
-const argumentHelp = "an argument is a number, as 1024 (u32), 0.5 (f32) or u64:7, or an array, as f32[1024] (with nothing in it), " +
+const argumentHelp = "an argument is a number, as 1024 or 0.5, of the parameter's type or of its own, as u64:7, or an array, as f32[1024] (with nothing in it), " +
 	"f32[1024]=0, f32[4]=1,2,3,4, f32[1024]=random or =iota, and f32[]=@FILE"
 
 // parseArgument reads what argumentHelp describes.
@@ -43,15 +46,10 @@ func parseArgument(s string, seed uint64) (*argument, error) {
 	open := strings.IndexByte(s, '[')
 	if open < 0 {
 		typ, value, ok := strings.Cut(s, ":")
-		if !ok {
-			typ, value = "u32", s
-			switch {
-			case strings.HasPrefix(s, "-"):
-				typ = "s32"
-			}
-			if _, err := strconv.ParseInt(s, 0, 64); err != nil {
-				typ = "f32"
-			}
+		if a.bare = !ok; a.bare {
+			value = s
+			types := []string{"u32", "s32", "u64", "s64", "f32"}
+			typ = types[max(slices.IndexFunc(types, func(t string) bool { _, err := parseElement(t, s); return err == nil }), 0)]
 		}
 		if a.typ = typ; elementSizes[typ] < 4 {
 			return nil, wrong("no number is of type %q", typ)
@@ -142,6 +140,41 @@ func parseArgument(s string, seed uint64) (*argument, error) {
 		copy(a.data[i*size:], w[:size])
 	}
 	return a, nil
+}
+
+// as gives a number without a type the one that its parameter is declared with.
+func (a *argument) as(typ string) error {
+	if !a.bare || a.array {
+		return nil
+	}
+	types := []string{typ}
+	switch size, number := typ[1:], typ[:1]; {
+	case size != "32" && size != "64":
+		return nil // the launch says what it has against it
+	case number == "u": // which stands for either where a compiler wrote it
+		types = []string{typ, "s" + size}
+	case number == "b":
+		types = []string{"u" + size, "s" + size, "f" + size}
+	}
+	for _, t := range types {
+		if bits, err := parseElement(t, a.text); err == nil {
+			a.typ, a.number = t, bits
+			return nil
+		}
+	}
+	return fmt.Errorf("argument %q is no %s, which the kernel's parameter is", a.text, typ)
+}
+
+// asParameters is as for all arguments of a kernel.
+func asParameters(args []*argument, k *emu.Kernel) error {
+	for i, p := range k.Params() {
+		if i < len(args) {
+			if err := args[i].as(p.Type); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func readArray(name string) ([]byte, error) {

@@ -47,7 +47,7 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	}
 	base := kernelBase(name)
 	var refused error
-	if !r.Portable && r.Variant == "" && req.Op != nil && kernels.Has(req.Op) {
+	if !r.Portable && r.Variant == "" && (req.Op == nil || kernels.Has(req.Op)) {
 		p, err := kernels.For(req, hardware(target))
 		if err == nil {
 			return native(base, describe(req), p), nil

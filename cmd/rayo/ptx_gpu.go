@@ -5,10 +5,19 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/ptx/emu"
 )
 
 // onGPU runs the kernel on the first device of NVIDIA.
 func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argument) (err error) {
+	// The emulator's parser knows the types of parameters; it need not know all of the text.
+	if module, err := emu.Parse(text); err == nil {
+		if k, err := module.Kernel(c.Kernel); err == nil {
+			if err := asParameters(args, k); err != nil {
+				return err
+			}
+		}
+	}
 	dev, err := cuda.Open(0)
 	if err != nil {
 		return err

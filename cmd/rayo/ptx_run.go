@@ -15,7 +15,7 @@ import (
 type ptxRunCmd struct {
 	File   string   `arg:"" help:"A file of PTX."`
 	Kernel string   `arg:"" help:"The kernel."`
-	Args   []string `arg:"" optional:"" name:"argument" help:"The kernel's arguments: 1024 (u32), 0.5 (f32), u64:7; arrays f32[1024] (with nothing in it), f32[64]=0, f32[4]=1,2,3,4, f32[64]=random, f32[64]=iota, f32[]=@FILE (its bytes). Write -- before negative ones."`
+	Args   []string `arg:"" optional:"" name:"argument" help:"The kernel's arguments: 1024 or 0.5 (of the parameter's type), u64:7; arrays f32[1024] (with nothing in it), f32[64]=0, f32[4]=1,2,3,4, f32[64]=random, f32[64]=iota, f32[]=@FILE (its bytes). Write -- before all arguments if one is negative."`
 	Grid   string   `default:"1" placeholder:"X,Y,Z" help:"Blocks."`
 	Block  string   `default:"32" placeholder:"X,Y,Z" help:"Threads of a block; 32 by default."`
 	Shared int      `placeholder:"BYTES" help:"Dynamic shared memory of a block."`
@@ -86,6 +86,9 @@ func (c *ptxRunCmd) emulate(a *app, text string, grid, block [3]int, args []*arg
 	k, err := module.Kernel(c.Kernel)
 	if err != nil {
 		return fmt.Errorf("%w; there are: %s", err, kernelNames(module))
+	}
+	if err := asParameters(args, k); err != nil {
+		return err
 	}
 	schedule := emu.Schedule(slices.Index([]string{"ascending", "descending", "shuffled"}, c.Order))
 	m := emu.NewMachine(emu.Config{Memory: 4 * maxArray, Schedule: schedule, Seed: c.Seed, Steps: c.Steps})

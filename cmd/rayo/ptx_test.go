@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,6 +176,43 @@ func TestPTXArguments(t *testing.T) {
 		if a, err := parseArgument(text, 1); err == nil {
 			t.Errorf("%q is %+v", text, a)
 		}
+	}
+}
+
+// TestPTXBareNumbers: a number without a type has its parameter's, or is refused.
+func TestPTXBareNumbers(t *testing.T) {
+	for _, c := range []struct {
+		text, typ string
+		want      any // nil: refused
+	}{
+		{"2", "f32", uint32(0x40000000)}, {"-3", "f32", uint32(0xc0400000)}, {"1e3", "f32", uint32(0x447a0000)},
+		{"2", "f64", uint64(0x4000000000000000)}, {"0.5", "b32", uint32(0x3f000000)}, {"7", "b32", uint32(7)},
+		{"7", "u64", uint64(7)}, {"-1", "u32", uint32(0xffffffff)}, {"-1", "s64", uint64(math.MaxUint64)},
+		{"18446744073709551615", "u64", uint64(math.MaxUint64)}, {"f32:2", "u32", uint32(0x40000000)}, {"7", "u16", uint32(7)},
+		{"4.0", "u32", nil}, {"1e3", "s32", nil}, {"4294967296", "u32", nil}, {"99999999999999999999", "u64", nil},
+	} {
+		a, err := parseArgument(c.text, 1)
+		if err == nil {
+			err = a.as(c.typ)
+		}
+		switch {
+		case c.want == nil && err == nil:
+			t.Errorf("%s for a parameter of type %s is %v", c.text, c.typ, a.value())
+		case c.want != nil && (err != nil || a.value() != c.want):
+			t.Errorf("%s for a parameter of type %s: %+v, %v", c.text, c.typ, a, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "put.ptx")
+	const text = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry put(.param .u64 y, .param .f32 v)\n" +
+		"{\n\t.reg .b64 %rd1;\n\t.reg .f32 %f1;\n\tld.param.u64 %rd1, [y];\n\tld.param.f32 %f1, [v];\n\tst.global.f32 [%rd1], %f1;\n\tret;\n}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := rayo(t, "ptx", "run", "--block", "1", file, "put", "f32[1]", "2"); code != 0 || !strings.Contains(out, " 2\n") {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if code, _, errs := rayo(t, "ptx", "run", "--block", "1", file, "put", "f32[1]", "x:2"); code == 0 || errs == "" {
+		t.Errorf("code %d", code)
 	}
 }
 

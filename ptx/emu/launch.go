@@ -60,6 +60,11 @@ func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared
 	if k == nil {
 		return fmt.Errorf("%w: no kernel", ErrLaunch)
 	}
+	for _, d := range []Dim{grid, block} {
+		if min(d.X, d.Y, d.Z) < 0 {
+			return fmt.Errorf("%w: a size of %d x %d x %d", ErrLaunch, d.X, d.Y, d.Z)
+		}
+	}
 	r := &launch{m: m, k: k, grid: grid.sizes(), block: block.sizes(), dynamic: shared}
 	m.stats = Stats{}
 	if err := r.check(params); err != nil {
@@ -244,7 +249,7 @@ func (r *launch) run(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			steps := b.advance(slice)
+			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
 			left -= int64(steps)
 			stalled += steps
 			did += steps
@@ -288,11 +293,12 @@ func (r *launch) run(ctx context.Context) error {
 
 // overrun reports that the launch takes too long.
 func (r *launch) overrun(b *block) {
+	after := fmt.Sprintf("after %d steps", r.m.config.Steps)
 	for _, w := range b.warps {
 		if w.state == running {
-			w.stop(Budget, w.pc, lowest(w.mask), fmt.Sprintf("after %d steps", r.m.config.Steps))
+			w.stop(Budget, w.pc, lowest(w.mask), after)
 			return
 		}
 	}
-	b.warps[0].stop(Budget, b.warps[0].pc, 0, "")
+	b.warps[0].stop(Budget, b.warps[0].pc, 0, after)
 }

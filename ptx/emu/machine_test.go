@@ -69,6 +69,8 @@ func TestLaunchErrors(t *testing.T) {
 		want   error
 	}{
 		{"no kernel", nil, Dim{}, Dim{X: 64}, 0, nil, ErrLaunch},
+		{"negative grid", k, Dim{Y: -1}, Dim{X: 64}, 0, []any{x, uint32(1)}, ErrLaunch},
+		{"negative block", k, Dim{}, Dim{X: 64, Z: -2}, 0, []any{x, uint32(1)}, ErrLaunch},
 		{"block", k, Dim{}, Dim{X: 32}, 0, []any{x, uint32(1)}, ErrLaunch},
 		{"large block", k, Dim{}, Dim{X: 64, Y: 64}, 0, []any{x, uint32(1)}, ErrLimit},
 		{"large grid", k, Dim{X: 1 << 20, Y: 1 << 20, Z: 1 << 20}, Dim{X: 64}, 0, []any{x, uint32(1)}, ErrLimit},

@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,9 @@ type Module struct {
 // the driver would get. Findings have the author's lines if the module recorded
 // them: see [ptx.Module.RecordPositions]. The module may be used again afterwards.
 func Load(m *ptx.Module) (*Module, error) {
+	if m == nil {
+		return nil, errors.New("emu: no module")
+	}
 	l, err := m.Listing()
 	if err != nil {
 		return nil, err
@@ -114,6 +118,22 @@ func (k *Kernel) Name() string { return k.name }
 
 // Instructions returns how many instructions the kernel has.
 func (k *Kernel) Instructions() int { return len(k.code) }
+
+// Param is a parameter of a kernel as it is declared.
+type Param struct {
+	Name  string
+	Type  string // of an element, as f32 or b8
+	Bytes int    // of all elements
+}
+
+// Params returns the parameters of the kernel.
+func (k *Kernel) Params() []Param {
+	ps := make([]Param, len(k.params))
+	for i, v := range k.params {
+		ps[i] = Param{v.name, v.typ, v.bytes}
+	}
+	return ps
+}
 
 // array is an array in shared memory.
 type array struct {

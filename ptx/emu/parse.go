@@ -61,6 +61,7 @@ type register struct {
 // variable is an array in shared memory or a parameter.
 type variable struct {
 	name         string
+	typ          string // of an element, as f32
 	bytes, align int
 	extern       bool
 }
@@ -319,6 +320,7 @@ func (p *parser) variable(limit int) variable {
 	if size == 0 {
 		p.fail("a variable of type %s", w)
 	}
+	v.typ = strings.TrimPrefix(w, ".")
 	v.align = max(v.align, size)
 	w = p.word()
 	for strings.HasPrefix(w, ".") { // of a pointer in a parameter

@@ -1,0 +1,31 @@
+package device_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestNilAndZero: functions that take a device or a buffer have an error for none.
+func TestNilAndZero(t *testing.T) {
+	ctx, x := t.Context(), make([]float32, 4)
+	if _, err := device.Upload(ctx, nil, x); !errors.Is(err, device.ErrNoDevice) {
+		t.Errorf("Upload to no device: %v", err)
+	}
+	if _, err := device.UploadBlocks(ctx, nil, nil, op.Q8_0, 0); !errors.Is(err, device.ErrNoDevice) {
+		t.Errorf("UploadBlocks to no device: %v", err)
+	}
+	for _, b := range []*device.Buffer{nil, {}} {
+		if err := device.Read(ctx, x, b); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("Read of %v: %v", b, err)
+		}
+		if err := device.Write(ctx, b, x); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("Write to %v: %v", b, err)
+		}
+		if err := device.ReadBlocks(ctx, nil, b); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("ReadBlocks of %v: %v", b, err)
+		}
+	}
+}
