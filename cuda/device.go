@@ -7,8 +7,8 @@ import (
 )
 
 // A Device is an open device: its primary context, and everything that was made
-// from it. It is safe for concurrent use from any goroutine: each call binds the
-// context to the thread that it happens to run on.
+// from it. It is safe for concurrent use from any goroutine: a call that needs
+// the context binds it to the thread that it happens to run on.
 //
 // Close frees all of it. Open may be called more than once for a device; the
 // Devices share one context, and its loss.

@@ -37,8 +37,8 @@
 // # Threads
 //
 // Everything is safe for concurrent use, from any goroutine. The driver keeps a
-// current context for each thread; every call binds the one that it needs, in
-// the same excursion from Go as the call itself.
+// current context for each thread: a call that needs one binds it, in the same
+// excursion from Go as the call itself, and what goes into a stream needs none.
 //
 // # Errors
 //

@@ -21,7 +21,7 @@ const (
 	Generic Level = iota // plain Go, the reference of every other level
 	NEON                 // arm64: 4 lanes
 	AVX2                 // amd64: 8 lanes, with FMA and F16C
-	AVX512               // amd64: 16 lanes: F, DQ, BW, VL
+	AVX512               // amd64: 16 lanes: F, DQ, BW, VL, VBMI2
 )
 
 var levelNames = [...]string{"generic", "neon", "avx2", "avx512"}

@@ -28,7 +28,7 @@ import (
 //		fn scale(@builtin(global_invocation_id) id: vec3u) {
 //			if id.x < params.n { y[id.x] = params.scale * x[id.x]; }
 //		}`})
-//	err = k.Run(ctx, kernel.GridFor(n, 64), struct{ Scale float32; N uint32 }{2, n}, device.In(x), device.Out(y))
+//	err = k.Run(ctx, kernel.GridFor(len(x), 64), struct{ Scale float32; N uint32 }{2, uint32(len(x))}, device.In(x), device.Out(y))
 //
 // # Buffers
 //
