@@ -48,7 +48,7 @@ func (c *ptxCheckCmd) Run(a *app) error {
 	case err == nil:
 		em, err = emu.Parse(text)
 		report("emulator", err, kernelNames(em))
-	case !errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".ptx"):
+	case !errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".ptx") || strings.ContainsRune(c.Name, filepath.Separator) && !strings.HasPrefix(c.Name, "sample/"):
 		return err
 	default:
 		m, _, err := c.module(c.Name, c.ptxTarget, true)
@@ -132,7 +132,7 @@ func assemble(a *app, text string) (string, error) {
 		return "", err
 	}
 	out, err := exec.CommandContext(a.ctx, path, "-v", "-arch="+target, "-o", os.DevNull, file).CombinedOutput()
-	log := strings.TrimSpace(strings.ReplaceAll(string(out), file+", ", ""))
+	log := strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(string(out), file+", ", ""), file, "the text"))
 	if a.ctx.Err() != nil {
 		return "", a.ctx.Err()
 	}

@@ -34,7 +34,7 @@ var wgslCompilers = []struct {
 func (c *wgslCheckCmd) Run(a *app) error {
 	text, err := readText(c.Name)
 	file := err == nil
-	if !file && (!errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".wgsl")) {
+	if !file && (!errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".wgsl") || strings.ContainsRune(c.Name, filepath.Separator)) {
 		return err
 	}
 	mistakes := 0

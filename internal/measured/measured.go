@@ -12,7 +12,7 @@ import (
 )
 
 // errNone says that there is no folder to keep files in.
-var errNone = errors.New("no cache folder")
+var errNone = errors.New("the user has no cache folder (on Linux XDG_CACHE_HOME or HOME names it)")
 
 // folder returns the folder of the files, "" if there is none.
 var folder = func() string {

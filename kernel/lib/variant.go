@@ -103,6 +103,9 @@ func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, 
 		return v.spec, v.name, nil
 	}
 	var none S
+	if q.Variant == "" {
+		return none, "", unsupported("no variant that the target can run for %+v", m)
+	}
 	return none, "", unsupported("no variant %s for %+v", q.Variant, m)
 }
 
