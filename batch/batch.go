@@ -329,6 +329,7 @@ func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
 
 // Store records that v is written into buf from element off on, in row-major
 // order. Stores happen in the order in which they are recorded, and always.
+// Devices of WebGPU store elements of two bytes at an even off alone.
 func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 	if b.err != nil {
 		return

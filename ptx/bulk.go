@@ -95,6 +95,10 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 	if !k.open() {
 		return
 	}
+	if t.at.k == nil {
+		k.fail("a tensor map that no kernel has declared")
+		return
+	}
 	tile := o != opPrefetchTensorMap
 	if tile {
 		if len(at) < 1 || len(at) > 5 {

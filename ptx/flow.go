@@ -10,8 +10,9 @@ type loop struct {
 
 // Label is a place in the code that branches may go to.
 type Label struct {
-	k  *Kernel
-	at val
+	k   *Kernel
+	at  val
+	age uint32 // of the kernel: see Module.Reset
 }
 
 func (k *Kernel) label() val {
@@ -36,7 +37,7 @@ func (k *Kernel) NewLabel() Label {
 	if !k.ready() {
 		return Label{k: k}
 	}
-	l := Label{k, k.label()}
+	l := Label{k, k.label(), k.age}
 	k.marks = append(k.marks, mark{at: l.at, pc: authorCounter()})
 	return l
 }
@@ -110,7 +111,7 @@ func (k *Kernel) goUnless(p Pred, l val) {
 
 // owns returns what became of a label, or nil if it is of another kernel.
 func (k *Kernel) owns(l Label) *mark {
-	if l.k == k {
+	if l.k == k && l.age == k.age {
 		for i := range k.marks {
 			if k.marks[i].at == l.at {
 				return &k.marks[i]

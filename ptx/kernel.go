@@ -338,7 +338,7 @@ func (k *Kernel) MinBlocks(n int) {
 // nameHash returns a number for a name, and 0 if PTX does not take prefix + s as
 // a name, for any prefix that begins one.
 func nameHash(s string) uint32 {
-	if s == "" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
+	if s == "" || s == "_" || s == "WARP_SZ" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
 		return 0
 	}
 	h, before := uint32(1), byte(0)

@@ -407,7 +407,8 @@ func (p address) tooFar(n int) address {
 
 func (p address) at(i handle) address {
 	if i.k == nil {
-		if i.c > math.MaxInt32 {
+		// Instructions have offsets of 32 bits.
+		if i.c > math.MaxInt32 || p.how.in() == inGlobal && int64(i.c)*int64(p.how.size())+int64(p.off) > math.MaxInt32 {
 			return p.at64(constant64(uint64(i.c)))
 		}
 		return p.offset(int(i.c))

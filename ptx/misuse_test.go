@@ -54,6 +54,12 @@ func TestMisuse(t *testing.T) {
 			k.Place(ptx.Label{})
 			line = here(-1)
 		}},
+		{"zero tensor map", "no kernel has declared", nil, func(k *ptx.Kernel) {
+			s := ptx.SharedArray[ptx.F32](k, "s", 32)
+			bar := ptx.MBarrierAt(ptx.SharedArray[ptx.U64](k, "b", 1))
+			ptx.TensorLoad(s, ptx.TensorMap{}, bar, ptx.S(0))
+			line = here(-1)
+		}},
 		{"label placed twice", "placed before", nil, func(k *ptx.Kernel) {
 			l := k.NewLabel()
 			k.Place(l)
@@ -387,5 +393,43 @@ func TestRepeat(t *testing.T) {
 	})
 	if err := m.Verify(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStaleLabel: a label does not outlive the reset of its module, in whose next kernel another has its place.
+func TestStaleLabel(t *testing.T) {
+	m := ptx.NewModule(ptx.SM80)
+	var old ptx.Label
+	m.Kernel("k", func(k *ptx.Kernel) { old = k.NewLabel(); k.Place(old) })
+	m.Reset()
+	m.Kernel("k", func(k *ptx.Kernel) {
+		l := k.NewLabel()
+		k.Place(old)
+		k.Branch(l)
+	})
+	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "a label of another kernel") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFarElements: constants reach every element of global memory that registers reach.
+func TestFarElements(t *testing.T) {
+	for _, i := range []uint32{1<<29 - 1, 1 << 29, 1 << 30, math.MaxInt32, 1 << 31, math.MaxUint32} {
+		m := ptx.NewModule(ptx.SM80)
+		m.Kernel("k", func(k *ptx.Kernel) { ptx.GlobalParam[ptx.F32](k, "x").At(ptx.U(i)).Store(ptx.F(1)) })
+		text, err := m.PTX()
+		if err != nil || i >= 1<<29 && !strings.Contains(text, "add.u64") {
+			t.Errorf("element %d: %v\n%s", i, err, text)
+		}
+	}
+}
+
+func TestReservedNames(t *testing.T) {
+	for name, fine := range map[string]bool{"_": false, "WARP_SZ": false, "_k": true, "WARP_SZ2": true} {
+		m := ptx.NewModule(ptx.SM80)
+		m.Kernel(name, func(*ptx.Kernel) {})
+		if err := m.Err(); (err == nil) != fine {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }

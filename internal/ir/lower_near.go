@@ -274,6 +274,8 @@ func rounding(v Interval) Interval {
 func above(v float64) float64 {
 	const off, tiny = 0x1p-19, 0x1p-100 // what is subnormal is off by more
 	switch {
+	case v == math.Inf(-1):
+		return -math.MaxFloat32
 	case v >= math.MaxFloat32/2:
 		return math.Inf(1)
 	case v >= tiny:

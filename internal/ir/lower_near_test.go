@@ -89,11 +89,22 @@ func TestSound(t *testing.T) {
 		{most(node(Log, abs(x)), y), true},
 		{most(x, p), false},
 		{most(node(Sigmoid, exp), clamp(x, -4, 4)), true},
+		// Infinite less than infinite is not certain to be true.
+		{most(choose(lt(node(Exp, add(abs(x), c(1))), node(Exp, add(abs(x), c(1000)))), x, node(Log, sub(neg(abs(x)), c(1)))), x), false},
 	} {
 		list, _ := Flatten(v.root)
 		sound := Sound(list, 1<<30)
 		if got := sound[list[len(list)-1]]; got != v.want {
 			t.Errorf("%s: %v", Format(v.root, nil, nil), got)
+		}
+	}
+}
+
+// TestRounding: what is widened holds what it held.
+func TestRounding(t *testing.T) {
+	for _, v := range []float64{math.Inf(1), math.Inf(-1), 0, 1, -1, math.MaxFloat32, -math.MaxFloat32, 0x1p-140, -0x1p-140} {
+		if r := rounding(Point(v)); !r.Contains(v) {
+			t.Errorf("%v is not in %+v", v, r)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
 	at := int64(-1)
 	for i, p := range c.k.params {
 		if p.name == o.list[0].name {
-			if o.off < 0 || o.off+int64(x.n*x.bytes) > int64(p.bytes) {
+			if o.off < 0 || o.off > int64(p.bytes)-int64(x.n*x.bytes) {
 				c.fail("parameter %s has %d bytes", p.name, p.bytes)
 			}
 			at = int64(c.k.offsets[i]) + o.off

@@ -72,8 +72,9 @@ func (c *compiler) copyAsync(in *inst) {
 			c.fail(unsupported)
 		}
 	}
-	args := slices.Clone(c.args(3, 5))
+	args := slices.Clone(c.args(3, 4))
 	if hint {
+		args = slices.Clone(c.args(4, 5))
 		args = args[:len(args)-1]
 	}
 	x := &extra{bytes: c.number(&args[2], 16)}

@@ -76,6 +76,11 @@ func (b *block) advance(slice int) (steps int) {
 	r := b.run
 	limit := slice
 	for steps < limit && b.live > 0 && !r.report.full() {
+		select {
+		case <-r.done:
+			return steps
+		default:
+		}
 		did := 0
 		switch r.m.config.Schedule {
 		case Shuffled:
@@ -100,7 +105,7 @@ func (b *block) advance(slice int) (steps int) {
 					w = b.warps[len(b.warps)-1-i]
 				}
 				if w.state == running {
-					did += w.run(1 << 12)
+					did += w.run(min(1<<12, max(limit-steps-did, 1)))
 					if r.report.full() {
 						break
 					}
@@ -137,6 +142,10 @@ func (b *block) stuck() {
 		}
 		if w.barrier < 0 {
 			m := b.mbars[w.mbarrier]
+			if m == nil {
+				w.stop(Deadlock, w.pc, lowest(w.mask), "waits for an mbarrier that was made invalid")
+				return
+			}
 			w.stop(Deadlock, w.pc, lowest(w.mask), fmt.Sprintf("waits for phase %d of an mbarrier, which misses %d arrivals and %d bytes", w.parity, m.pending, m.bytes))
 			return
 		}

@@ -37,6 +37,7 @@ type launch struct {
 	releases    map[uint64]epochs // what is known to whom reads a word that was written strongly
 	maps        map[int]*TensorMap
 	last        *allocation
+	done        <-chan struct{} // of the context
 }
 
 // thread returns the place of a thread in its block.
@@ -73,6 +74,7 @@ func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared
 	m.launch++
 	r.number = m.launch
 	r.counts = make([]Counts, len(k.code))
+	r.done = ctx.Done()
 	r.report = report{seen: map[sighting]bool{}, limit: m.config.Findings}
 	err := r.run(ctx)
 	m.stats = Stats{k: k, at: r.counts}
@@ -246,10 +248,10 @@ func (r *launch) run(ctx context.Context) error {
 		}
 		kept, did := resident[:0], 0
 		for _, b := range resident {
+			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
 			left -= int64(steps)
 			stalled += steps
 			did += steps

@@ -12,9 +12,11 @@ const (
 	maxText         = 64 << 20
 	maxRegisters    = 1 << 22 // that a kernel declares
 	maxInstructions = 1 << 20 // of a kernel
-	maxSharedBytes  = 227 << 10
-	maxParamBytes   = 4096
-	maxNesting      = 64
+	// That all kernels of a text declare, of which a byte each is kept.
+	maxModuleRegisters = 1 << 26
+	maxSharedBytes     = 227 << 10
+	maxParamBytes      = 4096
+	maxNesting         = 64
 )
 
 // operandKind is what an operand is.
@@ -109,6 +111,7 @@ type parser struct {
 	f      *function
 	scopes []scope
 	ids    int
+	all    int // registers of the kernels so far
 }
 
 // parse reads the text of a module.
@@ -537,6 +540,9 @@ func (p *parser) registers(t string) {
 		if first+n > maxRegisters {
 			p.fail("more than %d registers", maxRegisters)
 		}
+		if p.all += n; p.all > maxModuleRegisters {
+			p.fail("more than %d registers in all kernels", maxModuleRegisters)
+		}
 		for range n {
 			p.f.registers = append(p.f.registers, r)
 		}
@@ -573,6 +579,7 @@ func (p *parser) operand() operand {
 		return operand{kind: operandVector, list: p.list('}')}
 	case c == '[':
 		p.at++
+		p.flat("an address")
 		o := operand{kind: operandAddress, list: []operand{p.operand()}}
 		switch o.list[0].kind {
 		case operandRegister, operandName, operandInteger:
@@ -594,6 +601,7 @@ func (p *parser) operand() operand {
 		return o
 	case c == '!':
 		p.at++
+		p.flat("! before")
 		o := p.operand()
 		if o.kind != operandRegister {
 			p.fail("! before something that is no predicate")
@@ -607,6 +615,14 @@ func (p *parser) operand() operand {
 	}
 	p.fail("expected an operand before %q", p.rest())
 	return operand{}
+}
+
+// flat fails where what comes next holds operands: none of these is in an address, or
+// negated, and a text could nest them without end.
+func (p *parser) flat(where string) {
+	if c := p.peek(); c == '[' || c == '!' || c == '{' {
+		p.fail("%s of %q", where, p.rest())
+	}
 }
 
 func (p *parser) list(end byte) []operand {
@@ -627,7 +643,18 @@ func (p *parser) list(end byte) []operand {
 	return list
 }
 
+// named reads what begins with a name: a register, an array, a label, or a pair of registers.
 func (p *parser) named() operand {
+	o := p.one()
+	if p.at < len(p.s) && p.s[p.at] == '|' {
+		p.at++
+		return operand{kind: operandPair, list: []operand{o, p.one()}}
+	}
+	return o
+}
+
+// one is named but for pairs.
+func (p *parser) one() operand {
 	name := p.name()
 	o := operand{kind: operandName, name: name}
 	if name == "_" {
@@ -637,11 +664,6 @@ func (p *parser) named() operand {
 	} else if p.at < len(p.s) && p.s[p.at] == '.' { // %tid.x
 		p.at++
 		o.name += "." + p.name()
-	}
-	if p.at < len(p.s) && p.s[p.at] == '|' {
-		p.at++
-		second := p.named()
-		return operand{kind: operandPair, list: []operand{o, second}}
 	}
 	if o.kind == operandName {
 		// A label of an inner scope hides those outside; which of them is placed

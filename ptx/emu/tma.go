@@ -286,7 +286,12 @@ func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 			return nil
 		}
 	}
-	off, a := w.shared(pc, lane, uint64(c.shared), c.bytes, align)
+	room := c.bytes
+	if c.t != nil && c.t.Swizzle != 0 { // which mixes all of the last 128, 64 or 32 bytes
+		line := 256 >> c.t.Swizzle
+		room = (room + line - 1) / line * line
+	}
+	off, a := w.shared(pc, lane, uint64(c.shared), room, align)
 	if off < 0 {
 		r.report.fatal = true
 		return nil

@@ -176,6 +176,9 @@ func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, po
 
 // alignedOr is aligned for what may be too large to be bound, and is cut later.
 func (w *windows) alignedOr(a arrayRef) (arrayRef, error) {
+	if a.off%4 != 0 {
+		return a, errHalfWord
+	}
 	if a.bytes > w.d.limits.Binding {
 		return a, nil
 	}

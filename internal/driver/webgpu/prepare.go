@@ -499,7 +499,35 @@ func (e *preparer) launch(s *driver.Step) error {
 			return fmt.Errorf("parameters that a step computes: %w", driver.ErrUnsupported)
 		}
 	}
-	return e.dispatch(l, k.Program, params, false)
+	back, err := e.ownWords(l, k.Program)
+	if err != nil {
+		return err
+	}
+	if err := e.dispatch(l, k.Program, params, false); err != nil {
+		return err
+	}
+	for _, c := range back {
+		if err := e.copy(c[0], c[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownWords has a kernel write an odd number of half floats to memory of their own, from where
+// they are copied back: the device takes what shares the last word for one of them.
+func (e *preparer) ownWords(l *dispatch, p *ir.Program) (back [][2]arrayRef, err error) {
+	for i, a := range l.arrays {
+		if a.kind != external || a.bytes%4 == 0 || i >= len(p.Bindings) || p.Bindings[i].Access == ir.ReadOnly {
+			continue
+		}
+		l.arrays[i] = e.Reserve(a.bytes)
+		if err := e.copy(l.arrays[i], a); err != nil {
+			return nil, err
+		}
+		back = append(back, [2]arrayRef{a, l.arrays[i]})
+	}
+	return back, nil
 }
 
 // release gives back what the executable holds.

@@ -204,7 +204,7 @@ func (l *dispatch) record(r *recorder) error {
 	moved := make([]gpu.Range, len(ranges))
 	for i, a := range l.arrays {
 		users := a.kind == external && r.ext[a.at].Mem != nil
-		if ranges[i].Off%max(r.d.limits.StorageAlign, 4) == 0 && !(users && (ranges[i].Bytes == 0 || l.meets(ranges, i))) {
+		if ranges[i].Off%max(r.d.limits.StorageAlign, 4) == 0 && ranges[i].Bytes > 0 && !(users && l.meets(ranges, i)) {
 			continue
 		}
 		there, err := r.borrow(a.bytes)
@@ -233,7 +233,7 @@ func (l *dispatch) record(r *recorder) error {
 	r.groups = append(r.groups, g)
 	r.commands = append(r.commands, gpu.Command{Group: g, Grid: l.grid})
 	for i := range moved {
-		if moved[i].Buffer != nil && l.code.written[i] {
+		if moved[i].Bytes > 0 && l.code.written[i] {
 			r.copy(moved[i], ranges[i])
 		}
 	}

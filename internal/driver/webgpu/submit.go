@@ -2,6 +2,7 @@ package webgpu
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -45,8 +46,10 @@ func (d *device) behind(m driver.Memory, off int64) (int64, error) {
 	switch {
 	case !ok || a.d != d:
 		return 0, driver.ErrForeign
-	case off < 0 || off%4 != 0 || a.id == 0:
+	case off < 0 || a.id == 0:
 		return -1, nil
+	case off%4 != 0:
+		return 0, fmt.Errorf("an array from byte %d of a buffer on, which is no multiple of four: %w", off, driver.ErrUnsupported)
 	}
 	return a.bytes - off, nil
 }

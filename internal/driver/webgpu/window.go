@@ -425,9 +425,9 @@ func (w *windows) rows(l leads) error {
 		}
 		for i := range r.In {
 			x, a := part(r.In[i], w.in[i], l.in[i])
-			if x.Shape != nil && l.in[i] != whole && a.bytes <= w.d.limits.Binding {
+			if x.Shape != nil && l.in[i] != whole {
 				var err error
-				if a, err = w.aligned(a); err != nil {
+				if a, err = w.alignedOr(a); err != nil {
 					return err
 				}
 			}
