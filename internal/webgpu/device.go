@@ -60,7 +60,7 @@ func Open(ctx context.Context, h Host, index int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{host: host, adapter: *host.Adapter(), lost: make(chan struct{})}
+	d := &Device{host: host, adapter: *host.Adapter(), lost: make(chan struct{}), queue: queue{turn: make(chan struct{}, 1)}}
 	d.repeater, _ = host.(Repeater)
 	d.memory.init()
 	d.pipelines.init()

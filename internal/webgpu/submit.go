@@ -3,7 +3,6 @@ package webgpu
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // Command is one command of a submission: a dispatch if Group is set, a copy if
@@ -114,10 +113,35 @@ func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, e
 
 // queue is where submissions enter the host, each as a whole.
 type queue struct {
-	sync.Mutex
+	turn     chan struct{} // has whose turn it is
+	last     uint64        // the ticket of the last submission
 	commands []HostCommand
 	remap    []HostBuffer
 }
+
+// enter waits for the turn of a submission, and, where software plays the GPU, for the last
+// one: lavapipe lets nobody submit while it computes, and who were in there would hear
+// of no context, and keep those out who ask how far it has got.
+func (q *queue) enter(ctx context.Context, d *Device) error {
+	select {
+	case q.turn <- struct{}{}:
+	default:
+		select {
+		case q.turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if d.adapter.Type == Software {
+		if err := d.until(ctx, q.last); err != nil {
+			q.leave()
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue) leave() { <-q.turn }
 
 // submit sends what has been gathered to the host.
 func (q *queue) submit(w *work) error {
@@ -131,7 +155,7 @@ func (q *queue) submit(w *work) error {
 	if err != nil {
 		return w.d.hosted(err)
 	}
-	w.ticket = ticket
+	w.ticket, q.last = ticket, ticket
 	w.d.stats.submits.Add(1)
 	return nil
 }
@@ -152,8 +176,10 @@ func (w *work) put(ctx context.Context) (err error) {
 		return err
 	}
 	q := &d.queue
-	q.Lock()
-	defer q.Unlock()
+	if err := q.enter(ctx, d); err != nil {
+		return err
+	}
+	defer q.leave()
 	q.commands, q.remap = q.commands[:0], q.remap[:0]
 	if err := w.approach(ctx, q); err != nil {
 		return err

@@ -1,0 +1,51 @@
+//go:build cgo && !nowebgpu && !js
+
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// TestWebGPUDeadline: who comes behind a kernel that takes long waits no longer than its context says,
+// for its turn or for the result.
+func TestWebGPUDeadline(t *testing.T) {
+	dev := start(t, webGPU(t, "lavapipe"))
+	k, err := dev.Kernel(t.Context(), wgsl.Source{Text: `
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(1) fn main() { loop { x[0] = x[0] * 3u + 1u; if x[1] == 77u { break; } } }`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := []float32{-1, 2}
+	if err := dev.Relu(t.Context(), y, y); err != nil {
+		t.Fatal(err)
+	}
+	long := k.RunAsync(t.Context(), kernel.Grid(6000), nil, device.InOut([]uint32{1, 2})) // seconds
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		z := []float32{-1, 2}
+		err := dev.Relu(ctx, z, z)
+		cancel()
+		select {
+		case <-long.Done():
+			t.Fatal("the kernel did not take long enough for this test, or a call has waited for all of it")
+		default:
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call with 50 ms returns %v", err)
+		}
+	}
+	if err := long.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := dev.Relu(t.Context(), y, y); err != nil || y[0] != 0 {
+		t.Errorf("%v, %v", y, err)
+	}
+}
