@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 )
 
 // Dim is a size of a grid or a block. Sizes that are 0 count as 1.
@@ -249,6 +250,9 @@ func (r *launch) run(ctx context.Context) error {
 		kept, did := resident[:0], 0
 		for _, b := range resident {
 			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
+			if runtime.GOARCH == "wasm" { // where nothing is interrupted, a timer neither
+				runtime.Gosched()
+			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
