@@ -72,11 +72,12 @@ func (c *compiler) copyAsync(in *inst) {
 			c.fail(unsupported)
 		}
 	}
-	args := slices.Clone(c.args(3, 4))
+	hints := 0
 	if hint {
-		args = slices.Clone(c.args(4, 5))
-		args = args[:len(args)-1]
+		hints = 1 // behind all else
 	}
+	args := slices.Clone(c.args(3+hints, 4+hints))
+	args = args[:len(args)-hints]
 	x := &extra{bytes: c.number(&args[2], 16)}
 	if x.bytes != 4 && x.bytes != 8 && x.bytes != 16 || x.bytes != 16 && strings.HasPrefix(c.st.name, "cp.async.cg") {
 		c.fail("a copy of %d bytes", x.bytes)

@@ -33,6 +33,17 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
+// TestCopyOperands: a copy may have a size of what is read, a hint, and both.
+func TestCopyOperands(t *testing.T) {
+	for _, rest := range []string{"16", "16, %r1", "16, %p1", "16, %d1", "16, %r1, %d1"} {
+		hint := ""
+		if strings.HasSuffix(rest, "%d1") {
+			hint = ".L2::cache_hint"
+		}
+		hostile(t, ".entry k(){.reg .pred %p<2>; .reg .b32 %r<2>;.reg .b64 %d<2>; cp.async.cg.shared.global"+hint+" [%r1],[%d1],"+rest+"; ret;}")
+	}
+}
+
 func hostile(t *testing.T, body string) *emu.Kernel {
 	t.Helper()
 	m, err := emu.Parse(hostileHead + body)
