@@ -1,4 +1,5 @@
-// Package genfile writes what generators make.
+// Package genfile writes files as a whole: what generators make, and what processes
+// leave for each other.
 package genfile
 
 import (

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/genfile"
 )
 
 // errNone says that there is no folder to keep files in.
@@ -71,19 +73,5 @@ func Replace(file, identity string, lines []string, keep func(line string) bool)
 	}
 	// Another process may write at the same time: a reader must never see half
 	// a file.
-	tmp, err := os.CreateTemp(dir, file+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.WriteString(b.String())
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
+	return genfile.Write(path, []byte(b.String()))
 }

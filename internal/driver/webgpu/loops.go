@@ -25,12 +25,9 @@ const (
 	mostRanked     = 1 << 22 // elements of a row of topk
 )
 
-// endsLoops reports whether a driver ends loops that are long.
-func endsLoops(name string) bool { return strings.Contains(name, "llvmpipe") }
-
 // tooLong reports whether the driver would end the loops of an operation.
 func (d *device) tooLong(r *lib.Request) bool {
-	if !endsLoops(d.info.Name) {
+	if !strings.Contains(d.info.Name, "llvmpipe") {
 		return false
 	}
 	in := make([]op.Shape, len(r.In))
