@@ -27,8 +27,12 @@ if [ "${1-}" = build ]; then
 	for p in cuda device/devicetest ptx/kernels; do
 		CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).test" ./$p
 	done
-	rm -f dist/gpu/webgpu.test
-	bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o dist/gpu/webgpu.test ./device/devicetest
+	rm -f dist/gpu/{webgpu.test,batches.test,vulkan}
+	for p in webgpu:device/devicetest batches:internal/driver/webgpu; do
+		bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o "dist/gpu/${p%%:*}.test" "./${p#*:}"
+	done
+	# Only where it would run.
+	[ "${GOARCH-amd64}" != "$(go env GOHOSTARCH)" ] || bash .ci/with.sh cgo ${CC-cc} -O2 -o dist/gpu/vulkan bench/peers/vulkan.c -ldl
 	if [ -n "${RAYO_SANITIZE-}" ]; then
 		for p in cuda device/devicetest ptx/kernels; do
 			CGO_ENABLED=1 GOOS=linux ${GO-go} test -c -tags nowebgpu -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).cgo.test" ./$p
@@ -64,7 +68,7 @@ test)
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
 	fi
 	if by vulkan; then
-		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes|Halves)?|Texts)$' -test.timeout 20m
+		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes|Halves|Flows|EmptyArrays|HalfBounds|KeepsNaN)?|Texts)$' -test.timeout 20m
 	fi
 	;;
 bench)
@@ -80,6 +84,8 @@ bench)
 	fi
 	if by vulkan; then
 		export RAYO_TEST_GPU=vulkan
+		[ ! -x vulkan ] || export RAYO_VULKAN_START=$PWD/vulkan
+		./webgpu.test -test.run '^$' -test.bench WebGPUFirst -test.benchtime 10x
 		./webgpu.test -test.run '^$' -test.bench 'WebGPU/(oneshot|twenty)' -test.benchtime 300ms
 		./webgpu.test -test.run '^$' -test.bench WebGPUResident -test.benchtime 1x -test.timeout 20m
 	fi

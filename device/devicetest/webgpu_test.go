@@ -4,7 +4,6 @@ package devicetest
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
@@ -12,7 +11,7 @@ import (
 )
 
 // onGPU says that tests run on the first GPU, and not on software.
-var onGPU = os.Getenv("RAYO_TEST_GPU") != ""
+var onGPU = testutil.OnGPU()
 
 // webGPU returns what opens the software driver of that name, or a GPU.
 func webGPU(t testing.TB, software string) Open {

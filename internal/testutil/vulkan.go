@@ -92,3 +92,7 @@ func VulkanEnv(files string) []string {
 		"VK_LOADER_DRIVERS_DISABLE=",
 	}
 }
+
+// OnGPU reports whether RAYO_TEST_GPU asks for tests of WebGPU on the first GPU there
+// is, and not on software.
+func OnGPU() bool { return os.Getenv("RAYO_TEST_GPU") != "" }

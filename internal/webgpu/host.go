@@ -151,6 +151,12 @@ type Adapter struct {
 	Limits
 }
 
+// The numbers of vendors that something depends on.
+const (
+	NVIDIA = 0x10de
+	Apple  = 0x106b
+)
+
 // AdapterType says what an adapter is made of.
 type AdapterType uint8
 

@@ -129,10 +129,21 @@ func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 		// Rows of quads are one chunk: nobody comes around the loop again.
 		return u.c.o == op.Cumsum && u.variant == "quad"
 	case "one too many":
-		// One vector behind the vectors of a row is of its edge, which is stored after.
-		return strings.HasPrefix(u.variant, "edgessplit") && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
+		// One vector behind the vectors of a row is of its edge, which is stored after: in
+		// a flow after those who tell what is known.
+		split, flow := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
+		return (split || flow) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
+	case "any lane but the first":
+		// They tell the same.
+		then := p.Code[at+1]
+		return strings.Contains(u.variant, "flow") && then.Code == ir.If && atomics(p.Code[at:then.Imm])
 	}
 	return false
+}
+
+// atomics reports whether there are atomic operations.
+func atomics(code []ir.Instr) bool {
+	return slices.ContainsFunc(code, func(in ir.Instr) bool { return in.Code == ir.AtomicOp })
 }
 
 // TestMutants plants each mistake at each place of each kernel: all of them are
@@ -284,8 +295,12 @@ func live(p *ir.Program, v ir.Value) bool {
 
 // run runs the trial with q in the place of program p, checked or not.
 func (u *programUse) run(p, q *ir.Program, check bool) error {
+	extra := uint32(1)
+	if strings.Contains(u.variant, "flow") {
+		extra = 2 // one for each of the turns
+	}
 	for _, n := range u.sizes {
-		g := &rig{check: check, first: p != q, subgroup: n, extra: 1, mutate: func(r *ir.Program) *ir.Program {
+		g := &rig{check: check, first: p != q, subgroup: n, extra: extra, mutate: func(r *ir.Program) *ir.Program {
 			if r == p {
 				return q
 			}

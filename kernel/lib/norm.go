@@ -14,13 +14,17 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
-	var pieces kernel.Buffer[kernel.F32]
+	known := s.known(b, p)
 	if s.Split {
-		pieces = kernel.Input[kernel.F32](b, "pieces")
-		b.Roomy() // of a part that is read before the pieces are
+		b.Roomy() // of a part that is read before what is known is
 	}
 	put := s.output(b, e)
-	r, w := weighted(b, t, p, &s, x, ws)
+	known.flow(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, known, put) })
+})
+
+// layerNormed gives the layer norm of the team's row or its part of one.
+func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
 	switch {
@@ -34,7 +38,8 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 		ds := r.only(r.held)
 		squares = t.sum(products(ds, ds))
 	case s.Split:
-		mean, squares = r.mergeMoments(pieces, b.U32(&p.Rows).Mul(b.U32(&p.Parts)), count)
+		f := known.ofRow(r)
+		mean, squares = f.numbers[0], f.numbers[1]
 	default:
 		mean, squares = r.readMoments(b.U32(&p.Cols), count)
 	}
@@ -47,7 +52,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 			return x.Mul(scale)
 		})
 	})
-})
+}
 
 // moments returns the mean of a row of count elements, or of a part of one, that is kept
 // or of which some are, and the sum of the squares of the distances from it. A lane takes
@@ -93,6 +98,10 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	}
 	// The share of the row that this lane has.
 	mine := taken.F32().Mul(share)
+	if r.isPart() {
+		off := sums[1].Div(mine.Max(share))
+		return r.t.addMoments(taken.F32(), centre.Add(off), sums[0].Sub(off.Mul(off.Mul(taken.F32()))))
+	}
 	mean = r.t.sum(centre.Fma(mine, sums[1]))
 	d := centre.Sub(mean)
 	squares = r.t.sum(d.Mul(d.Fma(mine, sums[1].Mul(kernel.F(2)))).Fma(count, sums[0]))
@@ -105,43 +114,43 @@ func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.
 	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
-// mergeMoments returns the mean of a row of count elements, and the sum of the squares of
-// the distances from it, from those of its parts: n means of parts and then as many sums.
-func (r *row) mergeMoments(pieces kernel.Buffer[kernel.F32], n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
-	b, first, last := r.t.b, r.pieces[0].Add(r.t.lane), r.pieces[1]
-	mean = r.t.sum(total(b, first, last, r.t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
-		return pieces.At(i).Fma(r.elements(i).Div(count), acc)
-	}))
-	squares = r.t.sum(total(b, first, last, r.t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
-		d := pieces.At(i).Sub(mean)
-		return acc.Add(d.Mul(d.Mul(r.elements(i))).Add(pieces.At(n.Add(i))))
-	}))
-	return mean, squares
+// addMoments returns the mean of what lanes know the mean of, and the sum of the squares of the
+// distances from it, from those of the lanes.
+func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
+	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
+		n, x := words[0].AsF32(), words[1].AsF32()
+		count := g.sum(n)
+		mean := g.sum(x.Mul(n.Div(count.Max(kernel.F(1)))))
+		d := x.Sub(mean)
+		squares := g.sum(d.Mul(d.Mul(n)).Add(words[2].AsF32()))
+		return []kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}
+	})
+	return all[1].AsF32(), all[2].AsF32()
 }
 
 var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma")
-	var pieces kernel.Buffer[kernel.F32]
-	if s.Split {
-		pieces = kernel.Input[kernel.F32](b, "pieces")
-	}
+	known := s.known(b, p)
 	put := s.output(b, e)
-	r, w := weighted(b, t, p, &s, x, ws)
+	known.flow(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, known, put) })
+})
+
+// rmsNormed gives the RMS norm of the team's row or its part of one.
+func rmsNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
 	if s.Split {
-		squares = total(b, r.pieces[0].Add(t.lane), r.pieces[1], t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
-			return acc.Add(pieces.At(i))
-		})
+		squares = known.ofRow(r).numbers[0]
 	} else {
-		squares = r.squares()
+		squares = t.sum(r.squares())
 	}
-	scale := t.sum(squares).Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt().Recip()
+	scale := squares.Div(b.F32(&p.Count)).Add(b.F32(&p.Eps)).Sqrt().Recip()
 	r.write(put, func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32 {
 		return w.affine(xs, k, j, func(x kernel.F32) kernel.F32 { return x.Mul(scale) })
 	})
-})
+}
 
 // squares returns the lane's part of the sum of the squares of a row, or a part of it.
 func (r *row) squares() kernel.F32 {

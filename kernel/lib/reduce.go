@@ -14,6 +14,7 @@ import (
 
 type rowsOf struct {
 	Rows, Cols int
+	Bytes      int // of an element, where that matters
 	Unit       int // elements that are read at once, 0 for one
 	// Edges says that rows begin anywhere and may be taken in vectors all the same.
 	Edges bool

@@ -11,7 +11,8 @@ import (
 // A row operation gives a row for each row. A team keeps a row of moderate
 // length in the registers of its lanes; longer ones it reads twice, or it keeps a part
 // of them and finds the rest in a cache the second time, or several teams share them:
-// one launch then makes what is to be known of each part, and another one the result.
+// one launch then makes what is to be known of each part, and another one the result, or
+// one does both: see [known.flow].
 
 // rowWay is how rows are divided.
 type rowWay struct {
@@ -23,6 +24,12 @@ type rowWay struct {
 	Kept int
 	// Split says that a team has a part of a row.
 	Split bool
+	// Flow, if it is not 0, says that one launch does all that is to be done for parts, and
+	// how many MiB of rows are looked at, beside those of a row itself, before the result
+	// of its first part is made. That is about what the workgroups of a large GPU have under
+	// way, so that nobody waits, and so little that its caches have a part still when it is
+	// read again.
+	Flow int
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
 	Early bool
@@ -42,7 +49,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.Flow == 0 || m.Cols <= w.Team*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
@@ -70,6 +77,14 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 	// More than so much would leave a lane too few registers for what it reads twice.
 	add("kept1024", rowWay{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
 	add("kept256", rowWay{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
+	flow := func(lanes, ahead int) {
+		w := rowWay{crew: crew{Team: lanes, Teams: 1}, Split: true, Flow: ahead}
+		add("flow"+strconv.Itoa(lanes), w)
+		w.Edges = true
+		add("edgesflow"+strconv.Itoa(lanes), w)
+	}
+	flow(128, 8)
+	flow(256, 9)
 	return vs
 }
 
@@ -98,8 +113,16 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 	case weights > 1:
 		most = 9 << 14
 	}
-	kept := m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	flow := 0
+	if long {
+		flow = m.flow(weights, t)
+	}
+	kept := flow == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
+	case w.Flow > 0:
+		return w.Team == flow && w.Edges == m.Edges
+	case w.Split && flow > 0:
+		return false
 	case w.Split && w.Edges:
 		return long && !kept && m.Rows*m.Cols >= 1<<22
 	case w.Split:
@@ -108,6 +131,24 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 		return w.Team == 1024 && long && kept
 	}
 	return w.elements(m) <= w.Good
+}
+
+// flow returns how many lanes teams have that rows are best taken by in a flow, or 0. Rows
+// that are a little longer than what lanes hold are faster where the most of them is kept,
+// and of very long ones the caches do not have enough. With two weights lanes have more to wait for
+// and fewer registers.
+func (m rowsOf) flow(weights int, t *Target) int {
+	lanes, least := 256, 1<<16
+	switch weights {
+	case 1:
+		least = 3 << 14
+	case 2:
+		lanes = 128
+	}
+	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Edges || m.Cols <= least || m.Cols > lanes*leastPart || m.Rows*m.Cols < 1<<25 {
+		return 0
+	}
+	return lanes
 }
 
 // early reports whether weights are better read early: where a multiprocessor's
@@ -137,9 +178,14 @@ type rowParams struct {
 	Rows, Cols uint32  // Cols in units
 	Count      float32 // elements of a row
 	Eps        float32
-	// Of a row in parts: units of a part, parts of a row.
-	Part, Parts uint32
+	// Of a row in parts: units of a part, parts of a row, and in a flow how many parts are
+	// looked at before the result of the first one is made.
+	Part, Parts, Behind uint32
 }
+
+// mostMerged is how many parts a row has at most where each team that makes results of
+// a part puts together what is known of all of them.
+const mostMerged = 128
 
 // leastStored is from how many elements on rows with edges are kept in workgroup memory
 // too: of shorter ones the caches have the rest, and each store takes its time.
@@ -156,9 +202,12 @@ type rowSpec struct {
 	filled
 	// Shifted says that weights are laid out for rows with edges by a launch before.
 	Shifted bool
-	Rest    bool // rows are longer than what is kept
-	Stored  int  // units that a lane keeps in workgroup memory, beside Each
-	Parts   bool // what is made is what the result needs of each part
+	Rest    bool     // rows are longer than what is kept
+	Stored  int      // units that a lane keeps in workgroup memory, beside Each
+	Part    partKind // what is to be known of parts, if rows have them
+	Parts   bool     // which is what is made
+	Joined  bool     // what is known of rows has been put together by a launch before
+	Back    bool     // the last part comes first
 }
 
 // rowFamily returns the family of row operations whose kernels m makes.
@@ -166,7 +215,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	return &family{variants: rowWays.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
-		a.Unit = unitOf(q.In[0].Type, a.Cols)
+		a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
 		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
 			a.Unit = 1
 		}
@@ -225,9 +274,10 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	}}
 }
 
-// split adds the launch that makes what is to be known of each part of the rows of in,
-// and returns how many parts there are.
-func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (parts int, pieces []Ref) {
+// split adds the launch that makes what is to be known of each part of the rows of in, or
+// the one that clears what a flow waits for, and returns how many teams the launch of the
+// result has.
+func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (teams int, pieces []Ref) {
 	units := max(leastPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
 	if units*a.Unit == leastPart {
 		// Read before the pieces are, which takes as long.
@@ -236,31 +286,26 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 			s.filled = fully
 		}
 	}
+	s.Part = partKinds[q.Op]
 	params.Part, params.Parts = uint32(units), uint32((a.units()-1)/units+1)
-	parts = a.Rows * int(params.Parts)
-	kind := partKinds[q.Op]
-	if kind.keyed {
-		pieces = append(pieces, p.scratch(parts))
+	parts := a.Rows * int(params.Parts)
+	if s.Flow > 0 {
+		words := s.Part.words() * parts
+		pieces = append(pieces, p.scratch(words))
+		p.stage(fill.of(op.F32, nil), kernel.GridFor(words, fillLanes), fillParams{N: uint32(words)}, pieces...)
+		params.Behind = params.Parts - 1 + uint32(s.Flow<<20/(leastPart*s.Type.Size()))
+		return 2 * (parts + int(params.Behind)), pieces
 	}
-	pieces = append(pieces, p.scratch(kind.numbers*parts))
-	first := rowSpec{Op: kind.name, Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Parts: true}
+	pieces = s.Part.scratch(p, parts)
+	first := rowSpec{Op: s.Part.name, Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Part: s.Part, Parts: true}
 	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
+	if s.Back, s.Joined = true, params.Parts > mostMerged; s.Joined {
+		from := pieces
+		pieces = s.Part.scratch(p, a.Rows)
+		first.Parts, first.Each, first.filled = false, 0, mostly
+		p.stage(rowFacts.of(first, nil), s.groups(a.Rows), *params, slices.Concat(from, pieces)...)
+	}
 	return parts, pieces
-}
-
-// partKind is what the result needs to know of a part: a key, if so, and some numbers. See
-// [rowParts].
-type partKind struct {
-	name    string
-	keyed   bool
-	numbers int
-}
-
-var partKinds = map[*op.Operation]partKind{
-	op.RMSNorm:    {"norm_l2", false, 1},
-	op.LayerNorm:  {"var", false, 2},
-	op.Softmax:    {"softmax", true, 1},
-	op.LogSoftmax: {"softmax", true, 1},
 }
 
 // row is the row of a team, or its part of one. A team that has none reads the
@@ -279,10 +324,20 @@ type row struct {
 	edge   *edge         // behind the units that are held, if rows have edges
 	number kernel.U32    // of the row
 	// Of a part of a row.
-	piece    kernel.U32                        // what is known of the part
-	pieces   [2]kernel.U32                     // of the row: from the first to before the last
-	elements func(piece kernel.U32) kernel.F32 // how many each is of
+	piece  kernel.U32    // what is known of the part
+	pieces [2]kernel.U32 // of the row: from the first to before the last
+	parted
 }
+
+// parted is where the parts of a row are.
+type parted struct {
+	elements func(piece kernel.U32) kernel.F32            // how many a part has
+	extent   func(piece kernel.U32) (from, to kernel.U32) // units
+	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows have edges
+}
+
+// isPart reports whether it is a part of a row.
+func (r *row) isPart() bool { return r.extent != nil }
 
 // newRow returns the row of a team, of x.
 func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
@@ -321,37 +376,48 @@ func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *ro
 // placePart is placeRow for a part of a row.
 func placePart(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
 	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
-	unit, zero := kernel.U(uint32(s.Unit)), kernel.U(0)
+	unit, zero, one := kernel.U(uint32(s.Unit)), kernel.U(0), kernel.U(1)
 	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
 	all := b.U32(&p.Rows).Mul(parts)
 	r.is = t.number.Lt(all)
 	r.piece = t.number
-	if !s.Parts {
+	if s.Back {
 		// The last part first, as what has been read last may still be in a cache.
-		r.piece = all.Sub(kernel.U(1)).Sub(r.piece)
+		r.piece = all.Sub(one).Sub(r.piece)
 	}
 	r.piece = kernel.Select(r.is, r.piece, zero)
 	r.number = r.piece.Div(parts)
-	part := r.piece.Mod(parts)
 	r.pieces[0] = r.number.Mul(parts)
 	r.pieces[1] = r.pieces[0].Add(parts)
 	r.start = r.number.Mul(cols)
 	r.begin = r.start
-	end, beside := r.start.Add(cols), zero
-	if s.Edges { // which belong to the first part
+	rowEnd := r.start.Add(cols)
+	end := rowEnd
+	isFirst := func(piece kernel.U32) kernel.Bool { return piece.Eq(r.pieces[0]) }
+	isLast := func(piece kernel.U32) kernel.Bool { return piece.Add(one).Eq(r.pieces[1]) }
+	if s.Edges { // which belong to the first part, and to the last
 		e := edgeOf(t.lane, r.start, cols)
 		r.begin, end, r.edge = e.from, e.to, &e
-		e.is = e.is.And(part.Eq(zero))
+		e.is = e.is.And(kernel.Select(t.lane.Lt(kernel.U(sector)), r.pieces[0], r.pieces[1].Sub(one)).Eq(r.piece))
 		e.at = kernel.Select(e.is, e.at, r.start)
-		beside = cols.Sub(end.Sub(r.begin).Mul(unit))
 	}
-	r.first = r.begin.Add(part.Mul(length))
-	r.last = r.first.Add(length).Min(end)
+	r.extent = func(piece kernel.U32) (from, to kernel.U32) {
+		from = r.begin.Add(piece.Sub(r.pieces[0]).Mul(length)).Min(end)
+		return from, from.Add(length).Min(end)
+	}
+	r.singles = func(piece kernel.U32) (from, to kernel.U32) {
+		from, to = r.extent(piece)
+		return kernel.Select(isFirst(piece), r.start, from.Mul(unit)), kernel.Select(isLast(piece), rowEnd, to.Mul(unit))
+	}
 	r.elements = func(piece kernel.U32) kernel.F32 {
-		part := piece.Sub(r.pieces[0])
-		n := end.Sub(r.begin).Sub(part.Mul(length)).Min(length).Mul(unit)
-		return n.Add(kernel.Select(part.Eq(zero), beside, zero)).F32()
+		if s.Edges {
+			from, to := r.singles(piece)
+			return to.Sub(from).F32()
+		}
+		from, to := r.extent(piece)
+		return to.Sub(from).Mul(unit).F32()
 	}
+	r.first, r.last = r.extent(r.piece)
 	return r
 }
 
@@ -361,8 +427,19 @@ func (r *row) hold() {
 		r.strip.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.units.read(at), at, is })
 	}
 	if r.edge != nil {
-		r.held, r.there = append(r.held, r.single(r.edge.at)), append(r.there, r.edge.is)
+		r.held, r.there = append(r.held, r.edgeElement()), append(r.there, r.edge.is)
 	}
+}
+
+// edgeElement reads the lane's element of the edges; of parts without edges nobody does.
+func (r *row) edgeElement() kernel.F32 {
+	if !r.isPart() {
+		return r.single(r.edge.at)
+	}
+	v := kernel.NewVar(r.t.b, "edge", r.held[0]) // it counts among what may be greatest
+	at := r.piece.Eq(r.pieces[0]).Or(r.piece.Add(kernel.U(1)).Eq(r.pieces[1]))
+	r.t.b.If(at, func() { v.Set(r.single(r.edge.at)) })
+	return v.Get()
 }
 
 // only returns what was made of the held elements, with 0 in the place of what is not there.

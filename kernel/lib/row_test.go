@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestPartsOfRowsWithEdges(t *testing.T) {
 			}
 			x.Data[4*cols], x.Data[5*cols-1] = missing, 1e30
 			c := rowTrial(rnd, o, x, i)
-			for _, name := range []string{"edgessplit", "edgessplit-subgroups"} {
+			for _, name := range []string{"edgessplit", "edgessplit-subgroups", "edgesflow128-subgroups", "edgesflow256", "edgesflow256-subgroups"} {
 				if !sampled() {
 					continue
 				}
@@ -118,6 +119,120 @@ func TestPartsOfRowsWithEdges(t *testing.T) {
 					t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
 				}
 			}
+		}
+	}
+}
+
+// TestFlowAlone: where what a flow waits for does not come, since the results' turns are
+// before those of the parts, lanes compute it.
+func TestFlowAlone(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(17, 18))
+	const behind = 4 * 6 // bytes of the parameters before Behind
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+		for i, cols := range []int{4100, 8300, 9001} {
+			x := normal(rnd, 3, cols)
+			x.Data[cols], x.Data[3*cols-1] = missing, -inf
+			c := rowTrial(rnd, o, x, i)
+			for _, name := range []string{"flow256", "flow128-subgroups", "flow256-subgroups", "edgesflow256", "edgesflow128-subgroups", "edgesflow256-subgroups"} {
+				if edges := strings.HasPrefix(name, "edges"); edges != (cols%4 != 0) || !sampled() {
+					continue
+				}
+				r, err := c.request(Target{Subgroups: true, Subgroup: 32})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Variant = name
+				p, err := For(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				params, ahead := p.Stages[1].Params, 9
+				if strings.Contains(name, "128") {
+					ahead = 8
+				}
+				if was := binary.NativeEndian.Uint32(params[behind:]); was != uint32((cols-1)/leastPart+ahead<<20/(4*leastPart)) {
+					t.Fatalf("%d parts are looked at before", was)
+				}
+				clear(params[behind:][:4])
+				if err := c.runPlan(&rig{subgroup: 32}, r, p); err != nil {
+					t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestJoinedParts has a row of so many parts that a launch puts together what is known of
+// them.
+func TestJoinedParts(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(19, 20))
+	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
+		for i, cols := range []int{mostMerged*leastPart + 4, mostMerged*leastPart + 37} {
+			x := normal(rnd, 1, cols)
+			for k := range x.Data {
+				x.Data[k] = float64(float32(x.Data[k] + 20))
+			}
+			c := rowTrial(rnd, o, x, i)
+			name := []string{"split-subgroups", "edgessplit-subgroups"}[i]
+			r, err := c.request(Target{Subgroups: true, Subgroup: 32})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Variant = name
+			p, err := For(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(p.Stages); n != 3+i {
+				t.Errorf("%v, variant %q: %d launches", o, name, n)
+			}
+			if err := c.runPlan(&rig{subgroup: 32}, r, p); err != nil {
+				t.Errorf("%v %v, variant %q: %v", o, r.In, name, err)
+			}
+		}
+	}
+}
+
+// TestFlowsChosen: long rows are taken in a flow by devices that are known for it.
+func TestFlowsChosen(t *testing.T) {
+	ordered := Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Subgroup: 32, F16: true, Ordered: true}
+	other := ordered
+	other.Ordered = false
+	for _, x := range []struct {
+		o       *op.Operation
+		typ     op.DType
+		shape   op.Shape
+		weights int
+		target  Target
+		want    string
+	}{
+		{op.Softmax, op.F32, op.Shape{512, 65536}, 0, ordered, "kept1024-subgroups"},
+		{op.Softmax, op.F32, op.Shape{512, 65540}, 0, ordered, "flow256-subgroups"},
+		{op.LogSoftmax, op.F32, op.Shape{512, 70001}, 0, ordered, "edgesflow256-subgroups"},
+		{op.LogSoftmax, op.F32, op.Shape{512, 70001}, 0, other, "edgeskept1024-subgroups"},
+		{op.RMSNorm, op.F32, op.Shape{700, 49156}, 1, ordered, "flow256-subgroups"},
+		{op.LayerNorm, op.F32, op.Shape{200, 200001}, 2, ordered, "edgesflow128-subgroups"},
+		{op.LayerNorm, op.F32, op.Shape{200, 200000}, 2, ordered, "flow128-subgroups"},
+		{op.LayerNorm, op.F32, op.Shape{200, 200000}, 2, other, "split-subgroups"},
+		{op.LayerNorm, op.F32, op.Shape{64, 1 << 20}, 2, ordered, "split-subgroups"},
+		{op.Softmax, op.F32, op.Shape{64, 1 << 20}, 0, ordered, "flow256-subgroups"},
+		{op.Softmax, op.F32, op.Shape{32, 2 << 20}, 0, ordered, "split-subgroups"},
+		{op.Softmax, op.F32, op.Shape{100, 200000}, 0, ordered, "split-subgroups"},
+		{op.Softmax, op.F16, op.Shape{512, 200000}, 0, ordered, "split-subgroups"},
+	} {
+		r := &Request{Op: x.o, Attrs: x.o.Defaults(), In: []Array{{x.typ, x.shape}}, Out: []Array{{x.typ, x.shape}}, Target: x.target}
+		for i := range len(x.o.Inputs()) - 1 {
+			w := Array{x.typ, x.shape[1:]}
+			if i >= x.weights {
+				w = Array{}
+			}
+			r.In = append(r.In, w)
+		}
+		p, err := For(r)
+		if err != nil {
+			t.Errorf("%v %v: %v", x.o, x.shape, err)
+		} else if p.Variant != x.want {
+			t.Errorf("%v of %v %v: %s, not %s", x.o, x.typ, x.shape, p.Variant, x.want)
 		}
 	}
 }

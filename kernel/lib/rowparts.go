@@ -1,46 +1,226 @@
 package lib
 
-import "github.com/rayo-go/rayo/kernel"
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
 
-// rowParts makes of each part of a row what the result needs to know of it: of a softmax
-// the key of the greatest element and the sum of e**(x-greatest), of an RMS norm the sum of
-// squares, and of a layer norm the mean and the sum of the squares of the distances from
-// it, one array behind the other.
+// partKind is what the result needs to know of a part of a row: see [fact].
+type partKind struct {
+	name    string
+	keyed   bool
+	counted bool
+	numbers int
+}
+
+var partKinds = map[*op.Operation]partKind{
+	op.RMSNorm:    {name: "norm_l2", numbers: 1},
+	op.LayerNorm:  {name: "var", counted: true, numbers: 2},
+	op.Softmax:    {name: "softmax", keyed: true, numbers: 1},
+	op.LogSoftmax: {name: "softmax", keyed: true, numbers: 1},
+}
+
+// words returns how many words that is.
+func (k partKind) words() int {
+	if k.keyed {
+		return k.numbers + 1
+	}
+	return k.numbers
+}
+
+// rowParts makes of each part of a row what the result needs to know of it.
 var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
-	var keys kernel.Buffer[kernel.U32]
-	keyed := s.Op == "softmax"
-	if keyed {
-		keys = kernel.Output[kernel.U32](b, "part_keys")
-	}
-	out := kernel.Output[kernel.F32](b, "part_numbers")
+	k := s.known(b, p)
 	r := newRow(b, t, p, &s, x)
-	var key kernel.U32
-	var numbers []kernel.F32
-	switch s.Op {
-	case "softmax":
-		var sum kernel.F32
-		key, sum = r.exponentials(false)
-		numbers = []kernel.F32{sum}
-	case "norm_l2":
-		numbers = []kernel.F32{t.sum(r.squares())}
-	case "var":
-		var mean, squares kernel.F32
-		count := r.elements(r.piece).Max(kernel.F(1)) // a part may be empty
-		if r.Each > 0 {
-			mean, squares = r.moments(count)
-		} else {
-			mean, squares = r.readMoments(r.last.Sub(r.first), count)
-		}
-		numbers = []kernel.F32{mean, squares}
-	}
-	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() {
-		if keyed {
-			keys.Set(r.piece, key)
-		}
-		for i, v := range numbers {
-			out.Set(b.U32(&p.Rows).Mul(b.U32(&p.Parts)).Mul(kernel.U(uint32(i))).Add(r.piece), v)
-		}
-	})
+	of := r.learn(s.Part)
+	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { k.set(r.piece, of) })
 })
+
+// rowFacts makes what is known of rows from what is known of their parts.
+var rowFacts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
+	t := newTeam(b, s.crew)
+	from := s.known(b, p)
+	to := &known{kind: s.Part, all: b.U32(&p.Rows)}
+	to.declare(b, "row", kernel.Output[kernel.U32], kernel.Output[kernel.F32])
+	t.number = t.number.Mul(b.U32(&p.Parts))
+	r := placePart(b, t, p, &s, edged{})
+	of := from.ofRow(r)
+	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { to.set(r.number, of) })
+})
+
+// fact is what is known of some elements of a row: of a softmax the key of the
+// greatest one and the sum of e**(x-greatest), of an RMS norm the sum of squares, and of a
+// layer norm how many they are, their mean, and the sum of the squares of the distances
+// from it.
+type fact struct {
+	key     kernel.U32
+	numbers []kernel.F32
+	count   kernel.F32
+}
+
+// learn returns what is known of the row, or the part of one, when its elements have been looked at.
+func (r *row) learn(kind partKind) fact {
+	switch kind.name {
+	case "softmax":
+		key, sum := r.exponentials(false)
+		return fact{key: key, numbers: []kernel.F32{sum}}
+	case "norm_l2":
+		return fact{numbers: []kernel.F32{r.t.sum(r.squares())}}
+	}
+	count := r.elements(r.piece).Max(kernel.F(1)) // a part may be empty
+	if r.Each > 0 {
+		mean, squares := r.moments(count)
+		return fact{numbers: []kernel.F32{mean, squares}}
+	}
+	mean, squares := r.readMoments(r.last.Sub(r.first), count)
+	return fact{numbers: []kernel.F32{mean, squares}}
+}
+
+// and returns what is known of what two facts are of.
+func (kind partKind) and(x, y fact) fact {
+	switch kind.name {
+	case "softmax":
+		k := x.key.Max(y.key)
+		// Who has -Inf alone adds nothing to what has something else.
+		greatest := numberOf(k.Max(kernel.U(lowestKey)))
+		down := func(f fact) kernel.F32 { return f.numbers[0].Mul(numberOf(f.key).Sub(greatest).Exp()) }
+		return fact{key: k, numbers: []kernel.F32{down(x).Add(down(y))}}
+	case "norm_l2":
+		return fact{numbers: []kernel.F32{x.numbers[0].Add(y.numbers[0])}}
+	}
+	n := x.count.Add(y.count)
+	of := n.Max(kernel.F(1))
+	share, d := y.count.Div(of), y.numbers[0].Sub(x.numbers[0])
+	return fact{count: n, numbers: []kernel.F32{
+		y.numbers[0].Fma(share, x.numbers[0].Mul(x.count.Div(of))),
+		d.Mul(d.Mul(x.count.Mul(share))).Add(x.numbers[1].Add(y.numbers[1])),
+	}}
+}
+
+// ofTeam returns what is known of what the lanes of a team know something of, in each of them.
+func (kind partKind) ofTeam(t *team, f fact) fact {
+	switch kind.name {
+	case "softmax":
+		key, sum := t.addExponentials(f.key, f.numbers[0])
+		return fact{key: key, numbers: []kernel.F32{sum}}
+	case "norm_l2":
+		return fact{numbers: []kernel.F32{t.sum(f.numbers[0])}}
+	}
+	mean, squares := t.addMoments(f.count, f.numbers[0], f.numbers[1])
+	return fact{numbers: []kernel.F32{mean, squares}}
+}
+
+// known is what is known of parts of rows.
+type known struct {
+	kind partKind
+	// What one launch leaves to another, of parts or of rows that are joined. Of numbers one is
+	// there for all, then the next.
+	keys    kernel.Buffer[kernel.U32]
+	numbers kernel.Buffer[kernel.F32]
+	all     kernel.U32 // how many there are
+	joined  bool
+	// What workgroups of a flow tell each other: the words of a part stand together, and
+	// are 0 until they are known.
+	flows bool
+	words kernel.Atomics[kernel.U32]
+}
+
+// known declares what is known of parts; nil if rows have none.
+func (s *rowSpec) known(b *kernel.Builder, p *rowParams) *known {
+	if !s.Split {
+		return nil
+	}
+	k := &known{kind: s.Part, flows: s.Flow > 0, joined: s.Joined, all: b.U32(&p.Rows)}
+	if !s.Joined {
+		k.all = k.all.Mul(b.U32(&p.Parts))
+	}
+	switch {
+	case s.Flow > 0:
+		k.words = kernel.Atomic[kernel.U32](b, "part_words")
+	case s.Parts:
+		k.declare(b, "part", kernel.Output[kernel.U32], kernel.Output[kernel.F32])
+	case s.Joined:
+		k.declare(b, "row", kernel.Input[kernel.U32], kernel.Input[kernel.F32])
+	default:
+		k.declare(b, "part", kernel.Input[kernel.U32], kernel.Input[kernel.F32])
+	}
+	return k
+}
+
+// declare declares buffers for what is known of each of something: see scratch.
+func (k *known) declare(b *kernel.Builder, of string, keys func(*kernel.Builder, string) kernel.Buffer[kernel.U32], numbers func(*kernel.Builder, string) kernel.Buffer[kernel.F32]) {
+	if k.kind.keyed {
+		k.keys = keys(b, of+"_keys")
+	}
+	k.numbers = numbers(b, of+"_numbers")
+}
+
+// scratch adds those buffers for n of them.
+func (kind partKind) scratch(p *planner, n int) (rs []Ref) {
+	if kind.keyed {
+		rs = append(rs, p.scratch(n))
+	}
+	return append(rs, p.scratch(kind.numbers*n))
+}
+
+func (k *known) at(i kernel.U32) (f fact) {
+	if k.kind.keyed {
+		f.key = k.keys.At(i)
+	}
+	for n := range k.kind.numbers {
+		f.numbers = append(f.numbers, k.numbers.At(k.place(i, n)))
+	}
+	return f
+}
+
+func (k *known) set(i kernel.U32, f fact) {
+	if k.kind.keyed {
+		k.keys.Set(i, f.key)
+	}
+	for n, v := range f.numbers {
+		k.numbers.Set(k.place(i, n), v)
+	}
+}
+
+// place returns where number n of what there is for i is.
+func (k *known) place(i kernel.U32, n int) kernel.U32 {
+	return k.all.Mul(kernel.U(uint32(n))).Add(i)
+}
+
+// ofRow returns what is known of a row from what is known of its parts, in every lane of
+// the team.
+func (k *known) ofRow(r *row) fact {
+	if k.joined {
+		return k.at(r.number)
+	}
+	b, zero, first, last := r.t.b, kernel.F(0), r.pieces[0].Add(r.t.lane), r.pieces[1]
+	key, count, numbers := kernel.NewVar(b, "key", kernel.U(ninfKey)), kernel.NewVar(b, "count", zero), kernel.NewVars(b, "number", k.kind.numbers, zero)
+	get := func() fact { return fact{key.Get(), values(numbers), count.Get()} }
+	set := func(f fact) {
+		if k.kind.keyed {
+			key.Set(f.key)
+		}
+		if k.kind.counted {
+			count.Set(f.count)
+		}
+		for i, v := range f.numbers {
+			numbers[i].Set(v)
+		}
+	}
+	of := func(piece kernel.U32, f fact) fact {
+		if k.kind.counted {
+			f.count = r.elements(piece)
+		}
+		return f
+	}
+	if k.flows { // a lane has a part, or none
+		b.If(first.Lt(last), func() { set(of(first, k.await(r, first))) })
+		return k.kind.ofTeam(r.t, get())
+	}
+	b.ForStep(first, last, kernel.U(uint32(r.t.Team)), func(piece kernel.U32) {
+		set(k.kind.and(get(), of(piece, k.at(piece))))
+	})
+	return k.kind.ofTeam(r.t, get())
+}

@@ -11,17 +11,19 @@ func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
-	var keys kernel.Buffer[kernel.U32]
-	var sums kernel.Buffer[kernel.F32]
-	if s.Split {
-		keys, sums = kernel.Input[kernel.U32](b, "keys"), kernel.Input[kernel.F32](b, "sums")
-	}
+	known := s.known(b, p)
 	put := s.output(b, e)
-	r := newRow(b, t, p, &s, x)
+	known.flow(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, known, put) })
+})
+
+// softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
+func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+	r := newRow(b, t, p, s, x)
 	var key kernel.U32
 	var sum kernel.F32
 	if s.Split {
-		key, sum = mergeExponentials(t, r.pieces[0], r.pieces[1], keys, sums)
+		f := known.ofRow(r)
+		key, sum = f.key, f.numbers[0]
 	} else {
 		key, sum = r.exponentials(s.Op == "softmax")
 	}
@@ -49,21 +51,19 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 		}
 		return ys
 	})
-})
+}
 
-// mergeExponentials returns the key of the greatest element and the sum of
-// e**(x-greatest) over the parts from the first to before the last.
-func mergeExponentials(t *team, from, to kernel.U32, keys kernel.Buffer[kernel.U32], sums kernel.Buffer[kernel.F32]) (k kernel.U32, sum kernel.F32) {
-	b, first, step := t.b, from.Add(t.lane), kernel.U(uint32(t.Team))
-	best := kernel.NewVar(b, "best", kernel.U(ninfKey))
-	b.ForStep(first, to, step, func(i kernel.U32) { best.Set(best.Get().Max(keys.At(i))) })
-	k = t.most(best.Get())
-	// A part of -Inf alone adds nothing to a row that has something else.
-	greatest := numberOf(k)
-	sum = t.sum(total(b, first, to, t.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
-		return sums.At(i).Fma(numberOf(keys.At(i)).Sub(greatest).Exp(), acc)
-	}))
-	return k, sum
+// addExponentials returns the greatest key of the team and the sum of e**(x-greatest),
+// from the keys and sums of lanes.
+func (t *team) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
+	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
+		k := g.most(words[0])
+		// Who has -Inf alone adds nothing to what has something else.
+		greatest := numberOf(k.Max(kernel.U(lowestKey)))
+		sum := g.sum(words[1].AsF32().Mul(numberOf(words[0]).Sub(greatest).Exp()))
+		return []kernel.U32{k, sum.AsU32()}
+	})
+	return all[0], all[1].AsF32()
 }
 
 // lowestKey is the key of the least finite number.
@@ -76,6 +76,10 @@ const signBit = 1 << 31
 // these take the place of the elements.
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
+	if r.Each > 0 && r.isPart() {
+		k = greatestKey(r.held)
+		return t.addExponentials(k, tree(r.only(exponentialsOf(r.held, numberOf(k.Max(kernel.U(lowestKey)))))))
+	}
 	if r.Each > 0 && r.rest == nil {
 		k = t.most(greatestKey(r.held))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below

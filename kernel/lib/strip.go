@@ -47,6 +47,7 @@ type strip struct {
 	Each int
 	filled
 	stored *stored // the first units, if they are kept
+	rarely bool    // this is a way out, for which there shall be few registers
 }
 
 // filled says which of the units that lanes take are there.
@@ -100,6 +101,10 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		at, is := run(from, k.n)
 		k.keep(at, func() { f(at, is) })
 		s.behind().each(unit, f)
+		return
+	}
+	if s.rarely {
+		b.ForStep(from, s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 		return
 	}
 	n := unrolled(unit)

@@ -41,6 +41,8 @@ type team struct {
 	u      kernel.Array[kernel.U32]
 	hasF   bool
 	hasU   bool
+	m      kernel.Array[kernel.U32]
+	hasM   bool
 	read   use // what lanes may still be reading
 	odd    bool
 }
@@ -52,6 +54,7 @@ type use uint8
 const (
 	useSums use = 1 << iota
 	useKeys
+	useWords
 	useOdd = iota // by this many bits further stand the second halves
 )
 
@@ -164,6 +167,55 @@ func combine[T kernel.F32 | kernel.U32](t *team, array func() kernel.Array[T], u
 	return chain(n, f, func(i int) T { return s.At(first.Add(kernel.U(uint32(i)))) })
 }
 
+// group reduces over some lanes, each of which gets the result.
+type group struct {
+	sum  func(x kernel.F32) kernel.F32
+	most func(x kernel.U32) kernel.U32
+}
+
+// merge reduces words over the team by f, which does so over any group of lanes and may
+// reduce one word after the other. Where the size of subgroups is known the words are
+// those of subgroups first and lanes wait for each other once.
+func (t *team) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
+	n := t.Team / max(t.Size, 1)
+	if t.Size == 0 || t.Teams > 1 || n <= 1 || n > min(t.Size, mostSubgroups) {
+		return f(group{t.sum, t.most}, words)
+	}
+	b, size := t.b, kernel.U(uint32(t.Size))
+	over := func(n int) group {
+		return group{
+			func(x kernel.F32) kernel.F32 { return shuffle(b, x, n, kernel.F32.Add) },
+			func(x kernel.U32) kernel.U32 { return shuffle(b, x, n, kernel.U32.Max) },
+		}
+	}
+	words = f(over(t.Size), words)
+	m := t.words()
+	t.wait(useWords)
+	lane := b.LocalX()
+	place := func(i int, of kernel.U32) kernel.U32 { return kernel.U(uint32(i * n)).Add(of) }
+	b.If(lane.And(size.Sub(kernel.U(1))).Eq(kernel.U(0)), func() {
+		for i, w := range words {
+			m.Set(place(i, lane.Div(size)), w)
+		}
+	})
+	b.Barrier()
+	all := make([]kernel.U32, len(words))
+	for i := range words {
+		all[i] = m.At(place(i, lane.And(kernel.U(uint32(n-1)))))
+	}
+	return f(over(n), all)
+}
+
+// mostWords is how many words merge takes at most of each of so many subgroups.
+const mostWords, mostSubgroups = 3, 32
+
+func (t *team) words() kernel.Array[kernel.U32] {
+	if !t.hasM {
+		t.m, t.hasM = kernel.Shared[kernel.U32](t.b, "team_words", mostWords*mostSubgroups), true
+	}
+	return t.m
+}
+
 // shuffle reduces x over n neighbouring lanes of a subgroup, for all of them.
 func shuffle[T kernel.F32 | kernel.U32](b *kernel.Builder, x T, n int, f func(a, b T) T) T {
 	for mask := n / 2; mask > 0; mask /= 2 {
@@ -183,7 +235,7 @@ func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
 
 // again says that the lanes may still be reading what was shared last: at the
 // beginning of a loop.
-func (t *team) again() { t.read = (useSums | useKeys) * (1 + 1<<useOdd) }
+func (t *team) again() { t.read = (useSums | useKeys | useWords) * (1 + 1<<useOdd) }
 
 // wait waits until an array may be written.
 func (t *team) wait(u use) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
-// census is a host over lavapipe that counts what there is of the library's objects,
+// census is a host over lavapipe, or over a GPU where that is asked for, that counts what there is of the library's objects,
 // and what is submitted.
 type census struct {
 	gpu.Host
@@ -23,10 +23,12 @@ type census struct {
 	submits, dispatches               atomic.Int64
 }
 
-// takeCensus puts a census between the driver and lavapipe until the end of the test.
+// takeCensus puts a census between the driver and the library until the end of the test.
 func takeCensus(t *testing.T) *census {
 	t.Helper()
-	testutil.Vulkan(t, "lavapipe")
+	if !testutil.OnGPU() {
+		testutil.Vulkan(t, "lavapipe")
+	}
 	h, err := wgpunative.New()
 	if err != nil {
 		testutil.Missing(t, "vulkan", err)
@@ -37,10 +39,14 @@ func takeCensus(t *testing.T) *census {
 	return c
 }
 
-// open opens lavapipe, with the census before it.
+// open opens the device, with the census before it.
 func open(t *testing.T) *device.Device {
 	t.Helper()
-	d, err := device.Open(t.Context(), device.Require(device.WebGPU), device.WithName("software"))
+	options := []device.Option{device.Require(device.WebGPU)}
+	if !testutil.OnGPU() {
+		options = append(options, device.WithName("software"))
+	}
+	d, err := device.Open(t.Context(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}

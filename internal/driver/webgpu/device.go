@@ -56,6 +56,8 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 	l := d.target.Limits
 	d.library = lib.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
 		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0, MapGuarded: true}
+	// Of the others it is not known, or has not been measured.
+	d.library.Ordered = a.Vendor == gpu.NVIDIA && a.Type != gpu.Software
 	if n := d.target.SubgroupSize; n[0] == n[1] {
 		d.library.Subgroup = int(n[0])
 	}

@@ -142,8 +142,7 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 		d.Target.Features |= wgsl.Subgroups
 	}
 	// The library does not say what the size of subgroups is.
-	const nvidia, apple = 0x10de, 0x106b
-	if d.Target.SubgroupSize == [2]uint32{} && (d.Vendor == nvidia || d.Vendor == apple) {
+	if d.Target.SubgroupSize == [2]uint32{} && (d.Vendor == webgpu.NVIDIA || d.Vendor == webgpu.Apple) {
 		d.Target.SubgroupSize = [2]uint32{32, 32}
 	}
 	switch info.api {

@@ -1,0 +1,100 @@
+package lib
+
+import "github.com/rayo-go/rayo/kernel"
+
+// flowPatience is how often a lane looks for what it waits for.
+const flowPatience = 1024
+
+// flow has the workgroups make, in turn, what is to be known of a part and the result of
+// one that was looked at some time before, while a cache has it still. Who makes a result
+// waits for what is to be known of its row, a lane for each part: to have another workgroup put that
+// together, for all who wait, takes longer. A device promises neither that it begins
+// with the workgroups in front nor that all go on: a lane that has waited for long
+// computes what it lacks alone. In a kernel that is no flow there is the result alone.
+func (k *known) flow(t *team, p *rowParams, s *rowSpec, x edged, result func()) {
+	if s.Flow == 0 {
+		result()
+		return
+	}
+	b, turn, two := t.b, t.number, kernel.U(2)
+	n, behind := turn.Div(two), b.U32(&p.Behind)
+	read := t.read // no lane has both turns
+	b.If(turn.Mod(two).Eq(kernel.U(0)), func() {
+		b.If(n.Lt(k.all), func() {
+			t.number = n
+			r := newRow(b, t, p, s, x)
+			words := k.encode(r.learn(k.kind))
+			b.If(t.lane.Eq(kernel.U(0)), func() {
+				for i, w := range words {
+					k.words.Store(k.word(r.piece, i), w)
+				}
+			})
+		})
+	}).Else(func() {
+		t.read = read
+		b.If(n.Ge(behind), func() {
+			t.number = n.Sub(behind)
+			result()
+		})
+	})
+}
+
+// word returns where a word of a part is.
+func (k *known) word(piece kernel.U32, i int) kernel.U32 {
+	return piece.Mul(kernel.U(uint32(k.kind.words()))).Add(kernel.U(uint32(i)))
+}
+
+// encode returns the words for what is known of a part. None is 0: no key is, and of
+// numbers it would be the complement of a NaN, which becomes another one.
+func (k *known) encode(f fact) (words []kernel.U32) {
+	if k.kind.keyed {
+		words = append(words, f.key)
+	}
+	for _, v := range f.numbers {
+		words = append(words, v.AsU32().Not().Max(kernel.U(1)))
+	}
+	return words
+}
+
+// await returns what is known of a part of the row, when it is there.
+func (k *known) await(r *row, piece kernel.U32) (f fact) {
+	b, zero := r.t.b, kernel.U(0)
+	words := kernel.NewVars(b, "word", k.kind.words(), zero)
+	missing := func() kernel.Bool {
+		some := words[0].Get().Eq(zero)
+		for _, w := range words[1:] {
+			some = some.Or(w.Get().Eq(zero))
+		}
+		return some
+	}
+	b.For(zero, kernel.U(flowPatience), func(kernel.U32) {
+		for i, w := range words {
+			w.Set(k.words.Load(k.word(piece, i)))
+		}
+		b.If(missing().Not(), b.Break)
+	})
+	b.If(missing(), func() {
+		for i, w := range k.encode(r.alone(piece).learn(k.kind)) {
+			words[i].Set(w)
+		}
+	})
+	if k.kind.keyed {
+		f.key, words = words[0].Get(), words[1:]
+	}
+	for _, w := range words {
+		f.numbers = append(f.numbers, w.Get().Not().AsF32())
+	}
+	return f
+}
+
+// alone returns a part of the row, for one lane to look at.
+func (r *row) alone(piece kernel.U32) *row {
+	one := &row{unit: r.unit, edged: r.edged, piece: piece, pieces: r.pieces, parted: r.parted}
+	one.strip = strip{t: &team{crew: crew{Team: 1, Teams: 1}, b: r.t.b, lane: kernel.U(0)}, rarely: true}
+	one.first, one.last = r.extent(piece)
+	if r.edge != nil {
+		one.unit, one.edged.units = 1, func(i kernel.U32) []kernel.F32 { return []kernel.F32{r.single(i)} }
+		one.first, one.last = r.singles(piece)
+	}
+	return one
+}
