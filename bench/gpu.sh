@@ -3,8 +3,8 @@
 # CUDA and through Vulkan.
 #
 #   build   makes dist/gpu: programs that need nothing but the driver, and this
-#           script beside them. Copy that folder to the machine with the GPU. The one
-#           for Vulkan needs a C compiler here, and libvulkan.so.1 there.
+#           script beside them. Copy that folder to the machine with the GPU. Those
+#           for Vulkan need a C compiler here, and libvulkan.so.1 there.
 #   test    the driver interface, the native kernels, then the whole conformance
 #           suite on the device, by CUDA and by WebGPU
 #   bench   latencies of the driver interface, then operations on the device by each,
@@ -32,7 +32,7 @@ if [ "${1-}" = build ]; then
 		bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o "dist/gpu/${p%%:*}.test" "./${p#*:}"
 	done
 	# Only where it would run.
-	[ "${GOARCH-amd64}" != "$(go env GOHOSTARCH)" ] || bash .ci/with.sh cgo ${CC-cc} -O2 -o dist/gpu/vulkan bench/peers/vulkan.c -ldl
+	[ "${GOARCH-amd64}" != "$(${GO-go} env GOHOSTARCH)" ] || bash .ci/with.sh cgo ${CC-cc} -O2 -o dist/gpu/vulkan bench/peers/vulkan.c -ldl
 	if [ -n "${RAYO_SANITIZE-}" ]; then
 		for p in cuda device/devicetest ptx/kernels; do
 			CGO_ENABLED=1 GOOS=linux ${GO-go} test -c -tags nowebgpu -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).cgo.test" ./$p

@@ -114,8 +114,8 @@ func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.
 	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
-// addMoments returns the mean of what lanes know the mean of, and the sum of the squares of the
-// distances from it, from those of the lanes.
+// addMoments returns the mean of what lanes know the mean of, and the sum of the squares of
+// the distances from it, from those of the lanes.
 func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		n, x := words[0].AsF32(), words[1].AsF32()

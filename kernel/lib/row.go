@@ -135,8 +135,8 @@ func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
 
 // flow returns how many lanes teams have that rows are best taken by in a flow, or 0. Rows
 // that are a little longer than what lanes hold are faster where the most of them is kept,
-// and of very long ones the caches do not have enough. With two weights lanes have more to wait for
-// and fewer registers.
+// and of very long ones the caches do not have enough. With two weights lanes have more to
+// wait for, and fewer registers.
 func (m rowsOf) flow(weights int, t *Target) int {
 	lanes, least := 256, 1<<16
 	switch weights {

@@ -7,9 +7,9 @@ const flowPatience = 1024
 
 // flow has the workgroups make, in turn, what is to be known of a part and the result of
 // one that was looked at some time before, while a cache has it still. Who makes a result
-// waits for what is to be known of its row, a lane for each part: to have another workgroup put that
-// together, for all who wait, takes longer. A device promises neither that it begins
-// with the workgroups in front nor that all go on: a lane that has waited for long
+// waits for what is to be known of its row, a lane for each part: to have another workgroup
+// put that together, for all who wait, takes longer. A device promises neither that it
+// begins with the workgroups in front nor that all go on: a lane that has waited for long
 // computes what it lacks alone. In a kernel that is no flow there is the result alone.
 func (k *known) flow(t *team, p *rowParams, s *rowSpec, x edged, result func()) {
 	if s.Flow == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
-// census is a host over lavapipe, or over a GPU where that is asked for, that counts what there is of the library's objects,
-// and what is submitted.
+// census is a host over lavapipe, or over a GPU where that is asked for, that counts what
+// there is of the library's objects, and what is submitted.
 type census struct {
 	gpu.Host
 	buffers, bytes, pipelines, groups atomic.Int64
