@@ -70,6 +70,11 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		scaled[i] = v.Mul(each)
 	}
 	centre := tree(there(scaled))
+	if e := r.edge; e != nil && r.isPart() {
+		// In a short part a lane may have this element alone. Far from the centre its square
+		// would be all that is seen.
+		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.held[len(held)], centre)
+	}
 	all := func(vs []kernel.F32) []kernel.F32 { return vs }
 	about := func(vs []kernel.F32, there func(vs []kernel.F32) []kernel.F32) []kernel.F32 {
 		ds, shares := make([]kernel.F32, len(vs)), make([]kernel.F32, len(vs))

@@ -105,6 +105,9 @@ func TestPartsOfRowsWithEdges(t *testing.T) {
 				x.Data[2*cols+k] = -inf // but for the last elements
 			}
 			x.Data[4*cols], x.Data[5*cols-1] = missing, 1e30
+			for k := 6 * cols; k < 8*cols; k++ { // far from 0, and near each other
+				x.Data[k] = float64(float32(rnd.NormFloat64()/1024 - 1000))
+			}
 			c := rowTrial(rnd, o, x, i)
 			for _, name := range []string{"edgessplit", "edgessplit-subgroups", "edgesflow128-subgroups", "edgesflow256", "edgesflow256-subgroups"} {
 				if !sampled() {
