@@ -16,7 +16,9 @@ import (
 // known for it: Mesa's lavapipe begins in several places at once, so that many lanes compute
 // what they wait for.
 func TestWebGPUFlows(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // where choices are stored
+	for _, dir := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // where choices are stored
+		t.Setenv(dir, t.TempDir())
+	}
 	open := webGPU(t, "lavapipe")
 	first := open(t)
 	target, _ := first.Engine().Target()

@@ -339,6 +339,12 @@ type parted struct {
 // isPart reports whether it is a part of a row.
 func (r *row) isPart() bool { return r.extent != nil }
 
+// isFirst and isLast report whether a part is that one of the row.
+func (r *row) isFirst(piece kernel.U32) kernel.Bool { return piece.Eq(r.pieces[0]) }
+func (r *row) isLast(piece kernel.U32) kernel.Bool {
+	return piece.Add(kernel.U(1)).Eq(r.pieces[1])
+}
+
 // newRow returns the row of a team, of x.
 func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
 	r := placeRow(b, t, p, s, x)
@@ -393,8 +399,6 @@ func placePart(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *r
 	r.begin = r.start
 	rowEnd := r.start.Add(cols)
 	end := rowEnd
-	isFirst := func(piece kernel.U32) kernel.Bool { return piece.Eq(r.pieces[0]) }
-	isLast := func(piece kernel.U32) kernel.Bool { return piece.Add(one).Eq(r.pieces[1]) }
 	if s.Edges { // which belong to the first part, and to the last
 		e := edgeOf(t.lane, r.start, cols)
 		r.begin, end, r.edge = e.from, e.to, &e
@@ -407,7 +411,7 @@ func placePart(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *r
 	}
 	r.singles = func(piece kernel.U32) (from, to kernel.U32) {
 		from, to = r.extent(piece)
-		return kernel.Select(isFirst(piece), r.start, from.Mul(unit)), kernel.Select(isLast(piece), rowEnd, to.Mul(unit))
+		return kernel.Select(r.isFirst(piece), r.start, from.Mul(unit)), kernel.Select(r.isLast(piece), rowEnd, to.Mul(unit))
 	}
 	r.elements = func(piece kernel.U32) kernel.F32 {
 		if s.Edges {
@@ -437,8 +441,7 @@ func (r *row) edgeElement() kernel.F32 {
 		return r.single(r.edge.at)
 	}
 	v := kernel.NewVar(r.t.b, "edge", r.held[0]) // it counts among what may be greatest
-	at := r.piece.Eq(r.pieces[0]).Or(r.piece.Add(kernel.U(1)).Eq(r.pieces[1]))
-	r.t.b.If(at, func() { v.Set(r.single(r.edge.at)) })
+	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.edge.at)) })
 	return v.Get()
 }
 

@@ -126,6 +126,21 @@ func TestPartsOfRowsWithEdges(t *testing.T) {
 	}
 }
 
+// plannedAs returns the plan of a trial by a variant.
+func plannedAs(t *testing.T, c *trial, variant string) (*Request, *Plan) {
+	t.Helper()
+	r, err := c.request(Target{Subgroups: true, Subgroup: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Variant = variant
+	p, err := For(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, p
+}
+
 // TestFlowAlone: where what a flow waits for does not come, since the results' turns are
 // before those of the parts, lanes compute it.
 func TestFlowAlone(t *testing.T) {
@@ -140,15 +155,7 @@ func TestFlowAlone(t *testing.T) {
 				if edges := strings.HasPrefix(name, "edges"); edges != (cols%4 != 0) || !sampled() {
 					continue
 				}
-				r, err := c.request(Target{Subgroups: true, Subgroup: 32})
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Variant = name
-				p, err := For(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r, p := plannedAs(t, c, name)
 				params, ahead := p.Stages[1].Params, 9
 				if strings.Contains(name, "128") {
 					ahead = 8
@@ -177,15 +184,7 @@ func TestJoinedParts(t *testing.T) {
 			}
 			c := rowTrial(rnd, o, x, i)
 			name := []string{"split-subgroups", "edgessplit-subgroups"}[i]
-			r, err := c.request(Target{Subgroups: true, Subgroup: 32})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Variant = name
-			p, err := For(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, p := plannedAs(t, c, name)
 			if n := len(p.Stages); n != 3+i {
 				t.Errorf("%v, variant %q: %d launches", o, name, n)
 			}
