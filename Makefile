@@ -46,6 +46,10 @@ race: ## the packages that work on several goroutines, under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
 
+.PHONY: gonum
+gonum: ## the module gonum: BLAS routines against gonum's own suite
+	cd gonum && $(GO) test $(TIMEOUT) ./...
+
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache. The emulated
 # GPU, those that software plays and the interpreter are the same at each level.
