@@ -95,26 +95,23 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestExamples has the README name every example, and say how many there are.
+// TestExamples: examples/README.md lists every example, and each has a page.
 func TestExamples(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../examples/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	mains, err := filepath.Glob("../examples/*/main.go")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(mains) == 0 {
+		t.Fatalf("%d examples: %v", len(mains), err)
 	}
 	for _, m := range mains {
 		dir := filepath.Dir(m)
-		if name := "examples/" + filepath.Base(dir); !strings.Contains(string(text), "]("+name+")") {
-			t.Errorf("README.md does not name %s", name)
+		if name := filepath.Base(dir); !strings.Contains(string(text), "]("+name+")") {
+			t.Errorf("examples/README.md does not list %s", name)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
 			t.Error(err)
 		}
-	}
-	if want := "twenty-three small programs"; len(mains) != 23 || !strings.Contains(string(text), want) {
-		t.Errorf("there are %d examples, and README.md has to say so", len(mains))
 	}
 }
