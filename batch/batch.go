@@ -256,12 +256,12 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 }
 
 // checked returns a copy of a caller's shape, if the device takes so many
-// extents.
+// extents. It is not nil: rules take a nil shape for an absent operand.
 func (b *Batch) checked(shape []int) (op.Shape, error) {
 	if most := b.eng.Limits().MaxRank; len(shape) > most {
 		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), most, device.ErrLimit)
 	}
-	return append(op.Shape(nil), shape...), nil
+	return append(op.Shape{}, shape...), nil
 }
 
 // Const records an array of one number; without a shape it is a scalar.

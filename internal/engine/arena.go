@@ -92,17 +92,22 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 }
 
 // separate numbers the temporary slots so that no step reads one and writes
-// another of the same number.
+// another of the same number, nor writes two: a device that binds a buffer for
+// writing binds it once.
 func separate(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
 	not := make(map[int][]int) // slots that another may not be with
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		for _, o := range step.Out {
-			eachOperand(step, func(x *driver.Operand) {
+		for k, o := range step.Out {
+			apart := func(x *driver.Operand) {
 				if a, b := o.Slot, x.Slot; a != b && temporary(a) && temporary(b) {
 					not[a], not[b] = append(not[a], b), append(not[b], a)
 				}
-			})
+			}
+			eachOperand(step, apart)
+			for j := range step.Out[:k] {
+				apart(&step.Out[j])
+			}
 		}
 	}
 	part, parts = make([]int, len(p.Slots)), 1

@@ -33,7 +33,12 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				}
 				f.In = append(f.In, o)
 			}
-			p.Steps = append(p.Steps, driver.Step{Post: f, Out: []driver.Operand{out}})
+			outs := []driver.Operand{out}
+			if r.IntN(3) == 0 { // a second result, as the places of topk
+				p.Slots = append(p.Slots, driver.Slot{Ext: -1, Bytes: int64(4 * n)})
+				outs = append(outs, driver.Operand{Slot: len(p.Slots) - 1, Type: op.I32, N: n})
+			}
+			p.Steps = append(p.Steps, driver.Step{Post: f, Out: outs})
 		}
 		unshared := placeTemporaries(p, lim)
 		if p.Arena > unshared {
@@ -49,20 +54,30 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 					}
 				}
 			}
-			out := &p.Slots[s.Out[0].Slot]
-			for _, in := range s.Post.In {
-				if x := &p.Slots[in.Slot]; lim.Apart && x.Ext < 0 && bufferOf(p, x) == bufferOf(p, out) {
-					t.Fatalf("seed %d step %d: reads at %d and writes at %d of one buffer, cuts %v", seed, i, x.Off, out.Off, p.Cuts)
+			for k, o := range s.Out {
+				out := &p.Slots[o.Slot]
+				for _, in := range s.Post.In {
+					if x := &p.Slots[in.Slot]; lim.Apart && x.Ext < 0 && bufferOf(p, x) == bufferOf(p, out) {
+						t.Fatalf("seed %d step %d: reads at %d and writes at %d of one buffer, cuts %v", seed, i, x.Off, out.Off, p.Cuts)
+					}
+				}
+				if k > 0 && lim.Apart && bufferOf(p, &p.Slots[s.Out[0].Slot]) == bufferOf(p, out) {
+					t.Fatalf("seed %d step %d: writes both its results into one buffer, cuts %v", seed, i, p.Cuts)
+				}
+				if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
+					t.Fatalf("seed %d: slot at %d of %d bytes lies across one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
+				}
+				if out.Off%arenaAlign != 0 || lim.OffsetAlign > 0 && out.Off%lim.OffsetAlign != 0 || out.Off+out.Bytes > p.Arena {
+					t.Fatalf("seed %d: slot at %d of %d bytes in an arena of %d", seed, out.Off, out.Bytes, p.Arena)
+				}
+				for w := out.Off / 4; w < (out.Off+out.Bytes)/4; w++ {
+					owner[w] = o.Slot
 				}
 			}
-			if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
-				t.Fatalf("seed %d: slot at %d of %d bytes lies across one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
-			}
-			if out.Off%arenaAlign != 0 || lim.OffsetAlign > 0 && out.Off%lim.OffsetAlign != 0 || out.Off+out.Bytes > p.Arena {
-				t.Fatalf("seed %d: slot at %d of %d bytes in an arena of %d", seed, out.Off, out.Bytes, p.Arena)
-			}
-			for w := out.Off / 4; w < (out.Off+out.Bytes)/4; w++ {
-				owner[w] = s.Out[0].Slot
+			for _, o := range s.Out {
+				if owner[p.Slots[o.Slot].Off/4] != o.Slot {
+					t.Fatalf("seed %d step %d: the results lie over each other", seed, i)
+				}
 			}
 		}
 	}

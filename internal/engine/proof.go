@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -18,13 +20,14 @@ type proof struct {
 	err error // under Engine.proofM: they are wrong
 }
 
-// probes are the operands on which operations of class Shaped are tested, by
-// shape; a second type for those that take indices.
-var probes = map[*op.Operation]struct {
+// probe is the operands on which an operation of class Shaped is tested, by shape.
+type probe struct {
 	attrs  op.Attrs
 	shapes []op.Shape
 	index  int // the operand that holds indices, below 3; 0 for none
-}{
+}
+
+var probes = map[*op.Operation]probe{
 	op.MatMul:    {},
 	op.MatVec:    {shapes: []op.Shape{{5, 9}, {9}}},
 	op.Transpose: {shapes: []op.Shape{{5, 7}}},
@@ -33,15 +36,28 @@ var probes = map[*op.Operation]struct {
 	op.Rope:      {attrs: op.RopeOpts{}.Attrs(), shapes: []op.Shape{{3, 2, 8}}},
 	op.Gather:    {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
 	op.TopK:      {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
+	op.MatMulQ:   {shapes: []op.Shape{{3, 256}, {9, 256}}},
 	op.Cast:      {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
 }
 
-// unproven are the operations that need no test or have none: reshape moves
-// nothing, and quantised blocks have no reference that could be made here.
-var unproven = map[*op.Operation]bool{op.Reshape: true, op.MatMulQ: true}
+// untested reports whether o is used without a test: elementwise operations but for
+// conversions are tested as a family, when the device is opened, reshape moves
+// nothing, and an operation that has neither a probe nor a portable kernel is
+// computed by the reference itself.
+func untested(o *op.Operation) bool {
+	switch o.Class() {
+	case op.Elementwise:
+		return o != op.Cast
+	case op.Shaped:
+		_, ok := probes[o]
+		return o == op.Reshape || !ok && !lib.Has(o)
+	}
+	return false
+}
 
 // Kernels of portable operations are chosen by size: each kind of size is tested by
-// itself. usual is the one where no size is asked for.
+// itself, and in the place of a size each type of quantised weights. usual is the one
+// where no size is asked for.
 const (
 	usual = 1
 	sizes = 6
@@ -87,12 +103,11 @@ func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 }
 
 // prove tests the kernels of o for operands of a kind of size before their first
-// use on this device: a small case against the reference. Elementwise operations
-// are not tested but for conversions: they are as a family, when the device is
-// opened. A device that fails gives an ErrUnsupported for the operation, not wrong
-// results.
+// use on this device, but for those of [untested]: a small case against the
+// reference. A device that fails gives an ErrUnsupported for the operation, not
+// wrong results.
 func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
-	if o.Class() == op.Elementwise && o != op.Cast || unproven[o] {
+	if untested(o) {
 		return nil
 	}
 	p := &e.proofs[o.ID()][size]
@@ -117,7 +132,10 @@ func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
 // proveNode proves what node n of g is about to be computed by.
 func (e *Engine) proveNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
 	size := usual
-	if e.imm == nil { // a CPU's own kernels have no sizes
+	switch {
+	case n.Op == op.MatMulQ:
+		size = slices.Index(op.QuantTypes(), g.Nodes[n.In[1]].Type)
+	case e.imm == nil: // a CPU's own kernels have no sizes
 		var in []op.Shape
 		for _, i := range n.Inputs() {
 			in = append(in, nil)
@@ -132,6 +150,49 @@ func (e *Engine) proveNode(ctx context.Context, g *graph.Graph, n *graph.Node) e
 
 // errWrong is the error of kernels that fail their test.
 var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
+
+// operand makes operand i of a test of o.
+func (c *probe) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
+	s, t := c.shapes[i], op.F32
+	if i > 0 && i == c.index {
+		t = op.I32
+	}
+	x := op.NewArray(s)
+	for k := range x.Data {
+		x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact, without order
+		if t == op.I32 {
+			x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
+		}
+		if o == op.Cast && k%9 == 4 {
+			x.Data[k] *= 1 << 31 // beyond what is converted to
+		}
+	}
+	if o == op.MatMulQ && i == 1 {
+		return quantised(x, op.QuantTypes()[size])
+	}
+	h := HostOf(Bytes(make([]uint32, len(x.Data))), t, s)
+	for k, v := range x.Data {
+		t.PutFloat64(h.Data, k, v)
+	}
+	return x, h, nil
+}
+
+// quantised returns x in blocks of type t, and what these hold.
+func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
+	n, err := t.Bytes(x.Shape)
+	if err != nil {
+		return nil, Host{}, err
+	}
+	values, blocks := make([]float32, len(x.Data)), make([]byte, n)
+	for k, v := range x.Data {
+		values[k] = float32(v)
+	}
+	if err := t.Block().Quantize(blocks, values); err != nil {
+		return nil, Host{}, err
+	}
+	held, err := t.Array(x.Shape, blocks)
+	return held, HostOf(blocks, t, x.Shape), err
+}
 
 // test computes a small case of o and compares it with the reference.
 func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
@@ -153,25 +214,12 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 	var in, out []Host
 	var arrays []*op.Array
 	var types []op.DType
-	for i, s := range c.shapes {
-		x, t := op.NewArray(s), op.F32
-		if i > 0 && i == c.index {
-			t = op.I32
+	for i := range c.shapes {
+		x, h, err := c.operand(o, i, size)
+		if err != nil {
+			return err
 		}
-		for k := range x.Data {
-			x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact, without order
-			if t == op.I32 {
-				x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
-			}
-			if o == op.Cast && k%9 == 4 {
-				x.Data[k] *= 1 << 31 // beyond what is converted to
-			}
-		}
-		h := HostOf(Bytes(make([]uint32, len(x.Data))), t, s)
-		for k, v := range x.Data {
-			t.PutFloat64(h.Data, k, v)
-		}
-		in, arrays, types = append(in, h), append(arrays, x), append(types, t)
+		in, arrays, types = append(in, h), append(arrays, x), append(types, h.Type)
 	}
 	results, err := o.Types(&a, types)
 	if err != nil {

@@ -55,11 +55,10 @@ func (x *misprogram) Submit(ctx context.Context, s *driver.Submission) (driver.F
 func TestProofs(t *testing.T) {
 	ctx := context.Background()
 	for _, o := range op.Catalogue() {
-		if o.Class() == op.Elementwise && o != op.Cast || unproven[o] {
-			continue
-		}
-		if _, ok := probes[o]; !ok && o.Class() == op.Shaped {
-			t.Errorf("%s has no self-test: add a probe", o)
+		if untested(o) {
+			if o.Class() == op.Shaped && o != op.Reshape {
+				t.Errorf("%s has no self-test: add a probe", o)
+			}
 			continue
 		}
 		c, err := cpu.Open(1)
@@ -112,6 +111,21 @@ func TestProofs(t *testing.T) {
 		}
 		bad.Close()
 	}
+	// For each type of quantised weights, of which each has kernels of its own.
+	c, err := cpu.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := New(graphOnly{c}), New(&miscompiled{graphOnly{c}, op.MatMulQ})
+	for size, d := range op.QuantTypes() {
+		if err := good.prove(ctx, op.MatMulQ, size); err != nil {
+			t.Errorf("matmul_q by %v: %v", d, err)
+		}
+		if err := bad.prove(ctx, op.MatMulQ, size); !errors.Is(err, errWrong) {
+			t.Errorf("matmul_q by %v miscompiled: %v", d, err)
+		}
+	}
+	bad.Close()
 	for _, size := range []int{usual, 2, 3, sizes - 1} {
 		p := products[size]
 		if got := sizeOf(op.MatMul, &op.Attrs{}, []op.Shape{p[:2], p[1:]}); got != size {
@@ -119,8 +133,7 @@ func TestProofs(t *testing.T) {
 		}
 	}
 	// By the ways that calls take.
-	c, err := cpu.Open(1)
-	if err != nil {
+	if c, err = cpu.Open(1); err != nil {
 		t.Fatal(err)
 	}
 	e := New(&miscompiled{graphOnly{c}, op.Dot})
@@ -131,5 +144,20 @@ func TestProofs(t *testing.T) {
 	}
 	if _, err := e.Reduce(ctx, op.Sum, &op.Attrs{}, x, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOperationWithoutKernel: an operation with a shape rule and a reference runs
+// before anybody writes a kernel or a probe for it, in a call and in a graph.
+func TestOperationWithoutKernel(t *testing.T) {
+	o := *op.Transpose // which no table has at this address
+	x, want := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 4, 2, 5, 3, 6}
+	in := []Host{HostOf(Bytes(x), op.F32, op.Shape{2, 3})}
+	e := open(t)
+	for name, run := range map[string]func(context.Context, *op.Operation, *op.Attrs, []Host, []Host) error{"call": e.Call, "graph": e.viaGraph} {
+		got := make([]float32, 6)
+		if err := run(t.Context(), &o, &op.Attrs{}, in, []Host{HostOf(Bytes(got), op.F32, op.Shape{3, 2})}); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
 	}
 }

@@ -246,3 +246,21 @@ func TestEqualAndHash(t *testing.T) {
 		}
 	}
 }
+
+func TestCSEDistinguishesOptionalOperands(t *testing.T) {
+	for _, order := range [][2]bool{{true, false}, {false, true}} {
+		b := build(t)
+		bias, x, w := b.input(0, 2), b.input(1, 1, 3), b.input(2, 3, 2)
+		for _, with := range order {
+			in := []ID{x, w}
+			if with {
+				in = append(in, bias)
+			}
+			b.Outputs = append(b.Outputs, b.op(op.MatMul, op.MatMulOpts{}.Attrs(), in...))
+		}
+		g := apply(t, b.Graph, CSE)
+		if n := count(g, op.MatMul); n != 2 {
+			t.Errorf("%d products of one with a bias and one without, want 2", n)
+		}
+	}
+}

@@ -113,7 +113,8 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 		ref   int32
 		op    string
 		attrs op.Attrs
-		in    [MaxInputs]ID
+		nin   uint8
+		in    [MaxInputs]ID // 0 beyond nin, which is also the first node
 		off   int64
 		epoch int
 		shape string
@@ -122,7 +123,7 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 	epoch := 0
 	seen := make(map[identity]ID)
 	return g.rewrite(func(out *Graph, _ ID, n Node) (ID, error) {
-		key := identity{kind: n.Kind, typ: n.Type, ref: n.Ref, attrs: n.Attrs, in: n.In, off: n.Off}
+		key := identity{kind: n.Kind, typ: n.Type, ref: n.Ref, attrs: n.Attrs, nin: n.NIn, in: n.In, off: n.Off}
 		switch n.Kind {
 		case Store:
 			epoch++

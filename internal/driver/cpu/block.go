@@ -97,7 +97,8 @@ const line = memory.Line / 4 // floats of a cache line
 
 // begin prepares the lane for blocks of p whose streams are at the given
 // places; no more than most elements will be computed between two calls.
-// It panics if there is no memory.
+// Without elements nothing is computed: operands may be empty then and have no
+// address. It panics if there is no memory.
 func (l *lane) begin(p *program, at []place, most int) {
 	if l.begun != p {
 		l.adopt(p)
@@ -107,7 +108,7 @@ func (l *lane) begin(p *program, at []place, most int) {
 			l.table[1+i] = at[i].base
 		}
 	}
-	if len(p.once) == 0 {
+	if len(p.once) == 0 || most == 0 {
 		return
 	}
 	for _, r := range p.tiles {
