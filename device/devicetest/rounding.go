@@ -115,6 +115,12 @@ func (m *middle) check(ctx context.Context, dev *device.Device, from, half op.DT
 // doubled is one operation: what it computes on the way is not rounded.
 var doubled = op.Unary("doubled", func(x op.Expr) op.Expr { return x.Square().Div(x).Mul(op.Const(2)) })
 
+// answer and third are the same number whatever they are given.
+var (
+	answer = op.Unary("answer", func(op.Expr) op.Expr { return op.Const(0.42) })
+	third  = op.Unary("third", func(op.Expr) op.Expr { return op.Const(1).Div(op.Const(3)) })
+)
+
 // roundedValues reads values of 16 bits by the operations that follow, and those that
 // are kept by the host: both are the same numbers.
 func roundedValues(t *testing.T, dev *device.Device) {
@@ -122,10 +128,20 @@ func roundedValues(t *testing.T, dev *device.Device) {
 	data := []float32{300, 255, 1.0009765625, 3.5, 0.0001, 7, 65504, 11}
 	for _, half := range []op.DType{op.F16, op.BF16} {
 		for name, record := range map[string]func(b *batch.Batch, x batch.Value) batch.Value{
-			"square":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Square(x) },
-			"exp":     func(b *batch.Batch, x batch.Value) batch.Value { return b.Exp(x) },
-			"sigmoid": func(b *batch.Batch, x batch.Value) batch.Value { return b.Sigmoid(x) },
-			"doubled": func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(doubled, x) },
+			"square":   func(b *batch.Batch, x batch.Value) batch.Value { return b.Square(x) },
+			"exp":      func(b *batch.Batch, x batch.Value) batch.Value { return b.Exp(x) },
+			"sigmoid":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Sigmoid(x) },
+			"doubled":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(doubled, x) },
+			"constant": func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(answer, x) },
+			"folded":   func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(third, x) },
+			"of sums":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(answer, b.SumRows(b.Reshape(x, 2, 4))) },
+			"of a product": func(b *batch.Batch, x batch.Value) batch.Value {
+				return b.Map(answer, b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8)))
+			},
+			"of a softmax": func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(answer, b.Softmax(b.Reshape(x, 2, 4))) },
+			"greater": func(b *batch.Batch, x batch.Value) batch.Value {
+				return b.Where(b.Greater(b.Map(answer, x), b.Map(third, x)), b.Map(third, x), x)
+			},
 			"matmul": func(b *batch.Batch, x batch.Value) batch.Value {
 				return b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8))
 			},

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -345,9 +346,18 @@ func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 	return y
 }
 
-// store stores values as elements of type t.
+// store stores values as elements of type t. An expression may be a constant, which
+// only a register converts.
 func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], at spot, x []ptx.U32) {
 	k := s.k
+	if t.Size() == 2 {
+		x = slices.Clone(x)
+		for e, v := range x {
+			if _, ok := v.Constant(); ok {
+				x[e] = ptx.U32(ptx.Reg(k, ptx.F32(v)))
+			}
+		}
+	}
 	switch t {
 	case op.F16:
 		to, y := ptx.Cast[ptx.F16](p).At(at.i).Offset(at.plus), make([]ptx.F16, len(x))
