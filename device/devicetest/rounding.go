@@ -138,6 +138,10 @@ func roundedValues(t *testing.T, dev *device.Device) {
 			"of a product": func(b *batch.Batch, x batch.Value) batch.Value {
 				return b.Map(answer, b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8)))
 			},
+			"of a large product": func(b *batch.Batch, x batch.Value) batch.Value {
+				w := b.Cast(b.Upload(make([]float32, 128*64), 128, 64), half)
+				return b.Map(answer, b.MatMul(w, w, op.MatMulOpts{TransB: true}))
+			},
 			"of a softmax": func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(answer, b.Softmax(b.Reshape(x, 2, 4))) },
 			"greater": func(b *batch.Batch, x batch.Value) batch.Value {
 				return b.Where(b.Greater(b.Map(answer, x), b.Map(third, x)), b.Map(third, x), x)

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -231,13 +230,19 @@ func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
 	return args
 }
 
-// results computes the results of each value.
+// results computes the results of each value. An expression may be a constant, which
+// only a register converts to 16 bits.
 func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
 	if s.exprs == nil {
 		return args
 	}
 	for e := range args {
 		args[e] = s.exprs.Inline(s.k, args[e]...)
+		for j, v := range args[e] {
+			if _, ok := v.Constant(); ok && s.out[j].Size() == 2 {
+				args[e][j] = ptx.U32(ptx.Reg(s.k, ptx.F32(v)))
+			}
+		}
 	}
 	return args
 }
@@ -346,18 +351,9 @@ func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 	return y
 }
 
-// store stores values as elements of type t. An expression may be a constant, which
-// only a register converts.
+// store stores values as elements of type t.
 func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], at spot, x []ptx.U32) {
 	k := s.k
-	if t.Size() == 2 {
-		x = slices.Clone(x)
-		for e, v := range x {
-			if _, ok := v.Constant(); ok {
-				x[e] = ptx.U32(ptx.Reg(k, ptx.F32(v)))
-			}
-		}
-	}
 	switch t {
 	case op.F16:
 		to, y := ptx.Cast[ptx.F16](p).At(at.i).Offset(at.plus), make([]ptx.F16, len(x))
