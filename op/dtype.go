@@ -9,8 +9,8 @@ import (
 // DType is the type of the elements of an array in memory.
 type DType uint8
 
-// The element types. Arithmetic on F16 and BF16 is done in float32 and rounded
-// once when a result is stored.
+// The element types. An operation on F16 or BF16 computes in float32 and rounds its
+// result once, whether it is stored or the operand of another operation.
 const (
 	InvalidType DType = iota
 	F32               // IEEE 754 binary32

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/x448/float16"
+
+	"github.com/rayo-go/rayo/internal/ir"
 )
 
 // F16FromFloat32 returns the bits of the binary16 nearest to v, the even one
@@ -99,4 +101,47 @@ func (d DType) PutFloat64(memory []byte, i int, v float64) {
 	default:
 		binary.NativeEndian.PutUint32(memory[4*i:], uint32(d.Round(v)))
 	}
+}
+
+// Rounds reports whether an elementwise operation with operands of the types in, which
+// are numbers of these types, may compute one that a result of type out does not hold.
+// Only types of 16 bits are in question: a sum of two such numbers may be none, the
+// greater of them is one.
+func (o *Operation) Rounds(a *Attrs, in []DType, out DType) (bool, error) {
+	if out.Size() != 2 {
+		return false, nil
+	}
+	wide := make([]DType, len(in))
+	for i, t := range in {
+		if wide[i] = t; t.Size() == 2 {
+			wide[i] = F32 // operands of several floating types are computed alike
+		}
+	}
+	e, err := o.Expression(a, wide)
+	if err != nil {
+		return false, err
+	}
+	list, at := ir.Flatten(e)
+	held := make(map[*ir.Node]bool, len(list))
+	number := func(v float64) bool { return v != v || out.Round(v) == v }
+	for _, n := range list {
+		switch {
+		case n.Type != ir.F32:
+			held[n] = n.Type == ir.Bool
+		case n.Code == ir.Arg:
+			held[n] = in[n.Index] == out
+		case n.Code == ir.Const:
+			held[n] = number(n.Value)
+		case n.Code == ir.Param:
+			held[n] = number(float64(a.Float(n.Index)))
+		case n.Code == ir.CopySign:
+			held[n] = held[n.Args[0]]
+		case exactCode(n.Code) || n.Code == ir.Convert:
+			held[n] = true
+			for _, x := range n.Operands() {
+				held[n] = held[n] && held[x]
+			}
+		}
+	}
+	return !held[list[at[0]]], nil
 }

@@ -19,7 +19,8 @@ import (
 // graph is a random recording: operations over inputs and over each other.
 type graph struct {
 	g      *generator
-	free   liberties // of the device
+	free   liberties  // of the device
+	types  []op.DType // of the inputs; between several there are casts
 	inputs []Tensor
 	nodes  []node
 	values []known
@@ -49,12 +50,19 @@ var (
 	reductions  = []*op.Operation{op.Sum, op.Mean, op.Max, op.Min, op.Var, op.NormL1, op.NormL2, op.NormLinf}
 )
 
-// newGraph makes a graph of n operations for a device.
-func newGraph(seed uint64, n int, free liberties) (*graph, error) {
-	r := &graph{g: newGenerator(seed), free: free}
+// newGraph makes a graph of n operations for a device, over inputs of some types, or
+// of float32.
+func newGraph(seed uint64, n int, free liberties, types ...op.DType) (*graph, error) {
+	if types == nil {
+		types = []op.DType{op.F32}
+	}
+	r := &graph{g: newGenerator(seed), free: free, types: types}
 	rows, cols := []int{1, 2, 3, 17, 64}[r.g.IntN(5)], []int{1, 5, 16, 33, 64, 130}[r.g.IntN(6)]
 	for _, s := range []op.Shape{{rows, cols}, {rows, cols}, {cols}, {rows, 1}, {}} {
-		t := r.g.tensor(op.F32, s, r.g.tame)
+		t := r.g.tensor(types[0], s, r.g.tame)
+		if len(types) > 1 {
+			t = r.g.tensor(types[r.g.IntN(len(types))], s, r.g.tame)
+		}
 		r.inputs = append(r.inputs, t)
 		r.values = append(r.values, exactly(t))
 	}
@@ -81,7 +89,7 @@ func (r *graph) pick(ok func(known) bool) int {
 	return found[i]
 }
 
-func number(v known) bool { return v.typ == op.F32 }
+func number(v known) bool { return v.typ.Float() }
 
 // beside returns a value that lies over value i or under it, of type d.
 func (r *graph) beside(i int, d op.DType) int {
@@ -100,26 +108,31 @@ func (r *graph) grow() error {
 	c := Case{}
 	var args []int
 	x := r.pick(number)
+	d := r.values[x].typ
 	switch k := g.IntN(20); {
+	case len(r.types) > 1 && g.IntN(3) == 0:
+		x = r.pick(func(v known) bool { return v.typ != op.Bool })
+		all := append([]op.DType{op.F32, op.I32, op.U32}, r.types...)
+		c.Op, c.To, args = op.Cast, all[g.IntN(len(all))], []int{x}
 	case k < 8:
 		c.Op, args = unaries[g.IntN(len(unaries))], []int{x}
 	case k < 13:
-		c.Op, args = binaries[g.IntN(len(binaries))], []int{x, r.beside(x, op.F32)}
+		c.Op, args = binaries[g.IntN(len(binaries))], []int{x, r.beside(x, d)}
 	case k < 14:
-		y := r.beside(x, op.F32)
-		c.Op, args = []*op.Operation{op.Fma, blend}[g.IntN(2)], []int{x, y, r.beside(x, op.F32)}
+		y := r.beside(x, d)
+		c.Op, args = []*op.Operation{op.Fma, blend}[g.IntN(2)], []int{x, y, r.beside(x, d)}
 	case k < 16:
 		if b := r.beside(x, op.Bool); b >= 0 && g.IntN(3) > 0 {
-			c.Op, args = op.Where, []int{b, x, r.beside(x, op.F32)}
+			c.Op, args = op.Where, []int{b, x, r.beside(x, d)}
 		} else {
-			c.Op, args = comparisons[g.IntN(len(comparisons))], []int{x, r.beside(x, op.F32)}
+			c.Op, args = comparisons[g.IntN(len(comparisons))], []int{x, r.beside(x, d)}
 		}
 	case k < 18:
 		c.Op, args, c.Rows = reductions[g.IntN(len(reductions))], []int{x}, g.IntN(2) == 0
 	case k < 19:
 		c.Op, args = []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm}[g.IntN(4)], []int{x}
 	default:
-		m := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.shape) == 2 })
+		m := r.pick(func(v known) bool { return number(v) && len(v.shape) == 2 })
 		switch {
 		case m < 0:
 			return nil
@@ -128,7 +141,7 @@ func (r *graph) grow() error {
 		default:
 			// A matrix times another, or itself, transposed.
 			w := r.pick(func(v known) bool {
-				return v.typ == op.F32 && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
+				return v.typ == r.values[m].typ && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
 			})
 			o := op.MatMulOpts{TransB: true}
 			if g.IntN(2) == 0 {
@@ -170,8 +183,8 @@ func (r *graph) grow() error {
 		return nil // there is nothing in it to be right or wrong
 	}
 	for _, e := range v.data {
-		if math.Abs(e) > 1e6 && v.typ == op.F32 {
-			return nil // keep clear of overflow
+		if math.Abs(e) > 1e6 && e-e == 0 && number(v) || v.typ == op.F32 && math.IsInf(e, 0) {
+			return nil // keep clear of overflow, but that of types of 16 bits
 		}
 		if r.free.finite && e-e != 0 {
 			return nil // compilers may take it that there is none
@@ -365,9 +378,9 @@ func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array)
 		}
 		var bind []batch.Binding
 		for i := range inputs {
-			a := arrayOf(Tensor{Type: op.F32, Shape: vals[i].shape, Data: vals[i].data})
+			a := arrayOf(Tensor{Type: vals[i].typ, Shape: vals[i].shape, Data: vals[i].data})
 			// A scalar is a reshaped upload, whose own value is not kept here.
-			if len(vals[i].shape) > 0 {
+			if len(vals[i].shape) > 0 && a.typ == op.F32 {
 				bind = append(bind, batch.Set(values[i], a.float32s()))
 			} else {
 				copy(blank[i].data, a.data)
@@ -397,11 +410,11 @@ func (r *graph) others() ([]known, error) {
 		scale := 0.5 + r.g.Float64()/2
 		vals := make([]known, len(r.inputs), len(r.values))
 		for i, x := range r.inputs {
-			t := r.g.tensor(op.F32, x.Shape, r.g.tame)
+			t := r.g.tensor(x.Type, x.Shape, r.g.tame)
 			for k, was := range x.Data {
 				switch {
 				case try >= 8:
-					t.Data[k] = op.F32.Round(was * scale)
+					t.Data[k] = x.Type.Round(was * scale)
 				case try >= 4:
 					t.Data[k] = math.Copysign(t.Data[k], was)
 				}
@@ -425,7 +438,7 @@ func (r *graph) others() ([]known, error) {
 	return r.values, nil
 }
 
-func graphs(t *testing.T, open Open) {
+func graphs(t *testing.T, open Open, types ...op.DType) {
 	dev := start(t, open)
 	n := 150
 	switch {
@@ -433,13 +446,15 @@ func graphs(t *testing.T, open Open) {
 		n = 5
 	case short():
 		n = 30
+	case strings.HasPrefix(dev.Info().Detail, "software") && types != nil:
+		n = 20
 	case strings.HasPrefix(dev.Info().Detail, "software"): // which compiles each for half a second
 		n = 60
 	}
 	t.Logf("%d graphs", n)
 	seed, free := freshSeed(t), libertiesOf(t.Context(), dev)
 	for i := range n {
-		r, err := newGraph(seed+uint64(i), 4+i%28, free)
+		r, err := newGraph(seed+uint64(i), 4+i%28, free, types...)
 		if err != nil {
 			t.Fatal(err)
 		}

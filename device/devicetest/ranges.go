@@ -52,8 +52,43 @@ func (v *known) undecided() int {
 }
 
 // infer computes what is known of the result of a case over known operands, on a
-// device with such liberties.
+// device with such liberties. A result of 16 bits is that of float32, rounded: as
+// rounding is monotonic, so are the ends of its range.
 func infer(c *Case, in []known, free liberties) (known, error) {
+	a := c.Attrs()
+	types, err := c.Op.Types(&a, c.Types())
+	if err != nil || types[0].Size() != 2 {
+		return inferWide(c, in, free)
+	}
+	wide := *c
+	if c.Op.Class() == op.Elementwise {
+		wide.In = nil
+		for _, x := range c.In {
+			if x.Type.Size() == 2 {
+				x.Type = op.F32
+			}
+			wide.In = append(wide.In, x)
+		}
+		if c.Op == op.Cast {
+			wide.To = op.F32
+		}
+	}
+	v, err := inferWide(&wide, in, free)
+	if err != nil {
+		return v, err
+	}
+	v.typ = types[0]
+	for i, r := range v.ranges {
+		v.data[i] = v.typ.Round(v.data[i])
+		if r.Lo <= r.Hi {
+			v.ranges[i].Lo, v.ranges[i].Hi = v.typ.Round(r.Lo), v.typ.Round(r.Hi)
+		}
+	}
+	return v, nil
+}
+
+// inferWide is infer for results that are not rounded to 16 bits.
+func inferWide(c *Case, in []known, free liberties) (known, error) {
 	center, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
 	if err != nil {
 		return known{}, err

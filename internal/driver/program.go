@@ -99,6 +99,10 @@ type Fused struct {
 	Out []int
 	// Shape is the shape of the result.
 	Shape op.Shape
+	// Round, unless it is InvalidType, is the type of 16 bits to which operand 0 is
+	// rounded before anything reads it: the result of an operation that computes in
+	// float32.
+	Round op.DType
 }
 
 // Instr applies an elementwise operation.
@@ -107,12 +111,20 @@ type Instr struct {
 	Attrs op.Attrs
 	// Args number the values: below len(In) an operand, then Body in order.
 	Args []int
-	Type op.DType // of the value
+	// Type is that of the value. One of 16 bits is rounded, also where the value is
+	// not stored: see Rounds.
+	Type op.DType
+}
+
+// Rounds reports whether the value, computed in float32 from operands of the given
+// types, is to be rounded to its type before another instruction reads it.
+func (in *Instr) Rounds(types []op.DType) (bool, error) {
+	return in.Op.Rounds(&in.Attrs, types, in.Type)
 }
 
 // Expressions returns the program as one expression for each output, with
 // parameters replaced by constants: what a GPU kernel is printed from. Arg i is
-// operand i.
+// operand i. The value of an output is not rounded to its type yet: storing it does.
 func (f *Fused) Expressions() ([]*ir.Node, error) {
 	return f.expressions(func(v float32) *ir.Node { return ir.NewConst(float64(v), ir.F32) })
 }
@@ -141,11 +153,16 @@ func (f *Fused) Parametric(most int) (exprs []*ir.Node, params []float32, err er
 
 // expressions is Expressions with what param makes of each parameter that counts.
 func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) {
-	vals := make([]*ir.Node, 0, len(f.In)+len(f.Body))
+	// The values as they are computed, and as instructions read them.
+	made, vals := make([]*ir.Node, 0, len(f.In)+len(f.Body)), make([]*ir.Node, 0, len(f.In)+len(f.Body))
 	types := make([]op.DType, 0, cap(vals))
 	for i, in := range f.In {
-		vals = append(vals, ir.NewArg(i, op.Register(in.Type)))
-		types = append(types, computed(in.Type))
+		x, t := ir.NewArg(i, op.Register(in.Type)), in.Type
+		made = append(made, x)
+		if i == 0 && f.Round != op.InvalidType {
+			x, t = rounded(x, f.Round), f.Round
+		}
+		vals, types = append(vals, x), append(types, t)
 	}
 	for i := range f.Body {
 		b := &f.Body[i]
@@ -154,25 +171,54 @@ func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) 
 		for j, a := range b.Args {
 			args[j], in[j] = vals[a], types[a]
 		}
-		e, err := b.Op.Expression(&b.Attrs, in)
+		x, err := b.expression(args, in, param)
 		if err != nil {
 			return nil, err
 		}
-		params := make([]*ir.Node, len(b.Attrs.F))
-		list, _ := ir.Flatten(e)
-		for _, n := range list {
-			if n.Code == ir.Param && n.Index < len(params) && params[n.Index] == nil {
-				params[n.Index] = param(b.Attrs.Float(n.Index))
-			}
+		made = append(made, x)
+		rounds, err := b.Rounds(in)
+		if err != nil {
+			return nil, err
 		}
-		vals = append(vals, ir.Substitute(e, args, params))
-		types = append(types, computed(b.Type))
+		if rounds {
+			x = rounded(x, b.Type)
+		}
+		vals, types = append(vals, x), append(types, b.Type)
 	}
 	out := make([]*ir.Node, len(f.Out))
 	for i, v := range f.Out {
-		out[i] = vals[v]
+		out[i] = made[v]
 	}
 	return out, nil
+}
+
+// expression returns what an instruction computes from args, of the types in, with
+// what param makes of each parameter that counts.
+func (in *Instr) expression(args []*ir.Node, types []op.DType, param func(v float32) *ir.Node) (*ir.Node, error) {
+	wide := make([]op.DType, len(types))
+	for i, t := range types {
+		wide[i] = computed(t)
+	}
+	e, err := in.Op.Expression(&in.Attrs, wide)
+	if err != nil {
+		return nil, err
+	}
+	params := make([]*ir.Node, len(in.Attrs.F))
+	list, _ := ir.Flatten(e)
+	for _, n := range list {
+		if n.Code == ir.Param && n.Index < len(params) && params[n.Index] == nil {
+			params[n.Index] = param(in.Attrs.Float(n.Index))
+		}
+	}
+	return ir.Substitute(e, args, params), nil
+}
+
+// rounded returns x, of float32, rounded to a type of 16 bits.
+func rounded(x *ir.Node, t op.DType) *ir.Node {
+	if t == op.BF16 {
+		return ir.NewRound(ir.RoundBF16, x)
+	}
+	return ir.NewRound(ir.RoundF16, x)
 }
 
 // computed returns the type that expressions have elements of type t in. An operand

@@ -164,7 +164,9 @@ func (r *Request[A]) Apart(a Arrays[A], post *Fused) (*Request[A], *Fused, error
 	alone.To = []A{a.Reserve(int64(n) * int64(t.Size()))}
 	f := *post
 	f.In = append([]Operand(nil), post.In...)
-	f.In[0].Type = t
+	if f.In[0].Type = t; t == f.Round {
+		f.Round = op.InvalidType // storing it has rounded it
+	}
 	return &alone, &f, nil
 }
 

@@ -367,7 +367,9 @@ func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *drive
 		n := &l.g.Nodes[core]
 		size, _ := n.Shape.Size()
 		f.In = append(f.In, driver.Operand{Slot: -1, Type: n.Type, N: size})
-		value[core] = 0
+		if value[core] = 0; n.Type.Size() == 2 {
+			f.Round = n.Type
+		}
 	}
 	for _, id := range nodes {
 		for _, in := range l.g.Nodes[id].Inputs() {

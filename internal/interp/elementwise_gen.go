@@ -27,6 +27,8 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.Ceil:          {ir.F32: {laneCeilF32, planeCeilF32}},
 	ir.Trunc:         {ir.F32: {laneTruncF32, planeTruncF32}},
 	ir.Round:         {ir.F32: {laneRoundF32, planeRoundF32}},
+	ir.RoundF16:      {ir.F32: {laneRoundF16F32, planeRoundF16F32}},
+	ir.RoundBF16:     {ir.F32: {laneRoundBF16F32, planeRoundBF16F32}},
 	ir.Recip:         {ir.F32: {laneRecipF32, planeRecipF32}},
 	ir.Exp:           {ir.F32: {laneExpF32, planeExpF32}},
 	ir.Exp2:          {ir.F32: {laneExp2F32, planeExp2F32}},
@@ -395,6 +397,38 @@ func planeRoundF32(d, a, _, _ unsafe.Pointer, o *op) {
 		z[5] = float32(math.RoundToEven(float64(aa[5])))
 		z[6] = float32(math.RoundToEven(float64(aa[6])))
 		z[7] = float32(math.RoundToEven(float64(aa[7])))
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneRoundF16F32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(roundHalf(math.Float32frombits(a)))
+}
+
+func planeRoundF16F32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		for i := range z {
+			z[i] = roundHalf(aa[i])
+		}
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneRoundBF16F32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(roundBrain(math.Float32frombits(a)))
+}
+
+func planeRoundBF16F32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		for i := range z {
+			z[i] = roundBrain(aa[i])
+		}
 		d = unsafe.Add(d, blockBytes)
 		a = unsafe.Add(a, o.stride[0])
 	}

@@ -54,7 +54,7 @@ func table() []entry {
 	add("F32", 1, "", "Sqrt", "float32(math.Sqrt(float64(a)))", "Floor", "float32(math.Floor(float64(a)))",
 		"Ceil", "float32(math.Ceil(float64(a)))", "Trunc", "float32(math.Trunc(float64(a)))",
 		"Round", "float32(math.RoundToEven(float64(a)))",
-		"Recip", "1 / a")
+		"RoundF16", "roundHalf(a)", "RoundBF16", "roundBrain(a)", "Recip", "1 / a")
 	wide(1, "Exp", "exp(a)", "Exp2", "exp(a * math.Ln2)", "Expm1", "expm1(a)", "Log", "log(a)", "Log2", "log(a) * math.Log2E",
 		"Log1p", "log1p(a)", "Tanh", "tanh(a)", "Sigmoid", "1 / (1 + exp(-a))", "Erf", "math.Erf(a)", "Erfc", "math.Erfc(a)",
 		"NormCDF", "0.5 * math.Erfc(a*(-1/math.Sqrt2))", "Sin", "math.Sin(a)", "Cos", "math.Cos(a)", "Rsqrt", "1 / math.Sqrt(a)")

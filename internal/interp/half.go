@@ -14,6 +14,8 @@ import (
 
 func roundHalf(x float32) float32 { return ir.NearestHalf(float64(x)) }
 
+func roundBrain(x float32) float32 { return ir.NearestBrain(float64(x)) }
+
 // fmaHalf returns a*b + c rounded once: the sum in float64 may be inexact.
 func fmaHalf(a, b, c float32) float32 {
 	p := float64(a) * float64(b)

@@ -82,6 +82,11 @@ func NewBitcast(x *Node, t Type) *Node {
 	return fold(&Node{Code: Bitcast, Type: t, Args: [3]*Node{x}, depth: x.depth + 1})
 }
 
+// NewRound returns x, an F32, rounded by c: RoundF16 or RoundBF16.
+func NewRound(c Code, x *Node) *Node {
+	return fold(&Node{Code: c, Type: F32, Args: [3]*Node{x}, depth: x.depth + 1})
+}
+
 // fold replaces a node whose operands are all constant by its value. The
 // arithmetic is done in float64 and rounded once to float32: with float32
 // operands that is the correctly rounded result for + - * / and sqrt, and

@@ -31,6 +31,9 @@ const (
 	Round    // to nearest, halves to even
 	CopySign // magnitude of a, sign of b
 
+	RoundF16  // the nearest number that an IEEE 754 binary16 holds, the even one of two; from 65520 on Inf
+	RoundBF16 // likewise of a bfloat16; from 2^128-2^119 on Inf
+
 	Eq // a == b; false if either is NaN
 	Ne // a != b; true if either is NaN
 	Lt // a < b; false if either is NaN
@@ -110,34 +113,36 @@ const (
 func (s typeSet) has(t Type) bool { return s&(1<<t) != 0 }
 
 var codes = [numCodes]codeInfo{
-	Arg:      {name: "arg"},
-	Param:    {name: "param"},
-	Const:    {name: "const"},
-	Add:      {"add", 2, true, onNum, func(a, b, _ float64) float64 { return a + b }},
-	Sub:      {"sub", 2, false, onNum, func(a, b, _ float64) float64 { return a - b }},
-	Mul:      {"mul", 2, true, onNum, func(a, b, _ float64) float64 { return a * b }},
-	Div:      {"div", 2, false, onF32, func(a, b, _ float64) float64 { return a / b }},
-	Neg:      {"neg", 1, false, onNum, func(a, _, _ float64) float64 { return -a }},
-	Abs:      {"abs", 1, false, onNum, func(a, _, _ float64) float64 { return math.Abs(a) }},
-	Min:      {"min", 2, false, onNum, func(a, b, _ float64) float64 { return min(a, b) }},
-	Max:      {"max", 2, false, onNum, func(a, b, _ float64) float64 { return max(a, b) }},
-	Fma:      {"fma", 3, true, onF32, math.FMA},
-	Sqrt:     {"sqrt", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
-	Floor:    {"floor", 1, false, onF32, func(a, _, _ float64) float64 { return math.Floor(a) }},
-	Ceil:     {"ceil", 1, false, onF32, func(a, _, _ float64) float64 { return math.Ceil(a) }},
-	Trunc:    {"trunc", 1, false, onF32, func(a, _, _ float64) float64 { return math.Trunc(a) }},
-	Round:    {"round", 1, false, onF32, func(a, _, _ float64) float64 { return math.RoundToEven(a) }},
-	CopySign: {"copysign", 2, false, onF32, func(a, b, _ float64) float64 { return math.Copysign(a, b) }},
-	Eq:       {"eq", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a == b) }},
-	Ne:       {"ne", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a != b) }},
-	Lt:       {"lt", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a < b) }},
-	Le:       {"le", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a <= b) }},
-	And:      {"and", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) & int64(b)) }},
-	Or:       {"or", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) | int64(b)) }},
-	Xor:      {"xor", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) ^ int64(b)) }},
-	Not:      {"not", 1, false, onLogic, nil}, // depends on the type: see Eval
-	Shl:      {"shl", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) << (uint64(b) & 31)) }},
-	Shr:      {"shr", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) >> (uint64(b) & 31)) }},
+	Arg:       {name: "arg"},
+	Param:     {name: "param"},
+	Const:     {name: "const"},
+	Add:       {"add", 2, true, onNum, func(a, b, _ float64) float64 { return a + b }},
+	Sub:       {"sub", 2, false, onNum, func(a, b, _ float64) float64 { return a - b }},
+	Mul:       {"mul", 2, true, onNum, func(a, b, _ float64) float64 { return a * b }},
+	Div:       {"div", 2, false, onF32, func(a, b, _ float64) float64 { return a / b }},
+	Neg:       {"neg", 1, false, onNum, func(a, _, _ float64) float64 { return -a }},
+	Abs:       {"abs", 1, false, onNum, func(a, _, _ float64) float64 { return math.Abs(a) }},
+	Min:       {"min", 2, false, onNum, func(a, b, _ float64) float64 { return min(a, b) }},
+	Max:       {"max", 2, false, onNum, func(a, b, _ float64) float64 { return max(a, b) }},
+	Fma:       {"fma", 3, true, onF32, math.FMA},
+	Sqrt:      {"sqrt", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
+	Floor:     {"floor", 1, false, onF32, func(a, _, _ float64) float64 { return math.Floor(a) }},
+	Ceil:      {"ceil", 1, false, onF32, func(a, _, _ float64) float64 { return math.Ceil(a) }},
+	Trunc:     {"trunc", 1, false, onF32, func(a, _, _ float64) float64 { return math.Trunc(a) }},
+	Round:     {"round", 1, false, onF32, func(a, _, _ float64) float64 { return math.RoundToEven(a) }},
+	CopySign:  {"copysign", 2, false, onF32, func(a, b, _ float64) float64 { return math.Copysign(a, b) }},
+	RoundF16:  {"round_f16", 1, false, onF32, func(a, _, _ float64) float64 { return float64(NearestHalf(a)) }},
+	RoundBF16: {"round_bf16", 1, false, onF32, func(a, _, _ float64) float64 { return float64(NearestBrain(a)) }},
+	Eq:        {"eq", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a == b) }},
+	Ne:        {"ne", 2, true, onNum, func(a, b, _ float64) float64 { return truth(a != b) }},
+	Lt:        {"lt", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a < b) }},
+	Le:        {"le", 2, false, onNum, func(a, b, _ float64) float64 { return truth(a <= b) }},
+	And:       {"and", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) & int64(b)) }},
+	Or:        {"or", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) | int64(b)) }},
+	Xor:       {"xor", 2, true, onLogic, func(a, b, _ float64) float64 { return float64(int64(a) ^ int64(b)) }},
+	Not:       {"not", 1, false, onLogic, nil}, // depends on the type: see Eval
+	Shl:       {"shl", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) << (uint64(b) & 31)) }},
+	Shr:       {"shr", 2, false, onInt, func(a, b, _ float64) float64 { return float64(int64(a) >> (uint64(b) & 31)) }},
 	Select: {"select", 3, false, onAny, func(c, a, b float64) float64 {
 		if c != 0 {
 			return a

@@ -5,7 +5,7 @@ import "math"
 // Lower returns root with every code that a back end does not have replaced by
 // arithmetic that it has. native reports which of the following codes the back
 // end computes itself, as accurately as the expansion: the composite ones
-// ([Code.Composite]), and CopySign, Round and Ldexp. All other codes every
+// ([Code.Composite]), and CopySign, Round, RoundF16, RoundBF16 and Ldexp. All other codes every
 // back end has. A nil native stands for none. The codes behind lastCode, which a back
 // end has all or none of, stand in expansions in the place of longer arithmetic; less
 // of it is needed where an operand is known to be small.
@@ -52,25 +52,27 @@ var expansions [numCodes]func(l *lowering, a [3]*Node) *Node
 func init() {
 	// Set here because the expansions refer to the table through expand.
 	expansions = [numCodes]func(l *lowering, a [3]*Node) *Node{
-		CopySign: func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
-		Round:    func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
-		Ldexp:    func(l *lowering, a [3]*Node) *Node { return l.ldexp(a[0], a[1]) },
-		Exp:      func(l *lowering, a [3]*Node) *Node { return l.exp(a[0]) },
-		Exp2:     func(l *lowering, a [3]*Node) *Node { return l.exp2(a[0]) },
-		Expm1:    func(l *lowering, a [3]*Node) *Node { return l.expm1(a[0]) },
-		Log:      func(l *lowering, a [3]*Node) *Node { return l.log(a[0]) },
-		Log2:     func(l *lowering, a [3]*Node) *Node { return l.log2(a[0]) },
-		Log1p:    func(l *lowering, a [3]*Node) *Node { return l.log1p(a[0]) },
-		Tanh:     func(l *lowering, a [3]*Node) *Node { return l.tanh(a[0]) },
-		Sigmoid:  func(l *lowering, a [3]*Node) *Node { return l.sigmoid(a[0]) },
-		Erf:      func(l *lowering, a [3]*Node) *Node { return l.erf(a[0]) },
-		Erfc:     func(l *lowering, a [3]*Node) *Node { return l.erfc(a[0]) },
-		NormCDF:  func(l *lowering, a [3]*Node) *Node { return l.normCDF(a[0]) },
-		Sin:      func(l *lowering, a [3]*Node) *Node { return l.sin(a[0]) },
-		Cos:      func(l *lowering, a [3]*Node) *Node { return l.cos(a[0]) },
-		Pow:      func(l *lowering, a [3]*Node) *Node { return l.pow(a[0], a[1]) },
-		Recip:    func(l *lowering, a [3]*Node) *Node { return div(c(1), a[0]) },
-		Rsqrt:    func(l *lowering, a [3]*Node) *Node { return div(c(1), node(Sqrt, a[0])) },
+		CopySign:  func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
+		Round:     func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
+		RoundF16:  func(_ *lowering, a [3]*Node) *Node { return roundF16(a[0]) },
+		RoundBF16: func(_ *lowering, a [3]*Node) *Node { return roundBF16(a[0]) },
+		Ldexp:     func(l *lowering, a [3]*Node) *Node { return l.ldexp(a[0], a[1]) },
+		Exp:       func(l *lowering, a [3]*Node) *Node { return l.exp(a[0]) },
+		Exp2:      func(l *lowering, a [3]*Node) *Node { return l.exp2(a[0]) },
+		Expm1:     func(l *lowering, a [3]*Node) *Node { return l.expm1(a[0]) },
+		Log:       func(l *lowering, a [3]*Node) *Node { return l.log(a[0]) },
+		Log2:      func(l *lowering, a [3]*Node) *Node { return l.log2(a[0]) },
+		Log1p:     func(l *lowering, a [3]*Node) *Node { return l.log1p(a[0]) },
+		Tanh:      func(l *lowering, a [3]*Node) *Node { return l.tanh(a[0]) },
+		Sigmoid:   func(l *lowering, a [3]*Node) *Node { return l.sigmoid(a[0]) },
+		Erf:       func(l *lowering, a [3]*Node) *Node { return l.erf(a[0]) },
+		Erfc:      func(l *lowering, a [3]*Node) *Node { return l.erfc(a[0]) },
+		NormCDF:   func(l *lowering, a [3]*Node) *Node { return l.normCDF(a[0]) },
+		Sin:       func(l *lowering, a [3]*Node) *Node { return l.sin(a[0]) },
+		Cos:       func(l *lowering, a [3]*Node) *Node { return l.cos(a[0]) },
+		Pow:       func(l *lowering, a [3]*Node) *Node { return l.pow(a[0], a[1]) },
+		Recip:     func(l *lowering, a [3]*Node) *Node { return div(c(1), a[0]) },
+		Rsqrt:     func(l *lowering, a [3]*Node) *Node { return div(c(1), node(Sqrt, a[0])) },
 	}
 }
 

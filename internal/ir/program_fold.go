@@ -108,6 +108,20 @@ func NearestHalf(x float64) float32 {
 	return float32(x)
 }
 
+// NearestBrain returns the bfloat16 nearest to x, halves to even, as the float32 of
+// the same value.
+func NearestBrain(x float64) float32 {
+	if a := math.Abs(x); a < 0x1p-126 {
+		return float32(math.Copysign(math.RoundToEven(a*0x1p133)*0x1p-133, x))
+	}
+	if x-x != 0 {
+		return float32(x)
+	}
+	u := math.Float64bits(x) // 7 bits of the fraction stay
+	u += 1<<44 - 1 + u>>45&1
+	return float32(math.Float64frombits(u &^ (1<<45 - 1)))
+}
+
 func foldDivision(c Code, t Type, a, b uint32) uint32 {
 	q, r := a, uint32(0)
 	switch {

@@ -56,8 +56,12 @@ var floats = [256]operation{
 	ir.Trunc:    monadic(ptx.F32.Trunc),
 	ir.Round:    monadic(ptx.F32.Round),
 	ir.CopySign: dyadic(func(x, y ptx.F32) ptx.F32 { return y.CopySign(x) }),
-	ir.Recip:    monadic(ptx.F32.RcpApprox),   // within 1 unit
-	ir.Rsqrt:    monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
+	ir.RoundF16: monadic(func(x ptx.F32) ptx.F32 { return x.F16().F32() }),
+	ir.RoundBF16: func(g *lowering, a, _, _ ptx.U32) ptx.U32 {
+		return ptx.U32(Narrow(g.k, register[ptx.F32](g, a)).F32())
+	},
+	ir.Recip: monadic(ptx.F32.RcpApprox),   // within 1 unit
+	ir.Rsqrt: monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
 
 	ir.Exp2Near:  monadic(ptx.F32.Ex2ApproxFlush),
 	ir.RecipNear: monadic(ptx.F32.RcpApproxFlush),

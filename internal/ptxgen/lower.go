@@ -138,7 +138,7 @@ func name(prefix string, i int) string { return prefix + strconv.Itoa(i) }
 // Sin and Cos are their expansions, and more: see sine.go.
 func native(c ir.Code) bool {
 	switch c {
-	case ir.CopySign, ir.Round, ir.Recip, ir.Rsqrt, ir.Sin, ir.Cos, ir.Exp2Near, ir.RecipNear, ir.FmaUnit, ir.SqrtNear:
+	case ir.CopySign, ir.Round, ir.RoundF16, ir.RoundBF16, ir.Recip, ir.Rsqrt, ir.Sin, ir.Cos, ir.Exp2Near, ir.RecipNear, ir.FmaUnit, ir.SqrtNear:
 		return true
 	}
 	return false

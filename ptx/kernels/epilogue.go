@@ -230,13 +230,19 @@ func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
 	return args
 }
 
-// results computes the results of each value.
+// results computes the results of each value. An expression may be a constant, which
+// only a register converts to 16 bits.
 func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
 	if s.exprs == nil {
 		return args
 	}
 	for e := range args {
 		args[e] = s.exprs.Inline(s.k, args[e]...)
+		for j, v := range args[e] {
+			if _, ok := v.Constant(); ok && s.out[j].Size() == 2 {
+				args[e][j] = ptx.U32(ptx.Reg(s.k, ptx.F32(v)))
+			}
+		}
 	}
 	return args
 }

@@ -52,6 +52,12 @@ type inst struct {
 
 type repetition struct{ value, period int }
 
+// unrounded is a value that has been rounded to a type of 16 bits.
+type unrounded struct {
+	value int
+	to    op.DType
+}
+
 // builder turns a driver.Fused into a program.
 type builder struct {
 	p     *program
@@ -60,6 +66,9 @@ type builder struct {
 	tiles []int // values that are blocks made once: registers for good
 	// repeats are those of tiles that have a phase.
 	repeats []repetition
+	// unrounded are the values that were rounded to a type of 16 bits, by what they
+	// became.
+	unrounded map[int]unrounded
 	// passes says that results may pass the caches: the program has its
 	// operands from memory, not from an operation that has just made them.
 	passes bool
@@ -104,6 +113,9 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 			return nil, err
 		}
 	}
+	if f.Round != op.InvalidType {
+		vals[0] = b.round(vals[0], f.Round)
+	}
 	for i := range f.Body {
 		in := &f.Body[i]
 		args := make([]int, len(in.Args))
@@ -122,6 +134,13 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 		v, err := b.apply(in, args, types)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.Op.Name(), err)
+		}
+		rounds, err := in.Rounds(types)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Op.Name(), err)
+		}
+		if rounds {
+			v = b.round(v, in.Type)
 		}
 		vals = append(vals, v)
 	}
@@ -278,6 +297,12 @@ func (b *builder) widened(x int) int {
 
 // store adds what brings the values dst into memory.
 func (b *builder) store(dst []int, out []driver.Operand) {
+	// Storing rounds what has the type of a result.
+	for k := range dst {
+		if r := b.unrounded[dst[k]]; r.to == out[k].Type && r.to != op.InvalidType {
+			dst[k] = r.value
+		}
+	}
 	// The result of the last instruction goes straight to its place, and so
 	// does an earlier one if no later instruction reads memory: an operand may
 	// lie where a result does.

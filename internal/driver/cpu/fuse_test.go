@@ -68,16 +68,19 @@ func (r *rig) grow(f *driver.Fused, vals []*op.Array, n int) []*op.Array {
 		if err != nil {
 			continue // the operands do not broadcast
 		}
-		if o == op.Cast {
-			for i, v := range y[0].Data {
-				y[0].Data[i] = made[0].Round(v)
-			}
-		}
-		y[0].Mag = nil
 		f.Body = append(f.Body, driver.Instr{Op: o, Attrs: a, Args: args, Type: made[0]})
-		vals, types = append(vals, y[0]), append(types, made[0])
+		vals, types = append(vals, roundedTo(made[0], y[0])), append(types, made[0])
 	}
 	return vals
+}
+
+// roundedTo returns the values of an array as elements of type t.
+func roundedTo(t op.DType, a *op.Array) *op.Array {
+	y := op.NewArray(a.Shape)
+	for i, v := range a.Data {
+		y.Data[i] = t.Round(v)
+	}
+	return y
 }
 
 // spreadOver returns a, whose elements are all of shape or spread over it, as

@@ -220,14 +220,19 @@ func bitsOf(v float64, t ir.Type) uint32 {
 // words returns the n elements at p as bits.
 func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(p)), n) }
 
-// cast adds a conversion between element types. A half is rounded here even
-// though it stays in a register of 32 bits: the caller has asked for it.
+// cast adds a conversion between element types, in registers.
 func (b *builder) cast(x int, from, to op.DType) int {
-	x = b.convert(x, register(from), register(to))
-	if to != from && to.Size() == 2 {
-		x = b.convert(b.convert(x, op.F32, to), to, op.F32)
+	return b.convert(x, register(from), register(to))
+}
+
+// round adds the rounding of a float32 to a type of 16 bits.
+func (b *builder) round(x int, t op.DType) int {
+	y := b.convert(b.convert(x, op.F32, t), t, op.F32)
+	if b.unrounded == nil {
+		b.unrounded = make(map[int]unrounded)
 	}
-	return x
+	b.unrounded[y] = unrounded{x, t}
+	return y
 }
 
 // convert adds the kernel that converts elements.

@@ -170,7 +170,10 @@ func activated(s *driver.Step, made []op.DType) (*driver.Step, op.Attrs) {
 		d := s.Dims[len(s.In)]
 		post = identity(made[0], d, size(d))
 	}
-	t.Post = &driver.Fused{In: post.In, Shape: post.Shape,
+	// The activation reads what has not been rounded, and its result is.
+	in := append([]driver.Operand(nil), post.In...)
+	in[0].Type = register(in[0].Type)
+	t.Post = &driver.Fused{In: in, Shape: post.Shape,
 		Body: []driver.Instr{{Op: act, Attrs: attrs, Args: []int{0}, Type: made[0]}}}
 	// The result of the operation is now that of the first instruction.
 	n := len(post.In)

@@ -236,7 +236,10 @@ func (r *rig) around(shape op.Shape, t op.DType, core int, v *op.Array) (*driver
 	if core >= 0 {
 		n, _ := shape.Size()
 		f.In = append(f.In, driver.Operand{Slot: -1, Type: t, N: n})
-		vals = append(vals, v)
+		vals = append(vals, roundedTo(t, v))
+		if t.Size() == 2 {
+			f.Round = t
+		}
 	} else {
 		s, v := r.input(t, shape)
 		f.In = append(f.In, r.operand(s, shape))
@@ -268,10 +271,9 @@ func (r *rig) around(shape op.Shape, t op.DType, core int, v *op.Array) (*driver
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	y[0].Mag = nil
 	f.Body = append(f.Body, driver.Instr{Op: o, Attrs: a, Args: []int{last, 0}, Type: t})
 	f.Out = []int{last + 1}
-	return f, y[0]
+	return f, roundedTo(t, y[0])
 }
 
 func TestOperations(t *testing.T) {

@@ -123,7 +123,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 // code enters a code over F32, or over Bool if it has none of F32.
 func (l *list) code(c ir.Code) {
 	switch c {
-	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr:
+	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr, ir.RoundF16, ir.RoundBF16: // the latter are casts
 		return
 	}
 	t := ir.F32
