@@ -62,4 +62,24 @@ func TestPortable(t *testing.T) {
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 }
 
+// TestConv2DAtRandom runs small convolutions at random.
+func TestConv2DAtRandom(t *testing.T) {
+	dev := start(t, cpu(0))
+	free := libertiesOf(t.Context(), dev)
+	g := newGenerator(freshSeed(t))
+	n := 2000
+	if short() {
+		n = 100
+	}
+	for range n {
+		c := g.anyConv2D(op.F32)
+		if _, err := c.run(t.Context(), dev, free); err != nil {
+			t.Errorf("%v: %v", &c, err)
+		}
+		if t.Failed() && n > 100 {
+			t.Fatal("and perhaps more")
+		}
+	}
+}
+
 func FuzzGraph(f *testing.F) { FuzzGraphs(f, cpu(2)) }
