@@ -9,6 +9,11 @@
 //	err := b.Execute(ctx)
 //	out, err := b.Read(ctx, y) // [2 4 0 8]
 //
+// Numbers among the arguments of an operation, as the 2 of Scale, are part of the
+// plan, which may fold them: a recording with another one is planned anew, over
+// kernels that are there already. A number that changes from run to run is an
+// operand: b.Mul(x, b.Upload(factor)) with one element in factor has one plan.
+//
 // Recording computes nothing and reports nothing: the first mistake sticks,
 // with the file and line of the call, and Execute or Compile returns it.
 package batch

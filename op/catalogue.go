@@ -27,6 +27,7 @@ func init() {
 	slices.SortStableFunc(catalogue, func(a, b *Operation) int { return int(a.class) - int(b.class) })
 	for i, o := range catalogue {
 		o.id = i
+		o.setParametric()
 	}
 }
 

@@ -63,6 +63,8 @@ type Operation struct {
 	plain   bool   // see Plain
 	err     error
 
+	parametric, fixed *Operation // see Parametric and Fixed
+
 	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
 	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
