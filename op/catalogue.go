@@ -2,6 +2,7 @@ package op
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -18,6 +19,9 @@ var ErrShape = errors.New("shape mismatch")
 // defined or not available: an element type that an operation does not take,
 // a feature that a device lacks.
 var ErrUnsupported = errors.New("unsupported")
+
+// errZero is the error of the zero Operation.
+var errZero = fmt.Errorf("the zero Operation computes nothing: %w", ErrUnsupported)
 
 var catalogue []*Operation
 

@@ -11,13 +11,14 @@ type RopeOpts struct {
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o RopeOpts) Attrs() Attrs {
-	a := Floats(or(o.Theta, ropeTheta))
+	a := Floats(written(o.Theta, ropeTheta))
 	a.I[0], a.I[1] = o.Start, integer(o.Interleaved)
 	return a
 }
 
-// RopeOptsOf reads what [RopeOpts.Attrs] wrote.
-func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], or(a.Float(0), ropeTheta), a.I[1] != 0} }
+// RopeOptsOf reads what [RopeOpts.Attrs] wrote; Theta is the number itself, also if it
+// is 0.
+func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], a.read(0, ropeTheta), a.I[1] != 0} }
 
 const ropeTheta = 10000
 

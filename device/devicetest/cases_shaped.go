@@ -199,7 +199,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 		}
 		q := append(append(op.Shape{}, s.lead...), s.h, s.tq, s.d)
 		k := append(append(op.Shape{}, s.lead...), s.hkv, s.tk, s.d)
-		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}} {
+		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}, {Scale: op.Zero}} {
 			cases = append(cases, Case{Op: op.Attention, Options: o,
 				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
 		}
