@@ -9,6 +9,11 @@
 //	err := b.Execute(ctx)
 //	out, err := b.Read(ctx, y) // [2 4 0 8]
 //
+// Numbers among the arguments of an operation, as the 2 of Scale, are part of the
+// plan, which may fold them: a recording with another one is planned anew, over
+// kernels that are there already. A number that changes from run to run is an
+// operand: b.Mul(x, b.Upload(factor)) with one element in factor has one plan.
+//
 // Recording computes nothing and reports nothing: the first mistake sticks,
 // with the file and line of the call, and Execute or Compile returns it.
 package batch
@@ -316,7 +321,7 @@ func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
 	}
 	m := buf.Memory()
 	if m.Engine() != b.eng {
-		return 0, fmt.Errorf("buffer of %v in a batch for %v: %w", buf.Device(), b.dev, device.ErrForeign)
+		return 0, b.eng.Foreign("buffer", m.Engine())
 	}
 	ref, ok := b.bufs[m]
 	if !ok {
@@ -447,10 +452,14 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 func copyOf(in []Value) []Value { return append([]Value(nil), in...) }
 
 // Map records an elementwise operation, built in or of the user's own, with
-// its default parameters.
+// its default parameters. One with a parameter that has no default, as the factor of
+// scale, is [op.ErrUnsupported]: it has a method.
 func (b *Batch) Map(o *op.Operation, in ...Value) Value {
 	if o == nil || o.Class() != op.Elementwise {
 		return b.failOp(o, fmt.Errorf("not an elementwise operation: %w", device.ErrUnsupported), copyOf(in))
+	}
+	if err := o.CheckDefaults(); err != nil {
+		return b.failOp(o, err, copyOf(in))
 	}
 	return b.apply(o, o.Defaults(), in...)
 }

@@ -169,3 +169,25 @@ func TestNothingIsRecordedAfterExecute(t *testing.T) {
 		t.Errorf("results after a stray call: %v, %v", out, err)
 	}
 }
+
+// TestMovingFactor: a factor that is an operand of one element does not make plans.
+func TestMovingFactor(t *testing.T) {
+	dev := openCPU(t)
+	x, factor := []float32{1, 2, -3}, make([]float32, 1)
+	before := dev.Stats().Compiled
+	for i := range 10 {
+		factor[0] = float32(i)
+		b := batch.New(dev)
+		y := b.Mul(b.Upload(x), b.Upload(factor))
+		if err := b.Execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.Read(t.Context(), y)
+		if err != nil || got[2] != -3*float32(i) {
+			t.Fatalf("times %d: %v, %v", i, got, err)
+		}
+	}
+	if n := dev.Stats().Compiled - before; n != 1 {
+		t.Errorf("%d plans, not one", n)
+	}
+}

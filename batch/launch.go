@@ -84,7 +84,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 		return fmt.Errorf("no kernel of Device.Kernel: %w", device.ErrForeign)
 	}
 	if k.Device() != b.dev {
-		return fmt.Errorf("ready for %v, in a batch for %v: %w", k.Device(), b.dev, device.ErrForeign)
+		return b.eng.Foreign("kernel", k.Device().Engine())
 	}
 	p := k.Program()
 	block, err := k.Parameters(grid, params)

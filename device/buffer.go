@@ -43,7 +43,7 @@ func Holds[T Element](d op.DType) bool {
 // Buffer is an array that lives on a device until it is closed: weights, a
 // cache, state between batches. Batches read it with Use and write it with
 // Store. It is safe for concurrent use; submissions that share it take effect
-// one after the other if one of them writes.
+// one after the other if one of them writes. The zero Buffer is none: [ErrForeign].
 type Buffer struct {
 	dev *Device
 	buf *engine.Buffer
@@ -56,7 +56,7 @@ type Buffer struct {
 //   - [ErrShape] for a negative extent or a size that overflows.
 //   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
 func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buffer, error) {
-	b, err := d.eng.NewBuffer(t, shape)
+	b, err := d.Engine().NewBuffer(t, shape)
 	if err != nil {
 		return nil, d.wrap(err, alloc, shape)
 	}
@@ -90,7 +90,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 		}
 		return nil, d.wrap(err, copying, s)
 	}
-	b, err := d.eng.NewBuffer(TypeOf[T](), s)
+	b, err := d.Engine().NewBuffer(TypeOf[T](), s)
 	if err != nil {
 		return nil, d.wrap(err, alloc, s)
 	}
@@ -143,18 +143,38 @@ func (b *Buffer) made() error {
 
 var errNilDevice = fmt.Errorf("nil device: %w", ErrNoDevice)
 
-// Type returns the element type.
-func (b *Buffer) Type() op.DType { return b.buf.Type() }
+// Type returns the element type, op.InvalidType of the zero Buffer.
+func (b *Buffer) Type() op.DType {
+	if b.made() != nil {
+		return op.InvalidType
+	}
+	return b.buf.Type()
+}
 
-// Shape returns the extents; it is not to be changed.
-func (b *Buffer) Shape() op.Shape { return b.buf.Shape() }
+// Shape returns the extents, nil of the zero Buffer; it is not to be changed.
+func (b *Buffer) Shape() op.Shape {
+	if b.made() != nil {
+		return nil
+	}
+	return b.buf.Shape()
+}
 
-// Device returns the device on which the array lives.
-func (b *Buffer) Device() *Device { return b.dev }
+// Device returns the device on which the array lives, nil of the zero Buffer.
+func (b *Buffer) Device() *Device {
+	if b.made() != nil {
+		return nil
+	}
+	return b.dev
+}
 
 // Close gives the memory back as soon as nothing uses it. Later uses return
 // ErrClosed; later calls of Close do nothing.
-func (b *Buffer) Close() error { return b.buf.Close() }
+func (b *Buffer) Close() error {
+	if err := b.made(); err != nil {
+		return err
+	}
+	return b.buf.Close()
+}
 
 // Memory is for package batch.
 func (b *Buffer) Memory() *engine.Buffer { return b.buf }
@@ -195,7 +215,7 @@ func (b *Buffer) read(ctx context.Context, dst []byte) error {
 }
 
 func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, outs [][]byte) error {
-	p, err := b.dev.eng.Compile(ctx, g)
+	p, err := b.dev.Engine().Compile(ctx, g)
 	if err == nil {
 		err = p.Run(ctx, refs, outs, nil)
 	}

@@ -15,7 +15,7 @@ import (
 // pick returns the engine that runs a one-shot call of o over n elements.
 func (d *Device) pick(o *op.Operation, n int) *engine.Engine {
 	if d.route == nil {
-		return d.eng
+		return d.Engine()
 	}
 	return d.route.Pick(o, n)
 }
@@ -24,7 +24,7 @@ func (d *Device) pick(o *op.Operation, n int) *engine.Engine {
 // as that is not known.
 func (d *Device) routed(o *op.Operation, n int, call func(*engine.Engine) error) error {
 	if d.route == nil {
-		return call(d.eng)
+		return call(d.Engine())
 	}
 	e := d.route.Pick(o, n)
 	if d.route.Settled(o, n) {
@@ -51,10 +51,11 @@ func share(a, b []float32) (some, all bool) {
 	return a0 < b0+uintptr(len(b))*4 && b0 < a0+uintptr(len(a))*4, false
 }
 
-// inPlace returns ErrOverlap if dst shares memory with x without being x.
-func inPlace(dst, x []float32) error {
+// inPlace returns ErrOverlap if dst shares memory with operand i of o, x, without
+// being x.
+func inPlace(o *op.Operation, i int, dst, x []float32) error {
 	if some, all := share(dst, x); some && !all {
-		return ErrOverlap
+		return fmt.Errorf("dst is a part of %s, or reaches into it: it may be %[1]s as a whole or share nothing: %w", o.Inputs()[i], ErrOverlap)
 	}
 	return nil
 }
@@ -75,15 +76,15 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
 		return fmt.Errorf("result of %d elements: %w", n, ErrShape)
 	}
-	if err := inPlace(dst, x); err != nil {
+	if err := inPlace(o, 0, dst, x); err != nil {
 		return err
 	}
 	if arity > 1 {
-		if err := inPlace(dst, y); err != nil {
+		if err := inPlace(o, 1, dst, y); err != nil {
 			return err
 		}
 		if arity > 2 {
-			return inPlace(dst, z)
+			return inPlace(o, 2, dst, z)
 		}
 	}
 	return nil
@@ -107,7 +108,7 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 	err := checkElementwise(o, &a, dst, x, y, z)
 	if err == nil {
 		if d.route == nil {
-			err = d.eng.Elementwise(ctx, o, &a, dst, x, y, z)
+			err = d.Engine().Elementwise(ctx, o, &a, dst, x, y, z)
 		} else {
 			err = d.routed(o, len(dst), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
 		}
@@ -151,7 +152,8 @@ func i32(x []int32, s op.Shape) engine.Host {
 //
 // # Errors
 //   - [ErrShape] if the lengths or the number of operands differ from what the operation takes.
-//   - [ErrUnsupported] if the operation is not elementwise, is broken, or is not over float32 alone.
+//   - [ErrUnsupported] if the operation is not elementwise, is broken, is not over float32 alone, or has a
+//     parameter without a default, as the factor of scale: that has a method.
 //   - [ErrOverlap] if dst partly overlaps an operand.
 func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) error {
 	var v [3][]float32
@@ -187,13 +189,13 @@ func checkMap(o *op.Operation, in [][]float32) error {
 	if err := o.Err(); err != nil {
 		return err
 	}
+	if err := o.CheckDefaults(); err != nil {
+		return err
+	}
 	if fewest, most := o.Arity(); len(in) < fewest || len(in) > most {
 		return fmt.Errorf("%d operands, not %d: %w", len(in), most, ErrShape)
 	}
-	var types [3]op.DType
-	for i := range in {
-		types[i] = op.F32
-	}
+	types := [op.MaxInputs]op.DType{op.F32, op.F32, op.F32}
 	a := o.Defaults()
 	out, err := o.Types(&a, types[:len(in)])
 	if err == nil && out[0] != op.F32 {
@@ -224,7 +226,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
 	if err = checkReduce(o, a, x, y); err == nil {
 		if d.route == nil {
-			bits, err = d.eng.Reduce(ctx, o, a, x, y)
+			bits, err = d.Engine().Reduce(ctx, o, a, x, y)
 		} else {
 			err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
 				bits, err = e.Reduce(ctx, o, a, x, y)
@@ -291,6 +293,8 @@ type request struct {
 	nout int
 	err  error // what the checks found
 
+	overlap error // of results and operands, where nothing else is wrong
+
 	seen verdicts // of o
 }
 
@@ -318,7 +322,7 @@ func (r *request) free() {
 	for i := range r.out[:r.nout] {
 		r.out[i].Data = nil
 	}
-	r.nin, r.nout, r.err = 0, 0, nil
+	r.nin, r.nout, r.err, r.overlap = 0, 0, nil, nil
 	requests[r.o.ID()].Put(r)
 }
 
@@ -348,10 +352,18 @@ func (r *request) result(data []byte, t op.DType, s ...int) {
 	for j := range r.in[:r.nin] {
 		x := r.in[j].Data
 		same := len(x) == len(data) && len(x) > 0 && &x[0] == &data[0] && r.o.Class() == op.Row && j == 0
-		if r.err == nil && !same && engine.Overlap(data, x) {
-			r.err = ErrOverlap
+		if r.overlap == nil && !same && engine.Overlap(data, x) {
+			r.overlap = fmt.Errorf("result %d of %d shares memory with operand %s: %w", r.nout, r.o.Results(), r.o.Inputs()[j], ErrOverlap)
 		}
 	}
+}
+
+// mistake returns what the checks found: an overlap only where the lengths are right.
+func (r *request) mistake() error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.overlap
 }
 
 // rules applies the operation's own rules and compares the results.
@@ -422,11 +434,11 @@ func (d *Device) explain(err error, o *op.Operation, in []engine.Host) error {
 
 // do runs a request and waits.
 func (d *Device) do(ctx context.Context, r *request) error {
-	err := r.err
+	err := r.mistake()
 	switch {
 	case err != nil:
 	case d.route == nil:
-		err = d.eng.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+		err = d.Engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 	default:
 		err = d.routed(r.o, r.elements(), func(e *engine.Engine) error {
 			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
@@ -442,8 +454,8 @@ func (d *Device) do(ctx context.Context, r *request) error {
 // begin runs a request without waiting.
 func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	defer r.free()
-	if r.err != nil {
-		return failed(d.explain(r.err, r.o, r.in[:r.nin]))
+	if err := r.mistake(); err != nil {
+		return failed(d.explain(err, r.o, r.in[:r.nin]))
 	}
 	o := r.o
 	p := d.pick(o, r.elements()).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])

@@ -18,11 +18,13 @@ import (
 // # Errors
 //   - [ErrShape] for different numbers of elements, [ErrUnsupported] for
 //     different element types.
-//   - [ErrForeign] for a nil buffer, [ErrClosed] for a closed one.
+//   - [ErrForeign] for a nil or zero Buffer, [ErrClosed] for a closed one.
 //   - [ErrOutOfMemory] if the host has no room.
 func Copy(ctx context.Context, dst, src *Buffer) error {
-	if dst == nil || src == nil {
-		return fmt.Errorf("copy: nil buffer: %w", ErrForeign)
+	for _, b := range []*Buffer{dst, src} {
+		if err := b.made(); err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
 	}
 	if dst.Type() != src.Type() {
 		return dst.dev.wrap(fmt.Errorf("%v to %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
@@ -31,7 +33,7 @@ func Copy(ctx context.Context, dst, src *Buffer) error {
 	if to, _ := dst.Shape().Size(); from != to {
 		return dst.dev.wrap(fmt.Errorf("%d elements to %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
 	}
-	if dst.dev.eng == src.dev.eng {
+	if dst.dev.Engine() == src.dev.Engine() {
 		g := &graph.Graph{}
 		s := dst.node(graph.Store)
 		s.Ref, s.NIn, s.In[0] = 1, 1, g.Add(src.node(graph.Resident))

@@ -28,7 +28,7 @@ import (
 )
 
 // Device is an open device. It is safe for concurrent use by any number of
-// goroutines.
+// goroutines. The zero Device is none: its methods return [ErrNoDevice].
 type Device struct {
 	eng *engine.Engine
 	// pinned devices run everything themselves. Others may send a one-shot
@@ -121,6 +121,7 @@ var openers = map[Kind]opener{CPU: openCPU}
 func (d *Device) addRoute(ctx context.Context, c *config) {
 	cpu, err := open(ctx, CPU, c)
 	if err != nil {
+		c.log(ctx, "no CPU beside the device", "device", d.String(), "reason", err)
 		return
 	}
 	d.route = engine.NewRouter(d.eng, cpu)
@@ -160,13 +161,13 @@ func Available(ctx context.Context, k Kind) error {
 }
 
 // String returns the device as RAYO_DEVICE takes it: cpu:0, cuda:1.
-func (d *Device) String() string { return d.eng.Name() }
+func (d *Device) String() string { return d.Engine().Name() }
 
 // Info describes the device.
-func (d *Device) Info() Info { return d.eng.Info() }
+func (d *Device) Info() Info { return d.Engine().Info() }
 
 // Limits returns the sizes beyond which the device cannot go.
-func (d *Device) Limits() Limits { return d.eng.Limits() }
+func (d *Device) Limits() Limits { return d.Engine().Limits() }
 
 // Pinned reports whether the device runs everything itself.
 func (d *Device) Pinned() bool { return d.pinned }
@@ -185,7 +186,7 @@ type Stats struct {
 
 // Stats returns the counts; publish them with expvar.Func if you like.
 func (d *Device) Stats() Stats {
-	s := Stats{Stats: d.eng.Stats()}
+	s := Stats{Stats: d.Engine().Stats()}
 	if d.route != nil {
 		e := d.route.Other().Stats()
 		s.Elsewhere = &e
@@ -197,7 +198,7 @@ func (d *Device) Stats() Stats {
 // unplugged, its driver was reset. Calls under way and later ones return
 // [ErrDeviceLost], and all that the device held is freed as by Close. A new Open
 // may find it again, or another.
-func (d *Device) Lost() <-chan struct{} { return d.eng.Lost() }
+func (d *Device) Lost() <-chan struct{} { return d.Engine().Lost() }
 
 // Close waits for what is under way, then frees the device and all its
 // buffers. Later calls of any method return ErrClosed, and of Close what the
@@ -207,7 +208,7 @@ func (d *Device) Close() error {
 	if d == nil || d.eng == nil {
 		return nil
 	}
-	err := d.eng.Close()
+	err := d.Engine().Close()
 	if d.route != nil {
 		err = errors.Join(err, d.route.Close())
 	}
@@ -215,4 +216,12 @@ func (d *Device) Close() error {
 }
 
 // Engine is for package batch.
-func (d *Device) Engine() *engine.Engine { return d.eng }
+func (d *Device) Engine() *engine.Engine {
+	if d.eng == nil {
+		return none
+	}
+	return d.eng
+}
+
+// none is the engine of the zero Device.
+var none = engine.None()

@@ -58,7 +58,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	case len(p.Bindings) > maxBuffers:
 		err = fmt.Errorf("%d buffers, the most is %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
-		err = d.eng.CompileKernel(ctx, p)
+		err = d.Engine().CompileKernel(ctx, p)
 	}
 	if err != nil {
 		return nil, r.wrap(err)
@@ -192,7 +192,7 @@ func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...
 	if err != nil {
 		return k.wrap(err, shapesOf(args)...)
 	}
-	plan, err := k.dev.eng.Compile(ctx, &l.g)
+	plan, err := k.dev.Engine().Compile(ctx, &l.g)
 	if err == nil {
 		err = plan.Run(ctx, l.refs, l.outs, nil)
 	}
@@ -206,7 +206,7 @@ func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, arg
 	l, err := k.launch(grid, params, args)
 	var plan *engine.Plan
 	if err == nil {
-		plan, err = k.dev.eng.Compile(ctx, &l.g)
+		plan, err = k.dev.Engine().Compile(ctx, &l.g)
 	}
 	shapes := shapesOf(args)
 	if err != nil {

@@ -41,7 +41,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
-	if err := k.dev.eng.Err(); err != nil {
+	if err := k.dev.Engine().Err(); err != nil {
 		return nil, err
 	}
 	if _, err := k.launch(grid, params, args); err != nil {

@@ -2,12 +2,14 @@ package device
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
 // Pending is an asynchronous call under way. It owns the slices of the call
-// until it is done. It is safe for concurrent use.
+// until it is done. It is safe for concurrent use. The zero Pending is over, with
+// an error.
 type Pending struct {
 	p       *driver.Completion
 	explain func(error) error
@@ -16,13 +18,24 @@ type Pending struct {
 func failed(err error) *Pending { return &Pending{p: driver.Completed(err)} }
 
 // Done returns a channel that is closed when the call is over.
-func (p *Pending) Done() <-chan struct{} { return p.p.Done() }
+func (p *Pending) Done() <-chan struct{} { return p.completion().Done() }
+
+// completion returns what p waits for.
+func (p *Pending) completion() *driver.Completion {
+	if p == nil || p.p == nil {
+		return noCall
+	}
+	return p.p
+}
+
+// noCall is what the zero Pending waits for.
+var noCall = driver.Completed(fmt.Errorf("the zero Pending is of no call: %w", ErrForeign))
 
 // Wait waits for the end of the call and returns its error, or for ctx and
 // returns the error of that; the call goes on then and still owns its slices.
 func (p *Pending) Wait(ctx context.Context) error {
-	err := p.p.Wait(ctx)
-	if err != nil && p.explain != nil {
+	err := p.completion().Wait(ctx)
+	if err != nil && p != nil && p.explain != nil {
 		err = p.explain(err)
 	}
 	return err

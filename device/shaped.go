@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/op"
@@ -158,19 +157,14 @@ func gather(dst, table []float32, ids []int32, rows, dim int) *request {
 	r.operand(engine.Bytes(ids), op.I32, len(ids))
 	r.result(engine.Bytes(dst), op.F32)
 	r.rules()
-	for i, id := range ids {
-		if r.err == nil && (id < 0 || int(id) >= rows) {
-			r.err = fmt.Errorf("ids[%d] is %d in a table of %d rows: %w", i, id, rows, ErrShape)
-		}
-	}
 	return r
 }
 
 // Gather copies the rows of table[rows,dim] that ids names to
-// dst[len(ids),dim]: an embedding.
+// dst[len(ids),dim]: an embedding. An id outside [0, rows) gives a row of NaN.
 //
 // # Errors
-//   - [ErrShape] if a length differs from its extents or an id is outside [0, rows).
+//   - [ErrShape] if a length differs from its extents.
 //   - [ErrOverlap] if dst shares memory with an operand.
 func (d *Device) Gather(ctx context.Context, dst, table []float32, ids []int32, rows, dim int) error {
 	return d.do(ctx, gather(dst, table, ids, rows, dim))

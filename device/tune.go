@@ -26,6 +26,6 @@ func (d *Device) Tune(ctx context.Context, o *op.Operation, a op.Attrs, types []
 	if len(types) != len(shapes) {
 		return Tuned{}, d.wrap(ErrShape, o, shapes...)
 	}
-	t, err := d.eng.Tune(ctx, o, &a, types, shapes)
+	t, err := d.Engine().Tune(ctx, o, &a, types, shapes)
 	return t, d.wrap(err, o, shapes...)
 }

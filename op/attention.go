@@ -13,13 +13,13 @@ type AttentionOpts struct {
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o AttentionOpts) Attrs() Attrs {
-	a := Floats(o.Scale)
+	a := Floats(written(o.Scale, 0))
 	a.I[0] = integer(o.Causal)
 	return a
 }
 
 // AttentionOptsOf reads what [AttentionOpts.Attrs] wrote.
-func AttentionOptsOf(a *Attrs) AttentionOpts { return AttentionOpts{a.I[0] != 0, a.Float(0)} }
+func AttentionOptsOf(a *Attrs) AttentionOpts { return AttentionOpts{a.I[0] != 0, a.field(0, 0)} }
 
 // Attention is the scaled dot-product attention. [AttentionOf] reads the sizes.
 var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
@@ -78,10 +78,7 @@ func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
 	case s.Heads != 0 && (s.KVHeads == 0 || s.Heads%s.KVHeads != 0), s.Heads == 0 && s.KVHeads != 0:
 		return s, mismatch("%d heads of queries share %d of keys", s.Heads, s.KVHeads)
 	}
-	s.Scale = AttentionOptsOf(a).Scale
-	if s.Scale == 0 && s.D > 0 {
-		s.Scale = float32(1 / math.Sqrt(float64(s.D)))
-	}
+	s.Scale = a.read(0, float32(1/math.Sqrt(float64(max(s.D, 1)))))
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package op
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -19,6 +20,9 @@ var ErrShape = errors.New("shape mismatch")
 // a feature that a device lacks.
 var ErrUnsupported = errors.New("unsupported")
 
+// errZero is the error of the zero Operation.
+var errZero = fmt.Errorf("the zero Operation computes nothing: %w", ErrUnsupported)
+
 var catalogue []*Operation
 
 // The entries stand in several files and are initialized in the order of the
@@ -27,6 +31,7 @@ func init() {
 	slices.SortStableFunc(catalogue, func(a, b *Operation) int { return int(a.class) - int(b.class) })
 	for i, o := range catalogue {
 		o.id = i
+		o.setParametric()
 	}
 }
 

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -110,7 +111,13 @@ func same(in []DType, ok func(DType) bool) ([]DType, error) {
 		}
 	}
 	if !ok(t) {
-		return nil, unsupported("operand of type %v", t)
+		var takes []string
+		for _, d := range append(DTypes(), QuantTypes()...) {
+			if ok(d) {
+				takes = append(takes, d.String())
+			}
+		}
+		return nil, unsupported("operand of type %v, not %s", t, strings.Join(takes, ", "))
 	}
 	return []DType{t}, nil
 }
@@ -268,7 +275,7 @@ type LeakyReluOpts struct {
 }
 
 // Attrs returns the parameters in the form that graphs carry.
-func (o LeakyReluOpts) Attrs() Attrs { return Floats(or(o.Slope, LeakyRelu.params[0].Default)) }
+func (o LeakyReluOpts) Attrs() Attrs { return Floats(written(o.Slope, LeakyRelu.params[0].Default)) }
 
 // EluOpts are the parameters of [Elu].
 type EluOpts struct {
@@ -276,14 +283,7 @@ type EluOpts struct {
 }
 
 // Attrs returns the parameters in the form that graphs carry.
-func (o EluOpts) Attrs() Attrs { return Floats(or(o.Alpha, Elu.params[0].Default)) }
+func (o EluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Elu.params[0].Default)) }
 
 // CastTo returns the parameters of [Cast].
 func CastTo(d DType) Attrs { return Attrs{I: [8]int{int(d)}} }
-
-func or(v, otherwise float32) float32 {
-	if v == 0 {
-		return otherwise
-	}
-	return v
-}

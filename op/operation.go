@@ -63,6 +63,8 @@ type Operation struct {
 	plain   bool   // see Plain
 	err     error
 
+	parametric, fixed *Operation // see Parametric and Fixed
+
 	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
 	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
@@ -195,8 +197,14 @@ func (o *Operation) Key() string {
 	return o.name
 }
 
-// Err returns what is wrong with a user's operation, or nil.
-func (o *Operation) Err() error { return o.err }
+// Err returns what is wrong with a user's operation, or nil. The zero Operation
+// computes nothing, which is wrong too.
+func (o *Operation) Err() error {
+	if o.outs == 0 {
+		return errZero
+	}
+	return o.err
+}
 
 // Tolerance returns the error bound of float32 results.
 func (o *Operation) Tolerance() Tolerance { return o.tol }
@@ -210,11 +218,26 @@ func (o *Operation) Defaults() Attrs {
 	return a
 }
 
+// CheckDefaults returns an error if a parameter has no default, so that the
+// operation cannot be used without its parameters: it names the method to use.
+func (o *Operation) CheckDefaults() error {
+	var names []string
+	for _, p := range o.params {
+		if p.Required {
+			names = append(names, p.Name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return unsupported("%s needs %s, which Map does not take: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
+}
+
 // Types returns the element types of the results for operands of the given
 // types, InvalidType standing for an absent operand, or an ErrUnsupported.
 func (o *Operation) Types(a *Attrs, in []DType) ([]DType, error) {
-	if o.err != nil {
-		return nil, o.err
+	if err := o.Err(); err != nil {
+		return nil, err
 	}
 	if err := a.Err(); err != nil {
 		return nil, err
@@ -233,8 +256,8 @@ func (o *Operation) Types(a *Attrs, in []DType) ([]DType, error) {
 // nil standing for an absent operand (a scalar is the empty shape, not nil),
 // or an ErrShape.
 func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
-	if o.err != nil {
-		return nil, o.err
+	if err := o.Err(); err != nil {
+		return nil, err
 	}
 	if err := o.count(len(in)); err != nil {
 		return nil, err

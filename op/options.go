@@ -1,5 +1,7 @@
 package op
 
+import "math"
+
 // OptionOf returns the option struct of a call that takes at most one as its
 // variadic argument, the zero value, which stands for the defaults, if there
 // is none, and an ErrShape if there are several.
@@ -31,6 +33,45 @@ func (a *Attrs) Err() error {
 		return nil
 	}
 	return tooMany(a.given)
+}
+
+// Zero, in a float field of an option struct, stands for the number 0, where 0 itself
+// stands for the default:
+//
+//	err = dev.LeakyRelu(ctx, dst, x, op.LeakyReluOpts{Slope: op.Zero})
+const Zero float32 = math.SmallestNonzeroFloat32
+
+// written returns the field v of an option struct as Attrs carry it: [Zero] as -0,
+// because 0 stands for the default there too, as in the zero Attrs.
+func written(v, otherwise float32) float32 {
+	switch v {
+	case 0:
+		return otherwise
+	case Zero:
+		return float32(math.Copysign(0, -1))
+	}
+	return v
+}
+
+// read returns float parameter i of Attrs, where 0 stands for another number.
+func (a *Attrs) read(i int, otherwise float32) float32 {
+	switch v := a.Float(i); {
+	case a.F[i] == 0:
+		return otherwise
+	case v == 0:
+		return 0
+	default:
+		return v
+	}
+}
+
+// field returns the field of an option struct that float parameter i of Attrs is.
+func (a *Attrs) field(i int, otherwise float32) float32 {
+	v := a.read(i, otherwise)
+	if v == 0 && a.F[i] != 0 {
+		return Zero
+	}
+	return v
 }
 
 func tooMany(n int) error { return mismatch("%d option structs, not one", n) }

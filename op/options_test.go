@@ -32,7 +32,7 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 	check("conv2d of nothing", Conv2DOptsOf(new(Attrs)), ones)
 	check("conv2d of zeros", Conv2DOpts{}.Attrs(), ones.Attrs())
 
-	for _, o := range []AttentionOpts{{}, {Causal: true, Scale: 0.5}} {
+	for _, o := range []AttentionOpts{{}, {Causal: true, Scale: 0.5}, {Scale: Zero}} {
 		a := o.Attrs()
 		check("attention", AttentionOptsOf(&a), o)
 	}
@@ -52,6 +52,39 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 	check("topk", TopKOptsOf(&a), TopKOpts{K: 5})
 	a = MatVecOpts{Trans: true}.Attrs()
 	check("matvec", MatVecOptsOf(&a), MatVecOpts{Trans: true})
+}
+
+// TestZero: the number 0 is not the default, also of an activation.
+func TestZero(t *testing.T) {
+	for name, c := range map[string]struct {
+		o *Operation
+		a Attrs
+	}{
+		"slope": {LeakyRelu, LeakyReluOpts{Slope: Zero}.Attrs()}, "alpha": {Elu, EluOpts{Alpha: Zero}.Attrs()},
+	} {
+		x := &Array{Shape: Shape{1, 2}, Data: []float64{-3, 5}}
+		y, err := c.o.Reference(&c.a, []*Array{x}, []DType{F32})
+		if err != nil || y[0].Data[0] != 0 || y[0].Data[1] != 5 {
+			t.Errorf("%s 0: %v, %v", name, y, err)
+		}
+		a := MatMulOpts{Act: c.o, ActParams: c.a}.Attrs()
+		one := &Array{Shape: Shape{1, 1}, Data: []float64{1}}
+		y, err = MatMul.Reference(&a, []*Array{one, x}, []DType{F32, F32})
+		if err != nil || y[0].Data[0] != 0 || y[0].Data[1] != 5 {
+			t.Errorf("activation of %s 0: %v, %v", name, y, err)
+		}
+	}
+	norm, rope, attention := NormOpts{Eps: Zero}.Attrs(), RopeOpts{Theta: Zero}.Attrs(), AttentionOpts{Scale: Zero}.Attrs()
+	if eps := NormOptsOf(&norm).Eps; eps != 0 {
+		t.Errorf("eps %v", eps)
+	}
+	if theta := RopeOptsOf(&rope).Theta; theta != 0 {
+		t.Errorf("theta %v", theta)
+	}
+	s, err := AttentionOf(&attention, []Shape{{1, 2, 4}, {1, 2, 4}, {1, 2, 4}})
+	if err != nil || s.Scale != 0 {
+		t.Errorf("scale %v, %v", s.Scale, err)
+	}
 }
 
 // TestOneOptionStruct: several are a mistake, which the operation reports.

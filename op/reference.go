@@ -116,7 +116,7 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 			}
 		}
 	}
-	if o.id < 0 {
+	if o.id < 0 && o.fixed == nil {
 		y.Mag = make([]float64, len(y.Data))
 		b := stepwise(e)
 		points := make([]ir.Interval, len(in))

@@ -5,19 +5,20 @@ import "math"
 // RopeOpts are the parameters of [Rope].
 type RopeOpts struct {
 	Start       int     // position of the first row where there is no operand of positions
-	Theta       float32 // base of the wavelengths; 0 stands for 10000
+	Theta       float32 // base of the wavelengths; 10000 where it is 0
 	Interleaved bool    // pairs are neighbours, not d/2 apart
 }
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o RopeOpts) Attrs() Attrs {
-	a := Floats(or(o.Theta, ropeTheta))
+	a := Floats(written(o.Theta, ropeTheta))
 	a.I[0], a.I[1] = o.Start, integer(o.Interleaved)
 	return a
 }
 
-// RopeOptsOf reads what [RopeOpts.Attrs] wrote.
-func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], or(a.Float(0), ropeTheta), a.I[1] != 0} }
+// RopeOptsOf reads what [RopeOpts.Attrs] wrote; Theta is the number itself, also if it
+// is 0.
+func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], a.read(0, ropeTheta), a.I[1] != 0} }
 
 const ropeTheta = 10000
 
@@ -59,6 +60,8 @@ func ropeShape(a *Attrs, in []Shape) ([]Shape, error) {
 		return nil, mismatch("%v is not [t h d] with d even", x)
 	case len(in) > 1 && in[1] != nil && !in[1].Equal(x[:1]):
 		return nil, mismatch("positions %v for %d rows", in[1], x[0])
+	case o.Theta == 0:
+		return nil, mismatch("theta is 0, which has no negative powers")
 	case o.Start < -maxPosition || o.Start > maxPosition || x[0] > maxPosition:
 		return nil, mismatch("%d positions from %d on: beyond 2^24", x[0], o.Start)
 	}

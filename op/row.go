@@ -8,10 +8,11 @@ type NormOpts struct {
 }
 
 // Attrs returns the parameters in the form that graphs carry.
-func (o NormOpts) Attrs() Attrs { return Floats(or(o.Eps, normEps)) }
+func (o NormOpts) Attrs() Attrs { return Floats(written(o.Eps, normEps)) }
 
-// NormOptsOf reads what [NormOpts.Attrs] wrote.
-func NormOptsOf(a *Attrs) NormOpts { return NormOpts{Eps: or(a.Float(0), normEps)} }
+// NormOptsOf reads what [NormOpts.Attrs] wrote; Eps is the number itself, also if it
+// is 0.
+func NormOptsOf(a *Attrs) NormOpts { return NormOpts{Eps: a.read(0, normEps)} }
 
 const normEps = 1e-5
 

@@ -29,7 +29,7 @@ type Attention struct {
 	Dim            int
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
-	Scale          float32 // 0 means 1/sqrt(Dim)
+	Scale          float32 // 0 means 1/sqrt(Dim), -0 is the number 0
 	Causal         bool
 }
 
@@ -56,7 +56,7 @@ func (a *Attention) Run(p *workers.Pool) {
 	if d.ValueDim == 0 {
 		d.ValueDim = d.Dim
 	}
-	if d.Scale == 0 {
+	if math.Float32bits(d.Scale) == 0 {
 		d.Scale = float32(1 / math.Sqrt(float64(d.Dim)))
 	}
 	queries, keys := area(d.Heads, d.Queries), area(d.KVHeads, d.Keys)

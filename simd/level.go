@@ -10,6 +10,7 @@ package simd
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Level is a family of vector instructions that the kernels of this package
@@ -61,5 +62,9 @@ func choose(want string) (Level, string) {
 			return l, ""
 		}
 	}
-	return best, fmt.Sprintf("RAYO_SIMD=%s: this machine has %v", want, ls)
+	var names []string
+	for _, l := range ls {
+		names = append(names, l.String())
+	}
+	return best, fmt.Sprintf("RAYO_SIMD=%s is none of %s, which this machine has", want, strings.Join(names, ", "))
 }

@@ -143,3 +143,8 @@ func ropeHalvesAVX2(dst *float32, x *float32, c *float32, s *float32, n int, cou
 //
 //go:noescape
 func ropePairsAVX2(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+
+// rowsCumsumAVX2 sets dst[i] to before plus the sum of x[:i+1]; n > 0. dst may be x.
+//
+//go:noescape
+func rowsCumsumAVX2(dst *float32, x *float32, n int, before float32)

@@ -4154,3 +4154,122 @@ next_232:
 	JGE  vector_229
 	VZEROUPPER
 	RET
+
+// func rowsCumsumAVX2(dst *float32, x *float32, n int, before float32)
+// Requires: AVX, AVX2
+TEXT ·rowsCumsumAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS before+24(FP), Y0
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         DX, $+32
+	JLT          one_234
+
+loop_233:
+	VMOVUPS    (CX), Y3
+	VPSLLDQ    $0x04, Y3, Y4
+	VADDPS     Y4, Y3, Y3
+	VPSLLDQ    $0x08, Y3, Y4
+	VADDPS     Y4, Y3, Y3
+	VPERMILPS  $0xff, Y3, Y4
+	VPERM2F128 $0x08, Y4, Y4, Y4
+	VADDPS     Y4, Y3, Y3
+	VMOVUPS    32(CX), Y4
+	VPSLLDQ    $0x04, Y4, Y5
+	VADDPS     Y5, Y4, Y4
+	VPSLLDQ    $0x08, Y4, Y5
+	VADDPS     Y5, Y4, Y4
+	VPERMILPS  $0xff, Y4, Y5
+	VPERM2F128 $0x08, Y5, Y5, Y5
+	VADDPS     Y5, Y4, Y4
+	VMOVUPS    64(CX), Y5
+	VPSLLDQ    $0x04, Y5, Y6
+	VADDPS     Y6, Y5, Y5
+	VPSLLDQ    $0x08, Y5, Y6
+	VADDPS     Y6, Y5, Y5
+	VPERMILPS  $0xff, Y5, Y6
+	VPERM2F128 $0x08, Y6, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VMOVUPS    96(CX), Y6
+	VPSLLDQ    $0x04, Y6, Y7
+	VADDPS     Y7, Y6, Y6
+	VPSLLDQ    $0x08, Y6, Y7
+	VADDPS     Y7, Y6, Y6
+	VPERMILPS  $0xff, Y6, Y7
+	VPERM2F128 $0x08, Y7, Y7, Y7
+	VADDPS     Y7, Y6, Y6
+	VPERM2F128 $0x11, Y3, Y3, Y7
+	VPERMILPS  $0xff, Y7, Y7
+	VADDPS     Y2, Y3, Y3
+	VADDPS     Y0, Y3, Y3
+	VADDPS     Y7, Y2, Y2
+	VMOVUPS    Y3, (AX)
+	VPERM2F128 $0x11, Y4, Y4, Y3
+	VPERMILPS  $0xff, Y3, Y3
+	VADDPS     Y2, Y4, Y4
+	VADDPS     Y0, Y4, Y4
+	VADDPS     Y3, Y2, Y2
+	VMOVUPS    Y4, 32(AX)
+	VPERM2F128 $0x11, Y5, Y5, Y3
+	VPERMILPS  $0xff, Y3, Y3
+	VADDPS     Y2, Y5, Y5
+	VADDPS     Y0, Y5, Y5
+	VADDPS     Y3, Y2, Y2
+	VMOVUPS    Y5, 64(AX)
+	VPERM2F128 $0x11, Y6, Y6, Y3
+	VPERMILPS  $0xff, Y3, Y3
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y0, Y6, Y6
+	VADDPS     Y3, Y2, Y2
+	VMOVUPS    Y6, 96(AX)
+	ADDQ       $+128, CX
+	ADDQ       $+128, AX
+	ADDQ       $-32, DX
+	CMPQ       DX, $+32
+	JGE        loop_233
+
+one_234:
+	CMPQ       DX, $+8
+	JLT        last_235
+	VMOVUPS    (CX), Y3
+	VPSLLDQ    $0x04, Y3, Y4
+	VADDPS     Y4, Y3, Y3
+	VPSLLDQ    $0x08, Y3, Y4
+	VADDPS     Y4, Y3, Y3
+	VPERMILPS  $0xff, Y3, Y4
+	VPERM2F128 $0x08, Y4, Y4, Y4
+	VADDPS     Y4, Y3, Y3
+	VPERM2F128 $0x11, Y3, Y3, Y4
+	VPERMILPS  $0xff, Y4, Y4
+	VADDPS     Y2, Y3, Y3
+	VADDPS     Y0, Y3, Y3
+	VADDPS     Y4, Y2, Y2
+	VMOVUPS    Y3, (AX)
+	ADDQ       $+32, CX
+	ADDQ       $+32, AX
+	ADDQ       $-8, DX
+	JMP        one_234
+
+last_235:
+	TESTQ      DX, DX
+	JZ         done_236
+	LEAQ       reduceMasks<>+32(SB), BX
+	NEGQ       DX
+	VMOVUPS    (BX)(DX*4), Y3
+	VMASKMOVPS (CX), Y3, Y4
+	VPSLLDQ    $0x04, Y4, Y5
+	VADDPS     Y5, Y4, Y4
+	VPSLLDQ    $0x08, Y4, Y5
+	VADDPS     Y5, Y4, Y4
+	VPERMILPS  $0xff, Y4, Y5
+	VPERM2F128 $0x08, Y5, Y5, Y5
+	VADDPS     Y5, Y4, Y4
+	VADDPS     Y2, Y4, Y4
+	VADDPS     Y0, Y4, Y4
+	VMASKMOVPS Y4, Y3, (AX)
+
+done_236:
+	VZEROUPPER
+	RET

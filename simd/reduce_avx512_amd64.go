@@ -143,3 +143,8 @@ func ropeHalvesAVX512(dst *float32, x *float32, c *float32, s *float32, n int, c
 //
 //go:noescape
 func ropePairsAVX512(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
+
+// rowsCumsumAVX512 sets dst[i] to before plus the sum of x[:i+1]; n > 0. dst may be x.
+//
+//go:noescape
+func rowsCumsumAVX512(dst *float32, x *float32, n int, before float32)

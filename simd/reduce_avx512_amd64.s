@@ -4152,3 +4152,128 @@ next_232:
 	JGE  vector_229
 	VZEROUPPER
 	RET
+
+// func rowsCumsumAVX512(dst *float32, x *float32, n int, before float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsCumsumAVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS before+24(FP), Z0
+	VXORPS       X1, X1, X1
+	VXORPS       X2, X2, X2
+	CMPQ         DX, $+64
+	JLT          one_234
+
+loop_233:
+	VMOVUPS    (CX), Z3
+	VALIGND    $0x0f, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x0e, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x0c, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x08, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VMOVUPS    64(CX), Z4
+	VALIGND    $0x0f, Z1, Z4, Z5
+	VADDPS     Z5, Z4, Z4
+	VALIGND    $0x0e, Z1, Z4, Z5
+	VADDPS     Z5, Z4, Z4
+	VALIGND    $0x0c, Z1, Z4, Z5
+	VADDPS     Z5, Z4, Z4
+	VALIGND    $0x08, Z1, Z4, Z5
+	VADDPS     Z5, Z4, Z4
+	VMOVUPS    128(CX), Z5
+	VALIGND    $0x0f, Z1, Z5, Z6
+	VADDPS     Z6, Z5, Z5
+	VALIGND    $0x0e, Z1, Z5, Z6
+	VADDPS     Z6, Z5, Z5
+	VALIGND    $0x0c, Z1, Z5, Z6
+	VADDPS     Z6, Z5, Z5
+	VALIGND    $0x08, Z1, Z5, Z6
+	VADDPS     Z6, Z5, Z5
+	VMOVUPS    192(CX), Z6
+	VALIGND    $0x0f, Z1, Z6, Z7
+	VADDPS     Z7, Z6, Z6
+	VALIGND    $0x0e, Z1, Z6, Z7
+	VADDPS     Z7, Z6, Z6
+	VALIGND    $0x0c, Z1, Z6, Z7
+	VADDPS     Z7, Z6, Z6
+	VALIGND    $0x08, Z1, Z6, Z7
+	VADDPS     Z7, Z6, Z6
+	VSHUFF64X2 $0xff, Z3, Z3, Z7
+	VPERMILPS  $0xff, Z7, Z7
+	VADDPS     Z2, Z3, Z3
+	VADDPS     Z0, Z3, Z3
+	VADDPS     Z7, Z2, Z2
+	VMOVUPS    Z3, (AX)
+	VSHUFF64X2 $0xff, Z4, Z4, Z3
+	VPERMILPS  $0xff, Z3, Z3
+	VADDPS     Z2, Z4, Z4
+	VADDPS     Z0, Z4, Z4
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z4, 64(AX)
+	VSHUFF64X2 $0xff, Z5, Z5, Z3
+	VPERMILPS  $0xff, Z3, Z3
+	VADDPS     Z2, Z5, Z5
+	VADDPS     Z0, Z5, Z5
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z5, 128(AX)
+	VSHUFF64X2 $0xff, Z6, Z6, Z3
+	VPERMILPS  $0xff, Z3, Z3
+	VADDPS     Z2, Z6, Z6
+	VADDPS     Z0, Z6, Z6
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z6, 192(AX)
+	ADDQ       $+256, CX
+	ADDQ       $+256, AX
+	ADDQ       $-64, DX
+	CMPQ       DX, $+64
+	JGE        loop_233
+
+one_234:
+	CMPQ       DX, $+16
+	JLT        last_235
+	VMOVUPS    (CX), Z3
+	VALIGND    $0x0f, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x0e, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x0c, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VALIGND    $0x08, Z1, Z3, Z4
+	VADDPS     Z4, Z3, Z3
+	VSHUFF64X2 $0xff, Z3, Z3, Z4
+	VPERMILPS  $0xff, Z4, Z4
+	VADDPS     Z2, Z3, Z3
+	VADDPS     Z0, Z3, Z3
+	VADDPS     Z4, Z2, Z2
+	VMOVUPS    Z3, (AX)
+	ADDQ       $+64, CX
+	ADDQ       $+64, AX
+	ADDQ       $-16, DX
+	JMP        one_234
+
+last_235:
+	TESTQ     DX, DX
+	JZ        done_236
+	MOVL      $-1, BX
+	BZHIL     DX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (CX), K1, Z3
+	VALIGND   $0x0f, Z1, Z3, Z4
+	VADDPS    Z4, Z3, Z3
+	VALIGND   $0x0e, Z1, Z3, Z4
+	VADDPS    Z4, Z3, Z3
+	VALIGND   $0x0c, Z1, Z3, Z4
+	VADDPS    Z4, Z3, Z3
+	VALIGND   $0x08, Z1, Z3, Z4
+	VADDPS    Z4, Z3, Z3
+	VADDPS    Z2, Z3, Z3
+	VADDPS    Z0, Z3, Z3
+	VMOVUPS   Z3, K1, (AX)
+
+done_236:
+	VZEROUPPER
+	RET

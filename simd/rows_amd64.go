@@ -8,14 +8,16 @@ var (
 		expSum: rowsExpSumAVX512, expSumRows: rowsExpSumRowsAVX512,
 		affine: rowsAffineAVX512, affineRows: rowsAffineRowsAVX512,
 		ropeHalves: ropeHalvesAVX512, ropePairs: ropePairsAVX512,
-		fetch: rowsFetchAVX512,
+		cumsum: rowsCumsumAVX512,
+		fetch:  rowsFetchAVX512,
 	}
 	rowsAVX2 = rowKernels{
 		expStore: rowsExpStoreAVX2, expStoreRows: rowsExpStoreRowsAVX2,
 		expSum: rowsExpSumAVX2, expSumRows: rowsExpSumRowsAVX2,
 		affine: rowsAffineAVX2, affineRows: rowsAffineRowsAVX2,
 		ropeHalves: ropeHalvesAVX2, ropePairs: ropePairsAVX2,
-		fetch: rowsFetchAVX2,
+		cumsum: rowsCumsumAVX2,
+		fetch:  rowsFetchAVX2,
 	}
 )
 

@@ -8,7 +8,8 @@ var (
 		expSum: rowsExpSumNEON, expSumRows: rowsExpSumRowsNEON,
 		affine: rowsAffineNEON, affineRows: rowsAffineRowsNEON,
 		ropeHalves: ropeHalvesNEON, ropePairs: ropePairsNEON,
-		fetch: rowsFetchNEON,
+		cumsum: rowsCumsumGeneric,
+		fetch:  rowsFetchNEON,
 	}
 )
 

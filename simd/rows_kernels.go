@@ -24,6 +24,8 @@ type rowKernels struct {
 	// ropePairs sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n
 	// elements, an even number, in each of count vectors.
 	ropePairs func(dst, x, c, s *float32, n, count, stride int)
+	// cumsum sets dst[i] to before plus the sum of x[:i+1].
+	cumsum func(dst, x *float32, n int, before float32)
 	// fetch asks the caches for the first bytes of rows that are stride bytes
 	// apart, to be written soon; or nil.
 	fetch func(p *float32, stride, rows, bytes int)
@@ -39,6 +41,7 @@ var rowsGeneric = rowKernels{
 	expSum: rowsExpSumGeneric, expSumRows: rowsExpSumRowsGeneric,
 	affine: rowsAffineGeneric, affineRows: rowsAffineRowsGeneric,
 	ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric,
+	cumsum: rowsCumsumGeneric,
 }
 
 func rowsExpStoreGeneric(dst, x *float32, n int, m float32) float32 {

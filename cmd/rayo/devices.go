@@ -134,7 +134,7 @@ func (m *machine) write(a *app) {
 	w.Flush()
 	fmt.Fprintf(a.out, "\nSIMD     %s, of %s\n", m.SIMD.Active, strings.Join(m.SIMD.Supported, ", "))
 	if m.SIMD.Refused != "" {
-		fmt.Fprintf(a.out, "         %s: not followed\n", m.SIMD.Refused)
+		fmt.Fprintf(a.out, "         %s\n", m.SIMD.Refused)
 	}
 	fmt.Fprintf(a.out, "caches   L1 %s, L2 %s, last %s\n", bytesText(m.Caches.L1), bytesText(m.Caches.L2), bytesText(m.Caches.Last))
 }

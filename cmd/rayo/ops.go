@@ -88,7 +88,7 @@ func (c *opsCmd) show(a *app) error {
 		}
 		value := p.Name + ": " + p.Doc
 		if !p.Required {
-			value += fmt.Sprintf("; default %g", p.Default)
+			value += fmt.Sprintf("; default %g, op.Zero for 0", p.Default)
 		}
 		fmt.Fprintf(w, "%s\t%s\n", key, value)
 	}

@@ -239,9 +239,9 @@ func (g *generator) params(o *op.Operation) (params []float32, options []Options
 	case op.Clip:
 		return []float32{-0.75, 1.25}, nil
 	case op.LeakyRelu:
-		return nil, []Options{nil, op.LeakyReluOpts{Slope: 0.25}}
+		return nil, []Options{nil, op.LeakyReluOpts{Slope: 0.25}, op.LeakyReluOpts{Slope: op.Zero}}
 	case op.Elu:
-		return nil, []Options{nil, op.EluOpts{Alpha: 0.7}}
+		return nil, []Options{nil, op.EluOpts{Alpha: 0.7}, op.EluOpts{Alpha: op.Zero}}
 	}
 	for range o.Params() {
 		params = append(params, float32(g.NormFloat64()))

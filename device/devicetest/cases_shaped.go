@@ -133,11 +133,7 @@ func (g *generator) matVec(d op.DType, short bool) []Case {
 func (g *generator) conv2D(d op.DType, short bool) []Case {
 	var cases []Case
 	put := func(x, w op.Shape, o op.Conv2DOpts, bias bool) {
-		c := Case{Op: op.Conv2D, Options: o, In: []Tensor{g.tensor(d, x, g.tame), g.tensor(d, w, g.tame)}}
-		if bias {
-			c.In = append(c.In, g.tensor(d, op.Shape{w[0]}, g.tame))
-		}
-		cases = append(cases, c)
+		cases = append(cases, g.convolution(d, x, w, o, bias))
 	}
 	pair := func(a, b int) [2]int { return [2]int{a, b} }
 	put(op.Shape{1, 1, 3, 3}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{}, false)
@@ -154,11 +150,38 @@ func (g *generator) conv2D(d op.DType, short bool) []Case {
 	put(op.Shape{0, 1, 3, 3}, op.Shape{2, 1, 2, 2}, op.Conv2DOpts{}, true)
 	put(op.Shape{1, 0, 3, 3}, op.Shape{2, 0, 2, 2}, op.Conv2DOpts{}, true)
 	put(op.Shape{1, 1, 3, 3}, op.Shape{0, 1, 2, 2}, op.Conv2DOpts{}, false)
+	put(op.Shape{1, 1, 4, 4}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Stride: pair(2, 3)}, false) // one place, and room for more but for the stride
+	put(op.Shape{1, 2, 3, 5}, op.Shape{2, 2, 2, 3}, op.Conv2DOpts{Stride: pair(1<<30, 1)}, true)
+	for range 4 {
+		cases = append(cases, g.anyConv2D(d))
+	}
 	if !short {
 		put(op.Shape{1, 16, 28, 28}, op.Shape{24, 16, 3, 3}, op.Conv2DOpts{Pad: pair(1, 1)}, true)
 		put(op.Shape{3, 1, 28, 28}, op.Shape{8, 1, 5, 5}, op.Conv2DOpts{Act: op.Relu}, true)
 	}
 	return cases
+}
+
+// convolution returns the case of images of shape x and windows of shape w.
+func (g *generator) convolution(d op.DType, x, w op.Shape, o op.Conv2DOpts, bias bool) Case {
+	c := Case{Op: op.Conv2D, Options: o, In: []Tensor{g.tensor(d, x, g.tame), g.tensor(d, w, g.tame)}}
+	if bias {
+		c.In = append(c.In, g.tensor(d, op.Shape{w[0]}, g.tame))
+	}
+	return c
+}
+
+// anyConv2D returns a small convolution at random, whose window fits.
+func (g *generator) anyConv2D(d op.DType) Case {
+	o := op.Conv2DOpts{Groups: 1 + g.IntN(3)}
+	channels, windows := o.Groups*(1+g.IntN(3)), o.Groups*(1+g.IntN(3))
+	x, w := op.Shape{1 + g.IntN(2), channels, 0, 0}, op.Shape{windows, channels / o.Groups, 0, 0}
+	for i := range 2 {
+		o.Stride[i], o.Pad[i], o.Dilation[i] = 1+g.IntN(4), g.IntN(4), 1+g.IntN(3)
+		w[2+i] = 1 + g.IntN(4)
+		x[2+i] = max(1, o.Dilation[i]*(w[2+i]-1)+1-2*o.Pad[i]) + g.IntN(7)
+	}
+	return g.convolution(d, x, w, o, g.IntN(2) == 0)
 }
 
 func (g *generator) attention(d op.DType, short bool) []Case {
@@ -176,7 +199,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 		}
 		q := append(append(op.Shape{}, s.lead...), s.h, s.tq, s.d)
 		k := append(append(op.Shape{}, s.lead...), s.hkv, s.tk, s.d)
-		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}} {
+		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}, {Scale: op.Zero}} {
 			cases = append(cases, Case{Op: op.Attention, Options: o,
 				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
 		}

@@ -1,9 +1,12 @@
 package devicetest
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -62,4 +65,36 @@ func TestPortable(t *testing.T) {
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 }
 
+// TestConv2DAtRandom runs small convolutions at random.
+func TestConv2DAtRandom(t *testing.T) {
+	dev := start(t, cpu(0))
+	free := libertiesOf(t.Context(), dev)
+	g := newGenerator(freshSeed(t))
+	n := 2000
+	if short() {
+		n = 100
+	}
+	for range n {
+		c := g.anyConv2D(op.F32)
+		if _, err := c.run(t.Context(), dev, free); err != nil {
+			t.Errorf("%v: %v", &c, err)
+		}
+		if t.Failed() && n > 100 {
+			t.Fatal("and perhaps more")
+		}
+	}
+}
+
 func FuzzGraph(f *testing.F) { FuzzGraphs(f, cpu(2)) }
+
+// TestSIMDRefused: a RAYO_SIMD that names nothing is an error that says what there is.
+func TestSIMDRefused(t *testing.T) {
+	_, child := testutil.Again(t, "RAYO_SIMD=foo")
+	if !child {
+		return
+	}
+	_, err := device.Open(t.Context(), device.Require(device.CPU))
+	if !errors.Is(err, device.ErrUnsupported) || !strings.Contains(err.Error(), "RAYO_SIMD=foo is none of generic") {
+		t.Errorf("%v, want ErrUnsupported that names RAYO_SIMD", err)
+	}
+}

@@ -302,8 +302,6 @@ func mistakes(t *testing.T, open Open) {
 		"index of nothing":    {second(dev.ArgMin(ctx, nil)), device.ErrShape},
 		"too many":            {dev.TopK(ctx, x[:3], make([]int32, 3), x[4:6], 1, 2, 3), device.ErrShape},
 		"less than none":      {dev.TopK(ctx, nil, nil, x[4:6], 1, 2, -1), device.ErrShape},
-		"an id out of range":  {dev.Gather(ctx, x[:2], x[4:8], []int32{2}, 2, 2), device.ErrShape},
-		"a negative id":       {dev.Gather(ctx, x[:2], x[4:8], []int32{-1}, 2, 2), device.ErrShape},
 		"odd heads":           {dev.Rope(ctx, x[:3], x[4:7], 1, 1, 3), device.ErrShape},
 		"window too large":    {dev.Conv2D(ctx, x[:1], x[1:5], x[5:14], nil, [4]int{1, 1, 2, 2}, [4]int{1, 1, 3, 3}), device.ErrShape},
 		"nil operation":       {dev.Map(ctx, x[:1], nil, x[1:2]), device.ErrUnsupported},

@@ -62,6 +62,7 @@ func runAll(t *testing.T, open Open, devices int, seed uint64, keep func(*Case) 
 	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, seed, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
 	t.Run("rounding", func(t *testing.T) { rounding(t, open) })
+	t.Run("factors", func(t *testing.T) { factors(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, open) })
@@ -197,16 +198,22 @@ func hasMethod(o *op.Operation) bool {
 //
 // free are the liberties of the device.
 func (c *Case) run(ctx context.Context, dev *device.Device, free liberties) (calls int, err error) {
-	return c.runIn(ctx, dev, free, true)
+	return c.runIn(ctx, dev, free, true, true)
+}
+
+// runCalls is run without a batch.
+func (c *Case) runCalls(ctx context.Context, dev *device.Device, free liberties) error {
+	_, err := c.runIn(ctx, dev, free, false, true)
+	return err
 }
 
 // runBatch is run in a batch alone.
 func (c *Case) runBatch(ctx context.Context, dev *device.Device, free liberties) error {
-	_, err := c.runIn(ctx, dev, free, false)
+	_, err := c.runIn(ctx, dev, free, true, false)
 	return err
 }
 
-func (c *Case) runIn(ctx context.Context, dev *device.Device, free liberties, alone bool) (calls int, err error) {
+func (c *Case) runIn(ctx context.Context, dev *device.Device, free liberties, inBatch, alone bool) (calls int, err error) {
 	want, types, err := c.Reference()
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)
@@ -247,8 +254,13 @@ func (c *Case) runIn(ctx context.Context, dev *device.Device, free liberties, al
 		}
 		return nil
 	}
-	if err := try("batch", func(out []*array) error { return c.inBatch(ctx, dev, in, out) }); err != nil || !alone {
-		return 0, err
+	if inBatch {
+		if err := try("batch", func(out []*array) error { return c.inBatch(ctx, dev, in, out) }); err != nil {
+			return 0, err
+		}
+	}
+	if !alone {
+		return 0, nil
 	}
 	for _, async := range []bool{false, true} {
 		how := map[bool]string{false: "call", true: "async call"}[async]

@@ -15,7 +15,7 @@ var (
 	ErrDeviceLost  = errors.New("device lost")
 	ErrClosed      = errors.New("closed")
 	ErrOverlap     = errors.New("operands overlap")
-	ErrForeign     = errors.New("belongs to another device or batch")
+	ErrForeign     = errors.New("not of this device or batch")
 	ErrLimit       = errors.New("beyond a limit of the device")
 	ErrNotExecuted = errors.New("not executed")
 	ErrContext     = errors.New("nil context")

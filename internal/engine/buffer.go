@@ -24,6 +24,9 @@ type Buffer struct {
 
 // NewBuffer allocates device memory, not cleared, for an array.
 func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
 	n, err := t.Bytes(shape)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,17 @@ func New(dev driver.Device) *Engine {
 	return e
 }
 
+// None returns an engine without a device, as that of the zero Device is: its calls
+// return ErrNoDevice.
+func None() *Engine {
+	e := &Engine{name: "no device", closed: make(chan struct{})}
+	e.state.Store(closedBit)
+	e.loss.channel = make(chan struct{})
+	close(e.loss.channel)
+	close(e.closed)
+	return e
+}
+
 // Info describes the device.
 func (e *Engine) Info() driver.Info { return e.info }
 
@@ -88,16 +99,26 @@ func (e *Engine) exit() {
 	}
 }
 
-// Err returns ErrDeviceLost once the device is lost, else ErrClosed once Close
+// Err returns ErrNoDevice if there is no device, ErrDeviceLost once the device is lost, else ErrClosed once Close
 // has been called, else nil.
 func (e *Engine) Err() error {
 	switch {
+	case e.dev == nil:
+		return fmt.Errorf("device.Open did not return it: %w", driver.ErrNoDevice)
 	case e.loss.flag.Load():
 		return driver.ErrDeviceLost
 	case e.state.Load()&closedBit != 0:
 		return driver.ErrClosed
 	}
 	return nil
+}
+
+// Foreign returns the error of a thing of engine of that is used on e, another one.
+func (e *Engine) Foreign(what string, of *Engine) error {
+	if of.name == e.name {
+		return fmt.Errorf("%s of another Device, for which %s was opened once more: use it on the one that made it: %w", what, e.name, driver.ErrForeign)
+	}
+	return fmt.Errorf("%s of %s used on %s: %w", what, of.name, e.name, driver.ErrForeign)
 }
 
 // Close waits for everything under way, then frees all memory and the device.

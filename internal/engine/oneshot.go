@@ -264,11 +264,29 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 	return p.Run(ctx, refs, outs, nil)
 }
 
-// oneNode returns the plan of one operation and what a run of it binds.
+// oneNode returns the plan of one operation and what a run of it binds. The float
+// parameters of an elementwise operation are operands, so that calls that differ in
+// them have one plan.
 func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {
+	o, a, in = parametric(o, a, in)
 	g, refs, outs := graphOf(o, a, in, out)
 	p, err = e.Compile(ctx, g)
 	return p, refs, outs, err
+}
+
+// parametric returns the call of o with its float parameters as operands, if it is
+// elementwise.
+func parametric(o *op.Operation, a *op.Attrs, in []Host) (*op.Operation, *op.Attrs, []Host) {
+	p := o.Parametric()
+	if p == nil {
+		return o, a, in
+	}
+	values := append([]uint32(nil), a.F[:len(o.Params())]...)
+	in = in[:len(in):len(in)]
+	for i := range values {
+		in = append(in, HostOf(Bytes(values[i:i+1]), op.F32, nil))
+	}
+	return p, &op.Attrs{}, in
 }
 
 // graphOf returns the graph of one operation.

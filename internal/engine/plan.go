@@ -226,7 +226,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 			case b == nil:
 				return fmt.Errorf("no buffer bound: %w", driver.ErrForeign)
 			case b.eng != p.eng:
-				return fmt.Errorf("buffer of %s used on %s: %w", b.eng.name, p.eng.name, driver.ErrForeign)
+				return p.eng.Foreign("buffer", b.eng)
 			case x.off+x.bytes > b.bytes:
 				return fmt.Errorf("%d bytes from %d on of a buffer of %d: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
 			case !b.retain():

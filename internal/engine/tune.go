@@ -52,7 +52,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 		return t, err
 	}
 	if !e.enter() {
-		return t, driver.ErrClosed
+		return t, e.Err()
 	}
 	defer e.exit()
 	dev, ok := e.dev.(driver.Tunable)

@@ -69,6 +69,9 @@ i32 and u32 wrap. bool is 0 or 1.
 q4_0, q5_0, q8_0, q4_k, q5_k and q6_k are the block formats of package [gguf/block](../gguf/block): shapes count their
 elements, and rows are whole blocks.
 
+**Parameters** are fields of an option struct or arguments. Where 0 in a field stands for a default, ` + "`op.Zero`" + ` stands for
+the number 0.
+
 **Broadcasting** (elementwise): shapes are aligned at the end, missing leading extents and extents of 1 are repeated, as in
 NumPy, where this repeats an operand as a whole or each of its elements: some operand has all the elements of the
 result, and the axes on which another is repeated are all before or all behind its own. Shapes have at most 8 extents.
@@ -119,12 +122,16 @@ func entry(b *strings.Builder, o *op.Operation, options map[string][]field) {
 		names[i] += " (optional)"
 	}
 	row := func(what, text string) { fmt.Fprintf(b, "- **%s:** %s\n", what, text) }
-	row("Go", "`op."+goName(o.Name())+"`"+aliasText(o))
+	row("Go", "`op."+o.GoName()+"`"+aliasText(o))
 	row("Operands", strings.Join(names, ", "))
 	if o.Options() != "" {
 		row("Parameters", "`op."+o.Options()+"`")
 		for _, f := range options[o.Options()] {
-			fmt.Fprintf(b, "  - `%s %s`: %s\n", f.name, f.typ, f.doc)
+			doc := f.doc
+			if f.typ == "float32" && strings.Contains(doc, "0 stands for") {
+				doc += ", `op.Zero` for 0"
+			}
+			fmt.Fprintf(b, "  - `%s %s`: %s\n", f.name, f.typ, doc)
 		}
 	} else if ps := o.Params(); len(ps) > 0 {
 		row("Parameters", "arguments")

@@ -118,10 +118,10 @@ func (f *file) elementwise(o *op.Operation) {
 		operands = append(operands, "nil")
 	}
 	list := "dst, " + strings.Join(in, ", ") + " []float32" + args
-	call := fmt.Sprintf("(ctx, op.%s, %s, dst, %s)", goName(o.Name()), attrs, strings.Join(operands, ", "))
-	for i, name := range append([]string{goName(o.Name())}, goAliases(o)...) {
+	call := fmt.Sprintf("(ctx, op.%s, %s, dst, %s)", o.GoName(), attrs, strings.Join(operands, ", "))
+	for i, name := range append([]string{o.GoName()}, goAliases(o)...) {
 		if i > 0 {
-			f.method(fmt.Sprintf("%s is another name of [Device.%s].", name, goName(o.Name())),
+			f.method(fmt.Sprintf("%s is another name of [Device.%s].", name, o.GoName()),
 				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
 		} else {
 			f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
@@ -135,7 +135,7 @@ func (f *file) elementwise(o *op.Operation) {
 
 func (f *file) reduction(o *op.Operation) {
 	args, attrs := parameters(o)
-	name, in := goName(o.Name()), o.Inputs()
+	name, in := o.GoName(), o.Inputs()
 	second := "nil"
 	if len(in) > 1 {
 		second = in[1]
@@ -174,7 +174,7 @@ func (f *file) reduction(o *op.Operation) {
 
 func (f *file) row(o *op.Operation) {
 	args, attrs := parameters(o)
-	name, in := goName(o.Name()), o.Inputs()
+	name, in := o.GoName(), o.Inputs()
 	weights := ""
 	for _, w := range []string{"gamma", "beta"} {
 		if slices.Contains(in, w) {
@@ -226,7 +226,7 @@ func batchMethods() ([]byte, error) {
 // recorded writes the methods of package batch for one operation.
 func (f *file) recorded(o *op.Operation) {
 	args, attrs := parameters(o)
-	name, in := goName(o.Name()), o.Inputs()
+	name, in := o.GoName(), o.Inputs()
 	fewest, _ := o.Arity()
 	doc := func(name string) string {
 		return fmt.Sprintf("%s records %s: %s.\n\nShapes: %s. %s\n\n# Errors\n\n  - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.\n\n# Accuracy\n\n%s",
@@ -235,7 +235,7 @@ func (f *file) recorded(o *op.Operation) {
 	write := func(name, doc string, in []string, attrs string) {
 		list := strings.Join(in, ", ")
 		f.method(doc, fmt.Sprintf("%s(%s Value%s) Value", name, list, args),
-			fmt.Sprintf("return r.apply(op.%s, %s, %s)", goName(o.Name()), attrs, list))
+			fmt.Sprintf("return r.apply(op.%s, %s, %s)", o.GoName(), attrs, list))
 	}
 	switch {
 	case o.Class() == op.Row && len(in) > 1:

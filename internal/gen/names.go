@@ -6,36 +6,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// spelt lists the names whose words Go writes otherwise than with one capital.
-var spelt = map[string]string{
-	"argmax":   "ArgMax",
-	"argmin":   "ArgMin",
-	"conv2d":   "Conv2D",
-	"matmul":   "MatMul",
-	"matmul_q": "MatMulQ",
-	"matvec":   "MatVec",
-	"rms_norm": "RMSNorm",
-	"topk":     "TopK",
-}
-
-// goName returns the name of an operation in Go: of its variable in package op
-// and of its methods.
-func goName(name string) string {
-	if s, ok := spelt[name]; ok {
-		return s
-	}
-	var b strings.Builder
-	for _, w := range strings.Split(name, "_") {
-		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
-	}
-	return b.String()
-}
-
 // goAliases returns the Go names of the aliases that differ by more than case.
 func goAliases(o *op.Operation) []string {
 	var names []string
 	for _, a := range o.Aliases() {
-		if n := goName(a); !strings.EqualFold(n, goName(o.Name())) {
+		if n := op.GoName(a); !strings.EqualFold(n, o.GoName()) {
 			names = append(names, n)
 		}
 	}

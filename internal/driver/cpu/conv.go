@@ -27,11 +27,10 @@ func (t *convTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) erro
 		return err
 	}
 	o := op.Conv2DOptsOf(a)
-	// A step that is never taken may be of any length.
-	for i, n := range [2]int{s.OutH, s.OutW} {
-		if n == 1 {
-			o.Stride[i] = 1
-		}
+	// A stride beyond the padded image is never taken: it may be of any length, and
+	// is cut to one that gives the same shapes.
+	for i, extent := range [2]int{s.H, s.W} {
+		o.Stride[i] = min(o.Stride[i], extent+2*o.Pad[i])
 	}
 	for i, n := range [2]int{s.KH, s.KW} {
 		if n == 1 {

@@ -59,6 +59,9 @@ func Open(threads int) (driver.Device, error) { return newDevice(threads, false)
 func OpenPortable(threads int) (driver.Device, error) { return newDevice(threads, true) }
 
 func newDevice(threads int, portable bool) (driver.Device, error) {
+	if why := simd.Refused(); why != "" {
+		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
 	d := &processor{
 		portable: portable,
 		pool:     workers.New(threads),

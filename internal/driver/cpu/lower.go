@@ -52,6 +52,9 @@ func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, er
 	if err != nil {
 		return 0, err
 	}
+	if v, ok := b.parametric(in.Op, args); ok {
+		return v, nil
+	}
 	mixed := false
 	for _, a := range args {
 		mixed = mixed || b.vals[a].when != block
@@ -67,6 +70,20 @@ func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, er
 		}
 	}
 	return b.expression(e, &in.Attrs, args), nil
+}
+
+// parametric applies an operation whose one parameter is its last operand, a
+// number for all elements: the kernel takes its address.
+func (b *builder) parametric(o *op.Operation, args []int) (int, bool) {
+	f, last := o.Fixed(), len(args)-1
+	if f == nil || len(f.Params()) != 1 || b.vals[args[last]].when != once {
+		return 0, false
+	}
+	fn := kernelNamed(f.Name())
+	if fn == nil {
+		return 0, false
+	}
+	return b.emit(f.Name(), fn, op.F32, args[last], kernelNS(f.Name()), args[:last]...), true
 }
 
 // simple reports whether e is one code over operands and numbers.

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"math"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
@@ -129,6 +130,9 @@ type attentionTask struct {
 func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	s, err := op.AttentionOf(a, dims[:3])
 	t.sizes = s
+	if s.Scale == 0 {
+		s.Scale = float32(math.Copysign(0, -1)) // 0 has another meaning there
+	}
 	// A batch is more heads.
 	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
 		Dim: s.D, Scale: s.Scale, Causal: op.AttentionOptsOf(a).Causal}

@@ -42,7 +42,7 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
 	case o.op.Class() == op.Reduction:
 		return o.reduceStep(), nil
-	case o.op.Class() == op.Row && !o.long():
+	case o.op.Class() == op.Row && o.op != op.Cumsum && !o.long():
 		return o.rowStep(), nil
 	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
 		return o.productStep()
@@ -356,6 +356,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &attentionTask{d: d}
 	case op.Rope:
 		return &ropeTask{d: d}
+	case op.Cumsum:
+		return &cumsumTask{d: d}
 	case op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm:
 		return &rowTask{d: d}
 	}

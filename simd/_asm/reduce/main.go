@@ -43,6 +43,9 @@ func kernels(m machine) {
 	k.fetchRows()
 	k.rope(true)
 	k.rope(false)
+	if s, ok := m.(scanner); ok {
+		k.cumsum(s)
+	}
 }
 
 func check(err error) {

@@ -1,0 +1,30 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A cumsumTask adds up along rows.
+type cumsumTask struct {
+	d          *processor
+	rows, cols int
+}
+
+// configure implements core.
+func (t *cumsumTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
+	t.rows, t.cols = dims[0].Rows()
+	return nil
+}
+
+// compute implements core.
+func (t *cumsumTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	n := t.rows * t.cols
+	pool := t.d.pool.Under(ctx)
+	simd.Cumsum(pool, slice(out[0], n), slice(in[0], n), t.rows, t.cols)
+	pool.Release()
+	return ctx.Err()
+}

@@ -1,0 +1,30 @@
+package op
+
+import "strings"
+
+// GoName returns the name in Go of the operation called name: of its variable in
+// this package and of its methods.
+func GoName(name string) string {
+	// Words that Go writes otherwise than with one capital.
+	spelt := map[string]string{
+		"argmax":   "ArgMax",
+		"argmin":   "ArgMin",
+		"conv2d":   "Conv2D",
+		"matmul":   "MatMul",
+		"matmul_q": "MatMulQ",
+		"matvec":   "MatVec",
+		"rms_norm": "RMSNorm",
+		"topk":     "TopK",
+	}
+	if s, ok := spelt[name]; ok {
+		return s
+	}
+	var b strings.Builder
+	for _, w := range strings.Split(name, "_") {
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	return b.String()
+}
+
+// GoName is [GoName] of its name.
+func (o *Operation) GoName() string { return GoName(o.name) }

@@ -1,0 +1,47 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// Parametric returns the operation that computes the same as o, elementwise and
+// with float parameters, but takes them as further operands: scalars of
+// float32 behind the others, in the order of [Operation.Params]. One plan of it
+// serves all their values. It returns nil for any other operation.
+func (o *Operation) Parametric() *Operation { return o.parametric }
+
+// Fixed returns the operation whose Parametric o is, or nil.
+func (o *Operation) Fixed() *Operation { return o.fixed }
+
+// setParametric makes what Parametric returns, once.
+func (o *Operation) setParametric() {
+	n := o.arity[1]
+	if o.class != Elementwise || len(o.params) == 0 || n+len(o.params) > MaxInputs {
+		return
+	}
+	p := *o
+	p.fixed, p.id, p.key = o, -1, o.Key()+" of operands"
+	p.params, p.options, p.aliases, p.plain = nil, "", nil, false
+	p.inputs = slices.Clone(o.inputs)
+	var args []*ir.Node
+	for i, q := range o.params {
+		p.inputs = append(p.inputs, q.Name)
+		args = append(args, ir.NewArg(n+i, ir.F32))
+	}
+	p.arity = [2]int{len(p.inputs), len(p.inputs)}
+	p.expr = ir.Substitute(o.expr, nil, args)
+	if o.mag != nil {
+		p.mag = ir.Substitute(o.mag, nil, args)
+	}
+	p.types = func(a *Attrs, in []DType) ([]DType, error) {
+		for i, d := range in[n:] {
+			if d != F32 {
+				return nil, unsupported("parameter %s of type %v, not f32", o.params[i].Name, d)
+			}
+		}
+		return o.Types(a, in[:n])
+	}
+	o.parametric = &p
+}
