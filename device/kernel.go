@@ -83,6 +83,16 @@ func (k *Kernel) Name() string {
 	return k.code.Program.Name
 }
 
+// GridFor returns the grid for n lanes of the kernel, one for each element of the work: n over
+// the lanes of a workgroup, rounded up.
+func (k *Kernel) GridFor(n int) kernel.Size {
+	if k.valid() != nil {
+		return kernel.Size{}
+	}
+	l := k.code.Program.Local
+	return kernel.GridFor(n, int(l[0]*l[1]*l[2]))
+}
+
 // Device returns the device that the kernel is ready for.
 func (k *Kernel) Device() *Device { return k.dev }
 

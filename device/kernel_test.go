@@ -75,14 +75,17 @@ func TestKernel(t *testing.T) {
 			want[i] = x[i]*2 + y[i] // exact products
 		}
 		p := saxpyParams{uint32(n), 2}
-		if err := k.Run(ctx, kernel.GridFor(n, 64), p, device.In(x), device.InOut(y)); err != nil {
+		if err := k.Run(ctx, kernel.GridFor(n, 128), p, device.In(x), device.InOut(y)); !errors.Is(err, kernel.ErrGrid) || !errors.Is(err, device.ErrShape) {
+			t.Errorf("a grid for larger workgroups: %v", err)
+		}
+		if err := k.Run(ctx, k.GridFor(n), p, device.In(x), device.InOut(y)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(y, want) {
 			t.Fatalf("%d elements are wrong", n)
 		}
 		// Asynchronously, and with a pointer to the parameters.
-		if err := k.RunAsync(ctx, kernel.GridFor(n, 64), &p, device.In(x), device.InOut(y)).Wait(ctx); err != nil {
+		if err := k.RunAsync(ctx, k.GridFor(n), &p, device.In(x), device.InOut(y)).Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
 		for i := range want {
@@ -127,7 +130,7 @@ func TestKernelUpdatesBuffersInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := k.Run(ctx, kernel.GridFor(n, 64), saxpyParams{n, 2}, device.Bind(x), device.Bind(y)); err != nil {
+		if err := k.Run(ctx, k.GridFor(n), saxpyParams{n, 2}, device.Bind(x), device.Bind(y)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +143,7 @@ func TestKernelUpdatesBuffersInPlace(t *testing.T) {
 	}
 	// In place is one step: no copy before or after.
 	b := batch.New(dev)
-	out := b.Launch(k, kernel.GridFor(n, 64), saxpyParams{n, 2}, batch.In(b.Upload(ones)), batch.InOut(b.Use(y)))
+	out := b.Launch(k, k.GridFor(n), saxpyParams{n, 2}, batch.In(b.Upload(ones)), batch.InOut(b.Use(y)))
 	b.Store(y, 0, out[0])
 	p, err := b.Compile(ctx)
 	if err != nil {
@@ -163,7 +166,7 @@ func TestKernelInBatch(t *testing.T) {
 	b := batch.New(dev)
 	v := b.Relu(b.Upload(x))
 	// y begins as x, which stays as it is.
-	y := b.Launch(k, kernel.GridFor(n, 64), saxpyParams{n, 3}, batch.In(v), batch.InOut(v))[0]
+	y := b.Launch(k, k.GridFor(n), saxpyParams{n, 3}, batch.In(v), batch.InOut(v))[0]
 	s := b.Scale(y, 0.5)
 	b.Keep(v)
 	ids := batch.Upload(b, []uint32{0, 1, 1, 9})

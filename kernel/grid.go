@@ -15,6 +15,7 @@ const MaxGroups = 65535
 type Size struct {
 	n      [3]uint32
 	folded bool
+	local  int // lanes of a workgroup, 0 where any number of them will do
 	err    error
 }
 
@@ -52,7 +53,9 @@ func GridOf(n int) Size {
 }
 
 // GridFor returns the grid for n lanes in workgroups of local: n/local rounded
-// up, folded as by [GridOf].
+// up, folded as by [GridOf]. A kernel whose workgroups have another number of lanes is not
+// launched over it, since some of the n would be missing. [Kernel.GridFor] takes the number
+// from the kernel; where a lane does more than one element, use [GridOf].
 func GridFor(n, local int) Size {
 	if n < 1 || local < 1 {
 		return Size{err: fmt.Errorf("%w: %d lanes in workgroups of %d", ErrGrid, n, local)}
@@ -61,8 +64,22 @@ func GridFor(n, local int) Size {
 	if s.err == nil && uint64(s.n[0])*uint64(s.n[1])*uint64(local) > 1<<32 {
 		return Size{err: fmt.Errorf("%w: %d lanes: their numbers have 32 bits", ErrGrid, n)}
 	}
+	s.local = local
 	return s
 }
+
+// GridFor returns the grid for n lanes of the kernel, one for each element of the work:
+// [GridFor] with the number of lanes that its workgroups have.
+func (k *Kernel) GridFor(n int) Size {
+	p, err := k.Program()
+	if err != nil {
+		return Size{err: err}
+	}
+	return GridFor(n, lanes(p.Local))
+}
+
+// lanes returns how many lanes a workgroup of that size has.
+func lanes(local [3]uint32) int { return int(local[0] * local[1] * local[2]) }
 
 // Groups returns the workgroups along x, y and z.
 func (s Size) Groups() [3]uint32 { return s.n }
@@ -80,15 +97,24 @@ func (s Size) Err() error {
 	return s.err
 }
 
+// ErrFor returns why the grid cannot be launched with workgroups of local lanes: the error
+// of [Size.Err], or that it was made by [GridFor] for another number of lanes.
+func (s Size) ErrFor(local [3]uint32) error {
+	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
+		return err
+	}
+	return fmt.Errorf("%w: it is for workgroups of %d lanes, and those of the kernel have %d", ErrGrid, s.local, lanes(local))
+}
+
 // CheckGrid returns why the kernel cannot be launched over s, or nil: the size
-// has an error, or it was folded and the kernel takes no notice of y, so that
+// has an error, is for workgroups of another size, or was folded and the kernel takes no notice of y, so that
 // workgroups would do the same work twice. The error wraps [ErrGrid].
 func (k *Kernel) CheckGrid(s Size) error {
 	p, err := k.Program()
 	if err != nil {
 		return err
 	}
-	if err := s.Err(); err != nil || !s.folded {
+	if err := s.ErrFor(p.Local); err != nil || !s.folded {
 		return err
 	}
 	for i := range p.Code {

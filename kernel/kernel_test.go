@@ -278,6 +278,20 @@ func TestGrids(t *testing.T) {
 	if err := saxpy.CheckGrid(kernel.Size{}); !errors.Is(err, kernel.ErrGrid) {
 		t.Errorf("no grid: error %v", err)
 	}
+	// A grid for other workgroups would leave lanes out.
+	for k, own := range map[*kernel.Kernel]int{plain: 64, saxpy: 256} {
+		for _, local := range []int{1, 32, 63, 65, 128} {
+			if err := k.CheckGrid(kernel.GridFor(1000, local)); !errors.Is(err, kernel.ErrGrid) {
+				t.Errorf("%s over a grid for workgroups of %d: error %v", k.Name(), local, err)
+			}
+		}
+		if err := k.CheckGrid(kernel.GridFor(1000, own)); err != nil || k.GridFor(1000) != kernel.GridFor(1000, own) {
+			t.Errorf("%s: %v, %v", k.Name(), err, k.GridFor(1000).Groups())
+		}
+	}
+	if err := (*kernel.Kernel)(nil).GridFor(3).Err(); err == nil {
+		t.Error("a grid for no kernel")
+	}
 	if strconv.IntSize == 64 {
 		for _, s := range []kernel.Size{kernel.GridOf(math.MaxInt), kernel.GridFor(math.MaxInt, 1024)} {
 			if !errors.Is(s.Err(), kernel.ErrGrid) {

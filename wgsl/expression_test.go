@@ -11,7 +11,6 @@ import (
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/optest"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -74,7 +73,7 @@ func TestCatalogue(t *testing.T) {
 			if len(texts) < 100 {
 				t.Errorf("%d texts", len(texts))
 			}
-			testutil.Judge(t, compiler(target.Consumer), texts)
+			judge(t, compiler(target.Consumer), texts)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
@@ -65,7 +64,7 @@ func TestLibrary(t *testing.T) {
 				}
 			}
 			t.Logf("%d texts", len(texts))
-			testutil.Judge(t, compiler(target.Consumer), texts)
+			judge(t, compiler(target.Consumer), texts)
 		})
 	}
 }

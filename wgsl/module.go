@@ -12,6 +12,7 @@ type module struct {
 	// enables are the directives that ask for features: the names, and the
 	// tokens of each directive.
 	enables []enable
+	asserts []int // tokens behind the words const_assert
 }
 
 type enable struct {
@@ -113,6 +114,18 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
+// operator goes past an operator of one or more characters.
+func (p *parser) operator(text string) bool {
+	for j := range len(text) {
+		t := &p.toks[min(p.i+j, len(p.toks)-1)]
+		if !t.is(text[j:j+1]) || j > 0 && t.at != p.toks[p.i+j-1].end() {
+			return false
+		}
+	}
+	p.i += len(text)
+	return true
+}
+
 func (p *parser) expect(text string) *CompileError {
 	if !p.accept(text) {
 		return p.fail(p.i, "expected %q, found %s", text, p.found())
@@ -163,7 +176,10 @@ func (p *parser) global() *CompileError {
 		e.hi = p.i
 		p.enables = append(p.enables, e)
 		return p.expect(";")
-	case "diagnostic", "const_assert":
+	case "const_assert":
+		p.asserts = append(p.asserts, p.i+1)
+		return p.skipTo(";")
+	case "diagnostic":
 		return p.skipTo(";")
 	case "const":
 		d.kind = constDecl

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -82,7 +81,7 @@ func TestCorpus(t *testing.T) {
 			if len(texts) < len(programs)/2 {
 				t.Fatalf("%d of %d programs were printed", len(texts), len(programs))
 			}
-			testutil.Judge(t, compiler(target.Consumer), texts)
+			judge(t, compiler(target.Consumer), texts)
 		})
 	}
 }

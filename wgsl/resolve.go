@@ -216,20 +216,9 @@ next:
 	}
 }
 
-// operator goes past an operator.
+// operator goes past an operator, but for a shift within a list of types, which ends two.
 func (r *resolver) operator(text string, list bool) bool {
-	if list && text == ">>" {
-		return false
-	}
-	i := r.i
-	for j := range len(text) {
-		t := &r.toks[min(i+j, len(r.toks)-1)]
-		if !t.is(text[j:j+1]) || j > 0 && t.at != r.toks[i+j-1].end() {
-			return false
-		}
-	}
-	r.i += len(text)
-	return true
+	return !(list && text == ">>") && r.parser.operator(text)
 }
 
 // operand evaluates a number, a name, a conversion or an expression in parentheses.

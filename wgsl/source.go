@@ -28,7 +28,7 @@ import (
 //		fn scale(@builtin(global_invocation_id) id: vec3u) {
 //			if id.x < params.n { y[id.x] = params.scale * x[id.x]; }
 //		}`})
-//	err = k.Run(ctx, kernel.GridFor(len(x), 64), struct{ Scale float32; N uint32 }{2, uint32(len(x))}, device.In(x), device.Out(y))
+//	err = k.Run(ctx, k.GridFor(len(x)), struct{ Scale float32; N uint32 }{2, uint32(len(x))}, device.In(x), device.Out(y))
 //
 // # Buffers
 //
@@ -545,7 +545,7 @@ func (s Source) Launchable() (kernel.Launchable, error) {
 
 // grid returns why the text cannot be launched over a grid.
 func (u *usage) grid(s kernel.Size) error {
-	if err := s.Err(); err != nil || !s.Folded() || u.unfolds {
+	if err := s.ErrFor(u.Local); err != nil || !s.Folded() || u.unfolds {
 		return err
 	}
 	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and %s does not look at num_workgroups: "+

@@ -114,7 +114,7 @@ func TestTexts(t *testing.T) {
 				}
 				texts[name] = sh.Text
 			}
-			testutil.Judge(t, compiler(c), texts)
+			judge(t, compiler(c), texts)
 		})
 	}
 	l, err := sources["overrides"].Launchable()
@@ -381,6 +381,9 @@ func TestGrids(t *testing.T) {
 		}
 		if err := l.Grid(kernel.GridOf(65536)); (err == nil) != folds || err != nil && !errors.Is(err, kernel.ErrGrid) {
 			t.Errorf("%q: %v", builtin, err)
+		}
+		if err := l.Grid(kernel.GridFor(64, 64)); !errors.Is(err, kernel.ErrGrid) {
+			t.Errorf("a grid for workgroups of 64: %v", err)
 		}
 		if err := l.Grid(kernel.Grid(0)); !errors.Is(err, kernel.ErrGrid) {
 			t.Error(err)

@@ -69,7 +69,7 @@ func TestTexts(t *testing.T) {
 				}
 				y[0], y[n+1] = 77, 78 // guards
 				p := saxpyParams{[3]float32{1, 2, 3}, 2.5, uint32(n)}
-				if err := k.Run(ctx, kernel.GridFor(n, 64), &p, device.In(x), device.InOut(y[1:n+1])); err != nil {
+				if err := k.Run(ctx, k.GridFor(n), &p, device.In(x), device.InOut(y[1:n+1])); err != nil {
 					t.Fatal(err)
 				}
 				for i := range want {
@@ -96,7 +96,7 @@ func TestTexts(t *testing.T) {
 		w := b.Scale(v, 0.5)
 		p := saxpyParams{A: 2, N: n}
 		for range 10 { // w = 2v + w
-			w = b.Launch(k, kernel.GridFor(n, 64), p, batch.In(v), batch.InOut(w))[0]
+			w = b.Launch(k, k.GridFor(n), p, batch.In(v), batch.InOut(w))[0]
 		}
 		w = b.AddScalar(w, 1)
 		if err := b.Execute(ctx, w); err != nil {
@@ -173,7 +173,7 @@ func TestTexts(t *testing.T) {
 		}
 		list := make([]uint32, 7)
 		table := []int32{1, -7, 3, 0, 4, 8, 6, 0}
-		if err := k.Run(ctx, kernel.GridFor(6, 4), nil, device.InOutStructs(items), device.Out(list), device.In(table)); err != nil {
+		if err := k.Run(ctx, k.GridFor(6), nil, device.InOutStructs(items), device.Out(list), device.In(table)); err != nil {
 			t.Fatal(err)
 		}
 		for i, x := range items {

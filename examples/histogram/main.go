@@ -62,7 +62,7 @@ func run(ctx context.Context, w io.Writer) error {
 	x := picture(1000, 700)
 	counts := make([]uint32, bins)
 	// Out begins as zeros.
-	if err := k.Run(ctx, kernel.GridFor(len(x), lanes*each), nil, device.In(x), device.Out(counts)); err != nil {
+	if err := k.Run(ctx, kernel.GridOf((len(x)-1)/(lanes*each)+1), nil, device.In(x), device.Out(counts)); err != nil {
 		return err
 	}
 	var most uint32

@@ -36,7 +36,7 @@ func TestHistogram(t *testing.T) {
 			want[x[i]]++
 		}
 		got := make([]uint32, bins)
-		if err := k.Run(ctx, kernel.GridFor(n, lanes*each), nil, device.In(x), device.Out(got)); err != nil {
+		if err := k.Run(ctx, kernel.GridOf((n-1)/(lanes*each)+1), nil, device.In(x), device.Out(got)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(got, want) {

@@ -100,7 +100,7 @@ func simulate(ctx context.Context, dev *device.Device, bodies, speed []float32, 
 	}
 	old, next := buf[0], buf[1]
 	for range steps {
-		err := k.Run(ctx, kernel.GridFor(int(p.N), lanes), p, device.Bind(old), device.Bind(next), device.Bind(buf[2]))
+		err := k.Run(ctx, k.GridFor(int(p.N)), p, device.Bind(old), device.Bind(next), device.Bind(buf[2]))
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
 )
 
@@ -24,8 +23,7 @@ import (
 var text string
 
 const (
-	lanes = 64 // of a workgroup
-	words = 8  // of a particle: place, mass, speed and one that is not used
+	words = 8 // of a particle: place, mass, speed and one that is not used
 )
 
 // params are the parameters of the text. WGSL has its suns at offset 16, which is
@@ -74,7 +72,7 @@ func simulate(ctx context.Context, dev *device.Device, particles []float32, p pa
 	b := batch.New(dev)
 	x := b.Upload(particles)
 	for range steps {
-		x = b.Launch(k, kernel.GridFor(int(p.Count), lanes), p, batch.InOut(x))[0]
+		x = b.Launch(k, k.GridFor(int(p.Count)), p, batch.InOut(x))[0]
 	}
 	if err := b.Execute(ctx, x); err != nil {
 		return nil, err

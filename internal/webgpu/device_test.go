@@ -505,12 +505,8 @@ func TestCancelled(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	s := &webgpu.Submission{Commands: []webgpu.Command{{Dst: x, Bytes: 1 << 20}}, Downloads: []webgpu.Transfer{{Host: out, Buffer: x}}}
-	start := time.Now()
 	if err := d.Run(short, s); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Run: %v", err)
-	}
-	if time.Since(start) > 5*time.Second {
-		t.Errorf("it took %v", time.Since(start))
 	}
 	fence := must(d.Submit(ctx, s, nil))(t)
 	if err := fence.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -569,12 +565,11 @@ func TestHung(t *testing.T) {
 		t.Errorf("NewBuffer: %v", err)
 	}
 	x.Free()
-	start := time.Now()
 	if err := d.Close(); !errors.Is(err, webgpu.ErrDeviceLost) {
 		t.Errorf("Close: %v", err)
 	}
-	if time.Since(start) > 5*time.Second || f.Closed() {
-		t.Errorf("Close took %v, and closed the host's device: %v", time.Since(start), f.Closed())
+	if f.Closed() {
+		t.Error("Close closed the host's device")
 	}
 }
 
@@ -734,22 +729,37 @@ func TestFlat(t *testing.T) {
 
 // TestSingleFlight compiles one text in many goroutines, and many texts.
 func TestSingleFlight(t *testing.T) {
-	d, f := fake(t, &fakehost.Host{Delay: 5 * time.Millisecond})
+	// The compiler tells when it begins, and ends when it is told to.
+	began, end := make(chan struct{}, 1000), make(chan struct{})
+	d, f := fake(t, &fakehost.Host{Fail: func(call string) error {
+		if call == "NewPipeline" {
+			began <- struct{}{}
+			<-end
+		}
+		return nil
+	}})
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() { must(d.Compile(ctx, inc))(t).Free() })
 	}
+	<-began
+	end <- struct{}{}
 	all.Wait()
-	if s := d.Stats(); s.Compiled != 1 {
-		t.Errorf("compiled %d times", s.Compiled)
+	if s := d.Stats(); s.Compiled != 1 || len(began) != 0 {
+		t.Errorf("compiled %d times, and began %d times more", s.Compiled, len(began))
 	}
-	short, cancel := context.WithTimeout(ctx, time.Millisecond)
-	defer cancel()
+	// One who gives up leaves the compiler to who comes later.
+	given, giveUp := context.WithCancel(ctx)
+	go func() {
+		<-began
+		giveUp()
+	}()
 	s := *inc
 	s.Text = "another"
-	if _, err := d.Compile(short, &s); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := d.Compile(given, &s); !errors.Is(err, context.Canceled) {
 		t.Errorf("Compile: %v", err)
 	}
+	close(end)
 	must(d.Compile(ctx, &s))(t).Free()
 	if s := d.Stats(); s.Compiled != 2 {
 		t.Errorf("compiled %d times", s.Compiled)

@@ -91,7 +91,6 @@ type pipeline struct {
 
 // NewPipeline implements [webgpu.HostDevice].
 func (d *Device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
-	time.Sleep(d.host.Delay)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call("NewPipeline"); err != nil {

@@ -16,6 +16,7 @@ import (
 	naga_wgsl "github.com/gogpu/naga/wgsl"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/wgsl"
 )
 
 // compile makes SPIR-V of a shader. The compiler is a translation that is
@@ -28,6 +29,9 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 	}()
 	if !s.Trusted {
 		if err := nesting(s); err != nil {
+			return nil, err
+		}
+		if err := checked(s); err != nil {
 			return nil, err
 		}
 	}
@@ -66,6 +70,15 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 		return nil, mistake(s, err)
 	}
 	return words, nil
+}
+
+// checked refuses mistakes that the compiler does not survive, or takes for something.
+func checked(s *webgpu.Shader) error {
+	var e *wgsl.CompileError
+	if err := wgsl.Check(s.Text); errors.As(err, &e) {
+		return &webgpu.CompileError{Label: s.Label, Line: e.Line, Column: e.Column, Message: e.Message, Text: e.Text}
+	}
+	return nil
 }
 
 // aliases has the types that the compiler does not take in bitcasts by their short names.

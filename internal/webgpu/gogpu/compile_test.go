@@ -43,3 +43,43 @@ func TestDeep(t *testing.T) {
 		}
 	}
 }
+
+// TestMistakes: mistakes that end the process where nobody looks for them before, and what
+// is made of them in SPIR-V.
+func TestMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		text         string
+		line, column int
+	}{
+		"built-in value":       {"@compute @workgroup_size(1)\nfn main(@builtin(global_invocation_idx) id: vec3u) { y[id.x] = 1u; }", 2, 18},
+		"constant of itself":   {"@compute @workgroup_size(1)\nfn main() { const a = a; y[0] = a; }", 2, 23},
+		"constant in a module": {"const a = b;\nconst b = a;\n@compute @workgroup_size(1) fn main() { y[0] = a; }", 2, 11},
+	} {
+		s := shader(c.text)
+		_, err := compile(s)
+		var mistake *webgpu.CompileError
+		if !errors.As(err, &mistake) || mistake.Label != "test" || mistake.Line != c.line+4 || mistake.Column != c.column {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, in := range map[string]instr{
+		"no built-in value":      {opVariable, []uint32{3, 10, classInput}},
+		"of another type":        {opVariable, []uint32{4, 11, classInput}},
+		"of another stage":       {opVariable, []uint32{3, 12, classInput}},
+		"another class":          {opVariable, []uint32{3, 11, 3}},
+		"no class":               {opVariable, []uint32{3, 11}},
+		"a pointer that is none": {opVariable, []uint32{2, 11, classInput}},
+	} {
+		m := &module{def: map[uint32]instr{}, builtIn: map[uint32]uint32{11: 28, 12: 0}, shader: shader("")}
+		m.def[1] = instr{opTypeInt, []uint32{1, 32, 0}}
+		m.def[2] = instr{opTypeVector, []uint32{2, 1, 3}}
+		m.def[3] = instr{opTypePointer, []uint32{3, classInput, 2}}
+		m.def[4] = instr{opTypePointer, []uint32{4, classInput, 1}}
+		if err := m.declaration(in); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+		if err := m.declaration(instr{opVariable, []uint32{3, 11, classInput}}); err != nil {
+			t.Error(err)
+		}
+	}
+}

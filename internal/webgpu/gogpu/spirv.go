@@ -95,17 +95,19 @@ type module struct {
 	typeOf map[uint32]uint32
 	root   map[uint32]uint32 // of pointers: the variable
 	set    map[uint32][2]int64
-	calls  map[uint32][]uint32
-	glsl   uint32 // the import of its functions
-	head   []uint32
-	decls  []uint32 // all before the first function
-	place  int      // in it: where decorations end
-	exact  []uint32 // decorations to come there
-	code   []uint32
-	label  uint32 // of the block
-	inside uint32 // the function
-	result uint32 // its type
-	nth    int    // of its parameters
+	// builtIn has the built-in values that variables are.
+	builtIn map[uint32]uint32
+	calls   map[uint32][]uint32
+	glsl    uint32 // the import of its functions
+	head    []uint32
+	decls   []uint32 // all before the first function
+	place   int      // in it: where decorations end
+	exact   []uint32 // decorations to come there
+	code    []uint32
+	label   uint32 // of the block
+	inside  uint32 // the function
+	result  uint32 // its type
+	nth     int    // of its parameters
 }
 
 // instr is an instruction: its opcode and what follows.
@@ -128,7 +130,7 @@ func rewrite(s *webgpu.Shader, words []uint32) ([]uint32, error) {
 	}
 	m := &module{
 		shader: s, next: words[3], head: slices.Clone(words[:5]),
-		def: map[uint32]instr{}, typeOf: map[uint32]uint32{}, root: map[uint32]uint32{}, set: map[uint32][2]int64{}, calls: map[uint32][]uint32{},
+		def: map[uint32]instr{}, typeOf: map[uint32]uint32{}, root: map[uint32]uint32{}, set: map[uint32][2]int64{}, builtIn: map[uint32]uint32{}, calls: map[uint32][]uint32{},
 	}
 	var list []instr
 	for p := words[5:]; len(p) > 0; {
@@ -437,6 +439,19 @@ func (m *module) recursion() error {
 	return nil
 }
 
+// inputs lists the built-in values of SPIR-V that a kernel may take, and how many words each has.
+var inputs = map[uint32]uint32{24: 3, 26: 3, 27: 3, 28: 3, 29: 1, 36: 1, 38: 1, 40: 1, 41: 1}
+
+// input refuses a variable that nothing is put into, which drivers end the process for.
+func (m *module) input(in instr) error {
+	b, ok := m.builtIn[in.args[1]]
+	p := m.def[in.args[0]]
+	if n := inputs[b]; !ok || n == 0 || p.op != opTypePointer || m.shape(p.args[2]) != (shape{'i', n}) {
+		return errors.New("a parameter of the entry point that is no built-in value of kernels")
+	}
+	return nil
+}
+
 // declaration checks what stands before the functions.
 func (m *module) declaration(in instr) error {
 	s := m.shader
@@ -447,6 +462,8 @@ func (m *module) declaration(in instr) error {
 		if len(in.args) == 3 {
 			d := m.set[in.args[0]]
 			switch in.args[1] {
+			case 11: // BuiltIn
+				m.builtIn[in.args[0]] = in.args[2]
 			case 34: // DescriptorSet
 				d[0] = int64(in.args[2]) + 1
 			case 33: // Binding
@@ -459,9 +476,18 @@ func (m *module) declaration(in instr) error {
 			return fmt.Errorf("it needs something that this device is not asked for (SPIR-V capability %d)", in.args[0])
 		}
 	case opVariable:
+		if len(in.args) < 3 {
+			return errFormat
+		}
 		class := in.args[2]
-		if class != classStorage && class != classUniform {
-			break
+		switch class {
+		case classStorage, classUniform:
+		case classWorkgroup, classPrivate:
+			return nil
+		case classInput:
+			return m.input(in)
+		default:
+			return fmt.Errorf("a variable that no kernel has (SPIR-V storage class %d)", class)
 		}
 		d := m.set[in.args[1]]
 		if d[0] != 1 || d[1] < 1 || d[1] > int64(len(s.Bindings)) {

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// NoDriver finds no driver at all, quickly and quietly.
+// NoDriver finds no driver at all, quietly.
 func NoDriver(t *testing.T, library Library) {
 	stderr, child := testutil.Again(t, testutil.VulkanEnv("/nonexistent")...)
 	if !child {
@@ -21,7 +20,6 @@ func NoDriver(t *testing.T, library Library) {
 		}
 		return
 	}
-	start := time.Now()
 	h, err := library()
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +29,6 @@ func NoDriver(t *testing.T, library Library) {
 	}
 	if _, err := h.Open(ctx, 0); !errors.Is(err, webgpu.ErrNoAdapter) {
 		t.Errorf("Open: %v", err)
-	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("it took %v", d)
 	}
 }
 

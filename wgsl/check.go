@@ -1,0 +1,351 @@
+package wgsl
+
+// Check reports the mistakes of a text that need no types to be seen: syntax, names that
+// nothing declares or that are used before their declaration, declarations that use
+// themselves (constants, aliases, structures, functions), attributes and built-in values that do
+// not exist, and entry points that take something else than built-in values. It returns nil or a
+// [*CompileError] with line and column. What Check accepts may still be refused by a
+// compiler, whose part are the types.
+//
+// Compilers written for texts of their own authors trust these things: one looks up a constant
+// that is made of itself until its stack is full, and makes a kernel of a built-in value
+// that is none, with which a driver ends the process.
+func Check(text string) error {
+	m, err := parse(text)
+	if err != nil {
+		return err
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// checker reads the declarations of a module whole, and follows the names in them.
+type checker struct {
+	parser
+	lists  map[int]int // where lists of types begin, after a name, and end
+	closes map[int]bool
+	uses   map[*decl][]use
+	inside *decl // the declaration that is read
+	scopes []map[string]bool
+	depth  int
+	// lenient is set in lists whose names are not known here: formats of texels.
+	lenient bool
+}
+
+// use is a name of the module in a declaration: what it names, and its token.
+type use struct {
+	of *decl
+	at int
+}
+
+// maxChecked is how deep blocks and expressions may nest.
+const maxChecked = 512
+
+// check reads the declarations of m.
+func (m *module) check() *CompileError {
+	c := &checker{parser: parser{module: m}, uses: map[*decl][]use{}}
+	c.lists, c.closes = m.templates()
+	for _, d := range m.order {
+		if err := c.declaration(d); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.asserts {
+		c.i = a
+		if err := c.expression(); err != nil {
+			return err
+		}
+		if err := c.expect(";"); err != nil {
+			return err
+		}
+	}
+	return c.cycles()
+}
+
+// deeper counts a level of nesting; its result is to be called at the end of the level.
+func (c *checker) deeper() *CompileError {
+	if c.depth++; c.depth > maxChecked {
+		return c.fail(c.i, "nested deeper than %d", maxChecked)
+	}
+	return nil
+}
+
+// declaration reads one declaration of the module.
+func (c *checker) declaration(d *decl) *CompileError {
+	c.inside, c.scopes = d, nil
+	if err := c.attributesOf(d.attrs, onDeclaration[d.kind]); err != nil {
+		return err
+	}
+	switch d.kind {
+	case structDecl:
+		for _, m := range d.members {
+			if err := c.attributesOf(m.attrs, onMember); err != nil {
+				return err
+			}
+			if err := c.typeHere(m.typ); err != nil {
+				return err
+			}
+		}
+		return nil
+	case aliasDecl:
+		if err := c.typeHere(d.typ); err != nil {
+			return err
+		}
+		return c.expect(";")
+	case funcDecl:
+		return c.function(d)
+	}
+	c.i = d.at + 1
+	if d.typ != 0 {
+		if err := c.typeHere(d.typ); err != nil {
+			return err
+		}
+	}
+	if d.init != 0 {
+		c.i = d.init
+		if err := c.expression(); err != nil {
+			return err
+		}
+	} else if d.kind == constDecl {
+		return c.fail(d.at, "const %s has no value", d.name)
+	}
+	return c.expect(";")
+}
+
+// typeHere reads the type at token i.
+func (c *checker) typeHere(i int) *CompileError {
+	c.i = i
+	return c.name(false)
+}
+
+// function reads a function.
+func (c *checker) function(d *decl) *CompileError {
+	entry := find(d.attrs, "compute") != nil
+	c.i = d.at + 1
+	c.scopes = []map[string]bool{{}}
+	if err := c.expect("("); err != nil {
+		return err
+	}
+	for !c.accept(")") {
+		if err := c.parameter(entry); err != nil {
+			return err
+		}
+		if !c.accept(",") && !c.tok().is(")") {
+			return c.expect(")")
+		}
+	}
+	if c.tok().is("-") && c.toks[c.i+1].is(">") {
+		if entry {
+			return c.fail(c.i, "%s is an entry point for computing, and has a result", d.name)
+		}
+		c.i += 2
+		attrs, err := c.attributes()
+		if err != nil {
+			return err
+		}
+		if err := c.attributesOf(attrs, onValue); err != nil {
+			return err
+		}
+		if err := c.name(false); err != nil {
+			return err
+		}
+	}
+	attrs, err := c.attributes()
+	if err != nil {
+		return err
+	}
+	if err := c.attributesOf(attrs, onBlock); err != nil {
+		return err
+	}
+	return c.body()
+}
+
+// parameter reads a parameter of a function.
+func (c *checker) parameter(entry bool) *CompileError {
+	attrs, err := c.attributes()
+	if err != nil {
+		return err
+	}
+	if err := c.attributesOf(attrs, onValue); err != nil {
+		return err
+	}
+	at := c.i
+	if err := c.declare(); err != nil {
+		return err
+	}
+	if err := c.expect(":"); err != nil {
+		return err
+	}
+	typ := c.i
+	if err := c.name(false); err != nil || !entry {
+		return err
+	}
+	if a := find(attrs, "builtin"); a != nil {
+		return c.builtIn(a, typ)
+	}
+	t, err := c.typeAt(typ)
+	if err != nil {
+		return err
+	}
+	if t.Kind != Struct {
+		return c.fail(at, "parameter %s of an entry point is no built-in value", c.toks[at].text)
+	}
+	s := c.decls[t.Name]
+	if s == nil {
+		return c.fail(at, "no structure %s", t.Name)
+	}
+	for _, m := range s.members {
+		a := find(m.attrs, "builtin")
+		if a == nil {
+			return c.fail(m.typ, "member %s of %s, which an entry point takes, is no built-in value", m.name, t.Name)
+		}
+		if err := c.builtIn(a, m.typ); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// builtIns are the built-in values that compute functions take, and their types.
+var builtIns = map[string]string{
+	"global_invocation_id": "vec3<u32>", "local_invocation_id": "vec3<u32>", "workgroup_id": "vec3<u32>", "num_workgroups": "vec3<u32>",
+	"local_invocation_index": "u32", "subgroup_size": "u32", "subgroup_invocation_id": "u32", "subgroup_id": "u32", "num_subgroups": "u32",
+}
+
+// drawing are those of other stages.
+var drawing = map[string]bool{
+	"vertex_index": true, "instance_index": true, "position": true, "front_facing": true, "frag_depth": true, "sample_index": true, "sample_mask": true,
+	"clip_distances": true, "primitive_index": true, "view_index": true,
+}
+
+// builtIn judges the built-in value that an entry point for computing takes as the type at
+// token typ.
+func (c *checker) builtIn(a *attribute, typ int) *CompileError {
+	name := c.toks[a.lo].text
+	want, ok := builtIns[name]
+	if !ok {
+		return c.fail(a.lo, "%s is no built-in value of a @compute function", name)
+	}
+	t, err := c.typeAt(typ)
+	if err != nil {
+		return err
+	}
+	if t.String() != want {
+		return c.fail(typ, "built-in value %s has type %s, not %v", name, want, t)
+	}
+	return nil
+}
+
+// Where attributes stand.
+const (
+	onConstant = 1 << iota
+	onVariable
+	onFunction
+	onMember
+	onValue // a parameter or a result
+	onBlock // or statement
+)
+
+var onDeclaration = map[declKind]int{constDecl: 0, overrideDecl: onConstant, varDecl: onVariable, structDecl: 0, aliasDecl: 0, funcDecl: onFunction}
+
+// known lists the attributes: where they stand, and how many arguments they have.
+var knownAttributes = map[string]struct{ on, least, most int }{
+	"align": {onMember, 1, 1}, "size": {onMember, 1, 1}, "binding": {onVariable, 1, 1}, "group": {onVariable, 1, 1}, "id": {onConstant, 1, 1},
+	"builtin": {onMember | onValue, 1, 1}, "location": {onMember | onValue, 1, 1}, "interpolate": {onMember | onValue, 1, 2},
+	"invariant": {onMember | onValue, 0, 0}, "blend_src": {onMember | onValue, 1, 1}, "compute": {onFunction, 0, 0}, "vertex": {onFunction, 0, 0},
+	"fragment": {onFunction, 0, 0}, "workgroup_size": {onFunction, 1, 3}, "must_use": {onFunction, 0, 0}, "diagnostic": {onFunction | onBlock, 2, 2},
+}
+
+// words are the attributes whose arguments are words of their own, not expressions.
+var wordArguments = map[string]bool{"builtin": true, "interpolate": true, "diagnostic": true}
+
+// attributesOf judges the attributes of something.
+func (c *checker) attributesOf(as []attribute, on int) *CompileError {
+	for i := range as {
+		a := &as[i]
+		k, ok := knownAttributes[a.name]
+		switch {
+		case !ok:
+			return c.fail(a.at, "no attribute @%s is known", a.name)
+		case k.on&on == 0:
+			return c.fail(a.at, "@%s does not stand here", a.name)
+		case find(as[:i], a.name) != nil:
+			return c.fail(a.at, "@%s stands here twice", a.name)
+		case k.least == 0 && a.lo != 0:
+			return c.fail(a.at, "@%s has no arguments", a.name)
+		}
+		if err := c.arguments(a, k.least, k.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arguments judges the arguments of an attribute.
+func (c *checker) arguments(a *attribute, least, most int) *CompileError {
+	old, n := c.i, 0
+	for c.i = a.lo; c.i < a.hi; n++ {
+		if wordArguments[a.name] {
+			if _, err := c.word(); err != nil {
+				return err
+			}
+			if c.accept(".") {
+				if _, err := c.word(); err != nil {
+					return err
+				}
+			}
+		} else if err := c.expression(); err != nil {
+			return err
+		}
+		if c.i < a.hi && !c.accept(",") {
+			return c.expect(",")
+		}
+	}
+	if a.lo == 0 {
+		n = 0
+	}
+	if n < least || n > most {
+		return c.fail(a.at, "@%s has %d arguments", a.name, n)
+	}
+	if a.name == "builtin" {
+		if name := c.toks[a.lo].text; builtIns[name] == "" && !drawing[name] {
+			return c.fail(a.lo, "no built-in value %s is known", name)
+		}
+	}
+	c.i = old
+	return nil
+}
+
+// cycles returns an error for a declaration that uses itself, through others perhaps.
+func (c *checker) cycles() *CompileError {
+	// The way from a declaration down is a list, not calls: it may be long.
+	type step struct {
+		d    *decl
+		next int
+	}
+	done, open := map[*decl]bool{}, map[*decl]bool{}
+	for _, root := range c.order {
+		for way := []step{{d: root}}; len(way) > 0; {
+			s := &way[len(way)-1]
+			if s.next == 0 {
+				open[s.d] = true
+			}
+			if done[s.d] || s.next == len(c.uses[s.d]) {
+				done[s.d], open[s.d] = true, false
+				way = way[:len(way)-1]
+				continue
+			}
+			u := c.uses[s.d][s.next]
+			s.next++
+			if open[u.of] {
+				return c.fail(u.at, "%s is made of itself", u.of.name)
+			}
+			if !done[u.of] {
+				way = append(way, step{d: u.of})
+			}
+		}
+	}
+	return nil
+}

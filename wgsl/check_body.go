@@ -1,0 +1,402 @@
+package wgsl
+
+import "strings"
+
+// body reads a block of statements. Its names are in the innermost scope, which the
+// caller has made.
+func (c *checker) body() *CompileError {
+	if err := c.deeper(); err != nil {
+		return err
+	}
+	defer func() { c.depth-- }()
+	if err := c.expect("{"); err != nil {
+		return err
+	}
+	for !c.accept("}") {
+		if c.tok().kind == endToken {
+			return c.expect("}")
+		}
+		if err := c.statement(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block reads a block with a scope of its own, and attributes before it.
+func (c *checker) block() *CompileError {
+	attrs, err := c.attributes()
+	if err != nil {
+		return err
+	}
+	if err := c.attributesOf(attrs, onBlock); err != nil {
+		return err
+	}
+	return c.scoped(c.body)
+}
+
+// scoped reads something with a scope of its own.
+func (c *checker) scoped(read func() *CompileError) *CompileError {
+	c.scopes = append(c.scopes, map[string]bool{})
+	err := read()
+	c.scopes = c.scopes[:len(c.scopes)-1]
+	return err
+}
+
+// declare reads the name of a parameter or variable of a function.
+func (c *checker) declare() *CompileError {
+	at := c.i
+	name, err := c.word()
+	if err != nil {
+		return err
+	}
+	scope := c.scopes[len(c.scopes)-1]
+	if scope[name] {
+		return c.fail(at, "%s is declared twice", name)
+	}
+	if keywords[name] || name == "_" || strings.HasPrefix(name, "__") {
+		return c.fail(at, "%s is no name", name)
+	}
+	scope[name] = true
+	return nil
+}
+
+// statements are those that begin with a word of the language.
+var statements map[string]func(c *checker) *CompileError
+
+func init() {
+	statements = map[string]func(c *checker) *CompileError{
+		"if": (*checker).branch, "switch": (*checker).choice, "loop": (*checker).block, "while": (*checker).while, "for": (*checker).loop,
+		"continuing": (*checker).block, "break": (*checker).leave, "continue": (*checker).semicolon, "discard": (*checker).semicolon,
+		"return": (*checker).result, "const_assert": (*checker).closing, "let": (*checker).local, "const": (*checker).local, "var": (*checker).local,
+	}
+}
+
+// statement reads a statement.
+func (c *checker) statement() *CompileError {
+	if c.accept(";") {
+		return nil
+	}
+	attrs, err := c.attributes()
+	if err != nil {
+		return err
+	}
+	if err := c.attributesOf(attrs, onBlock); err != nil {
+		return err
+	}
+	t := c.tok()
+	if t.is("{") {
+		return c.scoped(c.body)
+	}
+	if read := statements[t.text]; read != nil && t.kind == wordToken {
+		c.next()
+		return read(c)
+	}
+	if err := c.simple(); err != nil {
+		return err
+	}
+	return c.expect(";")
+}
+
+func (c *checker) semicolon() *CompileError { return c.expect(";") }
+
+// closing reads an expression and a semicolon.
+func (c *checker) closing() *CompileError {
+	if err := c.expression(); err != nil {
+		return err
+	}
+	return c.expect(";")
+}
+
+func (c *checker) result() *CompileError {
+	if c.accept(";") {
+		return nil
+	}
+	return c.closing()
+}
+
+func (c *checker) leave() *CompileError {
+	if c.accept("if") {
+		return c.closing()
+	}
+	return c.expect(";")
+}
+
+func (c *checker) branch() *CompileError {
+	for {
+		if err := c.expression(); err != nil {
+			return err
+		}
+		if err := c.block(); err != nil {
+			return err
+		}
+		if !c.accept("else") {
+			return nil
+		}
+		if !c.accept("if") {
+			return c.block()
+		}
+	}
+}
+
+func (c *checker) while() *CompileError {
+	if err := c.expression(); err != nil {
+		return err
+	}
+	return c.block()
+}
+
+// loop reads a for, behind its word.
+func (c *checker) loop() *CompileError {
+	return c.scoped(func() *CompileError {
+		if err := c.expect("("); err != nil {
+			return err
+		}
+		if !c.accept(";") {
+			if t := c.tok(); t.is("var") || t.is("let") || t.is("const") {
+				c.next()
+				if err := c.local(); err != nil {
+					return err
+				}
+			} else if err := c.simple(); err != nil {
+				return err
+			} else if err := c.expect(";"); err != nil {
+				return err
+			}
+		}
+		if !c.accept(";") {
+			if err := c.closing(); err != nil {
+				return err
+			}
+		}
+		if !c.tok().is(")") {
+			if err := c.simple(); err != nil {
+				return err
+			}
+		}
+		if err := c.expect(")"); err != nil {
+			return err
+		}
+		return c.block()
+	})
+}
+
+// choice reads a switch, behind its word.
+func (c *checker) choice() *CompileError {
+	if err := c.expression(); err != nil {
+		return err
+	}
+	if err := c.expect("{"); err != nil {
+		return err
+	}
+	for !c.accept("}") {
+		word := c.tok()
+		if !c.accept("case") && !c.accept("default") {
+			return c.fail(c.i, "expected case or default, found %s", c.found())
+		}
+		for word.text == "case" && !c.tok().is(":") && !c.tok().is("{") && !c.tok().is("@") {
+			if !c.accept("default") {
+				if err := c.expression(); err != nil {
+					return err
+				}
+			}
+			if !c.accept(",") {
+				break
+			}
+		}
+		c.accept(":")
+		if err := c.block(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// local reads a declaration of a name in a function, behind its first word. The name is
+// none of its own value.
+func (c *checker) local() *CompileError {
+	kind := c.toks[c.i-1].text
+	if kind == "var" && c.tok().is("<") {
+		if err := c.skipList(); err != nil {
+			return err
+		}
+	}
+	name := c.i
+	if _, err := c.word(); err != nil {
+		return err
+	}
+	if c.accept(":") {
+		if err := c.name(false); err != nil {
+			return err
+		}
+	}
+	if c.accept("=") {
+		if err := c.expression(); err != nil {
+			return err
+		}
+	} else if kind != "var" {
+		return c.fail(name, "%s %s has no value", kind, c.toks[name].text)
+	}
+	end := c.i
+	c.i = name
+	if err := c.declare(); err != nil {
+		return err
+	}
+	c.i = end
+	return c.expect(";")
+}
+
+// assignments are the operators that may stand before the = of an assignment.
+var assignments = []string{"<<", ">>", "+", "-", "*", "/", "%", "&", "|", "^", ""}
+
+// simple reads an assignment, an increment or a call, without a semicolon.
+func (c *checker) simple() *CompileError {
+	if c.tok().is("_") && c.toks[c.i+1].is("=") {
+		c.i += 2
+		return c.expression()
+	}
+	if err := c.operand(); err != nil {
+		return err
+	}
+	at := c.i
+	if c.operator("++") || c.operator("--") || c.toks[at-1].is(")") && (c.tok().is(";") || c.tok().is(")")) {
+		return nil
+	}
+	for _, o := range assignments {
+		if c.operator(o + "=") {
+			return c.expression()
+		}
+	}
+	return c.fail(at, "expected an assignment or a call, found %s", c.found())
+}
+
+// pairing are the operators with two operands; longer ones stand before their beginnings.
+var pairing = []string{"&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^"}
+
+// expression reads an expression. How tight operators bind does not matter to names.
+func (c *checker) expression() *CompileError {
+	if err := c.deeper(); err != nil {
+		return err
+	}
+	defer func() { c.depth-- }()
+next:
+	for {
+		if err := c.operand(); err != nil {
+			return err
+		}
+		if c.closes[c.i] {
+			return nil
+		}
+		for _, o := range pairing {
+			if c.operator(o) {
+				continue next
+			}
+		}
+		return nil
+	}
+}
+
+// operand reads an operand with what stands before and behind it.
+func (c *checker) operand() *CompileError {
+	if err := c.deeper(); err != nil {
+		return err
+	}
+	defer func() { c.depth-- }()
+	for c.tok().kind == punctToken && strings.Contains("-!~&*", c.tok().text) {
+		c.next()
+	}
+	switch t := c.tok(); {
+	case t.is("("):
+		c.next()
+		if err := c.expression(); err != nil {
+			return err
+		}
+		if err := c.expect(")"); err != nil {
+			return err
+		}
+	case t.kind == numberToken:
+		c.next()
+	case t.kind == wordToken:
+		if err := c.name(true); err != nil {
+			return err
+		}
+	default:
+		return c.fail(c.i, "expected an expression, found %s", c.found())
+	}
+	for {
+		switch {
+		case c.accept("["):
+			if err := c.expression(); err != nil {
+				return err
+			}
+			if err := c.expect("]"); err != nil {
+				return err
+			}
+		case c.accept("."):
+			if _, err := c.word(); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// name reads a name with its list of types, and where calls may stand its arguments.
+func (c *checker) name(calls bool) *CompileError {
+	if err := c.deeper(); err != nil {
+		return err
+	}
+	defer func() { c.depth-- }()
+	at := c.i
+	name, err := c.word()
+	if err != nil {
+		return err
+	}
+	if err := c.resolve(name, at); err != nil {
+		return err
+	}
+	if end, ok := c.lists[c.i]; ok {
+		old := c.lenient
+		c.lenient = c.lenient || strings.HasPrefix(name, "texture_")
+		c.i++
+		for c.i < end {
+			if err := c.expression(); err != nil {
+				return err
+			}
+			if c.i < end && !c.accept(",") {
+				return c.expect(",")
+			}
+		}
+		c.i, c.lenient = end+1, old
+	}
+	if !calls || !c.accept("(") {
+		return nil
+	}
+	for !c.accept(")") {
+		if err := c.expression(); err != nil {
+			return err
+		}
+		if !c.accept(",") && !c.tok().is(")") {
+			return c.expect(")")
+		}
+	}
+	return nil
+}
+
+// resolve finds what a name at token at is: of the function, of the module or of the language.
+func (c *checker) resolve(name string, at int) *CompileError {
+	for _, s := range c.scopes {
+		if s[name] {
+			return nil
+		}
+	}
+	if d := c.decls[name]; d != nil {
+		c.uses[c.inside] = append(c.uses[c.inside], use{d, at})
+		return nil
+	}
+	if predeclared[name] || c.lenient {
+		return nil
+	}
+	return c.fail(at, "no definition in scope for %s", name)
+}
