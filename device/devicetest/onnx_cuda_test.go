@@ -1,0 +1,11 @@
+//go:build (linux || windows) && !nocuda && !race
+
+package devicetest
+
+import "testing"
+
+// TestCUDAEmulatedONNX runs ONNX's node tests by the kernels of GPUs, emulated.
+func TestCUDAEmulatedONNX(t *testing.T) {
+	emulate(t, 9, false)
+	onnx(t, openCUDA, nil)
+}

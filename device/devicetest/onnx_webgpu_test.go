@@ -1,0 +1,8 @@
+//go:build !nowebgpu && !js && !race
+
+package devicetest
+
+import "testing"
+
+// TestWebGPUONNX runs ONNX's node tests on software.
+func TestWebGPUONNX(t *testing.T) { onnx(t, webGPU(t, "lavapipe"), nil) }
