@@ -9,3 +9,9 @@ func TestCUDAEmulatedONNX(t *testing.T) {
 	emulate(t, 9, false)
 	onnx(t, openCUDA, nil)
 }
+
+// TestCUDAEmulatedNumPy compares elementwise functions with NumPy's tables.
+func TestCUDAEmulatedNumPy(t *testing.T) {
+	emulate(t, 9, false)
+	numpy(t, openCUDA)
+}
