@@ -8,14 +8,16 @@ import (
 
 // spelt lists the names whose words Go writes otherwise than with one capital.
 var spelt = map[string]string{
-	"argmax":   "ArgMax",
-	"argmin":   "ArgMin",
-	"conv2d":   "Conv2D",
-	"matmul":   "MatMul",
-	"matmul_q": "MatMulQ",
-	"matvec":   "MatVec",
-	"rms_norm": "RMSNorm",
-	"topk":     "TopK",
+	"argmax":    "ArgMax",
+	"argmin":    "ArgMin",
+	"conv2d":    "Conv2D",
+	"is_nan":    "IsNaN",
+	"logaddexp": "LogAddExp",
+	"matmul":    "MatMul",
+	"matmul_q":  "MatMulQ",
+	"matvec":    "MatVec",
+	"rms_norm":  "RMSNorm",
+	"topk":      "TopK",
 }
 
 // goName returns the name of an operation in Go: of its variable in package op

@@ -9,9 +9,16 @@ import (
 
 var elementwiseOperators = map[string]mapping{
 	"Abs":            elementwise(op.Abs),
+	"Acos":           elementwise(op.Acos),
+	"Acosh":          elementwise(op.Acosh),
 	"Add":            elementwise(op.Add),
+	"Asin":           elementwise(op.Asin),
+	"Asinh":          elementwise(op.Asinh),
+	"Atan":           elementwise(op.Atan),
+	"Atanh":          elementwise(op.Atanh),
 	"Ceil":           elementwise(op.Ceil),
 	"Cos":            elementwise(op.Cos),
+	"Cosh":           elementwise(op.Cosh),
 	"Div":            elementwise(op.Div),
 	"Equal":          elementwise(op.Equal),
 	"Erf":            elementwise(op.Erf),
@@ -32,9 +39,11 @@ var elementwiseOperators = map[string]mapping{
 	"Sigmoid":        elementwise(op.Sigmoid),
 	"Sign":           elementwise(op.Sign),
 	"Sin":            elementwise(op.Sin),
+	"Sinh":           elementwise(op.Sinh),
 	"Softplus":       elementwise(op.Softplus),
 	"Sqrt":           elementwise(op.Sqrt),
 	"Sub":            elementwise(op.Sub),
+	"Tan":            elementwise(op.Tan),
 	"Tanh":           elementwise(op.Tanh),
 	"Where":          elementwise(op.Where),
 
@@ -48,7 +57,7 @@ var elementwiseOperators = map[string]mapping{
 	"Clip":      like(op.Clip, clip),
 	"Dropout":   dropout,
 	"IsInf":     isInf,
-	"IsNaN":     func(r *recorder) []batch.Value { return one(r.NotEqual(r.x(0), r.x(0))) },
+	"IsNaN":     elementwise(op.IsNaN),
 	"Pow":       like(op.Pow, pow),
 	"PRelu":     prelu,
 	"Identity":  func(r *recorder) []batch.Value { return one(r.Reshape(r.x(0), r.shape(0)...)) },
@@ -105,7 +114,7 @@ func isInf(r *recorder) []batch.Value {
 	x, inf := r.x(0), r.Cast(r.Const(float32(math.Inf(1))), r.x(0).Type())
 	switch up, down := r.int("detect_positive", 1) != 0, r.int("detect_negative", 1) != 0; {
 	case up && down:
-		return one(r.Equal(r.Abs(x), inf))
+		return one(r.IsInf(x))
 	case up:
 		return one(r.Equal(x, inf))
 	case down:
