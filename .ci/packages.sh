@@ -25,7 +25,7 @@ concurrent)
 		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|ptx/kernels$\|ptx/samples$\)" || true
 	;;
 native)
-	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... | grep -v "/cuda/emulated$"
+	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest | grep -v "/cuda/emulated$"
 	;;
 kernels)
 	go list ./kernel/... ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...

@@ -879,6 +879,372 @@ func (r *Batch) Cast(x Value, to op.DType) Value {
 	return r.apply(op.Cast, op.CastTo(to), x)
 }
 
+// IsNaN records whether x is NaN: x != x.
+//
+// Shapes: any; gives the shape of x. True for NaN alone.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) IsNaN(x Value) Value {
+	return r.apply(op.IsNaN, op.Attrs{}, x)
+}
+
+// SignBit records whether the sign of x is negative: (copysign(1, x) < 0) & (x == x).
+//
+// Shapes: any; gives the shape of x. True for -0, false for NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) SignBit(x Value) Value {
+	return r.apply(op.SignBit, op.Attrs{}, x)
+}
+
+// CopySign records the magnitude of x with the sign of y: select(y == y, copysign(x,
+// y), abs(x)).
+//
+// Shapes: operands broadcast; gives the common shape. -0 and -Inf count as negative;
+// NaN in x stays NaN, and NaN in y counts as positive.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) CopySign(x, y Value) Value {
+	return r.apply(op.CopySign, op.Attrs{}, x, y)
+}
+
+// Tan records the tangent of x radians: sin(x) / cos(x).
+//
+// Shapes: any; gives the shape of x. NaN at NaN and ±Inf; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 6 ulp of the true result.
+func (r *Batch) Tan(x Value) Value {
+	return r.apply(op.Tan, op.Attrs{}, x)
+}
+
+// Asin records the arc sine in radians: atan(x / sqrt((1 - x) * (1 + x))).
+//
+// Shapes: any; gives the shape of x. NaN for |x| > 1; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 5 ulp of the true result.
+func (r *Batch) Asin(x Value) Value {
+	return r.apply(op.Asin, op.Attrs{}, x)
+}
+
+// Acos records the arc cosine in radians: 2 * atan(sqrt((1 - x) / (1 + x))).
+//
+// Shapes: any; gives the shape of x. NaN for |x| > 1.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 5 ulp of the true result.
+func (r *Batch) Acos(x Value) Value {
+	return r.apply(op.Acos, op.Attrs{}, x)
+}
+
+// Atan records the arc tangent in radians: atan(x).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (r *Batch) Atan(x Value) Value {
+	return r.apply(op.Atan, op.Attrs{}, x)
+}
+
+// Atan2 records the angle of the point (y, x) in radians, in [-pi, pi]:
+// select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) <
+// 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y))
+// == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))),
+// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
+// abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 -
+// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
+// abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0,
+// select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y),
+// max(abs(x), abs(y))).
+//
+// Shapes: operands broadcast; gives the common shape. As C99, signed zeros and
+// infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
+// is NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Atan2(y, x Value) Value {
+	return r.apply(op.Atan2, op.Attrs{}, y, x)
+}
+
+// Expm1 records e**x - 1, accurate near 0: expm1(x).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0
+// stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (r *Batch) Expm1(x Value) Value {
+	return r.apply(op.Expm1, op.Attrs{}, x)
+}
+
+// Log10 records the logarithm to base 10: log(x) * 0.4342945.
+//
+// Shapes: any; gives the shape of x. NaN for x < 0; -Inf at ±0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Log10(x Value) Value {
+	return r.apply(op.Log10, op.Attrs{}, x)
+}
+
+// LogAddExp records log(e**x + e**y) without overflow: max(x, y) +
+// log1p(exp(-select(x == y, 0, abs(x - y)))).
+//
+// Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -Inf
+// where both are.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 3 ulp + 3·ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) LogAddExp(x, y Value) Value {
+	return r.apply(op.LogAddExp, op.Attrs{}, x, y)
+}
+
+// IsInf records whether x is +Inf or -Inf: abs(x) == +Inf.
+//
+// Shapes: any; gives the shape of x. False for NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) IsInf(x Value) Value {
+	return r.apply(op.IsInf, op.Attrs{}, x)
+}
+
+// IsFinite records whether x is neither NaN nor infinite: abs(x) < +Inf.
+//
+// Shapes: any; gives the shape of x. False for NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) IsFinite(x Value) Value {
+	return r.apply(op.IsFinite, op.Attrs{}, x)
+}
+
+// Cbrt records the cube root: select(x == 0, x, select(abs(x) == +Inf, x,
+// copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) <
+// 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) *
+// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
+// 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
+// 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07,
+// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
+// 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
+// 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x)
+// * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))).
+//
+// Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (r *Batch) Cbrt(x Value) Value {
+	return r.apply(op.Cbrt, op.Attrs{}, x)
+}
+
+// Hypot records the length of the vector (x, y), without overflow: select((abs(x) ==
+// +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x),
+// abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)),
+// min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))).
+//
+// Shapes: operands broadcast; gives the common shape. +Inf if either is infinite,
+// even beside NaN; else NaN if either is NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 3 ulp of the true result.
+func (r *Batch) Hypot(x, y Value) Value {
+	return r.apply(op.Hypot, op.Attrs{}, x, y)
+}
+
+// Sinh records the hyperbolic sine: copysign(select(80 < abs(x), (exp(abs(x) * 0.5) *
+// 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) +
+// 1)))), x).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; ±Inf beyond ±89.42; -0 stays
+// -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 7 ulp of the true result.
+func (r *Batch) Sinh(x Value) Value {
+	return r.apply(op.Sinh, op.Attrs{}, x)
+}
+
+// Cosh records the hyperbolic cosine: select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) *
+// exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; +Inf beyond ±89.42.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 7 ulp of the true result.
+func (r *Batch) Cosh(x Value) Value {
+	return r.apply(op.Cosh, op.Attrs{}, x)
+}
+
+// Atanh records the inverse hyperbolic tangent: copysign(0.5 * log1p((abs(x) +
+// abs(x)) / (1 - abs(x))), x).
+//
+// Shapes: any; gives the shape of x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Atanh(x Value) Value {
+	return r.apply(op.Atanh, op.Attrs{}, x)
+}
+
+// Asinh records the inverse hyperbolic sine: copysign(select(1.0737418e+09 < abs(x),
+// log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) *
+// abs(x)) + 1))))), x).
+//
+// Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Asinh(x Value) Value {
+	return r.apply(op.Asinh, op.Attrs{}, x)
+}
+
+// Acosh records the inverse hyperbolic cosine: select(x < 1, NaN,
+// select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x -
+// 1) + 2))))).
+//
+// Shapes: any; gives the shape of x. NaN for x < 1; +Inf at +Inf.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Acosh(x Value) Value {
+	return r.apply(op.Acosh, op.Attrs{}, x)
+}
+
 // Sum records the sum: Σ x.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE

@@ -1078,6 +1078,426 @@ func (d *Device) FmaAsync(ctx context.Context, dst, x, y, z []float32) *Pending 
 	return d.elementwiseAsync(ctx, op.Fma, op.Attrs{}, dst, x, y, z)
 }
 
+// CopySign computes the magnitude of x with the sign of y: dst = select(y == y,
+// copysign(x, y), abs(x)).
+//
+// dst, x and y have the same length, and dst may be x or y. -0 and -Inf count as
+// negative; NaN in x stays NaN, and NaN in y counts as positive.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (d *Device) CopySign(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.CopySign, op.Attrs{}, dst, x, y, nil)
+}
+
+// CopySignAsync starts [Device.CopySign] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) CopySignAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.CopySign, op.Attrs{}, dst, x, y, nil)
+}
+
+// Tan computes the tangent of x radians: dst = sin(x) / cos(x).
+//
+// dst and x have the same length, and dst may be x. NaN at NaN and ±Inf; -0 stays
+// -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 6 ulp of the true result.
+func (d *Device) Tan(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Tan, op.Attrs{}, dst, x, nil, nil)
+}
+
+// TanAsync starts [Device.Tan] and returns at once. The slices belong to it until it
+// is done.
+func (d *Device) TanAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Tan, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Asin computes the arc sine in radians: dst = atan(x / sqrt((1 - x) * (1 + x))).
+//
+// dst and x have the same length, and dst may be x. NaN for |x| > 1; -0 stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 5 ulp of the true result.
+func (d *Device) Asin(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Asin, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AsinAsync starts [Device.Asin] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AsinAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Asin, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Acos computes the arc cosine in radians: dst = 2 * atan(sqrt((1 - x) / (1 + x))).
+//
+// dst and x have the same length, and dst may be x. NaN for |x| > 1.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 5 ulp of the true result.
+func (d *Device) Acos(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Acos, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AcosAsync starts [Device.Acos] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AcosAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Acos, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Atan computes the arc tangent in radians: dst = atan(x).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; ±pi/2 at ±Inf;
+// -0 stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (d *Device) Atan(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Atan, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AtanAsync starts [Device.Atan] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AtanAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Atan, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Atan2 computes the angle of the point (y, x) in radians, in [-pi, pi]: dst =
+// select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) <
+// 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y))
+// == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))),
+// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
+// abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 -
+// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
+// abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0,
+// select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y),
+// max(abs(x), abs(y))).
+//
+// dst, y and x have the same length, and dst may be y or x. As C99, signed zeros and
+// infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
+// is NaN.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with y or x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Atan2(ctx context.Context, dst, y, x []float32) error {
+	return d.elementwise(ctx, op.Atan2, op.Attrs{}, dst, y, x, nil)
+}
+
+// Atan2Async starts [Device.Atan2] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) Atan2Async(ctx context.Context, dst, y, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Atan2, op.Attrs{}, dst, y, x, nil)
+}
+
+// Expm1 computes e**x - 1, accurate near 0: dst = expm1(x).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; +Inf above 88.73,
+// -1 at -Inf; -0 stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (d *Device) Expm1(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Expm1, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Expm1Async starts [Device.Expm1] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) Expm1Async(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Expm1, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Log10 computes the logarithm to base 10: dst = log(x) * 0.4342945.
+//
+// dst and x have the same length, and dst may be x. NaN for x < 0; -Inf at ±0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Log10(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Log10, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Log10Async starts [Device.Log10] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) Log10Async(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Log10, op.Attrs{}, dst, x, nil, nil)
+}
+
+// LogAddExp computes log(e**x + e**y) without overflow: dst = max(x, y) +
+// log1p(exp(-select(x == y, 0, abs(x - y)))).
+//
+// dst, x and y have the same length, and dst may be x or y. NaN if either is NaN;
+// -Inf where both are.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 3 ulp + 3·ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) LogAddExp(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.LogAddExp, op.Attrs{}, dst, x, y, nil)
+}
+
+// LogAddExpAsync starts [Device.LogAddExp] and returns at once. The slices belong to
+// it until it is done.
+func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.LogAddExp, op.Attrs{}, dst, x, y, nil)
+}
+
+// Cbrt computes the cube root: dst = select(x == 0, x, select(abs(x) == +Inf, x,
+// copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) <
+// 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) *
+// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
+// 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
+// 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07,
+// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
+// 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
+// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
+// 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x)
+// * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31,
+// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))).
+//
+// dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
+// -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (d *Device) Cbrt(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Cbrt, op.Attrs{}, dst, x, nil, nil)
+}
+
+// CbrtAsync starts [Device.Cbrt] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) CbrtAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Cbrt, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Hypot computes the length of the vector (x, y), without overflow: dst =
+// select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0,
+// max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) /
+// max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))).
+//
+// dst, x and y have the same length, and dst may be x or y. +Inf if either is
+// infinite, even beside NaN; else NaN if either is NaN.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 3 ulp of the true result.
+func (d *Device) Hypot(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.Hypot, op.Attrs{}, dst, x, y, nil)
+}
+
+// HypotAsync starts [Device.Hypot] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) HypotAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Hypot, op.Attrs{}, dst, x, y, nil)
+}
+
+// Sinh computes the hyperbolic sine: dst = copysign(select(80 < abs(x), (exp(abs(x) *
+// 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) /
+// (expm1(abs(x)) + 1)))), x).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; ±Inf beyond
+// ±89.42; -0 stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 7 ulp of the true result.
+func (d *Device) Sinh(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Sinh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// SinhAsync starts [Device.Sinh] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) SinhAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Sinh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Cosh computes the hyperbolic cosine: dst = select(80 < abs(x), (exp(abs(x) * 0.5) *
+// 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; +Inf beyond
+// ±89.42.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 7 ulp of the true result.
+func (d *Device) Cosh(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Cosh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// CoshAsync starts [Device.Cosh] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) CoshAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Cosh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Atanh computes the inverse hyperbolic tangent: dst = copysign(0.5 * log1p((abs(x) +
+// abs(x)) / (1 - abs(x))), x).
+//
+// dst and x have the same length, and dst may be x. NaN for |x| > 1; ±Inf at ±1; -0
+// stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Atanh(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Atanh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AtanhAsync starts [Device.Atanh] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AtanhAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Atanh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Asinh computes the inverse hyperbolic sine: dst = copysign(select(1.0737418e+09 <
+// abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 +
+// sqrt((abs(x) * abs(x)) + 1))))), x).
+//
+// dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
+// -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Asinh(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Asinh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AsinhAsync starts [Device.Asinh] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AsinhAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Asinh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// Acosh computes the inverse hyperbolic cosine: dst = select(x < 1, NaN,
+// select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x -
+// 1) + 2))))).
+//
+// dst and x have the same length, and dst may be x. NaN for x < 1; +Inf at +Inf.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Acosh(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Acosh, op.Attrs{}, dst, x, nil, nil)
+}
+
+// AcoshAsync starts [Device.Acosh] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) AcoshAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Acosh, op.Attrs{}, dst, x, nil, nil)
+}
+
 // Sum returns the sum of x: Σ x.
 //
 // IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the

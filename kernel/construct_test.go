@@ -52,7 +52,7 @@ var everything = kernel.New("everything", func(b *kernel.Builder, p *struct {
 
 	s := sum.Get()
 	s = s.Add(s.Sub(s.Mul(s)).Div(s).Neg().Abs().Min(s).Max(s).Fma(s, s).MulAdd(s, s).Sqrt().Floor().Ceil().Trunc().Round().CopySign(s).Square())
-	s = s.Add(s.Exp().Exp2().Expm1().Log().Log2().Log1p().Tanh().Sigmoid().Erf().Erfc().NormCDF().Sin().Cos().Pow(s).Recip().Rsqrt())
+	s = s.Add(s.Exp().Exp2().Expm1().Log().Log2().Log1p().Tanh().Sigmoid().Erf().Erfc().NormCDF().Sin().Cos().Atan().Pow(s).Recip().Rsqrt())
 	s = s.Ldexp(s.Round().Min(kernel.F(4)).Max(kernel.F(-4)))
 	u := i.Div(kernel.U(7)).Mod(n).And(i).Or(n).Xor(i).Not().CountOnes().LeadingZeros().TrailingZeros().ReverseBits().MulHigh(n)
 	d := u.Dot4I8(i, kernel.I(0)).Add(u.Dot4U8(i, u).I32())

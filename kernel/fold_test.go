@@ -185,7 +185,7 @@ func near(a, b uint32, typ, method string) bool {
 	}
 	ulp := 0.0
 	switch method {
-	case "Exp", "Exp2", "Expm1", "Log", "Log2", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc", "NormCDF", "Sin", "Cos", "Pow", "Recip", "Rsqrt":
+	case "Exp", "Exp2", "Expm1", "Log", "Log2", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc", "NormCDF", "Sin", "Cos", "Atan", "Pow", "Recip", "Rsqrt":
 		ulp = 10
 	case "Fma", "MulAdd":
 		ulp = 1

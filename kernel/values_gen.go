@@ -159,6 +159,9 @@ func (x F32) Sin() F32 { return F32(unary(ir.Sin, kF32, kF32, handle(x))) }
 // Cos returns the cosine of x radians.
 func (x F32) Cos() F32 { return F32(unary(ir.Cos, kF32, kF32, handle(x))) }
 
+// Atan returns the arc tangent in radians.
+func (x F32) Atan() F32 { return F32(unary(ir.Atan, kF32, kF32, handle(x))) }
+
 // Pow returns x to the power y.
 func (x F32) Pow(y F32) F32 { return F32(binary(ir.Pow, kF32, kF32, handle(x), handle(y))) }
 
@@ -621,6 +624,9 @@ func (x Vec2F) Sin() Vec2F { return Vec2F(unary(ir.Sin, kVec2F, kVec2F, handle(x
 
 // Cos returns the cosine of x radians.
 func (x Vec2F) Cos() Vec2F { return Vec2F(unary(ir.Cos, kVec2F, kVec2F, handle(x))) }
+
+// Atan returns the arc tangent in radians.
+func (x Vec2F) Atan() Vec2F { return Vec2F(unary(ir.Atan, kVec2F, kVec2F, handle(x))) }
 
 // Pow returns x to the power y.
 func (x Vec2F) Pow(y Vec2F) Vec2F { return Vec2F(binary(ir.Pow, kVec2F, kVec2F, handle(x), handle(y))) }
@@ -1162,6 +1168,9 @@ func (x Vec4F) Sin() Vec4F { return Vec4F(unary(ir.Sin, kVec4F, kVec4F, handle(x
 
 // Cos returns the cosine of x radians.
 func (x Vec4F) Cos() Vec4F { return Vec4F(unary(ir.Cos, kVec4F, kVec4F, handle(x))) }
+
+// Atan returns the arc tangent in radians.
+func (x Vec4F) Atan() Vec4F { return Vec4F(unary(ir.Atan, kVec4F, kVec4F, handle(x))) }
 
 // Pow returns x to the power y.
 func (x Vec4F) Pow(y Vec4F) Vec4F { return Vec4F(binary(ir.Pow, kVec4F, kVec4F, handle(x), handle(y))) }

@@ -130,6 +130,9 @@ func (x Expr) Sin() Expr { return x.unary(ir.Sin) }
 // Cos returns the cosine of x radians.
 func (x Expr) Cos() Expr { return x.unary(ir.Cos) }
 
+// Atan returns the arc tangent in radians.
+func (x Expr) Atan() Expr { return x.unary(ir.Atan) }
+
 // Eq reports x == y.
 func (x Expr) Eq(y Expr) Cond { return x.compare(ir.Eq, y) }
 

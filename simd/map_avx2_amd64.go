@@ -110,6 +110,46 @@ func mapAVX2(name string) MapFunc {
 		return mapGreaterEqualAVX2
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereAVX2
+	case "is_nan":
+		return mapIsNanAVX2
+	case "sign_bit":
+		return mapSignBitAVX2
+	case "copy_sign":
+		return mapCopySignAVX2
+	case "tan":
+		return trigTanAVX2
+	case "asin":
+		return mapAsinAVX2
+	case "acos":
+		return mapAcosAVX2
+	case "atan", "code.atan":
+		return mapAtanAVX2
+	case "atan2":
+		return mapAtan2AVX2
+	case "expm1", "code.expm1":
+		return mapExpm1AVX2
+	case "log10":
+		return mapLog10AVX2
+	case "logaddexp":
+		return mapLogaddexpAVX2
+	case "is_inf":
+		return mapIsInfAVX2
+	case "is_finite":
+		return mapIsFiniteAVX2
+	case "cbrt":
+		return mapCbrtAVX2
+	case "hypot":
+		return mapHypotAVX2
+	case "sinh":
+		return mapSinhAVX2
+	case "cosh":
+		return mapCoshAVX2
+	case "atanh":
+		return mapAtanhAVX2
+	case "asinh":
+		return mapAsinhAVX2
+	case "acosh":
+		return mapAcoshAVX2
 	case "code.add.sv":
 		return mapCodeAddSVAVX2
 	case "code.sub.vs":
@@ -166,8 +206,6 @@ func mapAVX2(name string) MapFunc {
 		return mapCodeLdexpVSAVX2
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVAVX2
-	case "code.expm1":
-		return mapCodeExpm1AVX2
 	case "code.erfc":
 		return mapCodeErfcAVX2
 	case "code.normcdf":
@@ -214,6 +252,10 @@ func trigSinAVX2(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosAVX2(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosAVX2, AVX2, math.Cos, dst, x, n)
+}
+
+func trigTanAVX2(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanAVX2, AVX2, math.Tan, dst, x, n)
 }
 
 func mapStreamAVX2(name string) MapFunc {
@@ -320,6 +362,46 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapGreaterEqualStreamAVX2
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereStreamAVX2
+	case "is_nan":
+		return mapIsNanStreamAVX2
+	case "sign_bit":
+		return mapSignBitStreamAVX2
+	case "copy_sign":
+		return mapCopySignStreamAVX2
+	case "tan":
+		return trigTanStreamAVX2
+	case "asin":
+		return mapAsinStreamAVX2
+	case "acos":
+		return mapAcosStreamAVX2
+	case "atan", "code.atan":
+		return mapAtanStreamAVX2
+	case "atan2":
+		return mapAtan2StreamAVX2
+	case "expm1", "code.expm1":
+		return mapExpm1StreamAVX2
+	case "log10":
+		return mapLog10StreamAVX2
+	case "logaddexp":
+		return mapLogaddexpStreamAVX2
+	case "is_inf":
+		return mapIsInfStreamAVX2
+	case "is_finite":
+		return mapIsFiniteStreamAVX2
+	case "cbrt":
+		return mapCbrtStreamAVX2
+	case "hypot":
+		return mapHypotStreamAVX2
+	case "sinh":
+		return mapSinhStreamAVX2
+	case "cosh":
+		return mapCoshStreamAVX2
+	case "atanh":
+		return mapAtanhStreamAVX2
+	case "asinh":
+		return mapAsinhStreamAVX2
+	case "acosh":
+		return mapAcoshStreamAVX2
 	case "code.add.sv":
 		return mapCodeAddSVStreamAVX2
 	case "code.sub.vs":
@@ -376,8 +458,6 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapCodeLdexpVSStreamAVX2
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVStreamAVX2
-	case "code.expm1":
-		return mapCodeExpm1StreamAVX2
 	case "code.erfc":
 		return mapCodeErfcStreamAVX2
 	case "code.normcdf":
@@ -400,6 +480,10 @@ func trigSinStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosStreamAVX2, AVX2, math.Cos, dst, x, n)
+}
+
+func trigTanStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanStreamAVX2, AVX2, math.Tan, dst, x, n)
 }
 
 // mapReluAVX2 stores max(x, 0). See mapReluGeneric.
@@ -912,6 +996,206 @@ func mapWhereAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapWhereStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapIsNanAVX2 stores x != x. See mapIsNanGeneric.
+//
+//go:noescape
+func mapIsNanAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsNanStreamAVX2 stores x != x around the caches. See mapIsNanGeneric.
+//
+//go:noescape
+func mapIsNanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSignBitAVX2 stores (copysign(1, x) < 0) & (x == x). See mapSignBitGeneric.
+//
+//go:noescape
+func mapSignBitAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSignBitStreamAVX2 stores (copysign(1, x) < 0) & (x == x) around the caches. See mapSignBitGeneric.
+//
+//go:noescape
+func mapSignBitStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopySignAVX2 stores select(y == y, copysign(x, y), abs(x)). See mapCopySignGeneric.
+//
+//go:noescape
+func mapCopySignAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopySignStreamAVX2 stores select(y == y, copysign(x, y), abs(x)) around the caches. See mapCopySignGeneric.
+//
+//go:noescape
+func mapCopySignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapTanAVX2 stores sin(x) / cos(x). See mapTanGeneric.
+//
+//go:noescape
+func mapTanAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapTanStreamAVX2 stores sin(x) / cos(x) around the caches. See mapTanGeneric.
+//
+//go:noescape
+func mapTanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinAVX2 stores atan(x / sqrt((1 - x) * (1 + x))). See mapAsinGeneric.
+//
+//go:noescape
+func mapAsinAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinStreamAVX2 stores atan(x / sqrt((1 - x) * (1 + x))) around the caches. See mapAsinGeneric.
+//
+//go:noescape
+func mapAsinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcosAVX2 stores 2 * atan(sqrt((1 - x) / (1 + x))). See mapAcosGeneric.
+//
+//go:noescape
+func mapAcosAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcosStreamAVX2 stores 2 * atan(sqrt((1 - x) / (1 + x))) around the caches. See mapAcosGeneric.
+//
+//go:noescape
+func mapAcosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanAVX2 stores atan(x). See mapAtanGeneric.
+//
+//go:noescape
+func mapAtanAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanStreamAVX2 stores atan(x) around the caches. See mapAtanGeneric.
+//
+//go:noescape
+func mapAtanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtan2AVX2 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))). See mapAtan2Generic.
+//
+//go:noescape
+func mapAtan2AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtan2StreamAVX2 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) around the caches. See mapAtan2Generic.
+//
+//go:noescape
+func mapAtan2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapExpm1AVX2 stores expm1(x). See mapExpm1Generic.
+//
+//go:noescape
+func mapExpm1AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapExpm1StreamAVX2 stores expm1(x) around the caches. See mapExpm1Generic.
+//
+//go:noescape
+func mapExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog10AVX2 stores log(x) * 0.4342945. See mapLog10Generic.
+//
+//go:noescape
+func mapLog10AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog10StreamAVX2 stores log(x) * 0.4342945 around the caches. See mapLog10Generic.
+//
+//go:noescape
+func mapLog10StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLogaddexpAVX2 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))). See mapLogaddexpGeneric.
+//
+//go:noescape
+func mapLogaddexpAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapLogaddexpStreamAVX2 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) around the caches. See mapLogaddexpGeneric.
+//
+//go:noescape
+func mapLogaddexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsInfAVX2 stores abs(x) == +Inf. See mapIsInfGeneric.
+//
+//go:noescape
+func mapIsInfAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsInfStreamAVX2 stores abs(x) == +Inf around the caches. See mapIsInfGeneric.
+//
+//go:noescape
+func mapIsInfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsFiniteAVX2 stores abs(x) < +Inf. See mapIsFiniteGeneric.
+//
+//go:noescape
+func mapIsFiniteAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsFiniteStreamAVX2 stores abs(x) < +Inf around the caches. See mapIsFiniteGeneric.
+//
+//go:noescape
+func mapIsFiniteStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCbrtAVX2 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
+//
+//go:noescape
+func mapCbrtAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCbrtStreamAVX2 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) around the caches. See mapCbrtGeneric.
+//
+//go:noescape
+func mapCbrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapHypotAVX2 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))). See mapHypotGeneric.
+//
+//go:noescape
+func mapHypotAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapHypotStreamAVX2 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) around the caches. See mapHypotGeneric.
+//
+//go:noescape
+func mapHypotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSinhAVX2 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+//
+//go:noescape
+func mapSinhAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSinhStreamAVX2 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+//
+//go:noescape
+func mapSinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCoshAVX2 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+//
+//go:noescape
+func mapCoshAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCoshStreamAVX2 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+//
+//go:noescape
+func mapCoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanhAVX2 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x). See mapAtanhGeneric.
+//
+//go:noescape
+func mapAtanhAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanhStreamAVX2 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) around the caches. See mapAtanhGeneric.
+//
+//go:noescape
+func mapAtanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinhAVX2 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x). See mapAsinhGeneric.
+//
+//go:noescape
+func mapAsinhAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinhStreamAVX2 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) around the caches. See mapAsinhGeneric.
+//
+//go:noescape
+func mapAsinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcoshAVX2 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))). See mapAcoshGeneric.
+//
+//go:noescape
+func mapAcoshAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcoshStreamAVX2 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) around the caches. See mapAcoshGeneric.
+//
+//go:noescape
+func mapAcoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeAddSVAVX2 stores p0 + x. See mapCodeAddSVGeneric.
 //
 //go:noescape
@@ -1191,16 +1475,6 @@ func mapCodeLdexpSVAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodeLdexpSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
-
-// mapCodeExpm1AVX2 stores expm1(x). See mapCodeExpm1Generic.
-//
-//go:noescape
-func mapCodeExpm1AVX2(dst, x, y, z *float32, n int, p *float32)
-
-// mapCodeExpm1StreamAVX2 stores expm1(x) around the caches. See mapCodeExpm1Generic.
-//
-//go:noescape
-func mapCodeExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeErfcAVX2 stores erfc(x). See mapCodeErfcGeneric.
 //

@@ -110,6 +110,46 @@ func mapAVX512(name string) MapFunc {
 		return mapGreaterEqualAVX512
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereAVX512
+	case "is_nan":
+		return mapIsNanAVX512
+	case "sign_bit":
+		return mapSignBitAVX512
+	case "copy_sign":
+		return mapCopySignAVX512
+	case "tan":
+		return trigTanAVX512
+	case "asin":
+		return mapAsinAVX512
+	case "acos":
+		return mapAcosAVX512
+	case "atan", "code.atan":
+		return mapAtanAVX512
+	case "atan2":
+		return mapAtan2AVX512
+	case "expm1", "code.expm1":
+		return mapExpm1AVX512
+	case "log10":
+		return mapLog10AVX512
+	case "logaddexp":
+		return mapLogaddexpAVX512
+	case "is_inf":
+		return mapIsInfAVX512
+	case "is_finite":
+		return mapIsFiniteAVX512
+	case "cbrt":
+		return mapCbrtAVX512
+	case "hypot":
+		return mapHypotAVX512
+	case "sinh":
+		return mapSinhAVX512
+	case "cosh":
+		return mapCoshAVX512
+	case "atanh":
+		return mapAtanhAVX512
+	case "asinh":
+		return mapAsinhAVX512
+	case "acosh":
+		return mapAcoshAVX512
 	case "code.add.sv":
 		return mapCodeAddSVAVX512
 	case "code.sub.vs":
@@ -166,8 +206,6 @@ func mapAVX512(name string) MapFunc {
 		return mapCodeLdexpVSAVX512
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVAVX512
-	case "code.expm1":
-		return mapCodeExpm1AVX512
 	case "code.erfc":
 		return mapCodeErfcAVX512
 	case "code.normcdf":
@@ -218,6 +256,10 @@ func trigSinAVX512(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosAVX512(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosAVX512, AVX512, math.Cos, dst, x, n)
+}
+
+func trigTanAVX512(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanAVX512, AVX512, math.Tan, dst, x, n)
 }
 
 func nearCodeNormcdf(dst, x, y, z *float32, n int, p *float32) {
@@ -328,6 +370,46 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapGreaterEqualStreamAVX512
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereStreamAVX512
+	case "is_nan":
+		return mapIsNanStreamAVX512
+	case "sign_bit":
+		return mapSignBitStreamAVX512
+	case "copy_sign":
+		return mapCopySignStreamAVX512
+	case "tan":
+		return trigTanStreamAVX512
+	case "asin":
+		return mapAsinStreamAVX512
+	case "acos":
+		return mapAcosStreamAVX512
+	case "atan", "code.atan":
+		return mapAtanStreamAVX512
+	case "atan2":
+		return mapAtan2StreamAVX512
+	case "expm1", "code.expm1":
+		return mapExpm1StreamAVX512
+	case "log10":
+		return mapLog10StreamAVX512
+	case "logaddexp":
+		return mapLogaddexpStreamAVX512
+	case "is_inf":
+		return mapIsInfStreamAVX512
+	case "is_finite":
+		return mapIsFiniteStreamAVX512
+	case "cbrt":
+		return mapCbrtStreamAVX512
+	case "hypot":
+		return mapHypotStreamAVX512
+	case "sinh":
+		return mapSinhStreamAVX512
+	case "cosh":
+		return mapCoshStreamAVX512
+	case "atanh":
+		return mapAtanhStreamAVX512
+	case "asinh":
+		return mapAsinhStreamAVX512
+	case "acosh":
+		return mapAcoshStreamAVX512
 	case "code.add.sv":
 		return mapCodeAddSVStreamAVX512
 	case "code.sub.vs":
@@ -384,8 +466,6 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapCodeLdexpVSStreamAVX512
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVStreamAVX512
-	case "code.expm1":
-		return mapCodeExpm1StreamAVX512
 	case "code.erfc":
 		return mapCodeErfcStreamAVX512
 	case "code.normcdf":
@@ -412,6 +492,10 @@ func trigSinStreamAVX512(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosStreamAVX512(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosStreamAVX512, AVX512, math.Cos, dst, x, n)
+}
+
+func trigTanStreamAVX512(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanStreamAVX512, AVX512, math.Tan, dst, x, n)
 }
 
 func nearCodeNormcdfStream(dst, x, y, z *float32, n int, p *float32) {
@@ -938,6 +1022,206 @@ func mapWhereAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapWhereStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapIsNanAVX512 stores x != x. See mapIsNanGeneric.
+//
+//go:noescape
+func mapIsNanAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsNanStreamAVX512 stores x != x around the caches. See mapIsNanGeneric.
+//
+//go:noescape
+func mapIsNanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSignBitAVX512 stores (copysign(1, x) < 0) & (x == x). See mapSignBitGeneric.
+//
+//go:noescape
+func mapSignBitAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSignBitStreamAVX512 stores (copysign(1, x) < 0) & (x == x) around the caches. See mapSignBitGeneric.
+//
+//go:noescape
+func mapSignBitStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopySignAVX512 stores select(y == y, copysign(x, y), abs(x)). See mapCopySignGeneric.
+//
+//go:noescape
+func mapCopySignAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopySignStreamAVX512 stores select(y == y, copysign(x, y), abs(x)) around the caches. See mapCopySignGeneric.
+//
+//go:noescape
+func mapCopySignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapTanAVX512 stores sin(x) / cos(x). See mapTanGeneric.
+//
+//go:noescape
+func mapTanAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapTanStreamAVX512 stores sin(x) / cos(x) around the caches. See mapTanGeneric.
+//
+//go:noescape
+func mapTanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinAVX512 stores atan(x / sqrt((1 - x) * (1 + x))). See mapAsinGeneric.
+//
+//go:noescape
+func mapAsinAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinStreamAVX512 stores atan(x / sqrt((1 - x) * (1 + x))) around the caches. See mapAsinGeneric.
+//
+//go:noescape
+func mapAsinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcosAVX512 stores 2 * atan(sqrt((1 - x) / (1 + x))). See mapAcosGeneric.
+//
+//go:noescape
+func mapAcosAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcosStreamAVX512 stores 2 * atan(sqrt((1 - x) / (1 + x))) around the caches. See mapAcosGeneric.
+//
+//go:noescape
+func mapAcosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanAVX512 stores atan(x). See mapAtanGeneric.
+//
+//go:noescape
+func mapAtanAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanStreamAVX512 stores atan(x) around the caches. See mapAtanGeneric.
+//
+//go:noescape
+func mapAtanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtan2AVX512 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))). See mapAtan2Generic.
+//
+//go:noescape
+func mapAtan2AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtan2StreamAVX512 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) around the caches. See mapAtan2Generic.
+//
+//go:noescape
+func mapAtan2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapExpm1AVX512 stores expm1(x). See mapExpm1Generic.
+//
+//go:noescape
+func mapExpm1AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapExpm1StreamAVX512 stores expm1(x) around the caches. See mapExpm1Generic.
+//
+//go:noescape
+func mapExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog10AVX512 stores log(x) * 0.4342945. See mapLog10Generic.
+//
+//go:noescape
+func mapLog10AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog10StreamAVX512 stores log(x) * 0.4342945 around the caches. See mapLog10Generic.
+//
+//go:noescape
+func mapLog10StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLogaddexpAVX512 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))). See mapLogaddexpGeneric.
+//
+//go:noescape
+func mapLogaddexpAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapLogaddexpStreamAVX512 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) around the caches. See mapLogaddexpGeneric.
+//
+//go:noescape
+func mapLogaddexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsInfAVX512 stores abs(x) == +Inf. See mapIsInfGeneric.
+//
+//go:noescape
+func mapIsInfAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsInfStreamAVX512 stores abs(x) == +Inf around the caches. See mapIsInfGeneric.
+//
+//go:noescape
+func mapIsInfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsFiniteAVX512 stores abs(x) < +Inf. See mapIsFiniteGeneric.
+//
+//go:noescape
+func mapIsFiniteAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsFiniteStreamAVX512 stores abs(x) < +Inf around the caches. See mapIsFiniteGeneric.
+//
+//go:noescape
+func mapIsFiniteStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCbrtAVX512 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
+//
+//go:noescape
+func mapCbrtAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCbrtStreamAVX512 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) around the caches. See mapCbrtGeneric.
+//
+//go:noescape
+func mapCbrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapHypotAVX512 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))). See mapHypotGeneric.
+//
+//go:noescape
+func mapHypotAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapHypotStreamAVX512 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) around the caches. See mapHypotGeneric.
+//
+//go:noescape
+func mapHypotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSinhAVX512 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+//
+//go:noescape
+func mapSinhAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSinhStreamAVX512 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+//
+//go:noescape
+func mapSinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCoshAVX512 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+//
+//go:noescape
+func mapCoshAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCoshStreamAVX512 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+//
+//go:noescape
+func mapCoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanhAVX512 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x). See mapAtanhGeneric.
+//
+//go:noescape
+func mapAtanhAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanhStreamAVX512 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) around the caches. See mapAtanhGeneric.
+//
+//go:noescape
+func mapAtanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinhAVX512 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x). See mapAsinhGeneric.
+//
+//go:noescape
+func mapAsinhAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinhStreamAVX512 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) around the caches. See mapAsinhGeneric.
+//
+//go:noescape
+func mapAsinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcoshAVX512 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))). See mapAcoshGeneric.
+//
+//go:noescape
+func mapAcoshAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcoshStreamAVX512 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) around the caches. See mapAcoshGeneric.
+//
+//go:noescape
+func mapAcoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeAddSVAVX512 stores p0 + x. See mapCodeAddSVGeneric.
 //
 //go:noescape
@@ -1217,16 +1501,6 @@ func mapCodeLdexpSVAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodeLdexpSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
-
-// mapCodeExpm1AVX512 stores expm1(x). See mapCodeExpm1Generic.
-//
-//go:noescape
-func mapCodeExpm1AVX512(dst, x, y, z *float32, n int, p *float32)
-
-// mapCodeExpm1StreamAVX512 stores expm1(x) around the caches. See mapCodeExpm1Generic.
-//
-//go:noescape
-func mapCodeExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeErfcAVX512 stores erfc(x). See mapCodeErfcGeneric.
 //

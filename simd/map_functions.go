@@ -47,6 +47,22 @@ var (
 	kernelAxpy      = Map("axpy")
 	kernelLerp      = Map("lerp")
 	kernelFma       = Map("fma")
+	kernelCopySign  = Map("copy_sign")
+	kernelTan       = Map("tan")
+	kernelAsin      = Map("asin")
+	kernelAcos      = Map("acos")
+	kernelAtan      = Map("atan")
+	kernelAtan2     = Map("atan2")
+	kernelExpm1     = Map("expm1")
+	kernelLog10     = Map("log10")
+	kernelLogaddexp = Map("logaddexp")
+	kernelCbrt      = Map("cbrt")
+	kernelHypot     = Map("hypot")
+	kernelSinh      = Map("sinh")
+	kernelCosh      = Map("cosh")
+	kernelAtanh     = Map("atanh")
+	kernelAsinh     = Map("asinh")
+	kernelAcosh     = Map("acosh")
 )
 
 // Relu stores the positive part in dst: max(x, 0). NaN stays NaN; the sign of a zero result is not defined.
@@ -282,4 +298,84 @@ func Lerp(dst, x, y []float32, t float32) {
 // Fma stores x·y + z, rounded once in dst: fma(x, y, z). IEEE 754.
 func Fma(dst, x, y, z []float32) {
 	apply(kernelFma, dst, x, y, z, 3, nil)
+}
+
+// CopySign stores the magnitude of x with the sign of y in dst: select(y == y, copysign(x, y), abs(x)). -0 and -Inf count as negative; NaN in x stays NaN, and NaN in y counts as positive.
+func CopySign(dst, x, y []float32) {
+	apply(kernelCopySign, dst, x, y, nil, 2, nil)
+}
+
+// Tan stores the tangent of x radians in dst: sin(x) / cos(x). NaN at NaN and ±Inf; -0 stays -0.
+func Tan(dst, x []float32) {
+	apply(kernelTan, dst, x, nil, nil, 1, nil)
+}
+
+// Asin stores the arc sine in radians in dst: atan(x / sqrt((1 - x) * (1 + x))). NaN for |x| > 1; -0 stays -0.
+func Asin(dst, x []float32) {
+	apply(kernelAsin, dst, x, nil, nil, 1, nil)
+}
+
+// Acos stores the arc cosine in radians in dst: 2 * atan(sqrt((1 - x) / (1 + x))). NaN for |x| > 1.
+func Acos(dst, x []float32) {
+	apply(kernelAcos, dst, x, nil, nil, 1, nil)
+}
+
+// Atan stores the arc tangent in radians in dst: atan(x). NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0.
+func Atan(dst, x []float32) {
+	apply(kernelAtan, dst, x, nil, nil, 1, nil)
+}
+
+// Atan2 stores the angle of the point (y, x) in radians, in [-pi, pi] in dst: select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) < 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y), max(abs(x), abs(y))). As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN.
+func Atan2(dst, y, x []float32) {
+	apply(kernelAtan2, dst, y, x, nil, 2, nil)
+}
+
+// Expm1 stores e**x - 1, accurate near 0 in dst: expm1(x). NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0 stays -0.
+func Expm1(dst, x []float32) {
+	apply(kernelExpm1, dst, x, nil, nil, 1, nil)
+}
+
+// Log10 stores the logarithm to base 10 in dst: log(x) * 0.4342945. NaN for x < 0; -Inf at ±0.
+func Log10(dst, x []float32) {
+	apply(kernelLog10, dst, x, nil, nil, 1, nil)
+}
+
+// Logaddexp stores log(e**x + e**y) without overflow in dst: max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))). NaN if either is NaN; -Inf where both are.
+func Logaddexp(dst, x, y []float32) {
+	apply(kernelLogaddexp, dst, x, y, nil, 2, nil)
+}
+
+// Cbrt stores the cube root in dst: select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). NaN and infinities stay; -0 stays -0.
+func Cbrt(dst, x []float32) {
+	apply(kernelCbrt, dst, x, nil, nil, 1, nil)
+}
+
+// Hypot stores the length of the vector (x, y), without overflow in dst: select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))). +Inf if either is infinite, even beside NaN; else NaN if either is NaN.
+func Hypot(dst, x, y []float32) {
+	apply(kernelHypot, dst, x, y, nil, 2, nil)
+}
+
+// Sinh stores the hyperbolic sine in dst: copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0.
+func Sinh(dst, x []float32) {
+	apply(kernelSinh, dst, x, nil, nil, 1, nil)
+}
+
+// Cosh stores the hyperbolic cosine in dst: select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). NaN stays NaN; +Inf beyond ±89.42.
+func Cosh(dst, x []float32) {
+	apply(kernelCosh, dst, x, nil, nil, 1, nil)
+}
+
+// Atanh stores the inverse hyperbolic tangent in dst: copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x). NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
+func Atanh(dst, x []float32) {
+	apply(kernelAtanh, dst, x, nil, nil, 1, nil)
+}
+
+// Asinh stores the inverse hyperbolic sine in dst: copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x). NaN and infinities stay; -0 stays -0.
+func Asinh(dst, x []float32) {
+	apply(kernelAsinh, dst, x, nil, nil, 1, nil)
+}
+
+// Acosh stores the inverse hyperbolic cosine in dst: select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))). NaN for x < 1; +Inf at +Inf.
+func Acosh(dst, x []float32) {
+	apply(kernelAcosh, dst, x, nil, nil, 1, nil)
 }

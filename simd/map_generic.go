@@ -1444,6 +1444,1137 @@ func mapWhereGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapIsNanGeneric stores x != x.
+func mapIsNanGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := v0 != v0
+		d[i] = truth(v1)
+	}
+}
+
+// mapSignBitGeneric stores (copysign(1, x) < 0) & (x == x).
+func mapSignBitGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(math.Copysign(float64(0x1p+00), float64(v1)))
+		v4 := v2 < 0x0p+00
+		v5 := v1 == v1
+		v6 := v4 && v5
+		d[i] = truth(v6)
+	}
+}
+
+// mapCopySignGeneric stores select(y == y, copysign(x, y), abs(x)).
+func mapCopySignGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v1 := v0 == v0
+		v2 := a0[i]
+		v3 := float32(math.Copysign(float64(v2), float64(v0)))
+		v4 := math.Float32frombits(math.Float32bits(v2) &^ (1 << 31))
+		v5 := v4
+		if v1 {
+			v5 = v3
+		}
+		d[i] = v5
+	}
+}
+
+// mapTanGeneric stores sin(x) / cos(x).
+func mapTanGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v2 := v0 == 0x0p+00
+		v5 := fma(v0, 0x1.45f306p-02, 0x1.8p+23)
+		v6 := float32(v5 - 0x1.8p+23)
+		v9 := fma(v6, -0x1.921fb4p+01, v0)
+		v10 := fma(v6, -0x1.4442dp-23, v9)
+		v11 := float32(v10 * v10)
+		v12 := float32(v11 * v10)
+		v15 := fma(-0x1.adefp-26, v11, 0x1.7270cap-19)
+		v17 := fma(v15, v11, -0x1.a0212ap-13)
+		v19 := fma(v17, v11, 0x1.11113p-07)
+		v21 := fma(v19, v11, -0x1.555556p-03)
+		v23 := float32(v6 * -0x1.84698ap-47)
+		v24 := fma(v12, v21, v23)
+		v25 := float32(v10 + v24)
+		v27 := max(v25, -0x1p+00)
+		v29 := min(v27, 0x1p+00)
+		v30 := int32(math.Float32bits(v29))
+		v31 := int32(math.Float32bits(v5))
+		v33 := v31 << (0x1f & 31)
+		v34 := v30 ^ v33
+		v35 := math.Float32frombits(uint32(v34))
+		v36 := v35
+		if v2 {
+			v36 = v0
+		}
+		v38 := fma(v0, 0x1.45f306p-02, -0x1p-01)
+		v39 := float32(v38 + 0x1.8p+23)
+		v40 := float32(v39 - 0x1.8p+23)
+		v42 := fma(v40, 0x1p+01, 0x1p+00)
+		v45 := fma(v42, -0x1.921fb4p+00, v0)
+		v46 := fma(v42, -0x1.4442dp-24, v45)
+		v47 := float32(v46 * v46)
+		v48 := float32(v47 * v46)
+		v49 := fma(-0x1.adefp-26, v47, 0x1.7270cap-19)
+		v50 := fma(v49, v47, -0x1.a0212ap-13)
+		v51 := fma(v50, v47, 0x1.11113p-07)
+		v52 := fma(v51, v47, -0x1.555556p-03)
+		v54 := float32(v42 * -0x1.84698ap-48)
+		v55 := fma(v48, v52, v54)
+		v56 := float32(v46 + v55)
+		v57 := max(v56, -0x1p+00)
+		v58 := min(v57, 0x1p+00)
+		v59 := int32(math.Float32bits(v58))
+		v60 := int32(math.Float32bits(v39))
+		v61 := v60 << (0x1f & 31)
+		v62 := v59 ^ v61
+		v63 := math.Float32frombits(uint32(v62))
+		v64 := -v63
+		v65 := float32(v36 / v64)
+		d[i] = v65
+	}
+}
+
+// mapAsinGeneric stores atan(x / sqrt((1 - x) * (1 + x))).
+func mapAsinGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(0x1p+00 - v1)
+		v3 := float32(0x1p+00 + v1)
+		v4 := float32(v2 * v3)
+		v5 := float32(math.Sqrt(float64(v4)))
+		v6 := float32(v1 / v5)
+		v7 := math.Float32frombits(math.Float32bits(v6) &^ (1 << 31))
+		v9 := min(v7, 0x1p+100)
+		v10 := 0x1p+00 < v9
+		v12 := float32(0x1p+00 / v9)
+		v13 := v9
+		if v10 {
+			v13 = v12
+		}
+		v14 := float32(v13 * v13)
+		v15 := float32(v13 * v14)
+		v18 := fma(-0x1.d48b44p-10, v14, 0x1.64c2c2p-07)
+		v20 := fma(v18, v14, -0x1.fe0422p-06)
+		v22 := fma(v20, v14, 0x1.da660ap-05)
+		v24 := fma(v22, v14, -0x1.58183ap-04)
+		v26 := fma(v24, v14, 0x1.c09088p-04)
+		v28 := fma(v26, v14, -0x1.2420d2p-03)
+		v30 := fma(v28, v14, 0x1.9991e8p-03)
+		v32 := fma(v30, v14, -0x1.55553ep-02)
+		v33 := fma(v15, v32, v13)
+		v34 := float32(0x1.921fb4p+00 - v33)
+		v36 := float32(v34 + 0x1.4442d2p-24)
+		v37 := v33
+		if v10 {
+			v37 = v36
+		}
+		v38 := float32(math.Copysign(float64(v37), float64(v6)))
+		d[i] = v38
+	}
+}
+
+// mapAcosGeneric stores 2 * atan(sqrt((1 - x) / (1 + x))).
+func mapAcosGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v2 := a0[i]
+		v3 := float32(0x1p+00 - v2)
+		v4 := float32(0x1p+00 + v2)
+		v5 := float32(v3 / v4)
+		v6 := float32(math.Sqrt(float64(v5)))
+		v7 := math.Float32frombits(math.Float32bits(v6) &^ (1 << 31))
+		v9 := min(v7, 0x1p+100)
+		v10 := 0x1p+00 < v9
+		v12 := float32(0x1p+00 / v9)
+		v13 := v9
+		if v10 {
+			v13 = v12
+		}
+		v14 := float32(v13 * v13)
+		v15 := float32(v13 * v14)
+		v18 := fma(-0x1.d48b44p-10, v14, 0x1.64c2c2p-07)
+		v20 := fma(v18, v14, -0x1.fe0422p-06)
+		v22 := fma(v20, v14, 0x1.da660ap-05)
+		v24 := fma(v22, v14, -0x1.58183ap-04)
+		v26 := fma(v24, v14, 0x1.c09088p-04)
+		v28 := fma(v26, v14, -0x1.2420d2p-03)
+		v30 := fma(v28, v14, 0x1.9991e8p-03)
+		v32 := fma(v30, v14, -0x1.55553ep-02)
+		v33 := fma(v15, v32, v13)
+		v34 := float32(0x1.921fb4p+00 - v33)
+		v36 := float32(v34 + 0x1.4442d2p-24)
+		v37 := v33
+		if v10 {
+			v37 = v36
+		}
+		v38 := float32(math.Copysign(float64(v37), float64(v6)))
+		v39 := float32(0x1p+01 * v38)
+		d[i] = v39
+	}
+}
+
+// mapAtanGeneric stores atan(x).
+func mapAtanGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
+		v4 := min(v2, 0x1p+100)
+		v5 := 0x1p+00 < v4
+		v7 := float32(0x1p+00 / v4)
+		v8 := v4
+		if v5 {
+			v8 = v7
+		}
+		v9 := float32(v8 * v8)
+		v10 := float32(v8 * v9)
+		v13 := fma(-0x1.d48b44p-10, v9, 0x1.64c2c2p-07)
+		v15 := fma(v13, v9, -0x1.fe0422p-06)
+		v17 := fma(v15, v9, 0x1.da660ap-05)
+		v19 := fma(v17, v9, -0x1.58183ap-04)
+		v21 := fma(v19, v9, 0x1.c09088p-04)
+		v23 := fma(v21, v9, -0x1.2420d2p-03)
+		v25 := fma(v23, v9, 0x1.9991e8p-03)
+		v27 := fma(v25, v9, -0x1.55553ep-02)
+		v28 := fma(v10, v27, v8)
+		v29 := float32(0x1.921fb4p+00 - v28)
+		v31 := float32(v29 + 0x1.4442d2p-24)
+		v32 := v28
+		if v5 {
+			v32 = v31
+		}
+		v33 := float32(math.Copysign(float64(v32), float64(v1)))
+		d[i] = v33
+	}
+}
+
+// mapAtan2Generic stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))).
+func mapAtan2Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v2 := a0[i]
+		v3 := math.Float32frombits(math.Float32bits(v2) &^ (1 << 31))
+		v4 := max(v1, v3)
+		v5 := v4 == v4
+		v7 := float32(math.Copysign(float64(0x1p+00), float64(v0)))
+		v9 := v7 < 0x0p+00
+		v11 := v1 < v3
+		v13 := v4 == 0x0p+00
+		v14 := v1 == v3
+		v15 := min(v1, v3)
+		v16 := float32(v15 / v4)
+		v17 := v16
+		if v14 {
+			v17 = 0x1p+00
+		}
+		v18 := v17
+		if v13 {
+			v18 = 0x0p+00
+		}
+		v19 := math.Float32frombits(math.Float32bits(v18) &^ (1 << 31))
+		v21 := min(v19, 0x1p+100)
+		v22 := 0x1p+00 < v21
+		v24 := float32(0x1p+00 / v21)
+		v25 := v21
+		if v22 {
+			v25 = v24
+		}
+		v26 := float32(v25 * v25)
+		v27 := float32(v25 * v26)
+		v30 := fma(-0x1.d48b44p-10, v26, 0x1.64c2c2p-07)
+		v32 := fma(v30, v26, -0x1.fe0422p-06)
+		v34 := fma(v32, v26, 0x1.da660ap-05)
+		v36 := fma(v34, v26, -0x1.58183ap-04)
+		v38 := fma(v36, v26, 0x1.c09088p-04)
+		v40 := fma(v38, v26, -0x1.2420d2p-03)
+		v42 := fma(v40, v26, 0x1.9991e8p-03)
+		v44 := fma(v42, v26, -0x1.55553ep-02)
+		v45 := fma(v27, v44, v25)
+		v46 := float32(0x1.921fb4p+00 - v45)
+		v48 := float32(v46 + 0x1.4442d2p-24)
+		v49 := v45
+		if v22 {
+			v49 = v48
+		}
+		v50 := float32(math.Copysign(float64(v49), float64(v18)))
+		v51 := float32(0x1.921fb6p+00 - v50)
+		v52 := v50
+		if v11 {
+			v52 = v51
+		}
+		v53 := float32(0x1.921fb6p+01 - v52)
+		v54 := v52
+		if v9 {
+			v54 = v53
+		}
+		v55 := float32(math.Copysign(float64(v54), float64(v2)))
+		v56 := v4
+		if v5 {
+			v56 = v55
+		}
+		d[i] = v56
+	}
+}
+
+// mapExpm1Generic stores expm1(x).
+func mapExpm1Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v2 := max(v0, -0x1.ap+04)
+		v4 := min(v2, 0x1.64p+06)
+		v7 := fma(v4, 0x1.715476p+00, 0x1.8p+23)
+		v8 := int32(math.Float32bits(v7))
+		v10 := v8 << (0x17 & 31)
+		v12 := v10 + 0x3f000000
+		v13 := math.Float32frombits(uint32(v12))
+		v14 := float32(v7 - 0x1.8p+23)
+		v17 := fma(v14, -0x1.62e4p-01, v4)
+		v18 := fma(v14, -0x1.7f7d1cp-20, v17)
+		v19 := float32(v18 * v18)
+		v22 := fma(0x1.6b7b9ap-10, v18, 0x1.122912p-07)
+		v24 := fma(v22, v18, 0x1.55571p-05)
+		v26 := fma(v24, v18, 0x1.5554aep-03)
+		v28 := fma(v26, v18, 0x1.fffffep-02)
+		v29 := fma(v19, v28, v18)
+		v31 := float32(v13 - 0x1p-01)
+		v32 := fma(v13, v29, v31)
+		v33 := float32(v32 + v32)
+		v34 := float32(math.Copysign(float64(v33), float64(v0)))
+		d[i] = v34
+	}
+}
+
+// mapLog10Generic stores log(x) * 0.4342945.
+func mapLog10Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := 0x0p+00 < v1
+		v4 := v1 < math.Float32frombits(0x7f800000)
+		v6 := v1 < 0x1p-126
+		v8 := float32(v1 * 0x1p+23)
+		v9 := v1
+		if v6 {
+			v9 = v8
+		}
+		v10 := int32(math.Float32bits(v9))
+		v12 := v10 - 0x3f3504f3
+		v14 := v12 >> (0x17 & 31)
+		v15 := float32(v14)
+		v17 := float32(0x0p+00)
+		if v6 {
+			v17 = 0x1.7p+04
+		}
+		v18 := float32(v15 - v17)
+		v20 := v14 << (0x17 & 31)
+		v21 := v10 - v20
+		v22 := math.Float32frombits(uint32(v21))
+		v24 := float32(v22 - 0x1p+00)
+		v25 := float32(v24 * v24)
+		v27 := float32(v25 * v24)
+		v30 := fma(-0x1.38ce94p-04, v24, 0x1.055fe4p-03)
+		v32 := fma(v30, v24, -0x1.0d81e2p-03)
+		v34 := fma(v32, v24, 0x1.22d8fep-03)
+		v36 := fma(v34, v24, -0x1.54728ep-03)
+		v38 := fma(v36, v24, 0x1.99a01ep-03)
+		v40 := fma(v38, v24, -0x1.000226p-02)
+		v42 := fma(v40, v24, 0x1.555554p-02)
+		v44 := float32(v18 * 0x1.7f7d1cp-20)
+		v45 := fma(v27, v42, v44)
+		v46 := fma(v25, -0x1p-01, v45)
+		v47 := float32(v46 + v24)
+		v48 := fma(v18, 0x1.62e4p-01, v47)
+		v49 := float32(math.Float32frombits(0x7f800000))
+		if v4 {
+			v49 = v48
+		}
+		v50 := v1 == 0x0p+00
+		v53 := float32(math.Float32frombits(0x7fc00000))
+		if v50 {
+			v53 = math.Float32frombits(0xff800000)
+		}
+		v54 := v53
+		if v2 {
+			v54 = v49
+		}
+		v56 := float32(v54 * 0x1.bcb7b2p-02)
+		d[i] = v56
+	}
+}
+
+// mapLogaddexpGeneric stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))).
+func mapLogaddexpGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := max(v0, v1)
+		v4 := v0 == v1
+		v6 := float32(v0 - v1)
+		v7 := math.Float32frombits(math.Float32bits(v6) &^ (1 << 31))
+		v8 := v7
+		if v4 {
+			v8 = 0x0p+00
+		}
+		v9 := -v8
+		v11 := max(v9, -0x1.ap+06)
+		v13 := min(v11, 0x1.64p+06)
+		v16 := fma(v13, 0x1.715476p+00, 0x1.8p+23)
+		v17 := float32(v16 - 0x1.8p+23)
+		v20 := fma(v17, -0x1.62e4p-01, v13)
+		v21 := fma(v17, -0x1.7f7d1cp-20, v20)
+		v23 := fma(0x1.6b7b9ap-10, v21, 0x1.122912p-07)
+		v25 := fma(v23, v21, 0x1.55571p-05)
+		v27 := fma(v25, v21, 0x1.5554aep-03)
+		v29 := fma(v27, v21, 0x1.fffffep-02)
+		v31 := fma(v29, v21, 0x1p+00)
+		v32 := fma(v31, v21, 0x1p+00)
+		v33 := int32(math.Float32bits(v16))
+		v35 := v33 << (0x17 & 31)
+		v36 := v17 < 0x0p+00
+		v39 := int32(0x1f800000)
+		if v36 {
+			v39 = 0x5f800000
+		}
+		v40 := v35 + v39
+		v41 := math.Float32frombits(uint32(v40))
+		v42 := float32(v32 * v41)
+		v45 := float32(0x1p+64)
+		if v36 {
+			v45 = 0x1p-64
+		}
+		v46 := float32(v42 * v45)
+		v47 := v46 == 0x0p+00
+		v48 := float32(v46 + 0x1p+00)
+		v49 := 0x0p+00 < v48
+		v51 := v48 < math.Float32frombits(0x7f800000)
+		v52 := int32(math.Float32bits(v48))
+		v54 := v52 - 0x3f3504f3
+		v55 := v54 >> (0x17 & 31)
+		v56 := float32(v55)
+		v58 := float32(v48 - 0x1p+00)
+		v59 := float32(v46 - v58)
+		v61 := float32(v59 * 0x1p-01)
+		v63 := v55 << (0x17 & 31)
+		v64 := 0x40000000 - v63
+		v65 := math.Float32frombits(uint32(v64))
+		v66 := v52 - v63
+		v67 := math.Float32frombits(uint32(v66))
+		v68 := float32(v67 - 0x1p+00)
+		v69 := fma(v61, v65, v68)
+		v70 := float32(v69 * v69)
+		v72 := float32(v70 * v69)
+		v75 := fma(-0x1.38ce94p-04, v69, 0x1.055fe4p-03)
+		v77 := fma(v75, v69, -0x1.0d81e2p-03)
+		v79 := fma(v77, v69, 0x1.22d8fep-03)
+		v81 := fma(v79, v69, -0x1.54728ep-03)
+		v83 := fma(v81, v69, 0x1.99a01ep-03)
+		v85 := fma(v83, v69, -0x1.000226p-02)
+		v87 := fma(v85, v69, 0x1.555554p-02)
+		v89 := float32(v56 * 0x1.7f7d1cp-20)
+		v90 := fma(v72, v87, v89)
+		v91 := fma(v70, -0x1p-01, v90)
+		v92 := float32(v91 + v69)
+		v93 := fma(v56, 0x1.62e4p-01, v92)
+		v94 := float32(math.Float32frombits(0x7f800000))
+		if v51 {
+			v94 = v93
+		}
+		v95 := v48 == 0x0p+00
+		v98 := float32(math.Float32frombits(0x7fc00000))
+		if v95 {
+			v98 = math.Float32frombits(0xff800000)
+		}
+		v99 := v98
+		if v49 {
+			v99 = v94
+		}
+		v100 := v99
+		if v47 {
+			v100 = v46
+		}
+		v101 := float32(v2 + v100)
+		d[i] = v101
+	}
+}
+
+// mapIsInfGeneric stores abs(x) == +Inf.
+func mapIsInfGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 == math.Float32frombits(0x7f800000)
+		d[i] = truth(v3)
+	}
+}
+
+// mapIsFiniteGeneric stores abs(x) < +Inf.
+func mapIsFiniteGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 < math.Float32frombits(0x7f800000)
+		d[i] = truth(v3)
+	}
+}
+
+// mapCbrtGeneric stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))).
+func mapCbrtGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v2 := v0 == 0x0p+00
+		v3 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v5 := v3 == math.Float32frombits(0x7f800000)
+		v7 := v3 < 0x1p-100
+		v10 := float32(v3 * 0x1p+60)
+		v11 := v3
+		if v7 {
+			v11 = v10
+		}
+		v12 := 0x0p+00 < v11
+		v13 := v11 < math.Float32frombits(0x7f800000)
+		v15 := v11 < 0x1p-126
+		v17 := float32(v11 * 0x1p+23)
+		v18 := v11
+		if v15 {
+			v18 = v17
+		}
+		v19 := int32(math.Float32bits(v18))
+		v21 := v19 - 0x3f3504f3
+		v23 := v21 >> (0x17 & 31)
+		v24 := v23 << (0x17 & 31)
+		v25 := v19 - v24
+		v26 := math.Float32frombits(uint32(v25))
+		v28 := float32(v26 - 0x1p+00)
+		v30 := float32(v28 * v28)
+		v31 := float32(v30 * v28)
+		v34 := fma(-0x1.38ce94p-04, v28, 0x1.055fe4p-03)
+		v36 := fma(v34, v28, -0x1.0d81e2p-03)
+		v38 := fma(v36, v28, 0x1.22d8fep-03)
+		v40 := fma(v38, v28, -0x1.54728ep-03)
+		v42 := fma(v40, v28, 0x1.99a01ep-03)
+		v44 := fma(v42, v28, -0x1.000226p-02)
+		v46 := fma(v44, v28, 0x1.555554p-02)
+		v48 := float32(v30 * -0x1p-01)
+		v49 := fma(v31, v46, v48)
+		v51 := float32(v28 * 0x1.4ae0cp-26)
+		v52 := fma(v49, 0x1.715476p+00, v51)
+		v53 := fma(v28, 0x1.715476p+00, v52)
+		v54 := float32(v23)
+		v56 := float32(0x0p+00)
+		if v15 {
+			v56 = 0x1.7p+04
+		}
+		v57 := float32(v54 - v56)
+		v58 := float32(v53 + v57)
+		v59 := float32(math.Float32frombits(0x7f800000))
+		if v13 {
+			v59 = v58
+		}
+		v60 := v11 == 0x0p+00
+		v63 := float32(math.Float32frombits(0x7fc00000))
+		if v60 {
+			v63 = math.Float32frombits(0xff800000)
+		}
+		v64 := v63
+		if v12 {
+			v64 = v59
+		}
+		v66 := float32(v64 * 0x1.555556p-02)
+		v68 := max(v66, -0x1.2ep+07)
+		v70 := min(v68, 0x1p+07)
+		v72 := float32(v70 + 0x1.8p+23)
+		v73 := float32(v72 - 0x1.8p+23)
+		v74 := float32(v70 - v73)
+		v76 := fma(0x1.3fa8dcp-13, v74, 0x1.5f0cf8p-10)
+		v78 := fma(v76, v74, 0x1.3b309cp-07)
+		v80 := fma(v78, v74, 0x1.c6af74p-05)
+		v82 := fma(v80, v74, 0x1.ebfbd8p-03)
+		v84 := fma(v82, v74, 0x1.62e43p-01)
+		v85 := fma(v84, v74, 0x1p+00)
+		v86 := int32(math.Float32bits(v72))
+		v87 := v86 << (0x17 & 31)
+		v88 := v73 < 0x0p+00
+		v91 := int32(0x1f800000)
+		if v88 {
+			v91 = 0x5f800000
+		}
+		v92 := v87 + v91
+		v93 := math.Float32frombits(uint32(v92))
+		v94 := float32(v85 * v93)
+		v97 := float32(0x1p+64)
+		if v88 {
+			v97 = 0x1p-64
+		}
+		v98 := float32(v94 * v97)
+		v99 := float32(v98 * v98)
+		v100 := -v11
+		v101 := fma(v99, v98, v100)
+		v103 := float32(v99 * 0x1.8p+01)
+		v104 := float32(v101 / v103)
+		v105 := float32(v98 - v104)
+		v107 := float32(v105 * 0x1p-20)
+		v108 := v105
+		if v7 {
+			v108 = v107
+		}
+		v109 := float32(math.Copysign(float64(v108), float64(v0)))
+		v110 := v109
+		if v5 {
+			v110 = v0
+		}
+		v111 := v110
+		if v2 {
+			v111 = v0
+		}
+		d[i] = v111
+	}
+}
+
+// mapHypotGeneric stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))).
+func mapHypotGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 == math.Float32frombits(0x7f800000)
+		v4 := a1[i]
+		v5 := math.Float32frombits(math.Float32bits(v4) &^ (1 << 31))
+		v6 := v5 == math.Float32frombits(0x7f800000)
+		v7 := v3 || v6
+		v8 := max(v1, v5)
+		v10 := v8 == 0x0p+00
+		v11 := min(v1, v5)
+		v12 := float32(v11 / v8)
+		v14 := fma(v12, v12, 0x1p+00)
+		v15 := float32(math.Sqrt(float64(v14)))
+		v16 := float32(v8 * v15)
+		v17 := v16
+		if v10 {
+			v17 = v8
+		}
+		v18 := v17
+		if v7 {
+			v18 = math.Float32frombits(0x7f800000)
+		}
+		d[i] = v18
+	}
+}
+
+// mapSinhGeneric stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x).
+func mapSinhGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
+		v3 := 0x1.4p+06 < v2
+		v6 := float32(v2 * 0x1p-01)
+		v8 := max(v6, -0x1.ap+06)
+		v10 := min(v8, 0x1.64p+06)
+		v13 := fma(v10, 0x1.715476p+00, 0x1.8p+23)
+		v14 := float32(v13 - 0x1.8p+23)
+		v17 := fma(v14, -0x1.62e4p-01, v10)
+		v18 := fma(v14, -0x1.7f7d1cp-20, v17)
+		v20 := fma(0x1.6b7b9ap-10, v18, 0x1.122912p-07)
+		v22 := fma(v20, v18, 0x1.55571p-05)
+		v24 := fma(v22, v18, 0x1.5554aep-03)
+		v26 := fma(v24, v18, 0x1.fffffep-02)
+		v28 := fma(v26, v18, 0x1p+00)
+		v29 := fma(v28, v18, 0x1p+00)
+		v30 := int32(math.Float32bits(v13))
+		v32 := v30 << (0x17 & 31)
+		v34 := v14 < 0x0p+00
+		v37 := int32(0x1f800000)
+		if v34 {
+			v37 = 0x5f800000
+		}
+		v38 := v32 + v37
+		v39 := math.Float32frombits(uint32(v38))
+		v40 := float32(v29 * v39)
+		v43 := float32(0x1p+64)
+		if v34 {
+			v43 = 0x1p-64
+		}
+		v44 := float32(v40 * v43)
+		v45 := float32(v44 * 0x1p-01)
+		v46 := float32(v45 * v44)
+		v48 := max(v2, -0x1.ap+04)
+		v49 := min(v48, 0x1.64p+06)
+		v50 := fma(v49, 0x1.715476p+00, 0x1.8p+23)
+		v51 := int32(math.Float32bits(v50))
+		v52 := v51 << (0x17 & 31)
+		v54 := v52 + 0x3f000000
+		v55 := math.Float32frombits(uint32(v54))
+		v56 := float32(v50 - 0x1.8p+23)
+		v57 := fma(v56, -0x1.62e4p-01, v49)
+		v58 := fma(v56, -0x1.7f7d1cp-20, v57)
+		v59 := float32(v58 * v58)
+		v60 := fma(0x1.6b7b9ap-10, v58, 0x1.122912p-07)
+		v61 := fma(v60, v58, 0x1.55571p-05)
+		v62 := fma(v61, v58, 0x1.5554aep-03)
+		v63 := fma(v62, v58, 0x1.fffffep-02)
+		v64 := fma(v59, v63, v58)
+		v65 := float32(v55 - 0x1p-01)
+		v66 := fma(v55, v64, v65)
+		v67 := float32(v66 + v66)
+		v68 := float32(math.Copysign(float64(v67), float64(v2)))
+		v69 := float32(v68 + 0x1p+00)
+		v70 := float32(v68 / v69)
+		v71 := float32(v68 + v70)
+		v72 := float32(0x1p-01 * v71)
+		v73 := v72
+		if v3 {
+			v73 = v46
+		}
+		v74 := float32(math.Copysign(float64(v73), float64(v1)))
+		d[i] = v74
+	}
+}
+
+// mapCoshGeneric stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+func mapCoshGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
+		v3 := 0x1.4p+06 < v2
+		v6 := float32(v2 * 0x1p-01)
+		v8 := max(v6, -0x1.ap+06)
+		v10 := min(v8, 0x1.64p+06)
+		v13 := fma(v10, 0x1.715476p+00, 0x1.8p+23)
+		v14 := float32(v13 - 0x1.8p+23)
+		v17 := fma(v14, -0x1.62e4p-01, v10)
+		v18 := fma(v14, -0x1.7f7d1cp-20, v17)
+		v20 := fma(0x1.6b7b9ap-10, v18, 0x1.122912p-07)
+		v22 := fma(v20, v18, 0x1.55571p-05)
+		v24 := fma(v22, v18, 0x1.5554aep-03)
+		v26 := fma(v24, v18, 0x1.fffffep-02)
+		v28 := fma(v26, v18, 0x1p+00)
+		v29 := fma(v28, v18, 0x1p+00)
+		v30 := int32(math.Float32bits(v13))
+		v32 := v30 << (0x17 & 31)
+		v34 := v14 < 0x0p+00
+		v37 := int32(0x1f800000)
+		if v34 {
+			v37 = 0x5f800000
+		}
+		v38 := v32 + v37
+		v39 := math.Float32frombits(uint32(v38))
+		v40 := float32(v29 * v39)
+		v43 := float32(0x1p+64)
+		if v34 {
+			v43 = 0x1p-64
+		}
+		v44 := float32(v40 * v43)
+		v45 := float32(v44 * 0x1p-01)
+		v46 := float32(v45 * v44)
+		v47 := max(v2, -0x1.ap+06)
+		v48 := min(v47, 0x1.64p+06)
+		v49 := fma(v48, 0x1.715476p+00, 0x1.8p+23)
+		v50 := float32(v49 - 0x1.8p+23)
+		v51 := fma(v50, -0x1.62e4p-01, v48)
+		v52 := fma(v50, -0x1.7f7d1cp-20, v51)
+		v53 := fma(0x1.6b7b9ap-10, v52, 0x1.122912p-07)
+		v54 := fma(v53, v52, 0x1.55571p-05)
+		v55 := fma(v54, v52, 0x1.5554aep-03)
+		v56 := fma(v55, v52, 0x1.fffffep-02)
+		v57 := fma(v56, v52, 0x1p+00)
+		v58 := fma(v57, v52, 0x1p+00)
+		v59 := int32(math.Float32bits(v49))
+		v60 := v59 << (0x17 & 31)
+		v61 := v50 < 0x0p+00
+		v62 := int32(0x1f800000)
+		if v61 {
+			v62 = 0x5f800000
+		}
+		v63 := v60 + v62
+		v64 := math.Float32frombits(uint32(v63))
+		v65 := float32(v58 * v64)
+		v66 := float32(0x1p+64)
+		if v61 {
+			v66 = 0x1p-64
+		}
+		v67 := float32(v65 * v66)
+		v68 := float32(0x1p-01 * v67)
+		v69 := float32(0x1p-01 / v67)
+		v70 := float32(v68 + v69)
+		v71 := v70
+		if v3 {
+			v71 = v46
+		}
+		d[i] = v71
+	}
+}
+
+// mapAtanhGeneric stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x).
+func mapAtanhGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
+		v3 := float32(v2 + v2)
+		v5 := float32(0x1p+00 - v2)
+		v6 := float32(v3 / v5)
+		v8 := v6 == 0x0p+00
+		v9 := float32(v6 + 0x1p+00)
+		v10 := 0x0p+00 < v9
+		v12 := v9 < math.Float32frombits(0x7f800000)
+		v13 := int32(math.Float32bits(v9))
+		v15 := v13 - 0x3f3504f3
+		v17 := v15 >> (0x17 & 31)
+		v18 := float32(v17)
+		v20 := float32(v9 - 0x1p+00)
+		v21 := float32(v6 - v20)
+		v22 := float32(v21 * 0x1p-01)
+		v24 := v17 << (0x17 & 31)
+		v25 := 0x40000000 - v24
+		v26 := math.Float32frombits(uint32(v25))
+		v27 := v13 - v24
+		v28 := math.Float32frombits(uint32(v27))
+		v29 := float32(v28 - 0x1p+00)
+		v30 := fma(v22, v26, v29)
+		v31 := float32(v30 * v30)
+		v33 := float32(v31 * v30)
+		v36 := fma(-0x1.38ce94p-04, v30, 0x1.055fe4p-03)
+		v38 := fma(v36, v30, -0x1.0d81e2p-03)
+		v40 := fma(v38, v30, 0x1.22d8fep-03)
+		v42 := fma(v40, v30, -0x1.54728ep-03)
+		v44 := fma(v42, v30, 0x1.99a01ep-03)
+		v46 := fma(v44, v30, -0x1.000226p-02)
+		v48 := fma(v46, v30, 0x1.555554p-02)
+		v50 := float32(v18 * 0x1.7f7d1cp-20)
+		v51 := fma(v33, v48, v50)
+		v52 := fma(v31, -0x1p-01, v51)
+		v53 := float32(v52 + v30)
+		v54 := fma(v18, 0x1.62e4p-01, v53)
+		v55 := float32(math.Float32frombits(0x7f800000))
+		if v12 {
+			v55 = v54
+		}
+		v56 := v9 == 0x0p+00
+		v59 := float32(math.Float32frombits(0x7fc00000))
+		if v56 {
+			v59 = math.Float32frombits(0xff800000)
+		}
+		v60 := v59
+		if v10 {
+			v60 = v55
+		}
+		v61 := v60
+		if v8 {
+			v61 = v6
+		}
+		v62 := float32(0x1p-01 * v61)
+		v63 := float32(math.Copysign(float64(v62), float64(v1)))
+		d[i] = v63
+	}
+}
+
+// mapAsinhGeneric stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x).
+func mapAsinhGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
+		v3 := 0x1p+30 < v2
+		v5 := 0x0p+00 < v2
+		v7 := v2 < math.Float32frombits(0x7f800000)
+		v9 := v2 < 0x1p-126
+		v11 := float32(v2 * 0x1p+23)
+		v12 := v2
+		if v9 {
+			v12 = v11
+		}
+		v13 := int32(math.Float32bits(v12))
+		v15 := v13 - 0x3f3504f3
+		v17 := v15 >> (0x17 & 31)
+		v18 := float32(v17)
+		v20 := float32(0x0p+00)
+		if v9 {
+			v20 = 0x1.7p+04
+		}
+		v21 := float32(v18 - v20)
+		v23 := v17 << (0x17 & 31)
+		v24 := v13 - v23
+		v25 := math.Float32frombits(uint32(v24))
+		v27 := float32(v25 - 0x1p+00)
+		v28 := float32(v27 * v27)
+		v30 := float32(v28 * v27)
+		v33 := fma(-0x1.38ce94p-04, v27, 0x1.055fe4p-03)
+		v35 := fma(v33, v27, -0x1.0d81e2p-03)
+		v37 := fma(v35, v27, 0x1.22d8fep-03)
+		v39 := fma(v37, v27, -0x1.54728ep-03)
+		v41 := fma(v39, v27, 0x1.99a01ep-03)
+		v43 := fma(v41, v27, -0x1.000226p-02)
+		v45 := fma(v43, v27, 0x1.555554p-02)
+		v47 := float32(v21 * 0x1.7f7d1cp-20)
+		v48 := fma(v30, v45, v47)
+		v49 := fma(v28, -0x1p-01, v48)
+		v50 := float32(v49 + v27)
+		v51 := fma(v21, 0x1.62e4p-01, v50)
+		v52 := float32(math.Float32frombits(0x7f800000))
+		if v7 {
+			v52 = v51
+		}
+		v53 := v2 == 0x0p+00
+		v56 := float32(math.Float32frombits(0x7fc00000))
+		if v53 {
+			v56 = math.Float32frombits(0xff800000)
+		}
+		v57 := v56
+		if v5 {
+			v57 = v52
+		}
+		v59 := float32(v57 + 0x1.62e43p-01)
+		v60 := float32(v2 * v2)
+		v61 := float32(v60 + 0x1p+00)
+		v62 := float32(math.Sqrt(float64(v61)))
+		v63 := float32(0x1p+00 + v62)
+		v64 := float32(v60 / v63)
+		v65 := float32(v2 + v64)
+		v66 := v65 == 0x0p+00
+		v67 := float32(v65 + 0x1p+00)
+		v68 := 0x0p+00 < v67
+		v69 := v67 < math.Float32frombits(0x7f800000)
+		v70 := int32(math.Float32bits(v67))
+		v71 := v70 - 0x3f3504f3
+		v72 := v71 >> (0x17 & 31)
+		v73 := float32(v72)
+		v74 := float32(v67 - 0x1p+00)
+		v75 := float32(v65 - v74)
+		v77 := float32(v75 * 0x1p-01)
+		v79 := v72 << (0x17 & 31)
+		v80 := 0x40000000 - v79
+		v81 := math.Float32frombits(uint32(v80))
+		v82 := v70 - v79
+		v83 := math.Float32frombits(uint32(v82))
+		v84 := float32(v83 - 0x1p+00)
+		v85 := fma(v77, v81, v84)
+		v86 := float32(v85 * v85)
+		v87 := float32(v86 * v85)
+		v88 := fma(-0x1.38ce94p-04, v85, 0x1.055fe4p-03)
+		v89 := fma(v88, v85, -0x1.0d81e2p-03)
+		v90 := fma(v89, v85, 0x1.22d8fep-03)
+		v91 := fma(v90, v85, -0x1.54728ep-03)
+		v92 := fma(v91, v85, 0x1.99a01ep-03)
+		v93 := fma(v92, v85, -0x1.000226p-02)
+		v94 := fma(v93, v85, 0x1.555554p-02)
+		v95 := float32(v73 * 0x1.7f7d1cp-20)
+		v96 := fma(v87, v94, v95)
+		v97 := fma(v86, -0x1p-01, v96)
+		v98 := float32(v97 + v85)
+		v99 := fma(v73, 0x1.62e4p-01, v98)
+		v100 := float32(math.Float32frombits(0x7f800000))
+		if v69 {
+			v100 = v99
+		}
+		v101 := v67 == 0x0p+00
+		v102 := float32(math.Float32frombits(0x7fc00000))
+		if v101 {
+			v102 = math.Float32frombits(0xff800000)
+		}
+		v103 := v102
+		if v68 {
+			v103 = v100
+		}
+		v104 := v103
+		if v66 {
+			v104 = v65
+		}
+		v105 := v104
+		if v3 {
+			v105 = v59
+		}
+		v106 := float32(math.Copysign(float64(v105), float64(v1)))
+		d[i] = v106
+	}
+}
+
+// mapAcoshGeneric stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))).
+func mapAcoshGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v2 := v0 < 0x1p+00
+		v5 := 0x1p+30 < v0
+		v7 := 0x0p+00 < v0
+		v9 := v0 < math.Float32frombits(0x7f800000)
+		v11 := v0 < 0x1p-126
+		v13 := float32(v0 * 0x1p+23)
+		v14 := v0
+		if v11 {
+			v14 = v13
+		}
+		v15 := int32(math.Float32bits(v14))
+		v17 := v15 - 0x3f3504f3
+		v19 := v17 >> (0x17 & 31)
+		v20 := float32(v19)
+		v22 := float32(0x0p+00)
+		if v11 {
+			v22 = 0x1.7p+04
+		}
+		v23 := float32(v20 - v22)
+		v25 := v19 << (0x17 & 31)
+		v26 := v15 - v25
+		v27 := math.Float32frombits(uint32(v26))
+		v28 := float32(v27 - 0x1p+00)
+		v29 := float32(v28 * v28)
+		v31 := float32(v29 * v28)
+		v34 := fma(-0x1.38ce94p-04, v28, 0x1.055fe4p-03)
+		v36 := fma(v34, v28, -0x1.0d81e2p-03)
+		v38 := fma(v36, v28, 0x1.22d8fep-03)
+		v40 := fma(v38, v28, -0x1.54728ep-03)
+		v42 := fma(v40, v28, 0x1.99a01ep-03)
+		v44 := fma(v42, v28, -0x1.000226p-02)
+		v46 := fma(v44, v28, 0x1.555554p-02)
+		v48 := float32(v23 * 0x1.7f7d1cp-20)
+		v49 := fma(v31, v46, v48)
+		v50 := fma(v29, -0x1p-01, v49)
+		v51 := float32(v50 + v28)
+		v52 := fma(v23, 0x1.62e4p-01, v51)
+		v53 := float32(math.Float32frombits(0x7f800000))
+		if v9 {
+			v53 = v52
+		}
+		v54 := v0 == 0x0p+00
+		v56 := float32(math.Float32frombits(0x7fc00000))
+		if v54 {
+			v56 = math.Float32frombits(0xff800000)
+		}
+		v57 := v56
+		if v7 {
+			v57 = v53
+		}
+		v59 := float32(v57 + 0x1.62e43p-01)
+		v60 := float32(v0 - 0x1p+00)
+		v62 := float32(v60 + 0x1p+01)
+		v63 := float32(v60 * v62)
+		v64 := float32(math.Sqrt(float64(v63)))
+		v65 := float32(v60 + v64)
+		v66 := v65 == 0x0p+00
+		v67 := float32(v65 + 0x1p+00)
+		v68 := 0x0p+00 < v67
+		v69 := v67 < math.Float32frombits(0x7f800000)
+		v70 := int32(math.Float32bits(v67))
+		v71 := v70 - 0x3f3504f3
+		v72 := v71 >> (0x17 & 31)
+		v73 := float32(v72)
+		v74 := float32(v67 - 0x1p+00)
+		v75 := float32(v65 - v74)
+		v77 := float32(v75 * 0x1p-01)
+		v79 := v72 << (0x17 & 31)
+		v80 := 0x40000000 - v79
+		v81 := math.Float32frombits(uint32(v80))
+		v82 := v70 - v79
+		v83 := math.Float32frombits(uint32(v82))
+		v84 := float32(v83 - 0x1p+00)
+		v85 := fma(v77, v81, v84)
+		v86 := float32(v85 * v85)
+		v87 := float32(v86 * v85)
+		v88 := fma(-0x1.38ce94p-04, v85, 0x1.055fe4p-03)
+		v89 := fma(v88, v85, -0x1.0d81e2p-03)
+		v90 := fma(v89, v85, 0x1.22d8fep-03)
+		v91 := fma(v90, v85, -0x1.54728ep-03)
+		v92 := fma(v91, v85, 0x1.99a01ep-03)
+		v93 := fma(v92, v85, -0x1.000226p-02)
+		v94 := fma(v93, v85, 0x1.555554p-02)
+		v95 := float32(v73 * 0x1.7f7d1cp-20)
+		v96 := fma(v87, v94, v95)
+		v97 := fma(v86, -0x1p-01, v96)
+		v98 := float32(v97 + v85)
+		v99 := fma(v73, 0x1.62e4p-01, v98)
+		v100 := float32(math.Float32frombits(0x7f800000))
+		if v69 {
+			v100 = v99
+		}
+		v101 := v67 == 0x0p+00
+		v102 := float32(math.Float32frombits(0x7fc00000))
+		if v101 {
+			v102 = math.Float32frombits(0xff800000)
+		}
+		v103 := v102
+		if v68 {
+			v103 = v100
+		}
+		v104 := v103
+		if v66 {
+			v104 = v65
+		}
+		v105 := v104
+		if v5 {
+			v105 = v59
+		}
+		v106 := v105
+		if v2 {
+			v106 = math.Float32frombits(0x7fc00000)
+		}
+		d[i] = v106
+	}
+}
+
 // mapCodeAddSVGeneric stores p0 + x.
 func mapCodeAddSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
@@ -1922,37 +3053,6 @@ func mapCodeLdexpSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v31 := math.Float32frombits(uint32(v30))
 		v32 := float32(v26 * v31)
 		d[i] = v32
-	}
-}
-
-// mapCodeExpm1Generic stores expm1(x).
-func mapCodeExpm1Generic(dst, x, y, z *float32, n int, p *float32) {
-	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
-	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
-	a0 = a0[:len(d)]
-	for i := range d {
-		v0 := a0[i]
-		v2 := max(v0, -0x1.ap+04)
-		v4 := min(v2, 0x1.64p+06)
-		v7 := fma(v4, 0x1.715476p+00, 0x1.8p+23)
-		v8 := int32(math.Float32bits(v7))
-		v10 := v8 << (0x17 & 31)
-		v12 := v10 + 0x3f000000
-		v13 := math.Float32frombits(uint32(v12))
-		v14 := float32(v7 - 0x1.8p+23)
-		v17 := fma(v14, -0x1.62e4p-01, v4)
-		v18 := fma(v14, -0x1.7f7d1cp-20, v17)
-		v19 := float32(v18 * v18)
-		v22 := fma(0x1.6b7b9ap-10, v18, 0x1.122912p-07)
-		v24 := fma(v22, v18, 0x1.55571p-05)
-		v26 := fma(v24, v18, 0x1.5554aep-03)
-		v28 := fma(v26, v18, 0x1.fffffep-02)
-		v29 := fma(v19, v28, v18)
-		v31 := float32(v13 - 0x1p-01)
-		v32 := fma(v13, v29, v31)
-		v33 := float32(v32 + v32)
-		v34 := float32(math.Copysign(float64(v33), float64(v0)))
-		d[i] = v34
 	}
 }
 

@@ -91,6 +91,9 @@ func TestMapGolden(t *testing.T) {
 			out := make([]float32, len(x))
 			MapAt(level, o.Name())(&out[0], &x[0], nil, nil, len(x), pointer(ps))
 			for i, v := range out {
+				if !o.Plain() { // a truth value
+					v = float32(math.Float32bits(v))
+				}
 				if !limit[i] {
 					check(level, o.Name(), v, u.Y[i], x[i])
 					asked++

@@ -6,8 +6,15 @@ import "math"
 
 var mapNames = [...]string{
 	"abs",
+	"acos",
+	"acosh",
 	"add",
 	"add_scalar",
+	"asin",
+	"asinh",
+	"atan",
+	"atan2",
+	"atanh",
 	"axpy",
 	"cast.bf16.f32",
 	"cast.bool.f32",
@@ -25,6 +32,7 @@ var mapNames = [...]string{
 	"cast.u32.bool",
 	"cast.u32.f32",
 	"cast.u32.i32",
+	"cbrt",
 	"ceil",
 	"clip",
 	"code.abs",
@@ -32,6 +40,7 @@ var mapNames = [...]string{
 	"code.add.sv",
 	"code.add.vs",
 	"code.and",
+	"code.atan",
 	"code.ceil",
 	"code.copysign",
 	"code.copysign.sv",
@@ -95,13 +104,16 @@ var mapNames = [...]string{
 	"code.trunc",
 	"code.xor",
 	"copy",
+	"copy_sign",
 	"cos",
+	"cosh",
 	"div",
 	"elu",
 	"equal",
 	"erf",
 	"exp",
 	"exp2",
+	"expm1",
 	"fill",
 	"floor",
 	"fma",
@@ -110,6 +122,7 @@ var mapNames = [...]string{
 	"greater",
 	"greater_equal",
 	"hard_swish",
+	"hypot",
 	"i32.abs",
 	"i32.add",
 	"i32.equal",
@@ -127,13 +140,18 @@ var mapNames = [...]string{
 	"i32.square",
 	"i32.sub",
 	"i32.where",
+	"is_finite",
+	"is_inf",
+	"is_nan",
 	"leaky_relu",
 	"lerp",
 	"less",
 	"less_equal",
 	"log",
+	"log10",
 	"log1p",
 	"log2",
+	"logaddexp",
 	"maximum",
 	"minimum",
 	"mish",
@@ -149,12 +167,15 @@ var mapNames = [...]string{
 	"selu",
 	"sigmoid",
 	"sign",
+	"sign_bit",
 	"silu",
 	"sin",
+	"sinh",
 	"softplus",
 	"sqrt",
 	"square",
 	"sub",
+	"tan",
 	"tanh",
 	"trunc",
 	"u32.add",
@@ -277,6 +298,46 @@ func mapGeneric(name string) MapFunc {
 		return mapGreaterEqualGeneric
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereGeneric
+	case "is_nan":
+		return mapIsNanGeneric
+	case "sign_bit":
+		return mapSignBitGeneric
+	case "copy_sign":
+		return mapCopySignGeneric
+	case "tan":
+		return trigTanGeneric
+	case "asin":
+		return mapAsinGeneric
+	case "acos":
+		return mapAcosGeneric
+	case "atan", "code.atan":
+		return mapAtanGeneric
+	case "atan2":
+		return mapAtan2Generic
+	case "expm1", "code.expm1":
+		return mapExpm1Generic
+	case "log10":
+		return mapLog10Generic
+	case "logaddexp":
+		return mapLogaddexpGeneric
+	case "is_inf":
+		return mapIsInfGeneric
+	case "is_finite":
+		return mapIsFiniteGeneric
+	case "cbrt":
+		return mapCbrtGeneric
+	case "hypot":
+		return mapHypotGeneric
+	case "sinh":
+		return mapSinhGeneric
+	case "cosh":
+		return mapCoshGeneric
+	case "atanh":
+		return mapAtanhGeneric
+	case "asinh":
+		return mapAsinhGeneric
+	case "acosh":
+		return mapAcoshGeneric
 	case "code.add.sv":
 		return mapCodeAddSVGeneric
 	case "code.sub.vs":
@@ -333,8 +394,6 @@ func mapGeneric(name string) MapFunc {
 		return mapCodeLdexpVSGeneric
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVGeneric
-	case "code.expm1":
-		return mapCodeExpm1Generic
 	case "code.erfc":
 		return mapCodeErfcGeneric
 	case "code.normcdf":
@@ -445,4 +504,8 @@ func trigSinGeneric(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosGeneric(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosGeneric, Generic, math.Cos, dst, x, n)
+}
+
+func trigTanGeneric(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanGeneric, Generic, math.Tan, dst, x, n)
 }

@@ -110,6 +110,46 @@ func mapNEON(name string) MapFunc {
 		return mapGreaterEqualNEON
 	case "where", "code.select", "i32.where", "u32.where":
 		return mapWhereNEON
+	case "is_nan":
+		return mapIsNanNEON
+	case "sign_bit":
+		return mapSignBitNEON
+	case "copy_sign":
+		return mapCopySignNEON
+	case "tan":
+		return trigTanNEON
+	case "asin":
+		return mapAsinNEON
+	case "acos":
+		return mapAcosNEON
+	case "atan", "code.atan":
+		return mapAtanNEON
+	case "atan2":
+		return mapAtan2NEON
+	case "expm1", "code.expm1":
+		return mapExpm1NEON
+	case "log10":
+		return mapLog10NEON
+	case "logaddexp":
+		return mapLogaddexpNEON
+	case "is_inf":
+		return mapIsInfNEON
+	case "is_finite":
+		return mapIsFiniteNEON
+	case "cbrt":
+		return mapCbrtNEON
+	case "hypot":
+		return mapHypotNEON
+	case "sinh":
+		return mapSinhNEON
+	case "cosh":
+		return mapCoshNEON
+	case "atanh":
+		return mapAtanhNEON
+	case "asinh":
+		return mapAsinhNEON
+	case "acosh":
+		return mapAcoshNEON
 	case "code.add.sv":
 		return mapCodeAddSVNEON
 	case "code.sub.vs":
@@ -166,8 +206,6 @@ func mapNEON(name string) MapFunc {
 		return mapCodeLdexpVSNEON
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVNEON
-	case "code.expm1":
-		return mapCodeExpm1NEON
 	case "code.erfc":
 		return mapCodeErfcNEON
 	case "code.normcdf":
@@ -190,6 +228,10 @@ func trigSinNEON(dst, x, y, z *float32, n int, p *float32) {
 
 func trigCosNEON(dst, x, y, z *float32, n int, p *float32) {
 	trig(mapCosNEON, NEON, math.Cos, dst, x, n)
+}
+
+func trigTanNEON(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanNEON, NEON, math.Tan, dst, x, n)
 }
 
 // mapReluNEON stores max(x, 0). See mapReluGeneric.
@@ -447,6 +489,106 @@ func mapGreaterEqualNEON(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapWhereNEON(dst, x, y, z *float32, n int, p *float32)
 
+// mapIsNanNEON stores x != x. See mapIsNanGeneric.
+//
+//go:noescape
+func mapIsNanNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSignBitNEON stores (copysign(1, x) < 0) & (x == x). See mapSignBitGeneric.
+//
+//go:noescape
+func mapSignBitNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCopySignNEON stores select(y == y, copysign(x, y), abs(x)). See mapCopySignGeneric.
+//
+//go:noescape
+func mapCopySignNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapTanNEON stores sin(x) / cos(x). See mapTanGeneric.
+//
+//go:noescape
+func mapTanNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinNEON stores atan(x / sqrt((1 - x) * (1 + x))). See mapAsinGeneric.
+//
+//go:noescape
+func mapAsinNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcosNEON stores 2 * atan(sqrt((1 - x) / (1 + x))). See mapAcosGeneric.
+//
+//go:noescape
+func mapAcosNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanNEON stores atan(x). See mapAtanGeneric.
+//
+//go:noescape
+func mapAtanNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtan2NEON stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))). See mapAtan2Generic.
+//
+//go:noescape
+func mapAtan2NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapExpm1NEON stores expm1(x). See mapExpm1Generic.
+//
+//go:noescape
+func mapExpm1NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapLog10NEON stores log(x) * 0.4342945. See mapLog10Generic.
+//
+//go:noescape
+func mapLog10NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapLogaddexpNEON stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))). See mapLogaddexpGeneric.
+//
+//go:noescape
+func mapLogaddexpNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsInfNEON stores abs(x) == +Inf. See mapIsInfGeneric.
+//
+//go:noescape
+func mapIsInfNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapIsFiniteNEON stores abs(x) < +Inf. See mapIsFiniteGeneric.
+//
+//go:noescape
+func mapIsFiniteNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCbrtNEON stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
+//
+//go:noescape
+func mapCbrtNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapHypotNEON stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))). See mapHypotGeneric.
+//
+//go:noescape
+func mapHypotNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSinhNEON stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+//
+//go:noescape
+func mapSinhNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCoshNEON stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+//
+//go:noescape
+func mapCoshNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAtanhNEON stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x). See mapAtanhGeneric.
+//
+//go:noescape
+func mapAtanhNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAsinhNEON stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x). See mapAsinhGeneric.
+//
+//go:noescape
+func mapAsinhNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAcoshNEON stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))). See mapAcoshGeneric.
+//
+//go:noescape
+func mapAcoshNEON(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeAddSVNEON stores p0 + x. See mapCodeAddSVGeneric.
 //
 //go:noescape
@@ -586,11 +728,6 @@ func mapCodeLdexpVSNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapCodeLdexpSVNEON(dst, x, y, z *float32, n int, p *float32)
-
-// mapCodeExpm1NEON stores expm1(x). See mapCodeExpm1Generic.
-//
-//go:noescape
-func mapCodeExpm1NEON(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeErfcNEON stores erfc(x). See mapCodeErfcGeneric.
 //

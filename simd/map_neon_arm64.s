@@ -396,27 +396,111 @@ DATA mapConstantsNEON<>+1552(SB)/4, $0x43800000
 DATA mapConstantsNEON<>+1556(SB)/4, $0x43800000
 DATA mapConstantsNEON<>+1560(SB)/4, $0x43800000
 DATA mapConstantsNEON<>+1564(SB)/4, $0x43800000
-DATA mapConstantsNEON<>+1568(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1572(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1576(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1580(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1584(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1588(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1592(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1596(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1600(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1604(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1608(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1612(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1616(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1620(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1624(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1628(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1632(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1636(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1640(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1644(SB)/4, $0x4124cccd
-GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $1648
+DATA mapConstantsNEON<>+1568(SB)/4, $0x71800000
+DATA mapConstantsNEON<>+1572(SB)/4, $0x71800000
+DATA mapConstantsNEON<>+1576(SB)/4, $0x71800000
+DATA mapConstantsNEON<>+1580(SB)/4, $0x71800000
+DATA mapConstantsNEON<>+1584(SB)/4, $0xbaea45a2
+DATA mapConstantsNEON<>+1588(SB)/4, $0xbaea45a2
+DATA mapConstantsNEON<>+1592(SB)/4, $0xbaea45a2
+DATA mapConstantsNEON<>+1596(SB)/4, $0xbaea45a2
+DATA mapConstantsNEON<>+1600(SB)/4, $0x3c326161
+DATA mapConstantsNEON<>+1604(SB)/4, $0x3c326161
+DATA mapConstantsNEON<>+1608(SB)/4, $0x3c326161
+DATA mapConstantsNEON<>+1612(SB)/4, $0x3c326161
+DATA mapConstantsNEON<>+1616(SB)/4, $0xbcff0211
+DATA mapConstantsNEON<>+1620(SB)/4, $0xbcff0211
+DATA mapConstantsNEON<>+1624(SB)/4, $0xbcff0211
+DATA mapConstantsNEON<>+1628(SB)/4, $0xbcff0211
+DATA mapConstantsNEON<>+1632(SB)/4, $0x3d6d3305
+DATA mapConstantsNEON<>+1636(SB)/4, $0x3d6d3305
+DATA mapConstantsNEON<>+1640(SB)/4, $0x3d6d3305
+DATA mapConstantsNEON<>+1644(SB)/4, $0x3d6d3305
+DATA mapConstantsNEON<>+1648(SB)/4, $0xbdac0c1d
+DATA mapConstantsNEON<>+1652(SB)/4, $0xbdac0c1d
+DATA mapConstantsNEON<>+1656(SB)/4, $0xbdac0c1d
+DATA mapConstantsNEON<>+1660(SB)/4, $0xbdac0c1d
+DATA mapConstantsNEON<>+1664(SB)/4, $0x3de04844
+DATA mapConstantsNEON<>+1668(SB)/4, $0x3de04844
+DATA mapConstantsNEON<>+1672(SB)/4, $0x3de04844
+DATA mapConstantsNEON<>+1676(SB)/4, $0x3de04844
+DATA mapConstantsNEON<>+1680(SB)/4, $0xbe121069
+DATA mapConstantsNEON<>+1684(SB)/4, $0xbe121069
+DATA mapConstantsNEON<>+1688(SB)/4, $0xbe121069
+DATA mapConstantsNEON<>+1692(SB)/4, $0xbe121069
+DATA mapConstantsNEON<>+1696(SB)/4, $0x3e4cc8f4
+DATA mapConstantsNEON<>+1700(SB)/4, $0x3e4cc8f4
+DATA mapConstantsNEON<>+1704(SB)/4, $0x3e4cc8f4
+DATA mapConstantsNEON<>+1708(SB)/4, $0x3e4cc8f4
+DATA mapConstantsNEON<>+1712(SB)/4, $0xbeaaaa9f
+DATA mapConstantsNEON<>+1716(SB)/4, $0xbeaaaa9f
+DATA mapConstantsNEON<>+1720(SB)/4, $0xbeaaaa9f
+DATA mapConstantsNEON<>+1724(SB)/4, $0xbeaaaa9f
+DATA mapConstantsNEON<>+1728(SB)/4, $0x3fc90fda
+DATA mapConstantsNEON<>+1732(SB)/4, $0x3fc90fda
+DATA mapConstantsNEON<>+1736(SB)/4, $0x3fc90fda
+DATA mapConstantsNEON<>+1740(SB)/4, $0x3fc90fda
+DATA mapConstantsNEON<>+1744(SB)/4, $0x33a22169
+DATA mapConstantsNEON<>+1748(SB)/4, $0x33a22169
+DATA mapConstantsNEON<>+1752(SB)/4, $0x33a22169
+DATA mapConstantsNEON<>+1756(SB)/4, $0x33a22169
+DATA mapConstantsNEON<>+1760(SB)/4, $0x3fc90fdb
+DATA mapConstantsNEON<>+1764(SB)/4, $0x3fc90fdb
+DATA mapConstantsNEON<>+1768(SB)/4, $0x3fc90fdb
+DATA mapConstantsNEON<>+1772(SB)/4, $0x3fc90fdb
+DATA mapConstantsNEON<>+1776(SB)/4, $0x40490fdb
+DATA mapConstantsNEON<>+1780(SB)/4, $0x40490fdb
+DATA mapConstantsNEON<>+1784(SB)/4, $0x40490fdb
+DATA mapConstantsNEON<>+1788(SB)/4, $0x40490fdb
+DATA mapConstantsNEON<>+1792(SB)/4, $0x3ede5bd9
+DATA mapConstantsNEON<>+1796(SB)/4, $0x3ede5bd9
+DATA mapConstantsNEON<>+1800(SB)/4, $0x3ede5bd9
+DATA mapConstantsNEON<>+1804(SB)/4, $0x3ede5bd9
+DATA mapConstantsNEON<>+1808(SB)/4, $0x0d800000
+DATA mapConstantsNEON<>+1812(SB)/4, $0x0d800000
+DATA mapConstantsNEON<>+1816(SB)/4, $0x0d800000
+DATA mapConstantsNEON<>+1820(SB)/4, $0x0d800000
+DATA mapConstantsNEON<>+1824(SB)/4, $0x5d800000
+DATA mapConstantsNEON<>+1828(SB)/4, $0x5d800000
+DATA mapConstantsNEON<>+1832(SB)/4, $0x5d800000
+DATA mapConstantsNEON<>+1836(SB)/4, $0x5d800000
+DATA mapConstantsNEON<>+1840(SB)/4, $0x3eaaaaab
+DATA mapConstantsNEON<>+1844(SB)/4, $0x3eaaaaab
+DATA mapConstantsNEON<>+1848(SB)/4, $0x3eaaaaab
+DATA mapConstantsNEON<>+1852(SB)/4, $0x3eaaaaab
+DATA mapConstantsNEON<>+1856(SB)/4, $0x35800000
+DATA mapConstantsNEON<>+1860(SB)/4, $0x35800000
+DATA mapConstantsNEON<>+1864(SB)/4, $0x35800000
+DATA mapConstantsNEON<>+1868(SB)/4, $0x35800000
+DATA mapConstantsNEON<>+1872(SB)/4, $0x42a00000
+DATA mapConstantsNEON<>+1876(SB)/4, $0x42a00000
+DATA mapConstantsNEON<>+1880(SB)/4, $0x42a00000
+DATA mapConstantsNEON<>+1884(SB)/4, $0x42a00000
+DATA mapConstantsNEON<>+1888(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1892(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1896(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1900(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1904(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+1908(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+1912(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+1916(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+1920(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+1924(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+1928(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+1932(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+1936(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+1940(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+1944(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+1948(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+1952(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+1956(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+1960(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+1964(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+1968(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+1972(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+1976(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+1980(SB)/4, $0x4124cccd
+GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $1984
 
 // func mapReluNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluNEON(SB), NOSPLIT, $88-48
@@ -6395,6 +6479,2755 @@ back:
 done:
 	RET
 
+// func mapIsNanNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapIsNanNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4E20E400 // fcmeq v0.4s, v0.4s, v0.4s
+	WORD $0x4E21E421 // fcmeq v1.4s, v1.4s, v1.4s
+	WORD $0x4E22E442 // fcmeq v2.4s, v2.4s, v2.4s
+	WORD $0x4E23E463 // fcmeq v3.4s, v3.4s, v3.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E20E400 // fcmeq v0.4s, v0.4s, v0.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSignBitNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSignBitNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0415D // ldr q29, [x10, #256]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC0015F // ldr q31, [x10]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EBD1FA4 // mov v4.16b, v29.16b
+	WORD $0x6EBE1C04 // bit v4.16b, v0.16b, v30.16b
+	WORD $0x4EBD1FA5 // mov v5.16b, v29.16b
+	WORD $0x6EBE1C25 // bit v5.16b, v1.16b, v30.16b
+	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
+	WORD $0x6EBE1C46 // bit v6.16b, v2.16b, v30.16b
+	WORD $0x4EBD1FA7 // mov v7.16b, v29.16b
+	WORD $0x6EBE1C67 // bit v7.16b, v3.16b, v30.16b
+	WORD $0x6EA4E7E4 // fcmgt v4.4s, v31.4s, v4.4s
+	WORD $0x6EA5E7E5 // fcmgt v5.4s, v31.4s, v5.4s
+	WORD $0x6EA6E7E6 // fcmgt v6.4s, v31.4s, v6.4s
+	WORD $0x6EA7E7E7 // fcmgt v7.4s, v31.4s, v7.4s
+	WORD $0x4E20E400 // fcmeq v0.4s, v0.4s, v0.4s
+	WORD $0x4E21E421 // fcmeq v1.4s, v1.4s, v1.4s
+	WORD $0x4E22E442 // fcmeq v2.4s, v2.4s, v2.4s
+	WORD $0x4E23E463 // fcmeq v3.4s, v3.4s, v3.4s
+	WORD $0x4E201C80 // and v0.16b, v4.16b, v0.16b
+	WORD $0x4E211CA1 // and v1.16b, v5.16b, v1.16b
+	WORD $0x4E221CC2 // and v2.16b, v6.16b, v2.16b
+	WORD $0x4E231CE3 // and v3.16b, v7.16b, v3.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBD1FA1 // mov v1.16b, v29.16b
+	WORD $0x6EBE1C01 // bit v1.16b, v0.16b, v30.16b
+	WORD $0x6EA1E7E1 // fcmgt v1.4s, v31.4s, v1.4s
+	WORD $0x4E20E400 // fcmeq v0.4s, v0.4s, v0.4s
+	WORD $0x4E201C20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCopySignNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCopySignNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x3DC00842 // ldr q2, [x2, #32]
+	WORD $0x3DC00C43 // ldr q3, [x2, #48]
+	WORD $0x4E20E404 // fcmeq v4.4s, v0.4s, v0.4s
+	WORD $0x4E21E425 // fcmeq v5.4s, v1.4s, v1.4s
+	WORD $0x4E22E446 // fcmeq v6.4s, v2.4s, v2.4s
+	WORD $0x4E23E467 // fcmeq v7.4s, v3.4s, v3.4s
+	WORD $0x3DC00028 // ldr q8, [x1]
+	WORD $0x3DC00429 // ldr q9, [x1, #16]
+	WORD $0x3DC0082A // ldr q10, [x1, #32]
+	WORD $0x3DC00C2B // ldr q11, [x1, #48]
+	WORD $0x4EA81D0C // mov v12.16b, v8.16b
+	WORD $0x6EBF1C0C // bit v12.16b, v0.16b, v31.16b
+	WORD $0x4EA91D20 // mov v0.16b, v9.16b
+	WORD $0x6EBF1C20 // bit v0.16b, v1.16b, v31.16b
+	WORD $0x4EAA1D41 // mov v1.16b, v10.16b
+	WORD $0x6EBF1C41 // bit v1.16b, v2.16b, v31.16b
+	WORD $0x4EAB1D62 // mov v2.16b, v11.16b
+	WORD $0x6EBF1C62 // bit v2.16b, v3.16b, v31.16b
+	WORD $0x4EA0F903 // fabs v3.4s, v8.4s
+	WORD $0x4EA0F928 // fabs v8.4s, v9.4s
+	WORD $0x4EA0F949 // fabs v9.4s, v10.4s
+	WORD $0x4EA0F96A // fabs v10.4s, v11.4s
+	WORD $0x6E631D84 // bsl v4.16b, v12.16b, v3.16b
+	WORD $0x6E681C05 // bsl v5.16b, v0.16b, v8.16b
+	WORD $0x6E691C26 // bsl v6.16b, v1.16b, v9.16b
+	WORD $0x6E6A1C47 // bsl v7.16b, v2.16b, v10.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	WORD $0x3D800806 // str q6, [x0, #32]
+	WORD $0x3D800C07 // str q7, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA21C43 // mov v3.16b, v2.16b
+	WORD $0x6EBF1C03 // bit v3.16b, v0.16b, v31.16b
+	WORD $0x4EA0F840 // fabs v0.4s, v2.4s
+	WORD $0x6E601C61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapTanNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapTanNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0054E // ldr q14, [x10, #16]
+	WORD $0x3DC0414F // ldr q15, [x10, #256]
+	WORD $0x3DC10550 // ldr q16, [x10, #1040]
+	WORD $0x3DC11151 // ldr q17, [x10, #1088]
+	WORD $0x3DC11552 // ldr q18, [x10, #1104]
+	WORD $0x3DC11953 // ldr q19, [x10, #1120]
+	WORD $0x3DC11D54 // ldr q20, [x10, #1136]
+	WORD $0x3DC12155 // ldr q21, [x10, #1152]
+	WORD $0x3DC0D156 // ldr q22, [x10, #832]
+	WORD $0x3DC00157 // ldr q23, [x10]
+	WORD $0x3DC10958 // ldr q24, [x10, #1056]
+	WORD $0x3DC10D59 // ldr q25, [x10, #1072]
+	WORD $0x3DC1255A // ldr q26, [x10, #1168]
+	WORD $0x3DC0C15B // ldr q27, [x10, #768]
+	WORD $0x3DC0515C // ldr q28, [x10, #320]
+	WORD $0x3DC1295D // ldr q29, [x10, #1184]
+	WORD $0x3DC12D5E // ldr q30, [x10, #1200]
+	WORD $0x3DC1315F // ldr q31, [x10, #1216]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E37E401 // fcmeq v1.4s, v0.4s, v23.4s
+	WORD $0x4EAE1DC2 // mov v2.16b, v14.16b
+	WORD $0x4E30CC02 // fmla v2.4s, v0.4s, v16.4s
+	WORD $0x4EAED443 // fsub v3.4s, v2.4s, v14.4s
+	WORD $0x4EA01C04 // mov v4.16b, v0.16b
+	WORD $0x4E38CC64 // fmla v4.4s, v3.4s, v24.4s
+	WORD $0x4E39CC64 // fmla v4.4s, v3.4s, v25.4s
+	WORD $0x6E24DC85 // fmul v5.4s, v4.4s, v4.4s
+	WORD $0x6E24DCA6 // fmul v6.4s, v5.4s, v4.4s
+	WORD $0x4EB21E47 // mov v7.16b, v18.16b
+	WORD $0x4E25CE27 // fmla v7.4s, v17.4s, v5.4s
+	WORD $0x4EB31E68 // mov v8.16b, v19.16b
+	WORD $0x4E25CCE8 // fmla v8.4s, v7.4s, v5.4s
+	WORD $0x4EB41E87 // mov v7.16b, v20.16b
+	WORD $0x4E25CD07 // fmla v7.4s, v8.4s, v5.4s
+	WORD $0x4EB51EA8 // mov v8.16b, v21.16b
+	WORD $0x4E25CCE8 // fmla v8.4s, v7.4s, v5.4s
+	WORD $0x6E3ADC63 // fmul v3.4s, v3.4s, v26.4s
+	WORD $0x4E28CCC3 // fmla v3.4s, v6.4s, v8.4s
+	WORD $0x4E23D483 // fadd v3.4s, v4.4s, v3.4s
+	WORD $0x4E36F463 // fmax v3.4s, v3.4s, v22.4s
+	WORD $0x4EAFF463 // fmin v3.4s, v3.4s, v15.4s
+	WORD $0x4F3F5442 // shl v2.4s, v2.4s, #31
+	WORD $0x6E221C62 // eor v2.16b, v3.16b, v2.16b
+	WORD $0x6E621C01 // bsl v1.16b, v0.16b, v2.16b
+	WORD $0x4EBB1F62 // mov v2.16b, v27.16b
+	WORD $0x4E30CC02 // fmla v2.4s, v0.4s, v16.4s
+	WORD $0x4E2ED442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4EAED443 // fsub v3.4s, v2.4s, v14.4s
+	WORD $0x4EAF1DE4 // mov v4.16b, v15.16b
+	WORD $0x4E3CCC64 // fmla v4.4s, v3.4s, v28.4s
+	WORD $0x4E3DCC80 // fmla v0.4s, v4.4s, v29.4s
+	WORD $0x4E3ECC80 // fmla v0.4s, v4.4s, v30.4s
+	WORD $0x6E20DC03 // fmul v3.4s, v0.4s, v0.4s
+	WORD $0x6E20DC65 // fmul v5.4s, v3.4s, v0.4s
+	WORD $0x4EB21E46 // mov v6.16b, v18.16b
+	WORD $0x4E23CE26 // fmla v6.4s, v17.4s, v3.4s
+	WORD $0x4EB31E67 // mov v7.16b, v19.16b
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x4EB41E86 // mov v6.16b, v20.16b
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x4EB51EA7 // mov v7.16b, v21.16b
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x6E3FDC83 // fmul v3.4s, v4.4s, v31.4s
+	WORD $0x4E27CCA3 // fmla v3.4s, v5.4s, v7.4s
+	WORD $0x4E23D400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x4E36F400 // fmax v0.4s, v0.4s, v22.4s
+	WORD $0x4EAFF400 // fmin v0.4s, v0.4s, v15.4s
+	WORD $0x4F3F5442 // shl v2.4s, v2.4s, #31
+	WORD $0x6E221C00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6EA0F800 // fneg v0.4s, v0.4s
+	WORD $0x6E20FC20 // fdiv v0.4s, v1.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAsinNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAsinNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC04152 // ldr q18, [x10, #256]
+	WORD $0x3DC18953 // ldr q19, [x10, #1568]
+	WORD $0x3DC18D54 // ldr q20, [x10, #1584]
+	WORD $0x3DC19155 // ldr q21, [x10, #1600]
+	WORD $0x3DC19556 // ldr q22, [x10, #1616]
+	WORD $0x3DC19957 // ldr q23, [x10, #1632]
+	WORD $0x3DC19D58 // ldr q24, [x10, #1648]
+	WORD $0x3DC1A159 // ldr q25, [x10, #1664]
+	WORD $0x3DC1A55A // ldr q26, [x10, #1680]
+	WORD $0x3DC1A95B // ldr q27, [x10, #1696]
+	WORD $0x3DC1AD5C // ldr q28, [x10, #1712]
+	WORD $0x3DC1B15D // ldr q29, [x10, #1728]
+	WORD $0x3DC1B55E // ldr q30, [x10, #1744]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0D642 // fsub v2.4s, v18.4s, v0.4s
+	WORD $0x4EA1D643 // fsub v3.4s, v18.4s, v1.4s
+	WORD $0x4E20D644 // fadd v4.4s, v18.4s, v0.4s
+	WORD $0x4E21D645 // fadd v5.4s, v18.4s, v1.4s
+	WORD $0x6E24DC42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6E25DC63 // fmul v3.4s, v3.4s, v5.4s
+	WORD $0x6EA1F842 // fsqrt v2.4s, v2.4s
+	WORD $0x6EA1F863 // fsqrt v3.4s, v3.4s
+	WORD $0x6E22FC00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x6E23FC21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4EA0F823 // fabs v3.4s, v1.4s
+	WORD $0x4EB3F442 // fmin v2.4s, v2.4s, v19.4s
+	WORD $0x4EB3F463 // fmin v3.4s, v3.4s, v19.4s
+	WORD $0x6EB2E444 // fcmgt v4.4s, v2.4s, v18.4s
+	WORD $0x6EB2E465 // fcmgt v5.4s, v3.4s, v18.4s
+	WORD $0x6E22FE46 // fdiv v6.4s, v18.4s, v2.4s
+	WORD $0x6E23FE47 // fdiv v7.4s, v18.4s, v3.4s
+	WORD $0x4EA41C88 // mov v8.16b, v4.16b
+	WORD $0x6E621CC8 // bsl v8.16b, v6.16b, v2.16b
+	WORD $0x4EA51CA2 // mov v2.16b, v5.16b
+	WORD $0x6E631CE2 // bsl v2.16b, v7.16b, v3.16b
+	WORD $0x6E28DD03 // fmul v3.4s, v8.4s, v8.4s
+	WORD $0x6E22DC46 // fmul v6.4s, v2.4s, v2.4s
+	WORD $0x6E23DD07 // fmul v7.4s, v8.4s, v3.4s
+	WORD $0x6E26DC49 // fmul v9.4s, v2.4s, v6.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E23CE8A // fmla v10.4s, v20.4s, v3.4s
+	WORD $0x4EB51EAB // mov v11.16b, v21.16b
+	WORD $0x4E26CE8B // fmla v11.4s, v20.4s, v6.4s
+	WORD $0x4EB61ECC // mov v12.16b, v22.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB61ECA // mov v10.16b, v22.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB71EEB // mov v11.16b, v23.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EB71EEC // mov v12.16b, v23.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EB81F0A // mov v10.16b, v24.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EB81F0B // mov v11.16b, v24.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EB91F2C // mov v12.16b, v25.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB91F2A // mov v10.16b, v25.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EBA1F4B // mov v11.16b, v26.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EBA1F4C // mov v12.16b, v26.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EBB1F6A // mov v10.16b, v27.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EBB1F6B // mov v11.16b, v27.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EBC1F8C // mov v12.16b, v28.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EBC1F83 // mov v3.16b, v28.16b
+	WORD $0x4E26CD63 // fmla v3.4s, v11.4s, v6.4s
+	WORD $0x4E2CCCE8 // fmla v8.4s, v7.4s, v12.4s
+	WORD $0x4E23CD22 // fmla v2.4s, v9.4s, v3.4s
+	WORD $0x4EA8D7A3 // fsub v3.4s, v29.4s, v8.4s
+	WORD $0x4EA2D7A6 // fsub v6.4s, v29.4s, v2.4s
+	WORD $0x4E3ED463 // fadd v3.4s, v3.4s, v30.4s
+	WORD $0x4E3ED4C6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x6E681C64 // bsl v4.16b, v3.16b, v8.16b
+	WORD $0x6E621CC5 // bsl v5.16b, v6.16b, v2.16b
+	WORD $0x6EBF1C04 // bit v4.16b, v0.16b, v31.16b
+	WORD $0x6EBF1C25 // bit v5.16b, v1.16b, v31.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0D641 // fsub v1.4s, v18.4s, v0.4s
+	WORD $0x4E20D642 // fadd v2.4s, v18.4s, v0.4s
+	WORD $0x6E22DC21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6EA1F821 // fsqrt v1.4s, v1.4s
+	WORD $0x6E21FC00 // fdiv v0.4s, v0.4s, v1.4s
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4EB3F421 // fmin v1.4s, v1.4s, v19.4s
+	WORD $0x6EB2E422 // fcmgt v2.4s, v1.4s, v18.4s
+	WORD $0x6E21FE43 // fdiv v3.4s, v18.4s, v1.4s
+	WORD $0x4EA21C44 // mov v4.16b, v2.16b
+	WORD $0x6E611C64 // bsl v4.16b, v3.16b, v1.16b
+	WORD $0x6E24DC81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6E21DC83 // fmul v3.4s, v4.4s, v1.4s
+	WORD $0x4EB51EA5 // mov v5.16b, v21.16b
+	WORD $0x4E21CE85 // fmla v5.4s, v20.4s, v1.4s
+	WORD $0x4EB61EC6 // mov v6.16b, v22.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB71EE5 // mov v5.16b, v23.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EB81F06 // mov v6.16b, v24.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB91F25 // mov v5.16b, v25.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EBA1F46 // mov v6.16b, v26.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EBB1F65 // mov v5.16b, v27.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EBC1F86 // mov v6.16b, v28.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4E26CC64 // fmla v4.4s, v3.4s, v6.4s
+	WORD $0x4EA4D7A1 // fsub v1.4s, v29.4s, v4.4s
+	WORD $0x4E3ED421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6EBF1C02 // bit v2.16b, v0.16b, v31.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAcosNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAcosNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC04151 // ldr q17, [x10, #256]
+	WORD $0x3DC18952 // ldr q18, [x10, #1568]
+	WORD $0x3DC18D53 // ldr q19, [x10, #1584]
+	WORD $0x3DC19154 // ldr q20, [x10, #1600]
+	WORD $0x3DC19555 // ldr q21, [x10, #1616]
+	WORD $0x3DC19956 // ldr q22, [x10, #1632]
+	WORD $0x3DC19D57 // ldr q23, [x10, #1648]
+	WORD $0x3DC1A158 // ldr q24, [x10, #1664]
+	WORD $0x3DC1A559 // ldr q25, [x10, #1680]
+	WORD $0x3DC1A95A // ldr q26, [x10, #1696]
+	WORD $0x3DC1AD5B // ldr q27, [x10, #1712]
+	WORD $0x3DC1B15C // ldr q28, [x10, #1728]
+	WORD $0x3DC1B55D // ldr q29, [x10, #1744]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC0515F // ldr q31, [x10, #320]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0D622 // fsub v2.4s, v17.4s, v0.4s
+	WORD $0x4EA1D623 // fsub v3.4s, v17.4s, v1.4s
+	WORD $0x4E20D620 // fadd v0.4s, v17.4s, v0.4s
+	WORD $0x4E21D621 // fadd v1.4s, v17.4s, v1.4s
+	WORD $0x6E20FC40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6E21FC61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x6EA1F821 // fsqrt v1.4s, v1.4s
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4EA0F823 // fabs v3.4s, v1.4s
+	WORD $0x4EB2F442 // fmin v2.4s, v2.4s, v18.4s
+	WORD $0x4EB2F463 // fmin v3.4s, v3.4s, v18.4s
+	WORD $0x6EB1E444 // fcmgt v4.4s, v2.4s, v17.4s
+	WORD $0x6EB1E465 // fcmgt v5.4s, v3.4s, v17.4s
+	WORD $0x6E22FE26 // fdiv v6.4s, v17.4s, v2.4s
+	WORD $0x6E23FE27 // fdiv v7.4s, v17.4s, v3.4s
+	WORD $0x4EA41C88 // mov v8.16b, v4.16b
+	WORD $0x6E621CC8 // bsl v8.16b, v6.16b, v2.16b
+	WORD $0x4EA51CA2 // mov v2.16b, v5.16b
+	WORD $0x6E631CE2 // bsl v2.16b, v7.16b, v3.16b
+	WORD $0x6E28DD03 // fmul v3.4s, v8.4s, v8.4s
+	WORD $0x6E22DC46 // fmul v6.4s, v2.4s, v2.4s
+	WORD $0x6E23DD07 // fmul v7.4s, v8.4s, v3.4s
+	WORD $0x6E26DC49 // fmul v9.4s, v2.4s, v6.4s
+	WORD $0x4EB41E8A // mov v10.16b, v20.16b
+	WORD $0x4E23CE6A // fmla v10.4s, v19.4s, v3.4s
+	WORD $0x4EB41E8B // mov v11.16b, v20.16b
+	WORD $0x4E26CE6B // fmla v11.4s, v19.4s, v6.4s
+	WORD $0x4EB51EAC // mov v12.16b, v21.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB61ECB // mov v11.16b, v22.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EB61ECC // mov v12.16b, v22.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EB71EEA // mov v10.16b, v23.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EB71EEB // mov v11.16b, v23.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EB81F0C // mov v12.16b, v24.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB81F0A // mov v10.16b, v24.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB91F2B // mov v11.16b, v25.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EB91F2C // mov v12.16b, v25.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EBA1F4A // mov v10.16b, v26.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EBA1F4B // mov v11.16b, v26.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EBB1F6C // mov v12.16b, v27.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EBB1F63 // mov v3.16b, v27.16b
+	WORD $0x4E26CD63 // fmla v3.4s, v11.4s, v6.4s
+	WORD $0x4E2CCCE8 // fmla v8.4s, v7.4s, v12.4s
+	WORD $0x4E23CD22 // fmla v2.4s, v9.4s, v3.4s
+	WORD $0x4EA8D783 // fsub v3.4s, v28.4s, v8.4s
+	WORD $0x4EA2D786 // fsub v6.4s, v28.4s, v2.4s
+	WORD $0x4E3DD463 // fadd v3.4s, v3.4s, v29.4s
+	WORD $0x4E3DD4C6 // fadd v6.4s, v6.4s, v29.4s
+	WORD $0x6E681C64 // bsl v4.16b, v3.16b, v8.16b
+	WORD $0x6E621CC5 // bsl v5.16b, v6.16b, v2.16b
+	WORD $0x6EBE1C04 // bit v4.16b, v0.16b, v30.16b
+	WORD $0x6EBE1C25 // bit v5.16b, v1.16b, v30.16b
+	WORD $0x6E24DFE0 // fmul v0.4s, v31.4s, v4.4s
+	WORD $0x6E25DFE1 // fmul v1.4s, v31.4s, v5.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0D621 // fsub v1.4s, v17.4s, v0.4s
+	WORD $0x4E20D620 // fadd v0.4s, v17.4s, v0.4s
+	WORD $0x6E20FC20 // fdiv v0.4s, v1.4s, v0.4s
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4EB2F421 // fmin v1.4s, v1.4s, v18.4s
+	WORD $0x6EB1E422 // fcmgt v2.4s, v1.4s, v17.4s
+	WORD $0x6E21FE23 // fdiv v3.4s, v17.4s, v1.4s
+	WORD $0x4EA21C44 // mov v4.16b, v2.16b
+	WORD $0x6E611C64 // bsl v4.16b, v3.16b, v1.16b
+	WORD $0x6E24DC81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6E21DC83 // fmul v3.4s, v4.4s, v1.4s
+	WORD $0x4EB41E85 // mov v5.16b, v20.16b
+	WORD $0x4E21CE65 // fmla v5.4s, v19.4s, v1.4s
+	WORD $0x4EB51EA6 // mov v6.16b, v21.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB61EC5 // mov v5.16b, v22.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EB71EE6 // mov v6.16b, v23.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB81F05 // mov v5.16b, v24.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EB91F26 // mov v6.16b, v25.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EBA1F45 // mov v5.16b, v26.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EBB1F66 // mov v6.16b, v27.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4E26CC64 // fmla v4.4s, v3.4s, v6.4s
+	WORD $0x4EA4D781 // fsub v1.4s, v28.4s, v4.4s
+	WORD $0x4E3DD421 // fadd v1.4s, v1.4s, v29.4s
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6EBE1C02 // bit v2.16b, v0.16b, v30.16b
+	WORD $0x6E22DFE0 // fmul v0.4s, v31.4s, v2.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAtanNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAtanNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC04152 // ldr q18, [x10, #256]
+	WORD $0x3DC18953 // ldr q19, [x10, #1568]
+	WORD $0x3DC18D54 // ldr q20, [x10, #1584]
+	WORD $0x3DC19155 // ldr q21, [x10, #1600]
+	WORD $0x3DC19556 // ldr q22, [x10, #1616]
+	WORD $0x3DC19957 // ldr q23, [x10, #1632]
+	WORD $0x3DC19D58 // ldr q24, [x10, #1648]
+	WORD $0x3DC1A159 // ldr q25, [x10, #1664]
+	WORD $0x3DC1A55A // ldr q26, [x10, #1680]
+	WORD $0x3DC1A95B // ldr q27, [x10, #1696]
+	WORD $0x3DC1AD5C // ldr q28, [x10, #1712]
+	WORD $0x3DC1B15D // ldr q29, [x10, #1728]
+	WORD $0x3DC1B55E // ldr q30, [x10, #1744]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4EA0F823 // fabs v3.4s, v1.4s
+	WORD $0x4EB3F442 // fmin v2.4s, v2.4s, v19.4s
+	WORD $0x4EB3F463 // fmin v3.4s, v3.4s, v19.4s
+	WORD $0x6EB2E444 // fcmgt v4.4s, v2.4s, v18.4s
+	WORD $0x6EB2E465 // fcmgt v5.4s, v3.4s, v18.4s
+	WORD $0x6E22FE46 // fdiv v6.4s, v18.4s, v2.4s
+	WORD $0x6E23FE47 // fdiv v7.4s, v18.4s, v3.4s
+	WORD $0x4EA41C88 // mov v8.16b, v4.16b
+	WORD $0x6E621CC8 // bsl v8.16b, v6.16b, v2.16b
+	WORD $0x4EA51CA2 // mov v2.16b, v5.16b
+	WORD $0x6E631CE2 // bsl v2.16b, v7.16b, v3.16b
+	WORD $0x6E28DD03 // fmul v3.4s, v8.4s, v8.4s
+	WORD $0x6E22DC46 // fmul v6.4s, v2.4s, v2.4s
+	WORD $0x6E23DD07 // fmul v7.4s, v8.4s, v3.4s
+	WORD $0x6E26DC49 // fmul v9.4s, v2.4s, v6.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E23CE8A // fmla v10.4s, v20.4s, v3.4s
+	WORD $0x4EB51EAB // mov v11.16b, v21.16b
+	WORD $0x4E26CE8B // fmla v11.4s, v20.4s, v6.4s
+	WORD $0x4EB61ECC // mov v12.16b, v22.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB61ECA // mov v10.16b, v22.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB71EEB // mov v11.16b, v23.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EB71EEC // mov v12.16b, v23.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EB81F0A // mov v10.16b, v24.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EB81F0B // mov v11.16b, v24.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EB91F2C // mov v12.16b, v25.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EB91F2A // mov v10.16b, v25.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EBA1F4B // mov v11.16b, v26.16b
+	WORD $0x4E23CD8B // fmla v11.4s, v12.4s, v3.4s
+	WORD $0x4EBA1F4C // mov v12.16b, v26.16b
+	WORD $0x4E26CD4C // fmla v12.4s, v10.4s, v6.4s
+	WORD $0x4EBB1F6A // mov v10.16b, v27.16b
+	WORD $0x4E23CD6A // fmla v10.4s, v11.4s, v3.4s
+	WORD $0x4EBB1F6B // mov v11.16b, v27.16b
+	WORD $0x4E26CD8B // fmla v11.4s, v12.4s, v6.4s
+	WORD $0x4EBC1F8C // mov v12.16b, v28.16b
+	WORD $0x4E23CD4C // fmla v12.4s, v10.4s, v3.4s
+	WORD $0x4EBC1F83 // mov v3.16b, v28.16b
+	WORD $0x4E26CD63 // fmla v3.4s, v11.4s, v6.4s
+	WORD $0x4E2CCCE8 // fmla v8.4s, v7.4s, v12.4s
+	WORD $0x4E23CD22 // fmla v2.4s, v9.4s, v3.4s
+	WORD $0x4EA8D7A3 // fsub v3.4s, v29.4s, v8.4s
+	WORD $0x4EA2D7A6 // fsub v6.4s, v29.4s, v2.4s
+	WORD $0x4E3ED463 // fadd v3.4s, v3.4s, v30.4s
+	WORD $0x4E3ED4C6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x6E681C64 // bsl v4.16b, v3.16b, v8.16b
+	WORD $0x6E621CC5 // bsl v5.16b, v6.16b, v2.16b
+	WORD $0x6EBF1C04 // bit v4.16b, v0.16b, v31.16b
+	WORD $0x6EBF1C25 // bit v5.16b, v1.16b, v31.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4EB3F421 // fmin v1.4s, v1.4s, v19.4s
+	WORD $0x6EB2E422 // fcmgt v2.4s, v1.4s, v18.4s
+	WORD $0x6E21FE43 // fdiv v3.4s, v18.4s, v1.4s
+	WORD $0x4EA21C44 // mov v4.16b, v2.16b
+	WORD $0x6E611C64 // bsl v4.16b, v3.16b, v1.16b
+	WORD $0x6E24DC81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6E21DC83 // fmul v3.4s, v4.4s, v1.4s
+	WORD $0x4EB51EA5 // mov v5.16b, v21.16b
+	WORD $0x4E21CE85 // fmla v5.4s, v20.4s, v1.4s
+	WORD $0x4EB61EC6 // mov v6.16b, v22.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB71EE5 // mov v5.16b, v23.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EB81F06 // mov v6.16b, v24.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EB91F25 // mov v5.16b, v25.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EBA1F46 // mov v6.16b, v26.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4EBB1F65 // mov v5.16b, v27.16b
+	WORD $0x4E21CCC5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4EBC1F86 // mov v6.16b, v28.16b
+	WORD $0x4E21CCA6 // fmla v6.4s, v5.4s, v1.4s
+	WORD $0x4E26CC64 // fmla v4.4s, v3.4s, v6.4s
+	WORD $0x4EA4D7A1 // fsub v1.4s, v29.4s, v4.4s
+	WORD $0x4E3ED421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6EBF1C02 // bit v2.16b, v0.16b, v31.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAtan2NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAtan2NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0414F // ldr q15, [x10, #256]
+	WORD $0x3DC03550 // ldr q16, [x10, #208]
+	WORD $0x3DC00151 // ldr q17, [x10]
+	WORD $0x3DC18952 // ldr q18, [x10, #1568]
+	WORD $0x3DC18D53 // ldr q19, [x10, #1584]
+	WORD $0x3DC19154 // ldr q20, [x10, #1600]
+	WORD $0x3DC19555 // ldr q21, [x10, #1616]
+	WORD $0x3DC19956 // ldr q22, [x10, #1632]
+	WORD $0x3DC19D57 // ldr q23, [x10, #1648]
+	WORD $0x3DC1A158 // ldr q24, [x10, #1664]
+	WORD $0x3DC1A559 // ldr q25, [x10, #1680]
+	WORD $0x3DC1A95A // ldr q26, [x10, #1696]
+	WORD $0x3DC1AD5B // ldr q27, [x10, #1712]
+	WORD $0x3DC1B15C // ldr q28, [x10, #1728]
+	WORD $0x3DC1B55D // ldr q29, [x10, #1744]
+	WORD $0x3DC1B95E // ldr q30, [x10, #1760]
+	WORD $0x3DC1BD5F // ldr q31, [x10, #1776]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA0F843 // fabs v3.4s, v2.4s
+	WORD $0x4E23F424 // fmax v4.4s, v1.4s, v3.4s
+	WORD $0x4E24E485 // fcmeq v5.4s, v4.4s, v4.4s
+	WORD $0x4EAF1DE6 // mov v6.16b, v15.16b
+	WORD $0x6EB01C06 // bit v6.16b, v0.16b, v16.16b
+	WORD $0x6EA6E620 // fcmgt v0.4s, v17.4s, v6.4s
+	WORD $0x6EA1E466 // fcmgt v6.4s, v3.4s, v1.4s
+	WORD $0x4E31E487 // fcmeq v7.4s, v4.4s, v17.4s
+	WORD $0x4E23E428 // fcmeq v8.4s, v1.4s, v3.4s
+	WORD $0x4EA3F421 // fmin v1.4s, v1.4s, v3.4s
+	WORD $0x6E24FC21 // fdiv v1.4s, v1.4s, v4.4s
+	WORD $0x6E611DE8 // bsl v8.16b, v15.16b, v1.16b
+	WORD $0x6E681E27 // bsl v7.16b, v17.16b, v8.16b
+	WORD $0x4EA0F8E1 // fabs v1.4s, v7.4s
+	WORD $0x4EB2F421 // fmin v1.4s, v1.4s, v18.4s
+	WORD $0x6EAFE423 // fcmgt v3.4s, v1.4s, v15.4s
+	WORD $0x6E21FDE8 // fdiv v8.4s, v15.4s, v1.4s
+	WORD $0x4EA31C69 // mov v9.16b, v3.16b
+	WORD $0x6E611D09 // bsl v9.16b, v8.16b, v1.16b
+	WORD $0x6E29DD21 // fmul v1.4s, v9.4s, v9.4s
+	WORD $0x6E21DD28 // fmul v8.4s, v9.4s, v1.4s
+	WORD $0x4EB41E8A // mov v10.16b, v20.16b
+	WORD $0x4E21CE6A // fmla v10.4s, v19.4s, v1.4s
+	WORD $0x4EB51EAB // mov v11.16b, v21.16b
+	WORD $0x4E21CD4B // fmla v11.4s, v10.4s, v1.4s
+	WORD $0x4EB61ECA // mov v10.16b, v22.16b
+	WORD $0x4E21CD6A // fmla v10.4s, v11.4s, v1.4s
+	WORD $0x4EB71EEB // mov v11.16b, v23.16b
+	WORD $0x4E21CD4B // fmla v11.4s, v10.4s, v1.4s
+	WORD $0x4EB81F0A // mov v10.16b, v24.16b
+	WORD $0x4E21CD6A // fmla v10.4s, v11.4s, v1.4s
+	WORD $0x4EB91F2B // mov v11.16b, v25.16b
+	WORD $0x4E21CD4B // fmla v11.4s, v10.4s, v1.4s
+	WORD $0x4EBA1F4A // mov v10.16b, v26.16b
+	WORD $0x4E21CD6A // fmla v10.4s, v11.4s, v1.4s
+	WORD $0x4EBB1F6B // mov v11.16b, v27.16b
+	WORD $0x4E21CD4B // fmla v11.4s, v10.4s, v1.4s
+	WORD $0x4E2BCD09 // fmla v9.4s, v8.4s, v11.4s
+	WORD $0x4EA9D781 // fsub v1.4s, v28.4s, v9.4s
+	WORD $0x4E3DD421 // fadd v1.4s, v1.4s, v29.4s
+	WORD $0x6E691C23 // bsl v3.16b, v1.16b, v9.16b
+	WORD $0x6EB01CE3 // bit v3.16b, v7.16b, v16.16b
+	WORD $0x4EA3D7C1 // fsub v1.4s, v30.4s, v3.4s
+	WORD $0x6E631C26 // bsl v6.16b, v1.16b, v3.16b
+	WORD $0x4EA6D7E1 // fsub v1.4s, v31.4s, v6.4s
+	WORD $0x6E661C20 // bsl v0.16b, v1.16b, v6.16b
+	WORD $0x6EB01C40 // bit v0.16b, v2.16b, v16.16b
+	WORD $0x6E641C05 // bsl v5.16b, v0.16b, v4.16b
+	WORD $0x3D800005 // str q5, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapExpm1NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapExpm1NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC00553 // ldr q19, [x10, #16]
+	WORD $0x3DC00954 // ldr q20, [x10, #32]
+	WORD $0x3DC00D55 // ldr q21, [x10, #48]
+	WORD $0x3DC01156 // ldr q22, [x10, #64]
+	WORD $0x3DC01557 // ldr q23, [x10, #80]
+	WORD $0x3DC01958 // ldr q24, [x10, #96]
+	WORD $0x3DC01D59 // ldr q25, [x10, #112]
+	WORD $0x3DC0215A // ldr q26, [x10, #128]
+	WORD $0x3DC0255B // ldr q27, [x10, #144]
+	WORD $0x3DC0295C // ldr q28, [x10, #160]
+	WORD $0x3DC02D5D // ldr q29, [x10, #176]
+	WORD $0x3DC0315E // ldr q30, [x10, #192]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4E35F402 // fmax v2.4s, v0.4s, v21.4s
+	WORD $0x4E35F423 // fmax v3.4s, v1.4s, v21.4s
+	WORD $0x4EB6F442 // fmin v2.4s, v2.4s, v22.4s
+	WORD $0x4EB6F463 // fmin v3.4s, v3.4s, v22.4s
+	WORD $0x4EB31E64 // mov v4.16b, v19.16b
+	WORD $0x4E37CC44 // fmla v4.4s, v2.4s, v23.4s
+	WORD $0x4EB31E65 // mov v5.16b, v19.16b
+	WORD $0x4E37CC65 // fmla v5.4s, v3.4s, v23.4s
+	WORD $0x4F375486 // shl v6.4s, v4.4s, #23
+	WORD $0x4F3754A7 // shl v7.4s, v5.4s, #23
+	WORD $0x4EB484C6 // add v6.4s, v6.4s, v20.4s
+	WORD $0x4EB484E7 // add v7.4s, v7.4s, v20.4s
+	WORD $0x4EB3D484 // fsub v4.4s, v4.4s, v19.4s
+	WORD $0x4EB3D4A5 // fsub v5.4s, v5.4s, v19.4s
+	WORD $0x4E38CC82 // fmla v2.4s, v4.4s, v24.4s
+	WORD $0x4E38CCA3 // fmla v3.4s, v5.4s, v24.4s
+	WORD $0x4E39CC82 // fmla v2.4s, v4.4s, v25.4s
+	WORD $0x4E39CCA3 // fmla v3.4s, v5.4s, v25.4s
+	WORD $0x6E22DC44 // fmul v4.4s, v2.4s, v2.4s
+	WORD $0x6E23DC65 // fmul v5.4s, v3.4s, v3.4s
+	WORD $0x4EBB1F68 // mov v8.16b, v27.16b
+	WORD $0x4E22CF48 // fmla v8.4s, v26.4s, v2.4s
+	WORD $0x4EBB1F69 // mov v9.16b, v27.16b
+	WORD $0x4E23CF49 // fmla v9.4s, v26.4s, v3.4s
+	WORD $0x4EBC1F8A // mov v10.16b, v28.16b
+	WORD $0x4E22CD0A // fmla v10.4s, v8.4s, v2.4s
+	WORD $0x4EBC1F88 // mov v8.16b, v28.16b
+	WORD $0x4E23CD28 // fmla v8.4s, v9.4s, v3.4s
+	WORD $0x4EBD1FA9 // mov v9.16b, v29.16b
+	WORD $0x4E22CD49 // fmla v9.4s, v10.4s, v2.4s
+	WORD $0x4EBD1FAA // mov v10.16b, v29.16b
+	WORD $0x4E23CD0A // fmla v10.4s, v8.4s, v3.4s
+	WORD $0x4EBE1FC8 // mov v8.16b, v30.16b
+	WORD $0x4E22CD28 // fmla v8.4s, v9.4s, v2.4s
+	WORD $0x4EBE1FC9 // mov v9.16b, v30.16b
+	WORD $0x4E23CD49 // fmla v9.4s, v10.4s, v3.4s
+	WORD $0x4E28CC82 // fmla v2.4s, v4.4s, v8.4s
+	WORD $0x4E29CCA3 // fmla v3.4s, v5.4s, v9.4s
+	WORD $0x4EB4D4C4 // fsub v4.4s, v6.4s, v20.4s
+	WORD $0x4EB4D4E5 // fsub v5.4s, v7.4s, v20.4s
+	WORD $0x4E22CCC4 // fmla v4.4s, v6.4s, v2.4s
+	WORD $0x4E23CCE5 // fmla v5.4s, v7.4s, v3.4s
+	WORD $0x4E24D482 // fadd v2.4s, v4.4s, v4.4s
+	WORD $0x4E25D4A3 // fadd v3.4s, v5.4s, v5.4s
+	WORD $0x6EBF1C02 // bit v2.16b, v0.16b, v31.16b
+	WORD $0x6EBF1C23 // bit v3.16b, v1.16b, v31.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E35F401 // fmax v1.4s, v0.4s, v21.4s
+	WORD $0x4EB6F421 // fmin v1.4s, v1.4s, v22.4s
+	WORD $0x4EB31E62 // mov v2.16b, v19.16b
+	WORD $0x4E37CC22 // fmla v2.4s, v1.4s, v23.4s
+	WORD $0x4F375443 // shl v3.4s, v2.4s, #23
+	WORD $0x4EB48463 // add v3.4s, v3.4s, v20.4s
+	WORD $0x4EB3D442 // fsub v2.4s, v2.4s, v19.4s
+	WORD $0x4E38CC41 // fmla v1.4s, v2.4s, v24.4s
+	WORD $0x4E39CC41 // fmla v1.4s, v2.4s, v25.4s
+	WORD $0x6E21DC22 // fmul v2.4s, v1.4s, v1.4s
+	WORD $0x4EBB1F64 // mov v4.16b, v27.16b
+	WORD $0x4E21CF44 // fmla v4.4s, v26.4s, v1.4s
+	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
+	WORD $0x4E21CC85 // fmla v5.4s, v4.4s, v1.4s
+	WORD $0x4EBD1FA4 // mov v4.16b, v29.16b
+	WORD $0x4E21CCA4 // fmla v4.4s, v5.4s, v1.4s
+	WORD $0x4EBE1FC5 // mov v5.16b, v30.16b
+	WORD $0x4E21CC85 // fmla v5.4s, v4.4s, v1.4s
+	WORD $0x4E25CC41 // fmla v1.4s, v2.4s, v5.4s
+	WORD $0x4EB4D462 // fsub v2.4s, v3.4s, v20.4s
+	WORD $0x4E21CC62 // fmla v2.4s, v3.4s, v1.4s
+	WORD $0x4E22D441 // fadd v1.4s, v2.4s, v2.4s
+	WORD $0x6EBF1C01 // bit v1.16b, v0.16b, v31.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapLog10NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapLog10NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC00152 // ldr q18, [x10]
+	WORD $0x3DC09953 // ldr q19, [x10, #608]
+	WORD $0x3DC0F554 // ldr q20, [x10, #976]
+	WORD $0x3DC0F955 // ldr q21, [x10, #992]
+	WORD $0x3DC06956 // ldr q22, [x10, #416]
+	WORD $0x3DC0FD57 // ldr q23, [x10, #1008]
+	WORD $0x3DC04158 // ldr q24, [x10, #256]
+	WORD $0x3DC09D59 // ldr q25, [x10, #624]
+	WORD $0x3DC0A15A // ldr q26, [x10, #640]
+	WORD $0x3DC0A55B // ldr q27, [x10, #656]
+	WORD $0x3DC0A95C // ldr q28, [x10, #672]
+	WORD $0x3DC0AD5D // ldr q29, [x10, #688]
+	WORD $0x3DC0B15E // ldr q30, [x10, #704]
+	WORD $0x3DC0B55F // ldr q31, [x10, #720]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6EB2E402 // fcmgt v2.4s, v0.4s, v18.4s
+	WORD $0x6EB2E423 // fcmgt v3.4s, v1.4s, v18.4s
+	WORD $0x6EA0E664 // fcmgt v4.4s, v19.4s, v0.4s
+	WORD $0x6EA1E665 // fcmgt v5.4s, v19.4s, v1.4s
+	WORD $0x6EA0E686 // fcmgt v6.4s, v20.4s, v0.4s
+	WORD $0x6EA1E687 // fcmgt v7.4s, v20.4s, v1.4s
+	WORD $0x6E35DC08 // fmul v8.4s, v0.4s, v21.4s
+	WORD $0x6E35DC29 // fmul v9.4s, v1.4s, v21.4s
+	WORD $0x4EA61CCA // mov v10.16b, v6.16b
+	WORD $0x6E601D0A // bsl v10.16b, v8.16b, v0.16b
+	WORD $0x4EA71CE8 // mov v8.16b, v7.16b
+	WORD $0x6E611D28 // bsl v8.16b, v9.16b, v1.16b
+	WORD $0x6EB68549 // sub v9.4s, v10.4s, v22.4s
+	WORD $0x6EB6850B // sub v11.4s, v8.4s, v22.4s
+	WORD $0x4F290529 // sshr v9.4s, v9.4s, #23
+	WORD $0x4F29056B // sshr v11.4s, v11.4s, #23
+	WORD $0x4E21D92C // scvtf v12.4s, v9.4s
+	WORD $0x4E21D96D // scvtf v13.4s, v11.4s
+	WORD $0x6E721EE6 // bsl v6.16b, v23.16b, v18.16b
+	WORD $0x6E721EE7 // bsl v7.16b, v23.16b, v18.16b
+	WORD $0x4EA6D586 // fsub v6.4s, v12.4s, v6.4s
+	WORD $0x4EA7D5A7 // fsub v7.4s, v13.4s, v7.4s
+	WORD $0x4F375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4F37556B // shl v11.4s, v11.4s, #23
+	WORD $0x6EA98549 // sub v9.4s, v10.4s, v9.4s
+	WORD $0x6EAB8508 // sub v8.4s, v8.4s, v11.4s
+	WORD $0x4EB8D529 // fsub v9.4s, v9.4s, v24.4s
+	WORD $0x4EB8D508 // fsub v8.4s, v8.4s, v24.4s
+	WORD $0x6E29DD2A // fmul v10.4s, v9.4s, v9.4s
+	WORD $0x6E28DD0B // fmul v11.4s, v8.4s, v8.4s
+	WORD $0x6E29DD4C // fmul v12.4s, v10.4s, v9.4s
+	WORD $0x6E28DD6D // fmul v13.4s, v11.4s, v8.4s
+	WORD $0x4EBA1F4E // mov v14.16b, v26.16b
+	WORD $0x4E29CF2E // fmla v14.4s, v25.4s, v9.4s
+	WORD $0x4EBA1F4F // mov v15.16b, v26.16b
+	WORD $0x4E28CF2F // fmla v15.4s, v25.4s, v8.4s
+	WORD $0x4EBB1F70 // mov v16.16b, v27.16b
+	WORD $0x4E29CDD0 // fmla v16.4s, v14.4s, v9.4s
+	WORD $0x4EBB1F6E // mov v14.16b, v27.16b
+	WORD $0x4E28CDEE // fmla v14.4s, v15.4s, v8.4s
+	WORD $0x4EBC1F8F // mov v15.16b, v28.16b
+	WORD $0x4E29CE0F // fmla v15.4s, v16.4s, v9.4s
+	WORD $0x4EBC1F90 // mov v16.16b, v28.16b
+	WORD $0x4E28CDD0 // fmla v16.4s, v14.4s, v8.4s
+	WORD $0x4EBD1FAE // mov v14.16b, v29.16b
+	WORD $0x4E29CDEE // fmla v14.4s, v15.4s, v9.4s
+	WORD $0x4EBD1FAF // mov v15.16b, v29.16b
+	WORD $0x4E28CE0F // fmla v15.4s, v16.4s, v8.4s
+	WORD $0x4EBE1FD0 // mov v16.16b, v30.16b
+	WORD $0x4E29CDD0 // fmla v16.4s, v14.4s, v9.4s
+	WORD $0x4EBE1FCE // mov v14.16b, v30.16b
+	WORD $0x4E28CDEE // fmla v14.4s, v15.4s, v8.4s
+	WORD $0x4EBF1FEF // mov v15.16b, v31.16b
+	WORD $0x4E29CE0F // fmla v15.4s, v16.4s, v9.4s
+	WORD $0x4EBF1FF0 // mov v16.16b, v31.16b
+	WORD $0x4E28CDD0 // fmla v16.4s, v14.4s, v8.4s
+	WORD $0x3DC0B94E // ldr q14, [x10, #736]
+	WORD $0x4E29CDEE // fmla v14.4s, v15.4s, v9.4s
+	WORD $0x3DC0B94F // ldr q15, [x10, #736]
+	WORD $0x4E28CE0F // fmla v15.4s, v16.4s, v8.4s
+	WORD $0x3DC0BD50 // ldr q16, [x10, #752]
+	WORD $0x6E30DCD0 // fmul v16.4s, v6.4s, v16.4s
+	WORD $0x3DC0BD51 // ldr q17, [x10, #752]
+	WORD $0x6E31DCF1 // fmul v17.4s, v7.4s, v17.4s
+	WORD $0x4E2ECD90 // fmla v16.4s, v12.4s, v14.4s
+	WORD $0x4E2FCDB1 // fmla v17.4s, v13.4s, v15.4s
+	WORD $0x3DC0C14C // ldr q12, [x10, #768]
+	WORD $0x4E2CCD50 // fmla v16.4s, v10.4s, v12.4s
+	WORD $0x3DC0C14A // ldr q10, [x10, #768]
+	WORD $0x4E2ACD71 // fmla v17.4s, v11.4s, v10.4s
+	WORD $0x4E29D609 // fadd v9.4s, v16.4s, v9.4s
+	WORD $0x4E28D628 // fadd v8.4s, v17.4s, v8.4s
+	WORD $0x3DC0C54A // ldr q10, [x10, #784]
+	WORD $0x4E2ACCC9 // fmla v9.4s, v6.4s, v10.4s
+	WORD $0x3DC0C546 // ldr q6, [x10, #784]
+	WORD $0x4E26CCE8 // fmla v8.4s, v7.4s, v6.4s
+	WORD $0x6E731D24 // bsl v4.16b, v9.16b, v19.16b
+	WORD $0x6E731D05 // bsl v5.16b, v8.16b, v19.16b
+	WORD $0x4E32E400 // fcmeq v0.4s, v0.4s, v18.4s
+	WORD $0x4E32E421 // fcmeq v1.4s, v1.4s, v18.4s
+	WORD $0x3DC0C946 // ldr q6, [x10, #800]
+	WORD $0x3DC0CD47 // ldr q7, [x10, #816]
+	WORD $0x6E671CC0 // bsl v0.16b, v6.16b, v7.16b
+	WORD $0x3DC0C946 // ldr q6, [x10, #800]
+	WORD $0x3DC0CD47 // ldr q7, [x10, #816]
+	WORD $0x6E671CC1 // bsl v1.16b, v6.16b, v7.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x3DC1C140 // ldr q0, [x10, #1792]
+	WORD $0x6E20DC40 // fmul v0.4s, v2.4s, v0.4s
+	WORD $0x3DC1C141 // ldr q1, [x10, #1792]
+	WORD $0x6E21DC61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EB2E401 // fcmgt v1.4s, v0.4s, v18.4s
+	WORD $0x6EA0E662 // fcmgt v2.4s, v19.4s, v0.4s
+	WORD $0x6EA0E683 // fcmgt v3.4s, v20.4s, v0.4s
+	WORD $0x6E35DC04 // fmul v4.4s, v0.4s, v21.4s
+	WORD $0x4EA31C65 // mov v5.16b, v3.16b
+	WORD $0x6E601C85 // bsl v5.16b, v4.16b, v0.16b
+	WORD $0x6EB684A4 // sub v4.4s, v5.4s, v22.4s
+	WORD $0x4F290484 // sshr v4.4s, v4.4s, #23
+	WORD $0x4E21D886 // scvtf v6.4s, v4.4s
+	WORD $0x6E721EE3 // bsl v3.16b, v23.16b, v18.16b
+	WORD $0x4EA3D4C3 // fsub v3.4s, v6.4s, v3.4s
+	WORD $0x4F375484 // shl v4.4s, v4.4s, #23
+	WORD $0x6EA484A4 // sub v4.4s, v5.4s, v4.4s
+	WORD $0x4EB8D484 // fsub v4.4s, v4.4s, v24.4s
+	WORD $0x6E24DC85 // fmul v5.4s, v4.4s, v4.4s
+	WORD $0x6E24DCA6 // fmul v6.4s, v5.4s, v4.4s
+	WORD $0x4EBA1F47 // mov v7.16b, v26.16b
+	WORD $0x4E24CF27 // fmla v7.4s, v25.4s, v4.4s
+	WORD $0x4EBB1F68 // mov v8.16b, v27.16b
+	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
+	WORD $0x4EBC1F87 // mov v7.16b, v28.16b
+	WORD $0x4E24CD07 // fmla v7.4s, v8.4s, v4.4s
+	WORD $0x4EBD1FA8 // mov v8.16b, v29.16b
+	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
+	WORD $0x4EBE1FC7 // mov v7.16b, v30.16b
+	WORD $0x4E24CD07 // fmla v7.4s, v8.4s, v4.4s
+	WORD $0x4EBF1FE8 // mov v8.16b, v31.16b
+	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
+	WORD $0x3DC0B947 // ldr q7, [x10, #736]
+	WORD $0x4E24CD07 // fmla v7.4s, v8.4s, v4.4s
+	WORD $0x3DC0BD48 // ldr q8, [x10, #752]
+	WORD $0x6E28DC68 // fmul v8.4s, v3.4s, v8.4s
+	WORD $0x4E27CCC8 // fmla v8.4s, v6.4s, v7.4s
+	WORD $0x3DC0C146 // ldr q6, [x10, #768]
+	WORD $0x4E26CCA8 // fmla v8.4s, v5.4s, v6.4s
+	WORD $0x4E24D504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x3DC0C545 // ldr q5, [x10, #784]
+	WORD $0x4E25CC64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x6E731C82 // bsl v2.16b, v4.16b, v19.16b
+	WORD $0x4E32E400 // fcmeq v0.4s, v0.4s, v18.4s
+	WORD $0x3DC0C943 // ldr q3, [x10, #800]
+	WORD $0x3DC0CD44 // ldr q4, [x10, #816]
+	WORD $0x6E641C60 // bsl v0.16b, v3.16b, v4.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x3DC1C140 // ldr q0, [x10, #1792]
+	WORD $0x6E20DC20 // fmul v0.4s, v1.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapLogaddexpNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapLogaddexpNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0014C // ldr q12, [x10]
+	WORD $0x3DC0414D // ldr q13, [x10, #256]
+	WORD $0x3DC0054E // ldr q14, [x10, #16]
+	WORD $0x3DC0494F // ldr q15, [x10, #288]
+	WORD $0x3DC04D50 // ldr q16, [x10, #304]
+	WORD $0x3DC09951 // ldr q17, [x10, #608]
+	WORD $0x3DC04552 // ldr q18, [x10, #272]
+	WORD $0x3DC01153 // ldr q19, [x10, #64]
+	WORD $0x3DC01554 // ldr q20, [x10, #80]
+	WORD $0x3DC01955 // ldr q21, [x10, #96]
+	WORD $0x3DC01D56 // ldr q22, [x10, #112]
+	WORD $0x3DC02157 // ldr q23, [x10, #128]
+	WORD $0x3DC02558 // ldr q24, [x10, #144]
+	WORD $0x3DC02959 // ldr q25, [x10, #160]
+	WORD $0x3DC02D5A // ldr q26, [x10, #176]
+	WORD $0x3DC0315B // ldr q27, [x10, #192]
+	WORD $0x3DC0695C // ldr q28, [x10, #416]
+	WORD $0x3DC0095D // ldr q29, [x10, #32]
+	WORD $0x3DC0515E // ldr q30, [x10, #320]
+	WORD $0x3DC09D5F // ldr q31, [x10, #624]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E21F402 // fmax v2.4s, v0.4s, v1.4s
+	WORD $0x4E21E403 // fcmeq v3.4s, v0.4s, v1.4s
+	WORD $0x4EA1D400 // fsub v0.4s, v0.4s, v1.4s
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x6E601D83 // bsl v3.16b, v12.16b, v0.16b
+	WORD $0x6EA0F860 // fneg v0.4s, v3.4s
+	WORD $0x4E32F400 // fmax v0.4s, v0.4s, v18.4s
+	WORD $0x4EB3F400 // fmin v0.4s, v0.4s, v19.4s
+	WORD $0x4EAE1DC1 // mov v1.16b, v14.16b
+	WORD $0x4E34CC01 // fmla v1.4s, v0.4s, v20.4s
+	WORD $0x4EAED423 // fsub v3.4s, v1.4s, v14.4s
+	WORD $0x4E35CC60 // fmla v0.4s, v3.4s, v21.4s
+	WORD $0x4E36CC60 // fmla v0.4s, v3.4s, v22.4s
+	WORD $0x4EB81F04 // mov v4.16b, v24.16b
+	WORD $0x4E20CEE4 // fmla v4.4s, v23.4s, v0.4s
+	WORD $0x4EB91F25 // mov v5.16b, v25.16b
+	WORD $0x4E20CC85 // fmla v5.4s, v4.4s, v0.4s
+	WORD $0x4EBA1F44 // mov v4.16b, v26.16b
+	WORD $0x4E20CCA4 // fmla v4.4s, v5.4s, v0.4s
+	WORD $0x4EBB1F65 // mov v5.16b, v27.16b
+	WORD $0x4E20CC85 // fmla v5.4s, v4.4s, v0.4s
+	WORD $0x4EAD1DA4 // mov v4.16b, v13.16b
+	WORD $0x4E20CCA4 // fmla v4.4s, v5.4s, v0.4s
+	WORD $0x4EAD1DA5 // mov v5.16b, v13.16b
+	WORD $0x4E20CC85 // fmla v5.4s, v4.4s, v0.4s
+	WORD $0x4F375420 // shl v0.4s, v1.4s, #23
+	WORD $0x6EA3E581 // fcmgt v1.4s, v12.4s, v3.4s
+	WORD $0x4EA11C23 // mov v3.16b, v1.16b
+	WORD $0x6E701DE3 // bsl v3.16b, v15.16b, v16.16b
+	WORD $0x4EA38400 // add v0.4s, v0.4s, v3.4s
+	WORD $0x6E20DCA0 // fmul v0.4s, v5.4s, v0.4s
+	WORD $0x6E6F1E01 // bsl v1.16b, v16.16b, v15.16b
+	WORD $0x6E21DC00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x4E2CE401 // fcmeq v1.4s, v0.4s, v12.4s
+	WORD $0x4E2DD403 // fadd v3.4s, v0.4s, v13.4s
+	WORD $0x6EACE464 // fcmgt v4.4s, v3.4s, v12.4s
+	WORD $0x6EA3E625 // fcmgt v5.4s, v17.4s, v3.4s
+	WORD $0x6EBC8466 // sub v6.4s, v3.4s, v28.4s
+	WORD $0x4F2904C6 // sshr v6.4s, v6.4s, #23
+	WORD $0x4E21D8C7 // scvtf v7.4s, v6.4s
+	WORD $0x4EADD468 // fsub v8.4s, v3.4s, v13.4s
+	WORD $0x4EA8D408 // fsub v8.4s, v0.4s, v8.4s
+	WORD $0x6E3DDD08 // fmul v8.4s, v8.4s, v29.4s
+	WORD $0x4F3754C6 // shl v6.4s, v6.4s, #23
+	WORD $0x6EA687C9 // sub v9.4s, v30.4s, v6.4s
+	WORD $0x6EA68466 // sub v6.4s, v3.4s, v6.4s
+	WORD $0x4EADD4C6 // fsub v6.4s, v6.4s, v13.4s
+	WORD $0x4E29CD06 // fmla v6.4s, v8.4s, v9.4s
+	WORD $0x6E26DCC8 // fmul v8.4s, v6.4s, v6.4s
+	WORD $0x6E26DD09 // fmul v9.4s, v8.4s, v6.4s
+	WORD $0x3DC0A14A // ldr q10, [x10, #640]
+	WORD $0x4E26CFEA // fmla v10.4s, v31.4s, v6.4s
+	WORD $0x3DC0A54B // ldr q11, [x10, #656]
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x3DC0A94A // ldr q10, [x10, #672]
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x3DC0AD4B // ldr q11, [x10, #688]
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x3DC0B14A // ldr q10, [x10, #704]
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x3DC0B54B // ldr q11, [x10, #720]
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x3DC0B94A // ldr q10, [x10, #736]
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x3DC0BD4B // ldr q11, [x10, #752]
+	WORD $0x6E2BDCEB // fmul v11.4s, v7.4s, v11.4s
+	WORD $0x4E2ACD2B // fmla v11.4s, v9.4s, v10.4s
+	WORD $0x3DC0C149 // ldr q9, [x10, #768]
+	WORD $0x4E29CD0B // fmla v11.4s, v8.4s, v9.4s
+	WORD $0x4E26D566 // fadd v6.4s, v11.4s, v6.4s
+	WORD $0x3DC0C548 // ldr q8, [x10, #784]
+	WORD $0x4E28CCE6 // fmla v6.4s, v7.4s, v8.4s
+	WORD $0x6E711CC5 // bsl v5.16b, v6.16b, v17.16b
+	WORD $0x4E2CE463 // fcmeq v3.4s, v3.4s, v12.4s
+	WORD $0x3DC0C946 // ldr q6, [x10, #800]
+	WORD $0x3DC0CD47 // ldr q7, [x10, #816]
+	WORD $0x6E671CC3 // bsl v3.16b, v6.16b, v7.16b
+	WORD $0x6E631CA4 // bsl v4.16b, v5.16b, v3.16b
+	WORD $0x6E641C01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x4E21D440 // fadd v0.4s, v2.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapIsInfNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapIsInfNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0995F // ldr q31, [x10, #608]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4EA0F821 // fabs v1.4s, v1.4s
+	WORD $0x4EA0F842 // fabs v2.4s, v2.4s
+	WORD $0x4EA0F863 // fabs v3.4s, v3.4s
+	WORD $0x4E3FE400 // fcmeq v0.4s, v0.4s, v31.4s
+	WORD $0x4E3FE421 // fcmeq v1.4s, v1.4s, v31.4s
+	WORD $0x4E3FE442 // fcmeq v2.4s, v2.4s, v31.4s
+	WORD $0x4E3FE463 // fcmeq v3.4s, v3.4s, v31.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4E3FE400 // fcmeq v0.4s, v0.4s, v31.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapIsFiniteNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapIsFiniteNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0995F // ldr q31, [x10, #608]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4EA0F821 // fabs v1.4s, v1.4s
+	WORD $0x4EA0F842 // fabs v2.4s, v2.4s
+	WORD $0x4EA0F863 // fabs v3.4s, v3.4s
+	WORD $0x6EA0E7E0 // fcmgt v0.4s, v31.4s, v0.4s
+	WORD $0x6EA1E7E1 // fcmgt v1.4s, v31.4s, v1.4s
+	WORD $0x6EA2E7E2 // fcmgt v2.4s, v31.4s, v2.4s
+	WORD $0x6EA3E7E3 // fcmgt v3.4s, v31.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x6EA0E7E0 // fcmgt v0.4s, v31.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCbrtNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCbrtNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0014E // ldr q14, [x10]
+	WORD $0x3DC0994F // ldr q15, [x10, #608]
+	WORD $0x3DC04150 // ldr q16, [x10, #256]
+	WORD $0x3DC01551 // ldr q17, [x10, #80]
+	WORD $0x3DC00552 // ldr q18, [x10, #16]
+	WORD $0x3DC04953 // ldr q19, [x10, #288]
+	WORD $0x3DC04D54 // ldr q20, [x10, #304]
+	WORD $0x3DC1C555 // ldr q21, [x10, #1808]
+	WORD $0x3DC1C956 // ldr q22, [x10, #1824]
+	WORD $0x3DC0F557 // ldr q23, [x10, #976]
+	WORD $0x3DC0F958 // ldr q24, [x10, #992]
+	WORD $0x3DC06959 // ldr q25, [x10, #416]
+	WORD $0x3DC09D5A // ldr q26, [x10, #624]
+	WORD $0x3DC0A15B // ldr q27, [x10, #640]
+	WORD $0x3DC0A55C // ldr q28, [x10, #656]
+	WORD $0x3DC0A95D // ldr q29, [x10, #672]
+	WORD $0x3DC0AD5E // ldr q30, [x10, #688]
+	WORD $0x3DC0B15F // ldr q31, [x10, #704]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E2EE401 // fcmeq v1.4s, v0.4s, v14.4s
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4E2FE443 // fcmeq v3.4s, v2.4s, v15.4s
+	WORD $0x6EA2E6A4 // fcmgt v4.4s, v21.4s, v2.4s
+	WORD $0x6E36DC45 // fmul v5.4s, v2.4s, v22.4s
+	WORD $0x4EA41C86 // mov v6.16b, v4.16b
+	WORD $0x6E621CA6 // bsl v6.16b, v5.16b, v2.16b
+	WORD $0x6EAEE4C2 // fcmgt v2.4s, v6.4s, v14.4s
+	WORD $0x6EA6E5E5 // fcmgt v5.4s, v15.4s, v6.4s
+	WORD $0x6EA6E6E7 // fcmgt v7.4s, v23.4s, v6.4s
+	WORD $0x6E38DCC8 // fmul v8.4s, v6.4s, v24.4s
+	WORD $0x4EA71CE9 // mov v9.16b, v7.16b
+	WORD $0x6E661D09 // bsl v9.16b, v8.16b, v6.16b
+	WORD $0x6EB98528 // sub v8.4s, v9.4s, v25.4s
+	WORD $0x4F290508 // sshr v8.4s, v8.4s, #23
+	WORD $0x4F37550A // shl v10.4s, v8.4s, #23
+	WORD $0x6EAA8529 // sub v9.4s, v9.4s, v10.4s
+	WORD $0x4EB0D529 // fsub v9.4s, v9.4s, v16.4s
+	WORD $0x6E29DD2A // fmul v10.4s, v9.4s, v9.4s
+	WORD $0x6E29DD4B // fmul v11.4s, v10.4s, v9.4s
+	WORD $0x4EBB1F6C // mov v12.16b, v27.16b
+	WORD $0x4E29CF4C // fmla v12.4s, v26.4s, v9.4s
+	WORD $0x4EBC1F8D // mov v13.16b, v28.16b
+	WORD $0x4E29CD8D // fmla v13.4s, v12.4s, v9.4s
+	WORD $0x4EBD1FAC // mov v12.16b, v29.16b
+	WORD $0x4E29CDAC // fmla v12.4s, v13.4s, v9.4s
+	WORD $0x4EBE1FCD // mov v13.16b, v30.16b
+	WORD $0x4E29CD8D // fmla v13.4s, v12.4s, v9.4s
+	WORD $0x4EBF1FEC // mov v12.16b, v31.16b
+	WORD $0x4E29CDAC // fmla v12.4s, v13.4s, v9.4s
+	WORD $0x3DC0B54D // ldr q13, [x10, #720]
+	WORD $0x4E29CD8D // fmla v13.4s, v12.4s, v9.4s
+	WORD $0x3DC0B94C // ldr q12, [x10, #736]
+	WORD $0x4E29CDAC // fmla v12.4s, v13.4s, v9.4s
+	WORD $0x3DC0C14D // ldr q13, [x10, #768]
+	WORD $0x6E2DDD4A // fmul v10.4s, v10.4s, v13.4s
+	WORD $0x4E2CCD6A // fmla v10.4s, v11.4s, v12.4s
+	WORD $0x3DC1014B // ldr q11, [x10, #1024]
+	WORD $0x6E2BDD2B // fmul v11.4s, v9.4s, v11.4s
+	WORD $0x4E31CD4B // fmla v11.4s, v10.4s, v17.4s
+	WORD $0x4E31CD2B // fmla v11.4s, v9.4s, v17.4s
+	WORD $0x4E21D908 // scvtf v8.4s, v8.4s
+	WORD $0x3DC0FD49 // ldr q9, [x10, #1008]
+	WORD $0x6E6E1D27 // bsl v7.16b, v9.16b, v14.16b
+	WORD $0x4EA7D507 // fsub v7.4s, v8.4s, v7.4s
+	WORD $0x4E27D567 // fadd v7.4s, v11.4s, v7.4s
+	WORD $0x6E6F1CE5 // bsl v5.16b, v7.16b, v15.16b
+	WORD $0x4E2EE4C7 // fcmeq v7.4s, v6.4s, v14.4s
+	WORD $0x3DC0C948 // ldr q8, [x10, #800]
+	WORD $0x3DC0CD49 // ldr q9, [x10, #816]
+	WORD $0x6E691D07 // bsl v7.16b, v8.16b, v9.16b
+	WORD $0x6E671CA2 // bsl v2.16b, v5.16b, v7.16b
+	WORD $0x3DC1CD45 // ldr q5, [x10, #1840]
+	WORD $0x6E25DC42 // fmul v2.4s, v2.4s, v5.4s
+	WORD $0x3DC0D545 // ldr q5, [x10, #848]
+	WORD $0x4E25F442 // fmax v2.4s, v2.4s, v5.4s
+	WORD $0x3DC0D945 // ldr q5, [x10, #864]
+	WORD $0x4EA5F442 // fmin v2.4s, v2.4s, v5.4s
+	WORD $0x4E32D445 // fadd v5.4s, v2.4s, v18.4s
+	WORD $0x4EB2D4A7 // fsub v7.4s, v5.4s, v18.4s
+	WORD $0x4EA7D442 // fsub v2.4s, v2.4s, v7.4s
+	WORD $0x3DC0DD48 // ldr q8, [x10, #880]
+	WORD $0x3DC0E149 // ldr q9, [x10, #896]
+	WORD $0x4E22CD09 // fmla v9.4s, v8.4s, v2.4s
+	WORD $0x3DC0E548 // ldr q8, [x10, #912]
+	WORD $0x4E22CD28 // fmla v8.4s, v9.4s, v2.4s
+	WORD $0x3DC0E949 // ldr q9, [x10, #928]
+	WORD $0x4E22CD09 // fmla v9.4s, v8.4s, v2.4s
+	WORD $0x3DC0ED48 // ldr q8, [x10, #944]
+	WORD $0x4E22CD28 // fmla v8.4s, v9.4s, v2.4s
+	WORD $0x3DC0F149 // ldr q9, [x10, #960]
+	WORD $0x4E22CD09 // fmla v9.4s, v8.4s, v2.4s
+	WORD $0x4EB01E08 // mov v8.16b, v16.16b
+	WORD $0x4E22CD28 // fmla v8.4s, v9.4s, v2.4s
+	WORD $0x4F3754A2 // shl v2.4s, v5.4s, #23
+	WORD $0x6EA7E5C5 // fcmgt v5.4s, v14.4s, v7.4s
+	WORD $0x4EA51CA7 // mov v7.16b, v5.16b
+	WORD $0x6E741E67 // bsl v7.16b, v19.16b, v20.16b
+	WORD $0x4EA78442 // add v2.4s, v2.4s, v7.4s
+	WORD $0x6E22DD02 // fmul v2.4s, v8.4s, v2.4s
+	WORD $0x6E731E85 // bsl v5.16b, v20.16b, v19.16b
+	WORD $0x6E25DC42 // fmul v2.4s, v2.4s, v5.4s
+	WORD $0x6E22DC45 // fmul v5.4s, v2.4s, v2.4s
+	WORD $0x6EA0F8C6 // fneg v6.4s, v6.4s
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x3DC05947 // ldr q7, [x10, #352]
+	WORD $0x6E27DCA5 // fmul v5.4s, v5.4s, v7.4s
+	WORD $0x6E25FCC5 // fdiv v5.4s, v6.4s, v5.4s
+	WORD $0x4EA5D442 // fsub v2.4s, v2.4s, v5.4s
+	WORD $0x3DC1D145 // ldr q5, [x10, #1856]
+	WORD $0x6E25DC45 // fmul v5.4s, v2.4s, v5.4s
+	WORD $0x6E621CA4 // bsl v4.16b, v5.16b, v2.16b
+	WORD $0x3DC03542 // ldr q2, [x10, #208]
+	WORD $0x6EA21C04 // bit v4.16b, v0.16b, v2.16b
+	WORD $0x6E641C03 // bsl v3.16b, v0.16b, v4.16b
+	WORD $0x6E631C01 // bsl v1.16b, v0.16b, v3.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapHypotNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapHypotNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0995D // ldr q29, [x10, #608]
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC0415F // ldr q31, [x10, #256]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4EA0F821 // fabs v1.4s, v1.4s
+	WORD $0x4E3DE402 // fcmeq v2.4s, v0.4s, v29.4s
+	WORD $0x4E3DE423 // fcmeq v3.4s, v1.4s, v29.4s
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x4EA0F884 // fabs v4.4s, v4.4s
+	WORD $0x4EA0F8A5 // fabs v5.4s, v5.4s
+	WORD $0x4E3DE486 // fcmeq v6.4s, v4.4s, v29.4s
+	WORD $0x4E3DE4A7 // fcmeq v7.4s, v5.4s, v29.4s
+	WORD $0x4EA61C42 // orr v2.16b, v2.16b, v6.16b
+	WORD $0x4EA71C63 // orr v3.16b, v3.16b, v7.16b
+	WORD $0x4E24F406 // fmax v6.4s, v0.4s, v4.4s
+	WORD $0x4E25F427 // fmax v7.4s, v1.4s, v5.4s
+	WORD $0x4E3EE4C8 // fcmeq v8.4s, v6.4s, v30.4s
+	WORD $0x4E3EE4E9 // fcmeq v9.4s, v7.4s, v30.4s
+	WORD $0x4EA4F400 // fmin v0.4s, v0.4s, v4.4s
+	WORD $0x4EA5F421 // fmin v1.4s, v1.4s, v5.4s
+	WORD $0x6E26FC00 // fdiv v0.4s, v0.4s, v6.4s
+	WORD $0x6E27FC21 // fdiv v1.4s, v1.4s, v7.4s
+	WORD $0x4EBF1FE4 // mov v4.16b, v31.16b
+	WORD $0x4E20CC04 // fmla v4.4s, v0.4s, v0.4s
+	WORD $0x4EBF1FE0 // mov v0.16b, v31.16b
+	WORD $0x4E21CC20 // fmla v0.4s, v1.4s, v1.4s
+	WORD $0x6EA1F881 // fsqrt v1.4s, v4.4s
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x6E21DCC1 // fmul v1.4s, v6.4s, v1.4s
+	WORD $0x6E20DCE0 // fmul v0.4s, v7.4s, v0.4s
+	WORD $0x6E611CC8 // bsl v8.16b, v6.16b, v1.16b
+	WORD $0x6E601CE9 // bsl v9.16b, v7.16b, v0.16b
+	WORD $0x6E681FA2 // bsl v2.16b, v29.16b, v8.16b
+	WORD $0x6E691FA3 // bsl v3.16b, v29.16b, v9.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4E3DE401 // fcmeq v1.4s, v0.4s, v29.4s
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x4EA0F842 // fabs v2.4s, v2.4s
+	WORD $0x4E3DE443 // fcmeq v3.4s, v2.4s, v29.4s
+	WORD $0x4EA31C21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x4E22F403 // fmax v3.4s, v0.4s, v2.4s
+	WORD $0x4E3EE464 // fcmeq v4.4s, v3.4s, v30.4s
+	WORD $0x4EA2F400 // fmin v0.4s, v0.4s, v2.4s
+	WORD $0x6E23FC00 // fdiv v0.4s, v0.4s, v3.4s
+	WORD $0x4EBF1FE2 // mov v2.16b, v31.16b
+	WORD $0x4E20CC02 // fmla v2.4s, v0.4s, v0.4s
+	WORD $0x6EA1F840 // fsqrt v0.4s, v2.4s
+	WORD $0x6E20DC60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x6E601C64 // bsl v4.16b, v3.16b, v0.16b
+	WORD $0x6E641FA1 // bsl v1.16b, v29.16b, v4.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSinhNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSinhNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0094D // ldr q13, [x10, #32]
+	WORD $0x3DC0054E // ldr q14, [x10, #16]
+	WORD $0x3DC0414F // ldr q15, [x10, #256]
+	WORD $0x3DC01150 // ldr q16, [x10, #64]
+	WORD $0x3DC01551 // ldr q17, [x10, #80]
+	WORD $0x3DC01952 // ldr q18, [x10, #96]
+	WORD $0x3DC01D53 // ldr q19, [x10, #112]
+	WORD $0x3DC02154 // ldr q20, [x10, #128]
+	WORD $0x3DC02555 // ldr q21, [x10, #144]
+	WORD $0x3DC02956 // ldr q22, [x10, #160]
+	WORD $0x3DC02D57 // ldr q23, [x10, #176]
+	WORD $0x3DC03158 // ldr q24, [x10, #192]
+	WORD $0x3DC04959 // ldr q25, [x10, #288]
+	WORD $0x3DC04D5A // ldr q26, [x10, #304]
+	WORD $0x3DC0355B // ldr q27, [x10, #208]
+	WORD $0x3DC1D55C // ldr q28, [x10, #1872]
+	WORD $0x3DC0455D // ldr q29, [x10, #272]
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC00D5F // ldr q31, [x10, #48]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x6EBCE422 // fcmgt v2.4s, v1.4s, v28.4s
+	WORD $0x6E2DDC23 // fmul v3.4s, v1.4s, v13.4s
+	WORD $0x4E3DF463 // fmax v3.4s, v3.4s, v29.4s
+	WORD $0x4EB0F463 // fmin v3.4s, v3.4s, v16.4s
+	WORD $0x4EAE1DC4 // mov v4.16b, v14.16b
+	WORD $0x4E31CC64 // fmla v4.4s, v3.4s, v17.4s
+	WORD $0x4EAED485 // fsub v5.4s, v4.4s, v14.4s
+	WORD $0x4E32CCA3 // fmla v3.4s, v5.4s, v18.4s
+	WORD $0x4E33CCA3 // fmla v3.4s, v5.4s, v19.4s
+	WORD $0x4EB51EA6 // mov v6.16b, v21.16b
+	WORD $0x4E23CE86 // fmla v6.4s, v20.4s, v3.4s
+	WORD $0x4EB61EC7 // mov v7.16b, v22.16b
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x4EB71EE6 // mov v6.16b, v23.16b
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x4EB81F07 // mov v7.16b, v24.16b
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x4EAF1DE6 // mov v6.16b, v15.16b
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x4EAF1DE7 // mov v7.16b, v15.16b
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x4F375483 // shl v3.4s, v4.4s, #23
+	WORD $0x6EA5E7C4 // fcmgt v4.4s, v30.4s, v5.4s
+	WORD $0x4EA41C85 // mov v5.16b, v4.16b
+	WORD $0x6E7A1F25 // bsl v5.16b, v25.16b, v26.16b
+	WORD $0x4EA58463 // add v3.4s, v3.4s, v5.4s
+	WORD $0x6E23DCE3 // fmul v3.4s, v7.4s, v3.4s
+	WORD $0x6E791F44 // bsl v4.16b, v26.16b, v25.16b
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	WORD $0x6E2DDC64 // fmul v4.4s, v3.4s, v13.4s
+	WORD $0x6E23DC83 // fmul v3.4s, v4.4s, v3.4s
+	WORD $0x4E3FF424 // fmax v4.4s, v1.4s, v31.4s
+	WORD $0x4EB0F484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4EAE1DC5 // mov v5.16b, v14.16b
+	WORD $0x4E31CC85 // fmla v5.4s, v4.4s, v17.4s
+	WORD $0x4F3754A6 // shl v6.4s, v5.4s, #23
+	WORD $0x4EAD84C6 // add v6.4s, v6.4s, v13.4s
+	WORD $0x4EAED4A5 // fsub v5.4s, v5.4s, v14.4s
+	WORD $0x4E32CCA4 // fmla v4.4s, v5.4s, v18.4s
+	WORD $0x4E33CCA4 // fmla v4.4s, v5.4s, v19.4s
+	WORD $0x6E24DC85 // fmul v5.4s, v4.4s, v4.4s
+	WORD $0x4EB51EA7 // mov v7.16b, v21.16b
+	WORD $0x4E24CE87 // fmla v7.4s, v20.4s, v4.4s
+	WORD $0x4EB61EC8 // mov v8.16b, v22.16b
+	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
+	WORD $0x4EB71EE7 // mov v7.16b, v23.16b
+	WORD $0x4E24CD07 // fmla v7.4s, v8.4s, v4.4s
+	WORD $0x4EB81F08 // mov v8.16b, v24.16b
+	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
+	WORD $0x4E28CCA4 // fmla v4.4s, v5.4s, v8.4s
+	WORD $0x4EADD4C5 // fsub v5.4s, v6.4s, v13.4s
+	WORD $0x4E24CCC5 // fmla v5.4s, v6.4s, v4.4s
+	WORD $0x4E25D4A4 // fadd v4.4s, v5.4s, v5.4s
+	WORD $0x6EBB1C24 // bit v4.16b, v1.16b, v27.16b
+	WORD $0x4E2FD481 // fadd v1.4s, v4.4s, v15.4s
+	WORD $0x6E21FC81 // fdiv v1.4s, v4.4s, v1.4s
+	WORD $0x4E21D481 // fadd v1.4s, v4.4s, v1.4s
+	WORD $0x6E21DDA1 // fmul v1.4s, v13.4s, v1.4s
+	WORD $0x6E611C62 // bsl v2.16b, v3.16b, v1.16b
+	WORD $0x6EBB1C02 // bit v2.16b, v0.16b, v27.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCoshNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCoshNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0094F // ldr q15, [x10, #32]
+	WORD $0x3DC00550 // ldr q16, [x10, #16]
+	WORD $0x3DC04151 // ldr q17, [x10, #256]
+	WORD $0x3DC04952 // ldr q18, [x10, #288]
+	WORD $0x3DC04D53 // ldr q19, [x10, #304]
+	WORD $0x3DC04554 // ldr q20, [x10, #272]
+	WORD $0x3DC01155 // ldr q21, [x10, #64]
+	WORD $0x3DC01556 // ldr q22, [x10, #80]
+	WORD $0x3DC01957 // ldr q23, [x10, #96]
+	WORD $0x3DC01D58 // ldr q24, [x10, #112]
+	WORD $0x3DC02159 // ldr q25, [x10, #128]
+	WORD $0x3DC0255A // ldr q26, [x10, #144]
+	WORD $0x3DC0295B // ldr q27, [x10, #160]
+	WORD $0x3DC02D5C // ldr q28, [x10, #176]
+	WORD $0x3DC0315D // ldr q29, [x10, #192]
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC1D55F // ldr q31, [x10, #1872]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x6EBFE401 // fcmgt v1.4s, v0.4s, v31.4s
+	WORD $0x6E2FDC02 // fmul v2.4s, v0.4s, v15.4s
+	WORD $0x4E34F442 // fmax v2.4s, v2.4s, v20.4s
+	WORD $0x4EB5F442 // fmin v2.4s, v2.4s, v21.4s
+	WORD $0x4EB01E03 // mov v3.16b, v16.16b
+	WORD $0x4E36CC43 // fmla v3.4s, v2.4s, v22.4s
+	WORD $0x4EB0D464 // fsub v4.4s, v3.4s, v16.4s
+	WORD $0x4E37CC82 // fmla v2.4s, v4.4s, v23.4s
+	WORD $0x4E38CC82 // fmla v2.4s, v4.4s, v24.4s
+	WORD $0x4EBA1F45 // mov v5.16b, v26.16b
+	WORD $0x4E22CF25 // fmla v5.4s, v25.4s, v2.4s
+	WORD $0x4EBB1F66 // mov v6.16b, v27.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
+	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
+	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x4EB11E25 // mov v5.16b, v17.16b
+	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
+	WORD $0x4EB11E26 // mov v6.16b, v17.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x4F375462 // shl v2.4s, v3.4s, #23
+	WORD $0x6EA4E7C3 // fcmgt v3.4s, v30.4s, v4.4s
+	WORD $0x4EA31C64 // mov v4.16b, v3.16b
+	WORD $0x6E731E44 // bsl v4.16b, v18.16b, v19.16b
+	WORD $0x4EA48442 // add v2.4s, v2.4s, v4.4s
+	WORD $0x6E22DCC2 // fmul v2.4s, v6.4s, v2.4s
+	WORD $0x6E721E63 // bsl v3.16b, v19.16b, v18.16b
+	WORD $0x6E23DC42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x6E2FDC43 // fmul v3.4s, v2.4s, v15.4s
+	WORD $0x6E22DC62 // fmul v2.4s, v3.4s, v2.4s
+	WORD $0x4E34F400 // fmax v0.4s, v0.4s, v20.4s
+	WORD $0x4EB5F400 // fmin v0.4s, v0.4s, v21.4s
+	WORD $0x4EB01E03 // mov v3.16b, v16.16b
+	WORD $0x4E36CC03 // fmla v3.4s, v0.4s, v22.4s
+	WORD $0x4EB0D464 // fsub v4.4s, v3.4s, v16.4s
+	WORD $0x4E37CC80 // fmla v0.4s, v4.4s, v23.4s
+	WORD $0x4E38CC80 // fmla v0.4s, v4.4s, v24.4s
+	WORD $0x4EBA1F45 // mov v5.16b, v26.16b
+	WORD $0x4E20CF25 // fmla v5.4s, v25.4s, v0.4s
+	WORD $0x4EBB1F66 // mov v6.16b, v27.16b
+	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
+	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
+	WORD $0x4E20CCC5 // fmla v5.4s, v6.4s, v0.4s
+	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
+	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
+	WORD $0x4EB11E25 // mov v5.16b, v17.16b
+	WORD $0x4E20CCC5 // fmla v5.4s, v6.4s, v0.4s
+	WORD $0x4EB11E26 // mov v6.16b, v17.16b
+	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
+	WORD $0x4F375460 // shl v0.4s, v3.4s, #23
+	WORD $0x6EA4E7C3 // fcmgt v3.4s, v30.4s, v4.4s
+	WORD $0x4EA31C64 // mov v4.16b, v3.16b
+	WORD $0x6E731E44 // bsl v4.16b, v18.16b, v19.16b
+	WORD $0x4EA48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x6E20DCC0 // fmul v0.4s, v6.4s, v0.4s
+	WORD $0x6E721E63 // bsl v3.16b, v19.16b, v18.16b
+	WORD $0x6E23DC00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x6E20DDE3 // fmul v3.4s, v15.4s, v0.4s
+	WORD $0x6E20FDE0 // fdiv v0.4s, v15.4s, v0.4s
+	WORD $0x4E20D460 // fadd v0.4s, v3.4s, v0.4s
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAtanhNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAtanhNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0414C // ldr q12, [x10, #256]
+	WORD $0x3DC0014D // ldr q13, [x10]
+	WORD $0x3DC0994E // ldr q14, [x10, #608]
+	WORD $0x3DC0094F // ldr q15, [x10, #32]
+	WORD $0x3DC06950 // ldr q16, [x10, #416]
+	WORD $0x3DC05151 // ldr q17, [x10, #320]
+	WORD $0x3DC09D52 // ldr q18, [x10, #624]
+	WORD $0x3DC0A153 // ldr q19, [x10, #640]
+	WORD $0x3DC0A554 // ldr q20, [x10, #656]
+	WORD $0x3DC0A955 // ldr q21, [x10, #672]
+	WORD $0x3DC0AD56 // ldr q22, [x10, #688]
+	WORD $0x3DC0B157 // ldr q23, [x10, #704]
+	WORD $0x3DC0B558 // ldr q24, [x10, #720]
+	WORD $0x3DC0B959 // ldr q25, [x10, #736]
+	WORD $0x3DC0BD5A // ldr q26, [x10, #752]
+	WORD $0x3DC0C15B // ldr q27, [x10, #768]
+	WORD $0x3DC0C55C // ldr q28, [x10, #784]
+	WORD $0x3DC0C95D // ldr q29, [x10, #800]
+	WORD $0x3DC0CD5E // ldr q30, [x10, #816]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4E21D422 // fadd v2.4s, v1.4s, v1.4s
+	WORD $0x4EA1D581 // fsub v1.4s, v12.4s, v1.4s
+	WORD $0x6E21FC41 // fdiv v1.4s, v2.4s, v1.4s
+	WORD $0x4E2DE422 // fcmeq v2.4s, v1.4s, v13.4s
+	WORD $0x4E2CD423 // fadd v3.4s, v1.4s, v12.4s
+	WORD $0x6EADE464 // fcmgt v4.4s, v3.4s, v13.4s
+	WORD $0x6EA3E5C5 // fcmgt v5.4s, v14.4s, v3.4s
+	WORD $0x6EB08466 // sub v6.4s, v3.4s, v16.4s
+	WORD $0x4F2904C6 // sshr v6.4s, v6.4s, #23
+	WORD $0x4E21D8C7 // scvtf v7.4s, v6.4s
+	WORD $0x4EACD468 // fsub v8.4s, v3.4s, v12.4s
+	WORD $0x4EA8D428 // fsub v8.4s, v1.4s, v8.4s
+	WORD $0x6E2FDD08 // fmul v8.4s, v8.4s, v15.4s
+	WORD $0x4F3754C6 // shl v6.4s, v6.4s, #23
+	WORD $0x6EA68629 // sub v9.4s, v17.4s, v6.4s
+	WORD $0x6EA68466 // sub v6.4s, v3.4s, v6.4s
+	WORD $0x4EACD4C6 // fsub v6.4s, v6.4s, v12.4s
+	WORD $0x4E29CD06 // fmla v6.4s, v8.4s, v9.4s
+	WORD $0x6E26DCC8 // fmul v8.4s, v6.4s, v6.4s
+	WORD $0x6E26DD09 // fmul v9.4s, v8.4s, v6.4s
+	WORD $0x4EB31E6A // mov v10.16b, v19.16b
+	WORD $0x4E26CE4A // fmla v10.4s, v18.4s, v6.4s
+	WORD $0x4EB41E8B // mov v11.16b, v20.16b
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB61ECB // mov v11.16b, v22.16b
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x4EB71EEA // mov v10.16b, v23.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x4EB81F0B // mov v11.16b, v24.16b
+	WORD $0x4E26CD4B // fmla v11.4s, v10.4s, v6.4s
+	WORD $0x4EB91F2A // mov v10.16b, v25.16b
+	WORD $0x4E26CD6A // fmla v10.4s, v11.4s, v6.4s
+	WORD $0x6E3ADCEB // fmul v11.4s, v7.4s, v26.4s
+	WORD $0x4E2ACD2B // fmla v11.4s, v9.4s, v10.4s
+	WORD $0x4E3BCD0B // fmla v11.4s, v8.4s, v27.4s
+	WORD $0x4E26D566 // fadd v6.4s, v11.4s, v6.4s
+	WORD $0x4E3CCCE6 // fmla v6.4s, v7.4s, v28.4s
+	WORD $0x6E6E1CC5 // bsl v5.16b, v6.16b, v14.16b
+	WORD $0x4E2DE463 // fcmeq v3.4s, v3.4s, v13.4s
+	WORD $0x6E7E1FA3 // bsl v3.16b, v29.16b, v30.16b
+	WORD $0x6E631CA4 // bsl v4.16b, v5.16b, v3.16b
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6E22DDE1 // fmul v1.4s, v15.4s, v2.4s
+	WORD $0x6EBF1C01 // bit v1.16b, v0.16b, v31.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAsinhNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAsinhNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0014E // ldr q14, [x10]
+	WORD $0x3DC0414F // ldr q15, [x10, #256]
+	WORD $0x3DC09950 // ldr q16, [x10, #608]
+	WORD $0x3DC06951 // ldr q17, [x10, #416]
+	WORD $0x3DC09D52 // ldr q18, [x10, #624]
+	WORD $0x3DC0A153 // ldr q19, [x10, #640]
+	WORD $0x3DC0A554 // ldr q20, [x10, #656]
+	WORD $0x3DC0A955 // ldr q21, [x10, #672]
+	WORD $0x3DC0AD56 // ldr q22, [x10, #688]
+	WORD $0x3DC0B157 // ldr q23, [x10, #704]
+	WORD $0x3DC0B558 // ldr q24, [x10, #720]
+	WORD $0x3DC0B959 // ldr q25, [x10, #736]
+	WORD $0x3DC0BD5A // ldr q26, [x10, #752]
+	WORD $0x3DC0C15B // ldr q27, [x10, #768]
+	WORD $0x3DC0C55C // ldr q28, [x10, #784]
+	WORD $0x3DC0C95D // ldr q29, [x10, #800]
+	WORD $0x3DC0CD5E // ldr q30, [x10, #816]
+	WORD $0x3DC1D95F // ldr q31, [x10, #1888]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x6EBFE422 // fcmgt v2.4s, v1.4s, v31.4s
+	WORD $0x6EAEE423 // fcmgt v3.4s, v1.4s, v14.4s
+	WORD $0x6EA1E604 // fcmgt v4.4s, v16.4s, v1.4s
+	WORD $0x3DC0F545 // ldr q5, [x10, #976]
+	WORD $0x6EA1E4A5 // fcmgt v5.4s, v5.4s, v1.4s
+	WORD $0x3DC0F946 // ldr q6, [x10, #992]
+	WORD $0x6E26DC26 // fmul v6.4s, v1.4s, v6.4s
+	WORD $0x4EA51CA7 // mov v7.16b, v5.16b
+	WORD $0x6E611CC7 // bsl v7.16b, v6.16b, v1.16b
+	WORD $0x6EB184E6 // sub v6.4s, v7.4s, v17.4s
+	WORD $0x4F2904C6 // sshr v6.4s, v6.4s, #23
+	WORD $0x4E21D8C8 // scvtf v8.4s, v6.4s
+	WORD $0x3DC0FD49 // ldr q9, [x10, #1008]
+	WORD $0x6E6E1D25 // bsl v5.16b, v9.16b, v14.16b
+	WORD $0x4EA5D505 // fsub v5.4s, v8.4s, v5.4s
+	WORD $0x4F3754C6 // shl v6.4s, v6.4s, #23
+	WORD $0x6EA684E6 // sub v6.4s, v7.4s, v6.4s
+	WORD $0x4EAFD4C6 // fsub v6.4s, v6.4s, v15.4s
+	WORD $0x6E26DCC7 // fmul v7.4s, v6.4s, v6.4s
+	WORD $0x6E26DCE8 // fmul v8.4s, v7.4s, v6.4s
+	WORD $0x4EB31E69 // mov v9.16b, v19.16b
+	WORD $0x4E26CE49 // fmla v9.4s, v18.4s, v6.4s
+	WORD $0x4EB41E8A // mov v10.16b, v20.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EB51EA9 // mov v9.16b, v21.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x4EB61ECA // mov v10.16b, v22.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EB71EE9 // mov v9.16b, v23.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x4EB81F0A // mov v10.16b, v24.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EB91F29 // mov v9.16b, v25.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x6E3ADCAA // fmul v10.4s, v5.4s, v26.4s
+	WORD $0x4E29CD0A // fmla v10.4s, v8.4s, v9.4s
+	WORD $0x4E3BCCEA // fmla v10.4s, v7.4s, v27.4s
+	WORD $0x4E26D546 // fadd v6.4s, v10.4s, v6.4s
+	WORD $0x4E3CCCA6 // fmla v6.4s, v5.4s, v28.4s
+	WORD $0x6E701CC4 // bsl v4.16b, v6.16b, v16.16b
+	WORD $0x4E2EE425 // fcmeq v5.4s, v1.4s, v14.4s
+	WORD $0x6E7E1FA5 // bsl v5.16b, v29.16b, v30.16b
+	WORD $0x6E651C83 // bsl v3.16b, v4.16b, v5.16b
+	WORD $0x3DC0F144 // ldr q4, [x10, #960]
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x6E21DC24 // fmul v4.4s, v1.4s, v1.4s
+	WORD $0x4E2FD485 // fadd v5.4s, v4.4s, v15.4s
+	WORD $0x6EA1F8A5 // fsqrt v5.4s, v5.4s
+	WORD $0x4E25D5E5 // fadd v5.4s, v15.4s, v5.4s
+	WORD $0x6E25FC84 // fdiv v4.4s, v4.4s, v5.4s
+	WORD $0x4E24D421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x4E2EE424 // fcmeq v4.4s, v1.4s, v14.4s
+	WORD $0x4E2FD425 // fadd v5.4s, v1.4s, v15.4s
+	WORD $0x6EAEE4A6 // fcmgt v6.4s, v5.4s, v14.4s
+	WORD $0x6EA5E607 // fcmgt v7.4s, v16.4s, v5.4s
+	WORD $0x6EB184A8 // sub v8.4s, v5.4s, v17.4s
+	WORD $0x4F290508 // sshr v8.4s, v8.4s, #23
+	WORD $0x4E21D909 // scvtf v9.4s, v8.4s
+	WORD $0x4EAFD4AA // fsub v10.4s, v5.4s, v15.4s
+	WORD $0x4EAAD42A // fsub v10.4s, v1.4s, v10.4s
+	WORD $0x3DC0094B // ldr q11, [x10, #32]
+	WORD $0x6E2BDD4A // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x4F375508 // shl v8.4s, v8.4s, #23
+	WORD $0x3DC0514B // ldr q11, [x10, #320]
+	WORD $0x6EA8856B // sub v11.4s, v11.4s, v8.4s
+	WORD $0x6EA884A8 // sub v8.4s, v5.4s, v8.4s
+	WORD $0x4EAFD508 // fsub v8.4s, v8.4s, v15.4s
+	WORD $0x4E2BCD48 // fmla v8.4s, v10.4s, v11.4s
+	WORD $0x6E28DD0A // fmul v10.4s, v8.4s, v8.4s
+	WORD $0x6E28DD4B // fmul v11.4s, v10.4s, v8.4s
+	WORD $0x4EB31E6C // mov v12.16b, v19.16b
+	WORD $0x4E28CE4C // fmla v12.4s, v18.4s, v8.4s
+	WORD $0x4EB41E8D // mov v13.16b, v20.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EB51EAC // mov v12.16b, v21.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4EB61ECD // mov v13.16b, v22.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EB71EEC // mov v12.16b, v23.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4EB81F0D // mov v13.16b, v24.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EB91F2C // mov v12.16b, v25.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x6E3ADD2D // fmul v13.4s, v9.4s, v26.4s
+	WORD $0x4E2CCD6D // fmla v13.4s, v11.4s, v12.4s
+	WORD $0x4E3BCD4D // fmla v13.4s, v10.4s, v27.4s
+	WORD $0x4E28D5A8 // fadd v8.4s, v13.4s, v8.4s
+	WORD $0x4E3CCD28 // fmla v8.4s, v9.4s, v28.4s
+	WORD $0x6E701D07 // bsl v7.16b, v8.16b, v16.16b
+	WORD $0x4E2EE4A5 // fcmeq v5.4s, v5.4s, v14.4s
+	WORD $0x6E7E1FA5 // bsl v5.16b, v29.16b, v30.16b
+	WORD $0x6E651CE6 // bsl v6.16b, v7.16b, v5.16b
+	WORD $0x6E661C24 // bsl v4.16b, v1.16b, v6.16b
+	WORD $0x6E641C62 // bsl v2.16b, v3.16b, v4.16b
+	WORD $0x3DC03541 // ldr q1, [x10, #208]
+	WORD $0x6EA11C02 // bit v2.16b, v0.16b, v1.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAcoshNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAcoshNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0414E // ldr q14, [x10, #256]
+	WORD $0x3DC0014F // ldr q15, [x10]
+	WORD $0x3DC09950 // ldr q16, [x10, #608]
+	WORD $0x3DC0CD51 // ldr q17, [x10, #816]
+	WORD $0x3DC06952 // ldr q18, [x10, #416]
+	WORD $0x3DC09D53 // ldr q19, [x10, #624]
+	WORD $0x3DC0A154 // ldr q20, [x10, #640]
+	WORD $0x3DC0A555 // ldr q21, [x10, #656]
+	WORD $0x3DC0A956 // ldr q22, [x10, #672]
+	WORD $0x3DC0AD57 // ldr q23, [x10, #688]
+	WORD $0x3DC0B158 // ldr q24, [x10, #704]
+	WORD $0x3DC0B559 // ldr q25, [x10, #720]
+	WORD $0x3DC0B95A // ldr q26, [x10, #736]
+	WORD $0x3DC0BD5B // ldr q27, [x10, #752]
+	WORD $0x3DC0C15C // ldr q28, [x10, #768]
+	WORD $0x3DC0C55D // ldr q29, [x10, #784]
+	WORD $0x3DC0C95E // ldr q30, [x10, #800]
+	WORD $0x3DC0515F // ldr q31, [x10, #320]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA0E5C1 // fcmgt v1.4s, v14.4s, v0.4s
+	WORD $0x3DC1D942 // ldr q2, [x10, #1888]
+	WORD $0x6EA2E402 // fcmgt v2.4s, v0.4s, v2.4s
+	WORD $0x6EAFE403 // fcmgt v3.4s, v0.4s, v15.4s
+	WORD $0x6EA0E604 // fcmgt v4.4s, v16.4s, v0.4s
+	WORD $0x3DC0F545 // ldr q5, [x10, #976]
+	WORD $0x6EA0E4A5 // fcmgt v5.4s, v5.4s, v0.4s
+	WORD $0x3DC0F946 // ldr q6, [x10, #992]
+	WORD $0x6E26DC06 // fmul v6.4s, v0.4s, v6.4s
+	WORD $0x4EA51CA7 // mov v7.16b, v5.16b
+	WORD $0x6E601CC7 // bsl v7.16b, v6.16b, v0.16b
+	WORD $0x6EB284E6 // sub v6.4s, v7.4s, v18.4s
+	WORD $0x4F2904C6 // sshr v6.4s, v6.4s, #23
+	WORD $0x4E21D8C8 // scvtf v8.4s, v6.4s
+	WORD $0x3DC0FD49 // ldr q9, [x10, #1008]
+	WORD $0x6E6F1D25 // bsl v5.16b, v9.16b, v15.16b
+	WORD $0x4EA5D505 // fsub v5.4s, v8.4s, v5.4s
+	WORD $0x4F3754C6 // shl v6.4s, v6.4s, #23
+	WORD $0x6EA684E6 // sub v6.4s, v7.4s, v6.4s
+	WORD $0x4EAED4C6 // fsub v6.4s, v6.4s, v14.4s
+	WORD $0x6E26DCC7 // fmul v7.4s, v6.4s, v6.4s
+	WORD $0x6E26DCE8 // fmul v8.4s, v7.4s, v6.4s
+	WORD $0x4EB41E89 // mov v9.16b, v20.16b
+	WORD $0x4E26CE69 // fmla v9.4s, v19.4s, v6.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EB61EC9 // mov v9.16b, v22.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x4EB71EEA // mov v10.16b, v23.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EB81F09 // mov v9.16b, v24.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x4EB91F2A // mov v10.16b, v25.16b
+	WORD $0x4E26CD2A // fmla v10.4s, v9.4s, v6.4s
+	WORD $0x4EBA1F49 // mov v9.16b, v26.16b
+	WORD $0x4E26CD49 // fmla v9.4s, v10.4s, v6.4s
+	WORD $0x6E3BDCAA // fmul v10.4s, v5.4s, v27.4s
+	WORD $0x4E29CD0A // fmla v10.4s, v8.4s, v9.4s
+	WORD $0x4E3CCCEA // fmla v10.4s, v7.4s, v28.4s
+	WORD $0x4E26D546 // fadd v6.4s, v10.4s, v6.4s
+	WORD $0x4E3DCCA6 // fmla v6.4s, v5.4s, v29.4s
+	WORD $0x6E701CC4 // bsl v4.16b, v6.16b, v16.16b
+	WORD $0x4E2FE405 // fcmeq v5.4s, v0.4s, v15.4s
+	WORD $0x6E711FC5 // bsl v5.16b, v30.16b, v17.16b
+	WORD $0x6E651C83 // bsl v3.16b, v4.16b, v5.16b
+	WORD $0x3DC0F144 // ldr q4, [x10, #960]
+	WORD $0x4E24D463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x4EAED400 // fsub v0.4s, v0.4s, v14.4s
+	WORD $0x4E3FD404 // fadd v4.4s, v0.4s, v31.4s
+	WORD $0x6E24DC04 // fmul v4.4s, v0.4s, v4.4s
+	WORD $0x6EA1F884 // fsqrt v4.4s, v4.4s
+	WORD $0x4E24D400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4E2FE404 // fcmeq v4.4s, v0.4s, v15.4s
+	WORD $0x4E2ED405 // fadd v5.4s, v0.4s, v14.4s
+	WORD $0x6EAFE4A6 // fcmgt v6.4s, v5.4s, v15.4s
+	WORD $0x6EA5E607 // fcmgt v7.4s, v16.4s, v5.4s
+	WORD $0x6EB284A8 // sub v8.4s, v5.4s, v18.4s
+	WORD $0x4F290508 // sshr v8.4s, v8.4s, #23
+	WORD $0x4E21D909 // scvtf v9.4s, v8.4s
+	WORD $0x4EAED4AA // fsub v10.4s, v5.4s, v14.4s
+	WORD $0x4EAAD40A // fsub v10.4s, v0.4s, v10.4s
+	WORD $0x3DC0094B // ldr q11, [x10, #32]
+	WORD $0x6E2BDD4A // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x4F375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6EA887EB // sub v11.4s, v31.4s, v8.4s
+	WORD $0x6EA884A8 // sub v8.4s, v5.4s, v8.4s
+	WORD $0x4EAED508 // fsub v8.4s, v8.4s, v14.4s
+	WORD $0x4E2BCD48 // fmla v8.4s, v10.4s, v11.4s
+	WORD $0x6E28DD0A // fmul v10.4s, v8.4s, v8.4s
+	WORD $0x6E28DD4B // fmul v11.4s, v10.4s, v8.4s
+	WORD $0x4EB41E8C // mov v12.16b, v20.16b
+	WORD $0x4E28CE6C // fmla v12.4s, v19.4s, v8.4s
+	WORD $0x4EB51EAD // mov v13.16b, v21.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EB61ECC // mov v12.16b, v22.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4EB71EED // mov v13.16b, v23.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EB81F0C // mov v12.16b, v24.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x4EB91F2D // mov v13.16b, v25.16b
+	WORD $0x4E28CD8D // fmla v13.4s, v12.4s, v8.4s
+	WORD $0x4EBA1F4C // mov v12.16b, v26.16b
+	WORD $0x4E28CDAC // fmla v12.4s, v13.4s, v8.4s
+	WORD $0x6E3BDD2D // fmul v13.4s, v9.4s, v27.4s
+	WORD $0x4E2CCD6D // fmla v13.4s, v11.4s, v12.4s
+	WORD $0x4E3CCD4D // fmla v13.4s, v10.4s, v28.4s
+	WORD $0x4E28D5A8 // fadd v8.4s, v13.4s, v8.4s
+	WORD $0x4E3DCD28 // fmla v8.4s, v9.4s, v29.4s
+	WORD $0x6E701D07 // bsl v7.16b, v8.16b, v16.16b
+	WORD $0x4E2FE4A5 // fcmeq v5.4s, v5.4s, v15.4s
+	WORD $0x6E711FC5 // bsl v5.16b, v30.16b, v17.16b
+	WORD $0x6E651CE6 // bsl v6.16b, v7.16b, v5.16b
+	WORD $0x6E661C04 // bsl v4.16b, v0.16b, v6.16b
+	WORD $0x6E641C62 // bsl v2.16b, v3.16b, v4.16b
+	WORD $0x6E621E21 // bsl v1.16b, v17.16b, v2.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
 // func mapCodeAddSVNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCodeAddSVNEON(SB), NOSPLIT, $88-48
 	MOVD dst+0(FP), R0
@@ -8446,11 +11279,11 @@ TEXT ·mapCodeLdexpNEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1895B // ldr q27, [x10, #1568]
-	WORD $0x3DC18D5C // ldr q28, [x10, #1584]
-	WORD $0x3DC1915D // ldr q29, [x10, #1600]
+	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
+	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
+	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1955F // ldr q31, [x10, #1616]
+	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -8598,11 +11431,11 @@ TEXT ·mapCodeLdexpVSNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC1895B // ldr q27, [x10, #1568]
-	WORD $0x3DC18D5C // ldr q28, [x10, #1584]
-	WORD $0x3DC1915D // ldr q29, [x10, #1600]
+	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
+	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
+	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1955F // ldr q31, [x10, #1616]
+	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -8736,11 +11569,11 @@ TEXT ·mapCodeLdexpSVNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC1895B // ldr q27, [x10, #1568]
-	WORD $0x3DC18D5C // ldr q28, [x10, #1584]
-	WORD $0x3DC1915D // ldr q29, [x10, #1600]
+	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
+	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
+	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1955F // ldr q31, [x10, #1616]
+	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -8865,152 +11698,6 @@ back:
 done:
 	RET
 
-// func mapCodeExpm1NEON(dst, x, y, z *float32, n int, p *float32)
-TEXT ·mapCodeExpm1NEON(SB), NOSPLIT, $88-48
-	MOVD dst+0(FP), R0
-	MOVD x+8(FP), R1
-	MOVD n+32(FP), R4
-	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC00553 // ldr q19, [x10, #16]
-	WORD $0x3DC00954 // ldr q20, [x10, #32]
-	WORD $0x3DC00D55 // ldr q21, [x10, #48]
-	WORD $0x3DC01156 // ldr q22, [x10, #64]
-	WORD $0x3DC01557 // ldr q23, [x10, #80]
-	WORD $0x3DC01958 // ldr q24, [x10, #96]
-	WORD $0x3DC01D59 // ldr q25, [x10, #112]
-	WORD $0x3DC0215A // ldr q26, [x10, #128]
-	WORD $0x3DC0255B // ldr q27, [x10, #144]
-	WORD $0x3DC0295C // ldr q28, [x10, #160]
-	WORD $0x3DC02D5D // ldr q29, [x10, #176]
-	WORD $0x3DC0315E // ldr q30, [x10, #192]
-	WORD $0x3DC0355F // ldr q31, [x10, #208]
-	MOVD $0, R7
-	SUBS $8, R4, R4
-	BLT rest
-
-loop:
-	WORD $0x3DC00020 // ldr q0, [x1]
-	WORD $0x3DC00421 // ldr q1, [x1, #16]
-	WORD $0x4E35F402 // fmax v2.4s, v0.4s, v21.4s
-	WORD $0x4E35F423 // fmax v3.4s, v1.4s, v21.4s
-	WORD $0x4EB6F442 // fmin v2.4s, v2.4s, v22.4s
-	WORD $0x4EB6F463 // fmin v3.4s, v3.4s, v22.4s
-	WORD $0x4EB31E64 // mov v4.16b, v19.16b
-	WORD $0x4E37CC44 // fmla v4.4s, v2.4s, v23.4s
-	WORD $0x4EB31E65 // mov v5.16b, v19.16b
-	WORD $0x4E37CC65 // fmla v5.4s, v3.4s, v23.4s
-	WORD $0x4F375486 // shl v6.4s, v4.4s, #23
-	WORD $0x4F3754A7 // shl v7.4s, v5.4s, #23
-	WORD $0x4EB484C6 // add v6.4s, v6.4s, v20.4s
-	WORD $0x4EB484E7 // add v7.4s, v7.4s, v20.4s
-	WORD $0x4EB3D484 // fsub v4.4s, v4.4s, v19.4s
-	WORD $0x4EB3D4A5 // fsub v5.4s, v5.4s, v19.4s
-	WORD $0x4E38CC82 // fmla v2.4s, v4.4s, v24.4s
-	WORD $0x4E38CCA3 // fmla v3.4s, v5.4s, v24.4s
-	WORD $0x4E39CC82 // fmla v2.4s, v4.4s, v25.4s
-	WORD $0x4E39CCA3 // fmla v3.4s, v5.4s, v25.4s
-	WORD $0x6E22DC44 // fmul v4.4s, v2.4s, v2.4s
-	WORD $0x6E23DC65 // fmul v5.4s, v3.4s, v3.4s
-	WORD $0x4EBB1F68 // mov v8.16b, v27.16b
-	WORD $0x4E22CF48 // fmla v8.4s, v26.4s, v2.4s
-	WORD $0x4EBB1F69 // mov v9.16b, v27.16b
-	WORD $0x4E23CF49 // fmla v9.4s, v26.4s, v3.4s
-	WORD $0x4EBC1F8A // mov v10.16b, v28.16b
-	WORD $0x4E22CD0A // fmla v10.4s, v8.4s, v2.4s
-	WORD $0x4EBC1F88 // mov v8.16b, v28.16b
-	WORD $0x4E23CD28 // fmla v8.4s, v9.4s, v3.4s
-	WORD $0x4EBD1FA9 // mov v9.16b, v29.16b
-	WORD $0x4E22CD49 // fmla v9.4s, v10.4s, v2.4s
-	WORD $0x4EBD1FAA // mov v10.16b, v29.16b
-	WORD $0x4E23CD0A // fmla v10.4s, v8.4s, v3.4s
-	WORD $0x4EBE1FC8 // mov v8.16b, v30.16b
-	WORD $0x4E22CD28 // fmla v8.4s, v9.4s, v2.4s
-	WORD $0x4EBE1FC9 // mov v9.16b, v30.16b
-	WORD $0x4E23CD49 // fmla v9.4s, v10.4s, v3.4s
-	WORD $0x4E28CC82 // fmla v2.4s, v4.4s, v8.4s
-	WORD $0x4E29CCA3 // fmla v3.4s, v5.4s, v9.4s
-	WORD $0x4EB4D4C4 // fsub v4.4s, v6.4s, v20.4s
-	WORD $0x4EB4D4E5 // fsub v5.4s, v7.4s, v20.4s
-	WORD $0x4E22CCC4 // fmla v4.4s, v6.4s, v2.4s
-	WORD $0x4E23CCE5 // fmla v5.4s, v7.4s, v3.4s
-	WORD $0x4E24D482 // fadd v2.4s, v4.4s, v4.4s
-	WORD $0x4E25D4A3 // fadd v3.4s, v5.4s, v5.4s
-	WORD $0x6EBF1C02 // bit v2.16b, v0.16b, v31.16b
-	WORD $0x6EBF1C23 // bit v3.16b, v1.16b, v31.16b
-	WORD $0x3D800002 // str q2, [x0]
-	WORD $0x3D800403 // str q3, [x0, #16]
-	ADD $32, R0
-	ADD $32, R1
-	SUBS $8, R4, R4
-	BGE loop
-
-rest:
-	ADD $8, R4, R4
-	SUBS $4, R4, R4
-	BLT tail
-
-one:
-	WORD $0x3DC00020 // ldr q0, [x1]
-	WORD $0x4E35F401 // fmax v1.4s, v0.4s, v21.4s
-	WORD $0x4EB6F421 // fmin v1.4s, v1.4s, v22.4s
-	WORD $0x4EB31E62 // mov v2.16b, v19.16b
-	WORD $0x4E37CC22 // fmla v2.4s, v1.4s, v23.4s
-	WORD $0x4F375443 // shl v3.4s, v2.4s, #23
-	WORD $0x4EB48463 // add v3.4s, v3.4s, v20.4s
-	WORD $0x4EB3D442 // fsub v2.4s, v2.4s, v19.4s
-	WORD $0x4E38CC41 // fmla v1.4s, v2.4s, v24.4s
-	WORD $0x4E39CC41 // fmla v1.4s, v2.4s, v25.4s
-	WORD $0x6E21DC22 // fmul v2.4s, v1.4s, v1.4s
-	WORD $0x4EBB1F64 // mov v4.16b, v27.16b
-	WORD $0x4E21CF44 // fmla v4.4s, v26.4s, v1.4s
-	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
-	WORD $0x4E21CC85 // fmla v5.4s, v4.4s, v1.4s
-	WORD $0x4EBD1FA4 // mov v4.16b, v29.16b
-	WORD $0x4E21CCA4 // fmla v4.4s, v5.4s, v1.4s
-	WORD $0x4EBE1FC5 // mov v5.16b, v30.16b
-	WORD $0x4E21CC85 // fmla v5.4s, v4.4s, v1.4s
-	WORD $0x4E25CC41 // fmla v1.4s, v2.4s, v5.4s
-	WORD $0x4EB4D462 // fsub v2.4s, v3.4s, v20.4s
-	WORD $0x4E21CC62 // fmla v2.4s, v3.4s, v1.4s
-	WORD $0x4E22D441 // fadd v1.4s, v2.4s, v2.4s
-	WORD $0x6EBF1C01 // bit v1.16b, v0.16b, v31.16b
-	WORD $0x3D800001 // str q1, [x0]
-	ADD $16, R0
-	ADD $16, R1
-	SUBS $4, R4, R4
-	BGE one
-
-tail:
-	CBNZ R7, out
-	ADDS $4, R4, R4
-	BLE done
-	MOVD R4, R7
-	MOVD R0, R6
-	MOVD $bufferx-48(SP), R8
-	MOVD R7, R9
-
-inx:
-	MOVWU.P 4(R1), R11
-	MOVW.P R11, 4(R8)
-	SUBS $1, R9, R9
-	BNE inx
-	MOVD $bufferx-48(SP), R1
-	MOVD $bufferDst-64(SP), R0
-	MOVD $0, R4
-	B one
-
-out:
-	MOVD $bufferDst-64(SP), R8
-
-back:
-	MOVWU.P 4(R8), R11
-	MOVW.P R11, 4(R6)
-	SUBS $1, R7, R7
-	BNE back
-
-done:
-	RET
-
 // func mapCodeErfcNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	MOVD dst+0(FP), R0
@@ -9020,7 +11707,7 @@ TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	WORD $0x3DC04153 // ldr q19, [x10, #256]
 	WORD $0x3DC00554 // ldr q20, [x10, #16]
 	WORD $0x3DC00155 // ldr q21, [x10]
-	WORD $0x3DC19956 // ldr q22, [x10, #1632]
+	WORD $0x3DC1ED56 // ldr q22, [x10, #1968]
 	WORD $0x3DC01557 // ldr q23, [x10, #80]
 	WORD $0x3DC01958 // ldr q24, [x10, #96]
 	WORD $0x3DC01D59 // ldr q25, [x10, #112]

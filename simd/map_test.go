@@ -24,7 +24,7 @@ type mapReference struct {
 // ir.Lower. Those not listed are exact or correctly rounded.
 var codeTolerance = map[ir.Code]float64{
 	ir.Exp: 1, ir.Exp2: 1, ir.Expm1: 1.5, ir.Log: 1.5, ir.Log2: 2, ir.Log1p: 1.5, ir.Tanh: 2, ir.Sigmoid: 2.5,
-	ir.Erf: 2.5, ir.Erfc: 8, ir.NormCDF: 8, ir.Sin: 2, ir.Cos: 2, ir.Pow: 1.5, ir.Recip: 0.5, ir.Rsqrt: 1.5,
+	ir.Erf: 2.5, ir.Erfc: 8, ir.NormCDF: 8, ir.Sin: 2, ir.Cos: 2, ir.Atan: 2, ir.Pow: 1.5, ir.Recip: 0.5, ir.Rsqrt: 1.5,
 }
 
 // referenceOf finds the expression behind a name without the generator.

@@ -29,7 +29,7 @@ type sizeOf struct{ end, operand ir.Value }
 func keepsNaN(c ir.Code) bool {
 	switch c {
 	case ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Neg, ir.Abs, ir.Min, ir.Max, ir.Fma, ir.Sqrt, ir.Floor, ir.Ceil, ir.Trunc, ir.Round,
-		ir.Exp, ir.Exp2, ir.Expm1, ir.Log, ir.Log2, ir.Log1p, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF, ir.Sin, ir.Cos, ir.Recip, ir.Rsqrt:
+		ir.Exp, ir.Exp2, ir.Expm1, ir.Log, ir.Log2, ir.Log1p, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF, ir.Sin, ir.Cos, ir.Atan, ir.Recip, ir.Rsqrt:
 		return true
 	}
 	return false
@@ -143,7 +143,7 @@ func (w *printer) sound(v, end ir.Value, depth int) bool {
 		// Of no infinity and no subnormal number, which devices may take for 0.
 		n := w.size(b)
 		return n < 0x7f800000 && (in.Code != ir.Mul || n >= 0x00800000) && w.sound(a, end, depth-1)
-	case ir.Neg, ir.Abs, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Exp, ir.Exp2, ir.Expm1, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF:
+	case ir.Neg, ir.Abs, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Exp, ir.Exp2, ir.Expm1, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF, ir.Atan:
 		return w.sound(a, end, depth-1)
 	}
 	return false

@@ -110,6 +110,7 @@ var codeTable = [256]codeInfo{
 	ir.NormCDF:   {form: composed, args: 1, class: primary, pure: true},
 	ir.Sin:       {form: composed, args: 1, class: primary, pure: true},
 	ir.Cos:       {form: composed, args: 1, class: primary, pure: true},
+	ir.Atan:      {form: composed, args: 1, class: primary, pure: true},
 	ir.Pow:       {form: composed, args: 2, class: primary, pure: true},
 
 	ir.Exp2Near:  {form: call, args: 1, class: primary, text: "exp2", pure: true},

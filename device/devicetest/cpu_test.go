@@ -46,23 +46,25 @@ func TestCPUThreads(t *testing.T) {
 	}
 }
 
+// portable opens a CPU that runs portable kernels in the interpreter.
+func portable(t testing.TB) *device.Device {
+	d, err := device.Open(t.Context(), device.Require(device.CPU), device.WithPortableKernels())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // TestPortable runs the operations by the portable kernels, in the interpreter:
 // what GPUs run.
 func TestPortable(t *testing.T) {
-	open := func(t testing.TB) *device.Device {
-		d, err := device.Open(t.Context(), device.Require(device.CPU), device.WithPortableKernels())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
 	t.Run("operations", func(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
 		some := sampled()
 		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
-		operations(t, open, []op.DType{op.F32}, small)
+		operations(t, portable, []op.DType{op.F32}, small)
 	})
-	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
+	t.Run("graphs", func(t *testing.T) { graphs(t, portable) })
 }
 
 // TestConv2DAtRandom runs small convolutions at random.

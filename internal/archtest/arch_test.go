@@ -21,6 +21,7 @@ const module = "github.com/rayo-go/rayo"
 var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil"},
 	{"llm", "device/devicetest", "internal/webgpu/hosttest"},
+	{"internal/onnxtest"},
 	{"batch"},
 	{"device"},
 	{"internal/engine"},

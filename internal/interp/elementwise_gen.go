@@ -43,6 +43,7 @@ var elementwise = [256][ir.F16 + 1]lanewise{
 	ir.NormCDF:       {ir.F32: {laneNormCDFF32, planeNormCDFF32}},
 	ir.Sin:           {ir.F32: {laneSinF32, planeSinF32}},
 	ir.Cos:           {ir.F32: {laneCosF32, planeCosF32}},
+	ir.Atan:          {ir.F32: {laneAtanF32, planeAtanF32}},
 	ir.Rsqrt:         {ir.F32: {laneRsqrtF32, planeRsqrtF32}},
 	ir.Ldexp:         {ir.F32: {laneLdexpF32, planeLdexpF32}},
 	ir.Pow:           {ir.F32: {lanePowF32, planePowF32}},
@@ -693,6 +694,25 @@ func planeCosF32(d, a, _, _ unsafe.Pointer, o *op) {
 		widen(&x, aa)
 		for i := range x {
 			x[i] = math.Cos(x[i])
+		}
+		narrow(z, &x)
+		d = unsafe.Add(d, blockBytes)
+		a = unsafe.Add(a, o.stride[0])
+	}
+}
+
+func laneAtanF32(a, _, _, _ uint32) uint32 {
+	return math.Float32bits(float32(math.Atan(float64(math.Float32frombits(a)))))
+}
+
+func planeAtanF32(d, a, _, _ unsafe.Pointer, o *op) {
+	for n := o.blocks; n > 0; n-- {
+		z := (*[block]float32)(d)
+		aa := (*[block]float32)(a)
+		var x [block]float64
+		widen(&x, aa)
+		for i := range x {
+			x[i] = math.Atan(x[i])
 		}
 		narrow(z, &x)
 		d = unsafe.Add(d, blockBytes)

@@ -57,7 +57,7 @@ func table() []entry {
 		"RoundF16", "roundHalf(a)", "RoundBF16", "roundBrain(a)", "Recip", "1 / a")
 	wide(1, "Exp", "exp(a)", "Exp2", "exp(a * math.Ln2)", "Expm1", "expm1(a)", "Log", "log(a)", "Log2", "log(a) * math.Log2E",
 		"Log1p", "log1p(a)", "Tanh", "tanh(a)", "Sigmoid", "1 / (1 + exp(-a))", "Erf", "math.Erf(a)", "Erfc", "math.Erfc(a)",
-		"NormCDF", "0.5 * math.Erfc(a*(-1/math.Sqrt2))", "Sin", "math.Sin(a)", "Cos", "math.Cos(a)", "Rsqrt", "1 / math.Sqrt(a)")
+		"NormCDF", "0.5 * math.Erfc(a*(-1/math.Sqrt2))", "Sin", "math.Sin(a)", "Cos", "math.Cos(a)", "Atan", "math.Atan(a)", "Rsqrt", "1 / math.Sqrt(a)")
 	wide(2, "Ldexp", "ldexp(a, b)", "Pow", "pow(a, b)")
 	for _, t := range []string{"I32", "U32"} {
 		add(t, 2, "", "Add", "a + b", "Sub", "a - b", "Mul", "a * b", "Min", "min(a, b)", "Max", "max(a, b)",

@@ -66,6 +66,7 @@ const (
 	NormCDF // erfc(-a/sqrt(2))/2, the normal distribution function, accurate for large -a
 	Sin     // a in radians
 	Cos     // a in radians
+	Atan    // arc tangent, in radians
 	Pow     // a**b as math.Pow and NumPy define it
 	Recip   // 1/a
 	Rsqrt   // 1/sqrt(a)
@@ -165,6 +166,7 @@ var codes = [numCodes]codeInfo{
 	NormCDF: {"normcdf", 1, false, onF32, func(a, _, _ float64) float64 { return 0.5 * math.Erfc(-a/math.Sqrt2) }},
 	Sin:     {"sin", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sin(a) }},
 	Cos:     {"cos", 1, false, onF32, func(a, _, _ float64) float64 { return math.Cos(a) }},
+	Atan:    {"atan", 1, false, onF32, func(a, _, _ float64) float64 { return math.Atan(a) }},
 	Pow:     {"pow", 2, false, onF32, func(a, b, _ float64) float64 { return math.Pow(a, b) }},
 	Recip:   {"recip", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
 	Rsqrt:   {"rsqrt", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / math.Sqrt(a) }},

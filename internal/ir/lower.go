@@ -16,7 +16,7 @@ import "math"
 // them):
 //
 //	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
-//	erf 2.5, erfc 8, normcdf 8, sin and cos 2, pow 1.5, recip 0.5, rsqrt 1.5
+//	erf 2.5, erfc 8, normcdf 8, sin and cos 2, atan 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
 // and with Exp2Near and what is behind it up to one more, of operands that are known to be
 // moderate up to two. A GPU's, at every float32 there is: exp 2, exp2 1.7, sigmoid 2.9, and
@@ -70,6 +70,7 @@ func init() {
 		NormCDF:   func(l *lowering, a [3]*Node) *Node { return l.normCDF(a[0]) },
 		Sin:       func(l *lowering, a [3]*Node) *Node { return l.sin(a[0]) },
 		Cos:       func(l *lowering, a [3]*Node) *Node { return l.cos(a[0]) },
+		Atan:      func(l *lowering, a [3]*Node) *Node { return l.atan(a[0]) },
 		Pow:       func(l *lowering, a [3]*Node) *Node { return l.pow(a[0], a[1]) },
 		Recip:     func(l *lowering, a [3]*Node) *Node { return div(c(1), a[0]) },
 		Rsqrt:     func(l *lowering, a [3]*Node) *Node { return div(c(1), node(Sqrt, a[0])) },

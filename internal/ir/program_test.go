@@ -47,6 +47,7 @@ var functions = map[ir.Code]struct {
 	ir.NormCDF: {kernel.F32.NormCDF, kernel.Vec4F.NormCDF},
 	ir.Sin:     {kernel.F32.Sin, kernel.Vec4F.Sin},
 	ir.Cos:     {kernel.F32.Cos, kernel.Vec4F.Cos},
+	ir.Atan:    {kernel.F32.Atan, kernel.Vec4F.Atan},
 	ir.Recip:   {kernel.F32.Recip, kernel.Vec4F.Recip},
 	ir.Rsqrt:   {kernel.F32.Rsqrt, kernel.Vec4F.Rsqrt},
 	ir.Round:   {kernel.F32.Round, kernel.Vec4F.Round},

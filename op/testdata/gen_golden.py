@@ -77,6 +77,14 @@ def positive(f):
     return lambda x: f(x) if x > 0 else mp.nan
 
 
+def within(f):
+    return lambda x: f(x) if abs(x) <= 1 else mp.nan
+
+
+# What the questions about numbers answer of NaN.
+OF_NAN = {"is_inf": 0.0, "is_finite": 0.0, "is_nan": 1.0, "sign_bit": 0.0}
+
+
 # name: (params, function of a finite nonzero mpf, results at Inf, -Inf, 0 and -0,
 # NumPy's name or None). ("limit", y) is y with a mark.
 SPECIALS = ["Inf", "-Inf", "0", "-0"]
@@ -114,6 +122,22 @@ UNARY = {
     "sin": ({}, mp.sin, (NAN, NAN, 0.0, -0.0), "sin"),
     "cos": ({}, mp.cos, (NAN, NAN, 1.0, 1.0), "cos"),
     "erf": ({}, mp.erf, (1.0, -1.0, 0.0, -0.0), None),
+    "tan": ({}, mp.tan, (NAN, NAN, 0.0, -0.0), "tan"),
+    "asin": ({}, within(mp.asin), (NAN, NAN, 0.0, -0.0), "arcsin"),
+    "acos": ({}, within(mp.acos), (NAN, NAN, math.pi / 2, math.pi / 2), "arccos"),
+    "atan": ({}, mp.atan, (math.pi / 2, -math.pi / 2, 0.0, -0.0), "arctan"),
+    "sinh": ({}, mp.sinh, (INF, -INF, 0.0, -0.0), "sinh"),
+    "cosh": ({}, mp.cosh, (INF, INF, 1.0, 1.0), "cosh"),
+    "asinh": ({}, mp.asinh, (INF, -INF, 0.0, -0.0), "arcsinh"),
+    "acosh": ({}, lambda x: mp.acosh(x) if x >= 1 else mp.nan, (INF, NAN, NAN, NAN), "arccosh"),
+    "atanh": ({}, lambda x: mp.sign(x) * mp.inf if abs(x) == 1 else within(mp.atanh)(x), (NAN, NAN, 0.0, -0.0), "arctanh"),
+    "expm1": ({}, mp.expm1, (INF, -1.0, 0.0, -0.0), "expm1"),
+    "log10": ({}, positive(lambda x: mp.log(x, 10)), (INF, NAN, -INF, -INF), "log10"),
+    "cbrt": ({}, lambda x: mp.sign(x) * mp.cbrt(abs(x)), (INF, -INF, 0.0, -0.0), "cbrt"),
+    "is_inf": ({}, lambda x: 0, (1.0, 1.0, 0.0, 0.0), "isinf"),
+    "is_finite": ({}, lambda x: 1, (0.0, 0.0, 1.0, 1.0), "isfinite"),
+    "is_nan": ({}, lambda x: 0, (0.0, 0.0, 0.0, 0.0), "isnan"),
+    "sign_bit": ({}, lambda x: int(x < 0), (0.0, 1.0, 0.0, 1.0), "signbit"),
 }
 
 BINARY = {
@@ -124,6 +148,10 @@ BINARY = {
     "minimum": (min, np.minimum),
     "maximum": (max, np.maximum),
     "pow": (lambda a, b: mp.power(a, b) if a > 0 or b == mp.floor(b) else mp.nan, np.power),
+    "atan2": (mp.atan2, np.arctan2),
+    "hypot": (mp.hypot, np.hypot),
+    "logaddexp": (lambda a, b: max(a, b) + mp.log1p(mp.exp(-abs(a - b))), np.logaddexp),
+    "copy_sign": (lambda a, b: abs(a) * mp.sign(b), np.copysign),
     "equal": (None, np.equal),
     "not_equal": (None, np.not_equal),
     "less": (None, np.less),
@@ -160,7 +188,7 @@ def kind(v):
 
 
 # Results that vanish keep the argument's sign in these.
-ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf"}
+ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "cbrt"}
 
 
 def unary(name):
@@ -169,7 +197,7 @@ def unary(name):
     for i, x in enumerate(INPUTS):
         x = float(x)
         if math.isnan(x):
-            y.append(NAN)
+            y.append(OF_NAN.get(name, NAN))
         elif is_special(x):
             r = specials[SPECIALS.index(kind(x))]
             if isinstance(r, tuple):

@@ -128,6 +128,8 @@ def main():
          away(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3), away(lambda f: f**3 / mp.log1p(f)), range(8), mp.sqrt(2) / 2 - 1, mp.sqrt(2) - 1)
     emit("atanhPoly", "(atanh(s) - s)/s³ over u = s² for |s| <= 0.1716, relative to atanh(s)/s³",
          away(lambda u: (mp.atanh(mp.sqrt(u)) - mp.sqrt(u)) / mp.sqrt(u) ** 3), away(lambda u: mp.sqrt(u) ** 3 / mp.atanh(mp.sqrt(u))), range(4), 0, mp.mpf("0.02945"))
+    emit("atanPoly", "(atan(t) - t)/t³ over u = t² for |t| <= 1, relative to atan(t)/t³",
+         away(lambda u: (mp.atan(mp.sqrt(u)) - mp.sqrt(u)) / mp.sqrt(u) ** 3), away(lambda u: mp.sqrt(u) ** 3 / mp.atan(mp.sqrt(u))), range(9), 0, mp.mpf("1.001"))
     q = mp.mpf("1.572") ** 2
     emit("sinPoly", "(sin(r) - r)/r³ over u = r² for |r| <= pi/2, relative to sin(r)/r³",
          away(lambda u: (mp.sin(mp.sqrt(u)) - mp.sqrt(u)) / mp.sqrt(u) ** 3), away(lambda u: mp.sqrt(u) ** 3 / mp.sin(mp.sqrt(u))), range(5), 0, q)

@@ -55,6 +55,7 @@ var instructions = []instruction{
 	{name: "NormCDF", doc: "the normal distribution function, accurate for large -x", on: float},
 	{name: "Sin", doc: "the sine of x radians", on: float},
 	{name: "Cos", doc: "the cosine of x radians", on: float},
+	{name: "Atan", doc: "the arc tangent in radians", on: float},
 	{name: "Pow", args: "y", doc: "x to the power y", on: float},
 	{name: "Recip", doc: "1/x", on: float},
 	{name: "Rsqrt", doc: "1/sqrt(x)", on: float},

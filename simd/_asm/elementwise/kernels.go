@@ -20,8 +20,11 @@ type kernel struct {
 // symbol returns the name as Go writes it: CodeSubVS.
 func (k *kernel) symbol() string { return camel(k.name) }
 
-// trig reports whether the kernel holds only up to ir.TrigLimit.
-func (k *kernel) trig() bool { return k.root.Code == ir.Sin || k.root.Code == ir.Cos }
+// trig reports whether the kernel holds only up to ir.TrigLimit: whether it is sin, cos
+// or tan, as package math calls them too.
+func (k *kernel) trig() bool {
+	return k.root.Code == ir.Sin || k.root.Code == ir.Cos || k.name == op.Tan.Name()
+}
 
 // tailed reports whether AVX-512 has a faster kernel for x that is not far
 // below 0: where nothing but x goes through the normal distribution function.

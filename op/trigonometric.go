@@ -1,0 +1,132 @@
+package op
+
+import "math"
+
+// Trigonometric and hyperbolic functions, their inverses, and relatives of
+// exponentials and logarithms.
+var (
+	Tan = elementwise(1, "tan", "the tangent of x radians", x.Sin().Div(x.Cos()),
+		of{tol: ulp(6), special: "NaN at NaN and ±Inf; -0 stays -0."})
+	// By the arc tangent of the other side: 1-x and 1+x lose nothing near ±1.
+	Asin = elementwise(1, "asin", "the arc sine in radians", x.Div(one.Sub(x).Mul(one.Add(x)).Sqrt()).Atan(),
+		of{tol: ulp(5), special: "NaN for |x| > 1; -0 stays -0."})
+	Acos = elementwise(1, "acos", "the arc cosine in radians", Const(2).Mul(one.Sub(x).Div(one.Add(x)).Sqrt().Atan()),
+		of{tol: ulp(5), special: "NaN for |x| > 1."})
+	Atan = elementwise(1, "atan", "the arc tangent in radians", x.Atan(),
+		of{tol: ulp(2), special: "NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0."})
+	Atan2 = elementwise(2, "atan2", "the angle of the point (y, x) in radians, in [-pi, pi]", atan2(x, y),
+		of{tol: ulp(4), inputs: []string{"y", "x"}, special: "As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN."})
+
+	Sinh = elementwise(1, "sinh", "the hyperbolic sine", sinh(),
+		of{tol: ulp(7), special: "NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0."})
+	Cosh = elementwise(1, "cosh", "the hyperbolic cosine", cosh(),
+		of{tol: ulp(7), special: "NaN stays NaN; +Inf beyond ±89.42."})
+	Asinh = elementwise(1, "asinh", "the inverse hyperbolic sine", asinh(),
+		of{tol: ulp(4), special: "NaN and infinities stay; -0 stays -0."})
+	Acosh = elementwise(1, "acosh", "the inverse hyperbolic cosine", acosh(),
+		of{tol: ulp(4), special: "NaN for x < 1; +Inf at +Inf."})
+	Atanh = elementwise(1, "atanh", "the inverse hyperbolic tangent", atanh(),
+		of{tol: ulp(4), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
+
+	Expm1 = elementwise(1, "expm1", "e**x - 1, accurate near 0", x.Expm1(),
+		of{tol: ulp(2), special: "NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0 stays -0."})
+	Log10 = elementwise(1, "log10", "the logarithm to base 10", x.Log().Mul(Const(math.Log10E)),
+		of{tol: ulp(4), special: "NaN for x < 0; -Inf at ±0."})
+	LogAddExp = elementwise(2, "logaddexp", "log(e**x + e**y) without overflow", logAddExp(),
+		of{tol: Tolerance{ULP: 3, Mag: 3}, mag: x.Max(y).Abs().Add(one), special: "NaN if either is NaN; -Inf where both are."})
+
+	Cbrt = elementwise(1, "cbrt", "the cube root", cbrt(),
+		of{tol: ulp(2), special: "NaN and infinities stay; -0 stays -0."})
+	Hypot = elementwise(2, "hypot", "the length of the vector (x, y), without overflow", hypot(),
+		of{tol: ulp(3), special: "+Inf if either is infinite, even beside NaN; else NaN if either is NaN."})
+)
+
+var (
+	infinity = Const(math.Inf(1))
+	ln2      = Const(math.Ln2)
+	half     = Const(0.5)
+)
+
+// large is from where on x² is so much more than 1 that x is all that counts of
+// sqrt(x² ± 1), and far below where it would overflow.
+var large = Const(0x1p30)
+
+// atan2: the quotient of the smaller by the greater is at most 1; the angle is
+// taken off a right one where |y| is the greater, and off two where x is negative.
+func atan2(y, x Expr) Expr {
+	a, b := x.Abs(), y.Abs()
+	most := a.Max(b)
+	q := Select(a.Eq(b), one, a.Min(b).Div(most)) // 1 for two infinities too
+	q = Select(most.Eq(zero), zero, q)
+	angle := q.Atan()
+	angle = Select(b.Gt(a), Const(math.Pi/2).Sub(angle), angle)
+	angle = Select(one.CopySign(x).Lt(zero), Const(math.Pi).Sub(angle), angle)
+	return Select(most.Eq(most), angle.CopySign(y), most)
+}
+
+// sinh: with e = e**|x| - 1 it is (e + e/(e+1))/2, which does not cancel. Far out
+// it is half the exponential, as a product of two that do not overflow before it.
+func sinh() Expr {
+	e := x.Abs().Expm1()
+	near := half.Mul(e.Add(e.Div(e.Add(one))))
+	return Select(x.Abs().Gt(Const(80)), halfExp(), near).CopySign(x)
+}
+
+func cosh() Expr {
+	e := x.Abs().Exp()
+	return Select(x.Abs().Gt(Const(80)), halfExp(), half.Mul(e).Add(half.Div(e)))
+}
+
+// halfExp is e**|x| / 2.
+func halfExp() Expr {
+	root := x.Abs().Mul(half).Exp()
+	return root.Mul(half).Mul(root)
+}
+
+// asinh: log(a + sqrt(a²+1)) as log1p of a + a²/(1 + sqrt(a²+1)).
+func asinh() Expr {
+	a := x.Abs()
+	s := a.Square()
+	near := a.Add(s.Div(one.Add(s.Add(one).Sqrt()))).Log1p()
+	return Select(a.Gt(large), a.Log().Add(ln2), near).CopySign(x)
+}
+
+// acosh: log(x + sqrt(x²-1)) as log1p of t + sqrt(t·(t+2)) with t = x-1.
+func acosh() Expr {
+	t := x.Sub(one)
+	near := t.Add(t.Mul(t.Add(Const(2))).Sqrt()).Log1p()
+	return Select(x.Lt(one), Const(math.NaN()), Select(x.Gt(large), x.Log().Add(ln2), near))
+}
+
+func atanh() Expr {
+	a := x.Abs()
+	return half.Mul(a.Add(a).Div(one.Sub(a)).Log1p()).CopySign(x)
+}
+
+// logAddExp: two equal infinities have no difference.
+func logAddExp() Expr {
+	d := Select(x.Eq(y), zero, x.Sub(y).Abs())
+	return x.Max(y).Add(d.Neg().Exp().Log1p())
+}
+
+// cbrt: by way of the logarithm, and a step of Newton's method, which doubles the digits.
+// A subnormal x is scaled, as its residual would have no digits.
+func cbrt() Expr {
+	tiny := x.Abs().Lt(Const(0x1p-100))
+	a := Select(tiny, x.Abs().Mul(Const(0x1p60)), x.Abs())
+	y := a.Log2().Mul(Const(1.0 / 3)).Exp2()
+	s := y.Square()
+	y = y.Sub(s.Fma(y, a.Neg()).Div(s.Mul(Const(3))))
+	y = Select(tiny, y.Mul(Const(0x1p-20)), y)
+	return Select(x.Eq(zero), x, Select(x.Abs().Eq(infinity), x, y.CopySign(x)))
+}
+
+// hypot: the greater side times the length where it is 1.
+func hypot() Expr {
+	a, b := x.Abs(), y.Abs()
+	most := a.Max(b)
+	q := a.Min(b).Div(most)
+	length := most.Mul(q.Fma(q, one).Sqrt())
+	infinite := a.Eq(infinity).Or(b.Eq(infinity))
+	return Select(infinite, infinity, Select(most.Eq(zero), most, length))
+}
