@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
 )
 
 // anyBlocks returns n blocks of random bytes; no scale is infinite or NaN if
@@ -23,12 +24,20 @@ func anyBlocks(r *rand.Rand, f block.Format, n int, finite bool) []byte {
 	return b
 }
 
+// quantFormats returns the formats of quantised element types.
+func quantFormats() (fs []block.Format) {
+	for _, d := range op.QuantTypes() {
+		fs = append(fs, d.Block())
+	}
+	return fs
+}
+
 // TestDequantizeIsBlocks compares bits with package block: every level, all
 // scales, addresses and numbers of blocks, and nothing written beside.
 func TestDequantizeIsBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	for _, l := range Supported() {
-		for _, f := range block.Formats() {
+		for _, f := range quantFormats() {
 			k := quantKernelsFor(quantKernelsOf(l), f)
 			if k.dequantize == nil {
 				if l == AVX2 || l == AVX512 {
@@ -73,7 +82,7 @@ func TestDequantizeIsBlocks(t *testing.T) {
 func TestDotBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
 	for _, l := range Supported() {
-		for _, f := range block.Formats() {
+		for _, f := range quantFormats() {
 			dot := func(x []float32, src []byte) float32 { return dotBlocksGeneric(f, x, src) }
 			if k := quantKernelsFor(quantKernelsOf(l), f); k.dot != nil {
 				dot = func(x []float32, src []byte) float32 {
@@ -176,7 +185,7 @@ func TestQuantLengths(t *testing.T) {
 // BenchmarkBlocks counts the bytes of blocks that are in the second cache.
 func BenchmarkBlocks(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, f := range block.Formats() {
+	for _, f := range quantFormats() {
 		const n = 4096
 		src := anyBlocks(r, f, n/f.Elements(), true)
 		x, sums := make([]float32, n), make([]float32, n/group)

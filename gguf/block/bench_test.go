@@ -37,7 +37,7 @@ func BenchmarkQuantize(b *testing.B) {
 			dst := make([]byte, benchElements/f.Elements()*f.Bytes())
 			b.SetBytes(4 * benchElements)
 			for b.Loop() {
-				if err := f.Quantize(dst, src); err != nil {
+				if err := f.QuantizeWeighted(dst, src, ones(f)); err != nil {
 					b.Fatal(err)
 				}
 			}

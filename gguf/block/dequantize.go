@@ -1,6 +1,36 @@
 package block
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
+
+// loops are the decoders written for one format. They do what the decoder
+// derived from its description does, faster; TestLoopsAreLayouts compares them.
+var loops = [len(layouts)]func(dst []float32, src []byte){
+	Q4_0: dequantizeQ4_0, Q5_0: dequantizeQ5_0, Q8_0: dequantizeQ8_0,
+	Q4_K: dequantizeQ4_K, Q5_K: dequantizeQ5_K, Q6_K: dequantizeQ6_K,
+	F32: scalars(4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }),
+	F16: scalars(2, half),
+	BF16: scalars(2, func(b []byte) float32 {
+		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
+	}),
+	F64: scalars(8, func(b []byte) float32 { return float32(math.Float64frombits(binary.LittleEndian.Uint64(b))) }),
+	I8:  scalars(1, func(b []byte) float32 { return float32(int8(b[0])) }),
+	I16: scalars(2, func(b []byte) float32 { return float32(int16(binary.LittleEndian.Uint16(b))) }),
+	I32: scalars(4, func(b []byte) float32 { return float32(int32(binary.LittleEndian.Uint32(b))) }),
+	I64: scalars(8, func(b []byte) float32 { return float32(int64(binary.LittleEndian.Uint64(b))) }),
+}
+
+// scalars returns the loop over numbers of so many bytes.
+func scalars(size int, value func([]byte) float32) func(dst []float32, src []byte) {
+	return func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = value(src[:size:size])
+			src = src[size:]
+		}
+	}
+}
 
 // The functions below take whole blocks. Products and sums are rounded to
 // float32 one by one, which the conversions say: fused into one instruction
@@ -52,15 +82,6 @@ func (g *groups) unpack(b *[12]byte) {
 		g.scale[i], g.min[i] = b[i]&63, b[i+4]&63
 		g.scale[i+4] = b[i+8]&15 | b[i]>>6<<4
 		g.min[i+4] = b[i+8]>>4 | b[i+4]>>6<<4
-	}
-}
-
-// pack writes what unpack reads.
-func (g *groups) pack(b *[12]byte) {
-	for i := range 4 {
-		b[i] = g.scale[i] | g.scale[i+4]>>4<<6
-		b[i+4] = g.min[i] | g.min[i+4]>>4<<6
-		b[i+8] = g.scale[i+4]&15 | g.min[i+4]<<4
 	}
 }
 
@@ -125,31 +146,4 @@ func dequantizeQ6_K(dst []float32, src []byte) {
 			}
 		}
 	}
-}
-
-// Magnitudes writes what the numbers of src are made of to dst: the magnitude
-// of q·s for the formats without minima, that of q·s plus that of the minimum
-// for those with. The error of a sum over the numbers is relative to these
-// where each number is not made before it is used. Sizes are those of
-// [Format.Dequantize].
-func (f Format) Magnitudes(dst []float32, src []byte) error {
-	if err := f.check(len(dst), len(src)); err != nil {
-		return err
-	}
-	l := f.layout()
-	var b [maxBytes]byte
-	for i := 0; i < len(src)/l.bytes; i++ {
-		copy(b[:], src[i*l.bytes:][:l.bytes])
-		for j, at := range l.scales {
-			// The scale without its sign, the scale of minima with it: they
-			// are subtracted.
-			b[at+1] = b[at+1]&^0x80 | byte(j)<<7
-		}
-		y := dst[i*l.elements:][:l.elements]
-		l.dequantize(y, b[:l.bytes])
-		for j, v := range y {
-			y[j] = magnitude(v)
-		}
-	}
-	return nil
 }

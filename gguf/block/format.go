@@ -18,7 +18,8 @@ import (
 type Format uint8
 
 // The formats. Those ending in _K hold 256 elements as groups of 16 or 32,
-// whose own scales are small integers.
+// whose own scales are small integers; those that begin with IQ take their
+// levels from codebooks. The last are single numbers, blocks of one element.
 const (
 	Invalid Format = iota
 	Q4_0           // 4 bits: q·d for q in -8 … 7
@@ -27,27 +28,36 @@ const (
 	Q4_K           // 4 bits: q·s - m for q in 0 … 15, s and m of 32 elements
 	Q5_K           // 5 bits: q·s - m for q in 0 … 31, s and m of 32 elements
 	Q6_K           // 6 bits: q·s for q in -32 … 31, s of 16 elements
+
+	Q4_1    // 4 bits: q·d + m for q in 0 … 15
+	Q5_1    // 5 bits: q·d + m for q in 0 … 31
+	Q2_K    // 2 bits: q·s - m for q in 0 … 3, s and m of 16 elements
+	Q3_K    // 3 bits: q·s for q in -4 … 3, s of 16 elements
+	IQ1_S   // 8 elements in 11 bits, scales of 32 elements
+	IQ1_M   // 8 elements in 12 bits, scales of 16 elements
+	IQ2_XXS // 8 elements in 8 bits and 7 signs, scales of 32 elements
+	IQ2_XS  // 8 elements in 9 bits and 7 signs, scales of 16 elements
+	IQ2_S   // 8 elements in 10 bits and 8 signs, scales of 16 elements
+	IQ3_XXS // 4 elements in 8 bits, 7 signs for 8, scales of 32 elements
+	IQ3_S   // 4 elements in 9 bits and 4 signs, scales of 32 elements
+	IQ4_NL  // 4 bits: 16 levels closer together near 0
+	IQ4_XS  // 4 bits: as IQ4_NL, scales of 32 elements
+	TQ1_0   // q·d for q in -1 … 1, five in a byte
+	TQ2_0   // q·d for q in -1 … 1, four in a byte
+	MXFP4   // E2M1 times a power of two
+	NVFP4   // E2M1 times a number of 7 bits for 16 elements
+	Q1_0    // d or -d
+	Q2_0    // q·d for q in -1 … 2
+
+	F32
+	F16
+	BF16
+	F64
+	I8
+	I16
+	I32
+	I64
 )
-
-// layout is what the package knows of a format.
-type layout struct {
-	name            string
-	id              uint32 // ggml's number of the type
-	elements, bytes int    // of a block
-	scales          []int  // where a block has its binary16 scales
-	dequantize      func(dst []float32, src []byte)
-	quantize        func(dst []byte, src []float32)
-}
-
-var layouts = [...]layout{
-	Invalid: {name: "invalid"},
-	Q4_0:    {"Q4_0", 2, shortElements, q4_0Bytes, []int{0}, dequantizeQ4_0, quantizeQ4_0},
-	Q5_0:    {"Q5_0", 6, shortElements, q5_0Bytes, []int{0}, dequantizeQ5_0, quantizeQ5_0},
-	Q8_0:    {"Q8_0", 8, shortElements, q8_0Bytes, []int{0}, dequantizeQ8_0, quantizeQ8_0},
-	Q4_K:    {"Q4_K", 12, superElements, q4_KBytes, []int{0, 2}, dequantizeQ4_K, quantizeQ4_K},
-	Q5_K:    {"Q5_K", 13, superElements, q5_KBytes, []int{0, 2}, dequantizeQ5_K, quantizeQ5_K},
-	Q6_K:    {"Q6_K", 14, superElements, q6_KBytes, []int{q6_KBytes - 2}, dequantizeQ6_K, quantizeQ6_K},
-}
 
 // Elements and bytes of blocks.
 const (
@@ -108,7 +118,7 @@ func Formats() []Format {
 // ByID returns the format that ggml gives this number, or Invalid.
 func ByID(id uint32) Format {
 	for f := Invalid + 1; int(f) < len(layouts); f++ {
-		if layouts[f].id == id {
+		if layouts[f].ID == id {
 			return f
 		}
 	}
@@ -118,14 +128,14 @@ func ByID(id uint32) Format {
 // ByName returns the format of that name, or Invalid.
 func ByName(name string) Format {
 	for f := Invalid + 1; int(f) < len(layouts); f++ {
-		if layouts[f].name == name {
+		if layouts[f].Name == name {
 			return f
 		}
 	}
 	return Invalid
 }
 
-func (f Format) layout() *layout {
+func (f Format) layout() *Layout {
 	if int(f) < len(layouts) {
 		return &layouts[f]
 	}
@@ -135,19 +145,31 @@ func (f Format) layout() *layout {
 // String returns ggml's name: Q4_0.
 func (f Format) String() string {
 	if int(f) < len(layouts) {
-		return layouts[f].name
+		return layouts[f].Name
 	}
 	return fmt.Sprintf("Format(%d)", uint8(f))
 }
 
 // ID returns ggml's number of the type, as GGUF files hold it; 0 for Invalid.
-func (f Format) ID() uint32 { return f.layout().id }
+func (f Format) ID() uint32 { return f.layout().ID }
 
 // Elements returns the number of elements of a block, 0 for Invalid.
-func (f Format) Elements() int { return f.layout().elements }
+func (f Format) Elements() int { return f.layout().Elements }
 
 // Bytes returns the number of bytes of a block, 0 for Invalid.
-func (f Format) Bytes() int { return f.layout().bytes }
+func (f Format) Bytes() int { return f.layout().Bytes }
+
+// Scalar reports whether the blocks of f are single numbers.
+func (f Format) Scalar() bool { return f.Elements() == 1 }
+
+// Layout returns the description of the format; nil for Invalid. It is shared:
+// do not change it.
+func (f Format) Layout() *Layout {
+	if !f.Valid() {
+		return nil
+	}
+	return f.layout()
+}
 
 // Valid reports whether f is one of the formats.
 func (f Format) Valid() bool { return f.Elements() > 0 }
@@ -156,13 +178,13 @@ func (f Format) Valid() bool { return f.Elements() > 0 }
 // [SizeError]. That is also the error of more bytes than an int counts.
 func (f Format) Size(n int) (int, error) {
 	l := f.layout()
-	if l.elements == 0 {
+	if l.Elements == 0 {
 		return 0, ErrFormat
 	}
-	if n < 0 || n%l.elements != 0 || n/l.elements > math.MaxInt/l.bytes {
+	if n < 0 || n%l.Elements != 0 || n/l.Elements > math.MaxInt/l.Bytes {
 		return 0, &SizeError{f, n, -1}
 	}
-	return n / l.elements * l.bytes, nil
+	return n / l.Elements * l.Bytes, nil
 }
 
 // check returns an error unless blocks of f with n elements take size bytes.
@@ -182,47 +204,73 @@ func (f Format) Dequantize(dst []float32, src []byte) error {
 	if err := f.check(len(dst), len(src)); err != nil {
 		return err
 	}
-	f.layout().dequantize(dst, src)
+	f.dequantize(dst, src)
 	return nil
 }
 
-// Quantize writes the blocks that come near the numbers of src to dst: the
-// same bytes on every machine. dst has the size of all of src, which is whole
-// blocks, or nothing is done and the error is a [SizeError]. A [RangeError]
-// names the first block with numbers that are not finite or, at some 2^20 and
-// more, too large; what dst then holds is not defined.
-func (f Format) Quantize(dst []byte, src []float32) error {
-	if err := f.check(len(src), len(dst)); err != nil {
-		return err
+// dequantize takes whole blocks.
+func (f Format) dequantize(dst []float32, src []byte) {
+	if loop := loops[f]; loop != nil {
+		loop(dst, src)
+		return
 	}
-	l := f.layout()
-	for i, v := range src {
-		if v-v != 0 {
-			return &RangeError{f, i / l.elements}
-		}
-	}
-	l.quantize(dst, src)
-	return f.Check(dst)
+	layouts[f].dequantize(dst, src, false)
 }
 
-// Check returns a [RangeError] that names the first block of src with a scale
-// that is not finite, or a [SizeError] if src is not whole blocks.
+// Magnitudes writes what the numbers of src are made of to dst: the magnitude
+// of q·s for the formats without minima, that of q·s plus that of the minimum
+// for those with. The error of a sum over the numbers is relative to these
+// where each number is not made before it is used. Sizes are those of
+// [Format.Dequantize].
+func (f Format) Magnitudes(dst []float32, src []byte) error {
+	if err := f.check(len(dst), len(src)); err != nil {
+		return err
+	}
+	if f.Elements() > 1 {
+		layouts[f].dequantize(dst, src, true)
+		return nil
+	}
+	f.dequantize(dst, src)
+	for i, v := range dst {
+		dst[i] = magnitude(v)
+	}
+	return nil
+}
+
+// Check returns a [RangeError] that names the first block of src whose numbers
+// may not be finite, since its scale is not or is too large, or a [SizeError] if
+// src is not whole blocks.
 func (f Format) Check(src []byte) error {
 	l := f.layout()
-	if l.elements == 0 {
+	if l.Elements == 0 {
 		return ErrFormat
 	}
-	if len(src)%l.bytes != 0 {
-		return &SizeError{f, len(src) / l.bytes * l.elements, len(src)}
+	if len(src)%l.Bytes != 0 {
+		return &SizeError{f, len(src) / l.Bytes * l.Elements, len(src)}
 	}
-	for i := 0; i < len(src); i += l.bytes {
-		for _, at := range l.scales {
+	bad := -1
+	if at, ok := l.halves(); ok {
+		bad = checkHalves(src, l.Bytes, at)
+	} else if l.Scale.Encoding != NoFloat {
+		bad = l.checkScales(f, src)
+	}
+	if bad >= 0 {
+		return &RangeError{f, bad}
+	}
+	return nil
+}
+
+// checkHalves returns the number of the first block whose binary16 at one of
+// these places is not finite, or -1.
+func checkHalves(src []byte, size int, at []int) int {
+	for i := 0; i < len(src); i += size {
+		for _, at := range at {
 			if src[i+at+1]&0x7c == 0x7c {
-				return &RangeError{f, i / l.bytes}
+				return i / size
 			}
 		}
 	}
-	return nil
+	return -1
 }
 
 // Row returns the bytes of row i of a matrix of cols columns that src begins
@@ -248,6 +296,6 @@ func (f Format) DequantizeRow(dst []float32, src []byte, i int) error {
 	if err != nil {
 		return err
 	}
-	f.layout().dequantize(dst, row)
+	f.dequantize(dst, row)
 	return nil
 }

@@ -16,7 +16,10 @@ func TestSize(t *testing.T) {
 				t.Errorf("%v: %d blocks take %d bytes, %v", f, blocks, n, err)
 			}
 		}
-		bad := []int{-1, -f.Elements(), 1, f.Elements() - 1, f.Elements() + 1, 16}
+		bad := []int{-1, -f.Elements()}
+		if !f.Scalar() {
+			bad = append(bad, 1, f.Elements()-1, f.Elements()+1, 16)
+		}
 		if f.Bytes() > f.Elements() {
 			bad = append(bad, math.MaxInt/f.Elements()*f.Elements()) // more bytes than an int counts
 		}
@@ -57,24 +60,49 @@ func TestRefuses(t *testing.T) {
 				t.Errorf("%v: row %d of 2: %v", f, i, err)
 			}
 		}
-		if err := f.Check(make([]byte, size+1)); !errors.As(err, &e) {
+		if err := f.Check(make([]byte, size+1)); f.Bytes() > 1 && !errors.As(err, &e) {
 			t.Errorf("%v: Check of a part of a block: %v", f, err)
 		}
 	}
-	for _, f := range []Format{Invalid, Q6_K + 1, 255} {
+	for _, f := range []Format{Invalid, I64 + 1, 255} {
 		if f.Valid() || f.ID() != 0 || f.Elements() != 0 || f.Bytes() != 0 || f.String() == "" {
 			t.Errorf("%v has a layout", f)
 		}
 		_, size := f.Size(32)
 		_, row := f.Row(make([]byte, 64), 32, 0)
-		for _, err := range []error{size, row, f.Dequantize(nil, nil), f.Quantize(nil, nil), f.DequantizeRow(nil, nil, 0), f.Check(nil)} {
+		for _, err := range []error{size, row, f.Dequantize(nil, nil), f.Quantize(nil, nil), f.QuantizeWeighted(nil, nil, nil), f.DequantizeRow(nil, nil, 0), f.Check(nil)} {
 			if !errors.Is(err, ErrFormat) {
 				t.Errorf("%v: %v, want ErrFormat", f, err)
 			}
 		}
 	}
-	if ByID(0) != Invalid || ByID(4) != Invalid || ByName("invalid") != Invalid || ByName("q4_0") != Invalid {
+	if ByID(5) != Invalid || ByID(4) != Invalid || ByName("invalid") != Invalid || ByName("q4_0") != Invalid {
 		t.Error("found formats that are none")
+	}
+}
+
+// setScales replaces the scales of a block, as its description has them.
+func setScales(f Format, b []byte, bits func(Encoding) uint32) {
+	l := f.Layout()
+	if f == F64 {
+		binary.LittleEndian.PutUint64(b, math.Float64bits(float64(math.Float32frombits(bits(Binary32)))))
+		return
+	}
+	for _, s := range []*Float{&l.Scale, &l.Bias} {
+		if s.Encoding == NoFloat {
+			continue
+		}
+		old, v := make([]uint32, s.Number.Items()), make([]uint32, s.Number.Items())
+		s.Number.unpack(old, append(slices.Clone(b), make([]byte, 8)...))
+		for i := range v {
+			v[i] = old[i] ^ bits(s.Encoding)
+		}
+		// Fields are packed over zeros, so the old bits are taken out.
+		mask := make([]byte, len(b))
+		s.Number.pack(mask, v)
+		for i, m := range mask {
+			b[i] ^= m
+		}
 	}
 }
 
@@ -85,9 +113,19 @@ func randomBlocks(r *rand.Rand, f Format, n int) []byte {
 		b[i] = byte(r.Uint32())
 	}
 	for i := 0; i < len(b); i += f.Bytes() {
-		for _, at := range f.layout().scales {
-			putHalf(b[i+at:], float32(r.NormFloat64()/64))
-		}
+		setScales(f, b[i:][:f.Bytes()], func(e Encoding) uint32 {
+			switch e {
+			case E8M0:
+				return 110 + r.Uint32N(20)
+			case UE4M3:
+				return r.Uint32N(127)
+			case BFloat16:
+				return math.Float32bits(float32(r.NormFloat64())) >> 16
+			case Binary32:
+				return math.Float32bits(float32(r.NormFloat64()))
+			}
+			return uint32(halfBits(float32(r.NormFloat64() / 64)))
+		})
 	}
 	return b
 }
@@ -119,14 +157,23 @@ func TestRows(t *testing.T) {
 // on instead of hiding it.
 func TestDamagedScales(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	damaged := map[Encoding][]uint32{
+		Binary16: {0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff},
+		BFloat16: {0x7f80, 0xff80, 0x7fc0, 0xffff},
+		Binary32: {0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff},
+		E8M0:     {254, 255},
+	}
 	for _, f := range Formats() {
-		for _, bits := range []uint16{0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff} {
-			for _, at := range f.layout().scales {
+		for e, all := range damaged {
+			if e != f.Layout().Scale.Encoding {
+				continue
+			}
+			for _, bits := range all {
 				b := randomBlocks(r, f, 5)
 				if err := f.Check(b); err != nil {
 					t.Fatalf("%v: random blocks: %v", f, err)
 				}
-				binary.LittleEndian.PutUint16(b[3*f.Bytes()+at:], bits)
+				setScales(f, b[3*f.Bytes():][:f.Bytes()], func(Encoding) uint32 { return bits })
 				var e *RangeError
 				if err := f.Check(b); !errors.As(err, &e) || e.Block != 3 || e.Format != f {
 					t.Errorf("%v: scale %#04x in block 3: %v", f, bits, err)
@@ -148,36 +195,23 @@ func TestDamagedScales(t *testing.T) {
 	}
 }
 
-func TestPackedScales(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
-	for range 100 {
-		var g, h groups
-		for i := range g.scale {
-			g.scale[i], g.min[i] = uint8(r.UintN(64)), uint8(r.UintN(64))
-		}
-		var b [12]byte
-		g.pack(&b)
-		if h.unpack(&b); g != h {
-			t.Fatalf("%v came back as %v", g, h)
-		}
-	}
-}
-
 // TestMagnitudes compares with the terms taken apart: the numbers of a block
-// are linear in its two scales.
+// are linear in its scale and its bias.
 func TestMagnitudes(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
 	for _, f := range Formats() {
 		n := 4 * f.Elements()
 		b := randomBlocks(r, f, 4)
 		want := make([]float64, n)
-		for keep := range f.layout().scales {
+		for _, dropped := range []*Float{&f.Layout().Bias, &f.Layout().Scale} {
 			part := slices.Clone(b)
-			for i := 0; i < len(part); i += f.Bytes() {
-				for j, at := range f.layout().scales {
-					if j != keep {
-						part[i+at], part[i+at+1] = 0, 0
-					}
+			if f.Layout().Bias.Encoding == NoFloat {
+				if dropped == &f.Layout().Scale {
+					continue
+				}
+			} else {
+				for i := 0; i < len(part); i += f.Bytes() {
+					clear(part[i+dropped.Number[0].At/8:][:2])
 				}
 			}
 			x := poisoned(n)

@@ -2,8 +2,148 @@ package block
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 )
+
+// ErrImportance is the error of a format that is made only with importances,
+// see [Format.QuantizeWeighted], and of importances that are none.
+var ErrImportance = errors.New("importances")
+
+// Quantize writes the blocks that come near the numbers of src to dst: the
+// same bytes on every machine. dst has the size of all of src, which is whole
+// blocks, or nothing is done and the error is a [SizeError]. A [RangeError]
+// names the first block with numbers that are not finite or, at some 2^20 and
+// more, too large; what dst then holds is not defined. It uses all cores.
+//
+// Formats whose Layout is Weighted give ErrImportance.
+func (f Format) Quantize(dst []byte, src []float32) error {
+	return f.QuantizeWeighted(dst, src, nil)
+}
+
+// QuantizeWeighted is [Format.Quantize] for rows of a matrix of which it is known
+// how much each column matters: the squared error of column c of each row counts
+// importance[c] times, for example the mean square of the inputs that the column
+// is multiplied by. The length of src is a multiple of that of importance, which
+// is whole blocks. Importances are finite and not negative, else the error is
+// ErrImportance. Q8_0 and the scalars need none and ignore them.
+func (f Format) QuantizeWeighted(dst []byte, src, importance []float32) error {
+	if err := f.check(len(src), len(dst)); err != nil {
+		return err
+	}
+	if err := f.checkImportance(len(src), importance); err != nil {
+		return err
+	}
+	e := encoderFor(f)
+	l := f.layout()
+	// A chunk is whole blocks, some 16 Ki elements: what one goroutine takes.
+	const chunk = 1 << 14
+	chunks := (len(src) + chunk - 1) / chunk
+	var next, bad atomic.Int64
+	bad.Store(math.MaxInt64)
+	run := func() {
+		w := e.work()
+		for {
+			i := int(next.Add(1) - 1)
+			if i >= chunks {
+				return
+			}
+			from, to := i*chunk, min((i+1)*chunk, len(src))
+			part := dst[from/l.Elements*l.Bytes : to/l.Elements*l.Bytes]
+			if at := w.encode(part, src[from:to], importance, from); at >= 0 {
+				least(&bad, int64(from/l.Elements+at))
+			}
+		}
+	}
+	spread(run, chunks)
+	if at := bad.Load(); at != math.MaxInt64 {
+		return &RangeError{f, int(at)}
+	}
+	return nil
+}
+
+// spread runs a function on as many goroutines as there are cores, at most n.
+func spread(run func(), n int) {
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) - 1 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			run()
+		}()
+	}
+	run()
+	wg.Wait()
+}
+
+// least lowers v to at.
+func least(v *atomic.Int64, at int64) {
+	for old := v.Load(); at < old && !v.CompareAndSwap(old, at); {
+		old = v.Load()
+	}
+}
+
+func (f Format) checkImportance(n int, importance []float32) error {
+	if importance == nil {
+		if f.layout().Weighted {
+			return fmt.Errorf("%w: %v needs them", ErrImportance, f)
+		}
+		return nil
+	}
+	if c := len(importance); c == 0 || c%f.Elements() != 0 || n%c != 0 {
+		return fmt.Errorf("%w: %d for rows in %d elements of %v", ErrImportance, c, n, f)
+	}
+	for i, v := range importance {
+		if !(v >= 0 && v <= math.MaxFloat32) {
+			return fmt.Errorf("%w: number %d is %v", ErrImportance, i, v)
+		}
+	}
+	return nil
+}
+
+// encode makes blocks of x, of which the first is element at of a matrix, and
+// returns the number of the first that cannot be one, or -1.
+func (w *work) encode(dst []byte, x, importance []float32, at int) int {
+	l := w.e.l
+	for i := 0; i < len(x); i += l.Elements {
+		v, b := x[i:][:l.Elements], dst[i/l.Elements*l.Bytes:][:l.Bytes]
+		for _, v := range v {
+			if v-v != 0 {
+				return i / l.Elements
+			}
+		}
+		weights := w.e.ones
+		if importance != nil {
+			weights = importance[(at+i)%len(importance):][:l.Elements]
+			if !anyPositive(weights) {
+				weights = w.e.ones
+			}
+		}
+		if w.e.simple != nil && (importance == nil || w.e.search == nil) {
+			w.e.simple(b, v)
+		} else {
+			w.e.search(w, b, v, weights)
+		}
+		if w.e.f.Check(b) != nil || w.overflow {
+			w.overflow = false
+			return i / l.Elements
+		}
+	}
+	return -1
+}
+
+func anyPositive(x []float32) bool {
+	for _, v := range x {
+		if v > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // extreme returns the element of the greatest magnitude, the first of equal
 // ones.
@@ -44,39 +184,92 @@ func level(v, r float32, limit float32) uint8 {
 }
 
 func quantizeQ4_0(dst []byte, src []float32) {
-	for ; len(src) >= shortElements; src, dst = src[shortElements:], dst[q4_0Bytes:] {
-		x, b := (*[shortElements]float32)(src), (*[q4_0Bytes]byte)(dst)
-		d, r := signedScale(x[:], 8)
-		putHalf(b[:], d)
-		for j := range 16 {
-			b[2+j] = level(x[j], r, 15) | level(x[j+16], r, 15)<<4
-		}
+	x, b := (*[shortElements]float32)(src), (*[q4_0Bytes]byte)(dst)
+	d, r := signedScale(x[:], 8)
+	putHalf(b[:], d)
+	for j := range 16 {
+		b[2+j] = level(x[j], r, 15) | level(x[j+16], r, 15)<<4
 	}
 }
 
 func quantizeQ5_0(dst []byte, src []float32) {
-	for ; len(src) >= shortElements; src, dst = src[shortElements:], dst[q5_0Bytes:] {
-		x, b := (*[shortElements]float32)(src), (*[q5_0Bytes]byte)(dst)
-		d, r := signedScale(x[:], 16)
-		putHalf(b[:], d)
-		high := uint32(0)
-		for j := range 16 {
-			lo, hi := level(x[j], r, 31), level(x[j+16], r, 31)
-			b[6+j] = lo&15 | hi<<4
-			high |= uint32(lo>>4)<<j | uint32(hi>>4)<<(j+16)
-		}
-		binary.LittleEndian.PutUint32(b[2:], high)
+	x, b := (*[shortElements]float32)(src), (*[q5_0Bytes]byte)(dst)
+	d, r := signedScale(x[:], 16)
+	putHalf(b[:], d)
+	high := uint32(0)
+	for j := range 16 {
+		lo, hi := level(x[j], r, 31), level(x[j+16], r, 31)
+		b[6+j] = lo&15 | hi<<4
+		high |= uint32(lo>>4)<<j | uint32(hi>>4)<<(j+16)
 	}
+	binary.LittleEndian.PutUint32(b[2:], high)
 }
 
 func quantizeQ8_0(dst []byte, src []float32) {
-	for ; len(src) >= shortElements; src, dst = src[shortElements:], dst[q8_0Bytes:] {
-		x, b := (*[shortElements]float32)(src), (*[q8_0Bytes]byte)(dst)
-		d := magnitude(extreme(x[:])) / 127
+	x, b := (*[shortElements]float32)(src), (*[q8_0Bytes]byte)(dst)
+	d := magnitude(extreme(x[:])) / 127
+	r := reciprocal(d)
+	putHalf(b[:], d)
+	for j, v := range x {
+		b[2+j] = byte(int8(math.Round(float64(v * r))))
+	}
+}
+
+// rangeOf returns the least and the greatest element.
+func rangeOf(x []float32) (lo, hi float32) {
+	lo, hi = x[0], x[0]
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return lo, hi
+}
+
+// quantizeRange returns the encoder of Q4_1 and Q5_1: the least element becomes
+// level 0, the greatest the last one.
+func quantizeRange(f Format) func(dst []byte, src []float32) {
+	l := f.layout()
+	limit := float32(uint32(1)<<l.Level.Number.bits() - 1)
+	return func(dst []byte, src []float32) {
+		var p parts
+		lo, hi := rangeOf(src)
+		d := (hi - lo) / limit
 		r := reciprocal(d)
-		putHalf(b[:], d)
-		for j, v := range x {
-			b[2+j] = byte(int8(math.Round(float64(v * r))))
+		p.scale[0], p.bias[0] = uint32(halfBits(d)), uint32(halfBits(lo))
+		for i, v := range src {
+			p.code[i] = uint32(min(limit, float32((v-lo)*r)+0.5))
 		}
+		l.pack(dst, &p)
+	}
+}
+
+// encodeScalar are the encoders of single numbers. An integer is the nearest
+// one, the even one of two; what it cannot hold is an overflow.
+var encodeScalar = [len(layouts)]func(dst []byte, v float32) bool{
+	F32: func(b []byte, v float32) bool { binary.LittleEndian.PutUint32(b, math.Float32bits(v)); return true },
+	F16: func(b []byte, v float32) bool { putHalf(b, v); return true },
+	BF16: func(b []byte, v float32) bool {
+		bits := math.Float32bits(v)
+		binary.LittleEndian.PutUint16(b, uint16((bits+0x7fff+bits>>16&1)>>16))
+		return true
+	},
+	F64: func(b []byte, v float32) bool {
+		binary.LittleEndian.PutUint64(b, math.Float64bits(float64(v)))
+		return true
+	},
+	I8:  encodeInteger(8, func(b []byte, v int64) { b[0] = byte(v) }),
+	I16: encodeInteger(16, func(b []byte, v int64) { binary.LittleEndian.PutUint16(b, uint16(v)) }),
+	I32: encodeInteger(32, func(b []byte, v int64) { binary.LittleEndian.PutUint32(b, uint32(v)) }),
+	I64: encodeInteger(64, func(b []byte, v int64) { binary.LittleEndian.PutUint64(b, uint64(v)) }),
+}
+
+func encodeInteger(bits int, put func(b []byte, v int64)) func(b []byte, v float32) bool {
+	limit := math.Ldexp(1, bits-1)
+	return func(b []byte, v float32) bool {
+		r := math.RoundToEven(float64(v))
+		if r < -limit || r >= limit {
+			return false
+		}
+		put(b, int64(r))
+		return true
 	}
 }

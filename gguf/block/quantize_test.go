@@ -1,10 +1,12 @@
 package block
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -12,7 +14,12 @@ import (
 // number, relative to the greatest magnitude of its group: half a level, the
 // part of the range that the sign with fewer levels lacks, and what rounding
 // the scales costs.
-var worstError = map[Format]float64{Q4_0: 0.13, Q5_0: 0.065, Q8_0: 0.0046, Q4_K: 0.25, Q5_K: 0.2, Q6_K: 0.06}
+var worstError = map[Format]float64{
+	Q4_0: 0.13, Q5_0: 0.065, Q8_0: 0.0046, Q4_K: 0.25, Q5_K: 0.2, Q6_K: 0.06, Q4_1: 0.07, Q5_1: 0.035,
+	Q2_K: 0.6, Q3_K: 0.3, IQ4_NL: 0.2, IQ4_XS: 0.2, MXFP4: 0.35, NVFP4: 0.25,
+	IQ1_S: 0.9, IQ1_M: 0.9, IQ2_XXS: 0.9, IQ2_XS: 0.9, IQ2_S: 0.9, IQ3_XXS: 0.7, IQ3_S: 0.4,
+	TQ1_0: 0.85, TQ2_0: 0.85, Q1_0: 0.95, Q2_0: 0.85,
+}
 
 func roundTrip(t testing.TB, f Format, x []float32) []float32 {
 	t.Helper()
@@ -24,7 +31,7 @@ func roundTrip(t testing.TB, f Format, x []float32) []float32 {
 	for i := range b {
 		b[i] = 0xa5
 	}
-	if err := f.Quantize(b, x); err != nil {
+	if err := f.QuantizeWeighted(b, x, ones(f)); err != nil {
 		t.Fatalf("%v: %v", f, err)
 	}
 	y := poisoned(len(x))
@@ -46,8 +53,11 @@ func TestQuantizeComesNear(t *testing.T) {
 		"small":    func(int) float64 { return r.NormFloat64() * 1e-2 },
 		"large":    func(int) float64 { return r.NormFloat64() * 1e4 },
 	}
-	for _, f := range Formats() {
+	for _, f := range quantised() {
 		for name, v := range draw {
+			if name == "large" && f == NVFP4 {
+				continue // its scales end at 224
+			}
 			x := make([]float32, 4*superElements)
 			for i := range x {
 				x[i] = float32(v(i))
@@ -64,14 +74,14 @@ func TestQuantizeComesNear(t *testing.T) {
 }
 
 func TestQuantizeZeros(t *testing.T) {
-	for _, f := range Formats() {
+	for _, f := range quantised() {
 		for _, v := range []float32{0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, -0x1p-130, 0x1p-60} {
 			x := make([]float32, superElements)
 			for i := range x {
 				x[i] = v
 			}
 			for i, y := range roundTrip(t, f, x) {
-				if y != 0 {
+				if y != 0 && (f != MXFP4 || magnitude(y) > 2*magnitude(v)+0x1p-125) {
 					t.Fatalf("%v: element %d is %v, was %v", f, i, y, v)
 				}
 			}
@@ -81,16 +91,96 @@ func TestQuantizeZeros(t *testing.T) {
 
 // TestQuantizeRefuses: what no block can hold is an error that says where.
 func TestQuantizeRefuses(t *testing.T) {
-	for _, f := range Formats() {
+	for _, f := range quantised() {
 		for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -1e30, 0x1p40} {
+			if f == MXFP4 && v-v == 0 {
+				continue // its greatest number is 3/4 of 2^128
+			}
 			x := make([]float32, 4*superElements)
 			at := 2*superElements + 77
 			x[at] = v
 			b := make([]byte, len(x)/f.Elements()*f.Bytes())
 			var e *RangeError
-			if err := f.Quantize(b, x); !errors.As(err, &e) || e.Block != at/f.Elements() {
+			if err := f.QuantizeWeighted(b, x, ones(f)); !errors.As(err, &e) || e.Block != at/f.Elements() {
 				t.Errorf("%v: element %v in block %d: %v", f, v, at/f.Elements(), err)
 			}
+		}
+	}
+}
+
+// TestScalars: single numbers are rounded to the nearest, the even one of two,
+// and what a type cannot hold is an error.
+func TestScalars(t *testing.T) {
+	for _, c := range []struct {
+		f     Format
+		v     float32
+		bytes []byte // nil: an error
+	}{
+		{F32, 1.5, []byte{0, 0, 0xc0, 0x3f}}, {F16, 1.5, []byte{0, 0x3e}}, {F16, 65520, nil},
+		{BF16, 0x1.01p0, []byte{0x80, 0x3f}}, {BF16, 0x1.03p0, []byte{0x82, 0x3f}}, {BF16, math.MaxFloat32, nil},
+		{F64, -2, []byte{0, 0, 0, 0, 0, 0, 0, 0xc0}},
+		{I8, -128, []byte{0x80}}, {I8, 2.5, []byte{2}}, {I8, 128, nil}, {I8, -128.6, nil},
+		{I16, -2, []byte{0xfe, 0xff}}, {I16, 32768, nil}, {I32, 1 << 30, []byte{0, 0, 0, 0x40}}, {I32, 1 << 31, nil},
+		{I64, -1, []byte{255, 255, 255, 255, 255, 255, 255, 255}}, {I64, 1 << 63, nil},
+	} {
+		got := make([]byte, c.f.Bytes())
+		err := c.f.Quantize(got, []float32{c.v})
+		var e *RangeError
+		if c.bytes == nil {
+			if !errors.As(err, &e) {
+				t.Errorf("%v holds %v: %v", c.f, c.v, err)
+			}
+		} else if err != nil || !bytes.Equal(got, c.bytes) {
+			t.Errorf("%v of %v: % x, %v; want % x", c.f, c.v, got, err, c.bytes)
+		}
+	}
+}
+
+// TestImportance: what counts more comes nearer, and importances that are none
+// are refused.
+func TestImportance(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 5))
+	for _, f := range quantised() {
+		const rows = 16
+		x, w := make([]float32, rows*superElements), make([]float32, superElements)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		for i := range w {
+			w[i] = 1
+			if i%2 == 0 {
+				w[i] = 100
+			}
+		}
+		weighted := func(importance []float32) (e float64) {
+			b := make([]byte, len(x)/f.Elements()*f.Bytes())
+			if err := f.QuantizeWeighted(b, x, importance); err != nil {
+				t.Fatal(err)
+			}
+			y := make([]float32, len(x))
+			if err := f.Dequantize(y, b); err != nil {
+				t.Fatal(err)
+			}
+			for i := range x {
+				d := float64(x[i] - y[i])
+				e += float64(w[i%len(w)]) * d * d
+			}
+			return e
+		}
+		with, without := weighted(w), weighted(slices.Repeat([]float32{1}, superElements))
+		if f != Q8_0 && f != Q1_0 && f != TQ1_0 && f != TQ2_0 && !(with < without) {
+			t.Errorf("%v: error %v with importances, %v with equal ones", f, with, without)
+		}
+		b := make([]byte, len(x)/f.Elements()*f.Bytes())
+		for _, bad := range [][]float32{{}, w[:1], w[:f.Elements()-1], {float32(math.NaN())}, slices.Repeat([]float32{-1}, superElements), slices.Repeat([]float32{1}, 3*superElements)} {
+			if err := f.QuantizeWeighted(b, x, bad); !errors.Is(err, ErrImportance) {
+				t.Errorf("%v: %d importances: %v", f, len(bad), err)
+			}
+		}
+		if err := f.Quantize(b, x); errors.Is(err, ErrImportance) != f.Layout().Weighted {
+			t.Errorf("%v without importances: %v", f, err)
 		}
 	}
 }
@@ -151,18 +241,18 @@ func FuzzQuantize(f *testing.F) {
 	for name := range golden(f).Types {
 		f.Add(uint8(ByName(name)), []byte(golden(f).Input))
 	}
-	f.Fuzz(func(t *testing.T, format uint8, bytes []byte) {
+	f.Fuzz(func(t *testing.T, format uint8, data []byte) {
 		b := Format(format)
-		if !b.Valid() {
+		if !b.Valid() || b.Scalar() {
 			return
 		}
-		n := min(len(bytes)/4, 4*superElements) / b.Elements() * b.Elements()
+		n := min(len(data)/4, 4*superElements) / b.Elements() * b.Elements()
 		x := make([]float32, n)
 		for i := range x {
-			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(bytes[4*i:]))
+			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 		}
 		dst := make([]byte, n/b.Elements()*b.Bytes())
-		if err := b.Quantize(dst, x); err != nil {
+		if err := b.QuantizeWeighted(dst, x, ones(b)); err != nil {
 			var e *RangeError
 			if !errors.As(err, &e) {
 				t.Fatal(err)

@@ -33,7 +33,7 @@ var order = [][]string{
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op"},
-	{"internal/ir", "gguf"},
+	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/genfile"},
 }
 

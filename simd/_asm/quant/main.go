@@ -18,6 +18,9 @@ import (
 
 const header = "go run ./quant"
 
+// formats are those that have kernels.
+var formats = []block.Format{block.Q4_0, block.Q5_0, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: quant DIR")
@@ -30,7 +33,7 @@ func main() {
 		g := &gen{Context: build.NewContext(), name: m.name, lanes: m.lanes}
 		g.ConstraintExpr("amd64,!noasm")
 		g.counts()
-		for _, f := range block.Formats() {
+		for _, f := range formats {
 			g.dequantize(f)
 			g.dot(f)
 		}

@@ -1,0 +1,219 @@
+package block
+
+import "math"
+
+// line is what a search found for a group: the elements are near scale·q - min
+// for whole q.
+type line struct{ scale, min float64 }
+
+// lineSums are weighted sums over a group whose elements x have levels q.
+type lineSums struct{ n, x, q, qq, qx float64 }
+
+// err returns the squared error of scale·q - min, less Σ w·x².
+func (t *lineSums) err(l line) float64 {
+	s, m := l.scale, l.min
+	return float64(s*float64(s*t.qq)) + float64(m*float64(m*t.n)) - float64(2*s*t.qx) + float64(2*m*t.x) - float64(2*s*float64(m*t.q))
+}
+
+// best returns the line with the least error. Where minimums are not negative
+// and that one's is, it is 0.
+func (t *lineSums) best(old line, positive bool) line {
+	d := float64(t.n*t.qq) - float64(t.q*t.q)
+	if d <= 0 {
+		return old
+	}
+	l := line{(float64(t.n*t.qx) - float64(t.q*t.x)) / d, (float64(t.q*t.qx) - float64(t.qq*t.x)) / d}
+	if positive && l.min < 0 && t.qq > 0 {
+		l = line{t.qx / t.qq, 0}
+	}
+	return l
+}
+
+// sumsOf gives the elements of a group the nearest levels from 0 to limit, which
+// it writes to codes unless that is nil, and returns their sums.
+func sumsOf(codes []uint32, x, w []float32, l line, limit float64) lineSums {
+	var t lineSums
+	r := 1 / l.scale
+	if !(l.scale > 0) || math.IsInf(r, 0) {
+		r = 0
+	}
+	for i, v := range x {
+		v, k := float64(v), float64(w[i])
+		q := nearest(float64((v+l.min)*r), limit)
+		if codes != nil {
+			codes[i] = uint32(q)
+		}
+		kq := float64(k * q)
+		t.n += k
+		t.x += float64(k * v)
+		t.q += kq
+		t.qq += float64(kq * q)
+		t.qx += float64(kq * v)
+	}
+	return t
+}
+
+// nearest returns the whole number from 0 to limit nearest to v.
+func nearest(v, limit float64) float64 {
+	switch v += 0.5; {
+	case !(v >= 1): // or no number
+		return 0
+	case v >= limit:
+		return limit
+	}
+	return float64(int32(v))
+}
+
+// findLine returns the line with the least error that it finds. The range of the
+// elements is tried with somewhat fewer and more levels than there are: elements
+// at its ends then give way to those between.
+func findLine(x, w []float32, limit float64, positive bool) line {
+	lo, hi := rangeOf(x)
+	if positive {
+		lo = min(lo, 0)
+	}
+	if hi <= lo {
+		return line{0, -float64(lo)}
+	}
+	width := float64(hi) - float64(lo)
+	var found line
+	least := math.Inf(1)
+	try := func(l line) {
+		t := sumsOf(nil, x, w, l, limit)
+		l = t.best(l, positive)
+		if e := t.err(l); l.scale > 0 && e < least {
+			least, found = e, l
+		}
+	}
+	span := 1.0 + 0.35*min(1, 3/limit)
+	for step := -10; step <= 10; step++ {
+		try(line{width / (limit + span*float64(step)/10), -float64(lo)})
+	}
+	if limit < 8 {
+		// Few levels: leave out what lies at one end.
+		for _, cut := range [...]float64{0.15, 0.3} {
+			try(line{width * (1 - cut) / limit, -float64(lo)})
+			try(line{width * (1 - cut) / limit, -float64(lo) - width*cut/2})
+			try(line{width * (1 - cut) / limit, -float64(lo) - width*cut})
+		}
+	}
+	for range 3 {
+		old := least
+		if try(found); least == old {
+			break
+		}
+	}
+	return found
+}
+
+// affine makes blocks of the formats with a bias.
+func (w *work) affine(dst []byte, x, weights []float32) {
+	l := w.e.l
+	n := l.Scale.groups(&l.Sub)
+	each := len(x) / n
+	limit := float64(uint32(1)<<l.Level.Number.bits() - 1)
+	positive := l.SubBias.Number != nil
+	var lines [16]line
+	for i := range n {
+		lines[i] = findLine(x[i*each:][:each], weights[i*each:][:each], limit, positive)
+	}
+	if !positive {
+		s, m := halfBits(float32(lines[0].scale)), halfBits(float32(-lines[0].min))
+		w.p.scale[0], w.p.bias[0] = uint32(s), uint32(m)
+		sumsOf(w.p.code[:each], x, weights, line{float64(Binary16.float(uint32(s))), -float64(Binary16.float(uint32(m)))}, limit)
+		l.pack(dst, &w.p)
+		return
+	}
+	w.lines(x, weights, lines[:n], limit)
+	l.pack(dst, &w.best)
+}
+
+// lines makes small whole numbers of the scales and minimums of the groups. The
+// two factors of these follow from the greatest ones; then they are the best for
+// what was chosen, as long as that helps.
+func (w *work) lines(x, weights []float32, lines []line, limit float64) {
+	l := w.e.l
+	most := float64(uint32(1)<<l.Sub.Number.bits() - 1)
+	var top line
+	for _, g := range lines {
+		top = line{max(top.scale, g.scale), max(top.min, g.min)}
+	}
+	least := math.Inf(1)
+	d := line{top.scale / most, top.min / most}
+	for range 4 {
+		s, m := halfBits(float32(d.scale)), halfBits(float32(d.min))
+		unit := line{float64(Binary16.float(uint32(s))), float64(Binary16.float(uint32(m)))}
+		e, next := w.chooseLines(x, weights, lines, unit, limit, most)
+		if !(e < least) {
+			break
+		}
+		least = e
+		w.best = w.p
+		w.best.scale[0], w.best.bias[0] = uint32(s), uint32(m)
+		if next == unit {
+			break
+		}
+		d = next
+	}
+	w.overflow = math.IsInf(least, 1)
+}
+
+// chooseLines finds the whole numbers of each group for the factors d, and
+// returns the error of the block and the factors that are the best for them.
+func (w *work) chooseLines(x, weights []float32, lines []line, d line, limit, most float64) (e float64, next line) {
+	each := len(x) / len(lines)
+	var qq, qm, mm, xq, xm float64
+	for i, g := range lines {
+		y, k := x[i*each:][:each], weights[i*each:][:each]
+		least := math.Inf(1)
+		var a, b float64
+		var t lineSums
+		s0, s1 := beside(g.scale, d.scale, most)
+		m0, m1 := beside(g.min, d.min, most)
+		for s := s0; s <= s1; s++ {
+			for m := m0; m <= m1; m++ {
+				now := line{s * d.scale, m * d.min}
+				sum := sumsOf(nil, y, k, now, limit)
+				if e := sum.err(now); e < least {
+					least, a, b, t = e, s, m, sum
+				}
+			}
+		}
+		sumsOf(w.p.code[i*each:][:each], y, k, line{a * d.scale, b * d.min}, limit)
+		w.p.sub[i], w.p.subBias[i] = uint32(a), uint32(b)
+		e += least
+		qq += float64(a * float64(a*t.qq))
+		qm += float64(a * float64(b*t.q))
+		mm += float64(b * float64(b*t.n))
+		xq += float64(a * t.qx)
+		xm += float64(b * t.x)
+	}
+	return e, solve(qq, qm, mm, xq, xm, d)
+}
+
+// solve returns the scale and min for which Σ (x - scale·q + min·m)² is least,
+// from the sums of the products.
+func solve(qq, qm, mm, xq, xm float64, old line) line {
+	det := float64(qq*mm) - float64(qm*qm)
+	switch {
+	case qq <= 0:
+		return old
+	case mm <= 0 || det <= float64(1e-9*qq)*mm:
+		return line{xq / qq, old.min}
+	}
+	s := (float64(xq*mm) - float64(qm*xm)) / det
+	m := (float64(qm*xq) - float64(qq*xm)) / det
+	if !(s > 0 && m >= 0) {
+		return old
+	}
+	return line{s, m}
+}
+
+// beside returns the whole numbers below and above v/unit, from 0 to most.
+func beside(v, unit, most float64) (lo, hi float64) {
+	if unit == 0 {
+		return 0, 0
+	}
+	f := math.Floor(v / unit)
+	return max(0, min(most, f)), max(0, min(most, f+1))
+}

@@ -1,0 +1,78 @@
+package block
+
+import (
+	"math"
+	"sync"
+)
+
+// encoder is what makes blocks of one format.
+type encoder struct {
+	f    Format
+	l    *Layout
+	ones []float32 // importances where none are given
+
+	// simple is the encoder without importances, and with them where there is no
+	// search.
+	simple func(dst []byte, x []float32)
+	// search looks for the block of the least weighted squared error.
+	search func(w *work, dst []byte, x, weights []float32)
+
+	levels levelSet // for searches
+	limit  float64  // of a scale; a greater one is an overflow
+}
+
+// simple are the encoders that leave no choice: they give ggml's bytes.
+var simple = map[Format]func(dst []byte, src []float32){
+	Q4_0: quantizeQ4_0, Q5_0: quantizeQ5_0, Q8_0: quantizeQ8_0,
+	Q4_1: quantizeRange(Q4_1), Q5_1: quantizeRange(Q5_1),
+}
+
+// limits has the greatest scales of the encodings, and half a step more where
+// greater ones are rounded to it.
+var limits = map[Encoding]float64{Binary16: math.MaxFloat64, E8M0: 0x1p125, UE4M3: 232}
+
+var encoders [len(layouts)]struct {
+	once sync.Once
+	e    *encoder
+}
+
+func encoderFor(f Format) *encoder {
+	e := &encoders[f]
+	e.once.Do(func() { e.e = newEncoder(f) })
+	return e.e
+}
+
+func newEncoder(f Format) *encoder {
+	l := f.layout()
+	e := &encoder{f: f, l: l, simple: simple[f], ones: make([]float32, l.Elements)}
+	for i := range e.ones {
+		e.ones[i] = 1
+	}
+	switch {
+	case f.Scalar():
+		e.search = (*work).scalar
+	case f == Q8_0:
+		// Nothing is to be gained from 8 bits.
+	case l.Bias.Encoding != NoFloat:
+		e.search = (*work).affine
+	default:
+		e.levels = newLevelSet(l)
+		e.limit = limits[l.Scale.Encoding]
+		e.search = (*work).scaled
+	}
+	return e
+}
+
+// work is the memory of one goroutine that makes blocks.
+type work struct {
+	e        *encoder
+	p, best  parts
+	overflow bool // of the last block
+	groups   [16]fit
+}
+
+func (e *encoder) work() *work { return &work{e: e} }
+
+func (w *work) scalar(dst []byte, x, _ []float32) {
+	w.overflow = !encodeScalar[w.e.f](dst, x[0])
+}

@@ -1,0 +1,216 @@
+package block
+
+import (
+	"math"
+	"slices"
+)
+
+// nearbyRows is how many rows of a grid are looked at for each point of its
+// alphabet.
+const nearbyRows = 12
+
+// points returns the number of points whose coordinates are of the alphabet.
+func (g *Grid) points() int {
+	n := 1
+	for range g.Width {
+		n *= len(g.alphabet)
+	}
+	return n
+}
+
+// rowsNear returns the rows nearest to the point whose coordinates are these
+// places in the alphabet: the number of the point is in this base.
+func (g *Grid) rowsNear(point int) []uint16 {
+	g.nearby.Do(g.findNearby)
+	return g.nearest[point*nearbyRows:][:nearbyRows]
+}
+
+// findNearby lists the nearest rows of every point.
+func (g *Grid) findNearby() {
+	type near struct {
+		d   int32
+		row uint16
+	}
+	g.once.Do(g.unpack)
+	n, base := g.points(), len(g.alphabet)
+	g.nearest = make([]uint16, n*nearbyRows)
+	levels := make([]int32, g.Width)
+	found := make([]near, 0, nearbyRows+1)
+	for p := range n {
+		for j, q := 0, p; j < g.Width; j, q = j+1, q/base {
+			levels[j] = int32(g.alphabet[q%base])
+		}
+		found = found[:0]
+		for r := range g.Rows {
+			d := int32(0)
+			for j, v := range g.row(r) {
+				t := levels[j] - int32(v)
+				d += t * t
+			}
+			if len(found) == nearbyRows && d >= found[nearbyRows-1].d {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(found, d, func(f near, d int32) int {
+				if f.d <= d {
+					return -1
+				}
+				return 1
+			})
+			if found = slices.Insert(found, at, near{d, uint16(r)}); len(found) > nearbyRows {
+				found = found[:nearbyRows]
+			}
+		}
+		for i, f := range found {
+			g.nearest[p*nearbyRows+i] = f.row
+		}
+	}
+}
+
+// point returns the number of the point nearest to v.
+func (g *Grid) point(v *[8]float64) int {
+	p, base := 0, 1
+	for _, x := range v[:g.Width] {
+		i := 0
+		for i+1 < len(g.alphabet) && x > float64(int(g.alphabet[i])+int(g.alphabet[i+1]))/2 {
+			i++
+		}
+		p += i * base
+		base *= len(g.alphabet)
+	}
+	return p
+}
+
+// find returns the row among those nearby whose weighted squared distance from
+// v, in units of the scale, is the least, and that distance.
+func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
+	distance = math.Inf(1)
+	for _, r := range g.rowsNear(g.point(v)) {
+		d := 0.0
+		for j, l := range g.row(int(r)) {
+			t := v[j] - float64(l)
+			d += float64(w[j] * float64(t*t))
+		}
+		if d < distance {
+			row, distance = int(r), d
+		}
+	}
+	return row, distance
+}
+
+// assignRows is assign for levels from a grid.
+func (s *levelSet) assignRows(p *parts, at int, x, w []float32, scale float64) sums {
+	if s.l.Level.Shift != nil {
+		return s.assignShifted(p, at, x, w, scale)
+	}
+	var t sums
+	for i := 0; i < len(x); i += 8 {
+		negative := s.signs(x[i:][:8], w[i:][:8])
+		if p != nil {
+			s.putSigns(p, at+i, negative)
+		}
+		for j := i; j < i+8; j += s.width {
+			t.add(s.assignRow(p, at+j, x[j:][:s.width], w[j:][:s.width], negative>>(j-i), scale))
+		}
+	}
+	return t
+}
+
+// signs returns which of 8 elements are to be negative, one bit each. Where the
+// number of these is to be even and is not, the element whose sign costs least
+// gets the other one.
+func (s *levelSet) signs(x, w []float32) (negative uint32) {
+	odd := false
+	least, at := math.Inf(1), 0
+	for i, v := range x {
+		if v < 0 {
+			negative |= 1 << i
+			odd = !odd
+		}
+		if c := float64(w[i]) * float64(v*v); c < least {
+			least, at = c, i
+		}
+	}
+	if odd && s.l.Level.Signs.bits() == 7 {
+		negative ^= 1 << at
+	}
+	return negative
+}
+
+// putSigns writes the signs of 8 elements.
+func (s *levelSet) putSigns(p *parts, at int, negative uint32) {
+	if s.l.Level.Signs.bits() == 7 {
+		p.sign[at/8] = negative & 127
+		return
+	}
+	for j := range 8 {
+		p.sign[at+j] = negative >> j & 1
+	}
+}
+
+func (s *levelSet) assignRow(p *parts, at int, x, w []float32, negative uint32, scale float64) sums {
+	var v, k, y [8]float64
+	for j := range x {
+		y[j], k[j] = float64(x[j]), float64(w[j])
+		if negative>>j&1 != 0 {
+			y[j] = -y[j]
+		}
+		v[j] = y[j] / scale
+	}
+	row, _ := s.l.Level.Grid.find(&v, &k)
+	if p != nil {
+		p.code[at/s.width] = uint32(row)
+	}
+	var t sums
+	for j, l := range s.l.Level.Grid.row(row) {
+		t.xl += float64(k[j] * float64(y[j]*float64(l)))
+		t.ll += float64(k[j] * float64(int(l)*int(l)))
+	}
+	return t
+}
+
+// assignShifted is assign for levels to which 1/8 is added, or from which it is
+// subtracted: for as many rows at a time as share that bit, whichever comes
+// nearer.
+func (s *levelSet) assignShifted(p *parts, at int, x, w []float32, scale float64) sums {
+	each := s.l.Elements / s.l.Level.Shift.Items()
+	var t sums
+	for i := 0; i < len(x); i += each {
+		var sum [2]sums
+		var rows [2][4]int
+		var cost [2]float64
+		for bit := range 2 {
+			shift := 0.125 - 0.25*float64(bit)
+			for j := 0; j < each; j += 8 {
+				rows[bit][j/8] = s.shiftedRow(x[i+j:], w[i+j:], scale, shift, &sum[bit], &cost[bit])
+			}
+		}
+		bit := 0
+		if cost[1] < cost[0] {
+			bit = 1
+		}
+		t.add(sum[bit])
+		if p != nil {
+			p.shift[(at+i)/each] = uint32(bit)
+			for j := range each / 8 {
+				p.code[(at+i)/8+j] = uint32(rows[bit][j])
+			}
+		}
+	}
+	return t
+}
+
+// shiftedRow finds the row of 8 elements and adds its sums and its distance.
+func (s *levelSet) shiftedRow(x, w []float32, scale, shift float64, t *sums, cost *float64) int {
+	var v, k [8]float64
+	for j := range v {
+		v[j], k[j] = float64(x[j])/scale-shift, float64(w[j])
+	}
+	row, d := s.l.Level.Grid.find(&v, &k)
+	*cost += d
+	for j, l := range s.l.Level.Grid.row(row) {
+		l := float64(l) + shift
+		t.xl += float64(k[j] * float64(float64(x[j])*l))
+		t.ll += float64(k[j] * float64(l*l))
+	}
+	return row
+}

@@ -1,0 +1,130 @@
+package block
+
+import "math"
+
+// levelSet finds the codes whose levels, times a scale, are nearest to numbers.
+type levelSet struct {
+	l *Layout
+	// Without a grid: levels in order, their codes, and the middles between them.
+	levels  []float64
+	codes   []uint32
+	middles []float64
+	offset  float64 // the first level, where they are whole numbers without gaps
+	whole   bool
+
+	positive bool // the scale has no sign
+	lo, hi   float64
+	width    int // elements of a code
+}
+
+func newLevelSet(l *Layout) levelSet {
+	s := levelSet{l: l, width: 1}
+	v := &l.Level
+	s.positive = v.Signs != nil || v.Shift != nil || l.Scale.Encoding != Binary16
+	if v.Grid != nil {
+		s.width = v.Grid.Width
+		s.hi = float64(v.Grid.alphabet[len(v.Grid.alphabet)-1])
+		s.lo = -s.hi
+		return s
+	}
+	var p parts
+	y := make([]float32, 1)
+	for c := range uint32(1) << v.Number.bits() {
+		p.code[0] = c
+		l.levels(y, &p)
+		s.insert(float64(y[0]), c)
+	}
+	// Three values of two bits are used by ternary formats.
+	if v.Number[0].Ternary || l.ID == layouts[TQ2_0].ID {
+		s.levels, s.codes = s.levels[:3], s.codes[:3]
+	}
+	s.whole = v.Table == nil
+	s.offset = s.levels[0]
+	for i := range s.levels[1:] {
+		s.middles = append(s.middles, (s.levels[i]+s.levels[i+1])/2)
+	}
+	s.lo, s.hi = s.levels[0], s.levels[len(s.levels)-1]
+	return s
+}
+
+// insert adds a level, unless it is there, in its place.
+func (s *levelSet) insert(v float64, code uint32) {
+	i := 0
+	for i < len(s.levels) && s.levels[i] < v {
+		i++
+	}
+	if i < len(s.levels) && s.levels[i] == v {
+		return
+	}
+	s.levels = append(s.levels[:i], append([]float64{v}, s.levels[i:]...)...)
+	s.codes = append(s.codes[:i], append([]uint32{code}, s.codes[i:]...)...)
+}
+
+// place returns the place of the level nearest to v.
+func (s *levelSet) place(v float64) int {
+	if s.whole {
+		v -= s.offset - 0.5
+		switch {
+		case !(v >= 1):
+			return 0
+		case v >= float64(len(s.levels)-1):
+			return len(s.levels) - 1
+		}
+		return int(v)
+	}
+	i, n := 0, len(s.middles)
+	for n > 0 {
+		half := (n + 1) / 2
+		if v > s.middles[i+half-1] {
+			i += half
+			n -= half
+		} else {
+			n = half - 1
+		}
+	}
+	return i
+}
+
+// sums are Σ w·x·level and Σ w·level² over elements: with a scale s their
+// squared error is Σ w·x² - 2·s·xl + s²·ll.
+type sums struct{ xl, ll float64 }
+
+func (a *sums) add(b sums) { a.xl, a.ll = a.xl+b.xl, a.ll+b.ll }
+
+// err returns the squared error less Σ w·x².
+func (a sums) err(s float64) float64 { return float64(s*float64(s*a.ll)) - float64(2*s*a.xl) }
+
+// scale returns the best scale, and how much of Σ w·x² it explains.
+func (a sums) scale() (s, gain float64) {
+	if a.ll == 0 {
+		return 0, 0
+	}
+	s = a.xl / a.ll
+	return s, s * a.xl
+}
+
+// assign returns the sums of the levels nearest to x with scale s, and writes
+// their codes, and signs and shifts if the format has any, to those of a group
+// whose first element is number at of the block, unless p is nil.
+func (s *levelSet) assign(p *parts, at int, x, w []float32, scale float64) sums {
+	if s.l.Level.Grid != nil {
+		return s.assignRows(p, at, x, w, scale)
+	}
+	var t sums
+	r := 1 / scale
+	if math.IsInf(r, 0) || math.IsNaN(r) {
+		r = 0
+	}
+	for i, v := range x {
+		v, k := float64(v), float64(w[i])
+		q := s.place(v * r)
+		l := s.levels[q]
+		if p != nil {
+			p.code[at+i] = s.codes[q]
+		}
+		wl := float64(k * l)
+		t.xl += float64(wl * v)
+		t.ll += float64(wl * l)
+	}
+	return t
+}

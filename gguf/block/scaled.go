@@ -1,0 +1,207 @@
+package block
+
+import "math"
+
+// fit is what a search found for one group of elements.
+type fit struct{ scale float64 }
+
+// scaled makes blocks of the formats without a bias. First each group of
+// elements with a scale of its own gets the scale that explains most of it.
+// Where the scales are small factors of one, that one follows from the greatest,
+// the factors are chosen among those that come near, and then the one scale is
+// the best for what was chosen; that is done again as long as it helps.
+func (w *work) scaled(dst []byte, x, weights []float32) {
+	l := w.e.l
+	n := l.Scale.groups(&l.Sub)
+	each := len(x) / n
+	for i := range n {
+		w.groups[i] = w.e.levels.search(x[i*each:][:each], weights[i*each:][:each])
+	}
+	if l.Sub.Number != nil {
+		w.factors(x, weights, n)
+	} else {
+		w.direct(x, weights, n)
+	}
+	l.pack(dst, &w.best)
+}
+
+// search returns the best scale that it finds for a group.
+func (s *levelSet) search(x, w []float32) fit {
+	top := float64(extreme(x))
+	if top == 0 {
+		return fit{}
+	}
+	var best fit
+	most := 0.0
+	try := func(a float64) {
+		for range 2 {
+			if a == 0 || math.IsInf(1/a, 0) {
+				return
+			}
+			b, gain := s.assign(nil, 0, x, w, a).scale()
+			if gain > most && !(s.positive && b <= 0) {
+				most, best.scale = gain, b
+			}
+			if b == a {
+				return
+			}
+			a = b
+		}
+	}
+	for _, f := range s.candidates() {
+		if s.positive {
+			try(math.Abs(top) / (s.hi * f))
+			continue
+		}
+		try(top / (s.lo * f))
+		if len(s.levels) < 64 {
+			try(top / (s.hi * f))
+		}
+	}
+	return best
+}
+
+// candidates returns which part of the range of levels the greatest element is
+// tried at: a little less and more where there are many levels, and far beyond
+// the range where there are few, so that the greatest elements are cut off.
+func (s *levelSet) candidates() []float64 {
+	if len(s.levels) >= 8 && s.l.Level.Grid == nil {
+		return manyLevels
+	}
+	return fewLevels
+}
+
+var manyLevels, fewLevels = func() (many, few []float64) {
+	for k := -9; k <= 9; k++ {
+		many = append(many, 1+0.014*float64(k))
+	}
+	for f := 0.75; f < 3; f *= 1.07 {
+		few = append(few, f)
+	}
+	return many, few
+}()
+
+// direct makes a block whose scales are stored as they are.
+func (w *work) direct(x, weights []float32, n int) {
+	l, p := w.e.l, &w.p
+	each := len(x) / n
+	widths := each / w.e.levels.width
+	for i := range n {
+		g, k := x[i*each:][:each], weights[i*each:][:each]
+		least := math.Inf(1)
+		for _, bits := range l.Scale.Encoding.near(w.groups[i].scale) {
+			s := float64(l.Scale.Encoding.float(bits))
+			e := w.e.levels.assign(p, i*each, g, k, s).err(s)
+			if e < least {
+				least = e
+				w.best.scale[i] = bits
+				copy(w.best.code[i*widths:][:widths], p.code[i*widths:][:widths])
+			}
+		}
+		w.overflow = w.overflow || math.IsInf(least, 1) || w.groups[i].scale > w.e.limit
+	}
+}
+
+// lastE8M0 is the last code of a scale that no level makes infinite.
+const lastE8M0 = 252
+
+// near returns the encodings of the numbers next to v.
+func (e Encoding) near(v float64) []uint32 {
+	switch e {
+	case E8M0:
+		if v <= 0 {
+			return []uint32{0}
+		}
+		// v = m·2^x with m from 1/2 to 1, and code c is 2^(c-128).
+		_, x := math.Frexp(v)
+		c := max(0, min(lastE8M0, x+127))
+		return []uint32{uint32(c), uint32(min(lastE8M0, c+1)), uint32(max(0, c-1))}
+	case UE4M3:
+		c := 0
+		for c < 126 && float64(ue4m3(uint32(c+1))) <= v {
+			c++
+		}
+		return []uint32{uint32(c), uint32(min(126, c+1)), uint32(max(0, c-1)), uint32(min(126, c+2)), uint32(max(0, c-2))}
+	}
+	return []uint32{uint32(halfBits(float32(v)))}
+}
+
+// factors makes a block whose groups have small factors of one scale.
+func (w *work) factors(x, weights []float32, n int) {
+	l := w.e.l
+	top := 0.0
+	for _, g := range w.groups[:n] {
+		if math.Abs(g.scale) > math.Abs(top) {
+			top = g.scale
+		}
+	}
+	last := 1<<l.Sub.Number.bits() - 1
+	most := float64(l.Sub.value(uint32(last)))
+	if l.Sub.Signed || l.Sub.Add < 0 {
+		// The range has one more below 0: the greatest factor is there.
+		most = -math.Ldexp(1, l.Sub.Number.bits()-1)
+	}
+	least := math.Inf(1)
+	for _, f := range [...]float64{1, 0.92, 1.06} {
+		d := top / most * f
+		for range 3 {
+			h := halfBits(float32(d))
+			unit := float64(Binary16.float(uint32(h)))
+			e, t := w.choose(x, weights, n, unit)
+			if !(e < least) {
+				break
+			}
+			least = e
+			w.best = w.p
+			w.best.scale[0] = uint32(h)
+			if d, _ = t.scale(); d == unit {
+				break
+			}
+		}
+	}
+	w.overflow = math.IsInf(least, 1)
+}
+
+// choose finds the factor of each group for the scale d, and returns the error
+// of the block and the sums over its levels times their factors.
+func (w *work) choose(x, weights []float32, n int, d float64) (e float64, t sums) {
+	l := w.e.l
+	each := len(x) / n
+	for i := range n {
+		g, k := x[i*each:][:each], weights[i*each:][:each]
+		least, code := math.Inf(1), uint32(0)
+		var sum sums
+		for _, c := range l.Sub.near(w.groups[i].scale, d) {
+			s := d * float64(l.Sub.value(c))
+			if a := w.e.levels.assign(nil, 0, g, k, s); a.err(s) < least {
+				least, code, sum = a.err(s), c, a
+			}
+		}
+		f := float64(l.Sub.value(code))
+		w.e.levels.assign(&w.p, i*each, g, k, d*f)
+		w.p.sub[i] = code
+		e += least
+		t.add(sums{f * sum.xl, f * f * sum.ll})
+	}
+	return e, t
+}
+
+// near returns the codes of the factors with which d is nearest to s.
+func (n *Integer) near(s, d float64) []uint32 {
+	bits := n.Number.bits()
+	v := 0.0
+	if d != 0 {
+		v = (s/d - float64(n.Add)) / float64(n.Mul)
+	}
+	lo, hi := 0.0, math.Ldexp(1, bits)-1
+	if n.Signed {
+		lo, hi = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)-1
+	}
+	v = math.Floor(v)
+	if !(v >= lo) {
+		v = lo
+	}
+	a, b := min(v, hi), min(v+1, hi)
+	mask := uint32(1)<<bits - 1
+	return []uint32{uint32(int32(a)) & mask, uint32(int32(b)) & mask}
+}
