@@ -1,0 +1,106 @@
+package linalg
+
+import "github.com/rayo-go/rayo/simd"
+
+// narrow is the number of columns that LU factors one by one.
+const narrow = 8
+
+// LU factors a, which has m rows and n columns, as P·A = L·U with partial pivoting. L,
+// without its diagonal of ones, and U overwrite a. Row i was exchanged with row
+// pivots[i], for i from 0 to min(m, n)-1 in this order. A zero on the diagonal
+// of U says that a is singular.
+func LU(p *simd.Pool, a Matrix, pivots []int32) {
+	a.check("A")
+	k := min(a.Rows, a.Cols)
+	lu(p, a.part(0, 0, a.Rows, k), pivots[:k])
+	if a.Cols > k { // more columns than rows: the rest follows
+		rest := a.part(0, k, a.Rows, a.Cols-k)
+		exchange(rest, pivots[:k])
+		Triangle{Unit: true}.solveLeft(p, a.part(0, 0, k, k), rest)
+	}
+}
+
+// lu factors a matrix of at least as many rows as columns, and halves the columns.
+func lu(p *simd.Pool, a Matrix, pivots []int32) {
+	cols := a.Cols
+	if cols <= narrow {
+		luColumns(a, pivots)
+		return
+	}
+	h := cols / 2
+	if h > base {
+		h = half(cols)
+	}
+	left, right := a.part(0, 0, a.Rows, h), a.part(0, h, a.Rows, cols-h)
+	lu(p, left, pivots[:h])
+	exchange(right, pivots[:h])
+	top, rest := right.part(0, 0, h, cols-h), right.part(h, 0, a.Rows-h, cols-h)
+	Triangle{Unit: true}.solveLeft(p, left.part(0, 0, h, h), top)
+	sub(p, rest, n(left.part(h, 0, a.Rows-h, h)), n(top))
+	lu(p, rest, pivots[h:])
+	exchange(left.part(h, 0, a.Rows-h, h), pivots[h:])
+	for i := range pivots[h:] {
+		pivots[h+i] += int32(h)
+	}
+}
+
+// luColumns factors few columns one by one.
+func luColumns(a Matrix, pivots []int32) {
+	for j := range a.Cols {
+		at, greatest := j, float32(-1)
+		for i := j; i < a.Rows; i++ {
+			v := a.Data[i*a.Stride+j]
+			if v < 0 {
+				v = -v
+			}
+			if v > greatest {
+				at, greatest = i, v
+			}
+		}
+		pivots[j] = int32(at)
+		swap(a, j, at)
+		x := a.row(j)
+		if x[j] == 0 {
+			continue // the column is zeros: nothing to eliminate
+		}
+		for i := j + 1; i < a.Rows; i++ {
+			y := a.row(i)
+			y[j] /= x[j]
+			f := y[j]
+			for k := j + 1; k < len(x); k++ {
+				y[k] -= f * x[k]
+			}
+		}
+	}
+}
+
+// exchange exchanges row i with row pivots[i], one after the other.
+func exchange(a Matrix, pivots []int32) {
+	for i, at := range pivots {
+		swap(a, i, int(at))
+	}
+}
+
+func swap(a Matrix, i, j int) {
+	if i == j {
+		return
+	}
+	x, y := a.row(i), a.row(j)
+	for k, v := range x {
+		x[k], y[k] = y[k], v
+	}
+}
+
+// SolveLU solves A·X = B with the result of [LU] for a square A; X overwrites b. It
+// reports whether A is regular; if it is not, b holds nothing useful.
+func SolveLU(p *simd.Pool, lu Matrix, pivots []int32, b Matrix) bool {
+	for i := range lu.Rows {
+		if lu.Data[i*lu.Stride+i] == 0 {
+			return false
+		}
+	}
+	exchange(b, pivots)
+	Triangle{Unit: true}.SolveLeft(p, lu, b)
+	Triangle{Upper: true}.SolveLeft(p, lu, b)
+	return true
+}

@@ -1,0 +1,178 @@
+package linalg
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/simd"
+)
+
+// panel is the number of columns that QR reduces one by one.
+const panel = 32
+
+// A QR is a factored matrix: Householder vectors by rows, and their factors.
+type QR struct {
+	// at is the transpose of the factored matrix: row j is column j. R is in its
+	// first elements, up to the diagonal; the vector of column j begins at its diagonal
+	// element, where a 1 is meant.
+	at   Matrix
+	diag []float32 // of R
+	ts   []Matrix  // for each panel the triangle of its compact form I - V·T·Vᵀ
+}
+
+// NewQR factors a, which has m rows and n columns, as Q·R. It does not change a.
+func NewQR(p *simd.Pool, a Matrix) *QR {
+	a.check("A")
+	q := &QR{at: New(a.Cols, a.Rows), diag: make([]float32, min(a.Rows, a.Cols))}
+	transpose(q.at, a)
+	for j := 0; j < len(q.diag); j += panel {
+		q.reduce(p, j, min(panel, len(q.diag)-j))
+	}
+	return q
+}
+
+// reduce makes the vectors of columns j to j+width, and applies them to the
+// columns behind.
+func (q *QR) reduce(p *simd.Pool, j, width int) {
+	rows := q.at.Cols - j
+	v := q.at.part(j, j, width, rows)
+	tri := New(width, width)
+	for k := range width {
+		x := v.row(k)[k:]
+		beta, tau := reflector(x)
+		q.diag[j+k] = beta
+		x[0] = 1
+		for i := k + 1; i < width; i++ {
+			y := v.row(i)[k:]
+			simd.Axpy(y, x, y, -tau*simd.Dot(x, y))
+		}
+		// T's column k is -tau·T·Vᵀ·v above its diagonal.
+		col := make([]float32, k)
+		for i := range col {
+			col[i] = simd.Dot(v.row(i)[k:], x)
+		}
+		for i := range col {
+			s := float32(0)
+			for l := i; l < k; l++ {
+				s += tri.row(i)[l] * col[l]
+			}
+			tri.row(i)[k] = -tau * s
+		}
+		tri.row(k)[k] = tau
+	}
+	q.ts = append(q.ts, tri)
+	if rest := q.at.Rows - j - width; rest > 0 {
+		q.apply(p, len(q.ts)-1, false, q.at.part(j+width, j, rest, rows))
+	}
+}
+
+// vectors returns the Householder vectors of a panel, one a row, with ones and zeros where
+// R is. The result is in memory of s.
+func (q *QR) vectors(block int) (v Matrix, s *scratch) {
+	j := block * panel
+	width, rows := q.ts[block].Rows, q.at.Cols-j
+	s = take(width * rows)
+	v = Matrix{s.data, width, rows, rows}
+	for k := range width {
+		clear(v.row(k)[:k])
+		v.row(k)[k] = 1
+		copy(v.row(k)[k+1:], q.at.part(j, j, width, rows).row(k)[k+1:])
+	}
+	return v, s
+}
+
+// apply multiplies the transpose c of a matrix C, from the first row of a panel on: C
+// becomes Hᵀ·C, or with forward H·C, where H = I - V·T·Vᵀ.
+func (q *QR) apply(p *simd.Pool, block int, forward bool, c Matrix) {
+	v, sv := q.vectors(block)
+	width := v.Rows
+	s := take(2 * c.Rows * width)
+	w := Matrix{s.data, c.Rows, width, width}
+	wt := Matrix{s.data[c.Rows*width:], c.Rows, width, width}
+	mul(p, w, n(c), t(v))
+	// Cᵀ·Hᵀᵀ: (I - V·Tᵀ·Vᵀ)·C is, transposed, Cᵀ - (Cᵀ·V)·T·Vᵀ.
+	mul(p, wt, n(w), operand{q.ts[block], forward})
+	sub(p, c, n(wt), n(v))
+	s.give()
+	sv.give()
+}
+
+// reflector returns beta and tau of the Householder reflection I - tau·v·vᵀ that takes
+// x to (beta, 0, …, 0), and overwrites x with v, whose first element is 1 and
+// left as anything.
+func reflector(x []float32) (beta, tau float32) {
+	alpha := float64(x[0])
+	tail := norm(x[1:])
+	if tail == 0 {
+		return x[0], 0
+	}
+	b := -math.Copysign(math.Hypot(alpha, tail), alpha)
+	scale := 1 / (alpha - b)
+	if s := float32(scale); !math.IsInf(float64(s), 0) && s != 0 && math.Abs(scale) > 0x1p-126 {
+		simd.Scale(x[1:], x[1:], s)
+	} else {
+		for i, v := range x[1:] {
+			x[1+i] = float32(float64(v) * scale)
+		}
+	}
+	return float32(b), float32((b - alpha) / b)
+}
+
+// norm returns the square root of the sum of x², in float64 where float32 would
+// overflow or lose bits.
+func norm(x []float32) float64 {
+	if s := float64(simd.Dot(x, x)); s > 1e-30 && s < 1e30 {
+		return math.Sqrt(s)
+	}
+	s := 0.0
+	for _, v := range x {
+		s += float64(v) * float64(v)
+	}
+	return math.Sqrt(s)
+}
+
+// R writes the upper triangular factor, min(m, n)×n, to r.
+func (q *QR) R(r Matrix) {
+	r.check("R")
+	for i := range r.Rows {
+		row := r.row(i)
+		clear(row[:i])
+		row[i] = q.diag[i]
+		for j := i + 1; j < len(row); j++ {
+			row[j] = q.at.Data[j*q.at.Stride+i]
+		}
+	}
+}
+
+// Q writes the factor with orthonormal columns, m×min(m, n), to dst.
+func (q *QR) Q(p *simd.Pool, dst Matrix) {
+	dst.check("Q")
+	k := len(q.diag)
+	s := take(k * dst.Rows)
+	qt := Matrix{s.data, k, dst.Rows, dst.Rows}
+	clear(s.data)
+	for i := range k {
+		qt.row(i)[i] = 1
+	}
+	for block := len(q.ts) - 1; block >= 0; block-- {
+		// The columns of Q before this panel are still those of the identity.
+		j := block * panel
+		q.apply(p, block, true, qt.part(j, j, k-j, dst.Rows-j))
+	}
+	transpose(dst, qt)
+	s.give()
+}
+
+// MulQT overwrites b, which has m rows, with Qᵀ·B; all m rows of it, as if Q were
+// square.
+func (q *QR) MulQT(p *simd.Pool, b Matrix) {
+	b.check("B")
+	s := take(b.Rows * b.Cols)
+	bt := Matrix{s.data, b.Cols, b.Rows, b.Rows}
+	transpose(bt, b)
+	for block := range q.ts {
+		j := block * panel
+		q.apply(p, block, false, bt.part(0, j, b.Cols, b.Rows-j))
+	}
+	transpose(b, bt)
+	s.give()
+}

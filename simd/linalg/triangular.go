@@ -1,0 +1,158 @@
+package linalg
+
+import "github.com/rayo-go/rayo/simd"
+
+// A Triangle says which triangle of a matrix is meant, and how it enters.
+type Triangle struct {
+	Upper bool // the upper triangle; otherwise the lower one
+	Trans bool // the transpose of the triangle
+	Unit  bool // its diagonal is ones, whatever the matrix holds
+}
+
+// base is the order of triangles that are solved row by row.
+const base = 32
+
+// columnsAtOnce is the width of a part of the right-hand sides: a block of rows
+// of that width stays in the first cache.
+const columnsAtOnce = 256
+
+// SolveLeft solves op(A)·X = B for a triangle of the square matrix a; X overwrites
+// b. A zero on the diagonal gives infinities or NaN.
+func (tr Triangle) SolveLeft(p *simd.Pool, a, b Matrix) {
+	a.check("A")
+	b.check("B")
+	if b.Rows == 0 || b.Cols == 0 {
+		return
+	}
+	tr.solveLeft(p, a, b)
+}
+
+// SolveRight solves X·op(A) = B; X overwrites b.
+func (tr Triangle) SolveRight(p *simd.Pool, a, b Matrix) {
+	a.check("A")
+	b.check("B")
+	if b.Rows == 0 || b.Cols == 0 {
+		return
+	}
+	tr.solveRight(p, a, b)
+}
+
+// forward reports whether op(A) is lower triangular.
+func (tr Triangle) forward() bool { return tr.Upper == tr.Trans }
+
+// off returns the rectangle of op(A) with the given rows and columns.
+func (tr Triangle) off(a Matrix, row, rows, col, cols int) operand {
+	if tr.Trans {
+		return t(a.part(col, row, cols, rows))
+	}
+	return n(a.part(row, col, rows, cols))
+}
+
+// half cuts an order in two; the first part is a multiple of base.
+func half(order int) int { return (order/2 + base - 1) / base * base }
+
+func (tr Triangle) solveLeft(p *simd.Pool, a, b Matrix) {
+	order := b.Rows
+	if order <= base {
+		tr.rows(p, a, b)
+		return
+	}
+	h := half(order)
+	a1, b1 := a.part(0, 0, h, h), b.part(0, 0, h, b.Cols)
+	a2, b2 := a.part(h, h, order-h, order-h), b.part(h, 0, order-h, b.Cols)
+	if tr.forward() {
+		tr.solveLeft(p, a1, b1)
+		sub(p, b2, tr.off(a, h, order-h, 0, h), n(b1))
+		tr.solveLeft(p, a2, b2)
+	} else {
+		tr.solveLeft(p, a2, b2)
+		sub(p, b1, tr.off(a, 0, h, h, order-h), n(b2))
+		tr.solveLeft(p, a1, b1)
+	}
+}
+
+func (tr Triangle) solveRight(p *simd.Pool, a, b Matrix) {
+	order := b.Cols
+	if order <= base {
+		// X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, whose rows are long.
+		s := take(b.Rows * order)
+		bt := Matrix{s.data, order, b.Rows, b.Rows}
+		transpose(bt, b)
+		tr.Trans = !tr.Trans
+		tr.rows(p, a, bt)
+		transpose(b, bt)
+		s.give()
+		return
+	}
+	h := half(order)
+	a1, b1 := a.part(0, 0, h, h), b.part(0, 0, b.Rows, h)
+	a2, b2 := a.part(h, h, order-h, order-h), b.part(0, h, b.Rows, order-h)
+	if tr.forward() {
+		tr.solveRight(p, a2, b2)
+		sub(p, b1, n(b2), tr.off(a, h, order-h, 0, h))
+		tr.solveRight(p, a1, b1)
+	} else {
+		tr.solveRight(p, a1, b1)
+		sub(p, b2, n(b1), tr.off(a, 0, h, h, order-h))
+		tr.solveRight(p, a2, b2)
+	}
+}
+
+// rows solves op(A)·X = B for few rows: each is reduced by those before it.
+func (tr Triangle) rows(p *simd.Pool, a, b Matrix) {
+	parts := (b.Cols + columnsAtOnce - 1) / columnsAtOnce
+	solve := part(func(i int) {
+		from := i * columnsAtOnce
+		tr.columns(a, b.part(0, from, b.Rows, min(columnsAtOnce, b.Cols-from)))
+	})
+	if parts == 1 {
+		solve(0)
+		return
+	}
+	p.Do(parts, solve)
+}
+
+// columns is rows for a part of the right-hand sides.
+func (tr Triangle) columns(a, b Matrix) {
+	for k := range b.Rows {
+		i, from, to := k, 0, k
+		if !tr.forward() {
+			i = b.Rows - 1 - k
+			from, to = i+1, b.Rows
+		}
+		x := b.row(i)
+		for j := from; j < to; j++ {
+			f := a.Data[i*a.Stride+j]
+			if tr.Trans {
+				f = a.Data[j*a.Stride+i]
+			}
+			y := b.row(j)
+			if len(x) < 8 {
+				for c := range x {
+					x[c] -= f * y[c]
+				}
+			} else {
+				simd.Axpy(x, y, x, -f)
+			}
+		}
+		if d := a.Data[i*a.Stride+i]; !tr.Unit {
+			for c := range x {
+				x[c] /= d
+			}
+		}
+	}
+}
+
+// transpose copies src to dst, which has its extents exchanged.
+func transpose(dst, src Matrix) {
+	const tile = 16
+	for i0 := 0; i0 < src.Rows; i0 += tile {
+		for j0 := 0; j0 < src.Cols; j0 += tile {
+			for i := i0; i < min(i0+tile, src.Rows); i++ {
+				for j := j0; j < min(j0+tile, src.Cols); j++ {
+					dst.Data[j*dst.Stride+i] = src.Data[i*src.Stride+j]
+				}
+			}
+		}
+	}
+}
