@@ -76,6 +76,7 @@ func New(dev *device.Device) *Batch {
 		return b
 	}
 	b.eng = dev.Engine()
+	b.unusable()
 	return b
 }
 
@@ -93,9 +94,7 @@ func (b *Batch) Reset() {
 	b.refs, b.used, b.kept, b.gets = b.refs[:0], b.used[:0], b.kept[:0], b.gets[:0]
 	b.gen++
 	b.ran, b.results, b.pending, b.err = false, nil, nil, nil
-	if b.dev == nil {
-		b.fail(fmt.Errorf("nil device: %w", device.ErrNoDevice))
-	}
+	b.unusable()
 }
 
 // Err returns the first mistake of the recording, or nil.
@@ -113,7 +112,7 @@ func (b *Batch) fail(err error) Value {
 }
 
 func (b *Batch) failOp(o *op.Operation, err error, in []Value) Value {
-	if b.err != nil {
+	if b.unusable() {
 		return Value{}
 	}
 	e := &device.OpError{Op: "nil operation", Device: b.dev.String(), Err: err}
@@ -146,10 +145,10 @@ func caller() string {
 }
 
 // unusable reports whether nothing more can be recorded: after a mistake, or in
-// a batch that New did not make.
+// a batch that New did not make for a device of Open.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
-		b.fail(fmt.Errorf("batch not made by New: %w", device.ErrNoDevice))
+		b.fail(fmt.Errorf("batch not made by New for a device of Open: %w", device.ErrNoDevice))
 	}
 	return b.err != nil
 }
@@ -336,7 +335,7 @@ func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
 // order. Stores happen in the order in which they are recorded, and always.
 // Devices of WebGPU store elements of two bytes at an even off alone.
 func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
-	if b.err != nil {
+	if b.unusable() {
 		return
 	}
 	if !b.own(v) {
@@ -368,7 +367,7 @@ func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 // Keep makes v an output although something consumes it, so that it can be
 // read after Execute.
 func (b *Batch) Keep(v Value) {
-	if b.err != nil {
+	if b.unusable() {
 		return
 	}
 	if !b.own(v) {
@@ -379,12 +378,13 @@ func (b *Batch) Keep(v Value) {
 }
 
 // Get records that v goes straight into dst when the batch runs. dst must have
-// as many elements as v.
+// as many elements as v, and share no memory with that of another Get
+// ([device.ErrOverlap]).
 func (b *Batch) Get(v Value, dst []float32) { GetInto(b, v, dst) }
 
 // GetInto is [Batch.Get] for any element type.
 func GetInto[T device.Element](b *Batch, v Value, dst []T) {
-	if b.err != nil {
+	if b.unusable() {
 		return
 	}
 	if err := b.fits(v, device.Holds[T](v.Type()), len(dst)); err != nil {
@@ -410,7 +410,7 @@ func (b *Batch) fits(v Value, holds bool, n int) error {
 
 // apply records an operation.
 func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
-	if b.err != nil {
+	if b.unusable() {
 		return Value{}
 	}
 	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {

@@ -54,11 +54,23 @@ type Pending struct {
 }
 
 // Done returns a channel that is closed when the execution is over.
-func (p *Pending) Done() <-chan struct{} { return p.p.Done() }
+func (p *Pending) Done() <-chan struct{} { return p.completion().Done() }
 
 // Wait waits for the end of the execution and returns its error, or for ctx
 // and returns the error of that; the execution goes on then.
-func (p *Pending) Wait(ctx context.Context) error { return explain(p.p.Wait(ctx), p.what) }
+func (p *Pending) Wait(ctx context.Context) error {
+	return explain(p.completion().Wait(ctx), p.what)
+}
+
+// completion returns what p waits for; the zero Pending is over.
+func (p *Pending) completion() *driver.Completion {
+	if p.p == nil {
+		return errNothing
+	}
+	return p.p
+}
+
+var errNothing = driver.Completed(fmt.Errorf("pending of no execution: %w", device.ErrNotExecuted))
 
 // what names the batch in errors.
 func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
@@ -110,6 +122,13 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 // outputs lists the outputs: named or not consumed, then kept, then those with
 // a destination of their own, which stand last.
 func (b *Batch) outputs(outs []Value) error {
+	places := make([][]byte, len(b.gets))
+	for i := range b.gets {
+		places[i] = b.gets[i].dst
+	}
+	if err := distinct(places); err != nil {
+		return fmt.Errorf("get: %w", err)
+	}
 	b.g.Outputs = b.g.Outputs[:0]
 	seen := make(map[graph.ID]bool)
 	put := func(id graph.ID) {
@@ -173,7 +192,7 @@ func (b *Batch) finish(dst [][]byte) {
 // waits for the end of the execution or for ctx.
 //
 // # Errors
-//   - [device.ErrNotExecuted] before Execute, and for a value that did not come back: see Keep.
+//   - [device.ErrNotExecuted] before Execute, and for a value that was not kept: see Keep.
 //   - [device.ErrForeign] for a value of another batch or recording.
 //   - [device.ErrUnsupported] if v is not of float32: see [ReadAs].
 func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
@@ -182,8 +201,8 @@ func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
 
 // ReadAs is [Batch.Read] for any element type.
 func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, error) {
-	if b.err != nil && !b.ran {
-		return nil, b.err
+	if b.err != nil && (!b.ran || v.b == nil) {
+		return nil, b.err // v may be what came of the mistake
 	}
 	if !b.own(v) {
 		return nil, b.foreign(v)
@@ -196,7 +215,7 @@ func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, erro
 	data, ok := b.results[v.id]
 	if !ok {
 		if b.ran {
-			return nil, fmt.Errorf("value did not come back: Keep it: %w", device.ErrNotExecuted)
+			return nil, notKept{}
 		}
 		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
 	}
@@ -205,3 +224,12 @@ func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, erro
 	}
 	return engine.View[T](data), nil
 }
+
+// notKept is the [device.ErrNotExecuted] of a value of a batch that was executed.
+type notKept struct{}
+
+func (notKept) Error() string {
+	return "read: the value was not kept: an operation consumed it; Keep it, or name it as an output of Execute"
+}
+
+func (notKept) Is(err error) bool { return err == device.ErrNotExecuted }

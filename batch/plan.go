@@ -83,9 +83,15 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 // goroutine; a plan that is dropped without it is closed by the garbage
 // collector, and all plans are when their device is.
 func (p *Plan) Close() error {
+	if p.p == nil {
+		return errNoPlan
+	}
 	p.p.Close()
 	return nil
 }
+
+// errNoPlan is the error of the zero Plan.
+var errNoPlan = fmt.Errorf("plan not made by Compile: %w", device.ErrNotExecuted)
 
 // Binding gives a run of a plan an operand or a place for a result: see [Set]
 // and [Get].
@@ -113,8 +119,13 @@ func Get[T device.Element](v Value, dst []T) Binding {
 //   - [device.ErrForeign] for a binding to a value that is not an operand or output of the plan.
 //   - [device.ErrShape] for a slice of another length than recorded.
 //   - [device.ErrUnsupported] for a slice of another element type.
+//   - [device.ErrOverlap] for two bindings to one value, and for two results in the same memory.
+//   - [device.ErrNotExecuted] for a plan that Compile did not make.
 //   - the error of ctx. The slices are no longer used then.
 func (p *Plan) Run(ctx context.Context, bind ...Binding) error {
+	if p.p == nil {
+		return errNoPlan
+	}
 	r := p.run()
 	err := p.bind(r, bind)
 	if err == nil {
@@ -130,6 +141,9 @@ func (p *Plan) Run(ctx context.Context, bind ...Binding) error {
 // RunAsync is Run without waiting. The slices belong to the run until the
 // Pending is done.
 func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
+	if p.p == nil {
+		return &Pending{p: driver.Completed(errNoPlan)}
+	}
 	r := p.run()
 	if err := p.bind(r, bind); err != nil {
 		p.free(r)
@@ -168,6 +182,11 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 		if d.v.b != p.b || d.v.gen != p.gen {
 			return fmt.Errorf("binding %d to a value of another recording: %w", i, device.ErrForeign)
 		}
+		for j := range bind[:i] {
+			if bind[j].v.id == d.v.id && bind[j].set == d.set {
+				return fmt.Errorf("bindings %d and %d to one value: bind it once: %w", j, i, device.ErrOverlap)
+			}
+		}
 		found := false
 		if d.set {
 			var in planIn
@@ -191,6 +210,9 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			return fmt.Errorf("binding %d to a value that is no operand or output of the plan: %w", i, device.ErrForeign)
 		}
 	}
+	if err := distinct(r.outs); err != nil {
+		return err
+	}
 	for i, o := range p.outs {
 		if r.outs[i] != nil || o.bytes == 0 {
 			continue
@@ -202,6 +224,18 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			r.spare[i] = make([]byte, o.bytes)
 		}
 		r.outs[i] = r.spare[i]
+	}
+	return nil
+}
+
+// distinct reports places of results that share memory.
+func distinct(outs [][]byte) error {
+	for i := range outs {
+		for j := range outs[:i] {
+			if engine.Overlap(outs[i], outs[j]) {
+				return fmt.Errorf("two results are to go into the same memory: give each a slice of its own: %w", device.ErrOverlap)
+			}
+		}
 	}
 	return nil
 }
@@ -219,4 +253,9 @@ func (d *Binding) fits(i int, t op.DType, bytes int) error {
 
 // String lists the steps of the plan, the fused expressions, where values lie,
 // and what sharing of memory saves.
-func (p *Plan) String() string { return p.p.String() }
+func (p *Plan) String() string {
+	if p.p == nil {
+		return errNoPlan.Error()
+	}
+	return p.p.String()
+}

@@ -307,8 +307,12 @@ func ReadBaseline(r io.Reader) (*Baseline, error) {
 }
 
 // Compare returns a table of the median times against a baseline, with ratios
-// below 1 where the profile is faster. Steps are matched by place and name.
+// below 1 where the profile is faster. Steps are matched by place and name; nil is
+// a baseline without any.
 func (p *Profile) Compare(old *Baseline) string {
+	if old == nil {
+		old = &Baseline{Device: p.Device}
+	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if old.Device != p.Device {

@@ -1,0 +1,128 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+)
+
+// TestOneBindingForEachValue: of two bindings to one value one would be ignored, and
+// of two results in one slice one would be lost.
+func TestOneBindingForEachValue(t *testing.T) {
+	ctx := t.Context()
+	dev := openCPU(t)
+	b := batch.New(dev)
+	x := b.Upload([]float32{1, 2})
+	y, z := b.Neg(x), b.Exp(x)
+	own := make([]float32, 2)
+	b.Get(z, own)
+	p, err := b.Compile(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := []float32{3, 4}, []float32{5, 6}
+	for name, bind := range map[string][]batch.Binding{
+		"two Sets of one value":              {batch.Set(x, one), batch.Get(y, two), batch.Set(x, one)},
+		"two Gets of one value":              {batch.Get(y, one), batch.Get(y, two)},
+		"two Gets into one slice":            {batch.Get(y, one), batch.Get(z, one)},
+		"two Gets into overlapping slices":   {batch.Get(y, two[:2]), batch.Get(z, two[:2])},
+		"a Get into the slice of a recorded": {batch.Get(y, own)},
+	} {
+		if err := p.Run(ctx, bind...); !errors.Is(err, device.ErrOverlap) {
+			t.Errorf("%s: %v, want ErrOverlap", name, err)
+		}
+		if err := p.RunAsync(ctx, bind...).Wait(ctx); !errors.Is(err, device.ErrOverlap) {
+			t.Errorf("%s, async: %v, want ErrOverlap", name, err)
+		}
+	}
+	// An operand may be where a result goes.
+	if err := p.Run(ctx, batch.Set(x, one), batch.Get(y, one), batch.Get(z, two)); err != nil || one[0] != -3 || one[1] != -4 {
+		t.Errorf("in place: %v, %v", one, err)
+	}
+	b = batch.New(dev)
+	x = b.Upload([]float32{1, 2})
+	b.Get(b.Neg(x), own)
+	b.Get(b.Exp(x), own)
+	if err := b.Execute(ctx); !errors.Is(err, device.ErrOverlap) {
+		t.Errorf("two recorded Gets into one slice: %v, want ErrOverlap", err)
+	}
+}
+
+// TestReadSaysWhyThereIsNothing: the errors of Read name what was left out.
+func TestReadSaysWhyThereIsNothing(t *testing.T) {
+	ctx := t.Context()
+	b := batch.New(openCPU(t))
+	x := b.Upload([]float32{1, 2})
+	y := b.Neg(x)
+	z := b.Exp(y)
+	if err := b.Execute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Read(ctx, y)
+	if !errors.Is(err, device.ErrNotExecuted) || !strings.Contains(err.Error(), "not kept") || strings.Contains(err.Error(), "not executed") {
+		t.Errorf("a value that another consumed: %v", err)
+	}
+	late := b.Relu(z)
+	if _, err := b.Read(ctx, late); !errors.Is(err, device.ErrExecuted) {
+		t.Errorf("a value recorded after Execute: %v", err)
+	}
+	if _, err := b.Read(ctx, z); err != nil {
+		t.Errorf("a result after that mistake: %v", err)
+	}
+}
+
+// TestZeroValuesReturnErrors calls every method of zero values with zero arguments.
+func TestZeroValuesReturnErrors(t *testing.T) {
+	for _, v := range []any{new(batch.Batch), batch.New(new(device.Device)), new(batch.Plan), new(batch.Pending), new(batch.Profile),
+		new(batch.Baseline), batch.Value{}} {
+		r := reflect.ValueOf(v)
+		for i := range r.NumMethod() {
+			name, m := r.Type().Method(i).Name, r.Method(i)
+			var args []reflect.Value
+			for k := range m.Type().NumIn() {
+				if m.Type().IsVariadic() && k == m.Type().NumIn()-1 {
+					break
+				}
+				in := m.Type().In(k)
+				switch {
+				case in == reflect.TypeFor[context.Context]():
+					args = append(args, reflect.ValueOf(t.Context()))
+				case in.Kind() == reflect.Interface:
+					args = append(args, reflect.ValueOf(new(strings.Builder)))
+				default:
+					args = append(args, reflect.Zero(in))
+				}
+			}
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("%T.%s: panic: %v", v, name, p)
+					}
+				}()
+				out := m.Call(args)
+				if len(out) == 0 || m.Type().Out(len(out)-1) != reflect.TypeFor[error]() || name == "WriteTo" || name == "WriteTrace" {
+					return
+				}
+				if out[len(out)-1].IsNil() {
+					t.Errorf("%T.%s returns no error", v, name)
+				}
+			}()
+		}
+	}
+	if _, err := batch.ReadAs[int32](t.Context(), new(batch.Batch), batch.Value{}); err == nil {
+		t.Error("ReadAs of a zero Batch returns no error")
+	}
+	if v := batch.Upload(new(batch.Batch), []int32{1}); v.Shape() != nil {
+		t.Error("Upload to a zero Batch gives a value")
+	}
+	select {
+	case <-new(batch.Pending).Done():
+	default:
+		t.Error("a zero Pending is never done")
+	}
+}
