@@ -1719,10 +1719,10 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 // act(Σ_k a[..., i, k] * w[j, k] + bias[j]).
 //
 // Shapes: a [... m k], w [n k] of a quantised type, with k a multiple of its block;
-// bias [n]; gives [... m n]. As matmul. The magnitude of an element of w is that of
-// its terms: |q·s| + |m| where blocks have minima. a is not rounded. An infinity in
-// a gives an infinity or NaN, and so does a block whose scale is not finite, which is
-// not defined further.
+// bias [n], of the type of a; gives [... m n]. As matmul. The magnitude of an element
+// of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded.
+// An infinity in a gives an infinity or NaN, and so does a block whose scale is not
+// finite, which is not defined further.
 //
 // # Errors
 //

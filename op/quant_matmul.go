@@ -21,7 +21,7 @@ func MatMulQOptsOf(a *Attrs) MatMulQOpts {
 // layer whose weights are blocks. [MatMulQOf] reads the sizes.
 var MatMulQ = add(&Operation{name: "matmul_q", class: Shaped, doc: "the product of a matrix and the transpose of a quantised one",
 	formula: "act(Σ_k a[..., i, k] * w[j, k] + bias[j])", inputs: []string{"a", "w", "bias"}, arity: [2]int{2, 3},
-	shapes:  "a [... m k], w [n k] of a quantised type, with k a multiple of its block; bias [n]; gives [... m n]",
+	shapes:  "a [... m k], w [n k] of a quantised type, with k a multiple of its block; bias [n], of the type of a; gives [... m n]",
 	options: "MatMulQOpts", tol: blocked(), types: matMulQTypes, shape: matMulQShape, ref: matMulQReference,
 	special: "As matmul. The magnitude of an element of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded. An infinity in a gives an infinity or NaN, and so does a block whose scale is not finite, which is not defined further.",
 	flops: func(_ *Attrs, in, _ []Shape) float64 {

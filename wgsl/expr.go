@@ -133,6 +133,10 @@ func (w *printer) write(v ir.Value, without class) {
 		}
 		w.function(in, info)
 	case composed:
+		if in.Code == ir.RoundF16 && w.t.Narrows && w.t.has(Half) {
+			w.narrowed(in)
+			return
+		}
 		half := w.beginHalf(in)
 		way := w.narrow(in)
 		w.composed[in.Code] |= 1 << (len(widthSuffix)*way + widthIndex(in.Width))
@@ -144,6 +148,17 @@ func (w *printer) write(v ir.Value, without class) {
 	default:
 		w.special(v, in, without)
 	}
+}
+
+// narrowed prints a number rounded by two conversions.
+func (w *printer) narrowed(in *ir.Instr) {
+	w.needs |= Half
+	w.s(typeName(in.Type, in.Width))
+	w.c('(')
+	w.s(typeName(ir.F16, in.Width))
+	w.c('(')
+	w.expr(in.Args[0], operand)
+	w.s("))")
 }
 
 // narrow returns which of the functions of a code computes an instruction: 0 is that

@@ -2,6 +2,7 @@ package wgsl
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -191,13 +192,46 @@ func TestRounding(t *testing.T) {
 	}
 }
 
+// TestRoundingExpansions rounds every number of a type of 16 bits, and the numbers
+// between two of them and beside these, by the bits.
+func TestRoundingExpansions(t *testing.T) {
+	for code, half := range map[ir.Code]op.DType{ir.RoundF16: op.F16, ir.RoundBF16: op.BF16} {
+		value := func(bits uint16) float32 {
+			if half == op.F16 {
+				return op.F16ToFloat32(bits)
+			}
+			return op.BF16ToFloat32(bits)
+		}
+		var x []byte
+		put := func(bits uint32) { x = binary.NativeEndian.AppendUint32(x, bits) }
+		for h := range uint32(1 << 16) {
+			low, high := math.Float32bits(value(uint16(h))), math.Float32bits(value(uint16(h+1)))
+			middle := low/2 + high/2 + low&high&1
+			put(low)
+			put(middle - 1)
+			put(middle)
+			put(middle + 1)
+		}
+		n := len(x) / 4
+		y := compute(t, expansion(code, &Target{}), n, op.F32, x)
+		for i := range n {
+			v := op.F32.Float64(x, i)
+			got, want := op.F32.Float64(y, i), half.Round(v)
+			if got != want && !(got != got && want != want) || math.Signbit(got) != math.Signbit(want) && got == got {
+				t.Fatalf("%v of %v is %v, not %v", code, v, got, want)
+			}
+		}
+	}
+}
+
 // TestExpansions runs the functions that texts bring with them, without the
 // trick of adding a large number, and compares with the reference.
 func TestExpansions(t *testing.T) {
 	// Units in the last place: those that Lower promises, and a rounding more
 	// where an integer is chosen differently.
 	bounds := map[ir.Code]float64{ir.Exp: 1, ir.Exp2: 1, ir.Expm1: 1.5, ir.Log: 1.5, ir.Log2: 2, ir.Log1p: 1.5, ir.Tanh: 2, ir.Sigmoid: 2.5,
-		ir.Erf: 2.5, ir.Erfc: 8, ir.NormCDF: 8, ir.Sin: 2, ir.Cos: 2, ir.Atan: 2, ir.Pow: 1.5, ir.CopySign: 0.5, ir.Ldexp: 0.5}
+		ir.Erf: 2.5, ir.Erfc: 8, ir.NormCDF: 8, ir.Sin: 2, ir.Cos: 2, ir.Atan: 2, ir.Pow: 1.5, ir.CopySign: 0.5, ir.Ldexp: 0.5,
+		ir.RoundF16: 0.5, ir.RoundBF16: 0.5}
 	for _, c := range composedCodes() {
 		bound, ok := bounds[c]
 		if !ok {

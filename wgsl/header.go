@@ -7,6 +7,8 @@ func (w *printer) header(b []byte) []byte {
 	p := w.p
 	if w.t.has(Half) && usesHalf(p) != "" {
 		w.needs |= Half
+	}
+	if w.needs&Half != 0 {
 		b = append(b, "enable f16;\n"...)
 	}
 	if w.needs&Subgroups != 0 && w.t.Consumer == Tint {

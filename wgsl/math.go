@@ -117,6 +117,11 @@ func Shortens(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.NearUnits(in.Code) > 0 })
 }
 
+// Rounds reports whether a target with Narrows gives p another text.
+func Rounds(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.RoundF16 })
+}
+
 // withoutAssociation has what looks at the rounding of a sum, (x+y)-x, look at the
 // sum times a 1 that is computed: Mesa's compiler and NVIDIA's take it for y
 // otherwise, and what the sum has lost for 0.

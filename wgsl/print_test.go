@@ -25,7 +25,7 @@ var targets = map[string]Target{
 	"naga":           {Consumer: Naga, Limits: large},
 	"naga_all":       {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4},
 	"naga_unfused":   {Consumer: Naga, Limits: large, Unfused: true},
-	"naga_near":      {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4, Near: true},
+	"naga_near":      {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4, Near: true, Narrows: true},
 	"naga_go":        {Consumer: NagaGo, Limits: large, Features: Dot4},
 	"tint":           {Consumer: Tint, Limits: large},
 	"tint_near":      {Consumer: Tint, Limits: large, Near: true},

@@ -78,6 +78,11 @@ type Target struct {
 	// text brings with it are shorter then. Nothing of that is promised by the
 	// language: it has to be measured.
 	Near bool
+	// Narrows says that the device's conversion of float32 to half floats, which it has,
+	// rounds to nearest even, gives infinities beyond the range and keeps NaN. It rounds
+	// values to half floats then; the language leaves all three open, so that it has to
+	// be measured.
+	Narrows bool
 	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
 	// or 0 where it is not known. Where they are equal the size is printed as a
 	// number.

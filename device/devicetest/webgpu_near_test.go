@@ -11,6 +11,7 @@ import (
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/wgsl"
 )
 
 // TestWebGPUNear: the short functions are measured once, when the first kernel has a
@@ -107,5 +108,47 @@ func TestWebGPUCopies(t *testing.T) {
 	}
 	if kernels.Load() == 0 {
 		t.Error("no kernel has copied")
+	}
+}
+
+// TestWebGPUNarrows: conversions to half floats are measured once, when the first kernel
+// rounds to them, and a device that gets them wrong is given arithmetic on bits.
+func TestWebGPUNarrows(t *testing.T) {
+	for name, right := range map[string]bool{"right": true, "wrong": false} {
+		t.Run(name, func(t *testing.T) {
+			var measured, converted atomic.Int32
+			lacks := false
+			wear(t, &mask{
+				change: func(a *gpu.Adapter) {
+					lacks = a.Target.Features&wgsl.Half == 0
+					a.Type, a.Target.Unfused = gpu.Discrete, false
+				},
+				text: func(s string) string {
+					short := strings.Contains(s, "f32(f16(") || strings.Contains(s, "vec4f(vec4h(")
+					switch {
+					case strings.Contains(s, "fn narrows("):
+						measured.Add(1)
+						if !right {
+							s = strings.ReplaceAll(s, "f32(f16(x[", "(1.0f * (x[")
+						}
+					case short:
+						converted.Add(1)
+					}
+					return s
+				},
+			})
+			dev, err := device.Open(t.Context(), device.Require(device.WebGPU))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			if lacks {
+				t.Skip("the adapter has no half floats")
+			}
+			roundedCasts(t, dev)
+			if m, c := measured.Load(), converted.Load(); m != 1 || (c > 0) != right {
+				t.Errorf("measured %d times, %d kernels with conversions", m, c)
+			}
+		})
 	}
 }

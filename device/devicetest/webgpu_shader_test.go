@@ -160,7 +160,7 @@ func TestWebGPUShaders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			testutil.Need(t, c.compiler)
 			texts := collect(t, func(a *gpu.Adapter) {
-				a.Target.Consumer, a.Target.Features = c.consumer, c.features
+				a.Target.Consumer, a.Target.Features, a.Target.Narrows = c.consumer, c.features, c.features&wgsl.Half != 0
 			})
 			dev := start(t, openMasked)
 			for i, g := range graphs {

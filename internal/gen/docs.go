@@ -63,8 +63,11 @@ const introduction = `# Operations
 Every operation of package [op](../op), made from the entries that the devices, the methods of packages device and batch
 and the conformance tests are made from too.
 
-**Element types.** Arithmetic is float32 for f32, f16 and bf16, rounded once when a result is stored in a narrower type.
-i32 and u32 wrap. bool is 0 or 1.
+**Element types.** An operation on f16 or bf16 computes in float32 and rounds its result once, to the nearest number of
+the type, the even one of two; what is beyond the range becomes infinite. That holds for each operation of a batch, as in
+NumPy, PyTorch and JAX, whether its result is stored, kept or only read by the operations that are fused with it: of
+x = 300 in f16, cast(square(x), f32) is +Inf. An operation with an activation, and a user's operation of many steps, are
+one operation each. A cast of i32 or u32 to them rounds to f32 first. i32 and u32 wrap. bool is 0 or 1.
 
 q4_0, q5_0, q8_0, q4_k, q5_k and q6_k are the block formats of package [gguf/block](../gguf/block): shapes count their
 elements, and rows are whole blocks.
@@ -80,8 +83,10 @@ result, and the axes on which another is repeated are all before or all behind i
 place of float32 at the true result; ½ ulp is a correctly rounded result. Sums are bounded relative to their *magnitude*
 instead, as terms may cancel: the sum of the magnitudes of the terms, each times half the number of roundings that it
 may pass through where n terms are summed in blocks, which is min(n, 1024)/2 + log2(n)/2 + 4. ε is 2^-23. A result
-stored as f16 or bf16 may be off by half a unit of that type more. NaN and infinities agree on all devices, and -0
-equals 0.
+of type f16 or bf16 may be off by half a unit of that type more. -0 equals 0. NaN and infinities agree on CPUs and by
+CUDA. On WebGPU they agree where no compiler makes use of what WGSL allows it to assume, that there are none: there
+0·NaN and 0·∞ may be 0, where a user's operation or a long chain of axpy and scale has the factor as a constant, x - x
+may be 0 and x/x may be 1 ([more](backends/webgpu.md)).
 
 `
 

@@ -31,9 +31,6 @@ const (
 	Round    // to nearest, halves to even
 	CopySign // magnitude of a, sign of b
 
-	RoundF16  // the nearest number that an IEEE 754 binary16 holds, the even one of two; from 65520 on Inf
-	RoundBF16 // likewise of a bfloat16; from 2^128-2^119 on Inf
-
 	Eq // a == b; false if either is NaN
 	Ne // a != b; true if either is NaN
 	Lt // a < b; false if either is NaN
@@ -52,6 +49,9 @@ const (
 	Convert // to Type by value: float to integer truncates and saturates, NaN gives 0; to Bool is != 0
 	Bitcast // to Type by bits, between F32, I32 and U32
 	Ldexp   // a * 2**b for an integral F32 b in [-300, 300], rounded once, with gradual underflow
+
+	RoundF16  // the nearest number that an IEEE 754 binary16 holds, the even one of two; from 65520 on Inf
+	RoundBF16 // likewise of a bfloat16; from 2^128-2^119 on Inf
 
 	Exp     // e**a
 	Exp2    // 2**a

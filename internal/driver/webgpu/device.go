@@ -39,13 +39,13 @@ type device struct {
 	library lib.Target  // likewise, for the portable library
 	limits  gpu.Limits
 
-	turns    driver.Turns
-	codes    codes
-	sets     sets
-	variants driver.Variants
-	nearness nearness
-	arrays   atomic.Uint64 // numbers that were given to arrays
-	closed   atomic.Bool
+	turns         driver.Turns
+	codes         codes
+	sets          sets
+	variants      driver.Variants
+	near, narrows measurement
+	arrays        atomic.Uint64 // numbers that were given to arrays
+	closed        atomic.Bool
 }
 
 // newDevice returns a device of an open GPU, which it closes. index is its place

@@ -9,40 +9,14 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
-	"github.com/rayo-go/rayo/wgsl"
 )
 
 // What a device's built-in functions are off by the language leaves to it, within
 // bounds that are too wide. A device that is right without being asked to, as NVIDIA's
 // is, gets shorter functions ([wgsl.Target].Near): each of them is computed for
 // numbers of all exponents when the first kernel has one, once for an open device.
-
-// nearness is what was measured.
-type nearness struct {
-	mu          sync.Mutex
-	known, near bool
-}
-
-// textTarget returns what p is printed for.
-func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
-	t := d.target
-	if t.Unfused || t.Near || p.Text != nil || !wgsl.Shortens(p) {
-		return t
-	}
-	n := &d.nearness
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.known {
-		err := d.measureNear(ctx)
-		// A call that was cancelled has measured nothing: the next one does.
-		n.known, n.near = ctx.Err() == nil, err == nil
-	}
-	t.Near = n.known && n.near
-	return t
-}
 
 // nearCase is a function that is measured, of operand 0.
 type nearCase struct {
@@ -116,51 +90,15 @@ var nearKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 
 // measureNear returns why the device is not one with Near, or nil.
 func (d *device) measureNear(ctx context.Context) error {
-	p, err := nearKernel.Program()
-	if err != nil {
-		return err
-	}
 	t := d.target
 	t.Near = true
-	text, err := wgsl.Print(p, t)
-	if err != nil {
-		return err
-	}
-	pipeline, err := d.gpu.Compile(ctx, shaderOf(p, &text, true))
-	if err != nil {
-		return err
-	}
-	defer pipeline.Free()
 	x := nearOperands()
-	var in []byte
-	for _, v := range x {
-		in = binary.NativeEndian.AppendUint32(in, math.Float32bits(v))
-	}
-	results := make([]byte, len(in)*len(nearCases()))
-	var ranges []gpu.Range
-	for _, data := range [][]byte{in, results} {
-		b, err := d.gpu.NewBuffer(int64(len(data)), gpu.Storage)
-		if err != nil {
-			return err
-		}
-		defer b.Free()
-		ranges = append(ranges, gpu.Range{Buffer: b, Bytes: int64(len(data))})
-	}
-	g, err := d.gpu.Bind(pipeline, ranges)
-	if err != nil {
-		return err
-	}
-	defer g.Free()
-	err = d.gpu.Run(ctx, &gpu.Submission{
-		Uploads:   []gpu.Transfer{{Host: in, Buffer: ranges[0].Buffer}},
-		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / nearLanes), 1, 1}}},
-		Downloads: []gpu.Transfer{{Host: results, Buffer: ranges[1].Buffer}},
-	})
+	results, err := d.measure(ctx, nearKernel, t, x, len(nearCases()))
 	if err != nil {
 		return err
 	}
 	for k, c := range nearCases() {
-		if err := c.check(x, results[k*len(in):]); err != nil {
+		if err := c.check(x, results[k*4*len(x):]); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,92 @@
+package webgpu
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/wgsl"
+)
+
+// measurement is whether a device is as WGSL allows it to be and does not promise: it
+// is measured when the first kernel would have another text for it, once for an open
+// device.
+type measurement struct {
+	mu           sync.Mutex
+	known, holds bool
+}
+
+// ask returns what was measured: true where measure has returned nil.
+func (m *measurement) ask(ctx context.Context, measure func(context.Context) error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known {
+		err := measure(ctx)
+		// A call that was cancelled has measured nothing: the next one does.
+		m.known, m.holds = ctx.Err() == nil, err == nil
+	}
+	return m.known && m.holds
+}
+
+// textTarget returns what p is printed for. What plays a GPU in software, which takes
+// long to compile, is not asked.
+func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
+	t := d.target
+	if t.Unfused || p.Text != nil {
+		return t
+	}
+	if !t.Near && wgsl.Shortens(p) {
+		t.Near = d.near.ask(ctx, d.measureNear)
+	}
+	if !t.Narrows && t.Features&wgsl.Half != 0 && wgsl.Rounds(p) {
+		t.Narrows = d.narrows.ask(ctx, d.measureNarrows)
+	}
+	return t
+}
+
+// measure runs a kernel over x, printed for t, and returns the bytes of its results: so
+// many float32 for each element. The kernel has workgroups of nearLanes lanes, of
+// which len(x) is a multiple.
+func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x []float32, results int) ([]byte, error) {
+	p, err := k.Program()
+	if err != nil {
+		return nil, err
+	}
+	text, err := wgsl.Print(p, t)
+	if err != nil {
+		return nil, err
+	}
+	pipeline, err := d.gpu.Compile(ctx, shaderOf(p, &text, true))
+	if err != nil {
+		return nil, err
+	}
+	defer pipeline.Free()
+	var in []byte
+	for _, v := range x {
+		in = binary.NativeEndian.AppendUint32(in, math.Float32bits(v))
+	}
+	out := make([]byte, len(in)*results)
+	var ranges []gpu.Range
+	for _, data := range [][]byte{in, out} {
+		b, err := d.gpu.NewBuffer(int64(len(data)), gpu.Storage)
+		if err != nil {
+			return nil, err
+		}
+		defer b.Free()
+		ranges = append(ranges, gpu.Range{Buffer: b, Bytes: int64(len(data))})
+	}
+	g, err := d.gpu.Bind(pipeline, ranges)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Free()
+	return out, d.gpu.Run(ctx, &gpu.Submission{
+		Uploads:   []gpu.Transfer{{Host: in, Buffer: ranges[0].Buffer}},
+		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / nearLanes), 1, 1}}},
+		Downloads: []gpu.Transfer{{Host: out, Buffer: ranges[1].Buffer}},
+	})
+}
