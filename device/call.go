@@ -12,28 +12,34 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// pick returns the engine that runs a one-shot call of o over n elements.
-func (d *Device) pick(o *op.Operation, n int) *engine.Engine {
+// pick returns the engine that runs a one-shot call of o.
+func (d *Device) pick(o *op.Operation, a *op.Attrs, in, out []engine.Host) *engine.Engine {
 	if d.route == nil {
 		return d.Engine()
 	}
-	return d.route.Pick(o, n)
+	return d.route.Pick(o, engine.WorkOf(o, a, in, out))
+}
+
+// flat is the work of an elementwise operation or reduction of n elements that has so
+// many arrays of them.
+func flat(n, arrays int) engine.Work {
+	return engine.Work{Bytes: 4 * int64(n) * int64(arrays), Flops: float64(n)}
 }
 
 // routed runs a synchronous call where it is fastest, and measures it as long
 // as that is not known.
-func (d *Device) routed(o *op.Operation, n int, call func(*engine.Engine) error) error {
+func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine) error) error {
 	if d.route == nil {
 		return call(d.Engine())
 	}
-	e := d.route.Pick(o, n)
-	if d.route.Settled(o, n) {
+	e := d.route.Pick(o, w)
+	if d.route.Settled(o, w) {
 		return call(e)
 	}
 	start := time.Now()
 	err := call(e)
 	if err == nil {
-		d.route.Learn(e, o, n, time.Since(start))
+		d.route.Learn(e, o, w, time.Since(start))
 	}
 	return err
 }
@@ -110,7 +116,8 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 		if d.route == nil {
 			err = d.Engine().Elementwise(ctx, o, &a, dst, x, y, z)
 		} else {
-			err = d.routed(o, len(dst), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
+			_, arity := o.Arity()
+			err = d.routed(o, flat(len(dst), arity+1), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
 		}
 	}
 	if err != nil {
@@ -131,11 +138,7 @@ func (d *Device) elementwiseAsync(ctx context.Context, o *op.Operation, a op.Att
 
 // start runs an operation without waiting for it.
 func (d *Device) start(ctx context.Context, o *op.Operation, a op.Attrs, in []engine.Host, out ...engine.Host) *Pending {
-	n := 0
-	for i := range in {
-		n = max(n, len(in[i].Data)/4)
-	}
-	return &Pending{p: d.pick(o, n).Start(ctx, o, &a, in, out), explain: func(err error) error { return d.explain(err, o, in) }}
+	return &Pending{p: d.pick(o, &a, in, out).Start(ctx, o, &a, in, out), explain: func(err error) error { return d.explain(err, o, in) }}
 }
 
 func f32(x []float32, s op.Shape) engine.Host {
@@ -228,7 +231,8 @@ func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x
 		if d.route == nil {
 			bits, err = d.Engine().Reduce(ctx, o, a, x, y)
 		} else {
-			err = d.routed(o, len(x), func(e *engine.Engine) (err error) {
+			_, arity := o.Arity()
+			err = d.routed(o, flat(len(x), arity), func(e *engine.Engine) (err error) {
 				bits, err = e.Reduce(ctx, o, a, x, y)
 				return err
 			})
@@ -414,15 +418,6 @@ func (r *request) judge() error {
 	return nil
 }
 
-// elements is the size of the largest operand: what the time of a call goes by.
-func (r *request) elements() int {
-	n := 0
-	for i := range r.in[:r.nin] {
-		n = max(n, len(r.in[i].Data)/4)
-	}
-	return n
-}
-
 // explain wraps err with the operation and the shapes of the operands.
 func (d *Device) explain(err error, o *op.Operation, in []engine.Host) error {
 	var shapes []op.Shape
@@ -440,7 +435,7 @@ func (d *Device) do(ctx context.Context, r *request) error {
 	case d.route == nil:
 		err = d.Engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 	default:
-		err = d.routed(r.o, r.elements(), func(e *engine.Engine) error {
+		err = d.routed(r.o, engine.WorkOf(r.o, &r.a, r.in[:r.nin], r.out[:r.nout]), func(e *engine.Engine) error {
 			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 		})
 	}
@@ -458,7 +453,7 @@ func (d *Device) begin(ctx context.Context, r *request) *Pending {
 		return failed(d.explain(err, r.o, r.in[:r.nin]))
 	}
 	o := r.o
-	p := d.pick(o, r.elements()).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
+	p := d.pick(o, &r.a, r.in[:r.nin], r.out[:r.nout]).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
 	in := append([]engine.Host(nil), r.in[:r.nin]...) // without what they hold
 	for i := range in {
 		in[i].Data = nil

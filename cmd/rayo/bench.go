@@ -52,7 +52,7 @@ type measured struct {
 	// Share is the least time that the limits allow over the median. It is
 	// above 1 where the data comes from caches.
 	Share float64 `json:"share,omitempty"`
-	Bound string  `json:"bound,omitempty"` // memory or arithmetic: which limit that is
+	Bound string  `json:"bound,omitempty"` // memory or arithmetic: which limit that is; or unsupported
 }
 
 // validate returns what is wrong with the flags, and the cells that are wanted.
@@ -83,7 +83,7 @@ func (c *benchCmd) Run(a *app) error {
 		return c.profile(a, dev)
 	}
 	var cells []cell
-	for _, cl := range cellsOf(c.Quick) {
+	for _, cl := range cellsOf(dev.Info().Kind, c.Quick) {
 		if only.MatchString(cl.op + " " + cl.size) {
 			cells = append(cells, cl)
 		}
@@ -150,6 +150,9 @@ func progress(w io.Writer, n int) *progressbar.ProgressBar {
 
 // measure measures one cell and places it under the roofline.
 func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budget time.Duration) (measured, error) {
+	if cl.resident != nil {
+		return cl.resident.measure(a, dev, roof)
+	}
 	w, err := cl.prepare(a.ctx, dev)
 	if err != nil {
 		return measured{}, fmt.Errorf("%s %s: %w", cl.op, cl.size, err)
@@ -158,10 +161,16 @@ func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budg
 	if err != nil {
 		return measured{}, err
 	}
+	m := measured{Op: cl.op, Size: cl.size}
+	return m.under(roof, w, t), nil
+}
+
+// under returns m with the time t of w, placed under the roofline if there is one.
+func (m measured) under(roof roofline.Roofline, w work, t time.Duration) measured {
 	s := t.Seconds()
-	m := measured{Op: cl.op, Size: cl.size, NS: float64(t), GBps: w.bytes / s / 1e9, GFLOPs: w.flops / s / 1e9}
+	m.NS, m.GBps, m.GFLOPs = float64(t), w.bytes/s/1e9, w.flops/s/1e9
 	if roof.Copy == 0 || roof.FMA == 0 {
-		return m, nil
+		return m
 	}
 	bandwidth := roof.Copy
 	if w.reads {
@@ -172,7 +181,7 @@ func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budg
 	if arithmetic > memory {
 		m.Share, m.Bound = arithmetic/s, "arithmetic"
 	}
-	return m, nil
+	return m
 }
 
 func (r *benchReport) write(out io.Writer) error {
@@ -198,12 +207,15 @@ func (r *benchReport) write(out io.Writer) error {
 		case "arithmetic":
 			gbps = ""
 			share = fmt.Sprintf("%.0f%% arithmetic", 100*m.Share)
+		case "unsupported":
+			fmt.Fprintf(w, "%-*s   %-*s\t\t\t\tunsupported    \t\n", ops, m.Op, sizes, m.Size)
+			continue
 		}
 		fmt.Fprintf(w, "%-*s   %-*s\t%s\t%s\t%s\t%s\t\n", ops, m.Op, sizes, m.Size, timeText(time.Duration(m.NS)), gbps, gflops, share)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(out, "\nTimes are medians into memory that is used again. GB/s counts what must be read and written\nat least; above 100% of the limit of memory the data came from caches.\n")
+	_, err := fmt.Fprint(out, "\nTimes are medians into memory that is used again; resident, of arrays that stay on the device, by its clock.\nGB/s counts what must be read and written at least; above 100% of the limit of memory the data came from caches.\n")
 	return err
 }

@@ -13,6 +13,7 @@ import (
 type cell struct {
 	op, size string
 	prepare  func(ctx context.Context, dev *device.Device) (work, error)
+	resident *resident // in the place of prepare
 }
 
 // work is what is measured: a call, the least bytes that it must move, and its
@@ -24,8 +25,10 @@ type work struct {
 	reads bool // nearly all of the bytes are read
 }
 
-// cellsOf returns the cells of the table.
-func cellsOf(quick bool) []cell {
+// cellsOf returns the cells of the table: calls on slices, and every operation over
+// arrays that stay on the device, but on a CPU for those that are there on slices, of
+// which nothing travels.
+func cellsOf(kind device.Kind, quick bool) []cell {
 	sizes := []int{10_000, 1_000_000, 10_000_000}
 	squares := []int{256, 512, 1024, 2048}
 	if quick {
@@ -60,6 +63,12 @@ func cellsOf(quick bool) []cell {
 	for _, n := range sizes[1:] {
 		cs = append(cs, fusedCell(n))
 	}
+	calls := cs
+	for _, c := range residentCells(sizes[1:]) {
+		if kind != device.CPU || !sliced(calls, c.op) {
+			cs = append(cs, c)
+		}
+	}
 	return cs
 }
 
@@ -86,7 +95,7 @@ func numbers(n int) []float32 {
 }
 
 func mapCell(o *op.Operation, n int) cell {
-	return cell{o.Name(), count(n), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: o.Name(), size: count(n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		_, arity := o.Arity()
 		in := make([][]float32, arity)
 		for i := range in {
@@ -98,7 +107,7 @@ func mapCell(o *op.Operation, n int) cell {
 }
 
 func reduceCell(name string, n, operands int, f func(ctx context.Context, d *device.Device, x, y []float32) error) cell {
-	return cell{name, count(n), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: name, size: count(n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y := numbers(n), numbers(n)
 		return work{run: func() error { return f(ctx, dev, x, y) }, bytes: 4 * float64(n*operands), flops: float64(n * operands), reads: true}, nil
 	}}
@@ -106,7 +115,7 @@ func reduceCell(name string, n, operands int, f func(ctx context.Context, d *dev
 
 func softmaxCell(rows int) cell {
 	const cols = 1000
-	return cell{"softmax", fmt.Sprintf("%d×%d", rows, cols), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "softmax", size: fmt.Sprintf("%d×%d", rows, cols), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y := numbers(rows*cols), device.Alloc(rows*cols)
 		s := op.Shape{rows, cols}
 		return work{run: func() error { return dev.Softmax(ctx, y, x, rows, cols) }, bytes: 8 * float64(rows*cols),
@@ -124,7 +133,7 @@ func flopsOf(o *op.Operation, a op.Attrs, in ...op.Shape) float64 {
 }
 
 func matMulCell(m, k, n int) cell {
-	return cell{"matmul", fmt.Sprintf("%d×%d×%d", m, k, n), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "matmul", size: fmt.Sprintf("%d×%d×%d", m, k, n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y, z := numbers(m*k), numbers(k*n), device.Alloc(m*n)
 		return work{run: func() error { return dev.MatMul(ctx, z, x, y, m, k, n) }, bytes: 4 * float64(m*k+k*n+m*n),
 			flops: flopsOf(op.MatMul, op.Attrs{}, op.Shape{m, k}, op.Shape{k, n}), reads: m < 64}, nil
@@ -132,8 +141,8 @@ func matMulCell(m, k, n int) cell {
 }
 
 func convCell(channels, side, windows, window int) cell {
-	return cell{"conv2d", fmt.Sprintf("%d×%d×%d, %d of %d×%d", channels, side, side, windows, window, window),
-		func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "conv2d", size: fmt.Sprintf("%d×%d×%d, %d of %d×%d", channels, side, side, windows, window, window),
+		prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 			xs, ws := [4]int{1, channels, side, side}, [4]int{windows, channels, window, window}
 			o := op.Conv2DOpts{Pad: [2]int{window / 2, window / 2}}
 			x, w, y := numbers(channels*side*side), numbers(windows*channels*window*window), device.Alloc(windows*side*side)
@@ -143,7 +152,7 @@ func convCell(channels, side, windows, window int) cell {
 }
 
 func attentionCell(heads, t, dim int) cell {
-	return cell{"attention", fmt.Sprintf("%d heads %d×%d", heads, t, dim), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "attention", size: fmt.Sprintf("%d heads %d×%d", heads, t, dim), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		n := heads * t * dim
 		q, k, v, y := numbers(n), numbers(n), numbers(n), device.Alloc(n)
 		s := op.Shape{heads, t, dim}
@@ -154,14 +163,14 @@ func attentionCell(heads, t, dim int) cell {
 }
 
 func transposeCell(n int) cell {
-	return cell{"transpose", fmt.Sprintf("%d×%d", n, n), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "transpose", size: fmt.Sprintf("%d×%d", n, n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y := numbers(n*n), device.Alloc(n*n)
 		return work{run: func() error { return dev.Transpose(ctx, y, x, n, n) }, bytes: 8 * float64(n*n)}, nil
 	}}
 }
 
 func topKCell(rows, cols, k int) cell {
-	return cell{"topk", fmt.Sprintf("%d×%d, k=%d", rows, cols, k), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "topk", size: fmt.Sprintf("%d×%d, k=%d", rows, cols, k), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, v, i := numbers(rows*cols), make([]float32, rows*k), make([]int32, rows*k)
 		return work{run: func() error { return dev.TopK(ctx, v, i, x, rows, cols, k) }, bytes: float64(4*rows*cols + 8*rows*k), reads: true}, nil
 	}}
@@ -169,7 +178,7 @@ func topKCell(rows, cols, k int) cell {
 
 // fusedCell is a batch of three operations that become one kernel.
 func fusedCell(n int) cell {
-	return cell{"relu+scale+add in a batch", count(n), func(ctx context.Context, dev *device.Device) (work, error) {
+	return cell{op: "relu+scale+add in a batch", size: count(n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y, z := numbers(n), numbers(n), device.Alloc(n)
 		b := batch.New(dev)
 		return work{run: func() error {

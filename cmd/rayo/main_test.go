@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/roofline"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -212,11 +215,18 @@ func TestCellsRun(t *testing.T) {
 	}
 	defer dev.Close()
 	seen := make(map[string]bool)
-	for _, c := range cellsOf(true) {
+	for _, c := range cellsOf(dev.Info().Kind, true) {
 		if seen[c.op+c.size] {
 			t.Errorf("%s %s occurs twice", c.op, c.size)
 		}
 		seen[c.op+c.size] = true
+		if c.resident != nil {
+			m, err := c.resident.measure(&app{ctx: ctx}, dev, roofline.Roofline{})
+			if err != nil || m.GBps <= 0 || m.Share <= 0 || m.Bound == "" {
+				t.Errorf("%s %s: %v, %+v", c.op, c.size, err, m)
+			}
+			continue
+		}
 		w, err := c.prepare(ctx, dev)
 		if err == nil {
 			err = w.run()
@@ -224,6 +234,37 @@ func TestCellsRun(t *testing.T) {
 		if err != nil || w.bytes <= 0 {
 			t.Errorf("%s %s: %v, %v bytes", c.op, c.size, err, w.bytes)
 		}
+	}
+}
+
+// TestEveryOperationIsMeasured: none of the catalogue is forgotten, on a CPU or a GPU.
+func TestEveryOperationIsMeasured(t *testing.T) {
+	for _, kind := range []device.Kind{device.CPU, device.CUDA, device.WebGPU} {
+		cells := cellsOf(kind, true)
+		resident := map[string]bool{}
+		for _, c := range cells {
+			resident[c.op] = resident[c.op] || c.resident != nil
+		}
+		for _, o := range op.Catalogue() {
+			if !resident[o.Name()] && (kind != device.CPU || !sliced(cells, o.Name())) {
+				t.Errorf("%v: no case of %v: add its operands to shapedOperands", kind, o)
+			}
+		}
+	}
+}
+
+// TestBenchOnAGPU: what stays on the device is measured beside the transfers, against
+// the limits of the device's memory.
+func TestBenchOnAGPU(t *testing.T) {
+	testutil.Vulkan(t, "lavapipe")
+	t.Setenv("RAYO_DEVICE", "webgpu:software")
+	code, out, errs := rayo(t, "bench", "--quick", "--json", "--only=^relu 1M")
+	var r benchReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+		t.Fatalf("code %d, %q: %v", code, errs, err)
+	}
+	if len(r.Results) != 2 || r.Results[0].Bound != "" || r.Results[1].Size != "1M, resident" || r.Results[1].Bound != "memory" || r.Results[1].Share <= 0 {
+		t.Errorf("%+v", r.Results)
 	}
 }
 

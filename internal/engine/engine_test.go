@@ -137,6 +137,29 @@ func TestPlansAreFoundAgainAndForgotten(t *testing.T) {
 	}
 }
 
+// flatWork is the work of an elementwise operation.
+func flatWork(n int) Work { return Work{Bytes: 8 * int64(n), Flops: float64(n)} }
+
+// TestRouterTellsWorkApart: products that read the same bytes are not alike.
+func TestRouterTellsWorkApart(t *testing.T) {
+	product := func(m, n, k int) Work {
+		host := func(rows, cols int) Host { return HostOf(make([]byte, 4*rows*cols), op.F32, op.Shape{rows, cols}) }
+		return WorkOf(op.MatMul, &op.Attrs{}, []Host{host(m, k), host(k, n)}, []Host{host(m, n)})
+	}
+	near, far := open(t), open(t)
+	r := NewRouter(far, near)
+	row, square := product(1, 512, 512), product(512, 512, 512)
+	for range routeTries {
+		for i, e := range []*Engine{near, far} {
+			r.Learn(e, op.MatMul, row, time.Duration(1+i))
+			r.Learn(e, op.MatMul, square, time.Duration(2-i))
+		}
+	}
+	if r.Pick(op.MatMul, row) != near || r.Pick(op.MatMul, square) != far {
+		t.Errorf("products of one row and of many are one to the router: %+v, %+v", row, square)
+	}
+}
+
 func TestRouterLearnsAndRemembers(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	pair := func() (*Engine, *Router) {
@@ -148,19 +171,19 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 		return far, NewRouter(far, open(t))
 	}
 	far, r := pair()
-	for !r.Settled(op.Exp, 1000) || !r.Settled(op.Exp, 1<<20) {
+	for !r.Settled(op.Exp, flatWork(1000)) || !r.Settled(op.Exp, flatWork(1<<20)) {
 		for _, n := range []int{1000, 1 << 20} {
-			e := r.Pick(op.Exp, n)
+			e := r.Pick(op.Exp, flatWork(n))
 			took := time.Microsecond * time.Duration(n) / 1000 // near: grows with the size
 			if e == far {
 				took = 100 * time.Microsecond // far: a round trip, whatever the size
 			}
-			r.Learn(e, op.Exp, n, took)
+			r.Learn(e, op.Exp, flatWork(n), took)
 		}
 	}
 	check := func(when string, far *Engine, r *Router) {
 		t.Helper()
-		if r.Pick(op.Exp, 1000) == far || r.Pick(op.Exp, 1<<20) != far {
+		if r.Pick(op.Exp, flatWork(1000)) == far || r.Pick(op.Exp, flatWork(1<<20)) != far {
 			t.Errorf("%s: small calls must stay near, large ones go far", when)
 		}
 	}

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 )
@@ -16,37 +19,35 @@ type Peaks struct {
 }
 
 // Peaks measures the limits of the device, once; later calls return what the
-// first found. It takes some tens of milliseconds on a CPU.
+// first found. It takes some tens of milliseconds on a CPU. Of a device with memory of
+// its own they are those of that memory, by its clock.
 func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 	e.peaksMu.Lock()
 	defer e.peaksMu.Unlock()
 	if e.peaks != nil {
 		return *e.peaks, nil
 	}
+	copies, products, timed := 8<<20, 1024, e.onHost
+	if e.imm == nil {
+		copies, products, timed = 64<<20, 4096, e.onDevice
+	}
 	var p Peaks
 	two := op.Floats(2)
-	err := grow(1<<16, 8<<20, 4, func(n int) (time.Duration, error) {
-		x, err := memory.Floats(2 * n)
-		if err != nil {
-			return 0, err
+	err := grow(1<<16, copies, 4, func(n int) (time.Duration, error) {
+		took, err := timed(ctx, op.Scale, &two, op.Shape{n})
+		if err == nil {
+			p.Bandwidth = 8 * float64(n) / took.Seconds()
 		}
-		took, err := fastest(func() error { return e.Elementwise(ctx, op.Scale, &two, x[:n], x[n:], nil, nil) })
-		p.Bandwidth = 8 * float64(n) / took.Seconds()
 		return took, err
 	})
 	if err != nil {
 		return Peaks{}, err
 	}
-	err = grow(128, 1024, 2, func(m int) (time.Duration, error) {
-		x, err := memory.Floats(3 * m * m)
-		if err != nil {
-			return 0, err
+	err = grow(128, products, 2, func(m int) (time.Duration, error) {
+		took, err := timed(ctx, op.MatMul, &op.Attrs{}, op.Shape{m, m}, op.Shape{m, m})
+		if err == nil {
+			p.Flops = 2 * float64(m) * float64(m) * float64(m) / took.Seconds()
 		}
-		array := func(i int) Host { return HostOf(Bytes(x[i*m*m:(i+1)*m*m]), op.F32, op.Shape{m, m}) }
-		took, err := fastest(func() error {
-			return e.Call(ctx, op.MatMul, &op.Attrs{}, []Host{array(0), array(1)}, []Host{array(2)})
-		})
-		p.Flops = 2 * float64(m) * float64(m) * float64(m) / took.Seconds()
 		return took, err
 	})
 	if err != nil {
@@ -56,12 +57,84 @@ func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 	return p, nil
 }
 
+// onHost returns the least time of a few runs of an operation over host memory, whose
+// result has the shape of the first operand.
+func (e *Engine) onHost(ctx context.Context, o *op.Operation, a *op.Attrs, shapes ...op.Shape) (time.Duration, error) {
+	n, err := shapes[0].Size()
+	if err != nil {
+		return 0, err
+	}
+	x, err := memory.Floats((len(shapes) + 1) * n)
+	if err != nil {
+		return 0, err
+	}
+	var hosts []Host
+	for i := range len(shapes) + 1 {
+		hosts = append(hosts, HostOf(Bytes(x[i*n:(i+1)*n]), op.F32, shapes[0]))
+	}
+	last := len(shapes)
+	if o.Class() == op.Elementwise {
+		return fastest(func() error { return e.Elementwise(ctx, o, a, x[:n], x[n:], nil, nil) })
+	}
+	return fastest(func() error { return e.Call(ctx, o, a, hosts[:last], hosts[last:]) })
+}
+
+// onDevice is onHost over buffers of the device, by its clock.
+func (e *Engine) onDevice(ctx context.Context, o *op.Operation, a *op.Attrs, shapes ...op.Shape) (time.Duration, error) {
+	g := &graph.Graph{}
+	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: *a, Type: op.F32, Shape: shapes[0], NIn: uint8(len(shapes))}
+	var refs []Ref
+	defer func() {
+		for _, r := range refs {
+			r.Buf.Close()
+		}
+	}()
+	for i := range len(shapes) + 1 {
+		s := shapes[i%len(shapes)]
+		b, err := e.NewBuffer(op.F32, s)
+		if err != nil {
+			return 0, err
+		}
+		refs = append(refs, Ref{Buf: b})
+		if i < len(shapes) {
+			n.In[i] = g.Add(graph.Node{Kind: graph.Resident, Type: op.F32, Shape: s, Ref: int32(i)})
+		}
+	}
+	store := graph.Node{Kind: graph.Store, Type: op.F32, Shape: shapes[0], Ref: int32(len(shapes)), NIn: 1}
+	store.In[0] = g.Add(n)
+	g.Add(store)
+	p, err := e.plan(ctx, g)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	p.silent = true
+	best := time.Duration(math.MaxInt64)
+	for range 5 {
+		times := driver.Times{Steps: make([]driver.Span, len(p.prog.Steps))}
+		start := time.Now()
+		if err := p.Run(ctx, refs, nil, &times); err != nil {
+			return 0, err
+		}
+		took := times.Total.End - times.Total.Start
+		if took <= 0 {
+			took = time.Since(start) // an adapter without timestamps
+		}
+		best = min(best, took)
+	}
+	return max(best, 1), nil
+}
+
 // grow calls f with sizes from first to last, each times the one before, as
 // long as one call takes less than 10 ms: the largest size counts, but slow
-// machines are not kept busy for seconds.
+// machines are not kept busy for seconds, and what a device does not hold does not
+// count.
 func grow(first, last, times int, f func(n int) (time.Duration, error)) error {
 	for n := first; n <= last; n *= times {
 		took, err := f(n)
+		if n > first && (errors.Is(err, driver.ErrLimit) || errors.Is(err, driver.ErrOutOfMemory)) {
+			break
+		}
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 
 // Router chooses, for each one-shot call, the engine that has been measured to
 // be faster: a GPU, to which the operands have to travel, or the CPU. It
-// learns from the calls themselves: for each operation and order of magnitude
-// it tries each engine a few times, then stays with the faster one. What it
+// learns from the calls themselves: for each operation and order of magnitude of
+// its [Work] it tries each engine a few times, then stays with the faster one. What it
 // has learned is stored with the identities of both devices and is read back
 // by the next process.
 //
@@ -28,12 +28,44 @@ type Router struct {
 	dirty atomic.Bool
 }
 
-type routeKey struct {
-	op   string
-	size int // bits of the number of elements
+// Work is what the time of a call goes by: a product of one row reads as many bytes as
+// one of thousands, and does a thousandth of the arithmetic.
+type Work struct {
+	Bytes int64   // of operands and results, each once
+	Flops float64 // see op.Operation.Flops
 }
 
-// routeCell is what is known of one operation at one size.
+// WorkOf returns the work of o over host memory.
+func WorkOf(o *op.Operation, a *op.Attrs, in, out []Host) Work {
+	var w Work
+	var shapes [2][]op.Shape
+	for i, hosts := range [2][]Host{in, out} {
+		for j := range hosts {
+			h := &hosts[j]
+			w.Bytes += int64(len(h.Data))
+			var s op.Shape
+			if h.Type != op.InvalidType {
+				s = h.Shape()
+			}
+			shapes[i] = append(shapes[i], s)
+		}
+	}
+	own := *a // the caller's stays on its stack
+	w.Flops = o.Flops(&own, shapes[0], shapes[1])
+	return w
+}
+
+// routeKey is an operation and the orders of magnitude, in bits, of its work.
+type routeKey struct {
+	op           string
+	bytes, flops int
+}
+
+func keyOf(o *op.Operation, w Work) routeKey {
+	return routeKey{o.Key(), bits.Len64(uint64(w.Bytes)), bits.Len64(uint64(min(w.Flops, 1<<62)))}
+}
+
+// routeCell is what is known of one operation and magnitude.
 type routeCell struct {
 	runs [2]atomic.Int32 // near, far
 	best [2]atomic.Int64 // least nanoseconds seen
@@ -53,9 +85,9 @@ func NewRouter(dev, cpu *Engine) *Router {
 // Other returns the engine of the CPU.
 func (r *Router) Other() *Engine { return r.near }
 
-// Pick returns the engine for a call of o over n elements.
-func (r *Router) Pick(o *op.Operation, n int) *Engine {
-	c := r.cell(routeKey{o.Key(), bits.Len(uint(n))})
+// Pick returns the engine for a call of o.
+func (r *Router) Pick(o *op.Operation, w Work) *Engine {
+	c := r.cell(keyOf(o, w))
 	switch {
 	case c.runs[0].Load() < routeTries:
 		return r.near
@@ -67,19 +99,19 @@ func (r *Router) Pick(o *op.Operation, n int) *Engine {
 	return r.near
 }
 
-// Settled reports whether calls of o over n elements need no more measuring.
-func (r *Router) Settled(o *op.Operation, n int) bool {
-	c := r.cell(routeKey{o.Key(), bits.Len(uint(n))})
+// Settled reports whether calls of o of about this work need no more measuring.
+func (r *Router) Settled(o *op.Operation, w Work) bool {
+	c := r.cell(keyOf(o, w))
 	return c.runs[0].Load() >= routeTries && c.runs[1].Load() >= routeTries
 }
 
 // Learn enters the time that a call took on e.
-func (r *Router) Learn(e *Engine, o *op.Operation, n int, took time.Duration) {
+func (r *Router) Learn(e *Engine, o *op.Operation, w Work, took time.Duration) {
 	i := 0
 	if e == r.far {
 		i = 1
 	}
-	c := r.cell(routeKey{o.Key(), bits.Len(uint(n))})
+	c := r.cell(keyOf(o, w))
 	for {
 		old := c.best[i].Load()
 		if old != 0 && old <= int64(took) || c.best[i].CompareAndSwap(old, max(1, int64(took))) {
@@ -116,19 +148,19 @@ func (r *Router) Close() error {
 	return r.near.Close()
 }
 
-// routes is the file of what was measured: operation, size, and the two times,
-// separated by tabs.
+// routes is the file of what was measured: operation, bits of bytes and of arithmetic,
+// and the two times, separated by tabs.
 const routes = "routes.txt"
 
 func (r *Router) load() {
 	for _, line := range measured.Lines(routes, r.identity()) {
 		name, rest, ok := strings.Cut(line, "\t")
-		var size int
+		var bytes, flops int
 		var near, far int64
-		if n, err := fmt.Sscan(rest, &size, &near, &far); !ok || n != 3 || err != nil || near <= 0 || far <= 0 {
+		if n, err := fmt.Sscan(rest, &bytes, &flops, &near, &far); !ok || n != 4 || err != nil || near <= 0 || far <= 0 {
 			continue
 		}
-		c := r.cell(routeKey{name, size})
+		c := r.cell(routeKey{name, bytes, flops})
 		c.best[0].Store(near)
 		c.best[1].Store(far)
 		c.runs[0].Store(routeTries)
@@ -141,7 +173,7 @@ func (r *Router) store() error {
 	r.mu.RLock()
 	for k, c := range r.table {
 		if c.runs[0].Load() >= routeTries && c.runs[1].Load() >= routeTries && !strings.ContainsAny(k.op, "\t\n") {
-			lines = append(lines, fmt.Sprintf("%s\t%d\t%d\t%d", k.op, k.size, c.best[0].Load(), c.best[1].Load()))
+			lines = append(lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%d", k.op, k.bytes, k.flops, c.best[0].Load(), c.best[1].Load()))
 		}
 	}
 	r.mu.RUnlock()
