@@ -4,8 +4,9 @@ package wgsl
 // nothing declares or that are used before their declaration, declarations that use
 // themselves (constants, aliases, structures, functions), attributes and built-in values that do
 // not exist, and entry points that take something else than built-in values. It returns nil or a
-// [*CompileError] with line and column. What Check accepts may still be refused by a
-// compiler, whose part are the types.
+// [*CompileError] with line and column, which wraps [kernel.ErrLimit] if it is no mistake but too
+// large: a value of more than 64 KiB, which a lane would have to load. What Check accepts may still be
+// refused by a compiler, whose part are the types.
 //
 // Compilers written for texts of their own authors trust these things: one looks up a constant
 // that is made of itself until its stack is full, and makes a kernel of a built-in value
@@ -15,10 +16,7 @@ func Check(text string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.check(); err != nil {
-		return err
-	}
-	return nil
+	return m.check()
 }
 
 // checker reads the declarations of a module whole, and follows the names in them.
@@ -28,10 +26,17 @@ type checker struct {
 	closes map[int]bool
 	uses   map[*decl][]use
 	inside *decl // the declaration that is read
-	scopes []map[string]bool
+	scopes []map[string]*local
 	depth  int
 	// lenient is set in lists whose names are not known here: formats of texels.
 	lenient bool
+	// large is the first value that no lane has room for, in a text without mistakes.
+	large *CompileError
+}
+
+// local is a name of a function.
+type local struct {
+	pointer *Type // what it points to, if that is known and more than a lane may have
 }
 
 // use is a name of the module in a declaration: what it names, and its token.
@@ -43,18 +48,29 @@ type use struct {
 // maxChecked is how deep blocks and expressions may nest.
 const maxChecked = 512
 
-// check reads the declarations of m.
-func (m *module) check() *CompileError {
+// check reads the declarations of m. What is too large is an error if there is no other.
+func (m *module) check() error {
 	c := &checker{parser: parser{module: m}, uses: map[*decl][]use{}}
 	c.lists, c.closes = m.templates()
-	for _, d := range m.order {
+	switch err := c.all(); {
+	case err != nil:
+		return err
+	case c.large != nil:
+		return costly{c.large}
+	}
+	return nil
+}
+
+// all reads the declarations, and then follows the names.
+func (c *checker) all() *CompileError {
+	for _, d := range c.order {
 		if err := c.declaration(d); err != nil {
 			return err
 		}
 	}
-	for _, a := range m.asserts {
+	for _, a := range c.asserts {
 		c.i = a
-		if err := c.expression(); err != nil {
+		if _, err := c.expression(); err != nil {
 			return err
 		}
 		if err := c.expect(";"); err != nil {
@@ -98,20 +114,15 @@ func (c *checker) declaration(d *decl) *CompileError {
 		return c.function(d)
 	}
 	c.i = d.at + 1
-	if d.typ != 0 {
-		if err := c.typeHere(d.typ); err != nil {
+	if c.accept(":") {
+		if err := c.name(false); err != nil {
 			return err
 		}
 	}
-	if d.init != 0 {
-		c.i = d.init
-		if err := c.expression(); err != nil {
-			return err
-		}
-	} else if d.kind == constDecl {
-		return c.fail(d.at, "const %s has no value", d.name)
+	if c.accept("=") {
+		return c.closing()
 	}
-	return c.expect(";")
+	return c.expect(";") // also where an override that nobody gave a value became a constant without one
 }
 
 // typeHere reads the type at token i.
@@ -124,7 +135,7 @@ func (c *checker) typeHere(i int) *CompileError {
 func (c *checker) function(d *decl) *CompileError {
 	entry := find(d.attrs, "compute") != nil
 	c.i = d.at + 1
-	c.scopes = []map[string]bool{{}}
+	c.scopes = []map[string]*local{{}}
 	if err := c.expect("("); err != nil {
 		return err
 	}
@@ -172,15 +183,20 @@ func (c *checker) parameter(entry bool) *CompileError {
 		return err
 	}
 	at := c.i
-	if err := c.declare(); err != nil {
+	own, err := c.declare()
+	if err != nil {
 		return err
 	}
 	if err := c.expect(":"); err != nil {
 		return err
 	}
 	typ := c.i
-	if err := c.name(false); err != nil || !entry {
+	if err := c.name(false); err != nil {
 		return err
+	}
+	if !entry {
+		own.pointer = c.pointee(typ)
+		return nil
 	}
 	if a := find(attrs, "builtin"); a != nil {
 		return c.builtIn(a, typ)
@@ -296,7 +312,7 @@ func (c *checker) arguments(a *attribute, least, most int) *CompileError {
 					return err
 				}
 			}
-		} else if err := c.expression(); err != nil {
+		} else if _, err := c.expression(); err != nil {
 			return err
 		}
 		if c.i < a.hi && !c.accept(",") {

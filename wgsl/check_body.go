@@ -37,28 +37,28 @@ func (c *checker) block() *CompileError {
 
 // scoped reads something with a scope of its own.
 func (c *checker) scoped(read func() *CompileError) *CompileError {
-	c.scopes = append(c.scopes, map[string]bool{})
+	c.scopes = append(c.scopes, map[string]*local{})
 	err := read()
 	c.scopes = c.scopes[:len(c.scopes)-1]
 	return err
 }
 
 // declare reads the name of a parameter or variable of a function.
-func (c *checker) declare() *CompileError {
+func (c *checker) declare() (*local, *CompileError) {
 	at := c.i
 	name, err := c.word()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	scope := c.scopes[len(c.scopes)-1]
-	if scope[name] {
-		return c.fail(at, "%s is declared twice", name)
+	if scope[name] != nil {
+		return nil, c.fail(at, "%s is declared twice", name)
 	}
 	if keywords[name] || name == "_" || strings.HasPrefix(name, "__") {
-		return c.fail(at, "%s is no name", name)
+		return nil, c.fail(at, "%s is no name", name)
 	}
-	scope[name] = true
-	return nil
+	scope[name] = &local{}
+	return scope[name], nil
 }
 
 // statements are those that begin with a word of the language.
@@ -102,7 +102,7 @@ func (c *checker) semicolon() *CompileError { return c.expect(";") }
 
 // closing reads an expression and a semicolon.
 func (c *checker) closing() *CompileError {
-	if err := c.expression(); err != nil {
+	if _, err := c.expression(); err != nil {
 		return err
 	}
 	return c.expect(";")
@@ -124,7 +124,7 @@ func (c *checker) leave() *CompileError {
 
 func (c *checker) branch() *CompileError {
 	for {
-		if err := c.expression(); err != nil {
+		if _, err := c.expression(); err != nil {
 			return err
 		}
 		if err := c.block(); err != nil {
@@ -140,7 +140,7 @@ func (c *checker) branch() *CompileError {
 }
 
 func (c *checker) while() *CompileError {
-	if err := c.expression(); err != nil {
+	if _, err := c.expression(); err != nil {
 		return err
 	}
 	return c.block()
@@ -183,7 +183,7 @@ func (c *checker) loop() *CompileError {
 
 // choice reads a switch, behind its word.
 func (c *checker) choice() *CompileError {
-	if err := c.expression(); err != nil {
+	if _, err := c.expression(); err != nil {
 		return err
 	}
 	if err := c.expect("{"); err != nil {
@@ -196,7 +196,7 @@ func (c *checker) choice() *CompileError {
 		}
 		for word.text == "case" && !c.tok().is(":") && !c.tok().is("{") && !c.tok().is("@") {
 			if !c.accept("default") {
-				if err := c.expression(); err != nil {
+				if _, err := c.expression(); err != nil {
 					return err
 				}
 			}
@@ -221,7 +221,7 @@ func (c *checker) local() *CompileError {
 			return err
 		}
 	}
-	name := c.i
+	name, value := c.i, place{}
 	if _, err := c.word(); err != nil {
 		return err
 	}
@@ -231,7 +231,8 @@ func (c *checker) local() *CompileError {
 		}
 	}
 	if c.accept("=") {
-		if err := c.expression(); err != nil {
+		var err *CompileError
+		if value, err = c.expression(); err != nil {
 			return err
 		}
 	} else if kind != "var" {
@@ -239,10 +240,14 @@ func (c *checker) local() *CompileError {
 	}
 	end := c.i
 	c.i = name
-	if err := c.declare(); err != nil {
+	own, err := c.declare()
+	if err != nil {
 		return err
 	}
 	c.i = end
+	if value.pointer {
+		own.pointer = value.typ
+	}
 	return c.expect(";")
 }
 
@@ -253,9 +258,11 @@ var assignments = []string{"<<", ">>", "+", "-", "*", "/", "%", "&", "|", "^", "
 func (c *checker) simple() *CompileError {
 	if c.tok().is("_") && c.toks[c.i+1].is("=") {
 		c.i += 2
-		return c.expression()
+		_, err := c.expression()
+		return err
 	}
-	if err := c.operand(); err != nil {
+	to, err := c.operand()
+	if err != nil {
 		return err
 	}
 	at := c.i
@@ -264,7 +271,9 @@ func (c *checker) simple() *CompileError {
 	}
 	for _, o := range assignments {
 		if c.operator(o + "=") {
-			return c.expression()
+			c.load(to, at)
+			_, err := c.expression()
+			return err
 		}
 	}
 	return c.fail(at, "expected an assignment or a call, found %s", c.found())
@@ -273,71 +282,98 @@ func (c *checker) simple() *CompileError {
 // pairing are the operators with two operands; longer ones stand before their beginnings.
 var pairing = []string{"&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^"}
 
-// expression reads an expression. How tight operators bind does not matter to names.
-func (c *checker) expression() *CompileError {
+// expression reads an expression. How tight operators bind does not matter to names. Its value
+// is loaded, but for a pointer that is all of it, which is returned.
+func (c *checker) expression() (place, *CompileError) {
+	at := c.i
+	x, err := c.path()
+	c.load(x, at)
+	if !x.pointer {
+		x = place{}
+	}
+	return x, err
+}
+
+// path reads an expression of which nothing is loaded yet where it is one operand.
+func (c *checker) path() (place, *CompileError) {
 	if err := c.deeper(); err != nil {
-		return err
+		return place{}, err
 	}
 	defer func() { c.depth-- }()
+	first := c.i
+	x, err := c.operand()
 next:
-	for {
-		if err := c.operand(); err != nil {
-			return err
-		}
-		if c.closes[c.i] {
-			return nil
-		}
+	for err == nil && !c.closes[c.i] {
 		for _, o := range pairing {
-			if c.operator(o) {
-				continue next
+			if !c.operator(o) {
+				continue
 			}
+			c.load(x, first)
+			first = c.i
+			x, err = c.operand()
+			c.load(x, first)
+			x = place{}
+			continue next
 		}
-		return nil
+		break
 	}
+	return x, err
 }
 
 // operand reads an operand with what stands before and behind it.
-func (c *checker) operand() *CompileError {
+func (c *checker) operand() (x place, err *CompileError) {
 	if err := c.deeper(); err != nil {
-		return err
+		return x, err
 	}
 	defer func() { c.depth-- }()
+	from := c.i
 	for c.tok().kind == punctToken && strings.Contains("-!~&*", c.tok().text) {
 		c.next()
 	}
+	before := c.i
 	switch t := c.tok(); {
 	case t.is("("):
 		c.next()
-		if err := c.expression(); err != nil {
-			return err
-		}
-		if err := c.expect(")"); err != nil {
-			return err
+		if x, err = c.path(); err == nil {
+			err = c.expect(")")
 		}
 	case t.kind == numberToken:
 		c.next()
 	case t.kind == wordToken:
-		if err := c.name(true); err != nil {
-			return err
-		}
+		x = c.placeOf(t.text)
+		err = c.name(true)
 	default:
-		return c.fail(c.i, "expected an expression, found %s", c.found())
+		err = c.fail(c.i, "expected an expression, found %s", c.found())
 	}
+	if err == nil {
+		x, err = c.parts(x)
+	}
+	for i := before - 1; i >= from; i-- {
+		x = x.under(c.toks[i].text)
+	}
+	return x, err
+}
+
+// parts reads the indices and members behind an operand.
+func (c *checker) parts(x place) (place, *CompileError) {
 	for {
 		switch {
 		case c.accept("["):
-			if err := c.expression(); err != nil {
-				return err
+			if _, err := c.expression(); err != nil {
+				return x, err
 			}
 			if err := c.expect("]"); err != nil {
-				return err
+				return x, err
 			}
+			x = x.element()
 		case c.accept("."):
-			if _, err := c.word(); err != nil {
-				return err
+			name, err := c.word()
+			if err != nil {
+				return x, err
 			}
+			x = x.member(name)
 		default:
-			return nil
+			return x, nil
 		}
 	}
 }
@@ -361,7 +397,7 @@ func (c *checker) name(calls bool) *CompileError {
 		c.lenient = c.lenient || strings.HasPrefix(name, "texture_")
 		c.i++
 		for c.i < end {
-			if err := c.expression(); err != nil {
+			if _, err := c.expression(); err != nil {
 				return err
 			}
 			if c.i < end && !c.accept(",") {
@@ -374,7 +410,7 @@ func (c *checker) name(calls bool) *CompileError {
 		return nil
 	}
 	for !c.accept(")") {
-		if err := c.expression(); err != nil {
+		if _, err := c.expression(); err != nil {
 			return err
 		}
 		if !c.accept(",") && !c.tok().is(")") {
@@ -387,7 +423,7 @@ func (c *checker) name(calls bool) *CompileError {
 // resolve finds what a name at token at is: of the function, of the module or of the language.
 func (c *checker) resolve(name string, at int) *CompileError {
 	for _, s := range c.scopes {
-		if s[name] {
+		if s[name] != nil {
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package wgsl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -152,6 +153,13 @@ func (s Source) use() (*usage, error) {
 	}
 	if err := u.bounded(entry); err != nil {
 		return nil, costly{s.label(err).(*CompileError)}
+	}
+	if err := m.check(); err != nil {
+		var mistake *CompileError
+		if errors.As(err, &mistake) {
+			mistake.Label = s.name()
+		}
+		return nil, err
 	}
 	return u, nil
 }

@@ -167,6 +167,8 @@ func TestSourceErrors(t *testing.T) {
 		{head + "override n: u32;\n@compute @workgroup_size(n) fn main() {}", "2:10: n has no value: give it one in Source.Constants"},
 		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is made of itself"},
 		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 has no value here"},
+		{head + "fn f() { f(); }\n" + main[:39] + "f(); }", "2:10: f is made of itself"},
+		{head + main[:39] + "x[0] = z; }", "2:47: no definition in scope for z"},
 		{"/* no end", "1:1: the comment does not end"},
 		{"fn main( {", "1:8: \"(\" is not closed"},
 		{"fn main() {", "1:11: \"{\" is not closed"},
@@ -249,8 +251,16 @@ func TestBounds(t *testing.T) {
 		{calls(13), ""},
 		{calls(15), "main is too long"},
 		{calls(100), "main is too long"},
-		{head + "fn f() { f(); f(); }\n" + main("f();"), ""}, // compilers say that
-		{head + main(strings.Repeat("array<f32, (", 80000)+"1"+strings.Repeat(")", 80000)), ""}, // and this, which takes no minutes here
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = y[1]; x[1] = p.a[3];"), "4:59: a value of 4000000 bytes, of at most 65536"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("y[0] = y[1];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("x[0] = (y[1]).a[2];"), ""},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = &(*p).a; x[0] = (*q)[2] + q[1] + p.a[4];"), ""},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = p; let v = *q; x[0] = v.a[1];"), "4:85: a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\nfn f(p: ptr<storage, array<f32, 1000000>, read_write>) -> f32 { let all = *p; return all[1]; }\n" + main("x[0] = f(&y[1].a);"), "4:75: a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("{ let y = 1; _ = y; } var p = y[1].a; x[0] = p[2];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let n = arrayLength(&y); { let y = x[n]; x[0] = y; }"), ""},
+		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "a value of 65540 bytes"},
+		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16384>>;\n" + main("let p = y[2]; x[0] = p[3];"), ""},
 	} {
 		_, err := Source{Text: c.text}.Launchable()
 		var mistake *CompileError

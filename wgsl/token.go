@@ -115,6 +115,9 @@ func number(text string) int {
 	return len(text)
 }
 
+// maxLine bounds a line that an error shows.
+const maxLine = 400
+
 // mistake returns an error about the place of a text.
 func mistake(text string, at int, message string) *CompileError {
 	at = min(at, len(text))
@@ -122,6 +125,9 @@ func mistake(text string, at int, message string) *CompileError {
 	line := text[start:]
 	if n := strings.IndexByte(line, '\n'); n >= 0 {
 		line = line[:n]
+	}
+	if len(line) > maxLine {
+		line = ""
 	}
 	return &CompileError{Line: 1 + strings.Count(text[:at], "\n"), Column: utf8.RuneCountInString(text[start:at]) + 1, Message: message, Text: strings.TrimSuffix(line, "\r")}
 }

@@ -360,7 +360,7 @@ func (e *preparer) operation(s *driver.Step) error {
 		return r.Narrow(e)
 	}
 	// The epilogue in the same kernel, or behind it.
-	local := e.local
+	local, steps := e.local, len(e.steps)
 	with, err := r.With(e, s.Post)
 	if err != nil {
 		return err
@@ -370,7 +370,7 @@ func (e *preparer) operation(s *driver.Step) error {
 	} else if !errors.Is(err, errNoKernel) {
 		return err
 	}
-	e.local = local
+	e.local, e.steps = local, e.steps[:steps]
 	alone, post, err := r.Apart(e, s.Post)
 	if err != nil {
 		return err
@@ -393,6 +393,23 @@ func (e *preparer) plan(r *lib.Request, in, out []arrayRef) error {
 			return fmt.Errorf("%w: %w", errNoKernel, err)
 		}
 		return err
+	}
+	ends, err := e.d.endsLoops(p, func(r lib.Ref) int64 {
+		switch r.Kind {
+		case lib.InputRef:
+			return in[r.Index].bytes
+		case lib.OutputRef:
+			return out[r.Index].bytes
+		case lib.ScratchRef:
+			return p.Scratch[r.Index]
+		}
+		return int64(len(p.Constants[r.Index]))
+	})
+	if err != nil {
+		return err
+	}
+	if ends {
+		return errNoKernel
 	}
 	for i, arrays := range driver.Bound(e, p, in, out) {
 		s := &p.Stages[i]
@@ -456,25 +473,33 @@ func bindable(p *ir.Program, arrays []arrayRef) (key codeKey, lengths []byte, er
 		return key, nil, nil
 	}
 	for i, a := range arrays {
-		b := &p.Bindings[i]
-		each := int64(4)
-		if b.Type == ir.F16 {
-			each = 2
+		n, err := elements(&p.Bindings[i], a.bytes)
+		if err != nil {
+			return key, nil, err
 		}
-		size := each * int64(b.Width)
-		bytes := a.bytes
-		if b.Type == ir.U32 {
-			bytes = words(bytes) // blocks of bytes, which are read by words
-		}
-		if bytes%each != 0 || bytes/size >= 1<<32 {
-			return key, nil, fmt.Errorf("%d bytes for buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
-		}
-		if (bytes == 0 || bytes%4 != 0) && i < 64 && asks(p, i) {
+		if (a.bytes == 0 || a.bytes%4 != 0 && p.Bindings[i].Type == ir.F16) && i < 64 && asks(p, i) {
 			key.lengths |= 1 << i
-			lengths = binary.NativeEndian.AppendUint32(lengths, uint32(bytes/size))
+			lengths = binary.NativeEndian.AppendUint32(lengths, n)
 		}
 	}
 	return key, lengths, nil
+}
+
+// elements returns how many elements a buffer has where so many bytes are bound to it.
+func elements(b *ir.Binding, bytes int64) (uint32, error) {
+	each := int64(4)
+	if b.Type == ir.F16 {
+		each = 2
+	}
+	whole := bytes
+	if b.Type == ir.U32 {
+		whole = words(bytes) // blocks of bytes, which are read by words
+	}
+	size := each * int64(b.Width)
+	if whole%each != 0 || whole/size >= 1<<32 {
+		return 0, fmt.Errorf("%d bytes for buffer %s: %w", bytes, b.Name, driver.ErrShape)
+	}
+	return uint32(whole / size), nil
 }
 
 // launch prepares a user's kernel, in which nothing is trusted.

@@ -21,10 +21,12 @@ type hostStep struct {
 // orReference has a request computed by kernels or, where there are none for the
 // operation at all, by the reference.
 func (e *preparer) orReference(r *request) error {
+	steps := len(e.steps)
 	err := e.compute(&r.Request, r.From, r.To)
 	if err == nil || !errors.Is(err, errNoKernel) {
 		return err
 	}
+	e.steps = e.steps[:steps]
 	// Uploads have whole words: what is not goes to memory of its own first.
 	to := slices.Clone(r.To)
 	for i, y := range to {

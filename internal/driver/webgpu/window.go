@@ -29,9 +29,6 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 		}
 	}
 	if n := elementsOf(r); large <= e.d.limits.Binding && !(n > 0 && lib.Ragged(r.Post, n, r.Target)) {
-		if e.d.tooLong(r) {
-			return errNoKernel
-		}
 		return e.plan(r, in, out)
 	}
 	if r.Op != nil && !lib.Has(r.Op) {

@@ -16,6 +16,7 @@ import (
 	naga_wgsl "github.com/gogpu/naga/wgsl"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
 )
 
@@ -74,9 +75,13 @@ func compile(s *webgpu.Shader) (words []uint32, err error) {
 
 // checked refuses mistakes that the compiler does not survive, or takes for something.
 func checked(s *webgpu.Shader) error {
-	var e *wgsl.CompileError
-	if err := wgsl.Check(s.Text); errors.As(err, &e) {
-		return &webgpu.CompileError{Label: s.Label, Line: e.Line, Column: e.Column, Message: e.Message, Text: e.Text}
+	err := wgsl.Check(s.Text)
+	if e := (*wgsl.CompileError)(nil); errors.As(err, &e) {
+		mistake := &webgpu.CompileError{Label: s.Label, Line: e.Line, Column: e.Column, Message: e.Message, Text: e.Text}
+		if errors.Is(err, kernel.ErrLimit) {
+			return costly{mistake}
+		}
+		return mistake
 	}
 	return nil
 }

@@ -1,0 +1,296 @@
+package ir
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Launch is a launch of a program: what its loops depend on.
+type Launch struct {
+	Grid     [3]uint32 // workgroups
+	Params   []byte    // the block of parameters
+	Lengths  []uint32  // elements of each binding
+	Subgroup int       // lanes of a subgroup, 0 if that is not known
+}
+
+// Turns returns a number that the turns of the loops of no lane exceed, all of them together
+// and with the one more that each loop begins to find that it is over. It is as tight as
+// intervals make it: bounds that are loaded from memory may be anything.
+// It stops at [math.MaxUint32].
+func (l *Launch) Turns(p *Program) uint64 {
+	return (&turns{p: p, l: l, known: make([]span, len(p.Code))}).count()
+}
+
+// SampledTurns returns the turns of lanes of some workgroups, the most of them: the first ones
+// and last ones of each axis, and some between. Where parts of the work begin at a place
+// that depends on the workgroup, intervals of all workgroups together tell little.
+func (l *Launch) SampledTurns(p *Program) uint64 {
+	most := uint64(0)
+	for _, x := range samples(l.Grid[0]) {
+		for _, y := range samples(l.Grid[1]) {
+			for _, z := range samples(l.Grid[2]) {
+				group := [3]span{{uint64(x), uint64(x)}, {uint64(y), uint64(y)}, {uint64(z), uint64(z)}}
+				t := turns{p: p, l: l, known: make([]span, len(p.Code)), group: &group}
+				most = max(most, t.count())
+			}
+		}
+	}
+	return most
+}
+
+// samples returns some of the numbers below n.
+func samples(n uint32) []uint32 {
+	if n <= 8 {
+		all := make([]uint32, n)
+		for i := range all {
+			all[i] = uint32(i)
+		}
+		return all
+	}
+	return []uint32{0, 1, 2, n / 3, n / 2, n - 3, n - 2, n - 1}
+}
+
+// span is the integers, as U32, that a value may be: both ends belong to it.
+type span struct{ lo, hi uint64 }
+
+var anything = span{0, math.MaxUint32}
+
+// turns counts for one workgroup, or for all.
+type turns struct {
+	p     *Program
+	l     *Launch
+	group *[3]span // that is looked at, nil for all of them
+	known []span
+}
+
+// count returns what is known of the turns of all the code.
+func (t *turns) count() uint64 { return t.block(1, Value(len(t.p.Code))) }
+
+// block returns the turns of the code from i up to end.
+func (t *turns) block(i, end Value) uint64 {
+	sum := uint64(0)
+	for i < end && sum < math.MaxUint32 {
+		in := &t.p.Code[i]
+		switch in.Code {
+		case For:
+			n := t.counter(i, in)
+			sum += n + 1
+			if n > 0 {
+				sum += n * t.block(i+1, Value(in.Imm))
+			}
+			i = Value(in.Imm)
+		case Loop:
+			sum = math.MaxUint32
+		case If:
+			n := uint64(0)
+			n, i = t.branches(i, in)
+			sum += n
+		case AtomicOp, AtomicOpShared:
+			if in.Flag == AtomicCompareExchange {
+				sum += 2 // compilers may repeat it
+			}
+			t.known[i] = anything
+		default:
+			t.known[i] = t.value(in)
+		}
+		i++
+	}
+	return min(sum, math.MaxUint32)
+}
+
+// counter notes what the counter of a For is, and returns how often it turns.
+func (t *turns) counter(i Value, in *Instr) uint64 {
+	from, to, step := t.known[in.Args[0]], t.known[in.Args[1]], t.known[in.Args[2]]
+	if to.hi <= from.lo {
+		t.known[i] = from
+		return 0
+	}
+	t.known[i] = span{from.lo, to.hi - 1}
+	if n := t.distance(in.Args[1], in.Args[0], maxDistance); n > 0 {
+		return (n-1)/max(step.lo, 1) + 1
+	}
+	return 0
+}
+
+// maxDistance is how far distance looks.
+const maxDistance = 8
+
+// distance returns how much the value to is more than from at most. Where one is made of the
+// other, as in min(from+64, n), it is less than their spans say.
+func (t *turns) distance(to, from Value, depth int) uint64 {
+	x, y := t.known[to], t.known[from]
+	least := uint64(0)
+	if x.hi > y.lo {
+		least = x.hi - y.lo
+	}
+	if to == from {
+		return 0
+	}
+	if depth == 0 {
+		return least
+	}
+	a, b := &t.p.Code[to], &t.p.Code[from]
+	switch {
+	case a.Code == Min:
+		least = min(least, t.distance(a.Args[0], from, depth-1), t.distance(a.Args[1], from, depth-1))
+	case a.Code == Add:
+		for k := range 2 {
+			if c := t.known[a.Args[1-k]]; c.hi < math.MaxUint32 {
+				least = min(least, t.distance(a.Args[k], from, depth-1)+c.hi)
+			}
+		}
+	}
+	if b.Code == Add {
+		for k := range 2 {
+			if n := t.distance(to, b.Args[k], depth-1); n < math.MaxUint32 {
+				least = min(least, n-min(n, t.known[b.Args[1-k]].lo))
+			}
+		}
+	}
+	return least
+}
+
+// branches returns the turns of an If, of both of its blocks where it is not known which
+// one is taken, and its End.
+func (t *turns) branches(i Value, in *Instr) (sum uint64, end Value) {
+	cond := t.known[in.Args[0]]
+	end = Value(in.Imm)
+	if cond.hi > 0 {
+		sum = t.block(i+1, end)
+	}
+	if e := &t.p.Code[end]; e.Code == Else {
+		from := end + 1
+		end = Value(e.Imm)
+		if cond.lo == 0 {
+			sum += t.block(from, end)
+		}
+	}
+	return sum, end
+}
+
+// value returns what is known of the value of an instruction.
+func (t *turns) value(in *Instr) span {
+	top := anything
+	if in.Type == Bool {
+		top.hi = 1
+	}
+	switch in.Code {
+	case Const:
+		return span{uint64(in.Imm), uint64(in.Imm)}
+	case Param32:
+		if at := int(t.p.Uniforms[in.Imm].Offset); at+4 <= len(t.l.Params) {
+			v := uint64(binary.NativeEndian.Uint32(t.l.Params[at:]))
+			return span{v, v}
+		}
+	case Len:
+		if int(in.Imm) < len(t.l.Lengths) {
+			v := uint64(t.l.Lengths[in.Imm])
+			return span{v, v}
+		}
+	case BuiltIn:
+		return t.builtIn(in.Flag)
+	}
+	args, n := in.Operands()
+	if in.Width != 1 || n == 0 || n > 3 || in.Code >= BuiltIn && in.Code != IDiv && in.Code != IMod {
+		return top
+	}
+	var of [3]span
+	points := true
+	for k, a := range args[:n] {
+		of[k] = t.known[a]
+		points = points && of[k].lo == of[k].hi && t.p.Code[a].Width == 1
+	}
+	if points {
+		if v, ok := Fold(in.Code, in.Type, t.p.Code[args[0]].Type, uint32(of[0].lo), uint32(of[1].lo), uint32(of[2].lo)); ok {
+			return span{uint64(v), uint64(v)}
+		}
+	}
+	if in.Type != U32 && !(in.Type == Bool && t.p.Code[args[0]].Type == U32) && in.Code != Select {
+		return top
+	}
+	return spanOf(in.Code, of, top)
+}
+
+// builtIn returns what is known of what a lane is given.
+func (t *turns) builtIn(flag uint8) span {
+	local := t.p.Local
+	switch {
+	case flag <= BuiltInLocalZ:
+		return span{0, uint64(local[flag-BuiltInLocalX]) - 1}
+	case flag <= BuiltInGroupZ:
+		if t.group != nil {
+			return t.group[flag-BuiltInGroupX]
+		}
+		return span{0, uint64(t.l.Grid[flag-BuiltInGroupX]) - 1}
+	case flag <= BuiltInGroupsZ:
+		n := uint64(t.l.Grid[flag-BuiltInGroupsX])
+		return span{n, n}
+	case flag == BuiltInSubgroupSize && t.l.Subgroup > 0:
+		return span{uint64(t.l.Subgroup), uint64(t.l.Subgroup)}
+	case flag == BuiltInSubgroupSize:
+		return span{1, maxSubgroup}
+	case flag == BuiltInSubgroupLane:
+		return span{0, maxSubgroup - 1}
+	}
+	return span{0, uint64(local[0])*uint64(local[1])*uint64(local[2]) - 1}
+}
+
+// maxSubgroup is how many lanes a subgroup has at most.
+const maxSubgroup = 128
+
+// spanOf returns what is known of a U32 or a comparison of them.
+func spanOf(c Code, of [3]span, top span) span {
+	x, y := of[0], of[1]
+	s := top
+	switch c {
+	case Add:
+		s = span{x.lo + y.lo, x.hi + y.hi}
+	case Sub:
+		if x.lo >= y.hi {
+			s = span{x.lo - y.hi, x.hi - y.lo}
+		}
+	case Mul:
+		s = span{x.lo * y.lo, x.hi * y.hi}
+	case Min:
+		s = span{min(x.lo, y.lo), min(x.hi, y.hi)}
+	case Max:
+		s = span{max(x.lo, y.lo), max(x.hi, y.hi)}
+	case IDiv:
+		if y.lo > 0 {
+			s = span{x.lo / y.hi, x.hi / y.lo}
+		}
+	case IMod:
+		if y.lo > 0 {
+			s = span{0, min(x.hi, y.hi-1)}
+		}
+	case And:
+		s = span{0, min(x.hi, y.hi)}
+	case Shl:
+		if y.hi < 32 {
+			s = span{x.lo << y.lo, x.hi << y.hi}
+		}
+	case Shr:
+		if y.hi < 32 {
+			s = span{x.lo >> y.hi, x.hi >> y.lo}
+		}
+	case Select:
+		s = span{min(y.lo, of[2].lo), max(y.hi, of[2].hi)}
+		if x.hi == 0 {
+			s = of[2]
+		} else if x.lo == 1 {
+			s = y
+		}
+	case Lt, Le:
+		less := c == Le
+		switch {
+		case x.hi < y.lo || less && x.hi == y.lo:
+			s = span{1, 1}
+		case x.lo > y.hi || !less && x.lo == y.hi:
+			s = span{0, 0}
+		}
+	}
+	if s.hi > top.hi { // it may be beyond 32 bits, and then anything
+		return top
+	}
+	return s
+}
