@@ -204,5 +204,8 @@ func FuzzText(f *testing.F) {
 		}
 		f.Add(text)
 	}
+	for _, text := range callTexts {
+		f.Add(textHead + text)
+	}
 	f.Fuzz(func(t *testing.T, text string) { runAll(t, text) })
 }

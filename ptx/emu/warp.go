@@ -261,9 +261,11 @@ func (w *warp) run(n int) (steps int) {
 			if mask == 0 {
 				continue
 			}
+			all := w.mask
 			w.mask &^= mask
 			in.run(w, in, mask)
 			if r.report.fatal {
+				w.mask = all
 				return steps
 			}
 			w.converge()
