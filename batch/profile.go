@@ -52,9 +52,17 @@ type Bound string
 
 // The bounds.
 const (
-	Memory   Bound = "memory"   // the traffic with memory takes longest
-	Compute  Bound = "compute"  // the arithmetic takes longest
-	Overhead Bound = "overhead" // both together are a small part of the time
+	Memory   Bound = "memory"   // the traffic with memory takes longest, and half of the time or more
+	Compute  Bound = "compute"  // the arithmetic does
+	Overhead Bound = "overhead" // both are less than a tenth of the time: the launch, latency or a slow kernel is more
+	Unknown  Bound = "unknown"  // neither is half of the time, and nothing says what is
+)
+
+// What share of a limit a step reaches at least of which the limit is said to bound it, and
+// at most where it is said to have little to do with it.
+const (
+	boundAbove    = 0.5
+	overheadBelow = 0.1
 )
 
 // Times are percentiles over the runs.
@@ -130,8 +138,10 @@ func (s *StepProfile) judge(p *Profile) {
 	mem, calc := float64(s.Bytes)/p.Bandwidth, s.Flops/p.Flops
 	s.Roofline = max(mem, calc) / t
 	switch {
-	case s.Roofline < 0.1:
+	case s.Roofline < overheadBelow:
 		s.Bound = Overhead
+	case s.Roofline < boundAbove:
+		s.Bound = Unknown
 	case mem >= calc:
 		s.Bound = Memory
 	default:
@@ -177,8 +187,8 @@ func (p *Profile) Bottlenecks() string {
 		s := &p.Steps[i]
 		fmt.Fprintf(&b, "step %d %s takes %.0f%% of the time: ", i, s.Name, 100*s.Share)
 		switch {
-		case s.Bound == Overhead:
-			b.WriteString("it is too small for the device, or its kernel is slow; record larger arrays or more in one batch")
+		case s.Bound == Overhead || s.Bound == Unknown:
+			p.unbound(&b, s)
 		case s.Bound == Memory && s.Roofline >= 0.8:
 			b.WriteString("it is bound by memory and near the limit; only less traffic helps: fuse it with its neighbours, or use a narrower type")
 		case s.Bound == Memory:
@@ -194,6 +204,16 @@ func (p *Profile) Bottlenecks() string {
 		fmt.Fprintf(&b, "%v of %v are between the steps: more work in one batch would hide it\n", gap, p.Total.P50)
 	}
 	return b.String()
+}
+
+// unbound says how far a step is from the limits, none of which bounds it.
+func (p *Profile) unbound(b *strings.Builder, s *StepProfile) {
+	t := max(s.Time.P50.Seconds(), 1e-9)
+	fmt.Fprintf(b, "it reaches %.0f%% of the limit of memory and %.0f%% of that of arithmetic in %v, so neither bounds it",
+		100*float64(s.Bytes)/p.Bandwidth/t, 100*s.Flops/p.Flops/t, s.Time.P50)
+	if s.Bound == Overhead {
+		b.WriteString(": it is too small for the device, or its kernel is slow; record larger arrays or more in one batch")
+	}
 }
 
 func (p *Profile) busy() time.Duration {

@@ -112,8 +112,12 @@ func look(a *app) (*machine, error) {
 
 // reason is the error without what a list of kinds says anyway.
 func reason(err error, k device.Kind) string {
-	s := strings.TrimPrefix(err.Error(), device.ErrNoDevice.Error()+": ")
-	return strings.TrimPrefix(s, k.String()+": ")
+	s := strings.TrimSuffix(err.Error(), ": "+device.ErrNoDevice.Error())
+	s = strings.TrimPrefix(s, device.ErrNoDevice.Error()+": ")
+	for range 2 { // the device's name, and the library's, which may be the same
+		s = strings.TrimPrefix(s, k.String()+": ")
+	}
+	return s
 }
 
 func (m *machine) write(a *app) {

@@ -46,7 +46,9 @@ func (c *ptxCheckCmd) Run(a *app) error {
 	var em *emu.Module
 	switch {
 	case err == nil:
-		em, err = emu.Parse(text)
+		if em, err = emu.Parse(text); err == nil {
+			err = em.Err()
+		}
 		report("emulator", err, kernelNames(em))
 	case !errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".ptx") || strings.ContainsRune(c.Name, filepath.Separator) && !strings.HasPrefix(c.Name, "sample/"):
 		return err
@@ -59,7 +61,9 @@ func (c *ptxCheckCmd) Run(a *app) error {
 		if text, err = m.PTX(); err != nil {
 			return err
 		}
-		em, err = emu.Load(m)
+		if em, err = emu.Load(m); err == nil {
+			err = em.Err()
+		}
 		report("emulator", err, kernelNames(em))
 	}
 	log, err := assemble(a, text)

@@ -12,7 +12,7 @@ import (
 func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argument) (err error) {
 	// The emulator's parser knows the types of parameters; it need not know all of the text.
 	if module, err := emu.Parse(text); err == nil {
-		if k, err := module.Kernel(c.Kernel); err == nil {
+		if k, err := module.Kernel(c.Kernel); err == nil && k.Err() == nil {
 			if err := asParameters(args, k); err != nil {
 				return err
 			}

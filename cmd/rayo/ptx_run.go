@@ -87,6 +87,9 @@ func (c *ptxRunCmd) emulate(a *app, text string, grid, block [3]int, args []*arg
 	if err != nil {
 		return fmt.Errorf("%w; there are: %s", err, kernelNames(module))
 	}
+	if err := k.Err(); err != nil {
+		return err
+	}
 	if err := asParameters(args, k); err != nil {
 		return err
 	}

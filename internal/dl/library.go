@@ -28,10 +28,10 @@ type Library struct {
 }
 
 // Open loads the first of names that the system finds, searching where its
-// loader does. The error of a failure wraps [ErrNotFound] or [ErrUnsupported]
-// and says for each name what the loader said.
+// loader does. The error of a failure wraps [ErrNotFound] or [ErrUnsupported],
+// lists the names that no file has, and says of each other what the loader said.
 func Open(names ...string) (*Library, error) {
-	var said []string
+	var said, missing []string
 	for _, name := range names {
 		if name == "" || strings.IndexByte(name, 0) >= 0 {
 			said = append(said, fmt.Sprintf("%q is no name", name))
@@ -45,15 +45,28 @@ func Open(names ...string) (*Library, error) {
 			return nil, err
 		}
 		why := err.Error()
+		if isMissing(why) {
+			missing = append(missing, name)
+			continue
+		}
 		if !strings.Contains(why, name) {
 			why = name + ": " + why
 		}
 		said = append(said, why)
 	}
+	if len(missing) > 0 {
+		said = append(said, "tried "+strings.Join(missing, ", "))
+	}
 	if len(said) == 0 {
 		said = []string{"no name given"}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.Join(said, "; "))
+}
+
+// isMissing reports whether a loader says no more than that there is no such file.
+func isMissing(why string) bool {
+	why = strings.ToLower(why)
+	return strings.Contains(why, "no such file") || strings.Contains(why, "specified module could not be found") || strings.Contains(why, "image not found")
 }
 
 // Name returns the name under which the library was found.

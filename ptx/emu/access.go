@@ -16,6 +16,9 @@ const (
 	spaceGlobal
 	spaceShared
 	spaceParam
+	spaceLocal
+	spaceConst
+	spaces // how many there are
 )
 
 // memory reads the name of an access: its space, what it is for others, the
@@ -34,8 +37,12 @@ func (c *compiler) memory(x *extra) (hint bool) {
 			x.space = spaceShared
 		case "shared::cluster":
 			x.space, x.cluster = spaceShared, true
-		case "param":
+		case "param", "param::entry", "param::func":
 			x.space = spaceParam
+		case "local":
+			x.space = spaceLocal
+		case "const":
+			x.space = spaceConst
 		case "volatile", "relaxed", "mmio":
 			x.strong = true
 		case "acquire":
@@ -63,9 +70,6 @@ func (c *compiler) memory(x *extra) (hint bool) {
 	}
 	x.bytes = int(c.typeBytes(t))
 	x.signed = t[0] == 's'
-	if x.space == spaceNone {
-		c.fail("generic addresses are %s", unsupported)
-	}
 	return hint
 }
 
@@ -117,7 +121,7 @@ func (c *compiler) registers(o *operand, x *extra, result bool) {
 }
 
 func (c *compiler) load(in *inst) {
-	x := &extra{}
+	x := &extra{reads: true}
 	more := 0
 	if c.memory(x) {
 		more = 1
@@ -128,36 +132,36 @@ func (c *compiler) load(in *inst) {
 	args := c.args(2, 2+more)
 	in.kind, in.x = kindRun, x
 	c.registers(&args[0], x, true)
-	switch x.space {
-	case spaceParam:
-		c.loadParam(in, x, &args[1])
-	case spaceGlobal:
-		in.a, x.off = c.address(&args[1], x.space)
-		in.run = (*warp).loadGlobal
-	case spaceShared:
-		in.a, x.off = c.address(&args[1], x.space)
-		in.run = (*warp).loadShared
+	if o := &args[1]; x.space == spaceParam && o.kind == operandAddress && o.list[0].kind == operandVariable {
+		c.slot(in, x, o, (*warp).take)
+		return
+	} else if x.space == spaceParam && o.kind == operandAddress && o.list[0].kind == operandName {
+		c.loadParam(in, x, o)
+		return
 	}
+	in.a, x.off = c.address(&args[1], x.space)
+	in.run = loads[x.space]
 }
 
-// loadParam loads from the parameters, at a place that is known.
+// loads are how memory is read.
+var loads = map[space]runFunc{
+	spaceGlobal: (*warp).loadGlobal, spaceConst: (*warp).loadGlobal, spaceShared: (*warp).loadShared,
+	spaceLocal: (*warp).loadLocal, spaceParam: (*warp).loadParam,
+	spaceNone: generic(map[space]runFunc{spaceGlobal: (*warp).loadGlobal, spaceShared: (*warp).loadShared,
+		spaceLocal: (*warp).loadLocal, spaceParam: (*warp).loadParam}),
+}
+
+// loadParam loads from the parameters of the kernel, at a place that is known.
 func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
-	if o.kind != operandAddress || o.list[0].kind != operandName {
-		c.fail("expected a parameter")
-	}
-	at := int64(-1)
-	for i, p := range c.k.params {
-		if p.name == o.list[0].name {
-			if o.off < 0 || o.off > int64(p.bytes)-int64(x.n*x.bytes) {
-				c.fail("parameter %s has %d bytes", p.name, p.bytes)
-			}
-			at = int64(c.k.offsets[i]) + o.off
-		}
-	}
-	if at < 0 {
+	i, ok := c.params[o.list[0].name]
+	if !ok || !c.f.kernel {
 		c.fail("no parameter is called %s", o.list[0].name)
 	}
-	x.off = at
+	p := &c.k.params[i]
+	if o.off < 0 || o.off > int64(p.bytes)-int64(x.n*x.bytes) {
+		c.fail("parameter %s has %d bytes", p.name, p.bytes)
+	}
+	x.off = int64(c.k.offsets[i]) + o.off
 	in.run = func(w *warp, in *inst, mask uint32) bool {
 		x := in.x
 		for i, r := range x.regs {
@@ -175,6 +179,28 @@ func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
 	}
 }
 
+// loadParam loads from the parameters of the kernel, wherever an address is.
+func (w *warp) loadParam(in *inst, mask uint32) bool {
+	x, pc := in.x, w.pcOf(in)
+	w.need(in, in.a, mask, "the address was not computed in this thread")
+	base, n := w.regs[in.a], uint64(x.n*x.bytes)
+	for m := mask; m != 0; m &= m - 1 {
+		lane := lowest(m)
+		at, params := base[lane]+uint64(x.off)-paramBase, w.b.run.params
+		if at > uint64(len(params)) || uint64(len(params))-at < n || at%n != 0 {
+			w.find(OutOfBounds, pc, lane, "the parameters of the kernel", nil)
+			w.zero(x, lane)
+			continue
+		}
+		for i, r := range x.regs {
+			if r >= 0 {
+				w.set(r, lane, x.extend(load(params[int(at)+i*x.bytes:], x.bytes)))
+			}
+		}
+	}
+	return true
+}
+
 func (c *compiler) store(in *inst) {
 	if strings.HasPrefix(c.st.name, "st.async") || strings.HasPrefix(c.st.name, "st.bulk") {
 		c.fail(unsupported)
@@ -187,15 +213,20 @@ func (c *compiler) store(in *inst) {
 	args := c.args(2, 2+more)
 	in.kind, in.x = kindRun, x
 	c.registers(&args[1], x, false)
-	in.a, x.off = c.address(&args[0], x.space)
-	switch x.space {
-	case spaceGlobal:
-		in.run = (*warp).storeGlobal
-	case spaceShared:
-		in.run = (*warp).storeShared
-	default:
+	if o := &args[0]; x.space == spaceParam && o.kind == operandAddress && o.list[0].kind == operandVariable {
+		c.slot(in, x, o, (*warp).put)
+		return
+	}
+	if in.run = stores[x.space]; in.run == nil {
 		c.fail(unsupported)
 	}
+	in.a, x.off = c.address(&args[0], x.space)
+}
+
+// stores are how memory is written.
+var stores = map[space]runFunc{
+	spaceGlobal: (*warp).storeGlobal, spaceShared: (*warp).storeShared, spaceLocal: (*warp).storeLocal,
+	spaceNone: generic(map[space]runFunc{spaceGlobal: (*warp).storeGlobal, spaceShared: (*warp).storeShared, spaceLocal: (*warp).storeLocal}),
 }
 
 // extend extends what was loaded to the width of the register.
@@ -332,6 +363,9 @@ func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int
 		}
 		r.last = a
 	}
+	if a.constant && !w.mayRead(pc, lane, a) {
+		return nil, 0
+	}
 	if addr&uint64(align-1) != 0 {
 		w.find(Misaligned, pc, lane, "", func(f *Finding) {
 			f.Name, f.Offset = a.name, int64(addr-a.base)
@@ -340,6 +374,15 @@ func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int
 		return nil, 0
 	}
 	return a, int(addr - a.base)
+}
+
+// mayRead reports whether the instruction at pc only reads, as it must in constant memory.
+func (w *warp) mayRead(pc, lane int, a *allocation) bool {
+	if in := &w.b.run.k.code[pc]; in.x != nil && in.x.reads {
+		return true
+	}
+	w.find(BadOperand, pc, lane, "constant memory cannot be written", func(f *Finding) { f.Name = a.name })
+	return false
 }
 
 // shared returns the offset of an access of shared memory, or -1 after a
@@ -420,11 +463,7 @@ func (w *warp) loadGlobal(in *inst, mask uint32) bool {
 		addr := base[lane] + uint64(x.off)
 		a, off := w.global(pc, lane, addr, n, n)
 		if a == nil {
-			for _, d := range x.regs {
-				if d >= 0 {
-					w.set(d, lane, 0)
-				}
-			}
+			w.zero(x, lane)
 			continue
 		}
 		sectors.add(addr >> 5)
@@ -556,11 +595,7 @@ func (w *warp) loadShared(in *inst, mask uint32) bool {
 		w.addr[lane] = addr
 		off, a := w.shared(pc, lane, addr, n, n)
 		if off < 0 {
-			for _, d := range x.regs {
-				if d >= 0 {
-					w.set(d, lane, 0)
-				}
-			}
+			w.zero(x, lane)
 			continue
 		}
 		if b == w.b {

@@ -50,6 +50,7 @@ func atomicOp(op, typ string) atomicFunc {
 	for _, t := range []string{".b32", ".b64"} {
 		f["and"+t], f["or"+t], f["xor"+t], f["exch"+t], f["cas"+t] = and, or, xor, exchange, compare
 	}
+	f["cas.b16"] = compare
 	f["add.s32"] = f["add.u32"]
 	f["add.s64"] = f["add.u64"]
 	for _, h := range floatFormats[2:] {
@@ -93,7 +94,7 @@ func (c *compiler) atomic(in *inst) {
 			op = s
 		}
 	}
-	if x.atomic = atomicOp(op, typ); x.atomic == nil || x.space == spaceNone {
+	if x.atomic = atomicOp(op, typ); x.atomic == nil {
 		c.fail(unsupported)
 	}
 	x.bytes = int(c.typeBytes(typ))
@@ -152,7 +153,12 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 		m &^= 1 << lane
 		addr := base[lane] + uint64(x.off)
 		var data []byte
-		if x.space == spaceGlobal {
+		at := x.space
+		if at == spaceNone {
+			at = spaceOf(addr)
+		}
+		switch at {
+		case spaceGlobal:
 			a, off := w.global(pc, lane, addr, n, n)
 			if a == nil {
 				continue
@@ -168,7 +174,7 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 			a.defined.set(off, n)
 			data = a.data[off : off+n]
 			w.strong(addr, true, true, x)
-		} else {
+		case spaceShared:
 			off, a := w.shared(pc, lane, addr, n, n)
 			if off < 0 {
 				continue
@@ -185,6 +191,9 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 			data = b.memory[off : off+n]
 			w.touched(off, n)
 			w.strong(b.key(off), true, true, x)
+		default:
+			w.stop(BadOperand, pc, lane, "the address is neither in global nor in shared memory")
+			return false
 		}
 		more := uint64(0)
 		if in.c >= 0 {

@@ -10,8 +10,10 @@
 //	out, err := m.ReadFloats(y, len(data))
 //
 // What runs is text: that of the builder, byte for byte what the driver gets, or
-// any other in the subset that the builder writes. There is no second list of
-// instructions.
+// what a compiler of CUDA C writes: functions, recursion, calls of addresses, local memory, generic
+// addresses, and arrays of the module in global and constant memory ([Machine.Variable] has their
+// addresses). A kernel that cannot be read is refused when it is launched ([Kernel.Err] has the
+// reason); the others of its module run.
 //
 // # How it runs
 //
@@ -52,6 +54,11 @@
 //     before it was waited for, and memory that the async proxy reads with no
 //     fence.proxy.async since it was written.
 //   - [BadOperand]: what the device leaves undefined or refuses.
+//   - [StackOverflow]: calls so deep that a thread needs more than 512 KiB. A device has 1 KiB for each
+//     thread unless it is told otherwise.
+//
+// Local memory and the parameters of functions are as registers: what nobody wrote there may be
+// loaded, and its use is found.
 //
 // A launch goes on after a finding, but not for long: some seconds.
 //
@@ -61,8 +68,8 @@
 // # What it does not do
 //
 // It is no judge of speed, of occupancy, or of what ptxas accepts, and it shows no
-// value that only weak memory brings about: it reports the race instead. Generic
-// addresses, local memory and calls are not supported, nor are copies to several blocks of
-// a cluster, and clusters that do not lie along x: Launch or Load says so. Memory of 4 bytes takes 48 more where races are looked
+// value that only weak memory brings about: it reports the race instead. Textures,
+// printf and what else the device runs by itself are not supported, nor are copies to several blocks of
+// a cluster, and clusters that do not lie along x: Launch says so. Memory of 4 bytes takes 48 more where races are looked
 // for, once it was used.
 package emu

@@ -23,10 +23,11 @@ const (
 	MissingWait                      // a use of what an asynchronous instruction has not finished, or was not ordered for
 	Budget                           // the launch took more steps than it may
 	BadOperand                       // an operand that the instruction does not take
+	StackOverflow                    // calls deeper than local memory has room for
 )
 
 var kinds = [...]string{"", "out of bounds", "misaligned", "race", "uninitialised read", "divergent barrier",
-	"divergent warp instruction", "deadlock", "missing wait", "step budget", "bad operand"}
+	"divergent warp instruction", "deadlock", "missing wait", "step budget", "bad operand", "stack overflow"}
 
 // Error returns the name of the kind.
 func (k Kind) Error() string {

@@ -154,7 +154,7 @@ func randomText(r *rand.Rand) string {
 		if strings.HasPrefix(text, "bra") {
 			label = ops[0] + ":\n"
 		}
-		if _, err := Parse(head + label + line + "\tret;\n}\n"); err == nil || r.IntN(500) == 0 {
+		if err := judge(head + label + line + "\tret;\n}\n"); err == nil || r.IntN(500) == 0 {
 			fmt.Fprintf(&b, "L%d:\n%s", i, line)
 			i++
 		}
@@ -171,7 +171,7 @@ func TestRandom(t *testing.T) {
 	}
 	for seed := range n {
 		text := randomText(rand.New(rand.NewPCG(uint64(seed), 9)))
-		if m, err := Parse(text); err == nil && len(m.kernels) == 1 {
+		if m, err := Parse(text); err == nil && len(m.kernels) == 1 && m.Err() == nil {
 			ran++
 		}
 		func() {
@@ -203,6 +203,9 @@ func FuzzText(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(text)
+	}
+	for _, text := range callTexts {
+		f.Add(textHead + text)
 	}
 	f.Fuzz(func(t *testing.T, text string) { runAll(t, text) })
 }

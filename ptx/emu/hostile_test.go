@@ -26,7 +26,7 @@ func TestHostileTexts(t *testing.T) {
 		"many registers":         strings.Repeat(".entry k(){.reg .b32 r<4194304>;ret;}", 100),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := emu.Parse(hostileHead + body); err == nil {
+			if m, err := emu.Parse(hostileHead + body); err == nil && m.Err() == nil {
 				t.Error("taken")
 			}
 		})

@@ -12,7 +12,7 @@ var ignored = []string{"prefetch", "prefetchu", "nanosleep", "setmaxnreg", "grid
 
 // families are the instructions that are no operations on values, by how they begin.
 var families = map[string]func(c *compiler, in *inst){
-	"bra": (*compiler).branch, "ret": (*compiler).ret, "exit": (*compiler).ret,
+	"bra": (*compiler).branch, "brx": (*compiler).jump, "call": (*compiler).call, "ret": (*compiler).ret, "exit": (*compiler).ret,
 	"ld": (*compiler).load, "ldu": (*compiler).load, "st": (*compiler).store,
 	"atom": (*compiler).atomic, "red": (*compiler).atomic,
 	"mov": (*compiler).mov, "selp": (*compiler).selp, "lop3": (*compiler).lop3,
@@ -24,6 +24,8 @@ var families = map[string]func(c *compiler, in *inst){
 	"cp": (*compiler).copy, "mbarrier": (*compiler).mbarrier, "wgmma": (*compiler).wgmma,
 	"and": (*compiler).logic, "or": (*compiler).logic, "xor": (*compiler).logic, "not": (*compiler).logic,
 	"setp": (*compiler).setp, "mapa": (*compiler).mapa, "trap": (*compiler).trap,
+	"add": (*compiler).carry, "addc": (*compiler).carry, "sub": (*compiler).carry, "subc": (*compiler).carry,
+	"mad": (*compiler).carry, "madc": (*compiler).carry, "set": (*compiler).set,
 	"bfi": (*compiler).insert, "createpolicy": (*compiler).policy,
 }
 
@@ -31,6 +33,9 @@ var families = map[string]func(c *compiler, in *inst){
 // as the text has it: "fma.rn.f32", "ld.global.v4.f32".
 func Supports(name string) (ok bool) {
 	if _, ok := operations()[name]; ok {
+		return true
+	}
+	if _, ok := variant(name); ok {
 		return true
 	}
 	parts := strings.Split(name, ".")
@@ -41,7 +46,7 @@ func Supports(name string) (ok bool) {
 		return false
 	}
 	// What is wrong with operands is said after the name was understood.
-	c := &compiler{k: &Kernel{}, f: &function{}, st: &statement{name: name}}
+	c := &compiler{k: &Kernel{}, src: &source{}, f: &function{}, rt: &routine{}, st: &statement{name: name}}
 	defer func() {
 		if r := recover(); r != nil {
 			m, is := r.(mistake)
@@ -63,9 +68,17 @@ func isIgnored(name string) bool {
 
 // instruction makes the instruction of c.st ready to run.
 func (c *compiler) instruction(in *inst) {
-	name := c.st.name
+	name, args := c.st.name, c.st.args
+	if strings.HasPrefix(name, "mov.") && len(args) == 2 && args[1].kind == operandName && specials[args[1].name].special == clocks {
+		c.clock(in)
+		return
+	}
 	vector := slices.ContainsFunc(c.st.args, func(o operand) bool { return o.kind == operandVector })
 	if o, ok := operations()[name]; ok && !vector {
+		c.operation(in, &o)
+		return
+	}
+	if o, ok := variant(name); ok && !vector {
 		c.operation(in, &o)
 		return
 	}
@@ -90,22 +103,61 @@ func (c *compiler) operation(in *inst, o *operation) {
 		n++
 	}
 	args := c.args(n, n)
-	if o.test != nil {
+	value := c.value
+	switch {
+	case o.test != nil:
 		in.kind, in.test = kindTest, o.test
 		in.d = c.destPred(&args[0])
-	} else {
+	case strings.HasPrefix(c.st.name, "cvt."):
+		value = c.converted
+		in.kind = kindOp
+		in.d, in.op = c.convertedTo(&args[0], o)
+	default:
 		in.kind, in.op = kindOp, o.op
 		in.d = c.dest(&args[0], o.bytes[0])
 	}
-	in.a = c.value(&args[1], o.bytes[1])
+	in.a = value(&args[1], o.bytes[1])
 	in.b, in.c = in.a, in.a
 	if n > 2 {
-		in.b = c.value(&args[2], o.bytes[2])
+		in.b = value(&args[2], o.bytes[2])
 	}
 	if n > 3 {
-		in.c = c.value(&args[3], o.bytes[3])
+		in.c = value(&args[3], o.bytes[3])
 	}
 }
+
+// converted is value for a conversion of integers, which takes the lower bits of a register that is wider
+// than the type.
+func (c *compiler) converted(o *operand, bytes uint8) int32 {
+	p := c.parts()
+	if src := p[len(p)-1]; o.kind == operandRegister && !o.not && integerBytes[src] > 0 {
+		if have := c.f.registers[o.reg].bytes; have >= integerBytes[src] {
+			bytes = have
+		}
+	}
+	return c.value(o, bytes)
+}
+
+// convertedTo returns the result of a conversion, which extends to a register that is wider than
+// the type, and the operation.
+func (c *compiler) convertedTo(o *operand, op *operation) (int32, opFunc) {
+	p := c.parts()
+	typ := p[max(len(p)-2, 0)]
+	n := integerBytes[typ]
+	if o.kind != operandRegister || o.not || n == 0 || c.f.registers[o.reg].bytes < n || c.f.registers[o.reg].bytes == op.bytes[0] {
+		return c.dest(o, op.bytes[0]), op.op
+	}
+	x := extra{bytes: int(n), wide: c.f.registers[o.reg].bytes, signed: typ[0] == 's'}
+	return c.dest(o, x.wide), func(d, a, b, c *plane) {
+		op.op(d, a, b, c)
+		for i, v := range d {
+			d[i] = x.extend(v & (1<<(8*n-1)<<1 - 1))
+		}
+	}
+}
+
+// integerBytes are the sizes of types of integers.
+var integerBytes = map[string]uint8{"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8}
 
 // parts returns the name after its first part, taken apart. What of begins stays.
 func (c *compiler) parts() []string { return strings.Split(c.st.name, ".")[1:] }
@@ -113,11 +165,6 @@ func (c *compiler) parts() []string { return strings.Split(c.st.name, ".")[1:] }
 func (c *compiler) branch(in *inst) {
 	args := c.args(1, 1)
 	in.kind, in.target = kindBranch, c.label(&args[0])
-}
-
-func (c *compiler) ret(in *inst) {
-	c.args(0, 0)
-	in.kind = kindReturn
 }
 
 func (c *compiler) trap(in *inst) {
@@ -147,38 +194,66 @@ func (c *compiler) mov(in *inst) {
 			w.setPred(in.d, mask, v, def)
 			return true
 		}
-	case s.kind == operandVector && len(s.list) == 2:
-		n := c.typeBytes(p[0])
-		in.kind, in.d = kindOp, c.dest(d, n)
-		in.a, in.b = c.value(&s.list[0], n/2), c.value(&s.list[1], n/2)
-		in.c = in.a
-		shift := 4 * n
-		in.op = func(d, a, b, _ *plane) {
-			for i := range d {
-				d[i] = a[i] | b[i]<<shift
-			}
-		}
-	case d.kind == operandVector && len(d.list) == 2:
-		n := c.typeBytes(p[0])
-		in.kind, in.a = kindRun, c.value(s, n)
-		regs := []int32{c.destOrSink(&d.list[0], n/2), c.destOrSink(&d.list[1], n/2)}
-		shift, mask := 4*n, uint64(1)<<(4*n)-1
-		in.run = func(w *warp, in *inst, m uint32) bool {
-			v, def := w.regs[in.a], w.def[in.a]
-			for j, r := range regs {
-				if r < 0 {
-					continue
-				}
-				for i := range w.tmp {
-					w.tmp[i] = v[i] >> (int(shift) * j) & mask
-				}
-				w.regs[r].blend(&w.tmp, m)
-				w.def[r] = w.def[r]&^m | def&m
-			}
-			return true
-		}
+	case s.kind == operandVector:
+		c.pack(in, d, s, c.typeBytes(p[0]))
+	case d.kind == operandVector:
+		c.unpack(in, d, s, c.typeBytes(p[0]))
 	default:
 		c.fail(unsupported)
+	}
+}
+
+// pack is a mov of several registers to one of n bytes.
+func (c *compiler) pack(in *inst, d, s *operand, n uint8) {
+	k := uint8(len(s.list))
+	if k != 2 && k != 4 || n < k {
+		c.fail("%d registers for one of %d bits", k, 8*n)
+	}
+	in.kind, in.d = kindRun, c.dest(d, n)
+	var from []int32
+	for i := range s.list {
+		from = append(from, c.value(&s.list[i], n/k))
+	}
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		w.tmp = w.regs[from[0]]
+		def := w.def[from[0]]
+		for j, r := range from[1:] {
+			def &= w.def[r]
+			for i, v := range w.regs[r] {
+				w.tmp[i] |= v << (8 * int(n/k) * (j + 1))
+			}
+		}
+		w.regs[in.d].blend(&w.tmp, mask)
+		w.def[in.d] = w.def[in.d]&^mask | def&mask
+		return true
+	}
+}
+
+// unpack is a mov of a register of n bytes to several.
+func (c *compiler) unpack(in *inst, d, s *operand, n uint8) {
+	k := uint8(len(d.list))
+	if k != 2 && k != 4 || n < k {
+		c.fail("%d registers for one of %d bits", k, 8*n)
+	}
+	in.kind, in.a = kindRun, c.value(s, n)
+	var regs []int32
+	for i := range d.list {
+		regs = append(regs, c.destOrSink(&d.list[i], n/k))
+	}
+	width := 8 * int(n/k)
+	in.run = func(w *warp, in *inst, m uint32) bool {
+		v, def := w.regs[in.a], w.def[in.a]
+		for j, r := range regs {
+			if r < 0 {
+				continue
+			}
+			for i := range w.tmp {
+				w.tmp[i] = v[i] >> (width * j) & (1<<width - 1)
+			}
+			w.regs[r].blend(&w.tmp, m)
+			w.def[r] = w.def[r]&^m | def&m
+		}
+		return true
 	}
 }
 
@@ -303,6 +378,57 @@ func (c *compiler) setp(in *inst) {
 		}
 		w.setPred(in.d, mask, x, def)
 		return true
+	}
+}
+
+// set is a comparison whose result is a number: all ones, or 1 as a floating-point number, each
+// half of a pair for itself.
+func (c *compiler) set(in *inst) {
+	p := c.parts()
+	if len(p) < 3 {
+		c.fail(unsupported)
+	}
+	dst, src := p[len(p)-2], p[len(p)-1]
+	one, pairs := src, strings.HasSuffix(src, "x2")
+	if pairs {
+		one = strings.TrimSuffix(src, "x2")
+	}
+	name := "setp." + strings.Join(append(slices.Clone(p[:len(p)-2]), one), ".")
+	o, ok := operations()[name]
+	if !ok {
+		o, ok = variant(name)
+	}
+	n := c.typeBytes(dst)
+	if !ok || pairs && n != 4 {
+		c.fail(unsupported)
+	}
+	width, yes := 8*n, uint64(1)<<(8*n-1)<<1-1
+	if pairs {
+		width, yes = 16, 0xffff
+	}
+	if f, ok := formatOf[strings.TrimSuffix(dst, "x2")]; ok {
+		yes = f.to(1)
+	}
+	args := c.args(3, 3)
+	in.kind, in.d, in.test = kindOp, c.dest(&args[0], n), o.test
+	bytes := o.bytes[1]
+	if pairs {
+		bytes = 4
+	}
+	in.a, in.b = c.value(&args[1], bytes), c.value(&args[2], bytes)
+	in.c = in.a
+	in.op = func(d, a, b, _ *plane) {
+		low, high := o.test(a, b), uint32(0)
+		if pairs {
+			var x, y plane
+			for i := range x {
+				x[i], y[i] = a[i]>>16, b[i]>>16
+			}
+			high = o.test(&x, &y)
+		}
+		for i := range d {
+			d[i] = yes*uint64(low>>i&1) | yes*uint64(high>>i&1)<<width
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ type launch struct {
 	maps        map[int]*TensorMap
 	last        *allocation
 	done        <-chan struct{} // of the context
+	variables   map[int]uint64  // addresses of variables of the module
+	stacks      int             // bytes of all threads
+	clock       uint64          // steps of all warps so far
 }
 
 // thread returns the place of a thread in its block.
@@ -67,9 +70,15 @@ func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared
 			return fmt.Errorf("%w: a size of %d x %d x %d", ErrLaunch, d.X, d.Y, d.Z)
 		}
 	}
+	if k.err != nil {
+		return fmt.Errorf("%w: %w", ErrLaunch, k.err)
+	}
 	r := &launch{m: m, k: k, grid: grid.sizes(), block: block.sizes(), dynamic: shared}
 	m.stats = Stats{}
 	if err := r.check(params); err != nil {
+		return err
+	}
+	if err := r.placeVariables(); err != nil {
 		return err
 	}
 	m.launch++
@@ -129,6 +138,9 @@ func (r *launch) check(params []any) error {
 	}
 	if n := (r.threads + 31) / 32 * k.planes; n > maxPlanes {
 		return fmt.Errorf("%w: %d registers of warps", ErrLimit, n)
+	}
+	if n := int64(r.threads) * int64(k.routines[0].frame); n > maxStacks/2 {
+		return fmt.Errorf("%w: %d bytes of local memory", ErrLimit, n)
 	}
 	if len(params) != len(k.params) {
 		return fmt.Errorf("%w: %d parameters, kernel %s has %d", ErrLaunch, len(params), k.name, len(k.params))
@@ -290,7 +302,7 @@ func (r *launch) run(ctx context.Context) error {
 		if stalled >= window*sliceSteps && size*window < maxResident {
 			// Those that are left may wait for blocks that have not begun.
 			stalled = 0
-			if room := int64(window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes {
+			if room := int64(window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes && r.stacks < maxStacks/4 {
 				window++
 			}
 		}

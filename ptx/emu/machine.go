@@ -58,23 +58,24 @@ type Machine struct {
 	used   int64
 	stats  Stats
 	launch uint32 // number of launches so far
+	loaded map[*Module]map[int]*allocation
 }
 
 // allocation is a piece of global memory.
 type allocation struct {
-	name    string
-	base    uint64
-	data    []byte
-	defined bitmap
-	whole   bool // all of it is defined
-	shadow  shadow
+	name     string
+	base     uint64
+	data     []byte
+	defined  bitmap
+	whole    bool // all of it is defined
+	constant bool // kernels only read it
+	shadow   shadow
 }
 
 // Global memory begins far from shared and parameter addresses. Between
 // allocations is a gap, and none is aligned better than the driver promises.
 const (
 	globalBase  = 0x7f0000000000
-	paramBase   = 0x7e0000000000
 	globalAlign = 256
 	globalGap   = 4096
 )

@@ -32,6 +32,7 @@ var operations = sync.OnceValue(func() map[string]operation {
 	t.halves()
 	t.tests()
 	t.conversions()
+	t.spaces()
 	return t
 })
 

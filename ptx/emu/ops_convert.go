@@ -9,13 +9,16 @@ import (
 func (t table) tests() {
 	integerTests[uint32, int32](t, 32)
 	integerTests[uint64, int64](t, 64)
+	integerTests[uint16, int16](t, 16)
 	floatTests(t, "f32", 4, func(x uint32) float64 { return float64(f32(x)) })
 	floatTests(t, "f64", 8, f64)
 	floatTests(t, "f16", 2, fromHalf)
 	floatTests(t, "bf16", 2, fromBrain)
+	properties(t, "f32", 4, func(x uint64) float64 { return float64(f32(uint32(x))) }, 0x1p-126)
+	properties(t, "f64", 8, f64, 0x1p-1022)
 }
 
-func integerTests[U uint32 | uint64, S int32 | int64](t table, width int) {
+func integerTests[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width int) {
 	n, w := uint8(width/8), strconv.Itoa(width)
 	for _, typ := range []string{".u", ".s", ".b"} {
 		t.test("setp.eq"+typ+w, lanesTest(func(x, y U) bool { return x == y }), n)
@@ -68,6 +71,27 @@ func floatTests[A word](t table, typ string, n uint8, from func(A) float64) {
 	add("num", func(x, y float64) bool { return x == x && y == y })
 }
 
+// properties adds testp, which asks what a number is.
+func properties(t table, typ string, n uint8, from func(uint64) float64, normal float64) {
+	for name, is := range map[string]func(x float64) bool{
+		"finite":     func(x float64) bool { return x-x == 0 },
+		"infinite":   func(x float64) bool { return math.IsInf(x, 0) },
+		"number":     func(x float64) bool { return x == x },
+		"notanumber": func(x float64) bool { return x != x },
+		"normal":     func(x float64) bool { return x-x == 0 && math.Abs(x) >= normal },
+		"subnormal":  func(x float64) bool { return x != 0 && math.Abs(x) < normal },
+	} {
+		t["testp."+name+"."+typ] = operation{bytes: [4]uint8{predicate, n}, test: func(a, _ *plane) (m uint32) {
+			for i := range a {
+				if is(from(a[i])) {
+					m |= 1 << i
+				}
+			}
+			return m
+		}}
+	}
+}
+
 // floatTo gives the formats of floating-point numbers.
 type floatFormat struct {
 	name string
@@ -82,6 +106,15 @@ var floatFormats = []floatFormat{
 	{"f16", 2, func(x uint64) float64 { return fromHalf(uint16(x)) }, func(x float64) uint64 { return uint64(toHalf(x)) }},
 	{"bf16", 2, func(x uint64) float64 { return fromBrain(uint16(x)) }, func(x float64) uint64 { return uint64(toBrain(x)) }},
 }
+
+// formatOf finds a format by its name.
+var formatOf = func() map[string]floatFormat {
+	m := map[string]floatFormat{}
+	for _, f := range floatFormats {
+		m[f.name] = f
+	}
+	return m
+}()
 
 var roundings = []struct {
 	name string
@@ -152,9 +185,6 @@ func (t table) conversions() {
 	fromInteger[int32](t, "s32", 4)
 	fromInteger[uint64](t, "u64", 8)
 	fromInteger[int64](t, "s64", 8)
-	t.add("cvta.to.global.u64", func(d, a, _, _ *plane) { *d = *a }, 8, 8)
-	t["cvta.global.u64"] = t["cvta.to.global.u64"]
-	t["cvta.param.u64"] = t["cvta.to.global.u64"]
 }
 
 func relu(x float32) float32 {

@@ -133,6 +133,21 @@ func flush32(x float32) float32 {
 	return x
 }
 
+func flush64(x float64) float64 {
+	if x < 0x1p-1022 && x > -0x1p-1022 {
+		return math.Copysign(0, x)
+	}
+	return x
+}
+
+// upper flushes a number and drops the lower half of its bits, which approximations of 64 bits lack.
+func upper(x float64) float64 {
+	if x != x {
+		return x
+	}
+	return math.Float64frombits(math.Float64bits(flush64(x)) &^ (1<<32 - 1))
+}
+
 func min32(x, y float32) float32 {
 	switch {
 	case x != x:
@@ -209,18 +224,14 @@ func (t table) floats() {
 	three("fma.rn", fma32)
 	t.add("fma.rn.f32", fmaF32, 4, 4, 4, 4)
 	three64("fma.rn", math.FMA)
-	t.add("fma.rn.sat.f32", lanes3(func(x, y, z uint32) uint32 {
-		if v := fma32(f32(x), f32(y), f32(z)); v > 0 {
-			return b32(min(v, 1))
-		}
-		return 0
-	}), 4, 4, 4, 4)
+	t["mad.rn.f32"], t["mad.rn.f64"] = t["fma.rn.f32"], t["fma.rn.f64"]
 	for name, m := range map[string]direction{"rz": towardsZero, "rm": down, "rp": up} {
 		three("fma."+name, m.fma32)
 		three64("fma."+name, m.fma64)
 		two("mul."+name, func(x, y float32) float32 { return m.product32(x, y) })
 		two("add."+name, func(x, y float32) float32 { return m.fma32(x, 1, y) })
 		two("sub."+name, func(x, y float32) float32 { return m.fma32(x, 1, -y) })
+		two64("mul."+name, func(x, y float64) float64 { return m.fma64(x, y, math.Copysign(0, x*y)) })
 		two64("add."+name, func(x, y float64) float64 { return m.fma64(x, 1, y) })
 		two64("sub."+name, func(x, y float64) float64 { return m.fma64(x, 1, -y) })
 	}
@@ -251,6 +262,8 @@ func (t table) floats() {
 		}
 		return r
 	})
+	one64("rcp.approx.ftz", func(x float64) float64 { return upper(1 / flush64(x)) })
+	one64("rsqrt.approx.ftz", func(x float64) float64 { return upper(1 / math.Sqrt(flush64(x))) })
 	one("ex2.approx", func(x float32) float32 { return float32(math.Exp2(float64(x))) })
 	one("lg2.approx", func(x float32) float32 { return float32(math.Log2(float64(x))) })
 	one("sin.approx", func(x float32) float32 { return float32(math.Sin(float64(x))) })

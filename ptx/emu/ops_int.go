@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"math"
 	"math/bits"
 	"strconv"
 )
@@ -8,6 +9,7 @@ import (
 func (t table) integers() {
 	integer[uint32, int32](t, 32)
 	integer[uint64, int64](t, 64)
+	integer[uint16, int16](t, 16)
 	// What most instructions are has loops of its own: a call for each lane costs
 	// more than the sum.
 	t.add("add.u32", func(d, a, b, _ *plane) {
@@ -54,6 +56,13 @@ func (t table) integers() {
 			d[i] = uint64(int64(int32(a[i]))*int64(int32(b[i]))) + c[i]
 		}
 	}, 8, 4, 4, 8)
+	t.add("add.sat.s32", lanes2(func(x, y uint32) uint32 { return clamp32(int64(int32(x)) + int64(int32(y))) }), 4, 4, 4)
+	t.add("sub.sat.s32", lanes2(func(x, y uint32) uint32 { return clamp32(int64(int32(x)) - int64(int32(y))) }), 4, 4, 4)
+	t.add("mul.wide.s16", lanes2(func(x, y uint16) uint32 { return uint32(int32(int16(x)) * int32(int16(y))) }), 4, 2, 2)
+	t.add("mad.wide.u16", lanes3(func(x, y uint16, z uint32) uint32 { return uint32(x)*uint32(y) + z }), 4, 2, 2, 4)
+	t.add("mad.wide.s16", lanes3(func(x, y uint16, z uint32) uint32 { return uint32(int32(int16(x))*int32(int16(y))) + z }), 4, 2, 2, 4)
+	t.add("mul.hi.u16", lanes2(func(x, y uint16) uint16 { return uint16(uint32(x) * uint32(y) >> 16) }), 2, 2, 2)
+	t.add("mul.hi.s16", lanes2(func(x, y uint16) uint16 { return uint16(int32(int16(x)) * int32(int16(y)) >> 16) }), 2, 2, 2)
 	t.add("mul.wide.u16", lanes2(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
 	t.add("mul.hi.u32", lanes2(func(x, y uint32) uint32 { return uint32(uint64(x) * uint64(y) >> 32) }), 4, 4, 4)
 	t.add("mul.hi.s32", lanes2(func(x, y uint32) uint32 { return uint32(int64(int32(x)) * int64(int32(y)) >> 32) }), 4, 4, 4)
@@ -95,13 +104,15 @@ func (t table) integers() {
 	}), 4, 4, 4, 4)
 }
 
+func clamp32(v int64) uint32 { return uint32(max(min(v, math.MaxInt32), math.MinInt32)) }
+
 func mulHigh(x, y uint64) uint64 {
 	h, _ := bits.Mul64(x, y)
 	return h
 }
 
 // integer adds what unsigned and signed integers of one size have.
-func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
+func integer[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width int) {
 	n := uint8(width / 8)
 	u, s := ".u"+strconv.Itoa(width), ".s"+strconv.Itoa(width)
 	both := func(name string, f func(x, y U) U) {
@@ -111,6 +122,7 @@ func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
 	signed := func(name string, f func(x, y S) S) {
 		t.add(name+s, lanes2(func(x, y U) U { return U(f(S(x), S(y))) }), n, n, n)
 	}
+	both("add", func(x, y U) U { return x + y })
 	both("sub", func(x, y U) U { return x - y })
 	both("mul.lo", func(x, y U) U { return x * y })
 	t.add("mad.lo"+u, lanes3(func(x, y, z U) U { return x*y + z }), n, n, n, n)
@@ -145,6 +157,8 @@ func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
 	t.add("max"+u, lanes2(func(x, y U) U { return max(x, y) }), n, n, n)
 	signed("min", func(x, y S) S { return min(x, y) })
 	signed("max", func(x, y S) S { return max(x, y) })
+	t.add("sad"+u, lanes3(func(x, y, z U) U { return max(x, y) - min(x, y) + z }), n, n, n, n)
+	t.add("sad"+s, lanes3(func(x, y, z U) U { return U(max(S(x), S(y))) - U(min(S(x), S(y))) + z }), n, n, n, n)
 	t.add("neg"+s, lanes1(func(x U) U { return -x }), n, n)
 	t.add("abs"+s, lanes1(func(x U) U {
 		if S(x) < 0 {
@@ -158,11 +172,7 @@ func integer[U uint32 | uint64, S int32 | int64](t table, width int) {
 func (t table) bits() {
 	bitwise[uint32, int32](t, 32)
 	bitwise[uint64, int64](t, 64)
-	t.add("mov.b16", func(d, a, _, _ *plane) { *d = *a }, 2, 2)
-	t["mov.u16"], t["mov.s16"] = t["mov.b16"], t["mov.b16"]
-	t.add("and.b16", lanes2(func(x, y uint16) uint16 { return x & y }), 2, 2, 2)
-	t.add("or.b16", lanes2(func(x, y uint16) uint16 { return x | y }), 2, 2, 2)
-	t.add("xor.b16", lanes2(func(x, y uint16) uint16 { return x ^ y }), 2, 2, 2)
+	bitwise[uint16, int16](t, 16)
 	t.add("popc.b32", lanes1(func(x uint32) uint32 { return uint32(bits.OnesCount32(x)) }), 4, 4)
 	t.add("popc.b64", lanes1(func(x uint64) uint32 { return uint32(bits.OnesCount64(x)) }), 4, 8)
 	t.add("clz.b32", lanes1(func(x uint32) uint32 { return uint32(bits.LeadingZeros32(x)) }), 4, 4)
@@ -171,6 +181,18 @@ func (t table) bits() {
 	t.add("brev.b64", lanes1(bits.Reverse64), 8, 8)
 	t.add("bfind.u32", lanes1(func(x uint32) uint32 { return uint32(bits.Len32(x) - 1) }), 4, 4)
 	t.add("bfind.u64", lanes1(func(x uint64) uint32 { return uint32(bits.Len64(x) - 1) }), 4, 8)
+	t.add("bfind.s64", lanes1(func(x uint64) uint32 { return uint32(bits.Len64(x^uint64(int64(x)>>63)) - 1) }), 4, 8)
+	for name, width := range map[string]uint32{"u32": 32, "s32": 32, "u64": 64, "s64": 64} {
+		// How far the bit has to go to the left, in place of where it is.
+		t["bfind.shiftamt."+name] = operation{op: func(d, a, b, c *plane) {
+			t["bfind."+name].op(d, a, b, c)
+			for i, at := range d {
+				if uint32(at) != math.MaxUint32 {
+					d[i] = uint64(width - 1 - uint32(at))
+				}
+			}
+		}, bytes: [4]uint8{4, uint8(width / 8)}}
+	}
 	t.add("bfind.s32", lanes1(func(x uint32) uint32 { return uint32(bits.Len32(x^uint32(int32(x)>>31)) - 1) }), 4, 4)
 	t.add("bfe.u32", lanes3(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, false)) }), 4, 4, 4, 4)
 	t.add("bfe.s32", lanes3(func(x, at, n uint32) uint32 { return uint32(field(uint64(x), 32, at, n, true)) }), 4, 4, 4, 4)
@@ -202,7 +224,7 @@ func (t table) bits() {
 	}
 }
 
-func bitwise[U uint32 | uint64, S int32 | int64](t table, width int) {
+func bitwise[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width int) {
 	n := uint8(width / 8)
 	b, u, s := ".b"+strconv.Itoa(width), ".u"+strconv.Itoa(width), ".s"+strconv.Itoa(width)
 	t.add("and"+b, func(d, x, y, _ *plane) {
@@ -220,6 +242,12 @@ func bitwise[U uint32 | uint64, S int32 | int64](t table, width int) {
 			d[i] = x[i] ^ y[i]
 		}
 	}, n, n, n)
+	t.add("cnot"+b, lanes1(func(x U) U {
+		if x == 0 {
+			return 1
+		}
+		return 0
+	}), n, n)
 	t.add("not"+b, lanes1(func(x U) U { return ^x }), n, n)
 	t.add("shl"+b, func(d, x, y, _ *plane) {
 		for i := range d {

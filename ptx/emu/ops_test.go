@@ -27,7 +27,7 @@ func TestSupports(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	for _, name := range []string{"", "add", "add.f33", "ld.global", "bra.x.y", "mma.sync", "nothing.at.all", "ld.local.f32", "shfl.sync.bfly.b64"} {
+	for _, name := range []string{"", "add", "add.f33", "ld.global", "bra.x.y", "mma.sync", "nothing.at.all", "ld.elsewhere.f32", "shfl.sync.bfly.b64"} {
 		if name != "bra.x.y" && Supports(name) {
 			t.Errorf("%q is supported", name)
 		}
@@ -145,6 +145,9 @@ func TestInstructions(t *testing.T) {
 		seen[key] = true
 		ran++
 		m, err := Parse(oneInstruction(in))
+		if err == nil {
+			err = m.Err()
+		}
 		if err != nil {
 			t.Errorf("%s: %v", in.Text, err)
 			continue

@@ -2,7 +2,6 @@ package emu
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -17,6 +16,12 @@ const (
 	maxSharedBytes     = 227 << 10
 	maxParamBytes      = 4096
 	maxNesting         = 64
+	maxArrayBytes      = 1 << 30 // of an array in global or constant memory
+	maxConstantBytes   = 64 << 10
+	maxLocalBytes      = 512 << 10 // that a function declares, parameters of calls included
+	maxFrameVariables  = 1 << 16   // likewise
+	// Of all kernels of a text, each with the functions that it may call.
+	maxModuleInstructions = 1 << 22
 )
 
 // operandKind is what an operand is.
@@ -33,6 +38,8 @@ const (
 	operandVector               // {list...}
 	operandPair                 // list[0]|list[1]
 	operandSink                 // _
+	operandVariable             // reg: a variable of the function
+	operandGroup                // (list...)
 )
 
 // operand is an operand as it stands in the text.
@@ -60,19 +67,37 @@ type register struct {
 	bytes uint8 // 0 for a predicate
 }
 
-// variable is an array in shared memory or a parameter.
+// variable is an array or a parameter.
 type variable struct {
 	name         string
 	typ          string // of an element, as f32
 	bytes, align int
+	space        space
 	extern       bool
+	data         []byte   // what it holds at first, as far as it is not zero
+	symbols      []symbol // and the addresses in it
 }
 
-// function is a kernel as it stands in the text.
+// symbol is an address that a variable holds at first.
+type symbol struct {
+	line      int
+	at, bytes int    // in the variable
+	shift     int    // of the address, for some of its bytes
+	name      string // of a variable or a function
+	offset    int64
+}
+
+// function is a kernel or a function as it stands in the text.
 type function struct {
 	name       string
 	line       int
+	kernel     bool
+	err        error // why it cannot be read
+	index      int   // of a function among those of the module
+	body       bool
 	params     []variable
+	results    []variable
+	vars       []variable // of each thread: local arrays, and parameters of a function and of its calls
 	shared     []variable
 	threads    [3]int
 	exactly    bool
@@ -80,13 +105,19 @@ type function struct {
 	registers  []register
 	statements []statement
 	labels     map[string]int // places in statements
+	targets    map[string][]operand
+	prototypes map[string]bool
 }
 
 // source is a parsed module.
 type source struct {
 	version, target string
-	shared          []variable
+	variables       []variable     // in global, constant and shared memory
+	names           map[string]int // of variables
+	kernels         []*function
 	functions       []*function
+	called          map[string]*function
+	unread          map[string]error // what else was declared, and why it could not be read
 }
 
 // syntaxError is what the parser panics with, and parse returns.
@@ -101,6 +132,7 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("emu: line %d: %s", e.
 type scope struct {
 	names map[string]int    // registers
 	runs  map[string][2]int // %r<n>: first register and n
+	vars  map[string]int    // variables of the function
 	id    int
 }
 
@@ -108,7 +140,9 @@ type parser struct {
 	s      string
 	at     int
 	line   int
+	src    *source
 	f      *function
+	arrays map[string]bool // in shared memory, of the function
 	scopes []scope
 	ids    int
 	all    int // registers of the kernels so far
@@ -119,7 +153,7 @@ func parse(text string) (src *source, err error) {
 	if len(text) > maxText {
 		return nil, &syntaxError{0, "the text is too long"}
 	}
-	p := &parser{s: text, line: 1}
+	p := &parser{s: text, line: 1, src: &source{names: map[string]int{}, called: map[string]*function{}, unread: map[string]error{}}}
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(*syntaxError)
@@ -129,7 +163,8 @@ func parse(text string) (src *source, err error) {
 			src, err = nil, e
 		}
 	}()
-	return p.module(), nil
+	p.module()
+	return p.src, nil
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -237,202 +272,12 @@ func (p *parser) number(limit uint64) int {
 	return int(o.bits)
 }
 
-func (p *parser) module() *source {
-	src := &source{}
-	for {
-		if p.peek() == 0 {
-			break
-		}
-		switch w := p.word(); w {
-		case ".version":
-			src.version = p.word()
-		case ".target":
-			src.target = p.word()
-			for p.accept(',') {
-				p.word()
-			}
-		case ".address_size":
-			if n := p.number(64); n != 64 {
-				p.fail("addresses of %d bits", n)
-			}
-		case ".extern":
-			if w := p.word(); w != ".shared" {
-				p.fail("%s is not supported", w)
-			}
-			src.shared = append(src.shared, p.array(true))
-		case ".shared":
-			src.shared = append(src.shared, p.array(false))
-		case ".visible", ".weak":
-		case ".entry":
-			f := p.function()
-			for _, g := range src.functions {
-				if g.name == f.name {
-					p.fail("two kernels are called %s", f.name)
-				}
-			}
-			src.functions = append(src.functions, f)
-		default:
-			p.fail("expected a directive before %q", w+p.rest())
-		}
-	}
-	return src
-}
-
-// scalar returns the bytes of a type, 0 for .pred.
-func (p *parser) scalar(t string) int {
-	switch t {
-	case ".pred":
-		return 0
-	case ".b8", ".u8", ".s8":
-		return 1
-	case ".b16", ".u16", ".s16", ".f16", ".bf16":
-		return 2
-	case ".b32", ".u32", ".s32", ".f32", ".f16x2", ".bf16x2":
-		return 4
-	case ".b64", ".u64", ".s64", ".f64":
-		return 8
-	case ".b128":
-		return 16
-	}
-	p.fail("no type is called %q", t)
-	return 0
-}
-
-// array reads ".align n .type name[n];" after its space.
-func (p *parser) array(extern bool) variable {
-	v := p.variable(maxSharedBytes)
-	v.extern = extern
-	if extern && v.bytes != 0 {
-		p.fail("an external array with a size")
-	}
-	p.expect(';')
-	return v
-}
-
-func (p *parser) variable(limit int) variable {
-	v := variable{}
-	w := p.word()
-	if w == ".align" {
-		v.align = p.number(1 << 16)
-		if v.align&(v.align-1) != 0 || v.align == 0 {
-			p.fail("an alignment of %d", v.align)
-		}
-		w = p.word()
-	}
-	size := p.scalar(w)
-	if size == 0 {
-		p.fail("a variable of type %s", w)
-	}
-	v.typ = strings.TrimPrefix(w, ".")
-	v.align = max(v.align, size)
-	w = p.word()
-	for strings.HasPrefix(w, ".") { // of a pointer in a parameter
-		if w == ".align" {
-			p.number(1 << 16)
-		}
-		w = p.word()
-	}
-	if w == "" {
-		p.fail("a variable without a name")
-	}
-	v.name, v.bytes = w, size
-	if p.accept('[') {
-		if p.accept(']') {
-			v.bytes = 0
-			return v
-		}
-		n := p.number(uint64(limit))
-		v.bytes *= n
-		p.expect(']')
-	}
-	if v.bytes > limit || v.bytes == 0 {
-		p.fail("%s has %d bytes", v.name, v.bytes)
-	}
-	return v
-}
-
-func (p *parser) function() *function {
-	f := &function{name: p.name(), line: p.line, labels: map[string]int{}}
-	p.f = f
-	if p.accept('(') {
-		total := 0
-		for !p.accept(')') {
-			if len(f.params) > 0 {
-				p.expect(',')
-			}
-			if w := p.word(); w != ".param" {
-				p.fail("expected .param, not %q", w)
-			}
-			v := p.variable(maxParamBytes)
-			total += v.bytes
-			if total > maxParamBytes {
-				p.fail("more than %d bytes of parameters", maxParamBytes)
-			}
-			f.params = append(f.params, v)
-		}
-	}
-	for p.peek() == '.' {
-		switch w := p.word(); w {
-		case ".reqntid", ".maxntid":
-			f.threads, f.exactly = [3]int{1, 1, 1}, w == ".reqntid"
-			for i := 0; ; i++ {
-				if i == 3 {
-					p.fail("%s with more than three numbers", w)
-				}
-				f.threads[i] = p.number(1024)
-				if !p.accept(',') {
-					break
-				}
-			}
-		case ".minnctapersm", ".maxnreg", ".maxclusterrank":
-			p.number(1 << 20)
-		case ".explicitcluster":
-		case ".reqnctapercluster":
-			f.cluster = 1
-			for i := 0; ; i++ {
-				if i == 3 {
-					p.fail("%s with more than three numbers", w)
-				}
-				n := p.number(16)
-				if f.cluster *= n; i > 0 && n > 1 {
-					p.fail("clusters that do not lie along x are not supported")
-				}
-				if !p.accept(',') {
-					break
-				}
-			}
-		default:
-			p.fail("%s is not supported", w)
-		}
-	}
-	p.expect('{')
-	p.scopes = nil
-	p.push()
-	for len(p.scopes) > 0 {
-		p.statement()
-	}
-	atEnd := false
-	for _, at := range f.labels {
-		atEnd = atEnd || at == len(f.statements)
-	}
-	if atEnd || len(f.statements) == 0 || !endsHard(f.statements[len(f.statements)-1]) {
-		// Falling off the end is a return.
-		f.statements = append(f.statements, statement{line: p.line, guard: -1, name: "ret"})
-	}
-	return f
-}
-
-// endsHard reports whether nothing runs after the statement.
-func endsHard(s statement) bool {
-	return s.guard < 0 && (s.name == "ret" || s.name == "exit" || s.name == "bra" || s.name == "bra.uni")
-}
-
 func (p *parser) push() {
 	if len(p.scopes) == maxNesting {
 		p.fail("braces nested deeper than %d", maxNesting)
 	}
 	p.ids++
-	p.scopes = append(p.scopes, scope{map[string]int{}, map[string][2]int{}, p.ids})
+	p.scopes = append(p.scopes, scope{map[string]int{}, map[string][2]int{}, map[string]int{}, p.ids})
 }
 
 func (p *parser) statement() {
@@ -476,11 +321,18 @@ func (p *parser) statement() {
 			p.fail("label %s is placed twice", s.name)
 		}
 		p.f.labels[name] = len(p.f.statements)
+		if p.peek() == '.' {
+			p.labelled(name)
+		}
 		return
 	}
 	for !p.accept(';') {
 		if len(s.args) > 0 {
 			p.expect(',')
+		}
+		if strings.HasPrefix(s.name, "call") && p.accept('(') {
+			s.args = append(s.args, operand{kind: operandGroup, list: p.list(')')})
+			continue
 		}
 		s.args = append(s.args, p.operand())
 		if len(s.args) > 16 {
@@ -506,19 +358,117 @@ func (p *parser) directive() {
 	case ".reg":
 		p.registers(p.word())
 	case ".shared":
-		v := p.array(false)
-		for _, o := range p.f.shared {
-			if o.name == v.name {
-				p.fail("two arrays are called %s", v.name)
+		v := p.array(spaceShared)
+		if p.arrays[v.name] {
+			p.fail("two arrays are called %s", v.name)
+		}
+		p.arrays[v.name] = true
+		p.f.shared = append(p.f.shared, v)
+	case ".local":
+		p.frame(p.array(spaceLocal))
+	case ".param":
+		p.frame(p.array(spaceParam))
+	case ".loc", ".file":
+		p.toLineEnd()
+	case ".pragma":
+		for p.peek() == '"' || p.peek() == ',' {
+			if !p.accept(',') {
+				p.quoted()
 			}
 		}
-		p.f.shared = append(p.f.shared, v)
-	case ".loc", ".pragma":
-		for p.at < len(p.s) && p.s[p.at] != '\n' && p.s[p.at] != ';' {
-			p.at++
-		}
+		p.expect(';')
 	default:
-		p.fail("%s is not supported", w)
+		p.fail("%s is %s", w, unsupported)
+	}
+}
+
+// labelled reads a directive behind a label that has a meaning of its own.
+func (p *parser) labelled(label string) {
+	at, line := p.at, p.line
+	switch w := p.word(); w {
+	case ".branchtargets":
+		var list []operand
+		for len(list) == 0 || p.accept(',') {
+			list = append(list, p.operand())
+			if len(list) > maxInstructions {
+				p.fail("too many labels")
+			}
+		}
+		p.expect(';')
+		if p.f.targets == nil {
+			p.f.targets = map[string][]operand{}
+		}
+		p.f.targets[label] = list
+	case ".callprototype", ".calltargets":
+		// A call is judged by what is called.
+		if p.f.prototypes == nil {
+			p.f.prototypes = map[string]bool{}
+		}
+		p.f.prototypes[label] = true
+		p.until(';')
+	default:
+		p.at, p.line = at, line
+	}
+}
+
+// frame declares a variable of each thread.
+func (p *parser) frame(v variable) {
+	if len(p.f.vars) == maxFrameVariables {
+		p.fail("more than %d variables", maxFrameVariables)
+	}
+	sc := &p.scopes[len(p.scopes)-1]
+	if _, ok := sc.vars[v.name]; ok {
+		p.fail("two variables are called %s", v.name)
+	}
+	sc.vars[v.name] = len(p.f.vars)
+	p.f.vars = append(p.f.vars, v)
+}
+
+// toLineEnd passes the rest of the line.
+func (p *parser) toLineEnd() {
+	if i := strings.IndexByte(p.s[p.at:], '\n'); i >= 0 {
+		p.at += i
+	} else {
+		p.at = len(p.s)
+	}
+}
+
+// quoted passes a string.
+func (p *parser) quoted() {
+	p.expect('"')
+	for ; p.at < len(p.s); p.at++ {
+		switch p.s[p.at] {
+		case '\\':
+			p.at++
+		case '"':
+			p.at++
+			return
+		case '\n':
+			p.fail("a string without end")
+		}
+	}
+	p.fail("a string without end")
+}
+
+// until passes everything up to a character, and that, but not what is in braces, in
+// strings and in comments.
+func (p *parser) until(end byte) {
+	for depth := 0; ; {
+		switch c := p.peek(); {
+		case c == 0:
+			p.fail("the text ends before %q", end)
+		case c == '"':
+			p.quoted()
+			continue
+		case c == '{':
+			depth++
+		case c == end && depth <= 1 && (depth == 0 || end == '}'):
+			p.at++
+			return
+		case c == '}':
+			depth--
+		}
+		p.at++
 	}
 }
 
@@ -571,153 +521,12 @@ func (p *parser) register(name string) (int, bool) {
 	return 0, false
 }
 
-// operand reads one operand.
-func (p *parser) operand() operand {
-	switch c := p.peek(); {
-	case c == '{':
-		p.at++
-		return operand{kind: operandVector, list: p.list('}')}
-	case c == '[':
-		p.at++
-		p.flat("an address")
-		o := operand{kind: operandAddress, list: []operand{p.operand()}}
-		switch o.list[0].kind {
-		case operandRegister, operandName, operandInteger:
-		default:
-			p.fail("an address that is none")
-		}
-		if p.peek() == '+' || p.peek() == '-' {
-			p.accept('+')
-			off := p.literal()
-			if off.kind != operandInteger {
-				p.fail("an offset that is no integer")
-			}
-			o.off = int64(off.bits)
-		}
-		if p.accept(',') {
-			o.list = append(o.list, p.operand())
-		}
-		p.expect(']')
-		return o
-	case c == '!':
-		p.at++
-		p.flat("! before")
-		o := p.operand()
-		if o.kind != operandRegister {
-			p.fail("! before something that is no predicate")
-		}
-		o.not = true
-		return o
-	case c == '-' || c >= '0' && c <= '9':
-		return p.literal()
-	case isName(c):
-		return p.named()
-	}
-	p.fail("expected an operand before %q", p.rest())
-	return operand{}
-}
-
-// flat fails where what comes next holds operands: none of these is in an address, or
-// negated, and a text could nest them without end.
-func (p *parser) flat(where string) {
-	if c := p.peek(); c == '[' || c == '!' || c == '{' {
-		p.fail("%s of %q", where, p.rest())
-	}
-}
-
-func (p *parser) list(end byte) []operand {
-	var list []operand
-	for !p.accept(end) {
-		if len(list) > 0 {
-			p.expect(',')
-		}
-		if len(list) == 512 {
-			p.fail("too many operands")
-		}
-		o := p.operand()
-		if o.kind == operandVector || o.kind == operandAddress {
-			p.fail("a list in a list")
-		}
-		list = append(list, o)
-	}
-	return list
-}
-
-// named reads what begins with a name: a register, an array, a label, or a pair of registers.
-func (p *parser) named() operand {
-	o := p.one()
-	if p.at < len(p.s) && p.s[p.at] == '|' {
-		p.at++
-		return operand{kind: operandPair, list: []operand{o, p.one()}}
-	}
-	return o
-}
-
-// one is named but for pairs.
-func (p *parser) one() operand {
-	name := p.name()
-	o := operand{kind: operandName, name: name}
-	if name == "_" {
-		o = operand{kind: operandSink}
-	} else if r, ok := p.register(name); ok {
-		o = operand{kind: operandRegister, reg: r}
-	} else if p.at < len(p.s) && p.s[p.at] == '.' { // %tid.x
-		p.at++
-		o.name += "." + p.name()
-	}
-	if o.kind == operandName {
-		// A label of an inner scope hides those outside; which of them is placed
-		// is known at the end only, so that the name says where it was used.
-		o.bits = uint64(len(p.scopes))
-		if len(p.scopes) > 1 {
-			for i := len(p.scopes) - 1; i > 0; i-- {
-				o.list = append(o.list, operand{name: p.labelName(name, i)})
-			}
+// variableOf returns the number of a variable of the function.
+func (p *parser) variableOf(name string) (int, bool) {
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if v, ok := p.scopes[i].vars[name]; ok {
+			return v, true
 		}
 	}
-	return o
-}
-
-// literal reads a number.
-func (p *parser) literal() operand {
-	neg := p.accept('-')
-	p.skip()
-	from := p.at
-	for p.at < len(p.s) && (isName(p.s[p.at]) || p.s[p.at] == '.') {
-		p.at++
-	}
-	s := p.s[from:p.at]
-	if len(s) == 10 && (s[:2] == "0f" || s[:2] == "0F") && !neg {
-		v, err := strconv.ParseUint(s[2:], 16, 32)
-		if err != nil {
-			p.fail("the number %q", s)
-		}
-		return operand{kind: operandFloat, bits: v}
-	}
-	if len(s) == 18 && (s[:2] == "0d" || s[:2] == "0D") && !neg {
-		v, err := strconv.ParseUint(s[2:], 16, 64)
-		if err != nil {
-			p.fail("the number %q", s)
-		}
-		return operand{kind: operandDouble, bits: v}
-	}
-	if strings.Contains(s, ".") {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			p.fail("the number %q", s)
-		}
-		if neg {
-			v = -v
-		}
-		return operand{kind: operandDouble, bits: math.Float64bits(v)}
-	}
-	s = strings.TrimSuffix(s, "U")
-	v, err := strconv.ParseUint(s, 0, 64)
-	if err != nil || strings.Contains(s, "_") {
-		p.fail("the number %q", s)
-	}
-	if neg {
-		v = -v
-	}
-	return operand{kind: operandInteger, bits: v}
+	return 0, false
 }

@@ -1,5 +1,7 @@
 package emu
 
+import "strings"
+
 // special is a special register.
 type special uint8
 
@@ -34,7 +36,7 @@ const (
 	clusterX  // of the cluster in the grid
 	clustersX // in the grid
 	always    // a number that means nothing, such as that of a multiprocessor
-	clocks    // how many steps there were
+	clocks    // how many steps there were: see clock
 )
 
 var specials = map[string]struct {
@@ -49,7 +51,7 @@ var specials = map[string]struct {
 	"%lanemask_lt": {laneMaskLt, 4}, "%lanemask_le": {laneMaskLe, 4}, "%lanemask_eq": {laneMaskEq, 4},
 	"%lanemask_ge": {laneMaskGe, 4}, "%lanemask_gt": {laneMaskGt, 4},
 	"%dynamic_smem_size": {dynamicBytes, 4}, "%total_smem_size": {totalBytes, 4},
-	"%clock64": {clocks, 8}, "%globaltimer": {clocks, 8}, "%clock": {clocks, 4}, "%gridid": {zero, 8},
+	"%clock64": {clocks, 8}, "%globaltimer": {clocks, 8}, "%clock": {clocks, 4}, "%clock_hi": {clocks, 4}, "%globaltimer_lo": {clocks, 4}, "%globaltimer_hi": {clocks, 4}, "%gridid": {zero, 8},
 	"%smid": {zero, 4}, "%nsmid": {always, 4},
 	"%cluster_ctaid.x": {clusterRank, 4}, "%cluster_ctaid.y": {zero, 4}, "%cluster_ctaid.z": {zero, 4},
 	"%cluster_ctarank": {clusterRank, 4}, "%cluster_nctaid.x": {clusterSize, 4}, "%cluster_nctaid.y": {one, 4},
@@ -108,5 +110,30 @@ func (w *warp) fill(p *plane, s special) {
 			v = 132
 		}
 		p[i] = uint64(uint32(v))
+	}
+}
+
+// clock is a mov of a clock, which counts steps of all warps: it never goes back, and what it
+// says is no time.
+func (c *compiler) clock(in *inst) {
+	name := c.st.args[1].name
+	bytes := specials[name].bytes
+	if p := c.parts(); len(p) != 1 || c.typeBytes(p[0]) != bytes {
+		c.fail("%s has %d bits", name, 8*bytes)
+	}
+	in.kind, in.d = kindRun, c.dest(&c.st.args[0], bytes)
+	shift := 0
+	if strings.HasSuffix(name, "_hi") {
+		shift = 32
+	}
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		now := w.b.run.clock >> shift
+		if bytes == 4 {
+			now &= 1<<32 - 1
+		}
+		for m := mask; m != 0; m &= m - 1 {
+			w.set(in.d, lowest(m), now)
+		}
+		return true
 	}
 }

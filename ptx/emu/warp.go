@@ -29,6 +29,7 @@ const (
 	kindReturn
 	kindRun  // run, for the lanes that there are
 	kindSync // likewise, and run says whether the warp goes on
+	kindJump // run sends each of the lanes to its place
 )
 
 // runFunc runs an instruction for the lanes of mask, of which there is one at least.
@@ -43,6 +44,7 @@ type extra struct {
 	signed  bool
 	wide    uint8 // bytes of the register
 	strong  bool
+	reads   bool // a load, which changes nothing
 	cluster bool // the address may be in another block
 	acquire bool
 	release bool
@@ -57,6 +59,7 @@ type extra struct {
 	predNot bool
 	imm     int
 	atomic  atomicFunc
+	site    *site
 	mma     *mmaShape
 	wg      *wgmmaShape
 }
@@ -69,10 +72,11 @@ const (
 	done
 )
 
-// fragment is lanes that are at one place.
+// fragment is lanes that are at one place, as many calls deep.
 type fragment struct {
-	pc   int
-	mask uint32
+	pc    int
+	mask  uint32
+	depth int
 }
 
 const never = math.MaxInt
@@ -83,7 +87,8 @@ const looseAfter = 1 << 15
 
 // warp is 32 threads that run in step as far as they go the same way: those
 // whose next instruction comes first in the text run first, and join the others
-// when they come to them.
+// when they come to them. Those in a function run before those outside, which wait where it
+// was called.
 type warp struct {
 	b        *block
 	index    int
@@ -93,8 +98,9 @@ type warp struct {
 	pdef     []uint32
 	pc       int
 	mask     uint32
+	depth    int // of calls
 	others   []fragment
-	next     int // the least pc of others
+	next     int // the least pc of others, as many calls deep
 	alone    int // steps since the warp was last together
 	loose    bool
 	tried    bool   // to let others run while these wait for an mbarrier
@@ -115,6 +121,10 @@ type warp struct {
 	dirty    []span // shared memory written since the last proxy fence
 	tmp      plane
 	addr     [32]uint64
+	stacks   []stack  // of the lanes, if the kernel needs them
+	active   []uint32 // lanes that are in a routine
+	carry    uint32   // of arithmetic of several words
+	carryDef uint32   // lanes in which it is defined
 }
 
 func newWarp(b *block, index int) *warp {
@@ -125,10 +135,17 @@ func newWarp(b *block, index int) *warp {
 	w.exists = uint32(1<<n - 1)
 	for _, g := range k.given {
 		if g.special == specialNone {
+			v := g.bits
+			if g.variable > 0 {
+				v += b.run.variables[g.variable-1]
+			}
 			for i := range w.regs[g.plane] {
-				w.regs[g.plane][i] = g.bits
+				w.regs[g.plane][i] = v
 			}
 		}
+	}
+	if k.stacks {
+		w.stacks, w.active = make([]stack, 32), make([]uint32, len(k.routines))
 	}
 	return w
 }
@@ -143,7 +160,7 @@ func (w *warp) enter() {
 			w.fill(&w.regs[g.plane], g.special)
 		}
 	}
-	w.pc, w.mask, w.live, w.state = 0, w.exists, w.exists, running
+	w.pc, w.mask, w.live, w.state, w.depth = 0, w.exists, w.exists, running, 0
 	w.others, w.next, w.alone, w.loose = w.others[:0], never, 0, false
 	w.barrier, w.mbarrier, w.came = -1, 0, false
 	w.clock.reset(w.index)
@@ -152,6 +169,10 @@ func (w *warp) enter() {
 	w.groups.reset()
 	w.wg.reset()
 	w.dirty = w.dirty[:0]
+	w.carryDef = 0
+	if w.stacks != nil {
+		w.enterRoot()
+	}
 }
 
 // run runs up to n instructions and returns how many it ran.
@@ -169,6 +190,7 @@ func (w *warp) run(n int) (steps int) {
 		in := &code[pc]
 		mask := w.mask
 		steps++
+		r.clock++
 		if in.guard >= 0 {
 			p := w.preds[in.guard]
 			if w.pdef[in.guard]&mask != mask {
@@ -228,12 +250,25 @@ func (w *warp) run(n int) (steps int) {
 				w.pc = pc + 1
 			default:
 				w.pc, w.mask = pc+1, stay
-				w.others = append(w.others, fragment{in.target, mask})
+				w.others = append(w.others, fragment{in.target, mask, w.depth})
 				w.converge()
 			}
 		case kindReturn:
 			w.pc = pc + 1
 			w.exit(mask)
+		case kindJump:
+			w.pc = pc + 1
+			if mask == 0 {
+				continue
+			}
+			all := w.mask
+			w.mask &^= mask
+			in.run(w, in, mask)
+			if r.report.fatal {
+				w.mask = all
+				return steps
+			}
+			w.converge()
 		case kindRun:
 			w.pc = pc + 1
 			if mask != 0 {
@@ -268,27 +303,32 @@ func (w *warp) takeTurns() {
 	w.alone = looseAfter - 1<<10
 	w.loose = true
 	f := w.others[0]
-	w.others = append(w.others[1:], fragment{w.pc, w.mask})
-	w.pc, w.mask, w.next = f.pc, f.mask, never
+	w.others = append(w.others[1:], fragment{w.pc, w.mask, w.depth})
+	w.pc, w.mask, w.depth, w.next = f.pc, f.mask, f.depth, never
 }
 
-// converge runs those lanes next that are at the least place.
+// converge runs those lanes next that are at the least place of those that are deepest in calls.
 func (w *warp) converge() {
 	w.loose = false
 	if w.mask != 0 {
-		w.others = append(w.others, fragment{w.pc, w.mask})
+		w.others = append(w.others, fragment{w.pc, w.mask, w.depth})
 	}
-	least := never
+	least, depth := never, 0
 	for _, f := range w.others {
-		least = min(least, f.pc)
+		if f.depth > depth {
+			least, depth = f.pc, f.depth
+		} else if f.depth == depth {
+			least = min(least, f.pc)
+		}
 	}
-	w.pc, w.mask, w.next = least, 0, never
+	w.pc, w.mask, w.depth, w.next = least, 0, depth, never
 	kept := w.others[:0]
 	for _, f := range w.others {
-		if f.pc == least {
+		if f.pc == least && f.depth == depth {
 			w.mask |= f.mask
-		} else {
-			kept = append(kept, f)
+			continue
+		}
+		if kept = append(kept, f); f.depth == depth {
 			w.next = min(w.next, f.pc)
 		}
 	}

@@ -170,6 +170,9 @@ var parameter = regexp.MustCompile(`\.param (?:\.align 64 \.b8 |\.[bfsu](\d+) )`
 
 func (m *emuModule) Function(name string) (cuda.Function, error) {
 	k, err := m.m.Kernel(name)
+	if err == nil {
+		err = k.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
