@@ -16,6 +16,7 @@ var spelt = map[string]string{
 	"matmul":    "MatMul",
 	"matmul_q":  "MatMulQ",
 	"matvec":    "MatVec",
+	"prelu":     "PRelu",
 	"rms_norm":  "RMSNorm",
 	"topk":      "TopK",
 }
