@@ -193,6 +193,106 @@ func (r *Batch) GeluTanh(x Value) Value {
 	return r.apply(op.GeluTanh, op.Attrs{}, x)
 }
 
+// Celu records the continuously differentiable exponential linear unit: max(x, 0) +
+// min(alpha * expm1(x / alpha), 0).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; -Inf gives -alpha.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (r *Batch) Celu(x Value, opts ...op.CeluOpts) Value {
+	return r.apply(op.Celu, op.AttrsOf(opts), x)
+}
+
+// HardSigmoid records alpha·x + beta limited to [0, 1]: min(max(fma(alpha, x, beta),
+// 0), 1).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) HardSigmoid(x Value, alpha, beta float32) Value {
+	return r.apply(op.HardSigmoid, op.Floats(alpha, beta), x)
+}
+
+// Shrink records x moved towards 0 by bias where it is beyond ±lambda, else 0:
+// select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
+//
+// Shapes: any; gives the shape of x. NaN gives 0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Shrink(x Value, lambda, bias float32) Value {
+	return r.apply(op.Shrink, op.Floats(lambda, bias), x)
+}
+
+// Threshold records x where it is greater than edge, else value: select(edge < x, x,
+// value).
+//
+// Shapes: any; gives the shape of x. NaN gives value.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Threshold(x Value, edge, value float32) Value {
+	return r.apply(op.Threshold, op.Floats(edge, value), x)
+}
+
+// PRelu records x, scaled by slope where it is negative: select(x < 0, x * slope, x).
+//
+// Shapes: operands broadcast; gives the common shape. NaN in x stays NaN.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp of the true result.
+func (r *Batch) PRelu(x, slope Value) Value {
+	return r.apply(op.PRelu, op.Attrs{}, x, slope)
+}
+
+// Softsign records x over one plus its magnitude: x / (abs(x) + 1).
+//
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at ±Inf.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (r *Batch) Softsign(x Value) Value {
+	return r.apply(op.Softsign, op.Attrs{}, x)
+}
+
 // Softplus records log(1 + e**x) without overflow: max(x, 0) + log1p(exp(-abs(x))).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; 0 at -Inf, +Inf at +Inf.
@@ -621,7 +721,8 @@ func (r *Batch) Mul(x, y Value) Value {
 
 // Div records x divided by y, correctly rounded: x / y.
 //
-// Shapes: operands broadcast; gives the common shape. IEEE 754.
+// Shapes: operands broadcast; gives the common shape. IEEE 754. Integers are rounded
+// towards 0; 0 where y is 0.
 //
 // # Errors
 //
@@ -929,6 +1030,106 @@ func (r *Batch) CopySign(x, y Value) Value {
 	return r.apply(op.CopySign, op.Attrs{}, x, y)
 }
 
+// And records whether both hold; of integers the bits that both have: x & y.
+//
+// Shapes: operands broadcast; gives the common shape. Exact.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) And(x, y Value) Value {
+	return r.apply(op.And, op.Attrs{}, x, y)
+}
+
+// Or records whether one or both hold; of integers the bits that one or both have: x
+// | y.
+//
+// Shapes: operands broadcast; gives the common shape. Exact.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Or(x, y Value) Value {
+	return r.apply(op.Or, op.Attrs{}, x, y)
+}
+
+// Xor records whether one alone holds; of integers the bits that one alone has: x ^
+// y.
+//
+// Shapes: operands broadcast; gives the common shape. Exact.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Xor(x, y Value) Value {
+	return r.apply(op.Xor, op.Attrs{}, x, y)
+}
+
+// Not records the contrary; of integers each bit flipped: not(x).
+//
+// Shapes: any; gives the shape of x. Exact.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Not(x Value) Value {
+	return r.apply(op.Not, op.Attrs{}, x)
+}
+
+// ShiftLeft records x with its bits moved up by y places: x << y.
+//
+// Shapes: operands broadcast; gives the common shape. Zeros come in; 0 where y is
+// outside [0, 31].
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) ShiftLeft(x, y Value) Value {
+	return r.apply(op.ShiftLeft, op.Attrs{}, x, y)
+}
+
+// ShiftRight records x with its bits moved down by y places: x >> y.
+//
+// Shapes: operands broadcast; gives the common shape. Of i32 the sign comes in, of
+// u32 zeros, and nothing else is left where y is outside [0, 31].
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) ShiftRight(x, y Value) Value {
+	return r.apply(op.ShiftRight, op.Attrs{}, x, y)
+}
+
 // Tan records the tangent of x radians: sin(x) / cos(x).
 //
 // Shapes: any; gives the shape of x. NaN at NaN and ±Inf; -0 stays -0.
@@ -945,7 +1146,7 @@ func (r *Batch) Tan(x Value) Value {
 	return r.apply(op.Tan, op.Attrs{}, x)
 }
 
-// Asin records the arc sine in radians: atan(x / sqrt((1 - x) * (1 + x))).
+// Asin records the arc sine in radians: asin(x).
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1; -0 stays -0.
 //
@@ -961,7 +1162,7 @@ func (r *Batch) Asin(x Value) Value {
 	return r.apply(op.Asin, op.Attrs{}, x)
 }
 
-// Acos records the arc cosine in radians: 2 * atan(sqrt((1 - x) / (1 + x))).
+// Acos records the arc cosine in radians: acos(x).
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1.
 //
@@ -993,16 +1194,8 @@ func (r *Batch) Atan(x Value) Value {
 	return r.apply(op.Atan, op.Attrs{}, x)
 }
 
-// Atan2 records the angle of the point (y, x) in radians, in [-pi, pi]:
-// select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) <
-// 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y))
-// == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))),
-// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
-// abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 -
-// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
-// abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0,
-// select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y),
-// max(abs(x), abs(y))).
+// Atan2 records the angle of the point (y, x) in radians, in [-pi, pi]: atan(y / x),
+// in the quadrant of (x, y).
 //
 // Shapes: operands broadcast; gives the common shape. As C99, signed zeros and
 // infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
@@ -1053,8 +1246,7 @@ func (r *Batch) Log10(x Value) Value {
 	return r.apply(op.Log10, op.Attrs{}, x)
 }
 
-// LogAddExp records log(e**x + e**y) without overflow: max(x, y) +
-// log1p(exp(-select(x == y, 0, abs(x - y)))).
+// LogAddExp records log(e**x + e**y) without overflow: log(e**x + e**y).
 //
 // Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -Inf
 // where both are.
@@ -1103,24 +1295,61 @@ func (r *Batch) IsFinite(x Value) Value {
 	return r.apply(op.IsFinite, op.Attrs{}, x)
 }
 
-// Cbrt records the cube root: select(x == 0, x, select(abs(x) == +Inf, x,
-// copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) <
-// 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) *
-// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
-// 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
-// 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07,
-// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
-// 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
-// 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x)
-// * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))).
+// FloorDivide records the greatest integer not above x / y: floor(x / y).
+//
+// Shapes: operands broadcast; gives the common shape. As NumPy: x / y where y is 0,
+// else NaN where x is infinite; -1 of a finite x and an infinity of the other sign.
+// Integers give 0 where y is 0, and wrap.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp of the true result.
+func (r *Batch) FloorDivide(x, y Value) Value {
+	return r.apply(op.FloorDivide, op.Attrs{}, x, y)
+}
+
+// Fmod records what x / y, rounded towards 0, leaves of x: x - trunc(x / y) * y.
+//
+// Shapes: operands broadcast; gives the common shape. With the sign of x, and exact;
+// not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x where
+// y is infinite. Integers give 0 where y is 0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 0.5 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) Fmod(x, y Value) Value {
+	return r.apply(op.Fmod, op.Attrs{}, x, y)
+}
+
+// Remainder records what floor_divide leaves of x: x - floor(x / y) * y.
+//
+// Shapes: operands broadcast; gives the common shape. With the sign of y, as Python's
+// %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite.
+// Integers give 0 where y is 0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) Remainder(x, y Value) Value {
+	return r.apply(op.Remainder, op.Attrs{}, x, y)
+}
+
+// Cbrt records the cube root: x**(1/3).
 //
 // Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
 //
@@ -1136,10 +1365,7 @@ func (r *Batch) Cbrt(x Value) Value {
 	return r.apply(op.Cbrt, op.Attrs{}, x)
 }
 
-// Hypot records the length of the vector (x, y), without overflow: select((abs(x) ==
-// +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x),
-// abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)),
-// min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))).
+// Hypot records the length of the vector (x, y), without overflow: sqrt(x² + y²).
 //
 // Shapes: operands broadcast; gives the common shape. +Inf if either is infinite,
 // even beside NaN; else NaN if either is NaN.
@@ -1156,9 +1382,7 @@ func (r *Batch) Hypot(x, y Value) Value {
 	return r.apply(op.Hypot, op.Attrs{}, x, y)
 }
 
-// Sinh records the hyperbolic sine: copysign(select(80 < abs(x), (exp(abs(x) * 0.5) *
-// 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) +
-// 1)))), x).
+// Sinh records the hyperbolic sine: (e**x - e**-x) / 2.
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; ±Inf beyond ±89.42; -0 stays
 // -0.
@@ -1175,8 +1399,7 @@ func (r *Batch) Sinh(x Value) Value {
 	return r.apply(op.Sinh, op.Attrs{}, x)
 }
 
-// Cosh records the hyperbolic cosine: select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) *
-// exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+// Cosh records the hyperbolic cosine: (e**x + e**-x) / 2.
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf beyond ±89.42.
 //
@@ -1192,8 +1415,7 @@ func (r *Batch) Cosh(x Value) Value {
 	return r.apply(op.Cosh, op.Attrs{}, x)
 }
 
-// Atanh records the inverse hyperbolic tangent: copysign(0.5 * log1p((abs(x) +
-// abs(x)) / (1 - abs(x))), x).
+// Atanh records the inverse hyperbolic tangent: log((1 + x) / (1 - x)) / 2.
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
 //
@@ -1209,9 +1431,7 @@ func (r *Batch) Atanh(x Value) Value {
 	return r.apply(op.Atanh, op.Attrs{}, x)
 }
 
-// Asinh records the inverse hyperbolic sine: copysign(select(1.0737418e+09 < abs(x),
-// log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) *
-// abs(x)) + 1))))), x).
+// Asinh records the inverse hyperbolic sine: log(x + sqrt(x² + 1)).
 //
 // Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
 //
@@ -1227,9 +1447,7 @@ func (r *Batch) Asinh(x Value) Value {
 	return r.apply(op.Asinh, op.Attrs{}, x)
 }
 
-// Acosh records the inverse hyperbolic cosine: select(x < 1, NaN,
-// select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x -
-// 1) + 2))))).
+// Acosh records the inverse hyperbolic cosine: log(x + sqrt(x² - 1)).
 //
 // Shapes: any; gives the shape of x. NaN for x < 1; +Inf at +Inf.
 //

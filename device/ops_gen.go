@@ -285,6 +285,150 @@ func (d *Device) GeluTanhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.GeluTanh, op.Attrs{}, dst, x, nil, nil)
 }
 
+// Celu computes the continuously differentiable exponential linear unit: dst = max(x,
+// 0) + min(alpha * expm1(x / alpha), 0).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; -Inf gives -alpha.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp of the true result.
+func (d *Device) Celu(ctx context.Context, dst, x []float32, opts ...op.CeluOpts) error {
+	return d.elementwise(ctx, op.Celu, op.AttrsOf(opts), dst, x, nil, nil)
+}
+
+// CeluAsync starts [Device.Celu] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) CeluAsync(ctx context.Context, dst, x []float32, opts ...op.CeluOpts) *Pending {
+	return d.elementwiseAsync(ctx, op.Celu, op.AttrsOf(opts), dst, x, nil, nil)
+}
+
+// HardSigmoid computes alpha·x + beta limited to [0, 1]: dst = min(max(fma(alpha, x,
+// beta), 0), 1).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) HardSigmoid(ctx context.Context, dst, x []float32, alpha, beta float32) error {
+	return d.elementwise(ctx, op.HardSigmoid, op.Floats(alpha, beta), dst, x, nil, nil)
+}
+
+// HardSigmoidAsync starts [Device.HardSigmoid] and returns at once. The slices belong
+// to it until it is done.
+func (d *Device) HardSigmoidAsync(ctx context.Context, dst, x []float32, alpha, beta float32) *Pending {
+	return d.elementwiseAsync(ctx, op.HardSigmoid, op.Floats(alpha, beta), dst, x, nil, nil)
+}
+
+// Shrink computes x moved towards 0 by bias where it is beyond ±lambda, else 0: dst
+// = select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
+//
+// dst and x have the same length, and dst may be x. NaN gives 0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (d *Device) Shrink(ctx context.Context, dst, x []float32, lambda, bias float32) error {
+	return d.elementwise(ctx, op.Shrink, op.Floats(lambda, bias), dst, x, nil, nil)
+}
+
+// ShrinkAsync starts [Device.Shrink] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) ShrinkAsync(ctx context.Context, dst, x []float32, lambda, bias float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Shrink, op.Floats(lambda, bias), dst, x, nil, nil)
+}
+
+// Threshold computes x where it is greater than edge, else value: dst = select(edge <
+// x, x, value).
+//
+// dst and x have the same length, and dst may be x. NaN gives value.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (d *Device) Threshold(ctx context.Context, dst, x []float32, edge, value float32) error {
+	return d.elementwise(ctx, op.Threshold, op.Floats(edge, value), dst, x, nil, nil)
+}
+
+// ThresholdAsync starts [Device.Threshold] and returns at once. The slices belong to
+// it until it is done.
+func (d *Device) ThresholdAsync(ctx context.Context, dst, x []float32, edge, value float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Threshold, op.Floats(edge, value), dst, x, nil, nil)
+}
+
+// PRelu computes x, scaled by slope where it is negative: dst = select(x < 0, x *
+// slope, x).
+//
+// dst, x and slope have the same length, and dst may be x or slope. NaN in x stays
+// NaN.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or slope, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp of the true result.
+func (d *Device) PRelu(ctx context.Context, dst, x, slope []float32) error {
+	return d.elementwise(ctx, op.PRelu, op.Attrs{}, dst, x, slope, nil)
+}
+
+// PReluAsync starts [Device.PRelu] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) PReluAsync(ctx context.Context, dst, x, slope []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.PRelu, op.Attrs{}, dst, x, slope, nil)
+}
+
+// Softsign computes x over one plus its magnitude: dst = x / (abs(x) + 1).
+//
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at ±Inf.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 2 ulp of the true result.
+func (d *Device) Softsign(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Softsign, op.Attrs{}, dst, x, nil, nil)
+}
+
+// SoftsignAsync starts [Device.Softsign] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) SoftsignAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Softsign, op.Attrs{}, dst, x, nil, nil)
+}
+
 // Softplus computes log(1 + e**x) without overflow: dst = max(x, 0) +
 // log1p(exp(-abs(x))).
 //
@@ -912,7 +1056,8 @@ func (d *Device) MulAsync(ctx context.Context, dst, x, y []float32) *Pending {
 
 // Div computes x divided by y, correctly rounded: dst = x / y.
 //
-// dst, x and y have the same length, and dst may be x or y. IEEE 754.
+// dst, x and y have the same length, and dst may be x or y. IEEE 754. Integers are
+// rounded towards 0; 0 where y is 0.
 //
 // # Errors
 //
@@ -1127,7 +1272,7 @@ func (d *Device) TanAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Tan, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Asin computes the arc sine in radians: dst = atan(x / sqrt((1 - x) * (1 + x))).
+// Asin computes the arc sine in radians: dst = asin(x).
 //
 // dst and x have the same length, and dst may be x. NaN for |x| > 1; -0 stays -0.
 //
@@ -1150,7 +1295,7 @@ func (d *Device) AsinAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Asin, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Acos computes the arc cosine in radians: dst = 2 * atan(sqrt((1 - x) / (1 + x))).
+// Acos computes the arc cosine in radians: dst = acos(x).
 //
 // dst and x have the same length, and dst may be x. NaN for |x| > 1.
 //
@@ -1197,16 +1342,8 @@ func (d *Device) AtanAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Atan, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Atan2 computes the angle of the point (y, x) in radians, in [-pi, pi]: dst =
-// select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) <
-// 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y))
-// == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))),
-// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
-// abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 -
-// atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x),
-// abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0,
-// select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y),
-// max(abs(x), abs(y))).
+// Atan2 computes the angle of the point (y, x) in radians, in [-pi, pi]: dst = atan(y
+// / x), in the quadrant of (x, y).
 //
 // dst, y and x have the same length, and dst may be y or x. As C99, signed zeros and
 // infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
@@ -1278,8 +1415,7 @@ func (d *Device) Log10Async(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Log10, op.Attrs{}, dst, x, nil, nil)
 }
 
-// LogAddExp computes log(e**x + e**y) without overflow: dst = max(x, y) +
-// log1p(exp(-select(x == y, 0, abs(x - y)))).
+// LogAddExp computes log(e**x + e**y) without overflow: dst = log(e**x + e**y).
 //
 // dst, x and y have the same length, and dst may be x or y. NaN if either is NaN;
 // -Inf where both are.
@@ -1303,24 +1439,83 @@ func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pendi
 	return d.elementwiseAsync(ctx, op.LogAddExp, op.Attrs{}, dst, x, y, nil)
 }
 
-// Cbrt computes the cube root: dst = select(x == 0, x, select(abs(x) == +Inf, x,
-// copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) <
-// 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) *
-// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
-// 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
-// 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07,
-// exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) *
-// 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18,
-// abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) *
-// 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x)
-// * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31,
-// abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))).
+// FloorDivide computes the greatest integer not above x / y: dst = floor(x / y).
+//
+// dst, x and y have the same length, and dst may be x or y. As NumPy: x / y where y
+// is 0, else NaN where x is infinite; -1 of a finite x and an infinity of the other
+// sign. Integers give 0 where y is 0, and wrap.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp of the true result.
+func (d *Device) FloorDivide(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.FloorDivide, op.Attrs{}, dst, x, y, nil)
+}
+
+// FloorDivideAsync starts [Device.FloorDivide] and returns at once. The slices belong
+// to it until it is done.
+func (d *Device) FloorDivideAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.FloorDivide, op.Attrs{}, dst, x, y, nil)
+}
+
+// Fmod computes what x / y, rounded towards 0, leaves of x: dst = x - trunc(x / y) *
+// y.
+//
+// dst, x and y have the same length, and dst may be x or y. With the sign of x, and
+// exact; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x
+// where y is infinite. Integers give 0 where y is 0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 0.5 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) Fmod(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.Fmod, op.Attrs{}, dst, x, y, nil)
+}
+
+// FmodAsync starts [Device.Fmod] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) FmodAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Fmod, op.Attrs{}, dst, x, y, nil)
+}
+
+// Remainder computes what floor_divide leaves of x: dst = x - floor(x / y) * y.
+//
+// dst, x and y have the same length, and dst may be x or y. With the sign of y, as
+// Python's %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x
+// infinite. Integers give 0 where y is 0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) Remainder(ctx context.Context, dst, x, y []float32) error {
+	return d.elementwise(ctx, op.Remainder, op.Attrs{}, dst, x, y, nil)
+}
+
+// RemainderAsync starts [Device.Remainder] and returns at once. The slices belong to
+// it until it is done.
+func (d *Device) RemainderAsync(ctx context.Context, dst, x, y []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Remainder, op.Attrs{}, dst, x, y, nil)
+}
+
+// Cbrt computes the cube root: dst = x**(1/3).
 //
 // dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
 // -0.
@@ -1344,10 +1539,8 @@ func (d *Device) CbrtAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Cbrt, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Hypot computes the length of the vector (x, y), without overflow: dst =
-// select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0,
-// max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) /
-// max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))).
+// Hypot computes the length of the vector (x, y), without overflow: dst = sqrt(x² +
+// y²).
 //
 // dst, x and y have the same length, and dst may be x or y. +Inf if either is
 // infinite, even beside NaN; else NaN if either is NaN.
@@ -1371,9 +1564,7 @@ func (d *Device) HypotAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Hypot, op.Attrs{}, dst, x, y, nil)
 }
 
-// Sinh computes the hyperbolic sine: dst = copysign(select(80 < abs(x), (exp(abs(x) *
-// 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) /
-// (expm1(abs(x)) + 1)))), x).
+// Sinh computes the hyperbolic sine: dst = (e**x - e**-x) / 2.
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±Inf beyond
 // ±89.42; -0 stays -0.
@@ -1397,8 +1588,7 @@ func (d *Device) SinhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sinh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Cosh computes the hyperbolic cosine: dst = select(80 < abs(x), (exp(abs(x) * 0.5) *
-// 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+// Cosh computes the hyperbolic cosine: dst = (e**x + e**-x) / 2.
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf beyond
 // ±89.42.
@@ -1422,8 +1612,7 @@ func (d *Device) CoshAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Cosh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Atanh computes the inverse hyperbolic tangent: dst = copysign(0.5 * log1p((abs(x) +
-// abs(x)) / (1 - abs(x))), x).
+// Atanh computes the inverse hyperbolic tangent: dst = log((1 + x) / (1 - x)) / 2.
 //
 // dst and x have the same length, and dst may be x. NaN for |x| > 1; ±Inf at ±1; -0
 // stays -0.
@@ -1447,9 +1636,7 @@ func (d *Device) AtanhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Atanh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Asinh computes the inverse hyperbolic sine: dst = copysign(select(1.0737418e+09 <
-// abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 +
-// sqrt((abs(x) * abs(x)) + 1))))), x).
+// Asinh computes the inverse hyperbolic sine: dst = log(x + sqrt(x² + 1)).
 //
 // dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
 // -0.
@@ -1473,9 +1660,7 @@ func (d *Device) AsinhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Asinh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Acosh computes the inverse hyperbolic cosine: dst = select(x < 1, NaN,
-// select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x -
-// 1) + 2))))).
+// Acosh computes the inverse hyperbolic cosine: dst = log(x + sqrt(x² - 1)).
 //
 // dst and x have the same length, and dst may be x. NaN for x < 1; +Inf at +Inf.
 //

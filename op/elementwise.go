@@ -31,14 +31,30 @@ type of struct {
 	tol     Tolerance
 	mag     Expr // what tol.Mag refers to
 	inputs  []string
+	formula string // instead of the expression's
+	// whole, if not nil, makes the expression over integers or truth values of
+	// operands of one such type; it gives an invalid one for a type that it does
+	// not take.
+	whole func(x, y Expr) Expr
 }
 
 func elementwise(arity int, name, doc string, e Expr, s of) *Operation {
 	if s.inputs == nil {
 		s.inputs = operandNames[:arity]
 	}
-	return add(&Operation{name: name, class: Elementwise, doc: doc, arity: [2]int{arity, arity}, expr: e.n, mag: s.mag.n,
-		aliases: s.aliases, params: s.params, options: s.options, special: s.special, types: s.types, tol: s.tol, inputs: s.inputs})
+	o := &Operation{name: name, class: Elementwise, doc: doc, arity: [2]int{arity, arity}, expr: e.n, mag: s.mag.n,
+		aliases: s.aliases, params: s.params, options: s.options, special: s.special, types: s.types, tol: s.tol, inputs: s.inputs, formula: s.formula}
+	if s.whole != nil {
+		for _, t := range []ir.Type{ir.I32, ir.U32, ir.Bool} {
+			if n := s.whole(Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, t)}).n; n.Type != ir.Invalid {
+				o.typed[t] = n
+			}
+		}
+		if o.expr == nil {
+			o.expr = o.typed[ir.I32]
+		}
+	}
+	return add(o)
 }
 
 func comparison(name, doc string, e Cond) *Operation {
@@ -173,6 +189,30 @@ var (
 		// sigmoid and the product add 3; beyond, Abs is more than all of them.
 		of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
+	Celu = elementwise(1, "celu", "the continuously differentiable exponential linear unit",
+		x.Max(zero).Add(parameter(0).Mul(x.Div(parameter(0)).Expm1()).Min(zero)),
+		of{options: "CeluOpts", tol: ulp(4), special: "NaN stays NaN; -Inf gives -alpha.",
+			params: []Param{{Name: "alpha", Doc: "magnitude of the limit at -Inf", Default: 1}}})
+
+	HardSigmoid = elementwise(1, "hard_sigmoid", "alpha·x + beta limited to [0, 1]", parameter(0).Fma(x, parameter(1)).Max(zero).Min(one),
+		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), special: "NaN stays NaN.",
+			params: []Param{{Name: "alpha", Doc: "the slope", Required: true}, {Name: "beta", Doc: "the value at 0", Required: true}}})
+
+	Shrink = elementwise(1, "shrink", "x moved towards 0 by bias where it is beyond ±lambda, else 0",
+		Select(x.Lt(parameter(0).Neg()), x.Add(parameter(1)), Select(x.Gt(parameter(0)), x.Sub(parameter(1)), zero)),
+		of{special: "NaN gives 0.",
+			params: []Param{{Name: "lambda", Doc: "the edge of what becomes 0", Required: true}, {Name: "bias", Doc: "how far the rest is moved", Required: true}}})
+
+	Threshold = elementwise(1, "threshold", "x where it is greater than edge, else value", Select(x.Gt(parameter(0)), x, parameter(1)),
+		of{special: "NaN gives value.",
+			params: []Param{{Name: "edge", Doc: "what x must be greater than", Required: true}, {Name: "value", Doc: "what stands for the others", Required: true}}})
+
+	PRelu = elementwise(2, "prelu", "x, scaled by slope where it is negative", Select(x.Lt(zero), x.Mul(y), x),
+		of{tol: ulp(1), inputs: []string{"x", "slope"}, special: "NaN in x stays NaN."})
+
+	Softsign = elementwise(1, "softsign", "x over one plus its magnitude", x.Div(x.Abs().Add(one)),
+		of{tol: ulp(2), special: "NaN stays NaN; NaN at ±Inf."})
+
 	Softplus = elementwise(1, "softplus", "log(1 + e**x) without overflow",
 		x.Max(zero).Add(x.Abs().Neg().Exp().Log1p()),
 		of{tol: ulp(3), special: "NaN stays NaN; 0 at -Inf, +Inf at +Inf."})
@@ -233,10 +273,11 @@ var (
 
 // Arithmetic of two and three operands.
 var (
-	Add     = elementwise(2, "add", "x plus y", x.Add(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Sub     = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Mul     = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Div     = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y), of{special: "IEEE 754."})
+	Add = elementwise(2, "add", "x plus y", x.Add(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Sub = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Mul = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	Div = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y),
+		of{types: numbers, whole: func(x, y Expr) Expr { return wholeDivide(x, y).q }, special: "IEEE 754. Integers are rounded towards 0; 0 where y is 0."})
 	Minimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
 	Maximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
 	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{tol: ulp(4), special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral."})
@@ -284,6 +325,14 @@ type EluOpts struct {
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o EluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Elu.params[0].Default)) }
+
+// CeluOpts are the parameters of [Celu].
+type CeluOpts struct {
+	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+}
+
+// Attrs returns the parameters in the form that graphs carry.
+func (o CeluOpts) Attrs() Attrs { return Floats(or(o.Alpha, Celu.params[0].Default)) }
 
 // CastTo returns the parameters of [Cast].
 func CastTo(d DType) Attrs { return Attrs{I: [8]int{int(d)}} }

@@ -84,6 +84,7 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 		Others []struct {
 			Op       string
 			From, To string
+			Types    []string
 			Params   []number
 			In       [][]number
 			Y        []number
@@ -148,6 +149,9 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 			a.F[i] = math.Float32bits(float32(v))
 		}
 		operands := []DType{F32, F32, F32}[:len(o.Inputs())]
+		for i, n := range c.Types {
+			operands[i] = types[n]
+		}
 		switch o {
 		case Cast:
 			operands, a = []DType{types[c.From]}, CastTo(types[c.To])

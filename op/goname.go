@@ -15,6 +15,7 @@ func GoName(name string) string {
 		"matmul":    "MatMul",
 		"matmul_q":  "MatMulQ",
 		"matvec":    "MatVec",
+		"prelu":     "PRelu",
 		"rms_norm":  "RMSNorm",
 		"topk":      "TopK",
 	}

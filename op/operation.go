@@ -65,7 +65,10 @@ type Operation struct {
 
 	parametric, fixed *Operation // see Parametric and Fixed
 
-	expr  *ir.Node  // elementwise: over Arg, typed F32 but for conditions
+	expr *ir.Node // elementwise: over Arg, typed F32 but for conditions
+	// typed are expressions over operands of a type of their own, by it: for that
+	// type they stand for expr.
+	typed [ir.Bool + 1]*ir.Node
 	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
 	shape shapeRule // nil for elementwise: Broadcast
@@ -329,9 +332,12 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 	}
 	// The last operand is never a condition: its type is the type of the
 	// arithmetic.
-	n, err := ir.Retype(o.expr, Register(in[len(in)-1]))
-	if err != nil {
-		return nil, fmt.Errorf("%s of %v: %v: %w", o.name, in, err, ErrUnsupported)
+	t := Register(in[len(in)-1])
+	n := o.typed[t]
+	if n == nil {
+		if n, err = ir.Retype(o.expr, t); err != nil {
+			return nil, fmt.Errorf("%s of %v: %v: %w", o.name, in, err, ErrUnsupported)
+		}
 	}
 	// Only cast gives another type than its expression.
 	return ir.NewConvert(n, Register(out[0])), nil

@@ -30,6 +30,18 @@ func mapAVX2(name string) MapFunc {
 		return mapGeluAVX2
 	case "gelu_tanh":
 		return mapGeluTanhAVX2
+	case "celu":
+		return mapCeluAVX2
+	case "hard_sigmoid":
+		return mapHardSigmoidAVX2
+	case "shrink":
+		return mapShrinkAVX2
+	case "threshold":
+		return mapThresholdAVX2
+	case "prelu":
+		return mapPreluAVX2
+	case "softsign":
+		return mapSoftsignAVX2
 	case "softplus":
 		return mapSoftplusAVX2
 	case "abs", "code.abs":
@@ -136,6 +148,12 @@ func mapAVX2(name string) MapFunc {
 		return mapIsInfAVX2
 	case "is_finite":
 		return mapIsFiniteAVX2
+	case "floor_divide":
+		return mapFloorDivideAVX2
+	case "fmod":
+		return mapFmodAVX2
+	case "remainder":
+		return mapRemainderAVX2
 	case "cbrt":
 		return mapCbrtAVX2
 	case "hypot":
@@ -282,6 +300,18 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapGeluStreamAVX2
 	case "gelu_tanh":
 		return mapGeluTanhStreamAVX2
+	case "celu":
+		return mapCeluStreamAVX2
+	case "hard_sigmoid":
+		return mapHardSigmoidStreamAVX2
+	case "shrink":
+		return mapShrinkStreamAVX2
+	case "threshold":
+		return mapThresholdStreamAVX2
+	case "prelu":
+		return mapPreluStreamAVX2
+	case "softsign":
+		return mapSoftsignStreamAVX2
 	case "softplus":
 		return mapSoftplusStreamAVX2
 	case "abs", "code.abs":
@@ -388,6 +418,12 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapIsInfStreamAVX2
 	case "is_finite":
 		return mapIsFiniteStreamAVX2
+	case "floor_divide":
+		return mapFloorDivideStreamAVX2
+	case "fmod":
+		return mapFmodStreamAVX2
+	case "remainder":
+		return mapRemainderStreamAVX2
 	case "cbrt":
 		return mapCbrtStreamAVX2
 	case "hypot":
@@ -595,6 +631,66 @@ func mapGeluTanhAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapGeluTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCeluAVX2 stores max(x, 0) + min(p0 * expm1(x / p0), 0). See mapCeluGeneric.
+//
+//go:noescape
+func mapCeluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCeluStreamAVX2 stores max(x, 0) + min(p0 * expm1(x / p0), 0) around the caches. See mapCeluGeneric.
+//
+//go:noescape
+func mapCeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapHardSigmoidAVX2 stores min(max(fma(p0, x, p1), 0), 1). See mapHardSigmoidGeneric.
+//
+//go:noescape
+func mapHardSigmoidAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapHardSigmoidStreamAVX2 stores min(max(fma(p0, x, p1), 0), 1) around the caches. See mapHardSigmoidGeneric.
+//
+//go:noescape
+func mapHardSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapShrinkAVX2 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)). See mapShrinkGeneric.
+//
+//go:noescape
+func mapShrinkAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapShrinkStreamAVX2 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) around the caches. See mapShrinkGeneric.
+//
+//go:noescape
+func mapShrinkStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapThresholdAVX2 stores select(p0 < x, x, p1). See mapThresholdGeneric.
+//
+//go:noescape
+func mapThresholdAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapThresholdStreamAVX2 stores select(p0 < x, x, p1) around the caches. See mapThresholdGeneric.
+//
+//go:noescape
+func mapThresholdStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapPreluAVX2 stores select(x < 0, x * y, x). See mapPreluGeneric.
+//
+//go:noescape
+func mapPreluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapPreluStreamAVX2 stores select(x < 0, x * y, x) around the caches. See mapPreluGeneric.
+//
+//go:noescape
+func mapPreluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftsignAVX2 stores x / (abs(x) + 1). See mapSoftsignGeneric.
+//
+//go:noescape
+func mapSoftsignAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftsignStreamAVX2 stores x / (abs(x) + 1) around the caches. See mapSoftsignGeneric.
+//
+//go:noescape
+func mapSoftsignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapSoftplusAVX2 stores max(x, 0) + log1p(exp(-abs(x))). See mapSoftplusGeneric.
 //
@@ -1125,6 +1221,36 @@ func mapIsFiniteAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapIsFiniteStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorDivideAVX2 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))). See mapFloorDivideGeneric.
+//
+//go:noescape
+func mapFloorDivideAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorDivideStreamAVX2 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) around the caches. See mapFloorDivideGeneric.
+//
+//go:noescape
+func mapFloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmodAVX2 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)). See mapFmodGeneric.
+//
+//go:noescape
+func mapFmodAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmodStreamAVX2 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) around the caches. See mapFmodGeneric.
+//
+//go:noescape
+func mapFmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapRemainderAVX2 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))). See mapRemainderGeneric.
+//
+//go:noescape
+func mapRemainderAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapRemainderStreamAVX2 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) around the caches. See mapRemainderGeneric.
+//
+//go:noescape
+func mapRemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCbrtAVX2 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
 //

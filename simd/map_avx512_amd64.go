@@ -30,6 +30,18 @@ func mapAVX512(name string) MapFunc {
 		return nearGelu
 	case "gelu_tanh":
 		return mapGeluTanhAVX512
+	case "celu":
+		return mapCeluAVX512
+	case "hard_sigmoid":
+		return mapHardSigmoidAVX512
+	case "shrink":
+		return mapShrinkAVX512
+	case "threshold":
+		return mapThresholdAVX512
+	case "prelu":
+		return mapPreluAVX512
+	case "softsign":
+		return mapSoftsignAVX512
 	case "softplus":
 		return mapSoftplusAVX512
 	case "abs", "code.abs":
@@ -136,6 +148,12 @@ func mapAVX512(name string) MapFunc {
 		return mapIsInfAVX512
 	case "is_finite":
 		return mapIsFiniteAVX512
+	case "floor_divide":
+		return mapFloorDivideAVX512
+	case "fmod":
+		return mapFmodAVX512
+	case "remainder":
+		return mapRemainderAVX512
 	case "cbrt":
 		return mapCbrtAVX512
 	case "hypot":
@@ -290,6 +308,18 @@ func mapStreamAVX512(name string) MapFunc {
 		return nearGeluStream
 	case "gelu_tanh":
 		return mapGeluTanhStreamAVX512
+	case "celu":
+		return mapCeluStreamAVX512
+	case "hard_sigmoid":
+		return mapHardSigmoidStreamAVX512
+	case "shrink":
+		return mapShrinkStreamAVX512
+	case "threshold":
+		return mapThresholdStreamAVX512
+	case "prelu":
+		return mapPreluStreamAVX512
+	case "softsign":
+		return mapSoftsignStreamAVX512
 	case "softplus":
 		return mapSoftplusStreamAVX512
 	case "abs", "code.abs":
@@ -396,6 +426,12 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapIsInfStreamAVX512
 	case "is_finite":
 		return mapIsFiniteStreamAVX512
+	case "floor_divide":
+		return mapFloorDivideStreamAVX512
+	case "fmod":
+		return mapFmodStreamAVX512
+	case "remainder":
+		return mapRemainderStreamAVX512
 	case "cbrt":
 		return mapCbrtStreamAVX512
 	case "hypot":
@@ -621,6 +657,66 @@ func mapGeluTanhAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapGeluTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCeluAVX512 stores max(x, 0) + min(p0 * expm1(x / p0), 0). See mapCeluGeneric.
+//
+//go:noescape
+func mapCeluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCeluStreamAVX512 stores max(x, 0) + min(p0 * expm1(x / p0), 0) around the caches. See mapCeluGeneric.
+//
+//go:noescape
+func mapCeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapHardSigmoidAVX512 stores min(max(fma(p0, x, p1), 0), 1). See mapHardSigmoidGeneric.
+//
+//go:noescape
+func mapHardSigmoidAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapHardSigmoidStreamAVX512 stores min(max(fma(p0, x, p1), 0), 1) around the caches. See mapHardSigmoidGeneric.
+//
+//go:noescape
+func mapHardSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapShrinkAVX512 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)). See mapShrinkGeneric.
+//
+//go:noescape
+func mapShrinkAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapShrinkStreamAVX512 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) around the caches. See mapShrinkGeneric.
+//
+//go:noescape
+func mapShrinkStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapThresholdAVX512 stores select(p0 < x, x, p1). See mapThresholdGeneric.
+//
+//go:noescape
+func mapThresholdAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapThresholdStreamAVX512 stores select(p0 < x, x, p1) around the caches. See mapThresholdGeneric.
+//
+//go:noescape
+func mapThresholdStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapPreluAVX512 stores select(x < 0, x * y, x). See mapPreluGeneric.
+//
+//go:noescape
+func mapPreluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapPreluStreamAVX512 stores select(x < 0, x * y, x) around the caches. See mapPreluGeneric.
+//
+//go:noescape
+func mapPreluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftsignAVX512 stores x / (abs(x) + 1). See mapSoftsignGeneric.
+//
+//go:noescape
+func mapSoftsignAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftsignStreamAVX512 stores x / (abs(x) + 1) around the caches. See mapSoftsignGeneric.
+//
+//go:noescape
+func mapSoftsignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapSoftplusAVX512 stores max(x, 0) + log1p(exp(-abs(x))). See mapSoftplusGeneric.
 //
@@ -1151,6 +1247,36 @@ func mapIsFiniteAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapIsFiniteStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorDivideAVX512 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))). See mapFloorDivideGeneric.
+//
+//go:noescape
+func mapFloorDivideAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorDivideStreamAVX512 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) around the caches. See mapFloorDivideGeneric.
+//
+//go:noescape
+func mapFloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmodAVX512 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)). See mapFmodGeneric.
+//
+//go:noescape
+func mapFmodAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmodStreamAVX512 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) around the caches. See mapFmodGeneric.
+//
+//go:noescape
+func mapFmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapRemainderAVX512 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))). See mapRemainderGeneric.
+//
+//go:noescape
+func mapRemainderAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapRemainderStreamAVX512 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) around the caches. See mapRemainderGeneric.
+//
+//go:noescape
+func mapRemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCbrtAVX512 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
 //

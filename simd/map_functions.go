@@ -3,66 +3,75 @@
 package simd
 
 var (
-	kernelRelu      = Map("relu")
-	kernelLeakyRelu = Map("leaky_relu")
-	kernelElu       = Map("elu")
-	kernelSelu      = Map("selu")
-	kernelSigmoid   = Map("sigmoid")
-	kernelTanh      = Map("tanh")
-	kernelSilu      = Map("silu")
-	kernelHardSwish = Map("hard_swish")
-	kernelMish      = Map("mish")
-	kernelGelu      = Map("gelu")
-	kernelGeluTanh  = Map("gelu_tanh")
-	kernelSoftplus  = Map("softplus")
-	kernelAbs       = Map("abs")
-	kernelNeg       = Map("neg")
-	kernelSign      = Map("sign")
-	kernelFloor     = Map("floor")
-	kernelCeil      = Map("ceil")
-	kernelRound     = Map("round")
-	kernelTrunc     = Map("trunc")
-	kernelExp       = Map("exp")
-	kernelExp2      = Map("exp2")
-	kernelLog       = Map("log")
-	kernelLog2      = Map("log2")
-	kernelLog1p     = Map("log1p")
-	kernelSqrt      = Map("sqrt")
-	kernelRsqrt     = Map("rsqrt")
-	kernelRecip     = Map("recip")
-	kernelSquare    = Map("square")
-	kernelSin       = Map("sin")
-	kernelCos       = Map("cos")
-	kernelErf       = Map("erf")
-	kernelClip      = Map("clip")
-	kernelScale     = Map("scale")
-	kernelAddScalar = Map("add_scalar")
-	kernelAdd       = Map("add")
-	kernelSub       = Map("sub")
-	kernelMul       = Map("mul")
-	kernelDiv       = Map("div")
-	kernelMinimum   = Map("minimum")
-	kernelMaximum   = Map("maximum")
-	kernelPow       = Map("pow")
-	kernelAxpy      = Map("axpy")
-	kernelLerp      = Map("lerp")
-	kernelFma       = Map("fma")
-	kernelCopySign  = Map("copy_sign")
-	kernelTan       = Map("tan")
-	kernelAsin      = Map("asin")
-	kernelAcos      = Map("acos")
-	kernelAtan      = Map("atan")
-	kernelAtan2     = Map("atan2")
-	kernelExpm1     = Map("expm1")
-	kernelLog10     = Map("log10")
-	kernelLogaddexp = Map("logaddexp")
-	kernelCbrt      = Map("cbrt")
-	kernelHypot     = Map("hypot")
-	kernelSinh      = Map("sinh")
-	kernelCosh      = Map("cosh")
-	kernelAtanh     = Map("atanh")
-	kernelAsinh     = Map("asinh")
-	kernelAcosh     = Map("acosh")
+	kernelRelu        = Map("relu")
+	kernelLeakyRelu   = Map("leaky_relu")
+	kernelElu         = Map("elu")
+	kernelSelu        = Map("selu")
+	kernelSigmoid     = Map("sigmoid")
+	kernelTanh        = Map("tanh")
+	kernelSilu        = Map("silu")
+	kernelHardSwish   = Map("hard_swish")
+	kernelMish        = Map("mish")
+	kernelGelu        = Map("gelu")
+	kernelGeluTanh    = Map("gelu_tanh")
+	kernelCelu        = Map("celu")
+	kernelHardSigmoid = Map("hard_sigmoid")
+	kernelShrink      = Map("shrink")
+	kernelThreshold   = Map("threshold")
+	kernelPrelu       = Map("prelu")
+	kernelSoftsign    = Map("softsign")
+	kernelSoftplus    = Map("softplus")
+	kernelAbs         = Map("abs")
+	kernelNeg         = Map("neg")
+	kernelSign        = Map("sign")
+	kernelFloor       = Map("floor")
+	kernelCeil        = Map("ceil")
+	kernelRound       = Map("round")
+	kernelTrunc       = Map("trunc")
+	kernelExp         = Map("exp")
+	kernelExp2        = Map("exp2")
+	kernelLog         = Map("log")
+	kernelLog2        = Map("log2")
+	kernelLog1p       = Map("log1p")
+	kernelSqrt        = Map("sqrt")
+	kernelRsqrt       = Map("rsqrt")
+	kernelRecip       = Map("recip")
+	kernelSquare      = Map("square")
+	kernelSin         = Map("sin")
+	kernelCos         = Map("cos")
+	kernelErf         = Map("erf")
+	kernelClip        = Map("clip")
+	kernelScale       = Map("scale")
+	kernelAddScalar   = Map("add_scalar")
+	kernelAdd         = Map("add")
+	kernelSub         = Map("sub")
+	kernelMul         = Map("mul")
+	kernelDiv         = Map("div")
+	kernelMinimum     = Map("minimum")
+	kernelMaximum     = Map("maximum")
+	kernelPow         = Map("pow")
+	kernelAxpy        = Map("axpy")
+	kernelLerp        = Map("lerp")
+	kernelFma         = Map("fma")
+	kernelCopySign    = Map("copy_sign")
+	kernelTan         = Map("tan")
+	kernelAsin        = Map("asin")
+	kernelAcos        = Map("acos")
+	kernelAtan        = Map("atan")
+	kernelAtan2       = Map("atan2")
+	kernelExpm1       = Map("expm1")
+	kernelLog10       = Map("log10")
+	kernelLogaddexp   = Map("logaddexp")
+	kernelFloorDivide = Map("floor_divide")
+	kernelFmod        = Map("fmod")
+	kernelRemainder   = Map("remainder")
+	kernelCbrt        = Map("cbrt")
+	kernelHypot       = Map("hypot")
+	kernelSinh        = Map("sinh")
+	kernelCosh        = Map("cosh")
+	kernelAtanh       = Map("atanh")
+	kernelAsinh       = Map("asinh")
+	kernelAcosh       = Map("acosh")
 )
 
 // Relu stores the positive part in dst: max(x, 0). NaN stays NaN; the sign of a zero result is not defined.
@@ -122,6 +131,47 @@ func Gelu(dst, x []float32) {
 // GeluTanh stores the tanh approximation of gelu in dst: x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). NaN stays NaN; at -Inf NaN.
 func GeluTanh(dst, x []float32) {
 	apply(kernelGeluTanh, dst, x, nil, nil, 1, nil)
+}
+
+// Celu stores the continuously differentiable exponential linear unit in dst: max(x, 0) + min(alpha * expm1(x / alpha), 0). NaN stays NaN; -Inf gives -alpha.
+// Alpha is magnitude of the limit at -Inf.
+func Celu(dst, x []float32, alpha float32) {
+	p := [...]float32{alpha}
+	apply(kernelCelu, dst, x, nil, nil, 1, &p[0])
+}
+
+// HardSigmoid stores alpha·x + beta limited to [0, 1] in dst: min(max(fma(alpha, x, beta), 0), 1). NaN stays NaN.
+// Alpha is the slope.
+// Beta is the value at 0.
+func HardSigmoid(dst, x []float32, alpha, beta float32) {
+	p := [...]float32{alpha, beta}
+	apply(kernelHardSigmoid, dst, x, nil, nil, 1, &p[0])
+}
+
+// Shrink stores x moved towards 0 by bias where it is beyond ±lambda, else 0 in dst: select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)). NaN gives 0.
+// Lambda is the edge of what becomes 0.
+// Bias is how far the rest is moved.
+func Shrink(dst, x []float32, lambda, bias float32) {
+	p := [...]float32{lambda, bias}
+	apply(kernelShrink, dst, x, nil, nil, 1, &p[0])
+}
+
+// Threshold stores x where it is greater than edge, else value in dst: select(edge < x, x, value). NaN gives value.
+// Edge is what x must be greater than.
+// Value is what stands for the others.
+func Threshold(dst, x []float32, edge, value float32) {
+	p := [...]float32{edge, value}
+	apply(kernelThreshold, dst, x, nil, nil, 1, &p[0])
+}
+
+// Prelu stores x, scaled by slope where it is negative in dst: select(x < 0, x * slope, x). NaN in x stays NaN.
+func Prelu(dst, x, slope []float32) {
+	apply(kernelPrelu, dst, x, slope, nil, 2, nil)
+}
+
+// Softsign stores x over one plus its magnitude in dst: x / (abs(x) + 1). NaN stays NaN; NaN at ±Inf.
+func Softsign(dst, x []float32) {
+	apply(kernelSoftsign, dst, x, nil, nil, 1, nil)
 }
 
 // Softplus stores log(1 + e**x) without overflow in dst: max(x, 0) + log1p(exp(-abs(x))). NaN stays NaN; 0 at -Inf, +Inf at +Inf.
@@ -261,7 +311,7 @@ func Mul(dst, x, y []float32) {
 	apply(kernelMul, dst, x, y, nil, 2, nil)
 }
 
-// Div stores x divided by y, correctly rounded in dst: x / y. IEEE 754.
+// Div stores x divided by y, correctly rounded in dst: x / y. IEEE 754. Integers are rounded towards 0; 0 where y is 0.
 func Div(dst, x, y []float32) {
 	apply(kernelDiv, dst, x, y, nil, 2, nil)
 }
@@ -310,12 +360,12 @@ func Tan(dst, x []float32) {
 	apply(kernelTan, dst, x, nil, nil, 1, nil)
 }
 
-// Asin stores the arc sine in radians in dst: atan(x / sqrt((1 - x) * (1 + x))). NaN for |x| > 1; -0 stays -0.
+// Asin stores the arc sine in radians in dst: asin(x). NaN for |x| > 1; -0 stays -0.
 func Asin(dst, x []float32) {
 	apply(kernelAsin, dst, x, nil, nil, 1, nil)
 }
 
-// Acos stores the arc cosine in radians in dst: 2 * atan(sqrt((1 - x) / (1 + x))). NaN for |x| > 1.
+// Acos stores the arc cosine in radians in dst: acos(x). NaN for |x| > 1.
 func Acos(dst, x []float32) {
 	apply(kernelAcos, dst, x, nil, nil, 1, nil)
 }
@@ -325,7 +375,7 @@ func Atan(dst, x []float32) {
 	apply(kernelAtan, dst, x, nil, nil, 1, nil)
 }
 
-// Atan2 stores the angle of the point (y, x) in radians, in [-pi, pi] in dst: select(max(abs(x), abs(y)) == max(abs(x), abs(y)), copysign(select(copysign(1, x) < 0, 3.1415927 - select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y)))))), select(abs(x) < abs(y), 1.5707964 - atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))), atan(select(max(abs(x), abs(y)) == 0, 0, select(abs(x) == abs(y), 1, min(abs(x), abs(y)) / max(abs(x), abs(y))))))), y), max(abs(x), abs(y))). As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN.
+// Atan2 stores the angle of the point (y, x) in radians, in [-pi, pi] in dst: atan(y / x), in the quadrant of (x, y). As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN.
 func Atan2(dst, y, x []float32) {
 	apply(kernelAtan2, dst, y, x, nil, 2, nil)
 }
@@ -340,42 +390,57 @@ func Log10(dst, x []float32) {
 	apply(kernelLog10, dst, x, nil, nil, 1, nil)
 }
 
-// Logaddexp stores log(e**x + e**y) without overflow in dst: max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))). NaN if either is NaN; -Inf where both are.
+// Logaddexp stores log(e**x + e**y) without overflow in dst: log(e**x + e**y). NaN if either is NaN; -Inf where both are.
 func Logaddexp(dst, x, y []float32) {
 	apply(kernelLogaddexp, dst, x, y, nil, 2, nil)
 }
 
-// Cbrt stores the cube root in dst: select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). NaN and infinities stay; -0 stays -0.
+// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As NumPy: x / y where y is 0, else NaN where x is infinite; -1 of a finite x and an infinity of the other sign. Integers give 0 where y is 0, and wrap.
+func FloorDivide(dst, x, y []float32) {
+	apply(kernelFloorDivide, dst, x, y, nil, 2, nil)
+}
+
+// Fmod stores what x / y, rounded towards 0, leaves of x in dst: x - trunc(x / y) * y. With the sign of x, and exact; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x where y is infinite. Integers give 0 where y is 0.
+func Fmod(dst, x, y []float32) {
+	apply(kernelFmod, dst, x, y, nil, 2, nil)
+}
+
+// Remainder stores what floor_divide leaves of x in dst: x - floor(x / y) * y. With the sign of y, as Python's %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite. Integers give 0 where y is 0.
+func Remainder(dst, x, y []float32) {
+	apply(kernelRemainder, dst, x, y, nil, 2, nil)
+}
+
+// Cbrt stores the cube root in dst: x**(1/3). NaN and infinities stay; -0 stays -0.
 func Cbrt(dst, x []float32) {
 	apply(kernelCbrt, dst, x, nil, nil, 1, nil)
 }
 
-// Hypot stores the length of the vector (x, y), without overflow in dst: select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))). +Inf if either is infinite, even beside NaN; else NaN if either is NaN.
+// Hypot stores the length of the vector (x, y), without overflow in dst: sqrt(x² + y²). +Inf if either is infinite, even beside NaN; else NaN if either is NaN.
 func Hypot(dst, x, y []float32) {
 	apply(kernelHypot, dst, x, y, nil, 2, nil)
 }
 
-// Sinh stores the hyperbolic sine in dst: copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0.
+// Sinh stores the hyperbolic sine in dst: (e**x - e**-x) / 2. NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0.
 func Sinh(dst, x []float32) {
 	apply(kernelSinh, dst, x, nil, nil, 1, nil)
 }
 
-// Cosh stores the hyperbolic cosine in dst: select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). NaN stays NaN; +Inf beyond ±89.42.
+// Cosh stores the hyperbolic cosine in dst: (e**x + e**-x) / 2. NaN stays NaN; +Inf beyond ±89.42.
 func Cosh(dst, x []float32) {
 	apply(kernelCosh, dst, x, nil, nil, 1, nil)
 }
 
-// Atanh stores the inverse hyperbolic tangent in dst: copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x). NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
+// Atanh stores the inverse hyperbolic tangent in dst: log((1 + x) / (1 - x)) / 2. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
 func Atanh(dst, x []float32) {
 	apply(kernelAtanh, dst, x, nil, nil, 1, nil)
 }
 
-// Asinh stores the inverse hyperbolic sine in dst: copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x). NaN and infinities stay; -0 stays -0.
+// Asinh stores the inverse hyperbolic sine in dst: log(x + sqrt(x² + 1)). NaN and infinities stay; -0 stays -0.
 func Asinh(dst, x []float32) {
 	apply(kernelAsinh, dst, x, nil, nil, 1, nil)
 }
 
-// Acosh stores the inverse hyperbolic cosine in dst: select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))). NaN for x < 1; +Inf at +Inf.
+// Acosh stores the inverse hyperbolic cosine in dst: log(x + sqrt(x² - 1)). NaN for x < 1; +Inf at +Inf.
 func Acosh(dst, x []float32) {
 	apply(kernelAcosh, dst, x, nil, nil, 1, nil)
 }

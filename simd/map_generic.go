@@ -386,6 +386,137 @@ func mapGeluTanhGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapCeluGeneric stores max(x, 0) + min(p0 * expm1(x / p0), 0).
+func mapCeluGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := max(v0, 0x0p+00)
+		v4 := float32(v0 / p0)
+		v6 := max(v4, -0x1.ap+04)
+		v8 := min(v6, 0x1.64p+06)
+		v11 := fma(v8, 0x1.715476p+00, 0x1.8p+23)
+		v12 := int32(math.Float32bits(v11))
+		v14 := v12 << (0x17 & 31)
+		v16 := v14 + 0x3f000000
+		v17 := math.Float32frombits(uint32(v16))
+		v18 := float32(v11 - 0x1.8p+23)
+		v21 := fma(v18, -0x1.62e4p-01, v8)
+		v22 := fma(v18, -0x1.7f7d1cp-20, v21)
+		v23 := float32(v22 * v22)
+		v26 := fma(0x1.6b7b9ap-10, v22, 0x1.122912p-07)
+		v28 := fma(v26, v22, 0x1.55571p-05)
+		v30 := fma(v28, v22, 0x1.5554aep-03)
+		v32 := fma(v30, v22, 0x1.fffffep-02)
+		v33 := fma(v23, v32, v22)
+		v35 := float32(v17 - 0x1p-01)
+		v36 := fma(v17, v33, v35)
+		v37 := float32(v36 + v36)
+		v38 := float32(math.Copysign(float64(v37), float64(v4)))
+		v39 := float32(p0 * v38)
+		v40 := min(v39, 0x0p+00)
+		v41 := float32(v2 + v40)
+		d[i] = v41
+	}
+}
+
+// mapHardSigmoidGeneric stores min(max(fma(p0, x, p1), 0), 1).
+func mapHardSigmoidGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p1 := unsafe.Slice(p, 2)[1]
+	for i := range d {
+		v1 := a0[i]
+		v3 := fma(p0, v1, p1)
+		v5 := max(v3, 0x0p+00)
+		v7 := min(v5, 0x1p+00)
+		d[i] = v7
+	}
+}
+
+// mapShrinkGeneric stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)).
+func mapShrinkGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	p1 := unsafe.Slice(p, 2)[1]
+	for i := range d {
+		v0 := a0[i]
+		v2 := -p0
+		v3 := v0 < v2
+		v5 := float32(v0 + p1)
+		v6 := p0 < v0
+		v7 := float32(v0 - p1)
+		v9 := float32(0x0p+00)
+		if v6 {
+			v9 = v7
+		}
+		v10 := v9
+		if v3 {
+			v10 = v5
+		}
+		d[i] = v10
+	}
+}
+
+// mapThresholdGeneric stores select(p0 < x, x, p1).
+func mapThresholdGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p1 := unsafe.Slice(p, 2)[1]
+	for i := range d {
+		v1 := a0[i]
+		v2 := p0 < v1
+		v4 := p1
+		if v2 {
+			v4 = v1
+		}
+		d[i] = v4
+	}
+}
+
+// mapPreluGeneric stores select(x < 0, x * y, x).
+func mapPreluGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v2 := v0 < 0x0p+00
+		v3 := a1[i]
+		v4 := float32(v0 * v3)
+		v5 := v0
+		if v2 {
+			v5 = v4
+		}
+		d[i] = v5
+	}
+}
+
+// mapSoftsignGeneric stores x / (abs(x) + 1).
+func mapSoftsignGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := float32(v1 + 0x1p+00)
+		v4 := float32(v0 / v3)
+		d[i] = v4
+	}
+}
+
 // mapSoftplusGeneric stores max(x, 0) + log1p(exp(-abs(x))).
 func mapSoftplusGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
@@ -1961,6 +2092,164 @@ func mapIsFiniteGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
 		v3 := v1 < math.Float32frombits(0x7f800000)
 		d[i] = truth(v3)
+	}
+}
+
+// mapFloorDivideGeneric stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))).
+func mapFloorDivideGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 == math.Float32frombits(0x7f800000)
+		v4 := a1[i]
+		v6 := v4 != 0x0p+00
+		v7 := v3 && v6
+		v9 := float32(v0 / v4)
+		v10 := float32(math.Floor(float64(v9)))
+		v11 := math.Float32frombits(math.Float32bits(v10) &^ (1 << 31))
+		v12 := v11 < math.Float32frombits(0x7f800000)
+		v13 := math.Float32frombits(math.Float32bits(v4) &^ (1 << 31))
+		v14 := v13 < math.Float32frombits(0x7f800000)
+		v15 := v1 < math.Float32frombits(0x7f800000)
+		v16 := v14 || v15
+		v17 := v12 && v16
+		v18 := v13 == math.Float32frombits(0x7f800000)
+		v19 := -v10
+		v20 := fma(v19, v4, v0)
+		v21 := v20
+		if v18 {
+			v21 = v0
+		}
+		v22 := v21 != 0x0p+00
+		v23 := v17 && v22
+		v24 := v21 < 0x0p+00
+		v25 := v4 < 0x0p+00
+		v26 := v24 != v25
+		v27 := v23 && v26
+		v28 := v18 && v15
+		v29 := v10
+		if v28 {
+			v29 = 0x0p+00
+		}
+		v31 := float32(v29 - 0x1p+00)
+		v32 := math.Float32frombits(math.Float32bits(v21) &^ (1 << 31))
+		v33 := v13 <= v32
+		v34 := v17 && v33
+		v35 := v13 <= v1
+		v36 := v34 && v35
+		v37 := float32(v29 + 0x1p+00)
+		v38 := v29
+		if v36 {
+			v38 = v37
+		}
+		v39 := v38
+		if v27 {
+			v39 = v31
+		}
+		v40 := v39
+		if v7 {
+			v40 = math.Float32frombits(0x7fc00000)
+		}
+		d[i] = v40
+	}
+}
+
+// mapFmodGeneric stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)).
+func mapFmodGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 == math.Float32frombits(0x7f800000)
+		v4 := a0[i]
+		v5 := math.Float32frombits(math.Float32bits(v4) &^ (1 << 31))
+		v6 := v5 < math.Float32frombits(0x7f800000)
+		v7 := v3 && v6
+		v8 := float32(v5 / v1)
+		v9 := float32(math.Trunc(float64(v8)))
+		v10 := -v9
+		v11 := fma(v10, v1, v5)
+		v13 := v11 < 0x0p+00
+		v14 := float32(v11 + v1)
+		v15 := v11
+		if v13 {
+			v15 = v14
+		}
+		v16 := v1 <= v15
+		v17 := float32(v15 - v1)
+		v18 := v15
+		if v16 {
+			v18 = v17
+		}
+		v19 := float32(math.Copysign(float64(v18), float64(v4)))
+		v20 := v19
+		if v7 {
+			v20 = v4
+		}
+		d[i] = v20
+	}
+}
+
+// mapRemainderGeneric stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))).
+func mapRemainderGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v1 := math.Float32frombits(math.Float32bits(v0) &^ (1 << 31))
+		v3 := v1 == math.Float32frombits(0x7f800000)
+		v4 := a0[i]
+		v5 := math.Float32frombits(math.Float32bits(v4) &^ (1 << 31))
+		v6 := v5 < math.Float32frombits(0x7f800000)
+		v7 := v3 && v6
+		v8 := float32(v5 / v1)
+		v9 := float32(math.Trunc(float64(v8)))
+		v10 := -v9
+		v11 := fma(v10, v1, v5)
+		v13 := v11 < 0x0p+00
+		v14 := float32(v11 + v1)
+		v15 := v11
+		if v13 {
+			v15 = v14
+		}
+		v16 := v1 <= v15
+		v17 := float32(v15 - v1)
+		v18 := v15
+		if v16 {
+			v18 = v17
+		}
+		v19 := float32(math.Copysign(float64(v18), float64(v4)))
+		v20 := v19
+		if v7 {
+			v20 = v4
+		}
+		v21 := v20 == 0x0p+00
+		v22 := float32(math.Copysign(float64(0x0p+00), float64(v0)))
+		v23 := v20 < 0x0p+00
+		v24 := v0 < 0x0p+00
+		v25 := v23 != v24
+		v26 := float32(v20 + v0)
+		v27 := v20
+		if v25 {
+			v27 = v26
+		}
+		v28 := v27
+		if v21 {
+			v28 = v22
+		}
+		d[i] = v28
 	}
 }
 
@@ -3605,6 +3894,93 @@ func mapI32MulGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapI32DivGeneric stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))).
+func mapI32DivGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v6 := v4 == -0x80000000
+		v7 := a0[i]
+		v8 := v7 == -0x80000000
+		v9 := v6 && v8
+		v10 := int32(0x0)
+		if v9 {
+			v10 = 0x1
+		}
+		v11 := v4
+		if v6 {
+			v11 = 0x1
+		}
+		v12 := max(v11, -v11)
+		v13 := float32(v7)
+		v14 := float32(v11)
+		v15 := float32(v13 / v14)
+		v16 := toI32(v15)
+		v17 := v16 * v11
+		v18 := v7 - v17
+		v19 := float32(v18)
+		v20 := float32(v19 / v14)
+		v21 := toI32(v20)
+		v22 := v21 * v11
+		v23 := v18 - v22
+		v24 := max(v23, -v23)
+		v25 := v12 <= v24
+		v26 := v23 < 0x0
+		v27 := v11 < 0x0
+		v28 := v26 != v27
+		v30 := int32(0x1)
+		if v28 {
+			v30 = -0x1
+		}
+		v31 := v30 * v11
+		v32 := v23 - v31
+		v33 := v23
+		if v25 {
+			v33 = v32
+		}
+		v34 := v33 != 0x0
+		v35 := v33 < 0x0
+		v36 := v7 < 0x0
+		v37 := v35 != v36
+		v38 := v34 && v37
+		v39 := 0x0 + v16
+		v40 := v39 + v21
+		v41 := v40 + v30
+		v42 := v40
+		if v25 {
+			v42 = v41
+		}
+		v43 := v35 != v27
+		v44 := int32(0x1)
+		if v43 {
+			v44 = -0x1
+		}
+		v45 := v42 + v44
+		v46 := v42
+		if v38 {
+			v46 = v45
+		}
+		v47 := v46
+		if v6 {
+			v47 = v10
+		}
+		v48 := v47
+		if v2 {
+			v48 = 0x0
+		}
+		d[i] = v48
+	}
+}
+
 // mapI32MinimumGeneric stores min(x, y).
 func mapI32MinimumGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
@@ -3725,6 +4101,404 @@ func mapI32GreaterEqualGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapI32AndGeneric stores x & y.
+func mapI32AndGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 & v1
+		d[i] = v2
+	}
+}
+
+// mapI32OrGeneric stores x | y.
+func mapI32OrGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 | v1
+		d[i] = v2
+	}
+}
+
+// mapI32XorGeneric stores x ^ y.
+func mapI32XorGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 ^ v1
+		d[i] = v2
+	}
+}
+
+// mapI32NotGeneric stores not(x).
+func mapI32NotGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := ^v0
+		d[i] = v1
+	}
+}
+
+// mapI32ShiftLeftGeneric stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0).
+func mapI32ShiftLeftGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a1[i]
+		v2 := 0x0 <= v1
+		v4 := v1 < 0x20
+		v5 := v2 && v4
+		v6 := a0[i]
+		v7 := int32(0x0)
+		if v5 {
+			v7 = v1
+		}
+		v8 := v6 << (v7 & 31)
+		v9 := int32(0x0)
+		if v5 {
+			v9 = v8
+		}
+		d[i] = v9
+	}
+}
+
+// mapI32ShiftRightGeneric stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1).
+func mapI32ShiftRightGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a1[i]
+		v2 := 0x0 <= v1
+		v4 := v1 < 0x20
+		v5 := v2 && v4
+		v6 := a0[i]
+		v7 := int32(0x0)
+		if v5 {
+			v7 = v1
+		}
+		v8 := v6 >> (v7 & 31)
+		v10 := v6 >> (0x1f & 31)
+		v12 := v10 >> (0x1 & 31)
+		v13 := v12
+		if v5 {
+			v13 = v8
+		}
+		d[i] = v13
+	}
+}
+
+// mapI32FloorDivideGeneric stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …).
+func mapI32FloorDivideGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v6 := v4 == -0x80000000
+		v7 := a0[i]
+		v8 := v7 == -0x80000000
+		v9 := v6 && v8
+		v10 := v7
+		if v9 {
+			v10 = 0x0
+		}
+		v11 := v4
+		if v6 {
+			v11 = 0x1
+		}
+		v12 := max(v11, -v11)
+		v13 := float32(v7)
+		v14 := float32(v11)
+		v15 := float32(v13 / v14)
+		v16 := toI32(v15)
+		v17 := v16 * v11
+		v18 := v7 - v17
+		v19 := float32(v18)
+		v20 := float32(v19 / v14)
+		v21 := toI32(v20)
+		v22 := v21 * v11
+		v23 := v18 - v22
+		v24 := max(v23, -v23)
+		v25 := v12 <= v24
+		v26 := v23 < 0x0
+		v27 := v11 < 0x0
+		v28 := v26 != v27
+		v30 := int32(0x1)
+		if v28 {
+			v30 = -0x1
+		}
+		v31 := v30 * v11
+		v32 := v23 - v31
+		v33 := v23
+		if v25 {
+			v33 = v32
+		}
+		v34 := v33 != 0x0
+		v35 := v33 < 0x0
+		v36 := v7 < 0x0
+		v37 := v35 != v36
+		v38 := v34 && v37
+		v39 := v35 != v27
+		v40 := int32(0x1)
+		if v39 {
+			v40 = -0x1
+		}
+		v41 := v40 * v11
+		v42 := v33 - v41
+		v43 := v33
+		if v38 {
+			v43 = v42
+		}
+		v44 := v43
+		if v6 {
+			v44 = v10
+		}
+		v45 := v44
+		if v2 {
+			v45 = 0x0
+		}
+		v46 := v45 != 0x0
+		v47 := v45 < 0x0
+		v48 := v0 < 0x0
+		v49 := v47 != v48
+		v50 := v46 && v49
+		v51 := int32(0x0)
+		if v9 {
+			v51 = 0x1
+		}
+		v52 := 0x0 + v16
+		v53 := v52 + v21
+		v54 := v53 + v30
+		v55 := v53
+		if v25 {
+			v55 = v54
+		}
+		v56 := v55 + v40
+		v57 := v55
+		if v38 {
+			v57 = v56
+		}
+		v58 := v57
+		if v6 {
+			v58 = v51
+		}
+		v59 := v58
+		if v2 {
+			v59 = 0x0
+		}
+		v60 := v59 - 0x1
+		v61 := v59
+		if v50 {
+			v61 = v60
+		}
+		d[i] = v61
+	}
+}
+
+// mapI32FmodGeneric stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))).
+func mapI32FmodGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v6 := v4 == -0x80000000
+		v7 := a0[i]
+		v8 := v7 == -0x80000000
+		v9 := v6 && v8
+		v10 := v7
+		if v9 {
+			v10 = 0x0
+		}
+		v11 := v4
+		if v6 {
+			v11 = 0x1
+		}
+		v12 := max(v11, -v11)
+		v13 := float32(v7)
+		v14 := float32(v11)
+		v15 := float32(v13 / v14)
+		v16 := toI32(v15)
+		v17 := v16 * v11
+		v18 := v7 - v17
+		v19 := float32(v18)
+		v20 := float32(v19 / v14)
+		v21 := toI32(v20)
+		v22 := v21 * v11
+		v23 := v18 - v22
+		v24 := max(v23, -v23)
+		v25 := v12 <= v24
+		v26 := v23 < 0x0
+		v27 := v11 < 0x0
+		v28 := v26 != v27
+		v30 := int32(0x1)
+		if v28 {
+			v30 = -0x1
+		}
+		v31 := v30 * v11
+		v32 := v23 - v31
+		v33 := v23
+		if v25 {
+			v33 = v32
+		}
+		v34 := v33 != 0x0
+		v35 := v33 < 0x0
+		v36 := v7 < 0x0
+		v37 := v35 != v36
+		v38 := v34 && v37
+		v39 := v35 != v27
+		v40 := int32(0x1)
+		if v39 {
+			v40 = -0x1
+		}
+		v41 := v40 * v11
+		v42 := v33 - v41
+		v43 := v33
+		if v38 {
+			v43 = v42
+		}
+		v44 := v43
+		if v6 {
+			v44 = v10
+		}
+		v45 := v44
+		if v2 {
+			v45 = 0x0
+		}
+		d[i] = v45
+	}
+}
+
+// mapI32RemainderGeneric stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …).
+func mapI32RemainderGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*int32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v6 := v4 == -0x80000000
+		v7 := a0[i]
+		v8 := v7 == -0x80000000
+		v9 := v6 && v8
+		v10 := v7
+		if v9 {
+			v10 = 0x0
+		}
+		v11 := v4
+		if v6 {
+			v11 = 0x1
+		}
+		v12 := max(v11, -v11)
+		v13 := float32(v7)
+		v14 := float32(v11)
+		v15 := float32(v13 / v14)
+		v16 := toI32(v15)
+		v17 := v16 * v11
+		v18 := v7 - v17
+		v19 := float32(v18)
+		v20 := float32(v19 / v14)
+		v21 := toI32(v20)
+		v22 := v21 * v11
+		v23 := v18 - v22
+		v24 := max(v23, -v23)
+		v25 := v12 <= v24
+		v26 := v23 < 0x0
+		v27 := v11 < 0x0
+		v28 := v26 != v27
+		v30 := int32(0x1)
+		if v28 {
+			v30 = -0x1
+		}
+		v31 := v30 * v11
+		v32 := v23 - v31
+		v33 := v23
+		if v25 {
+			v33 = v32
+		}
+		v34 := v33 != 0x0
+		v35 := v33 < 0x0
+		v36 := v7 < 0x0
+		v37 := v35 != v36
+		v38 := v34 && v37
+		v39 := v35 != v27
+		v40 := int32(0x1)
+		if v39 {
+			v40 = -0x1
+		}
+		v41 := v40 * v11
+		v42 := v33 - v41
+		v43 := v33
+		if v38 {
+			v43 = v42
+		}
+		v44 := v43
+		if v6 {
+			v44 = v10
+		}
+		v45 := v44
+		if v2 {
+			v45 = 0x0
+		}
+		v46 := v45 != 0x0
+		v47 := v45 < 0x0
+		v48 := v0 < 0x0
+		v49 := v47 != v48
+		v50 := v46 && v49
+		v51 := v45 + v0
+		v52 := v45
+		if v50 {
+			v52 = v51
+		}
+		d[i] = v52
+	}
+}
+
 // mapU32SquareGeneric stores x * x.
 func mapU32SquareGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
@@ -3779,6 +4553,115 @@ func mapU32MulGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v1 := a1[i]
 		v2 := v0 * v1
 		d[i] = v2
+	}
+}
+
+// mapU32DivGeneric stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, u32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (i32(x >> 1) == -2147483648), 1, 0), select((select(abs(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)).
+func mapU32DivGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v5 := a0[i]
+		v7 := 0x80000000 <= v4
+		v8 := v4
+		if v7 {
+			v8 = 0x1
+		}
+		v9 := int32(v8)
+		v11 := v9 == -0x80000000
+		v12 := v5 >> (0x1 & 31)
+		v13 := int32(v12)
+		v14 := v13 == -0x80000000
+		v15 := v11 && v14
+		v18 := int32(0x0)
+		if v15 {
+			v18 = 0x1
+		}
+		v19 := v9
+		if v11 {
+			v19 = 0x1
+		}
+		v20 := max(v19, -v19)
+		v21 := float32(v13)
+		v22 := float32(v19)
+		v23 := float32(v21 / v22)
+		v24 := toI32(v23)
+		v25 := v24 * v19
+		v26 := v13 - v25
+		v27 := float32(v26)
+		v28 := float32(v27 / v22)
+		v29 := toI32(v28)
+		v30 := v29 * v19
+		v31 := v26 - v30
+		v32 := max(v31, -v31)
+		v33 := v20 <= v32
+		v34 := v31 < 0x0
+		v35 := v19 < 0x0
+		v36 := v34 != v35
+		v38 := int32(0x1)
+		if v36 {
+			v38 = -0x1
+		}
+		v39 := v38 * v19
+		v40 := v31 - v39
+		v41 := v31
+		if v33 {
+			v41 = v40
+		}
+		v42 := v41 != 0x0
+		v43 := v41 < 0x0
+		v44 := v13 < 0x0
+		v45 := v43 != v44
+		v46 := v42 && v45
+		v47 := 0x0 + v24
+		v48 := v47 + v29
+		v49 := v48 + v38
+		v50 := v48
+		if v33 {
+			v50 = v49
+		}
+		v51 := v43 != v35
+		v52 := int32(0x1)
+		if v51 {
+			v52 = -0x1
+		}
+		v53 := v50 + v52
+		v54 := v50
+		if v46 {
+			v54 = v53
+		}
+		v55 := v54
+		if v11 {
+			v55 = v18
+		}
+		v56 := uint32(v55)
+		v57 := v56 << (0x1 & 31)
+		v58 := v57
+		if v7 {
+			v58 = 0x0
+		}
+		v59 := v58 * v4
+		v60 := v5 - v59
+		v61 := v4 <= v60
+		v62 := v58 + 0x1
+		v63 := v58
+		if v61 {
+			v63 = v62
+		}
+		v64 := v63
+		if v2 {
+			v64 = 0x0
+		}
+		d[i] = v64
 	}
 }
 
@@ -3899,6 +4782,226 @@ func mapU32GreaterEqualGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v1 := a0[i]
 		v2 := v0 <= v1
 		d[i] = truth(v2)
+	}
+}
+
+// mapU32AndGeneric stores x & y.
+func mapU32AndGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 & v1
+		d[i] = v2
+	}
+}
+
+// mapU32OrGeneric stores x | y.
+func mapU32OrGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 | v1
+		d[i] = v2
+	}
+}
+
+// mapU32XorGeneric stores x ^ y.
+func mapU32XorGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := v0 ^ v1
+		d[i] = v2
+	}
+}
+
+// mapU32NotGeneric stores not(x).
+func mapU32NotGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := ^v0
+		d[i] = v1
+	}
+}
+
+// mapU32ShiftLeftGeneric stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0).
+func mapU32ShiftLeftGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a1[i]
+		v2 := 0x0 <= v1
+		v4 := v1 < 0x20
+		v5 := v2 && v4
+		v6 := a0[i]
+		v7 := uint32(0x0)
+		if v5 {
+			v7 = v1
+		}
+		v8 := v6 << (v7 & 31)
+		v9 := uint32(0x0)
+		if v5 {
+			v9 = v8
+		}
+		d[i] = v9
+	}
+}
+
+// mapU32ShiftRightGeneric stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1).
+func mapU32ShiftRightGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a1[i]
+		v2 := 0x0 <= v1
+		v4 := v1 < 0x20
+		v5 := v2 && v4
+		v6 := a0[i]
+		v7 := uint32(0x0)
+		if v5 {
+			v7 = v1
+		}
+		v8 := v6 >> (v7 & 31)
+		v10 := v6 >> (0x1f & 31)
+		v12 := v10 >> (0x1 & 31)
+		v13 := v12
+		if v5 {
+			v13 = v8
+		}
+		d[i] = v13
+	}
+}
+
+// mapU32FmodGeneric stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, u32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (i32(x >> 1) == -2147483648), 1, 0), select((select(abs(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, i32(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(i32(x >> 1) - (i32(f32(i32(x >> 1)) / f32(select(i32(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)).
+func mapU32FmodGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a1 := unsafe.Slice((*uint32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a1[i]
+		v2 := v0 == 0x0
+		v4 := v0
+		if v2 {
+			v4 = 0x1
+		}
+		v5 := a0[i]
+		v7 := 0x80000000 <= v4
+		v8 := v4
+		if v7 {
+			v8 = 0x1
+		}
+		v9 := int32(v8)
+		v11 := v9 == -0x80000000
+		v12 := v5 >> (0x1 & 31)
+		v13 := int32(v12)
+		v14 := v13 == -0x80000000
+		v15 := v11 && v14
+		v18 := int32(0x0)
+		if v15 {
+			v18 = 0x1
+		}
+		v19 := v9
+		if v11 {
+			v19 = 0x1
+		}
+		v20 := max(v19, -v19)
+		v21 := float32(v13)
+		v22 := float32(v19)
+		v23 := float32(v21 / v22)
+		v24 := toI32(v23)
+		v25 := v24 * v19
+		v26 := v13 - v25
+		v27 := float32(v26)
+		v28 := float32(v27 / v22)
+		v29 := toI32(v28)
+		v30 := v29 * v19
+		v31 := v26 - v30
+		v32 := max(v31, -v31)
+		v33 := v20 <= v32
+		v34 := v31 < 0x0
+		v35 := v19 < 0x0
+		v36 := v34 != v35
+		v38 := int32(0x1)
+		if v36 {
+			v38 = -0x1
+		}
+		v39 := v38 * v19
+		v40 := v31 - v39
+		v41 := v31
+		if v33 {
+			v41 = v40
+		}
+		v42 := v41 != 0x0
+		v43 := v41 < 0x0
+		v44 := v13 < 0x0
+		v45 := v43 != v44
+		v46 := v42 && v45
+		v47 := 0x0 + v24
+		v48 := v47 + v29
+		v49 := v48 + v38
+		v50 := v48
+		if v33 {
+			v50 = v49
+		}
+		v51 := v43 != v35
+		v52 := int32(0x1)
+		if v51 {
+			v52 = -0x1
+		}
+		v53 := v50 + v52
+		v54 := v50
+		if v46 {
+			v54 = v53
+		}
+		v55 := v54
+		if v11 {
+			v55 = v18
+		}
+		v56 := uint32(v55)
+		v57 := v56 << (0x1 & 31)
+		v58 := v57
+		if v7 {
+			v58 = 0x0
+		}
+		v59 := v58 * v4
+		v60 := v5 - v59
+		v61 := v4 <= v60
+		v62 := v60 - v4
+		v63 := v60
+		if v61 {
+			v63 = v62
+		}
+		v64 := v63
+		if v2 {
+			v64 = 0x0
+		}
+		d[i] = v64
 	}
 }
 

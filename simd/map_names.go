@@ -34,6 +34,7 @@ var mapNames = [...]string{
 	"cast.u32.i32",
 	"cbrt",
 	"ceil",
+	"celu",
 	"clip",
 	"code.abs",
 	"code.add",
@@ -116,16 +117,23 @@ var mapNames = [...]string{
 	"expm1",
 	"fill",
 	"floor",
+	"floor_divide",
 	"fma",
+	"fmod",
 	"gelu",
 	"gelu_tanh",
 	"greater",
 	"greater_equal",
+	"hard_sigmoid",
 	"hard_swish",
 	"hypot",
 	"i32.abs",
 	"i32.add",
+	"i32.and",
+	"i32.div",
 	"i32.equal",
+	"i32.floor_divide",
+	"i32.fmod",
 	"i32.greater",
 	"i32.greater_equal",
 	"i32.less",
@@ -134,12 +142,18 @@ var mapNames = [...]string{
 	"i32.minimum",
 	"i32.mul",
 	"i32.neg",
+	"i32.not",
 	"i32.not_equal",
+	"i32.or",
 	"i32.relu",
+	"i32.remainder",
+	"i32.shift_left",
+	"i32.shift_right",
 	"i32.sign",
 	"i32.square",
 	"i32.sub",
 	"i32.where",
+	"i32.xor",
 	"is_finite",
 	"is_inf",
 	"is_nan",
@@ -159,12 +173,15 @@ var mapNames = [...]string{
 	"neg",
 	"not_equal",
 	"pow",
+	"prelu",
 	"recip",
 	"relu",
+	"remainder",
 	"round",
 	"rsqrt",
 	"scale",
 	"selu",
+	"shrink",
 	"sigmoid",
 	"sign",
 	"sign_bit",
@@ -172,14 +189,20 @@ var mapNames = [...]string{
 	"sin",
 	"sinh",
 	"softplus",
+	"softsign",
 	"sqrt",
 	"square",
 	"sub",
 	"tan",
 	"tanh",
+	"threshold",
 	"trunc",
 	"u32.add",
+	"u32.and",
+	"u32.div",
 	"u32.equal",
+	"u32.floor_divide",
+	"u32.fmod",
 	"u32.greater",
 	"u32.greater_equal",
 	"u32.less",
@@ -187,10 +210,16 @@ var mapNames = [...]string{
 	"u32.maximum",
 	"u32.minimum",
 	"u32.mul",
+	"u32.not",
 	"u32.not_equal",
+	"u32.or",
+	"u32.remainder",
+	"u32.shift_left",
+	"u32.shift_right",
 	"u32.square",
 	"u32.sub",
 	"u32.where",
+	"u32.xor",
 	"where",
 }
 
@@ -218,6 +247,18 @@ func mapGeneric(name string) MapFunc {
 		return mapGeluGeneric
 	case "gelu_tanh":
 		return mapGeluTanhGeneric
+	case "celu":
+		return mapCeluGeneric
+	case "hard_sigmoid":
+		return mapHardSigmoidGeneric
+	case "shrink":
+		return mapShrinkGeneric
+	case "threshold":
+		return mapThresholdGeneric
+	case "prelu":
+		return mapPreluGeneric
+	case "softsign":
+		return mapSoftsignGeneric
 	case "softplus":
 		return mapSoftplusGeneric
 	case "abs", "code.abs":
@@ -324,6 +365,12 @@ func mapGeneric(name string) MapFunc {
 		return mapIsInfGeneric
 	case "is_finite":
 		return mapIsFiniteGeneric
+	case "floor_divide":
+		return mapFloorDivideGeneric
+	case "fmod":
+		return mapFmodGeneric
+	case "remainder":
+		return mapRemainderGeneric
 	case "cbrt":
 		return mapCbrtGeneric
 	case "hypot":
@@ -422,6 +469,8 @@ func mapGeneric(name string) MapFunc {
 		return mapI32SubGeneric
 	case "i32.mul":
 		return mapI32MulGeneric
+	case "i32.div":
+		return mapI32DivGeneric
 	case "i32.minimum":
 		return mapI32MinimumGeneric
 	case "i32.maximum":
@@ -438,6 +487,24 @@ func mapGeneric(name string) MapFunc {
 		return mapI32GreaterGeneric
 	case "i32.greater_equal":
 		return mapI32GreaterEqualGeneric
+	case "i32.and":
+		return mapI32AndGeneric
+	case "i32.or":
+		return mapI32OrGeneric
+	case "i32.xor":
+		return mapI32XorGeneric
+	case "i32.not":
+		return mapI32NotGeneric
+	case "i32.shift_left":
+		return mapI32ShiftLeftGeneric
+	case "i32.shift_right":
+		return mapI32ShiftRightGeneric
+	case "i32.floor_divide":
+		return mapI32FloorDivideGeneric
+	case "i32.fmod":
+		return mapI32FmodGeneric
+	case "i32.remainder":
+		return mapI32RemainderGeneric
 	case "u32.square":
 		return mapU32SquareGeneric
 	case "u32.add":
@@ -446,6 +513,8 @@ func mapGeneric(name string) MapFunc {
 		return mapU32SubGeneric
 	case "u32.mul":
 		return mapU32MulGeneric
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivGeneric
 	case "u32.minimum":
 		return mapU32MinimumGeneric
 	case "u32.maximum":
@@ -462,6 +531,20 @@ func mapGeneric(name string) MapFunc {
 		return mapU32GreaterGeneric
 	case "u32.greater_equal":
 		return mapU32GreaterEqualGeneric
+	case "u32.and":
+		return mapU32AndGeneric
+	case "u32.or":
+		return mapU32OrGeneric
+	case "u32.xor":
+		return mapU32XorGeneric
+	case "u32.not":
+		return mapU32NotGeneric
+	case "u32.shift_left":
+		return mapU32ShiftLeftGeneric
+	case "u32.shift_right":
+		return mapU32ShiftRightGeneric
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodGeneric
 	case "cast.f32.i32":
 		return mapCastF32I32Generic
 	case "cast.f32.u32":

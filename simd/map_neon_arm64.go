@@ -30,6 +30,18 @@ func mapNEON(name string) MapFunc {
 		return mapGeluNEON
 	case "gelu_tanh":
 		return mapGeluTanhNEON
+	case "celu":
+		return mapCeluNEON
+	case "hard_sigmoid":
+		return mapHardSigmoidNEON
+	case "shrink":
+		return mapShrinkNEON
+	case "threshold":
+		return mapThresholdNEON
+	case "prelu":
+		return mapPreluNEON
+	case "softsign":
+		return mapSoftsignNEON
 	case "softplus":
 		return mapSoftplusNEON
 	case "abs", "code.abs":
@@ -136,6 +148,12 @@ func mapNEON(name string) MapFunc {
 		return mapIsInfNEON
 	case "is_finite":
 		return mapIsFiniteNEON
+	case "floor_divide":
+		return mapFloorDivideNEON
+	case "fmod":
+		return mapFmodNEON
+	case "remainder":
+		return mapRemainderNEON
 	case "cbrt":
 		return mapCbrtNEON
 	case "hypot":
@@ -288,6 +306,36 @@ func mapGeluNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapGeluTanhNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCeluNEON stores max(x, 0) + min(p0 * expm1(x / p0), 0). See mapCeluGeneric.
+//
+//go:noescape
+func mapCeluNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapHardSigmoidNEON stores min(max(fma(p0, x, p1), 0), 1). See mapHardSigmoidGeneric.
+//
+//go:noescape
+func mapHardSigmoidNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapShrinkNEON stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)). See mapShrinkGeneric.
+//
+//go:noescape
+func mapShrinkNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapThresholdNEON stores select(p0 < x, x, p1). See mapThresholdGeneric.
+//
+//go:noescape
+func mapThresholdNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapPreluNEON stores select(x < 0, x * y, x). See mapPreluGeneric.
+//
+//go:noescape
+func mapPreluNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSoftsignNEON stores x / (abs(x) + 1). See mapSoftsignGeneric.
+//
+//go:noescape
+func mapSoftsignNEON(dst, x, y, z *float32, n int, p *float32)
 
 // mapSoftplusNEON stores max(x, 0) + log1p(exp(-abs(x))). See mapSoftplusGeneric.
 //
@@ -553,6 +601,21 @@ func mapIsInfNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapIsFiniteNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapFloorDivideNEON stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))). See mapFloorDivideGeneric.
+//
+//go:noescape
+func mapFloorDivideNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmodNEON stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)). See mapFmodGeneric.
+//
+//go:noescape
+func mapFmodNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapRemainderNEON stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))). See mapRemainderGeneric.
+//
+//go:noescape
+func mapRemainderNEON(dst, x, y, z *float32, n int, p *float32)
 
 // mapCbrtNEON stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))). See mapCbrtGeneric.
 //

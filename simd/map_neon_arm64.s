@@ -2064,6 +2064,624 @@ back:
 done:
 	RET
 
+// func mapCeluNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCeluNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V17.S4
+	WORD $0x3DC00152 // ldr q18, [x10]
+	WORD $0x3DC00553 // ldr q19, [x10, #16]
+	WORD $0x3DC00954 // ldr q20, [x10, #32]
+	WORD $0x3DC00D55 // ldr q21, [x10, #48]
+	WORD $0x3DC01156 // ldr q22, [x10, #64]
+	WORD $0x3DC01557 // ldr q23, [x10, #80]
+	WORD $0x3DC01958 // ldr q24, [x10, #96]
+	WORD $0x3DC01D59 // ldr q25, [x10, #112]
+	WORD $0x3DC0215A // ldr q26, [x10, #128]
+	WORD $0x3DC0255B // ldr q27, [x10, #144]
+	WORD $0x3DC0295C // ldr q28, [x10, #160]
+	WORD $0x3DC02D5D // ldr q29, [x10, #176]
+	WORD $0x3DC0315E // ldr q30, [x10, #192]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4E32F402 // fmax v2.4s, v0.4s, v18.4s
+	WORD $0x4E32F423 // fmax v3.4s, v1.4s, v18.4s
+	WORD $0x6E31FC00 // fdiv v0.4s, v0.4s, v17.4s
+	WORD $0x6E31FC21 // fdiv v1.4s, v1.4s, v17.4s
+	WORD $0x4E35F404 // fmax v4.4s, v0.4s, v21.4s
+	WORD $0x4E35F425 // fmax v5.4s, v1.4s, v21.4s
+	WORD $0x4EB6F484 // fmin v4.4s, v4.4s, v22.4s
+	WORD $0x4EB6F4A5 // fmin v5.4s, v5.4s, v22.4s
+	WORD $0x4EB31E66 // mov v6.16b, v19.16b
+	WORD $0x4E37CC86 // fmla v6.4s, v4.4s, v23.4s
+	WORD $0x4EB31E67 // mov v7.16b, v19.16b
+	WORD $0x4E37CCA7 // fmla v7.4s, v5.4s, v23.4s
+	WORD $0x4F3754C8 // shl v8.4s, v6.4s, #23
+	WORD $0x4F3754E9 // shl v9.4s, v7.4s, #23
+	WORD $0x4EB48508 // add v8.4s, v8.4s, v20.4s
+	WORD $0x4EB48529 // add v9.4s, v9.4s, v20.4s
+	WORD $0x4EB3D4C6 // fsub v6.4s, v6.4s, v19.4s
+	WORD $0x4EB3D4E7 // fsub v7.4s, v7.4s, v19.4s
+	WORD $0x4E38CCC4 // fmla v4.4s, v6.4s, v24.4s
+	WORD $0x4E38CCE5 // fmla v5.4s, v7.4s, v24.4s
+	WORD $0x4E39CCC4 // fmla v4.4s, v6.4s, v25.4s
+	WORD $0x4E39CCE5 // fmla v5.4s, v7.4s, v25.4s
+	WORD $0x6E24DC86 // fmul v6.4s, v4.4s, v4.4s
+	WORD $0x6E25DCA7 // fmul v7.4s, v5.4s, v5.4s
+	WORD $0x4EBB1F6A // mov v10.16b, v27.16b
+	WORD $0x4E24CF4A // fmla v10.4s, v26.4s, v4.4s
+	WORD $0x4EBB1F6B // mov v11.16b, v27.16b
+	WORD $0x4E25CF4B // fmla v11.4s, v26.4s, v5.4s
+	WORD $0x4EBC1F8C // mov v12.16b, v28.16b
+	WORD $0x4E24CD4C // fmla v12.4s, v10.4s, v4.4s
+	WORD $0x4EBC1F8A // mov v10.16b, v28.16b
+	WORD $0x4E25CD6A // fmla v10.4s, v11.4s, v5.4s
+	WORD $0x4EBD1FAB // mov v11.16b, v29.16b
+	WORD $0x4E24CD8B // fmla v11.4s, v12.4s, v4.4s
+	WORD $0x4EBD1FAC // mov v12.16b, v29.16b
+	WORD $0x4E25CD4C // fmla v12.4s, v10.4s, v5.4s
+	WORD $0x4EBE1FCA // mov v10.16b, v30.16b
+	WORD $0x4E24CD6A // fmla v10.4s, v11.4s, v4.4s
+	WORD $0x4EBE1FCB // mov v11.16b, v30.16b
+	WORD $0x4E25CD8B // fmla v11.4s, v12.4s, v5.4s
+	WORD $0x4E2ACCC4 // fmla v4.4s, v6.4s, v10.4s
+	WORD $0x4E2BCCE5 // fmla v5.4s, v7.4s, v11.4s
+	WORD $0x4EB4D506 // fsub v6.4s, v8.4s, v20.4s
+	WORD $0x4EB4D527 // fsub v7.4s, v9.4s, v20.4s
+	WORD $0x4E24CD06 // fmla v6.4s, v8.4s, v4.4s
+	WORD $0x4E25CD27 // fmla v7.4s, v9.4s, v5.4s
+	WORD $0x4E26D4C4 // fadd v4.4s, v6.4s, v6.4s
+	WORD $0x4E27D4E5 // fadd v5.4s, v7.4s, v7.4s
+	WORD $0x6EBF1C04 // bit v4.16b, v0.16b, v31.16b
+	WORD $0x6EBF1C25 // bit v5.16b, v1.16b, v31.16b
+	WORD $0x6E24DE20 // fmul v0.4s, v17.4s, v4.4s
+	WORD $0x6E25DE21 // fmul v1.4s, v17.4s, v5.4s
+	WORD $0x4EB2F400 // fmin v0.4s, v0.4s, v18.4s
+	WORD $0x4EB2F421 // fmin v1.4s, v1.4s, v18.4s
+	WORD $0x4E20D440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4E21D461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E32F401 // fmax v1.4s, v0.4s, v18.4s
+	WORD $0x6E31FC00 // fdiv v0.4s, v0.4s, v17.4s
+	WORD $0x4E35F402 // fmax v2.4s, v0.4s, v21.4s
+	WORD $0x4EB6F442 // fmin v2.4s, v2.4s, v22.4s
+	WORD $0x4EB31E63 // mov v3.16b, v19.16b
+	WORD $0x4E37CC43 // fmla v3.4s, v2.4s, v23.4s
+	WORD $0x4F375464 // shl v4.4s, v3.4s, #23
+	WORD $0x4EB48484 // add v4.4s, v4.4s, v20.4s
+	WORD $0x4EB3D463 // fsub v3.4s, v3.4s, v19.4s
+	WORD $0x4E38CC62 // fmla v2.4s, v3.4s, v24.4s
+	WORD $0x4E39CC62 // fmla v2.4s, v3.4s, v25.4s
+	WORD $0x6E22DC43 // fmul v3.4s, v2.4s, v2.4s
+	WORD $0x4EBB1F65 // mov v5.16b, v27.16b
+	WORD $0x4E22CF45 // fmla v5.4s, v26.4s, v2.4s
+	WORD $0x4EBC1F86 // mov v6.16b, v28.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x4EBD1FA5 // mov v5.16b, v29.16b
+	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
+	WORD $0x4EBE1FC6 // mov v6.16b, v30.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
+	WORD $0x4E26CC62 // fmla v2.4s, v3.4s, v6.4s
+	WORD $0x4EB4D483 // fsub v3.4s, v4.4s, v20.4s
+	WORD $0x4E22CC83 // fmla v3.4s, v4.4s, v2.4s
+	WORD $0x4E23D462 // fadd v2.4s, v3.4s, v3.4s
+	WORD $0x6EBF1C02 // bit v2.16b, v0.16b, v31.16b
+	WORD $0x6E22DE20 // fmul v0.4s, v17.4s, v2.4s
+	WORD $0x4EB2F400 // fmin v0.4s, v0.4s, v18.4s
+	WORD $0x4E20D420 // fadd v0.4s, v1.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapHardSigmoidNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapHardSigmoidNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V28.S4
+	MOVWU 4(R5), R11
+	VDUP R11, V29.S4
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC0415F // ldr q31, [x10, #256]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EBD1FA4 // mov v4.16b, v29.16b
+	WORD $0x4E20CF84 // fmla v4.4s, v28.4s, v0.4s
+	WORD $0x4EBD1FA0 // mov v0.16b, v29.16b
+	WORD $0x4E21CF80 // fmla v0.4s, v28.4s, v1.4s
+	WORD $0x4EBD1FA1 // mov v1.16b, v29.16b
+	WORD $0x4E22CF81 // fmla v1.4s, v28.4s, v2.4s
+	WORD $0x4EBD1FA2 // mov v2.16b, v29.16b
+	WORD $0x4E23CF82 // fmla v2.4s, v28.4s, v3.4s
+	WORD $0x4E3EF483 // fmax v3.4s, v4.4s, v30.4s
+	WORD $0x4E3EF400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4E3EF421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4E3EF442 // fmax v2.4s, v2.4s, v30.4s
+	WORD $0x4EBFF463 // fmin v3.4s, v3.4s, v31.4s
+	WORD $0x4EBFF400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4EBFF421 // fmin v1.4s, v1.4s, v31.4s
+	WORD $0x4EBFF442 // fmin v2.4s, v2.4s, v31.4s
+	WORD $0x3D800003 // str q3, [x0]
+	WORD $0x3D800400 // str q0, [x0, #16]
+	WORD $0x3D800801 // str q1, [x0, #32]
+	WORD $0x3D800C02 // str q2, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBD1FA1 // mov v1.16b, v29.16b
+	WORD $0x4E20CF81 // fmla v1.4s, v28.4s, v0.4s
+	WORD $0x4E3EF420 // fmax v0.4s, v1.4s, v30.4s
+	WORD $0x4EBFF400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapShrinkNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapShrinkNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V29.S4
+	MOVWU 4(R5), R11
+	VDUP R11, V30.S4
+	WORD $0x3DC0015F // ldr q31, [x10]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6EA0FBA2 // fneg v2.4s, v29.4s
+	WORD $0x6EA0FBA3 // fneg v3.4s, v29.4s
+	WORD $0x6EA0E442 // fcmgt v2.4s, v2.4s, v0.4s
+	WORD $0x6EA1E463 // fcmgt v3.4s, v3.4s, v1.4s
+	WORD $0x4E3ED404 // fadd v4.4s, v0.4s, v30.4s
+	WORD $0x4E3ED425 // fadd v5.4s, v1.4s, v30.4s
+	WORD $0x6EBDE406 // fcmgt v6.4s, v0.4s, v29.4s
+	WORD $0x6EBDE427 // fcmgt v7.4s, v1.4s, v29.4s
+	WORD $0x4EBED400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x4EBED421 // fsub v1.4s, v1.4s, v30.4s
+	WORD $0x6E7F1C06 // bsl v6.16b, v0.16b, v31.16b
+	WORD $0x6E7F1C27 // bsl v7.16b, v1.16b, v31.16b
+	WORD $0x6E661C82 // bsl v2.16b, v4.16b, v6.16b
+	WORD $0x6E671CA3 // bsl v3.16b, v5.16b, v7.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA0FBA1 // fneg v1.4s, v29.4s
+	WORD $0x6EA0E421 // fcmgt v1.4s, v1.4s, v0.4s
+	WORD $0x4E3ED402 // fadd v2.4s, v0.4s, v30.4s
+	WORD $0x6EBDE403 // fcmgt v3.4s, v0.4s, v29.4s
+	WORD $0x4EBED400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x6E7F1C03 // bsl v3.16b, v0.16b, v31.16b
+	WORD $0x6E631C41 // bsl v1.16b, v2.16b, v3.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapThresholdNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapThresholdNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V30.S4
+	MOVWU 4(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6EBEE404 // fcmgt v4.4s, v0.4s, v30.4s
+	WORD $0x6EBEE425 // fcmgt v5.4s, v1.4s, v30.4s
+	WORD $0x6EBEE446 // fcmgt v6.4s, v2.4s, v30.4s
+	WORD $0x6EBEE467 // fcmgt v7.4s, v3.4s, v30.4s
+	WORD $0x6E7F1C04 // bsl v4.16b, v0.16b, v31.16b
+	WORD $0x6E7F1C25 // bsl v5.16b, v1.16b, v31.16b
+	WORD $0x6E7F1C46 // bsl v6.16b, v2.16b, v31.16b
+	WORD $0x6E7F1C67 // bsl v7.16b, v3.16b, v31.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	WORD $0x3D800806 // str q6, [x0, #32]
+	WORD $0x3D800C07 // str q7, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EBEE401 // fcmgt v1.4s, v0.4s, v30.4s
+	WORD $0x6E7F1C01 // bsl v1.16b, v0.16b, v31.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapPreluNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapPreluNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015F // ldr q31, [x10]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6EA0E7E4 // fcmgt v4.4s, v31.4s, v0.4s
+	WORD $0x6EA1E7E5 // fcmgt v5.4s, v31.4s, v1.4s
+	WORD $0x6EA2E7E6 // fcmgt v6.4s, v31.4s, v2.4s
+	WORD $0x6EA3E7E7 // fcmgt v7.4s, v31.4s, v3.4s
+	WORD $0x3DC00048 // ldr q8, [x2]
+	WORD $0x3DC00449 // ldr q9, [x2, #16]
+	WORD $0x3DC0084A // ldr q10, [x2, #32]
+	WORD $0x3DC00C4B // ldr q11, [x2, #48]
+	WORD $0x6E28DC08 // fmul v8.4s, v0.4s, v8.4s
+	WORD $0x6E29DC29 // fmul v9.4s, v1.4s, v9.4s
+	WORD $0x6E2ADC4A // fmul v10.4s, v2.4s, v10.4s
+	WORD $0x6E2BDC6B // fmul v11.4s, v3.4s, v11.4s
+	WORD $0x6E601D04 // bsl v4.16b, v8.16b, v0.16b
+	WORD $0x6E611D25 // bsl v5.16b, v9.16b, v1.16b
+	WORD $0x6E621D46 // bsl v6.16b, v10.16b, v2.16b
+	WORD $0x6E631D67 // bsl v7.16b, v11.16b, v3.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	WORD $0x3D800806 // str q6, [x0, #32]
+	WORD $0x3D800C07 // str q7, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA0E7E1 // fcmgt v1.4s, v31.4s, v0.4s
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x6E22DC02 // fmul v2.4s, v0.4s, v2.4s
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSoftsignNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSoftsignNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0415F // ldr q31, [x10, #256]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA0F804 // fabs v4.4s, v0.4s
+	WORD $0x4EA0F825 // fabs v5.4s, v1.4s
+	WORD $0x4EA0F846 // fabs v6.4s, v2.4s
+	WORD $0x4EA0F867 // fabs v7.4s, v3.4s
+	WORD $0x4E3FD484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4E3FD4A5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x4E3FD4C6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4E3FD4E7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x6E24FC00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6E25FC21 // fdiv v1.4s, v1.4s, v5.4s
+	WORD $0x6E26FC42 // fdiv v2.4s, v2.4s, v6.4s
+	WORD $0x6E27FC63 // fdiv v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4E3FD421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x6E21FC00 // fdiv v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
 // func mapSoftplusNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapSoftplusNEON(SB), NOSPLIT, $88-48
 	MOVD dst+0(FP), R0
@@ -8220,6 +8838,490 @@ inx:
 	SUBS $1, R9, R9
 	BNE inx
 	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapFloorDivideNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapFloorDivideNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0995C // ldr q28, [x10, #608]
+	WORD $0x3DC0015D // ldr q29, [x10]
+	WORD $0x3DC0415E // ldr q30, [x10, #256]
+	WORD $0x3DC0CD5F // ldr q31, [x10, #816]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4EA0F823 // fabs v3.4s, v1.4s
+	WORD $0x4E3CE444 // fcmeq v4.4s, v2.4s, v28.4s
+	WORD $0x4E3CE465 // fcmeq v5.4s, v3.4s, v28.4s
+	WORD $0x3DC00046 // ldr q6, [x2]
+	WORD $0x3DC00447 // ldr q7, [x2, #16]
+	WORD $0x4E3DE4C8 // fcmeq v8.4s, v6.4s, v29.4s
+	WORD $0x4E3DE4E9 // fcmeq v9.4s, v7.4s, v29.4s
+	WORD $0x6E205908 // mvn v8.16b, v8.16b
+	WORD $0x6E205929 // mvn v9.16b, v9.16b
+	WORD $0x4E281C84 // and v4.16b, v4.16b, v8.16b
+	WORD $0x4E291CA5 // and v5.16b, v5.16b, v9.16b
+	WORD $0x6E26FC08 // fdiv v8.4s, v0.4s, v6.4s
+	WORD $0x6E27FC29 // fdiv v9.4s, v1.4s, v7.4s
+	WORD $0x4E219908 // frintm v8.4s, v8.4s
+	WORD $0x4E219929 // frintm v9.4s, v9.4s
+	WORD $0x4EA0F90A // fabs v10.4s, v8.4s
+	WORD $0x4EA0F92B // fabs v11.4s, v9.4s
+	WORD $0x6EAAE78A // fcmgt v10.4s, v28.4s, v10.4s
+	WORD $0x6EABE78B // fcmgt v11.4s, v28.4s, v11.4s
+	WORD $0x4EA0F8CC // fabs v12.4s, v6.4s
+	WORD $0x4EA0F8ED // fabs v13.4s, v7.4s
+	WORD $0x6EACE78E // fcmgt v14.4s, v28.4s, v12.4s
+	WORD $0x6EADE78F // fcmgt v15.4s, v28.4s, v13.4s
+	WORD $0x6EA2E790 // fcmgt v16.4s, v28.4s, v2.4s
+	WORD $0x6EA3E791 // fcmgt v17.4s, v28.4s, v3.4s
+	WORD $0x4EB01DCE // orr v14.16b, v14.16b, v16.16b
+	WORD $0x4EB11DEF // orr v15.16b, v15.16b, v17.16b
+	WORD $0x4E2E1D4A // and v10.16b, v10.16b, v14.16b
+	WORD $0x4E2F1D6B // and v11.16b, v11.16b, v15.16b
+	WORD $0x4E3CE58E // fcmeq v14.4s, v12.4s, v28.4s
+	WORD $0x4E3CE5AF // fcmeq v15.4s, v13.4s, v28.4s
+	WORD $0x4EA01C12 // mov v18.16b, v0.16b
+	WORD $0x4EA6CD12 // fmls v18.4s, v8.4s, v6.4s
+	WORD $0x4EA11C33 // mov v19.16b, v1.16b
+	WORD $0x4EA7CD33 // fmls v19.4s, v9.4s, v7.4s
+	WORD $0x4EAE1DD4 // mov v20.16b, v14.16b
+	WORD $0x6E721C14 // bsl v20.16b, v0.16b, v18.16b
+	WORD $0x4EAF1DE0 // mov v0.16b, v15.16b
+	WORD $0x6E731C20 // bsl v0.16b, v1.16b, v19.16b
+	WORD $0x4E3DE681 // fcmeq v1.4s, v20.4s, v29.4s
+	WORD $0x4E3DE412 // fcmeq v18.4s, v0.4s, v29.4s
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205A52 // mvn v18.16b, v18.16b
+	WORD $0x4E211D41 // and v1.16b, v10.16b, v1.16b
+	WORD $0x4E321D72 // and v18.16b, v11.16b, v18.16b
+	WORD $0x6EB4E7B3 // fcmgt v19.4s, v29.4s, v20.4s
+	WORD $0x6EA0E7B5 // fcmgt v21.4s, v29.4s, v0.4s
+	WORD $0x6EA6E7A6 // fcmgt v6.4s, v29.4s, v6.4s
+	WORD $0x6EA7E7A7 // fcmgt v7.4s, v29.4s, v7.4s
+	WORD $0x6E261E66 // eor v6.16b, v19.16b, v6.16b
+	WORD $0x6E271EA7 // eor v7.16b, v21.16b, v7.16b
+	WORD $0x4E261C21 // and v1.16b, v1.16b, v6.16b
+	WORD $0x4E271E46 // and v6.16b, v18.16b, v7.16b
+	WORD $0x4E301DC7 // and v7.16b, v14.16b, v16.16b
+	WORD $0x4E311DEE // and v14.16b, v15.16b, v17.16b
+	WORD $0x6E681FA7 // bsl v7.16b, v29.16b, v8.16b
+	WORD $0x6E691FAE // bsl v14.16b, v29.16b, v9.16b
+	WORD $0x4EBED4E8 // fsub v8.4s, v7.4s, v30.4s
+	WORD $0x4EBED5C9 // fsub v9.4s, v14.4s, v30.4s
+	WORD $0x4EA0FA8F // fabs v15.4s, v20.4s
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x6E2CE5EF // fcmge v15.4s, v15.4s, v12.4s
+	WORD $0x6E2DE400 // fcmge v0.4s, v0.4s, v13.4s
+	WORD $0x4E2F1D4A // and v10.16b, v10.16b, v15.16b
+	WORD $0x4E201D60 // and v0.16b, v11.16b, v0.16b
+	WORD $0x6E2CE442 // fcmge v2.4s, v2.4s, v12.4s
+	WORD $0x6E2DE463 // fcmge v3.4s, v3.4s, v13.4s
+	WORD $0x4E221D42 // and v2.16b, v10.16b, v2.16b
+	WORD $0x4E231C00 // and v0.16b, v0.16b, v3.16b
+	WORD $0x4E3ED4E3 // fadd v3.4s, v7.4s, v30.4s
+	WORD $0x4E3ED5CA // fadd v10.4s, v14.4s, v30.4s
+	WORD $0x6E671C62 // bsl v2.16b, v3.16b, v7.16b
+	WORD $0x6E6E1D40 // bsl v0.16b, v10.16b, v14.16b
+	WORD $0x6E621D01 // bsl v1.16b, v8.16b, v2.16b
+	WORD $0x6E601D26 // bsl v6.16b, v9.16b, v0.16b
+	WORD $0x6E611FE4 // bsl v4.16b, v31.16b, v1.16b
+	WORD $0x6E661FE5 // bsl v5.16b, v31.16b, v6.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4E3CE422 // fcmeq v2.4s, v1.4s, v28.4s
+	WORD $0x3DC00043 // ldr q3, [x2]
+	WORD $0x4E3DE464 // fcmeq v4.4s, v3.4s, v29.4s
+	WORD $0x6E205884 // mvn v4.16b, v4.16b
+	WORD $0x4E241C42 // and v2.16b, v2.16b, v4.16b
+	WORD $0x6E23FC04 // fdiv v4.4s, v0.4s, v3.4s
+	WORD $0x4E219884 // frintm v4.4s, v4.4s
+	WORD $0x4EA0F885 // fabs v5.4s, v4.4s
+	WORD $0x6EA5E785 // fcmgt v5.4s, v28.4s, v5.4s
+	WORD $0x4EA0F866 // fabs v6.4s, v3.4s
+	WORD $0x6EA6E787 // fcmgt v7.4s, v28.4s, v6.4s
+	WORD $0x6EA1E788 // fcmgt v8.4s, v28.4s, v1.4s
+	WORD $0x4EA81CE7 // orr v7.16b, v7.16b, v8.16b
+	WORD $0x4E271CA5 // and v5.16b, v5.16b, v7.16b
+	WORD $0x4E3CE4C7 // fcmeq v7.4s, v6.4s, v28.4s
+	WORD $0x4EA01C09 // mov v9.16b, v0.16b
+	WORD $0x4EA3CC89 // fmls v9.4s, v4.4s, v3.4s
+	WORD $0x4EA71CEA // mov v10.16b, v7.16b
+	WORD $0x6E691C0A // bsl v10.16b, v0.16b, v9.16b
+	WORD $0x4E3DE540 // fcmeq v0.4s, v10.4s, v29.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x4E201CA0 // and v0.16b, v5.16b, v0.16b
+	WORD $0x6EAAE7A9 // fcmgt v9.4s, v29.4s, v10.4s
+	WORD $0x6EA3E7A3 // fcmgt v3.4s, v29.4s, v3.4s
+	WORD $0x6E231D23 // eor v3.16b, v9.16b, v3.16b
+	WORD $0x4E231C00 // and v0.16b, v0.16b, v3.16b
+	WORD $0x4E281CE3 // and v3.16b, v7.16b, v8.16b
+	WORD $0x6E641FA3 // bsl v3.16b, v29.16b, v4.16b
+	WORD $0x4EBED464 // fsub v4.4s, v3.4s, v30.4s
+	WORD $0x4EA0F947 // fabs v7.4s, v10.4s
+	WORD $0x6E26E4E7 // fcmge v7.4s, v7.4s, v6.4s
+	WORD $0x4E271CA5 // and v5.16b, v5.16b, v7.16b
+	WORD $0x6E26E421 // fcmge v1.4s, v1.4s, v6.4s
+	WORD $0x4E211CA1 // and v1.16b, v5.16b, v1.16b
+	WORD $0x4E3ED465 // fadd v5.4s, v3.4s, v30.4s
+	WORD $0x6E631CA1 // bsl v1.16b, v5.16b, v3.16b
+	WORD $0x6E611C80 // bsl v0.16b, v4.16b, v1.16b
+	WORD $0x6E601FE2 // bsl v2.16b, v31.16b, v0.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapFmodNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapFmodNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0995D // ldr q29, [x10, #608]
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4EA0F821 // fabs v1.4s, v1.4s
+	WORD $0x4E3DE402 // fcmeq v2.4s, v0.4s, v29.4s
+	WORD $0x4E3DE423 // fcmeq v3.4s, v1.4s, v29.4s
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x4EA0F886 // fabs v6.4s, v4.4s
+	WORD $0x4EA0F8A7 // fabs v7.4s, v5.4s
+	WORD $0x6EA6E7A8 // fcmgt v8.4s, v29.4s, v6.4s
+	WORD $0x6EA7E7A9 // fcmgt v9.4s, v29.4s, v7.4s
+	WORD $0x4E281C42 // and v2.16b, v2.16b, v8.16b
+	WORD $0x4E291C63 // and v3.16b, v3.16b, v9.16b
+	WORD $0x6E20FCC8 // fdiv v8.4s, v6.4s, v0.4s
+	WORD $0x6E21FCE9 // fdiv v9.4s, v7.4s, v1.4s
+	WORD $0x4EA19908 // frintz v8.4s, v8.4s
+	WORD $0x4EA19929 // frintz v9.4s, v9.4s
+	WORD $0x4EA0CD06 // fmls v6.4s, v8.4s, v0.4s
+	WORD $0x4EA1CD27 // fmls v7.4s, v9.4s, v1.4s
+	WORD $0x6EA6E7C8 // fcmgt v8.4s, v30.4s, v6.4s
+	WORD $0x6EA7E7C9 // fcmgt v9.4s, v30.4s, v7.4s
+	WORD $0x4E20D4CA // fadd v10.4s, v6.4s, v0.4s
+	WORD $0x4E21D4EB // fadd v11.4s, v7.4s, v1.4s
+	WORD $0x6E661D48 // bsl v8.16b, v10.16b, v6.16b
+	WORD $0x6E671D69 // bsl v9.16b, v11.16b, v7.16b
+	WORD $0x6E20E506 // fcmge v6.4s, v8.4s, v0.4s
+	WORD $0x6E21E527 // fcmge v7.4s, v9.4s, v1.4s
+	WORD $0x4EA0D500 // fsub v0.4s, v8.4s, v0.4s
+	WORD $0x4EA1D521 // fsub v1.4s, v9.4s, v1.4s
+	WORD $0x6E681C06 // bsl v6.16b, v0.16b, v8.16b
+	WORD $0x6E691C27 // bsl v7.16b, v1.16b, v9.16b
+	WORD $0x6EBF1C86 // bit v6.16b, v4.16b, v31.16b
+	WORD $0x6EBF1CA7 // bit v7.16b, v5.16b, v31.16b
+	WORD $0x6E661C82 // bsl v2.16b, v4.16b, v6.16b
+	WORD $0x6E671CA3 // bsl v3.16b, v5.16b, v7.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
+	WORD $0x4E3DE401 // fcmeq v1.4s, v0.4s, v29.4s
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA0F843 // fabs v3.4s, v2.4s
+	WORD $0x6EA3E7A4 // fcmgt v4.4s, v29.4s, v3.4s
+	WORD $0x4E241C21 // and v1.16b, v1.16b, v4.16b
+	WORD $0x6E20FC64 // fdiv v4.4s, v3.4s, v0.4s
+	WORD $0x4EA19884 // frintz v4.4s, v4.4s
+	WORD $0x4EA0CC83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x6EA3E7C4 // fcmgt v4.4s, v30.4s, v3.4s
+	WORD $0x4E20D465 // fadd v5.4s, v3.4s, v0.4s
+	WORD $0x6E631CA4 // bsl v4.16b, v5.16b, v3.16b
+	WORD $0x6E20E483 // fcmge v3.4s, v4.4s, v0.4s
+	WORD $0x4EA0D480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x6E641C03 // bsl v3.16b, v0.16b, v4.16b
+	WORD $0x6EBF1C43 // bit v3.16b, v2.16b, v31.16b
+	WORD $0x6E631C41 // bsl v1.16b, v2.16b, v3.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapRemainderNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapRemainderNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015D // ldr q29, [x10]
+	WORD $0x3DC0995E // ldr q30, [x10, #608]
+	WORD $0x3DC0355F // ldr q31, [x10, #208]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x4EA0F802 // fabs v2.4s, v0.4s
+	WORD $0x4EA0F823 // fabs v3.4s, v1.4s
+	WORD $0x4E3EE444 // fcmeq v4.4s, v2.4s, v30.4s
+	WORD $0x4E3EE465 // fcmeq v5.4s, v3.4s, v30.4s
+	WORD $0x3DC00026 // ldr q6, [x1]
+	WORD $0x3DC00427 // ldr q7, [x1, #16]
+	WORD $0x4EA0F8C8 // fabs v8.4s, v6.4s
+	WORD $0x4EA0F8E9 // fabs v9.4s, v7.4s
+	WORD $0x6EA8E7CA // fcmgt v10.4s, v30.4s, v8.4s
+	WORD $0x6EA9E7CB // fcmgt v11.4s, v30.4s, v9.4s
+	WORD $0x4E2A1C84 // and v4.16b, v4.16b, v10.16b
+	WORD $0x4E2B1CA5 // and v5.16b, v5.16b, v11.16b
+	WORD $0x6E22FD0A // fdiv v10.4s, v8.4s, v2.4s
+	WORD $0x6E23FD2B // fdiv v11.4s, v9.4s, v3.4s
+	WORD $0x4EA1994A // frintz v10.4s, v10.4s
+	WORD $0x4EA1996B // frintz v11.4s, v11.4s
+	WORD $0x4EA2CD48 // fmls v8.4s, v10.4s, v2.4s
+	WORD $0x4EA3CD69 // fmls v9.4s, v11.4s, v3.4s
+	WORD $0x6EA8E7AA // fcmgt v10.4s, v29.4s, v8.4s
+	WORD $0x6EA9E7AB // fcmgt v11.4s, v29.4s, v9.4s
+	WORD $0x4E22D50C // fadd v12.4s, v8.4s, v2.4s
+	WORD $0x4E23D52D // fadd v13.4s, v9.4s, v3.4s
+	WORD $0x6E681D8A // bsl v10.16b, v12.16b, v8.16b
+	WORD $0x6E691DAB // bsl v11.16b, v13.16b, v9.16b
+	WORD $0x6E22E548 // fcmge v8.4s, v10.4s, v2.4s
+	WORD $0x6E23E569 // fcmge v9.4s, v11.4s, v3.4s
+	WORD $0x4EA2D542 // fsub v2.4s, v10.4s, v2.4s
+	WORD $0x4EA3D563 // fsub v3.4s, v11.4s, v3.4s
+	WORD $0x6E6A1C48 // bsl v8.16b, v2.16b, v10.16b
+	WORD $0x6E6B1C69 // bsl v9.16b, v3.16b, v11.16b
+	WORD $0x6EBF1CC8 // bit v8.16b, v6.16b, v31.16b
+	WORD $0x6EBF1CE9 // bit v9.16b, v7.16b, v31.16b
+	WORD $0x6E681CC4 // bsl v4.16b, v6.16b, v8.16b
+	WORD $0x6E691CE5 // bsl v5.16b, v7.16b, v9.16b
+	WORD $0x4E3DE482 // fcmeq v2.4s, v4.4s, v29.4s
+	WORD $0x4E3DE4A3 // fcmeq v3.4s, v5.4s, v29.4s
+	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
+	WORD $0x6EBF1C06 // bit v6.16b, v0.16b, v31.16b
+	WORD $0x4EBD1FA7 // mov v7.16b, v29.16b
+	WORD $0x6EBF1C27 // bit v7.16b, v1.16b, v31.16b
+	WORD $0x6EA4E7A8 // fcmgt v8.4s, v29.4s, v4.4s
+	WORD $0x6EA5E7A9 // fcmgt v9.4s, v29.4s, v5.4s
+	WORD $0x6EA0E7AA // fcmgt v10.4s, v29.4s, v0.4s
+	WORD $0x6EA1E7AB // fcmgt v11.4s, v29.4s, v1.4s
+	WORD $0x6E2A1D08 // eor v8.16b, v8.16b, v10.16b
+	WORD $0x6E2B1D29 // eor v9.16b, v9.16b, v11.16b
+	WORD $0x4E20D480 // fadd v0.4s, v4.4s, v0.4s
+	WORD $0x4E21D4A1 // fadd v1.4s, v5.4s, v1.4s
+	WORD $0x6E641C08 // bsl v8.16b, v0.16b, v4.16b
+	WORD $0x6E651C29 // bsl v9.16b, v1.16b, v5.16b
+	WORD $0x6E681CC2 // bsl v2.16b, v6.16b, v8.16b
+	WORD $0x6E691CE3 // bsl v3.16b, v7.16b, v9.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4E3EE422 // fcmeq v2.4s, v1.4s, v30.4s
+	WORD $0x3DC00023 // ldr q3, [x1]
+	WORD $0x4EA0F864 // fabs v4.4s, v3.4s
+	WORD $0x6EA4E7C5 // fcmgt v5.4s, v30.4s, v4.4s
+	WORD $0x4E251C42 // and v2.16b, v2.16b, v5.16b
+	WORD $0x6E21FC85 // fdiv v5.4s, v4.4s, v1.4s
+	WORD $0x4EA198A5 // frintz v5.4s, v5.4s
+	WORD $0x4EA1CCA4 // fmls v4.4s, v5.4s, v1.4s
+	WORD $0x6EA4E7A5 // fcmgt v5.4s, v29.4s, v4.4s
+	WORD $0x4E21D486 // fadd v6.4s, v4.4s, v1.4s
+	WORD $0x6E641CC5 // bsl v5.16b, v6.16b, v4.16b
+	WORD $0x6E21E4A4 // fcmge v4.4s, v5.4s, v1.4s
+	WORD $0x4EA1D4A1 // fsub v1.4s, v5.4s, v1.4s
+	WORD $0x6E651C24 // bsl v4.16b, v1.16b, v5.16b
+	WORD $0x6EBF1C64 // bit v4.16b, v3.16b, v31.16b
+	WORD $0x6E641C62 // bsl v2.16b, v3.16b, v4.16b
+	WORD $0x4E3DE441 // fcmeq v1.4s, v2.4s, v29.4s
+	WORD $0x4EBD1FA3 // mov v3.16b, v29.16b
+	WORD $0x6EBF1C03 // bit v3.16b, v0.16b, v31.16b
+	WORD $0x6EA2E7A4 // fcmgt v4.4s, v29.4s, v2.4s
+	WORD $0x6EA0E7A5 // fcmgt v5.4s, v29.4s, v0.4s
+	WORD $0x6E251C84 // eor v4.16b, v4.16b, v5.16b
+	WORD $0x4E20D440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x6E621C04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x6E641C61 // bsl v1.16b, v3.16b, v4.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
 	MOVD $bufferDst-64(SP), R0
 	MOVD $0, R4
 	B one

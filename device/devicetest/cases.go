@@ -240,6 +240,8 @@ func (g *generator) params(o *op.Operation) (params []float32, options []Options
 		return []float32{-0.75, 1.25}, nil
 	case op.LeakyRelu:
 		return nil, []Options{nil, op.LeakyReluOpts{Slope: 0.25}, op.LeakyReluOpts{Slope: op.Zero}}
+	case op.Celu:
+		return nil, []Options{nil, op.CeluOpts{Alpha: 0.7}}
 	case op.Elu:
 		return nil, []Options{nil, op.EluOpts{Alpha: 0.7}, op.EluOpts{Alpha: op.Zero}}
 	}

@@ -12,10 +12,15 @@ var elementwiseOperators = map[string]mapping{
 	"Acos":           elementwise(op.Acos),
 	"Acosh":          elementwise(op.Acosh),
 	"Add":            elementwise(op.Add),
+	"And":            elementwise(op.And),
 	"Asin":           elementwise(op.Asin),
 	"Asinh":          elementwise(op.Asinh),
 	"Atan":           elementwise(op.Atan),
 	"Atanh":          elementwise(op.Atanh),
+	"BitwiseAnd":     elementwise(op.And),
+	"BitwiseNot":     elementwise(op.Not),
+	"BitwiseOr":      elementwise(op.Or),
+	"BitwiseXor":     elementwise(op.Xor),
 	"Ceil":           elementwise(op.Ceil),
 	"Cos":            elementwise(op.Cos),
 	"Cosh":           elementwise(op.Cosh),
@@ -33,6 +38,9 @@ var elementwiseOperators = map[string]mapping{
 	"Mish":           elementwise(op.Mish),
 	"Mul":            elementwise(op.Mul),
 	"Neg":            elementwise(op.Neg),
+	"Not":            elementwise(op.Not),
+	"Or":             elementwise(op.Or),
+	"PRelu":          elementwise(op.PRelu),
 	"Reciprocal":     elementwise(op.Recip),
 	"Relu":           elementwise(op.Relu),
 	"Round":          elementwise(op.Round),
@@ -41,11 +49,13 @@ var elementwiseOperators = map[string]mapping{
 	"Sin":            elementwise(op.Sin),
 	"Sinh":           elementwise(op.Sinh),
 	"Softplus":       elementwise(op.Softplus),
+	"Softsign":       elementwise(op.Softsign),
 	"Sqrt":           elementwise(op.Sqrt),
 	"Sub":            elementwise(op.Sub),
 	"Tan":            elementwise(op.Tan),
 	"Tanh":           elementwise(op.Tanh),
 	"Where":          elementwise(op.Where),
+	"Xor":            elementwise(op.Xor),
 
 	"Max": fold((*batch.Batch).Maximum),
 	"Min": fold((*batch.Batch).Minimum),
@@ -59,34 +69,32 @@ var elementwiseOperators = map[string]mapping{
 	"IsInf":     isInf,
 	"IsNaN":     elementwise(op.IsNaN),
 	"Pow":       like(op.Pow, pow),
-	"PRelu":     prelu,
+	"BitShift":  bitShift,
+	"Mod":       mod,
 	"Identity":  func(r *recorder) []batch.Value { return one(r.Reshape(r.x(0), r.shape(0)...)) },
 	"LeakyRelu": like(op.LeakyRelu, leakyRelu),
 	// Without the operation's tolerance: ONNX's results are exp(x)-1, which cancels.
 	"Elu":  elu,
 	"Gelu": gelu,
 
-	"Celu": function(func(r *recorder, x op.Expr) op.Expr {
-		alpha := r.constant("alpha", 1)
-		return x.Max(op.Const(0)).Add(alpha.Mul(x.Div(alpha).Expm1()).Min(op.Const(0)))
+	"Celu": like(op.Celu, func(r *recorder) []batch.Value {
+		return one(r.Celu(r.x(0), op.CeluOpts{Alpha: r.float("alpha", 1)}))
 	}),
-	"HardSigmoid": function(func(r *recorder, x op.Expr) op.Expr {
-		return x.Fma(r.constant("alpha", 0.2), r.constant("beta", 0.5)).Max(op.Const(0)).Min(op.Const(1))
+	"HardSigmoid": like(op.HardSigmoid, func(r *recorder) []batch.Value {
+		return one(r.HardSigmoid(r.x(0), r.float("alpha", 0.2), r.float("beta", 0.5)))
+	}),
+	"Shrink": like(op.Shrink, func(r *recorder) []batch.Value {
+		return one(r.Shrink(r.x(0), r.float("lambd", 0.5), r.float("bias", 0)))
+	}),
+	"ThresholdedRelu": like(op.Threshold, func(r *recorder) []batch.Value {
+		return one(r.Threshold(r.x(0), r.float("alpha", 1), 0))
 	}),
 	"Selu": function(func(r *recorder, x op.Expr) op.Expr {
 		alpha, gamma := r.constant("alpha", 1.67326319217681884765625), r.constant("gamma", 1.05070102214813232421875)
 		return gamma.Mul(op.Select(x.Le(op.Const(0)), alpha.Mul(x.Expm1()), x))
 	}),
-	"Shrink": function(func(r *recorder, x op.Expr) op.Expr {
-		bias, edge := r.constant("bias", 0), r.constant("lambd", 0.5)
-		return op.Select(x.Lt(edge.Neg()), x.Add(bias), op.Select(x.Gt(edge), x.Sub(bias), op.Const(0)))
-	}),
-	"Softsign": function(func(_ *recorder, x op.Expr) op.Expr { return x.Div(x.Abs().Add(op.Const(1))) }),
 	"Swish": function(func(r *recorder, x op.Expr) op.Expr {
 		return x.Mul(x.Mul(r.constant("alpha", 1)).Sigmoid())
-	}),
-	"ThresholdedRelu": function(func(r *recorder, x op.Expr) op.Expr {
-		return op.Select(x.Gt(r.constant("alpha", 1)), x, op.Const(0))
 	}),
 }
 
@@ -132,9 +140,19 @@ func pow(r *recorder) []batch.Value {
 	return one(r.Pow(x, y))
 }
 
-func prelu(r *recorder) []batch.Value {
-	x := r.x(0)
-	return one(r.Where(r.Less(x, r.Cast(r.Const(0), x.Type())), r.Mul(x, r.x(1)), x))
+func bitShift(r *recorder) []batch.Value {
+	if r.text("direction", "") == "RIGHT" {
+		return elementwise(op.ShiftRight)(r)
+	}
+	return elementwise(op.ShiftLeft)(r)
+}
+
+// mod has the sign of the divisor, or of the dividend as in C.
+func mod(r *recorder) []batch.Value {
+	if r.int("fmod", 0) != 0 {
+		return elementwise(op.Fmod)(r)
+	}
+	return elementwise(op.Remainder)(r)
 }
 
 func leakyRelu(r *recorder) []batch.Value {

@@ -121,6 +121,8 @@ UNARY = {
     "square": ({}, lambda x: x * x, (INF, INF, 0.0, 0.0), "square"),
     "sin": ({}, mp.sin, (NAN, NAN, 0.0, -0.0), "sin"),
     "cos": ({}, mp.cos, (NAN, NAN, 1.0, 1.0), "cos"),
+    "celu": ({"alpha": 1}, lambda x: x if x > 0 else mp.expm1(x), (INF, -1.0, 0.0, 0.0), None),
+    "softsign": ({}, lambda x: x / (1 + abs(x)), (("limit", 1.0), ("limit", -1.0), 0.0, -0.0), None),
     "erf": ({}, mp.erf, (1.0, -1.0, 0.0, -0.0), None),
     "tan": ({}, mp.tan, (NAN, NAN, 0.0, -0.0), "tan"),
     "asin": ({}, within(mp.asin), (NAN, NAN, 0.0, -0.0), "arcsin"),
@@ -152,6 +154,10 @@ BINARY = {
     "hypot": (mp.hypot, np.hypot),
     "logaddexp": (lambda a, b: max(a, b) + mp.log1p(mp.exp(-abs(a - b))), np.logaddexp),
     "copy_sign": (lambda a, b: abs(a) * mp.sign(b), np.copysign),
+    "prelu": (lambda a, b: a * b if a < 0 else a, lambda a, b: a * b if a < 0 else a),
+    "fmod": (lambda a, b: mp.sign(a) * mp.fmod(abs(a), abs(b)), np.fmod),
+    "remainder": (lambda a, b: a - b * mp.floor(a / b), np.remainder),
+    "floor_divide": (lambda a, b: mp.floor(a / b), np.floor_divide),
     "equal": (None, np.equal),
     "not_equal": (None, np.not_equal),
     "less": (None, np.less),
@@ -188,7 +194,7 @@ def kind(v):
 
 
 # Results that vanish keep the argument's sign in these.
-ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "cbrt"}
+ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "cbrt", "softsign"}
 
 
 def unary(name):
@@ -260,6 +266,11 @@ OTHERS = {
              for lo, hi in [(-0.75, 1.25), (0.0, math.inf), (1.0, -1.0), (math.nan, 1.0)] for x in INPUTS],
     "scale": [((s,), (x,), exact(lambda x, s: x * s, np.multiply, x, s)) for s in SCALARS for x in FEW],
     "add_scalar": [((s,), (x,), exact(lambda x, s: x + s, np.add, x, s)) for s in SCALARS for x in FEW],
+    "hard_sigmoid": [((a, b), (x,), exact(lambda x, a, b: min(max(a * x + b, 0), 1), lambda x, a, b: clip(a * x + b, 0, 1), x, a, b))
+                     for a, b in [(0.25, 0.5), (1.5, -0.75)] for x in INPUTS],
+    "shrink": [((l, b), (x,), 0.0 if math.isnan(x) else float(x) if math.isinf(x) else to_float(x + mp.mpf(float(b)) if x < -l else x - mp.mpf(float(b)) if x > l else 0))
+               for l, b in [(0.5, 0.25), (1.5, 0.0)] for x in map(float, INPUTS)],
+    "threshold": [((e, v), (x,), x if x > e else v) for e, v in [(0.5, 0.25), (-1.0, -7.0)] for x in INPUTS],
     "axpy": [((a,), (x, y), exact(lambda x, y, a: a * x + y, lambda x, y, a: a * x + y, x, y, a)) for a in SCALARS for x in FEW for y in FEW],
     "lerp": [((t,), (x, y), exact(lambda x, y, t: x + t * (y - x), None, x, y, t))
              for t in [np.float32(v) for v in [0.0, 1.0, 0.25, 0.1, -0.5, 2.0]] for x in FINITE for y in FINITE]
@@ -267,6 +278,45 @@ OTHERS = {
     "fma": [((), (x, y, z), exact(lambda x, y, z: x * y + z, lambda x, y, z: x * y + z, x, y, z)) for x in FEW for y in FEW for z in FEW[::3]],
     "where": [((), (c, x, y), x if c else y) for c in [0, 1] for x in FEW for y in FEW],
 }
+
+I32S = [0, 1, -1, 2, 7, -8, 12345679, -12345678, 65536, 2**31 - 1, -(2**31)]
+U32S = [0, 1, 2, 7, 65536, 12345679, 2**31, 2**32 - 1]
+COUNTS = {"i32": [0, 1, 5, 31, 32, 33, -1], "u32": [0, 1, 5, 31, 32, 33, 2**32 - 1]}
+
+
+def wrap(v, t):
+    """v in the range of a type of 32 bits."""
+    return (v + 2**31) % 2**32 - 2**31 if t == "i32" else v % 2**32 if t == "u32" else v & 1
+
+
+def toward_zero(a, b):
+    q = abs(a) // abs(b) if b else 0
+    return q if (a < 0) == (b < 0) else -q
+
+
+# operations on integers and truth values: number of operands, types, function of them and the type
+WHOLE = {
+    "and": (2, ["i32", "u32", "bool"], lambda t, a, b: a & b),
+    "or": (2, ["i32", "u32", "bool"], lambda t, a, b: a | b),
+    "xor": (2, ["i32", "u32", "bool"], lambda t, a, b: a ^ b),
+    "not": (1, ["i32", "u32", "bool"], lambda t, a: ~a),
+    "div": (2, ["i32", "u32"], lambda t, a, b: toward_zero(a, b)),
+    "floor_divide": (2, ["i32", "u32"], lambda t, a, b: a // b if b else 0),
+    "fmod": (2, ["i32", "u32"], lambda t, a, b: a - toward_zero(a, b) * b if b else 0),
+    "remainder": (2, ["i32", "u32"], lambda t, a, b: a % b if b else 0),
+    "shift_left": (2, ["i32", "u32"], lambda t, a, b: a << b if 0 <= b < 32 else 0),
+    "shift_right": (2, ["i32", "u32"], lambda t, a, b: a >> (b if 0 <= b < 32 else 32)),
+}
+
+
+def whole():
+    values = {"i32": I32S, "u32": U32S, "bool": [0, 1]}
+    for name, (arity, types, f) in WHOLE.items():
+        for t in types:
+            second = COUNTS[t] if name.startswith("shift") else values[t]
+            rows = [(a, b) for a in values[t] for b in second] if arity == 2 else [(a,) for a in values[t]]
+            yield {"op": name, "types": [t] * arity, "params": [], "in": rows, "y": [wrap(f(t, *r), t) for r in rows]}
+
 
 # type of the operand, type of the result, function
 CASTS = [
@@ -282,6 +332,7 @@ def others():
         for key in dict.fromkeys(params for params, _, _ in questions):
             rows = [(args, y) for params, args, y in questions if params is key or params == key]
             yield {"op": name, "params": [encode(float(v)) for v in key], "in": [[encode(float(v)) for v in args] for args, _ in rows], "y": [encode(float(y)) for _, y in rows]}
+    yield from whole()
     for source, to, f in CASTS:
         xs = CAST_INPUTS[source]
         yield {"op": "cast", "from": source, "to": to, "params": [], "in": [[encode(v)] for v in xs], "y": [encode(f(v)) for v in xs]}

@@ -1,0 +1,46 @@
+package op
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// Logic of truth values, and of the bits of integers.
+var (
+	And = logic(2, "and", "whether both hold; of integers the bits that both have", func(x, y Expr) Expr { return x.binary(ir.And, y) })
+	Or  = logic(2, "or", "whether one or both hold; of integers the bits that one or both have", func(x, y Expr) Expr { return x.binary(ir.Or, y) })
+	Xor = logic(2, "xor", "whether one alone holds; of integers the bits that one alone has", func(x, y Expr) Expr { return x.binary(ir.Xor, y) })
+	Not = logic(1, "not", "the contrary; of integers each bit flipped", func(x, _ Expr) Expr { return x.unary(ir.Not) })
+
+	ShiftLeft = elementwise(2, "shift_left", "x with its bits moved up by y places", Expr{},
+		of{formula: "x << y", types: integers, whole: shiftLeft, special: "Zeros come in; 0 where y is outside [0, 31]."})
+	ShiftRight = elementwise(2, "shift_right", "x with its bits moved down by y places", Expr{},
+		of{formula: "x >> y", types: integers, whole: shiftRight, special: "Of i32 the sign comes in, of u32 zeros, and nothing else is left where y is outside [0, 31]."})
+)
+
+func logic(arity int, name, doc string, f func(x, y Expr) Expr) *Operation {
+	return elementwise(arity, name, doc, Expr{}, of{types: logical, whole: f, special: "Exact."})
+}
+
+// like returns the number v of the type of x.
+func (x Expr) like(v float64) Expr { return Expr{ir.NewConst(v, x.n.Type)} }
+
+// within reports 0 <= y < 32. The codes of shifts take no other counts.
+func within(y Expr) Cond { return y.Ge(y.like(0)).And(y.Lt(y.like(32))) }
+
+func shiftLeft(x, y Expr) Expr {
+	zero := y.like(0)
+	return Select(within(y), x.binary(ir.Shl, Select(within(y), y, zero)), zero)
+}
+
+func shiftRight(x, y Expr) Expr {
+	all := x.binary(ir.Shr, x.like(31)).binary(ir.Shr, x.like(1))
+	return Select(within(y), x.binary(ir.Shr, Select(within(y), y, y.like(0))), all)
+}
+
+// integers takes one type of integers.
+func integers(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d == I32 || d == U32 })
+}
+
+// logical takes bool or one type of integers.
+func logical(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d == I32 || d == U32 || d == Bool })
+}
