@@ -1,0 +1,26 @@
+// Package gguf reads and writes GGUF files, in which language models are
+// published: typed metadata, and tensors of which most are blocks of quantised
+// numbers (package [github.com/rayo-go/rayo/gguf/block]).
+//
+//	f, err := gguf.Open("model.gguf")
+//	if err != nil { ... }
+//	defer f.Close()
+//	arch, _ := f.Metadata().Text("general.architecture")
+//	for t := range f.Tensors() {
+//		fmt.Println(t.Name, t.Type, t.Dims)
+//	}
+//
+// # Untrusted files
+//
+// A file is input of unknown origin. Opening one checks every count, length,
+// size and offset against the bytes that the file has before anything is
+// allocated, so that the memory used is at most a small multiple of the file's
+// size; what is wrong is a [FormatError] that names the field and its byte.
+//
+// Tensors are read with ReadAt into memory of the caller's: a file that another
+// process truncates meanwhile gives an error. With the option [Mapped] a tensor's
+// bytes are also there as a view of the file, without a copy. Such a view is only
+// as safe as the file: where the file is truncated, touching the pages that are
+// gone is a fault that ends the program. [Tensor.View] turns the fault into an
+// error for the function it calls.
+package gguf

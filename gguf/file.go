@@ -1,0 +1,213 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+)
+
+// File is an open GGUF file, or all parts of one that is split. Its methods are
+// safe for concurrent use, Close apart.
+type File struct {
+	header
+	parts  []*part
+	byName map[string]*Tensor
+}
+
+// part is one of the files that a model is split into, or the only one.
+type part struct {
+	name   string
+	r      io.ReaderAt
+	size   int64
+	data   int64 // where tensors begin
+	order  binary.ByteOrder
+	view   []byte // the whole file, if it is in memory
+	close  func() error
+	closed atomic.Bool
+}
+
+type options struct{ big, mapped bool }
+
+// Option changes how a file is opened.
+type Option func(*options)
+
+// BigEndian has big-endian files opened too. The bytes of their tensors are
+// turned as they are read, so there are no views of them.
+func BigEndian() Option { return func(o *options) { o.big = true } }
+
+// Mapped has the file mapped into memory, for [Tensor.Bytes]. Opening fails where
+// the system has no mappings. What happens when the file is truncated meanwhile
+// is said at [Tensor.View].
+func Mapped() Option { return func(o *options) { o.mapped = true } }
+
+// Open opens a file, and the other parts of one that is split: these stand in the
+// same folder, their names are that of the first with other numbers. All errors
+// about the contents are [FormatError].
+func Open(path string, opts ...Option) (*File, error) {
+	o := choose(opts)
+	return openParts(path, o, func(path string) (*part, error) { return openPart(path, o) })
+}
+
+// OpenFS opens a file of a file system, whose files are [io.ReaderAt], as those
+// of [os.DirFS], [os.Root] and package embed are.
+func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
+	o := choose(opts)
+	if o.mapped {
+		return nil, fmt.Errorf("gguf: %s: a file of an fs.FS: %w", name, ErrNotMapped)
+	}
+	return openParts(name, o, func(name string) (*part, error) {
+		f, err := fsys.Open(filepath.ToSlash(name))
+		if err != nil {
+			return nil, err
+		}
+		return newPart(name, f)
+	})
+}
+
+// NewReader reads a file of so many bytes. Of a split one it has the tensors of
+// this part.
+func NewReader(r io.ReaderAt, size int64, opts ...Option) (*File, error) {
+	return newFile(&part{r: r, size: size, close: func() error { return nil }}, choose(opts))
+}
+
+// NewBytes reads a file that is in memory. Tensors are views of b.
+func NewBytes(b []byte, opts ...Option) (*File, error) {
+	p := &part{r: bytesAt(b), size: int64(len(b)), view: b, close: func() error { return nil }}
+	return newFile(p, choose(opts))
+}
+
+type bytesAt []byte
+
+func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off > int64(len(b)) {
+		return 0, io.EOF
+	}
+	n := copy(p, b[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func choose(opts []Option) (o options) {
+	for _, f := range opts {
+		f(&o)
+	}
+	return o
+}
+
+func openPart(path string, o options) (*part, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPart(path, f)
+	if err != nil || !o.mapped || p.size == 0 {
+		return p, err
+	}
+	view, unmap, err := mapFile(f, p.size)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("gguf: %s: mapping it: %w", path, err)
+	}
+	p.view = view
+	p.close = func() error { return errors.Join(unmap(), f.Close()) }
+	return p, nil
+}
+
+// newPart takes a file over: it is closed if there is an error.
+func newPart(name string, f fs.File) (*part, error) {
+	s, err := f.Stat()
+	if err == nil && s.IsDir() {
+		err = fmt.Errorf("gguf: %s: %w: it is a folder", name, ErrFormat)
+	}
+	r, ok := f.(io.ReaderAt)
+	if err == nil && !ok {
+		err = fmt.Errorf("gguf: %s: a %T cannot be read at any place", name, f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &part{name: name, r: r, size: s.Size(), close: f.Close}, nil
+}
+
+// newFile reads the header of a part, which it closes if there is an error.
+func newFile(p *part, o options) (*File, error) {
+	h, err := readHeader(p.r, p.size, o)
+	if err != nil {
+		var e *FormatError
+		if errors.As(err, &e) {
+			e.File = p.name
+		}
+		p.close()
+		return nil, err
+	}
+	p.data, p.order = h.data, h.order
+	f := &File{header: *h, parts: []*part{p}, byName: make(map[string]*Tensor, len(h.tensors))}
+	for _, t := range h.tensors {
+		t.part = p
+		f.byName[t.Name] = t
+	}
+	return f, nil
+}
+
+// Close closes the file. Views of it are not to be used any more.
+func (f *File) Close() error {
+	var errs []error
+	for _, p := range f.parts {
+		if p.closed.Swap(true) {
+			continue
+		}
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Version returns the version of the format, 2 or 3.
+func (f *File) Version() int { return int(f.version) }
+
+// ByteOrder returns the byte order of the file.
+func (f *File) ByteOrder() binary.ByteOrder { return f.order }
+
+// Alignment returns what the places of tensors are multiples of.
+func (f *File) Alignment() int { return int(f.alignment) }
+
+// Parts returns the number of files that the model is split into.
+func (f *File) Parts() int { return len(f.parts) }
+
+// Size returns the bytes of all parts.
+func (f *File) Size() int64 {
+	n := int64(0)
+	for _, p := range f.parts {
+		n += p.size
+	}
+	return n
+}
+
+// Metadata returns the keys and values. They are shared: Clone them to change
+// them.
+func (f *File) Metadata() *Metadata { return f.meta }
+
+// Tensors returns the tensors in the order of the file.
+func (f *File) Tensors() iter.Seq[*Tensor] {
+	return func(yield func(*Tensor) bool) {
+		for _, t := range f.tensors {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// NumTensors returns the number of tensors.
+func (f *File) NumTensors() int { return len(f.tensors) }
+
+// Tensor returns the tensor of a name, or nil.
+func (f *File) Tensor(name string) *Tensor { return f.byName[name] }

@@ -1,0 +1,490 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// Limits of the format, and what this package takes at most.
+const (
+	magic            = "GGUF"
+	maxName          = 65535   // bytes of a key or a tensor's name
+	maxDims          = 4       // of a tensor
+	defaultAlignment = 32      // of tensors in the file
+	maxAlignment     = 1 << 20 // by choice: more would be padding for nothing
+	maxHeader        = 1 << 30 // bytes before the tensors, by choice
+
+	minKeyValue = 8 + 4 + 1     // bytes of the shortest key with a value
+	minInfo     = 8 + 4 + 4 + 8 // bytes of the shortest description of a tensor
+
+	keyAlignment    = "general.alignment"
+	keyArchitecture = "general.architecture"
+)
+
+// header is what stands before the tensors of one file.
+type header struct {
+	version   uint32
+	order     binary.ByteOrder
+	meta      *Metadata
+	tensors   []*Tensor
+	alignment int64
+	end       int64 // of the descriptions
+	data      int64 // where tensors begin
+}
+
+// parser reads a header from the beginning of a file.
+type parser struct {
+	b     string // the beginning of the file
+	size  int64  // of the file
+	at    int    // < len(b)
+	order binary.ByteOrder
+	big   bool // big-endian files are taken
+}
+
+// shortError says that the parser needs so many bytes of the file.
+type shortError int64
+
+func (shortError) Error() string { return "more of the file is needed" }
+
+// readHeader reads and checks a header. It reads the beginning of the file, more
+// of it if that was not enough, never more than the file has.
+func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
+	for n := min(size, 64<<10); ; {
+		b := make([]byte, n)
+		if k, err := r.ReadAt(b, 0); k < len(b) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = ErrTruncated
+			}
+			return nil, &FormatError{Field: "header", Offset: int64(k), Err: err}
+		}
+		// b is not changed any more, so that strings can be parts of it.
+		p := &parser{b: unsafe.String(unsafe.SliceData(b), len(b)), size: size, order: binary.LittleEndian, big: o.big}
+		h, err := p.header()
+		var short shortError
+		switch {
+		case errors.As(err, &short):
+			if int64(short) > maxHeader {
+				return nil, &FormatError{Field: "header", Offset: maxHeader, Err: fmt.Errorf("%w: more than %d bytes before the tensors", ErrLimit, maxHeader)}
+			}
+			n = min(size, maxHeader, max(int64(short), 4*n))
+		case err == nil && h.end < n/2:
+			n = h.end // once more, to keep no more memory than that
+		default:
+			return h, err
+		}
+	}
+}
+
+// fail returns the error of a field at a byte.
+func fail(field string, at int, err error, format string, args ...any) error {
+	return &FormatError{Field: field, Offset: int64(at), Err: fmt.Errorf("%w: "+format, append([]any{err}, args...)...)}
+}
+
+// take returns the next n bytes.
+func (p *parser) take(n uint64, field string) (string, error) {
+	if left := uint64(p.size) - uint64(p.at); n > left {
+		return "", fail(field, p.at, ErrTruncated, "%d bytes, of which the file has %d", n, left)
+	}
+	if n > uint64(len(p.b)-p.at) {
+		return "", shortError(int64(p.at) + int64(n))
+	}
+	s := p.b[p.at:][:n]
+	p.at += int(n)
+	return s, nil
+}
+
+// integer returns the next unsigned integer of 4 or 8 bytes.
+func (p *parser) integer(size uint64, field string) (uint64, error) {
+	s, err := p.take(size, field)
+	if err != nil {
+		return 0, err
+	}
+	return number(Uint64, p.little(s)).bits, nil
+}
+
+// little returns the bytes of a number as a little-endian file has them.
+func (p *parser) little(s string) string {
+	if p.order == binary.LittleEndian {
+		return s
+	}
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// text returns the next string, whose length is at most most.
+func (p *parser) text(field string, most uint64) (string, error) {
+	at := p.at
+	n, err := p.integer(8, field+" length")
+	if err != nil {
+		return "", err
+	}
+	if n > most && n <= uint64(p.size) {
+		return "", fail(field+" length", at, ErrLimit, "%d bytes, at most %d are taken", n, most)
+	}
+	return p.take(n, field)
+}
+
+// count returns the next number of things that take at least so many bytes each.
+func (p *parser) count(field string, each int64) (int, error) {
+	at := p.at
+	n, err := p.integer(8, field)
+	if err != nil {
+		return 0, err
+	}
+	if left := p.size - int64(p.at); n > uint64(left/each) {
+		return 0, fail(field, at, ErrTruncated, "%d, which take %d bytes each at least; the file has %d", n, each, left)
+	}
+	if n > math.MaxInt32 {
+		return 0, fail(field, at, ErrLimit, "%d", n)
+	}
+	return int(n), nil
+}
+
+func (p *parser) header() (*header, error) {
+	h := &header{meta: &Metadata{}}
+	s, err := p.take(4, "magic")
+	if err != nil {
+		return nil, err
+	}
+	if s != magic {
+		return nil, fail("magic", 0, ErrFormat, "%q, not %q: no GGUF file", s, magic)
+	}
+	if h.version, err = p.version(); err != nil {
+		return nil, err
+	}
+	h.order = p.order
+	at := p.at
+	tensors, err := p.integer(8, "tensor count")
+	if err != nil {
+		return nil, err
+	}
+	if left := p.size - int64(p.at); tensors > uint64(left/minInfo) {
+		return nil, fail("tensor count", at, ErrTruncated, "%d, which take %d bytes each at least; the file has %d", tensors, minInfo, left)
+	}
+	keys, err := p.count("key count", minKeyValue)
+	if err != nil {
+		return nil, err
+	}
+	for i := range keys {
+		if err := p.keyValue(h.meta, i); err != nil {
+			return nil, err
+		}
+	}
+	if h.alignment, err = p.alignment(h.meta); err != nil {
+		return nil, err
+	}
+	return h, p.infos(h, int(tensors))
+}
+
+// version reads the version and learns the byte order from it.
+func (p *parser) version() (uint32, error) {
+	s, err := p.take(4, "version")
+	if err != nil {
+		return 0, err
+	}
+	v := binary.LittleEndian.Uint32([]byte(s))
+	if v != 0 && v&0xffff == 0 {
+		v = bits.ReverseBytes32(v)
+		p.order = binary.BigEndian
+		if !p.big && (v == 2 || v == 3) {
+			return 0, fail("version", 4, ErrByteOrder, "version %d with its bytes reversed; the option BigEndian reads such files", v)
+		}
+	}
+	if v != 2 && v != 3 {
+		return 0, fail("version", 4, ErrVersion, "%d; 2 and 3 are read", v)
+	}
+	return v, nil
+}
+
+func (p *parser) keyValue(m *Metadata, i int) error {
+	at := p.at
+	field := "key " + strconv.Itoa(i)
+	key, err := p.text(field, maxName)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		return fail(field, at, ErrFormat, "it is empty")
+	}
+	field = strconv.Quote(shortened(key))
+	if m.has(key) {
+		return fail(field, at, ErrFormat, "the key is there twice")
+	}
+	v, err := p.value(field)
+	if err != nil {
+		return err
+	}
+	return m.Set(key, v)
+}
+
+// shortened returns the beginning of a long name.
+func shortened(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}
+
+func (p *parser) kind(field string) (Kind, error) {
+	at := p.at
+	n, err := p.integer(4, field)
+	if err != nil {
+		return 0, err
+	}
+	if k := Kind(n); k.valid() {
+		return k, nil
+	}
+	return 0, fail(field, at, ErrFormat, "%d is no type of a value", n)
+}
+
+func (p *parser) value(field string) (Value, error) {
+	k, err := p.kind(field + " type")
+	if err != nil {
+		return Value{}, err
+	}
+	switch k {
+	case String:
+		s, err := p.text(field, math.MaxInt64)
+		return Value{kind: String, data: s}, err
+	case Array:
+		return p.array(field)
+	}
+	s, err := p.take(uint64(kinds[k].size), field)
+	if err != nil {
+		return Value{}, err
+	}
+	return number(k, p.little(s)), nil
+}
+
+func (p *parser) array(field string) (Value, error) {
+	at := p.at
+	k, err := p.kind(field + " element type")
+	if err != nil {
+		return Value{}, err
+	}
+	if k == Array {
+		return Value{}, fail(field+" element type", at, ErrFormat, "arrays of arrays are not read")
+	}
+	size := kinds[k].size
+	n, err := p.count(field+" element count", int64(max(size, 8*b2i(k == String))))
+	if err != nil {
+		return Value{}, err
+	}
+	v := Value{kind: Array, elem: k, n: n}
+	if k == String {
+		v.data, err = p.texts(field, n)
+		return v, err
+	}
+	if v.data, err = p.take(uint64(n)*uint64(size), field); err != nil {
+		return v, err
+	}
+	if p.order != binary.LittleEndian && size > 1 {
+		b := []byte(v.data)
+		for e := range slices.Chunk(b, size) {
+			slices.Reverse(e)
+		}
+		v.data = string(b)
+	}
+	return v, nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// texts returns the bytes of n strings with their lengths.
+func (p *parser) texts(field string, n int) (string, error) {
+	from := p.at
+	for i := range n {
+		at := p.at
+		k, err := p.integer(8, field)
+		if err == nil {
+			_, err = p.take(k, field)
+		}
+		if err != nil {
+			if _, short := err.(shortError); short {
+				return "", err
+			}
+			return "", fail(field+" element "+strconv.Itoa(i), at, ErrTruncated, "%d bytes, of which the file has %d", k, p.size-int64(p.at))
+		}
+	}
+	data := p.b[from:p.at]
+	if p.order == binary.LittleEndian {
+		return data, nil
+	}
+	b := []byte(data)
+	for rest := b; len(rest) > 0; {
+		k := int(binary.BigEndian.Uint64(rest))
+		slices.Reverse(rest[:8])
+		rest = rest[8+k:]
+	}
+	return string(b), nil
+}
+
+// alignment returns the alignment of tensors.
+func (p *parser) alignment(m *Metadata) (int64, error) {
+	v, ok := m.Get(keyAlignment)
+	if !ok {
+		return defaultAlignment, nil
+	}
+	a, ok := v.Uint()
+	if !ok || a == 0 || a > maxAlignment || a&(a-1) != 0 {
+		at := max(0, strings.Index(p.b, keyAlignment)) // 0 for metadata to be written
+		return 0, fail(strconv.Quote(keyAlignment), at, ErrFormat, "%v of type %v is no power of two up to %d", v, v.kind, maxAlignment)
+	}
+	return int64(a), nil
+}
+
+// align returns the least multiple of a power of two that is not below n.
+func align(n, to int64) int64 { return (n + to - 1) &^ (to - 1) }
+
+func (p *parser) infos(h *header, n int) error {
+	h.tensors = make([]*Tensor, 0, n)
+	all := make([]Tensor, n)
+	names := make(map[string]bool, n)
+	offsets := make([]int, n)
+	for i := range n {
+		at := p.at
+		t := &all[i]
+		if err := p.info(t, i, &offsets[i]); err != nil {
+			return err
+		}
+		if names[t.Name] {
+			return fail(t.field(i), at, ErrFormat, "the name is there twice")
+		}
+		names[t.Name] = true
+		h.tensors = append(h.tensors, t)
+	}
+	h.end = int64(p.at)
+	h.data = min(align(h.end, h.alignment), p.size)
+	return p.places(h, offsets)
+}
+
+// field names a tensor in messages.
+func (t *Tensor) field(i int) string {
+	return fmt.Sprintf("tensor %d (%q)", i, shortened(t.Name))
+}
+
+// info reads the description of a tensor. offset becomes the byte at which its
+// offset stands.
+func (p *parser) info(t *Tensor, i int, offset *int) error {
+	field := "tensor " + strconv.Itoa(i)
+	var err error
+	if t.Name, err = p.text(field+" name", maxName); err != nil {
+		return err
+	}
+	at := p.at
+	dims, err := p.integer(4, field+" number of dimensions")
+	if err != nil {
+		return err
+	}
+	if dims > maxDims {
+		return fail(t.field(i)+" number of dimensions", at, ErrFormat, "%d, at most %d are possible", dims, maxDims)
+	}
+	at = p.at
+	t.Dims = make([]int64, dims)
+	for j := range t.Dims {
+		d, err := p.integer(8, field+" dimension "+strconv.Itoa(j))
+		if err != nil {
+			return err
+		}
+		if d > math.MaxInt64 {
+			return fail(t.field(i)+" dimension "+strconv.Itoa(j), p.at-8, ErrFormat, "%d", d)
+		}
+		t.Dims[j] = int64(d)
+	}
+	typeAt := p.at
+	id, err := p.integer(4, field+" type")
+	if err != nil {
+		return err
+	}
+	if t.Type = block.ByID(uint32(id)); t.Type == block.Invalid {
+		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is no type of a tensor", id)
+	}
+	if t.size, err = sizeOf(t.Type, t.Dims); err != nil {
+		return fail(t.field(i)+" dimensions", at, err, "%v of %v", t.Dims, t.Type)
+	}
+	*offset = p.at
+	from, err := p.integer(8, field+" offset")
+	if err == nil && from > math.MaxInt64 {
+		err = fail(t.field(i)+" offset", *offset, ErrFormat, "%d", from)
+	}
+	t.offset = int64(from)
+	return err
+}
+
+// sizeOf returns the bytes of a tensor: ErrFormat if its rows are not whole
+// blocks, ErrLimit if a product of its sizes is more than an int64 holds.
+func sizeOf(f block.Format, dims []int64) (int64, error) {
+	row := int64(1)
+	if len(dims) > 0 {
+		row = dims[0]
+	}
+	if row%int64(f.Elements()) != 0 {
+		return 0, fmt.Errorf("%w: rows are not whole blocks of %d elements", ErrFormat, f.Elements())
+	}
+	size := row / int64(f.Elements())
+	if !times(&size, int64(f.Bytes())) {
+		return 0, ErrLimit
+	}
+	// Elements are counted too: there may be more of them than bytes.
+	n := row
+	for _, d := range dims[min(1, len(dims)):] {
+		if !times(&size, d) || !times(&n, d) {
+			return 0, ErrLimit
+		}
+	}
+	return size, nil
+}
+
+// times multiplies n by m and reports whether an int64 holds every product, that
+// of the sizes before a 0 too.
+func times(n *int64, m int64) bool {
+	hi, lo := bits.Mul64(uint64(*n), uint64(m))
+	*n = int64(lo)
+	return hi == 0 && lo <= math.MaxInt64
+}
+
+// places checks that tensors lie in the file and apart.
+func (p *parser) places(h *header, offsets []int) error {
+	room := p.size - h.data
+	order := make([]int, len(h.tensors))
+	for i, t := range h.tensors {
+		order[i] = i
+		switch {
+		case t.offset%h.alignment != 0:
+			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is no multiple of the alignment %d", t.offset, h.alignment)
+		case t.offset > room || t.size > room-t.offset:
+			return fail(t.field(i)+" offset", offsets[i], ErrTruncated, "%d bytes from %d on, the file has %d for tensors", t.size, t.offset, room)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(max(-1, min(1, h.tensors[a].offset-h.tensors[b].offset)))
+	})
+	end, last := int64(0), -1
+	for _, i := range order {
+		t := h.tensors[i]
+		if t.size == 0 {
+			continue
+		}
+		if t.offset < end {
+			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d lies in %s, which ends at %d", t.offset, h.tensors[last].field(last), end)
+		}
+		end, last = t.offset+t.size, i
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// Tensor is one array of a file: where it stands, and its bytes. It reads from
+// the file whenever it is asked, so it is of no use after the file was closed.
+// All methods are safe for concurrent use.
+type Tensor struct {
+	Name string
+	Type block.Format
+	// Dims are the extents as the file has them: Dims[0] is the length of a row,
+	// whose elements are neighbours. None is one element.
+	Dims []int64
+
+	offset, size int64 // in the part of the file that has tensors
+	part         *part
+}
+
+// Size returns the bytes of the tensor.
+func (t *Tensor) Size() int64 { return t.size }
+
+// Offset returns where in its file the tensor begins.
+func (t *Tensor) Offset() int64 { return t.part.data + t.offset }
+
+// Elements returns the number of elements.
+func (t *Tensor) Elements() int64 {
+	return t.size / int64(t.Type.Bytes()) * int64(t.Type.Elements())
+}
+
+// Row returns the length of a row and the number of rows.
+func (t *Tensor) Row() (length, rows int64) {
+	length, rows = 1, 1
+	for i, d := range t.Dims {
+		if i == 0 {
+			length = d
+		} else {
+			rows *= d
+		}
+	}
+	return length, rows
+}
+
+// Shape returns the extents with the rows' length last, as package device takes
+// them.
+func (t *Tensor) Shape() []int {
+	s := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		s[len(s)-1-i] = int(d)
+	}
+	return s
+}
+
+// ReadAt reads the bytes of the tensor, as a little-endian file has them, from
+// byte off on. It implements [io.ReaderAt].
+func (t *Tensor) ReadAt(b []byte, off int64) (int, error) {
+	if off < 0 || off > t.size {
+		return 0, fmt.Errorf("gguf: tensor %q: byte %d of %d: %w", t.Name, off, t.size, ErrLimit)
+	}
+	var end error
+	if int64(len(b)) > t.size-off {
+		b, end = b[:t.size-off], io.EOF
+	}
+	n, err := len(b), error(nil)
+	if t.swapped() {
+		err = t.readSwapped(b, off)
+	} else {
+		n, err = t.read(b, off)
+	}
+	if err == nil {
+		err = end
+	}
+	return n, err
+}
+
+// swapped reports whether words have their bytes reversed in the file.
+func (t *Tensor) swapped() bool {
+	return t.part.order == binary.BigEndian && len(t.Type.Layout().Words) > 0
+}
+
+// read reads the bytes of the file.
+func (t *Tensor) read(b []byte, off int64) (int, error) {
+	n, err := t.part.r.ReadAt(b, t.Offset()+off)
+	switch {
+	case n == len(b):
+		return n, nil
+	case err == nil || errors.Is(err, io.EOF):
+		err = ErrTruncated
+	}
+	return n, &FormatError{File: t.part.name, Field: fmt.Sprintf("tensor %q", shortened(t.Name)), Offset: t.Offset() + off + int64(n), Err: err}
+}
+
+// readSwapped reads whole blocks around what is asked for and reverses the words
+// in them.
+func (t *Tensor) readSwapped(b []byte, off int64) error {
+	l := t.Type.Layout()
+	size := int64(l.Bytes)
+	buf := make([]byte, max(1, 64<<10/l.Bytes)*l.Bytes)
+	for len(b) > 0 {
+		from := off / size * size
+		part := buf[:min(int64(len(buf)), t.size-from)]
+		if _, err := t.read(part, from); err != nil {
+			return err
+		}
+		for one := range slices.Chunk(part, l.Bytes) {
+			reverseWords(one, l.Words)
+		}
+		n := copy(b, part[off-from:])
+		b, off = b[n:], off+int64(n)
+	}
+	return nil
+}
+
+// reverseWords reverses the bytes of the words of a block.
+func reverseWords(b []byte, words []block.Word) {
+	for _, w := range words {
+		for i := range w.Count {
+			slices.Reverse(b[w.At+i*w.Stride:][:w.Size])
+		}
+	}
+}
+
+// Open returns a reader of the bytes of the tensor.
+func (t *Tensor) Open() *io.SectionReader { return io.NewSectionReader(t, 0, t.size) }
+
+// Bytes returns the bytes of the tensor as a view of the file, without reading
+// or copying anything: do not change them, and do not use them after Close. The
+// error is ErrNotMapped unless the file was opened with [Mapped] or by
+// [NewBytes], and ErrByteOrder for a big-endian file. If the file is truncated,
+// touching what is gone is a fault: see [Tensor.View].
+func (t *Tensor) Bytes() ([]byte, error) {
+	switch {
+	case t.part.closed.Load():
+		return nil, ErrClosed
+	case t.part.view == nil && t.size > 0:
+		return nil, fmt.Errorf("gguf: tensor %q: %w: open it with Mapped", t.Name, ErrNotMapped)
+	case t.swapped():
+		return nil, fmt.Errorf("gguf: tensor %q: %w", t.Name, ErrByteOrder)
+	case t.size == 0:
+		return nil, nil
+	}
+	return t.part.view[t.Offset():][:t.size:t.size], nil
+}
+
+// View calls f with the bytes of the tensor: the view that Bytes returns, or,
+// where there is none, a copy. A fault in f because the file was truncated is an
+// ErrTruncated, provided that f touches the bytes in the goroutine that it is
+// called in.
+func (t *Tensor) View(f func(b []byte) error) error {
+	b, err := t.Bytes()
+	if err == nil {
+		return guard(t, b, f)
+	}
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	// The size was checked against the file when that was opened.
+	b = make([]byte, t.size)
+	if _, err := t.ReadAt(b, 0); err != nil {
+		return err
+	}
+	return f(b)
+}
+
+// buffers are for blocks on their way.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+
+// Dequantize writes len(dst) elements from element first on to dst. first and
+// len(dst) are whole blocks; the error is a [block.SizeError] or ErrLimit if they
+// are not or go beyond the end.
+func (t *Tensor) Dequantize(dst []float32, first int64) error {
+	return t.blocks(int64(len(dst)), first, func(b []byte, at int64) error {
+		per := t.Type.Elements()
+		return t.Type.Dequantize(dst[at:][:len(b)/t.Type.Bytes()*per], b)
+	})
+}
+
+// Check returns a [block.RangeError] if numbers of the tensor may not be finite.
+func (t *Tensor) Check() error {
+	return t.blocks(t.Elements(), 0, func(b []byte, at int64) error {
+		err := t.Type.Check(b)
+		var r *block.RangeError
+		if errors.As(err, &r) {
+			r.Block += int(at / int64(t.Type.Elements()))
+		}
+		return err
+	})
+}
+
+// blocks calls f with the bytes of n elements from first on, some at a time, and
+// with the number of the first of them, counted from first.
+func (t *Tensor) blocks(n, first int64, f func(b []byte, at int64) error) error {
+	per, size := int64(t.Type.Elements()), int64(t.Type.Bytes())
+	switch {
+	case n%per != 0:
+		return &block.SizeError{Format: t.Type, Elements: int(n), Bytes: -1}
+	case first%per != 0:
+		return &block.SizeError{Format: t.Type, Elements: int(first), Bytes: -1}
+	case first < 0 || first > t.Elements() || n > t.Elements()-first:
+		return fmt.Errorf("gguf: tensor %q: %d elements from %d on, it has %d: %w", t.Name, n, first, t.Elements(), ErrLimit)
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	whole := int64(len(*buf)) / size * size
+	for at := int64(0); at < n; {
+		b := (*buf)[:min(whole, (n-at)/per*size)]
+		if _, err := t.ReadAt(b, (first+at)/per*size); err != nil {
+			return err
+		}
+		if err := f(b, at); err != nil {
+			return err
+		}
+		at += int64(len(b)) / size * per
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// TensorInfo describes a tensor to be written: see [Tensor].
+type TensorInfo struct {
+	Name string
+	Type block.Format
+	Dims []int64
+}
+
+// Info returns the description of the tensor.
+func (t *Tensor) Info() TensorInfo { return TensorInfo{t.Name, t.Type, t.Dims} }
+
+// Size returns the bytes of the tensor: ErrFormat for an invalid type and for
+// rows that are not whole blocks, ErrLimit for more than an int64 counts.
+func (t TensorInfo) Size() (int64, error) {
+	if !t.Type.Valid() {
+		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is no type", t.Name, ErrFormat, t.Type)
+	}
+	for _, d := range t.Dims {
+		if d < 0 {
+			return 0, fmt.Errorf("gguf: tensor %q: %w: dimensions %v", t.Name, ErrFormat, t.Dims)
+		}
+	}
+	n, err := sizeOf(t.Type, t.Dims)
+	if err != nil {
+		return 0, fmt.Errorf("gguf: tensor %q: dimensions %v of %v: %w", t.Name, t.Dims, t.Type, err)
+	}
+	return n, nil
+}
+
+// Writer writes a file from its beginning to its end: all metadata and the
+// descriptions of all tensors first, then the tensors one after another.
+type Writer struct {
+	w         io.Writer
+	tensors   []TensorInfo
+	sizes     []int64
+	alignment int64
+	next      int   // the tensor to come
+	left      int64 // bytes to come of the one before
+	at        int64 // bytes written
+	err       error
+}
+
+// NewWriter writes what stands before the tensors, as a little-endian file of
+// version 3. The alignment of tensors is that of the metadata, or 32.
+func NewWriter(w io.Writer, meta *Metadata, tensors []TensorInfo) (*Writer, error) {
+	b, sizes, alignment, err := encodeHeader(meta, tensors)
+	if err != nil {
+		return nil, err
+	}
+	f := &Writer{w: w, tensors: tensors, sizes: sizes, alignment: alignment}
+	if _, err := f.write(b); err != nil {
+		return nil, err
+	}
+	return f, f.pad()
+}
+
+// encodeHeader returns the bytes before the tensors, without padding, and the
+// sizes of these.
+func encodeHeader(meta *Metadata, tensors []TensorInfo) (b []byte, sizes []int64, alignment int64, err error) {
+	alignment, err = alignmentOf(meta)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	offsets := make([]int64, len(tensors))
+	sizes = make([]int64, len(tensors))
+	names := map[string]bool{}
+	at := int64(0)
+	for i, t := range tensors {
+		n, err := t.Size()
+		switch {
+		case err != nil:
+			return nil, nil, 0, err
+		case len(t.Name) > maxName || names[t.Name] || len(t.Dims) > maxDims:
+			return nil, nil, 0, fmt.Errorf("gguf: tensor %q with %d dimensions: %w: a name is there once and has at most %d bytes, dimensions are at most %d",
+				shortened(t.Name), len(t.Dims), ErrFormat, maxName, maxDims)
+		case n > math.MaxInt64-maxHeader-at:
+			return nil, nil, 0, fmt.Errorf("gguf: tensor %q: the file: %w", t.Name, ErrLimit)
+		}
+		names[t.Name] = true
+		offsets[i], sizes[i] = at, n
+		at = align(at+n, alignment)
+	}
+	return appendHeader(3, meta, tensors, offsets), sizes, alignment, nil
+}
+
+func alignmentOf(meta *Metadata) (int64, error) {
+	p := parser{}
+	return p.alignment(meta)
+}
+
+// appendHeader returns the bytes of a header.
+func appendHeader(version uint32, meta *Metadata, tensors []TensorInfo, offsets []int64) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32([]byte(magic), version)
+	b = le.AppendUint64(b, uint64(len(tensors)))
+	b = le.AppendUint64(b, uint64(meta.Len()))
+	for k, v := range meta.All() {
+		b = NewValue(k).append(b)
+		b = v.append(le.AppendUint32(b, uint32(v.kind)))
+	}
+	for i, t := range tensors {
+		b = NewValue(t.Name).append(b)
+		b = le.AppendUint32(b, uint32(len(t.Dims)))
+		for _, d := range t.Dims {
+			b = le.AppendUint64(b, uint64(d))
+		}
+		b = le.AppendUint32(b, t.Type.ID())
+		b = le.AppendUint64(b, uint64(offsets[i]))
+	}
+	return b
+}
+
+func (f *Writer) write(b []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	n, err := f.w.Write(b)
+	f.at += int64(n)
+	f.err = err
+	return n, err
+}
+
+// pad writes zeros up to the next multiple of the alignment.
+func (f *Writer) pad() error {
+	_, err := f.write(make([]byte, align(f.at, f.alignment)-f.at))
+	return err
+}
+
+// errOrder is the error of tensors that are not written one after another.
+var errOrder = errors.New("tensors are written whole and in their order")
+
+// Tensor returns the writer of the next tensor, which is that of the given name:
+// all its bytes are to be written to it before the next call.
+func (f *Writer) Tensor(name string) (io.Writer, error) {
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.left > 0:
+		return nil, fmt.Errorf("gguf: tensor %q: %d bytes are missing before it: %w", name, f.left, errOrder)
+	case f.next >= len(f.tensors) || f.tensors[f.next].Name != name:
+		return nil, fmt.Errorf("gguf: tensor %q is not the next one: %w", name, errOrder)
+	}
+	f.left = f.sizes[f.next]
+	f.next++
+	return tensorWriter{f}, f.err
+}
+
+type tensorWriter struct{ f *Writer }
+
+// Write writes bytes of the tensor, and what follows its last one.
+func (w tensorWriter) Write(b []byte) (int, error) {
+	f := w.f
+	if int64(len(b)) > f.left {
+		return 0, fmt.Errorf("gguf: %d bytes for a tensor that lacks %d: %w", len(b), f.left, ErrLimit)
+	}
+	n, err := f.write(b)
+	f.left -= int64(n)
+	if err == nil && f.left == 0 && n > 0 {
+		err = f.pad()
+	}
+	return n, err
+}
+
+// Close returns an error if a tensor is missing or something could not be
+// written. It does not close the underlying writer.
+func (f *Writer) Close() error {
+	if f.err != nil {
+		return f.err
+	}
+	if f.left > 0 || f.next < len(f.tensors) {
+		return fmt.Errorf("gguf: %d of %d tensors were written, the last lacks %d bytes: %w", f.next, len(f.tensors), f.left, errOrder)
+	}
+	return nil
+}
