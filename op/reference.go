@@ -59,6 +59,11 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 		}
 		return results, nil
 	}
+	if o.view != nil {
+		y := NewArray(out[0])
+		o.look(a, in[0], y, types[0])
+		return []*Array{y}, nil
+	}
 	y, err := o.evaluate(a, in, types, out[0])
 	if err != nil {
 		return nil, err
