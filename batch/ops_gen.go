@@ -1875,22 +1875,6 @@ func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
 
-// Transpose records the last two axes exchanged: x[..., j, i].
-//
-// Shapes: x [... m n]; gives [... n m]. Values pass unchanged.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
-// # Accuracy
-//
-// Exact: the results are elements of the operands or their places.
-func (r *Batch) Transpose(x Value) Value {
-	return r.apply(op.Transpose, op.Attrs{}, x)
-}
-
 // MatMul records the product of two matrices, of many pairs, or of many with one:
 // act(Σ_k a[..., i, k] * b[..., k, j] + bias[j]).
 //
@@ -1983,4 +1967,20 @@ func (r *Batch) Rope(x Value, opts ...op.RopeOpts) Value {
 // RopeAt is [Batch.Rope] with positions.
 func (r *Batch) RopeAt(x, positions Value, opts ...op.RopeOpts) Value {
 	return r.apply(op.Rope, op.AttrsOf(opts), x, positions)
+}
+
+// Transpose records the last two axes exchanged: x[..., j, i].
+//
+// Shapes: x [... m n]; gives [... n m]. Values pass unchanged.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+func (r *Batch) Transpose(x Value) Value {
+	return r.apply(op.Transpose, op.Attrs{}, x)
 }

@@ -332,7 +332,7 @@ type CeluOpts struct {
 }
 
 // Attrs returns the parameters in the form that graphs carry.
-func (o CeluOpts) Attrs() Attrs { return Floats(or(o.Alpha, Celu.params[0].Default)) }
+func (o CeluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Celu.params[0].Default)) }
 
 // CastTo returns the parameters of [Cast].
 func CastTo(d DType) Attrs { return Attrs{I: [8]int{int(d)}} }

@@ -1,103 +1,459 @@
 package op
 
-// Reshape and Transpose, which only move elements.
-var (
-	// Reshape gives the elements another shape. [ReshapeTo] makes its parameters.
-	Reshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
-		formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the one asked for, in which one extent may be -1 and follows from the others",
-		types:  anything, shape: reshapeShape, special: "Values pass unchanged.",
-		ref:   func(_ *Attrs, in, out []*Array) { copy(out[0].Data, in[0].Data) },
-		flops: func(*Attrs, []Shape, []Shape) float64 { return 0 }})
-
-	// Transpose exchanges the last two axes.
-	Transpose = add(&Operation{name: "transpose", class: Shaped, doc: "the last two axes exchanged",
-		formula: "x[..., j, i]", inputs: []string{"x"}, arity: [2]int{1, 1}, shapes: "x [... m n]; gives [... n m]",
-		types: anything, shape: transposeShape, ref: transposeReference, special: "Values pass unchanged.",
-		flops: func(*Attrs, []Shape, []Shape) float64 { return 0 }})
+import (
+	"fmt"
+	"strings"
 )
 
-// ReshapeTo returns the parameters of [Reshape]. One extent may be -1.
-func ReshapeTo(s ...int) (Attrs, error) {
-	var a Attrs
-	if len(s) > len(a.I) {
-		return a, mismatch("%d extents, the most is %d", len(s), len(a.I))
-	}
-	for i, d := range s {
-		if d < -1 {
-			return a, mismatch("negative extent in %v", Shape(s))
-		}
-		// 0 says that there is no extent, so that the zero Attrs are a scalar.
-		a.I[i] = d + 1
-		if d == -1 {
-			a.I[i] = -1
-		}
-	}
-	return a, nil
+// Layout says where the elements of a value lie in memory. The place of an
+// element in row-major order is a number whose digits, from the last factor to
+// the first, count to the extents of the factors; the element is at
+//
+//	Off + Σ (digit-Lo)·Stride
+//
+// elements from the first one of the memory. A digit outside [Lo, Hi) is
+// outside of the memory: the element is Fill then, the bits of an element of
+// the value's type.
+//
+// A layout does not know the shape of the value, only the number of its
+// elements: to reshape a value leaves its layout as it is. Layouts are
+// canonical, so that equal ones compare equal: no factor has the extent 1,
+// neighbours that one factor can stand for are one, and what has no effect is
+// zero. The zero Layout is that of one element at the start of the memory.
+//
+// For example, the transposed of a matrix of 2 rows and 3 columns has the
+// factors (N 3, Stride 1), (N 2, Stride 3).
+type Layout struct {
+	Off  int
+	Fill uint32
+	Rank uint8 // factors
+	F    [MaxRank]Factor
 }
 
-func anything(_ *Attrs, in []DType) ([]DType, error) {
-	return same(in, func(d DType) bool { return d.Size() > 0 })
+// Factor is one digit of a [Layout]: its extent, the digits that are in memory,
+// and the elements from one to the next.
+type Factor struct{ N, Lo, Hi, Stride int }
+
+// windowed reports whether some digits are outside of the memory.
+func (f *Factor) windowed() bool { return f.Lo != 0 || f.Hi != f.N }
+
+// RowMajor returns the layout of n elements one after the other.
+func RowMajor(n int) Layout {
+	l, _ := canonical(0, 0, []Factor{{n, 0, n, 1}})
+	return l
 }
 
-func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
-	n, err := in[0].Size()
-	if err != nil {
-		return nil, err
+// canonical returns the layout of the factors, or false if there are too many.
+func canonical(off int, fill uint32, fs []Factor) (Layout, bool) {
+	size := 1
+	for _, f := range fs {
+		size *= f.N
 	}
-	out := Shape{}
-	infer := -1
-	for i, v := range a.I {
-		switch {
-		case v == 0:
-			for _, w := range a.I[i:] {
-				if w != 0 {
-					return nil, mismatch("malformed extents %v", a.I)
-				}
+	for _, f := range fs {
+		if f.N > 0 && f.Hi <= f.Lo && size > 0 { // nothing of it is in memory
+			l := Layout{Fill: fill, Rank: 1}
+			l.F[0] = Factor{N: size}
+			return l, true
+		}
+	}
+	if size == 0 {
+		return Layout{Rank: 1}, true
+	}
+	l := Layout{Off: off}
+	var merged [MaxRank + 1]Factor // from the last factor to the first
+	n := 0
+	for i := len(fs) - 1; i >= 0; i-- {
+		f := fs[i]
+		if f.N == 1 {
+			continue
+		}
+		if f.Hi-f.Lo == 1 {
+			f.Stride = 0
+		}
+		if n > 0 {
+			if in := &merged[n-1]; !in.windowed() && (f.Stride == in.N*in.Stride || f.Hi-f.Lo == 1) {
+				*in = Factor{f.N * in.N, f.Lo * in.N, f.Hi * in.N, in.Stride}
+				continue
 			}
-		case v > 0:
-			out = append(out, v-1)
-			continue
-		case v == -1 && infer < 0:
-			infer = i
-			out = append(out, 1)
-			continue
+		}
+		if n == MaxRank {
+			return Layout{}, false
+		}
+		merged[n] = f
+		n++
+	}
+	for i, f := range merged[:n] {
+		l.F[n-1-i] = f
+		if f.windowed() {
+			l.Fill = fill
+		}
+	}
+	l.Rank = uint8(n)
+	return l, true
+}
+
+// Factors returns the factors, from the outermost on. It is not to be changed.
+func (l *Layout) Factors() []Factor { return l.F[:l.Rank] }
+
+// Size returns the number of elements of the value.
+func (l *Layout) Size() int {
+	n := 1
+	for _, f := range l.Factors() {
+		n *= f.N
+	}
+	return n
+}
+
+// Windowed reports whether some elements are not in memory but Fill.
+func (l *Layout) Windowed() bool {
+	for i := range l.Factors() {
+		if l.F[i].windowed() {
+			return true
+		}
+	}
+	return false
+}
+
+// At returns where element i is, or false if it is Fill.
+func (l *Layout) At(i int) (off int, in bool) {
+	off, in = l.Off, true
+	for k := int(l.Rank) - 1; k >= 0; k-- {
+		f := &l.F[k]
+		d := i % f.N
+		i /= f.N
+		if d < f.Lo || d >= f.Hi {
+			return 0, false
+		}
+		off += (d - f.Lo) * f.Stride
+	}
+	return off, in
+}
+
+// Bounds returns the first element of the memory that the value has, and the
+// one behind the last: 0 and 0 if it has none.
+func (l *Layout) Bounds() (first, end int) {
+	first, end = l.Off, l.Off+1
+	for _, f := range l.Factors() {
+		switch n := f.Hi - f.Lo; {
+		case f.N == 0 || n <= 0:
+			return 0, 0
+		case f.Stride < 0:
+			first += (n - 1) * f.Stride
 		default:
-			return nil, mismatch("more than one extent is to follow from the others, or one is negative")
+			end += (n - 1) * f.Stride
 		}
-		break
 	}
-	m, err := out.Size()
+	return first, end
+}
+
+// Spread returns the name of the layout of a value that lies in n elements of
+// memory: one of those that need no index arithmetic, or Strided.
+func (l *Layout) Spread(n int) Spread {
+	f := l.F
+	plain := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].N == n && f[i].Stride == 1 }
+	same := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].Stride == 0 }
+	switch {
+	case l.Size() == 0: // nothing is read
+		return [...]Spread{Full, Scalar, Periodic}[min(n, 2)]
+	case l.Off != 0:
+	case l.Rank == 0 && n == 1, l.Rank == 1 && plain(0):
+		return Full
+	case l.Rank == 1 && n == 1 && same(0):
+		return Scalar
+	case l.Rank == 2 && same(0) && plain(1):
+		return Periodic
+	case l.Rank == 2 && plain(0) && same(1):
+		return Stretched
+	}
+	return Strided
+}
+
+// Filled returns the layout with the number that Fill stands for in another
+// type, to which the memory has been converted.
+func (l *Layout) Filled(from, to DType) *Layout {
+	if from == to || !l.Windowed() {
+		return l
+	}
+	m := *l
+	m.Fill = to.bits(from.number(l.Fill))
+	return &m
+}
+
+// String writes the layout as +off and n·stride for each factor, with [lo,hi)
+// where there is a window.
+func (l *Layout) String() string {
+	var b strings.Builder
+	b.WriteByte('(')
+	for i, f := range l.Factors() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%d", f.N)
+		if f.windowed() {
+			fmt.Fprintf(&b, "[%d,%d)", f.Lo, f.Hi)
+		}
+		fmt.Fprintf(&b, "·%d", f.Stride)
+	}
+	if l.Off != 0 {
+		fmt.Fprintf(&b, " +%d", l.Off)
+	}
+	if l.Fill != 0 {
+		fmt.Fprintf(&b, " fill %#x", l.Fill)
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
+// An aligned layout has factors for each axis of a shape.
+type aligned struct {
+	off   int
+	fill  uint32
+	axes  [MaxRank][]Factor
+	shape Shape
+}
+
+// align splits the factors of l so that each axis of s has its own, or returns
+// false where they cannot be: an axis begins in the middle of a factor whose
+// extent it does not divide.
+func (l *Layout) align(s Shape) (*aligned, bool) {
+	a := &aligned{off: l.Off, fill: l.Fill, shape: append(Shape{}, s...)}
+	if len(s) > MaxRank {
+		return nil, false
+	}
+	if l.Size() == 0 {
+		for i, d := range s {
+			a.axes[i] = []Factor{{d, 0, d, 0}}
+		}
+		return a, true
+	}
+	k := int(l.Rank) - 1
+	var f Factor
+	if k >= 0 {
+		f = l.F[k]
+	}
+	for axis := len(s) - 1; axis >= 0; axis-- {
+		var fs []Factor // from the last
+		for need := s[axis]; need > 1; {
+			switch {
+			case k < 0:
+				return nil, false
+			case need%f.N == 0:
+				fs = append(fs, f)
+				need /= f.N
+				if k--; k >= 0 {
+					f = l.F[k]
+				}
+			case f.N%need == 0 && f.Lo%need == 0 && f.Hi%need == 0:
+				fs = append(fs, Factor{need, 0, need, f.Stride})
+				f = Factor{f.N / need, f.Lo / need, f.Hi / need, f.Stride * need}
+				need = 1
+			default:
+				return nil, false
+			}
+		}
+		for i, j := 0, len(fs)-1; i < j; i, j = i+1, j-1 {
+			fs[i], fs[j] = fs[j], fs[i]
+		}
+		a.axes[axis] = fs
+	}
+	return a, k < 0
+}
+
+// layout returns the canonical layout of a.
+func (a *aligned) layout() (Layout, bool) {
+	var fs []Factor
+	for i := range a.shape {
+		fs = append(fs, a.axes[i]...)
+	}
+	return canonical(a.off, a.fill, fs)
+}
+
+// inner returns the elements of an axis that one step of its outermost factor
+// passes over.
+func inner(fs []Factor) int {
+	n := 1
+	for _, f := range fs[1:] {
+		n *= f.N
+	}
+	return n
+}
+
+// permute returns the layout of the axes in another order: axis i is axis
+// order[i] of before.
+func (l *Layout) permute(s Shape, order []int) (Layout, bool) {
+	a, ok := l.align(s)
+	if !ok {
+		return Layout{}, false
+	}
+	b := *a
+	for i, from := range order {
+		b.axes[i], b.shape[i] = a.axes[from], a.shape[from]
+	}
+	return b.layout()
+}
+
+// slice returns the layout of count elements of an axis, from element start on
+// and step from one to the next.
+func (l *Layout) slice(s Shape, axis, start, count, step int) (Layout, bool) {
+	a, ok := l.align(s)
+	if !ok {
+		return Layout{}, false
+	}
+	if count == 0 {
+		return Layout{Rank: 1}, true
+	}
+	if step < 0 { // the same elements from the other end, turned round
+		if !a.slice(axis, start+(count-1)*step, count, -step) {
+			return Layout{}, false
+		}
+		a.flip(axis)
+	} else if !a.slice(axis, start, count, step) {
+		return Layout{}, false
+	}
+	return a.layout()
+}
+
+// slice is Layout.slice for a step above 0.
+func (a *aligned) slice(axis, start, count, step int) bool {
+	fs := a.axes[axis]
+	if count == 1 {
+		step = 1
+	}
+	for k := range fs {
+		f := &fs[k]
+		p := inner(fs[k:])
+		switch {
+		case start/p == (start+(count-1)*step)/p && k < len(fs)-1: // one digit, and a part of the rest
+			f.cut(&a.off, start/p, 1, 1)
+			start %= p
+		case step%p == 0: // the digit moves, the rest stays
+			f.cut(&a.off, start/p, count, step/p)
+			start, count, step = start%p, 1, 1
+		case step == 1 && start%p == 0 && count%p == 0: // whole digits
+			f.cut(&a.off, start/p, count/p, 1)
+			return true
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// cut leaves count digits, from start on and step from one to the next.
+func (f *Factor) cut(off *int, start, count, step int) {
+	ceil := func(n int) int { return min(max((n+step-1)/step, 0), count) }
+	g := Factor{N: count, Lo: 0, Hi: 0, Stride: f.Stride * step}
+	if f.Lo > start {
+		g.Lo = ceil(f.Lo - start)
+	}
+	if f.Hi > start {
+		g.Hi = ceil(f.Hi - start)
+	}
+	g.Hi = max(g.Hi, g.Lo)
+	if g.Hi > g.Lo {
+		*off += (start + step*g.Lo - f.Lo) * f.Stride
+	}
+	*f = g
+}
+
+// flip turns an axis round.
+func (a *aligned) flip(axis int) {
+	for i := range a.axes[axis] {
+		f := &a.axes[axis][i]
+		a.off += (f.Hi - 1 - f.Lo) * f.Stride
+		f.Lo, f.Hi, f.Stride = f.N-f.Hi, f.N-f.Lo, -f.Stride
+	}
+}
+
+// expand returns the layout of the value spread over a shape by NumPy's rule:
+// shapes are aligned at the end, and axes that are absent or of extent 1 repeat.
+func (l *Layout) expand(s, over Shape) (Layout, bool) {
+	if s.Equal(over) {
+		return *l, true
+	}
+	if n, err := over.Size(); err != nil || n == 0 {
+		return Layout{Rank: 1}, err == nil
+	}
+	a, ok := l.align(s)
+	if !ok {
+		return Layout{}, false
+	}
+	b := aligned{off: a.off, fill: a.fill, shape: over}
+	for i, d := range over {
+		j := i - (len(over) - len(s))
+		switch {
+		case j < 0 || s[j] == 1 && d != 1:
+			b.axes[i] = []Factor{{d, 0, d, 0}}
+		default:
+			b.axes[i] = a.axes[j]
+		}
+	}
+	return b.layout()
+}
+
+// pad returns the layout with so many elements that are fill before and after
+// those of an axis.
+func (l *Layout) pad(s Shape, axis, before, after int, fill uint32) (Layout, bool) {
+	a, ok := l.align(s)
+	if !ok || l.Windowed() && l.Fill != fill {
+		return Layout{}, false
+	}
+	if s[axis] == 0 || l.Size() == 0 {
+		t := append(Shape{}, s...)
+		t[axis] += before + after
+		n, err := t.Size()
+		m, _ := canonical(0, fill, []Factor{{n, 0, 0, 0}})
+		return m, err == nil
+	}
+	a.fill = fill
+	fs := a.axes[axis]
+	if len(fs) == 0 {
+		fs = []Factor{{1, 0, 1, 0}}
+	}
+	p := inner(fs)
+	if before%p != 0 || after%p != 0 {
+		return Layout{}, false
+	}
+	before, after = before/p, after/p
+	f := &fs[0]
+	f.N, f.Lo, f.Hi = f.N+before+after, f.Lo+before, f.Hi+before
+	a.axes[axis] = fs
+	return a.layout()
+}
+
+// Over returns the layout of a value of shape s in memory of its own, spread
+// over a result of shape out by NumPy's rule, or an ErrShape.
+func Over(s, out Shape) (Layout, error) {
+	n, err := s.Size()
 	if err != nil {
-		return nil, err
+		return Layout{}, err
 	}
-	if infer >= 0 {
-		if m == 0 || n%m != 0 {
-			return nil, mismatch("%v in the shape %v, whose extent %d is to follow", in[0], out, infer)
+	l := RowMajor(n)
+	return l.Over(s, out)
+}
+
+// Over is the function [Over] for a value of layout l. It is an ErrUnsupported
+// where no layout says so: the value must be copied first.
+func (l *Layout) Over(s, out Shape) (Layout, error) {
+	if err := s.spreads(out); err != nil {
+		return Layout{}, err
+	}
+	m, ok := l.expand(s, out)
+	if !ok {
+		return m, unsupported("layout %v of %v over %v", l, s, out)
+	}
+	return m, nil
+}
+
+// spreads returns an ErrShape if s does not spread over out by NumPy's rule.
+func (s Shape) spreads(out Shape) error {
+	if len(s) > len(out) {
+		return mismatch("%v does not spread over %v", s, out)
+	}
+	for i, d := range out {
+		if e := s.at(i, len(out)); e != d && e != 1 {
+			return mismatch("%v does not spread over %v", s, out)
 		}
-		out[infer], m = n/m, n
 	}
-	if m != n {
-		return nil, mismatch("%v of %d elements in the shape %v of %d", in[0], n, out, m)
-	}
-	return []Shape{out}, nil
-}
-
-func transposeShape(_ *Attrs, in []Shape) ([]Shape, error) {
-	n := len(in[0])
-	if n < 2 {
-		return nil, mismatch("%v has no two axes", in[0])
-	}
-	out := append(Shape{}, in[0]...)
-	out[n-2], out[n-1] = out[n-1], out[n-2]
-	return []Shape{out}, nil
-}
-
-func transposeReference(_ *Attrs, in, out []*Array) {
-	x, y := in[0], out[0]
-	rows, cols := x.Shape[len(x.Shape)-2], x.Shape[len(x.Shape)-1]
-	for i, v := range x.Data {
-		m, r, c := i/(rows*cols), i/cols%rows, i%cols
-		y.Data[m*rows*cols+c*rows+r] = v
-	}
+	return nil
 }

@@ -38,7 +38,7 @@ func (c Class) String() string {
 }
 
 // MaxInputs is the most operands that an operation takes.
-const MaxInputs = 4
+const MaxInputs = 8
 
 // MaxRank is the most extents that the shape of an operand or result has.
 const MaxRank = 8
@@ -72,7 +72,8 @@ type Operation struct {
 	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
 	shape shapeRule // nil for elementwise: Broadcast
-	ref   reference // nil for elementwise: the expression in float64
+	ref   reference // nil for elementwise: the expression in float64; nil for views: see look
+	view  viewOf    // of a view, else nil
 	tol   Tolerance
 	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }

@@ -59,6 +59,11 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 		}
 		return results, nil
 	}
+	if o.view != nil {
+		y := NewArray(out[0])
+		o.look(a, in[0], y, types[0])
+		return []*Array{y}, nil
+	}
 	y, err := o.evaluate(a, in, types, out[0])
 	if err != nil {
 		return nil, err
@@ -134,27 +139,14 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 // result of shape out to the place of the operand's element, for an operand
 // of shape s.
 func Index(s, out Shape) (func(int) int, error) {
-	spread, err := SpreadOf(s, out)
+	l, err := Over(s, out)
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.Size()
-	if err != nil {
-		return nil, err
-	}
-	m, err := out.Size()
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case spread == Scalar:
-		return func(int) int { return 0 }, nil
-	case spread == Periodic && n > 0:
-		return func(i int) int { return i % n }, nil
-	case spread == Stretched && n > 0 && m > 0:
-		return func(i int) int { return i / (m / n) }, nil
-	}
-	return func(i int) int { return i }, nil
+	return func(i int) int {
+		at, _ := l.At(i)
+		return at
+	}, nil
 }
 
 // Activation returns the elementwise operation that is applied to the result,

@@ -87,8 +87,8 @@ func (s Shape) String() string {
 	return b.String()
 }
 
-// Spread says how an operand of an elementwise operation is laid over the
-// result.
+// Spread names the layouts of an operand over the result of an elementwise
+// operation that need no index arithmetic. See [Layout.Spread].
 type Spread uint8
 
 const (
@@ -102,17 +102,18 @@ const (
 	// Stretched: the operand has the leading extents, and ones after them;
 	// each element stands for a whole run of the result: a factor per row.
 	Stretched
+	// Strided: as a [Layout] says.
+	Strided
 )
 
 // String names the spread.
 func (s Spread) String() string {
-	return [...]string{"full", "scalar", "periodic", "stretched"}[s&3]
+	return [...]string{"full", "scalar", "periodic", "stretched", "strided"}[min(s, Strided)]
 }
 
 // Broadcast returns the shape of an elementwise result over operands of the
-// given shapes, by NumPy's rule restricted to what every device does without
-// index arithmetic: some operand has all the elements of the result, and each
-// other one spreads over it as [SpreadOf] says. No shapes give a scalar.
+// given shapes, by NumPy's rule: shapes are aligned at the end, absent leading
+// extents are ones, and an extent of one repeats. No shapes give a scalar.
 func Broadcast(in ...Shape) (Shape, error) {
 	same, rank := len(in) > 0, 0
 	for _, s := range in {
@@ -134,25 +135,8 @@ func Broadcast(in ...Shape) (Shape, error) {
 			}
 		}
 	}
-	all, err := out.Size()
-	if err != nil {
-		return nil, err
-	}
-	full := len(in) == 0
-	for _, s := range in {
-		if _, err := SpreadOf(s, out); err != nil {
-			return nil, err
-		}
-		n, err := s.Size()
-		if err != nil {
-			return nil, err
-		}
-		full = full || n == all
-	}
-	if !full {
-		return nil, mismatch("%v: none has all the elements of the result %v", in, out)
-	}
-	return out, nil
+	_, err := out.Size()
+	return out, err
 }
 
 // at returns extent i of s seen as a shape of that rank: as in NumPy, shapes
@@ -167,41 +151,10 @@ func (s Shape) at(i, rank int) int {
 // SpreadOf returns how an operand of shape s lies over a result of shape out,
 // or an ErrShape.
 func SpreadOf(s, out Shape) (Spread, error) {
-	rank := len(out)
-	if len(s) > rank {
-		return 0, mismatch("%v does not spread over %v", s, out)
+	l, err := Over(s, out)
+	if err != nil {
+		return 0, err
 	}
-	// Where s differs from out it has a one. The axes on which it does must
-	// all come before or all after those of more than one element on which it
-	// agrees: anything else needs index arithmetic.
-	const none = -1
-	firstOne, lastOne, firstSame, lastSame := none, none, none, none
-	for i, d := range out {
-		switch e := s.at(i, rank); {
-		case e == d && d == 1:
-		case e == d:
-			if firstSame == none {
-				firstSame = i
-			}
-			lastSame = i
-		case e == 1:
-			if firstOne == none {
-				firstOne = i
-			}
-			lastOne = i
-		default:
-			return 0, mismatch("%v does not spread over %v", s, out)
-		}
-	}
-	switch {
-	case firstOne == none:
-		return Full, nil
-	case firstSame == none:
-		return Scalar, nil
-	case lastOne < firstSame:
-		return Periodic, nil
-	case lastSame < firstOne:
-		return Stretched, nil
-	}
-	return 0, mismatch("%v spreads over inner axes of %v", s, out)
+	n, err := s.Size()
+	return l.Spread(n), err
 }

@@ -32,16 +32,16 @@ func TestBroadcast(t *testing.T) {
 		{[]Shape{{1, 0}, {5, 1}}, Shape{5, 0}},
 		{[]Shape{{0, 5}, {5}}, Shape{0, 5}},
 		{[]Shape{{0, 5}, {0, 1}}, Shape{0, 5}},
-		{[]Shape{{2, 1}, {1, 3}}, nil}, // an outer product: neither has all elements
+		{[]Shape{{2, 1}, {1, 3}}, Shape{2, 3}},
 		{[]Shape{{2, 1}, {1, 3}, {2, 3}}, Shape{2, 3}},
-		{[]Shape{{4, 5, 6}, {4, 1, 6}}, nil}, // repeated on an inner axis
-		{[]Shape{{4, 5, 6}, {5, 1}}, nil},    // and here
+		{[]Shape{{4, 5, 6}, {4, 1, 6}}, Shape{4, 5, 6}},
+		{[]Shape{{4, 5, 6}, {5, 1}}, Shape{4, 5, 6}},
 		{[]Shape{{4, 5, 6}, {4, 5, 1}}, Shape{4, 5, 6}},
 		{[]Shape{{4, 5, 6}, {4, 1, 1}}, Shape{4, 5, 6}},
 		{[]Shape{{4, 5, 6}, {1, 5, 6}}, Shape{4, 5, 6}},
 		{[]Shape{{1, 5, 6}, {5, 1}}, Shape{1, 5, 6}},
 		{[]Shape{{4, 1, 6}, {6}}, Shape{4, 1, 6}},
-		{[]Shape{{4, 1, 6}, {4, 1}}, nil},
+		{[]Shape{{4, 1, 6}, {4, 1}}, Shape{4, 4, 6}},
 		{[]Shape{{4, 1, 6}, {4, 1, 1}}, Shape{4, 1, 6}},
 		{[]Shape{{3, 1}, {1}, {3, 1}}, Shape{3, 1}},
 	} {
@@ -96,7 +96,7 @@ func TestIndexIsNumPys(t *testing.T) {
 			}
 		}
 	}
-	for s := Full; s <= Stretched; s++ {
+	for s := Full; s <= Strided; s++ {
 		if tested[s] < 10 {
 			t.Errorf("%d cases of %v", tested[s], s)
 		}

@@ -203,7 +203,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 	req.Post = &lib.Epilogue{Exprs: exprs}
 	for i, x := range f.In {
 		if i > 0 || req.Op == nil {
-			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N})
+			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout})
 		}
 	}
 	req.Out = []lib.Array{{Type: t, Shape: shape}}

@@ -66,9 +66,10 @@ func (c *Case) suffix() string {
 
 // record records the case and returns its results.
 func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
+	if list, ok := lists[c.Op]; ok {
+		return []batch.Value{list.record(b, c, in)}, nil
+	}
 	switch c.Op {
-	case op.Reshape:
-		return []batch.Value{b.Reshape(in[0], c.Extents...)}, nil
 	case op.TopK:
 		v, i := b.TopK(in[0], c.Options.(op.TopKOpts).K)
 		return []batch.Value{v, i}, nil

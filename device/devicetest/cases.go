@@ -31,7 +31,7 @@ type Case struct {
 	Params  []float32
 	Rows    bool     // of a reduction: along rows
 	To      op.DType // of cast
-	Extents []int    // of reshape
+	Extents []int    // of operations that take a list of integers: see lists
 	In      []Tensor // an absent operand has InvalidType
 }
 
@@ -51,7 +51,7 @@ func (c *Case) String() string {
 		s += " to " + c.To.String()
 	}
 	if c.Extents != nil {
-		s += fmt.Sprintf(" to %v", c.Extents)
+		s += fmt.Sprintf(" %v", c.Extents)
 	}
 	s += " of"
 	for _, x := range c.In {
@@ -79,15 +79,16 @@ func optionText(o Options) string {
 // Attrs returns the parameters as graphs carry them.
 func (c *Case) Attrs() op.Attrs {
 	var a op.Attrs
+	list, listed := lists[c.Op]
 	switch {
+	case listed:
+		a, _ = list.attrs(c)
 	case c.Options != nil:
 		a = c.Options.Attrs()
 	case c.Params != nil:
 		a = op.Floats(c.Params...)
 	case c.Op == op.Cast:
 		a = op.CastTo(c.To)
-	case c.Op == op.Reshape:
-		a, _ = op.ReshapeTo(c.Extents...)
 	default:
 		a = c.Op.Defaults()
 	}

@@ -30,8 +30,10 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		cases = g.topK(d)
 	case op.Transpose:
 		cases = g.transpose(d)
-	case op.Reshape:
-		cases = g.reshape(d)
+	default:
+		if list, ok := lists[o]; ok {
+			cases = list.cases(g, d)
+		}
 	}
 	for _, c := range cases {
 		a := c.Attrs()
@@ -277,17 +279,6 @@ func (g *generator) transpose(d op.DType) []Case {
 	var cases []Case
 	for _, s := range []op.Shape{{1, 1}, {2, 3}, {8, 8}, {16, 17}, {65, 63}, {1, 130}, {130, 1}, {0, 3}, {3, 0}, {3, 5, 7}, {2, 2, 33, 20}, {300, 129}} {
 		cases = append(cases, Case{Op: op.Transpose, In: []Tensor{g.tensor(d, s, g.wild)}})
-	}
-	return cases
-}
-
-func (g *generator) reshape(d op.DType) []Case {
-	var cases []Case
-	for _, c := range []struct {
-		s  op.Shape
-		to []int
-	}{{op.Shape{6}, []int{2, 3}}, {op.Shape{2, 3, 4}, []int{4, -1}}, {op.Shape{1}, []int{1, 1, 1}}, {op.Shape{0, 3}, []int{2, 0}}, {op.Shape{5, 13}, []int{65}}} {
-		cases = append(cases, Case{Op: op.Reshape, Extents: c.to, In: []Tensor{g.tensor(d, c.s, g.wild)}})
 	}
 	return cases
 }

@@ -109,7 +109,9 @@ func (r *graph) grow() error {
 	var args []int
 	x := r.pick(number)
 	d := r.values[x].typ
-	switch k := g.IntN(20); {
+	switch k := g.IntN(24); {
+	case k >= 20:
+		c, args = r.look(x)
 	case len(r.types) > 1 && g.IntN(3) == 0:
 		x = r.pick(func(v known) bool { return v.typ != op.Bool })
 		all := append([]op.DType{op.F32, op.I32, op.U32}, r.types...)
@@ -155,12 +157,14 @@ func (r *graph) grow() error {
 			return nil
 		}
 	}
-	c.Params, _ = g.params(c.Op)
-	if c.Op.Options() != "" {
-		c.Params = nil
-	}
-	for i := range c.Params {
-		c.Params[i] = float32(g.IntN(9)-4) / 4
+	if _, listed := lists[c.Op]; !listed {
+		c.Params, _ = g.params(c.Op)
+		if c.Op.Options() != "" {
+			c.Params = nil
+		}
+		for i := range c.Params {
+			c.Params[i] = float32(g.IntN(9)-4) / 4
+		}
 	}
 	shapes := make([]op.Shape, len(args))
 	for i, a := range args {
@@ -193,6 +197,38 @@ func (r *graph) grow() error {
 	r.nodes = append(r.nodes, node{c, args})
 	r.values = append(r.values, v)
 	return nil
+}
+
+// look returns a view of value x, or x beside another value.
+func (r *graph) look(x int) (Case, []int) {
+	g, s := r.g, r.values[x].shape
+	if len(s) == 0 {
+		return Case{Op: op.Expand, Extents: []int{1 + g.IntN(3)}}, []int{x}
+	}
+	axis := g.IntN(len(s))
+	switch g.IntN(7) {
+	case 0:
+		return Case{Op: op.Permute, Extents: g.Perm(len(s))}, []int{x}
+	case 1:
+		step := []int{1, 2, 3, -1, -2}[g.IntN(5)]
+		return Case{Op: op.Slice, Extents: []int{axis, g.IntN(s[axis]+1) * min(1, max(step, 0)), op.End, step}}, []int{x}
+	case 2:
+		return Case{Op: op.Flip, Extents: []int{axis}}, []int{x}
+	case 3:
+		return Case{Op: op.Expand, Extents: append([]int{1 + g.IntN(3)}, s...)}, []int{x}
+	case 4:
+		return Case{Op: op.Pad, Extents: []int{axis, g.IntN(4), g.IntN(4)}, Params: []float32{float32(g.IntN(5) - 2)}}, []int{x}
+	case 5:
+		n := s[axis]
+		for d := 2; d <= n; d++ {
+			if n%d == 0 {
+				return Case{Op: op.Reshape, Extents: append(append(slices.Clone(s[:axis]), d, n/d), s[axis+1:]...)}, []int{x}
+			}
+		}
+		return Case{Op: op.Reshape, Extents: []int{-1}}, []int{x}
+	}
+	y := r.pick(func(v known) bool { return v.typ == r.values[x].typ && v.shape.Equal(s) })
+	return Case{Op: op.Concat, Extents: []int{axis}}, []int{x, y}
 }
 
 // operands returns those that args number.

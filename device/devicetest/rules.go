@@ -350,7 +350,11 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		want   error
 	}{
 		"shapes":           {func(b *batch.Batch) { b.Add(b.Upload(x, 2, 3), b.Upload(x, 3, 2)) }, device.ErrShape},
-		"an outer sum":     {func(b *batch.Batch) { b.Add(b.Upload(x, 6, 1), b.Upload(x, 1, 6)) }, device.ErrShape},
+		"an inner extent":  {func(b *batch.Batch) { b.Add(b.Upload(x, 6, 1), b.Upload(x, 2, 3)) }, device.ErrShape},
+		"axes":             {func(b *batch.Batch) { b.Permute(b.Upload(x, 2, 3), 0, 0) }, device.ErrShape},
+		"no step":          {func(b *batch.Batch) { b.Slice(b.Upload(x), 0, 0, 3, 0) }, device.ErrShape},
+		"less than none":   {func(b *batch.Batch) { b.Pad(b.Upload(x), 0, -1, 0, 0) }, device.ErrShape},
+		"parts":            {func(b *batch.Batch) { b.Split(b.Upload(x), 0, 2, 3) }, device.ErrShape},
 		"inner extents":    {func(b *batch.Batch) { b.MatMul(b.Upload(x, 2, 3), b.Upload(x, 2, 3)) }, device.ErrShape},
 		"types":            {func(b *batch.Batch) { b.Add(b.Upload(x), batch.Upload(b, []int32{1, 2, 3, 4, 5, 6})) }, device.ErrUnsupported},
 		"exp of integers":  {func(b *batch.Batch) { b.Exp(batch.Upload(b, []int32{1})) }, device.ErrUnsupported},

@@ -154,7 +154,7 @@ func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.
 			if cases == 0 && len(types) == len(op.DTypes()) {
 				t.Error("no cases")
 			}
-			if callable > 0 && calls == 0 && o != op.Reshape && hasMethod(o) {
+			if _, listed := lists[o]; callable > 0 && calls == 0 && !listed && hasMethod(o) {
 				t.Error("never called one-shot")
 			}
 		})

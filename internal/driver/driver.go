@@ -126,6 +126,14 @@ type Device interface {
 	Close() error
 }
 
+// Strided is what a device implements that reads operands of operations that are
+// not elementwise in other orders than row by row. Reads reports whether it reads
+// operand at of operation o, of shape s, where a layout says. Elementwise programs
+// read every layout on every device.
+type Strided interface {
+	Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
+}
+
 // Place is a place in a step where an elementwise program can run.
 type Place uint8
 

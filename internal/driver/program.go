@@ -84,6 +84,10 @@ type Operand struct {
 	Type   op.DType
 	Spread op.Spread // over the result of an elementwise program
 	N      int       // elements in memory
+	// Layout says where the elements are if Spread is Strided: those over the
+	// result of an elementwise program, or those of the operand of an operation.
+	// It is not to be changed.
+	Layout *op.Layout
 }
 
 // Fused is an elementwise program: instructions in order, each computing one

@@ -92,7 +92,7 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 			}
 			continue
 		}
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N}), append(r.From, *first)
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout}), append(r.From, *first)
 	}
 	for _, at := range scalars {
 		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}), append(r.From, at)
@@ -104,7 +104,11 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 // add adds an operand of the epilogue.
 func (r *Request[A]) add(a Arrays[A], x Operand) error {
 	t, at, err := operand(a, x)
-	r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: t, Spread: x.Spread, N: x.N}), append(r.From, at)
+	o := lib.Operand{Type: t, Spread: x.Spread, N: x.N}
+	if x.Layout != nil {
+		o.Layout = x.Layout.Filled(x.Type, t)
+	}
+	r.Post.In, r.From = append(r.Post.In, o), append(r.From, at)
 	return err
 }
 

@@ -291,16 +291,23 @@ func (l *lowerer) use(id graph.ID) int {
 	return l.slot[b]
 }
 
+// operand returns the operand that id is: of an elementwise program over a shape,
+// or, if that is nil, of another operation.
 func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 	n := &l.g.Nodes[id]
-	size, _ := n.Shape.Size()
-	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size}
-	if over != nil {
-		spread, err := op.SpreadOf(n.Shape, over)
-		if err != nil {
-			panic(fmt.Sprintf("BUG: %v was checked when it was recorded", err))
-		}
-		o.Spread = spread
+	base, lay, ok := l.g.Seen(id)
+	if ok && over != nil {
+		var err error
+		lay, err = lay.Over(n.Shape, over)
+		ok = err == nil
+	}
+	if !ok {
+		panic(fmt.Sprintf("BUG: %v over %v was checked when the graph was planned", n.Shape, over))
+	}
+	size, _ := l.g.Nodes[base].Shape.Size()
+	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size, Spread: lay.Spread(size)}
+	if o.Spread == op.Strided {
+		o.Layout = &lay
 	}
 	return o
 }
@@ -312,10 +319,10 @@ func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
 	}
 	x := l.operand(id, shape)
 	n, _ := shape.Size()
-	l.prog.Steps = append(l.prog.Steps, driver.Step{
+	l.prog.Steps = append(l.prog.Steps, transposed(driver.Step{
 		Post: &driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: shape},
 		Out:  []driver.Operand{{Slot: dst, Type: x.Type, N: n}},
-	})
+	}))
 	return nil
 }
 
@@ -352,7 +359,31 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
 	if len(r.Post) > 0 {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
-	l.prog.Steps = append(l.prog.Steps, s)
+	l.prog.Steps = append(l.prog.Steps, transposed(s))
+}
+
+// transposed returns the step of a transposition for a copy that is one: devices
+// have kernels for that.
+func transposed(s driver.Step) driver.Step {
+	f := s.Post
+	if s.Op != nil || f == nil || len(f.Body) > 0 || len(f.In) != 1 || len(s.Out) != 1 || f.In[0].Layout == nil {
+		return s
+	}
+	x := f.In[0]
+	fs := x.Layout.Factors()
+	m := 1
+	if len(fs) == 3 {
+		m, fs = fs[0].N, fs[1:]
+	}
+	if len(fs) != 2 || x.Layout.Off != 0 || x.Layout.Windowed() {
+		return s
+	}
+	rows, cols := fs[1].N, fs[0].N
+	if fs[0].Stride != 1 || fs[1].Stride != cols || x.N != m*rows*cols || m > 1 && x.Layout.F[0].Stride != rows*cols {
+		return s
+	}
+	return driver.Step{Op: op.Transpose, In: []driver.Operand{{Slot: x.Slot, Type: x.Type, N: x.N}}, Out: s.Out,
+		Dims: []op.Shape{{m, rows, cols}, {m, cols, rows}}}
 }
 
 // fused makes the elementwise program of nodes; core, if there is one, is its
@@ -360,8 +391,15 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
 func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *driver.Fused {
 	f := &driver.Fused{Shape: l.g.Nodes[nodes[len(nodes)-1]].Shape}
 	value := make(map[graph.ID]int) // operands as they are, instructions from below 0
-	for i, id := range nodes {
-		value[id] = -1 - i
+	var body []graph.ID
+	copies := make(map[graph.ID]graph.ID) // what casts to the type that it has
+	for _, id := range nodes {
+		if n := &l.g.Nodes[id]; n.Op == op.Cast && l.g.Nodes[n.In[0]].Type == n.Type {
+			copies[id] = n.In[0]
+			continue
+		}
+		value[id] = -1 - len(body)
+		body = append(body, id)
 	}
 	if core != graph.Absent {
 		n := &l.g.Nodes[core]
@@ -373,19 +411,23 @@ func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *drive
 	}
 	for _, id := range nodes {
 		for _, in := range l.g.Nodes[id].Inputs() {
-			if _, ok := value[in]; !ok {
+			_, ok := value[in]
+			if _, is := copies[in]; !ok && !is {
 				value[in] = len(f.In)
 				f.In = append(f.In, l.operand(in, f.Shape))
 			}
 		}
 	}
 	number := func(id graph.ID) int {
+		for of, is := copies[id]; is; of, is = copies[id] {
+			id = of
+		}
 		if v := value[id]; v < 0 {
 			return len(f.In) - 1 - v
 		}
 		return value[id]
 	}
-	for _, id := range nodes {
+	for _, id := range body {
 		n := &l.g.Nodes[id]
 		in := driver.Instr{Op: n.Op, Attrs: n.Attrs, Type: n.Type}
 		for _, a := range n.Inputs() {

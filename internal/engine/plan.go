@@ -92,7 +92,7 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 }
 
 func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
-	opt, err := graph.Apply(g, graph.Passes()...)
+	opt, err := graph.Apply(g, append(graph.Passes(), graph.Views(e.reads))...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +128,12 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	// one goes when the last reference does, or with the engine.
 	runtime.AddCleanup(p, (*executable).end, p.exec)
 	return p, nil
+}
+
+// reads is the reader of operands in layouts: see [driver.Strided].
+func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	d, ok := e.dev.(driver.Strided)
+	return ok && d.Reads(o, at, s, l)
 }
 
 // within checks a program against the limits of a device.

@@ -37,6 +37,8 @@ var probes = map[*op.Operation]probe{
 	op.Gather:    {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
 	op.TopK:      {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
 	op.MatMulQ:   {shapes: []op.Shape{{3, 256}, {9, 256}}},
+	op.Permute:   {attrs: op.Attrs{I: [8]int{3, 2, 1}}, shapes: []op.Shape{{5, 3, 7}}},
+	op.Concat:    {attrs: op.ConcatAlong(1), shapes: []op.Shape{{3, 4}, {3, 5}}},
 	op.Cast:      {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
 }
 
@@ -102,11 +104,21 @@ func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 	return usual
 }
 
+// proofOf returns the operation whose test stands for that of o: one kernel reads
+// all views that move elements.
+func proofOf(o *op.Operation) *op.Operation {
+	if o.View() && o != op.Reshape && o != op.Transpose {
+		return op.Permute
+	}
+	return o
+}
+
 // prove tests the kernels of o for operands of a kind of size before their first
 // use on this device, but for those of [untested]: a small case against the
 // reference. A device that fails gives an ErrUnsupported for the operation, not
 // wrong results.
 func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
+	o = proofOf(o)
 	if untested(o) {
 		return nil
 	}

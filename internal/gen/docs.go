@@ -145,8 +145,8 @@ func entry(b *strings.Builder, o *op.Operation, options map[string][]field) {
 		}
 	} else if o == op.Cast {
 		row("Parameters", "the element type (`op.CastTo`)")
-	} else if o == op.Reshape {
-		row("Parameters", "the extents (`op.ReshapeTo`)")
+	} else if text, ok := listText[o]; ok {
+		row("Parameters", text)
 	}
 	row("Shapes", o.ShapeDoc())
 	row("Element types", typeText(o))
@@ -169,9 +169,21 @@ func aliasText(o *op.Operation) string {
 	return "; also called " + strings.Join(o.Aliases(), ", ")
 }
 
+// listText says what the integers are that are parameters of an operation.
+var listText = map[*op.Operation]string{
+	op.Reshape: "the extents (`op.ReshapeTo`)",
+	op.Permute: "the axes in order (`op.PermuteTo`)",
+	op.Slice:   "axis, start, stop, step (`op.SliceTo`)",
+	op.Flip:    "the axes (`op.FlipOf`)",
+	op.Expand:  "the extents (`op.ExpandTo`)",
+	op.Pad:     "axis, elements before and after, value (`op.PadOf`)",
+	op.Concat:  "the axis (`op.ConcatAlong`)",
+}
+
 // typeText asks the rule about every combination of element types.
 func typeText(o *op.Operation) string {
 	in := o.Inputs()
+	in = in[:min(len(in), 4)] // those behind are of the type of the first
 	types := append(op.DTypes(), op.QuantTypes()...)
 	takes := make([]map[op.DType]bool, len(in))
 	for i := range takes {

@@ -83,7 +83,7 @@ func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool, arrays int) []G
 			}
 		default:
 			if z := f.home(id, nil); z != outside && z.place == postZone && n.Op.Results() == 1 &&
-				f.groups[z.group].Core == Absent && epilogue(n.Op) && f.fits(id, z.group) {
+				f.groups[z.group].Core == Absent && epilogue(n.Op) && f.fits(id, z.group) && !f.strided[z.group] {
 				f.groups[z.group].Core = id
 				f.zones[i] = zone{z.group, coreZone}
 				f.reads(id, z.group)
@@ -110,7 +110,10 @@ type fuser struct {
 	stored map[int32]bool
 	arrays []map[ID]bool // operands of each group, from outside
 	outs   []int         // results of each group
-	most   int           // operands and results of a kernel, or 0
+	// strided says of each group that what follows its core reads an operand in
+	// a layout without a name: no operation ends with that.
+	strided []bool
+	most    int // operands and results of a kernel, or 0
 }
 
 // fits reports whether a group may have id, one of its operands, as a member.
@@ -137,6 +140,7 @@ func (f *fuser) start(id ID, place int) {
 	f.groups = append(f.groups, r)
 	f.arrays = append(f.arrays, map[ID]bool{})
 	f.outs = append(f.outs, 1)
+	f.strided = append(f.strided, place == postZone && f.g.readsStrided(id))
 	f.zones[id] = z
 	if place == postZone {
 		f.groups[z.group].Post = append(f.groups[z.group].Post, id)
@@ -160,6 +164,7 @@ func (f *fuser) join(id ID, z zone) {
 	r := &f.groups[z.group]
 	if z.place == postZone {
 		r.Post = append(r.Post, id)
+		f.strided[z.group] = f.strided[z.group] || f.g.readsStrided(id)
 	} else {
 		r.Pre[z.place] = append(r.Pre[z.place], id)
 	}
@@ -203,7 +208,14 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 	if f.output[id] && z.place != postZone {
 		return outside
 	}
-	if len(r.Post)+len(r.Pre[0])+len(r.Pre[1])+len(r.Pre[2])+len(r.Pre[3]) >= maxFused {
+	if z.place == postZone && r.Core != Absent && f.g.readsStrided(id) {
+		return outside
+	}
+	fused := len(r.Post)
+	for i := range r.Pre {
+		fused += len(r.Pre[i])
+	}
+	if fused >= maxFused {
 		return outside
 	}
 	if !f.fits(id, z.group) {
@@ -224,6 +236,31 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 		return outside
 	}
 	return z
+}
+
+// readsStrided reports whether an elementwise node reads an operand in a layout
+// that has no name.
+func (g *Graph) readsStrided(id ID) bool {
+	n := &g.Nodes[id]
+	if !n.Elementwise() {
+		return false
+	}
+	for _, in := range n.Inputs() {
+		if in == Absent || !g.Nodes[in].View() && g.Nodes[in].Shape.Equal(n.Shape) {
+			continue
+		}
+		base, l, ok := g.Seen(in)
+		if ok {
+			var err error
+			l, err = l.Over(g.Nodes[in].Shape, n.Shape)
+			ok = err == nil
+		}
+		size, err := g.Nodes[base].Shape.Size()
+		if !ok || err != nil || l.Spread(size) == op.Strided {
+			return true
+		}
+	}
+	return false
 }
 
 // reader reports whether id reads memory that the graph writes.

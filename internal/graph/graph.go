@@ -128,8 +128,30 @@ func (g *Graph) rewrite(f func(out *Graph, old ID, n Node) (ID, error)) (*Graph,
 	return out, nil
 }
 
-// View reports whether n is the same elements as its operand in another shape.
-func (n *Node) View() bool { return n.Kind == Compute && n.Op == op.Reshape }
+// View reports whether n is the elements of its operand seen in another way.
+func (n *Node) View() bool { return n.Kind == Compute && n.Op.View() }
+
+// Seen returns the node whose memory holds the value of id and where its
+// elements are there, or false where no layout says so.
+func (g *Graph) Seen(id ID) (base ID, l op.Layout, ok bool) {
+	n := &g.Nodes[id]
+	if !n.View() {
+		size, err := n.Shape.Size()
+		return id, op.RowMajor(size), err == nil
+	}
+	if base, l, ok = g.Seen(n.In[0]); ok {
+		x := &g.Nodes[n.In[0]]
+		l, ok = n.Op.Layout(&n.Attrs, l, x.Shape, n.Shape, n.Type)
+	}
+	return base, l, ok
+}
+
+// Plain reports whether the value of id is the memory of its base as it is.
+func (g *Graph) Plain(id ID) bool {
+	base, l, ok := g.Seen(id)
+	size, err := g.Nodes[base].Shape.Size()
+	return ok && err == nil && l.Spread(size) == op.Full
+}
 
 // Base returns the node whose memory holds the value of id: itself, or what a
 // view looks at.

@@ -97,6 +97,12 @@ func (f *epilogue) setKey() {
 	for _, in := range f.in {
 		b.WriteByte(byte(in.Type))
 		b.WriteByte(byte(in.Spread))
+		if in.Spread == op.Strided {
+			b.WriteString(in.Layout.String())
+			if in.N%4 == 0 {
+				b.WriteByte(4) // see inVectors
+			}
+		}
 	}
 	b.WriteByte(0xff)
 	for i, e := range f.exprs {
@@ -193,7 +199,7 @@ func (e *epilogue) vectors(n int) bool {
 		if in.Spread == op.Periodic && in.N%4 != 0 {
 			return false
 		}
-		if in.Spread == op.Stretched {
+		if in.Spread == op.Stretched || in.Spread == op.Strided {
 			return false
 		}
 	}
@@ -222,6 +228,10 @@ func alignedOperands(in []Operand, n int) bool {
 			}
 		case op.Stretched:
 			if n/x.N%4 != 0 {
+				return false
+			}
+		case op.Strided:
+			if _, _, ok := inVectors(&x); !ok {
 				return false
 			}
 		}

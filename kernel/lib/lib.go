@@ -65,6 +65,7 @@ type Operand struct {
 	Type   op.DType
 	Spread op.Spread
 	N      int
+	Layout *op.Layout // where they are over the result, if Spread is Strided
 }
 
 // Plan is the launches that compute a request, one after the other: a stage sees

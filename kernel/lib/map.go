@@ -246,11 +246,12 @@ func planMap(q *request) (*Plan, error) {
 	types := make([]op.DType, len(q.In))
 	operands := make([]Operand, len(q.In))
 	for i, a := range q.In {
-		s, err := op.SpreadOf(a.Shape, q.shapes[0])
+		l, err := op.Over(a.Shape, q.shapes[0])
 		if err != nil {
 			return nil, err
 		}
-		types[i], operands[i] = a.Type, Operand{a.Type, s, size(a.Shape)}
+		n := size(a.Shape)
+		types[i], operands[i] = a.Type, Operand{a.Type, l.Spread(n), n, &l}
 	}
 	x, err := q.Op.Expression(&q.Attrs, types)
 	if err != nil {
@@ -261,7 +262,7 @@ func planMap(q *request) (*Plan, error) {
 
 // planReshape makes the plan of a copy.
 func planReshape(q *request) (*Plan, error) {
-	x := Operand{q.In[0].Type, op.Full, size(q.shapes[0])}
+	x := Operand{Type: q.In[0].Type, N: size(q.shapes[0])}
 	if q.epilogue == nil && x.Type != op.F16 {
 		// Bits are copied, so that each NaN stays what it is.
 		x.Type = op.U32
@@ -322,6 +323,8 @@ func CheckSpread(in Operand, n int) error {
 		ok = in.N == 1
 	case op.Periodic, op.Stretched:
 		ok = in.N > 0 && n%in.N == 0
+	case op.Strided:
+		return checkLayout(in, n)
 	}
 	if !ok {
 		return unsupported("%d elements, %v, over %d", in.N, in.Spread, n)
@@ -331,7 +334,12 @@ func CheckSpread(in Operand, n int) error {
 
 // vectorInput declares an operand that is laid over n vectors of the width.
 func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
-	if width == 1 {
+	switch {
+	case in.Spread == op.Strided && width == 1:
+		return inputValue(b, name, in.Type).strided(b, in.Layout, in.Type, n)
+	case in.Spread == op.Strided:
+		return stridedVectors(b, name, in, n)
+	case width == 1:
 		return inputValue(b, name, in.Type).spread(in.Spread, n)
 	}
 	switch in.Spread {

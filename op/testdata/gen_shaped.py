@@ -217,6 +217,39 @@ def quantised_products():
     case("matmul_q", [a, w], [a @ w.T])
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products):
+END = 2**63 - 1
+
+
+def listed(*axes):
+    """Axes as the parameters list them: 0 ends the list."""
+    return [a + 1 if a >= 0 else a for a in axes]
+
+
+def views():
+    x = rand(2, 3, 4)
+    case("permute", [x], [np.transpose(x, (2, 0, 1))], listed(2, 0, 1))
+    case("permute", [x], [np.transpose(x, (1, 2, 0))], listed(-2, 2, 0))
+    case("permute", [np.zeros((0, 3))], [np.zeros((3, 0))], listed(1, 0))
+    y = rand(7, 3)
+    for start, stop, step in [(1, 5, 1), (-3, END, 1), (0, END, 2), (-1, END, -1), (5, 0, -2), (4, 2, 1), (100, -100, -3), (2, -1, 3)]:
+        part = slice(start, None if stop == END else stop, step)
+        case("slice", [y], [y[part]], (0, start, stop, step))
+        case("slice", [y.T], [y.T[:, part]], (-1, start, stop, step))
+    case("flip", [x], [np.flip(x)])
+    case("flip", [x], [np.flip(x, (0, 2))], listed(0, -1))
+    for a, s in [(rand(3, 1), (2, 3, 4)), (rand(1, 4), (3, 4)), (rand(2), (2,))]:
+        case("expand", [a], [np.broadcast_to(a, s)], [d + 1 for d in s])
+    a = rand(2, 1, 3)
+    case("expand", [a], [np.broadcast_to(a, (2, 5, 3))], (-1, 6, -1))
+    case("pad", [x], [np.pad(x, ((0, 0), (2, 1), (0, 0)), constant_values=1.5)], (1, 2, 1), (1.5,))
+    case("pad", [x], [np.pad(x, ((0, 0), (0, 0), (0, 3)))], (-1, 0, 3), (0,))
+    a, b = rand(2, 5, 4), rand(2, 0, 4)
+    case("concat", [x, a, b, x], [np.concatenate((x, a, b, x), axis=1)], (1,))
+    a = rand(2, 3, 1)
+    case("concat", [x, a], [np.concatenate((x, a), axis=-1)], (-1,))
+    case("concat", [x], [x], (0,))
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

@@ -87,6 +87,9 @@ func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error
 			if op.Register(in.Type) == ir.Invalid {
 				return nil, unsupported("operands of type %v", in.Type)
 			}
+			if in.Spread == op.Strided {
+				return nil, unsupported("a strided operand")
+			}
 			x := extraOf(in, n, columns)
 			e.in = append(e.in, x)
 			fmt.Fprintf(&key, "%v.%d.%d ", in.Type, x.lie, x.wide)

@@ -42,6 +42,10 @@ type program struct {
 
 	tiles []repeated // registers that repeat a short operand
 
+	// Operands in a layout, and the registers that they are brought into.
+	strided []broughtIn
+	moves   bool // it copies one such operand: its elements go straight to the result
+
 	size     int  // elements of a block
 	stride   int  // elements from register to register
 	even     bool // every stream is Full: blocks need no other ends than size
@@ -71,7 +75,11 @@ type stream struct {
 	slot   int  // -1: not memory of its own, but what the runner computes
 	fixed  bool // its entry does not move with the blocks
 	spelt  bool // Stretched, but written out into a register
+	layout *op.Layout
 }
+
+// broughtIn is a strided stream and the entry of the register for its blocks.
+type broughtIn struct{ stream, entry int }
 
 // repeated is a register that holds a Periodic operand several times over, one
 // period more than a block: segments read it from their phase on.
@@ -218,6 +226,20 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 	}
 	for _, r := range p.tiles {
 		l.table[r.entry] = l.register(p, r.entry, pos%r.period)
+	}
+	for _, b := range p.strided {
+		if m, _ := neighbours(p.streams[b.stream].layout, pos); m >= leastRun {
+			n = min(n, m)
+		}
+	}
+	for _, b := range p.strided {
+		s, base := &p.streams[b.stream], at[b.stream].base
+		if m, first := neighbours(s.layout, pos); m >= n {
+			l.table[1+b.stream] = unsafe.Add(base, first*s.size)
+			continue
+		}
+		l.table[1+b.stream] = l.register(p, b.entry, 0)
+		bring(l.table[1+b.stream], base, s.layout, pos, n, s.size)
 	}
 	return n
 }

@@ -151,12 +151,13 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
+	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Spread == op.Strided && f.In[0].Type == out[0].Type
 	return p, nil
 }
 
 // stream adds an operand.
 func (b *builder) stream(o *driver.Operand) {
-	s := stream{spread: o.Spread, size: o.Type.Size(), slot: o.Slot}
+	s := stream{spread: o.Spread, size: o.Type.Size(), slot: o.Slot, layout: o.Layout}
 	if o.Slot < 0 {
 		s.size = register(o.Type).Size()
 	}
@@ -177,6 +178,8 @@ func (b *builder) stream(o *driver.Operand) {
 			s.spelt = true
 			b.unit = max(b.unit, s.period)
 		}
+	case op.Strided:
+		p.strided = append(p.strided, broughtIn{stream: len(p.streams)})
 	}
 	p.even = p.even && (o.Spread == op.Full)
 	p.streams = append(p.streams, s)
@@ -439,6 +442,10 @@ func (b *builder) finish() {
 		b.vals[v].at = next
 		next++
 	}
+	for i := range p.strided {
+		p.strided[i].entry = next
+		next++
+	}
 	for _, r := range b.repeats {
 		p.tiles = append(p.tiles, repeated{b.vals[r.value].at, r.period})
 	}
@@ -509,7 +516,7 @@ func (b *builder) finish() {
 		}
 	}
 	for i := range p.streams {
-		if s := &p.streams[i]; s.spread == op.Full {
+		if s := &p.streams[i]; s.spread == op.Full || s.spread == op.Strided {
 			p.cost.bytes += float32(s.size)
 		}
 	}
@@ -519,7 +526,7 @@ func (b *builder) finish() {
 // owned reports whether x is in a register that it leaves after its last use.
 func (b *builder) owned(x int) bool {
 	at := b.vals[x].at
-	return at >= b.p.firstRegister+len(b.tiles)
+	return at >= b.p.firstRegister+len(b.tiles)+len(b.p.strided)
 }
 
 func (b *builder) entry(x int) int32 {

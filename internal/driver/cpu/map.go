@@ -121,6 +121,10 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 			t.stopped.Store(true)
 			break
 		}
+		if p.moves {
+			bring(unsafe.Add(t.at[1].base, lo*p.streams[1].size), t.at[0].base, p.streams[0].layout, lo, hi-lo, p.streams[0].size)
+			continue
+		}
 		if !p.straight {
 			l.run(t.at, lo, hi)
 			continue

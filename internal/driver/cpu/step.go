@@ -348,6 +348,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &transposeTask{d: d}
 	case op.Reshape:
 		return &reshapeTask{}
+	case op.Concat:
+		return &concatTask{d: d}
 	case op.Gather:
 		return &gatherTask{d: d}
 	case op.TopK:

@@ -1,0 +1,252 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The methods of this file return views: values that show the elements of others
+// in another way. Nothing is moved until something reads them, and most
+// operations read them where they lie.
+
+// Reshape returns the elements of x in another shape; nothing is moved. One
+// extent may be -1 and follows from the others.
+//
+// A wrong number of elements is [op.ErrShape], which Execute or Compile
+// returns. docs/OPS.md#reshape.
+func (b *Batch) Reshape(x Value, shape ...int) Value {
+	a, err := op.ReshapeTo(shape...)
+	return b.viewed(op.Reshape, a, err, x)
+}
+
+// Permute returns x with its axes in another order: axis i of the result is axis
+// order[i] of x. Axes below 0 count from the end; each is named once.
+//
+//	b.Permute(x, 1, 0, 2) // [tokens heads width] to [heads tokens width]
+//
+// Another order is [op.ErrShape], which Execute or Compile returns.
+// docs/OPS.md#permute.
+func (b *Batch) Permute(x Value, order ...int) Value {
+	a, err := op.PermuteTo(order...)
+	return b.viewed(op.Permute, a, err, x)
+}
+
+// SwapAxes returns x with two axes exchanged. Axes below 0 count from the end.
+//
+// An axis that x does not have is [op.ErrShape], which Execute or Compile
+// returns.
+func (b *Batch) SwapAxes(x Value, i, j int) Value {
+	order, err := b.axesBut(x)
+	if err == nil {
+		if i, err = x.axis(i); err == nil {
+			if j, err = x.axis(j); err == nil {
+				order[i], order[j] = order[j], order[i]
+			}
+		}
+	}
+	if err != nil {
+		return b.failOp(op.Permute, err, []Value{x})
+	}
+	return b.Permute(x, order...)
+}
+
+// Slice returns elements of one axis of x: from start on, before stop, step from
+// one to the next, as x[start:stop:step] of NumPy. Bounds and axes below 0 count
+// from the end, bounds outside are moved to it, and [op.End] as stop takes all
+// in the direction of step, which may be below 0.
+//
+//	b.Slice(x, 0, 0, 10, 1)       // the first ten rows
+//	b.Slice(x, -1, 0, op.End, 2)  // every other column
+//	b.Slice(x, 1, -1, op.End, -1) // the second axis backwards
+//
+// A step of 0 is [op.ErrShape], which Execute or Compile returns.
+// docs/OPS.md#slice.
+func (b *Batch) Slice(x Value, axis, start, stop, step int) Value {
+	return b.apply(op.Slice, op.SliceTo(axis, start, stop, step), x)
+}
+
+// Flip returns x with the elements of the axes in the opposite order, of all axes
+// if none is named. Axes below 0 count from the end.
+//
+// An axis that x does not have is [op.ErrShape], which Execute or Compile
+// returns. docs/OPS.md#flip.
+func (b *Batch) Flip(x Value, axes ...int) Value {
+	a, err := op.FlipOf(axes...)
+	return b.viewed(op.Flip, a, err, x)
+}
+
+// Expand returns x repeated: x is aligned to the end of the shape, and axes that
+// it lacks, or of which it has one element, take the extent of the shape. -1
+// stands for the extent of x. Elementwise operations spread their operands by
+// themselves.
+//
+// A shape over which x does not spread is [op.ErrShape], which Execute or Compile
+// returns. docs/OPS.md#expand.
+func (b *Batch) Expand(x Value, shape ...int) Value {
+	a, err := op.ExpandTo(shape...)
+	return b.viewed(op.Expand, a, err, x)
+}
+
+// Pad returns x with so many elements of a value before and after those of an
+// axis. An axis below 0 counts from the end.
+//
+// A number of elements below 0 is [op.ErrShape], which Execute or Compile
+// returns: [Batch.Slice] takes elements away. docs/OPS.md#pad.
+func (b *Batch) Pad(x Value, axis, before, after int, value float32) Value {
+	return b.apply(op.Pad, op.PadOf(axis, before, after, value), x)
+}
+
+// Squeeze returns x without the axes, which have one element each, or without all
+// axes of one element if none is named. Axes below 0 count from the end.
+//
+// An axis of another extent is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Squeeze(x Value, axes ...int) Value {
+	drop := make(map[int]bool)
+	for _, a := range axes {
+		i, err := x.axis(a)
+		if err == nil && x.Shape()[i] != 1 {
+			err = fmt.Errorf("axis %d of %v has %d elements, not one: %w", a, x.Shape(), x.Shape()[i], device.ErrShape)
+		}
+		if err != nil {
+			return b.failOp(op.Reshape, err, []Value{x})
+		}
+		drop[i] = true
+	}
+	s := []int{}
+	for i, d := range x.Shape() {
+		if !drop[i] && (d != 1 || len(axes) > 0) {
+			s = append(s, d)
+		}
+	}
+	return b.Reshape(x, s...)
+}
+
+// Unsqueeze returns x with axes of one element at the given places of the result.
+// Places below 0 count from its end.
+//
+// A place beyond the end, or one twice, is [op.ErrShape], which Execute or
+// Compile returns.
+func (b *Batch) Unsqueeze(x Value, axes ...int) Value {
+	rank := len(x.Shape()) + len(axes)
+	one := make(map[int]bool)
+	for _, a := range axes {
+		if a < -rank || a >= rank || one[(a+rank)%rank] {
+			return b.failOp(op.Reshape, fmt.Errorf("axis %d of %d, or twice: %w", a, rank, device.ErrShape), []Value{x})
+		}
+		one[(a+rank)%rank] = true
+	}
+	s, k := make([]int, rank), 0
+	for i := range s {
+		if s[i] = 1; !one[i] {
+			s[i] = x.Shape()[k]
+			k++
+		}
+	}
+	return b.Reshape(x, s...)
+}
+
+// Split returns parts of x along an axis, of the given extents, which add up to
+// that of x. An axis below 0 counts from the end.
+//
+//	parts := b.Split(qkv, -1, width, width, width)
+//
+// Other extents are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
+	parts := make([]Value, len(extents))
+	i, err := x.axis(axis)
+	sum := 0
+	for _, n := range extents {
+		if n < 0 || n > maxExtent {
+			sum = maxExtent + 1
+			break
+		}
+		sum += n
+	}
+	if err == nil && sum != x.Shape()[i] {
+		err = fmt.Errorf("parts %v of an axis of %d: %w", extents, x.Shape()[i], device.ErrShape)
+	}
+	if err != nil {
+		b.failOp(op.Slice, err, []Value{x})
+		return parts
+	}
+	at := 0
+	for k, n := range extents {
+		parts[k] = b.Slice(x, i, at, at+n, 1)
+		at += n
+	}
+	return parts
+}
+
+// maxExtent bounds the extents of parts, so that their sum does not overflow.
+const maxExtent = 1 << 48
+
+// Concat returns values one after the other along an axis. Their other extents,
+// and their types, are the same. An axis below 0 counts from the end.
+//
+// No values, or other extents, are [op.ErrShape], which Execute or Compile
+// returns. docs/OPS.md#concat.
+func (b *Batch) Concat(axis int, xs ...Value) Value {
+	if len(xs) == 0 {
+		return b.failOp(op.Concat, fmt.Errorf("nothing to put together: %w", device.ErrShape), nil)
+	}
+	// More values than an operation takes are put together by groups.
+	for len(xs) > op.MaxInputs {
+		var groups []Value
+		for len(xs) > 0 {
+			n := min(op.MaxInputs, len(xs))
+			groups, xs = append(groups, b.Concat(axis, xs[:n]...)), xs[n:]
+		}
+		xs = groups
+	}
+	return b.apply(op.Concat, op.ConcatAlong(axis), xs...)
+}
+
+// Stack returns values of one shape one after the other along a new axis, at the
+// given place of the result. An axis below 0 counts from its end.
+//
+// Other shapes are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Stack(axis int, xs ...Value) Value {
+	rows := make([]Value, len(xs))
+	for i, x := range xs {
+		rows[i] = b.Unsqueeze(x, axis)
+	}
+	return b.Concat(axis, rows...)
+}
+
+// viewed records a view whose parameters may be wrong.
+func (b *Batch) viewed(o *op.Operation, a op.Attrs, err error, x Value) Value {
+	if err != nil {
+		return b.failOp(o, err, []Value{x})
+	}
+	return b.apply(o, a, x)
+}
+
+// axis returns the number of an axis, those below 0 from the end.
+func (v Value) axis(i int) (int, error) {
+	n := len(v.Shape())
+	if i < -n || i >= n {
+		return 0, fmt.Errorf("axis %d of %v: %w", i, v.Shape(), device.ErrShape)
+	}
+	return (i + n) % n, nil
+}
+
+// axesBut returns the axes of x in order, but for some.
+func (b *Batch) axesBut(x Value, but ...int) ([]int, error) {
+	var axes []int
+	for i := range x.Shape() {
+		named := false
+		for _, k := range but {
+			k, err := x.axis(k)
+			if err != nil {
+				return nil, err
+			}
+			named = named || k == i
+		}
+		if !named {
+			axes = append(axes, i)
+		}
+	}
+	return axes, nil
+}

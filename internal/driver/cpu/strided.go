@@ -1,0 +1,149 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// A strided operand of an elementwise program is read where it lies as long as
+// its elements are neighbours, and else brought into a register of the lane,
+// block by block.
+
+// leastRun is the elements from which on a run is read where it lies: a shorter
+// one would make blocks so short that their time is spent in calls.
+const leastRun = 256
+
+// neighbours returns how many elements from pos on are neighbours in memory, and
+// where the first is; 0 if it is not in memory.
+func neighbours(l *op.Layout, pos int) (n, at int) {
+	at, in := l.At(pos)
+	if !in {
+		return 0, 0
+	}
+	if l.Rank == 0 {
+		return 1, at
+	}
+	f := &l.F[l.Rank-1]
+	if f.Stride != 1 {
+		return 1, at
+	}
+	return f.Hi - pos%f.N, at
+}
+
+// An odometer is at one place of a layout: the digits of all factors but the
+// last.
+type odometer struct {
+	l       *op.Layout
+	digits  [op.MaxRank]int
+	off     int // of digit Lo of the last factor
+	outside int // factors whose digit is outside of their window
+}
+
+// start goes to element pos and returns the digit of the last factor.
+func (o *odometer) start(l *op.Layout, pos int) int {
+	o.l, o.off, o.outside = l, l.Off, 0
+	last := 0
+	for k := int(l.Rank) - 1; k >= 0; k-- {
+		f := &l.F[k]
+		d := pos % f.N
+		pos /= f.N
+		if k == int(l.Rank)-1 {
+			last = d
+			continue
+		}
+		o.digits[k] = d
+		o.off += (d - f.Lo) * f.Stride
+		if d < f.Lo || d >= f.Hi {
+			o.outside++
+		}
+	}
+	return last
+}
+
+// next goes to the next run of the last factor.
+func (o *odometer) next() {
+	for k := int(o.l.Rank) - 2; k >= 0; k-- {
+		f := &o.l.F[k]
+		was := o.digits[k] < f.Lo || o.digits[k] >= f.Hi
+		o.digits[k]++
+		o.off += f.Stride
+		if o.digits[k] == f.N {
+			o.digits[k] = 0
+			o.off -= f.N * f.Stride
+		}
+		if is := o.digits[k] < f.Lo || o.digits[k] >= f.Hi; is != was {
+			if is {
+				o.outside++
+			} else {
+				o.outside--
+			}
+		}
+		if o.digits[k] != 0 {
+			return
+		}
+	}
+}
+
+// bring writes elements pos to pos+n of a layout over the memory at base to dst.
+// Elements have four bytes or two.
+func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
+	switch {
+	case n == 0:
+	case size == 2:
+		fetch(unsafe.Slice((*uint16)(dst), n), (*uint16)(base), l, pos)
+	default:
+		fetch(unsafe.Slice((*uint32)(dst), n), (*uint32)(base), l, pos)
+	}
+}
+
+// fetch is bring for one size.
+func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
+	if l.Rank == 0 {
+		dst[0] = *element(base, l.Off)
+		return
+	}
+	fill := T(l.Fill)
+	var o odometer
+	d := o.start(l, pos)
+	f := l.F[l.Rank-1]
+	for len(dst) > 0 {
+		n := min(f.N-d, len(dst))
+		if lo, hi := max(f.Lo-d, 0), min(f.Hi-d, n); o.outside > 0 || hi <= lo {
+			repeat(dst[:n], fill)
+		} else {
+			repeat(dst[:lo], fill)
+			repeat(dst[hi:n], fill)
+			apart(dst[lo:hi], element(base, o.off+(d+lo-f.Lo)*f.Stride), f.Stride)
+		}
+		if dst, d = dst[n:], 0; len(dst) > 0 {
+			o.next()
+		}
+	}
+}
+
+// element returns the address of element i from base on.
+func element[T any](base *T, i int) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(base), i*int(unsafe.Sizeof(*base))))
+}
+
+// apart writes elements that are a stride apart to dst, which is not empty.
+func apart[T uint16 | uint32](dst []T, src *T, stride int) {
+	switch stride {
+	case 0:
+		repeat(dst, *src)
+	case 1:
+		copy(dst, unsafe.Slice(src, len(dst)))
+	default:
+		for i := range dst {
+			dst[i] = *element(src, i*stride)
+		}
+	}
+}
+
+// repeat writes v to all of dst.
+func repeat[T uint16 | uint32](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}

@@ -1,0 +1,86 @@
+package graph
+
+import "github.com/rayo-go/rayo/op"
+
+// Reader reports whether a device reads operand at of operation o, a value of
+// shape s, where a layout says that its elements are.
+type Reader func(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
+
+// Views returns the pass that copies what is seen in a layout that its
+// consumers do not read: what leaves the graph, goes to a store or a launch, or
+// is an operand of an operation for which reads says no. Elementwise operations
+// read every layout. A copy is a cast to the type that the value has, so that
+// it fuses as any elementwise operation.
+func Views(reads Reader) Pass {
+	return Pass{"views", func(g *Graph) (*Graph, error) {
+		v := viewer{reads: reads, copies: make(map[ID]ID)}
+		out, err := g.rewrite(v.node)
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range out.Outputs {
+			if !out.Plain(o) {
+				out.Outputs[i] = v.copied(out, o)
+			}
+		}
+		return out, nil
+	}}
+}
+
+type viewer struct {
+	reads  Reader
+	copies map[ID]ID // of views
+}
+
+// copied returns the copy of a value, row by row in memory of its own.
+func (v *viewer) copied(out *Graph, id ID) ID {
+	if c, ok := v.copies[id]; ok {
+		return c
+	}
+	n := out.Nodes[id]
+	c := out.Add(Node{Kind: Compute, Op: op.Cast, Attrs: op.CastTo(n.Type), Type: n.Type, Shape: n.Shape, NIn: 1, In: [MaxInputs]ID{id}})
+	v.copies[id] = c
+	return c
+}
+
+func (v *viewer) node(out *Graph, _ ID, n Node) (ID, error) {
+	if n.View() {
+		return v.view(out, n), nil
+	}
+	for i, id := range n.Inputs() {
+		if id == Absent || !out.Nodes[id].View() || out.Plain(id) {
+			continue
+		}
+		_, l, _ := out.Seen(id)
+		x := &out.Nodes[id]
+		read := false
+		switch {
+		case n.Elementwise():
+			_, err := l.Over(x.Shape, n.Shape)
+			read = err == nil
+		case n.Kind == Compute:
+			read = v.reads(n.Op, i, x.Shape, &l)
+		}
+		if !read {
+			n.In[i] = v.copied(out, id)
+		}
+	}
+	return out.Add(n), nil
+}
+
+// view adds a view that has a layout: of a copy, if need be. One that shows the
+// memory as it is is what it looks at.
+func (v *viewer) view(out *Graph, n Node) ID {
+	id := out.Add(n)
+	base, _, ok := out.Seen(id)
+	if ok && out.Plain(id) && n.Shape.Equal(out.Nodes[base].Shape) {
+		return base
+	}
+	if !ok {
+		// The copy must come before what looks at it.
+		out.Nodes = out.Nodes[:id]
+		n.In[0] = v.copied(out, n.In[0])
+		id = out.Add(n)
+	}
+	return id
+}

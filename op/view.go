@@ -1,0 +1,479 @@
+package op
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Views show the elements of their operand in another shape or order, some of
+// them, or some several times: they change its [Layout] and compute nothing.
+var (
+	// Reshape gives the elements another shape. [ReshapeTo] makes its parameters.
+	Reshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
+		formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "any; gives the one asked for, in which one extent may be -1 and follows from the others",
+		types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
+
+	// Transpose exchanges the last two axes.
+	Transpose = add(&Operation{name: "transpose", class: Shaped, doc: "the last two axes exchanged",
+		formula: "x[..., j, i]", inputs: []string{"x"}, arity: [2]int{1, 1}, shapes: "x [... m n]; gives [... n m]",
+		types: anything, shape: transposeShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, _ *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+			order := make([]int, len(in))
+			for i := range order {
+				order[i] = i
+			}
+			n := len(in)
+			order[n-2], order[n-1] = n-1, n-2
+			return l.permute(in, order)
+		}})
+
+	// Permute puts the axes in another order. [PermuteTo] makes its parameters.
+	Permute = add(&Operation{name: "permute", class: Shaped, doc: "the axes in another order",
+		formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "any; gives its extents in the order asked for, which names each axis once, the last one -1 too",
+		types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+			order, err := axesOf(a, len(in))
+			if err != nil {
+				return l, false
+			}
+			return l.permute(in, order)
+		}})
+
+	// Slice takes elements of one axis at equal distances. [SliceTo] makes its
+	// parameters.
+	Slice = add(&Operation{name: "slice", class: Shaped, doc: "elements of one axis, from start on, before stop, step from one to the next",
+		formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "any; gives the shape of x but for the axis. Bounds below 0 count from the end, those outside are moved to it; a step below 0 runs backwards",
+		types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+			s, err := sliceOf(a, in)
+			if err != nil {
+				return l, false
+			}
+			return l.slice(in, s.axis, s.start, s.count, s.step)
+		}})
+
+	// Flip turns axes round. [FlipOf] makes its parameters.
+	Flip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
+		formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "any; gives the shape of x. No axes stand for all",
+		types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+			axes, err := flipAxes(a, len(in))
+			ok := err == nil
+			for _, i := range axes {
+				if ok && in[i] > 0 {
+					l, ok = l.slice(in, i, in[i]-1, in[i], -1)
+				}
+			}
+			return l, ok
+		}})
+
+	// Expand repeats axes of extent 1. [ExpandTo] makes its parameters.
+	Expand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or of which it has one element",
+		formula: "x, spread over the shape", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "x; gives the shape asked for, to the end of which x is aligned, and whose extents are those of x where x has not 1; -1 stands for that of x",
+		types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
+		view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
+
+	// Pad puts a number before and after the elements of an axis. [PadOf] makes
+	// its parameters.
+	Pad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a number before and after the elements of one axis",
+		formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
+		shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",
+		types:  anything, shape: padShape, special: "Values pass unchanged; the number is rounded to the type.", flops: noFlops,
+		view: func(l Layout, a *Attrs, in, _ Shape, t DType) (Layout, bool) {
+			axis, err := axisOf(a.I[0], len(in))
+			if err != nil {
+				return l, false
+			}
+			return l.pad(in, axis, a.I[1], a.I[2], t.bits(float64(a.Float(0))))
+		}})
+
+	// Concat puts operands one after the other along an axis. [ConcatAlong] makes
+	// its parameters.
+	Concat = add(&Operation{name: "concat", class: Shaped, doc: "the operands one after the other along an axis",
+		formula: "x0, then x1, and so on, along the axis", inputs: []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, arity: [2]int{1, MaxInputs},
+		shapes: "operands of the same extents but for the axis; gives these, with the sum of the extents of the axis",
+		types:  anything, shape: concatShape, ref: concatReference, special: unchanged, flops: noFlops})
+)
+
+const unchanged = "Values pass unchanged."
+
+func noFlops(*Attrs, []Shape, []Shape) float64 { return 0 }
+
+// viewOf returns the layout of the result of a view of an operand that has
+// layout l, both of the given shapes, or false where no layout says so.
+type viewOf func(l Layout, a *Attrs, in, out Shape, t DType) (Layout, bool)
+
+// View reports whether the result is the elements of the operand seen in
+// another way, so that nothing is computed: see [Operation.Layout].
+func (o *Operation) View() bool { return o.view != nil }
+
+// Layout returns the layout of the result of a view, of shape out, for an
+// operand of shape in, of type t and of layout l, or false where no layout says
+// so: then the operand must be copied first.
+func (o *Operation) Layout(a *Attrs, l Layout, in, out Shape, t DType) (Layout, bool) {
+	return o.view(l, a, in, out, t)
+}
+
+// look is the reference of a view.
+func (o *Operation) look(a *Attrs, x, y *Array, t DType) {
+	l, ok := o.view(RowMajor(len(x.Data)), a, x.Shape, y.Shape, t)
+	if !ok {
+		panic("BUG: " + o.name + " of memory in order")
+	}
+	for i := range y.Data {
+		if at, in := l.At(i); in {
+			y.Data[i] = x.Data[at]
+		} else {
+			y.Data[i] = t.Round(float64(a.Float(0)))
+		}
+	}
+}
+
+// bits returns v as the bits of an element of type d.
+func (d DType) bits(v float64) uint32 {
+	b := make([]byte, 4)
+	d.PutFloat64(b, 0, v)
+	if d.Size() == 2 {
+		return uint32(binary.NativeEndian.Uint16(b))
+	}
+	return binary.NativeEndian.Uint32(b)
+}
+
+// number returns the element of type d that bits are.
+func (d DType) number(bits uint32) float64 {
+	if d.Size() == 2 {
+		return d.Float64(binary.NativeEndian.AppendUint16(nil, uint16(bits)), 0)
+	}
+	return d.Float64(binary.NativeEndian.AppendUint32(nil, bits), 0)
+}
+
+// axisOf returns an axis of so many, where those below 0 count from the end, or
+// an ErrShape.
+func axisOf(axis, rank int) (int, error) {
+	if axis < -rank || axis >= rank {
+		return 0, mismatch("axis %d of %d", axis, rank)
+	}
+	return (axis + rank) % rank, nil
+}
+
+// withAxes returns Attrs that list axes, some below 0.
+func withAxes(axes []int) (Attrs, error) {
+	var a Attrs
+	if len(axes) > len(a.I) {
+		return a, mismatch("%d axes, the most is %d", len(axes), len(a.I))
+	}
+	for i, x := range axes {
+		if a.I[i] = x; x >= 0 {
+			a.I[i]++ // 0 ends the list
+		}
+	}
+	return a, nil
+}
+
+// axesOf reads what withAxes wrote: axes of so many, each once.
+func axesOf(a *Attrs, rank int) ([]int, error) {
+	var axes []int
+	for _, x := range a.I {
+		if x == 0 {
+			break
+		}
+		if x > 0 {
+			x--
+		}
+		i, err := axisOf(x, rank)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(axes, i) {
+			return nil, mismatch("axis %d twice", i)
+		}
+		axes = append(axes, i)
+	}
+	return axes, nil
+}
+
+// PermuteTo returns the parameters of [Permute]: the axes of the operand in the
+// order of those of the result. Axes below 0 count from the end.
+func PermuteTo(order ...int) (Attrs, error) { return withAxes(order) }
+
+func permuteShape(a *Attrs, in []Shape) ([]Shape, error) {
+	order, err := axesOf(a, len(in[0]))
+	if err != nil {
+		return nil, err
+	}
+	if len(order) != len(in[0]) {
+		return nil, mismatch("%d axes of %v", len(order), in[0])
+	}
+	out := Shape{}
+	for _, i := range order {
+		out = append(out, in[0][i])
+	}
+	return []Shape{out}, nil
+}
+
+// End is the bound of a [Slice] to the end of the axis, in the direction of its
+// step.
+const End = math.MaxInt
+
+// SliceTo returns the parameters of [Slice]. An axis or a bound below 0 counts
+// from the end.
+func SliceTo(axis, start, stop, step int) Attrs { return Attrs{I: [8]int{axis, start, stop, step}} }
+
+// slice is a part of an axis: count elements.
+type slice struct{ axis, start, count, step int }
+
+// sliceOf reads what SliceTo wrote, for an operand of shape in.
+func sliceOf(a *Attrs, in Shape) (slice, error) {
+	s := slice{start: a.I[1], step: a.I[3]}
+	var err error
+	if s.axis, err = axisOf(a.I[0], len(in)); err != nil {
+		return s, err
+	}
+	if s.step == 0 || s.step == math.MinInt {
+		return s, mismatch("slice of %v with step %d", in, s.step)
+	}
+	n, stop := in[s.axis], a.I[2]
+	first, last := 0, n // of the bounds
+	if s.step < 0 {
+		first, last = -1, n-1
+	}
+	bound := func(v int) int {
+		if v < 0 {
+			v += n
+		}
+		return min(max(v, first), last)
+	}
+	s.start = bound(s.start)
+	switch {
+	case stop != End:
+		stop = bound(stop)
+	case s.step < 0:
+		stop = first
+	default:
+		stop = last
+	}
+	if s.step > 0 && stop > s.start {
+		s.count = (stop-s.start-1)/s.step + 1
+	} else if s.step < 0 && stop < s.start {
+		s.count = (s.start-stop-1)/-s.step + 1
+	}
+	return s, nil
+}
+
+func sliceShape(a *Attrs, in []Shape) ([]Shape, error) {
+	s, err := sliceOf(a, in[0])
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(in[0])
+	out[s.axis] = s.count
+	return []Shape{out}, nil
+}
+
+// FlipOf returns the parameters of [Flip]. Axes below 0 count from the end; none
+// stand for all.
+func FlipOf(axes ...int) (Attrs, error) { return withAxes(axes) }
+
+// flipAxes reads what FlipOf wrote.
+func flipAxes(a *Attrs, rank int) ([]int, error) {
+	axes, err := axesOf(a, rank)
+	if err == nil && len(axes) == 0 {
+		for i := range rank {
+			axes = append(axes, i)
+		}
+	}
+	return axes, err
+}
+
+func flipShape(a *Attrs, in []Shape) ([]Shape, error) {
+	_, err := axesOf(a, len(in[0]))
+	return in[:1:1], err
+}
+
+// ExpandTo returns the parameters of [Expand]: the shape of the result, in which
+// -1 stands for the extent of the operand.
+func ExpandTo(s ...int) (Attrs, error) { return ReshapeTo(s...) }
+
+func expandShape(a *Attrs, in []Shape) ([]Shape, error) {
+	out := Shape{}
+	for _, v := range a.I {
+		if v == 0 {
+			break
+		}
+		out = append(out, v-1)
+	}
+	if len(out) < len(in[0]) {
+		return nil, mismatch("%v does not spread over %d axes", in[0], len(out))
+	}
+	lead := len(out) - len(in[0])
+	for i := range out {
+		if out[i] >= 0 {
+			continue
+		}
+		if i < lead {
+			return nil, mismatch("%v has no extent for axis %d of %d", in[0], i, len(out))
+		}
+		out[i] = in[0][i-lead]
+	}
+	return []Shape{out}, in[0].spreads(out)
+}
+
+// PadOf returns the parameters of [Pad]: so many elements of a value before and
+// after those of an axis. An axis below 0 counts from the end.
+func PadOf(axis, before, after int, value float32) Attrs {
+	return Attrs{I: [8]int{axis, before, after}, F: [4]uint32{math.Float32bits(value)}}
+}
+
+func padShape(a *Attrs, in []Shape) ([]Shape, error) {
+	axis, err := axisOf(a.I[0], len(in[0]))
+	if err != nil {
+		return nil, err
+	}
+	n, before, after := in[0][axis], a.I[1], a.I[2]
+	if before < 0 || after < 0 {
+		return nil, mismatch("%d elements before and %d after axis %d: take a slice to have fewer", before, after, axis)
+	}
+	if before > math.MaxInt/4 || after > math.MaxInt/4 || n > math.MaxInt/4 {
+		return nil, mismatch("%d elements before and %d after %v overflow", before, after, in[0])
+	}
+	out := slices.Clone(in[0])
+	out[axis] += before + after
+	return []Shape{out}, nil
+}
+
+// ConcatAlong returns the parameters of [Concat]. An axis below 0 counts from
+// the end.
+func ConcatAlong(axis int) Attrs { return Attrs{I: [8]int{axis}} }
+
+// ConcatOf returns the axis of a [Concat] over operands of the given shapes, or
+// an ErrShape.
+func ConcatOf(a *Attrs, in []Shape) (axis int, err error) {
+	return axisOf(a.I[0], len(in[0]))
+}
+
+func concatShape(a *Attrs, in []Shape) ([]Shape, error) {
+	axis, err := ConcatOf(a, in)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(in[0])
+	for i, s := range in[1:] {
+		if s == nil {
+			return nil, mismatch("operand %d is absent", i+1)
+		}
+		same := len(s) == len(out)
+		for k := range out {
+			same = same && (k == axis || s[k] == out[k])
+		}
+		if !same {
+			return nil, mismatch("%v and %v along axis %d", in[0], s, axis)
+		}
+		if out[axis] > math.MaxInt/4 || s[axis] > math.MaxInt/4 {
+			return nil, mismatch("%v along axis %d overflow", in, axis)
+		}
+		out[axis] += s[axis]
+	}
+	return []Shape{out}, nil
+}
+
+func concatReference(a *Attrs, in, out []*Array) {
+	axis, err := axisOf(a.I[0], len(out[0].Shape))
+	if err != nil {
+		return // the shape rule has refused it
+	}
+	inner := int(elements(out[0].Shape[axis+1:]))
+	row, at := out[0].Shape[axis]*inner, 0
+	for _, x := range in {
+		if x == nil {
+			continue
+		}
+		n := x.Shape[axis] * inner
+		for i, v := range x.Data {
+			out[0].Data[i/n*row+at+i%n] = v
+		}
+		at += n
+	}
+}
+
+// ReshapeTo returns the parameters of [Reshape]. One extent may be -1.
+func ReshapeTo(s ...int) (Attrs, error) {
+	var a Attrs
+	if len(s) > len(a.I) {
+		return a, mismatch("%d extents, the most is %d", len(s), len(a.I))
+	}
+	for i, d := range s {
+		if d < -1 {
+			return a, mismatch("negative extent in %v", Shape(s))
+		}
+		// 0 says that there is no extent, so that the zero Attrs are a scalar.
+		a.I[i] = d + 1
+		if d == -1 {
+			a.I[i] = -1
+		}
+	}
+	return a, nil
+}
+
+func anything(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d.Size() > 0 })
+}
+
+func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
+	n, err := in[0].Size()
+	if err != nil {
+		return nil, err
+	}
+	out := Shape{}
+	infer := -1
+	for i, v := range a.I {
+		switch {
+		case v == 0:
+			for _, w := range a.I[i:] {
+				if w != 0 {
+					return nil, mismatch("malformed extents %v", a.I)
+				}
+			}
+		case v > 0:
+			out = append(out, v-1)
+			continue
+		case v == -1 && infer < 0:
+			infer = i
+			out = append(out, 1)
+			continue
+		default:
+			return nil, mismatch("more than one extent is to follow from the others, or one is negative")
+		}
+		break
+	}
+	m, err := out.Size()
+	if err != nil {
+		return nil, err
+	}
+	if infer >= 0 {
+		if m == 0 || n%m != 0 {
+			return nil, mismatch("%v in the shape %v, whose extent %d is to follow", in[0], out, infer)
+		}
+		out[infer], m = n/m, n
+	}
+	if m != n {
+		return nil, mismatch("%v of %d elements in the shape %v of %d", in[0], n, out, m)
+	}
+	return []Shape{out}, nil
+}
+
+func transposeShape(_ *Attrs, in []Shape) ([]Shape, error) {
+	n := len(in[0])
+	if n < 2 {
+		return nil, mismatch("%v has no two axes", in[0])
+	}
+	out := append(Shape{}, in[0]...)
+	out[n-2], out[n-1] = out[n-1], out[n-2]
+	return []Shape{out}, nil
+}
