@@ -7,7 +7,9 @@ import "testing"
 // in package simd, where they run in float32.)
 func TestLowerLeavesNoComposite(t *testing.T) {
 	m := must(t)
-	replaceable := func(c Code) bool { return c.Composite() || c == CopySign || c == Round || c == RoundF16 || c == RoundBF16 || c == Ldexp }
+	replaceable := func(c Code) bool {
+		return c.Composite() || c == CopySign || c == Round || c == RoundF16 || c == RoundBF16 || c == Ldexp
+	}
 	for _, c := range Codes() {
 		if !replaceable(c) {
 			continue
