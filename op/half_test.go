@@ -85,3 +85,41 @@ func TestRoundAndMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestRounds: what only chooses among numbers of a type, or changes their signs, gives
+// numbers of the type.
+func TestRounds(t *testing.T) {
+	for _, c := range []struct {
+		o    *Operation
+		a    Attrs
+		in   []DType
+		out  DType
+		want bool
+	}{
+		{Neg, Attrs{}, []DType{F16}, F16, false},
+		{Abs, Attrs{}, []DType{BF16}, BF16, false},
+		{Relu, Attrs{}, []DType{F16}, F16, false},
+		{Sign, Attrs{}, []DType{F16}, F16, false},
+		{Floor, Attrs{}, []DType{BF16}, BF16, false},
+		{Minimum, Attrs{}, []DType{F16, F16}, F16, false},
+		{Where, Attrs{}, []DType{Bool, F16, F16}, F16, false},
+		{Clip, Floats(-1, 6), []DType{F16}, F16, false},
+		{Clip, Floats(-1, 0.1), []DType{F16}, F16, true},
+		{Clip, Floats(-1, 2049), []DType{F16}, F16, true},
+		{Add, Attrs{}, []DType{F16, F16}, F16, true},
+		{Add, Attrs{}, []DType{F32, F32}, F32, false},
+		{Exp, Attrs{}, []DType{BF16}, BF16, true},
+		{Cast, CastTo(F16), []DType{F32}, F16, true},
+		{Cast, CastTo(F16), []DType{BF16}, F16, true},
+		{Cast, CastTo(F16), []DType{I32}, F16, true},
+		{Cast, CastTo(F16), []DType{Bool}, F16, false},
+		{Cast, CastTo(F16), []DType{F16}, F16, false},
+		{Cast, CastTo(F32), []DType{F16}, F32, false},
+		{Relu, Attrs{}, []DType{F32}, F16, true}, // of a sum that is not rounded
+	} {
+		got, err := c.o.Rounds(&c.a, c.in, c.out)
+		if err != nil || got != c.want {
+			t.Errorf("%v of %v to %v: %v, %v, want %v", c.o, c.in, c.out, got, err, c.want)
+		}
+	}
+}

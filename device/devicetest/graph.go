@@ -510,7 +510,11 @@ func FuzzGraphs(f *testing.F, open Open) {
 	}
 	dev := start(f, open)
 	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
-		r, err := newGraph(seed, int(n%64), liberties{})
+		types := []op.DType{op.F32}
+		if n >= 64 {
+			types = append(types, op.F16, op.BF16)
+		}
+		r, err := newGraph(seed, int(n%64), liberties{}, types...)
 		if err != nil {
 			t.Fatal(err)
 		}

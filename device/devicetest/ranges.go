@@ -37,7 +37,7 @@ const narrow = 2e-3
 // answer from a wrong one.
 func (v *known) decided(i int) bool {
 	r := v.ranges[i]
-	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+math.Abs(v.data[i]))
+	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= min(narrow*(1+math.Abs(v.data[i])), math.MaxFloat64)
 }
 
 // undecided returns the number of elements that are not decided.

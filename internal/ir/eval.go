@@ -98,7 +98,7 @@ func convert(v float64, from, to Type) float64 {
 		if to == U32 {
 			lo, hi = 0, math.MaxUint32
 		}
-		return math.Trunc(max(lo, min(hi, v)))
+		return math.Trunc(max(lo, min(hi, v))) + 0 // no -0
 	}
 	return wrap(v, to)
 }
