@@ -252,7 +252,8 @@ class Server:
                     continue  # this version does not have this form
                 runs.append((f, run, names))
             if shapes:
-                out = np.array(eval(forms[0], dict(names)))  # a copy: the forms that follow may write there
+                out = eval(forms[0], dict(names))
+                out = np.array(out.numpy() if hasattr(out, "numpy") else out)  # other forms may write there
             elif q["op"] in ("dot", "sum"):
                 out = np.array([float(eval(forms[0], dict(names)))])
         timed = []
