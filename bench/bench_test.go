@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rayo-go/rayo/op"
 )
 
 func TestQuantile(t *testing.T) {
@@ -141,6 +143,19 @@ BenchmarkWebGPU/twenty/kept=true 	    3370	    128584 ns/op
 	}
 }
 
+// TestEveryOperationIsCompared: no operation of the catalogue lacks a cell.
+func TestEveryOperationIsCompared(t *testing.T) {
+	have := map[string]bool{}
+	for _, c := range cells(nil, nil) {
+		have[c.Op] = true
+	}
+	for _, o := range op.Catalogue() {
+		if !have[o.Name()] {
+			t.Errorf("no cell of %v", o)
+		}
+	}
+}
+
 // TestServe asks rayo's server as the driver does.
 func TestServe(t *testing.T) {
 	in, ask := io.Pipe()
@@ -148,7 +163,13 @@ func TestServe(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- serve(in, out); out.Close() }()
 	e, d := json.NewEncoder(ask), json.NewDecoder(answers)
-	for _, c := range cells([]string{"relu", "tanh", "softmax", "sum", "matmul", "own"}, []int{16, 100, 128}) {
+	asked := cells([]string{"relu", "tanh", "softmax", "sum", "matmul", "own"}, []int{16, 100, 128})
+	for _, c := range cells([]string{"catalogue"}, nil) {
+		if c.Threads == threadCounts[0] {
+			asked = append(asked, c)
+		}
+	}
+	for _, c := range asked {
 		if err := e.Encode(request{cell: c, Samples: 2, Ms: 0.1}); err != nil {
 			t.Fatal(err)
 		}

@@ -81,6 +81,9 @@ func cells(only []string, sizes []int) []cell {
 			add(cell{Op: "matmul", M: p[0], K: p[1], N: p[2], Threads: t}, "matmul")
 		}
 	}
+	for _, c := range catalogueCells(measuredElsewhere()) {
+		add(c, "catalogue")
+	}
 	for _, c := range ownOps {
 		add(c, "own")
 	}
@@ -115,6 +118,9 @@ func (c cell) servers() []string {
 		return []string{"rayo"}
 	case c.M != 0:
 		return []string{"rayo", "openblas", "mkl"}
+	}
+	if some, ok := peersOf[c.Op]; ok {
+		return append([]string{"rayo"}, some...)
 	}
 	return []string{"rayo", "numpy", "torch"}
 }

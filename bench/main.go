@@ -28,7 +28,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.serve, "serve", false, "answer requests on standard input, as this program asks itself to")
-	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, own")
+	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, catalogue, own")
 	sizes := flag.String("sizes", "", "comma-separated `sizes` to measure: elements, or rows or columns of a product")
 	flag.BoolVar(&o.quick, "quick", false, "fewer rounds; documents are left as they are")
 	flag.BoolVar(&o.json, "json", false, "print the results as JSON instead of tables")
@@ -84,7 +84,7 @@ func run(o options) error {
 	if !o.report {
 		measured := cells(o.only, o.sizes)
 		if len(measured) == 0 {
-			return fmt.Errorf("no cell is called so; -only knows %s and the groups roofs, arrays, matmul, own", strings.Join(arrayOps, ", "))
+			return fmt.Errorf("no cell is called so; -only knows %s and the groups roofs, arrays, matmul, catalogue, own", strings.Join(arrayOps, ", "))
 		}
 		if err := res.describe(root, o.quick); err != nil {
 			return err
@@ -189,7 +189,8 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 					}
 					peers[name] = p
 				}
-				a, err := p.ask(request{cell: c, Samples: samples, Ms: 1})
+				k, _ := caseOf(c)
+				a, err := p.ask(request{cell: c, Samples: samples, Ms: 1, Shapes: k.Shapes})
 				if err == nil {
 					err = verify(c, a.Check)
 				}

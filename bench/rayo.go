@@ -54,6 +54,9 @@ func (r *rayo) prepare(c cell) (prepared, error) {
 	if c.Op == "matmul" {
 		return r.prepareMatMul(c, dev)
 	}
+	if k, ok := caseOf(c); ok {
+		return r.prepareCase(&k, dev)
+	}
 	dst, x := alloc(c.N, 0), alloc(c.N, 1)
 	one := func(name string, f func() error) (prepared, error) {
 		return choose([]form{{name, f}}, ends(dst))

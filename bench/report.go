@@ -28,6 +28,7 @@ func (r *results) sections() []section {
 	for _, t := range threadCounts {
 		s = append(s, section{fmt.Sprintf("matmul-%d", t), r.matmulTable(t)})
 	}
+	s = append(s, section{"catalogue", r.catalogueTable()})
 	return append(s, section{"own", r.ownTable()}, section{"roofs", r.roofsTable()}, section{"forms", r.formsTable()})
 }
 
@@ -252,7 +253,7 @@ func (r *results) formsTable() string {
 	}
 	var b strings.Builder
 	b.WriteString("| operation | system | written as |\n|---|---|---|\n")
-	for _, op := range append(append([]string{}, arrayOps...), "matmul") {
+	for _, op := range formsOf() {
 		for _, server := range []string{"numpy", "torch", "openblas", "mkl"} {
 			var names []string
 			for f := range forms[[2]string{op, server}] {
@@ -265,6 +266,17 @@ func (r *results) formsTable() string {
 		}
 	}
 	return b.String()
+}
+
+// formsOf are the operations in the order of the tables.
+func formsOf() []string {
+	names := measuredElsewhere()
+	for _, c := range catalogueCells(names) {
+		if c.Threads == threadCounts[0] {
+			names = append(names, c.Op)
+		}
+	}
+	return names
 }
 
 var systemName = map[string]string{"rayo": "rayo", "numpy": "NumPy", "torch": "PyTorch", "openblas": "OpenBLAS", "mkl": "MKL"}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"runtime/debug"
 	"time"
+
+	"github.com/rayo-go/rayo/op"
 )
 
 // A request asks a server for timings of a cell: how many samples, and how long
@@ -16,6 +18,8 @@ type request struct {
 	cell
 	Samples int     `json:"samples"`
 	Ms      float64 `json:"ms"`
+	// Shapes are the operands of an operation of the catalogue group.
+	Shapes []op.Shape `json:"shapes,omitempty"`
 }
 
 // A reply has the samples, in nanoseconds a call, the way the operation was

@@ -8,6 +8,7 @@ A request names a cell and how long to measure it:
 
     {"op": "tanh", "n": 1000, "threads": 1, "samples": 5, "ms": 1}
     {"op": "matmul", "m": 8, "k": 4096, "n": 4096, ...}
+    {"op": "cumsum", "n": 1000000, "shapes": [[1000, 1000]], ...}
 
 The answer has the samples, nanoseconds a call, each the mean over enough calls to
 last ms milliseconds, and some elements of the result, which the driver checks:
@@ -31,6 +32,8 @@ import sys
 import time
 
 import numpy as np
+
+import catalogue
 
 HUGE = 2 << 20
 ROW = 1000  # elements in a row of softmax
@@ -139,6 +142,13 @@ class NumPy:
         }[op]
         return forms, names, out
 
+    def others(self, op, arrays, mem):
+        """Forms of an operation of the catalogue over its operands."""
+        names = {"np": np, "erf": self.erf, "expit": self.expit, "ok": np.zeros(arrays[0].shape, bool)}
+        for name in ("out", "t"):
+            names[name] = mem.alloc(arrays[0].size).reshape(arrays[0].shape)
+        return catalogue.NUMPY[op], names | dict(zip("xyz", arrays))
+
 
 class Torch:
     def __init__(self):
@@ -174,6 +184,13 @@ class Torch:
             "softmax": ["torch.softmax(x, 1, out=out)", "torch.softmax(x, 1)"],
         }[op]
         return forms, names, out
+
+    def others(self, op, arrays, mem):
+        """Forms of an operation of the catalogue over its operands."""
+        torch = self.torch
+        names = {"torch": torch, "F": torch.nn.functional, "ok": torch.zeros(arrays[0].shape, dtype=torch.bool)}
+        names["out"] = torch.from_numpy(mem.alloc(arrays[0].size).reshape(arrays[0].shape))
+        return catalogue.TORCH[op], names | {k: torch.from_numpy(a) for k, a in zip("xyz", arrays)}
 
 
 class MKL:
@@ -221,7 +238,11 @@ class Server:
         if q["op"] == "matmul":
             runs, self.empty, out = matmul(self.peer, q["m"], q["k"], q["n"], mem)
         else:
-            forms, names, out = self.peer.forms(q["op"], q["n"], mem)
+            shapes = q.get("shapes")
+            if shapes:
+                forms, names = self.peer.others(q["op"], catalogue.operands(q["op"], shapes, mem), mem)
+            else:
+                forms, names, out = self.peer.forms(q["op"], q["n"], mem)
             runs, self.empty = [], 0.0
             for f in forms:
                 run = loop(f, names)
@@ -230,7 +251,10 @@ class Server:
                 except (TypeError, NotImplementedError, RuntimeError, AttributeError):
                     continue  # this version does not have this form
                 runs.append((f, run, names))
-            if q["op"] in ("dot", "sum"):
+            if shapes:
+                out = eval(forms[0], dict(names))
+                out = np.array(out.numpy() if hasattr(out, "numpy") else out)  # other forms may write there
+            elif q["op"] in ("dot", "sum"):
                 out = np.array([float(eval(forms[0], dict(names)))])
         timed = []
         for i, (form, run, keep) in enumerate(runs):

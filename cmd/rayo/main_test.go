@@ -247,7 +247,7 @@ func TestEveryOperationIsMeasured(t *testing.T) {
 		}
 		for _, o := range op.Catalogue() {
 			if !resident[o.Name()] && (kind != device.CPU || !sliced(cells, o.Name())) {
-				t.Errorf("%v: no case of %v: add its operands to shapedOperands", kind, o)
+				t.Errorf("%v: no case of %v: add its operands to internal/opcase", kind, o)
 			}
 		}
 	}

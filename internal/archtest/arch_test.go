@@ -20,7 +20,7 @@ const module = "github.com/rayo-go/rayo"
 // line do not know each other, except as beside says.
 var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil"},
-	{"llm", "device/devicetest", "internal/webgpu/hosttest"},
+	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},
 	{"batch"},
 	{"device"},

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/opcase"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The catalogue group has every operation that the other tables lack, over arrays of
+// one size, as a plan over slices that is replayed.
+
+// catalogueSize is the number of elements of operations that any number will do for.
+const catalogueSize = 1_000_000
+
+// catalogueCells returns the cells of the operations that none of measured is of.
+func catalogueCells(measured []string) (cs []cell) {
+	for _, o := range op.Catalogue() {
+		if slices.Contains(measured, o.Name()) {
+			continue
+		}
+		for _, t := range threadCounts {
+			cs = append(cs, cell{Op: o.Name(), N: catalogueSize, Threads: t})
+		}
+	}
+	return cs
+}
+
+// caseOf returns the case of a cell of the group, or false.
+func caseOf(c cell) (opcase.Case, bool) {
+	o := op.Lookup(c.Op)
+	if o == nil || c.N != catalogueSize || slices.Contains(arrayOps, c.Op) || c.M != 0 {
+		return opcase.Case{}, false
+	}
+	return opcase.Of(o, c.N)
+}
+
+// peersOf are the systems that have an operation, where not both do.
+var peersOf = map[string][]string{
+	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
+	"matmul_q": {}, "rope": {},
+}
+
+// positive are the operations whose operands are made positive.
+var positive = []string{"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
+
+// element returns element j of operand i: inputs as everywhere, made positive where
+// the operation asks for it, or places among the rows of the first operand.
+func element(k *opcase.Case, i, j int) float64 {
+	switch {
+	case k.Types[i] == op.I32:
+		return float64(j * 7919 % k.Shapes[0][0])
+	case k.Types[i] == op.Bool:
+		return map[bool]float64{true: 1}[input(j, i+1) > 0]
+	case k.Types[i].Quantized():
+		return 0
+	case slices.Contains(positive, k.Op.Name()):
+		return float64(float32(math.Abs(input(j, i+1))) + 0.5)
+	}
+	return input(j, i+1)
+}
+
+// prepareCase records a case and compiles it.
+func (r *rayo) prepareCase(k *opcase.Case, dev *device.Device) (prepared, error) {
+	b := batch.New(dev)
+	var in []batch.Value
+	for i, s := range k.Shapes {
+		n, err := s.Size()
+		if err != nil {
+			return prepared{}, err
+		}
+		switch t := k.Types[i]; {
+		case t.Quantized():
+			bytes, err := t.Bytes(s)
+			if err != nil {
+				return prepared{}, err
+			}
+			in = append(in, b.UploadBlocks(make([]byte, bytes), t, s...))
+		case t == op.I32:
+			ids := make([]int32, n)
+			for j := range ids {
+				ids[j] = int32(element(k, i, j))
+			}
+			in = append(in, batch.Upload(b, ids, s...))
+		case t == op.Bool: // peers compare too
+			in = append(in, b.Greater(b.Upload(alloc(n, i+1), s...), b.Const(0)))
+		default:
+			x := alloc(n, 0)
+			for j := range x {
+				x[j] = float32(element(k, i, j))
+			}
+			in = append(in, b.Upload(x, s...))
+		}
+	}
+	y := k.Record(b, in)
+	n, err := y.Shape().Size()
+	if err != nil || b.Err() != nil {
+		return prepared{}, fmt.Errorf("%v: %w", k.Op, b.Err())
+	}
+	check := get(b, y, n)
+	plan, err := b.Compile(r.ctx)
+	if err != nil {
+		return prepared{}, err
+	}
+	return choose([]form{{"plan.Run", func() error { return plan.Run(r.ctx) }}}, check)
+}
+
+// get has y come into a slice of its type, and returns what reads its ends.
+func get(b *batch.Batch, y batch.Value, n int) func() []float64 {
+	switch y.Type() {
+	case op.F16:
+		dst := make([]op.Float16, n)
+		batch.GetInto(b, y, dst)
+		return endsOf(n, func(i int) float64 { return float64(dst[i].Float32()) })
+	case op.I32:
+		dst := make([]int32, n)
+		batch.GetInto(b, y, dst)
+		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
+	case op.Bool:
+		dst := make([]uint32, n)
+		batch.GetInto(b, y, dst)
+		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
+	}
+	dst := alloc(n, 0)
+	b.Get(y, dst)
+	return endsOf(n, func(i int) float64 { return float64(dst[i]) })
+}
+
+func endsOf(n int, at func(i int) float64) func() []float64 {
+	return func() []float64 { return []float64{at(0), at(n / 2), at(n - 1)} }
+}
+
+// truths are the results of the references of cases, which take as long as a
+// measurement.
+var truths sync.Map // of an operation's name to [2][]float64: ends, and what errors are relative to
+
+// caseReference returns the ends of the result of a case in float64, and what rounding
+// errors are relative to.
+func caseReference(k *opcase.Case) (want, scale []float64) {
+	if v, ok := truths.Load(k.Op.Name()); ok {
+		w := v.([2][]float64)
+		return w[0], w[1]
+	}
+	var in []*op.Array
+	for i, s := range k.Shapes {
+		x := op.NewArray(s)
+		for j := range x.Data {
+			x.Data[j] = element(k, i, j)
+		}
+		in = append(in, x)
+	}
+	a := k.Attrs()
+	y, err := k.Op.Reference(&a, in, k.Types)
+	if err != nil {
+		return nil, nil
+	}
+	for _, i := range []int{0, len(y[0].Data) / 2, len(y[0].Data) - 1} {
+		size := 1.0
+		if y[0].Mag != nil {
+			size = y[0].Mag[i]
+		}
+		want, scale = append(want, y[0].Data[i]), append(scale, size)
+	}
+	truths.Store(k.Op.Name(), [2][]float64{want, scale})
+	return want, scale
+}
+
+// caseBytes is what a case reads and writes at least.
+func caseBytes(k *opcase.Case) float64 {
+	total := 0
+	add := func(t op.DType, s op.Shape) {
+		n, _ := t.Bytes(s)
+		total += n
+	}
+	for i, s := range k.Shapes {
+		add(k.Types[i], s)
+	}
+	a := k.Attrs()
+	types, err := k.Op.Types(&a, k.Types)
+	shapes, err2 := k.Op.Shapes(&a, k.Shapes)
+	if err == nil && err2 == nil {
+		add(types[0], shapes[0])
+	}
+	return float64(total)
+}
+
+// catalogueTable has a line for each operation that the other tables lack.
+func (r *results) catalogueTable() string {
+	var b strings.Builder
+	for _, c := range catalogueCells(measuredElsewhere()) {
+		k, ok := caseOf(c)
+		rayo := r.of(c, "rayo")
+		if !ok || rayo == nil {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("| operation | size | threads | rayo | GB/s | NumPy | ÷ rayo | q25 | PyTorch | ÷ rayo | q25 |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+		}
+		np, np25, ok := r.ratio(c, "numpy")
+		pt, pt25, ok2 := r.ratio(c, "torch")
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %.3g | %s | %s | %s | %s |\n", c.Op, k.Size, c.Threads, timeOf(rayo), caseBytes(&k)/rayo.median(),
+			timeOf(r.of(c, "numpy")), factors(np, np25, ok), timeOf(r.of(c, "torch")), factors(pt, pt25, ok2))
+	}
+	return b.String()
+}
+
+// measuredElsewhere are the operations that other tables have.
+func measuredElsewhere() []string { return append(slices.Clone(arrayOps), "matmul") }

@@ -1,0 +1,119 @@
+// Package opcase has one case of every operation of the catalogue for benchmarks:
+// operands of a usual size, and the parameters. The command and the comparison with
+// other systems measure the same.
+package opcase
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Case is an operation over operands of these types and shapes.
+type Case struct {
+	Op     *op.Operation
+	Size   string
+	Types  []op.DType
+	Shapes []op.Shape
+	Args   []any // of the method of a batch, behind the operands
+}
+
+// shaped are the cases of the operations that have shapes of their own. The operands
+// are float32 unless Types says otherwise.
+var shaped = map[*op.Operation]Case{
+	op.MatMul:    {Size: "1024³", Shapes: []op.Shape{{1024, 1024}, {1024, 1024}}},
+	op.MatVec:    {Size: "4096×4096", Shapes: []op.Shape{{4096, 4096}, {4096}}},
+	op.MatMulQ:   {Size: "8×4096×4096", Types: []op.DType{op.F32, op.Q4_0}, Shapes: []op.Shape{{8, 4096}, {4096, 4096}}},
+	op.Transpose: {Size: "2048×2048", Shapes: []op.Shape{{2048, 2048}}},
+	op.Conv2D:    {Size: "64×56×56, 64 of 3×3", Shapes: []op.Shape{{1, 64, 56, 56}, {64, 64, 3, 3}}},
+	op.Attention: {Size: "8 heads 512×64", Shapes: []op.Shape{{8, 512, 64}, {8, 512, 64}, {8, 512, 64}}},
+	op.Rope:      {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
+	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
+	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
+	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
+}
+
+// Of returns the case of an operation for arrays of about n elements, and whether there
+// is one. Those of operations with shapes of their own have one size.
+func Of(o *op.Operation, n int) (Case, bool) {
+	c := Case{Size: count(n)}
+	switch o.Class() {
+	case op.Elementwise, op.Reduction:
+		for range o.Inputs() {
+			c.Shapes = append(c.Shapes, op.Shape{n})
+		}
+		if o == op.Where {
+			c.Types = []op.DType{op.Bool}
+		}
+	case op.Row:
+		c.Size = fmt.Sprintf("%d×1000", n/1000)
+		c.Shapes = []op.Shape{{n / 1000, 1000}}
+		for range o.Inputs()[1:] {
+			c.Shapes = append(c.Shapes, op.Shape{1000})
+		}
+	default:
+		var ok bool
+		if c, ok = shaped[o]; !ok {
+			return c, false
+		}
+	}
+	c.Op = o
+	switch {
+	case o == op.Cast:
+		c.Args = []any{op.F16}
+	case o.Options() == "":
+		for i := range o.Params() {
+			c.Args = append(c.Args, float32(i)-0.5) // the limits of clip rise
+		}
+	}
+	for i := len(c.Types); i < len(c.Shapes); i++ {
+		c.Types = append(c.Types[:i:i], op.F32)
+	}
+	return c, true
+}
+
+// count writes a number of elements as 10K or 1M.
+func count(n int) string {
+	switch {
+	case n%1_000_000 == 0:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n%1000 == 0:
+		return fmt.Sprintf("%dK", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// Attrs returns the parameters as the operation takes them.
+func (c *Case) Attrs() op.Attrs {
+	switch c.Op {
+	case op.Cast:
+		return op.CastTo(c.Args[0].(op.DType))
+	case op.TopK:
+		return op.TopKOpts{K: c.Args[0].(int)}.Attrs()
+	case op.Reshape:
+		a, _ := op.ReshapeTo(c.Args[0].(int)) // one extent
+		return a
+	}
+	if len(c.Args) == 0 {
+		return c.Op.Defaults()
+	}
+	var params []float32
+	for _, a := range c.Args {
+		params = append(params, a.(float32))
+	}
+	return op.Floats(params...)
+}
+
+// Record records the operation and returns its first result.
+func (c *Case) Record(b *batch.Batch, in []batch.Value) batch.Value {
+	var args []reflect.Value
+	for _, v := range in {
+		args = append(args, reflect.ValueOf(v))
+	}
+	for _, a := range c.Args {
+		args = append(args, reflect.ValueOf(a))
+	}
+	return reflect.ValueOf(b).MethodByName(c.Op.GoName()).Call(args)[0].Interface().(batch.Value)
+}
