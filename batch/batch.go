@@ -185,6 +185,15 @@ func (v Value) Type() op.DType {
 	return v.b.g.Nodes[v.id].Type
 }
 
+// String returns the element type and the extents of the value: f32 [3 4]. Its elements
+// are for [Batch.Read].
+func (v Value) String() string {
+	if v.b == nil || !v.b.own(v) {
+		return "no value"
+	}
+	return fmt.Sprintf("%v %v", v.Type(), v.Shape())
+}
+
 func (b *Batch) add(n graph.Node) Value {
 	if b.ran {
 		return b.fail(fmt.Errorf("recording after Execute: Reset first: %w", device.ErrExecuted))

@@ -61,6 +61,20 @@ func TestExecuteAndRead(t *testing.T) {
 	}
 }
 
+func TestValueString(t *testing.T) {
+	b := batch.New(openCPU(t))
+	v := b.Upload(make([]float32, 6), 2, 3)
+	for want, v := range map[string]batch.Value{"f32 [2 3]": v, "i32 [2 3]": b.Cast(v, op.I32), "no value": {}} {
+		if got := fmt.Sprint(v); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+	b.Reset()
+	if got := v.String(); got != "no value" {
+		t.Errorf("after Reset: %s", got)
+	}
+}
+
 func TestFirstMistakeSticksWithItsPlace(t *testing.T) {
 	b := batch.New(openCPU(t))
 	x := b.Upload(make([]float32, 6), 2, 3)

@@ -159,6 +159,15 @@ func (b *Buffer) Shape() op.Shape {
 	return b.buf.Shape()
 }
 
+// String returns the element type, the extents and the device: f32 [3 4] on cpu. It does not
+// read the elements.
+func (b *Buffer) String() string {
+	if b.made() != nil {
+		return "no buffer"
+	}
+	return fmt.Sprintf("%v %v on %v", b.Type(), b.Shape(), b.dev)
+}
+
 // Device returns the device on which the array lives, nil of the zero Buffer.
 func (b *Buffer) Device() *Device {
 	if b.made() != nil {

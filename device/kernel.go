@@ -93,6 +93,15 @@ func (k *Kernel) GridFor(n int) kernel.Size {
 	return kernel.GridFor(n, int(l[0]*l[1]*l[2]))
 }
 
+// String returns the name of the kernel with its buffers and parameters, and its device:
+// saxpy(input x []f32, inout y []f32, Scale f32) on cpu.
+func (k *Kernel) String() string {
+	if k.valid() != nil {
+		return "no kernel"
+	}
+	return fmt.Sprintf("%s on %v", k.code.Program.Signature(), k.dev)
+}
+
 // Device returns the device that the kernel is ready for.
 func (k *Kernel) Device() *Device { return k.dev }
 

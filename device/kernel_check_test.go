@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,58 @@ func TestCheckFindsNothing(t *testing.T) {
 	found, err = ready(t, dev, count).Check(ctx, kernel.Grid(1), nil, device.In([]uint32{0, 1, 1}), device.Out(bins))
 	if err != nil || len(found) > 0 || !slices.Equal(bins, []uint32{1, 2}) {
 		t.Errorf("%v, %v, %v", bins, found, err)
+	}
+}
+
+// TestCheckSaysWhere: findings have the author's names, and numbers with their signs.
+func TestCheckSaysWhere(t *testing.T) {
+	dev := pinned(t)
+	below := ready(t, dev, kernel.New("below", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(64, 1, 1)
+		x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+		y.Set(b.Lane(), x.At(b.Lane().Sub(kernel.U(68)).Add(kernel.U(0))))
+	}))
+	parted := ready(t, dev, kernel.New("parted", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(64, 1, 1)
+		y, s := kernel.Output[kernel.F32](b, "y"), kernel.Shared[kernel.F32](b, "s", 64)
+		s.Set(b.Lane(), kernel.F(1))
+		y.Set(b.Lane(), s.At(kernel.U(63).Sub(b.Lane())))
+	}))
+	for k, c := range map[*device.Kernel]struct {
+		args []device.Arg
+		want string
+	}{
+		below:  {[]device.Arg{device.In(make([]float32, 64)), device.Out(make([]float32, 64))}, "x[-68], which has 64 elements"},
+		parted: {[]device.Arg{device.Out(make([]float32, 64))}, "kernel_check_test.go:"},
+	} {
+		found, err := k.Check(ctx, kernel.Grid(1), nil, c.args...)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%v: %v, %v", k, found, err)
+		}
+		for _, f := range found {
+			if text := f.Error(); !strings.Contains(text, c.want) || strings.Contains(text, "%") || strings.Contains(text, " at v") {
+				t.Errorf("%v: %s", k, text)
+			}
+		}
+	}
+}
+
+// TestString prints what users have in their hands.
+func TestString(t *testing.T) {
+	dev := pinned(t)
+	buf, err := device.Upload(ctx, dev, make([]float32, 12), 3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, v := range map[string]any{
+		"saxpy(input x []f32, inout y []f32, N u32, Scale f32) on " + dev.String(): ready(t, dev, saxpy),
+		"f32 [3 4] on " + dev.String():                                             buf,
+		"no kernel":                                                                &device.Kernel{},
+		"no buffer":                                                                &device.Buffer{},
+	} {
+		if got := fmt.Sprint(v); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ var snippets = []struct {
 	{"ARCHITECTURE.md", "var ctx context.Context; var dev *device.Device; var x []float32; var w, bias *device.Buffer", 2, []string{"Softsign = elementwise("}},
 	{"ptx.md", "var ctx context.Context; var x, y []float32; const n, blocks = 200, 4", 3, nil},
 	{"backends/cuda.md", "", 1, nil},
-	{"backends/webgpu.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 1, nil},
+	{"backends/webgpu.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 2, nil},
 }
 
 // imports are those that snippets need, by the name of the package.

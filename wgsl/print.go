@@ -65,6 +65,7 @@ func printVerified(p *ir.Program, t Target) (Shader, error) {
 	if n := len(p.Uniforms); n > 0 {
 		s.Params = len(p.Bindings)
 		s.ParamBytes = int(p.Uniforms[n-1].Offset+4+15) &^ 15
+		s.Blocks = []ir.Block{{Bytes: uint32(s.ParamBytes)}}
 	}
 	for i := range p.Bindings {
 		s.Bindings[i] = accessOf(&p.Bindings[i])

@@ -6,14 +6,15 @@ import "github.com/rayo-go/rayo/internal/ir"
 //
 // The storage buffers are bindings 0, 1 ... of group 0, in the order of
 // Program.Bindings. The parameter block, if there is one, is the uniform buffer
-// at binding Params.
+// at binding Params, or several of them, from that on.
 type Shader struct {
 	Text  string
 	Entry string // the name of the entry point
 
-	Bindings    []Access // of the storage buffers
-	Params      int      // binding of the parameter block, -1 if there is none
-	ParamBytes  int      // its size, a multiple of 16
+	Bindings    []Access   // of the storage buffers
+	Params      int        // binding of the parameter block, -1 if there is none
+	ParamBytes  int        // its size, a multiple of 16
+	Blocks      []ir.Block // the parts of it that are uniform buffers: all of it, or several
 	Local       [3]uint32
 	SharedBytes uint32
 	Needs       Feature // what the text uses of the target's features

@@ -46,7 +46,8 @@ import (
 //
 // # Parameters
 //
-// One uniform variable, wherever it is bound, is the parameters. Where it is a
+// The uniform variables are the parameters. One alone is all of them; several are together as a
+// structure with each as a member, which Go has as a struct of structs. For a
 // structure Go has a struct with the same fields, in any order; a field is called
 // as the member, but for case and underscores (MaxSteps is max_steps), or as its
 // tag wgsl:"name" says. f32, i32 and u32 are float32, int32 and uint32, f16 is
@@ -77,7 +78,8 @@ type Interface struct {
 	Entry       string
 	Local       [3]uint32 // lanes of a workgroup along x, y and z
 	Buffers     []Variable
-	Params      *Variable // nil if there are none
+	Uniforms    []Variable
+	Params      *Variable // the uniforms: one, or a structure of several; nil if there are none
 	SharedBytes uint64    // workgroup memory
 	Needs       Feature
 }
@@ -106,7 +108,7 @@ type usage struct {
 	m        *module
 	name     string
 	vars     []*decl // of Buffers
-	params   *decl
+	uniforms []*decl
 	edits    []edit
 	unfolds  bool // it looks at the number of workgroups, as grids that were folded need
 	declared []string
@@ -432,16 +434,13 @@ func (u *usage) variables(entry *decl) error {
 		}
 		switch {
 		case space == "uniform":
-			if u.Params != nil {
-				return fmt.Errorf("%s and %s are both uniform: put them into one structure: %w", u.Params.Name, d.name, op.ErrUnsupported)
-			}
 			if t.runtime() {
 				return m.fail(d.at, "%s has no size", d.name)
 			}
 			if t.Size > maxParamBytes {
 				return fmt.Errorf("%s has %d bytes of parameters, of %d: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
 			}
-			u.Params, u.params = &v, d
+			u.Uniforms, u.uniforms = append(u.Uniforms, v), append(u.uniforms, d)
 			continue
 		case access == "read_write":
 			v.Access = ReadWrite
@@ -453,8 +452,11 @@ func (u *usage) variables(entry *decl) error {
 	return u.number()
 }
 
-// maxParamBytes is what every device binds as uniform.
-const maxParamBytes = 64 << 10
+// What every device binds as uniform: bytes, and buffers of one kernel.
+const (
+	maxParamBytes = 64 << 10
+	maxUniforms   = 12
+)
 
 // location returns the number of a group or binding.
 func (m *module) location(d *decl, name string) (uint32, *CompileError) {
@@ -473,27 +475,15 @@ func (m *module) location(d *decl, name string) (uint32, *CompileError) {
 	return n, err
 }
 
-// number sorts the buffers, and has the text count them from 0 on, the
-// parameters last.
+// number sorts the buffers and the uniforms, and has the text count them from 0 on, the
+// uniforms last.
 func (u *usage) number() error {
-	order := make([]int, len(u.Buffers))
-	for i := range order {
-		order[i] = i
-	}
-	place := func(v *Variable) uint64 { return uint64(v.Group)<<32 | uint64(v.Binding) }
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(place(&u.Buffers[i]), place(&u.Buffers[j])) })
-	vars, buffers := make([]*decl, len(order)), make([]Variable, len(order))
-	for to, from := range order {
-		vars[to], buffers[to] = u.vars[from], u.Buffers[from]
-	}
-	u.vars, u.Buffers = vars, buffers
-	all, decls := append([]Variable(nil), buffers...), append([]*decl(nil), vars...)
-	if u.Params != nil {
-		all, decls = append(all, *u.Params), append(decls, u.params)
-	}
+	u.Buffers, u.vars = inOrder(u.Buffers, u.vars)
+	u.Uniforms, u.uniforms = inOrder(u.Uniforms, u.uniforms)
+	all, decls := slices.Concat(u.Buffers, u.Uniforms), slices.Concat(u.vars, u.uniforms)
 	at := map[uint64]string{}
 	for i := range all {
-		p := place(&all[i])
+		p := all[i].place()
 		if other := at[p]; other != "" {
 			return u.m.fail(decls[i].at, "%s and %s are both binding %d of group %d", other, all[i].Name, all[i].Binding, all[i].Group)
 		}
@@ -501,6 +491,48 @@ func (u *usage) number() error {
 		u.renumber(decls[i], "group", 0)
 		u.renumber(decls[i], "binding", i)
 	}
+	return u.parameters()
+}
+
+// place orders variables by their bindings.
+func (v *Variable) place() uint64 { return uint64(v.Group)<<32 | uint64(v.Binding) }
+
+// inOrder sorts variables with their declarations.
+func inOrder(vars []Variable, decls []*decl) ([]Variable, []*decl) {
+	order := make([]int, len(vars))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(vars[i].place(), vars[j].place()) })
+	var sorted []Variable
+	var with []*decl
+	for _, from := range order {
+		sorted, with = append(sorted, vars[from]), append(with, decls[from])
+	}
+	return sorted, with
+}
+
+// parameters makes the parameters of the uniforms.
+func (u *usage) parameters() error {
+	switch n := len(u.Uniforms); {
+	case n == 0:
+		return nil
+	case n == 1:
+		u.Params = &u.Uniforms[0]
+		return nil
+	case n > maxUniforms:
+		return fmt.Errorf("%d uniforms, of %d: %w", n, maxUniforms, op.ErrUnsupported)
+	}
+	t := &Type{Kind: Struct, Name: "the uniforms", Align: ir.BlockAlign}
+	for i := range u.Uniforms {
+		v := &u.Uniforms[i]
+		t.Fields = append(t.Fields, Field{v.Name, v.Type, roundUp(t.Size, ir.BlockAlign)})
+		t.Size = roundUp(t.Size, ir.BlockAlign) + v.Type.Size
+	}
+	if t.Size > maxParamBytes {
+		return fmt.Errorf("%d bytes of parameters, of %d: %w", t.Size, maxParamBytes, op.ErrUnsupported)
+	}
+	u.Params = &Variable{Name: t.Name, Type: t}
 	return nil
 }
 
@@ -546,6 +578,13 @@ func (s Source) Launchable() (kernel.Launchable, error) {
 		e.typ = u.Params.Type
 		p.Text.ParamBytes = uint32(roundUp(e.typ.Size, 16))
 		p.Uniforms = []ir.Uniform{{Name: u.Params.Name, Type: ir.U32}}
+		p.Text.Blocks = []ir.Block{{Bytes: p.Text.ParamBytes}}
+		if len(u.Uniforms) > 1 {
+			p.Text.Blocks = nil
+			for _, f := range e.typ.Fields {
+				p.Text.Blocks = append(p.Text.Blocks, ir.Block{Offset: uint32(f.Offset), Bytes: uint32(roundUp(f.Type.Size, 16))})
+			}
+		}
 	}
 	return kernel.Launchable{Program: p, Params: e.encode, Grid: u.grid,
 		Elements: func(i int, t reflect.Type) error { return elements(&u.Buffers[i], t) }}, nil

@@ -188,7 +188,9 @@ func TestSourceErrors(t *testing.T) {
 		{"var<push_constant> x: f32;\n" + main, "address space push_constant"},
 		{"@group(0) @binding(0) var<storage> x: array<f32>; @group(0) @binding(0) var<storage> y: array<f32>;" + main[:39] + "x[0] = y[0]; }",
 			"x and y are both binding 0 of group 0"},
-		{"@group(0) @binding(0) var<uniform> x: f32; @group(0) @binding(1) var<uniform> y: f32;" + main[:39] + "x = y; }", "x and y are both uniform"},
+		{"@group(0) @binding(0) var<uniform> x: f32; @group(0) @binding(0) var<uniform> y: f32;" + main[:39] + "_ = x + y; }", "x and y are both binding 0 of group 0"},
+		{"@group(0) @binding(0) var<uniform> x: array<vec4f, 4000>; @group(0) @binding(1) var<uniform> y: array<vec4f, 99>;" + main[:39] + "_ = x[0] + y[0]; }", "65584 bytes of parameters"},
+		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniforms, of 12"},
 	} {
 		_, err := Source{Text: c.text}.Launchable()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -219,6 +221,56 @@ func TestSourceErrors(t *testing.T) {
 	_, err = Source{Text: "const a = 1;\n/* größer */ const a = 2;", Name: "k"}.Launchable()
 	if want := "k:2:20: a is declared twice\n\t/* größer */ const a = 2;\n\t                   ^"; err == nil || err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
+	}
+}
+
+// uniforms declares so many of them.
+func uniforms(n int) (s string) {
+	for i := range n {
+		s += fmt.Sprintf("@group(1) @binding(%d) var<uniform> u%d: f32;\n", i, i)
+	}
+	return s
+}
+
+// TestUniforms carries a struct of structs to several uniforms.
+func TestUniforms(t *testing.T) {
+	text := `
+		struct View { scale: f32, shift: vec3f }
+		@group(1) @binding(7) var<uniform> view: View;
+		@group(0) @binding(3) var<uniform> count: u32;
+		@group(1) @binding(1) var<uniform> _hidden: vec4f;
+		@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+		@compute @workgroup_size(1) fn main() { y[0] = view.scale + view.shift.z + f32(count) + _hidden.x; }`
+	l, err := Source{Text: text}.Launchable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge(t, "naga", map[string]string{"uniforms": l.Program.Text.Source})
+	if want := "[{0 16} {256 16} {512 32}]"; fmt.Sprint(l.Program.Text.Blocks) != want || l.Program.Text.ParamBytes != 544 {
+		t.Errorf("%v, %d bytes", l.Program.Text.Blocks, l.Program.Text.ParamBytes)
+	}
+	type view struct {
+		Scale float32
+		Shift [3]float32
+	}
+	b, err := l.Params(nil, struct {
+		View  view
+		Count uint32
+	}{view{1.5, [3]float32{2, 3, 4}}, 77})
+	if err != nil {
+		t.Fatal(err)
+	}
+	float := func(at int) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(b[at:])) }
+	if len(b) != 544 || binary.NativeEndian.Uint32(b) != 77 || float(512) != 1.5 || float(528) != 2 || float(536) != 4 {
+		t.Errorf("%d bytes: %v", len(b), b)
+	}
+	for _, wrong := range []any{nil, view{}, struct{ Count uint32 }{}, struct {
+		View  view
+		Count float32
+	}{}} {
+		if _, err := l.Params(nil, wrong); !errors.Is(err, kernel.ErrParams) {
+			t.Errorf("%T: %v", wrong, err)
+		}
 	}
 }
 

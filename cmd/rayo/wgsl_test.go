@@ -112,7 +112,8 @@ func TestWGSLCompilers(t *testing.T) {
 		out  string
 	}{
 		"x[id.x]": {0, `(?s)naga    accepted\ntint    accepted\n$`},
-		"y":       {1, `(?s)naga    .*kernel\.wgsl:3:\d+.*tint    kernel\.wgsl:3:\d+ error`},
+		"y":       {1, `(?s)rayo    .*x\.wgsl:3:\d+: no definition in scope for y`},
+		"id":      {1, `(?s)naga    .*kernel\.wgsl:3:\d+.*tint    kernel\.wgsl:3:\d+ error`},
 	} {
 		file := filepath.Join(t.TempDir(), "x.wgsl")
 		if err := os.WriteFile(file, []byte(strings.Replace(text, "%", what, 1)), 0o600); err != nil {

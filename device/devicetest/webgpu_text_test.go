@@ -20,6 +20,18 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
+// uniforms is a text with several of them.
+const uniforms = `
+struct View { scale: f32, shift: f32 }
+@group(0) @binding(0) var<uniform> view: View;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(1) @binding(0) var<uniform> n: u32;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+	if id.x < n { y[id.x] = view.scale * x[id.x] + view.shift; }
+}
+`
+
 // saxpy has its bindings in the wrong order and in two groups.
 const saxpy = `
 struct Params { a: f32, n: u32, shift: vec3f }
@@ -81,6 +93,39 @@ func TestTexts(t *testing.T) {
 					t.Error("guards were written")
 				}
 			}
+		}
+	})
+
+	t.Run("uniforms", func(t *testing.T) {
+		k := ready(t, wgsl.Source{Text: uniforms})
+		x, y := make([]float32, 100), make([]float32, 100)
+		for i := range x {
+			x[i] = float32(i)
+		}
+		type view struct{ Scale, Shift float32 }
+		p := struct {
+			View view
+			N    uint32
+		}{view{3, 0.5}, 99}
+		for range 2 { // recorded once, and again with other parameters
+			p.View.Shift++
+			clear(y)
+			if err := k.Run(ctx, k.GridFor(len(x)), p, device.In(x), device.Out(y)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range y {
+				if want := x[i]*3 + p.View.Shift; i < 99 && y[i] != want || i == 99 && y[i] != 0 {
+					t.Fatalf("element %d is %g, not %g", i, y[i], want)
+				}
+			}
+		}
+		b := batch.New(dev)
+		out := b.Launch(k, k.GridFor(len(x)), p, batch.In(b.Upload(x)), batch.Out(op.F32, len(x)))[0]
+		if err := b.Execute(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Read(ctx, out); err != nil || !slices.Equal(got, y) {
+			t.Errorf("%v, not %v; %v", got, y, err)
 		}
 	})
 

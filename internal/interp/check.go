@@ -427,7 +427,7 @@ func (c *checker) meet() bool {
 		c.find(&Finding{Kind: DivergentBarrier, Value: at, Index: -1, Lanes: [2]int32{int32(first.from), -1}, Note: "some lanes have returned"})
 	case other != nil:
 		c.find(&Finding{Kind: DivergentBarrier, Value: at, Index: -1, Lanes: [2]int32{int32(first.from), int32(other.from)},
-			Note: fmt.Sprintf("the other lane waits at %%%d", other.pc)})
+			Note: "the other lane waits at " + spot(c.p, ir.Value(other.pc))})
 	}
 	for i := range c.warps {
 		if w := &c.warps[i]; w.state == waiting && c.p.Code[w.pc].Code == ir.UniformLoad {

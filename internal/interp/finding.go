@@ -45,7 +45,7 @@ type Finding struct {
 	Kernel string
 	Value  ir.Value  // the instruction
 	Name   string    // the buffer, array or variable, if there is one
-	Index  int64     // the element, or -1
+	Index  int64     // the element, below 0 too where that is out of bounds; -1 if there is none
 	Lanes  [2]int32  // lanes in the workgroup: who did it and who else was part of it; -1 if none
 	Group  [3]uint32 // the workgroup of the first lane
 	Other  ir.Value  // for a race, the instruction of the other lane, 0 if unknown
@@ -71,7 +71,7 @@ func (f *Finding) Error() string {
 	fmt.Fprintf(&b, "kernel %s: %v", f.Kernel, f.Kind)
 	if f.Name != "" {
 		fmt.Fprintf(&b, ": %s", f.Name)
-		if f.Index >= 0 {
+		if f.Index >= 0 || f.Kind == OutOfBounds {
 			fmt.Fprintf(&b, "[%d]", f.Index)
 		}
 	} else if f.Index >= 0 {
@@ -87,10 +87,21 @@ func (f *Finding) Error() string {
 		}
 		b.WriteByte(')')
 	}
-	if f.Value != 0 {
-		fmt.Fprintf(&b, " at %%%d", f.Value)
+	if f.Value != 0 && f.File == "" {
+		b.WriteString(" at " + spot(nil, f.Value))
 	}
 	return b.String()
+}
+
+// spot says where an instruction is: in the author's file or, without positions, in the
+// listing of the program.
+func spot(p *ir.Program, v ir.Value) string {
+	if p != nil {
+		if file, line := ir.Position(p.Pos, v); file != "" {
+			return fmt.Sprintf("%s:%d", file, line)
+		}
+	}
+	return fmt.Sprintf("v%d", v)
 }
 
 // locate sets the author's position of the instruction.

@@ -473,7 +473,8 @@ func (o *op) laneMask(k int) int {
 // beyond reports an index out of bounds at a lane.
 func (m *machine) beyond(o *op, lane int) *Finding {
 	f := m.fault(OutOfBounds, o, lane)
-	f.Index = int64(m.regs[int(o.arg[0]/4)+max(lane, 0)])
+	// It is not known whether the index has a sign: what is 2^31 or more is taken for less than 0.
+	f.Index = int64(int32(m.regs[int(o.arg[0]/4)+max(lane, 0)]))
 	return f
 }
 

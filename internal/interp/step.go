@@ -472,7 +472,11 @@ func (c *checker) index(m *region, lane int, v, arg ir.Value) (int, bool) {
 		if c.known(OutOfBounds, v) {
 			return 0, false
 		}
-		c.find(&Finding{Kind: OutOfBounds, Value: v, Name: m.name, Index: integer(x, d.signed), Lanes: [2]int32{int32(lane), -1},
+		index := integer(x, d.signed)
+		if e < 0 && e >= math.MinInt32 { // it wrapped around
+			index = e
+		}
+		c.find(&Finding{Kind: OutOfBounds, Value: v, Name: m.name, Index: index, Lanes: [2]int32{int32(lane), -1},
 			Note: fmt.Sprintf("which has %d elements", m.len)})
 		return 0, false
 	}
@@ -517,16 +521,12 @@ func (c *checker) race(m *region, i, lane int, v ir.Value, a *who, did, other st
 		return
 	}
 	f := &Finding{Kind: Race, Value: v, Name: m.name, Index: int64(i / m.width), Lanes: [2]int32{int32(lane), int32(a.lane)}, Other: a.at}
-	at := fmt.Sprintf("%%%d", a.at)
-	if file, line := ir.Position(c.p.Pos, a.at); file != "" {
-		at = fmt.Sprintf("%s:%d", file, line)
-	}
 	where := "with no barrier between"
 	if a.group != c.number {
 		g, x, y := a.group-1, c.l.grid[0], c.l.grid[1]
 		where = fmt.Sprintf("by workgroup %d,%d,%d", g%x, g/x%y, g/x/y)
 	}
-	f.Note = fmt.Sprintf("%s here and %s at %s %s", did, other, at, where)
+	f.Note = fmt.Sprintf("%s here and %s at %s %s", did, other, spot(c.p, a.at), where)
 	c.find(f)
 }
 

@@ -54,6 +54,9 @@ func (p *Program) Hash() [sha256.Size]byte {
 		text(t.Source)
 		text(t.Entry)
 		num(uint32(t.Language), t.ParamBytes, uint32(t.SharedBytes), t.Features)
+		for _, b := range t.Blocks {
+			num(b.Offset, b.Bytes)
+		}
 	}
 	return sha256.Sum256(b)
 }

@@ -16,9 +16,8 @@ func (p *Program) String() string {
 	if p.Roomy {
 		l.b.WriteString("\troomy\n")
 	}
-	access := [...]string{"", "input", "output", "inout", "atomic"}
-	for _, x := range p.Bindings {
-		fmt.Fprintf(&l.b, "\t%s %s []%s\n", access[x.Access], x.Name, typeName(x.Type, x.Width))
+	for i := range p.Bindings {
+		fmt.Fprintf(&l.b, "\t%v\n", &p.Bindings[i])
 	}
 	for _, x := range p.Uniforms {
 		fmt.Fprintf(&l.b, "\tparam %s %v\n", x.Name, x.Type)
@@ -35,6 +34,29 @@ func (p *Program) String() string {
 	}
 	l.body()
 	return l.b.String()
+}
+
+// String returns the buffer as a listing has it: input x []f32.
+func (b *Binding) String() string {
+	access := [...]string{"", "input", "output", "inout", "atomic"}
+	return fmt.Sprintf("%s %s []%s", access[b.Access], b.Name, typeName(b.Type, b.Width))
+}
+
+// Signature returns the name of the program with its buffers and parameters:
+// saxpy(input x []f32, inout y []f32, Scale f32).
+func (p *Program) Signature() string {
+	var list []string
+	for i := range p.Bindings {
+		list = append(list, p.Bindings[i].String())
+	}
+	if p.Text != nil && p.Text.ParamBytes > 0 {
+		list = append(list, fmt.Sprintf("%d bytes of parameters", p.Text.ParamBytes))
+	} else if p.Text == nil {
+		for _, x := range p.Uniforms {
+			list = append(list, fmt.Sprintf("%s %v", x.Name, x.Type))
+		}
+	}
+	return p.Name + "(" + strings.Join(list, ", ") + ")"
 }
 
 func typeName(t Type, width uint8) string {

@@ -9,14 +9,15 @@ import "fmt"
 type Text struct {
 	Language Language
 	// Source is the text. The storage buffers are in it the bindings 0, 1 ... of
-	// group 0, in the order of Program.Bindings; the block of parameters, if
-	// there is one, is the uniform buffer that follows them. (The text says so
-	// whatever numbers its author gave.)
+	// group 0, in the order of Program.Bindings; the uniform buffers, the Blocks,
+	// follow them. (The text says so whatever numbers its author gave.)
 	Source string
 	Entry  string
 	// ParamBytes is the size of the block of parameters, 0 if there is none.
 	// Program.Uniforms is then one entry that stands for all of it.
 	ParamBytes uint32
+	// Blocks are the parts of the block of parameters that are uniform buffers.
+	Blocks []Block
 	// SharedBytes is the workgroup memory that the text declares.
 	SharedBytes uint64
 	// Features are those that the text uses, as its language numbers them.
@@ -24,6 +25,12 @@ type Text struct {
 	// Layouts say how large the Bindings are.
 	Layouts []Layout
 }
+
+// Block is a part of the block of parameters: Bytes at Offset, a multiple of [BlockAlign].
+type Block struct{ Offset, Bytes uint32 }
+
+// BlockAlign is what every device of WebGPU can bind a uniform buffer at.
+const BlockAlign = 256
 
 // Layout is the size of a buffer that a text declares: Head bytes at least, and
 // what is beyond them is a whole number of elements of Stride bytes, where Stride

@@ -40,6 +40,7 @@ type code struct {
 	written  []bool // by binding
 	params   bool   // it has a block of parameters, of
 	bytes    int64
+	blocks   []ir.Block // the uniform buffers that it is
 
 	ready chan struct{} // closed when it is compiled, or err says why it is not
 	err   error
@@ -123,7 +124,7 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 		k.written = append(k.written, a == wgsl.ReadWrite)
 	}
 	if text.Params >= 0 {
-		k.params, k.bytes = true, int64(text.ParamBytes)
+		k.params, k.bytes, k.blocks = true, int64(text.ParamBytes), text.Blocks
 	}
 	k.pipeline, err = c.d.gpu.Compile(ctx, shaderOf(p, &text, k.key.trusted))
 	var mistake *wgsl.CompileError
@@ -149,7 +150,7 @@ func shaderOf(p *ir.Program, text *wgsl.Shader, trusted bool) *gpu.Shader {
 		}
 		s.Bindings = append(s.Bindings, kind)
 	}
-	if text.Params >= 0 {
+	for range text.Blocks {
 		s.Bindings = append(s.Bindings, gpu.Block)
 	}
 	return s

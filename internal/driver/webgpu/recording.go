@@ -220,11 +220,13 @@ func (l *dispatch) record(r *recorder) error {
 		}
 	}
 	if l.code.params {
-		p := gpu.Range{Buffer: r.e.params, Off: l.static, Bytes: l.code.bytes}
+		p := gpu.Range{Buffer: r.e.params, Off: l.static}
 		if l.dynamic >= 0 {
 			p.Buffer, p.Off = r.set.uniform, l.uniform
 		}
-		ranges = append(ranges, p)
+		for _, b := range l.code.blocks {
+			ranges = append(ranges, gpu.Range{Buffer: p.Buffer, Off: p.Off + int64(b.Offset), Bytes: int64(b.Bytes)})
+		}
 	}
 	g, err := r.d.gpu.Bind(l.code.pipeline, ranges)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestLibrary(t *testing.T) {
 					for _, a := range s.Bindings {
 						shader.Bindings = append(shader.Bindings, map[wgsl.Access]webgpu.BindingKind{wgsl.Read: webgpu.ReadOnly, wgsl.ReadWrite: webgpu.ReadWrite}[a])
 					}
-					if s.Params >= 0 {
+					for range s.Blocks {
 						shader.Bindings = append(shader.Bindings, webgpu.Block)
 					}
 					for _, shader.Trusted = range []bool{true, false} {

@@ -149,7 +149,7 @@ func runText(d *webgpu.Device, text string) error {
 	for _, a := range s.Bindings {
 		shader.Bindings = append(shader.Bindings, map[wgsl.Access]webgpu.BindingKind{wgsl.Read: webgpu.ReadOnly, wgsl.ReadWrite: webgpu.ReadWrite}[a])
 	}
-	if s.Params >= 0 {
+	for range s.Blocks {
 		shader.Bindings = append(shader.Bindings, webgpu.Block)
 	}
 	p, err := d.Compile(context.Background(), shader)
