@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,8 @@ type benchReport struct {
 	Detail   string      `json:"detail"`
 	Roofline *roofReport `json:"roofline,omitempty"`
 	Results  []measured  `json:"results"`
+	// Missing is how many lines an interrupted run lacks.
+	Missing int `json:"missing,omitempty"`
 }
 
 // roofReport is the limits of the machine, in 10⁹ a second.
@@ -91,14 +94,33 @@ func (c *benchCmd) Run(a *app) error {
 	if len(cells) == 0 {
 		return fmt.Errorf("--only=%s matches nothing", c.Only)
 	}
+	r, err := c.measure(a, dev, cells)
+	return c.show(a, r, err)
+}
+
+// show writes what was measured, also if err ended it, and returns err.
+func (c *benchCmd) show(a *app, r *benchReport, err error) error {
+	if err != nil && len(r.Results) == 0 {
+		return err
+	}
+	if c.JSON {
+		return errors.Join(err, writeJSON(a.out, r))
+	}
+	return errors.Join(err, r.write(a.out))
+}
+
+// measure measures cells. An error comes with what was measured before.
+func (c *benchCmd) measure(a *app, dev *device.Device, cells []cell) (*benchReport, error) {
 	bar := progress(a.err, len(cells)+1)
+	defer bar.Clear()
 	info := dev.Info()
-	r := &benchReport{Device: dev.String(), Name: info.Name, Detail: info.Detail, Results: []measured{}}
+	r := &benchReport{Device: dev.String(), Name: info.Name, Detail: info.Detail, Results: []measured{}, Missing: len(cells)}
 	var roof roofline.Roofline
 	if info.Kind == device.CPU {
 		bar.Describe("limits")
+		var err error
 		if roof, err = roofline.Measure(a.ctx, info.Threads); err != nil {
-			return err
+			return r, err
 		}
 		r.Roofline = &roofReport{roof.Read / 1e9, roof.Copy / 1e9, roof.FMA / 1e9}
 	}
@@ -111,16 +133,13 @@ func (c *benchCmd) Run(a *app) error {
 		bar.Describe(cl.op + " " + cl.size)
 		m, err := cl.measure(a, dev, roof, budget)
 		if err != nil {
-			return err
+			return r, err
 		}
 		r.Results = append(r.Results, m)
+		r.Missing--
 		bar.Add(1)
 	}
-	bar.Finish()
-	if c.JSON {
-		return writeJSON(a.out, r)
-	}
-	return r.write(a.out)
+	return r, nil
 }
 
 // openPinned opens the device that Open would choose so that it runs
@@ -215,6 +234,9 @@ func (r *benchReport) write(out io.Writer) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if r.Missing > 0 {
+		fmt.Fprintf(out, "\n%d more were not measured.\n", r.Missing)
 	}
 	_, err := fmt.Fprint(out, "\nTimes are medians into memory that is used again; resident, of arrays that stay on the device, by its clock.\nGB/s counts what must be read and written at least; above 100% of the limit of memory the data came from caches.\n")
 	return err

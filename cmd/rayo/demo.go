@@ -80,13 +80,13 @@ picture: %s
 
 // demoPhoto runs the pipeline over the photograph in one batch.
 func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
-	after := picture{p.h, p.w, device.Alloc(len(p.rgb))}
+	after, padded := picture{p.h, p.w, device.Alloc(len(p.rgb))}, p.extend(margin)
 	b := batch.New(dev)
 	before := dev.Stats()
 	runs := 0
 	took, err := median(a, func() error {
 		b.Reset()
-		b.Get(neon[batch.Value](b, p), after.rgb)
+		b.Get(neon[batch.Value](b, p, padded), after.rgb)
 		runs++
 		return b.Execute(a.ctx)
 	})
@@ -95,7 +95,7 @@ func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
 	}
 	kernels := int(dev.Stats().Steps-before.Steps) / runs
 	var e exact
-	want := neon[value](&e, p)
+	want := neon[value](&e, p, padded)
 	if e.err != nil {
 		return after, result{}, e.err
 	}

@@ -16,7 +16,7 @@ func TestBoundsHold(t *testing.T) {
 		p.rgb[i] = rand.Float32()
 	}
 	var e exact
-	want := neon[value](&e, p)
+	want := neon[value](&e, p, p.extend(margin))
 	if e.err != nil {
 		t.Fatal(e.err)
 	}

@@ -8,6 +8,8 @@
 //	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
 //	rayo wgsl           the kernels of every other GPU: list, show, check
 //	rayo demo           a photograph, a matrix product and a chain, all checked
+//	rayo version        what this command was built from, and the drivers that it finds
+//	rayo completion     a script by which a shell completes command lines
 package main
 
 import (
@@ -31,6 +33,9 @@ type grammar struct {
 	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
 	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
+
+	Version    versionCmd    `cmd:"" help:"Say what this command was built from, and which drivers it finds."`
+	Completion completionCmd `cmd:"" help:"Write the script by which a shell completes command lines."`
 }
 
 const description = `Numeric work on whatever this machine has.
@@ -42,6 +47,7 @@ RAYO_SIMD=avx2 or generic its instructions.`
 type app struct {
 	ctx      context.Context
 	out, err io.Writer
+	commands *kong.Node // all of them
 }
 
 func main() {
@@ -71,6 +77,8 @@ const (
 	exitOK    = 0
 	exitFail  = 1 // the command could not do its work, or a check failed
 	exitUsage = 2 // the command line is wrong
+
+	exitInterrupted = 130 // as of a program that SIGINT ends
 )
 
 // exit is what kong's own end of the program becomes: a panic that run catches.
@@ -104,7 +112,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 		return exitUsage
 	}
 	w := &printer{Writer: out}
-	err = c.Run(&app{ctx, w, errs})
+	err = c.Run(&app{ctx, w, errs, k.Model.Node})
 	if err == nil {
 		err = w.err
 	}
@@ -113,6 +121,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(errs, "rayo: interrupted")
+		return exitInterrupted
 	default:
 		fmt.Fprintf(errs, "rayo: %v\n", err)
 	}

@@ -21,7 +21,7 @@ func TestMonitorShowsReadings(t *testing.T) {
 	}
 	read := func() ([]cuda.Sample, error) { return samples, nil }
 	var out bytes.Buffer
-	a := &app{context.Background(), &out, &out}
+	a := &app{ctx: context.Background(), out: &out, err: &out}
 	if err := (&monitorCmd{Once: true}).watch(a, "580.1", read, true); err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func TestMonitorEnds(t *testing.T) {
 		}
 		return nil, nil
 	}
-	if err := (&monitorCmd{Interval: time.Nanosecond}).watch(&app{ctx, &out, &out}, "", read, false); !errors.Is(err, context.Canceled) || readings != 2 {
+	if err := (&monitorCmd{Interval: time.Nanosecond}).watch(&app{ctx: ctx, out: &out, err: &out}, "", read, false); !errors.Is(err, context.Canceled) || readings != 2 {
 		t.Errorf("after %d readings: %v", readings, err)
 	}
 	wrong := errors.New("gone")
-	if err := (&monitorCmd{}).watch(&app{context.Background(), &out, &out}, "", func() ([]cuda.Sample, error) { return nil, wrong }, false); err != wrong {
+	if err := (&monitorCmd{}).watch(&app{ctx: context.Background(), out: &out, err: &out}, "", func() ([]cuda.Sample, error) { return nil, wrong }, false); err != wrong {
 		t.Errorf("a reading that fails: %v", err)
 	}
 	code, _, stderr := rayo(t, "monitor", "--once")

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -54,7 +55,7 @@ var (
 	// hues turns a gradient into a colour by its direction: gold where the
 	// light changes sideways, blue where it changes upwards.
 	hues = directions(-15, 52, 100)
-	glow = gaussian(13, 3.5)
+	glow = three(gaussian(13, 3.5)) // for each channel
 )
 
 // margin is what the windows of blur and edges together reach over the
@@ -63,17 +64,19 @@ const margin = 3
 
 // neon records the pipeline: the luma of the photograph, smoothed; its edges,
 // coloured by their direction, with a glow around them; over the dimmed
-// photograph. Every step but the last is linear or a magnitude.
-func neon[V any](r recorder[V], p picture) V {
+// photograph. Every step but the last is linear or a magnitude. padded is the photograph with a
+// margin: all that is uploaded is there before, so that recording computes nothing, and is at the same
+// place each time, so that a device need not look at it again.
+func neon[V any](r recorder[V], p, padded picture) V {
 	h, w := p.h, p.w
-	padded := p.extend(margin)
 	luma := r.MatMul(r.Upload(rec709, 1, 3), r.Upload(padded.rgb, 3, padded.h*padded.w))
 	smooth := r.Conv2D(r.Reshape(luma, 1, 1, padded.h, padded.w), r.Upload(blur5, 1, 1, 5, 5))
 	edges := r.Conv2D(smooth, r.Upload(sobel3, 2, 1, 3, 3)) // two channels
 	lines := r.Abs(r.MatMul(r.Upload(hues, 3, 2), r.Reshape(edges, 2, h*w)))
+	n := len(glow) / 3
 	halo := r.Reshape(lines, 1, 3, h, w)
-	halo = r.Conv2D(halo, r.Upload(three(glow), 3, 1, len(glow), 1), op.Conv2DOpts{Pad: [2]int{len(glow) / 2, 0}, Groups: 3})
-	halo = r.Conv2D(halo, r.Upload(three(glow), 3, 1, 1, len(glow)), op.Conv2DOpts{Pad: [2]int{0, len(glow) / 2}, Groups: 3})
+	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, n, 1), op.Conv2DOpts{Pad: [2]int{n / 2, 0}, Groups: 3})
+	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, 1, n), op.Conv2DOpts{Pad: [2]int{0, n / 2}, Groups: 3})
 	light := r.Add(r.Scale(lines, 1.5), r.Scale(r.Reshape(halo, 3, h*w), 2))
 	return r.Clip(r.Axpy(r.Upload(p.rgb, 3, h*w), light, 0.45), 0, 1)
 }
@@ -126,7 +129,7 @@ func decode(data []byte) (picture, error) {
 		return picture{}, err
 	}
 	r := img.Bounds()
-	p := picture{r.Dy(), r.Dx(), make([]float32, 3*r.Dx()*r.Dy())}
+	p := picture{r.Dy(), r.Dx(), device.Alloc(3 * r.Dx() * r.Dy())}
 	n := p.h * p.w
 	for i := range n {
 		c := color.NRGBAModel.Convert(img.At(r.Min.X+i%p.w, r.Min.Y+i/p.w)).(color.NRGBA)
@@ -138,7 +141,7 @@ func decode(data []byte) (picture, error) {
 // extend returns p with m more pixels on each side, which repeat those on the
 // border.
 func (p picture) extend(m int) picture {
-	e := picture{p.h + 2*m, p.w + 2*m, make([]float32, 3*(p.h+2*m)*(p.w+2*m))}
+	e := picture{p.h + 2*m, p.w + 2*m, device.Alloc(3 * (p.h + 2*m) * (p.w + 2*m))}
 	for i := range e.rgb {
 		plane, y, x := i/(e.h*e.w), i/e.w%e.h-m, i%e.w-m
 		y, x = min(max(y, 0), p.h-1), min(max(x, 0), p.w-1)

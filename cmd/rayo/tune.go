@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
 )
 
 type tuneCmd struct {
 	Op       string `help:"Only this operation."`
+	Forget   bool   `help:"Remove what was stored for the device, which goes back to the defaults."`
 	Portable bool   `help:"Tune the portable kernels on the CPU, instead of its own, which need no tuning."`
 }
 
@@ -79,6 +81,9 @@ func (c *tuneCmd) Run(a *app) error {
 	if c.Op != "" && op.Lookup(c.Op) == nil {
 		return fmt.Errorf("no operation is called %s: rayo ops lists them", c.Op)
 	}
+	if c.Forget {
+		return c.forget(a, dev)
+	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "operation\tbest\ttime\tothers")
 	tuned := 0
@@ -91,6 +96,7 @@ func (c *tuneCmd) Run(a *app) error {
 			continue
 		}
 		if err != nil {
+			w.Flush() // what was measured is stored
 			return err
 		}
 		tuned++
@@ -117,6 +123,27 @@ func (c *tuneCmd) Run(a *app) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n%d choices stored for %s.\n", tuned, dev.Info().Identity)
+	_, err = fmt.Fprintf(a.out, "\n%d choices stored for %s\nin %s. %s removes them.\n", tuned, dev.Info().Identity, driver.VariantsFile(), c.undo())
+	return err
+}
+
+// undo is the command that removes what this one stores.
+func (c *tuneCmd) undo() string {
+	if c.Portable {
+		return "rayo tune --portable --forget"
+	}
+	return "rayo tune --forget"
+}
+
+// forget removes what was stored for a device.
+func (c *tuneCmd) forget(a *app, dev *device.Device) error {
+	if c.Op != "" {
+		return errors.New("--forget removes the choices of all operations: leave out --op")
+	}
+	n, err := driver.ForgetVariants(dev.Info().Identity)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%d choices for %s removed from %s.\n", n, dev.Info().Identity, driver.VariantsFile())
 	return err
 }

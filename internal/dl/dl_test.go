@@ -101,6 +101,9 @@ func TestMissingLibrary(t *testing.T) {
 			if n != "" && !strings.Contains(n, "\x00") && !strings.Contains(err.Error(), n) {
 				t.Errorf("Open(%q) does not say what it looked for: %v", names, err)
 			}
+			if strings.HasPrefix(n, "lib") && strings.Contains(strings.ToLower(err.Error()), "no such file") {
+				t.Errorf("Open(%q) says it again for each name: %v", names, err)
+			}
 		}
 	}
 }

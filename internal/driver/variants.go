@@ -57,3 +57,15 @@ func (v *Variants) Store(identity, key string) error {
 	other := func(line string) bool { return !strings.HasPrefix(line, key+"\t") }
 	return measured.Replace(variants, identity, []string{key + "\t" + name}, other)
 }
+
+// VariantsFile returns where the variants of all devices are kept, "" if nowhere.
+func VariantsFile() string { return measured.Path(variants) }
+
+// ForgetVariants removes what is kept for the device of an identity, and returns how much that was.
+func ForgetVariants(identity string) (int, error) {
+	n := len(measured.Lines(variants, identity))
+	if n == 0 {
+		return 0, nil
+	}
+	return n, measured.Replace(variants, identity, nil, nil)
+}

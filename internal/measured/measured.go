@@ -25,6 +25,15 @@ var folder = func() string {
 	return filepath.Join(dir, "rayo")
 }
 
+// Path returns where a file is or would be, "" if there is no folder for it.
+func Path(file string) string {
+	dir := folder()
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, file)
+}
+
 // Lines returns the lines that a file has under an identity, nil if none.
 func Lines(file, identity string) []string {
 	dir := folder()

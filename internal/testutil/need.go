@@ -35,6 +35,7 @@ var things = map[string]func() error{
 	"race":    command("gcc", "clang", "cc"),
 	"go":      command("go"),
 	"node":    command("node"),
+	"bash":    command("bash"),
 	"objdump": command("aarch64-linux-gnu-objdump"),
 	"qemu":    command("qemu-aarch64-static", "qemu-aarch64"),
 	"naga":    command("naga"),
