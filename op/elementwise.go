@@ -195,7 +195,8 @@ var (
 			params: []Param{{Name: "alpha", Doc: "magnitude of the limit at -Inf", Default: 1}}})
 
 	HardSigmoid = elementwise(1, "hard_sigmoid", "alpha·x + beta limited to [0, 1]", parameter(0).Fma(x, parameter(1)).Max(zero).Min(one),
-		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), special: "NaN stays NaN.",
+		// A product beyond |beta| + 1 is limited whatever its error.
+		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs().Min(parameter(1).Abs().Add(Const(2))), special: "NaN stays NaN.",
 			params: []Param{{Name: "alpha", Doc: "the slope", Required: true}, {Name: "beta", Doc: "the value at 0", Required: true}}})
 
 	Shrink = elementwise(1, "shrink", "x moved towards 0 by bias where it is beyond ±lambda, else 0",

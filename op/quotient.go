@@ -102,7 +102,7 @@ func signedDivide(x, y Expr) (q, r Expr) {
 		step := Select(opposite(r, by), by.like(-1), by.like(1))
 		q, r = Select(c, q.Add(step), q), Select(c, r.Sub(step.Mul(by)), r)
 	}
-	nearer(r.Abs().Ge(by.Abs()))
+	nearer(r.Abs().Ge(by.Abs())) // only where a device divides less exactly than IEEE 754
 	nearer(r.Ne(r.like(0)).And(opposite(r, x)))
 	alone := y.Eq(least).And(x.Eq(least))
 	q = Select(y.Eq(least), Select(alone, x.like(1), x.like(0)), q)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,6 +115,18 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 	return req, nil
 }
 
+// usualType returns the first element type that all operands of an operation may
+// have, or f32.
+func usualType(o *op.Operation) op.DType {
+	attrs := o.Defaults()
+	for _, d := range op.DTypes() {
+		if _, err := o.Types(&attrs, slices.Repeat([]op.DType{d}, len(o.Inputs()))); err == nil {
+			return d
+		}
+	}
+	return op.F32
+}
+
 func typeNamed(name string) op.DType {
 	for _, t := range append(op.DTypes(), op.QuantTypes()...) {
 		if strings.EqualFold(t.String(), name) {
@@ -146,7 +159,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 		if err != nil {
 			return nil, err
 		}
-		shape = shapes[0]
+		shape, d = shapes[0], usualType(ops[0])
 		if r.Type != "" {
 			if d = typeNamed(r.Type); d == op.InvalidType || d.Quantized() {
 				return nil, fmt.Errorf("elements of type %q", r.Type)

@@ -15,3 +15,9 @@ func TestCUDAEmulatedNumPy(t *testing.T) {
 	emulate(t, 9, false)
 	numpy(t, openCUDA)
 }
+
+// TestCUDAEmulatedQuotients divides integers by the kernels of GPUs, emulated.
+func TestCUDAEmulatedQuotients(t *testing.T) {
+	emulate(t, 9, false)
+	quotients(t, openCUDA, 5000)
+}

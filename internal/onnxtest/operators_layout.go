@@ -11,6 +11,7 @@ var layoutOperators = map[string]mapping{
 	"ConstantOfShape": constantOfShape,
 	"Flatten":         flatten,
 	"Gather":          gather,
+	"GatherElements":  gatherElements,
 	"Reshape":         reshape,
 	"Squeeze":         squeeze,
 	"Transpose":       transpose,
@@ -19,14 +20,10 @@ var layoutOperators = map[string]mapping{
 
 func constantOfShape(r *recorder) []batch.Value {
 	t := r.c.Node.Attributes["value"].Tensor
-	if t != nil && (t.Type != Float32 || len(t.Data) != 1) {
-		return r.refuse("constants of %v", t.Type)
+	if t == nil {
+		return one(r.Const(0, r.host(0)...))
 	}
-	v := float32(0)
-	if t != nil {
-		v = float32(t.Data[0])
-	}
-	return one(r.Const(v, r.host(0)...))
+	return one(r.Cast(r.Const(float32(t.Data[0]), r.host(0)...), t.Type.DType()))
 }
 
 func flatten(r *recorder) []batch.Value {
@@ -37,24 +34,44 @@ func flatten(r *recorder) []batch.Value {
 	return one(r.Reshape(r.x(0), product(s[:axis]), product(s[axis:])))
 }
 
-// gather takes along the first axis, or along the last of what it transposes.
+// ids returns operand i, indices of n places, the negative ones counted from the end.
+func (r *recorder) ids(i, n int) batch.Value {
+	x := r.x(i)
+	return r.Where(r.Less(x, r.whole(0)), r.Add(x, r.whole(n)), x)
+}
+
+// gather takes rows of what follows the axis: those of each outer place stand n rows
+// behind those of the one before.
 func gather(r *recorder) []batch.Value {
-	if slices.ContainsFunc(r.host(1), func(i int) bool { return i < 0 }) {
-		return r.refuse("negative indices")
-	}
 	s, ids := r.shape(0), r.shape(1)
 	axis := r.axis(r.int("axis", 0), len(s))
 	outer, n, inner := around(s, axis, axis+1)
+	k := product(ids)
+	rows := r.number(op.Shape{outer, k}, func(i int) int { return i / k * n })
+	rows = r.Add(rows, r.Reshape(r.ids(1, n), k))
 	out := slices.Concat(s[:axis], ids, s[axis+1:])
-	switch {
-	case outer == 1:
-		return one(r.Reshape(r.Gather(r.Reshape(r.x(0), n, inner), r.x(1)), out...))
-	case inner == 1:
-		table := r.Transpose(r.Reshape(r.x(0), outer, n))
-		y := r.Reshape(r.Gather(table, r.x(1)), product(ids), outer)
-		return one(r.Reshape(r.Transpose(y), out...))
+	return one(r.Reshape(r.Gather(r.Reshape(r.x(0), outer*n, inner), rows), out...))
+}
+
+// gatherElements takes one element for each index, at its place but along the axis.
+func gatherElements(r *recorder) []batch.Value {
+	s, ids := r.shape(0), r.shape(1)
+	axis := r.axis(r.int("axis", 0), len(s))
+	stride := make([]int, len(s))
+	for i, step := len(s)-1, 1; i >= 0; i, step = i-1, step*s[i] {
+		stride[i] = step
 	}
-	return r.refuse("along an inner axis")
+	place := r.number(ids, func(at int) int {
+		p := 0
+		for i := len(ids) - 1; i >= 0; i-- {
+			if i != axis {
+				p += at % ids[i] * stride[i]
+			}
+			at /= ids[i]
+		}
+		return p
+	})
+	return one(r.pick(r.x(0), r.Add(place, r.Mul(r.ids(1, s[axis]), r.whole(stride[axis])))))
 }
 
 // reshape: an extent of 0 is that of the operand, unless the node allows zeros.
