@@ -32,7 +32,7 @@ func Edit(path string, change func(*Metadata) error) (rewritten bool, err error)
 	if err := change(meta); err != nil {
 		return false, err
 	}
-	alignment, err := alignmentOf(meta)
+	alignment, err := alignmentOf(meta, 0)
 	if err != nil {
 		return false, err
 	}

@@ -9,7 +9,6 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/gguf/block"
@@ -38,8 +37,9 @@ type header struct {
 	meta      *Metadata
 	tensors   []*Tensor
 	alignment int64
-	end       int64 // of the descriptions
-	data      int64 // where tensors begin
+	end       int64            // of the descriptions
+	data      int64            // where tensors begin
+	places    map[string]int64 // of keys, for messages
 }
 
 // parser reads a header from the beginning of a file.
@@ -152,7 +152,7 @@ func (p *parser) count(field string, each int64) (int, error) {
 }
 
 func (p *parser) header() (*header, error) {
-	h := &header{meta: &Metadata{}}
+	h := &header{meta: &Metadata{}, places: map[string]int64{}}
 	s, err := p.take(4, "magic")
 	if err != nil {
 		return nil, err
@@ -177,11 +177,14 @@ func (p *parser) header() (*header, error) {
 		return nil, err
 	}
 	for i := range keys {
-		if err := p.keyValue(h.meta, i); err != nil {
+		at := int64(p.at)
+		key, err := p.keyValue(h.meta, i)
+		if err != nil {
 			return nil, err
 		}
+		h.places[key] = at
 	}
-	if h.alignment, err = p.alignment(h.meta); err != nil {
+	if h.alignment, err = alignmentOf(h.meta, h.places[keyAlignment]); err != nil {
 		return nil, err
 	}
 	return h, p.infos(h, int(tensors))
@@ -207,25 +210,25 @@ func (p *parser) version() (uint32, error) {
 	return v, nil
 }
 
-func (p *parser) keyValue(m *Metadata, i int) error {
+func (p *parser) keyValue(m *Metadata, i int) (string, error) {
 	at := p.at
 	field := "key " + strconv.Itoa(i)
 	key, err := p.text(field, maxName)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if key == "" {
-		return fail(field, at, ErrFormat, "it is empty")
+		return "", fail(field, at, ErrFormat, "it is empty")
 	}
 	field = strconv.Quote(shortened(key))
 	if m.has(key) {
-		return fail(field, at, ErrFormat, "the key is there twice")
+		return "", fail(field, at, ErrFormat, "the key is there twice")
 	}
 	v, err := p.value(field)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return m.Set(key, v)
+	return key, m.Set(key, v)
 }
 
 // shortened returns the beginning of a long name.
@@ -335,16 +338,15 @@ func (p *parser) texts(field string, n int) (string, error) {
 	return string(b), nil
 }
 
-// alignment returns the alignment of tensors.
-func (p *parser) alignment(m *Metadata) (int64, error) {
+// alignmentOf returns the alignment of tensors, whose key stands at a byte.
+func alignmentOf(m *Metadata, at int64) (int64, error) {
 	v, ok := m.Get(keyAlignment)
 	if !ok {
 		return defaultAlignment, nil
 	}
 	a, ok := v.Uint()
 	if !ok || a == 0 || a > maxAlignment || a&(a-1) != 0 {
-		at := max(0, strings.Index(p.b, keyAlignment)) // 0 for metadata to be written
-		return 0, fail(strconv.Quote(keyAlignment), at, ErrFormat, "%v of type %v is no power of two up to %d", v, v.kind, maxAlignment)
+		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is no power of two up to %d", v, v.kind, maxAlignment)
 	}
 	return int64(a), nil
 }
@@ -360,6 +362,7 @@ func (p *parser) infos(h *header, n int) error {
 	for i := range n {
 		at := p.at
 		t := &all[i]
+		t.at = int64(at)
 		if err := p.info(t, i, &offsets[i]); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ type Tensor struct {
 	Dims []int64
 
 	offset, size int64 // in the part of the file that has tensors
+	at           int64 // of the description in its file
 	part         *part
 }
 

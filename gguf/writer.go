@@ -68,7 +68,7 @@ func NewWriter(w io.Writer, meta *Metadata, tensors []TensorInfo) (*Writer, erro
 // encodeHeader returns the bytes before the tensors, without padding, and the
 // sizes of these.
 func encodeHeader(meta *Metadata, tensors []TensorInfo) (b []byte, sizes []int64, alignment int64, err error) {
-	alignment, err = alignmentOf(meta)
+	alignment, err = alignmentOf(meta, 0)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -92,11 +92,6 @@ func encodeHeader(meta *Metadata, tensors []TensorInfo) (b []byte, sizes []int64
 		at = align(at+n, alignment)
 	}
 	return appendHeader(3, meta, tensors, offsets), sizes, alignment, nil
-}
-
-func alignmentOf(meta *Metadata) (int64, error) {
-	p := parser{}
-	return p.alignment(meta)
 }
 
 // appendHeader returns the bytes of a header.

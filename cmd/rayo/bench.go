@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"text/tabwriter"
 	"time"
@@ -157,12 +156,7 @@ func openPinned(ctx context.Context, opts ...device.Option) (*device.Device, err
 // progress returns a bar on w if that is a terminal, else one that shows
 // nothing.
 func progress(w io.Writer, n int) *progressbar.ProgressBar {
-	f, ok := w.(*os.File)
-	if ok {
-		s, err := f.Stat()
-		ok = err == nil && s.Mode()&os.ModeCharDevice != 0
-	}
-	return progressbar.NewOptions(n, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(ok),
+	return progressbar.NewOptions(n, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(terminal(w)),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowCount())
 }

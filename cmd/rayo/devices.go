@@ -144,7 +144,7 @@ func (m *machine) write(a *app) {
 }
 
 // bytesText writes a size as 48 KiB.
-func bytesText(n int) string {
+func bytesText[T int | int64](n T) string {
 	units := []string{"B", "KiB", "MiB", "GiB"}
 	u := 0
 	v := float64(n)

@@ -7,6 +7,7 @@
 //	rayo monitor        what NVIDIA's devices are doing
 //	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
 //	rayo wgsl           the kernels of every other GPU: list, show, check
+//	rayo gguf           models in GGUF files: inspect, verify, quantize, split, compare
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 //	rayo version        what this command was built from, and the drivers that it finds
 //	rayo completion     a script by which a shell completes command lines
@@ -32,6 +33,7 @@ type grammar struct {
 	Monitor monitorCmd `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
 	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
 	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
+	GGUF    ggufCmd    `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 
 	Version    versionCmd    `cmd:"" help:"Say what this command was built from, and which drivers it finds."`

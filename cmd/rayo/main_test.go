@@ -66,7 +66,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 // TestLostOutput: what cannot be written fails, whichever subcommand wrote it.
 func TestLostOutput(t *testing.T) {
-	for _, args := range [][]string{{"devices"}, {"devices", "--json"}, {"ops"}, {"ptx", "show", "relu"}, {"ptx", "check", "relu"}, {"wgsl", "show", "relu", "--lines"}, {"wgsl", "check", "relu"}} {
+	for _, args := range [][]string{{"devices"}, {"devices", "--json"}, {"ops"}, {"ptx", "show", "relu"}, {"ptx", "check", "relu"}, {"wgsl", "show", "relu", "--lines"}, {"wgsl", "check", "relu"}, {"gguf", "inspect", model(t)}, {"gguf", "ls", model(t)}, {"gguf", "verify", model(t)}} {
 		var errs bytes.Buffer
 		if code := run(context.Background(), args, full{}, &errs); code != exitFail || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: code %d, %q", args, code, errs.String())

@@ -70,10 +70,10 @@ func (r *reading) show(to io.Writer) error {
 	for _, s := range r.Devices {
 		fmt.Fprintf(w, "%d\t%s\t%s\t\n", s.Index, s.Name, s.PCI)
 		row := func(name, value, bar string) { fmt.Fprintf(w, "\t%s\t%s\t%s\n", name, value, bar) }
-		row("busy", with(s.Utilization, "%"), bar(float64(s.Utilization)/100))
-		row("memory", of(s.MemoryUsed/(1<<30), s.MemoryTotal/(1<<30), "GiB"), bar(float64(s.MemoryUsed/s.MemoryTotal)))
-		row("power", of(s.Power, s.PowerLimit, "W"), bar(float64(s.Power/s.PowerLimit)))
-		row("clock", of(s.Clock, s.ClockMax, "MHz"), bar(float64(s.Clock/s.ClockMax)))
+		row("busy", with(s.Utilization, "%"), bar(float64(s.Utilization)/100, 30))
+		row("memory", of(s.MemoryUsed/(1<<30), s.MemoryTotal/(1<<30), "GiB"), bar(float64(s.MemoryUsed/s.MemoryTotal), 30))
+		row("power", of(s.Power, s.PowerLimit, "W"), bar(float64(s.Power/s.PowerLimit), 30))
+		row("clock", of(s.Clock, s.ClockMax, "MHz"), bar(float64(s.Clock/s.ClockMax), 30))
 		row("temperature", with(s.Temperature, "°C"), "")
 		row("bus", fmt.Sprintf("%s in, %s out", with(s.PCIeReceived/1e6, "MB/s"), with(s.PCIeSent/1e6, "MB/s")), "")
 		if len(s.Slowed) > 0 {
@@ -106,14 +106,17 @@ func of(r, limit cuda.Reading, unit string) string {
 	return fmt.Sprintf("%.1f of %.1f %s", float64(r), float64(limit), unit)
 }
 
-// bar draws a share of a whole, or nothing if it is unknown.
-func bar(share float64) string {
+// bar draws a share of a whole in eighths of columns, or nothing if it is unknown.
+func bar(share float64, width int) string {
 	if math.IsNaN(share) || math.IsInf(share, 0) {
 		return ""
 	}
-	const width = 30
-	n := int(math.Round(min(max(share, 0), 1) * width))
-	return strings.Repeat("█", n) + strings.Repeat("·", width-n)
+	eighths := int(math.Round(min(max(share, 0), 1) * float64(8*width)))
+	s := strings.Repeat("█", eighths/8)
+	if r := eighths % 8; r > 0 {
+		s += string([]rune("▏▎▍▌▋▊▉")[r-1])
+	}
+	return s + strings.Repeat("·", width-(eighths+7)/8)
 }
 
 // terminal reports whether what is written is seen at once.

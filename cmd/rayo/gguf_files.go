@@ -1,0 +1,271 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rayo-go/rayo/gguf"
+)
+
+type ggufLsCmd struct {
+	File    string `arg:"" help:"A GGUF file, or any part of a split one."`
+	Pattern string `arg:"" optional:"" help:"Only names that match, as 'blk.0.*'."`
+	Keys    bool   `help:"List the metadata instead of the tensors."`
+	JSON    bool   `name:"json" help:"Write JSON."`
+}
+
+// tensorRow is a tensor in JSON.
+type tensorRow struct {
+	Name   string  `json:"name"`
+	Type   string  `json:"type"`
+	Dims   []int64 `json:"dims"`
+	Offset int64   `json:"offset"`
+	Bytes  int64   `json:"bytes"`
+}
+
+func (c *ggufLsCmd) Run(a *app) error {
+	if _, err := path.Match(c.Pattern, ""); err != nil {
+		return fmt.Errorf("%q is no pattern: %w", c.Pattern, err)
+	}
+	f, err := openModel(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if c.Keys {
+		return c.keys(a, f)
+	}
+	rows := []tensorRow{}
+	for t := range f.Tensors() {
+		if c.matches(t.Name) {
+			rows = append(rows, tensorRow{t.Name, t.Type.String(), t.Dims, t.Offset(), t.Size()})
+		}
+	}
+	if c.JSON {
+		return json.NewEncoder(a.out).Encode(rows)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TENSOR\tTYPE\tDIMENSIONS\tOFFSET\tSIZE")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", cut(plain(r.Name), columns()-50), r.Type, dimsText(r.Dims), r.Offset, bytesText(r.Bytes))
+	}
+	return w.Flush()
+}
+
+func (c *ggufLsCmd) matches(name string) bool {
+	if c.Pattern == "" {
+		return true
+	}
+	ok, _ := path.Match(c.Pattern, name)
+	return ok
+}
+
+func (c *ggufLsCmd) keys(a *app, f *gguf.File) error {
+	if c.JSON {
+		e := json.NewEncoder(a.out)
+		e.SetIndent("", "  ")
+		return e.Encode(f.Metadata())
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tTYPE\tVALUE")
+	for k, v := range f.Metadata().All() {
+		if !c.matches(k) {
+			continue
+		}
+		kind := v.Kind().String()
+		if v.Kind() == gguf.Array {
+			kind = fmt.Sprintf("%v[%d]", v.Elem(), v.Len())
+		}
+		text, _, _ := strings.Cut(v.String(), "\n")
+		fmt.Fprintf(w, "%s\t%s\t%s\n", cut(plain(k), 48), kind, cut(plain(text), columns()-62))
+	}
+	return w.Flush()
+}
+
+func dimsText(dims []int64) string {
+	if len(dims) == 0 {
+		return "1"
+	}
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(dims), "[]"), " ", " × ")
+}
+
+type ggufVerifyCmd struct {
+	Files []string `arg:"" help:"GGUF files."`
+	JSON  bool     `name:"json" help:"Write JSON."`
+}
+
+// fileReport is what verify says of a file.
+type fileReport struct {
+	File     string   `json:"file"`
+	Tensors  int      `json:"tensors"`
+	Bytes    int64    `json:"bytes"`
+	Problems []string `json:"problems"`
+}
+
+func (c *ggufVerifyCmd) Run(a *app) error {
+	all := []fileReport{}
+	bad := 0
+	for _, path := range c.Files {
+		v, err := verify(a, path)
+		if err != nil {
+			return err
+		}
+		if len(v.Problems) > 0 {
+			bad++
+		}
+		all = append(all, v)
+		if c.JSON {
+			continue
+		}
+		for _, p := range v.Problems {
+			fmt.Fprintf(a.out, "%s\n", plain(p))
+		}
+		if len(v.Problems) == 0 {
+			fmt.Fprintf(a.out, "%s: sound: %d tensors, %s, every number finite\n", plain(path), v.Tensors, bytesText(v.Bytes))
+		}
+	}
+	if c.JSON {
+		if err := json.NewEncoder(a.out).Encode(all); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d files have problems", bad, len(all))
+	}
+	return nil
+}
+
+// verify checks one file. The error is that of an interrupt.
+func verify(a *app, path string) (fileReport, error) {
+	v := fileReport{File: path, Problems: []string{}}
+	f, err := openModel(path)
+	if err != nil {
+		v.Problems = append(v.Problems, err.Error())
+		return v, nil
+	}
+	defer f.Close()
+	v.Tensors, v.Bytes = f.NumTensors(), f.Size()
+	if err := f.CheckModel(); err != nil {
+		v.Problems = append(v.Problems, strings.Split(err.Error(), "\n")...)
+	}
+	bar := bytesBar(a, sizeOf(f), "verify")
+	defer bar.Clear()
+	for t := range f.Tensors() {
+		if err := a.ctx.Err(); err != nil {
+			return v, err
+		}
+		if err := t.Check(); err != nil {
+			v.Problems = append(v.Problems, fmt.Sprintf("%s: tensor %q: %v", path, t.Name, err))
+		}
+		_ = bar.Add64(t.Size())
+	}
+	return v, nil
+}
+
+type ggufQuantizeCmd struct {
+	In    string `arg:"" help:"The model."`
+	Out   string `arg:"" help:"The file to write."`
+	Type  string `arg:"" help:"What to make: Q4_K_M, Q8_0, F16 and so on."`
+	Pure  bool   `help:"Give every matrix this type: none gets more bits."`
+	Force bool   `help:"Replace the file if it is there."`
+}
+
+func (c *ggufQuantizeCmd) Run(a *app) error {
+	r, ok := gguf.RecipeOf(c.Type)
+	if !ok {
+		names := []string{}
+		for _, r := range gguf.Recipes() {
+			if !r.Base.Layout().Weighted {
+				names = append(names, r.Name)
+			}
+		}
+		return fmt.Errorf("there is no type %s; there are %s", c.Type, strings.Join(names, " "))
+	}
+	if err := fresh(c.Out, c.Force, c.In); err != nil {
+		return err
+	}
+	f, err := openModel(c.In)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	bar := bytesBar(a, sizeOf(f), r.Name)
+	defer bar.Clear()
+	start := time.Now()
+	err = gguf.Quantize(a.ctx, c.Out, f, r, gguf.QuantizeOptions{Pure: c.Pure, Progress: func(n int64) { _ = bar.Add64(n) }})
+	if err != nil {
+		return err
+	}
+	_ = bar.Clear()
+	return wrote(a, c.Out, f, time.Since(start))
+}
+
+// wrote says how large a new file is beside the old one.
+func wrote(a *app, path string, old *gguf.File, t time.Duration) error {
+	f, err := openModel(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := inspect(path, f)
+	_, err = fmt.Fprintf(a.out, "%s: %s, %.2f bits a parameter; was %s; %.1f s\n", plain(path), bytesText(in.Bytes), in.BitsPer, bytesText(old.Size()), t.Seconds())
+	return err
+}
+
+type ggufSplitCmd struct {
+	In   string `arg:"" help:"The model."`
+	Out  string `arg:"" help:"The name of the parts: NAME gives NAME-00001-of-00003.gguf."`
+	Size string `default:"2G" help:"The most bytes of tensors in a part, as 500M or 2G; 2G by default."`
+}
+
+func (c *ggufSplitCmd) Run(a *app) error {
+	size, err := parseSize(c.Size)
+	if err != nil {
+		return err
+	}
+	return copyModel(a, c.In, c.Out, true, "split", gguf.SplitAt(size))
+}
+
+// parseSize reads a number of bytes, as 500M.
+func parseSize(s string) (int64, error) {
+	digits := strings.TrimRight(s, "kKmMgG")
+	unit := s[len(digits):]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	factor, ok := map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[strings.ToUpper(unit)]
+	if err != nil || !ok || n <= 0 || n > 1<<40 {
+		return 0, fmt.Errorf("%q is no size: give 500M or 2G", s)
+	}
+	return n * factor, nil
+}
+
+type ggufMergeCmd struct {
+	In    string `arg:"" help:"Any part of the model."`
+	Out   string `arg:"" help:"The file to write."`
+	Force bool   `help:"Replace the file if it is there."`
+}
+
+func (c *ggufMergeCmd) Run(a *app) error { return copyModel(a, c.In, c.Out, c.Force, "merge") }
+
+func copyModel(a *app, in, out string, force bool, what string, opts ...gguf.CreateOption) error {
+	if err := fresh(out, force, in); err != nil {
+		return err
+	}
+	f, err := openModel(in)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	bar := bytesBar(a, sizeOf(f), what)
+	defer bar.Clear()
+	if err := gguf.Copy(a.ctx, out, f, func(n int64) { _ = bar.Add64(n) }, opts...); err != nil {
+		return err
+	}
+	_ = bar.Clear()
+	_, err = fmt.Fprintf(a.out, "%s: %d tensors, %s\n", plain(out), f.NumTensors(), bytesText(f.Size()))
+	return err
+}

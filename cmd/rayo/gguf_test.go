@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// model writes a small model and returns its path.
+func model(t *testing.T) string {
+	t.Helper()
+	m := &gguf.Metadata{}
+	for _, kv := range []struct {
+		key string
+		v   gguf.Value
+	}{
+		{"general.architecture", gguf.NewValue("llama")}, {"general.name", gguf.NewValue("Tiny \x1b[31mred")},
+		{"general.license", gguf.NewValue("mit")}, {"llama.block_count", gguf.NewValue(uint32(1))},
+		{"llama.context_length", gguf.NewValue(uint32(128))}, {"llama.embedding_length", gguf.NewValue(uint32(256))},
+		{"llama.attention.head_count", gguf.NewValue(uint32(4))},
+		{"tokenizer.ggml.model", gguf.NewValue("llama")}, {"tokenizer.ggml.tokens", gguf.NewArray(make([]string, 100))},
+	} {
+		if err := m.Set(kv.key, kv.v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	infos := []gguf.TensorInfo{
+		{Name: "token_embd.weight", Type: block.F32, Dims: []int64{256, 100}},
+		{Name: "blk.0.attn_q.weight", Type: block.F32, Dims: []int64{256, 256}},
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	w, err := gguf.Create(path, m, infos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for _, i := range infos {
+		x := make([]float32, i.Dims[0]*i.Dims[1])
+		for j := range x {
+			x[j] = float32(j%17) - 8
+		}
+		b := make([]byte, 4*len(x))
+		if err := block.F32.Quantize(b, x); err != nil {
+			t.Fatal(err)
+		}
+		dst, err := w.Tensor(i.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dst.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// must runs a command line that is to succeed.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, errs := rayo(t, args...)
+	if code != exitOK {
+		t.Fatalf("%v: code %d, %s%s", args, code, out, errs)
+	}
+	return out
+}
+
+func TestGGUFInspect(t *testing.T) {
+	path := model(t)
+	out := must(t, "gguf", "inspect", path)
+	for _, want := range []string{`Tiny \x1b[31mred`, "llama", "91.1k parameters", "128 tokens", "100 tokens", "mit", "embeddings", "attention", "F32", "█"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("a name of the file reached the terminal as it is")
+	}
+	for _, l := range strings.Split(out, "\n") {
+		if n := len([]rune(l)); n > 100 {
+			t.Errorf("a line of %d columns: %s", n, l)
+		}
+	}
+	var in struct {
+		Parameters int64
+		Types      []struct{ Name string }
+		Metadata   map[string]any
+	}
+	if err := json.Unmarshal([]byte(must(t, "gguf", "inspect", path, "--json")), &in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Parameters != 91136 || len(in.Types) != 1 || in.Metadata["general.license"] != "mit" || in.Metadata["tokenizer.ggml.tokens"] != "100 elements of type string" {
+		t.Errorf("%+v", in)
+	}
+}
+
+func TestGGUFWorkflow(t *testing.T) {
+	path := model(t)
+	at := func(name string) string { return filepath.Join(filepath.Dir(path), name) }
+	if out := must(t, "gguf", "ls", path, "blk.*"); !strings.Contains(out, "256 × 256") || strings.Contains(out, "token_embd") {
+		t.Error(out)
+	}
+	if out := must(t, "gguf", "ls", path, "--keys", "general.*"); !strings.Contains(out, "mit") || strings.Contains(out, "llama.") {
+		t.Error(out)
+	}
+	must(t, "gguf", "set", path, "general.license=apache-2.0", "answer:u16=42", "--remove", "general.name")
+	if out := must(t, "gguf", "ls", path, "--keys", "--json"); !strings.Contains(out, `"answer": 42`) || strings.Contains(out, "general.name") {
+		t.Error(out)
+	}
+	must(t, "gguf", "quantize", path, at("q.gguf"), "q4_k_m")
+	if out := must(t, "gguf", "ls", at("q.gguf")); !strings.Contains(out, "Q4_K") || !strings.Contains(out, "Q6_K") {
+		t.Error(out)
+	}
+	must(t, "gguf", "verify", path, at("q.gguf"))
+	must(t, "gguf", "split", path, at("part"), "--size", "100K")
+	must(t, "gguf", "merge", at("part-00002-of-00002.gguf"), at("whole.gguf"))
+	if out := must(t, "gguf", "diff", path, at("whole.gguf")); !strings.Contains(out, "same") {
+		t.Error(out)
+	}
+	code, out, _ := rayo(t, "gguf", "diff", path, at("q.gguf"))
+	if code != exitFail || !strings.Contains(out, "off by") || !strings.Contains(out, "file_type") {
+		t.Errorf("code %d, %s", code, out)
+	}
+}
+
+// TestGGUFRefuses: a mistake is one line that says what to do, and no file is
+// touched.
+func TestGGUFRefuses(t *testing.T) {
+	path := model(t)
+	dir := filepath.Dir(path)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(dir, "bad.gguf")
+	if err := os.WriteFile(bad, before[:200], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.gguf")
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"bad.gguf", []string{"inspect", bad}},
+		{"1 of 1 files have problems", []string{"verify", bad}},
+		{"no such file", []string{"inspect", filepath.Join(dir, "none.gguf")}},
+		{"there are F32 F16", []string{"quantize", path, out, "Q9"}},
+		{"is the input", []string{"quantize", path, path, "Q8_0", "--force"}},
+		{"--force", []string{"quantize", path, bad, "Q8_0"}},
+		{"importances", []string{"quantize", path, out, "IQ1_S"}},
+		{"no size", []string{"split", path, out, "--size", "many"}},
+		{"no size", []string{"split", path, out, "--size=-3"}},
+		{"nothing to change", []string{"set", path}},
+		{"KEY=VALUE", []string{"set", path, "key"}},
+		{"no key", []string{"set", path, "--remove", "missing"}},
+		{"parsing", []string{"set", path, "llama.block_count=many"}},
+		{"cannot be set", []string{"set", path, "tokenizer.ggml.tokens=x"}},
+		{"no pattern", []string{"ls", path, "["}},
+	} {
+		code, stdout, errs := rayo(t, append([]string{"gguf"}, c.args...)...)
+		if code != exitFail || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: code %d, %q %q; want %q", c.args, code, stdout, errs, c.says)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Error("the model was changed", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var stdout, errs bytes.Buffer
+	if code := run(ctx, []string{"gguf", "quantize", path, out, "Q8_0"}, &stdout, &errs); code != exitFail || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("interrupted: code %d, %s", code, errs.String())
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 2 {
+		t.Errorf("files %v", names)
+	}
+}

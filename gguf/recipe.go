@@ -1,0 +1,257 @@
+package gguf
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// Recipe says which type each tensor of a model gets: most the base, those that
+// matter more one with more bits.
+type Recipe struct {
+	Name     string
+	FileType uint32 // the number of general.file_type
+	Base     block.Format
+	output   block.Format // of the output matrix, or of the embeddings where they are that too
+	more     func(role string, layer, layers, sharing int) block.Format
+}
+
+// Recipes returns all recipes. Their names and choices are those by which models
+// are published.
+func Recipes() []Recipe {
+	return slices.Clone(recipes)
+}
+
+var recipes = []Recipe{
+	{"F32", 0, block.F32, block.F32, nil},
+	{"F16", 1, block.F16, block.F16, nil},
+	{"BF16", 32, block.BF16, block.BF16, nil},
+	{"Q4_0", 2, block.Q4_0, block.Q6_K, nil},
+	{"Q4_1", 3, block.Q4_1, block.Q6_K, nil},
+	{"Q5_0", 8, block.Q5_0, block.Q6_K, nil},
+	{"Q5_1", 9, block.Q5_1, block.Q6_K, nil},
+	{"Q8_0", 7, block.Q8_0, block.Q8_0, nil},
+	{"Q2_K", 10, block.Q2_K, block.Q6_K, moreQ2},
+	{"Q3_K_S", 11, block.Q3_K, block.Q6_K, nil},
+	{"Q3_K_M", 12, block.Q3_K, block.Q6_K, moreQ3},
+	{"Q4_K_S", 14, block.Q4_K, block.Q6_K, nil},
+	{"Q4_K_M", 15, block.Q4_K, block.Q6_K, medium(block.Q5_K)},
+	{"Q5_K_S", 16, block.Q5_K, block.Q6_K, nil},
+	{"Q5_K_M", 17, block.Q5_K, block.Q6_K, medium(block.Q6_K)},
+	{"Q6_K", 18, block.Q6_K, block.Q6_K, nil},
+	{"IQ1_S", 24, block.IQ1_S, block.Q5_K, nil},
+	{"IQ1_M", 31, block.IQ1_M, block.Q5_K, nil},
+	{"IQ2_XXS", 19, block.IQ2_XXS, block.Q5_K, nil},
+	{"IQ2_XS", 20, block.IQ2_XS, block.Q5_K, nil},
+	{"IQ2_S", 28, block.IQ2_S, block.Q5_K, nil},
+	{"IQ3_XXS", 23, block.IQ3_XXS, block.Q5_K, nil},
+	{"IQ3_S", 26, block.IQ3_S, block.Q6_K, nil},
+	{"IQ4_NL", 25, block.IQ4_NL, block.Q6_K, nil},
+	{"IQ4_XS", 30, block.IQ4_XS, block.Q6_K, nil},
+	{"TQ1_0", 36, block.TQ1_0, block.Q6_K, nil},
+	{"TQ2_0", 37, block.TQ2_0, block.Q6_K, nil},
+	{"MXFP4", 38, block.MXFP4, block.Q8_0, nil},
+	{"NVFP4", 39, block.NVFP4, block.Q8_0, nil},
+	{"Q1_0", 40, block.Q1_0, block.Q6_K, nil},
+	{"Q2_0", 41, block.Q2_0, block.Q6_K, nil},
+}
+
+// RecipeOf returns the recipe of a name, in upper or lower case. Q4_K is Q4_K_M,
+// and so on.
+func RecipeOf(name string) (Recipe, bool) {
+	name = strings.ToUpper(name)
+	for _, n := range []string{name, name + "_M"} {
+		for _, r := range recipes {
+			if r.Name == n {
+				return r, true
+			}
+		}
+	}
+	return Recipe{}, false
+}
+
+// RecipeByFileType returns the recipe that general.file_type names.
+func RecipeByFileType(n uint64) (Recipe, bool) {
+	for _, r := range recipes {
+		if uint64(r.FileType) == n {
+			return r, true
+		}
+	}
+	return Recipe{}, false
+}
+
+// medium is the choice of Q4_K_M and Q5_K_M: six bits for the values of attention
+// and the way down in the first and last eighth of the layers and in each third
+// between.
+func medium(fused block.Format) func(string, int, int, int) block.Format {
+	return func(role string, layer, layers, _ int) block.Format {
+		eighth := layers / 8
+		switch role {
+		case "attn_qkv":
+			return fused
+		case "attn_v", "ffn_down", "ffn_down_exps":
+			if layer < eighth || layer >= 7*layers/8 || (layer-eighth)%3 == 2 {
+				return block.Q6_K
+			}
+		}
+		return block.Invalid
+	}
+}
+
+func moreQ3(role string, layer, layers, _ int) block.Format {
+	switch role {
+	case "attn_v":
+		if layer < 2 {
+			return block.Q5_K
+		}
+		return block.Q4_K
+	case "ffn_down", "ffn_down_exps":
+		if layer < layers/16 {
+			return block.Q5_K
+		}
+		return block.Q4_K
+	case "attn_output":
+		return block.Q4_K
+	}
+	return block.Invalid
+}
+
+func moreQ2(role string, _, _, sharing int) block.Format {
+	switch role {
+	case "attn_v":
+		if sharing >= 4 {
+			return block.Q4_K
+		}
+		return block.Q3_K
+	case "ffn_down", "ffn_down_exps", "attn_output":
+		return block.Q3_K
+	}
+	return block.Invalid
+}
+
+// fallbacks are the formats with short blocks for rows that are not whole blocks
+// of 256.
+var fallbacks = map[block.Format]block.Format{
+	block.Q4_K: block.Q5_0, block.Q5_K: block.Q5_1, block.Q6_K: block.Q8_0,
+	block.Q2_K: block.Q4_0, block.Q3_K: block.Q4_0, block.TQ1_0: block.Q4_0, block.TQ2_0: block.Q4_0,
+	block.Q1_0: block.Q4_0, block.Q2_0: block.Q4_0, block.NVFP4: block.MXFP4,
+}
+
+// fit returns the format, or one with shorter blocks where rows of that length
+// are not whole blocks.
+func fit(f block.Format, row int64) block.Format {
+	if row%int64(f.Elements()) == 0 {
+		return f
+	}
+	short, ok := fallbacks[f]
+	if !ok {
+		short = block.IQ4_NL
+	}
+	if row%int64(short.Elements()) == 0 {
+		return short
+	}
+	return block.F16
+}
+
+// quantizable reports whether a tensor may lose bits: matrices, but those that
+// choose experts, norms and tables of positions and types.
+func quantizable(t *Tensor) bool {
+	if len(t.Dims) < 2 || !strings.HasSuffix(t.Name, "weight") || KindOf(t.Name) == "norms" {
+		return false
+	}
+	for _, s := range []string{"ffn_gate_inp", "position_embd", "token_types", "rope_freqs"} {
+		if strings.Contains(t.Name, s) {
+			return false
+		}
+	}
+	return t.Type.Elements() > 1 || t.Type == block.F32 || t.Type == block.F16 || t.Type == block.BF16 || t.Type == block.F64
+}
+
+// TypeFor returns the type that the recipe gives a tensor of a file. Pure leaves
+// out what has more bits than the base.
+func (r Recipe) TypeFor(f *File, t *Tensor, pure bool) block.Format {
+	if !quantizable(t) {
+		return t.Type
+	}
+	row, _ := t.Row()
+	if pure {
+		return fit(r.Base, row)
+	}
+	isOutput := t.Name == "output.weight" || t.Name == "token_embd.weight" && f.Tensor("output.weight") == nil
+	want := r.Base
+	if isOutput {
+		want = r.output
+	} else if r.more != nil {
+		layers, _ := f.hyper("block_count")
+		heads, _ := f.hyper("attention.head_count")
+		kv, _ := f.hyper("attention.head_count_kv")
+		if m := r.more(role(t.Name), Layer(t.Name), int(layers), int(heads/max(1, kv))); m != block.Invalid {
+			want = m
+		}
+	}
+	return fit(want, row)
+}
+
+// hyper returns a count of the architecture, at most 2^20.
+func (f *File) hyper(key string) (n uint64, ok bool) {
+	v, _ := f.Hyper(key)
+	n, ok = v.Uint()
+	return min(n, 1<<20), ok
+}
+
+// role returns what a tensor is in its layer: attn_v of blk.3.attn_v.weight.
+func role(name string) string {
+	parts := strings.Split(name, ".")
+	if len(parts) < 4 {
+		return ""
+	}
+	return parts[2]
+}
+
+// QuantizeOptions change what Quantize does.
+type QuantizeOptions struct {
+	// Pure gives every matrix the base type of the recipe.
+	Pure bool
+	// Importance has, for names of tensors, how much each column matters: see
+	// [block.Format.QuantizeWeighted].
+	Importance map[string][]float32
+	// Progress is called with the bytes that were read since it was called last.
+	Progress func(bytes int64)
+	// Split has the file written in parts: see [SplitAt].
+	Split int64
+}
+
+// Quantize writes the model with other types to a new file: see [Create] for how.
+// Rows that are not whole blocks of the type get one with shorter blocks. It uses
+// all cores and a few MiB of memory. The error wraps ctx's after it was canceled,
+// and [block.ErrImportance] for types that need importances which are not given.
+func Quantize(ctx context.Context, path string, f *File, r Recipe, o QuantizeOptions) error {
+	meta := f.meta.Clone()
+	_ = meta.Set("general.file_type", NewValue(r.FileType))
+	_ = meta.Set("general.quantization_version", NewValue(uint32(2)))
+	infos := f.infos()
+	for i, t := range f.tensors {
+		infos[i].Type = r.TypeFor(f, t, o.Pure)
+		if infos[i].Type != t.Type && infos[i].Type.Layout().Weighted && o.Importance[t.Name] == nil {
+			return fmt.Errorf("gguf: tensor %q as %v: %w are needed", t.Name, infos[i].Type, block.ErrImportance)
+		}
+	}
+	w, err := Create(path, meta, infos, SplitAt(o.Split))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	for i, t := range f.tensors {
+		dst, err := w.Tensor(t.Name)
+		if err == nil {
+			err = t.writeAs(ctx, dst, infos[i].Type, o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
