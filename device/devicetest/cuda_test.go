@@ -87,6 +87,7 @@ func emulate(t *testing.T, major int, checked bool) {
 // emulator of PTX. TestCUDAEmulatedNumbers has the operations.
 func TestCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
+	t.Run("axes", func(t *testing.T) { axesOn(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })

@@ -61,6 +61,7 @@ const parted = 10_000
 func runAll(t *testing.T, open Open, devices int, seed uint64, keep func(*Case) bool) {
 	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, seed, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
+	t.Run("axes", func(t *testing.T) { axesOn(t, open) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, open) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, open) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, open) })
