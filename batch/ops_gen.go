@@ -1477,8 +1477,11 @@ func (r *Batch) Acosh(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Sum(x Value) Value {
-	return r.apply(op.Sum, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.Sum(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Sum(x Value, along ...op.Along) Value {
+	return r.reduce(op.Sum, op.Attrs{}, along, x)
 }
 
 // SumRows records [Batch.Sum] along rows: [... n] gives [...].
@@ -1499,8 +1502,11 @@ func (r *Batch) SumRows(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Dot(x, y Value) Value {
-	return r.apply(op.Dot, op.Attrs{}, x, y)
+//
+// [op.Axes] reduces along some axes: b.Dot(x, y, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) Dot(x, y Value, along ...op.Along) Value {
+	return r.reduce(op.Dot, op.Attrs{}, along, x, y)
 }
 
 // DotRows records [Batch.Dot] along rows: [... n] gives [...].
@@ -1521,8 +1527,11 @@ func (r *Batch) DotRows(x, y Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Mean(x Value) Value {
-	return r.apply(op.Mean, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.Mean(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Mean(x Value, along ...op.Along) Value {
+	return r.reduce(op.Mean, op.Attrs{}, along, x)
 }
 
 // MeanRows records [Batch.Mean] along rows: [... n] gives [...].
@@ -1544,8 +1553,10 @@ func (r *Batch) MeanRows(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+//
+// Along of the options reduces along some axes.
 func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
-	return r.apply(op.Var, op.AttrsOf(opts), x)
+	return r.reduce(op.Var, op.AttrsOf(opts), op.AlongOf(opts), x)
 }
 
 // VarRows records [Batch.Var] along rows: [... n] gives [...].
@@ -1566,8 +1577,11 @@ func (r *Batch) VarRows(x Value, opts ...op.VarOpts) Value {
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
-func (r *Batch) Min(x Value) Value {
-	return r.apply(op.Min, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.Min(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Min(x Value, along ...op.Along) Value {
+	return r.reduce(op.Min, op.Attrs{}, along, x)
 }
 
 // MinRows records [Batch.Min] along rows: [... n] gives [...].
@@ -1588,8 +1602,11 @@ func (r *Batch) MinRows(x Value) Value {
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
-func (r *Batch) Max(x Value) Value {
-	return r.apply(op.Max, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.Max(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Max(x Value, along ...op.Along) Value {
+	return r.reduce(op.Max, op.Attrs{}, along, x)
 }
 
 // MaxRows records [Batch.Max] along rows: [... n] gives [...].
@@ -1611,8 +1628,11 @@ func (r *Batch) MaxRows(x Value) Value {
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
-func (r *Batch) ArgMin(x Value) Value {
-	return r.apply(op.ArgMin, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.ArgMin(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) ArgMin(x Value, along ...op.Along) Value {
+	return r.reduce(op.ArgMin, op.Attrs{}, along, x)
 }
 
 // ArgMinRows records [Batch.ArgMin] along rows: [... n] gives [...].
@@ -1634,8 +1654,11 @@ func (r *Batch) ArgMinRows(x Value) Value {
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
-func (r *Batch) ArgMax(x Value) Value {
-	return r.apply(op.ArgMax, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.ArgMax(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) ArgMax(x Value, along ...op.Along) Value {
+	return r.reduce(op.ArgMax, op.Attrs{}, along, x)
 }
 
 // ArgMaxRows records [Batch.ArgMax] along rows: [... n] gives [...].
@@ -1656,8 +1679,11 @@ func (r *Batch) ArgMaxRows(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) NormL1(x Value) Value {
-	return r.apply(op.NormL1, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.NormL1(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) NormL1(x Value, along ...op.Along) Value {
+	return r.reduce(op.NormL1, op.Attrs{}, along, x)
 }
 
 // NormL1Rows records [Batch.NormL1] along rows: [... n] gives [...].
@@ -1680,8 +1706,11 @@ func (r *Batch) NormL1Rows(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) NormL2(x Value) Value {
-	return r.apply(op.NormL2, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.NormL2(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) NormL2(x Value, along ...op.Along) Value {
+	return r.reduce(op.NormL2, op.Attrs{}, along, x)
 }
 
 // NormL2Rows records [Batch.NormL2] along rows: [... n] gives [...].
@@ -1702,8 +1731,11 @@ func (r *Batch) NormL2Rows(x Value) Value {
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
-func (r *Batch) NormLinf(x Value) Value {
-	return r.apply(op.NormLinf, op.Attrs{}, x)
+//
+// [op.Axes] reduces along some axes: b.NormLinf(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) NormLinf(x Value, along ...op.Along) Value {
+	return r.reduce(op.NormLinf, op.Attrs{}, along, x)
 }
 
 // NormLinfRows records [Batch.NormLinf] along rows: [... n] gives [...].
@@ -1726,8 +1758,10 @@ func (r *Batch) NormLinfRows(x Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Cumsum(x Value) Value {
-	return r.apply(op.Cumsum, op.Attrs{}, x)
+//
+// [op.Axes] makes rows of other axes than the last: b.Cumsum(x, op.Axes(0)).
+func (r *Batch) Cumsum(x Value, along ...op.Along) Value {
+	return r.alongRows(op.Cumsum, op.Attrs{}, along, x)
 }
 
 // Softmax records the exponentials of a row divided by their sum: e**(x - max x) / Σ
@@ -1745,8 +1779,10 @@ func (r *Batch) Cumsum(x Value) Value {
 //
 // Within 4 ulp + ε·magnitude + 5.6e-45 of the true result; docs/OPS.md defines the
 // terms.
-func (r *Batch) Softmax(x Value) Value {
-	return r.apply(op.Softmax, op.Attrs{}, x)
+//
+// [op.Axes] makes rows of other axes than the last: b.Softmax(x, op.Axes(0)).
+func (r *Batch) Softmax(x Value, along ...op.Along) Value {
+	return r.alongRows(op.Softmax, op.Attrs{}, along, x)
 }
 
 // LogSoftmax records the logarithm of softmax, without its underflow: x - max x -
@@ -1763,8 +1799,10 @@ func (r *Batch) Softmax(x Value) Value {
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) LogSoftmax(x Value) Value {
-	return r.apply(op.LogSoftmax, op.Attrs{}, x)
+//
+// [op.Axes] makes rows of other axes than the last: b.LogSoftmax(x, op.Axes(0)).
+func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
+	return r.alongRows(op.LogSoftmax, op.Attrs{}, along, x)
 }
 
 // LayerNorm records a row shifted to mean 0 and scaled to variance 1, then times
@@ -1893,12 +1931,12 @@ func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) MatMul(a, b Value, opts ...op.MatMulOpts) Value {
-	return r.apply(op.MatMul, op.AttrsOf(opts), a, b)
+	return r.product(op.MatMul, op.AttrsOf(opts), a, b)
 }
 
 // MatMulBias is [Batch.MatMul] with bias.
 func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
-	return r.apply(op.MatMul, op.AttrsOf(opts), a, b, bias)
+	return r.product(op.MatMul, op.AttrsOf(opts), a, b, bias)
 }
 
 // MatVec records the product of a matrix and a vector: Σ_k a[i, k] * x[k].

@@ -21,12 +21,27 @@ type VarOpts struct {
 	// DDof is subtracted from the number of elements in the divisor: 0 gives
 	// the variance of the elements, 1 the estimate for what they were drawn from.
 	DDof int
+	// Along are the axes along which batches reduce: see [Axes]. The zero value
+	// stands for all, without KeepDims.
+	Along Along
 }
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o VarOpts) Attrs() Attrs { return Attrs{I: [8]int{1: o.DDof}} }
 
-// VarOptsOf reads what [VarOpts.Attrs] wrote.
+// AlongOf returns the axes that options name, as the methods of package batch take
+// them.
+func AlongOf(opts []VarOpts) []Along {
+	var along []Along
+	for _, o := range opts {
+		if o.Along != (Along{}) {
+			along = append(along, o.Along)
+		}
+	}
+	return along
+}
+
+// VarOptsOf reads what [VarOpts.Attrs] wrote, which has no axes.
 func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDof: a.I[1]} }
 
 // rowReducer reduces one row in float64 and returns the value and what

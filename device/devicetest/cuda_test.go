@@ -89,6 +89,7 @@ func TestCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
 	t.Run("rounding", func(t *testing.T) { rounding(t, openCUDA) })
 	t.Run("factors", func(t *testing.T) { factors(t, openCUDA) })
+	t.Run("axes", func(t *testing.T) { axesOn(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })
 	t.Run("mistakes", func(t *testing.T) { mistakes(t, openCUDA) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, openCUDA) })

@@ -232,10 +232,27 @@ func (f *file) recorded(o *op.Operation) {
 		return fmt.Sprintf("%s records %s: %s.\n\nShapes: %s. %s\n\n# Errors\n\n  - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.\n\n# Accuracy\n\n%s",
 			name, o.Doc(), o.Formula(), o.ShapeDoc(), o.Special(), accuracy(o))
 	}
+	record, also, doc2 := "apply", "", ""
+	switch {
+	case o == op.MatMul:
+		record = "product"
+	case o.Class() == op.Reduction && o.Options() == "":
+		record, also, doc2 = "reduce", ", along", "\n\n[op.Axes] reduces along some axes: b."+name+"("+strings.Join(in, ", ")+", op.Axes(0)). "+
+			"They are left out of the shape, or are extents of 1 with KeepDims."
+	case o.Class() == op.Reduction:
+		record, also, doc2 = "reduce", ", op.AlongOf(opts)", "\n\nAlong of the options reduces along some axes."
+	case o.Class() == op.Row && len(in) == 1 && o.Options() == "":
+		record, also, doc2 = "alongRows", ", along", "\n\n[op.Axes] makes rows of other axes than the last: b."+name+"(x, op.Axes(0))."
+	}
 	write := func(name, doc string, in []string, attrs string) {
-		list := strings.Join(in, ", ")
+		list, args, record, also := strings.Join(in, ", "), args, record, also
+		if strings.HasSuffix(attrs, ".Rows()") {
+			record, also = "apply", ""
+		} else if also == ", along" {
+			args += ", along ...op.Along"
+		}
 		f.method(doc, fmt.Sprintf("%s(%s Value%s) Value", name, list, args),
-			fmt.Sprintf("return r.apply(op.%s, %s, %s)", o.GoName(), attrs, list))
+			fmt.Sprintf("return r.%s(op.%s, %s%s, %s)", record, o.GoName(), attrs, also, list))
 	}
 	switch {
 	case o.Class() == op.Row && len(in) > 1:
@@ -247,7 +264,7 @@ func (f *file) recorded(o *op.Operation) {
 			write(more, fmt.Sprintf("%s is [Batch.%s] with %s.", more, name, in[fewest]), in, attrs)
 		}
 	default:
-		write(name, doc(name), in, attrs)
+		write(name, doc(name)+doc2, in, attrs)
 	}
 	for _, alias := range goAliases(o) {
 		write(alias, fmt.Sprintf("%s is another name of [Batch.%s].", alias, name), in, attrs)

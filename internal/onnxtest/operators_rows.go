@@ -30,8 +30,8 @@ var reductionOperators = map[string]mapping{
 
 var rowOperators = map[string]mapping{
 	"CumSum":             cumsum,
-	"Softmax":            along((*recorder).Softmax),
-	"LogSoftmax":         along((*recorder).LogSoftmax),
+	"Softmax":            along(func(r *recorder, x batch.Value) batch.Value { return r.Softmax(x) }),
+	"LogSoftmax":         along(func(r *recorder, x batch.Value) batch.Value { return r.LogSoftmax(x) }),
 	"LpNormalization":    along(lpNormalize),
 	"LayerNormalization": layerNorm,
 	"RMSNormalization":   rmsNorm,

@@ -1,0 +1,115 @@
+package batch
+
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// reduce records a reduction along axes: they are moved behind the others, which
+// moves no element, and become the rows that it reduces.
+func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Value) Value {
+	if len(along) == 0 || b.err != nil {
+		return b.apply(o, a, in...)
+	}
+	if b.unusable() {
+		return Value{}
+	}
+	d, err := op.OptionOf(along)
+	if err != nil {
+		return b.failOp(o, err, copyOf(in))
+	}
+	s := in[0].Shape()
+	axes, others, err := d.Of(len(s))
+	if err != nil {
+		return b.failOp(o, err, copyOf(in))
+	}
+	rows := make([]Value, len(in))
+	for i, x := range in {
+		if !x.Shape().Equal(s) {
+			return b.apply(o, a, in...) // which says so
+		}
+		rows[i] = b.rows(x, axes, others)
+	}
+	y := b.apply(o, a.Rows(), rows...)
+	if d.Keeps() && b.err == nil {
+		kept := slices.Clone(s)
+		for _, i := range axes {
+			kept[i] = 1
+		}
+		y = b.Reshape(y, kept...)
+	}
+	return y
+}
+
+// alongRows records a row operation along axes.
+func (b *Batch) alongRows(o *op.Operation, a op.Attrs, along []op.Along, x Value) Value {
+	if len(along) == 0 || b.err != nil {
+		return b.apply(o, a, x)
+	}
+	if b.unusable() {
+		return Value{}
+	}
+	d, err := op.OptionOf(along)
+	if err != nil {
+		return b.failOp(o, err, []Value{x})
+	}
+	s := x.Shape()
+	axes, others, err := d.Of(len(s))
+	if err != nil {
+		return b.failOp(o, err, []Value{x})
+	}
+	y := b.apply(o, a, b.rows(x, axes, others))
+	order := append(slices.Clone(others), axes...)
+	back, moved := make([]int, len(order)), make([]int, len(order))
+	for i, k := range order {
+		back[k], moved[i] = i, s[k]
+	}
+	return b.Permute(b.Reshape(y, moved...), back...)
+}
+
+// rows returns x with some axes as one row behind the others.
+func (b *Batch) rows(x Value, axes, others []int) Value {
+	s := x.Shape()
+	if s == nil {
+		return x // not a value of this recording: what follows says so
+	}
+	order := append(slices.Clone(others), axes...)
+	if !slices.IsSorted(order) {
+		x = b.Permute(x, order...)
+	}
+	if len(axes) == 1 {
+		return x
+	}
+	shape, n := op.Shape{}, 1
+	for _, i := range others {
+		shape = append(shape, s[i])
+	}
+	for _, i := range axes {
+		n *= s[i]
+	}
+	return b.Reshape(x, append(shape, n)...)
+}
+
+// product records a product of matrices whose leading extents spread over each
+// other by NumPy's rule.
+func (b *Batch) product(o *op.Operation, a op.Attrs, in ...Value) Value {
+	if b.err != nil || !b.own(in[0]) || !b.own(in[1]) {
+		return b.apply(o, a, in...)
+	}
+	x, y := in[0].Shape(), in[1].Shape()
+	if len(x) < 2 || len(y) < 2 || len(y) == 2 || x[:len(x)-2].Equal(y[:len(y)-2]) {
+		return b.apply(o, a, in...)
+	}
+	lead, err := op.Broadcast(x[:len(x)-2], y[:len(y)-2])
+	if err != nil {
+		return b.failOp(o, err, copyOf(in))
+	}
+	spread := func(v Value, s op.Shape) Value {
+		if s[:len(s)-2].Equal(lead) {
+			return v
+		}
+		return b.Expand(v, append(slices.Clone(lead), s[len(s)-2:]...)...)
+	}
+	return b.apply(o, a, append([]Value{spread(in[0], x), spread(in[1], y)}, in[2:]...)...)
+}

@@ -1,0 +1,205 @@
+package devicetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// axesOn compares reductions and row operations along random axes with the
+// references over rows that are put together element by element, and products
+// whose leading extents spread.
+func axesOn(t *testing.T, open Open) {
+	dev := open(t)
+	defer dev.Close()
+	g := newGenerator(freshSeed(t))
+	os := []*op.Operation{op.Sum, op.Mean, op.Max, op.Min, op.NormL2, op.ArgMax, op.Var, op.Dot, op.Softmax, op.LogSoftmax, op.Cumsum}
+	trials := 60
+	if short() {
+		trials = 15
+	}
+	for range trials {
+		o := os[g.IntN(len(os))]
+		s := make(op.Shape, 1+g.IntN(4))
+		for i := range s {
+			s[i] = []int{1, 2, 3, 5, 7, 16}[g.IntN(6)]
+		}
+		var axes []int
+		for i := range s {
+			if g.IntN(2) == 0 || i == len(s)-1 && len(axes) == 0 {
+				axes = append(axes, i)
+			}
+		}
+		along, keep := op.Axes(axes...), g.IntN(2) == 0
+		if g.IntN(2) == 0 {
+			along = op.Axes(axes[0] - len(s))
+			axes = axes[:1]
+		}
+		if keep {
+			along = along.KeepDims()
+		}
+		if err := reducesAlong(t, dev, g, o, s, axes, along); err != nil {
+			t.Errorf("%s of %v along %v: %v", o, s, axes, err)
+		}
+	}
+	productsSpread(t, dev, g)
+}
+
+func reducesAlong(t *testing.T, dev *device.Device, g *generator, o *op.Operation, s op.Shape, axes []int, along op.Along) error {
+	var others []int
+	for i := range s {
+		if !slices.Contains(axes, i) {
+			others = append(others, i)
+		}
+	}
+	order := append(slices.Clone(others), axes...)
+	b := batch.New(dev)
+	var in []batch.Value
+	var rows []*op.Array
+	n := 1
+	for _, i := range axes {
+		n *= s[i]
+	}
+	var places []int // of the elements of the rows
+	for range o.Inputs() {
+		x := g.tensor(op.F32, s, g.tame)
+		in = append(in, arrayOf(x).upload(b, s))
+		places = permuted(s, order)
+		r := op.NewArray(op.Shape{len(x.Data) / n, n})
+		for i, p := range places {
+			r.Data[i] = x.Data[p]
+		}
+		rows = append(rows, r)
+	}
+	var v batch.Value
+	a := o.Defaults()
+	switch o {
+	case op.Sum:
+		v = b.Sum(in[0], along)
+	case op.Mean:
+		v = b.Mean(in[0], along)
+	case op.Max:
+		v = b.Max(in[0], along)
+	case op.Min:
+		v = b.Min(in[0], along)
+	case op.NormL2:
+		v = b.NormL2(in[0], along)
+	case op.ArgMax:
+		v = b.ArgMax(in[0], along)
+	case op.Var:
+		v = b.Var(in[0], op.VarOpts{Along: along})
+	case op.Dot:
+		v = b.Dot(in[0], in[1], along)
+	case op.Softmax:
+		v = b.Softmax(in[0], along)
+	case op.LogSoftmax:
+		v = b.LogSoftmax(in[0], along)
+	case op.Cumsum:
+		v = b.Cumsum(in[0], along)
+	}
+	shape := op.Shape{}
+	for i, d := range s {
+		switch {
+		case o.Class() == op.Row || !slices.Contains(axes, i):
+			shape = append(shape, d)
+		case along.Keeps():
+			shape = append(shape, 1)
+		}
+	}
+	if o.Class() == op.Reduction {
+		a = a.Rows()
+	}
+	types := slices.Repeat([]op.DType{op.F32}, len(rows))
+	want, err := o.Reference(&a, rows, types)
+	if err != nil {
+		return err
+	}
+	made, err := o.Types(&a, types)
+	if err != nil {
+		return err
+	}
+	got := newArray(made[0], len(want[0].Data))
+	got.get(b, v)
+	if b.Err() == nil && !v.Shape().Equal(shape) {
+		t.Errorf("%s of %v along %v has shape %v, want %v", o, s, axes, v.Shape(), shape)
+	}
+	if err := b.Execute(t.Context()); err != nil {
+		return err
+	}
+	for i, w := range want[0].Data {
+		at, mag := i, 0.0
+		if o.Class() == op.Row {
+			at = places[i]
+		}
+		if want[0].Mag != nil {
+			mag = want[0].Mag[i]
+		}
+		if err := o.Check(made[0].Float64(got.data, at), w, mag, made[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permuted returns, for each element of the value with its axes in another order,
+// its place in the value of shape s.
+func permuted(s op.Shape, order []int) []int {
+	n, _ := s.Size()
+	places := make([]int, n)
+	for i := range places {
+		digits, rest := make([]int, len(s)), i
+		for k := len(order) - 1; k >= 0; k-- {
+			digits[order[k]] = rest % s[order[k]]
+			rest /= s[order[k]]
+		}
+		for k, d := range digits {
+			places[i] = places[i]*s[k] + d
+		}
+	}
+	return places
+}
+
+// productsSpread multiplies matrices of which there are fewer on one side.
+func productsSpread(t *testing.T, dev *device.Device, g *generator) {
+	for _, c := range [][2]op.Shape{
+		{{2, 3, 4, 5}, {3, 5, 6}}, {{3, 1, 4, 5}, {2, 5, 6}}, {{4, 5}, {3, 5, 6}}, {{1, 4, 5}, {3, 5, 6}}, {{2, 1, 3, 7}, {1, 4, 7, 2}},
+	} {
+		x, y := g.tensor(op.F32, c[0], g.tame), g.tensor(op.F32, c[1], g.tame)
+		b := batch.New(dev)
+		v := b.MatMul(arrayOf(x).upload(b, c[0]), arrayOf(y).upload(b, c[1]))
+		if b.Err() != nil {
+			t.Error(b.Err())
+			continue
+		}
+		s := v.Shape()
+		n, _ := s.Size()
+		got := newArray(op.F32, n)
+		got.get(b, v)
+		if err := b.Execute(t.Context()); err != nil {
+			t.Error(err)
+			continue
+		}
+		lead, _ := op.Broadcast(c[0][:len(c[0])-2], c[1][:len(c[1])-2])
+		k, m, cols := c[0][len(c[0])-1], c[0][len(c[0])-2], c[1][len(c[1])-1]
+		xAt, err := op.Index(c[0][:len(c[0])-2], lead)
+		yAt, err2 := op.Index(c[1][:len(c[1])-2], lead)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		for i := range n {
+			q, r, j := i/(m*cols), i/cols%m, i%cols
+			want, mag := 0.0, 0.0
+			for l := range k {
+				p := x.Data[(xAt(q)*m+r)*k+l] * y.Data[(yAt(q)*k+l)*cols+j]
+				want += p
+				mag += max(p, -p)
+			}
+			if err := op.MatMul.Check(op.F32.Float64(got.data, i), want, mag*op.Depth(k), op.F32); err != nil {
+				t.Fatalf("%v times %v: element %d: %v", c[0], c[1], i, err)
+			}
+		}
+	}
+}
