@@ -8,11 +8,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // nvrtcText returns PTX that NVRTC made of testdata/nvrtc/kernels.cu.
@@ -196,6 +199,21 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// TestNVRTCAssembles: the texts are PTX to NVIDIA's assembler.
+func TestNVRTCAssembles(t *testing.T) {
+	testutil.Need(t, "ptxas")
+	for _, file := range nvrtcFiles(t) {
+		name := filepath.Join(t.TempDir(), "module.ptx")
+		if err := os.WriteFile(name, []byte(nvrtcText(t, file)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		arch := "-arch=sm_" + strings.TrimPrefix(filepath.Base(file), "kernels_")[:2]
+		if out, err := exec.Command("ptxas", "--compile-only", arch, "-o", os.DevNull, name).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+}
+
 const items = 300 // of an array, which is no multiple of a block
 
 var blocks, threads = Dim{X: 5}, Dim{X: 64}
@@ -272,6 +290,26 @@ var nvrtcCases = []nvrtcCase{
 	}},
 	{[]string{"votes"}, "", (*rig).votes},
 	{[]string{"histogram"}, "", (*rig).histogram},
+	{[]string{"block_votes"}, "", func(r *rig) {
+		x := random(items, func(i int) int32 { return r.rand.Int32N(101) })
+		y := r.empty(4 * items)
+		r.launch("block_votes", blocks, threads, 0, y, r.array(x), int32(items))
+		same(r, results[int32](r, y, items), func(i int) int32 {
+			v, any, all := int32(0), int32(0), int32(1)
+			for _, x := range x[i/64*64 : min(i/64*64+64, items)] {
+				if x > 50 {
+					v += 4
+				}
+				if x == 99 {
+					any = 2
+				}
+				if x >= 99 {
+					all = 0
+				}
+			}
+			return v + any + all
+		})
+	}},
 	{[]string{"transpose"}, "", func(r *rig) {
 		const rows, cols = 37, 50
 		x := random(rows*cols, func(i int) float32 { return r.rand.Float32() })
