@@ -46,7 +46,7 @@ func nvrtcFiles(t testing.TB) []string {
 	return files
 }
 
-// bench is a machine on which kernels of NVRTC run.
+// rig is a machine on which kernels of NVRTC run.
 type rig struct {
 	*testing.T
 	m    *Machine
@@ -129,7 +129,7 @@ func same[T comparable](r *rig, got []T, want func(i int) T) {
 	}
 }
 
-// close wants what the twin computes within a relative error, and nothing below least.
+// closeTo wants what the twin computes, within a relative error and an absolute one.
 func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, want func(i int) float64) {
 	r.Helper()
 	for i, v := range got {
