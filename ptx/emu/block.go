@@ -2,6 +2,7 @@ package emu
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 )
 
@@ -202,7 +203,14 @@ func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
 		w.stop(DivergentBarrier, pc, lowest(w.mask), "other threads have returned without it")
 		return false
 	}
+	holds, threads := 0, 0
 	for _, o := range bar.warps {
+		holds, threads = holds+bits.OnesCount32(o.counted), threads+bits.OnesCount32(o.mask)
+	}
+	for _, o := range bar.warps {
+		if o.reduction != nil {
+			o.reduced(holds, threads)
+		}
 		o.learn(&bar.known)
 		o.state, o.barrier = running, -1
 	}

@@ -229,6 +229,12 @@ func TestGeneric(t *testing.T) {
 		func(i uint32) uint32 { return 7 + i + 100*(1-i&1) })
 }
 
+// TestNotShared: what is no address in shared memory does not become one.
+func TestNotShared(t *testing.T) {
+	body := "mov.u32 %r2, s; st.shared.u32 [%r2], 1; cvta.to.shared.u64 %d1, %d0; ld.shared.u32 %r1, [%d1+800];"
+	wantFinding(t, OutOfBounds, ".shared .u32 s[100];", body)
+}
+
 // TestMoreInstructions has instructions of compilers that the builder lacks.
 func TestMoreInstructions(t *testing.T) {
 	half := func(x float64) uint32 { return uint32(toHalf(x)) }

@@ -133,7 +133,7 @@ type Kernel struct {
 // Name returns the name of the kernel.
 func (k *Kernel) Name() string { return k.name }
 
-// Instructions returns how many instructions the kernel has.
+// Instructions returns how many instructions the kernel has, and the functions that it may call.
 func (k *Kernel) Instructions() int { return len(k.code) }
 
 // Param is a parameter of a kernel as it is declared.

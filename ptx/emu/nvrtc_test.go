@@ -8,11 +8,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // nvrtcText returns PTX that NVRTC made of testdata/nvrtc/kernels.cu.
@@ -43,7 +46,7 @@ func nvrtcFiles(t testing.TB) []string {
 	return files
 }
 
-// bench is a machine on which kernels of NVRTC run.
+// rig is a machine on which kernels of NVRTC run.
 type rig struct {
 	*testing.T
 	m    *Machine
@@ -126,7 +129,7 @@ func same[T comparable](r *rig, got []T, want func(i int) T) {
 	}
 }
 
-// close wants what the twin computes within a relative error, and nothing below least.
+// closeTo wants what the twin computes, within a relative error and an absolute one.
 func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, want func(i int) float64) {
 	r.Helper()
 	for i, v := range got {
@@ -192,6 +195,21 @@ func TestUnreadable(t *testing.T) {
 		err = NewMachine(Config{}).Launch(t.Context(), k, Dim{}, Dim{}, 0, int32(1))
 		if err == nil || !strings.Contains(err.Error(), "kernel prints: ") || !strings.Contains(err.Error(), "vprintf") {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestNVRTCAssembles: the texts are PTX to NVIDIA's assembler.
+func TestNVRTCAssembles(t *testing.T) {
+	testutil.Need(t, "ptxas")
+	for _, file := range nvrtcFiles(t) {
+		name := filepath.Join(t.TempDir(), "module.ptx")
+		if err := os.WriteFile(name, []byte(nvrtcText(t, file)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		arch := "-arch=sm_" + strings.TrimPrefix(filepath.Base(file), "kernels_")[:2]
+		if out, err := exec.Command("ptxas", "--compile-only", arch, "-o", os.DevNull, name).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
 		}
 	}
 }
@@ -272,6 +290,26 @@ var nvrtcCases = []nvrtcCase{
 	}},
 	{[]string{"votes"}, "", (*rig).votes},
 	{[]string{"histogram"}, "", (*rig).histogram},
+	{[]string{"block_votes"}, "", func(r *rig) {
+		x := random(items, func(i int) int32 { return r.rand.Int32N(101) })
+		y := r.empty(4 * items)
+		r.launch("block_votes", blocks, threads, 0, y, r.array(x), int32(items))
+		same(r, results[int32](r, y, items), func(i int) int32 {
+			v, any, all := int32(0), int32(0), int32(1)
+			for _, x := range x[i/64*64 : min(i/64*64+64, items)] {
+				if x > 50 {
+					v += 4
+				}
+				if x == 99 {
+					any = 2
+				}
+				if x >= 99 {
+					all = 0
+				}
+			}
+			return v + any + all
+		})
+	}},
 	{[]string{"transpose"}, "", func(r *rig) {
 		const rows, cols = 37, 50
 		x := random(rows*cols, func(i int) float32 { return r.rand.Float32() })

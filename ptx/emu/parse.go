@@ -106,7 +106,6 @@ type function struct {
 	statements []statement
 	labels     map[string]int // places in statements
 	targets    map[string][]operand
-	prototypes map[string]bool
 }
 
 // source is a parsed module.
@@ -401,10 +400,6 @@ func (p *parser) labelled(label string) {
 		p.f.targets[label] = list
 	case ".callprototype", ".calltargets":
 		// A call is judged by what is called.
-		if p.f.prototypes == nil {
-			p.f.prototypes = map[string]bool{}
-		}
-		p.f.prototypes[label] = true
 		p.until(';')
 	default:
 		p.at, p.line = at, line

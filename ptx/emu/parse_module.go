@@ -177,12 +177,13 @@ func (p *parser) variable(limit int) variable {
 	for first := true; p.accept('['); first = false {
 		if first && p.accept(']') {
 			v.bytes = 0
-			continue
+			return v
 		}
 		n := p.number(uint64(limit))
-		if v.bytes *= n; v.bytes > limit || n == 0 {
-			p.fail("%s has %d bytes", v.name, v.bytes)
+		if n == 0 || n > limit/v.bytes {
+			p.fail("%s has %d times %d bytes, and %d are the most", v.name, n, v.bytes, limit)
 		}
+		v.bytes *= n
 		p.expect(']')
 	}
 	if v.bytes > limit {

@@ -20,6 +20,9 @@ func (c *compiler) bar(in *inst) {
 		return
 	case "sync":
 	case "arrive":
+	case "red.popc.u32", "red.and.pred", "red.or.pred":
+		c.barRed(in, p[1])
+		return
 	case "cluster.arrive", "cluster.arrive.release", "cluster.wait", "cluster.wait.acquire", "cluster.arrive.relaxed":
 		c.args(0, 0)
 		wait, release := strings.Contains(c.st.name, "wait"), !strings.Contains(c.st.name, "relaxed")
@@ -45,6 +48,51 @@ func (c *compiler) bar(in *inst) {
 		c.fail("the number of threads is missing")
 	}
 	in.run = func(w *warp, in *inst, mask uint32) bool { return w.syncBlock(in, mask, wait) }
+}
+
+// barRed is bar.red: a barrier that tells all threads in how many of them a condition holds, or
+// whether it does in all, or in any.
+func (c *compiler) barRed(in *inst, how string) {
+	args := c.args(3, 4)
+	if how == "popc" {
+		in.d = c.dest(&args[0], 4)
+	} else {
+		in.d = c.destPred(&args[0])
+	}
+	in.a, in.b = c.value(&args[1], 4), -1
+	if len(args) == 4 {
+		in.b = c.value(&args[2], 4)
+	}
+	pred, not := c.predOperand(&args[len(args)-1])
+	in.x = &extra{mode: how}
+	in.run = func(w *warp, in *inst, mask uint32) bool {
+		if !w.aligned(mask) {
+			return false
+		}
+		v, def := w.predValue(pred, not)
+		if def&mask != mask {
+			w.undefinedPred(w.pc, pred, mask)
+		}
+		w.counted, w.reduction = v&mask, in
+		return w.syncBlock(in, mask, true)
+	}
+}
+
+// reduced gives the threads of a warp the result of bar.red.
+func (w *warp) reduced(holds, threads int) {
+	in := w.reduction
+	w.reduction, w.counted = nil, 0
+	if in.x.mode == "popc" {
+		for m := w.mask; m != 0; m &= m - 1 {
+			w.set(in.d, lowest(m), uint64(holds))
+		}
+		return
+	}
+	if in.x.mode == "or" && holds > 0 || in.x.mode == "and" && holds == threads {
+		w.setPred(in.d, w.mask, w.mask, w.mask)
+	} else {
+		w.setPred(in.d, w.mask, 0, w.mask)
+	}
 }
 
 // aligned reports whether all threads of the warp are here.

@@ -90,41 +90,43 @@ const looseAfter = 1 << 15
 // when they come to them. Those in a function run before those outside, which wait where it
 // was called.
 type warp struct {
-	b        *block
-	index    int
-	regs     []plane
-	def      []uint32 // lanes in which a register is defined
-	preds    []uint32
-	pdef     []uint32
-	pc       int
-	mask     uint32
-	depth    int // of calls
-	others   []fragment
-	next     int // the least pc of others, as many calls deep
-	alone    int // steps since the warp was last together
-	loose    bool
-	tried    bool   // to let others run while these wait for an mbarrier
-	exists   uint32 // lanes that the block has
-	live     uint32 // lanes that have not returned
-	state    warpState
-	barrier  int    // that it waits for, or -1
-	mbarrier uint32 // likewise
-	parity   uint32
-	came     bool   // to the barrier of the cluster, for which it did not wait yet
-	phase    uint32 // of that barrier, likewise
-	clock    clock
-	release  *known // by the last fence
-	acquire  epochs // by strong reads, for the next fence
-	copies   copies
-	groups   bulkGroups
-	wg       wgmmaState
-	dirty    []span // shared memory written since the last proxy fence
-	tmp      plane
-	addr     [32]uint64
-	stacks   []stack  // of the lanes, if the kernel needs them
-	active   []uint32 // lanes that are in a routine
-	carry    uint32   // of arithmetic of several words
-	carryDef uint32   // lanes in which it is defined
+	b         *block
+	index     int
+	regs      []plane
+	def       []uint32 // lanes in which a register is defined
+	preds     []uint32
+	pdef      []uint32
+	pc        int
+	mask      uint32
+	depth     int // of calls
+	others    []fragment
+	next      int // the least pc of others, as many calls deep
+	alone     int // steps since the warp was last together
+	loose     bool
+	tried     bool   // to let others run while these wait for an mbarrier
+	exists    uint32 // lanes that the block has
+	live      uint32 // lanes that have not returned
+	state     warpState
+	barrier   int    // that it waits for, or -1
+	mbarrier  uint32 // likewise
+	parity    uint32
+	came      bool   // to the barrier of the cluster, for which it did not wait yet
+	phase     uint32 // of that barrier, likewise
+	clock     clock
+	release   *known // by the last fence
+	acquire   epochs // by strong reads, for the next fence
+	copies    copies
+	groups    bulkGroups
+	wg        wgmmaState
+	dirty     []span // shared memory written since the last proxy fence
+	tmp       plane
+	addr      [32]uint64
+	stacks    []stack  // of the lanes, if the kernel needs them
+	active    []uint32 // lanes that are in a routine
+	reduction *inst    // a bar.red at which the warp waits
+	counted   uint32   // lanes in which its condition holds
+	carry     uint32   // of arithmetic of several words
+	carryDef  uint32   // lanes in which it is defined
 }
 
 func newWarp(b *block, index int) *warp {
@@ -169,7 +171,7 @@ func (w *warp) enter() {
 	w.groups.reset()
 	w.wg.reset()
 	w.dirty = w.dirty[:0]
-	w.carryDef = 0
+	w.carryDef, w.reduction, w.counted = 0, nil, 0
 	if w.stacks != nil {
 		w.enterRoot()
 	}

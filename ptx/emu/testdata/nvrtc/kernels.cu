@@ -172,6 +172,13 @@ extern "C" __global__ void histogram(u32 *counts, int *most, u64 *sum, float *to
 	for (int b = threadIdx.x; b < 64; b += blockDim.x) atomicAdd(&counts[b], bins[b]);
 }
 
+extern "C" __global__ void block_votes(int *y, const int *x, int n) {
+	int i = INDEX;
+	int v = i < n ? x[i] : 0;
+	int count = __syncthreads_count(v > 50), any = __syncthreads_or(v == 99), all = __syncthreads_and(v < 99);
+	if (i < n) y[i] = 4 * count + 2 * (any != 0) + (all != 0);
+}
+
 extern "C" __global__ void transpose(float *y, const float *x, int rows, int cols) {
 	extern __shared__ float tile[]; // 16 rows of 17
 	int c = blockIdx.x * 16 + threadIdx.x, r = blockIdx.y * 16 + threadIdx.y;
