@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -110,7 +111,8 @@ type usage struct {
 	vars     []*decl // of Buffers
 	uniforms []*decl
 	edits    []edit
-	unfolds  bool // it looks at the number of workgroups, as grids that were folded need
+	blank    map[*decl]bool // what is not in the edited text
+	unfolds  bool           // it looks at the number of workgroups, as grids that were folded need
 	declared []string
 }
 
@@ -140,7 +142,9 @@ func (s Source) use() (*usage, error) {
 	}
 	u.Entry, u.name = entry.name, cmp.Or(s.Name, entry.name)
 	s.Name = u.name
-	if err := u.constants(s.Constants); err != nil {
+	used := m.reached(entry)
+	u.others(entry, used)
+	if err := u.constants(s.Constants, used); err != nil {
 		return nil, s.label(err)
 	}
 	if err := u.local(entry); err != nil {
@@ -190,11 +194,62 @@ func (s Source) entry(m *module) (*decl, error) {
 	return found, nil
 }
 
+// others blanks the declarations that only other entry points use, and those that nobody
+// does: their bindings may be those of this one, and their overrides may have no values. Functions
+// that no entry point calls stay, for the compiler to read.
+func (u *usage) others(entry *decl, used map[*decl]bool) {
+	m := u.m
+	called := map[*decl]bool{}
+	for _, d := range m.order {
+		if d.kind == funcDecl && (find(d.attrs, "compute") != nil || find(d.attrs, "vertex") != nil || find(d.attrs, "fragment") != nil) {
+			for x := range m.reached(d) {
+				called[x] = true
+			}
+		}
+	}
+	kept := maps.Clone(used)
+	for _, d := range m.order {
+		if d.kind == funcDecl && !called[d] {
+			maps.Copy(kept, m.reached(d))
+		}
+	}
+	for _, at := range m.asserts {
+		end := at
+		for !m.toks[end].is(";") && m.toks[end].kind != endToken {
+			end++
+		}
+		maps.Copy(kept, m.reached(&decl{lo: at, hi: end}))
+	}
+	u.blank = map[*decl]bool{}
+	for _, d := range m.order {
+		if kept[d] || d.kind != funcDecl && d.kind != varDecl && d.kind != overrideDecl {
+			continue
+		}
+		u.blank[d] = true
+		first := d.lo
+		if len(d.attrs) > 0 {
+			first = d.attrs[0].at
+		}
+		at, end := m.toks[first].at, m.toks[d.hi-1].end()
+		u.edits = append(u.edits, edit{at, end, blanks(m.text[at:end])})
+	}
+}
+
+// blanks returns spaces for a text, and its line feeds.
+func blanks(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
 // constants makes constants of the overrides.
-func (u *usage) constants(values map[string]float64) *CompileError {
+func (u *usage) constants(values map[string]float64, used map[*decl]bool) *CompileError {
 	m := u.m
 	for _, d := range m.order {
-		if d.kind != overrideDecl {
+		if d.kind != overrideDecl || u.blank[d] {
 			continue
 		}
 		// A line keeps its columns where it can.
@@ -205,8 +260,14 @@ func (u *usage) constants(values map[string]float64) *CompileError {
 			u.edits = append(u.edits, edit{at, end, strings.Repeat(" ", end-at)})
 		}
 		v, ok := values[d.name]
-		if !ok {
+		switch {
+		case ok:
+		case d.init != 0:
 			continue
+		case used[d]:
+			return m.fail(d.at, "%s has no value: give it one in Source.Constants", d.name)
+		default:
+			v = 1 // for a function that nobody calls
 		}
 		text, err := m.literal(d, v)
 		if err != nil {
@@ -366,9 +427,13 @@ func (m *module) reached(d *decl) map[*decl]bool {
 	seen := map[*decl]bool{d: true}
 	for list := []*decl{d}; len(list) > 0; {
 		d, list = list[len(list)-1], list[:len(list)-1]
-		for i := d.lo; i < d.hi; i++ {
+		from := d.lo
+		if len(d.attrs) > 0 {
+			from = d.attrs[0].at
+		}
+		for i := from; i < d.hi; i++ {
 			t := &m.toks[i]
-			if t.kind != wordToken || i > d.lo && m.toks[i-1].is(".") {
+			if t.kind != wordToken || i > from && m.toks[i-1].is(".") {
 				continue
 			}
 			if x := m.decls[t.text]; x != nil && !seen[x] {
