@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -110,7 +111,8 @@ type usage struct {
 	vars     []*decl // of Buffers
 	uniforms []*decl
 	edits    []edit
-	unfolds  bool // it looks at the number of workgroups, as grids that were folded need
+	blank    map[*decl]bool // what is not in the edited text
+	unfolds  bool           // it looks at the number of workgroups, as grids that were folded need
 	declared []string
 }
 
@@ -140,7 +142,9 @@ func (s Source) use() (*usage, error) {
 	}
 	u.Entry, u.name = entry.name, cmp.Or(s.Name, entry.name)
 	s.Name = u.name
-	if err := u.constants(s.Constants); err != nil {
+	used := m.reached(entry)
+	u.others(entry, used)
+	if err := u.constants(s.Constants, used); err != nil {
 		return nil, s.label(err)
 	}
 	if err := u.local(entry); err != nil {
@@ -190,11 +194,62 @@ func (s Source) entry(m *module) (*decl, error) {
 	return found, nil
 }
 
+// others blanks the declarations that only other entry points use, and those that nobody
+// does: their bindings may be those of this one, and their overrides may have no values. Functions
+// that no entry point calls stay, for the compiler to read.
+func (u *usage) others(entry *decl, used map[*decl]bool) {
+	m := u.m
+	called := map[*decl]bool{}
+	for _, d := range m.order {
+		if d.kind == funcDecl && (find(d.attrs, "compute") != nil || find(d.attrs, "vertex") != nil || find(d.attrs, "fragment") != nil) {
+			for x := range m.reached(d) {
+				called[x] = true
+			}
+		}
+	}
+	kept := maps.Clone(used)
+	for _, d := range m.order {
+		if d.kind == funcDecl && !called[d] {
+			maps.Copy(kept, m.reached(d))
+		}
+	}
+	for _, at := range m.asserts {
+		end := at
+		for !m.toks[end].is(";") && m.toks[end].kind != endToken {
+			end++
+		}
+		maps.Copy(kept, m.reached(&decl{lo: at, hi: end}))
+	}
+	u.blank = map[*decl]bool{}
+	for _, d := range m.order {
+		if kept[d] || d.kind != funcDecl && d.kind != varDecl && d.kind != overrideDecl {
+			continue
+		}
+		u.blank[d] = true
+		first := d.lo
+		if len(d.attrs) > 0 {
+			first = d.attrs[0].at
+		}
+		at, end := m.toks[first].at, m.toks[d.hi-1].end()
+		u.edits = append(u.edits, edit{at, end, blanks(m.text[at:end])})
+	}
+}
+
+// blanks returns spaces for a text, and its line feeds.
+func blanks(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
 // constants makes constants of the overrides.
-func (u *usage) constants(values map[string]float64) *CompileError {
+func (u *usage) constants(values map[string]float64, used map[*decl]bool) *CompileError {
 	m := u.m
 	for _, d := range m.order {
-		if d.kind != overrideDecl {
+		if d.kind != overrideDecl || u.blank[d] {
 			continue
 		}
 		// A line keeps its columns where it can.
@@ -205,8 +260,14 @@ func (u *usage) constants(values map[string]float64) *CompileError {
 			u.edits = append(u.edits, edit{at, end, strings.Repeat(" ", end-at)})
 		}
 		v, ok := values[d.name]
-		if !ok {
+		switch {
+		case ok:
+		case d.init != 0:
 			continue
+		case used[d]:
+			return m.fail(d.at, "%s has no value: give it one in Source.Constants", d.name)
+		default:
+			v = 1 // for a function that nobody calls
 		}
 		text, err := m.literal(d, v)
 		if err != nil {
@@ -359,188 +420,6 @@ func (u *usage) features() {
 		}
 		u.unfolds = u.unfolds || t.text == "num_workgroups"
 	}
-}
-
-// reached returns the declarations that d uses, d among them.
-func (m *module) reached(d *decl) map[*decl]bool {
-	seen := map[*decl]bool{d: true}
-	for list := []*decl{d}; len(list) > 0; {
-		d, list = list[len(list)-1], list[:len(list)-1]
-		for i := d.lo; i < d.hi; i++ {
-			t := &m.toks[i]
-			if t.kind != wordToken || i > d.lo && m.toks[i-1].is(".") {
-				continue
-			}
-			if x := m.decls[t.text]; x != nil && !seen[x] {
-				seen[x] = true
-				list = append(list, x)
-			}
-		}
-	}
-	return seen
-}
-
-// variables finds the buffers, the parameters and the workgroup memory.
-func (u *usage) variables(entry *decl) error {
-	m := u.m
-	used := m.reached(entry)
-	for _, d := range m.order {
-		if d.kind != varDecl {
-			continue
-		}
-		space, access := "", ""
-		if d.list != 0 {
-			space = m.toks[d.list].text
-			if m.toks[d.list+1].is(",") {
-				access = m.toks[d.list+2].text
-			}
-		}
-		if space == "storage" || space == "uniform" {
-			u.declared = append(u.declared, d.name)
-		}
-		if !used[d] {
-			continue
-		}
-		if space == "private" {
-			continue
-		}
-		if space != "workgroup" && space != "storage" && space != "uniform" {
-			what := "variables of textures and samplers"
-			if space != "" {
-				what = "variables of address space " + space
-			}
-			return fmt.Errorf("%s: %s: %w", d.name, what, op.ErrUnsupported)
-		}
-		if d.typ == 0 {
-			return m.fail(d.at, "%s has no type", d.name)
-		}
-		t, err := m.typeAt(d.typ)
-		if err != nil {
-			return err
-		}
-		if space == "workgroup" {
-			if t.runtime() {
-				return m.fail(d.at, "%s has no size", d.name)
-			}
-			u.SharedBytes += roundUp(t.Size, 16)
-			continue
-		}
-		v := Variable{Name: d.name, Type: t}
-		if v.Group, err = m.location(d, "group"); err != nil {
-			return err
-		}
-		if v.Binding, err = m.location(d, "binding"); err != nil {
-			return err
-		}
-		switch {
-		case space == "uniform":
-			if t.runtime() {
-				return m.fail(d.at, "%s has no size", d.name)
-			}
-			if t.Size > maxParamBytes {
-				return fmt.Errorf("%s has %d bytes of parameters, of %d: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
-			}
-			u.Uniforms, u.uniforms = append(u.Uniforms, v), append(u.uniforms, d)
-			continue
-		case access == "read_write":
-			v.Access = ReadWrite
-		case access != "" && access != "read":
-			return m.fail(d.list+2, "buffers are read or read_write")
-		}
-		u.Buffers, u.vars = append(u.Buffers, v), append(u.vars, d)
-	}
-	return u.number()
-}
-
-// What every device binds as uniform: bytes, and buffers of one kernel.
-const (
-	maxParamBytes = 64 << 10
-	maxUniforms   = 12
-)
-
-// location returns the number of a group or binding.
-func (m *module) location(d *decl, name string) (uint32, *CompileError) {
-	a := find(d.attrs, name)
-	if a == nil {
-		return 0, m.fail(d.at, "%s has no @%s", d.name, name)
-	}
-	r := m.at(a.lo)
-	n, err := r.count(false)
-	if err == nil {
-		r.accept(",")
-		if r.i != a.hi {
-			return 0, r.fail(r.i, "expected \")\", found %s", r.found())
-		}
-	}
-	return n, err
-}
-
-// number sorts the buffers and the uniforms, and has the text count them from 0 on, the
-// uniforms last.
-func (u *usage) number() error {
-	u.Buffers, u.vars = inOrder(u.Buffers, u.vars)
-	u.Uniforms, u.uniforms = inOrder(u.Uniforms, u.uniforms)
-	all, decls := slices.Concat(u.Buffers, u.Uniforms), slices.Concat(u.vars, u.uniforms)
-	at := map[uint64]string{}
-	for i := range all {
-		p := all[i].place()
-		if other := at[p]; other != "" {
-			return u.m.fail(decls[i].at, "%s and %s are both binding %d of group %d", other, all[i].Name, all[i].Binding, all[i].Group)
-		}
-		at[p] = all[i].Name
-		u.renumber(decls[i], "group", 0)
-		u.renumber(decls[i], "binding", i)
-	}
-	return u.parameters()
-}
-
-// place orders variables by their bindings.
-func (v *Variable) place() uint64 { return uint64(v.Group)<<32 | uint64(v.Binding) }
-
-// inOrder sorts variables with their declarations.
-func inOrder(vars []Variable, decls []*decl) ([]Variable, []*decl) {
-	order := make([]int, len(vars))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(vars[i].place(), vars[j].place()) })
-	var sorted []Variable
-	var with []*decl
-	for _, from := range order {
-		sorted, with = append(sorted, vars[from]), append(with, decls[from])
-	}
-	return sorted, with
-}
-
-// parameters makes the parameters of the uniforms.
-func (u *usage) parameters() error {
-	switch n := len(u.Uniforms); {
-	case n == 0:
-		return nil
-	case n == 1:
-		u.Params = &u.Uniforms[0]
-		return nil
-	case n > maxUniforms:
-		return fmt.Errorf("%d uniforms, of %d: %w", n, maxUniforms, op.ErrUnsupported)
-	}
-	t := &Type{Kind: Struct, Name: "the uniforms", Align: ir.BlockAlign}
-	for i := range u.Uniforms {
-		v := &u.Uniforms[i]
-		t.Fields = append(t.Fields, Field{v.Name, v.Type, roundUp(t.Size, ir.BlockAlign)})
-		t.Size = roundUp(t.Size, ir.BlockAlign) + v.Type.Size
-	}
-	if t.Size > maxParamBytes {
-		return fmt.Errorf("%d bytes of parameters, of %d: %w", t.Size, maxParamBytes, op.ErrUnsupported)
-	}
-	u.Params = &Variable{Name: t.Name, Type: t}
-	return nil
-}
-
-func (u *usage) renumber(d *decl, name string, n int) {
-	a := find(d.attrs, name)
-	at, end := u.m.toks[a.lo].at, u.m.toks[a.hi-1].end()
-	text := strconv.Itoa(n)
-	u.edits = append(u.edits, edit{at, end, text + strings.Repeat(" ", max(0, end-at-len(text)))})
 }
 
 // edited returns the text with the edits.

@@ -32,6 +32,20 @@ struct View { scale: f32, shift: f32 }
 }
 `
 
+// several is a text with two entry points that share numbers of bindings, and of which one
+// wants a value for an override.
+const several = `
+override n: u32; override m = 4u;
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@group(2) @binding(9) var<uniform> p: vec4f;
+@group(1) @binding(9) var<storage, read> z: array<vec4f>;
+var<workgroup> w: array<f32, n>;
+fn help(i: u32) -> f32 { w[i % n] = p.x; return z[i].y; }
+@compute @workgroup_size(m) fn first(@builtin(global_invocation_id) id: vec3u) { x[id.x] = f32(m + id.x); }
+@compute @workgroup_size(n) fn second(@builtin(global_invocation_id) id: vec3u) { y[id.x] = u32(help(id.x)) + n; }
+`
+
 // saxpy has its bindings in the wrong order and in two groups.
 const saxpy = `
 struct Params { a: f32, n: u32, shift: vec3f }
@@ -93,6 +107,23 @@ func TestTexts(t *testing.T) {
 					t.Error("guards were written")
 				}
 			}
+		}
+	})
+
+	t.Run("entry points", func(t *testing.T) {
+		k := ready(t, wgsl.Source{Text: several, Entry: "first"})
+		x := make([]float32, 3)
+		if err := k.Run(ctx, k.GridFor(3), nil, device.Out(x)); err != nil || !slices.Equal(x, []float32{4, 5, 6}) {
+			t.Error(x, err)
+		}
+		k = ready(t, wgsl.Source{Text: several, Entry: "second", Constants: map[string]float64{"n": 2}})
+		y := make([]uint32, 2)
+		z := []float32{0, 1, 2, 3, 4, 5, 6, 7}
+		if err := k.Run(ctx, k.GridFor(2), [4]float32{}, device.Out(y), device.In(z)); err != nil || !slices.Equal(y, []uint32{3, 7}) {
+			t.Error(y, err)
+		}
+		if _, err := dev.Kernel(ctx, wgsl.Source{Text: several, Entry: "second"}); err == nil || !strings.Contains(err.Error(), "n has no value") {
+			t.Error(err)
 		}
 	})
 
