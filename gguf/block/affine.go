@@ -1,6 +1,9 @@
 package block
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // line is what a search found for a group: the elements are near scale·q - min
 // for whole q.
@@ -29,75 +32,85 @@ func (t *lineSums) best(old line, positive bool) line {
 	return l
 }
 
-// sumsOf gives the elements of a group the nearest levels from 0 to limit, which
-// it writes to codes unless that is nil, and returns their sums.
-func sumsOf(codes []uint32, x, w []float32, l line, limit float64) lineSums {
-	var t lineSums
-	r := 1 / l.scale
-	if !(l.scale > 0) || math.IsInf(r, 0) {
-		r = 0
-	}
+// totals returns the sums that do not depend on levels.
+func totals(x, w []float64) (t lineSums) {
 	for i, v := range x {
-		v, k := float64(v), float64(w[i])
-		q := nearest(float64((v+l.min)*r), limit)
-		if codes != nil {
-			codes[i] = uint32(q)
-		}
-		kq := float64(k * q)
-		t.n += k
-		t.x += float64(k * v)
-		t.q += kq
-		t.qq += float64(kq * q)
-		t.qx += float64(kq * v)
+		t.n += w[i]
+		t.x += float64(w[i] * v)
 	}
 	return t
 }
 
-// nearest returns the whole number from 0 to limit nearest to v.
-func nearest(v, limit float64) float64 {
-	switch v += 0.5; {
-	case !(v >= 1): // or no number
-		return 0
-	case v >= limit:
-		return limit
+// levels gives the elements of a group with these totals the nearest levels from
+// 0 to limit and returns their sums.
+func (t lineSums) levels(x, w []float64, l line, limit float64) lineSums {
+	r := inverse(l.scale)
+	half := float64(l.min*r) + 0.5
+	w = w[:len(x)]
+	var sq, sqq, sqx float64
+	for i, v := range x {
+		q := float64(place(float64(v*r)+half, limit))
+		kq := float64(w[i] * q)
+		sq += kq
+		sqq += float64(kq * q)
+		sqx += float64(kq * v)
 	}
-	return float64(int32(v))
+	t.q, t.qq, t.qx = sq, sqq, sqx
+	return t
+}
+
+// put writes the levels of a group.
+func put(codes []uint32, x []float64, l line, limit float64) {
+	r := inverse(l.scale)
+	half := float64(l.min*r) + 0.5
+	for i, v := range x {
+		codes[i] = uint32(place(float64(v*r)+half, limit))
+	}
+}
+
+// inverse returns 1/s, and 0 unless s is positive and that is finite.
+func inverse(s float64) float64 {
+	r := 1 / s
+	if !(s > 0) || math.IsInf(r, 0) {
+		return 0
+	}
+	return r
 }
 
 // findLine returns the line with the least error that it finds. The range of the
 // elements is tried with somewhat fewer and more levels than there are: elements
 // at its ends then give way to those between.
-func findLine(x, w []float32, limit float64, positive bool) line {
-	lo, hi := rangeOf(x)
+func findLine(x, w []float64, sum lineSums, limit float64, positive bool) line {
+	lo, hi := slices.Min(x), slices.Max(x)
 	if positive {
 		lo = min(lo, 0)
 	}
 	if hi <= lo {
-		return line{0, -float64(lo)}
+		return line{0, -lo}
 	}
-	width := float64(hi) - float64(lo)
+	width := hi - lo
 	var found line
 	least := math.Inf(1)
 	try := func(l line) {
-		t := sumsOf(nil, x, w, l, limit)
+		t := sum.levels(x, w, l, limit)
 		l = t.best(l, positive)
 		if e := t.err(l); l.scale > 0 && e < least {
 			least, found = e, l
 		}
 	}
 	span := 1.0 + 0.35*min(1, 3/limit)
-	for step := -10; step <= 10; step++ {
-		try(line{width / (limit + span*float64(step)/10), -float64(lo)})
+	for step := -4; step <= 4; step++ {
+		try(line{width / (limit + span*float64(step)/4), -lo})
 	}
 	if limit < 8 {
 		// Few levels: leave out what lies at one end.
 		for _, cut := range [...]float64{0.15, 0.3} {
-			try(line{width * (1 - cut) / limit, -float64(lo)})
-			try(line{width * (1 - cut) / limit, -float64(lo) - width*cut/2})
-			try(line{width * (1 - cut) / limit, -float64(lo) - width*cut})
+			try(line{width * (1 - cut) / limit, -lo})
+			try(line{width * (1 - cut) / limit, -lo - width*cut/2})
+			try(line{width * (1 - cut) / limit, -lo - width*cut})
 		}
 	}
-	for range 3 {
+	for range 2 {
 		old := least
 		if try(found); least == old {
 			break
@@ -107,20 +120,23 @@ func findLine(x, w []float32, limit float64, positive bool) line {
 }
 
 // affine makes blocks of the formats with a bias.
-func (w *work) affine(dst []byte, x, weights []float32) {
+func (w *work) affine(dst []byte, v, importance []float32) {
 	l := w.e.l
+	x, weights := w.wide(v, importance)
 	n := l.Scale.groups(&l.Sub)
 	each := len(x) / n
 	limit := float64(uint32(1)<<l.Level.Number.bits() - 1)
 	positive := l.SubBias.Number != nil
 	var lines [16]line
 	for i := range n {
-		lines[i] = findLine(x[i*each:][:each], weights[i*each:][:each], limit, positive)
+		g, k := x[i*each:][:each], weights[i*each:][:each]
+		w.sums[i] = totals(g, k)
+		lines[i] = findLine(g, k, w.sums[i], limit, positive)
 	}
 	if !positive {
 		s, m := halfBits(float32(lines[0].scale)), halfBits(float32(-lines[0].min))
 		w.p.scale[0], w.p.bias[0] = uint32(s), uint32(m)
-		sumsOf(w.p.code[:each], x, weights, line{float64(Binary16.float(uint32(s))), -float64(Binary16.float(uint32(m)))}, limit)
+		put(w.p.code[:each], x, line{float64(Binary16.float(uint32(s))), -float64(Binary16.float(uint32(m)))}, limit)
 		l.pack(dst, &w.p)
 		return
 	}
@@ -131,7 +147,7 @@ func (w *work) affine(dst []byte, x, weights []float32) {
 // lines makes small whole numbers of the scales and minimums of the groups. The
 // two factors of these follow from the greatest ones; then they are the best for
 // what was chosen, as long as that helps.
-func (w *work) lines(x, weights []float32, lines []line, limit float64) {
+func (w *work) lines(x, weights []float64, lines []line, limit float64) {
 	l := w.e.l
 	most := float64(uint32(1)<<l.Sub.Number.bits() - 1)
 	var top line
@@ -140,7 +156,7 @@ func (w *work) lines(x, weights []float32, lines []line, limit float64) {
 	}
 	least := math.Inf(1)
 	d := line{top.scale / most, top.min / most}
-	for range 4 {
+	for range 2 {
 		s, m := halfBits(float32(d.scale)), halfBits(float32(d.min))
 		unit := line{float64(Binary16.float(uint32(s))), float64(Binary16.float(uint32(m)))}
 		e, next := w.chooseLines(x, weights, lines, unit, limit, most)
@@ -160,7 +176,7 @@ func (w *work) lines(x, weights []float32, lines []line, limit float64) {
 
 // chooseLines finds the whole numbers of each group for the factors d, and
 // returns the error of the block and the factors that are the best for them.
-func (w *work) chooseLines(x, weights []float32, lines []line, d line, limit, most float64) (e float64, next line) {
+func (w *work) chooseLines(x, weights []float64, lines []line, d line, limit, most float64) (e float64, next line) {
 	each := len(x) / len(lines)
 	var qq, qm, mm, xq, xm float64
 	for i, g := range lines {
@@ -173,13 +189,13 @@ func (w *work) chooseLines(x, weights []float32, lines []line, d line, limit, mo
 		for s := s0; s <= s1; s++ {
 			for m := m0; m <= m1; m++ {
 				now := line{s * d.scale, m * d.min}
-				sum := sumsOf(nil, y, k, now, limit)
+				sum := w.sums[i].levels(y, k, now, limit)
 				if e := sum.err(now); e < least {
 					least, a, b, t = e, s, m, sum
 				}
 			}
 		}
-		sumsOf(w.p.code[i*each:][:each], y, k, line{a * d.scale, b * d.min}, limit)
+		put(w.p.code[i*each:][:each], y, line{a * d.scale, b * d.min}, limit)
 		w.p.sub[i], w.p.subBias[i] = uint32(a), uint32(b)
 		e += least
 		qq += float64(a * float64(a*t.qq))
@@ -214,6 +230,12 @@ func beside(v, unit, most float64) (lo, hi float64) {
 	if unit == 0 {
 		return 0, 0
 	}
-	f := math.Floor(v / unit)
-	return max(0, min(most, f)), max(0, min(most, f+1))
+	f := v / unit
+	lo, hi = math.Floor(f), math.Floor(f)+1
+	if most > 15 && math.Abs(f-lo-0.5) > 0.25 {
+		// With fine steps the far one is no candidate.
+		lo = math.Floor(f + 0.5)
+		hi = lo
+	}
+	return max(0, min(most, lo)), max(0, min(most, hi))
 }

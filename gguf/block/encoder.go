@@ -18,6 +18,7 @@ type encoder struct {
 	search func(w *work, dst []byte, x, weights []float32)
 
 	levels levelSet // for searches
+	halves []int    // where a block has its binary16 scales, if all are that
 	limit  float64  // of a scale; a greater one is an overflow
 }
 
@@ -45,6 +46,7 @@ func encoderFor(f Format) *encoder {
 func newEncoder(f Format) *encoder {
 	l := f.layout()
 	e := &encoder{f: f, l: l, simple: simple[f], ones: make([]float32, l.Elements)}
+	e.halves, _ = l.halves()
 	for i := range e.ones {
 		e.ones[i] = 1
 	}
@@ -69,10 +71,21 @@ type work struct {
 	p, best  parts
 	overflow bool // of the last block
 	groups   [16]fit
+	sums     [16]lineSums
+	x, w     [superElements]float64 // the elements of the block, and their importances
 }
 
 func (e *encoder) work() *work { return &work{e: e} }
 
 func (w *work) scalar(dst []byte, x, _ []float32) {
 	w.overflow = !encodeScalar[w.e.f](dst, x[0])
+}
+
+// wide returns the elements of a block and their importances as float64.
+func (w *work) wide(x, importance []float32) (wx, ww []float64) {
+	wx, ww = w.x[:len(x)], w.w[:len(x)]
+	for i, v := range x {
+		wx[i], ww[i] = float64(v), float64(importance[i])
+	}
+	return wx, ww
 }

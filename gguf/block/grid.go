@@ -17,6 +17,7 @@ type Grid struct {
 	levels  []int8
 	nearby  sync.Once
 	nearest []uint16 // see gridsearch.go
+	exact   []bool   // the point is a row
 }
 
 // row returns the levels of a code.

@@ -34,6 +34,7 @@ func (g *Grid) findNearby() {
 	g.once.Do(g.unpack)
 	n, base := g.points(), len(g.alphabet)
 	g.nearest = make([]uint16, n*nearbyRows)
+	g.exact = make([]bool, n)
 	levels := make([]int32, g.Width)
 	found := make([]near, 0, nearbyRows+1)
 	for p := range n {
@@ -60,6 +61,7 @@ func (g *Grid) findNearby() {
 				found = found[:nearbyRows]
 			}
 		}
+		g.exact[p] = found[0].d == 0
 		for i, f := range found {
 			g.nearest[p*nearbyRows+i] = f.row
 		}
@@ -84,9 +86,14 @@ func (g *Grid) point(v *[8]float64) int {
 // v, in units of the scale, is the least, and that distance.
 func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
 	distance = math.Inf(1)
-	for _, r := range g.rowsNear(g.point(v)) {
+	point := g.point(v)
+	rows := g.rowsNear(point)
+	if g.exact[point] {
+		rows = rows[:1] // no other row is nearer in any coordinate
+	}
+	for _, r := range rows {
 		d := 0.0
-		for j, l := range g.row(int(r)) {
+		for j, l := range g.levels[int(r)*g.Width:][:g.Width] {
 			t := v[j] - float64(l)
 			d += float64(w[j] * float64(t*t))
 		}
@@ -98,7 +105,7 @@ func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
 }
 
 // assignRows is assign for levels from a grid.
-func (s *levelSet) assignRows(p *parts, at int, x, w []float32, scale float64) sums {
+func (s *levelSet) assignRows(p *parts, at int, x, w []float64, scale float64) sums {
 	if s.l.Level.Shift != nil {
 		return s.assignShifted(p, at, x, w, scale)
 	}
@@ -118,7 +125,7 @@ func (s *levelSet) assignRows(p *parts, at int, x, w []float32, scale float64) s
 // signs returns which of 8 elements are to be negative, one bit each. Where the
 // number of these is to be even and is not, the element whose sign costs least
 // gets the other one.
-func (s *levelSet) signs(x, w []float32) (negative uint32) {
+func (s *levelSet) signs(x, w []float64) (negative uint32) {
 	odd := false
 	least, at := math.Inf(1), 0
 	for i, v := range x {
@@ -126,7 +133,7 @@ func (s *levelSet) signs(x, w []float32) (negative uint32) {
 			negative |= 1 << i
 			odd = !odd
 		}
-		if c := float64(w[i]) * float64(v*v); c < least {
+		if c := w[i] * float64(v*v); c < least {
 			least, at = c, i
 		}
 	}
@@ -147,14 +154,15 @@ func (s *levelSet) putSigns(p *parts, at int, negative uint32) {
 	}
 }
 
-func (s *levelSet) assignRow(p *parts, at int, x, w []float32, negative uint32, scale float64) sums {
+func (s *levelSet) assignRow(p *parts, at int, x, w []float64, negative uint32, scale float64) sums {
 	var v, k, y [8]float64
+	r := inverse(scale)
 	for j := range x {
-		y[j], k[j] = float64(x[j]), float64(w[j])
+		y[j], k[j] = x[j], w[j]
 		if negative>>j&1 != 0 {
 			y[j] = -y[j]
 		}
-		v[j] = y[j] / scale
+		v[j] = y[j] * r
 	}
 	row, _ := s.l.Level.Grid.find(&v, &k)
 	if p != nil {
@@ -171,7 +179,7 @@ func (s *levelSet) assignRow(p *parts, at int, x, w []float32, negative uint32, 
 // assignShifted is assign for levels to which 1/8 is added, or from which it is
 // subtracted: for as many rows at a time as share that bit, whichever comes
 // nearer.
-func (s *levelSet) assignShifted(p *parts, at int, x, w []float32, scale float64) sums {
+func (s *levelSet) assignShifted(p *parts, at int, x, w []float64, scale float64) sums {
 	each := s.l.Elements / s.l.Level.Shift.Items()
 	var t sums
 	for i := 0; i < len(x); i += each {
@@ -200,16 +208,17 @@ func (s *levelSet) assignShifted(p *parts, at int, x, w []float32, scale float64
 }
 
 // shiftedRow finds the row of 8 elements and adds its sums and its distance.
-func (s *levelSet) shiftedRow(x, w []float32, scale, shift float64, t *sums, cost *float64) int {
+func (s *levelSet) shiftedRow(x, w []float64, scale, shift float64, t *sums, cost *float64) int {
 	var v, k [8]float64
+	r := inverse(scale)
 	for j := range v {
-		v[j], k[j] = float64(x[j])/scale-shift, float64(w[j])
+		v[j], k[j] = float64(x[j]*r)-shift, w[j]
 	}
 	row, d := s.l.Level.Grid.find(&v, &k)
 	*cost += d
 	for j, l := range s.l.Level.Grid.row(row) {
 		l := float64(l) + shift
-		t.xl += float64(k[j] * float64(float64(x[j])*l))
+		t.xl += float64(k[j] * float64(x[j]*l))
 		t.ll += float64(k[j] * float64(l*l))
 	}
 	return row

@@ -5,16 +5,18 @@ import "math"
 // levelSet finds the codes whose levels, times a scale, are nearest to numbers.
 type levelSet struct {
 	l *Layout
-	// Without a grid: levels in order, their codes, and the middles between them.
-	levels  []float64
-	codes   []uint32
-	middles []float64
-	offset  float64 // the first level, where they are whole numbers without gaps
-	whole   bool
+	// Levels in order and their codes; none with a grid.
+	levels []float64
+	codes  []uint32
+	// steps has the level and the code nearest to lo + i/2: levels are whole
+	// numbers, so the middles between them are halves of such.
+	steps []step
 
 	positive bool // the scale has no sign
 	lo, hi   float64
-	width    int // elements of a code
+	factors  []float64 // see search
+	both     bool      // signs of the scale are tried
+	width    int       // elements of a code
 }
 
 func newLevelSet(l *Layout) levelSet {
@@ -22,6 +24,7 @@ func newLevelSet(l *Layout) levelSet {
 	v := &l.Level
 	s.positive = v.Signs != nil || v.Shift != nil || l.Scale.Encoding != Binary16
 	if v.Grid != nil {
+		s.setFactors()
 		s.width = v.Grid.Width
 		s.hi = float64(v.Grid.alphabet[len(v.Grid.alphabet)-1])
 		s.lo = -s.hi
@@ -38,12 +41,15 @@ func newLevelSet(l *Layout) levelSet {
 	if v.Number[0].Ternary || l.ID == layouts[TQ2_0].ID {
 		s.levels, s.codes = s.levels[:3], s.codes[:3]
 	}
-	s.whole = v.Table == nil
-	s.offset = s.levels[0]
-	for i := range s.levels[1:] {
-		s.middles = append(s.middles, (s.levels[i]+s.levels[i+1])/2)
-	}
 	s.lo, s.hi = s.levels[0], s.levels[len(s.levels)-1]
+	s.setFactors()
+	i := 0
+	for v := s.lo; v <= s.hi; v += 0.5 {
+		for i+1 < len(s.levels) && v >= (s.levels[i]+s.levels[i+1])/2 {
+			i++
+		}
+		s.steps = append(s.steps, step{s.levels[i], s.codes[i]})
+	}
 	return s
 }
 
@@ -60,29 +66,10 @@ func (s *levelSet) insert(v float64, code uint32) {
 	s.codes = append(s.codes[:i], append([]uint32{code}, s.codes[i:]...)...)
 }
 
-// place returns the place of the level nearest to v.
-func (s *levelSet) place(v float64) int {
-	if s.whole {
-		v -= s.offset - 0.5
-		switch {
-		case !(v >= 1):
-			return 0
-		case v >= float64(len(s.levels)-1):
-			return len(s.levels) - 1
-		}
-		return int(v)
-	}
-	i, n := 0, len(s.middles)
-	for n > 0 {
-		half := (n + 1) / 2
-		if v > s.middles[i+half-1] {
-			i += half
-			n -= half
-		} else {
-			n = half - 1
-		}
-	}
-	return i
+// step is a level and its code.
+type step struct {
+	level float64
+	code  uint32
 }
 
 // sums are Σ w·x·level and Σ w·level² over elements: with a scale s their
@@ -106,25 +93,39 @@ func (a sums) scale() (s, gain float64) {
 // assign returns the sums of the levels nearest to x with scale s, and writes
 // their codes, and signs and shifts if the format has any, to those of a group
 // whose first element is number at of the block, unless p is nil.
-func (s *levelSet) assign(p *parts, at int, x, w []float32, scale float64) sums {
+func (s *levelSet) assign(p *parts, at int, x, w []float64, scale float64) sums {
 	if s.l.Level.Grid != nil {
 		return s.assignRows(p, at, x, w, scale)
 	}
-	var t sums
-	r := 1 / scale
+	r := 2 / scale
 	if math.IsInf(r, 0) || math.IsNaN(r) {
 		r = 0
 	}
-	for i, v := range x {
-		v, k := float64(v), float64(w[i])
-		q := s.place(v * r)
-		l := s.levels[q]
-		if p != nil {
-			p.code[at+i] = s.codes[q]
+	steps, lo, last := s.steps, 2*s.lo, float64(len(s.steps)-1)
+	if p != nil {
+		for i, v := range x {
+			p.code[at+i] = steps[place(float64(v*r)-lo, last)].code
 		}
-		wl := float64(k * l)
+	}
+	var t sums
+	w = w[:len(x)]
+	for i, v := range x {
+		l := steps[place(float64(v*r)-lo, last)].level
+		wl := float64(w[i] * l)
 		t.xl += float64(wl * v)
 		t.ll += float64(wl * l)
 	}
 	return t
+}
+
+// place returns v without its fraction, from 0 to last. (The built-in min and max
+// look after NaN too, which takes longer.)
+func place(v, last float64) int {
+	if !(v > 0) {
+		return 0
+	}
+	if v > last {
+		v = last
+	}
+	return int(v)
 }

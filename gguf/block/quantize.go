@@ -111,10 +111,8 @@ func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 	l := w.e.l
 	for i := 0; i < len(x); i += l.Elements {
 		v, b := x[i:][:l.Elements], dst[i/l.Elements*l.Bytes:][:l.Bytes]
-		for _, v := range v {
-			if v-v != 0 {
-				return i / l.Elements
-			}
+		if !finite(v) {
+			return i / l.Elements
 		}
 		weights := w.e.ones
 		if importance != nil {
@@ -128,12 +126,29 @@ func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 		} else {
 			w.e.search(w, b, v, weights)
 		}
-		if w.e.f.Check(b) != nil || w.overflow {
+		if w.overflow || !w.e.sound(b) {
 			w.overflow = false
 			return i / l.Elements
 		}
 	}
 	return -1
+}
+
+// finite reports whether all numbers are.
+func finite(x []float32) bool {
+	sum := float32(0)
+	for _, v := range x {
+		sum += v - v
+	}
+	return sum == 0
+}
+
+// sound reports whether the scales of a block are finite.
+func (e *encoder) sound(b []byte) bool {
+	if e.halves != nil {
+		return checkHalves(b, len(b), e.halves) < 0
+	}
+	return e.f.Check(b) == nil
 }
 
 func anyPositive(x []float32) bool {
@@ -211,7 +226,7 @@ func quantizeQ8_0(dst []byte, src []float32) {
 	r := reciprocal(d)
 	putHalf(b[:], d)
 	for j, v := range x {
-		b[2+j] = byte(int8(math.Round(float64(v * r))))
+		b[2+j] = byte(int8(math.Copysign(0.5, float64(v)) + float64(v*r))) // halves away from 0
 	}
 }
 

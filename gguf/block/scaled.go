@@ -10,8 +10,9 @@ type fit struct{ scale float64 }
 // Where the scales are small factors of one, that one follows from the greatest,
 // the factors are chosen among those that come near, and then the one scale is
 // the best for what was chosen; that is done again as long as it helps.
-func (w *work) scaled(dst []byte, x, weights []float32) {
+func (w *work) scaled(dst []byte, v, importance []float32) {
 	l := w.e.l
+	x, weights := w.wide(v, importance)
 	n := l.Scale.groups(&l.Sub)
 	each := len(x) / n
 	for i := range n {
@@ -25,64 +26,80 @@ func (w *work) scaled(dst []byte, x, weights []float32) {
 	l.pack(dst, &w.best)
 }
 
-// search returns the best scale that it finds for a group.
-func (s *levelSet) search(x, w []float32) fit {
-	top := float64(extreme(x))
-	if top == 0 {
-		return fit{}
+// search returns the best scale that it finds for a group. The greatest element
+// is tried at several places of the range of levels, and the best of these scales
+// is made better.
+func (s *levelSet) search(x, w []float64) fit {
+	top := 0.0
+	for _, v := range x {
+		if math.Abs(v) > math.Abs(top) {
+			top = v
+		}
 	}
 	var best fit
 	most := 0.0
 	try := func(a float64) {
-		for range 2 {
-			if a == 0 || math.IsInf(1/a, 0) {
-				return
-			}
-			b, gain := s.assign(nil, 0, x, w, a).scale()
-			if gain > most && !(s.positive && b <= 0) {
-				most, best.scale = gain, b
-			}
-			if b == a {
-				return
-			}
-			a = b
+		if a == 0 || math.IsInf(1/a, 0) {
+			return
+		}
+		b, gain := s.assign(nil, 0, x, w, a).scale()
+		if gain > most && !(s.positive && b <= 0) {
+			most, best.scale = gain, b
 		}
 	}
-	for _, f := range s.candidates() {
-		if s.positive {
+	for _, f := range s.factors {
+		switch {
+		case s.positive:
 			try(math.Abs(top) / (s.hi * f))
-			continue
+		default:
+			try(top / (s.lo * f))
+			if s.both {
+				try(top / (s.hi * f))
+			}
 		}
-		try(top / (s.lo * f))
-		if len(s.levels) < 64 {
-			try(top / (s.hi * f))
+	}
+	for range 3 {
+		old := most
+		if try(best.scale); most == old {
+			break
 		}
 	}
 	return best
 }
 
-// candidates returns which part of the range of levels the greatest element is
-// tried at: a little less and more where there are many levels, and far beyond
-// the range where there are few, so that the greatest elements are cut off.
-func (s *levelSet) candidates() []float64 {
-	if len(s.levels) >= 8 && s.l.Level.Grid == nil {
-		return manyLevels
+// units returns by which factors the one scale of a block is tried beside what
+// the greatest of its groups asks for: with many levels only that.
+func (s *levelSet) units() []float64 {
+	if len(s.levels) >= 16 {
+		return []float64{1}
 	}
-	return fewLevels
+	return []float64{1, 0.92, 1.06}
 }
 
-var manyLevels, fewLevels = func() (many, few []float64) {
-	for k := -9; k <= 9; k++ {
-		many = append(many, 1+0.014*float64(k))
+// setFactors chooses where in the range of levels the greatest element is tried:
+// a little inside and outside where there are many levels, and far beyond where
+// there are few, so that the greatest elements are cut off.
+func (s *levelSet) setFactors() {
+	switch n := len(s.levels); {
+	case n >= 8:
+		width, steps := 0.12, 7
+		if n >= 64 {
+			width, steps = 0.02, 2
+		}
+		for k := -steps; k <= steps; k++ {
+			s.factors = append(s.factors, 1+width*float64(k)/float64(steps))
+		}
+		s.both = n < 16
+	default:
+		for f := 0.75; f < 3; f *= 1.09 {
+			s.factors = append(s.factors, f)
+		}
+		s.both = true
 	}
-	for f := 0.75; f < 3; f *= 1.07 {
-		few = append(few, f)
-	}
-	return many, few
-}()
+}
 
 // direct makes a block whose scales are stored as they are.
-func (w *work) direct(x, weights []float32, n int) {
+func (w *work) direct(x, weights []float64, n int) {
 	l, p := w.e.l, &w.p
 	each := len(x) / n
 	widths := each / w.e.levels.width
@@ -127,7 +144,7 @@ func (e Encoding) near(v float64) []uint32 {
 }
 
 // factors makes a block whose groups have small factors of one scale.
-func (w *work) factors(x, weights []float32, n int) {
+func (w *work) factors(x, weights []float64, n int) {
 	l := w.e.l
 	top := 0.0
 	for _, g := range w.groups[:n] {
@@ -142,7 +159,7 @@ func (w *work) factors(x, weights []float32, n int) {
 		most = -math.Ldexp(1, l.Sub.Number.bits()-1)
 	}
 	least := math.Inf(1)
-	for _, f := range [...]float64{1, 0.92, 1.06} {
+	for _, f := range w.e.levels.units() {
 		d := top / most * f
 		for range 3 {
 			h := halfBits(float32(d))
@@ -164,14 +181,15 @@ func (w *work) factors(x, weights []float32, n int) {
 
 // choose finds the factor of each group for the scale d, and returns the error
 // of the block and the sums over its levels times their factors.
-func (w *work) choose(x, weights []float32, n int, d float64) (e float64, t sums) {
+func (w *work) choose(x, weights []float64, n int, d float64) (e float64, t sums) {
 	l := w.e.l
 	each := len(x) / n
+	var buf [2]uint32
 	for i := range n {
 		g, k := x[i*each:][:each], weights[i*each:][:each]
 		least, code := math.Inf(1), uint32(0)
 		var sum sums
-		for _, c := range l.Sub.near(w.groups[i].scale, d) {
+		for _, c := range l.Sub.near(buf[:0], w.groups[i].scale, d) {
 			s := d * float64(l.Sub.value(c))
 			if a := w.e.levels.assign(nil, 0, g, k, s); a.err(s) < least {
 				least, code, sum = a.err(s), c, a
@@ -186,8 +204,8 @@ func (w *work) choose(x, weights []float32, n int, d float64) (e float64, t sums
 	return e, t
 }
 
-// near returns the codes of the factors with which d is nearest to s.
-func (n *Integer) near(s, d float64) []uint32 {
+// near appends the codes of the factors with which d is nearest to s.
+func (n *Integer) near(codes []uint32, s, d float64) []uint32 {
 	bits := n.Number.bits()
 	v := 0.0
 	if d != 0 {
@@ -197,11 +215,15 @@ func (n *Integer) near(s, d float64) []uint32 {
 	if n.Signed {
 		lo, hi = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)-1
 	}
-	v = math.Floor(v)
-	if !(v >= lo) {
-		v = lo
+	clamp := func(v float64) uint32 {
+		if !(v >= lo) {
+			v = lo
+		}
+		return uint32(int32(min(v, hi))) & (uint32(1)<<bits - 1)
 	}
-	a, b := min(v, hi), min(v+1, hi)
-	mask := uint32(1)<<bits - 1
-	return []uint32{uint32(int32(a)) & mask, uint32(int32(b)) & mask}
+	if bits >= 8 {
+		return append(codes, clamp(math.Floor(v+0.5))) // the next one is hardly better
+	}
+	v = math.Floor(v)
+	return append(codes, clamp(v), clamp(v+1))
 }
