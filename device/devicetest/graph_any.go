@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/op"
@@ -162,14 +163,7 @@ func (r *graph) growCase() error {
 	return err
 }
 
-func (r *graph) has(d op.DType) bool {
-	for _, t := range r.scope.types {
-		if t == d {
-			return true
-		}
-	}
-	return false
-}
+func (r *graph) has(d op.DType) bool { return slices.Contains(r.scope.types, d) }
 
 // operand returns a value of the type and shape of t, with its elements if they are
 // asked for.
@@ -203,7 +197,7 @@ func (r *graph) operand(t Tensor, exact bool) (int, error) {
 	return r.take(node{kind: input, source: t}), nil
 }
 
-// memories returns the numbers of the arrays on the device that stores go to.
+// memories is how many of the arrays on the device any stores go to.
 const memories = 3
 
 // growMemory adds the use of an array on the device, or a store. The second array is
@@ -237,26 +231,23 @@ func (r *graph) store(buf, v int) {
 	r.take(node{kind: stored, args: []int{v}, buf: buf, off: off})
 }
 
-// growUpdate adds the launch of a kernel that updates an array, which may be one on the
-// device and be stored there again, with an operation between or without.
+// growUpdate adds the launch of a kernel that updates an array: a value, or an array
+// on the device that nothing else uses and that the result is stored to again. Then a
+// device may update it in place, unless an operation between wants what it was.
 func (r *graph) growUpdate() error {
 	g := r.g
-	y := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) > 0 })
-	stores := g.IntN(2) == 0
-	if stores {
-		y = r.take(node{kind: used, buf: 0})
-	}
+	y := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) > 0 && r.moderate(&v) })
 	if y < 0 {
 		return nil
 	}
-	x := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) == len(r.values[y].data) })
-	for i := range r.values[y].data {
-		if math.Abs(r.values[y].data[i]) > 1e5 || r.free.finite && r.values[y].data[i]-r.values[y].data[i] != 0 {
-			return nil
-		}
+	buf := -1
+	if g.IntN(2) == 0 {
+		buf = r.buffer(g.tensor(op.F32, r.values[y].shape, g.simple))
+		y = r.take(node{kind: used, buf: buf})
 	}
+	x := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) == len(r.values[y].data) })
 	doubled := r.take(node{kind: launched, args: []int{x, y}})
-	if !stores {
+	if buf < 0 {
 		return nil
 	}
 	if g.IntN(2) == 0 {
@@ -264,6 +255,11 @@ func (r *graph) growUpdate() error {
 			return err
 		}
 	}
-	r.take(node{kind: stored, args: []int{doubled}, buf: 0})
+	r.take(node{kind: stored, args: []int{doubled}, buf: buf})
 	return nil
+}
+
+// moderate reports whether the elements of v may be doubled.
+func (r *graph) moderate(v *known) bool {
+	return !slices.ContainsFunc(v.data, func(e float64) bool { return math.Abs(e) > 1e5 || r.free.finite && e-e != 0 })
 }

@@ -93,6 +93,11 @@ func (d *simulated) result(c *Case, ref *op.Array, t op.DType) (Tensor, error) {
 		if err != nil {
 			return Tensor{}, err
 		}
+		a := c.Attrs()
+		_, attrs := a.Activation()
+		for i := range act.Op.Params() {
+			act.Params = append(act.Params, attrs.Float(i))
+		}
 		act.In = y
 		if y, err = d.compute(&act); err != nil {
 			return Tensor{}, err

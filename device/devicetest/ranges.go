@@ -41,7 +41,7 @@ const narrow = 2e-3
 // answer from a wrong one.
 func (v *known) decided(i int) bool {
 	r := v.ranges[i]
-	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+math.Abs(v.data[i]))
+	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+min(math.Abs(v.data[i]), math.MaxFloat32))
 }
 
 // undecided returns the number of elements that are not decided.
@@ -101,17 +101,18 @@ func infer(c *Case, in []known, free liberties) ([]known, error) {
 	return out, nil
 }
 
-// rounded reports whether each result is the reference, rounded to the nearest number,
-// on a device with such liberties.
-func (c *Case) rounded(free liberties) bool {
+// rounded reports whether each result, of type d, is the reference, rounded to the
+// nearest number, on a device with such liberties. A product in float32 that a sum
+// consumes need not be rounded.
+func (c *Case) rounded(d op.DType, free liberties) bool {
 	tol := c.Op.Tolerance()
-	return c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == liberties{finite: free.finite}
+	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == liberties{finite: free.finite}
 }
 
 // around returns the ranges of a result over operands of which there is no doubt:
 // what the tolerance of the operation leaves around the reference.
 func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
-	tol, exact, more := c.Op.Tolerance(), c.rounded(free), c.slack(free)
+	tol, exact, more := c.Op.Tolerance(), c.rounded(d, free), c.slack(free)
 	out := make([]ir.Interval, len(y.Data))
 	for i, v := range y.Data {
 		mag := 0.0
@@ -176,9 +177,9 @@ func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free liberties
 			return known{}, err
 		}
 	}
-	x, exact := make([]ir.Interval, len(in)), c.rounded(free)
+	x, exact := make([]ir.Interval, len(in)), c.rounded(d, free)
 	for j, v := range out.data {
-		certain := exact && d.Float() && v-v == 0
+		certain := exact && v-v == 0
 		for i := range in {
 			x[i] = in[i].ranges[at[i](j)]
 			certain = certain && x[i].Certain()
@@ -280,8 +281,8 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 			mag = 2 * max(center.Mag[j], large.Mag[j])
 		}
 		switch {
-		case vague[j] || v-v == 0 && mag-mag != 0:
-			out[j] = ir.Anything()
+		case vague[j] || v-v == 0 && mag-mag != 0 || v-v != 0 && !nonFinite[c.Op]:
+			out[j] = ir.Anything() // an infinity times what may be 0 or not, for one
 			continue
 		case v-v != 0:
 			out[j] = ir.Point(v)
@@ -300,6 +301,10 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 // movers are the operations that give elements of their first operand as they are, and
 // ranged those for which there are ends: see there.
 var (
+	// An infinity that is known stays one in these, and NaN in all: sums of no
+	// products.
+	nonFinite = map[*op.Operation]bool{op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.Min: true, op.Max: true}
+
 	movers = map[*op.Operation]bool{op.Transpose: true, op.Reshape: true, op.Gather: true}
 	ranged = map[*op.Operation]bool{op.Sum: true, op.Mean: true, op.Min: true, op.Max: true, op.Cumsum: true,
 		op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.MatMul: true, op.MatVec: true}
