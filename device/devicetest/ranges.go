@@ -120,7 +120,7 @@ func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
 			mag = y.Mag[i]
 		}
 		switch {
-		case v-v == 0 && mag-mag != 0:
+		case mag-mag != 0:
 			out[i] = ir.Anything()
 		case !d.Float() || v-v != 0:
 			out[i] = ir.Point(v)
