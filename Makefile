@@ -5,6 +5,7 @@
 SHELL       := /bin/bash
 GO          ?= go
 FUZZTIME    ?= 10s
+FUZZAPI_TIME ?= 2m
 # go test's cache keeps results for a command as it is written, this included.
 TIMEOUT     := -timeout 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
@@ -133,6 +134,10 @@ cover: ## test coverage of the packages, as dist/cover.html
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@bash .ci/fuzz.sh $(FUZZTIME)
+
+.PHONY: fuzz-api
+fuzz-api: ## random batches of all operations against the references, for FUZZAPI_TIME (2m); RAYO_SEED repeats one
+	FUZZAPI_TIME=$(FUZZAPI_TIME) $(GO) test $(TIMEOUT) -count=1 -v -run 'TestFuzzAPI$$' ./device/devicetest
 
 .PHONY: examples
 examples: ## run every example

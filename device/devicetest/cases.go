@@ -117,6 +117,16 @@ func (c *Case) elements() int {
 	return n
 }
 
+// work returns the arithmetic operations of a shaped operation.
+func (c *Case) work() float64 {
+	var shapes []op.Shape
+	for _, x := range c.In {
+		shapes = append(shapes, x.Shape)
+	}
+	a := c.Attrs()
+	return c.Op.Flops(&a, shapes, nil)
+}
+
 // Types returns the element types of the operands.
 func (c *Case) Types() []op.DType {
 	types := make([]op.DType, len(c.In))

@@ -23,16 +23,6 @@ func cpu(threads int) Open {
 
 func TestCPU(t *testing.T) { Run(t, cpu(0)) }
 
-// work returns the arithmetic operations of a shaped operation.
-func (c *Case) work() float64 {
-	var shapes []op.Shape
-	for _, x := range c.In {
-		shapes = append(shapes, x.Shape)
-	}
-	a := c.Attrs()
-	return c.Op.Flops(&a, shapes, nil)
-}
-
 // TestCPUThreads runs what is large enough to be split, by one thread and by
 // more than many machines have processors.
 func TestCPUThreads(t *testing.T) {

@@ -1,37 +1,53 @@
 package devicetest
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"testing"
 
-	"github.com/rayo-go/rayo/batch"
-	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
-// graph is a random recording: operations over inputs and over each other.
+// graph is a random recording: operations over arrays and over each other, arrays on
+// the device that it uses and stores to, and kernels.
 type graph struct {
-	g      *generator
-	free   liberties  // of the device
-	types  []op.DType // of the inputs; between several there are casts
-	inputs []Tensor
-	nodes  []node
-	values []known
+	g       *generator
+	free    liberties // of the device
+	scope   scope
+	nodes   []node
+	buffers []Tensor // arrays on the device, as they are at first
+	state            // after the last node
+	keeps   bool     // results come back by Keep and Read, not by Get
 }
 
-// node is one operation; args number values: the inputs first, then the
-// results of the nodes.
-type node struct {
-	c    Case // without the data of the operands
-	args []int
+// scope is what a graph may have besides numbers in float32.
+type scope struct {
+	any       bool // every operation of the catalogue, stores and kernels
+	types     []op.DType
+	quantised bool
 }
+
+// node is one step of the recording. Its values are those from first on.
+type node struct {
+	kind     nodeKind
+	c        Case   // computed; without the data of the operands
+	args     []int  // values that it consumes, -1 for an absent operand
+	buf, off int    // used and stored
+	source   Tensor // input
+	constant bool   // the input is a constant of the recording
+	first    int
+}
+
+type nodeKind uint8
+
+const (
+	computed nodeKind = iota
+	input
+	used
+	stored
+	launched
+)
 
 // soft is a user's operation among those that graphs are made of.
 var soft = op.Unary("softsign", func(x op.Expr) op.Expr { return x.Div(x.Abs().Add(op.Const(1))) })
@@ -50,21 +66,24 @@ var (
 	reductions  = []*op.Operation{op.Sum, op.Mean, op.Max, op.Min, op.Var, op.NormL1, op.NormL2, op.NormLinf}
 )
 
-// newGraph makes a graph of n operations for a device, over inputs of some types, or
-// of float32.
-func newGraph(seed uint64, n int, free liberties, types ...op.DType) (*graph, error) {
-	if types == nil {
-		types = []op.DType{op.F32}
-	}
-	r := &graph{g: newGenerator(seed), free: free, types: types}
+// newGraph makes a graph of n steps for a device.
+func newGraph(seed uint64, n int, free liberties, sc scope) (*graph, error) {
+	r := &graph{g: newGenerator(seed), free: free, scope: sc, keeps: seed%2 == 0}
 	rows, cols := []int{1, 2, 3, 17, 64}[r.g.IntN(5)], []int{1, 5, 16, 33, 64, 130}[r.g.IntN(6)]
+	if sc.any && r.g.IntN(16) == 0 {
+		rows, cols = r.g.IntN(2), []int{0, 5}[r.g.IntN(2)]
+	}
 	for _, s := range []op.Shape{{rows, cols}, {rows, cols}, {cols}, {rows, 1}, {}} {
-		t := r.g.tensor(types[0], s, r.g.tame)
-		if len(types) > 1 {
-			t = r.g.tensor(types[r.g.IntN(len(types))], s, r.g.tame)
+		r.take(node{kind: input, source: r.g.tensor(op.F32, s, r.g.tame)})
+	}
+	if sc.any {
+		third := sc.types[r.g.IntN(len(sc.types))]
+		if third == op.Bool {
+			third = op.I32 // there are no slices of truth values
 		}
-		r.inputs = append(r.inputs, t)
-		r.values = append(r.values, exactly(t))
+		for _, d := range []op.DType{op.F32, op.F32, third} {
+			r.buffer(r.g.tensor(d, op.Shape{max(rows, 1), max(cols, 1)}, r.g.simple))
+		}
 	}
 	for range n {
 		if err := r.grow(); err != nil {
@@ -72,6 +91,24 @@ func newGraph(seed uint64, n int, free liberties, types ...op.DType) (*graph, er
 		}
 	}
 	return r, nil
+}
+
+// take adds a node that cannot fail and returns its first value.
+func (r *graph) take(n node) int {
+	n.first = len(r.values)
+	if err := r.state.run(&n, nil); err != nil {
+		panic(err) // only operations have errors
+	}
+	r.nodes = append(r.nodes, n)
+	return n.first
+}
+
+// buffer adds an array on the device and returns its number.
+func (r *graph) buffer(t Tensor) int {
+	r.buffers = append(r.buffers, t)
+	v := exactly(t)
+	r.memory = append(r.memory, v.clone())
+	return len(r.buffers) - 1
 }
 
 // pick returns a value of the type, a late one more often, and -1 if there is none.
@@ -89,7 +126,7 @@ func (r *graph) pick(ok func(known) bool) int {
 	return found[i]
 }
 
-func number(v known) bool { return v.typ.Float() }
+func number(v known) bool { return v.typ == op.F32 }
 
 // beside returns a value that lies over value i or under it, of type d.
 func (r *graph) beside(i int, d op.DType) int {
@@ -102,39 +139,51 @@ func (r *graph) beside(i int, d op.DType) int {
 	})
 }
 
-// grow adds one operation, or none if what it tried does not fit.
+// grow adds a step, or none if what it tried does not fit.
 func (r *graph) grow() error {
+	if r.scope.any {
+		switch k := r.g.IntN(16); {
+		case k < 4:
+			return r.growTyped()
+		case k < 7:
+			return r.growCase()
+		case k < 9:
+			r.growMemory()
+			return nil
+		case k < 10:
+			return r.growUpdate()
+		}
+	}
+	return r.growFloat()
+}
+
+// growFloat adds an operation on float32 whose operands may be known by their ranges
+// alone.
+func (r *graph) growFloat() error {
 	g := r.g
 	c := Case{}
 	var args []int
 	x := r.pick(number)
-	d := r.values[x].typ
-	switch k := g.IntN(24); {
-	case k >= 20:
-		c, args = r.look(x)
-	case len(r.types) > 1 && g.IntN(3) == 0:
-		x = r.pick(func(v known) bool { return v.typ != op.Bool })
-		all := append([]op.DType{op.F32, op.I32, op.U32}, r.types...)
-		c.Op, c.To, args = op.Cast, all[g.IntN(len(all))], []int{x}
+	switch k := g.IntN(20); {
 	case k < 8:
 		c.Op, args = unaries[g.IntN(len(unaries))], []int{x}
 	case k < 13:
-		c.Op, args = binaries[g.IntN(len(binaries))], []int{x, r.beside(x, d)}
+		c.Op, args = binaries[g.IntN(len(binaries))], []int{x, r.beside(x, op.F32)}
 	case k < 14:
-		y := r.beside(x, d)
-		c.Op, args = []*op.Operation{op.Fma, blend}[g.IntN(2)], []int{x, y, r.beside(x, d)}
+		y := r.beside(x, op.F32)
+		c.Op, args = []*op.Operation{op.Fma, blend}[g.IntN(2)], []int{x, y, r.beside(x, op.F32)}
 	case k < 16:
 		if b := r.beside(x, op.Bool); b >= 0 && g.IntN(3) > 0 {
-			c.Op, args = op.Where, []int{b, x, r.beside(x, d)}
+			c.Op, args = op.Where, []int{b, x, r.beside(x, op.F32)}
 		} else {
-			c.Op, args = comparisons[g.IntN(len(comparisons))], []int{x, r.beside(x, d)}
+			c.Op, args = comparisons[g.IntN(len(comparisons))], []int{x, r.beside(x, op.F32)}
 		}
 	case k < 18:
 		c.Op, args, c.Rows = reductions[g.IntN(len(reductions))], []int{x}, g.IntN(2) == 0
 	case k < 19:
 		c.Op, args = []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm}[g.IntN(4)], []int{x}
 	default:
-		m := r.pick(func(v known) bool { return number(v) && len(v.shape) == 2 })
+		m := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.shape) == 2 })
 		switch {
 		case m < 0:
 			return nil
@@ -143,7 +192,7 @@ func (r *graph) grow() error {
 		default:
 			// A matrix times another, or itself, transposed.
 			w := r.pick(func(v known) bool {
-				return v.typ == r.values[m].typ && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
+				return v.typ == op.F32 && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
 			})
 			o := op.MatMulOpts{TransB: true}
 			if g.IntN(2) == 0 {
@@ -157,85 +206,84 @@ func (r *graph) grow() error {
 			return nil
 		}
 	}
-	if _, listed := lists[c.Op]; !listed {
-		c.Params, _ = g.params(c.Op)
-		if c.Op.Options() != "" {
-			c.Params = nil
-		}
-		for i := range c.Params {
-			c.Params[i] = float32(g.IntN(9)-4) / 4
-		}
+	c.Params, _ = g.params(c.Op)
+	if c.Op.Options() != "" {
+		c.Params = nil
 	}
+	for i := range c.Params {
+		c.Params[i] = float32(g.IntN(9)-4) / 4
+	}
+	_, err := r.try(c, args)
+	return err
+}
+
+// try adds an operation over values and reports whether it fits.
+func (r *graph) try(c Case, args []int) (bool, error) {
 	shapes := make([]op.Shape, len(args))
+	c.In = nil
 	for i, a := range args {
-		shapes[i] = r.values[a].shape
-		c.In = append(c.In, Tensor{Type: r.values[a].typ, Shape: shapes[i]})
+		t := Tensor{}
+		if a >= 0 {
+			shapes[i] = r.values[a].shape
+			t = Tensor{Type: r.values[a].typ, Shape: shapes[i]}
+		}
+		c.In = append(c.In, t)
 	}
 	a := c.Attrs()
-	out, err := c.Op.Shapes(&a, shapes)
-	if err != nil {
-		return nil // does not fit: three that fit pairwise, the extreme of nothing
+	if _, err := c.Op.Types(&a, c.Types()); err != nil {
+		return false, nil
 	}
-	if n, _ := out[0].Size(); n > 1<<14 {
-		return nil
-	}
-	v, err := infer(&c, operands(args, r.values), r.free)
-	if err != nil {
-		return fmt.Errorf("%v: %w", &c, err)
-	}
-	if v.undecided()*20 > len(v.data) {
-		return nil // there is nothing in it to be right or wrong
-	}
-	for _, e := range v.data {
-		if math.Abs(e) > 1e6 && e-e == 0 && number(v) || v.typ == op.F32 && math.IsInf(e, 0) {
-			return nil // keep clear of overflow, but that of types of 16 bits
-		}
-		if r.free.finite && e-e != 0 {
-			return nil // compilers may take it that there is none
-		}
-	}
-	r.nodes = append(r.nodes, node{c, args})
-	r.values = append(r.values, v)
-	return nil
-}
-
-// look returns a view of value x, or x beside another value.
-func (r *graph) look(x int) (Case, []int) {
-	g, s := r.g, r.values[x].shape
-	if len(s) == 0 {
-		return Case{Op: op.Expand, Extents: []int{1 + g.IntN(3)}}, []int{x}
-	}
-	axis := g.IntN(len(s))
-	switch g.IntN(7) {
-	case 0:
-		return Case{Op: op.Permute, Extents: g.Perm(len(s))}, []int{x}
-	case 1:
-		step := []int{1, 2, 3, -1, -2}[g.IntN(5)]
-		return Case{Op: op.Slice, Extents: []int{axis, g.IntN(s[axis]+1) * min(1, max(step, 0)), op.End, step}}, []int{x}
-	case 2:
-		return Case{Op: op.Flip, Extents: []int{axis}}, []int{x}
-	case 3:
-		return Case{Op: op.Expand, Extents: append([]int{1 + g.IntN(3)}, s...)}, []int{x}
-	case 4:
-		return Case{Op: op.Pad, Extents: []int{axis, g.IntN(4), g.IntN(4)}, Params: []float32{float32(g.IntN(5) - 2)}}, []int{x}
-	case 5:
-		n := s[axis]
-		for d := 2; d <= n; d++ {
-			if n%d == 0 {
-				return Case{Op: op.Reshape, Extents: append(append(slices.Clone(s[:axis]), d, n/d), s[axis+1:]...)}, []int{x}
+	if c.Op == op.Attention || c.Op == op.MatMulQ {
+		for _, i := range args {
+			if i >= 0 && slices.ContainsFunc(r.values[i].data, func(e float64) bool { return e-e != 0 }) {
+				return false, nil // an infinity times the weight 0: its magnitude has no bound
 			}
 		}
-		return Case{Op: op.Reshape, Extents: []int{-1}}, []int{x}
 	}
-	y := r.pick(func(v known) bool { return v.typ == r.values[x].typ && v.shape.Equal(s) })
-	return Case{Op: op.Concat, Extents: []int{axis}}, []int{x, y}
+	out, err := c.Op.Shapes(&a, shapes)
+	if err != nil {
+		return false, nil // does not fit: three that fit pairwise, the extreme of nothing
+	}
+	if n, _ := out[0].Size(); n > 1<<14 {
+		return false, nil
+	}
+	n := node{c: c, args: args, first: len(r.values)}
+	if err := r.state.run(&n, func(c *Case, in []known) ([]known, error) { return infer(c, in, r.free) }); err != nil {
+		return false, fmt.Errorf("%v: %w", &c, err)
+	}
+	for _, v := range r.values[n.first:] {
+		if !r.acceptable(&v) {
+			r.values = r.values[:n.first]
+			return false, nil
+		}
+	}
+	r.nodes = append(r.nodes, n)
+	return true, nil
 }
 
-// operands returns those that args number.
+// acceptable reports whether a result is worth having in a graph.
+func (r *graph) acceptable(v *known) bool {
+	if v.undecided()*20 > len(v.data) {
+		return false // there is nothing in it to be right or wrong
+	}
+	for _, e := range v.data {
+		if math.Abs(e) > 1e6 && v.typ.Float() && e-e == 0 {
+			return false // keep clear of overflow
+		}
+		if r.free.finite && e-e != 0 {
+			return false // compilers may take it that there is none
+		}
+	}
+	return true
+}
+
+// operands returns those that args number; absent ones have no type.
 func operands(args []int, values []known) []known {
 	in := make([]known, len(args))
 	for i, a := range args {
-		in[i] = values[a]
+		if a >= 0 {
+			in[i] = values[a]
+		}
 	}
 	return in
 }
@@ -243,283 +291,51 @@ func operands(args []int, values []known) []known {
 // String lists the graph.
 func (r *graph) String() string {
 	var b strings.Builder
-	for i, x := range r.inputs {
-		fmt.Fprintf(&b, "v%d = input %v\n", i, x.Shape)
+	for i, x := range r.buffers {
+		fmt.Fprintf(&b, "b%d of %v%v\n", i, x.Type, x.Shape)
 	}
-	for i, n := range r.nodes {
-		fmt.Fprintf(&b, "v%d = %v from %v\n", len(r.inputs)+i, &n.c, n.args)
+	for _, n := range r.nodes {
+		switch n.kind {
+		case input:
+			fmt.Fprintf(&b, "v%d = input %v%v, constant %v\n", n.first, n.source.Type, n.source.Shape, n.constant)
+		case used:
+			fmt.Fprintf(&b, "v%d = use b%d\n", n.first, n.buf)
+		case stored:
+			fmt.Fprintf(&b, "store b%d from %d on: v%d\n", n.buf, n.off, n.args[0])
+		case launched:
+			fmt.Fprintf(&b, "v%d, v%d = launch from %v\n", n.first, n.first+1, n.args)
+		default:
+			fmt.Fprintf(&b, "v%d = %v from %v\n", n.first, &n.c, n.args)
+		}
 	}
 	return b.String()
 }
 
-// sinks returns the values that nothing consumes, and some others.
+// sinks returns the results that nothing consumes, and some others.
 func (r *graph) sinks() []int {
-	used := make([]bool, len(r.values))
+	consumed := make([]bool, len(r.values))
 	for _, n := range r.nodes {
 		for _, a := range n.args {
-			used[a] = true
+			if a >= 0 {
+				consumed[a] = true
+			}
 		}
 	}
 	var list []int
-	for i := len(r.inputs); i < len(r.values); i++ {
-		if !used[i] || i%5 == 0 {
-			list = append(list, i)
+	for k, n := range r.nodes {
+		end := len(r.values)
+		if k+1 < len(r.nodes) {
+			end = r.nodes[k+1].first
+		}
+		for i := n.first; i < end; i++ {
+			if n.kind == computed || n.kind == launched {
+				if !consumed[i] || i%5 == 0 {
+					list = append(list, i)
+				}
+			} else if n.kind == used && i%3 == 0 && !r.values[i].typ.Quantized() {
+				list = append(list, i)
+			}
 		}
 	}
 	return list
-}
-
-// compare holds what a device gave for a value to what is known of it.
-func (v *known) compare(a *array) error {
-	if err := a.intact(); err != nil {
-		return err
-	}
-	size, poison := a.typ.Size(), poisonOf(a.typ)
-	for i, r := range v.ranges {
-		got := a.typ.Float64(a.data, i)
-		switch {
-		case bytes.Equal(a.data[i*size:][:size], poison):
-			return fmt.Errorf("element %d of %v was not written", i, v.shape)
-		case !r.Contains(got):
-			return fmt.Errorf("element %d of %v is %v, want %v, from %v to %v", i, v.shape, got, v.data[i], r.Lo, r.Hi)
-		}
-	}
-	return nil
-}
-
-// recordOver records the graph and returns all its values.
-func (r *graph) recordOver(b *batch.Batch, inputs []*array) ([]batch.Value, error) {
-	var values []batch.Value
-	for i, a := range inputs {
-		values = append(values, a.upload(b, r.inputs[i].Shape))
-	}
-	for _, n := range r.nodes {
-		var in []batch.Value
-		for _, a := range n.args {
-			in = append(in, values[a])
-		}
-		v, err := n.c.record(b, in)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v[0])
-	}
-	return values, nil
-}
-
-// record records the graph with its sinks going into arrays.
-func (r *graph) record(b *batch.Batch, inputs []*array) (values []batch.Value, outs map[int]*array, err error) {
-	if values, err = r.recordOver(b, inputs); err != nil {
-		return nil, nil, err
-	}
-	outs = map[int]*array{}
-	for _, i := range r.sinks() {
-		v := r.values[i]
-		outs[i] = newArray(v.typ, len(v.data))
-		outs[i].get(b, values[i])
-	}
-	return values, outs, b.Err()
-}
-
-// run executes the graph in one batch, where a device may fuse, and operation
-// by operation, and as a plan.
-func (r *graph) run(ctx context.Context, dev *device.Device) error {
-	var inputs []*array
-	for _, x := range r.inputs {
-		inputs = append(inputs, arrayOf(x))
-	}
-	b := batch.New(dev)
-	_, outs, err := r.record(b, inputs)
-	if err != nil {
-		return err
-	}
-	if len(outs) == 0 {
-		return nil
-	}
-	if err := b.Execute(ctx); err != nil {
-		return fmt.Errorf("in one batch: %w", err)
-	}
-	for i, a := range outs {
-		if err := r.values[i].compare(a); err != nil {
-			return fmt.Errorf("in one batch: v%d: %w", i, err)
-		}
-	}
-	for i, a := range inputs {
-		if err := a.unchanged(arrayOf(r.inputs[i])); err != nil {
-			return fmt.Errorf("in one batch: v%d: %w", i, err)
-		}
-	}
-
-	// Each operation alone, on what the one before it gave: then its own
-	// tolerance must hold.
-	arrays := append([]*array(nil), inputs...)
-	for i, n := range r.nodes {
-		c := n.c
-		c.In = append([]Tensor(nil), n.c.In...)
-		var in []*array
-		for j, a := range n.args {
-			x := arrays[a]
-			c.In[j].Data = make([]float64, x.n)
-			for k := range c.In[j].Data {
-				c.In[j].Data[k] = x.typ.Float64(x.data, k)
-			}
-			in = append(in, x)
-		}
-		want, types, err := c.Reference()
-		if err != nil {
-			return err
-		}
-		out := newArray(types[0], len(want[0].Data))
-		if err := c.inBatch(ctx, dev, in, []*array{out}); err != nil {
-			return fmt.Errorf("alone: v%d: %w", len(inputs)+i, err)
-		}
-		also, err := c.allows(r.free)
-		if err != nil {
-			return err
-		}
-		if err := out.check(c.Op, want[0], &also, 0); err != nil {
-			return fmt.Errorf("alone: v%d, %v: %w", len(inputs)+i, &c, err)
-		}
-		arrays = append(arrays, out)
-	}
-	for i := range outs {
-		if err := r.values[i].compare(arrays[i]); err != nil {
-			return fmt.Errorf("one by one: v%d: %w", i, err)
-		}
-	}
-	return r.replay(ctx, dev, inputs)
-}
-
-// replay runs the graph as a plan, twice with other operands.
-func (r *graph) replay(ctx context.Context, dev *device.Device, inputs []*array) error {
-	var blank []*array
-	for _, a := range inputs {
-		blank = append(blank, newArray(a.typ, a.n))
-	}
-	b := batch.New(dev)
-	values, outs, err := r.record(b, blank)
-	if err != nil {
-		return err
-	}
-	plan, err := b.Compile(ctx)
-	if err != nil {
-		return fmt.Errorf("plan: %w", err)
-	}
-	for round := range 2 {
-		vals := r.values
-		if round == 1 {
-			if vals, err = r.others(); err != nil {
-				return err
-			}
-		}
-		var bind []batch.Binding
-		for i := range inputs {
-			a := arrayOf(Tensor{Type: vals[i].typ, Shape: vals[i].shape, Data: vals[i].data})
-			// A scalar is a reshaped upload, whose own value is not kept here.
-			if len(vals[i].shape) > 0 && a.typ == op.F32 {
-				bind = append(bind, batch.Set(values[i], a.float32s()))
-			} else {
-				copy(blank[i].data, a.data)
-			}
-		}
-		for _, a := range outs {
-			a.poison()
-		}
-		if err := plan.Run(ctx, bind...); err != nil {
-			return fmt.Errorf("plan: %w", err)
-		}
-		for i, a := range outs {
-			if err := vals[i].compare(a); err != nil {
-				return fmt.Errorf("plan, run %d: v%d: %w\n%v", round, i, err, plan)
-			}
-		}
-	}
-	return nil
-}
-
-// others returns other inputs and what follows from them. For a device that may take
-// it that there are neither infinities nor NaN there are none: where new numbers
-// lead to one, as the root of a difference does, their signs stay, or their
-// proportions, or at last the inputs.
-func (r *graph) others() ([]known, error) {
-	for try := range 16 {
-		scale := 0.5 + r.g.Float64()/2
-		vals := make([]known, len(r.inputs), len(r.values))
-		for i, x := range r.inputs {
-			t := r.g.tensor(x.Type, x.Shape, r.g.tame)
-			for k, was := range x.Data {
-				switch {
-				case try >= 8:
-					t.Data[k] = x.Type.Round(was * scale)
-				case try >= 4:
-					t.Data[k] = math.Copysign(t.Data[k], was)
-				}
-			}
-			vals[i] = exactly(t)
-		}
-		special := false
-		for i := range r.nodes {
-			n := &r.nodes[i]
-			v, err := infer(&n.c, operands(n.args, vals), r.free)
-			if err != nil {
-				return nil, err
-			}
-			special = special || slices.ContainsFunc(v.data, func(e float64) bool { return e-e != 0 })
-			vals = append(vals, v)
-		}
-		if !special || !r.free.finite {
-			return vals, nil
-		}
-	}
-	return r.values, nil
-}
-
-func graphs(t *testing.T, open Open, types ...op.DType) {
-	dev := start(t, open)
-	n := 150
-	switch {
-	case testutil.Raced && dev.Info().Kind != device.CPU: // one goroutine, and a library of C
-		n = 5
-	case short():
-		n = 30
-	case strings.HasPrefix(dev.Info().Detail, "software") && types != nil:
-		n = 20
-	case strings.HasPrefix(dev.Info().Detail, "software"): // which compiles each for half a second
-		n = 60
-	}
-	t.Logf("%d graphs", n)
-	seed, free := freshSeed(t), libertiesOf(t.Context(), dev)
-	for i := range n {
-		r, err := newGraph(seed+uint64(i), 4+i%28, free, types...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.run(t.Context(), dev); err != nil {
-			t.Fatalf("graph %d: %v\n%v", i, err, r)
-		}
-	}
-}
-
-// FuzzGraphs is the body of a fuzz target: random graphs, in one batch, as a
-// plan and operation by operation, against the reference.
-//
-//	func FuzzGraph(f *testing.F) { devicetest.FuzzGraphs(f, open) }
-func FuzzGraphs(f *testing.F, open Open) {
-	for seed := range 10 {
-		f.Add(uint64(1000+seed), uint8(3*seed))
-	}
-	dev := start(f, open)
-	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
-		types := []op.DType{op.F32}
-		if n >= 64 {
-			types = append(types, op.F16, op.BF16)
-		}
-		r, err := newGraph(seed, int(n%64), liberties{}, types...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.run(t.Context(), dev); err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v\n%v", err, r)
-		}
-	})
 }

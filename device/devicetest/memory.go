@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"unsafe"
 
@@ -180,4 +181,56 @@ func (a *array) get(b *batch.Batch, v batch.Value) {
 	default:
 		batch.GetInto(b, v, view[float32](a))
 	}
+}
+
+// tensor returns the elements as a tensor of that shape.
+func (a *array) tensor(s op.Shape) Tensor {
+	t := Tensor{Type: a.typ, Shape: s, Data: make([]float64, a.n)}
+	for i := range t.Data {
+		t.Data[i] = a.typ.Float64(a.data, i)
+	}
+	return t
+}
+
+// transfers are the ways between arrays of an element type and a device.
+var transfers = map[op.DType]struct {
+	write func(context.Context, *device.Buffer, *array) error
+	fetch func(context.Context, *device.Buffer, *array) error
+	read  func(context.Context, *batch.Batch, batch.Value, *array) error
+}{
+	op.F32:  {writeAs[float32], fetchAs[float32], readAs[float32]},
+	op.F16:  {writeAs[op.Float16], fetchAs[op.Float16], readAs[op.Float16]},
+	op.BF16: {writeAs[op.BFloat16], fetchAs[op.BFloat16], readAs[op.BFloat16]},
+	op.I32:  {writeAs[int32], fetchAs[int32], readAs[int32]},
+	op.U32:  {writeAs[uint32], fetchAs[uint32], readAs[uint32]},
+	op.Bool: {read: readAs[uint32]},
+}
+
+func writeAs[T device.Element](ctx context.Context, b *device.Buffer, a *array) error {
+	return device.Write(ctx, b, view[T](a))
+}
+
+func fetchAs[T device.Element](ctx context.Context, b *device.Buffer, a *array) error {
+	return device.Read(ctx, view[T](a), b)
+}
+
+func readAs[T device.Element](ctx context.Context, b *batch.Batch, v batch.Value, a *array) error {
+	x, err := batch.ReadAs[T](ctx, b, v)
+	if err == nil && len(x) != a.n {
+		err = fmt.Errorf("%d elements, want %d", len(x), a.n)
+	}
+	copy(view[T](a), x)
+	return err
+}
+
+// write copies the array to the device, fetch from there, and read from what a batch
+// has kept.
+func (a *array) write(ctx context.Context, b *device.Buffer) error {
+	return transfers[a.typ].write(ctx, b, a)
+}
+func (a *array) fetch(ctx context.Context, b *device.Buffer) error {
+	return transfers[a.typ].fetch(ctx, b, a)
+}
+func (a *array) read(ctx context.Context, b *batch.Batch, v batch.Value) error {
+	return transfers[a.typ].read(ctx, b, v, a)
 }

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
@@ -13,16 +14,19 @@ import (
 // equal, a floor near an integer, a root around zero) the range holds both
 // sides, and what is computed from that holds all that either side leads to:
 // there is no other rule for what cannot be decided.
+//
+// A value of f16 or bf16 is rounded where it is recorded, whoever consumes it.
 type known struct {
 	typ    op.DType
 	shape  op.Shape
 	data   []float64
 	ranges []ir.Interval
+	blocks []byte // of a quantised type, whose ranges are those of zeros
 }
 
 // exactly returns a value of which there is no doubt.
 func exactly(t Tensor) known {
-	v := known{t.Type, t.Shape, t.Data, make([]ir.Interval, len(t.Data))}
+	v := known{t.Type, t.Shape, t.Data, make([]ir.Interval, len(t.Data)), t.Blocks}
 	for i, x := range t.Data {
 		v.ranges[i] = ir.Point(x)
 	}
@@ -37,7 +41,7 @@ const narrow = 2e-3
 // answer from a wrong one.
 func (v *known) decided(i int) bool {
 	r := v.ranges[i]
-	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= min(narrow*(1+math.Abs(v.data[i])), math.MaxFloat64)
+	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+min(math.Abs(v.data[i]), math.MaxFloat32))
 }
 
 // undecided returns the number of elements that are not decided.
@@ -51,66 +55,110 @@ func (v *known) undecided() int {
 	return n
 }
 
-// infer computes what is known of the result of a case over known operands, on a
-// device with such liberties. A result of 16 bits is that of float32, rounded: as
-// rounding is monotonic, so are the ends of its range.
-func infer(c *Case, in []known, free liberties) (known, error) {
-	a := c.Attrs()
-	types, err := c.Op.Types(&a, c.Types())
-	if err != nil || types[0].Size() != 2 {
-		return inferWide(c, in, free)
-	}
-	wide := *c
-	if c.Op.Class() == op.Elementwise {
-		wide.In = nil
-		for _, x := range c.In {
-			if x.Type.Size() == 2 {
-				x.Type = op.F32
-			}
-			wide.In = append(wide.In, x)
-		}
-		if c.Op == op.Cast {
-			wide.To = op.F32
-		}
-	}
-	v, err := inferWide(&wide, in, free)
-	if err != nil {
-		return v, err
-	}
-	v.typ = types[0]
-	for i, r := range v.ranges {
-		v.data[i] = v.typ.Round(v.data[i])
-		if r.Lo <= r.Hi {
-			v.ranges[i].Lo, v.ranges[i].Hi = v.typ.Round(r.Lo), v.typ.Round(r.Hi)
-		}
-	}
-	return v, nil
+// tensor returns the numbers that float64 gives.
+func (v *known) tensor() Tensor { return Tensor{v.typ, v.shape, v.data, v.blocks} }
+
+// certain reports whether there is no doubt about any element.
+func (v *known) certain() bool {
+	return !slices.ContainsFunc(v.ranges, func(r ir.Interval) bool { return !r.Certain() })
 }
 
-// inferWide is infer for results that are not rounded to 16 bits.
-func inferWide(c *Case, in []known, free liberties) (known, error) {
-	center, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
-	if err != nil {
-		return known{}, err
-	}
+// infer computes what is known of the results of a case over known operands, on a
+// device with such liberties.
+func infer(c *Case, in []known, free liberties) ([]known, error) {
 	a := c.Attrs()
 	types, err := c.Op.Types(&a, c.Types())
 	if err != nil {
-		return known{}, err
+		return nil, err
 	}
-	out := known{typ: types[0], shape: center.Shape, data: center.Data}
+	results, err := evaluate(c, in, func(v *known, i int) float64 { return v.data[i] })
+	if err != nil {
+		return nil, err
+	}
+	certain := !slices.ContainsFunc(in, func(v known) bool { return !v.certain() })
+	var out []known
+	for k, center := range results {
+		v := known{typ: types[k], shape: center.Shape, data: center.Data}
+		switch {
+		case certain && c.Op.Class() != op.Elementwise:
+			v.ranges = c.around(center, types[k], free)
+		case k == 0:
+			one, err := c.inferOne(in, center, types[0], free)
+			if err != nil {
+				return nil, err
+			}
+			v.ranges = one.ranges
+		default:
+			v.ranges = slices.Repeat([]ir.Interval{ir.Anything()}, len(center.Data))
+		}
+		for i, x := range v.data {
+			if half := v.typ == op.F16 || v.typ == op.BF16; half || v.ranges[i].Lo == v.ranges[i].Hi {
+				v.data[i] = v.typ.Round(x)
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// rounded reports whether each result, of type d, is the reference, rounded to the
+// nearest number, on a device with such liberties. A product in float32 that a sum
+// consumes need not be rounded.
+func (c *Case) rounded(d op.DType, free liberties) bool {
+	tol := c.Op.Tolerance()
+	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == liberties{finite: free.finite}
+}
+
+// around returns the ranges of a result over operands of which there is no doubt:
+// what the tolerance of the operation leaves around the reference.
+func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
+	tol, exact, more := c.Op.Tolerance(), c.rounded(d, free), c.slack(free)
+	out := make([]ir.Interval, len(y.Data))
+	for i, v := range y.Data {
+		mag := 0.0
+		if y.Mag != nil {
+			mag = y.Mag[i]
+		}
+		switch {
+		case mag-mag != 0:
+			out[i] = ir.Anything()
+		case !d.Float() || v-v != 0:
+			out[i] = ir.Point(v)
+		case exact:
+			out[i] = ir.Point(d.Round(v))
+		default:
+			out[i] = tol.Widen(ir.Point(v), mag, d)
+			if more != (op.Tolerance{}) {
+				out[i] = more.Widen(out[i], 0, d)
+			}
+		}
+	}
+	return out
+}
+
+// slack is what a device with liberties may be off by besides the tolerance.
+func (c *Case) slack(free liberties) op.Tolerance {
 	more := op.Tolerance{ULP: c.units(free)}
 	if free.flushes {
 		more.Abs = free.slack
 	}
+	return more
+}
+
+// inferOne is infer for the first result, over operands of which some are not certain.
+func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free liberties) (known, error) {
+	a := c.Attrs()
+	out := known{typ: d, shape: center.Shape, data: center.Data}
+	more := c.slack(free)
 	wider := func(r ir.Interval) ir.Interval {
 		if out.typ != op.F32 || more == (op.Tolerance{}) {
 			return r
 		}
 		return more.Widen(r, 0, out.typ)
 	}
+	var err error
 	if c.Op.Class() != op.Elementwise {
-		if out.ranges, err = spread(c, in, center); err != nil {
+		if out.ranges, err = spread(c, in, center, d); err != nil {
 			return known{}, err
 		}
 		for j, r := range out.ranges {
@@ -129,30 +177,41 @@ func inferWide(c *Case, in []known, free liberties) (known, error) {
 			return known{}, err
 		}
 	}
-	x := make([]ir.Interval, len(in))
-	for j := range out.ranges {
+	x, exact := make([]ir.Interval, len(in)), c.rounded(d, free)
+	for j, v := range out.data {
+		certain := exact && v-v == 0
 		for i := range in {
 			x[i] = in[i].ranges[at[i](j)]
+			certain = certain && x[i].Certain()
 		}
-		out.ranges[j] = wider(f(x))
+		// Where the sign of a zero decides, the range says so.
+		if out.ranges[j] = wider(f(x)); certain && out.ranges[j].Hi-out.ranges[j].Lo < math.Inf(1) {
+			out.ranges[j] = ir.Point(d.Round(v))
+		}
 	}
 	return out, nil
 }
 
 // evaluate returns the reference over operands that pick takes from what is
 // known.
-func evaluate(c *Case, in []known, pick func(v *known, i int) float64) (*op.Array, error) {
+func evaluate(c *Case, in []known, pick func(v *known, i int) float64) ([]*op.Array, error) {
 	x := *c
 	x.In = nil
 	for k := range in {
 		v := &in[k]
-		t := Tensor{Type: v.typ, Shape: v.shape, Data: make([]float64, len(v.data))}
+		t := Tensor{Type: v.typ, Shape: v.shape, Data: make([]float64, len(v.data)), Blocks: v.blocks}
 		for i := range t.Data {
 			t.Data[i] = pick(v, i)
 		}
 		x.In = append(x.In, t)
 	}
 	y, _, err := x.Reference()
+	return y, err
+}
+
+// first is evaluate for the first result.
+func first(c *Case, in []known, pick func(v *known, i int) float64) (*op.Array, error) {
+	y, err := evaluate(c, in, pick)
 	if err != nil {
 		return nil, err
 	}
@@ -179,19 +238,25 @@ func radius(v *known, i int) float64 {
 
 // spread returns the ranges of an operation that is not elementwise. Where an
 // operand is not decided nothing is known of what depends on it.
-func spread(c *Case, in []known, center *op.Array) ([]ir.Interval, error) {
+func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, error) {
+	switch {
+	case movers[c.Op] && !in[0].typ.Quantized() && (len(in) < 2 || in[1].certain()):
+		return moved(c, in)
+	case !ranged[c.Op] && rowEnds[c.Op] == nil || slices.ContainsFunc(in, func(v known) bool { return v.typ == op.InvalidType }):
+		return slices.Repeat([]ir.Interval{ir.Anything()}, len(center.Data)), nil
+	}
 	plain, tol := *c, c.Op.Tolerance()
 	var act func([]ir.Interval) ir.Interval
 	if o, ok := c.Options.(op.MatMulOpts); ok && o.Act != nil {
 		a := c.Attrs()
 		f, attrs := a.Activation()
 		var err error
-		if act, err = f.Range(&attrs, []op.DType{op.F32}); err != nil {
+		if act, err = f.Range(&attrs, []op.DType{d}); err != nil {
 			return nil, err
 		}
 		o.Act = nil
 		plain.Options = o
-		if center, err = evaluate(&plain, in, func(v *known, i int) float64 { return v.data[i] }); err != nil {
+		if center, err = first(&plain, in, func(v *known, i int) float64 { return v.data[i] }); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +268,7 @@ func spread(c *Case, in []known, center *op.Array) ([]ir.Interval, error) {
 	if err != nil {
 		return nil, err
 	}
-	large, err := evaluate(&plain, in, magnitude)
+	large, err := first(&plain, in, magnitude)
 	if err != nil {
 		return nil, err
 	}
@@ -216,18 +281,51 @@ func spread(c *Case, in []known, center *op.Array) ([]ir.Interval, error) {
 			mag = 2 * max(center.Mag[j], large.Mag[j])
 		}
 		switch {
-		case vague[j] || v-v == 0 && mag-mag != 0:
-			out[j] = ir.Anything()
+		case vague[j] || v-v == 0 && mag-mag != 0 || v-v != 0 && !nonFinite[c.Op]:
+			out[j] = ir.Anything() // an infinity times what may be 0 or not, for one
 			continue
 		case v-v != 0:
 			out[j] = ir.Point(v)
 		case lo[j]-hi[j] <= 0:
-			out[j] = tol.Widen(ir.Interval{Lo: min(lo[j], v), Hi: max(hi[j], v)}, mag, op.F32)
+			out[j] = tol.Widen(ir.Interval{Lo: min(lo[j], v), Hi: max(hi[j], v)}, mag, d)
 		default:
 			out[j] = ir.Anything()
 		}
 		if act != nil {
 			out[j] = act(out[j : j+1])
+		}
+	}
+	return out, nil
+}
+
+// movers are the operations that give elements of their first operand as they are, and
+// ranged those for which there are ends: see there.
+var (
+	// An infinity that is known stays one in these, and NaN in all: sums of no
+	// products.
+	nonFinite = map[*op.Operation]bool{op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.Min: true, op.Max: true}
+
+	movers = map[*op.Operation]bool{op.Transpose: true, op.Reshape: true, op.Gather: true}
+	ranged = map[*op.Operation]bool{op.Sum: true, op.Mean: true, op.Min: true, op.Max: true, op.Cumsum: true,
+		op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.MatMul: true, op.MatVec: true}
+)
+
+// moved returns the ranges of elements in their new places.
+func moved(c *Case, in []known) ([]ir.Interval, error) {
+	from, err := first(c, in, func(v *known, i int) float64 {
+		if v == &in[0] {
+			return float64(i)
+		}
+		return v.data[i]
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ir.Interval, len(from.Data))
+	for j, i := range from.Data {
+		out[j] = ir.Point(i)
+		if i == i { // not the NaN of an index beyond the table
+			out[j] = in[0].ranges[int(i)]
 		}
 	}
 	return out, nil
@@ -246,7 +344,7 @@ func depends(c *Case, in []known, n int) ([]bool, error) {
 	switch {
 	case c.Op.Class() == op.Shaped: // products and moves: from marks come marks
 		for k := range in {
-			y, err := evaluate(c, in, func(v *known, i int) float64 {
+			y, err := first(c, in, func(v *known, i int) float64 {
 				if v == &in[k] {
 					return mark(v, i)
 				}
@@ -292,11 +390,11 @@ func rowLength(c *Case, x *known, n int) int {
 func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	from, to := least, greatest
 	switch c.Op {
-	case op.Sum, op.Mean, op.Min, op.Max, op.Transpose, op.Reshape, op.Permute, op.Slice, op.Flip, op.Expand, op.Pad, op.Concat:
+	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum, op.Transpose, op.Reshape, op.Permute, op.Slice, op.Flip, op.Expand, op.Pad, op.Concat:
 		// They rise with each operand.
 	case op.NormL1, op.NormL2, op.NormLinf:
 		from, to = proximity, magnitude
-	case op.MatMul:
+	case op.MatMul, op.MatVec:
 		return productEnds(c, in, center)
 	default:
 		lo, hi = make([]float64, len(center.Data)), make([]float64, len(center.Data))
@@ -319,11 +417,11 @@ func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 		}
 		return lo, hi, nil
 	}
-	l, err := evaluate(c, in, from)
+	l, err := first(c, in, from)
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := evaluate(c, in, to)
+	h, err := first(c, in, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -333,11 +431,11 @@ func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 // productEnds: with a off by e and b by f, Σ(a±e)(b±f) is off by
 // Σ(|a|+e)(|b|+f) - Σ|a||b|.
 func productEnds(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
-	most, err := evaluate(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) + radius(v, i) })
+	most, err := first(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) + radius(v, i) })
 	if err != nil {
 		return nil, nil, err
 	}
-	sum, err := evaluate(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) })
+	sum, err := first(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) })
 	if err != nil {
 		return nil, nil, err
 	}

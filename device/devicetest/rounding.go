@@ -16,7 +16,6 @@ import (
 func rounding(t *testing.T, open Open) {
 	t.Run("casts", func(t *testing.T) { roundedCasts(t, start(t, open)) })
 	t.Run("kept", func(t *testing.T) { roundedValues(t, start(t, open)) })
-	t.Run("graphs", func(t *testing.T) { graphs(t, open, op.F32, op.F16, op.BF16) })
 }
 
 // roundings are numbers and what types of 16 bits make of them.

@@ -5,6 +5,7 @@ package devicetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,23 +92,23 @@ func (d *collecting) Submit(list []gpu.HostCommand, remap []gpu.HostBuffer) (uin
 
 // prepare makes a plan of the graph over inputs of a type, and runs nothing.
 func (r *graph) prepare(ctx context.Context, dev *device.Device, d op.DType) error {
-	b := batch.New(dev)
-	var inputs []*array
-	for _, x := range r.inputs {
-		inputs = append(inputs, newArray(d, len(x.Data)))
+	g := *r
+	g.nodes = slices.Clone(r.nodes)
+	for i := range g.nodes {
+		g.nodes[i].source.Type = d
 	}
-	values, err := r.recordOver(b, inputs)
+	k, err := (&player{dev: dev}).record(ctx, &g)
 	if err != nil {
 		return err
 	}
 	var outs []batch.Value
 	for _, i := range r.sinks() {
-		outs = append(outs, values[i])
+		outs = append(outs, k.values[i])
 	}
 	if len(outs) == 0 {
 		return nil
 	}
-	plan, err := b.Compile(ctx, outs...)
+	plan, err := k.b.Compile(ctx, outs...)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func TestWebGPUShaders(t *testing.T) {
 	seed := freshSeed(t)
 	var graphs []*graph
 	for i := range n {
-		g, err := newGraph(seed+uint64(i), 6+i%28, liberties{})
+		g, err := newGraph(seed+uint64(i), 6+i%28, liberties{}, scope{})
 		if err != nil {
 			t.Fatal(err)
 		}

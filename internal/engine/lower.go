@@ -471,6 +471,8 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 			read[n.Ref] = append(read[n.Ref], graph.ID(i))
 		case graph.Store:
 			stores++
+		case graph.Result:
+			continue // it reads nothing of what its step makes first
 		}
 		for _, in := range n.Inputs() {
 			if in != graph.Absent {

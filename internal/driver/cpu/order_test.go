@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// access of a modelled ticket to an array: 1 reads, 2 writes.
+type modelled struct {
+	t    *ticket
+	uses map[int]int
+	runs bool
+}
+
+// excludes reports whether two tickets may not run at the same time.
+func (m *modelled) excludes(o *modelled) bool {
+	for a, use := range m.uses {
+		if other, ok := o.uses[a]; ok && (use == 2 || other == 2) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLedgerKeepsTheOrder compares which tickets are admitted with what the ledger
+// promises: one runs when nobody that entered before it and has not left excludes it.
+func TestLedgerKeepsTheOrder(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		var l ledger
+		arrays := make([]*array, 1+r.IntN(4))
+		for i := range arrays {
+			arrays[i] = new(array)
+		}
+		var list []*modelled // in the order of entering
+		for range 60 {
+			if r.IntN(2) == 0 && len(list) < 12 {
+				m := &modelled{&ticket{ready: make(chan struct{}, 1)}, map[int]int{}, false}
+				for range 1 + r.IntN(3) {
+					a, write := r.IntN(len(arrays)), r.IntN(3) == 0
+					m.t.uses = append(m.t.uses, use{arrays[a], write})
+					m.uses[a] = max(m.uses[a], 1)
+					if write {
+						m.uses[a] = 2
+					}
+				}
+				l.enter(m.t)
+				m.runs = m.t.atOnce
+				list = append(list, m)
+			} else if i := slices.IndexFunc(list, func(m *modelled) bool { return m.runs }); i >= 0 {
+				for k := range list { // any of those that run
+					if list[k].runs && r.IntN(3) == 0 {
+						i = k
+					}
+				}
+				l.mu.Lock() // leave, without recycling what the model looks at
+				list[i].t.hold(-1)
+				l.admit()
+				l.mu.Unlock()
+				list = slices.Delete(list, i, i+1)
+			}
+			for i, m := range list {
+				select {
+				case <-m.t.ready:
+					m.runs = true
+				default:
+				}
+				before := slices.ContainsFunc(list[:i], m.excludes)
+				if m.runs == before {
+					t.Fatalf("ticket %d of %d runs: %v, which one before it forbids: %v", i, len(list), m.runs, before)
+				}
+			}
+		}
+	}
+}
+
+// TestReaderWaitsForTheWriterBeforeIt: while a reader runs and a writer waits for it,
+// the end of something else does not let a second reader overtake the writer.
+func TestReaderWaitsForTheWriterBeforeIt(t *testing.T) {
+	var l ledger
+	x, other := new(array), new(array)
+	enter := func(a *array, write bool) *ticket {
+		k := &ticket{ready: make(chan struct{}, 1), uses: []use{{a, write}}}
+		l.enter(k)
+		return k
+	}
+	first, beside := enter(x, false), enter(other, true)
+	writer, second := enter(x, true), enter(x, false)
+	l.leave(beside)
+	if writer.admitted || second.admitted {
+		t.Fatalf("admitted beside a reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+	}
+	l.leave(first)
+	if !writer.admitted || second.admitted {
+		t.Fatalf("admitted after the reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+	}
+}
