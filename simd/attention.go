@@ -26,6 +26,7 @@ import (
 type Attention struct {
 	Heads, KVHeads int
 	Queries, Keys  int
+	Capacity       int // keys that K and V have room for, of each head; 0 means Keys
 	Dim            int
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
@@ -59,7 +60,10 @@ func (a *Attention) Run(p *workers.Pool) {
 	if d.Scale == 0 {
 		d.Scale = float32(1 / math.Sqrt(float64(d.Dim)))
 	}
-	queries, keys := area(d.Heads, d.Queries), area(d.KVHeads, d.Keys)
+	if d.Capacity == 0 {
+		d.Capacity = d.Keys
+	}
+	queries, keys := area(d.Heads, d.Queries), area(d.KVHeads, max(d.Capacity, d.Keys))
 	if d.Heads > 0 && (d.KVHeads <= 0 || d.Heads%d.KVHeads != 0) ||
 		len(d.Q) < area(queries, d.Dim) || len(d.K) < area(keys, d.Dim) ||
 		len(d.V) < area(keys, d.ValueDim) || len(d.Dst) < area(queries, d.ValueDim) {
@@ -192,8 +196,8 @@ func (t *attentionTask) seen(r int) int {
 // keys lets n rows from r0 on see the keys from j on, of which there are
 // count.
 func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []float64, head, r0, n, j, count int) {
-	k := t.K[(head*t.Keys+j)*t.Dim:][:count*t.Dim]
-	v := t.V[(head*t.Keys+j)*t.ValueDim:][:count*t.ValueDim]
+	k := t.K[(head*t.Capacity+j)*t.Dim:][:count*t.Dim]
+	v := t.V[(head*t.Capacity+j)*t.ValueDim:][:count*t.ValueDim]
 	scores := s.scores[:n*count]
 	switch {
 	case t.Dim == 0:

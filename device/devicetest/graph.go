@@ -163,7 +163,7 @@ func (r *graph) grow() error {
 	if err != nil {
 		return nil // does not fit: three that fit pairwise, the extreme of nothing
 	}
-	if n, _ := out[0].Size(); n > 1<<14 {
+	if n, _ := out[0].Size(); n > 1<<14 || n == 0 {
 		return nil
 	}
 	v, err := infer(&c, operands(args, r.values), r.free)

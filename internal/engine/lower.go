@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
@@ -85,7 +86,9 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, e
 			}
 			out = append(out, s)
 		}
-		l.step(r, out)
+		if err := l.step(r, out); err != nil {
+			return nil, err
+		}
 	}
 	for k, o := range g.Outputs {
 		b := g.Base(o)
@@ -327,7 +330,7 @@ func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
 }
 
 // step adds the kernel of a group.
-func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
+func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 	s := driver.Step{Out: out}
 	if r.Core != graph.Absent {
 		n := &l.g.Nodes[r.Core]
@@ -359,7 +362,17 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
 	if len(r.Post) > 0 {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
+	if s.Op == op.Update {
+		// It is made where the result goes, of what it holds before.
+		if x := l.g.Nodes[r.Core].In[0]; !l.same(x, out[0].Slot) {
+			if err := l.copy(x, out[0].Slot, l.g.Nodes[r.Core].Shape); err != nil {
+				return err
+			}
+		}
+		s.In[0] = out[0]
+	}
 	l.prog.Steps = append(l.prog.Steps, transposed(s))
+	return nil
 }
 
 // transposed returns the step of a transposition for a copy that is one: devices
@@ -459,6 +472,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		roots[groups[i].Root] = true
 	}
 	consumers := make(map[graph.ID]int)
+	last := make(map[graph.ID]int) // stores before the last consumer
 	epoch := make([]int, len(g.Nodes))
 	stores := 0
 	for i := range g.Nodes {
@@ -473,8 +487,12 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		for _, in := range n.Inputs() {
 			if in != graph.Absent {
 				consumers[g.Base(in)]++
+				last[g.Base(in)] = epoch[i]
 			}
 		}
+	}
+	for _, o := range g.Outputs {
+		last[g.Base(o)] = stores
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -482,12 +500,15 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 			continue
 		}
 		v := g.Base(n.In[0])
-		if rs := read[n.Ref]; len(rs) > 0 {
-			// What a kernel updates in place may be read by that kernel.
-			if len(rs) > 1 || consumers[rs[0]] > 1 || rs[0] != l.before(v) || epoch[rs[0]] != epoch[v] ||
-				g.Nodes[rs[0]].Off != n.Off || !g.Nodes[rs[0]].Shape.Equal(n.Shape) {
-				continue
+		if slices.ContainsFunc(read[n.Ref], func(r graph.ID) bool {
+			if int(r) > i || last[r] < epoch[v] {
+				return false // it is read when all is written, or before
 			}
+			// What a kernel updates in place may be read by that kernel.
+			return consumers[r] > 1 || r != l.before(v) || epoch[r] != epoch[v] ||
+				g.Nodes[r].Off != n.Off || !g.Nodes[r].Shape.Equal(n.Shape)
+		}) {
+			continue
 		}
 		if !g.Nodes[n.In[0]].Shape.Equal(n.Shape) {
 			continue // the value is spread over the memory

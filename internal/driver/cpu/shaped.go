@@ -127,7 +127,7 @@ type attentionTask struct {
 }
 
 func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
-	s, err := op.AttentionOf(a, dims[:3])
+	s, err := op.AttentionOf(a, dims[:len(dims)-1])
 	t.sizes = s
 	// A batch is more heads.
 	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
@@ -143,8 +143,21 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 	}
 	a.Q, a.K, a.V, a.Dst = slice(in[0], q), slice(in[1], k), slice(in[2], k), slice(out[0], q)
 	pool := t.d.pool.Under(ctx)
-	a.Run(pool)
-	pool.Release()
+	defer pool.Release()
+	if t.sizes.Lengths == 0 {
+		a.Run(pool)
+		return ctx.Err()
+	}
+	// Those of one length together.
+	lengths := integers(in[3], t.sizes.Lengths)
+	a.Heads, a.KVHeads, a.Capacity = a.Heads/len(lengths), a.KVHeads/len(lengths), a.Keys
+	q, k = q/len(lengths), k/len(lengths)
+	for i, n := range lengths {
+		part := a
+		part.Keys = t.sizes.Of(int(n)).Tk
+		part.Q, part.K, part.V, part.Dst = a.Q[i*q:(i+1)*q], a.K[i*k:(i+1)*k], a.V[i*k:(i+1)*k], a.Dst[i*q:(i+1)*q]
+		part.Run(pool)
+	}
 	return ctx.Err()
 }
 

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"unsafe"
@@ -73,6 +74,7 @@ type opStep struct {
 	in    []arrayOperand
 	out   []arrayOperand // results of the operation
 	e     *executable
+	bytes int // of an element, where the operation is given them as they are: see mover
 }
 
 // An arrayOperand is an operand or result of an operation.
@@ -89,6 +91,10 @@ type arrayOperand struct {
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
+	_, moves := d.newCore(s.Op).(mover)
+	if moves = moves && s.Pre == nil && s.Post == nil; moves {
+		o.bytes = s.In[0].Type.Size()
+	}
 	types := make([]op.DType, len(s.In))
 	for i := range s.In {
 		in := &s.In[i]
@@ -108,7 +114,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			return nil, err
 		}
 		a.n = n
-		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() {
+		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves {
 			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: n}}, Out: []int{0}, Shape: s.Dims[i]}
 		}
 		if pre != nil {
@@ -138,7 +144,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			}
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
-		case s.Out[i].Type.Size() != 4:
+		case s.Out[i].Type.Size() != 4 && !moves:
 			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), s.Out[i:i+1]); err != nil {
 				return nil, err
 			}
@@ -227,6 +233,14 @@ type typed interface {
 	operands(types []op.DType)
 }
 
+// mover is a core that moves elements of any size, which need not be brought into
+// the form of a register first.
+type mover interface {
+	core
+	// elements says how many bytes one has, before configure.
+	elements(size int)
+}
+
 // newCore returns the core of the step, or nil; it is not configured yet.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
@@ -236,6 +250,9 @@ func (o *opStep) newCore() core {
 			types[i] = o.in[i].typ
 		}
 		t.operands(types)
+	}
+	if m, ok := c.(mover); ok {
+		m.elements(cmp.Or(o.bytes, 4))
 	}
 	return c
 }
@@ -347,6 +364,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &reshapeTask{}
 	case op.Concat:
 		return &concatTask{d: d}
+	case op.SliceAt, op.Update:
+		return &placeTask{}
 	case op.Gather:
 		return &gatherTask{d: d}
 	case op.TopK:
