@@ -47,7 +47,7 @@ type AttentionSizes struct {
 	// Lengths is how many lengths there are: none, one, or one for each of the
 	// batch.
 	Lengths int
-	Scale                            float32
+	Scale   float32
 }
 
 // Of returns the sizes with as many keys as there are: the first ones.

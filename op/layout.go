@@ -168,6 +168,27 @@ func (l *Layout) Spread(n int) Spread {
 	return Strided
 }
 
+// Strides returns where a value of shape s begins and the elements from each place
+// of an axis to the next, or false if the axes have no such strides. It has none
+// for extents of 0.
+func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
+	a, ok := l.align(s)
+	if !ok || l.Windowed() || l.Size() == 0 {
+		return 0, nil, false
+	}
+	strides = make([]int, len(s))
+	for i := range s {
+		switch fs := a.axes[i]; len(fs) {
+		case 0:
+		case 1:
+			strides[i] = fs[0].Stride
+		default:
+			return 0, nil, false
+		}
+	}
+	return l.Off, strides, true
+}
+
 // Filled returns the layout with the number that Fill stands for in another
 // type, to which the memory has been converted.
 func (l *Layout) Filled(from, to DType) *Layout {

@@ -13,6 +13,14 @@ type placeTask struct {
 	o     *op.Operation
 	sizes op.Placed
 	size  int // bytes of an element
+	v     *op.Layout
+}
+
+// layouts implements reader: an update reads v in any.
+func (t *placeTask) layouts(ls []*op.Layout) {
+	if len(ls) > 2 {
+		t.v = ls[2]
+	}
 }
 
 // elements implements mover.
@@ -48,9 +56,17 @@ func (t *placeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if in[0] != out[0] {
 		copy(y, x)
 	}
-	v := bytes(in[2], s.Outer*s.Part)
-	if first, last := s.Rows(at); first < last && len(v) > 0 {
+	n := s.Outer * s.Part * s.Inner
+	var v []byte
+	if t.v == nil {
+		v = bytes(in[2], s.Outer*s.Part)
+	}
+	if first, last := s.Rows(at); first < last && n > 0 {
 		for o := range s.Outer {
+			if t.v != nil {
+				bring(unsafe.Pointer(&y[(o*s.Extent+at+first)*row]), in[2], t.v, (o*s.Part+first)*s.Inner, (last-first)*s.Inner, t.size)
+				continue
+			}
 			copy(y[(o*s.Extent+at+first)*row:], v[(o*s.Part+first)*row:(o*s.Part+last)*row])
 		}
 	}

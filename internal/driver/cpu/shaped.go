@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -124,6 +125,49 @@ type attentionTask struct {
 	d     *processor
 	sizes op.AttentionSizes
 	a     simd.Attention // but for the memory
+	in    []*op.Layout
+	q     []attentionOperand // q, k and v, if they are taken one of the batch after the other
+}
+
+// attentionOperand is where an operand is: of one of the batch from the one before,
+// and of heads and rows.
+type attentionOperand struct {
+	operandPart
+	batch, head, row int
+}
+
+// layouts implements reader.
+func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
+
+// place finds the operands.
+func (t *attentionTask) place(dims []op.Shape) error {
+	s := t.sizes
+	t.q = nil
+	var layouts [3]*op.Layout
+	copy(layouts[:], t.in)
+	if layouts == [3]*op.Layout{} && s.Lengths == 0 {
+		return nil
+	}
+	for i, l := range layouts {
+		heads, rows := s.KVHeads, s.Tk
+		if i == 0 {
+			heads, rows = s.Heads, s.Tq
+		}
+		o := attentionOperand{operandPart{0, size(dims[i])}, heads * rows * s.D, rows * s.D, s.D}
+		if l != nil {
+			off, strides, ok := l.Strides(op.Shape{s.Batch, heads, rows, s.D})
+			if !ok {
+				return driver.ErrUnsupported
+			}
+			if rows == 1 {
+				strides[2] = s.D
+			}
+			first, end := l.Bounds()
+			o = attentionOperand{operandPart{off, end - first}, strides[0], strides[1], strides[2]}
+		}
+		t.q = append(t.q, o)
+	}
+	return nil
 }
 
 func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -132,7 +176,10 @@ func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape)
 	// A batch is more heads.
 	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
 		Dim: s.D, Scale: s.Scale, Causal: op.AttentionOptsOf(a).Causal}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.place(dims)
 }
 
 func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
@@ -141,21 +188,31 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 	if q == 0 {
 		return nil
 	}
-	a.Q, a.K, a.V, a.Dst = slice(in[0], q), slice(in[1], k), slice(in[2], k), slice(out[0], q)
 	pool := t.d.pool.Under(ctx)
 	defer pool.Release()
-	if t.sizes.Lengths == 0 {
+	a.Dst = slice(out[0], q)
+	if t.q == nil {
+		a.Q, a.K, a.V = slice(in[0], q), slice(in[1], k), slice(in[2], k)
 		a.Run(pool)
 		return ctx.Err()
 	}
-	// Those of one length together.
-	lengths := integers(in[3], t.sizes.Lengths)
-	a.Heads, a.KVHeads, a.Capacity = a.Heads/len(lengths), a.KVHeads/len(lengths), a.Keys
-	q, k = q/len(lengths), k/len(lengths)
-	for i, n := range lengths {
+	s := t.sizes
+	var lengths []int32
+	if s.Lengths > 0 {
+		lengths = integers(in[3], s.Lengths)
+	}
+	a.Heads, a.KVHeads, q = s.Heads, s.KVHeads, q/s.Batch
+	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = t.q[0].head, t.q[0].row, t.q[1].head, t.q[1].row, t.q[2].head, t.q[2].row
+	x, y, z := t.q[0].slice(in[0]), t.q[1].slice(in[1]), t.q[2].slice(in[2])
+	for i := range s.Batch {
 		part := a
-		part.Keys = t.sizes.Of(int(n)).Tk
-		part.Q, part.K, part.V, part.Dst = a.Q[i*q:(i+1)*q], a.K[i*k:(i+1)*k], a.V[i*k:(i+1)*k], a.Dst[i*q:(i+1)*q]
+		if lengths != nil {
+			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
+		}
+		part.Q, part.Dst = x[i*t.q[0].batch:], a.Dst[i*q:(i+1)*q]
+		if part.Keys > 0 {
+			part.K, part.V = y[i*t.q[1].batch:], z[i*t.q[2].batch:]
+		}
 		part.Run(pool)
 	}
 	return ctx.Err()

@@ -84,7 +84,8 @@ type arrayOperand struct {
 	p      *program // what makes it of memory, or for a result memory of it
 	typ    op.DType // F32, I32, U32, Bool or quantised: of the array
 	n      int
-	temp   int // in the arena, if p is not nil
+	temp   int        // in the arena, if p is not nil
+	layout *op.Layout // where its elements are, if not row by row: see reader
 }
 
 // prepareOp makes the programs of s.
@@ -115,7 +116,10 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		}
 		a.n = n
 		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves {
-			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: n}}, Out: []int{0}, Shape: s.Dims[i]}
+			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Spread: in.Spread, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
+		}
+		if pre == nil {
+			a.layout = in.Layout
 		}
 		if pre != nil {
 			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
@@ -233,6 +237,14 @@ type typed interface {
 	operands(types []op.DType)
 }
 
+// reader is a core that reads operands in layouts.
+type reader interface {
+	core
+	// layouts says where the elements of each operand are, nil for one row by
+	// row, before configure.
+	layouts(ls []*op.Layout)
+}
+
 // mover is a core that moves elements of any size, which need not be brought into
 // the form of a register first.
 type mover interface {
@@ -250,6 +262,13 @@ func (o *opStep) newCore() core {
 			types[i] = o.in[i].typ
 		}
 		t.operands(types)
+	}
+	if r, ok := c.(reader); ok {
+		layouts := make([]*op.Layout, len(o.in))
+		for i := range layouts {
+			layouts[i] = o.in[i].layout
+		}
+		r.layouts(layouts)
 	}
 	if m, ok := c.(mover); ok {
 		m.elements(cmp.Or(o.bytes, 4))
