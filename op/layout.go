@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -187,6 +188,36 @@ func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
 		}
 	}
 	return l.Off, strides, true
+}
+
+// Inverse returns the layout of the memory over the value, if each of its n
+// elements is one of the value: element i of the memory is element At(i) of the
+// value then.
+func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
+	if l.Windowed() || l.Off != 0 || l.Size() != n || n == 0 {
+		return Layout{}, false
+	}
+	type pair struct{ f, to Factor }
+	ps := make([]pair, l.Rank)
+	at := 1 // elements of the value
+	for k := int(l.Rank) - 1; k >= 0; k-- {
+		f := l.F[k]
+		ps[k] = pair{f, Factor{f.N, 0, f.N, at}}
+		at *= f.N
+	}
+	slices.SortFunc(ps, func(a, b pair) int { return b.f.Stride - a.f.Stride })
+	var fs []Factor
+	next := 1
+	for k := len(ps) - 1; k >= 0; k-- {
+		if ps[k].f.Stride != next {
+			return Layout{}, false
+		}
+		next *= ps[k].f.N
+	}
+	for _, p := range ps {
+		fs = append(fs, p.to)
+	}
+	return canonical(0, 0, fs)
 }
 
 // Filled returns the layout with the number that Fill stands for in another

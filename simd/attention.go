@@ -32,9 +32,10 @@ type Attention struct {
 	Q, K, V, Dst   []float32
 	// Elements from one head to the next and from one row to the next. Those of an
 	// operand whose Row is 0 are without gaps.
-	QHead, QRow, KHead, KRow, VHead, VRow int
-	Scale                                 float32 // 0 means 1/sqrt(Dim)
-	Causal                                bool
+	QHead, QRow, KHead, KRow, VHead, VRow, DstHead, DstRow int
+
+	Scale  float32 // 0 means 1/sqrt(Dim)
+	Causal bool
 }
 
 const (
@@ -74,11 +75,13 @@ func (a *Attention) Run(p *workers.Pool) {
 	strides(&d.QHead, &d.QRow, d.Queries, d.Dim)
 	strides(&d.KHead, &d.KRow, d.Keys, d.Dim)
 	strides(&d.VHead, &d.VRow, d.Keys, d.ValueDim)
+	strides(&d.DstHead, &d.DstRow, d.Queries, d.ValueDim)
 	if d.Heads > 0 && (d.KVHeads <= 0 || d.Heads%d.KVHeads != 0) ||
-		len(d.Dst) < area(queries, d.ValueDim) {
+		d.DstRow < d.ValueDim {
 		panic(fmt.Sprintf("simd: Attention of %d heads of %d queries, %d of %d keys, dim %d and %d: lengths %d, %d, %d, %d",
 			d.Heads, d.Queries, d.KVHeads, d.Keys, d.Dim, d.ValueDim, len(d.Q), len(d.K), len(d.V), len(d.Dst)))
 	}
+	fits("Dst", len(d.Dst), d.Heads, d.DstHead, d.Queries, d.DstRow, d.ValueDim, 1)
 	fits("Q", len(d.Q), d.Heads, d.QHead, d.Queries, d.QRow, d.Dim, 1)
 	fits("K", len(d.K), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
 	fits("V", len(d.V), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
@@ -114,6 +117,7 @@ type attentionTask struct {
 // attentionScratch is what a part needs besides the operands.
 type attentionScratch struct {
 	q, scores []float32
+	out       []float32 // results that do not lie side by side
 	tops      []float32
 	sums      []float64
 }
@@ -168,7 +172,17 @@ func (t *attentionTask) Part(i int) {
 	s.tops, s.sums = resized(s.tops, n), resized(s.sums, n)
 
 	first := head*t.rows + r0 // of the rows of Q
-	out, tops, sums := t.Dst[first*t.ValueDim:][:n*t.ValueDim], s.tops, s.sums
+	tops, sums := s.tops, s.sums
+	beside := t.DstRow == t.ValueDim && t.DstHead == t.Queries*t.ValueDim
+	var out []float32
+	switch {
+	case t.splits > 1:
+	case beside:
+		out = t.Dst[first*t.ValueDim:][:n*t.ValueDim]
+	default:
+		s.out = resized(s.out, n*t.ValueDim)
+		out = s.out
+	}
 	if t.splits > 1 {
 		at := split*t.Heads*t.Queries + first
 		out = t.partial[at*t.ValueDim:][:n*t.ValueDim]
@@ -190,9 +204,17 @@ func (t *attentionTask) Part(i int) {
 	if t.splits == 1 {
 		for r := range n {
 			t.divide(out[r*t.ValueDim:][:t.ValueDim], sums[r], t.seen(r0+r))
+			if !beside {
+				copy(t.result(first+r), out[r*t.ValueDim:][:t.ValueDim])
+			}
 		}
 	}
 	attentionScratches.Put(s)
+}
+
+// result returns where the result of a query is, of those of all heads.
+func (t *attentionTask) result(q int) []float32 {
+	return t.Dst[q/t.Queries*t.DstHead+q%t.Queries*t.DstRow:][:t.ValueDim]
 }
 
 // queries writes n rows from r0 on of a head of keys, times the scale, to q.
@@ -315,7 +337,7 @@ func (t *attentionTask) join() {
 		for s := range t.splits {
 			top = max(top, float64(t.tops[s*queries+q]))
 		}
-		dst := t.Dst[q*t.ValueDim:][:t.ValueDim]
+		dst := t.result(q)
 		clear(dst)
 		for s := range t.splits {
 			f := shrink(float64(t.tops[s*queries+q]), top)

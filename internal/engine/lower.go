@@ -34,7 +34,7 @@ type lowered struct {
 }
 
 // lower makes a program of the groups of g.
-func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, error) {
+func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes writer) (*lowered, error) {
 	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
 	l.prog = new(driver.Program)
 	for i := range l.slot {
@@ -105,12 +105,56 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, e
 			return nil, err
 		}
 	}
+	l.writeThrough(writes)
 	l.prog.Ext = len(l.ext)
 	if lim.Apart {
 		l.detach()
 	}
 	l.unshared = placeTemporaries(l.prog, lim)
 	return &l.lowered, nil
+}
+
+// writer reports whether a device writes results in a layout: see
+// [driver.Strided].
+type writer func(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool
+
+// writeThrough has operations put their results where a copy, which is all that
+// reads them, would bring them.
+func (l *lowerer) writeThrough(writes writer) {
+	steps := l.prog.Steps
+	readers := make(map[int][]int) // of a slot, the steps
+	for i := range steps {
+		eachOperand(&steps[i], func(o *driver.Operand) { readers[o.Slot] = append(readers[o.Slot], i) })
+	}
+	gone := make(map[int]bool)
+	for i := range steps {
+		s := &steps[i]
+		if s.Op == nil || s.Post != nil || len(s.Out) != 1 {
+			continue
+		}
+		from := &l.prog.Slots[s.Out[0].Slot]
+		rs := readers[s.Out[0].Slot]
+		if from.Ext >= 0 || len(rs) != 1 || rs[0] <= i {
+			continue
+		}
+		c := &steps[rs[0]]
+		if c.Op != nil || c.Kernel != nil || len(c.Post.Body) > 0 || len(c.Post.In) != 1 || c.Post.In[0].Layout == nil || len(c.Out) != 1 {
+			continue
+		}
+		if e := l.prog.Slots[c.Out[0].Slot].Ext; e >= 0 && l.ext[e].kind == extResident {
+			continue // what is between the two may read it
+		}
+		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
+			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Spread: op.Strided, Layout: &to}
+			gone[rs[0]] = true
+		}
+	}
+	l.prog.Steps = nil
+	for i, s := range steps {
+		if !gone[i] {
+			l.prog.Steps = append(l.prog.Steps, s)
+		}
+	}
 }
 
 // detach copies what a step would read from the device memory that it writes.

@@ -141,6 +141,11 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	return ok && rows && cols && (at == 1 || axes[0] == 1 || strides[0] > 0)
 }
 
+// Writes implements [driver.Strided]: attention puts rows of a head anywhere.
+func (d *processor) Writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
+	return !d.portable && o == op.Attention && t == op.F32 && d.Reads(o, 0, s, l)
+}
+
 // Close waits for queued submissions, which the engine has waited for already,
 // and stops the workers.
 func (d *processor) Close() error {

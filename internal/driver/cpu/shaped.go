@@ -126,7 +126,8 @@ type attentionTask struct {
 	sizes op.AttentionSizes
 	a     simd.Attention // but for the memory
 	in    []*op.Layout
-	q     []attentionOperand // q, k and v, if they are taken one of the batch after the other
+	to    *op.Layout         // where the result goes, or nil for row by row
+	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
 }
 
 // attentionOperand is where an operand is: of one of the batch from the one before,
@@ -140,20 +141,20 @@ type attentionOperand struct {
 func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
 
 // place finds the operands.
-func (t *attentionTask) place(dims []op.Shape) error {
+func (t *attentionTask) place() error {
 	s := t.sizes
 	t.q = nil
 	var layouts [3]*op.Layout
 	copy(layouts[:], t.in)
-	if layouts == [3]*op.Layout{} && s.Lengths == 0 {
+	if layouts == [3]*op.Layout{} && s.Lengths == 0 && t.to == nil {
 		return nil
 	}
-	for i, l := range layouts {
+	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
 		heads, rows := s.KVHeads, s.Tk
-		if i == 0 {
+		if i%3 == 0 {
 			heads, rows = s.Heads, s.Tq
 		}
-		o := attentionOperand{operandPart{0, size(dims[i])}, heads * rows * s.D, rows * s.D, s.D}
+		o := attentionOperand{operandPart{0, s.Batch * heads * rows * s.D}, heads * rows * s.D, rows * s.D, s.D}
 		if l != nil {
 			off, strides, ok := l.Strides(op.Shape{s.Batch, heads, rows, s.D})
 			if !ok {
@@ -179,7 +180,7 @@ func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape)
 	if err != nil {
 		return err
 	}
-	return t.place(dims)
+	return t.place()
 }
 
 func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
@@ -201,7 +202,9 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 	if s.Lengths > 0 {
 		lengths = integers(in[3], s.Lengths)
 	}
-	a.Heads, a.KVHeads, q = s.Heads, s.KVHeads, q/s.Batch
+	a.Heads, a.KVHeads = s.Heads, s.KVHeads
+	dst := t.q[3]
+	a.DstHead, a.DstRow = dst.head, dst.row
 	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = t.q[0].head, t.q[0].row, t.q[1].head, t.q[1].row, t.q[2].head, t.q[2].row
 	x, y, z := t.q[0].slice(in[0]), t.q[1].slice(in[1]), t.q[2].slice(in[2])
 	for i := range s.Batch {
@@ -209,7 +212,7 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		if lengths != nil {
 			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
 		}
-		part.Q, part.Dst = x[i*t.q[0].batch:], a.Dst[i*q:(i+1)*q]
+		part.Q, part.Dst = x[i*t.q[0].batch:], a.Dst[i*dst.batch:]
 		if part.Keys > 0 {
 			part.K, part.V = y[i*t.q[1].batch:], z[i*t.q[2].batch:]
 		}

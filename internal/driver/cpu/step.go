@@ -153,7 +153,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 				return nil, err
 			}
 		default:
-			a.slot = s.Out[i].Slot
+			a.slot, a.layout = s.Out[i].Slot, s.Out[i].Layout
 		}
 		o.out = append(o.out, a)
 	}
@@ -269,6 +269,9 @@ func (o *opStep) newCore() core {
 			layouts[i] = o.in[i].layout
 		}
 		r.layouts(layouts)
+	}
+	if w, ok := c.(*attentionTask); ok {
+		w.to = o.out[0].layout
 	}
 	if m, ok := c.(mover); ok {
 		m.elements(cmp.Or(o.bytes, 4))
