@@ -1852,9 +1852,10 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // k[h/g, j, d]) * v[h/g, j, d].
 //
 // Shapes: q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b;
-// gives the shape of q. Weights of 16-bit operands may be rounded to their type. A
-// query that sees no key gives 0. NaN in a key or value that a query sees gives NaN
-// there; hidden ones do not matter.
+// lengths, of i32, how many of the keys there are: one, or [b]; gives the shape of q.
+// Lengths below 0 are 0, those above tk are tk. Weights of 16-bit operands may be
+// rounded to their type. A query that sees no key gives 0. NaN in a key or value that
+// a query sees gives NaN there; hidden ones do not matter.
 //
 // # Errors
 //
@@ -1866,6 +1867,11 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 func (r *Batch) Attention(q, k, v Value, opts ...op.AttentionOpts) Value {
 	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v)
+}
+
+// AttentionAt is [Batch.Attention] with lengths.
+func (r *Batch) AttentionAt(q, k, v, lengths Value, opts ...op.AttentionOpts) Value {
+	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, lengths)
 }
 
 // Gather records the rows of a table that ids names, as an embedding does:

@@ -5,8 +5,8 @@ import "math"
 // AttentionOpts are the parameters of [Attention].
 type AttentionOpts struct {
 	// Causal hides keys from queries that stand before them. The last query
-	// stands at the last key: with fewer queries than keys, the first keys are
-	// the past.
+	// stands at the last key, of those that lengths says there are: with fewer
+	// queries than keys, the first keys are the past.
 	Causal bool
 	Scale  float32 // factor of the scores; 0 stands for 1/sqrt(d)
 }
@@ -23,11 +23,11 @@ func AttentionOptsOf(a *Attrs) AttentionOpts { return AttentionOpts{a.I[0] != 0,
 
 // Attention is the scaled dot-product attention. [AttentionOf] reads the sizes.
 var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
-	formula: "Σ_j softmax_j(scale * Σ_d q[h, i, d] * k[h/g, j, d]) * v[h/g, j, d]", inputs: []string{"q", "k", "v"}, arity: [2]int{3, 3},
-	shapes:  "q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b; gives the shape of q",
+	formula: "Σ_j softmax_j(scale * Σ_d q[h, i, d] * k[h/g, j, d]) * v[h/g, j, d]", inputs: []string{"q", "k", "v", "lengths"}, arity: [2]int{3, 4}, types: attentionTypes,
+	shapes:  "q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b; lengths, of i32, how many of the keys there are: one, or [b]; gives the shape of q",
 	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}},
 	tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
-	special: "Weights of 16-bit operands may be rounded to their type. A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
+	special: "Lengths below 0 are 0, those above tk are tk. Weights of 16-bit operands may be rounded to their type. A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
 	flops: func(a *Attrs, in, _ []Shape) float64 {
 		s, _ := AttentionOf(a, in)
 		seen := float64(s.Tq) * float64(s.Tk)
@@ -44,7 +44,16 @@ var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scale
 // AttentionSizes is the sizes of an [Attention].
 type AttentionSizes struct {
 	Batch, Heads, KVHeads, Tq, Tk, D int
-	Scale                            float32
+	// Lengths is how many lengths there are: none, one, or one for each of the
+	// batch.
+	Lengths int
+	Scale   float32
+}
+
+// Of returns the sizes with as many keys as there are: the first ones.
+func (s AttentionSizes) Of(length int) AttentionSizes {
+	s.Tk = max(0, min(length, s.Tk))
+	return s
 }
 
 // Seen returns how many keys query i sees: the first ones.
@@ -78,6 +87,13 @@ func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
 	case s.Heads != 0 && (s.KVHeads == 0 || s.Heads%s.KVHeads != 0), s.Heads == 0 && s.KVHeads != 0:
 		return s, mismatch("%d heads of queries share %d of keys", s.Heads, s.KVHeads)
 	}
+	if len(in) > 3 && in[3] != nil {
+		n, err := in[3].Size()
+		if err != nil || n != 1 && (len(in[3]) != 1 || n != s.Batch) {
+			return s, mismatch("lengths %v for a batch of %d", in[3], s.Batch)
+		}
+		s.Lengths = n
+	}
 	s.Scale = a.read(0, float32(1/math.Sqrt(float64(max(s.D, 1)))))
 	return s, nil
 }
@@ -89,8 +105,20 @@ func attentionShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{in[0]}, nil
 }
 
+// attentionTypes takes one floating type, and lengths of i32.
+func attentionTypes(a *Attrs, in []DType) ([]DType, error) {
+	if len(in) > 3 && in[3] != InvalidType && in[3] != I32 {
+		return nil, unsupported("lengths of type %v, not i32", in[3])
+	}
+	return floats(a, in[:3])
+}
+
 func attentionReference(a *Attrs, in, out []*Array) {
-	s, _ := AttentionOf(a, []Shape{in[0].Shape, in[1].Shape, in[2].Shape})
+	shapes := []Shape{in[0].Shape, in[1].Shape, in[2].Shape}
+	if in[3] != nil {
+		shapes = append(shapes, in[3].Shape)
+	}
+	s, _ := AttentionOf(a, shapes)
 	causal := AttentionOptsOf(a).Causal
 	y := out[0]
 	y.Mag, y.half = make([]float64, len(y.Data)), make([]float64, len(y.Data))
@@ -103,7 +131,11 @@ func attentionReference(a *Attrs, in, out []*Array) {
 		kv := head / s.Heads * s.KVHeads
 		kv += head % s.Heads / (s.Heads / s.KVHeads)
 		q := in[0].Data[r*s.D:][:s.D]
-		seen := s.Seen(r%s.Tq, causal)
+		there := s
+		if s.Lengths > 0 {
+			there = s.Of(int(in[3].Data[head/s.Heads%s.Lengths]))
+		}
+		seen := there.Seen(r%s.Tq, causal)
 		// An error of δ in each score changes each weight by a factor of at
 		// most e**2δ.
 		delta := 0.0

@@ -215,7 +215,7 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 			if in[i] = x.array(); in[i] != nil {
 				types[i] = F32
 				switch {
-				case o.inputs[i] == "ids" || o.inputs[i] == "positions":
+				case o.inputs[i] == "ids" || o.inputs[i] == "at" || o.inputs[i] == "lengths" || o.inputs[i] == "positions":
 					types[i] = I32
 				case o == MatMulQ && i == 1:
 					types[i] = Q8_0

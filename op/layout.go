@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -166,6 +167,57 @@ func (l *Layout) Spread(n int) Spread {
 		return Stretched
 	}
 	return Strided
+}
+
+// Strides returns where a value of shape s begins and the elements from each place
+// of an axis to the next, or false if the axes have no such strides. It has none
+// for extents of 0.
+func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
+	a, ok := l.align(s)
+	if !ok || l.Windowed() || l.Size() == 0 {
+		return 0, nil, false
+	}
+	strides = make([]int, len(s))
+	for i := range s {
+		switch fs := a.axes[i]; len(fs) {
+		case 0:
+		case 1:
+			strides[i] = fs[0].Stride
+		default:
+			return 0, nil, false
+		}
+	}
+	return l.Off, strides, true
+}
+
+// Inverse returns the layout of the memory over the value, if each of its n
+// elements is one of the value: element i of the memory is element At(i) of the
+// value then.
+func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
+	if l.Windowed() || l.Off != 0 || l.Size() != n || n == 0 {
+		return Layout{}, false
+	}
+	type pair struct{ f, to Factor }
+	ps := make([]pair, l.Rank)
+	at := 1 // elements of the value
+	for k := int(l.Rank) - 1; k >= 0; k-- {
+		f := l.F[k]
+		ps[k] = pair{f, Factor{f.N, 0, f.N, at}}
+		at *= f.N
+	}
+	slices.SortFunc(ps, func(a, b pair) int { return b.f.Stride - a.f.Stride })
+	var fs []Factor
+	next := 1
+	for k := len(ps) - 1; k >= 0; k-- {
+		if ps[k].f.Stride != next {
+			return Layout{}, false
+		}
+		next *= ps[k].f.N
+	}
+	for _, p := range ps {
+		fs = append(fs, p.to)
+	}
+	return canonical(0, 0, fs)
 }
 
 // Filled returns the layout with the number that Fill stands for in another

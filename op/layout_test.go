@@ -233,6 +233,16 @@ func check(t *testing.T, seed uint64, s Shape, done []string, c *chain) {
 	if filled && c.l.Fill != chainFill || !filled && len(c.x.at) > 0 && c.l.Fill != 0 {
 		t.Errorf("seed %d: %v of %v: fill %d", seed, done, s, c.l.Fill)
 	}
+	if inverse, ok := c.l.Inverse(n); ok {
+		for i, at := range c.x.at {
+			if back, _ := inverse.At(at); back != i {
+				t.Errorf("seed %d: %v of %v: the inverse of %v has %d at %d, want %d", seed, done, s, &c.l, at, back, i)
+				return
+			}
+		}
+	} else if !slices.ContainsFunc(done, func(d string) bool { return d != "permute" && d != "reshape" }) {
+		t.Errorf("seed %d: %v of %v: %v has no inverse", seed, done, s, &c.l)
+	}
 	// The same factors once more are the same layout.
 	if again, ok := canonical(c.l.Off, c.l.Fill, c.l.Factors()); !ok || again != c.l {
 		t.Errorf("seed %d: %v of %v: %v is not canonical: %v", seed, done, s, &c.l, &again)

@@ -13,7 +13,8 @@ import (
 //	Dst[h, i, :] = sum over j of softmax_j(Scale · Q[h, i, :]·K[g, j, :]) · V[g, j, :]
 //
 // Q is [Heads, Queries, Dim], K [KVHeads, Keys, Dim], V [KVHeads, Keys,
-// ValueDim] and Dst [Heads, Queries, ValueDim], all without gaps. Heads is a
+// ValueDim] and Dst [Heads, Queries, ValueDim], all without gaps unless strides
+// say otherwise. Heads is a
 // multiple of KVHeads, and g is h divided by their ratio: neighbouring heads
 // share their keys and values. A batch is more heads of either.
 //
@@ -29,8 +30,12 @@ type Attention struct {
 	Dim            int
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
-	Scale          float32 // 0 means 1/sqrt(Dim), -0 is the number 0
-	Causal         bool
+	// Elements from one head to the next and from one row to the next. Those of an
+	// operand whose Row is 0 are without gaps.
+	QHead, QRow, KHead, KRow, VHead, VRow, DstHead, DstRow int
+
+	Scale  float32 // 0 means 1/sqrt(Dim), -0 is the number 0
+	Causal bool
 }
 
 const (
@@ -48,6 +53,13 @@ const (
 	dotQueries = 4
 )
 
+// strides fills in those of an operand without gaps.
+func strides(head, row *int, rows, dim int) {
+	if *row == 0 {
+		*head, *row = rows*dim, dim
+	}
+}
+
 // Run computes the attention with the threads of p; a nil Pool is the calling
 // thread alone. Dst must not overlap the operands. The result does not depend
 // on the number of threads. Run panics if a size or a length does not fit.
@@ -59,13 +71,20 @@ func (a *Attention) Run(p *workers.Pool) {
 	if math.Float32bits(d.Scale) == 0 {
 		d.Scale = float32(1 / math.Sqrt(float64(d.Dim)))
 	}
-	queries, keys := area(d.Heads, d.Queries), area(d.KVHeads, d.Keys)
+	queries := area(d.Heads, d.Queries)
+	strides(&d.QHead, &d.QRow, d.Queries, d.Dim)
+	strides(&d.KHead, &d.KRow, d.Keys, d.Dim)
+	strides(&d.VHead, &d.VRow, d.Keys, d.ValueDim)
+	strides(&d.DstHead, &d.DstRow, d.Queries, d.ValueDim)
 	if d.Heads > 0 && (d.KVHeads <= 0 || d.Heads%d.KVHeads != 0) ||
-		len(d.Q) < area(queries, d.Dim) || len(d.K) < area(keys, d.Dim) ||
-		len(d.V) < area(keys, d.ValueDim) || len(d.Dst) < area(queries, d.ValueDim) {
+		d.DstRow < d.ValueDim {
 		panic(fmt.Sprintf("simd: Attention of %d heads of %d queries, %d of %d keys, dim %d and %d: lengths %d, %d, %d, %d",
 			d.Heads, d.Queries, d.KVHeads, d.Keys, d.Dim, d.ValueDim, len(d.Q), len(d.K), len(d.V), len(d.Dst)))
 	}
+	fits("Dst", len(d.Dst), d.Heads, d.DstHead, d.Queries, d.DstRow, d.ValueDim, 1)
+	fits("Q", len(d.Q), d.Heads, d.QHead, d.Queries, d.QRow, d.Dim, 1)
+	fits("K", len(d.K), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
+	fits("V", len(d.V), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
 	if queries == 0 || d.ValueDim == 0 {
 		return
 	}
@@ -98,6 +117,7 @@ type attentionTask struct {
 // attentionScratch is what a part needs besides the operands.
 type attentionScratch struct {
 	q, scores []float32
+	out       []float32 // results that do not lie side by side
 	tops      []float32
 	sums      []float64
 }
@@ -152,7 +172,17 @@ func (t *attentionTask) Part(i int) {
 	s.tops, s.sums = resized(s.tops, n), resized(s.sums, n)
 
 	first := head*t.rows + r0 // of the rows of Q
-	out, tops, sums := t.Dst[first*t.ValueDim:][:n*t.ValueDim], s.tops, s.sums
+	tops, sums := s.tops, s.sums
+	beside := t.DstRow == t.ValueDim && t.DstHead == t.Queries*t.ValueDim
+	var out []float32
+	switch {
+	case t.splits > 1:
+	case beside:
+		out = t.Dst[first*t.ValueDim:][:n*t.ValueDim]
+	default:
+		s.out = resized(s.out, n*t.ValueDim)
+		out = s.out
+	}
 	if t.splits > 1 {
 		at := split*t.Heads*t.Queries + first
 		out = t.partial[at*t.ValueDim:][:n*t.ValueDim]
@@ -162,9 +192,7 @@ func (t *attentionTask) Part(i int) {
 		tops[r], sums[r] = float32(math.Inf(-1)), 0
 	}
 	clear(out)
-	if n*t.Dim > 0 {
-		rowKernel.affine(&s.q[0], &t.Q[first*t.Dim], nil, nil, n*t.Dim, 0, t.Scale, 0)
-	}
+	t.queries(s.q, head, r0, n)
 	most := 0
 	for r := r0; r < r1; r++ {
 		most = max(most, t.seen(r))
@@ -176,9 +204,32 @@ func (t *attentionTask) Part(i int) {
 	if t.splits == 1 {
 		for r := range n {
 			t.divide(out[r*t.ValueDim:][:t.ValueDim], sums[r], t.seen(r0+r))
+			if !beside {
+				copy(t.result(first+r), out[r*t.ValueDim:][:t.ValueDim])
+			}
 		}
 	}
 	attentionScratches.Put(s)
+}
+
+// result returns where the result of a query is, of those of all heads.
+func (t *attentionTask) result(q int) []float32 {
+	return t.Dst[q/t.Queries*t.DstHead+q%t.Queries*t.DstRow:][:t.ValueDim]
+}
+
+// queries writes n rows from r0 on of a head of keys, times the scale, to q.
+func (t *attentionTask) queries(q []float32, head, r0, n int) {
+	if n*t.Dim == 0 {
+		return
+	}
+	if t.QRow == t.Dim && t.QHead == t.Queries*t.Dim {
+		rowKernel.affine(&q[0], &t.Q[(head*t.rows+r0)*t.Dim], nil, nil, n*t.Dim, 0, t.Scale, 0)
+		return
+	}
+	for r := range n {
+		at := head*t.rows + r0 + r
+		rowKernel.affine(&q[r*t.Dim], &t.Q[at/t.Queries*t.QHead+at%t.Queries*t.QRow], nil, nil, t.Dim, 0, t.Scale, 0)
+	}
 }
 
 // seen returns how many keys the query of row r sees.
@@ -192,18 +243,18 @@ func (t *attentionTask) seen(r int) int {
 // keys lets n rows from r0 on see the keys from j on, of which there are
 // count.
 func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []float64, head, r0, n, j, count int) {
-	k := t.K[(head*t.Keys+j)*t.Dim:][:count*t.Dim]
-	v := t.V[(head*t.Keys+j)*t.ValueDim:][:count*t.ValueDim]
+	k := rowsOf(t.K, head*t.KHead+j*t.KRow, count, t.KRow, t.Dim)
+	v := rowsOf(t.V, head*t.VHead+j*t.VRow, count, t.VRow, t.ValueDim)
 	scores := s.scores[:n*count]
 	switch {
 	case t.Dim == 0:
 		clear(scores)
-	case n <= dotQueries:
+	case n <= dotQueries && t.KRow == t.Dim:
 		for r := range n {
 			reducers.dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
 		}
 	default:
-		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: t.Dim, C: scores}
+		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: t.KRow, C: scores}
 		g.Run(nil)
 	}
 
@@ -233,20 +284,41 @@ func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []fl
 	}
 
 	// A weight of 0 would not hide a NaN from the product.
-	if hidden && !finite(reducers.allMaxAbs(v)) {
+	if hidden && !finiteRows(v, count, t.VRow, t.ValueDim) {
 		for r := range n {
 			o := out[r*t.ValueDim:][:t.ValueDim]
 			for i := range max(0, min(count, t.seen(r0+r)-j)) {
 				w := scores[r*count+i]
-				for c, e := range v[i*t.ValueDim:][:t.ValueDim] {
+				for c, e := range v[i*t.VRow:][:t.ValueDim] {
 					o[c] += w * e
 				}
 			}
 		}
 		return
 	}
-	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, C: out, Accumulate: true}
+	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: t.VRow, BCol: 1, C: out, Accumulate: true}
 	g.Run(nil)
+}
+
+// rowsOf returns so many rows from an element on, a stride apart.
+func rowsOf(x []float32, at, rows, stride, dim int) []float32 {
+	if rows == 0 || dim == 0 {
+		return nil
+	}
+	return x[at:][:(rows-1)*stride+dim]
+}
+
+// finiteRows reports whether no row has a NaN or an infinity.
+func finiteRows(x []float32, rows, stride, dim int) bool {
+	if stride == dim {
+		return finite(reducers.allMaxAbs(x))
+	}
+	for i := range rows {
+		if !finite(reducers.allMaxAbs(x[i*stride:][:dim])) {
+			return false
+		}
+	}
+	return true
 }
 
 // divide makes weights of a row add up to 1.
@@ -265,7 +337,7 @@ func (t *attentionTask) join() {
 		for s := range t.splits {
 			top = max(top, float64(t.tops[s*queries+q]))
 		}
-		dst := t.Dst[q*t.ValueDim:][:t.ValueDim]
+		dst := t.result(q)
 		clear(dst)
 		for s := range t.splits {
 			f := shrink(float64(t.tops[s*queries+q]), top)

@@ -33,6 +33,8 @@ var typical = map[*op.Operation]string{
 	op.Rope:      "1024x32x128",
 	op.LayerNorm: "4096x4096,4096,4096",
 	op.RMSNorm:   "4096x4096,4096",
+	op.SliceAt:   "4096x128,1",
+	op.Update:    "4096x128,1,16x128",
 }
 
 // shapes returns the shapes of the operands of o.
@@ -86,6 +88,8 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 	switch {
 	case o == op.TopK:
 		attrs = op.TopKOpts{K: 8}.Attrs()
+	case o == op.SliceAt:
+		attrs = op.SliceAtOf(0, min(16, shapes[0][0]))
 	case o.Class() == op.Reduction && len(shapes[0]) > 1:
 		attrs = attrs.Rows()
 	}
@@ -94,7 +98,7 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 	for i, s := range shapes {
 		types[i] = d
 		switch {
-		case o == op.Gather && i == 1 || o == op.Rope && i == 1:
+		case i > 0 && slices.Contains([]string{"ids", "positions", "at", "lengths"}, o.Inputs()[i]):
 			types[i] = op.I32
 		case o == op.MatMulQ && i == 1:
 			types[i] = weights

@@ -59,7 +59,7 @@ func (c *Case) suffix() string {
 	case c.Rows:
 		return "rows"
 	case c.Op.Class() == op.Shaped && len(c.In) > fewest:
-		return map[string]string{"bias": "bias", "positions": "at"}[c.Op.Inputs()[fewest]]
+		return map[string]string{"bias": "bias", "positions": "at", "lengths": "at"}[c.Op.Inputs()[fewest]]
 	}
 	return ""
 }

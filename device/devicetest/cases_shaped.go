@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/op"
 )
@@ -204,6 +205,26 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}, {Scale: op.Zero}} {
 			cases = append(cases, Case{Op: op.Attention, Options: o,
 				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
+		}
+	}
+	// Of the keys some are there, the others NaN.
+	for i, c := range []struct {
+		lead    op.Shape
+		lengths []int
+	}{{nil, []int{5}}, {op.Shape{3}, []int{1, 70, 33}}, {op.Shape{2}, []int{17}}, {op.Shape{3}, []int{0, -4, 1000}}} {
+		for _, tq := range []int{1, 7, 40} {
+			q, k := append(slices.Clone(c.lead), 4, tq, 16), append(slices.Clone(c.lead), 2, 70, 16)
+			n := g.tensor(op.I32, op.Shape{len(c.lengths)}, g.tame)
+			x, v := g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)
+			for j, length := range c.lengths {
+				n.Data[j] = float64(length)
+			}
+			for j := range x.Data {
+				if j/16%70 >= max(0, c.lengths[j/(2*70*16)%len(c.lengths)]) {
+					x.Data[j], v.Data[j] = math.NaN(), math.NaN()
+				}
+			}
+			cases = append(cases, Case{Op: op.Attention, Options: op.AttentionOpts{Causal: (i+tq)%2 == 0}, In: []Tensor{g.tensor(d, q, g.tame), x, v, n}})
 		}
 	}
 	// A NaN among keys that the causal mask hides does not matter.

@@ -56,6 +56,20 @@ var lists = map[*op.Operation]struct {
 		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value { return b.Concat(c.Extents[0], in...) },
 		(*generator).concat,
 	},
+	op.SliceAt: {
+		func(c *Case) (op.Attrs, error) { return op.SliceAtOf(c.Extents[0], c.Extents[1]), nil },
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			return b.SliceAt(in[0], c.Extents[0], in[1], c.Extents[1])
+		},
+		(*generator).sliceAt,
+	},
+	op.Update: {
+		func(c *Case) (op.Attrs, error) { return op.UpdateOf(c.Extents[0]), nil },
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			return b.Update(in[0], c.Extents[0], in[1], in[2])
+		},
+		(*generator).update,
+	},
 }
 
 // listed returns a case of one operand.
@@ -150,6 +164,45 @@ func (g *generator) concat(d op.DType) []Case {
 			k.In = append(k.In, g.tensor(d, s, g.wild))
 		}
 		cases = append(cases, k)
+	}
+	return cases
+}
+
+// place returns an i32.
+func (g *generator) place(v int) Tensor {
+	t := g.tensor(op.I32, op.Shape{1}, g.tame)
+	t.Data[0] = float64(v)
+	return t
+}
+
+func (g *generator) sliceAt(d op.DType) []Case {
+	var cases []Case
+	for _, c := range []struct {
+		s       op.Shape
+		axis, n int
+	}{{op.Shape{9}, 0, 3}, {op.Shape{12, 64}, 0, 5}, {op.Shape{5, 20, 8}, 1, 7}, {op.Shape{3, 70}, -1, 1}, {op.Shape{4, 5}, 0, 4}, {op.Shape{4, 5}, 1, 0}, {op.Shape{0, 5}, 1, 2}} {
+		for _, at := range []int{0, 1, 3, -2, 1000, math.MinInt32} {
+			k := g.listed(op.SliceAt, d, c.s, c.axis, c.n)
+			k.In = append(k.In, g.place(at))
+			cases = append(cases, k)
+		}
+	}
+	return cases
+}
+
+func (g *generator) update(d op.DType) []Case {
+	var cases []Case
+	for _, c := range []struct {
+		s       op.Shape
+		axis, n int
+	}{{op.Shape{9}, 0, 3}, {op.Shape{12, 64}, 0, 5}, {op.Shape{5, 20, 8}, 1, 7}, {op.Shape{3, 70}, -1, 1}, {op.Shape{4, 5}, 0, 6}, {op.Shape{4, 5}, 1, 0}, {op.Shape{2, 0, 3}, 0, 1}} {
+		for _, at := range []int{0, 1, 3, -2, 8, 1000, math.MinInt32, math.MaxInt32} {
+			k := g.listed(op.Update, d, c.s, c.axis)
+			v := append(op.Shape{}, c.s...)
+			v[(c.axis+len(v))%len(v)] = c.n
+			k.In = append(k.In, g.place(at), g.tensor(d, v, g.wild))
+			cases = append(cases, k)
+		}
 	}
 	return cases
 }

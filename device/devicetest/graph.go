@@ -164,7 +164,9 @@ func (r *graph) growFloat() error {
 	c := Case{}
 	var args []int
 	x := r.pick(number)
-	switch k := g.IntN(20); {
+	switch k := g.IntN(24); {
+	case k >= 20:
+		c, args = r.look(x)
 	case k < 8:
 		c.Op, args = unaries[g.IntN(len(unaries))], []int{x}
 	case k < 13:
@@ -206,12 +208,14 @@ func (r *graph) growFloat() error {
 			return nil
 		}
 	}
-	c.Params, _ = g.params(c.Op)
-	if c.Op.Options() != "" {
-		c.Params = nil
-	}
-	for i := range c.Params {
-		c.Params[i] = float32(g.IntN(9)-4) / 4
+	if _, listed := lists[c.Op]; !listed {
+		c.Params, _ = g.params(c.Op)
+		if c.Op.Options() != "" {
+			c.Params = nil
+		}
+		for i := range c.Params {
+			c.Params[i] = float32(g.IntN(9)-4) / 4
+		}
 	}
 	_, err := r.try(c, args)
 	return err

@@ -132,6 +132,9 @@ type Device interface {
 // read every layout on every device.
 type Strided interface {
 	Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
+	// Writes reports whether the device puts the result of o, of shape s and type
+	// t, where a layout says.
+	Writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool
 }
 
 // Place is a place in a step where an elementwise program can run.

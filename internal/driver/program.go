@@ -85,7 +85,8 @@ type Operand struct {
 	Spread op.Spread // over the result of an elementwise program
 	N      int       // elements in memory
 	// Layout says where the elements are if Spread is Strided: those over the
-	// result of an elementwise program, or those of the operand of an operation.
+	// result of an elementwise program, those of the operand of an operation, or
+	// those of its result.
 	// It is not to be changed.
 	Layout *op.Layout
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
 )
 
 // launch adds the step of a user's kernel. Each array that the kernel writes is
@@ -66,9 +67,12 @@ func (l *lowerer) same(id graph.ID, slot int) bool {
 }
 
 // before returns the node whose value the array that a kernel writes as v holds
-// before, or Absent if v is no result of a kernel.
+// before, or Absent if v is neither a result of a kernel nor an update.
 func (l *lowerer) before(v graph.ID) graph.ID {
 	n := &l.g.Nodes[l.g.Producer(v)]
+	if n.Kind == graph.Compute && n.Op == op.Update {
+		return n.In[0]
+	}
 	if n.Kind != graph.Launch {
 		return graph.Absent
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
@@ -33,7 +34,7 @@ type lowered struct {
 }
 
 // lower makes a program of the groups of g.
-func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, error) {
+func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes writer) (*lowered, error) {
 	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
 	l.prog = new(driver.Program)
 	for i := range l.slot {
@@ -85,7 +86,9 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, e
 			}
 			out = append(out, s)
 		}
-		l.step(r, out)
+		if err := l.step(r, out); err != nil {
+			return nil, err
+		}
 	}
 	for k, o := range g.Outputs {
 		b := g.Base(o)
@@ -102,12 +105,56 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits) (*lowered, e
 			return nil, err
 		}
 	}
+	l.writeThrough(writes)
 	l.prog.Ext = len(l.ext)
 	if lim.Apart {
 		l.detach()
 	}
 	l.unshared = placeTemporaries(l.prog, lim)
 	return &l.lowered, nil
+}
+
+// writer reports whether a device writes results in a layout: see
+// [driver.Strided].
+type writer func(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool
+
+// writeThrough has operations put their results where a copy, which is all that
+// reads them, would bring them.
+func (l *lowerer) writeThrough(writes writer) {
+	steps := l.prog.Steps
+	readers := make(map[int][]int) // of a slot, the steps
+	for i := range steps {
+		eachOperand(&steps[i], func(o *driver.Operand) { readers[o.Slot] = append(readers[o.Slot], i) })
+	}
+	gone := make(map[int]bool)
+	for i := range steps {
+		s := &steps[i]
+		if s.Op == nil || s.Post != nil || len(s.Out) != 1 {
+			continue
+		}
+		from := &l.prog.Slots[s.Out[0].Slot]
+		rs := readers[s.Out[0].Slot]
+		if from.Ext >= 0 || len(rs) != 1 || rs[0] <= i {
+			continue
+		}
+		c := &steps[rs[0]]
+		if c.Op != nil || c.Kernel != nil || len(c.Post.Body) > 0 || len(c.Post.In) != 1 || c.Post.In[0].Layout == nil || len(c.Out) != 1 {
+			continue
+		}
+		if e := l.prog.Slots[c.Out[0].Slot].Ext; e >= 0 && l.ext[e].kind == extResident {
+			continue // what is between the two may read it
+		}
+		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
+			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Spread: op.Strided, Layout: &to}
+			gone[rs[0]] = true
+		}
+	}
+	l.prog.Steps = nil
+	for i, s := range steps {
+		if !gone[i] {
+			l.prog.Steps = append(l.prog.Steps, s)
+		}
+	}
 }
 
 // detach copies what a step would read from the device memory that it writes.
@@ -327,7 +374,7 @@ func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
 }
 
 // step adds the kernel of a group.
-func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
+func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 	s := driver.Step{Out: out}
 	if r.Core != graph.Absent {
 		n := &l.g.Nodes[r.Core]
@@ -359,7 +406,17 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) {
 	if len(r.Post) > 0 {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
+	if s.Op == op.Update {
+		// It is made where the result goes, of what it holds before.
+		if x := l.g.Nodes[r.Core].In[0]; !l.same(x, out[0].Slot) {
+			if err := l.copy(x, out[0].Slot, l.g.Nodes[r.Core].Shape); err != nil {
+				return err
+			}
+		}
+		s.In[0] = out[0]
+	}
 	l.prog.Steps = append(l.prog.Steps, transposed(s))
+	return nil
 }
 
 // transposed returns the step of a transposition for a copy that is one: devices
@@ -461,6 +518,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		roots[groups[i].Root] = true
 	}
 	consumers := make(map[graph.ID]int)
+	last := make(map[graph.ID]int) // stores before the last consumer
 	epoch := make([]int, len(g.Nodes))
 	stores := 0
 	for i := range g.Nodes {
@@ -477,8 +535,12 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		for _, in := range n.Inputs() {
 			if in != graph.Absent {
 				consumers[g.Base(in)]++
+				last[g.Base(in)] = epoch[i]
 			}
 		}
+	}
+	for _, o := range g.Outputs {
+		last[g.Base(o)] = stores
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -486,12 +548,15 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 			continue
 		}
 		v := g.Base(n.In[0])
-		if rs := read[n.Ref]; len(rs) > 0 {
-			// What a kernel updates in place may be read by that kernel.
-			if len(rs) > 1 || consumers[rs[0]] > 1 || rs[0] != l.before(v) || epoch[rs[0]] != epoch[v] ||
-				g.Nodes[rs[0]].Off != n.Off || !g.Nodes[rs[0]].Shape.Equal(n.Shape) {
-				continue
+		if slices.ContainsFunc(read[n.Ref], func(r graph.ID) bool {
+			if int(r) > i || last[r] < epoch[v] {
+				return false // it is read when all is written, or before
 			}
+			// What a kernel updates in place may be read by that kernel.
+			return consumers[r] > 1 || r != l.before(v) || epoch[r] != epoch[v] ||
+				g.Nodes[r].Off != n.Off || !g.Nodes[r].Shape.Equal(n.Shape)
+		}) {
+			continue
 		}
 		if !g.Nodes[n.In[0]].Shape.Equal(n.Shape) {
 			continue // the value is spread over the memory

@@ -98,8 +98,8 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	groups := graph.Fuse(opt,
 		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) },
-		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
-	l, err := lower(opt, groups, e.lim)
+		func(o *op.Operation) bool { return o != op.Update && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
+	l, err := lower(opt, groups, e.lim, e.writes)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,12 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	d, ok := e.dev.(driver.Strided)
 	return ok && d.Reads(o, at, s, l)
+}
+
+// writes is the writer of results in layouts.
+func (e *Engine) writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
+	d, ok := e.dev.(driver.Strided)
+	return ok && d.Writes(o, s, t, l)
 }
 
 // within checks a program against the limits of a device.

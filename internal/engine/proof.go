@@ -39,6 +39,8 @@ var probes = map[*op.Operation]probe{
 	op.MatMulQ:   {shapes: []op.Shape{{3, 256}, {9, 256}}},
 	op.Permute:   {attrs: op.Attrs{I: [8]int{3, 2, 1}}, shapes: []op.Shape{{5, 3, 7}}},
 	op.Concat:    {attrs: op.ConcatAlong(1), shapes: []op.Shape{{3, 4}, {3, 5}}},
+	op.SliceAt:   {attrs: op.SliceAtOf(0, 2), shapes: []op.Shape{{6, 5}, {1}}, index: 1},
+	op.Update:    {attrs: op.UpdateOf(0), shapes: []op.Shape{{6, 5}, {1}, {2, 5}}, index: 1},
 	op.Cast:      {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
 }
 

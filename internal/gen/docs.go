@@ -178,6 +178,8 @@ var listText = map[*op.Operation]string{
 	op.Expand:  "the extents (`op.ExpandTo`)",
 	op.Pad:     "axis, elements before and after, value (`op.PadOf`)",
 	op.Concat:  "the axis (`op.ConcatAlong`)",
+	op.SliceAt: "the axis and n (`op.SliceAtOf`)",
+	op.Update:  "the axis (`op.UpdateOf`)",
 }
 
 // typeText asks the rule about every combination of element types.

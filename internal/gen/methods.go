@@ -209,13 +209,13 @@ func join(names []string, word string) string {
 
 // withOptional names the methods of package batch that take an optional
 // operand: the operation's name and this.
-var withOptional = map[string]string{"bias": "Bias", "positions": "At"}
+var withOptional = map[string]string{"bias": "Bias", "positions": "At", "lengths": "At"}
 
 func batchMethods() ([]byte, error) {
 	f := &file{receiver: "r *Batch"}
 	f.WriteString(header + "package batch\n\nimport \"github.com/rayo-go/rayo/op\"\n")
 	for _, o := range op.Catalogue() {
-		if o.Results() != 1 || o.View() && o != op.Transpose || o == op.Concat {
+		if o.Results() != 1 || o.View() && o != op.Transpose || o == op.Concat || o == op.SliceAt || o == op.Update {
 			continue // written by hand
 		}
 		f.recorded(o)

@@ -51,6 +51,7 @@ type attentionSpec struct {
 	attentionTile
 	Type   op.DType
 	Causal bool
+	PerKV  int // heads of keys for each length; 0 without lengths
 	Parts  int // slices of the results of a workgroup
 	// Of tiles with vectors:
 	Unit    int  // elements that are read at once
@@ -71,6 +72,7 @@ type attentionParams struct {
 var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	q, keys, values := input(b, "q", s.Type), input(b, "k", s.Type), input(b, "v", s.Type)
+	length := lengthsInput(b, s)
 	put := e.result(b, s.Type)
 	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
 	qs := kernel.Shared[kernel.F32](b, "queries", s.Rows*s.Slice)
@@ -87,7 +89,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		lx, ly := b.LocalX(), b.LocalY()
 		row := first.Add(ly)
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
-		v := visibility(s.Causal, first, last, tq, tk)
+		v := visibility(s.Causal, first, last, tq, length(head, tk))
 		seen, end := v.of(row.Min(last)), v.end // keys of the query, and of any of the tile
 		queries := head.Mul(rows).Add(first).Mul(d)
 		past := head.Mul(tk).Mul(d) // where the keys and values of the head begin
@@ -187,8 +189,25 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 	})
 })
 
+// lengthsInput declares how many keys there are, if that is an operand, and returns
+// what finds it for a head of keys, of so many for which there is memory.
+func lengthsInput(b *kernel.Builder, s attentionSpec) func(head, most kernel.U32) kernel.U32 {
+	if s.PerKV == 0 {
+		return func(_, most kernel.U32) kernel.U32 { return most }
+	}
+	lengths := kernel.Input[kernel.I32](b, "lengths")
+	return func(head, most kernel.U32) kernel.U32 {
+		n := lengths.At(head.Div(kernel.U(uint32(s.PerKV))))
+		return n.Max(kernel.I(0)).U32().Min(most)
+	}
+}
+
 func planAttention(q *request) (*Plan, error) {
-	s, err := op.AttentionOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})
+	var shapes []op.Shape
+	for _, x := range q.In {
+		shapes = append(shapes, x.Shape)
+	}
+	s, err := op.AttentionOf(&q.Attrs, shapes)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +222,9 @@ func planAttention(q *request) (*Plan, error) {
 func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name string) (*Plan, error) {
 	slices := (min(s.D, maxHead)-1)/t.Slice + 1
 	spec := attentionSpec{attentionTile: t, Type: q.In[0].Type, Causal: op.AttentionOptsOf(&q.Attrs).Causal, Parts: slices}
+	if s.Lengths > 0 {
+		spec.PerKV = s.Batch * s.KVHeads / s.Lengths
+	}
 	share := s.Heads / s.KVHeads
 	tiles, parts := (share*s.Tq-1)/t.Rows+1, (s.D-1)/(slices*t.Slice)+1
 	params := attentionParams{Heads: uint32(share), KVHeads: uint32(s.Batch * s.KVHeads), Tq: uint32(s.Tq), Tk: uint32(s.Tk), D: uint32(s.D),

@@ -9,6 +9,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 	down := s.Rows / s.Each // lanes along y
 	b.LocalSize(s.Side, down, 1)
 	q, keys, values := inputUnits(b, "q", s.Type, s.Unit), inputUnits(b, "k", s.Type, s.Unit), inputUnits(b, "v", s.Type, s.Unit)
+	length := lengthsInput(b, s)
 	put := e.units(b, s.Type, s.Unit)
 	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
 	// Vectors of a row of each array; one more than there are, so that rows begin
@@ -32,7 +33,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(u(1)))
 		lx, ly := b.LocalX(), b.LocalY()
 		place := func(i int) kernel.U32 { return ly.Add(u(i * down)) } // of query i of the lane in the tile
-		v := visibility(s.Causal, first, last, tq, tk)
+		v := visibility(s.Causal, first, last, tq, length(head, tk))
 		seen := make([]kernel.U32, s.Each)
 		for i := range seen {
 			seen[i] = v.of(first.Add(place(i)).Min(last))

@@ -26,8 +26,10 @@ type Request struct {
 	Post *Epilogue
 	// Out are the arrays to write: the results of Op, or those of Post in the
 	// place of the first.
-	Out    []Array
-	Target Target
+	Out []Array
+	// InPlace says that the first operand of an update is where the result is.
+	InPlace bool
+	Target  Target
 	// Variant names the variant to use, which must fit; "" stands for the one
 	// that Tuning names and else the first of [Variants] that fits.
 	Variant string

@@ -250,6 +250,19 @@ def views():
     case("concat", [x], [x], (0,))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views):
+def places():
+    x = rand(2, 6, 3)
+    for at, start in [(0, 0), (2, 2), (-4, 0), (50, 4)]:
+        case("slice_at", [x, np.array([at])], [x[:, start:start + 2]], (1, 2))
+    v = rand(2, 3, 3)
+    for at in (0, 2, -1, 5, 9, -7):
+        y = x.copy()
+        for r in range(3):
+            if 0 <= at + r < 6:
+                y[:, at + r] = v[:, r]
+        case("update", [x, np.array([at]), v], [y], (-2,))
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

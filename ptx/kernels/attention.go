@@ -48,6 +48,9 @@ func (c *attentionCut) padded() int {
 // planAttention answers requests for attention. Weights are rounded to the type of
 // the operands before they meet the values.
 func planAttention(r *lib.Request, d *Device) (*Plan, error) {
+	if len(r.In) > 3 && r.In[3].Shape != nil {
+		return nil, unsupported("lengths of keys")
+	}
 	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
 	if err != nil {
 		return nil, err

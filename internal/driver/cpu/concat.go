@@ -7,12 +7,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// concatTask puts arrays of 32-bit elements one after the other along an axis.
+// concatTask puts arrays one after the other along an axis. The elements have any
+// size.
 type concatTask struct {
 	d     *processor
 	outer int
 	rows  []int // elements of each operand between two of the outer extents
 	pitch int   // their sum
+	size  int   // bytes of an element
+	from  []*op.Layout
 
 	// While it runs.
 	in   []unsafe.Pointer
@@ -22,6 +25,12 @@ type concatTask struct {
 
 // concatPart is the elements of a part for the workers.
 const concatPart = 16 << 10
+
+// elements implements mover.
+func (t *concatTask) elements(size int) { t.size = size }
+
+// layouts implements reader.
+func (t *concatTask) layouts(ls []*op.Layout) { t.from = ls }
 
 func (t *concatTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	in := dims[:len(dims)-1]
@@ -53,10 +62,17 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 // Part implements workers.Task.
 func (t *concatTask) Part(i int) {
 	for r := i * t.each; r < min((i+1)*t.each, t.outer); r++ {
-		to := slice(unsafe.Add(t.out, 4*r*t.pitch), t.pitch)
+		to := unsafe.Add(t.out, r*t.pitch*t.size)
 		for k, n := range t.rows {
-			copy(to, slice(unsafe.Add(t.in[k], 4*r*n), n))
-			to = to[n:]
+			switch {
+			case n == 0:
+				continue
+			case k < len(t.from) && t.from[k] != nil:
+				bring(to, t.in[k], t.from[k], r*n, n, t.size)
+			default:
+				copy(unsafe.Slice((*byte)(to), n*t.size), unsafe.Slice((*byte)(unsafe.Add(t.in[k], r*n*t.size)), n*t.size))
+			}
+			to = unsafe.Add(to, n*t.size)
 		}
 	}
 }

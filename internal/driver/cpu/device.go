@@ -110,6 +110,45 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
+// Reads implements [driver.Strided]: what only moves elements reads any layout, the
+// products take any strides but those that repeat elements of a matrix, and attention
+// any but between the elements of a row.
+func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	if d.portable {
+		return false
+	}
+	axes := append(op.Shape{1, 1}, s...)
+	switch {
+	case o == op.Concat, o == op.Update && at == 2:
+		return true
+	case o == op.MatMul && at < 2:
+		axes = append(op.Shape{size(s[:len(s)-2])}, s[len(s)-2:]...)
+	case o == op.Attention && at < 3:
+		axes = axes[len(axes)-4:]
+	default:
+		return false
+	}
+	_, strides, ok := l.Strides(axes)
+	if !ok {
+		return false
+	}
+	for _, n := range strides {
+		ok = ok && n >= 0
+	}
+	n := len(axes)
+	rows, cols := axes[n-2] == 1 || strides[n-2] > 0, axes[n-1] == 1 || strides[n-1] > 0
+	if o == op.Attention {
+		return ok && rows && (axes[n-1] == 1 || strides[n-1] == 1)
+	}
+	// Of the left operand there is a matrix for each product.
+	return ok && rows && cols && (at == 1 || axes[0] == 1 || strides[0] > 0)
+}
+
+// Writes implements [driver.Strided]: attention puts rows of a head anywhere.
+func (d *processor) Writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
+	return !d.portable && o == op.Attention && t == op.F32 && d.Reads(o, 0, s, l)
+}
+
 // Close waits for queued submissions, which the engine has waited for already,
 // and stops the workers.
 func (d *processor) Close() error {

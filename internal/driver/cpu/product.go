@@ -13,8 +13,41 @@ import (
 type productTask struct {
 	d    *processor
 	gemm simd.Gemm // but for the memory
-	a, b int       // elements that the operands take
+	a, b operandPart
+	in   []*op.Layout
 	epilogue
+}
+
+// operandPart is the elements of memory that an operand has, from the first on.
+type operandPart struct{ from, n int }
+
+// slice returns the part of the memory at p.
+func (o operandPart) slice(p unsafe.Pointer) []float32 {
+	if p == nil || o.n == 0 {
+		return nil
+	}
+	return slice(unsafe.Add(p, 4*o.from), o.n)
+}
+
+// layouts implements reader.
+func (t *productTask) layouts(ls []*op.Layout) { t.in = ls }
+
+// strided returns the part of an operand in a layout, and the strides of its
+// matrices, rows and columns.
+func strided(l *op.Layout, batch, rows, cols int) (o operandPart, strides [3]int, err error) {
+	off, s, ok := l.Strides(op.Shape{batch, rows, cols})
+	if !ok {
+		return o, strides, driver.ErrUnsupported
+	}
+	// What is one row or column has no stride; kernels like that of no gap.
+	if cols == 1 {
+		s[2] = 1
+	}
+	if rows == 1 {
+		s[1] = cols
+	}
+	first, end := l.Bounds()
+	return operandPart{off, end - first}, [3]int(s), nil
 }
 
 // An epilogue is what becomes of finished pieces of rows of a result: nothing,
@@ -40,7 +73,7 @@ func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) e
 			g.ARow, g.ACol = 1, g.M
 		}
 		g.BRow, g.BCol = 1, 1
-		t.a, t.b = g.M*g.K, g.K
+		t.a, t.b = operandPart{n: g.M * g.K}, operandPart{n: g.K}
 		return t.epilogue.configure(a, 1)
 	}
 	p, err := op.MatMulOf(a, dims[:2])
@@ -60,15 +93,56 @@ func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) e
 	}
 	g.AStride, g.CStride = p.M*p.K, p.M*p.N
 	g.BStride = p.K * p.N
-	t.a, t.b = p.Batch*p.M*p.K, p.Batch*p.K*p.N
+	t.a, t.b = operandPart{n: p.Batch * p.M * p.K}, operandPart{n: p.Batch * p.K * p.N}
 	if p.SharedB {
-		g.BStride, t.b = 0, p.K*p.N
-		if !opts.TransA {
+		g.BStride, t.b.n = 0, p.K*p.N
+	}
+	if err := t.place(p, opts); err != nil {
+		return err
+	}
+	if p.SharedB {
+		if g.AStride == g.M*g.ARow && !opts.TransA || p.Batch == 1 {
 			// One matrix for all rows: the batch is one taller product.
 			g.M, g.Batch = p.Batch*p.M, 1
 		}
 	}
 	return t.epilogue.configure(a, p.N)
+}
+
+// place sets the strides of operands in layouts.
+func (t *productTask) place(p op.Product, opts op.MatMulOpts) (err error) {
+	g := &t.gemm
+	var s [3]int
+	if len(t.in) > 0 && t.in[0] != nil {
+		rows, cols := p.M, p.K
+		if opts.TransA {
+			rows, cols = cols, rows
+		}
+		if t.a, s, err = strided(t.in[0], p.Batch, rows, cols); err != nil {
+			return err
+		}
+		g.AStride, g.ARow, g.ACol = s[0], s[1], s[2]
+		if opts.TransA {
+			g.ARow, g.ACol = s[2], s[1]
+		}
+	}
+	if len(t.in) > 1 && t.in[1] != nil {
+		rows, cols, batch := p.K, p.N, p.Batch
+		if opts.TransB {
+			rows, cols = cols, rows
+		}
+		if p.SharedB {
+			batch = 1
+		}
+		if t.b, s, err = strided(t.in[1], batch, rows, cols); err != nil {
+			return err
+		}
+		g.BStride, g.BRow, g.BCol = s[0], s[1], s[2]
+		if opts.TransB {
+			g.BRow, g.BCol = s[2], s[1]
+		}
+	}
+	return nil
 }
 
 // lateColumns is the length from which on rows are worth a call each.
@@ -142,7 +216,7 @@ func slice(p unsafe.Pointer, n int) []float32 {
 // compute implements core.
 func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	g := t.gemm
-	g.A, g.B = slice(in[0], t.a), slice(in[1], t.b)
+	g.A, g.B = t.a.slice(in[0]), t.b.slice(in[1])
 	g.C = slice(out[0], g.Batch*g.M*g.N)
 	if len(in) > 2 && in[2] != nil {
 		g.Bias = slice(in[2], g.N)

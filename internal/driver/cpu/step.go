@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"unsafe"
@@ -73,6 +74,7 @@ type opStep struct {
 	in    []arrayOperand
 	out   []arrayOperand // results of the operation
 	e     *executable
+	bytes int // of an element, where the operation is given them as they are: see mover
 }
 
 // An arrayOperand is an operand or result of an operation.
@@ -82,13 +84,18 @@ type arrayOperand struct {
 	p      *program // what makes it of memory, or for a result memory of it
 	typ    op.DType // F32, I32, U32, Bool or quantised: of the array
 	n      int
-	temp   int // in the arena, if p is not nil
+	temp   int        // in the arena, if p is not nil
+	layout *op.Layout // where its elements are, if not row by row: see reader
 }
 
 // prepareOp makes the programs of s.
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
+	_, moves := d.newCore(s.Op).(mover)
+	if moves = moves && s.Pre == nil && s.Post == nil; moves {
+		o.bytes = s.In[0].Type.Size()
+	}
 	types := make([]op.DType, len(s.In))
 	for i := range s.In {
 		in := &s.In[i]
@@ -108,8 +115,11 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			return nil, err
 		}
 		a.n = n
-		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() {
-			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: n}}, Out: []int{0}, Shape: s.Dims[i]}
+		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves {
+			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Spread: in.Spread, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
+		}
+		if pre == nil {
+			a.layout = in.Layout
 		}
 		if pre != nil {
 			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
@@ -138,12 +148,12 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			}
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
-		case s.Out[i].Type.Size() != 4:
+		case s.Out[i].Type.Size() != 4 && !moves:
 			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), s.Out[i:i+1]); err != nil {
 				return nil, err
 			}
 		default:
-			a.slot = s.Out[i].Slot
+			a.slot, a.layout = s.Out[i].Slot, s.Out[i].Layout
 		}
 		o.out = append(o.out, a)
 	}
@@ -230,6 +240,22 @@ type typed interface {
 	operands(types []op.DType)
 }
 
+// reader is a core that reads operands in layouts.
+type reader interface {
+	core
+	// layouts says where the elements of each operand are, nil for one row by
+	// row, before configure.
+	layouts(ls []*op.Layout)
+}
+
+// mover is a core that moves elements of any size, which need not be brought into
+// the form of a register first.
+type mover interface {
+	core
+	// elements says how many bytes one has, before configure.
+	elements(size int)
+}
+
 // newCore returns the core of the step, or nil; it is not configured yet.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
@@ -239,6 +265,19 @@ func (o *opStep) newCore() core {
 			types[i] = o.in[i].typ
 		}
 		t.operands(types)
+	}
+	if r, ok := c.(reader); ok {
+		layouts := make([]*op.Layout, len(o.in))
+		for i := range layouts {
+			layouts[i] = o.in[i].layout
+		}
+		r.layouts(layouts)
+	}
+	if w, ok := c.(*attentionTask); ok {
+		w.to = o.out[0].layout
+	}
+	if m, ok := c.(mover); ok {
+		m.elements(cmp.Or(o.bytes, 4))
 	}
 	return c
 }
@@ -350,6 +389,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &reshapeTask{}
 	case op.Concat:
 		return &concatTask{d: d}
+	case op.SliceAt, op.Update:
+		return &placeTask{}
 	case op.Gather:
 		return &gatherTask{d: d}
 	case op.TopK:

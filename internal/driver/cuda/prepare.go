@@ -288,7 +288,11 @@ func (e *preparer) operation(s *driver.Step) error {
 		return err
 	}
 	e.direct = e.direct && (s.Op.Class() == op.Reduction || s.Op.Class() == op.Row)
-	if err := e.apart(r.From, r.To); err != nil {
+	from := r.From
+	if r.InPlace {
+		from = from[1:]
+	}
+	if err := e.apart(from, r.To); err != nil {
 		return err
 	}
 	if s.Post == nil {

@@ -9,6 +9,9 @@ import (
 // of one, by heads of queries; of one of these, by queries.
 func (w *windows) attention() error {
 	r := w.r
+	if len(r.In) > 3 && r.In[3].Shape != nil {
+		return w.tooLarge
+	}
 	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
 	if err != nil {
 		return err

@@ -1,0 +1,125 @@
+package op
+
+import "slices"
+
+// Operations at a place that is known only when they run: an operand of one i32,
+// so that one plan serves all places.
+var (
+	// SliceAt takes elements of one axis from a place on. [SliceAtOf] makes its
+	// parameters.
+	SliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, from a place on that is known when it runs",
+		formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
+		shapes: "any, at of one element; gives the shape of x, with n along the axis, which has as many",
+		types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
+		special: "Values pass unchanged. A place from which on there are not n elements is moved to the nearest one."})
+
+	// Update writes elements of one axis from a place on. [UpdateOf] makes its
+	// parameters.
+	Update = add(&Operation{name: "update", class: Shaped, doc: "x, with v in the place of the elements of one axis from a place on that is known when it runs",
+		formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
+		shapes: "x, at of one element, v as x but for the axis; gives the shape of x",
+		types:  placed, shape: updateShape, ref: updateReference, flops: noFlops,
+		special: "Values pass unchanged. Elements of v that come before the first or behind the last of x are dropped."})
+)
+
+// placed takes one type and an i32 as the second operand.
+func placed(_ *Attrs, in []DType) ([]DType, error) {
+	if in[1] != I32 {
+		return nil, unsupported("a place of type %v, not i32", in[1])
+	}
+	return anything(nil, slices.Delete(slices.Clone(in), 1, 2))
+}
+
+// SliceAtOf returns the parameters of [SliceAt]: n elements of an axis, which
+// counts from the end below 0.
+func SliceAtOf(axis, n int) Attrs { return Attrs{I: [8]int{axis, n}} }
+
+// UpdateOf returns the parameters of [Update]: the axis, which counts from the end
+// below 0.
+func UpdateOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
+
+// Placed is the sizes of [SliceAt] and [Update]: Outer times Extent times Inner
+// elements, of which Part times Inner between two of the outer ones are moved.
+type Placed struct{ Outer, Extent, Inner, Part int }
+
+// PlacedOf returns the sizes of a use of [SliceAt] or [Update] over operands of
+// the given shapes, v among them for an update, or an ErrShape.
+func PlacedOf(a *Attrs, in []Shape) (Placed, error) {
+	x := in[0]
+	axis, err := axisOf(a.I[0], len(x))
+	if err != nil {
+		return Placed{}, err
+	}
+	if n, err := in[1].Size(); err != nil || n != 1 {
+		return Placed{}, mismatch("a place of shape %v has not one element", in[1])
+	}
+	p := Placed{Outer: int(elements(x[:axis])), Extent: x[axis], Inner: int(elements(x[axis+1:])), Part: a.I[1]}
+	if len(in) < 3 || in[2] == nil {
+		if p.Part < 0 || p.Part > p.Extent {
+			return p, mismatch("%d elements of axis %d of %v", p.Part, axis, x)
+		}
+		return p, nil
+	}
+	v := in[2]
+	if len(v) != len(x) {
+		return p, mismatch("%v put into %v: %d axes and %d", v, x, len(v), len(x))
+	}
+	for i := range x {
+		if i != axis && v[i] != x[i] {
+			return p, mismatch("%v put into %v along axis %d", v, x, axis)
+		}
+	}
+	p.Part = v[axis]
+	return p, nil
+}
+
+// Start returns where a slice from a place on begins.
+func (p Placed) Start(at int) int { return max(0, min(at, p.Extent-p.Part)) }
+
+// Rows returns which elements of the axis of v, from first to before last, an
+// update at a place writes.
+func (p Placed) Rows(at int) (first, last int) {
+	return min(max(-at, 0), p.Part), max(min(p.Extent-at, p.Part), 0)
+}
+
+func sliceAtShape(a *Attrs, in []Shape) ([]Shape, error) {
+	p, err := PlacedOf(a, in)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(in[0])
+	axis, _ := axisOf(a.I[0], len(out))
+	out[axis] = p.Part
+	return []Shape{out}, nil
+}
+
+func updateShape(a *Attrs, in []Shape) ([]Shape, error) {
+	_, err := PlacedOf(a, in)
+	return in[:1:1], err
+}
+
+func sliceAtReference(a *Attrs, in, out []*Array) {
+	p, err := PlacedOf(a, []Shape{in[0].Shape, in[1].Shape})
+	if err != nil {
+		return // the shape rule has refused it
+	}
+	start, run := p.Start(int(in[1].Data[0])), p.Part*p.Inner
+	for o := range p.Outer {
+		copy(out[0].Data[o*run:(o+1)*run], in[0].Data[(o*p.Extent+start)*p.Inner:])
+	}
+}
+
+func updateReference(a *Attrs, in, out []*Array) {
+	p, err := PlacedOf(a, []Shape{in[0].Shape, in[1].Shape, in[2].Shape})
+	if err != nil {
+		return // the shape rule has refused it
+	}
+	copy(out[0].Data, in[0].Data)
+	at := int(in[1].Data[0])
+	first, last := p.Rows(at)
+	for o := range p.Outer {
+		for r := first; r < last; r++ {
+			copy(out[0].Data[(o*p.Extent+at+r)*p.Inner:][:p.Inner], in[2].Data[(o*p.Part+r)*p.Inner:])
+		}
+	}
+}
