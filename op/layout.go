@@ -220,6 +220,10 @@ func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
 	return canonical(0, 0, fs)
 }
 
+// Part returns the layout of n elements from an element on, or false where no
+// layout says so.
+func (l *Layout) Part(from, n int) (Layout, bool) { return l.slice(Shape{l.Size()}, 0, from, n, 1) }
+
 // Filled returns the layout with the number that Fill stands for in another
 // type, to which the memory has been converted.
 func (l *Layout) Filled(from, to DType) *Layout {

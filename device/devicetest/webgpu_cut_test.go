@@ -104,6 +104,9 @@ func TestWebGPUCut(t *testing.T) {
 	} {
 		try(c)
 	}
+	// Operands that are spread over inner axes.
+	try(Case{Op: op.Add, In: []Tensor{tensor(g.tame, 9, 1, bound/10), tensor(g.tame, 5, 1)}})
+	try(Case{Op: op.Mul, In: []Tensor{tensor(g.tame, bound/4, 1), tensor(g.tame, 1, 13)}})
 	// A NaN among keys that are hidden does not matter, whichever part it is in.
 	c := Case{Op: op.Attention, Options: op.AttentionOpts{Causal: true}, In: []Tensor{tensor(g.tame, 1, 4, 8), tensor(g.tame, 1, 90, 8), tensor(g.tame, 1, 90, 8)}}
 	c.In[1].Data[89*8+3], c.In[2].Data[88*8] = math.NaN(), math.NaN()

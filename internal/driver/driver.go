@@ -126,10 +126,10 @@ type Device interface {
 	Close() error
 }
 
-// Strided is what a device implements that reads operands of operations that are
-// not elementwise in other orders than row by row. Reads reports whether it reads
-// operand at of operation o, of shape s, where a layout says. Elementwise programs
-// read every layout on every device.
+// Strided is what a device implements that says itself which operands it reads in
+// other orders than row by row; others read those of elementwise programs alone.
+// Reads reports whether the device reads operand at of operation o, of shape s,
+// where a layout says.
 type Strided interface {
 	Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
 	// Writes reports whether the device puts the result of o, of shape s and type

@@ -133,7 +133,10 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 // reads is the reader of operands in layouts: see [driver.Strided].
 func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	d, ok := e.dev.(driver.Strided)
-	return ok && d.Reads(o, at, s, l)
+	if !ok {
+		return o.Class() == op.Elementwise
+	}
+	return d.Reads(o, at, s, l)
 }
 
 // writes is the writer of results in layouts.

@@ -208,7 +208,7 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 	if f.output[id] && z.place != postZone {
 		return outside
 	}
-	if z.place == postZone && r.Core != Absent && f.g.readsStrided(id) {
+	if z.place == postZone && (r.Core != Absent || f.g.copies(id)) && f.g.readsStrided(id) {
 		return outside
 	}
 	fused := len(r.Post)
@@ -236,6 +236,13 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 		return outside
 	}
 	return z
+}
+
+// copies reports whether a node copies its operand: one that its consumers do not
+// read where it lies must be there before them. See [Views].
+func (g *Graph) copies(id ID) bool {
+	n := &g.Nodes[id]
+	return n.Kind == Compute && n.Op == op.Cast && g.Nodes[n.In[0]].Type == n.Type
 }
 
 // readsStrided reports whether an elementwise node reads an operand in a layout

@@ -8,9 +8,8 @@ type Reader func(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
 
 // Views returns the pass that copies what is seen in a layout that its
 // consumers do not read: what leaves the graph, goes to a store or a launch, or
-// is an operand of an operation for which reads says no. Elementwise operations
-// read every layout. A copy is a cast to the type that the value has, so that
-// it fuses as any elementwise operation.
+// is an operand of an operation for which reads says no. A copy is a cast to the type that the value has, so that
+// it fuses as any elementwise operation; devices can make it of every layout.
 func Views(reads Reader) Pass {
 	return Pass{"views", func(g *Graph) (*Graph, error) {
 		v := viewer{reads: reads, copies: make(map[ID]ID)}
@@ -57,7 +56,7 @@ func (v *viewer) node(out *Graph, _ ID, n Node) (ID, error) {
 		switch {
 		case n.Elementwise():
 			_, err := l.Over(x.Shape, n.Shape)
-			read = err == nil
+			read = err == nil && v.reads(n.Op, i, x.Shape, &l)
 		case n.Kind == Compute:
 			read = v.reads(n.Op, i, x.Shape, &l)
 		}

@@ -114,8 +114,8 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 // products take any strides but those that repeat elements of a matrix, and attention
 // any but between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
-	if d.portable {
-		return false
+	if o.Class() == op.Elementwise || d.portable {
+		return o.Class() == op.Elementwise
 	}
 	axes := append(op.Shape{1, 1}, s...)
 	switch {

@@ -107,6 +107,16 @@ func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
 }
 
+// Reads implements [driver.Strided]: elementwise programs read what can be bound as
+// a whole, for layouts are not cut.
+func (d *device) Reads(o *op.Operation, _ int, _ op.Shape, l *op.Layout) bool {
+	_, end := l.Bounds()
+	return o.Class() == op.Elementwise && int64(end)*4 <= d.limits.Binding
+}
+
+// Writes implements [driver.Strided].
+func (d *device) Writes(*op.Operation, op.Shape, op.DType, *op.Layout) bool { return false }
+
 // Lost implements [driver.Mortal].
 func (d *device) Lost() <-chan struct{} { return d.gpu.Lost() }
 

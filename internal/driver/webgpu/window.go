@@ -110,6 +110,8 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 				unit = o.N
 			case o.Spread == op.Stretched && o.N > 0:
 				unit = n / o.N
+			case o.Spread == op.Strided && o.Layout.Rank > 0:
+				unit = n / o.Layout.F[0].N
 			}
 			// Up to the end of a period or a run, or whole ones.
 			if left := unit - i0%unit; left < unit || unit > m {
@@ -153,6 +155,12 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 			return take(op.Scalar, i0/run, 1)
 		}
 		return o, a, w.tooLarge
+	case op.Strided:
+		l, ok := o.Layout.Part(i0, m)
+		if !ok || a.bytes > w.d.limits.Binding {
+			return o, a, w.tooLarge
+		}
+		return lib.Operand{Type: o.Type, Spread: l.Spread(o.N), N: o.N, Layout: &l}, a, nil
 	}
 	return take(op.Full, i0, m)
 }
