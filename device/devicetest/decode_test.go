@@ -20,19 +20,6 @@ func TestDecode(t *testing.T) {
 	t.Logf("%d copies in 4 layers", copiesOf(plan))
 }
 
-// TestDecodeCUDA decodes some tokens with one plan in the emulator, which records
-// one graph.
-func TestDecodeCUDA(t *testing.T) {
-	emulate(t, 9, false)
-	dev := openCUDA(t)
-	defer dev.Close()
-	tokens := 12
-	if short() {
-		tokens = 5
-	}
-	decode(t, dev, tokens, 1)
-}
-
 // TestTransformerCopies counts the steps that move elements alone in a transformer
 // layer, from packed queries, keys and values to merged heads: none on the CPU.
 func TestTransformerCopies(t *testing.T) {

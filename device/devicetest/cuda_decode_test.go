@@ -1,0 +1,18 @@
+//go:build (linux || windows) && !nocuda
+
+package devicetest
+
+import "testing"
+
+// TestDecodeCUDA decodes some tokens with one plan in the emulator, which records
+// one graph.
+func TestDecodeCUDA(t *testing.T) {
+	emulate(t, 9, false)
+	dev := openCUDA(t)
+	defer dev.Close()
+	tokens := 12
+	if short() {
+		tokens = 5
+	}
+	decode(t, dev, tokens, 1)
+}
