@@ -114,7 +114,7 @@ func TestExamples(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if want := "twenty-three small programs"; len(mains) != 23 || !strings.Contains(string(text), want) {
+	if want := "twenty-four small programs"; len(mains) != 24 || !strings.Contains(string(text), want) {
 		t.Errorf("there are %d examples, and README.md has to say so", len(mains))
 	}
 }
