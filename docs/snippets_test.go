@@ -25,13 +25,14 @@ var snippets = []struct {
 	{"../README.md", "var ctx context.Context; var dst, x, w, bias []float32", 1, nil},
 	{"ARCHITECTURE.md", "var ctx context.Context; var dev *device.Device; var x []float32; var w, bias *device.Buffer", 2, []string{"Softsign = elementwise("}},
 	{"ptx.md", "var ctx context.Context; var x, y []float32; const n, blocks = 200, 4", 3, nil},
+	{"gguf.md", "var ctx context.Context; var dev *device.Device", 4, nil},
 	{"backends/cuda.md", "", 1, nil},
 	{"backends/webgpu.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 2, nil},
 }
 
 // imports are those that snippets need, by the name of the package.
 var imports = map[string]string{
-	"context": "context", "device": "device", "batch": "batch", "kernel": "kernel", "wgsl": "wgsl", "ptx": "ptx", "emu": "ptx/emu", "cuda": "cuda",
+	"context": "context", "fmt": "fmt", "device": "device", "batch": "batch", "kernel": "kernel", "wgsl": "wgsl", "ptx": "ptx", "gguf": "gguf", "safetensors": "safetensors", "op": "op", "emu": "ptx/emu", "cuda": "cuda",
 }
 
 // function finds what has to be a literal inside another function.
@@ -73,7 +74,7 @@ func TestSnippets(t *testing.T) {
 		fmt.Fprint(&b, "package snippets\n\n")
 		for name, path := range imports {
 			if regexp.MustCompile(`\b` + name + `\.`).MatchString(s.before + code.String()) {
-				if path != "context" {
+				if path != "context" && path != "fmt" {
 					path = "github.com/rayo-go/rayo/" + path
 				}
 				fmt.Fprintf(&b, "import %q\n", path)

@@ -168,3 +168,22 @@ func TestMalformedFields(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryPrefix cuts a file off after every byte.
+func TestEveryPrefix(t *testing.T) {
+	m, infos, data := sample(t, 9)
+	m.Delete("texts") // the long one
+	b := write(t, m, infos[:4], data)
+	f, err := open(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := f.Tensor(infos[3].Name)
+	for n := range last.Offset() + last.Size() {
+		_, err := open(b[:n])
+		var e *FormatError
+		if !errors.As(err, &e) || !errors.Is(err, ErrTruncated) || e.Offset > n {
+			t.Fatalf("the first %d bytes of %d: %v", n, len(b), err)
+		}
+	}
+}

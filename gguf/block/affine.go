@@ -181,20 +181,7 @@ func (w *work) chooseLines(x, weights []float64, lines []line, d line, limit, mo
 	var qq, qm, mm, xq, xm float64
 	for i, g := range lines {
 		y, k := x[i*each:][:each], weights[i*each:][:each]
-		least := math.Inf(1)
-		var a, b float64
-		var t lineSums
-		s0, s1 := beside(g.scale, d.scale, most)
-		m0, m1 := beside(g.min, d.min, most)
-		for s := s0; s <= s1; s++ {
-			for m := m0; m <= m1; m++ {
-				now := line{s * d.scale, m * d.min}
-				sum := w.sums[i].levels(y, k, now, limit)
-				if e := sum.err(now); e < least {
-					least, a, b, t = e, s, m, sum
-				}
-			}
-		}
+		a, b, least, t := w.choosePair(i, y, k, g, d, limit, most)
 		put(w.p.code[i*each:][:each], y, line{a * d.scale, b * d.min}, limit)
 		w.p.sub[i], w.p.subBias[i] = uint32(a), uint32(b)
 		e += least
@@ -205,6 +192,40 @@ func (w *work) chooseLines(x, weights []float64, lines []line, d line, limit, mo
 		xm += float64(b * t.x)
 	}
 	return e, solve(qq, qm, mm, xq, xm, d)
+}
+
+// choosePair finds the whole numbers of group i for the factors d. Where they are
+// coarse, the minimum that is taken may be far from the best line's; then another
+// scale is the best for it.
+func (w *work) choosePair(i int, x, weights []float64, g, d line, limit, most float64) (scale, offset, least float64, t lineSums) {
+	least = math.Inf(1)
+	try := func(a, b float64) lineSums {
+		now := line{a * d.scale, b * d.min}
+		sum := w.sums[i].levels(x, weights, now, limit)
+		if e := sum.err(now); e < least {
+			least, scale, offset, t = e, a, b, sum
+		}
+		return sum
+	}
+	s0, s1 := beside(g.scale, d.scale, most)
+	m0, m1 := beside(g.min, d.min, most)
+	for m := m0; m <= m1; m++ {
+		for s := s0; s <= s1; s++ {
+			sum := try(s, m)
+			for last := s; most <= 15 && d.scale > 0 && sum.qq > 0; {
+				better := (sum.qx + float64(m*d.min)*sum.q) / sum.qq
+				a := max(0, min(most, math.Floor(better/d.scale+0.5)))
+				if a == last {
+					break
+				}
+				last, sum = a, try(a, m)
+				if last != scale {
+					break
+				}
+			}
+		}
+	}
+	return scale, offset, least, t
 }
 
 // solve returns the scale and min for which Σ (x - scale·q + min·m)² is least,

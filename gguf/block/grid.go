@@ -1,6 +1,9 @@
 package block
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 //go:generate go run gen.go
 
@@ -13,11 +16,9 @@ type Grid struct {
 	bits     int    // of one level's place in the alphabet
 	packed   string // these places, row after row, from the least bit of a byte on
 
-	once    sync.Once
-	levels  []int8
-	nearby  sync.Once
-	nearest []uint16 // see gridsearch.go
-	exact   []bool   // the point is a row
+	once   sync.Once
+	levels []int8
+	nearby []atomic.Pointer[nearRows] // of each point of the alphabet: see gridsearch.go
 }
 
 // row returns the levels of a code.
@@ -34,6 +35,7 @@ func (g *Grid) Levels() []int8 {
 
 func (g *Grid) unpack() {
 	g.levels = make([]int8, g.Rows*g.Width)
+	g.nearby = make([]atomic.Pointer[nearRows], g.points())
 	for i := range g.levels {
 		at := i * g.bits
 		v := uint(g.packed[at/8])

@@ -1,9 +1,6 @@
 package block
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // nearbyRows is how many rows of a grid are looked at for each point of its
 // alphabet.
@@ -18,54 +15,54 @@ func (g *Grid) points() int {
 	return n
 }
 
-// rowsNear returns the rows nearest to the point whose coordinates are these
-// places in the alphabet: the number of the point is in this base.
-func (g *Grid) rowsNear(point int) []uint16 {
-	g.nearby.Do(g.findNearby)
-	return g.nearest[point*nearbyRows:][:nearbyRows]
+// nearRows are the rows nearest to a point, the nearest first.
+type nearRows struct {
+	rows  [nearbyRows]uint16
+	exact bool // the first is the point
 }
 
-// findNearby lists the nearest rows of every point.
-func (g *Grid) findNearby() {
-	type near struct {
-		d   int32
-		row uint16
-	}
+// rowsNear returns the rows nearest to the point whose coordinates are these
+// places in the alphabet: the number of the point is in this base. They are looked
+// for when a point is first asked for.
+func (g *Grid) rowsNear(point int) *nearRows {
 	g.once.Do(g.unpack)
-	n, base := g.points(), len(g.alphabet)
-	g.nearest = make([]uint16, n*nearbyRows)
-	g.exact = make([]bool, n)
-	levels := make([]int32, g.Width)
-	found := make([]near, 0, nearbyRows+1)
-	for p := range n {
-		for j, q := 0, p; j < g.Width; j, q = j+1, q/base {
-			levels[j] = int32(g.alphabet[q%base])
-		}
-		found = found[:0]
-		for r := range g.Rows {
-			d := int32(0)
-			for j, v := range g.row(r) {
-				t := levels[j] - int32(v)
-				d += t * t
-			}
-			if len(found) == nearbyRows && d >= found[nearbyRows-1].d {
-				continue
-			}
-			at, _ := slices.BinarySearchFunc(found, d, func(f near, d int32) int {
-				if f.d <= d {
-					return -1
-				}
-				return 1
-			})
-			if found = slices.Insert(found, at, near{d, uint16(r)}); len(found) > nearbyRows {
-				found = found[:nearbyRows]
-			}
-		}
-		g.exact[p] = found[0].d == 0
-		for i, f := range found {
-			g.nearest[p*nearbyRows+i] = f.row
-		}
+	if n := g.nearby[point].Load(); n != nil {
+		return n
 	}
+	n := g.findNearby(point)
+	g.nearby[point].Store(n)
+	return n
+}
+
+// findNearby lists the nearest rows of a point.
+func (g *Grid) findNearby(point int) *nearRows {
+	var levels [8]int32
+	base := len(g.alphabet)
+	for j := range g.Width {
+		levels[j] = int32(g.alphabet[point%base])
+		point /= base
+	}
+	var near nearRows
+	var distances [nearbyRows]int32
+	found := 0
+	for r := range g.Rows {
+		d := int32(0)
+		for j, v := range g.levels[r*g.Width:][:g.Width] {
+			t := levels[j] - int32(v)
+			d += t * t
+		}
+		if found == nearbyRows && d >= distances[found-1] {
+			continue
+		}
+		found = min(found+1, nearbyRows)
+		at := found - 1
+		for ; at > 0 && distances[at-1] > d; at-- {
+			distances[at], near.rows[at] = distances[at-1], near.rows[at-1]
+		}
+		distances[at], near.rows[at] = d, uint16(r)
+	}
+	near.exact = distances[0] == 0
+	return &near
 }
 
 // point returns the number of the point nearest to v.
@@ -86,9 +83,9 @@ func (g *Grid) point(v *[8]float64) int {
 // v, in units of the scale, is the least, and that distance.
 func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
 	distance = math.Inf(1)
-	point := g.point(v)
-	rows := g.rowsNear(point)
-	if g.exact[point] {
+	near := g.rowsNear(g.point(v))
+	rows := near.rows[:]
+	if near.exact {
 		rows = rows[:1] // no other row is nearer in any coordinate
 	}
 	for _, r := range rows {

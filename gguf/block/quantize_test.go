@@ -246,7 +246,7 @@ func FuzzQuantize(f *testing.F) {
 		if !b.Valid() || b.Scalar() {
 			return
 		}
-		n := min(len(data)/4, 4*superElements) / b.Elements() * b.Elements()
+		n := min(len(data)/4, superElements) / b.Elements() * b.Elements()
 		x := make([]float32, n)
 		for i := range x {
 			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
