@@ -236,3 +236,46 @@ func ExampleBatch_Err() {
 	fmt.Println(errors.Is(err, device.ErrShape), errors.As(err, &oe), oe.Op, oe.Shapes)
 	// Output: true true matmul [[2 3] [2 3]]
 }
+
+func ExampleBatch_Permute() {
+	dev := open()
+	defer dev.Close()
+	b := batch.New(dev)
+	x := b.Upload([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	columns := b.Sum(x, op.Axes(0))
+	back := b.Slice(b.Permute(x, 1, 0), 0, -1, op.End, -1) // the columns as rows, the last one first
+	if err := b.Execute(ctx); err != nil {
+		log.Fatal(err)
+	}
+	sums, _ := b.Read(ctx, columns)
+	turned, _ := b.Read(ctx, back)
+	fmt.Println(sums, turned)
+	// Output: [5 7 9] [3 6 2 5 1 4]
+}
+
+func ExampleBatch_StoreAt() {
+	dev := open()
+	defer dev.Close()
+	cache, err := device.Upload(ctx, dev, make([]float32, 8), 4, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	b := batch.New(dev)
+	row, at := b.Upload([]float32{0, 0}, 1, 2), batch.Upload(b, []int32{0})
+	b.StoreAt(cache, 0, at, row)
+	all := b.Sum(b.Use(cache), op.Axes(1))
+	plan, err := b.Compile(ctx, all)
+	if err != nil {
+		log.Fatal(err)
+	}
+	sums := make([]float32, 4)
+	for i := range 3 {
+		v := float32(i + 1)
+		if err := plan.Run(ctx, batch.Set(row, []float32{v, v}), batch.Set(at, []int32{int32(i)}), batch.Get(all, sums)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(sums)
+	// Output: [2 4 6 0]
+}

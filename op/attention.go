@@ -115,7 +115,7 @@ func attentionTypes(a *Attrs, in []DType) ([]DType, error) {
 
 func attentionReference(a *Attrs, in, out []*Array) {
 	shapes := []Shape{in[0].Shape, in[1].Shape, in[2].Shape}
-	if in[3] != nil {
+	if len(in) > 3 && in[3] != nil {
 		shapes = append(shapes, in[3].Shape)
 	}
 	s, _ := AttentionOf(a, shapes)

@@ -105,6 +105,8 @@ func library(t testing.TB) map[string]*ir.Program {
 		{{1, 2, 6, 8}, {1, 2, 6, 8}, {1, 2, 6, 8}}, {{6, 2, 8}, {6, 2, 8}, {6, 2, 8}}, {{33}, {33}, {33}}, {{33}, {33}},
 		{{4, 256}, {512, 256}}, {{1, 256}, {512, 256}}, {{512, 256}, {7}},
 		{{3, 5003}, {5003}, {5003}}, {{3, 40003}, {40003}, {40003}},
+		{{5, 33}, {1}}, {{5, 64}, {1}}, {{5, 33}, {1}, {2, 33}}, {{5, 64}, {1}, {2, 64}},
+		{{1, 2, 6, 8}, {1, 2, 6, 8}, {1, 2, 6, 8}, {1}}, {{6, 2, 8}, {6, 2, 8}, {6, 2, 8}, {1}},
 	}
 	types := []op.DType{op.F32, op.F16, op.I32, op.U32, op.Bool}
 	for d := op.DType(0); d < 64; d++ {
@@ -135,8 +137,11 @@ func library(t testing.TB) map[string]*ir.Program {
 // first conditions.
 func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(name string, p *ir.Program)) {
 	attrs := o.Defaults()
-	if o == op.TopK {
+	switch o {
+	case op.TopK:
 		attrs = op.TopKOpts{K: 3}.Attrs()
+	case op.SliceAt:
+		attrs = op.SliceAtOf(0, 2)
 	}
 	least, most := o.Arity()
 	if len(in) < least || len(in) > most {
@@ -157,6 +162,9 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 		if len(types) > 1 && d.Quantized() {
 			types[0], types[1] = op.F32, d
 		}
+	}
+	if role == 1 && o == op.Update {
+		types[1], types[len(types)-1] = op.I32, d
 	}
 	if role == 3 {
 		types[0] = op.Bool
@@ -239,7 +247,7 @@ func TestAssembleLibrary(t *testing.T) {
 	}
 	t.Logf("%d programs of %d operations", len(programs), len(ops))
 	for _, o := range op.Catalogue() {
-		if lib.Has(o) && !ops[o.Name()] && o != op.Cast { // which fuses, but is no kernel alone
+		if lib.Has(o) && !ops[o.Name()] && o != op.Cast && o != op.Concat { // which fuses, but is no kernel alone; whose kernels are those of update
 			t.Errorf("no program of %v: add a shape", o)
 		}
 	}
