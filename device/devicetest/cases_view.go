@@ -133,7 +133,7 @@ func (g *generator) pad(d op.DType) []Case {
 	if !d.Float() {
 		values = []float32{0, 1}
 	}
-	for i, c := range [][]int{{7, 0, 2, 3}, {300, 0, 0, 1}, {8, -1, 4, 8}, {1, 0, 1, 1}} {
+	for i, c := range [][]int{{7, 0, 2, 3}, {300, 0, 0, 1}, {8, -1, 4, 8}, {1, 0, 1, 1}, {0, 0, 2, 70}} {
 		k := g.listed(op.Pad, d, op.Shape{c[0]}, c[1:]...)
 		k.Params = values[i%len(values) : i%len(values)+1]
 		cases = append(cases, k)

@@ -70,6 +70,9 @@ func (v *viewer) node(out *Graph, _ ID, n Node) (ID, error) {
 // view adds a view that has a layout: of a copy, if need be. One that shows the
 // memory as it is is what it looks at.
 func (v *viewer) view(out *Graph, n Node) ID {
+	if n.Op == op.Pad && empty(out.Nodes[n.In[0]].Shape) && !empty(n.Shape) {
+		n = filled(out, n)
+	}
 	id := out.Add(n)
 	base, _, ok := out.Seen(id)
 	if ok && out.Plain(id) && n.Shape.Equal(out.Nodes[base].Shape) {
@@ -82,4 +85,20 @@ func (v *viewer) view(out *Graph, n Node) ID {
 		id = out.Add(n)
 	}
 	return id
+}
+
+func empty(s op.Shape) bool {
+	n, err := s.Size()
+	return err == nil && n == 0
+}
+
+// filled returns the pad of an array without elements as the spread of a constant:
+// a kernel that reads padding loads some element too, and there is none.
+func filled(out *Graph, pad Node) Node {
+	data := make([]byte, pad.Type.Size())
+	pad.Type.PutFloat64(data, 0, float64(pad.Attrs.Float(0)))
+	one := out.Add(Node{Kind: Constant, Type: pad.Type, Shape: op.Shape{}, Ref: int32(len(out.Data))})
+	out.Data = append(out.Data[:len(out.Data):len(out.Data)], data)
+	attrs, _ := op.ExpandTo(pad.Shape...) // at most MaxRank extents, all known
+	return Node{Kind: Compute, Op: op.Expand, Attrs: attrs, Type: pad.Type, Shape: pad.Shape, NIn: 1, In: [MaxInputs]ID{one}}
 }
