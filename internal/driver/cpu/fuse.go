@@ -148,6 +148,8 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	for k, o := range f.Out {
 		results[k] = vals[o]
 	}
+	b.unround(results, out)
+	b.prune(results)
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
@@ -298,14 +300,18 @@ func (b *builder) widened(x int) int {
 	return y
 }
 
-// store adds what brings the values dst into memory.
-func (b *builder) store(dst []int, out []driver.Operand) {
-	// Storing rounds what has the type of a result.
-	for k := range dst {
-		if r := b.unrounded[dst[k]]; r.to == out[k].Type && r.to != op.InvalidType {
-			dst[k] = r.value
+// unround replaces results that storing rounds by the same before they are rounded. A
+// value that an instruction reads is rounded anyway, and storing leaves it as it is.
+func (b *builder) unround(results []int, out []driver.Operand) {
+	for k := range results {
+		if r := b.unrounded[results[k]]; r.to == out[k].Type && r.to != op.InvalidType && !b.reads(results[k]) {
+			results[k] = r.value
 		}
 	}
+}
+
+// store adds what brings the values dst into memory.
+func (b *builder) store(dst []int, out []driver.Operand) {
 	// The result of the last instruction goes straight to its place, and so
 	// does an earlier one if no later instruction reads memory: an operand may
 	// lie where a result does.
@@ -389,6 +395,11 @@ func (b *builder) direct(x int) bool {
 		}
 	}
 	return false
+}
+
+// reads reports whether an instruction reads x.
+func (b *builder) reads(x int) bool {
+	return slices.ContainsFunc(b.insts, func(in inst) bool { return slices.Contains(in.args[:], x) || in.par == x })
 }
 
 // prune drops instructions whose results nobody uses.

@@ -54,7 +54,7 @@ func (f *x86File) halves() {
 			constant(0x40, 7)
 			body = "VMOVUPS (SI)(AX*4), V0; VPSRLD $16, V0, V1; B_AND V5, V1, V2; B_OR V7, V1, V1; VPADDD V6, V2, V2; VPADDD V0, V2, V2; VPSRLD $16, V2, V2; "
 			if f.wide {
-				body += "VCMPPS $3, V0, V0, K2; VMOVDQA32 V1, K2, V2; VPMOVDW V2, (DI)(AX*2)"
+				body += "VCMPPS $3, V0, V0, K2; VMOVDQA32 V1, K2, V2; VPMOVDW V2, Y2; VMOVDQU Y2, (DI)(AX*2)"
 			} else {
 				body += "VCMPPS $3, V0, V0, V3; VBLENDVPS V3, V1, V2, V2; VPACKUSDW V2, V2, V2; VPERMQ $8, V2, V2; VMOVDQU X2, (DI)(AX*2)"
 			}
