@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -131,6 +132,9 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 		half := s.add(instruction{op: "VCVTPS2PH", src: []*value{arg(0)}, tied: -1}) // imm 0: to nearest even
 		return s.plain("VCVTPH2PS", nil, half)
 	case ir.RoundBF16:
+		if x.wide {
+			return x.roundBF16(s, arg(0))
+		}
 		return s.value(roundBF16(n.Args[0]))
 	case ir.CopySign:
 		a, b := arg(0), arg(1)
@@ -584,10 +588,10 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			line(reg(0), a, reg(2), reg(-1))
 		case "VMOVAPS.Z": // m, a
 			line(reg(1), reg(0), reg(-1))
-		case "VSUBPS.merge": // y, a, m: a - y where m holds, else y
-			op = "VSUBPS"
+		case "VSUBPS.merge", "VPADDD.merge": // y, a, m: a - y, or a + y, where m holds, else y
+			op = strings.TrimSuffix(op, ".merge")
 			line(reg(0), reg(1), reg(2), reg(-1))
-		case "VPTERNLOGD":
+		case "VPTERNLOGD", "VFIXUPIMMPS":
 			c := src(2)
 			line(imm, c, reg(1), reg(-1))
 		case "VPERMI2PS": // index, low, high
