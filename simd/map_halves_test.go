@@ -153,11 +153,19 @@ func TestRoundedResults(t *testing.T) {
 					}
 				}
 				x, y, z := &args[0][0], &args[1][0], &args[2][0]
-				plain, out := make([]float32, n+1), make([]float32, n+1)
-				out[n] = 0.3
+				plain := make([]float32, n+1)
 				MapAt(level, name[:at])(&plain[0], x, y, z, n, &p[0])
-				MapAt(level, name)(&out[0], x, y, z, n, &p[0])
-				checkRounded(t, level.String()+" "+name, f, out, plain, n)
+				for what, kernel := range map[string]MapFunc{" ": MapAt(level, name), " streamed ": StreamAt(level, name)} {
+					if kernel == nil {
+						continue // a level without such stores
+					}
+					out, whole := mapGuarded(n, r.IntN(20))
+					kernel(unsafe.SliceData(out), x, y, z, n, &p[0])
+					checkRounded(t, level.String()+what+name, f, out, plain, n)
+					if !whole() {
+						t.Fatalf("%v%s%s, %d elements: wrote beyond them", level, what, name, n)
+					}
+				}
 			}
 		}
 	}

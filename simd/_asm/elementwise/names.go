@@ -35,7 +35,7 @@ func lookup(b *bytes.Buffer, ks []*kernel, level, variant string) {
 	fmt.Fprintf(b, "\nfunc map%s%s(name string) MapFunc {\nswitch name {\n", variant, level)
 	suffix := variant + level
 	for _, k := range ks {
-		if level != "Generic" && !k.vector || variant == "Stream" && k.rounds() {
+		if level != "Generic" && !k.vector {
 			continue
 		}
 		f := "map" + k.symbol() + suffix

@@ -12,9 +12,6 @@ import (
 // results of longer ones are rounded by a kernel of its own, at little extra cost.
 var shortCodes = map[ir.Code]bool{ir.Add: true, ir.Sub: true, ir.Mul: true, ir.Div: true, ir.Fma: true, ir.Sqrt: true}
 
-// rounds reports whether the result is rounded to a type of 16 bits.
-func (k *kernel) rounds() bool { return k.root.Code == ir.RoundF16 || k.root.Code == ir.RoundBF16 }
-
 // short reports whether k is one of shortCodes over operands, parameters and constants,
 // or over another one that is.
 func (k *kernel) short() bool {

@@ -664,9 +664,6 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 		}
 		for _, f.stream = range []bool{false, true} {
 			variant := ""
-			if f.stream && k.rounds() {
-				continue
-			}
 			if f.stream {
 				variant = "Stream"
 			}
