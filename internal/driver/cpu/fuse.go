@@ -45,9 +45,6 @@ type inst struct {
 	many bool   // on a whole block, not one number
 	n    int    // elements if not all of the block
 	ns   float32
-	// apart says that the result must not lie over an operand: elements become
-	// wider.
-	apart bool
 }
 
 type repetition struct{ value, period int }
@@ -485,9 +482,6 @@ func (b *builder) finish() {
 	}
 	for i := range b.insts {
 		in := &b.insts[i]
-		if in.apart {
-			place(in.dst)
-		}
 		for j, a := range in.args {
 			if a >= 0 && last[a] == i && b.vals[a].when == block && b.owned(a) && !slices.Contains(in.args[:j], a) {
 				free = append(free, b.vals[a].at)

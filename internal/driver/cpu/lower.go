@@ -239,7 +239,11 @@ func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Po
 
 // cast adds a conversion between element types, in registers.
 func (b *builder) cast(x int, from, to op.DType) int {
-	return b.convert(x, register(from), register(to))
+	if from, to = register(from), register(to); from == to {
+		return x
+	}
+	name, fn := castKernel(from, to)
+	return b.emit(name, fn, to, -1, kernelNS(name), x)
 }
 
 // roundings are the codes that round to types of 16 bits.
@@ -267,17 +271,6 @@ func (b *builder) round(x int, t op.DType) int {
 		b.unrounded = make(map[int]unrounded)
 	}
 	b.unrounded[y] = unrounded{x, t}
-	return y
-}
-
-// convert adds the kernel that converts elements.
-func (b *builder) convert(x int, from, to op.DType) int {
-	if from == to {
-		return x
-	}
-	name, fn := castKernel(from, to)
-	y := b.emit(name, fn, register(to), -1, kernelNS(name), x)
-	b.insts[len(b.insts)-1].apart = from.Size() < to.Size()
 	return y
 }
 
