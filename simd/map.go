@@ -27,6 +27,8 @@ type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 //	code.sub.vs, code.sub.sv  a binary code of x and p[0], of p[0] and x
 //	i32.add, u32.less …       an operation over integers
 //	cast.f32.i32 …            a conversion; elements of f16 and bf16 have 16 bits
+//	add.f16, code.sqrt.bf16 … what the name before .f16 or .bf16 says, rounded to that
+//	                          type, as float32
 //	copy, fill                x, and p[0]
 func Map(name string) MapFunc { return MapAt(active, name) }
 

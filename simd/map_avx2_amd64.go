@@ -224,6 +224,10 @@ func mapAVX2(name string) MapFunc {
 		return mapCodeLdexpVSAVX2
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVAVX2
+	case "code.round_f16":
+		return mapCodeRoundF16AVX2
+	case "code.round_bf16":
+		return mapCodeRoundBf16AVX2
 	case "code.erfc":
 		return mapCodeErfcAVX2
 	case "code.normcdf":
@@ -236,6 +240,70 @@ func mapAVX2(name string) MapFunc {
 		return mapCopyAVX2
 	case "fill":
 		return mapFillAVX2
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16AVX2
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16AVX2
+	case "square.f16":
+		return mapSquareF16AVX2
+	case "square.bf16":
+		return mapSquareBf16AVX2
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16AVX2
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16AVX2
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16AVX2
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16AVX2
+	case "add.f16", "code.add.f16":
+		return mapAddF16AVX2
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16AVX2
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16AVX2
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16AVX2
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16AVX2
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16AVX2
+	case "div.f16", "code.div.f16":
+		return mapDivF16AVX2
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16AVX2
+	case "axpy.f16":
+		return mapAxpyF16AVX2
+	case "axpy.bf16":
+		return mapAxpyBf16AVX2
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16AVX2
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16AVX2
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16AVX2
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16AVX2
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16AVX2
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16AVX2
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16AVX2
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16AVX2
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16AVX2
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16AVX2
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16AVX2
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16AVX2
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16AVX2
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16AVX2
 	case "cast.f16.f32":
 		return widenF16AVX2
 	case "cast.f32.f16":
@@ -494,6 +562,10 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapCodeLdexpVSStreamAVX2
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVStreamAVX2
+	case "code.round_f16":
+		return mapCodeRoundF16StreamAVX2
+	case "code.round_bf16":
+		return mapCodeRoundBf16StreamAVX2
 	case "code.erfc":
 		return mapCodeErfcStreamAVX2
 	case "code.normcdf":
@@ -506,6 +578,70 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapCopyStreamAVX2
 	case "fill":
 		return mapFillStreamAVX2
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16StreamAVX2
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16StreamAVX2
+	case "square.f16":
+		return mapSquareF16StreamAVX2
+	case "square.bf16":
+		return mapSquareBf16StreamAVX2
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16StreamAVX2
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16StreamAVX2
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16StreamAVX2
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16StreamAVX2
+	case "add.f16", "code.add.f16":
+		return mapAddF16StreamAVX2
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16StreamAVX2
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16StreamAVX2
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16StreamAVX2
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16StreamAVX2
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16StreamAVX2
+	case "div.f16", "code.div.f16":
+		return mapDivF16StreamAVX2
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16StreamAVX2
+	case "axpy.f16":
+		return mapAxpyF16StreamAVX2
+	case "axpy.bf16":
+		return mapAxpyBf16StreamAVX2
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16StreamAVX2
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16StreamAVX2
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16StreamAVX2
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16StreamAVX2
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16StreamAVX2
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16StreamAVX2
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16StreamAVX2
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16StreamAVX2
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16StreamAVX2
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16StreamAVX2
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16StreamAVX2
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16StreamAVX2
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16StreamAVX2
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16StreamAVX2
 	}
 	return nil
 }
@@ -1602,6 +1738,26 @@ func mapCodeLdexpSVAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeRoundF16AVX2 stores round_f16(x). See mapCodeRoundF16Generic.
+//
+//go:noescape
+func mapCodeRoundF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundF16StreamAVX2 stores round_f16(x) around the caches. See mapCodeRoundF16Generic.
+//
+//go:noescape
+func mapCodeRoundF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundBf16AVX2 stores round_bf16(x). See mapCodeRoundBf16Generic.
+//
+//go:noescape
+func mapCodeRoundBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundBf16StreamAVX2 stores round_bf16(x) around the caches. See mapCodeRoundBf16Generic.
+//
+//go:noescape
+func mapCodeRoundBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeErfcAVX2 stores erfc(x). See mapCodeErfcGeneric.
 //
 //go:noescape
@@ -1661,6 +1817,326 @@ func mapFillAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtF16AVX2 stores round_f16(sqrt(x)). See mapSqrtF16Generic.
+//
+//go:noescape
+func mapSqrtF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtF16StreamAVX2 stores round_f16(sqrt(x)) around the caches. See mapSqrtF16Generic.
+//
+//go:noescape
+func mapSqrtF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtBf16AVX2 stores round_bf16(sqrt(x)). See mapSqrtBf16Generic.
+//
+//go:noescape
+func mapSqrtBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtBf16StreamAVX2 stores round_bf16(sqrt(x)) around the caches. See mapSqrtBf16Generic.
+//
+//go:noescape
+func mapSqrtBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareF16AVX2 stores round_f16(x * x). See mapSquareF16Generic.
+//
+//go:noescape
+func mapSquareF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareF16StreamAVX2 stores round_f16(x * x) around the caches. See mapSquareF16Generic.
+//
+//go:noescape
+func mapSquareF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareBf16AVX2 stores round_bf16(x * x). See mapSquareBf16Generic.
+//
+//go:noescape
+func mapSquareBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareBf16StreamAVX2 stores round_bf16(x * x) around the caches. See mapSquareBf16Generic.
+//
+//go:noescape
+func mapSquareBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleF16AVX2 stores round_f16(x * p0). See mapScaleF16Generic.
+//
+//go:noescape
+func mapScaleF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleF16StreamAVX2 stores round_f16(x * p0) around the caches. See mapScaleF16Generic.
+//
+//go:noescape
+func mapScaleF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleBf16AVX2 stores round_bf16(x * p0). See mapScaleBf16Generic.
+//
+//go:noescape
+func mapScaleBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleBf16StreamAVX2 stores round_bf16(x * p0) around the caches. See mapScaleBf16Generic.
+//
+//go:noescape
+func mapScaleBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarF16AVX2 stores round_f16(x + p0). See mapAddScalarF16Generic.
+//
+//go:noescape
+func mapAddScalarF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarF16StreamAVX2 stores round_f16(x + p0) around the caches. See mapAddScalarF16Generic.
+//
+//go:noescape
+func mapAddScalarF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarBf16AVX2 stores round_bf16(x + p0). See mapAddScalarBf16Generic.
+//
+//go:noescape
+func mapAddScalarBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarBf16StreamAVX2 stores round_bf16(x + p0) around the caches. See mapAddScalarBf16Generic.
+//
+//go:noescape
+func mapAddScalarBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddF16AVX2 stores round_f16(x + y). See mapAddF16Generic.
+//
+//go:noescape
+func mapAddF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddF16StreamAVX2 stores round_f16(x + y) around the caches. See mapAddF16Generic.
+//
+//go:noescape
+func mapAddF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddBf16AVX2 stores round_bf16(x + y). See mapAddBf16Generic.
+//
+//go:noescape
+func mapAddBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddBf16StreamAVX2 stores round_bf16(x + y) around the caches. See mapAddBf16Generic.
+//
+//go:noescape
+func mapAddBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubF16AVX2 stores round_f16(x - y). See mapSubF16Generic.
+//
+//go:noescape
+func mapSubF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubF16StreamAVX2 stores round_f16(x - y) around the caches. See mapSubF16Generic.
+//
+//go:noescape
+func mapSubF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubBf16AVX2 stores round_bf16(x - y). See mapSubBf16Generic.
+//
+//go:noescape
+func mapSubBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubBf16StreamAVX2 stores round_bf16(x - y) around the caches. See mapSubBf16Generic.
+//
+//go:noescape
+func mapSubBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulF16AVX2 stores round_f16(x * y). See mapMulF16Generic.
+//
+//go:noescape
+func mapMulF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulF16StreamAVX2 stores round_f16(x * y) around the caches. See mapMulF16Generic.
+//
+//go:noescape
+func mapMulF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulBf16AVX2 stores round_bf16(x * y). See mapMulBf16Generic.
+//
+//go:noescape
+func mapMulBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulBf16StreamAVX2 stores round_bf16(x * y) around the caches. See mapMulBf16Generic.
+//
+//go:noescape
+func mapMulBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivF16AVX2 stores round_f16(x / y). See mapDivF16Generic.
+//
+//go:noescape
+func mapDivF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivF16StreamAVX2 stores round_f16(x / y) around the caches. See mapDivF16Generic.
+//
+//go:noescape
+func mapDivF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivBf16AVX2 stores round_bf16(x / y). See mapDivBf16Generic.
+//
+//go:noescape
+func mapDivBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivBf16StreamAVX2 stores round_bf16(x / y) around the caches. See mapDivBf16Generic.
+//
+//go:noescape
+func mapDivBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyF16AVX2 stores round_f16(fma(p0, x, y)). See mapAxpyF16Generic.
+//
+//go:noescape
+func mapAxpyF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyF16StreamAVX2 stores round_f16(fma(p0, x, y)) around the caches. See mapAxpyF16Generic.
+//
+//go:noescape
+func mapAxpyF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyBf16AVX2 stores round_bf16(fma(p0, x, y)). See mapAxpyBf16Generic.
+//
+//go:noescape
+func mapAxpyBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyBf16StreamAVX2 stores round_bf16(fma(p0, x, y)) around the caches. See mapAxpyBf16Generic.
+//
+//go:noescape
+func mapAxpyBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaF16AVX2 stores round_f16(fma(x, y, z)). See mapFmaF16Generic.
+//
+//go:noescape
+func mapFmaF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaF16StreamAVX2 stores round_f16(fma(x, y, z)) around the caches. See mapFmaF16Generic.
+//
+//go:noescape
+func mapFmaF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaBf16AVX2 stores round_bf16(fma(x, y, z)). See mapFmaBf16Generic.
+//
+//go:noescape
+func mapFmaBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaBf16StreamAVX2 stores round_bf16(fma(x, y, z)) around the caches. See mapFmaBf16Generic.
+//
+//go:noescape
+func mapFmaBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVF16AVX2 stores round_f16(p0 + x). See mapCodeAddSVF16Generic.
+//
+//go:noescape
+func mapCodeAddSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVF16StreamAVX2 stores round_f16(p0 + x) around the caches. See mapCodeAddSVF16Generic.
+//
+//go:noescape
+func mapCodeAddSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVBf16AVX2 stores round_bf16(p0 + x). See mapCodeAddSVBf16Generic.
+//
+//go:noescape
+func mapCodeAddSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVBf16StreamAVX2 stores round_bf16(p0 + x) around the caches. See mapCodeAddSVBf16Generic.
+//
+//go:noescape
+func mapCodeAddSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSF16AVX2 stores round_f16(x - p0). See mapCodeSubVSF16Generic.
+//
+//go:noescape
+func mapCodeSubVSF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSF16StreamAVX2 stores round_f16(x - p0) around the caches. See mapCodeSubVSF16Generic.
+//
+//go:noescape
+func mapCodeSubVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSBf16AVX2 stores round_bf16(x - p0). See mapCodeSubVSBf16Generic.
+//
+//go:noescape
+func mapCodeSubVSBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSBf16StreamAVX2 stores round_bf16(x - p0) around the caches. See mapCodeSubVSBf16Generic.
+//
+//go:noescape
+func mapCodeSubVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVF16AVX2 stores round_f16(p0 - x). See mapCodeSubSVF16Generic.
+//
+//go:noescape
+func mapCodeSubSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVF16StreamAVX2 stores round_f16(p0 - x) around the caches. See mapCodeSubSVF16Generic.
+//
+//go:noescape
+func mapCodeSubSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVBf16AVX2 stores round_bf16(p0 - x). See mapCodeSubSVBf16Generic.
+//
+//go:noescape
+func mapCodeSubSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVBf16StreamAVX2 stores round_bf16(p0 - x) around the caches. See mapCodeSubSVBf16Generic.
+//
+//go:noescape
+func mapCodeSubSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVF16AVX2 stores round_f16(p0 * x). See mapCodeMulSVF16Generic.
+//
+//go:noescape
+func mapCodeMulSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVF16StreamAVX2 stores round_f16(p0 * x) around the caches. See mapCodeMulSVF16Generic.
+//
+//go:noescape
+func mapCodeMulSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVBf16AVX2 stores round_bf16(p0 * x). See mapCodeMulSVBf16Generic.
+//
+//go:noescape
+func mapCodeMulSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVBf16StreamAVX2 stores round_bf16(p0 * x) around the caches. See mapCodeMulSVBf16Generic.
+//
+//go:noescape
+func mapCodeMulSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSF16AVX2 stores round_f16(x / p0). See mapCodeDivVSF16Generic.
+//
+//go:noescape
+func mapCodeDivVSF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSF16StreamAVX2 stores round_f16(x / p0) around the caches. See mapCodeDivVSF16Generic.
+//
+//go:noescape
+func mapCodeDivVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSBf16AVX2 stores round_bf16(x / p0). See mapCodeDivVSBf16Generic.
+//
+//go:noescape
+func mapCodeDivVSBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSBf16StreamAVX2 stores round_bf16(x / p0) around the caches. See mapCodeDivVSBf16Generic.
+//
+//go:noescape
+func mapCodeDivVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVF16AVX2 stores round_f16(p0 / x). See mapCodeDivSVF16Generic.
+//
+//go:noescape
+func mapCodeDivSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVF16StreamAVX2 stores round_f16(p0 / x) around the caches. See mapCodeDivSVF16Generic.
+//
+//go:noescape
+func mapCodeDivSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVBf16AVX2 stores round_bf16(p0 / x). See mapCodeDivSVBf16Generic.
+//
+//go:noescape
+func mapCodeDivSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVBf16StreamAVX2 stores round_bf16(p0 / x) around the caches. See mapCodeDivSVBf16Generic.
+//
+//go:noescape
+func mapCodeDivSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapWidenF16AVX2 stores the values of binary16 numbers, for n a multiple of 8.
 //

@@ -224,6 +224,10 @@ func mapAVX512(name string) MapFunc {
 		return mapCodeLdexpVSAVX512
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVAVX512
+	case "code.round_f16":
+		return mapCodeRoundF16AVX512
+	case "code.round_bf16":
+		return mapCodeRoundBf16AVX512
 	case "code.erfc":
 		return mapCodeErfcAVX512
 	case "code.normcdf":
@@ -236,6 +240,70 @@ func mapAVX512(name string) MapFunc {
 		return mapCopyAVX512
 	case "fill":
 		return mapFillAVX512
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16AVX512
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16AVX512
+	case "square.f16":
+		return mapSquareF16AVX512
+	case "square.bf16":
+		return mapSquareBf16AVX512
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16AVX512
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16AVX512
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16AVX512
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16AVX512
+	case "add.f16", "code.add.f16":
+		return mapAddF16AVX512
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16AVX512
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16AVX512
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16AVX512
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16AVX512
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16AVX512
+	case "div.f16", "code.div.f16":
+		return mapDivF16AVX512
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16AVX512
+	case "axpy.f16":
+		return mapAxpyF16AVX512
+	case "axpy.bf16":
+		return mapAxpyBf16AVX512
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16AVX512
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16AVX512
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16AVX512
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16AVX512
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16AVX512
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16AVX512
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16AVX512
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16AVX512
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16AVX512
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16AVX512
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16AVX512
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16AVX512
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16AVX512
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16AVX512
 	case "cast.f16.f32":
 		return widenF16AVX512
 	case "cast.f32.f16":
@@ -502,6 +570,10 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapCodeLdexpVSStreamAVX512
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVStreamAVX512
+	case "code.round_f16":
+		return mapCodeRoundF16StreamAVX512
+	case "code.round_bf16":
+		return mapCodeRoundBf16StreamAVX512
 	case "code.erfc":
 		return mapCodeErfcStreamAVX512
 	case "code.normcdf":
@@ -514,6 +586,70 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapCopyStreamAVX512
 	case "fill":
 		return mapFillStreamAVX512
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16StreamAVX512
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16StreamAVX512
+	case "square.f16":
+		return mapSquareF16StreamAVX512
+	case "square.bf16":
+		return mapSquareBf16StreamAVX512
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16StreamAVX512
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16StreamAVX512
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16StreamAVX512
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16StreamAVX512
+	case "add.f16", "code.add.f16":
+		return mapAddF16StreamAVX512
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16StreamAVX512
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16StreamAVX512
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16StreamAVX512
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16StreamAVX512
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16StreamAVX512
+	case "div.f16", "code.div.f16":
+		return mapDivF16StreamAVX512
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16StreamAVX512
+	case "axpy.f16":
+		return mapAxpyF16StreamAVX512
+	case "axpy.bf16":
+		return mapAxpyBf16StreamAVX512
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16StreamAVX512
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16StreamAVX512
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16StreamAVX512
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16StreamAVX512
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16StreamAVX512
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16StreamAVX512
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16StreamAVX512
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16StreamAVX512
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16StreamAVX512
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16StreamAVX512
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16StreamAVX512
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16StreamAVX512
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16StreamAVX512
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16StreamAVX512
 	}
 	return nil
 }
@@ -1628,6 +1764,26 @@ func mapCodeLdexpSVAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeRoundF16AVX512 stores round_f16(x). See mapCodeRoundF16Generic.
+//
+//go:noescape
+func mapCodeRoundF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundF16StreamAVX512 stores round_f16(x) around the caches. See mapCodeRoundF16Generic.
+//
+//go:noescape
+func mapCodeRoundF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundBf16AVX512 stores round_bf16(x). See mapCodeRoundBf16Generic.
+//
+//go:noescape
+func mapCodeRoundBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundBf16StreamAVX512 stores round_bf16(x) around the caches. See mapCodeRoundBf16Generic.
+//
+//go:noescape
+func mapCodeRoundBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeErfcAVX512 stores erfc(x). See mapCodeErfcGeneric.
 //
 //go:noescape
@@ -1697,6 +1853,326 @@ func mapFillAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtF16AVX512 stores round_f16(sqrt(x)). See mapSqrtF16Generic.
+//
+//go:noescape
+func mapSqrtF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtF16StreamAVX512 stores round_f16(sqrt(x)) around the caches. See mapSqrtF16Generic.
+//
+//go:noescape
+func mapSqrtF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtBf16AVX512 stores round_bf16(sqrt(x)). See mapSqrtBf16Generic.
+//
+//go:noescape
+func mapSqrtBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtBf16StreamAVX512 stores round_bf16(sqrt(x)) around the caches. See mapSqrtBf16Generic.
+//
+//go:noescape
+func mapSqrtBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareF16AVX512 stores round_f16(x * x). See mapSquareF16Generic.
+//
+//go:noescape
+func mapSquareF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareF16StreamAVX512 stores round_f16(x * x) around the caches. See mapSquareF16Generic.
+//
+//go:noescape
+func mapSquareF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareBf16AVX512 stores round_bf16(x * x). See mapSquareBf16Generic.
+//
+//go:noescape
+func mapSquareBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareBf16StreamAVX512 stores round_bf16(x * x) around the caches. See mapSquareBf16Generic.
+//
+//go:noescape
+func mapSquareBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleF16AVX512 stores round_f16(x * p0). See mapScaleF16Generic.
+//
+//go:noescape
+func mapScaleF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleF16StreamAVX512 stores round_f16(x * p0) around the caches. See mapScaleF16Generic.
+//
+//go:noescape
+func mapScaleF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleBf16AVX512 stores round_bf16(x * p0). See mapScaleBf16Generic.
+//
+//go:noescape
+func mapScaleBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleBf16StreamAVX512 stores round_bf16(x * p0) around the caches. See mapScaleBf16Generic.
+//
+//go:noescape
+func mapScaleBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarF16AVX512 stores round_f16(x + p0). See mapAddScalarF16Generic.
+//
+//go:noescape
+func mapAddScalarF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarF16StreamAVX512 stores round_f16(x + p0) around the caches. See mapAddScalarF16Generic.
+//
+//go:noescape
+func mapAddScalarF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarBf16AVX512 stores round_bf16(x + p0). See mapAddScalarBf16Generic.
+//
+//go:noescape
+func mapAddScalarBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarBf16StreamAVX512 stores round_bf16(x + p0) around the caches. See mapAddScalarBf16Generic.
+//
+//go:noescape
+func mapAddScalarBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddF16AVX512 stores round_f16(x + y). See mapAddF16Generic.
+//
+//go:noescape
+func mapAddF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddF16StreamAVX512 stores round_f16(x + y) around the caches. See mapAddF16Generic.
+//
+//go:noescape
+func mapAddF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddBf16AVX512 stores round_bf16(x + y). See mapAddBf16Generic.
+//
+//go:noescape
+func mapAddBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddBf16StreamAVX512 stores round_bf16(x + y) around the caches. See mapAddBf16Generic.
+//
+//go:noescape
+func mapAddBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubF16AVX512 stores round_f16(x - y). See mapSubF16Generic.
+//
+//go:noescape
+func mapSubF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubF16StreamAVX512 stores round_f16(x - y) around the caches. See mapSubF16Generic.
+//
+//go:noescape
+func mapSubF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubBf16AVX512 stores round_bf16(x - y). See mapSubBf16Generic.
+//
+//go:noescape
+func mapSubBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubBf16StreamAVX512 stores round_bf16(x - y) around the caches. See mapSubBf16Generic.
+//
+//go:noescape
+func mapSubBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulF16AVX512 stores round_f16(x * y). See mapMulF16Generic.
+//
+//go:noescape
+func mapMulF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulF16StreamAVX512 stores round_f16(x * y) around the caches. See mapMulF16Generic.
+//
+//go:noescape
+func mapMulF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulBf16AVX512 stores round_bf16(x * y). See mapMulBf16Generic.
+//
+//go:noescape
+func mapMulBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulBf16StreamAVX512 stores round_bf16(x * y) around the caches. See mapMulBf16Generic.
+//
+//go:noescape
+func mapMulBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivF16AVX512 stores round_f16(x / y). See mapDivF16Generic.
+//
+//go:noescape
+func mapDivF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivF16StreamAVX512 stores round_f16(x / y) around the caches. See mapDivF16Generic.
+//
+//go:noescape
+func mapDivF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivBf16AVX512 stores round_bf16(x / y). See mapDivBf16Generic.
+//
+//go:noescape
+func mapDivBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivBf16StreamAVX512 stores round_bf16(x / y) around the caches. See mapDivBf16Generic.
+//
+//go:noescape
+func mapDivBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyF16AVX512 stores round_f16(fma(p0, x, y)). See mapAxpyF16Generic.
+//
+//go:noescape
+func mapAxpyF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyF16StreamAVX512 stores round_f16(fma(p0, x, y)) around the caches. See mapAxpyF16Generic.
+//
+//go:noescape
+func mapAxpyF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyBf16AVX512 stores round_bf16(fma(p0, x, y)). See mapAxpyBf16Generic.
+//
+//go:noescape
+func mapAxpyBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyBf16StreamAVX512 stores round_bf16(fma(p0, x, y)) around the caches. See mapAxpyBf16Generic.
+//
+//go:noescape
+func mapAxpyBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaF16AVX512 stores round_f16(fma(x, y, z)). See mapFmaF16Generic.
+//
+//go:noescape
+func mapFmaF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaF16StreamAVX512 stores round_f16(fma(x, y, z)) around the caches. See mapFmaF16Generic.
+//
+//go:noescape
+func mapFmaF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaBf16AVX512 stores round_bf16(fma(x, y, z)). See mapFmaBf16Generic.
+//
+//go:noescape
+func mapFmaBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaBf16StreamAVX512 stores round_bf16(fma(x, y, z)) around the caches. See mapFmaBf16Generic.
+//
+//go:noescape
+func mapFmaBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVF16AVX512 stores round_f16(p0 + x). See mapCodeAddSVF16Generic.
+//
+//go:noescape
+func mapCodeAddSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVF16StreamAVX512 stores round_f16(p0 + x) around the caches. See mapCodeAddSVF16Generic.
+//
+//go:noescape
+func mapCodeAddSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVBf16AVX512 stores round_bf16(p0 + x). See mapCodeAddSVBf16Generic.
+//
+//go:noescape
+func mapCodeAddSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVBf16StreamAVX512 stores round_bf16(p0 + x) around the caches. See mapCodeAddSVBf16Generic.
+//
+//go:noescape
+func mapCodeAddSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSF16AVX512 stores round_f16(x - p0). See mapCodeSubVSF16Generic.
+//
+//go:noescape
+func mapCodeSubVSF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSF16StreamAVX512 stores round_f16(x - p0) around the caches. See mapCodeSubVSF16Generic.
+//
+//go:noescape
+func mapCodeSubVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSBf16AVX512 stores round_bf16(x - p0). See mapCodeSubVSBf16Generic.
+//
+//go:noescape
+func mapCodeSubVSBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSBf16StreamAVX512 stores round_bf16(x - p0) around the caches. See mapCodeSubVSBf16Generic.
+//
+//go:noescape
+func mapCodeSubVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVF16AVX512 stores round_f16(p0 - x). See mapCodeSubSVF16Generic.
+//
+//go:noescape
+func mapCodeSubSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVF16StreamAVX512 stores round_f16(p0 - x) around the caches. See mapCodeSubSVF16Generic.
+//
+//go:noescape
+func mapCodeSubSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVBf16AVX512 stores round_bf16(p0 - x). See mapCodeSubSVBf16Generic.
+//
+//go:noescape
+func mapCodeSubSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVBf16StreamAVX512 stores round_bf16(p0 - x) around the caches. See mapCodeSubSVBf16Generic.
+//
+//go:noescape
+func mapCodeSubSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVF16AVX512 stores round_f16(p0 * x). See mapCodeMulSVF16Generic.
+//
+//go:noescape
+func mapCodeMulSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVF16StreamAVX512 stores round_f16(p0 * x) around the caches. See mapCodeMulSVF16Generic.
+//
+//go:noescape
+func mapCodeMulSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVBf16AVX512 stores round_bf16(p0 * x). See mapCodeMulSVBf16Generic.
+//
+//go:noescape
+func mapCodeMulSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVBf16StreamAVX512 stores round_bf16(p0 * x) around the caches. See mapCodeMulSVBf16Generic.
+//
+//go:noescape
+func mapCodeMulSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSF16AVX512 stores round_f16(x / p0). See mapCodeDivVSF16Generic.
+//
+//go:noescape
+func mapCodeDivVSF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSF16StreamAVX512 stores round_f16(x / p0) around the caches. See mapCodeDivVSF16Generic.
+//
+//go:noescape
+func mapCodeDivVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSBf16AVX512 stores round_bf16(x / p0). See mapCodeDivVSBf16Generic.
+//
+//go:noescape
+func mapCodeDivVSBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSBf16StreamAVX512 stores round_bf16(x / p0) around the caches. See mapCodeDivVSBf16Generic.
+//
+//go:noescape
+func mapCodeDivVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVF16AVX512 stores round_f16(p0 / x). See mapCodeDivSVF16Generic.
+//
+//go:noescape
+func mapCodeDivSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVF16StreamAVX512 stores round_f16(p0 / x) around the caches. See mapCodeDivSVF16Generic.
+//
+//go:noescape
+func mapCodeDivSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVBf16AVX512 stores round_bf16(p0 / x). See mapCodeDivSVBf16Generic.
+//
+//go:noescape
+func mapCodeDivSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVBf16StreamAVX512 stores round_bf16(p0 / x) around the caches. See mapCodeDivSVBf16Generic.
+//
+//go:noescape
+func mapCodeDivSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapWidenF16AVX512 stores the values of binary16 numbers, for n a multiple of 16.
 //

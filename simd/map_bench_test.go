@@ -13,7 +13,7 @@ func BenchmarkMap(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000, 100_000, 1_000_000, 10_000_000} {
 		var s [3][]float32 // allocated once: a fresh array is slow for a while
 		p := []float32{-1, 1}
-		for _, name := range []string{"relu", "add", "exp", "tanh", "sigmoid", "gelu", "log", "sin", "pow", "clip", "softplus", "cast.f16.f32", "cast.f32.f16"} {
+		for _, name := range []string{"relu", "add", "exp", "tanh", "sigmoid", "gelu", "log", "sin", "pow", "clip", "softplus", "cast.f16.f32", "cast.f32.f16", "cast.bf16.f32", "cast.f32.bf16", "code.round_f16", "code.round_bf16", "code.mul", "code.mul.f16", "code.mul.bf16"} {
 			for _, level := range Supported() {
 				measure := func(name string, f MapFunc) {
 					b.Run(fmt.Sprintf("%s/%d/%v", name, n, level), func(b *testing.B) {

@@ -5,6 +5,8 @@ package simd
 import (
 	"math"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
 )
 
 // mapReluGeneric stores max(x, 0).
@@ -3345,6 +3347,30 @@ func mapCodeLdexpSVGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapCodeRoundF16Generic stores round_f16(x).
+func mapCodeRoundF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := op.F16ToFloat32(op.F16FromFloat32(v0))
+		d[i] = v1
+	}
+}
+
+// mapCodeRoundBf16Generic stores round_bf16(x).
+func mapCodeRoundBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := op.BF16ToFloat32(op.BF16FromFloat32(v0))
+		d[i] = v1
+	}
+}
+
 // mapCodeErfcGeneric stores erfc(x).
 func mapCodeErfcGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
@@ -5146,5 +5172,481 @@ func mapCastBoolU32Generic(dst, x, y, z *float32, n int, p *float32) {
 		v0 := a0[i] != 0
 		v1 := uint32(truth(v0))
 		d[i] = v1
+	}
+}
+
+// mapSqrtF16Generic stores round_f16(sqrt(x)).
+func mapSqrtF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := float32(math.Sqrt(float64(v0)))
+		v2 := op.F16ToFloat32(op.F16FromFloat32(v1))
+		d[i] = v2
+	}
+}
+
+// mapSqrtBf16Generic stores round_bf16(sqrt(x)).
+func mapSqrtBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := float32(math.Sqrt(float64(v0)))
+		v2 := op.BF16ToFloat32(op.BF16FromFloat32(v1))
+		d[i] = v2
+	}
+}
+
+// mapSquareF16Generic stores round_f16(x * x).
+func mapSquareF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := float32(v0 * v0)
+		v2 := op.F16ToFloat32(op.F16FromFloat32(v1))
+		d[i] = v2
+	}
+}
+
+// mapSquareBf16Generic stores round_bf16(x * x).
+func mapSquareBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := float32(v0 * v0)
+		v2 := op.BF16ToFloat32(op.BF16FromFloat32(v1))
+		d[i] = v2
+	}
+}
+
+// mapScaleF16Generic stores round_f16(x * p0).
+func mapScaleF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 * p0)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapScaleBf16Generic stores round_bf16(x * p0).
+func mapScaleBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 * p0)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapAddScalarF16Generic stores round_f16(x + p0).
+func mapAddScalarF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 + p0)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapAddScalarBf16Generic stores round_bf16(x + p0).
+func mapAddScalarBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 + p0)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapAddF16Generic stores round_f16(x + y).
+func mapAddF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 + v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapAddBf16Generic stores round_bf16(x + y).
+func mapAddBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 + v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapSubF16Generic stores round_f16(x - y).
+func mapSubF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 - v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapSubBf16Generic stores round_bf16(x - y).
+func mapSubBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 - v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapMulF16Generic stores round_f16(x * y).
+func mapMulF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 * v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapMulBf16Generic stores round_bf16(x * y).
+func mapMulBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 * v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapDivF16Generic stores round_f16(x / y).
+func mapDivF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 / v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapDivBf16Generic stores round_bf16(x / y).
+func mapDivBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := float32(v0 / v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapAxpyF16Generic stores round_f16(fma(p0, x, y)).
+func mapAxpyF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := a1[i]
+		v3 := fma(p0, v1, v2)
+		v4 := op.F16ToFloat32(op.F16FromFloat32(v3))
+		d[i] = v4
+	}
+}
+
+// mapAxpyBf16Generic stores round_bf16(fma(p0, x, y)).
+func mapAxpyBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := a1[i]
+		v3 := fma(p0, v1, v2)
+		v4 := op.BF16ToFloat32(op.BF16FromFloat32(v3))
+		d[i] = v4
+	}
+}
+
+// mapFmaF16Generic stores round_f16(fma(x, y, z)).
+func mapFmaF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a2 := unsafe.Slice((*float32)(unsafe.Pointer(z)), n)
+	a2 = a2[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := a2[i]
+		v3 := fma(v0, v1, v2)
+		v4 := op.F16ToFloat32(op.F16FromFloat32(v3))
+		d[i] = v4
+	}
+}
+
+// mapFmaBf16Generic stores round_bf16(fma(x, y, z)).
+func mapFmaBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	a1 := unsafe.Slice((*float32)(unsafe.Pointer(y)), n)
+	a1 = a1[:len(d)]
+	a2 := unsafe.Slice((*float32)(unsafe.Pointer(z)), n)
+	a2 = a2[:len(d)]
+	for i := range d {
+		v0 := a0[i]
+		v1 := a1[i]
+		v2 := a2[i]
+		v3 := fma(v0, v1, v2)
+		v4 := op.BF16ToFloat32(op.BF16FromFloat32(v3))
+		d[i] = v4
+	}
+}
+
+// mapCodeAddSVF16Generic stores round_f16(p0 + x).
+func mapCodeAddSVF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 + v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeAddSVBf16Generic stores round_bf16(p0 + x).
+func mapCodeAddSVBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 + v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeSubVSF16Generic stores round_f16(x - p0).
+func mapCodeSubVSF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 - p0)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeSubVSBf16Generic stores round_bf16(x - p0).
+func mapCodeSubVSBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 - p0)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeSubSVF16Generic stores round_f16(p0 - x).
+func mapCodeSubSVF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 - v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeSubSVBf16Generic stores round_bf16(p0 - x).
+func mapCodeSubSVBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 - v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeMulSVF16Generic stores round_f16(p0 * x).
+func mapCodeMulSVF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 * v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeMulSVBf16Generic stores round_bf16(p0 * x).
+func mapCodeMulSVBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 * v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeDivVSF16Generic stores round_f16(x / p0).
+func mapCodeDivVSF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 / p0)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeDivVSBf16Generic stores round_bf16(x / p0).
+func mapCodeDivVSBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := float32(v0 / p0)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeDivSVF16Generic stores round_f16(p0 / x).
+func mapCodeDivSVF16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 / v1)
+		v3 := op.F16ToFloat32(op.F16FromFloat32(v2))
+		d[i] = v3
+	}
+}
+
+// mapCodeDivSVBf16Generic stores round_bf16(p0 / x).
+func mapCodeDivSVBf16Generic(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := a0[i]
+		v2 := float32(p0 / v1)
+		v3 := op.BF16ToFloat32(op.BF16FromFloat32(v2))
+		d[i] = v3
 	}
 }

@@ -9,13 +9,19 @@ var mapNames = [...]string{
 	"acos",
 	"acosh",
 	"add",
+	"add.bf16",
+	"add.f16",
 	"add_scalar",
+	"add_scalar.bf16",
+	"add_scalar.f16",
 	"asin",
 	"asinh",
 	"atan",
 	"atan2",
 	"atanh",
 	"axpy",
+	"axpy.bf16",
+	"axpy.f16",
 	"cast.bf16.f32",
 	"cast.bool.f32",
 	"cast.bool.i32",
@@ -38,8 +44,14 @@ var mapNames = [...]string{
 	"clip",
 	"code.abs",
 	"code.add",
+	"code.add.bf16",
+	"code.add.f16",
 	"code.add.sv",
+	"code.add.sv.bf16",
+	"code.add.sv.f16",
 	"code.add.vs",
+	"code.add.vs.bf16",
+	"code.add.vs.f16",
 	"code.and",
 	"code.atan",
 	"code.ceil",
@@ -48,8 +60,14 @@ var mapNames = [...]string{
 	"code.copysign.vs",
 	"code.cos",
 	"code.div",
+	"code.div.bf16",
+	"code.div.f16",
 	"code.div.sv",
+	"code.div.sv.bf16",
+	"code.div.sv.f16",
 	"code.div.vs",
+	"code.div.vs.bf16",
+	"code.div.vs.f16",
 	"code.eq",
 	"code.eq.sv",
 	"code.eq.vs",
@@ -60,6 +78,8 @@ var mapNames = [...]string{
 	"code.expm1",
 	"code.floor",
 	"code.fma",
+	"code.fma.bf16",
+	"code.fma.f16",
 	"code.ldexp",
 	"code.ldexp.sv",
 	"code.ldexp.vs",
@@ -79,8 +99,14 @@ var mapNames = [...]string{
 	"code.min.sv",
 	"code.min.vs",
 	"code.mul",
+	"code.mul.bf16",
+	"code.mul.f16",
 	"code.mul.sv",
+	"code.mul.sv.bf16",
+	"code.mul.sv.f16",
 	"code.mul.vs",
+	"code.mul.vs.bf16",
+	"code.mul.vs.f16",
 	"code.ne",
 	"code.ne.sv",
 	"code.ne.vs",
@@ -93,14 +119,24 @@ var mapNames = [...]string{
 	"code.pow.vs",
 	"code.recip",
 	"code.round",
+	"code.round_bf16",
+	"code.round_f16",
 	"code.rsqrt",
 	"code.select",
 	"code.sigmoid",
 	"code.sin",
 	"code.sqrt",
+	"code.sqrt.bf16",
+	"code.sqrt.f16",
 	"code.sub",
+	"code.sub.bf16",
+	"code.sub.f16",
 	"code.sub.sv",
+	"code.sub.sv.bf16",
+	"code.sub.sv.f16",
 	"code.sub.vs",
+	"code.sub.vs.bf16",
+	"code.sub.vs.f16",
 	"code.tanh",
 	"code.trunc",
 	"code.xor",
@@ -109,6 +145,8 @@ var mapNames = [...]string{
 	"cos",
 	"cosh",
 	"div",
+	"div.bf16",
+	"div.f16",
 	"elu",
 	"equal",
 	"erf",
@@ -119,6 +157,8 @@ var mapNames = [...]string{
 	"floor",
 	"floor_divide",
 	"fma",
+	"fma.bf16",
+	"fma.f16",
 	"fmod",
 	"gelu",
 	"gelu_tanh",
@@ -170,6 +210,8 @@ var mapNames = [...]string{
 	"minimum",
 	"mish",
 	"mul",
+	"mul.bf16",
+	"mul.f16",
 	"neg",
 	"not_equal",
 	"pow",
@@ -180,6 +222,8 @@ var mapNames = [...]string{
 	"round",
 	"rsqrt",
 	"scale",
+	"scale.bf16",
+	"scale.f16",
 	"selu",
 	"shrink",
 	"sigmoid",
@@ -191,8 +235,14 @@ var mapNames = [...]string{
 	"softplus",
 	"softsign",
 	"sqrt",
+	"sqrt.bf16",
+	"sqrt.f16",
 	"square",
+	"square.bf16",
+	"square.f16",
 	"sub",
+	"sub.bf16",
+	"sub.f16",
 	"tan",
 	"tanh",
 	"threshold",
@@ -441,6 +491,10 @@ func mapGeneric(name string) MapFunc {
 		return mapCodeLdexpVSGeneric
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVGeneric
+	case "code.round_f16":
+		return mapCodeRoundF16Generic
+	case "code.round_bf16":
+		return mapCodeRoundBf16Generic
 	case "code.erfc":
 		return mapCodeErfcGeneric
 	case "code.normcdf":
@@ -569,6 +623,70 @@ func mapGeneric(name string) MapFunc {
 		return mapCastBoolI32Generic
 	case "cast.bool.u32":
 		return mapCastBoolU32Generic
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16Generic
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16Generic
+	case "square.f16":
+		return mapSquareF16Generic
+	case "square.bf16":
+		return mapSquareBf16Generic
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16Generic
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16Generic
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16Generic
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16Generic
+	case "add.f16", "code.add.f16":
+		return mapAddF16Generic
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16Generic
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16Generic
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16Generic
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16Generic
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16Generic
+	case "div.f16", "code.div.f16":
+		return mapDivF16Generic
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16Generic
+	case "axpy.f16":
+		return mapAxpyF16Generic
+	case "axpy.bf16":
+		return mapAxpyBf16Generic
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16Generic
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16Generic
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16Generic
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16Generic
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16Generic
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16Generic
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16Generic
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16Generic
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16Generic
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16Generic
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16Generic
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16Generic
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16Generic
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16Generic
 	case "cast.f16.f32":
 		return widenF16Generic
 	case "cast.f32.f16":

@@ -224,6 +224,10 @@ func mapNEON(name string) MapFunc {
 		return mapCodeLdexpVSNEON
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVNEON
+	case "code.round_f16":
+		return mapCodeRoundF16NEON
+	case "code.round_bf16":
+		return mapCodeRoundBf16NEON
 	case "code.erfc":
 		return mapCodeErfcNEON
 	case "code.normcdf":
@@ -236,6 +240,70 @@ func mapNEON(name string) MapFunc {
 		return mapCopyNEON
 	case "fill":
 		return mapFillNEON
+	case "sqrt.f16", "code.sqrt.f16":
+		return mapSqrtF16NEON
+	case "sqrt.bf16", "code.sqrt.bf16":
+		return mapSqrtBf16NEON
+	case "square.f16":
+		return mapSquareF16NEON
+	case "square.bf16":
+		return mapSquareBf16NEON
+	case "scale.f16", "code.mul.vs.f16":
+		return mapScaleF16NEON
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapScaleBf16NEON
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAddScalarF16NEON
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAddScalarBf16NEON
+	case "add.f16", "code.add.f16":
+		return mapAddF16NEON
+	case "add.bf16", "code.add.bf16":
+		return mapAddBf16NEON
+	case "sub.f16", "code.sub.f16":
+		return mapSubF16NEON
+	case "sub.bf16", "code.sub.bf16":
+		return mapSubBf16NEON
+	case "mul.f16", "code.mul.f16":
+		return mapMulF16NEON
+	case "mul.bf16", "code.mul.bf16":
+		return mapMulBf16NEON
+	case "div.f16", "code.div.f16":
+		return mapDivF16NEON
+	case "div.bf16", "code.div.bf16":
+		return mapDivBf16NEON
+	case "axpy.f16":
+		return mapAxpyF16NEON
+	case "axpy.bf16":
+		return mapAxpyBf16NEON
+	case "fma.f16", "code.fma.f16":
+		return mapFmaF16NEON
+	case "fma.bf16", "code.fma.bf16":
+		return mapFmaBf16NEON
+	case "code.add.sv.f16":
+		return mapCodeAddSVF16NEON
+	case "code.add.sv.bf16":
+		return mapCodeAddSVBf16NEON
+	case "code.sub.vs.f16":
+		return mapCodeSubVSF16NEON
+	case "code.sub.vs.bf16":
+		return mapCodeSubVSBf16NEON
+	case "code.sub.sv.f16":
+		return mapCodeSubSVF16NEON
+	case "code.sub.sv.bf16":
+		return mapCodeSubSVBf16NEON
+	case "code.mul.sv.f16":
+		return mapCodeMulSVF16NEON
+	case "code.mul.sv.bf16":
+		return mapCodeMulSVBf16NEON
+	case "code.div.vs.f16":
+		return mapCodeDivVSF16NEON
+	case "code.div.vs.bf16":
+		return mapCodeDivVSBf16NEON
+	case "code.div.sv.f16":
+		return mapCodeDivSVF16NEON
+	case "code.div.sv.bf16":
+		return mapCodeDivSVBf16NEON
 	}
 	return nil
 }
@@ -792,6 +860,16 @@ func mapCodeLdexpVSNEON(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpSVNEON(dst, x, y, z *float32, n int, p *float32)
 
+// mapCodeRoundF16NEON stores round_f16(x). See mapCodeRoundF16Generic.
+//
+//go:noescape
+func mapCodeRoundF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeRoundBf16NEON stores round_bf16(x). See mapCodeRoundBf16Generic.
+//
+//go:noescape
+func mapCodeRoundBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
 // mapCodeErfcNEON stores erfc(x). See mapCodeErfcGeneric.
 //
 //go:noescape
@@ -821,3 +899,163 @@ func mapCopyNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtF16NEON stores round_f16(sqrt(x)). See mapSqrtF16Generic.
+//
+//go:noescape
+func mapSqrtF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSqrtBf16NEON stores round_bf16(sqrt(x)). See mapSqrtBf16Generic.
+//
+//go:noescape
+func mapSqrtBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareF16NEON stores round_f16(x * x). See mapSquareF16Generic.
+//
+//go:noescape
+func mapSquareF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSquareBf16NEON stores round_bf16(x * x). See mapSquareBf16Generic.
+//
+//go:noescape
+func mapSquareBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleF16NEON stores round_f16(x * p0). See mapScaleF16Generic.
+//
+//go:noescape
+func mapScaleF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapScaleBf16NEON stores round_bf16(x * p0). See mapScaleBf16Generic.
+//
+//go:noescape
+func mapScaleBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarF16NEON stores round_f16(x + p0). See mapAddScalarF16Generic.
+//
+//go:noescape
+func mapAddScalarF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddScalarBf16NEON stores round_bf16(x + p0). See mapAddScalarBf16Generic.
+//
+//go:noescape
+func mapAddScalarBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddF16NEON stores round_f16(x + y). See mapAddF16Generic.
+//
+//go:noescape
+func mapAddF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAddBf16NEON stores round_bf16(x + y). See mapAddBf16Generic.
+//
+//go:noescape
+func mapAddBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubF16NEON stores round_f16(x - y). See mapSubF16Generic.
+//
+//go:noescape
+func mapSubF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapSubBf16NEON stores round_bf16(x - y). See mapSubBf16Generic.
+//
+//go:noescape
+func mapSubBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulF16NEON stores round_f16(x * y). See mapMulF16Generic.
+//
+//go:noescape
+func mapMulF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapMulBf16NEON stores round_bf16(x * y). See mapMulBf16Generic.
+//
+//go:noescape
+func mapMulBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivF16NEON stores round_f16(x / y). See mapDivF16Generic.
+//
+//go:noescape
+func mapDivF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapDivBf16NEON stores round_bf16(x / y). See mapDivBf16Generic.
+//
+//go:noescape
+func mapDivBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyF16NEON stores round_f16(fma(p0, x, y)). See mapAxpyF16Generic.
+//
+//go:noescape
+func mapAxpyF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapAxpyBf16NEON stores round_bf16(fma(p0, x, y)). See mapAxpyBf16Generic.
+//
+//go:noescape
+func mapAxpyBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaF16NEON stores round_f16(fma(x, y, z)). See mapFmaF16Generic.
+//
+//go:noescape
+func mapFmaF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapFmaBf16NEON stores round_bf16(fma(x, y, z)). See mapFmaBf16Generic.
+//
+//go:noescape
+func mapFmaBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVF16NEON stores round_f16(p0 + x). See mapCodeAddSVF16Generic.
+//
+//go:noescape
+func mapCodeAddSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeAddSVBf16NEON stores round_bf16(p0 + x). See mapCodeAddSVBf16Generic.
+//
+//go:noescape
+func mapCodeAddSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSF16NEON stores round_f16(x - p0). See mapCodeSubVSF16Generic.
+//
+//go:noescape
+func mapCodeSubVSF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubVSBf16NEON stores round_bf16(x - p0). See mapCodeSubVSBf16Generic.
+//
+//go:noescape
+func mapCodeSubVSBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVF16NEON stores round_f16(p0 - x). See mapCodeSubSVF16Generic.
+//
+//go:noescape
+func mapCodeSubSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeSubSVBf16NEON stores round_bf16(p0 - x). See mapCodeSubSVBf16Generic.
+//
+//go:noescape
+func mapCodeSubSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVF16NEON stores round_f16(p0 * x). See mapCodeMulSVF16Generic.
+//
+//go:noescape
+func mapCodeMulSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeMulSVBf16NEON stores round_bf16(p0 * x). See mapCodeMulSVBf16Generic.
+//
+//go:noescape
+func mapCodeMulSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSF16NEON stores round_f16(x / p0). See mapCodeDivVSF16Generic.
+//
+//go:noescape
+func mapCodeDivVSF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivVSBf16NEON stores round_bf16(x / p0). See mapCodeDivVSBf16Generic.
+//
+//go:noescape
+func mapCodeDivVSBf16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVF16NEON stores round_f16(p0 / x). See mapCodeDivSVF16Generic.
+//
+//go:noescape
+func mapCodeDivSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCodeDivSVBf16NEON stores round_bf16(p0 / x). See mapCodeDivSVBf16Generic.
+//
+//go:noescape
+func mapCodeDivSVBf16NEON(dst, x, y, z *float32, n int, p *float32)

@@ -496,11 +496,27 @@ DATA mapConstantsNEON<>+1952(SB)/4, $0xc2cc0000
 DATA mapConstantsNEON<>+1956(SB)/4, $0xc2cc0000
 DATA mapConstantsNEON<>+1960(SB)/4, $0xc2cc0000
 DATA mapConstantsNEON<>+1964(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1968(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1972(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1976(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+1980(SB)/4, $0x4124cccd
-GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $1984
+DATA mapConstantsNEON<>+1968(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+1972(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+1976(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+1980(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+1984(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+1988(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+1992(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+1996(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2000(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2004(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2008(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2012(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2016(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2020(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2024(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2028(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2032(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2036(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2040(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2044(SB)/4, $0x4124cccd
+GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2048
 
 // func mapReluNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluNEON(SB), NOSPLIT, $88-48
@@ -12800,6 +12816,175 @@ back:
 done:
 	RET
 
+// func mapCodeRoundF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeRoundF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeRoundBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeRoundBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
 // func mapCodeErfcNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	MOVD dst+0(FP), R0
@@ -12809,7 +12994,7 @@ TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	WORD $0x3DC04153 // ldr q19, [x10, #256]
 	WORD $0x3DC00554 // ldr q20, [x10, #16]
 	WORD $0x3DC00155 // ldr q21, [x10]
-	WORD $0x3DC1ED56 // ldr q22, [x10, #1968]
+	WORD $0x3DC1FD56 // ldr q22, [x10, #2032]
 	WORD $0x3DC01557 // ldr q23, [x10, #80]
 	WORD $0x3DC01958 // ldr q24, [x10, #96]
 	WORD $0x3DC01D59 // ldr q25, [x10, #112]
@@ -13652,6 +13837,3116 @@ tail:
 	BLE done
 	MOVD R4, R7
 	MOVD R0, R6
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSqrtF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSqrtF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x6EA1F821 // fsqrt v1.4s, v1.4s
+	WORD $0x6EA1F842 // fsqrt v2.4s, v2.4s
+	WORD $0x6EA1F863 // fsqrt v3.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSqrtBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSqrtBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x6EA1F821 // fsqrt v1.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA1F800 // fsqrt v0.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSquareF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSquareF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E20DC00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x6E21DC21 // fmul v1.4s, v1.4s, v1.4s
+	WORD $0x6E22DC42 // fmul v2.4s, v2.4s, v2.4s
+	WORD $0x6E23DC63 // fmul v3.4s, v3.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20DC00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSquareBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSquareBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6E20DC00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x6E21DC21 // fmul v1.4s, v1.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20DC00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapScaleF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapScaleF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E3FDC00 // fmul v0.4s, v0.4s, v31.4s
+	WORD $0x6E3FDC21 // fmul v1.4s, v1.4s, v31.4s
+	WORD $0x6E3FDC42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6E3FDC63 // fmul v3.4s, v3.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E3FDC00 // fmul v0.4s, v0.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapScaleBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapScaleBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6E3BDC00 // fmul v0.4s, v0.4s, v27.4s
+	WORD $0x6E3BDC21 // fmul v1.4s, v1.4s, v27.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E3BDC00 // fmul v0.4s, v0.4s, v27.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAddScalarF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAddScalarF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4E3FD400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4E3FD421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4E3FD442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4E3FD463 // fadd v3.4s, v3.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E3FD400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAddScalarBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAddScalarBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4E3BD400 // fadd v0.4s, v0.4s, v27.4s
+	WORD $0x4E3BD421 // fadd v1.4s, v1.4s, v27.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E3BD400 // fadd v0.4s, v0.4s, v27.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAddF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAddF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4E24D400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4E25D421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4E26D442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4E27D463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E21D400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAddBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAddBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x4E22D400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4E23D421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E21D400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSubF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSubF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA4D400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4EA5D421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x4EA6D442 // fsub v2.4s, v2.4s, v6.4s
+	WORD $0x4EA7D463 // fsub v3.4s, v3.4s, v7.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA1D400 // fsub v0.4s, v0.4s, v1.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapSubBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapSubBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x4EA2D400 // fsub v0.4s, v0.4s, v2.4s
+	WORD $0x4EA3D421 // fsub v1.4s, v1.4s, v3.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA1D400 // fsub v0.4s, v0.4s, v1.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapMulF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapMulF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6E24DC00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6E25DC21 // fmul v1.4s, v1.4s, v5.4s
+	WORD $0x6E26DC42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6E27DC63 // fmul v3.4s, v3.4s, v7.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E21DC00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapMulBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapMulBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x6E22DC00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6E23DC21 // fmul v1.4s, v1.4s, v3.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E21DC00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapDivF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapDivF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6E24FC00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6E25FC21 // fdiv v1.4s, v1.4s, v5.4s
+	WORD $0x6E26FC42 // fdiv v2.4s, v2.4s, v6.4s
+	WORD $0x6E27FC63 // fdiv v3.4s, v3.4s, v7.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E21FC00 // fdiv v0.4s, v0.4s, v1.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapDivBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapDivBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x6E22FC00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x6E23FC21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E21FC00 // fdiv v0.4s, v0.4s, v1.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAxpyF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAxpyF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4E20CFE4 // fmla v4.4s, v31.4s, v0.4s
+	WORD $0x4E21CFE5 // fmla v5.4s, v31.4s, v1.4s
+	WORD $0x4E22CFE6 // fmla v6.4s, v31.4s, v2.4s
+	WORD $0x4E23CFE7 // fmla v7.4s, v31.4s, v3.4s
+	WORD $0x0E216880 // fcvtn v0.4h, v4.4s
+	WORD $0x0E2168A1 // fcvtn v1.4h, v5.4s
+	WORD $0x0E2168C2 // fcvtn v2.4h, v6.4s
+	WORD $0x0E2168E3 // fcvtn v3.4h, v7.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E20CFE1 // fmla v1.4s, v31.4s, v0.4s
+	WORD $0x0E216820 // fcvtn v0.4h, v1.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapAxpyBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapAxpyBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x4E20CF62 // fmla v2.4s, v27.4s, v0.4s
+	WORD $0x4E21CF63 // fmla v3.4s, v27.4s, v1.4s
+	WORD $0x4E22E440 // fcmeq v0.4s, v2.4s, v2.4s
+	WORD $0x4E23E461 // fcmeq v1.4s, v3.4s, v3.4s
+	WORD $0x4EBC8444 // add v4.4s, v2.4s, v28.4s
+	WORD $0x4EBC8465 // add v5.4s, v3.4s, v28.4s
+	WORD $0x6F300446 // ushr v6.4s, v2.4s, #16
+	WORD $0x6F300467 // ushr v7.4s, v3.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C42 // orr v2.16b, v2.16b, v30.16b
+	WORD $0x4EBE1C63 // orr v3.16b, v3.16b, v30.16b
+	WORD $0x6E621C80 // bsl v0.16b, v4.16b, v2.16b
+	WORD $0x6E631CA1 // bsl v1.16b, v5.16b, v3.16b
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x4E3F1C21 // and v1.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E20CF61 // fmla v1.4s, v27.4s, v0.4s
+	WORD $0x4E21E420 // fcmeq v0.4s, v1.4s, v1.4s
+	WORD $0x4EBC8422 // add v2.4s, v1.4s, v28.4s
+	WORD $0x6F300423 // ushr v3.4s, v1.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E611C40 // bsl v0.16b, v2.16b, v1.16b
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapFmaF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapFmaF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x3DC00068 // ldr q8, [x3]
+	WORD $0x3DC00469 // ldr q9, [x3, #16]
+	WORD $0x3DC0086A // ldr q10, [x3, #32]
+	WORD $0x3DC00C6B // ldr q11, [x3, #48]
+	WORD $0x4E24CC08 // fmla v8.4s, v0.4s, v4.4s
+	WORD $0x4E25CC29 // fmla v9.4s, v1.4s, v5.4s
+	WORD $0x4E26CC4A // fmla v10.4s, v2.4s, v6.4s
+	WORD $0x4E27CC6B // fmla v11.4s, v3.4s, v7.4s
+	WORD $0x0E216900 // fcvtn v0.4h, v8.4s
+	WORD $0x0E216921 // fcvtn v1.4h, v9.4s
+	WORD $0x0E216942 // fcvtn v2.4h, v10.4s
+	WORD $0x0E216963 // fcvtn v3.4h, v11.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x3DC00062 // ldr q2, [x3]
+	WORD $0x4E21CC02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x0E216840 // fcvtn v0.4h, v2.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferz-16(SP), R8
+	MOVD R7, R9
+
+inz:
+	MOVWU.P 4(R3), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inz
+	MOVD $bufferz-16(SP), R3
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapFmaBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapFmaBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00042 // ldr q2, [x2]
+	WORD $0x3DC00443 // ldr q3, [x2, #16]
+	WORD $0x3DC00064 // ldr q4, [x3]
+	WORD $0x3DC00465 // ldr q5, [x3, #16]
+	WORD $0x4E22CC04 // fmla v4.4s, v0.4s, v2.4s
+	WORD $0x4E23CC25 // fmla v5.4s, v1.4s, v3.4s
+	WORD $0x4E24E480 // fcmeq v0.4s, v4.4s, v4.4s
+	WORD $0x4E25E4A1 // fcmeq v1.4s, v5.4s, v5.4s
+	WORD $0x4EBC8482 // add v2.4s, v4.4s, v28.4s
+	WORD $0x4EBC84A3 // add v3.4s, v5.4s, v28.4s
+	WORD $0x6F300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x6F3004A7 // ushr v7.4s, v5.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68442 // add v2.4s, v2.4s, v6.4s
+	WORD $0x4EA78463 // add v3.4s, v3.4s, v7.4s
+	WORD $0x4EBE1C84 // orr v4.16b, v4.16b, v30.16b
+	WORD $0x4EBE1CA5 // orr v5.16b, v5.16b, v30.16b
+	WORD $0x6E641C40 // bsl v0.16b, v2.16b, v4.16b
+	WORD $0x6E651C61 // bsl v1.16b, v3.16b, v5.16b
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x4E3F1C21 // and v1.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	ADD $32, R3
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x3DC00062 // ldr q2, [x3]
+	WORD $0x4E21CC02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4E22E440 // fcmeq v0.4s, v2.4s, v2.4s
+	WORD $0x4EBC8441 // add v1.4s, v2.4s, v28.4s
+	WORD $0x6F300443 // ushr v3.4s, v2.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4EBE1C42 // orr v2.16b, v2.16b, v30.16b
+	WORD $0x6E621C20 // bsl v0.16b, v1.16b, v2.16b
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferz-16(SP), R8
+	MOVD R7, R9
+
+inz:
+	MOVWU.P 4(R3), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inz
+	MOVD $bufferz-16(SP), R3
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeAddSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeAddSVF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4E20D7E0 // fadd v0.4s, v31.4s, v0.4s
+	WORD $0x4E21D7E1 // fadd v1.4s, v31.4s, v1.4s
+	WORD $0x4E22D7E2 // fadd v2.4s, v31.4s, v2.4s
+	WORD $0x4E23D7E3 // fadd v3.4s, v31.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E20D7E0 // fadd v0.4s, v31.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeAddSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeAddSVBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4E20D760 // fadd v0.4s, v27.4s, v0.4s
+	WORD $0x4E21D761 // fadd v1.4s, v27.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E20D760 // fadd v0.4s, v27.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeSubVSF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeSubVSF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EBFD400 // fsub v0.4s, v0.4s, v31.4s
+	WORD $0x4EBFD421 // fsub v1.4s, v1.4s, v31.4s
+	WORD $0x4EBFD442 // fsub v2.4s, v2.4s, v31.4s
+	WORD $0x4EBFD463 // fsub v3.4s, v3.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBFD400 // fsub v0.4s, v0.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeSubVSBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeSubVSBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EBBD400 // fsub v0.4s, v0.4s, v27.4s
+	WORD $0x4EBBD421 // fsub v1.4s, v1.4s, v27.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBBD400 // fsub v0.4s, v0.4s, v27.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeSubSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeSubSVF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA0D7E0 // fsub v0.4s, v31.4s, v0.4s
+	WORD $0x4EA1D7E1 // fsub v1.4s, v31.4s, v1.4s
+	WORD $0x4EA2D7E2 // fsub v2.4s, v31.4s, v2.4s
+	WORD $0x4EA3D7E3 // fsub v3.4s, v31.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0D7E0 // fsub v0.4s, v31.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeSubSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeSubSVBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x4EA0D760 // fsub v0.4s, v27.4s, v0.4s
+	WORD $0x4EA1D761 // fsub v1.4s, v27.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0D760 // fsub v0.4s, v27.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeMulSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeMulSVF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E20DFE0 // fmul v0.4s, v31.4s, v0.4s
+	WORD $0x6E21DFE1 // fmul v1.4s, v31.4s, v1.4s
+	WORD $0x6E22DFE2 // fmul v2.4s, v31.4s, v2.4s
+	WORD $0x6E23DFE3 // fmul v3.4s, v31.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20DFE0 // fmul v0.4s, v31.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeMulSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeMulSVBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6E20DF60 // fmul v0.4s, v27.4s, v0.4s
+	WORD $0x6E21DF61 // fmul v1.4s, v27.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20DF60 // fmul v0.4s, v27.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeDivVSF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeDivVSF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E3FFC00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x6E3FFC21 // fdiv v1.4s, v1.4s, v31.4s
+	WORD $0x6E3FFC42 // fdiv v2.4s, v2.4s, v31.4s
+	WORD $0x6E3FFC63 // fdiv v3.4s, v3.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E3FFC00 // fdiv v0.4s, v0.4s, v31.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeDivVSBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeDivVSBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6E3BFC00 // fdiv v0.4s, v0.4s, v27.4s
+	WORD $0x6E3BFC21 // fdiv v1.4s, v1.4s, v27.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E3BFC00 // fdiv v0.4s, v0.4s, v27.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeDivSVF16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeDivSVF16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVWU 0(R5), R11
+	VDUP R11, V31.S4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E20FFE0 // fdiv v0.4s, v31.4s, v0.4s
+	WORD $0x6E21FFE1 // fdiv v1.4s, v31.4s, v1.4s
+	WORD $0x6E22FFE2 // fdiv v2.4s, v31.4s, v2.4s
+	WORD $0x6E23FFE3 // fdiv v3.4s, v31.4s, v3.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E216821 // fcvtn v1.4h, v1.4s
+	WORD $0x0E216842 // fcvtn v2.4h, v2.4s
+	WORD $0x0E216863 // fcvtn v3.4h, v3.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x0E217821 // fcvtl v1.4s, v1.4h
+	WORD $0x0E217842 // fcvtl v2.4s, v2.4h
+	WORD $0x0E217863 // fcvtl v3.4s, v3.4h
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20FFE0 // fdiv v0.4s, v31.4s, v0.4s
+	WORD $0x0E216800 // fcvtn v0.4h, v0.4s
+	WORD $0x0E217800 // fcvtl v0.4s, v0.4h
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCodeDivSVBf16NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCodeDivSVBf16NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD p+40(FP), R5
+	MOVD $mapConstantsNEON<>(SB), R10
+	MOVWU 0(R5), R11
+	VDUP R11, V27.S4
+	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
+	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
+	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
+	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x6E20FF60 // fdiv v0.4s, v27.4s, v0.4s
+	WORD $0x6E21FF61 // fdiv v1.4s, v27.4s, v1.4s
+	WORD $0x4E20E402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x4E21E423 // fcmeq v3.4s, v1.4s, v1.4s
+	WORD $0x4EBC8404 // add v4.4s, v0.4s, v28.4s
+	WORD $0x4EBC8425 // add v5.4s, v1.4s, v28.4s
+	WORD $0x6F300406 // ushr v6.4s, v0.4s, #16
+	WORD $0x6F300427 // ushr v7.4s, v1.4s, #16
+	WORD $0x4E3D1CC6 // and v6.16b, v6.16b, v29.16b
+	WORD $0x4E3D1CE7 // and v7.16b, v7.16b, v29.16b
+	WORD $0x4EA68484 // add v4.4s, v4.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x4EBE1C21 // orr v1.16b, v1.16b, v30.16b
+	WORD $0x6E601C82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6E611CA3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x4E3F1C40 // and v0.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C61 // and v1.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E20FF60 // fdiv v0.4s, v27.4s, v0.4s
+	WORD $0x4E20E401 // fcmeq v1.4s, v0.4s, v0.4s
+	WORD $0x4EBC8402 // add v2.4s, v0.4s, v28.4s
+	WORD $0x6F300403 // ushr v3.4s, v0.4s, #16
+	WORD $0x4E3D1C63 // and v3.16b, v3.16b, v29.16b
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EBE1C00 // orr v0.16b, v0.16b, v30.16b
+	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x4E3F1C20 // and v0.16b, v1.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
 	MOVD $bufferDst-64(SP), R0
 	MOVD $0, R4
 	B one

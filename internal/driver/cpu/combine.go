@@ -1,7 +1,10 @@
 package cpu
 
+import "strings"
+
 // combine replaces a product that only a sum takes by one call of a kernel that
-// does both, which saves a pass through the first cache and a rounding.
+// does both, which saves a pass through the first cache and a rounding. The sum may be
+// rounded to a type of 16 bits, the product not.
 func (b *builder) combine(results []int) {
 	uses := make([]int, len(b.vals))
 	for _, v := range results {
@@ -22,7 +25,11 @@ func (b *builder) combine(results []int) {
 	}
 	for i := range b.insts {
 		sum := &b.insts[i]
-		if sum.name != "add" && sum.name != "code.add" || sum.when != block {
+		base, half := sum.name, ""
+		if i := strings.LastIndexByte(base, '.'); strings.HasSuffix(base, "f16") {
+			base, half = base[:i], base[i:]
+		}
+		if base != "add" && base != "code.add" || sum.when != block {
 			continue
 		}
 		for k := range 2 {
@@ -42,6 +49,7 @@ func (b *builder) combine(results []int) {
 			case "scale", "code.mul.vs":
 				name = "axpy"
 			}
+			name += half
 			if fn := kernelNamed(name); fn != nil {
 				sum.name, sum.fn, sum.args, sum.par = name, fn, args, product.par
 				break

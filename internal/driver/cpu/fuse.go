@@ -45,9 +45,6 @@ type inst struct {
 	many bool   // on a whole block, not one number
 	n    int    // elements if not all of the block
 	ns   float32
-	// apart says that the result must not lie over an operand: elements become
-	// wider.
-	apart bool
 }
 
 type repetition struct{ value, period int }
@@ -148,6 +145,8 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	for k, o := range f.Out {
 		results[k] = vals[o]
 	}
+	b.unround(results, out)
+	b.prune(results)
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
@@ -298,14 +297,18 @@ func (b *builder) widened(x int) int {
 	return y
 }
 
-// store adds what brings the values dst into memory.
-func (b *builder) store(dst []int, out []driver.Operand) {
-	// Storing rounds what has the type of a result.
-	for k := range dst {
-		if r := b.unrounded[dst[k]]; r.to == out[k].Type && r.to != op.InvalidType {
-			dst[k] = r.value
+// unround replaces results that storing rounds by the same before they are rounded. A
+// value that an instruction reads is rounded anyway, and storing leaves it as it is.
+func (b *builder) unround(results []int, out []driver.Operand) {
+	for k := range results {
+		if r := b.unrounded[results[k]]; r.to == out[k].Type && r.to != op.InvalidType && !b.reads(results[k]) {
+			results[k] = r.value
 		}
 	}
+}
+
+// store adds what brings the values dst into memory.
+func (b *builder) store(dst []int, out []driver.Operand) {
 	// The result of the last instruction goes straight to its place, and so
 	// does an earlier one if no later instruction reads memory: an operand may
 	// lie where a result does.
@@ -391,6 +394,11 @@ func (b *builder) direct(x int) bool {
 	return false
 }
 
+// reads reports whether an instruction reads x.
+func (b *builder) reads(x int) bool {
+	return slices.ContainsFunc(b.insts, func(in inst) bool { return slices.Contains(in.args[:], x) || in.par == x })
+}
+
 // prune drops instructions whose results nobody uses.
 func (b *builder) prune(results []int) {
 	used := make([]bool, len(b.vals))
@@ -474,9 +482,6 @@ func (b *builder) finish() {
 	}
 	for i := range b.insts {
 		in := &b.insts[i]
-		if in.apart {
-			place(in.dst)
-		}
 		for j, a := range in.args {
 			if a >= 0 && last[a] == i && b.vals[a].when == block && b.owned(a) && !slices.Contains(in.args[:j], a) {
 				free = append(free, b.vals[a].at)

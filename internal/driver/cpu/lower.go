@@ -239,27 +239,38 @@ func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Po
 
 // cast adds a conversion between element types, in registers.
 func (b *builder) cast(x int, from, to op.DType) int {
-	return b.convert(x, register(from), register(to))
+	if from, to = register(from), register(to); from == to {
+		return x
+	}
+	name, fn := castKernel(from, to)
+	return b.emit(name, fn, to, -1, kernelNS(name), x)
 }
 
-// round adds the rounding of a float32 to a type of 16 bits.
+// roundings are the codes that round to types of 16 bits.
+var roundings = map[op.DType]ir.Code{op.F16: ir.RoundF16, op.BF16: ir.RoundBF16}
+
+// round adds the rounding of a float32 to a type of 16 bits. Where package simd has a
+// kernel that computes x and rounds it, x is computed once more by that: who reads only
+// one of the two leaves the other to prune.
 func (b *builder) round(x int, t op.DType) int {
-	y := b.convert(b.convert(x, op.F32, t), t, op.F32)
+	y := -1
+	if n := len(b.insts); n > 0 && b.insts[n-1].dst == x {
+		in := b.insts[n-1]
+		if fn := kernelNamed(in.name + "." + t.String()); fn != nil {
+			v := b.vals[x]
+			y = b.add(value{typ: op.F32, when: v.when, at: -1, wide: -1})
+			in.name, in.fn, in.dst = in.name+"."+t.String(), fn, y
+			b.insts = append(b.insts, in)
+		}
+	}
+	if y < 0 {
+		name := "code." + roundings[t].String()
+		y = b.emit(name, kernelNamed(name), op.F32, -1, kernelNS(name), x)
+	}
 	if b.unrounded == nil {
 		b.unrounded = make(map[int]unrounded)
 	}
 	b.unrounded[y] = unrounded{x, t}
-	return y
-}
-
-// convert adds the kernel that converts elements.
-func (b *builder) convert(x int, from, to op.DType) int {
-	if from == to {
-		return x
-	}
-	name, fn := castKernel(from, to)
-	y := b.emit(name, fn, register(to), -1, kernelNS(name), x)
-	b.insts[len(b.insts)-1].apart = from.Size() < to.Size()
 	return y
 }
 

@@ -12,11 +12,11 @@ import (
 // writeGeneric writes the plain Go twins.
 func writeGeneric(ks []*kernel) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\npackage simd\n\nimport (\n\t\"math\"\n\t\"unsafe\"\n)\n", header)
+	fmt.Fprintf(&b, "%s\npackage simd\n\nimport (\n\t\"math\"\n\t\"unsafe\"\n\n\t\"github.com/rayo-go/rayo/op\"\n)\n", header)
 	for _, k := range ks {
 		fmt.Fprintf(&b, "\n// map%sGeneric stores %s.\n", k.symbol(), k.formula())
 		fmt.Fprintf(&b, "func map%sGeneric(dst, x, y, z *float32, n int, p *float32) {\n", k.symbol())
-		goBody(&b, ir.Lower(k.root, func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round }))
+		goBody(&b, ir.Lower(k.root, func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round || goHalf[c] != "" }))
 		b.WriteString("}\n")
 	}
 	return gofmt(b.Bytes())
@@ -99,6 +99,10 @@ var goInfix = map[ir.Code]string{ir.Add: "+", ir.Sub: "-", ir.Mul: "*", ir.Div: 
 
 var goMath = map[ir.Code]string{ir.Sqrt: "Sqrt", ir.Floor: "Floor", ir.Ceil: "Ceil", ir.Trunc: "Trunc", ir.Round: "RoundToEven"}
 
+// goHalf are the formats of 16 bits by the codes that round to them, as in the names of
+// the conversions of package op.
+var goHalf = map[ir.Code]string{ir.RoundF16: "F16", ir.RoundBF16: "BF16"}
+
 // goValue returns the Go expression of one code.
 func goValue(n *ir.Node, arg func(int) string) string {
 	t := n.Type
@@ -125,6 +129,9 @@ func goValue(n *ir.Node, arg func(int) string) string {
 			return "float32(" + s + ")"
 		}
 		return s
+	}
+	if h, ok := goHalf[n.Code]; ok {
+		return fmt.Sprintf("op.%sToFloat32(op.%sFromFloat32(%s))", h, h, arg(0))
 	}
 	if f, ok := goMath[n.Code]; ok {
 		return fmt.Sprintf("float32(math.%s(float64(%s)))", f, arg(0))

@@ -47,18 +47,20 @@ func (f *x86File) halves() {
 		case "WidenBF16":
 			body = "VPMOVZXWD (SI)(AX*2), V0; VPSLLD $16, V0, V0; VMOVUPS V0, (DI)(AX*4)"
 		case "NarrowBF16":
-			// Half a unit less one, and the last bit that stays: the carry
-			// rounds. NaN is made quiet instead.
-			constant(1, 5)
+			// See roundBF16.
 			constant(0x7fff, 6)
-			constant(0x40, 7)
-			body = "VMOVUPS (SI)(AX*4), V0; VPSRLD $16, V0, V1; B_AND V5, V1, V2; B_OR V7, V1, V1; VPADDD V6, V2, V2; VPADDD V0, V2, V2; VPSRLD $16, V2, V2; "
 			if f.wide {
-				body += "VCMPPS $3, V0, V0, K2; VMOVDQA32 V1, K2, V2; VPMOVDW V2, (DI)(AX*2)"
-			} else {
-				body += "VCMPPS $3, V0, V0, V3; VBLENDVPS V3, V1, V2, V2; VPACKUSDW V2, V2, V2; VPERMQ $8, V2, V2; VMOVDQU X2, (DI)(AX*2)"
+				constant(1, 5)
+				constant(1<<16, 4)
+				constant(quietNaN, 7)
+				body = "VMOVUPS (SI)(AX*4), V0; VPTESTMD V4, V0, K2; VPADDD V6, V0, V1; VPADDD V5, V1, K2, V1; VFIXUPIMMPS $0, V7, V0, V1; " +
+					"VPSRLD $16, V1, V1; VPMOVDW V1, Y1; VMOVDQU Y1, (DI)(AX*2)"
+				break
 			}
-			body = strings.NewReplacer("B_AND", map[bool]string{true: "VPANDD", false: "VPAND"}[f.wide], "B_OR", map[bool]string{true: "VPORD", false: "VPOR"}[f.wide]).Replace(body)
+			constant(1, 5)
+			constant(0x40, 7)
+			body = "VMOVUPS (SI)(AX*4), V0; VPSRLD $16, V0, V1; VPAND V5, V1, V2; VPOR V7, V1, V1; VPADDD V6, V2, V2; VPADDD V0, V2, V2; VPSRLD $16, V2, V2; " +
+				"VCMPPS $3, V0, V0, V3; VBLENDVPS V3, V1, V2, V2; VPACKUSDW V2, V2, V2; VPERMQ $8, V2, V2; VMOVDQU X2, (DI)(AX*2)"
 		}
 		fmt.Fprintf(w, "\tJMP  next\n\nloop:\n")
 		for _, in := range strings.Split(body, "; ") {

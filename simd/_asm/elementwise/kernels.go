@@ -85,6 +85,7 @@ func kernels() []*kernel {
 			}
 		}
 	}
+	l.rounded()
 	return l.kernels
 }
 
@@ -126,7 +127,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 // code enters a code over F32, or over Bool if it has none of F32.
 func (l *list) code(c ir.Code) {
 	switch c {
-	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr, ir.RoundF16, ir.RoundBF16: // the latter are casts
+	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr:
 		return
 	}
 	t := ir.F32

@@ -12,7 +12,13 @@ import (
 // a disassembler says of it as comment; a test compares the two.
 type neon struct{}
 
-func (neon) native(c ir.Code) bool { return c == ir.Round || c == ir.CopySign }
+func (neon) native(c ir.Code) bool {
+	switch c {
+	case ir.Round, ir.CopySign, ir.RoundF16, ir.RoundBF16:
+		return true
+	}
+	return false
+}
 
 // neonThree are the words of instructions with a result and two sources of
 // four lanes.
@@ -50,6 +56,9 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 	for _, m := range n.Operands() {
 		a = append(a, s.value(m))
 	}
+	if n.Code == ir.RoundBF16 {
+		return s.value(roundBF16(n.Args[0]))
+	}
 	if op, ok := neonLogic[n.Code]; ok {
 		return s.plain(op, nil, a...)
 	}
@@ -66,6 +75,8 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 			}
 		}
 		return s.add(instruction{op: op, src: a[:1], tied: -1, imm: int(n.Args[1].Value)})
+	case ir.RoundF16:
+		return s.plain("fcvtl", nil, s.plain("fcvtn", nil, a...))
 	case ir.CopySign:
 		return s.add(instruction{op: "bit", src: []*value{a[0], a[1], s.constant(signBit)}, tied: 0})
 	case ir.Select:
@@ -189,6 +200,10 @@ func (f *neonFile) print(code []*instruction) {
 			f.word(neonThree[in.op]|uint32(r[2])<<16|uint32(r[1])<<5|uint32(r[3]), "%s %s, %s, %s", in.op, reg(3), reg(1), reg(2))
 		case "bsl", "bit": // the result in the first source
 			f.word(neonThree[in.op]|uint32(r[3])<<16|uint32(r[2])<<5|uint32(r[1]), "%s %s, %s, %s", in.op, reg(1), reg(2), reg(3))
+		case "fcvtn":
+			f.word(0x0E216800|uint32(r[1])<<5|uint32(r[0]), "fcvtn v%d.4h, v%d.4s", r[0], r[1])
+		case "fcvtl":
+			f.word(0x0E217800|uint32(r[1])<<5|uint32(r[0]), "fcvtl v%d.4s, v%d.4h", r[0], r[1])
 		default:
 			if w, ok := neonTwo[in.op]; ok {
 				f.word(w|uint32(r[1])<<5|uint32(r[0]), "%s %s, %s", in.op, reg(0), reg(1))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
 )
@@ -47,7 +48,7 @@ func (x x86) registers(tail bool) registers {
 
 func (x x86) native(c ir.Code) bool {
 	switch c {
-	case ir.Round:
+	case ir.Round, ir.RoundF16, ir.RoundBF16:
 		return true
 	case ir.Ldexp, ir.CopySign, ir.Tanh, ir.Erf, ir.NormCDF, ir.Log, ir.Log2:
 		return x.wide
@@ -127,6 +128,14 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 		case t == ir.F32 && n.Type == ir.I32: // of small numbers only, in expansions
 			return s.plain("VCVTTPS2DQ", nil, arg(0))
 		}
+	case ir.RoundF16:
+		half := s.add(instruction{op: "VCVTPS2PH", src: []*value{arg(0)}, tied: -1}) // imm 0: to nearest even
+		return s.plain("VCVTPH2PS", nil, half)
+	case ir.RoundBF16:
+		if x.wide {
+			return x.roundBF16(s, arg(0))
+		}
+		return s.value(roundBF16(n.Args[0]))
 	case ir.CopySign:
 		a, b := arg(0), arg(1)
 		return s.add(instruction{op: "VPTERNLOGD", src: []*value{a, b, s.constant(signBit)}, tied: 0, folds: []int{2}, imm: 0xD8})
@@ -454,6 +463,14 @@ func (f *x86File) reg(c class, r int) string {
 	return fmt.Sprintf("Y%d", r)
 }
 
+// half returns the name of the lower half of vector register r.
+func (f *x86File) half(r int) string {
+	if f.wide {
+		return fmt.Sprintf("Y%d", r)
+	}
+	return fmt.Sprintf("X%d", r)
+}
+
 // constant loads v into vector register r.
 func (f *x86File) constant(v *value, r int) {
 	if len(v.bits) > 1 {
@@ -556,6 +573,10 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			line(reg(0), reg(-1))
 		case "VROUNDPS", "VRNDSCALEPS", "VGETMANTPS", "VPSLLD", "VPSRAD", "VPSRLD":
 			line(imm, reg(0), reg(-1))
+		case "VCVTPS2PH":
+			line(imm, reg(0), f.half(in.regs[0]))
+		case "VCVTPH2PS":
+			line(f.half(in.regs[1]), reg(-1))
 		case "VCMPPS", "VPCMPD":
 			b := src(1)
 			line(imm, b, reg(0), reg(-1))
@@ -567,10 +588,10 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			line(reg(0), a, reg(2), reg(-1))
 		case "VMOVAPS.Z": // m, a
 			line(reg(1), reg(0), reg(-1))
-		case "VSUBPS.merge": // y, a, m: a - y where m holds, else y
-			op = "VSUBPS"
+		case "VSUBPS.merge", "VPADDD.merge": // y, a, m: a - y, or a + y, where m holds, else y
+			op = strings.TrimSuffix(op, ".merge")
 			line(reg(0), reg(1), reg(2), reg(-1))
-		case "VPTERNLOGD":
+		case "VPTERNLOGD", "VFIXUPIMMPS":
 			c := src(2)
 			line(imm, c, reg(1), reg(-1))
 		case "VPERMI2PS": // index, low, high

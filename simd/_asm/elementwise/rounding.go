@@ -1,0 +1,76 @@
+package main
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Kernels that round their results to a type of 16 bits and store them as float32
+// numbers: a chain of operations over halves then has no pass of its own that rounds.
+
+// shortCodes are the codes of few instructions whose results have to be rounded. The
+// results of longer ones are rounded by a kernel of its own, at little extra cost.
+var shortCodes = map[ir.Code]bool{ir.Add: true, ir.Sub: true, ir.Mul: true, ir.Div: true, ir.Fma: true, ir.Sqrt: true}
+
+// short reports whether k is one of shortCodes over operands, parameters and constants,
+// or over another one that is.
+func (k *kernel) short() bool {
+	list, _ := ir.Flatten(k.root)
+	codes := 0
+	for _, n := range list {
+		switch {
+		case n.Type != ir.F32:
+			return false
+		case shortCodes[n.Code]:
+			codes++
+		case n.Code.Arity() > 0:
+			return false
+		}
+	}
+	return 0 < codes && codes <= 2
+}
+
+// rounded enters the kernels of short expressions once more for each type of 16 bits,
+// under their names followed by that of the type: add.f16, code.mul.vs.bf16.
+func (l *list) rounded() {
+	for _, k := range l.kernels[:len(l.kernels):len(l.kernels)] {
+		if !k.short() {
+			continue
+		}
+		for _, r := range []struct {
+			d op.DType
+			c ir.Code
+		}{{op.F16, ir.RoundF16}, {op.BF16, ir.RoundBF16}} {
+			for _, name := range k.names {
+				l.add(name+"."+r.d.String(), ir.NewRound(r.c, k.root))
+			}
+		}
+	}
+}
+
+// quietNaN is a table of VFIXUPIMMPS: where its second operand is NaN, the result is
+// that, made quiet; elsewhere it stays.
+const quietNaN = 0x22
+
+// roundBF16 selects the rounding of the function roundBF16 in fewer instructions: a test
+// finds the last bits that stay, and VFIXUPIMMPS what is NaN.
+func (x x86) roundBF16(s *selector, v *value) *value {
+	odd := s.add(instruction{op: "VPTESTMD", dst: x.truth(), src: []*value{v, s.constant(1 << 16)}, tied: -1, folds: second})
+	r := s.plain("VPADDD", second, v, s.constant(0x7fff))
+	r = s.add(instruction{op: "VPADDD.merge", src: []*value{r, s.constant(1), odd}, tied: 0})
+	r = s.add(instruction{op: "VFIXUPIMMPS", src: []*value{r, v, s.constant(quietNaN)}, tied: 0, folds: []int{2}})
+	return s.plain("VANDPS", second, r, s.constant(0xffff0000))
+}
+
+// roundBF16 returns the code of a rounding to bfloat16 by arithmetic on the bits of x:
+// half a unit less one, and the last bit that stays, carry into what stays. NaN is made
+// quiet instead, as the bits that are cut off may be all there are.
+func roundBF16(x *ir.Node) *ir.Node {
+	word := func(v uint32) *ir.Node { return ir.NewConst(float64(v), ir.U32) }
+	bits := ir.NewBitcast(x, ir.U32)
+	odd := build(ir.And, build(ir.Shr, bits, word(16)), word(1))
+	carried := build(ir.Add, build(ir.Add, bits, word(0x7fff)), odd)
+	quiet := build(ir.Or, bits, word(0x400000))
+	r := build(ir.Select, build(ir.Eq, x, x), carried, quiet)
+	return ir.NewBitcast(build(ir.And, r, word(0xffff0000)), ir.F32)
+}
