@@ -990,71 +990,231 @@ DATA mapConstantsAVX2<>+3856(SB)/4, $0x4e800000
 DATA mapConstantsAVX2<>+3860(SB)/4, $0x4e800000
 DATA mapConstantsAVX2<>+3864(SB)/4, $0x4e800000
 DATA mapConstantsAVX2<>+3868(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3872(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3876(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3880(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3884(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3888(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3892(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3896(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3900(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+3904(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3908(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3912(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3916(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3920(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3924(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3928(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3932(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+3936(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3940(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3944(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3948(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3952(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3956(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3960(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3964(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+3968(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3972(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3976(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3980(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3984(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3988(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3992(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+3996(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4000(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4004(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4008(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4012(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4016(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4020(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4024(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4028(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4032(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4036(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4040(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4044(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4048(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4052(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4056(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4060(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4064(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4068(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4072(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4076(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4080(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4084(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4088(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4092(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4096(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4100(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4104(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4108(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4112(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4116(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4120(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+4124(SB)/4, $0x00000040
-GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $4128
+DATA mapConstantsAVX2<>+3872(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3876(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3880(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3884(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3888(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3892(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3896(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3900(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3904(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3908(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3912(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3916(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3920(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3924(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3928(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3932(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3936(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3940(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3944(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3948(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3952(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3956(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3960(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3964(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3968(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3972(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3976(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3980(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3984(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3988(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3992(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+3996(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4000(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4004(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4008(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4012(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4016(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4020(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4024(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4028(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4032(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4036(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4040(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4044(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4048(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4052(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4056(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4060(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4064(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4068(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4072(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4076(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4080(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4084(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4088(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4092(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4096(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4100(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4104(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4108(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4112(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4116(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4120(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4124(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4128(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4132(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4136(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4140(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4144(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4148(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4152(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4156(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4160(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4164(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4168(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4172(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4176(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4180(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4184(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4188(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4192(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4196(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4200(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4204(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4208(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4212(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4216(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4220(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4224(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4228(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4232(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4236(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4240(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4244(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4248(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4252(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4256(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4260(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4264(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4268(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4272(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4276(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4280(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4284(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4288(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4292(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4296(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4300(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4304(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4308(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4312(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4316(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4320(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4324(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4328(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4332(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4336(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4340(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4344(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4348(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4352(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4356(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4360(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4364(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4368(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4372(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4376(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4380(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4384(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4388(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4392(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4396(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4400(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4404(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4408(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4412(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4416(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4420(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4424(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4428(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4432(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4436(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4440(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4444(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4448(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4452(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4456(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4460(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4464(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4468(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4472(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4476(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4480(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4484(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4488(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4492(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4496(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4500(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4504(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4508(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4512(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4516(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4520(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4524(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4528(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4532(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4536(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4540(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4544(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4548(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4552(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4556(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4560(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4564(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4568(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4572(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4576(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4580(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4584(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4588(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4592(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4596(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4600(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4604(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4608(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4612(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4616(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4620(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4624(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4628(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4632(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4636(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4640(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4644(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4648(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4652(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4656(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4660(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4664(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4668(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4672(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4676(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4680(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4684(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4688(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4692(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4696(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4700(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4704(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4708(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4712(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4716(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4720(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4724(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4728(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4732(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4736(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4740(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4744(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4748(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4752(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4756(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4760(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+4764(SB)/4, $0x00000040
+GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $4768
 
 // func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX2(SB), NOSPLIT, $0-48
@@ -18114,6 +18274,379 @@ done:
 	VZEROUPPER
 	RET
 
+// func mapErfinvAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapErfinvAVX2(SB), NOSPLIT, $32-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+1248(SB), Y13
+	VXORPS X14, X14, X14
+	VBROADCASTSS mapConstantsAVX2<>+1632(SB), Y15
+	XORQ AX, AX
+	SUBQ $8, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
+	VCMPPS $0, Y12, Y1, Y1
+	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y2
+	VORPS Y2, Y13, Y2
+	VSUBPS Y0, Y12, Y3
+	VADDPS Y0, Y12, Y4
+	VMULPS Y4, Y3, Y3
+	VCMPPS $30, Y14, Y3, Y4
+	VCMPPS $17, Y13, Y3, Y5
+	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y3, Y6
+	VMULPS mapConstantsAVX2<>+2016(SB), Y3, Y7
+	VBLENDVPS Y6, Y7, Y3, Y7
+	VPSUBD mapConstantsAVX2<>+864(SB), Y7, Y8
+	VPSRAD $23, Y8, Y8
+	VCVTDQ2PS Y8, Y9
+	VBLENDVPS Y6, mapConstantsAVX2<>+2048(SB), Y14, Y6
+	VSUBPS Y6, Y9, Y6
+	VPSLLD $23, Y8, Y8
+	VPSUBD Y8, Y7, Y7
+	VSUBPS Y12, Y7, Y7
+	VMULPS Y7, Y7, Y8
+	VMULPS Y7, Y8, Y9
+	VBROADCASTSS mapConstantsAVX2<>+1280(SB), Y10
+	VFMADD231PS mapConstantsAVX2<>+1312(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1344(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1376(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1408(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1440(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1472(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1504(SB), Y7, Y10
+	VMULPS mapConstantsAVX2<>+1536(SB), Y6, Y11
+	VFMADD231PS Y10, Y9, Y11
+	VFMADD231PS mapConstantsAVX2<>+1568(SB), Y8, Y11
+	VADDPS Y7, Y11, Y7
+	VFMADD231PS mapConstantsAVX2<>+1600(SB), Y6, Y7
+	VBLENDVPS Y5, Y7, Y13, Y5
+	VCMPPS $0, Y14, Y3, Y3
+	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
+	VBLENDVPS Y4, Y5, Y3, Y3
+	VXORPS mapConstantsAVX2<>+448(SB), Y3, Y3
+	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y3, Y4
+	VSUBPS mapConstantsAVX2<>+3904(SB), Y3, Y5
+	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y6, Y5
+	VMULPS Y5, Y0, Y5
+	VSQRTPS Y3, Y3
+	VSUBPS mapConstantsAVX2<>+768(SB), Y3, Y3
+	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y6, Y3
+	VMULPS Y3, Y0, Y0
+	VBLENDVPS Y4, Y5, Y0, Y0
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVUPS Y0, 0(DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGE  loop
+
+tail:
+	ADDQ $8, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y11
+	VMASKMOVPS 0(SI)(AX*4), Y11, Y0
+	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
+	VCMPPS $0, Y12, Y1, Y1
+	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y2
+	VORPS Y2, Y13, Y2
+	VSUBPS Y0, Y12, Y3
+	VADDPS Y0, Y12, Y4
+	VMULPS Y4, Y3, Y3
+	VCMPPS $30, Y14, Y3, Y4
+	VCMPPS $17, Y13, Y3, Y5
+	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y3, Y6
+	VMULPS mapConstantsAVX2<>+2016(SB), Y3, Y7
+	VBLENDVPS Y6, Y7, Y3, Y7
+	VPSUBD mapConstantsAVX2<>+864(SB), Y7, Y8
+	VPSRAD $23, Y8, Y8
+	VCVTDQ2PS Y8, Y9
+	VBLENDVPS Y6, mapConstantsAVX2<>+2048(SB), Y14, Y6
+	VSUBPS Y6, Y9, Y6
+	VPSLLD $23, Y8, Y8
+	VPSUBD Y8, Y7, Y7
+	VSUBPS Y12, Y7, Y7
+	VMULPS Y7, Y7, Y8
+	VMULPS Y7, Y8, Y9
+	VBROADCASTSS mapConstantsAVX2<>+1280(SB), Y10
+	VFMADD231PS mapConstantsAVX2<>+1312(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1344(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1376(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1408(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1440(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1472(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1504(SB), Y7, Y10
+	VMOVUPS Y1, 0(SP)
+	VMULPS mapConstantsAVX2<>+1536(SB), Y6, Y1
+	VFMADD231PS Y10, Y9, Y1
+	VFMADD231PS mapConstantsAVX2<>+1568(SB), Y8, Y1
+	VADDPS Y7, Y1, Y1
+	VFMADD231PS mapConstantsAVX2<>+1600(SB), Y6, Y1
+	VBLENDVPS Y5, Y1, Y13, Y1
+	VCMPPS $0, Y14, Y3, Y3
+	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
+	VBLENDVPS Y4, Y1, Y3, Y1
+	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
+	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y1, Y3
+	VSUBPS mapConstantsAVX2<>+3904(SB), Y1, Y4
+	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y4
+	VMULPS Y4, Y0, Y4
+	VSQRTPS Y1, Y1
+	VSUBPS mapConstantsAVX2<>+768(SB), Y1, Y1
+	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y5, Y1
+	VMULPS Y1, Y0, Y0
+	VBLENDVPS Y3, Y4, Y0, Y0
+	VMOVUPS 0(SP), Y1
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapErfinvStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapErfinvStreamAVX2(SB), NOSPLIT, $32-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+1248(SB), Y13
+	VXORPS X14, X14, X14
+	VBROADCASTSS mapConstantsAVX2<>+1632(SB), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $8, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
+	VCMPPS $0, Y12, Y1, Y1
+	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y2
+	VORPS Y2, Y13, Y2
+	VSUBPS Y0, Y12, Y3
+	VADDPS Y0, Y12, Y4
+	VMULPS Y4, Y3, Y3
+	VCMPPS $30, Y14, Y3, Y4
+	VCMPPS $17, Y13, Y3, Y5
+	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y3, Y6
+	VMULPS mapConstantsAVX2<>+2016(SB), Y3, Y7
+	VBLENDVPS Y6, Y7, Y3, Y7
+	VPSUBD mapConstantsAVX2<>+864(SB), Y7, Y8
+	VPSRAD $23, Y8, Y8
+	VCVTDQ2PS Y8, Y9
+	VBLENDVPS Y6, mapConstantsAVX2<>+2048(SB), Y14, Y6
+	VSUBPS Y6, Y9, Y6
+	VPSLLD $23, Y8, Y8
+	VPSUBD Y8, Y7, Y7
+	VSUBPS Y12, Y7, Y7
+	VMULPS Y7, Y7, Y8
+	VMULPS Y7, Y8, Y9
+	VBROADCASTSS mapConstantsAVX2<>+1280(SB), Y10
+	VFMADD231PS mapConstantsAVX2<>+1312(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1344(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1376(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1408(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1440(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1472(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1504(SB), Y7, Y10
+	VMULPS mapConstantsAVX2<>+1536(SB), Y6, Y11
+	VFMADD231PS Y10, Y9, Y11
+	VFMADD231PS mapConstantsAVX2<>+1568(SB), Y8, Y11
+	VADDPS Y7, Y11, Y7
+	VFMADD231PS mapConstantsAVX2<>+1600(SB), Y6, Y7
+	VBLENDVPS Y5, Y7, Y13, Y5
+	VCMPPS $0, Y14, Y3, Y3
+	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
+	VBLENDVPS Y4, Y5, Y3, Y3
+	VXORPS mapConstantsAVX2<>+448(SB), Y3, Y3
+	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y3, Y4
+	VSUBPS mapConstantsAVX2<>+3904(SB), Y3, Y5
+	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y6, Y5
+	VMULPS Y5, Y0, Y5
+	VSQRTPS Y3, Y3
+	VSUBPS mapConstantsAVX2<>+768(SB), Y3, Y3
+	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y6, Y3
+	VMULPS Y3, Y0, Y0
+	VBLENDVPS Y4, Y5, Y0, Y0
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGE  loop
+
+tail:
+	ADDQ $8, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y11
+	VMASKMOVPS 0(SI)(AX*4), Y11, Y0
+	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
+	VCMPPS $0, Y12, Y1, Y1
+	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y2
+	VORPS Y2, Y13, Y2
+	VSUBPS Y0, Y12, Y3
+	VADDPS Y0, Y12, Y4
+	VMULPS Y4, Y3, Y3
+	VCMPPS $30, Y14, Y3, Y4
+	VCMPPS $17, Y13, Y3, Y5
+	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y3, Y6
+	VMULPS mapConstantsAVX2<>+2016(SB), Y3, Y7
+	VBLENDVPS Y6, Y7, Y3, Y7
+	VPSUBD mapConstantsAVX2<>+864(SB), Y7, Y8
+	VPSRAD $23, Y8, Y8
+	VCVTDQ2PS Y8, Y9
+	VBLENDVPS Y6, mapConstantsAVX2<>+2048(SB), Y14, Y6
+	VSUBPS Y6, Y9, Y6
+	VPSLLD $23, Y8, Y8
+	VPSUBD Y8, Y7, Y7
+	VSUBPS Y12, Y7, Y7
+	VMULPS Y7, Y7, Y8
+	VMULPS Y7, Y8, Y9
+	VBROADCASTSS mapConstantsAVX2<>+1280(SB), Y10
+	VFMADD231PS mapConstantsAVX2<>+1312(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1344(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1376(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1408(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1440(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1472(SB), Y7, Y10
+	VFMADD213PS mapConstantsAVX2<>+1504(SB), Y7, Y10
+	VMOVUPS Y1, 0(SP)
+	VMULPS mapConstantsAVX2<>+1536(SB), Y6, Y1
+	VFMADD231PS Y10, Y9, Y1
+	VFMADD231PS mapConstantsAVX2<>+1568(SB), Y8, Y1
+	VADDPS Y7, Y1, Y1
+	VFMADD231PS mapConstantsAVX2<>+1600(SB), Y6, Y1
+	VBLENDVPS Y5, Y1, Y13, Y1
+	VCMPPS $0, Y14, Y3, Y3
+	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
+	VBLENDVPS Y4, Y1, Y3, Y1
+	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
+	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y1, Y3
+	VSUBPS mapConstantsAVX2<>+3904(SB), Y1, Y4
+	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y4
+	VMULPS Y4, Y0, Y4
+	VSQRTPS Y1, Y1
+	VSUBPS mapConstantsAVX2<>+768(SB), Y1, Y1
+	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y5, Y1
+	VMULPS Y1, Y0, Y0
+	VBLENDVPS Y3, Y4, Y0, Y0
+	VMOVUPS 0(SP), Y1
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
 // func mapCodeAddSVAVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCodeAddSVAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
@@ -21623,10 +22156,10 @@ TEXT ·mapCodeLdexpAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -21738,10 +22271,10 @@ TEXT ·mapCodeLdexpStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -21877,11 +22410,11 @@ TEXT ·mapCodeLdexpVSAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y11
 	VXORPS X12, X12, X12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -21990,11 +22523,11 @@ TEXT ·mapCodeLdexpVSStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y11
 	VXORPS X12, X12, X12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -22126,10 +22659,10 @@ TEXT ·mapCodeLdexpSVAVX2(SB), NOSPLIT, $0-48
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -22239,10 +22772,10 @@ TEXT ·mapCodeLdexpSVStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+3872(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+3904(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -22372,7 +22905,7 @@ TEXT ·mapCodeErfcAVX2(SB), NOSPLIT, $32-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+4000(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+704(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VXORPS X13, X13, X13
@@ -22501,7 +23034,7 @@ TEXT ·mapCodeErfcStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+4000(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+704(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VXORPS X13, X13, X13
@@ -24296,9 +24829,9 @@ TEXT ·mapNarrowBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
-	VBROADCASTSS mapConstantsAVX2<>+4032(SB), Y5
-	VBROADCASTSS mapConstantsAVX2<>+4064(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+4096(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y7
 	JMP  next
 
 loop:
