@@ -18,7 +18,7 @@ func ExampleBatch_Bernoulli() {
 	x := b.Upload([]float32{1, 2, 3, 4, 5, 6}, 6)
 	y := b.Where(b.Bernoulli(key, 0.5, 6), b.Scale(x, 2), b.Const(0))
 	fmt.Println(values(b, y))
-	// Output: []
+	// Output: [0 4 0 8 0 0]
 }
 
 // One plan makes the numbers of every seed.
@@ -41,4 +41,6 @@ func ExampleBatch_Uniform() {
 		fmt.Println(out)
 	}
 	// Output:
+	// [0.5302608 0.31336212 0.90153027]
+	// [0.72766423 0.78786755 0.18169427]
 }
