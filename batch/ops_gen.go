@@ -1130,6 +1130,25 @@ func (r *Batch) ShiftRight(x, y Value) Value {
 	return r.apply(op.ShiftRight, op.Attrs{}, x, y)
 }
 
+// Threefry records random bits: the exclusive or of both words that Threefry-2x32 of
+// 20 rounds makes of the counter (0, i) by the key (k0, k1): x0 ^ x1, where (x0, x1)
+// = threefry2x32(k0, k1, 0, i).
+//
+// Shapes: operands broadcast; gives the common shape. The same bits on every device,
+// and those of JAX's random.bits with jax_threefry_partitionable.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Correctly rounded: within half a unit in the last place.
+func (r *Batch) Threefry(k0, k1, i Value) Value {
+	return r.apply(op.Threefry, op.Attrs{}, k0, k1, i)
+}
+
 // Tan records the tangent of x radians: sin(x) / cos(x).
 //
 // Shapes: any; gives the shape of x. NaN at NaN and ±Inf; -0 stays -0.
@@ -1461,6 +1480,22 @@ func (r *Batch) Asinh(x Value) Value {
 // Within 4 ulp of the true result.
 func (r *Batch) Acosh(x Value) Value {
 	return r.apply(op.Acosh, op.Attrs{}, x)
+}
+
+// Erfinv records the inverse of the Gauss error function: y with erf(y) = x.
+//
+// Shapes: any; gives the shape of x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 6 ulp of the true result.
+func (r *Batch) Erfinv(x Value) Value {
+	return r.apply(op.Erfinv, op.Attrs{}, x)
 }
 
 // Sum records the sum: Σ x.

@@ -1683,6 +1683,30 @@ func (d *Device) AcoshAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Acosh, op.Attrs{}, dst, x, nil, nil)
 }
 
+// Erfinv computes the inverse of the Gauss error function: dst = y with erf(y) = x.
+//
+// dst and x have the same length, and dst may be x. NaN for |x| > 1; ±Inf at ±1; -0
+// stays -0.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ.
+//   - [ErrOverlap] if dst shares some of its elements with x, not all.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 6 ulp of the true result.
+func (d *Device) Erfinv(ctx context.Context, dst, x []float32) error {
+	return d.elementwise(ctx, op.Erfinv, op.Attrs{}, dst, x, nil, nil)
+}
+
+// ErfinvAsync starts [Device.Erfinv] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) ErfinvAsync(ctx context.Context, dst, x []float32) *Pending {
+	return d.elementwiseAsync(ctx, op.Erfinv, op.Attrs{}, dst, x, nil, nil)
+}
+
 // Sum returns the sum of x: Σ x.
 //
 // IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the

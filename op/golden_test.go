@@ -217,6 +217,8 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 				switch {
 				case o.inputs[i] == "ids" || o.inputs[i] == "at" || o.inputs[i] == "lengths" || o.inputs[i] == "positions":
 					types[i] = I32
+				case o == Iota:
+					types[i] = U32
 				case o == MatMulQ && i == 1:
 					types[i] = Q8_0
 				}

@@ -37,6 +37,8 @@ var (
 
 	Cbrt = elementwise(1, "cbrt", "the cube root", cbrt(),
 		of{formula: "x**(1/3)", tol: ulp(2), special: "NaN and infinities stay; -0 stays -0."})
+	Erfinv = elementwise(1, "erfinv", "the inverse of the Gauss error function", erfinv(),
+		of{formula: "y with erf(y) = x", tol: ulp(6), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
 	Hypot = elementwise(2, "hypot", "the length of the vector (x, y), without overflow", hypot(),
 		of{formula: "sqrt(x² + y²)", tol: ulp(3), special: "+Inf if either is infinite, even beside NaN; else NaN if either is NaN."})
 )
@@ -129,4 +131,29 @@ func hypot() Expr {
 	length := most.Mul(q.Fma(q, one).Sqrt())
 	infinite := a.Eq(infinity).Or(b.Eq(infinity))
 	return Select(infinite, infinity, Select(most.Eq(zero), most, length))
+}
+
+// The polynomials of erfinv(x)/x that testdata/fit_erfinv.py fits, from the
+// constant on: of w - 2.5 where w = -log(1-x²) is below 5, of √w - 3 beyond.
+var (
+	erfinvNear = []float64{1.50140941, 0.246640727, -0.00417770771, -0.00125370757, 0.00021860213, -4.39675978e-06, -3.52884172e-06, 3.43725077e-07, 2.85333073e-08}
+	erfinvFar  = []float64{2.83297706, 1.00167418, 0.00943590701, -0.00762488274, 0.00575995632, -0.00366178877, 0.00130417279, 8.77807179e-05, -0.000168220038}
+)
+
+// erfinv: 1-x² as a product, which is exact to its last places near ±1.
+func erfinv() Expr {
+	w := one.Sub(x).Mul(one.Add(x)).Log().Neg()
+	near := x.Mul(horner(w.Sub(Const(2.5)), erfinvNear))
+	far := x.Mul(horner(w.Sqrt().Sub(Const(3)), erfinvFar))
+	return Select(x.Abs().Eq(one), infinity.CopySign(x), Select(w.Lt(Const(5)), near, far))
+}
+
+// horner returns the polynomial of v with the coefficients, from the constant on.
+func horner(v Expr, coefficients []float64) Expr {
+	n := len(coefficients) - 1
+	y := Const(coefficients[n])
+	for i := n - 1; i >= 0; i-- {
+		y = y.Fma(v, Const(coefficients[i]))
+	}
+	return y
 }

@@ -168,6 +168,8 @@ func mapAVX2(name string) MapFunc {
 		return mapAsinhAVX2
 	case "acosh":
 		return mapAcoshAVX2
+	case "erfinv":
+		return mapErfinvAVX2
 	case "code.add.sv":
 		return mapCodeAddSVAVX2
 	case "code.sub.vs":
@@ -506,6 +508,8 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapAsinhStreamAVX2
 	case "acosh":
 		return mapAcoshStreamAVX2
+	case "erfinv":
+		return mapErfinvStreamAVX2
 	case "code.add.sv":
 		return mapCodeAddSVStreamAVX2
 	case "code.sub.vs":
@@ -1457,6 +1461,16 @@ func mapAcoshAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapAcoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapErfinvAVX2 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))). See mapErfinvGeneric.
+//
+//go:noescape
+func mapErfinvAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapErfinvStreamAVX2 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) around the caches. See mapErfinvGeneric.
+//
+//go:noescape
+func mapErfinvStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeAddSVAVX2 stores p0 + x. See mapCodeAddSVGeneric.
 //

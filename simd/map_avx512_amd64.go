@@ -168,6 +168,8 @@ func mapAVX512(name string) MapFunc {
 		return mapAsinhAVX512
 	case "acosh":
 		return mapAcoshAVX512
+	case "erfinv":
+		return mapErfinvAVX512
 	case "code.add.sv":
 		return mapCodeAddSVAVX512
 	case "code.sub.vs":
@@ -514,6 +516,8 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapAsinhStreamAVX512
 	case "acosh":
 		return mapAcoshStreamAVX512
+	case "erfinv":
+		return mapErfinvStreamAVX512
 	case "code.add.sv":
 		return mapCodeAddSVStreamAVX512
 	case "code.sub.vs":
@@ -1483,6 +1487,16 @@ func mapAcoshAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapAcoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapErfinvAVX512 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))). See mapErfinvGeneric.
+//
+//go:noescape
+func mapErfinvAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapErfinvStreamAVX512 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) around the caches. See mapErfinvGeneric.
+//
+//go:noescape
+func mapErfinvStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCodeAddSVAVX512 stores p0 + x. See mapCodeAddSVGeneric.
 //

@@ -72,6 +72,7 @@ var (
 	kernelAtanh       = Map("atanh")
 	kernelAsinh       = Map("asinh")
 	kernelAcosh       = Map("acosh")
+	kernelErfinv      = Map("erfinv")
 )
 
 // Relu stores the positive part in dst: max(x, 0). NaN stays NaN; the sign of a zero result is not defined.
@@ -443,4 +444,9 @@ func Asinh(dst, x []float32) {
 // Acosh stores the inverse hyperbolic cosine in dst: log(x + sqrt(x² - 1)). NaN for x < 1; +Inf at +Inf.
 func Acosh(dst, x []float32) {
 	apply(kernelAcosh, dst, x, nil, nil, 1, nil)
+}
+
+// Erfinv stores the inverse of the Gauss error function in dst: y with erf(y) = x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
+func Erfinv(dst, x []float32) {
+	apply(kernelErfinv, dst, x, nil, nil, 1, nil)
 }

@@ -150,6 +150,7 @@ var mapNames = [...]string{
 	"elu",
 	"equal",
 	"erf",
+	"erfinv",
 	"exp",
 	"exp2",
 	"expm1",
@@ -268,6 +269,7 @@ var mapNames = [...]string{
 	"u32.shift_right",
 	"u32.square",
 	"u32.sub",
+	"u32.threefry",
 	"u32.where",
 	"u32.xor",
 	"where",
@@ -435,6 +437,8 @@ func mapGeneric(name string) MapFunc {
 		return mapAsinhGeneric
 	case "acosh":
 		return mapAcoshGeneric
+	case "erfinv":
+		return mapErfinvGeneric
 	case "code.add.sv":
 		return mapCodeAddSVGeneric
 	case "code.sub.vs":
@@ -597,6 +601,8 @@ func mapGeneric(name string) MapFunc {
 		return mapU32ShiftLeftGeneric
 	case "u32.shift_right":
 		return mapU32ShiftRightGeneric
+	case "u32.threefry":
+		return mapU32ThreefryGeneric
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodGeneric
 	case "cast.f32.i32":

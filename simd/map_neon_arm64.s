@@ -480,43 +480,123 @@ DATA mapConstantsNEON<>+1888(SB)/4, $0x4e800000
 DATA mapConstantsNEON<>+1892(SB)/4, $0x4e800000
 DATA mapConstantsNEON<>+1896(SB)/4, $0x4e800000
 DATA mapConstantsNEON<>+1900(SB)/4, $0x4e800000
-DATA mapConstantsNEON<>+1904(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1908(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1912(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1916(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+1920(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1924(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1928(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1932(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+1936(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1940(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1944(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1948(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+1952(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1956(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1960(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1964(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+1968(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+1972(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+1976(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+1980(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+1984(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+1988(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+1992(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+1996(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+2000(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2004(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2008(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2012(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2016(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2020(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2024(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2028(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2032(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2036(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2040(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2044(SB)/4, $0x4124cccd
-GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2048
+DATA mapConstantsNEON<>+1904(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1908(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1912(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1916(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1920(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1924(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1928(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1932(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1936(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1940(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1944(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1948(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1952(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1956(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1960(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1964(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1968(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1972(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1976(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1980(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1984(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+1988(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+1992(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+1996(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+2000(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2004(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2008(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2012(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2016(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2020(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2024(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2028(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2032(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2036(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2040(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2044(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2048(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2052(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2056(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2060(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2064(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2068(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2072(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2076(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2080(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2084(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2088(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2092(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2096(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2100(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2104(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2108(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2112(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2116(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2120(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2124(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2128(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2132(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2136(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2140(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2144(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2148(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2152(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2156(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2160(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2164(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2168(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2172(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2176(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2180(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2184(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2188(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2192(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2196(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2200(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2204(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2208(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2212(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2216(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2220(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2224(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2228(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2232(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2236(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2240(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2244(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2248(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2252(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2256(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2260(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2264(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2268(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2272(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2276(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2280(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2284(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2288(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2292(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2296(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2300(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2304(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2308(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2312(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2316(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2320(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2324(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2328(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2332(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2336(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2340(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2344(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2348(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2352(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2356(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2360(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2364(SB)/4, $0x4124cccd
+GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2368
 
 // func mapReluNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluNEON(SB), NOSPLIT, $88-48
@@ -10346,6 +10426,168 @@ back:
 done:
 	RET
 
+// func mapErfinvNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapErfinvNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0414C // ldr q12, [x10, #256]
+	WORD $0x3DC0994D // ldr q13, [x10, #608]
+	WORD $0x3DC0014E // ldr q14, [x10]
+	WORD $0x3DC0354F // ldr q15, [x10, #208]
+	WORD $0x3DC0F550 // ldr q16, [x10, #976]
+	WORD $0x3DC0F951 // ldr q17, [x10, #992]
+	WORD $0x3DC06952 // ldr q18, [x10, #416]
+	WORD $0x3DC0FD53 // ldr q19, [x10, #1008]
+	WORD $0x3DC09D54 // ldr q20, [x10, #624]
+	WORD $0x3DC0A155 // ldr q21, [x10, #640]
+	WORD $0x3DC0A556 // ldr q22, [x10, #656]
+	WORD $0x3DC0A957 // ldr q23, [x10, #672]
+	WORD $0x3DC0AD58 // ldr q24, [x10, #688]
+	WORD $0x3DC0B159 // ldr q25, [x10, #704]
+	WORD $0x3DC0B55A // ldr q26, [x10, #720]
+	WORD $0x3DC0B95B // ldr q27, [x10, #736]
+	WORD $0x3DC0BD5C // ldr q28, [x10, #752]
+	WORD $0x3DC0C15D // ldr q29, [x10, #768]
+	WORD $0x3DC0C55E // ldr q30, [x10, #784]
+	WORD $0x3DC0C95F // ldr q31, [x10, #800]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
+	WORD $0x4E2CE421 // fcmeq v1.4s, v1.4s, v12.4s
+	WORD $0x4EAD1DA2 // mov v2.16b, v13.16b
+	WORD $0x6EAF1C02 // bit v2.16b, v0.16b, v15.16b
+	WORD $0x4EA0D583 // fsub v3.4s, v12.4s, v0.4s
+	WORD $0x4E20D584 // fadd v4.4s, v12.4s, v0.4s
+	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
+	WORD $0x6EAEE464 // fcmgt v4.4s, v3.4s, v14.4s
+	WORD $0x6EA3E5A5 // fcmgt v5.4s, v13.4s, v3.4s
+	WORD $0x6EA3E606 // fcmgt v6.4s, v16.4s, v3.4s
+	WORD $0x6E31DC67 // fmul v7.4s, v3.4s, v17.4s
+	WORD $0x4EA61CC8 // mov v8.16b, v6.16b
+	WORD $0x6E631CE8 // bsl v8.16b, v7.16b, v3.16b
+	WORD $0x6EB28507 // sub v7.4s, v8.4s, v18.4s
+	WORD $0x4F2904E7 // sshr v7.4s, v7.4s, #23
+	WORD $0x4E21D8E9 // scvtf v9.4s, v7.4s
+	WORD $0x6E6E1E66 // bsl v6.16b, v19.16b, v14.16b
+	WORD $0x4EA6D526 // fsub v6.4s, v9.4s, v6.4s
+	WORD $0x4F3754E7 // shl v7.4s, v7.4s, #23
+	WORD $0x6EA78507 // sub v7.4s, v8.4s, v7.4s
+	WORD $0x4EACD4E7 // fsub v7.4s, v7.4s, v12.4s
+	WORD $0x6E27DCE8 // fmul v8.4s, v7.4s, v7.4s
+	WORD $0x6E27DD09 // fmul v9.4s, v8.4s, v7.4s
+	WORD $0x4EB51EAA // mov v10.16b, v21.16b
+	WORD $0x4E27CE8A // fmla v10.4s, v20.4s, v7.4s
+	WORD $0x4EB61ECB // mov v11.16b, v22.16b
+	WORD $0x4E27CD4B // fmla v11.4s, v10.4s, v7.4s
+	WORD $0x4EB71EEA // mov v10.16b, v23.16b
+	WORD $0x4E27CD6A // fmla v10.4s, v11.4s, v7.4s
+	WORD $0x4EB81F0B // mov v11.16b, v24.16b
+	WORD $0x4E27CD4B // fmla v11.4s, v10.4s, v7.4s
+	WORD $0x4EB91F2A // mov v10.16b, v25.16b
+	WORD $0x4E27CD6A // fmla v10.4s, v11.4s, v7.4s
+	WORD $0x4EBA1F4B // mov v11.16b, v26.16b
+	WORD $0x4E27CD4B // fmla v11.4s, v10.4s, v7.4s
+	WORD $0x4EBB1F6A // mov v10.16b, v27.16b
+	WORD $0x4E27CD6A // fmla v10.4s, v11.4s, v7.4s
+	WORD $0x6E3CDCCB // fmul v11.4s, v6.4s, v28.4s
+	WORD $0x4E2ACD2B // fmla v11.4s, v9.4s, v10.4s
+	WORD $0x4E3DCD0B // fmla v11.4s, v8.4s, v29.4s
+	WORD $0x4E27D567 // fadd v7.4s, v11.4s, v7.4s
+	WORD $0x4E3ECCC7 // fmla v7.4s, v6.4s, v30.4s
+	WORD $0x6E6D1CE5 // bsl v5.16b, v7.16b, v13.16b
+	WORD $0x4E2EE463 // fcmeq v3.4s, v3.4s, v14.4s
+	WORD $0x3DC0CD46 // ldr q6, [x10, #816]
+	WORD $0x6E661FE3 // bsl v3.16b, v31.16b, v6.16b
+	WORD $0x6E631CA4 // bsl v4.16b, v5.16b, v3.16b
+	WORD $0x6EA0F883 // fneg v3.4s, v4.4s
+	WORD $0x3DC1DD44 // ldr q4, [x10, #1904]
+	WORD $0x6EA3E484 // fcmgt v4.4s, v4.4s, v3.4s
+	WORD $0x3DC1E145 // ldr q5, [x10, #1920]
+	WORD $0x4EA5D465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x3DC1E546 // ldr q6, [x10, #1936]
+	WORD $0x3DC1E947 // ldr q7, [x10, #1952]
+	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
+	WORD $0x3DC1ED46 // ldr q6, [x10, #1968]
+	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
+	WORD $0x3DC1F147 // ldr q7, [x10, #1984]
+	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
+	WORD $0x3DC1F546 // ldr q6, [x10, #2000]
+	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
+	WORD $0x3DC1F947 // ldr q7, [x10, #2016]
+	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
+	WORD $0x3DC1FD46 // ldr q6, [x10, #2032]
+	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
+	WORD $0x3DC20147 // ldr q7, [x10, #2048]
+	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
+	WORD $0x3DC20546 // ldr q6, [x10, #2064]
+	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
+	WORD $0x6E26DC05 // fmul v5.4s, v0.4s, v6.4s
+	WORD $0x6EA1F863 // fsqrt v3.4s, v3.4s
+	WORD $0x3DC05946 // ldr q6, [x10, #352]
+	WORD $0x4EA6D463 // fsub v3.4s, v3.4s, v6.4s
+	WORD $0x3DC20946 // ldr q6, [x10, #2080]
+	WORD $0x3DC20D47 // ldr q7, [x10, #2096]
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x3DC21146 // ldr q6, [x10, #2112]
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x3DC21547 // ldr q7, [x10, #2128]
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x3DC21946 // ldr q6, [x10, #2144]
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x3DC21D47 // ldr q7, [x10, #2160]
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x3DC22146 // ldr q6, [x10, #2176]
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x3DC22547 // ldr q7, [x10, #2192]
+	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
+	WORD $0x3DC22946 // ldr q6, [x10, #2208]
+	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
+	WORD $0x6E26DC00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6E601CA4 // bsl v4.16b, v5.16b, v0.16b
+	WORD $0x6E641C41 // bsl v1.16b, v2.16b, v4.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
 // func mapCodeAddSVNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCodeAddSVNEON(SB), NOSPLIT, $88-48
 	MOVD dst+0(FP), R0
@@ -12397,11 +12639,11 @@ TEXT ·mapCodeLdexpNEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
-	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
-	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
+	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
+	WORD $0x3DC2315C // ldr q28, [x10, #2240]
+	WORD $0x3DC2355D // ldr q29, [x10, #2256]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
+	WORD $0x3DC2395F // ldr q31, [x10, #2272]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12549,11 +12791,11 @@ TEXT ·mapCodeLdexpVSNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
-	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
-	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
+	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
+	WORD $0x3DC2315C // ldr q28, [x10, #2240]
+	WORD $0x3DC2355D // ldr q29, [x10, #2256]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
+	WORD $0x3DC2395F // ldr q31, [x10, #2272]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12687,11 +12929,11 @@ TEXT ·mapCodeLdexpSVNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC1DD5B // ldr q27, [x10, #1904]
-	WORD $0x3DC1E15C // ldr q28, [x10, #1920]
-	WORD $0x3DC1E55D // ldr q29, [x10, #1936]
+	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
+	WORD $0x3DC2315C // ldr q28, [x10, #2240]
+	WORD $0x3DC2355D // ldr q29, [x10, #2256]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1E95F // ldr q31, [x10, #1952]
+	WORD $0x3DC2395F // ldr q31, [x10, #2272]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12899,10 +13141,10 @@ TEXT ·mapCodeRoundBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12994,7 +13236,7 @@ TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	WORD $0x3DC04153 // ldr q19, [x10, #256]
 	WORD $0x3DC00554 // ldr q20, [x10, #16]
 	WORD $0x3DC00155 // ldr q21, [x10]
-	WORD $0x3DC1FD56 // ldr q22, [x10, #2032]
+	WORD $0x3DC24D56 // ldr q22, [x10, #2352]
 	WORD $0x3DC01557 // ldr q23, [x10, #80]
 	WORD $0x3DC01958 // ldr q24, [x10, #96]
 	WORD $0x3DC01D59 // ldr q25, [x10, #112]
@@ -13941,10 +14183,10 @@ TEXT ·mapSqrtBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -14118,10 +14360,10 @@ TEXT ·mapSquareBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -14301,10 +14543,10 @@ TEXT ·mapScaleBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -14484,10 +14726,10 @@ TEXT ·mapAddScalarBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -14679,10 +14921,10 @@ TEXT ·mapAddBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -14888,10 +15130,10 @@ TEXT ·mapSubBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -15097,10 +15339,10 @@ TEXT ·mapMulBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -15306,10 +15548,10 @@ TEXT ·mapDivBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -15521,10 +15763,10 @@ TEXT ·mapAxpyBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -15748,10 +15990,10 @@ TEXT ·mapFmaBf16NEON(SB), NOSPLIT, $88-48
 	MOVD z+24(FP), R3
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -15959,10 +16201,10 @@ TEXT ·mapCodeAddSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16142,10 +16384,10 @@ TEXT ·mapCodeSubVSBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16325,10 +16567,10 @@ TEXT ·mapCodeSubSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16508,10 +16750,10 @@ TEXT ·mapCodeMulSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16691,10 +16933,10 @@ TEXT ·mapCodeDivVSBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16874,10 +17116,10 @@ TEXT ·mapCodeDivSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC1ED5C // ldr q28, [x10, #1968]
-	WORD $0x3DC1F15D // ldr q29, [x10, #1984]
-	WORD $0x3DC1F55E // ldr q30, [x10, #2000]
-	WORD $0x3DC1F95F // ldr q31, [x10, #2016]
+	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455E // ldr q30, [x10, #2320]
+	WORD $0x3DC2495F // ldr q31, [x10, #2336]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest

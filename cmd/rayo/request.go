@@ -35,6 +35,7 @@ var typical = map[*op.Operation]string{
 	op.RMSNorm:   "4096x4096,4096",
 	op.SliceAt:   "4096x128,1",
 	op.Update:    "4096x128,1,16x128",
+	op.Iota:      "1",
 }
 
 // shapes returns the shapes of the operands of o.
@@ -90,6 +91,8 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 		attrs = op.TopKOpts{K: 8}.Attrs()
 	case o == op.SliceAt:
 		attrs = op.SliceAtOf(0, min(16, shapes[0][0]))
+	case o == op.Iota:
+		attrs = op.IotaOf(1 << 20)
 	case o.Class() == op.Reduction && len(shapes[0]) > 1:
 		attrs = attrs.Rows()
 	}
@@ -100,6 +103,8 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 		switch {
 		case i > 0 && slices.Contains([]string{"ids", "positions", "at", "lengths"}, o.Inputs()[i]):
 			types[i] = op.I32
+		case o == op.Iota:
+			types[i] = op.U32
 		case o == op.MatMulQ && i == 1:
 			types[i] = weights
 		}

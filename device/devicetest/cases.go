@@ -108,9 +108,12 @@ func (c *Case) quantized() bool {
 	return false
 }
 
-// elements returns the elements of the largest operand.
+// elements returns the elements of the largest operand, or what iota counts.
 func (c *Case) elements() int {
 	n := 0
+	if c.Op == op.Iota {
+		n = c.Extents[0]
+	}
 	for _, x := range c.In {
 		n = max(n, len(x.Data))
 	}

@@ -70,6 +70,11 @@ var lists = map[*op.Operation]struct {
 		},
 		(*generator).update,
 	},
+	op.Iota: {
+		func(c *Case) (op.Attrs, error) { return op.IotaOf(c.Extents[0]), nil },
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value { return b.Iota(in[0], c.Extents[0]) },
+		(*generator).iota,
+	},
 }
 
 // listed returns a case of one operand.
@@ -201,6 +206,18 @@ func (g *generator) update(d op.DType) []Case {
 			v := append(op.Shape{}, c.s...)
 			v[(c.axis+len(v))%len(v)] = c.n
 			k.In = append(k.In, g.place(at), g.tensor(d, v, g.wild))
+			cases = append(cases, k)
+		}
+	}
+	return cases
+}
+
+func (g *generator) iota(d op.DType) []Case {
+	var cases []Case
+	for _, n := range []int{0, 1, 7, 257, 1031, 40_000} {
+		for _, start := range []float64{0, 5, 1<<32 - 3} {
+			k := g.listed(op.Iota, d, op.Shape{1}, n)
+			k.In[0].Data[0] = start
 			cases = append(cases, k)
 		}
 	}

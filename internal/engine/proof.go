@@ -41,6 +41,7 @@ var probes = map[*op.Operation]probe{
 	op.Concat:    {attrs: op.ConcatAlong(1), shapes: []op.Shape{{3, 4}, {3, 5}}},
 	op.SliceAt:   {attrs: op.SliceAtOf(0, 2), shapes: []op.Shape{{6, 5}, {1}}, index: 1},
 	op.Update:    {attrs: op.UpdateOf(0), shapes: []op.Shape{{6, 5}, {1}, {2, 5}}, index: 1},
+	op.Iota:      {attrs: op.IotaOf(67), shapes: []op.Shape{{1}}},
 	op.Cast:      {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
 }
 
@@ -171,10 +172,16 @@ func (c *probe) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
 	if i > 0 && i == c.index {
 		t = op.I32
 	}
+	if o == op.Iota {
+		t = op.U32
+	}
 	x := op.NewArray(s)
 	for k := range x.Data {
 		x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact, without order
-		if t == op.I32 {
+		switch t {
+		case op.U32:
+			x.Data[k] = 1<<32 - 5 // wraps
+		case op.I32:
 			x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
 		}
 		if o == op.Cast && k%9 == 4 {

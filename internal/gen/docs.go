@@ -180,6 +180,7 @@ var listText = map[*op.Operation]string{
 	op.Concat:  "the axis (`op.ConcatAlong`)",
 	op.SliceAt: "the axis and n (`op.SliceAtOf`)",
 	op.Update:  "the axis (`op.UpdateOf`)",
+	op.Iota:    "n (`op.IotaOf`)",
 }
 
 // typeText asks the rule about every combination of element types.

@@ -32,6 +32,7 @@ var shaped = map[*op.Operation]Case{
 	op.Rope:      {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
 	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
 	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
+	op.Iota:      {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
 	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
 }
 
@@ -46,6 +47,9 @@ func Of(o *op.Operation, n int) (Case, bool) {
 		}
 		if o == op.Where {
 			c.Types = []op.DType{op.Bool}
+		}
+		if o == op.Threefry {
+			c.Types = []op.DType{op.U32, op.U32, op.U32}
 		}
 	case op.Row:
 		c.Size = fmt.Sprintf("%d×1000", n/1000)
@@ -92,6 +96,8 @@ func (c *Case) Attrs() op.Attrs {
 		return op.CastTo(c.Args[0].(op.DType))
 	case op.TopK:
 		return op.TopKOpts{K: c.Args[0].(int)}.Attrs()
+	case op.Iota:
+		return op.IotaOf(c.Args[0].(int))
 	case op.Reshape:
 		a, _ := op.ReshapeTo(c.Args[0].(int)) // one extent
 		return a

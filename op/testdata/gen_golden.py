@@ -124,6 +124,7 @@ UNARY = {
     "celu": ({"alpha": 1}, lambda x: x if x > 0 else mp.expm1(x), (INF, -1.0, 0.0, 0.0), None),
     "softsign": ({}, lambda x: x / (1 + abs(x)), (("limit", 1.0), ("limit", -1.0), 0.0, -0.0), None),
     "erf": ({}, mp.erf, (1.0, -1.0, 0.0, -0.0), None),
+    "erfinv": ({}, lambda x: mp.sign(x) * mp.inf if abs(x) == 1 else within(mp.erfinv)(x), (NAN, NAN, 0.0, -0.0), None),
     "tan": ({}, mp.tan, (NAN, NAN, 0.0, -0.0), "tan"),
     "asin": ({}, within(mp.asin), (NAN, NAN, 0.0, -0.0), "arcsin"),
     "acos": ({}, within(mp.acos), (NAN, NAN, math.pi / 2, math.pi / 2), "arccos"),
@@ -194,7 +195,7 @@ def kind(v):
 
 
 # Results that vanish keep the argument's sign in these.
-ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "cbrt", "softsign"}
+ODD = {"floor", "ceil", "round", "trunc", "neg", "silu", "mish", "gelu", "gelu_tanh", "hard_swish", "sin", "tanh", "elu", "selu", "leaky_relu", "log1p", "erf", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "cbrt", "softsign", "erfinv"}
 
 
 def unary(name):
@@ -309,7 +310,25 @@ WHOLE = {
 }
 
 
+def threefry(k0, k1, i):
+    """The exclusive or of both words of Threefry-2x32-20 of the counter (0, i)."""
+    m = 2**32 - 1
+    ks = [k0, k1, 0x1BD11BDA ^ k0 ^ k1]
+    x, y = k0, (i + k1) & m
+    for r in range(20):
+        x = (x + y) & m
+        d = [13, 15, 26, 6, 17, 29, 16, 24][r % 8]
+        y = ((y << d | y >> (32 - d)) & m) ^ x
+        if r % 4 == 3:
+            s = r // 4 + 1
+            x, y = (x + ks[s % 3]) & m, (y + ks[(s + 1) % 3] + s) & m
+    return x ^ y
+
+
 def whole():
+    words = [0, 1, 12345679, 2**32 - 1]
+    rows = [(a, b, c) for a in words for b in words for c in words]
+    yield {"op": "threefry", "types": ["u32"] * 3, "params": [], "in": rows, "y": [threefry(*r) for r in rows]}
     values = {"i32": I32S, "u32": U32S, "bool": [0, 1]}
     for name, (arity, types, f) in WHOLE.items():
         for t in types:

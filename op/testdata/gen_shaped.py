@@ -263,6 +263,11 @@ def places():
         case("update", [x, np.array([at]), v], [y], (-2,))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places):
+def counts():
+    for start, n in [(0, 5), (7, 1), (2**32 - 2, 4), (3, 0)]:
+        case("iota", [np.array([start])], [(start + np.arange(n)) % 2**32], (n,))
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

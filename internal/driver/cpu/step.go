@@ -391,6 +391,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &concatTask{d: d}
 	case op.SliceAt, op.Update:
 		return &placeTask{}
+	case op.Iota:
+		return &iotaTask{d: d}
 	case op.Gather:
 		return &gatherTask{d: d}
 	case op.TopK:

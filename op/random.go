@@ -1,0 +1,99 @@
+package op
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// Threefry makes random bits.
+var Threefry = elementwise(3, "threefry", "random bits: the exclusive or of both words that Threefry-2x32 of 20 rounds makes of the counter (0, i) by the key (k0, k1)",
+	threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
+		special: "The same bits on every device, and those of JAX's random.bits with jax_threefry_partitionable."})
+
+// words takes u32 alone.
+func words(_ *Attrs, in []DType) ([]DType, error) {
+	return same(in, func(d DType) bool { return d == U32 })
+}
+
+// The constants of Threefry-2x32: Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", 2011.
+const (
+	threefryRounds = 20
+	threefryParity = 0x1BD11BDA
+)
+
+var threefryTurns = [8]int{13, 15, 26, 6, 17, 29, 16, 24}
+
+// cipher is the arithmetic of 32-bit words by which Threefry is written.
+type cipher[W any] struct {
+	add, xor func(a, b W) W
+	rotate   func(a W, n int) W // to the left
+	word     func(v uint32) W
+}
+
+// threefry enciphers the counter (x, y) by the key (k0, k1).
+func (c *cipher[W]) threefry(k0, k1, x, y W) (W, W) {
+	key := [3]W{k0, k1, c.xor(c.word(threefryParity), c.xor(k0, k1))}
+	x, y = c.add(x, key[0]), c.add(y, key[1])
+	for r := range threefryRounds {
+		x = c.add(x, y)
+		y = c.xor(c.rotate(y, threefryTurns[r%len(threefryTurns)]), x)
+		if r%4 == 3 {
+			n := r/4 + 1
+			x = c.add(x, key[n%3])
+			y = c.add(c.add(y, key[(n+1)%3]), c.word(uint32(n)))
+		}
+	}
+	return x, y
+}
+
+// ofWords is the arithmetic of numbers, ofExprs that of expressions.
+var (
+	ofWords = cipher[uint32]{
+		add:    func(a, b uint32) uint32 { return a + b },
+		xor:    func(a, b uint32) uint32 { return a ^ b },
+		rotate: func(a uint32, n int) uint32 { return a<<n | a>>(32-n) },
+		word:   func(v uint32) uint32 { return v },
+	}
+	ofExprs = cipher[Expr]{
+		add: Expr.Add,
+		xor: func(a, b Expr) Expr { return a.binary(ir.Xor, b) },
+		rotate: func(a Expr, n int) Expr {
+			return a.binary(ir.Shl, a.like(float64(n))).binary(ir.Or, a.binary(ir.Shr, a.like(float64(32-n))))
+		},
+		word: func(v uint32) Expr { return Expr{ir.NewConst(float64(v), ir.U32)} },
+	}
+)
+
+// threefry is the expression of [Threefry].
+func threefry() Expr {
+	word := func(i int) Expr { return Expr{ir.NewArg(i, ir.U32)} }
+	a, b := ofExprs.threefry(word(0), word(1), ofExprs.word(0), word(2))
+	return a.binary(ir.Xor, b)
+}
+
+// RandomKey is the key of a stream of random numbers: two words, which a batch takes
+// as an array of u32 of shape [2]. One key gives one stream: for further numbers take
+// keys from [RandomKey.Split] or [RandomKey.FoldIn].
+type RandomKey [2]uint32
+
+// Key returns the key of a seed: its upper and its lower word, as JAX's random.key
+// has them where 64-bit integers are on.
+func Key(seed uint64) RandomKey { return RandomKey{uint32(seed >> 32), uint32(seed)} }
+
+// Split returns n keys made of k, none of which k should be used beside: those of
+// JAX's random.split. It returns none for n below 1.
+func (k RandomKey) Split(n int) []RandomKey {
+	keys := make([]RandomKey, max(n, 0))
+	for i := range keys {
+		keys[i] = k.at(uint64(i))
+	}
+	return keys
+}
+
+// FoldIn returns the key made of k and a number, as of a step or a layer: that of
+// JAX's random.fold_in.
+func (k RandomKey) FoldIn(n uint32) RandomKey { return k.at(uint64(n)) }
+
+// at returns the block of a counter.
+func (k RandomKey) at(i uint64) RandomKey {
+	a, b := ofWords.threefry(k[0], k[1], uint32(i>>32), uint32(i))
+	return RandomKey{a, b}
+}
