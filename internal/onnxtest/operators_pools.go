@@ -19,11 +19,11 @@ var poolOperators = map[string]mapping{
 // after. Extra padding behind that lets the last window be whole.
 type sliding struct{ size, dilation, stride, before, after, extra int }
 
-// slidings returns how the windows of a node move along the axes behind the first
-// two of operand 0, whose kernel has the given extents.
-func (r *recorder) slidings(kernel []int) []sliding {
+// slidings returns how the windows of a node, of the given extents, move along axes
+// of the given extents.
+func (r *recorder) slidings(spatial, kernel []int) []sliding {
 	list := make([]sliding, len(kernel))
-	for i, n := range r.shape(0)[2:] {
+	for i, n := range spatial {
 		w := sliding{size: kernel[i], dilation: 1, stride: 1}
 		if d := r.ints("dilations"); d != nil {
 			w.dilation = d[i]
@@ -50,6 +50,9 @@ func (r *recorder) slidings(kernel []int) []sliding {
 	}
 	return list
 }
+
+// pooling returns how the windows of a node move over operand 0.
+func (r *recorder) pooling() []sliding { return r.slidings(r.shape(0)[2:], r.ints("kernel_shape")) }
 
 // extent returns the extent of a window with what it skips.
 func (w sliding) extent() int { return (w.size-1)*w.dilation + 1 }
@@ -91,12 +94,12 @@ func maxPool(r *recorder) []batch.Value {
 		return r.refuse("with indices")
 	}
 	least := float32(math.Inf(-1))
-	return one(r.windows(r.x(0), r.slidings(r.ints("kernel_shape")), least, least, r.Maximum))
+	return one(r.windows(r.x(0), r.pooling(), least, least, r.Maximum))
 }
 
 // averagePool divides the sums by the numbers of elements, with or without padding.
 func averagePool(r *recorder) []batch.Value {
-	list := r.slidings(r.ints("kernel_shape"))
+	list := r.pooling()
 	counted := float32(0)
 	if r.int("count_include_pad", 0) != 0 {
 		counted = 1
@@ -110,7 +113,7 @@ func averagePool(r *recorder) []batch.Value {
 func lpPool(r *recorder) []batch.Value {
 	p := float32(r.int("p", 2))
 	power := r.Pow(r.Abs(r.x(0)), r.Const(p))
-	return one(r.Pow(r.windows(power, r.slidings(r.ints("kernel_shape")), 0, 0, r.Add), r.Const(1/p)))
+	return one(r.Pow(r.windows(power, r.pooling(), 0, 0, r.Add), r.Const(1/p)))
 }
 
 // localNorm divides by a power of the sum of squares of neighbouring channels.

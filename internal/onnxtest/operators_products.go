@@ -6,31 +6,8 @@ import (
 )
 
 var productOperators = map[string]mapping{
-	"Conv":   conv,
 	"Gemm":   gemm,
 	"MatMul": matmul,
-}
-
-func conv(r *recorder) []batch.Value {
-	pair := func(name string, otherwise int) [2]int {
-		list := r.ints(name)
-		if list == nil {
-			return [2]int{otherwise, otherwise}
-		}
-		return [2]int{list[0], list[1]}
-	}
-	if a := r.text("auto_pad", "NOTSET"); a != "NOTSET" {
-		return r.refuse("auto_pad %s", a)
-	}
-	pads := r.ints("pads")
-	if pads != nil && (len(pads) != 4 || pads[0] != pads[2] || pads[1] != pads[3]) {
-		return r.refuse("pads %v", pads)
-	}
-	o := op.Conv2DOpts{Stride: pair("strides", 1), Dilation: pair("dilations", 1), Pad: pair("pads", 0), Groups: r.int("group", 1)}
-	if r.has(2) {
-		return one(r.Conv2DBias(r.x(0), r.x(1), r.x(2), o))
-	}
-	return one(r.Conv2D(r.x(0), r.x(1), o))
 }
 
 func gemm(r *recorder) []batch.Value {
