@@ -13,6 +13,7 @@ var gatherOperators = map[string]mapping{
 	"GatherElements":  gatherElements,
 	"GatherND":        gatherND,
 	"ReverseSequence": reverseSequence,
+	"TensorScatter":   tensorScatter,
 }
 
 // ids returns operand i, indices of n places, the negative ones counted from the end.
@@ -118,6 +119,24 @@ func reverseSequence(r *recorder) []batch.Value {
 	steps := r.indices(s, time)
 	ids := r.Where(r.Less(steps, lengths), r.Sub(r.Sub(lengths, r.whole(1)), steps), steps)
 	return one(r.pickAlong(r.x(0), ids, time))
+}
+
+// tensorScatter takes for each place of an axis what an update, which begins at a
+// place of each batch, has for it; in the mode circular it goes on at the front.
+func tensorScatter(r *recorder) []batch.Value {
+	s := r.shape(0)
+	axis := r.axis(r.int("axis", -2), len(s))
+	n := r.shape(1)[axis]
+	at := r.indices(s, axis)
+	if r.has(2) {
+		at = r.Sub(at, r.Reshape(r.x(2), append([]int{s[0]}, slices.Repeat([]int{1}, len(s)-1)...)...))
+	}
+	if r.text("mode", "linear") == "circular" {
+		at = r.Remainder(at, r.whole(s[axis]))
+	}
+	fresh := r.And(r.GreaterEqual(at, r.whole(0)), r.Less(at, r.whole(n)))
+	ids := r.Where(fresh, at, r.whole(0))
+	return one(r.Where(fresh, r.pickAlong(r.x(1), ids, axis), r.x(0)))
 }
 
 // indices returns for each element of shape s its index along an axis.

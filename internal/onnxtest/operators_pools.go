@@ -57,21 +57,39 @@ func (r *recorder) pooling() []sliding { return r.slidings(r.shape(0)[2:], r.int
 // extent returns the extent of a window with what it skips.
 func (w sliding) extent() int { return (w.size-1)*w.dilation + 1 }
 
-// fold combines the elements of each window along an axis of x, which is padded:
-// first elements of all windows are a slice, second ones another.
+// part returns the elements k of all windows along an axis of x, which is padded.
+func (w sliding) part(r *recorder, x batch.Value, axis, k int) batch.Value {
+	count, from := (x.Shape()[axis]-w.extent())/w.stride+1, k*w.dilation
+	return r.Slice(x, axis, from, from+(count-1)*w.stride+1, w.stride)
+}
+
+// fold combines the elements of each window along an axis of x, which is padded.
 func (w sliding) fold(r *recorder, x batch.Value, axis int, f func(x, y batch.Value) batch.Value) batch.Value {
-	count := (x.Shape()[axis]-w.extent())/w.stride + 1
-	var y batch.Value
-	for k := range w.size {
-		from := k * w.dilation
-		part := r.Slice(x, axis, from, from+(count-1)*w.stride+1, w.stride)
-		if k == 0 {
-			y = part
-		} else {
-			y = f(y, part)
-		}
+	y := w.part(r, x, axis, 0)
+	for k := 1; k < w.size; k++ {
+		y = f(y, w.part(r, x, axis, k))
 	}
 	return y
+}
+
+// offsets calls f for each element of the windows with a function that returns these
+// elements of all windows of a value, with another outside.
+func (r *recorder) offsets(list []sliding, f func(part func(x batch.Value, outside float32) batch.Value)) {
+	n := 1
+	for _, w := range list {
+		n *= w.size
+	}
+	for i := range n {
+		f(func(x batch.Value, outside float32) batch.Value {
+			k := i
+			for axis := len(list) - 1; axis >= 0; axis-- {
+				w := list[axis]
+				x = w.part(r, r.Pad(x, 2+axis, w.before, w.after+w.extra, outside), 2+axis, k%w.size)
+				k /= w.size
+			}
+			return x
+		})
+	}
 }
 
 // windows pads x with a value, and behind that with another, and folds its windows
@@ -89,12 +107,31 @@ func (r *recorder) windows(x batch.Value, list []sliding, value, extra float32, 
 	return x
 }
 
+// maxPool returns the greatest elements, and where the first of each window lies.
 func maxPool(r *recorder) []batch.Value {
-	if len(r.c.Out) > 1 {
-		return r.refuse("with indices")
-	}
 	least := float32(math.Inf(-1))
-	return one(r.windows(r.x(0), r.pooling(), least, least, r.Maximum))
+	list := r.pooling()
+	y := r.windows(r.x(0), list, least, least, r.Maximum)
+	if len(r.c.Out) == 1 {
+		return one(y)
+	}
+	s := r.shape(0)
+	n := product(s)
+	none := r.whole(n)
+	at, ids := r.Reshape(r.number(s, func(i int) int { return i }), s...), none
+	r.offsets(list, func(part func(x batch.Value, outside float32) batch.Value) {
+		found := r.Equal(part(r.x(0), least), y)
+		ids = r.Minimum(ids, r.Where(found, part(at, float32(n)), none))
+	})
+	if r.int("storage_order", 0) == 0 {
+		return []batch.Value{y, ids}
+	}
+	if len(s) != 4 {
+		return r.refuse("with indices by columns of %v", s)
+	}
+	place := r.Remainder(ids, r.whole(s[2]*s[3]))
+	row, column := r.FloorDivide(place, r.whole(s[3])), r.Remainder(place, r.whole(s[3]))
+	return []batch.Value{y, r.Add(r.Sub(ids, place), r.Add(r.Mul(column, r.whole(s[2])), row))}
 }
 
 // averagePool divides the sums by the numbers of elements, with or without padding.

@@ -10,29 +10,8 @@ import (
 
 var resizeOperators = map[string]mapping{
 	"AffineGrid": affineGrid,
+	"GridSample": gridSample,
 	"Resize":     resize,
-}
-
-// affineGrid multiplies the places of the grid, and 1, with a matrix of each image.
-func affineGrid(r *recorder) []batch.Value {
-	extents := r.host(1)[2:]
-	d, n := len(extents), product(extents)
-	corners := r.int("align_corners", 0) != 0
-	base := make([]float32, 0, n*(d+1))
-	for i := range n {
-		for k := d - 1; k >= 0; k-- { // from the last axis
-			w := extents[k]
-			at := i / product(extents[k+1:]) % w
-			if corners {
-				base = append(base, float32(2*float64(at)/float64(w-1)-1))
-			} else {
-				base = append(base, float32(float64(2*at+1)/float64(w)-1))
-			}
-		}
-		base = append(base, 1)
-	}
-	y := r.MatMul(r.Upload(base, n, d+1), r.x(0), op.MatMulOpts{TransB: true})
-	return one(r.Reshape(y, slices.Concat([]int{r.shape(0)[0]}, extents, []int{d})...))
 }
 
 // resizing says how one axis is resized: from n to out elements, by a factor, of the
@@ -130,8 +109,7 @@ func resize(r *recorder) []batch.Value {
 			y = r.take(y, ids, z.axis)
 			continue
 		}
-		w := r.Upload(r.weights(z, places), z.out, z.n)
-		y = r.SwapAxes(r.MatMul(r.SwapAxes(y, z.axis, -1), w, op.MatMulOpts{TransB: true}), z.axis, -1)
+		y = r.resample(y, z, places)
 		if cut {
 			inside := r.number(op.Shape{z.out}, func(i int) int {
 				if places[i] < 0 || places[i] > float64(z.n-1) {
@@ -147,47 +125,42 @@ func resize(r *recorder) []batch.Value {
 	return one(y)
 }
 
-// weights returns for each place the weights of all elements of an axis. To smooth
-// where it gets smaller, the function is as much wider.
-func (r *recorder) weights(z resizing, places []float64) []float32 {
-	f, reach, narrow := hat, 1.0, 1.0
-	if r.text("mode", "") == "cubic" {
-		a := float64(r.float("cubic_coeff_a", -0.75))
-		f, reach = func(x float64) float64 { return cubic(a, x) }, 2
-	}
+// resample multiplies an axis, with copies of its ends before and behind, with the
+// weights that a kernel has at the distances from places to elements. To smooth
+// where the axis gets smaller, the kernel is as much wider.
+func (r *recorder) resample(x batch.Value, z resizing, places []float64) batch.Value {
+	kernel, reach := r.kernel()
+	narrow := 1.0
 	if r.int("antialias", 0) != 0 {
 		narrow = min(1, z.scale)
 	}
-	first := int(math.Floor(-reach/narrow)) + 1
-	w := make([]float32, len(places)*z.n)
-	for i, x := range places {
-		row, sum := make([]float64, z.n), 0.0
-		at := int(math.Floor(x))
-		for k := at + first; k < at+2-first; k++ {
-			if r.int("exclude_outside", 0) != 0 && (k < 0 || k >= z.n) {
-				continue
-			}
-			v := f((float64(k) - x) * narrow)
-			row[min(max(k, 0), z.n-1)] += v
-			sum += v
-		}
-		for k, v := range row {
-			w[i*z.n+k] = float32(v / sum)
-		}
+	ends := int(float64(reach)/narrow) + 1
+	if r.int("exclude_outside", 0) != 0 {
+		ends = 0
 	}
-	return w
+	n := z.n + 2*ends
+	distances := make([]float32, len(places)*n)
+	for i := range distances {
+		distances[i] = float32((float64(i%n-ends) - places[i/n]) * narrow)
+	}
+	w := r.Map(kernel, r.Upload(distances, len(places), n))
+	w = r.Div(w, r.Sum(w, op.Axes(-1).KeepDims()))
+	x = r.SwapAxes(r.mirror(x, z.axis, ends, ends, "edge"), z.axis, -1)
+	return r.SwapAxes(r.MatMul(x, w, op.MatMulOpts{TransB: true}), z.axis, -1)
 }
 
-func hat(x float64) float64 { return max(0, 1-math.Abs(x)) }
-
-// cubic is the convolution kernel of Keys with the parameter a.
-func cubic(a, x float64) float64 {
-	x = math.Abs(x)
-	switch {
-	case x <= 1:
-		return ((a+2)*x-(a+3))*x*x + 1
-	case x < 2:
-		return (((x-5)*x+8)*x - 4) * a
+// kernel returns the weights of a mode by the distance, and beyond what distance
+// they are 0: a triangle, or the cubic of Keys.
+func (r *recorder) kernel() (*op.Operation, int) {
+	one, two := op.Const(1), op.Const(2)
+	if r.text("mode", "") != "cubic" {
+		return op.Unary("triangle", func(x op.Expr) op.Expr { return one.Sub(x.Abs()).Max(op.Const(0)) }), 1
 	}
-	return 0
+	a := r.constant("cubic_coeff_a", -0.75)
+	return op.Unary("keys", func(x op.Expr) op.Expr {
+		x = x.Abs()
+		near := a.Add(two).Mul(x).Sub(a.Add(op.Const(3))).Mul(x.Square()).Add(one)
+		far := x.Sub(op.Const(5)).Mul(x).Add(op.Const(8)).Mul(x).Sub(op.Const(4)).Mul(a)
+		return op.Select(x.Le(one), near, op.Select(x.Lt(two), far, op.Const(0)))
+	}), 2
 }
