@@ -9,8 +9,8 @@ import (
 
 // operators says for each operator of ONNX what a user writes. The tables that
 // it is made of stand with their subjects.
-var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators,
-	layoutOperators, iotaOperators, productOperators, quantisedOperators, lossOperators)
+var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators, layoutOperators, gatherOperators, iotaOperators, poolOperators, convOperators, recurrentOperators, resizeOperators, attentionOperators,
+	productOperators, quantisedOperators, lossOperators)
 
 func merge(tables ...map[string]mapping) map[string]mapping {
 	all := map[string]mapping{}

@@ -18,7 +18,7 @@ var elementwiseOperators = map[string]mapping{
 	"Atan":           elementwise(op.Atan),
 	"Atanh":          elementwise(op.Atanh),
 	"BitwiseAnd":     elementwise(op.And),
-	"BitwiseNot":     elementwise(op.Not),
+	"BitwiseNot":     bitwiseNot,
 	"BitwiseOr":      elementwise(op.Or),
 	"BitwiseXor":     elementwise(op.Xor),
 	"Ceil":           elementwise(op.Ceil),
@@ -138,6 +138,15 @@ func pow(r *recorder) []batch.Value {
 		y = r.Cast(y, x.Type())
 	}
 	return one(r.Pow(x, y))
+}
+
+// bitwiseNot leaves 8 bits of what was uint8 and is held as i32.
+func bitwiseNot(r *recorder) []batch.Value {
+	y := r.Not(r.x(0))
+	if r.c.In[0].Type == Uint8 {
+		y = r.And(y, r.whole(255))
+	}
+	return one(y)
 }
 
 func bitShift(r *recorder) []batch.Value {

@@ -2,6 +2,7 @@ package onnxtest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/op"
@@ -13,7 +14,7 @@ var iotaOperators = map[string]mapping{
 	"EyeLike":        eyeLike,
 	"HammingWindow":  window(25.0/46, 21.0/46, 0),
 	"HannWindow":     window(0.5, 0.5, 0),
-	"Hardmax":        along(hardmax),
+	"Hardmax":        hardmax,
 	"OneHot":         oneHot,
 	"Range":          arange,
 	"Trilu":          trilu,
@@ -43,35 +44,23 @@ func trilu(r *recorder) []batch.Value {
 	return one(r.Where(kept, x, r.Cast(r.Const(0), x.Type())))
 }
 
-// columns returns for each element of rows where in its row it stands.
-func (r *recorder) columns(s op.Shape) batch.Value {
-	n := s[len(s)-1]
-	return r.number(s, func(i int) int { return i % n })
-}
-
-func hardmax(r *recorder, x batch.Value) batch.Value {
-	first := r.ArgMaxRows(x)
-	first = r.Reshape(first, append(append(op.Shape{}, first.Shape()...), 1)...)
-	return r.Cast(r.Equal(r.columns(x.Shape()), first), x.Type())
+func hardmax(r *recorder) []batch.Value {
+	s := r.shape(0)
+	axis := r.axis(r.int("axis", -1), len(s))
+	first := r.ArgMax(r.x(0), op.Axes(axis).KeepDims())
+	return one(r.Cast(r.Equal(r.indices(s, axis), first), r.x(0).Type()))
 }
 
 // oneHot counts negative ids from the end.
 func oneHot(r *recorder) []batch.Value {
 	ids, depth, values := r.Cast(r.x(0), op.I32), int(r.scalar(1, 0)), r.c.In[2]
-	s := append(op.Shape{}, r.shape(0)...)
-	axis := r.axis(r.int("axis", -1), len(s)+1)
-	outer, _, inner := around(s, axis, axis)
-	hot := r.number(op.Shape{outer, inner, depth}, func(i int) int { return i % depth })
-	set := r.Equal(hot, r.Reshape(r.Remainder(ids, r.whole(depth)), outer, inner, 1))
+	axis := r.axis(r.int("axis", -1), len(r.shape(0))+1)
+	s := slices.Insert(slices.Clone(r.shape(0)), axis, depth)
+	set := r.Equal(r.indices(s, axis), r.Unsqueeze(r.Remainder(ids, r.whole(depth)), axis))
 	value := func(i int) batch.Value {
 		return r.upload(&Tensor{Type: values.Type, Shape: op.Shape{1}, Data: values.Data[i : i+1]})
 	}
-	y := r.Where(set, value(1), value(0))
-	if inner != 1 {
-		y = r.Transpose(y)
-	}
-	out := append(append(append(op.Shape{}, s[:axis]...), depth), s[axis:]...)
-	return one(r.Reshape(y, out...))
+	return one(r.Where(set, value(1), value(0)))
 }
 
 // arange adds multiples of the step, counted as numbers of its type.

@@ -8,14 +8,21 @@ import (
 )
 
 var layoutOperators = map[string]mapping{
+	"CenterCropPad":   centerCropPad,
+	"Concat":          func(r *recorder) []batch.Value { return one(r.Concat(r.int("axis", 0), r.all()...)) },
 	"ConstantOfShape": constantOfShape,
+	"DepthToSpace":    depthToSpace,
+	"Expand":          expand,
 	"Flatten":         flatten,
-	"Gather":          gather,
-	"GatherElements":  gatherElements,
+	"Pad":             pad,
 	"Reshape":         reshape,
-	"Squeeze":         squeeze,
+	"Slice":           slice,
+	"SpaceToDepth":    spaceToDepth,
+	"Split":           split,
+	"Squeeze":         func(r *recorder) []batch.Value { return one(r.Squeeze(r.x(0), r.axes()...)) },
+	"Tile":            tile,
 	"Transpose":       transpose,
-	"Unsqueeze":       unsqueeze,
+	"Unsqueeze":       func(r *recorder) []batch.Value { return one(r.Unsqueeze(r.x(0), r.axes()...)) },
 }
 
 func constantOfShape(r *recorder) []batch.Value {
@@ -34,46 +41,6 @@ func flatten(r *recorder) []batch.Value {
 	return one(r.Reshape(r.x(0), product(s[:axis]), product(s[axis:])))
 }
 
-// ids returns operand i, indices of n places, the negative ones counted from the end.
-func (r *recorder) ids(i, n int) batch.Value {
-	x := r.x(i)
-	return r.Where(r.Less(x, r.whole(0)), r.Add(x, r.whole(n)), x)
-}
-
-// gather takes rows of what follows the axis: those of each outer place stand n rows
-// behind those of the one before.
-func gather(r *recorder) []batch.Value {
-	s, ids := r.shape(0), r.shape(1)
-	axis := r.axis(r.int("axis", 0), len(s))
-	outer, n, inner := around(s, axis, axis+1)
-	k := product(ids)
-	rows := r.number(op.Shape{outer, k}, func(i int) int { return i / k * n })
-	rows = r.Add(rows, r.Reshape(r.ids(1, n), k))
-	out := slices.Concat(s[:axis], ids, s[axis+1:])
-	return one(r.Reshape(r.Gather(r.Reshape(r.x(0), outer*n, inner), rows), out...))
-}
-
-// gatherElements takes one element for each index, at its place but along the axis.
-func gatherElements(r *recorder) []batch.Value {
-	s, ids := r.shape(0), r.shape(1)
-	axis := r.axis(r.int("axis", 0), len(s))
-	stride := make([]int, len(s))
-	for i, step := len(s)-1, 1; i >= 0; i, step = i-1, step*s[i] {
-		stride[i] = step
-	}
-	place := r.number(ids, func(at int) int {
-		p := 0
-		for i := len(ids) - 1; i >= 0; i-- {
-			if i != axis {
-				p += at % ids[i] * stride[i]
-			}
-			at /= ids[i]
-		}
-		return p
-	})
-	return one(r.pick(r.x(0), r.Add(place, r.Mul(r.ids(1, s[axis]), r.whole(stride[axis])))))
-}
-
 // reshape: an extent of 0 is that of the operand, unless the node allows zeros.
 func reshape(r *recorder) []batch.Value {
 	s := r.host(1)
@@ -85,59 +52,155 @@ func reshape(r *recorder) []batch.Value {
 	return one(r.Reshape(r.x(0), s...))
 }
 
-func squeeze(r *recorder) []batch.Value {
-	var out op.Shape
-	axes, all := r.axes(), !r.has(1)
-	for i, d := range r.shape(0) {
-		if all && d != 1 || !all && !slices.Contains(axes, i) {
-			out = append(out, d)
-		}
-	}
-	return one(r.Reshape(r.x(0), out...))
-}
-
-func unsqueeze(r *recorder) []batch.Value {
-	s, list := r.shape(0), r.host(1)
-	rank := len(s) + len(list)
-	var axes []int
-	for _, a := range list {
-		axes = append(axes, r.axis(a, rank))
-	}
-	var out op.Shape
-	for i := range rank {
-		if slices.Contains(axes, i) {
-			out = append(out, 1)
-		} else if len(s) > 0 {
-			out, s = append(out, s[0]), s[1:]
-		}
-	}
-	return one(r.Reshape(r.x(0), out...))
-}
-
-// transpose exchanges two blocks of axes behind those that stay.
 func transpose(r *recorder) []batch.Value {
-	s, perm := r.shape(0), r.ints("perm")
+	perm := r.ints("perm")
 	if perm == nil {
-		for i := range s {
-			perm = append(perm, len(s)-1-i)
+		perm = upTo(0, len(r.shape(0)))
+		slices.Reverse(perm)
+	}
+	return one(r.Permute(r.x(0), perm...))
+}
+
+// expand spreads operand and shape over each other: an extent of 1 in the shape is
+// that of the operand.
+func expand(r *recorder) []batch.Value {
+	s, err := op.Broadcast(r.shape(0), r.host(1))
+	if err != nil {
+		return r.refuse("%v", err)
+	}
+	return one(r.Expand(r.x(0), s...))
+}
+
+// tile repeats every axis as a new one before it.
+func tile(r *recorder) []batch.Value {
+	var from, to, out []int
+	for i, n := range r.host(1) {
+		d := r.shape(0)[i]
+		from, to, out = append(from, 1, d), append(to, n, d), append(out, n*d)
+	}
+	return one(r.Reshape(r.Expand(r.Reshape(r.x(0), from...), to...), out...))
+}
+
+// repeat returns each element along an axis n times.
+func (r *recorder) repeat(x batch.Value, axis, n int) batch.Value {
+	s := slices.Clone(x.Shape())
+	spread := slices.Insert(slices.Clone(s), axis+1, n)
+	s[axis] *= n
+	return r.Reshape(r.Expand(r.Unsqueeze(x, axis+1), spread...), s...)
+}
+
+// slice takes all of the first axes, or the named, with steps of 1 by default.
+func slice(r *recorder) []batch.Value {
+	x, starts, stops := r.x(0), r.host(1), r.host(2)
+	for i, start := range starts {
+		axis, step := i, 1
+		if r.has(3) {
+			axis = r.host(3)[i]
+		}
+		if r.has(4) {
+			step = r.host(4)[i]
+		}
+		x = r.Slice(x, axis, start, stops[i], step)
+	}
+	return one(x)
+}
+
+// split cuts into the named extents, or into equal ones, the last of which may be
+// smaller.
+func split(r *recorder) []batch.Value {
+	s := r.shape(0)
+	axis := r.axis(r.int("axis", 0), len(s))
+	parts := r.host(1)
+	if parts == nil {
+		n := r.int("num_outputs", len(r.c.Out))
+		each := (s[axis] + n - 1) / n
+		parts = slices.Repeat([]int{each}, n)
+		parts[n-1] = s[axis] - each*(n-1)
+	}
+	return r.Split(r.x(0), axis, parts...)
+}
+
+// pad puts a constant, or elements of the operand, before and after those of axes.
+func pad(r *recorder) []batch.Value {
+	x, rank := r.x(0), len(r.shape(0))
+	axes := upTo(0, rank)
+	if r.has(3) {
+		axes = r.host(3)
+	}
+	pads := r.host(1)
+	for i, axis := range axes {
+		before, after := pads[i], pads[len(axes)+i]
+		if mode := r.text("mode", "constant"); mode != "constant" {
+			x = r.mirror(x, r.axis(axis, rank), before, after, mode)
+			continue
+		}
+		x = r.Pad(x, axis, before, after, r.scalar(2, 0))
+	}
+	return one(x)
+}
+
+// mirror puts elements of x before and after those of an axis: copies of the edge,
+// the elements next to it backwards, or those of the other end.
+func (r *recorder) mirror(x batch.Value, axis, before, after int, mode string) batch.Value {
+	n := x.Shape()[axis]
+	var left, right batch.Value
+	switch mode {
+	case "edge":
+		s := slices.Clone(x.Shape())
+		s[axis] = before
+		left = r.Expand(r.Slice(x, axis, 0, 1, 1), s...)
+		s = slices.Clone(s)
+		s[axis] = after
+		right = r.Expand(r.Slice(x, axis, n-1, n, 1), s...)
+	case "reflect":
+		left = r.Flip(r.Slice(x, axis, 1, 1+before, 1), axis)
+		right = r.Flip(r.Slice(x, axis, n-1-after, n-1, 1), axis)
+	case "wrap":
+		left, right = r.Slice(x, axis, n-before, n, 1), r.Slice(x, axis, 0, after, 1)
+	default:
+		r.refuse("mode %s", mode)
+		return x
+	}
+	return r.Concat(axis, left, x, right)
+}
+
+// centerCropPad takes the middle of an axis, or puts zeros around it.
+func centerCropPad(r *recorder) []batch.Value {
+	x, s := r.x(0), r.shape(0)
+	axes := r.ints("axes")
+	if axes == nil {
+		axes = upTo(0, len(s))
+	}
+	for i, want := range r.host(1) {
+		axis := r.axis(axes[i], len(s))
+		if n := s[axis]; want <= n {
+			from := (n - want) / 2
+			x = r.Slice(x, axis, from, from+want, 1)
+		} else {
+			before := (want - n) / 2
+			x = r.Pad(x, axis, before, want-n-before, 0)
 		}
 	}
-	out := op.Shape{}
-	for _, p := range perm {
-		out = append(out, s[p])
+	return one(x)
+}
+
+// depthToSpace makes blocks of space of channels, which stand block by block or,
+// in the mode CRD, channel by channel.
+func depthToSpace(r *recorder) []batch.Value {
+	s, k := r.shape(0), r.int("blocksize", 1)
+	n, c, h, w := s[0], s[1]/(k*k), s[2], s[3]
+	var x batch.Value
+	if r.text("mode", "DCR") == "CRD" {
+		x = r.Permute(r.Reshape(r.x(0), n, c, k, k, h, w), 0, 1, 4, 2, 5, 3)
+	} else {
+		x = r.Permute(r.Reshape(r.x(0), n, k, k, c, h, w), 0, 3, 4, 1, 5, 2)
 	}
-	from := 0
-	for from < len(perm) && perm[from] == from {
-		from++
-	}
-	if from == len(perm) {
-		return one(r.Reshape(r.x(0), s...))
-	}
-	cut := perm[from] // where the second block begins
-	for i := range perm[from:] {
-		if want := (cut-from+i)%(len(s)-from) + from; perm[from+i] != want {
-			return r.refuse("permutation %v", perm)
-		}
-	}
-	return one(r.Reshape(r.Transpose(r.Reshape(r.x(0), product(s[:from]), product(s[from:cut]), product(s[cut:]))), out...))
+	return one(r.Reshape(x, n, c, h*k, w*k))
+}
+
+func spaceToDepth(r *recorder) []batch.Value {
+	s, k := r.shape(0), r.int("blocksize", 1)
+	n, c, h, w := s[0], s[1], s[2]/k, s[3]/k
+	x := r.Permute(r.Reshape(r.x(0), n, c, h, k, w, k), 0, 3, 5, 1, 2, 4)
+	return one(r.Reshape(x, n, c*k*k, h, w))
 }

@@ -6,49 +6,8 @@ import (
 )
 
 var productOperators = map[string]mapping{
-	"Attention": attention,
-	"Conv":      conv,
-	"Gemm":      gemm,
-	"MatMul":    matmul,
-}
-
-// attention without a mask, a past and what else rayo's lacks.
-func attention(r *recorder) []batch.Value {
-	q, k := r.shape(0), r.shape(1)
-	causal := r.int("is_causal", 0) != 0
-	switch {
-	case r.has(3) || r.has(4) || r.has(5) || r.has(6):
-		return r.refuse("with a mask, a past or lengths")
-	case len(q) != 4:
-		return r.refuse("of heads side by side")
-	case r.float("softcap", 0) != 0:
-		return r.refuse("with softcap")
-	case causal && q[2] != k[2]:
-		return r.refuse("causal from the first key on")
-	}
-	return one(r.Attention(r.x(0), r.x(1), r.x(2), op.AttentionOpts{Causal: causal, Scale: r.float("scale", 0)}))
-}
-
-func conv(r *recorder) []batch.Value {
-	pair := func(name string, otherwise int) [2]int {
-		list := r.ints(name)
-		if list == nil {
-			return [2]int{otherwise, otherwise}
-		}
-		return [2]int{list[0], list[1]}
-	}
-	if a := r.text("auto_pad", "NOTSET"); a != "NOTSET" {
-		return r.refuse("auto_pad %s", a)
-	}
-	pads := r.ints("pads")
-	if pads != nil && (len(pads) != 4 || pads[0] != pads[2] || pads[1] != pads[3]) {
-		return r.refuse("pads %v", pads)
-	}
-	o := op.Conv2DOpts{Stride: pair("strides", 1), Dilation: pair("dilations", 1), Pad: pair("pads", 0), Groups: r.int("group", 1)}
-	if r.has(2) {
-		return one(r.Conv2DBias(r.x(0), r.x(1), r.x(2), o))
-	}
-	return one(r.Conv2D(r.x(0), r.x(1), o))
+	"Gemm":   gemm,
+	"MatMul": matmul,
 }
 
 func gemm(r *recorder) []batch.Value {
@@ -66,27 +25,19 @@ func matmul(r *recorder) []batch.Value {
 }
 
 func (r *recorder) product(a, b batch.Value) batch.Value {
-	s, t := a.Shape(), b.Shape()
-	if r.Err() != nil {
-		return batch.Value{}
+	row, column := len(a.Shape()) == 1, len(b.Shape()) == 1
+	if row {
+		a = r.Unsqueeze(a, 0)
 	}
-	if len(s) == 0 || len(t) == 0 {
-		r.refuse("product of scalars")
-		return batch.Value{}
-	}
-	out := append(op.Shape{}, s[:len(s)-1]...)
-	if len(s) == 1 {
-		a = r.Reshape(a, 1, s[0])
-	}
-	if len(t) == 1 {
-		b = r.Reshape(b, t[0], 1)
+	if column {
+		b = r.Unsqueeze(b, 1)
 	}
 	y := r.MatMul(a, b)
-	if len(s) > 1 && len(t) > 1 {
-		return y
+	if row {
+		y = r.Squeeze(y, -2)
 	}
-	if len(t) > 1 {
-		out = append(append(op.Shape{}, t[:len(t)-2]...), t[len(t)-1])
+	if column {
+		y = r.Squeeze(y, -1)
 	}
-	return r.Reshape(y, out...)
+	return y
 }

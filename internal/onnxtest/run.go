@@ -96,6 +96,12 @@ const (
 	relative, absolute = 1e-3, 1e-7
 )
 
+// rounded names the cases whose results ONNX has with four digits.
+var rounded = map[string]bool{
+	"averagepool_2d_ceil_last_window_starts_on_pad": true,
+	"gridsample_bicubic":                            true,
+}
+
 // check compares an element with ONNX's: within the tolerance of the operation if
 // the case is one, else within what some float32 sums lose, and never farther
 // than ONNX allows.
@@ -112,7 +118,9 @@ func (r *recorder) check(got, want, largest float64, t op.DType) error {
 		tol.ULP += theirs
 		bound = tol.Bound(want, math.Abs(want), op.F32)
 	}
-	bound = min(bound, relative*math.Abs(want)+absolute)
+	if bound = min(bound, relative*math.Abs(want)+absolute); rounded[r.c.Name] {
+		bound = relative*math.Abs(want) + absolute
+	}
 	// Both results are rounded to a narrower type.
 	bound += map[op.DType]float64{op.F16: t.Eps(), op.BF16: t.Eps()}[t] * math.Abs(want)
 	if math.Abs(got-want) > bound {
