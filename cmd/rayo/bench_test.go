@@ -23,7 +23,7 @@ func TestBenchInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var cells []cell
-		for _, cl := range cellsOf(true) {
+		for _, cl := range cellsOf(device.CPU, true) {
 			if regexp.MustCompile("^relu 10K$").MatchString(cl.op + " " + cl.size) {
 				cells = append(cells, cl)
 			}
