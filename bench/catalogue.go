@@ -44,7 +44,8 @@ func caseOf(c cell) (opcase.Case, bool) {
 // peersOf are the systems that have an operation, where not both do.
 var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
-	"matmul_q": {}, "rope": {},
+	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
+	"threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
 }
 
 // positive are the operations whose operands are made positive.
@@ -54,7 +55,7 @@ var positive = []string{"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
 // the operation asks for it, or places among the rows of the first operand.
 func element(k *opcase.Case, i, j int) float64 {
 	switch {
-	case k.Types[i] == op.I32:
+	case k.Types[i] == op.I32 || k.Types[i] == op.U32:
 		return float64(j * 7919 % k.Shapes[0][0])
 	case k.Types[i] == op.Bool:
 		return map[bool]float64{true: 1}[input(j, i+1) > 0]
@@ -88,6 +89,12 @@ func (r *rayo) prepareCase(k *opcase.Case, dev *device.Device) (prepared, error)
 				ids[j] = int32(element(k, i, j))
 			}
 			in = append(in, batch.Upload(b, ids, s...))
+		case t == op.U32:
+			x := make([]uint32, n)
+			for j := range x {
+				x[j] = uint32(element(k, i, j))
+			}
+			in = append(in, batch.Upload(b, x, s...))
 		case t == op.Bool: // peers compare too
 			in = append(in, b.Greater(b.Upload(alloc(n, i+1), s...), b.Const(0)))
 		default:
@@ -118,6 +125,10 @@ func get(b *batch.Batch, y batch.Value, n int) func() []float64 {
 		dst := make([]op.Float16, n)
 		batch.GetInto(b, y, dst)
 		return endsOf(n, func(i int) float64 { return float64(dst[i].Float32()) })
+	case op.U32:
+		dst := make([]uint32, n)
+		batch.GetInto(b, y, dst)
+		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
 	case op.I32:
 		dst := make([]int32, n)
 		batch.GetInto(b, y, dst)

@@ -66,9 +66,35 @@ NUMPY = {
     "transpose": ["x.T.copy()", "np.ascontiguousarray(x.T)"],
     "reshape": ["x.reshape(-1).copy()"],
     "matvec": ["np.dot(x, y)", "x @ y"],
+    "asin": ["np.arcsin(x, out=out)"],
+    "acos": ["np.arccos(x, out=out)"],
+    "atan": ["np.arctan(x, out=out)"],
+    "asinh": ["np.arcsinh(x, out=out)"],
+    "acosh": ["np.arccosh(x, out=out)"],
+    "atanh": ["np.arctanh(x, out=out)"],
+    "atan2": ["np.arctan2(x, y, out=out)"],
+    "copy_sign": ["np.copysign(x, y, out=out)"],
+    "and": ["np.bitwise_and(x.view(np.int32), y.view(np.int32))"],
+    "or": ["np.bitwise_or(x.view(np.int32), y.view(np.int32))"],
+    "xor": ["np.bitwise_xor(x.view(np.int32), y.view(np.int32))"],
+    "not": ["np.invert(x.view(np.int32))"],
+    "shift_left": ["np.left_shift(x.view(np.int32), 3)"],
+    "shift_right": ["np.right_shift(x.view(np.int32), 3)"],
+    "permute": ["np.ascontiguousarray(x.transpose(2, 0, 1))"],
+    "slice": ["np.ascontiguousarray(x[:, ::2])"],
+    "flip": ["np.ascontiguousarray(x[:, ::-1])"],
+    "expand": ["np.broadcast_to(x, (1000, 1000)).copy()"],
+    "pad": ["np.pad(x, ((0, 0), (4, 4)))"],
+    "concat": ["np.concatenate((x, y), 1)"],
 }
 for same in ["sign", "floor", "ceil", "trunc", "exp2", "log", "log2", "log1p", "sqrt", "square", "sin", "cos"]:
     NUMPY[same] = unary(same)
+for same in ["tan", "sinh", "cosh", "expm1", "log10", "cbrt"]:
+    NUMPY[same] = unary(same)
+for same in ["hypot", "logaddexp", "fmod", "remainder", "floor_divide"]:
+    NUMPY[same] = [f"np.{same}(x, y, out=out)"]
+for name, as_ in {"is_nan": "isnan", "is_inf": "isinf", "is_finite": "isfinite", "sign_bit": "signbit"}.items():
+    NUMPY[name] = [f"np.{as_}(x, out=ok)"]
 for name, as_ in {"sub": "subtract", "mul": "multiply", "div": "divide", "minimum": "minimum", "maximum": "maximum", "pow": "power"}.items():
     NUMPY[name] = [f"np.{as_}(x, y, out=out)"]
 COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
@@ -112,10 +138,38 @@ TORCH = {
     "matvec": ["torch.mv(x, y)"],
     "topk": ["torch.topk(x, 10, 1)[0]"],
     "conv2d": ["F.conv2d(x, y)"],
+    "celu": ["F.celu(x)"],
+    "hard_sigmoid": ["F.hardsigmoid(x)"],
+    "shrink": ["F.hardshrink(x, 0.5)"],
+    "threshold": ["F.threshold(x, -0.5, 0.5)"],
+    "prelu": ["torch.where(torch.gt(x, 0, out=ok), x, torch.mul(x, y, out=t))"],
+    "softsign": ["F.softsign(x)"],
+    "atan2": ["torch.atan2(x, y, out=out)"],
+    "copy_sign": ["torch.copysign(x, y, out=out)"],
+    "and": ["torch.bitwise_and(x.view(torch.int32), y.view(torch.int32))"],
+    "or": ["torch.bitwise_or(x.view(torch.int32), y.view(torch.int32))"],
+    "xor": ["torch.bitwise_xor(x.view(torch.int32), y.view(torch.int32))"],
+    "not": ["torch.bitwise_not(x.view(torch.int32))"],
+    "shift_left": ["torch.bitwise_left_shift(x.view(torch.int32), 3)"],
+    "shift_right": ["torch.bitwise_right_shift(x.view(torch.int32), 3)"],
+    "permute": ["x.permute(2, 0, 1).contiguous()"],
+    "slice": ["x[:, ::2].contiguous()"],
+    "flip": ["torch.flip(x, (1,))"],
+    "expand": ["x.expand(1000, 1000).contiguous()"],
+    "pad": ["F.pad(x, (4, 4))"],
+    "concat": ["torch.cat((x, y), 1)"],
+    "is_nan": ["torch.isnan(x)"],
+    "is_inf": ["torch.isinf(x)"],
+    "is_finite": ["torch.isfinite(x)"],
+    "sign_bit": ["torch.signbit(x)"],
     "attention": ["F.scaled_dot_product_attention(x[None], y[None], z[None])[0]"],
 }
 for same in ["abs", "neg", "sign", "floor", "ceil", "round", "trunc", "exp2", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "sin", "cos", "erf"]:
     TORCH[same] = [f"torch.{same}(x, out=out)"]
+for same in ["tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log10", "erfinv"]:
+    TORCH[same] = [f"torch.{same}(x, out=out)"]
+for same in ["hypot", "logaddexp", "fmod", "remainder", "floor_divide"]:
+    TORCH[same] = [f"torch.{same}(x, y, out=out)"]
 for same in ["sub", "mul", "div", "minimum", "maximum", "pow"]:
     TORCH[same] = [f"torch.{same}(x, y, out=out)"]
 for name, as_ in zip(COMPARISONS, ["eq", "ne", "lt", "le", "gt", "ge"]):

@@ -28,6 +28,8 @@ func factors(t *testing.T, open Open) {
 				switch o {
 				case op.LeakyRelu:
 					c.Options, c.Params = op.LeakyReluOpts{Slope: c.Params[0]}, nil
+				case op.Celu:
+					c.Options, c.Params = op.CeluOpts{Alpha: 1 + c.Params[0]*c.Params[0]}, nil // the error grows with x over alpha
 				case op.Elu:
 					c.Options, c.Params = op.EluOpts{Alpha: c.Params[0]}, nil
 				}

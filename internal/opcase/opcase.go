@@ -18,6 +18,50 @@ type Case struct {
 	Types  []op.DType
 	Shapes []op.Shape
 	Args   []any // of the method of a batch, behind the operands
+
+	view *view // of an operation whose arguments do not follow its operands
+}
+
+// view is how a batch records an operation on places, and its parameters.
+type view struct {
+	attrs  op.Attrs
+	record func(b *batch.Batch, in []batch.Value) batch.Value
+}
+
+// square is the shape of the operands of views.
+var square = op.Shape{1000, 1000}
+
+// checked returns the parameters, of which this package knows that they are valid.
+func checked(a op.Attrs, err error) op.Attrs {
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// views are the cases of operations that move elements, or find them at run time.
+var views = map[*op.Operation]Case{
+	op.Permute: {Size: "100×100×100", Shapes: []op.Shape{{100, 100, 100}}, view: &view{checked(op.PermuteTo(2, 0, 1)),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Permute(in[0], 2, 0, 1) }}},
+	op.Slice: {Size: "every second of 1M", Shapes: []op.Shape{square}, view: &view{op.SliceTo(1, 0, op.End, 2),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Slice(in[0], 1, 0, op.End, 2) }}},
+	op.Flip: {Size: "1000×1000", Shapes: []op.Shape{square}, view: &view{checked(op.FlipOf(1)),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Flip(in[0], 1) }}},
+	op.Expand: {Size: "1000 to 1000×1000", Shapes: []op.Shape{{1000, 1}}, view: &view{checked(op.ExpandTo(square...)),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Expand(in[0], square...) }}},
+	op.Pad: {Size: "1000×1000 by 8", Shapes: []op.Shape{square}, view: &view{op.PadOf(1, 4, 4, 0),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Pad(in[0], 1, 4, 4, 0) }}},
+	op.Concat: {Size: "2 of 1000×1000", Shapes: []op.Shape{square, square}, view: &view{op.ConcatAlong(1),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Concat(1, in...) }}},
+	op.SliceAt: {Size: "100 of 1000 rows", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{square, {1}}, view: &view{op.SliceAtOf(0, 100),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.SliceAt(in[0], 0, in[1], 100) }}},
+	op.Update: {Size: "100 of 1000 rows", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{square, {1}, {100, 1000}}, view: &view{op.UpdateOf(0),
+		func(b *batch.Batch, in []batch.Value) batch.Value { return b.Update(in[0], 0, in[1], in[2]) }}},
+}
+
+// whole are the elementwise operations that take no numbers with a fraction.
+var whole = map[*op.Operation]op.DType{
+	op.And: op.I32, op.Or: op.I32, op.Xor: op.I32, op.Not: op.I32, op.ShiftLeft: op.I32, op.ShiftRight: op.I32, op.Threefry: op.U32,
 }
 
 // shaped are the cases of the operations that have shapes of their own. The operands
@@ -44,12 +88,12 @@ func Of(o *op.Operation, n int) (Case, bool) {
 	case op.Elementwise, op.Reduction:
 		for range o.Inputs() {
 			c.Shapes = append(c.Shapes, op.Shape{n})
+			if d, ok := whole[o]; ok {
+				c.Types = append(c.Types, d)
+			}
 		}
 		if o == op.Where {
 			c.Types = []op.DType{op.Bool}
-		}
-		if o == op.Threefry {
-			c.Types = []op.DType{op.U32, op.U32, op.U32}
 		}
 	case op.Row:
 		c.Size = fmt.Sprintf("%d×1000", n/1000)
@@ -60,11 +104,14 @@ func Of(o *op.Operation, n int) (Case, bool) {
 	default:
 		var ok bool
 		if c, ok = shaped[o]; !ok {
-			return c, false
+			if c, ok = views[o]; !ok {
+				return c, false
+			}
 		}
 	}
 	c.Op = o
 	switch {
+	case c.view != nil:
 	case o == op.Cast:
 		c.Args = []any{op.F16}
 	case o.Options() == "":
@@ -91,6 +138,9 @@ func count(n int) string {
 
 // Attrs returns the parameters as the operation takes them.
 func (c *Case) Attrs() op.Attrs {
+	if c.view != nil {
+		return c.view.attrs
+	}
 	switch c.Op {
 	case op.Cast:
 		return op.CastTo(c.Args[0].(op.DType))
@@ -114,6 +164,9 @@ func (c *Case) Attrs() op.Attrs {
 
 // Record records the operation and returns its first result.
 func (c *Case) Record(b *batch.Batch, in []batch.Value) batch.Value {
+	if c.view != nil {
+		return c.view.record(b, in)
+	}
 	var args []reflect.Value
 	for _, v := range in {
 		args = append(args, reflect.ValueOf(v))
