@@ -62,7 +62,7 @@ func TestUnderflow(t *testing.T) {
 			lost += 2 * underflow(weight*values[i])
 		}
 		to, attrs := cell(1, 1, 1), Attention.Defaults()
-		attentionReference(&attrs, []*Array{array([]float64{1}, 1, 1, 1), array(keys, 1, k, 1), array(values, 1, k, 1)}, []*Array{to})
+		attentionReference(&attrs, []*Array{array([]float64{1}, 1, 1, 1), array(keys, 1, k, 1), array(values, 1, k, 1), nil}, []*Array{to})
 		check(Attention, sum, to, lost)
 	}
 	for _, o := range []*Operation{Dot, MatMul, MatMulQ, Conv2D, Attention} {

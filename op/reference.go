@@ -214,6 +214,9 @@ func activate(a *Attrs, t Tolerance, r *Array) {
 				spread = d
 			}
 		}
+		if math.IsInf(r.Mag[i], 1) {
+			spread = r.Mag[i] // an operand that is not defined, infinite though it may be
+		}
 		spread += o.tol.Bound(y, 0, F32)
 		r.Data[i], r.Mag[i] = y, spread/(t.Mag*epsilon)
 	}

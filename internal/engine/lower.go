@@ -353,6 +353,9 @@ func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 	}
 	size, _ := l.g.Nodes[base].Shape.Size()
 	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size, Spread: lay.Spread(size)}
+	if over == nil && o.Spread != op.Full {
+		o.Spread = op.Strided // operations that are not elementwise read layouts, not spreads
+	}
 	if o.Spread == op.Strided {
 		o.Layout = &lay
 	}
