@@ -32,6 +32,7 @@ var shaped = map[*op.Operation]Case{
 	op.Rope:      {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
 	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
 	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
+	op.Sort:      {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
 	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
 }
 
