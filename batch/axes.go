@@ -44,28 +44,37 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 
 // alongRows records a row operation along axes.
 func (b *Batch) alongRows(o *op.Operation, a op.Attrs, along []op.Along, x Value) Value {
+	rows, back := b.asRows(o, along, x)
+	return back(b.apply(o, a, rows))
+}
+
+// asRows returns x with its axes as rows for a row operation, and what gives a result of
+// the operation the axes of x.
+func (b *Batch) asRows(o *op.Operation, along []op.Along, x Value) (rows Value, back func(y Value) Value) {
+	same := func(y Value) Value { return y }
 	if len(along) == 0 || b.err != nil {
-		return b.apply(o, a, x)
+		return x, same
 	}
 	if b.unusable() {
-		return Value{}
+		return Value{}, same
 	}
 	d, err := op.OptionOf(along)
 	if err != nil {
-		return b.failOp(o, err, []Value{x})
+		return b.failOp(o, err, []Value{x}), same
 	}
 	s := x.Shape()
 	axes, others, err := d.Of(len(s))
 	if err != nil {
-		return b.failOp(o, err, []Value{x})
+		return b.failOp(o, err, []Value{x}), same
 	}
-	y := b.apply(o, a, b.rows(x, axes, others))
 	order := append(slices.Clone(others), axes...)
-	back, moved := make([]int, len(order)), make([]int, len(order))
+	inverse, moved := make([]int, len(order)), make([]int, len(order))
 	for i, k := range order {
-		back[k], moved[i] = i, s[k]
+		inverse[k], moved[i] = i, s[k]
 	}
-	return b.Permute(b.Reshape(y, moved...), back...)
+	return b.rows(x, axes, others), func(y Value) Value {
+		return b.Permute(b.Reshape(y, moved...), inverse...)
+	}
 }
 
 // rows returns x with some axes as one row behind the others.

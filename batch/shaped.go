@@ -13,3 +13,34 @@ func (b *Batch) TopK(x Value, k int) (values, indices Value) {
 	values = b.apply(op.TopK, op.TopKOpts{K: k}.Attrs(), x)
 	return values, b.second(values)
 }
+
+// Sort returns the elements of each row of x [... n] in ascending order, and the columns
+// where they were, of i32: two values of the shape of x. With Descending the greatest come
+// first; with Along the elements along these axes are one row each, and the indices count
+// in it:
+//
+//	values, order := b.Sort(x, op.SortOpts{Descending: true, Along: op.Axes(0)})
+//
+// The sort is stable in both orders. NaN counts as the greatest, -0 as 0.
+// docs/OPS.md#sort.
+func (b *Batch) Sort(x Value, opts ...op.SortOpts) (values, indices Value) {
+	o, err := op.OptionOf(opts)
+	var along []op.Along
+	if o.Along != (op.Along{}) {
+		along = append(along, o.Along)
+	}
+	a := o.Attrs()
+	if err != nil {
+		a = op.AttrsOf(opts) // which says so
+	}
+	rows, back := b.asRows(op.Sort, along, x)
+	values = b.apply(op.Sort, a, rows)
+	return back(values), back(b.second(values))
+}
+
+// ArgSort returns the second result of [Batch.Sort]: the indices that put each row of x
+// in order, of i32.
+func (b *Batch) ArgSort(x Value, opts ...op.SortOpts) Value {
+	_, indices := b.Sort(x, opts...)
+	return indices
+}

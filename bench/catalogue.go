@@ -43,7 +43,7 @@ func caseOf(c cell) (opcase.Case, bool) {
 
 // peersOf are the systems that have an operation, where not both do.
 var peersOf = map[string][]string{
-	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
+	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
 	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
 	"threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
 }

@@ -201,6 +201,34 @@ func (d *Device) TopKAsync(ctx context.Context, values []float32, indices []int3
 	return d.begin(ctx, topK(values, indices, x, rows, cols, k))
 }
 
+func sortRows(values []float32, indices []int32, x []float32, rows, cols int, opts []op.SortOpts) *request {
+	o, err := op.OptionOf(opts)
+	attrs := o.Attrs()
+	r := newRequest(op.Sort, &attrs, err)
+	r.floats(x, rows, cols)
+	r.result(engine.Bytes(values), op.F32)
+	r.result(engine.Bytes(indices), op.I32)
+	r.rules()
+	return r
+}
+
+// Sort sorts each row of x[rows,cols], in ascending order unless the options say
+// Descending: values[rows,cols] and the columns where they were, indices[rows,cols].
+// NaN counts as the greatest and -0 as 0; of equal elements the one with the lower
+// column comes first in either order. Along is of package batch alone.
+//
+// # Errors
+//   - [ErrShape] if a length differs from its extents.
+//   - [ErrOverlap] if a result shares memory with x.
+func (d *Device) Sort(ctx context.Context, values []float32, indices []int32, x []float32, rows, cols int, opts ...op.SortOpts) error {
+	return d.do(ctx, sortRows(values, indices, x, rows, cols, opts))
+}
+
+// SortAsync is Sort without waiting.
+func (d *Device) SortAsync(ctx context.Context, values []float32, indices []int32, x []float32, rows, cols int, opts ...op.SortOpts) *Pending {
+	return d.begin(ctx, sortRows(values, indices, x, rows, cols, opts))
+}
+
 // AttentionSize is the extents of an attention.
 type AttentionSize struct {
 	Heads   int // of queries

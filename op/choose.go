@@ -1,9 +1,6 @@
 package op
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Gather and TopK, which choose elements.
 var (
@@ -96,22 +93,9 @@ func topKReference(a *Attrs, in, out []*Array) {
 	if k == 0 || len(out[0].Data) == 0 {
 		return
 	}
-	place := make([]int, n)
 	for r := range len(out[0].Data) / k {
 		x := in[0].Data[r*n:][:n]
-		for i := range place {
-			place[i] = i
-		}
-		slices.SortStableFunc(place, func(i, j int) int {
-			switch a, b := x[i], x[j]; {
-			case a == b || a != a && b != b:
-				return 0
-			case a != a || a > b:
-				return -1
-			}
-			return 1
-		})
-		for i, p := range place[:k] {
+		for i, p := range sorted(x, true)[:k] {
 			out[0].Data[r*k+i], out[1].Data[r*k+i] = x[p], float64(p)
 		}
 	}

@@ -50,6 +50,8 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 	check("norm", NormOptsOf(&a), NormOpts{Eps: 1e-5})
 	a = TopKOpts{K: 5}.Attrs()
 	check("topk", TopKOptsOf(&a), TopKOpts{K: 5})
+	a = SortOpts{Descending: true}.Attrs()
+	check("sort", SortOptsOf(&a), SortOpts{Descending: true})
 	a = MatVecOpts{Trans: true}.Attrs()
 	check("matvec", MatVecOptsOf(&a), MatVecOpts{Trans: true})
 }

@@ -68,19 +68,21 @@ var (
 	keyss = sync.Pool{New: func() any { return new(keys) }}
 )
 
-// topKey returns the key of value v in column i.
-func topKey(v float32, i int) uint64 {
+// floatKey returns the key of v on which the order of the integers is that of TopK and
+// Sort.
+func floatKey(v float32) uint32 {
 	b := math.Float32bits(v + 0) // -0 + 0 is +0
 	switch {
 	case v != v:
-		b = 1<<32 - 1
+		return 1<<32 - 1
 	case b>>31 != 0:
-		b = ^b
-	default:
-		b |= 1 << 31
+		return ^b
 	}
-	return uint64(b)<<32 | uint64(^uint32(i))
+	return b | 1<<31
 }
+
+// topKey returns the key of value v in column i.
+func topKey(v float32, i int) uint64 { return uint64(floatKey(v))<<32 | uint64(^uint32(i)) }
 
 // Part finds the elements of a few rows.
 func (t *topKTask) Part(i int) {

@@ -137,6 +137,7 @@ TORCH = {
     "reshape": ["x.reshape(-1).clone()"],
     "matvec": ["torch.mv(x, y)"],
     "topk": ["torch.topk(x, 10, 1)[0]"],
+    "sort": ["torch.sort(x, stable=True)[0]"],
     "conv2d": ["F.conv2d(x, y)"],
     "celu": ["F.celu(x)"],
     "hard_sigmoid": ["F.hardsigmoid(x)"],

@@ -25,6 +25,7 @@ var typical = map[*op.Operation]string{
 	op.Attention: "16x2048x128,16x2048x128,16x2048x128",
 	op.Gather:    "32000x4096,512",
 	op.TopK:      "64x4096",
+	op.Sort:      "64x4096",
 	op.Conv2D:    "8x64x56x56,64x64x3x3",
 	op.Transpose: "2048x2048",
 	op.MatMul:    "4096x4096,4096x4096",

@@ -73,6 +73,9 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 	case op.TopK:
 		v, i := b.TopK(in[0], c.Options.(op.TopKOpts).K)
 		return []batch.Value{v, i}, nil
+	case op.Sort:
+		v, i := b.Sort(in[0], c.Options.(op.SortOpts))
+		return []batch.Value{v, i}, nil
 	}
 	if c.Op.ID() < 0 {
 		return []batch.Value{b.Map(c.Op, in...)}, nil
@@ -293,6 +296,9 @@ func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string
 		ints(op.TopKOptsOf(&a).K)
 		m, _ := method(dev, name+suffix)
 		return outcome(ctx, m.Call(args), out)
+	case op.Sort:
+		args = append(args, operands...)
+		ints(shapes[0].Rows())
 	case op.Attention:
 		if len(shapes[0]) != 3 {
 			return errNoCall

@@ -29,6 +29,8 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		cases = g.gather(d)
 	case op.TopK:
 		cases = g.topK(d)
+	case op.Sort:
+		cases = g.sort(d, short)
 	case op.Transpose:
 		cases = g.transpose(d)
 	default:
@@ -290,6 +292,29 @@ func (g *generator) topK(d op.DType) []Case {
 			}
 			for _, value := range []func(op.DType) float64{g.tame, few, g.wild} {
 				cases = append(cases, Case{Op: op.TopK, Options: op.TopKOpts{K: k}, In: []Tensor{g.tensor(d, s, value)}})
+			}
+		}
+	}
+	return cases
+}
+
+func (g *generator) sort(d op.DType, short bool) []Case {
+	var cases []Case
+	few := func(op.DType) float64 { return float64(g.IntN(4)) }
+	special := func(d op.DType) float64 {
+		if !d.Float() {
+			return g.wild(d)
+		}
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1, -1}[g.IntN(7)]
+	}
+	shapes := []op.Shape{{1}, {2}, {3, 2}, {7}, {64}, {3, 65}, {2, 3, 17}, {0, 5}, {5, 0}, {2, 255}, {257}, {3, 1024}, {1025}, {2049}}
+	if !short {
+		shapes = append(shapes, op.Shape{2, 5000})
+	}
+	for _, s := range shapes {
+		for _, descending := range []bool{false, true} {
+			for _, value := range []func(op.DType) float64{g.tame, few, g.wild, special} {
+				cases = append(cases, Case{Op: op.Sort, Options: op.SortOpts{Descending: descending}, In: []Tensor{g.tensor(d, s, value)}})
 			}
 		}
 	}

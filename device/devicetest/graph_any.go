@@ -66,6 +66,8 @@ func (r *graph) growTyped() error {
 		switch o {
 		case op.TopK:
 			c.Options = op.TopKOpts{K: g.IntN(cols + 1)}
+		case op.Sort:
+			c.Options = op.SortOpts{Descending: g.IntN(2) == 0}
 		case op.Reshape:
 			c.Extents = [][]int{{n}, {n, 1}, {1, n}, {1, 1, n}}[g.IntN(4)]
 		case op.Transpose:

@@ -92,6 +92,7 @@ func aliasing(t *testing.T, open Open) {
 		"softmax, shifted":     dev.Softmax(ctx, x[1:], x[:63], 7, 9),
 		"attention":            dev.Attention(ctx, x, x, w, w, device.AttentionSize{Heads: 1, Tq: 8, Tk: 8, Dim: 8}),
 		"topk":                 dev.TopK(ctx, x[:8], make([]int32, 8), x, 8, 8, 1),
+		"sort":                 dev.Sort(ctx, x[:8], make([]int32, 8), x[4:12], 1, 8),
 		"gather":               dev.Gather(ctx, x[:8], x, []int32{0}, 8, 8),
 		"layer norm over beta": dev.LayerNorm(ctx, x[:8], w[:8], w[8:16], x[:8], 1, 8),
 	} {
@@ -375,6 +376,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		"nine extents":     {func(b *batch.Batch) { b.Upload(x[:1], 1, 1, 1, 1, 1, 1, 1, 1, 1) }, nil},
 		"reshape":          {func(b *batch.Batch) { b.Reshape(b.Upload(x), 4) }, device.ErrShape},
 		"topk":             {func(b *batch.Batch) { b.TopK(b.Upload(x), 7) }, device.ErrShape},
+		"sort along":       {func(b *batch.Batch) { b.Sort(b.Upload(x), op.SortOpts{Along: op.Axes(1)}) }, device.ErrShape},
 		"max of nothing":   {func(b *batch.Batch) { b.Max(b.Upload(nil)) }, device.ErrShape},
 	} {
 		b := batch.New(dev)

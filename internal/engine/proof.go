@@ -36,6 +36,7 @@ var probes = map[*op.Operation]probe{
 	op.Rope:      {attrs: op.RopeOpts{}.Attrs(), shapes: []op.Shape{{3, 2, 8}}},
 	op.Gather:    {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
 	op.TopK:      {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
+	op.Sort:      {shapes: []op.Shape{{3, 9}}},
 	op.MatMulQ:   {shapes: []op.Shape{{3, 256}, {9, 256}}},
 	op.Permute:   {attrs: op.Attrs{I: [8]int{3, 2, 1}}, shapes: []op.Shape{{5, 3, 7}}},
 	op.Concat:    {attrs: op.ConcatAlong(1), shapes: []op.Shape{{3, 4}, {3, 5}}},
@@ -262,7 +263,7 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 		return err
 	}
 	for len(results) < len(want) {
-		results = append(results, op.I32) // the places that topk found
+		results = append(results, op.I32) // the places that topk and sort found
 	}
 	for i := range want {
 		shape := shapes[min(i, len(shapes)-1)]

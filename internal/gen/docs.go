@@ -245,7 +245,7 @@ func typeText(o *op.Operation) string {
 		return text + "; gives the type asked for"
 	case o == op.Gather:
 		return text + "; gives the type of table, or f32 if that is quantised"
-	case o == op.TopK:
+	case o == op.TopK || o == op.Sort:
 		return text + "; gives values of that type and indices of i32"
 	case len(gives) == 1:
 		for g := range gives {

@@ -77,6 +77,7 @@ var shaped = map[*op.Operation]Case{
 	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
 	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
 	op.Iota:      {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
+	op.Sort:      {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
 	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
 }
 

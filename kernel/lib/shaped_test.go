@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -72,6 +73,31 @@ func TestTopK(t *testing.T) {
 		}
 		for _, a := range []*op.Array{normal(rnd, s.shape...), with(rnd, x, missing, missing, inf, -inf, -inf)} {
 			(&trial{o: op.TopK, attrs: op.TopKOpts{K: s.k}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{a}}).everyVariant(t, true)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for _, shape := range [][]int{{1}, {3, 2}, {0, 4}, {4, 0}, {3, 63}, {2, 64}, {2, 65}, {257}, {2, 1024}, {1025}, {2049}, {2, 5000}} {
+		few := op.NewArray(shape)
+		for i := range few.Data {
+			few.Data[i] = float64(rnd.IntN(7))
+		}
+		signed := normal(rnd, shape...)
+		for i := range signed.Data {
+			signed.Data[i] = math.Trunc(signed.Data[i] * 1e3)
+		}
+		wild := with(rnd, normal(rnd, shape...), missing, missing, inf, -inf, -inf, 0, math.Copysign(0, -1), 0, math.Copysign(0, -1))
+		for i, descending := range []bool{false, true} {
+			for _, c := range []struct {
+				typ op.DType
+				x   *op.Array
+			}{{op.F32, wild}, {op.F32, few}, {op.I32, with(rnd, signed, math.MinInt32, math.MaxInt32)}, {op.U32, with(rnd, few, math.MaxUint32)}} {
+				(&trial{o: op.Sort, attrs: op.SortOpts{Descending: descending}.Attrs(), types: []op.DType{c.typ}, values: []*op.Array{c.x}}).everyVariant(t, len(few.Data) < 3000 || i == 0)
+			}
 		}
 	}
 }

@@ -194,6 +194,15 @@ def choices():
             case("topk", [x], [np.take_along_axis(x, order, axis=-1), order], (k,))
 
 
+def sorts():
+    ties = np.round(rand(3, 40) * 2)
+    for x in [rand(6), rand(3, 4), np.array(SPECIAL_ROWS), ties, np.zeros((2, 0)), np.zeros((0, 2)), rand(300)]:
+        order = np.argsort(x, axis=-1, kind="stable")
+        case("sort", [x], [np.take_along_axis(x, order, axis=-1), order], (0,))
+        # PyTorch's descending order has NaN first and is stable.
+        case("sort", [x], [v.numpy() for v in torch.sort(t(x), dim=-1, descending=True, stable=True)], (1,))
+
+
 def layouts():
     x = rand(2, 3, 4)
     case("transpose", [x], [np.swapaxes(x, -1, -2)])
@@ -268,6 +277,6 @@ def counts():
         case("iota", [np.array([start])], [(start + np.arange(n)) % 2**32], (n,))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts):
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

@@ -17,6 +17,13 @@ func integers(p unsafe.Pointer, n int) []int32 {
 	return unsafe.Slice((*int32)(p), n)
 }
 
+func unsigned(p unsafe.Pointer, n int) []uint32 {
+	if p == nil || n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint32)(p), n)
+}
+
 // size returns the elements of a shape that has been checked.
 func size(s op.Shape) int {
 	n, _ := s.Size()
@@ -117,6 +124,38 @@ func (t *topKTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) erro
 func (t *topKTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	pool := t.d.pool.Under(ctx)
 	simd.TopK(pool, slice(out[0], t.rows*t.k), integers(out[1], t.rows*t.k), slice(in[0], t.rows*t.cols), t.rows, t.cols, t.k)
+	pool.Release()
+	return ctx.Err()
+}
+
+// sortTask sorts rows.
+type sortTask struct {
+	d          *processor
+	rows, cols int
+	descending bool
+	typ        op.DType
+}
+
+// operands implements typed.
+func (t *sortTask) operands(types []op.DType) { t.typ = types[0] }
+
+func (t *sortTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	t.rows, t.cols = dims[0].Rows()
+	t.descending = op.SortOptsOf(a).Descending
+	return nil
+}
+
+func (t *sortTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	n := t.rows * t.cols
+	pool := t.d.pool.Under(ctx)
+	switch index := integers(out[1], n); t.typ {
+	case op.I32:
+		simd.Sort(pool, integers(out[0], n), index, integers(in[0], n), t.rows, t.cols, t.descending)
+	case op.U32:
+		simd.Sort(pool, unsigned(out[0], n), index, unsigned(in[0], n), t.rows, t.cols, t.descending)
+	default:
+		simd.Sort(pool, slice(out[0], n), index, slice(in[0], n), t.rows, t.cols, t.descending)
+	}
 	pool.Release()
 	return ctx.Err()
 }

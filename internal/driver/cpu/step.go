@@ -397,6 +397,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &gatherTask{d: d}
 	case op.TopK:
 		return &topKTask{d: d}
+	case op.Sort:
+		return &sortTask{d: d}
 	case op.Attention:
 		return &attentionTask{d: d}
 	case op.Rope:
