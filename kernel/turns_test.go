@@ -22,8 +22,12 @@ func TestTurns(t *testing.T) {
 		build         func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32))
 	}{
 		{"none", 7, 0, 0, 0, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) { body(n) }},
-		{"one", 7, 0, 8, 8, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) { b.For(u(0), n, body) }},
-		{"no turn", 7, 9, 1, 1, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) { b.For(m, n, body) }},
+		{"one", 7, 0, 8, 8, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) {
+			b.For(u(0), n, body)
+		}},
+		{"no turn", 7, 9, 1, 1, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) {
+			b.For(m, n, body)
+		}},
 		{"two", 7, 5, 14, 14, func(b *kernel.Builder, n, m kernel.U32, x kernel.Buffer[kernel.U32], body func(kernel.U32)) {
 			b.For(u(0), n, body)
 			b.For(u(0), m, body)
