@@ -17,12 +17,6 @@ func TestRandom(t *testing.T) { random(t, cpu(0)) }
 // TestRandomPortable is TestRandom of the portable kernels.
 func TestRandomPortable(t *testing.T) { random(t, portable) }
 
-// TestRandomCUDAEmulated is TestRandom of a GPU in the emulator.
-func TestRandomCUDAEmulated(t *testing.T) {
-	emulate(t, 9, false)
-	random(t, openCUDA)
-}
-
 // random compares random numbers with op/testdata/random.json, which JAX made: bits,
 // uniforms and truth values exactly, normals within a few units. A plan of one seed
 // then makes the numbers of another.
