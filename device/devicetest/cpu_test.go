@@ -1,12 +1,9 @@
 package devicetest
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -78,15 +75,3 @@ func TestConv2DAtRandom(t *testing.T) {
 }
 
 func FuzzGraph(f *testing.F) { FuzzGraphs(f, cpu(2)) }
-
-// TestSIMDRefused: a RAYO_SIMD that names nothing is an error that says what there is.
-func TestSIMDRefused(t *testing.T) {
-	_, child := testutil.Again(t, "RAYO_SIMD=foo")
-	if !child {
-		return
-	}
-	_, err := device.Open(t.Context(), device.Require(device.CPU))
-	if !errors.Is(err, device.ErrUnsupported) || !strings.Contains(err.Error(), "RAYO_SIMD=foo is none of generic") {
-		t.Errorf("%v, want ErrUnsupported that names RAYO_SIMD", err)
-	}
-}
