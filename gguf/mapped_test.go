@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
@@ -18,7 +19,11 @@ func TestTruncated(t *testing.T) {
 	m := &Metadata{}
 	infos := []TensorInfo{{"a", block.I8, []int64{1 << 20}}, {"b", block.I8, []int64{1 << 20}}}
 	data := map[string][]byte{"a": bytes.Repeat([]byte{1}, 1<<20), "b": bytes.Repeat([]byte{2}, 1<<20)}
-	for _, opts := range [][]Option{nil, {Mapped()}} {
+	ways := [][]Option{nil}
+	if runtime.GOARCH == "amd64" { // elsewhere tests run in qemu, which hides the address of a bus error
+		ways = append(ways, []Option{Mapped()})
+	}
+	for _, opts := range ways {
 		path := filepath.Join(t.TempDir(), "model.gguf")
 		if err := os.WriteFile(path, write(t, m, infos, data), 0o600); err != nil {
 			t.Fatal(err)

@@ -177,7 +177,7 @@ func TestGGUFRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var stdout, errs bytes.Buffer
-	if code := run(ctx, []string{"gguf", "quantize", path, out, "Q8_0"}, &stdout, &errs); code != exitFail || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{"gguf", "quantize", path, out, "Q8_0"}, &stdout, &errs); code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("interrupted: code %d, %s", code, errs.String())
 	}
 	names, err := os.ReadDir(dir)

@@ -17,7 +17,8 @@ import (
 var worstError = map[Format]float64{
 	Q4_0: 0.13, Q5_0: 0.065, Q8_0: 0.0046, Q4_K: 0.25, Q5_K: 0.2, Q6_K: 0.06, Q4_1: 0.07, Q5_1: 0.035,
 	Q2_K: 0.6, Q3_K: 0.3, IQ4_NL: 0.2, IQ4_XS: 0.2, MXFP4: 0.35, NVFP4: 0.25,
-	IQ1_S: 0.9, IQ1_M: 0.9, IQ2_XXS: 0.9, IQ2_XS: 0.9, IQ2_S: 0.9, IQ3_XXS: 0.7, IQ3_S: 0.4,
+	IQ1_S: 1.5, IQ1_M: 1.5, // three levels for eight numbers at once: a number may come out with the other sign
+	IQ2_XXS: 0.9, IQ2_XS: 0.9, IQ2_S: 0.9, IQ3_XXS: 0.7, IQ3_S: 0.4,
 	TQ1_0: 0.85, TQ2_0: 0.85, Q1_0: 0.95, Q2_0: 0.85,
 }
 

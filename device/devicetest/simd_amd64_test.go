@@ -1,5 +1,3 @@
-//go:build !js
-
 package devicetest
 
 import (
@@ -11,7 +9,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestSIMDRefused: a RAYO_SIMD that names nothing is an error that says what there is.
+// TestSIMDRefused starts itself again, which a program of another architecture
+// cannot do in an emulator: a RAYO_SIMD that names nothing is an error that says what there is.
 func TestSIMDRefused(t *testing.T) {
 	_, child := testutil.Again(t, "RAYO_SIMD=foo")
 	if !child {
