@@ -169,6 +169,7 @@ func TestWebGPUWindows(t *testing.T) {
 				_, err := c.run(t.Context(), dev, free)
 				switch {
 				case lacks(dev, d, err):
+				case o == op.Sort && errors.Is(err, device.ErrLimit): // a sort is not cut
 				case err != nil:
 					t.Errorf("%v: %v", &c, err)
 				default:
