@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
@@ -158,8 +159,8 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 	i, err := x.axis(axis)
 	sum := 0
 	for _, n := range extents {
-		if n < 0 || n > maxExtent {
-			sum = maxExtent + 1
+		if n < 0 || n > math.MaxInt-sum { // the sum would overflow
+			sum = -1
 			break
 		}
 		sum += n
@@ -178,9 +179,6 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 	}
 	return parts
 }
-
-// maxExtent bounds the extents of parts, so that their sum does not overflow.
-const maxExtent = 1 << 48
 
 // Concat returns values one after the other along an axis. Their other extents,
 // and their types, are the same. An axis below 0 counts from the end.
