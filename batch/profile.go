@@ -206,7 +206,7 @@ func (p *Profile) Bottlenecks() string {
 	return b.String()
 }
 
-// unbound says how far a step is from the limits, none of which bounds it.
+// unbound says how far a step is from the limits, where no limit bounds it.
 func (p *Profile) unbound(b *strings.Builder, s *StepProfile) {
 	t := max(s.Time.P50.Seconds(), 1e-9)
 	fmt.Fprintf(b, "it reaches %.0f%% of the limit of memory and %.0f%% of that of arithmetic in %v, so neither bounds it",

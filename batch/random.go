@@ -74,7 +74,7 @@ func (b *Batch) Normal(key Value, shape ...int) Value {
 	return b.Scale(b.Erfinv(u), 1.4142135623730951)
 }
 
-// Bernoulli returns random truth values, each of which holds with probability p. The
+// Bernoulli returns random truth values; each is true with probability p. The
 // key is that of [Batch.RandomBits].
 func (b *Batch) Bernoulli(key Value, p float32, shape ...int) Value {
 	return b.Less(b.Uniform(key, shape...), b.Const(p))

@@ -162,7 +162,7 @@ func permuted(s op.Shape, order []int) []int {
 	return places
 }
 
-// productsSpread multiplies matrices of which there are fewer on one side.
+// productsSpread multiplies batches of matrices whose leading extents broadcast.
 func productsSpread(t *testing.T, dev *device.Device, g *generator) {
 	for _, c := range [][2]op.Shape{
 		{{2, 3, 4, 5}, {3, 5, 6}}, {{3, 1, 4, 5}, {2, 5, 6}}, {{4, 5}, {3, 5, 6}}, {{1, 4, 5}, {3, 5, 6}}, {{2, 1, 3, 7}, {1, 4, 7, 2}},

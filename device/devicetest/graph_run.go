@@ -17,7 +17,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// compare holds what a device gave for a value to what is known of it.
+// compare checks the result of a device against the range of the value.
 func (v *known) compare(a *array) error {
 	if err := a.intact(); err != nil {
 		return err
