@@ -175,7 +175,7 @@ func TestServe(t *testing.T) {
 		}
 		var a reply
 		if err := d.Decode(&a); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v; the server: %v", c.key(), err, <-ended)
 		}
 		if a.Error != "" || len(a.Ns) != 2 || !(a.Ns[0] > 0) {
 			t.Errorf("%s: %+v", c.key(), a)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -48,11 +47,39 @@ var peersOf = map[string][]string{
 	"threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
 }
 
-// positive are the operations whose operands are made positive.
-var positive = []string{"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
+// A domain is the interval that operands are moved to: |x|·Scale + Offset if Abs is set,
+// x·Scale + Offset otherwise, in float32. Its zero value leaves operands as they are.
+type domain struct {
+	Abs    bool    `json:"abs"`
+	Scale  float32 `json:"scale"`
+	Offset float32 `json:"offset"`
+}
 
-// element returns element j of operand i: inputs as everywhere, made positive where
-// the operation asks for it, or places among the rows of the first operand.
+var (
+	positive = domain{Abs: true, Scale: 1, Offset: 0.5}
+	unit     = domain{Scale: 0.24} // inside (-1, 1): inputs are in [-4, 4)
+	aboveOne = domain{Abs: true, Scale: 1, Offset: 1}
+)
+
+// domains are those of operations that are not defined everywhere, so that benchmarks
+// do not measure NaN. Peers receive them with each request.
+var domains = map[string]domain{
+	"log": positive, "log2": positive, "log10": positive, "log1p": positive, "sqrt": positive, "rsqrt": positive, "pow": positive,
+	"asin": unit, "acos": unit, "atanh": unit, "erfinv": unit, "acosh": aboveOne,
+}
+
+func (d domain) apply(x float32) float32 {
+	if d == (domain{}) {
+		return x
+	}
+	if d.Abs {
+		x = max(x, -x)
+	}
+	return float32(x*d.Scale) + d.Offset // rounded between: peers have no fused form
+}
+
+// element returns element j of operand i: inputs as everywhere, moved to the domain of
+// the operation, or places among the rows of the first operand.
 func element(k *opcase.Case, i, j int) float64 {
 	switch {
 	case k.Types[i] == op.I32 || k.Types[i] == op.U32:
@@ -61,10 +88,8 @@ func element(k *opcase.Case, i, j int) float64 {
 		return map[bool]float64{true: 1}[input(j, i+1) > 0]
 	case k.Types[i].Quantized():
 		return 0
-	case slices.Contains(positive, k.Op.Name()):
-		return float64(float32(math.Abs(input(j, i+1))) + 0.5)
 	}
-	return input(j, i+1)
+	return float64(domains[k.Op.Name()].apply(float32(input(j, i+1))))
 }
 
 // prepareCase records a case and compiles it.

@@ -190,7 +190,11 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 					peers[name] = p
 				}
 				k, _ := caseOf(c)
-				a, err := p.ask(request{cell: c, Samples: samples, Ms: 1, Shapes: k.Shapes})
+				q := request{cell: c, Samples: samples, Ms: 1, Shapes: k.Shapes}
+				if d, ok := domains[c.Op]; ok && k.Op != nil {
+					q.Domain = &d
+				}
+				a, err := p.ask(q)
 				if err == nil {
 					err = verify(c, a.Check)
 				}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/rayo-go/rayo/op"
@@ -20,6 +21,8 @@ type request struct {
 	Ms      float64 `json:"ms"`
 	// Shapes are the operands of an operation of the catalogue group.
 	Shapes []op.Shape `json:"shapes,omitempty"`
+	// Domain is the interval of their elements, nil for inputs as they are.
+	Domain *domain `json:"domain,omitempty"`
 }
 
 // A reply has the samples, in nanoseconds a call, the way the operation was
@@ -62,6 +65,9 @@ func serve(in io.Reader, out io.Writer) error {
 		}
 		if err != nil {
 			a, now = reply{Error: err.Error()}, cell{}
+		}
+		if i := slices.IndexFunc(a.Check, func(v float64) bool { return v-v != 0 }); i >= 0 { // JSON has no NaN and no infinities
+			a = reply{Error: fmt.Sprintf("%s: the result has %v", q.key(), a.Check[i])}
 		}
 		if err := w.Encode(a); err != nil {
 			return err

@@ -4,12 +4,9 @@ truth values like x. The first form is the one whose result is checked."""
 
 import numpy as np
 
-# Operations whose operands are made positive: |input| + 0.5.
-POSITIVE = {"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
 
-
-def operands(op, shapes, mem):
-    """The operands as Go makes them."""
+def operands(op, shapes, domain, mem):
+    """The operands as Go makes them; domain is a domain of catalogue.go, or None."""
     arrays = []
     for i, shape in enumerate(shapes):
         n = int(np.prod(shape))
@@ -17,9 +14,11 @@ def operands(op, shapes, mem):
             arrays.append(np.arange(n, dtype=np.int64) * 7919 % shapes[0][0])
             continue
         a = mem.input(n, i + 1)
-        if op in POSITIVE:
-            np.abs(a, out=a)
-            a += np.float32(0.5)
+        if domain:
+            if domain["abs"]:
+                np.abs(a, out=a)
+            a *= np.float32(domain["scale"])
+            a += np.float32(domain["offset"])
         arrays.append(a.reshape(shape))
     return arrays
 

@@ -240,7 +240,7 @@ class Server:
         else:
             shapes = q.get("shapes")
             if shapes:
-                forms, names = self.peer.others(q["op"], catalogue.operands(q["op"], shapes, mem), mem)
+                forms, names = self.peer.others(q["op"], catalogue.operands(q["op"], shapes, q.get("domain"), mem), mem)
             else:
                 forms, names, out = self.peer.forms(q["op"], q["n"], mem)
             runs, self.empty = [], 0.0
