@@ -58,8 +58,8 @@ const (
 	Unknown  Bound = "unknown"  // neither is half of the time, and nothing says what is
 )
 
-// What share of a limit a step reaches at least of which the limit is said to bound it, and
-// at most where it is said to have little to do with it.
+// A limit is reported to bound a step that reaches at least the first of these shares of
+// it, and to have little effect on a step that reaches at most the second.
 const (
 	boundAbove    = 0.5
 	overheadBelow = 0.1

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// FileWriter writes a file, or the parts of a split one. Until Close has
-// succeeded there is no file of the final name, or the old one.
+// FileWriter writes a file, or the parts of a split one. Close gives it the final
+// name: until then that name is free, or is that of the previous file.
 type FileWriter struct {
 	parts []*outPart
 	now   int // the part that is written

@@ -1,5 +1,5 @@
 // Package gguf reads and writes GGUF files, in which language models are
-// published: typed metadata, and tensors of which most are blocks of quantised
+// published: typed metadata, and tensors, most of them blocks of quantised
 // numbers (package [github.com/rayo-go/rayo/gguf/block]).
 //
 //	f, err := gguf.Open("model.gguf")

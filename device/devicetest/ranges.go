@@ -63,7 +63,7 @@ func (v *known) certain() bool {
 	return !slices.ContainsFunc(v.ranges, func(r ir.Interval) bool { return !r.Certain() })
 }
 
-// infer computes what is known of the results of a case over known operands, on a
+// infer computes the ranges of the results of a case over known operands, on a
 // device with such liberties.
 func infer(c *Case, in []known, free liberties) ([]known, error) {
 	a := c.Attrs()
@@ -109,7 +109,7 @@ func (c *Case) rounded(d op.DType, free liberties) bool {
 	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == liberties{finite: free.finite}
 }
 
-// around returns the ranges of a result over operands of which there is no doubt:
+// around returns the ranges of a result over operands that are certain:
 // what the tolerance of the operation leaves around the reference.
 func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
 	tol, exact, more := c.Op.Tolerance(), c.rounded(d, free), c.slack(free)
@@ -145,7 +145,7 @@ func (c *Case) slack(free liberties) op.Tolerance {
 	return more
 }
 
-// inferOne is infer for the first result, over operands of which some are not certain.
+// inferOne is infer for the first result, where some operands are not certain.
 func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free liberties) (known, error) {
 	a := c.Attrs()
 	out := known{typ: d, shape: center.Shape, data: center.Data}

@@ -25,11 +25,10 @@ func (f Format) Quantize(dst []byte, src []float32) error {
 	return f.QuantizeWeighted(dst, src, nil)
 }
 
-// QuantizeWeighted is [Format.Quantize] for rows of a matrix of which it is known
-// how much each column matters: the squared error of column c of each row counts
-// importance[c] times, for example the mean square of the inputs that the column
-// is multiplied by. The length of src is a multiple of that of importance, which
-// is whole blocks. Importances are finite and not negative, else the error is
+// QuantizeWeighted is [Format.Quantize] with a weight for each column of a matrix:
+// the squared error of column c of each row counts importance[c] times. A usual
+// importance is the mean square of the inputs that the column is multiplied by.
+// The length of src is a multiple of that of importance, which is whole blocks. Importances are finite and not negative, else the error is
 // ErrImportance. Q8_0 and the scalars need none and ignore them.
 func (f Format) QuantizeWeighted(dst []byte, src, importance []float32) error {
 	if err := f.check(len(src), len(dst)); err != nil {

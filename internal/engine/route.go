@@ -65,7 +65,7 @@ func keyOf(o *op.Operation, w Work) routeKey {
 	return routeKey{o.Key(), bits.Len64(uint64(w.Bytes)), bits.Len64(uint64(min(w.Flops, 1<<62)))}
 }
 
-// routeCell is what is known of one operation and magnitude.
+// routeCell has the measurements of one operation and magnitude.
 type routeCell struct {
 	runs [2]atomic.Int32 // near, far
 	best [2]atomic.Int64 // least nanoseconds seen
