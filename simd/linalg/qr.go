@@ -16,6 +16,7 @@ type QR struct {
 	// element, where a 1 is meant.
 	at   Matrix
 	diag []float32 // of R
+	taus []float32 // of reflections whose triangles are not made yet: see reduceSymmetric
 	ts   []Matrix  // for each panel the triangle of its compact form I - V·T·Vᵀ
 }
 
