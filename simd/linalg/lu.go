@@ -104,3 +104,19 @@ func SolveLU(p *simd.Pool, lu Matrix, pivots []int32, b Matrix) bool {
 	Triangle{Upper: true}.SolveLeft(p, lu, b)
 	return true
 }
+
+// Solve solves A·X = B for a square a, which it does not change; X overwrites b. It
+// reports whether A is regular; if it is not, b holds nothing useful.
+func Solve(p *simd.Pool, a, b Matrix) bool {
+	a.check("A")
+	b.check("B")
+	s := take(a.Rows * a.Rows)
+	defer s.give()
+	lu := Matrix{s.data, a.Rows, a.Rows, a.Rows}
+	for i := range a.Rows {
+		copy(lu.row(i), a.row(i))
+	}
+	pivots := make([]int32, a.Rows)
+	LU(p, lu, pivots)
+	return SolveLU(p, lu, pivots, b)
+}
