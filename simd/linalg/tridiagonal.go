@@ -21,8 +21,12 @@ func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
 	t.q = &QR{at: New(max(order-1, 0), max(order-1, 0)), diag: make([]float32, max(order-1, 0))}
 	s := take(4 * panel * order)
 	defer s.give()
-	for j := 0; j < order; j += panel {
-		width := min(panel, order-j)
+	step := panel
+	if order <= 2*panel {
+		step = panel / 4 // the products are small anyway
+	}
+	for j := 0; j < order; j += step {
+		width := min(step, order-j)
 		rest := order - j
 		f := &symmetricPanel{a: a.part(j, j, rest, rest), width: width}
 		f.v, f.w = Matrix{s.data, width, rest, rest}, Matrix{s.data[2*panel*order:], width, rest, rest}
@@ -30,11 +34,6 @@ func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
 		if rest > width {
 			f.update(p)
 		}
-	}
-	for block := 0; block*panel < order-1; block++ {
-		j := block * panel
-		width := min(panel, order-1-j)
-		t.q.ts = append(t.q.ts, triangleOf(p, t.q.at.part(j, j, width, order-1-j), t.q.taus[j:]))
 	}
 	return t
 }
@@ -79,7 +78,7 @@ func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	v, w := f.v.row(k)[from:], f.w.row(k)[from:]
 	clear(f.w.row(k)[:from])
 	n := len(v)
-	if n <= 128 {
+	if n <= 64 {
 		for i := range n {
 			w[i] = simd.Dot(f.a.row(from + i)[from:], v)
 		}
@@ -137,7 +136,7 @@ func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
 // multiplyQ overwrites the rows of a matrix, which are vectors of the tridiagonal
 // matrix, with Q times them.
 func (t *tridiagonal) multiplyQ(p *simd.Pool, rows Matrix) {
-	for block := len(t.q.ts) - 1; block >= 0; block-- {
+	for block := t.q.blocks() - 1; block >= 0; block-- {
 		j := 1 + block*panel
 		t.q.apply(p, block, true, rows.part(0, j, rows.Rows, rows.Cols-j))
 	}
