@@ -77,7 +77,10 @@ func (b *Batch) rules(o *op.Operation, a op.Attrs, n uint8, types [op.MaxInputs]
 }
 
 // second records the second result of the operation that v is the first of.
-func (b *Batch) second(v Value) Value {
+func (b *Batch) second(v Value) Value { return b.result(v, 1) }
+
+// result records result k, from 1 on, of the operation that v is the first of.
+func (b *Batch) result(v Value, k int) Value {
 	if b.err != nil {
 		return Value{}
 	}
@@ -91,7 +94,7 @@ func (b *Batch) second(v Value) Value {
 	if err != nil {
 		return b.failOp(n.Op, err, nil)
 	}
-	two := graph.Node{Kind: graph.Result, Ref: 1, Type: t[1], Shape: s[1], NIn: 1}
-	two.In[0] = v.id
-	return b.add(two)
+	r := graph.Node{Kind: graph.Result, Ref: int32(k), Type: t[k], Shape: s[k], NIn: 1}
+	r.In[0] = v.id
+	return b.add(r)
 }

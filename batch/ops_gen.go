@@ -1909,6 +1909,26 @@ func (r *Batch) AttentionAt(q, k, v, lengths Value, opts ...op.AttentionOpts) Va
 	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, lengths)
 }
 
+// Cholesky records the lower triangular L with A = L·Lᵀ of symmetric positive
+// definite matrices: L·Lᵀ = A, L[i, j] = 0 for j > i.
+//
+// Shapes: a [... n n]; gives [... n n]. Only the lower triangle of a is read. A
+// matrix that is not positive definite, or has a NaN or an infinity in that triangle,
+// gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most
+// 30·n·ε·‖A‖.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+func (r *Batch) Cholesky(a Value) Value {
+	return r.apply(op.Cholesky, op.Attrs{}, a)
+}
+
 // Gather records the rows of a table that ids names, as an embedding does:
 // table[ids[i], j].
 //

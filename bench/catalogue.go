@@ -44,7 +44,7 @@ func caseOf(c cell) (opcase.Case, bool) {
 var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
 	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
-	"threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
+	"lu": {"torch"}, "solve_triangular": {"torch"}, "threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
 }
 
 // A domain is the interval that operands are moved to: |x|·Scale + Offset if Abs is set,
@@ -53,12 +53,15 @@ type domain struct {
 	Abs    bool    `json:"abs"`
 	Scale  float32 `json:"scale"`
 	Offset float32 `json:"offset"`
+	// Diagonal is added to the diagonal of the first operand, which is then square.
+	Diagonal float32 `json:"diagonal"`
 }
 
 var (
 	positive = domain{Abs: true, Scale: 1, Offset: 0.5}
 	unit     = domain{Scale: 0.24} // inside (-1, 1): inputs are in [-4, 4)
 	aboveOne = domain{Abs: true, Scale: 1, Offset: 1}
+	dominant = domain{Scale: 1, Diagonal: 4096} // a matrix far from singular, and definite
 )
 
 // domains are those of operations that are not defined everywhere, so that benchmarks
@@ -66,6 +69,7 @@ var (
 var domains = map[string]domain{
 	"log": positive, "log2": positive, "log10": positive, "log1p": positive, "sqrt": positive, "rsqrt": positive, "pow": positive,
 	"asin": unit, "acos": unit, "atanh": unit, "erfinv": unit, "acosh": aboveOne,
+	"cholesky": dominant, "lu": dominant, "solve": dominant, "solve_triangular": dominant,
 }
 
 func (d domain) apply(x float32) float32 {
@@ -74,6 +78,9 @@ func (d domain) apply(x float32) float32 {
 	}
 	if d.Abs {
 		x = max(x, -x)
+	}
+	if d.Scale == 1 && d.Offset == 0 {
+		return x
 	}
 	return float32(x*d.Scale) + d.Offset // rounded between: peers have no fused form
 }
@@ -89,7 +96,12 @@ func element(k *opcase.Case, i, j int) float64 {
 	case k.Types[i].Quantized():
 		return 0
 	}
-	return float64(domains[k.Op.Name()].apply(float32(input(j, i+1))))
+	d := domains[k.Op.Name()]
+	x := d.apply(float32(input(j, i+1)))
+	if s := k.Shapes[i]; d.Diagonal != 0 && i == 0 && j%(s[len(s)-1]+1) == 0 {
+		x += d.Diagonal
+	}
+	return float64(x)
 }
 
 // prepareCase records a case and compiles it.

@@ -12,11 +12,14 @@ func GoName(name string) string {
 		"conv2d":    "Conv2D",
 		"is_nan":    "IsNaN",
 		"logaddexp": "LogAddExp",
+		"lu":        "LU",
 		"matmul":    "MatMul",
 		"matmul_q":  "MatMulQ",
 		"matvec":    "MatVec",
 		"prelu":     "PRelu",
+		"qr":        "QR",
 		"rms_norm":  "RMSNorm",
+		"svd":       "SVD",
 		"topk":      "TopK",
 	}
 	if s, ok := spelt[name]; ok {

@@ -74,6 +74,7 @@ type Operation struct {
 	shape shapeRule // nil for elementwise: Broadcast
 	ref   reference // nil for elementwise: the expression in float64; nil for views: see look
 	view  viewOf    // of a view, else nil
+	judge judgement // of results that are judged as a whole, else nil: see CheckResults
 	tol   Tolerance
 	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }

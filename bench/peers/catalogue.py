@@ -19,6 +19,8 @@ def operands(op, shapes, domain, mem):
                 np.abs(a, out=a)
             a *= np.float32(domain["scale"])
             a += np.float32(domain["offset"])
+            if i == 0 and domain["diagonal"]:
+                a[:: shape[-1] + 1] += np.float32(domain["diagonal"])
         arrays.append(a.reshape(shape))
     return arrays
 
@@ -65,6 +67,11 @@ NUMPY = {
     "transpose": ["x.T.copy()", "np.ascontiguousarray(x.T)"],
     "reshape": ["x.reshape(-1).copy()"],
     "matvec": ["np.dot(x, y)", "x @ y"],
+    "cholesky": ["np.linalg.cholesky(x)"],
+    "solve": ["np.linalg.solve(x, y)"],
+    "qr": ["np.linalg.qr(x)[0]"],
+    "eigh": ["np.linalg.eigh(x)[0]"],
+    "svd": ["np.linalg.svd(x, full_matrices=False)[0]"],
     "asin": ["np.arcsin(x, out=out)"],
     "acos": ["np.arccos(x, out=out)"],
     "atan": ["np.arctan(x, out=out)"],
@@ -135,6 +142,13 @@ TORCH = {
     "transpose": ["x.t().contiguous()"],
     "reshape": ["x.reshape(-1).clone()"],
     "matvec": ["torch.mv(x, y)"],
+    "cholesky": ["torch.linalg.cholesky(x)"],
+    "solve_triangular": ["torch.linalg.solve_triangular(x, y, upper=False)"],
+    "lu": ["torch.linalg.lu_factor(x)[0]"],
+    "solve": ["torch.linalg.solve(x, y)"],
+    "qr": ["torch.linalg.qr(x)[0]"],
+    "eigh": ["torch.linalg.eigh(x)[0]"],
+    "svd": ["torch.linalg.svd(x, full_matrices=False)[0]"],
     "topk": ["torch.topk(x, 10, 1)[0]"],
     "sort": ["torch.sort(x, stable=True)[0]"],
     "conv2d": ["F.conv2d(x, y)"],

@@ -69,6 +69,9 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 	if list, ok := lists[c.Op]; ok {
 		return []batch.Value{list.record(b, c, in)}, nil
 	}
+	if f, ok := factorings[c.Op]; ok {
+		return f.record(b, c, in), nil
+	}
 	switch c.Op {
 	case op.TopK:
 		v, i := b.TopK(in[0], c.Options.(op.TopKOpts).K)

@@ -37,6 +37,9 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		if list, ok := lists[o]; ok {
 			cases = list.cases(g, d)
 		}
+		if f, ok := factorings[o]; ok && d == op.F32 {
+			cases = f.cases(g, short)
+		}
 	}
 	for _, c := range cases {
 		a := c.Attrs()

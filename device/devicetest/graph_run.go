@@ -234,6 +234,9 @@ func (p *player) alone(ctx context.Context, r *graph) error {
 			}
 			got = append(got, exactly(out[i].tensor(w.Shape)))
 		}
+		if err := one.asWhole(out, want); err != nil {
+			return nil, fmt.Errorf("alone: %v: %w", &one, err)
+		}
 		return got, nil
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func (l *lowerer) launch(id graph.ID, result map[graph.ID]int, direct map[graph.
 		var o driver.Operand
 		var err error
 		if v := l.result(id, r); v != graph.Absent {
-			o, err = l.define(v, id, result, direct)
+			o, err = l.define(v, 0, id, result, direct)
 		} else {
 			o, err = l.unwanted(k.Results[r].Type, k.Results[r].Shape)
 		}

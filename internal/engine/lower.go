@@ -75,12 +75,14 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 			continue
 		}
 		outs := append([]graph.ID(nil), r.Outs...)
-		if root.Kind == graph.Compute && root.Op.Results() == 2 {
-			outs = append(outs, l.result(r.Root, 1))
+		if root.Kind == graph.Compute {
+			for k := 1; k < root.Op.Results(); k++ {
+				outs = append(outs, l.result(r.Root, k))
+			}
 		}
 		var out []driver.Operand
-		for _, id := range outs {
-			s, err := l.define(id, r.Root, result, direct)
+		for k, id := range outs {
+			s, err := l.define(id, k, r.Root, result, direct)
 			if err != nil {
 				return nil, err
 			}
@@ -260,15 +262,15 @@ func (l *lowerer) resident(n *graph.Node) (int, error) {
 
 // define gives the result id of the group rooted at root its slot: the host
 // memory of an output, the device memory of a store, or a temporary.
-func (l *lowerer) define(id, root graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) (driver.Operand, error) {
+func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) (driver.Operand, error) {
 	n := &l.g.Nodes[root]
 	if id == graph.Absent {
-		// The second result of an operation when nobody wants it.
-		t, err := n.Op.Types(&n.Attrs, l.types(n))
+		// A result of an operation that has several, when nobody wants it.
+		t, shapes, err := l.results(n)
 		if err != nil {
 			return driver.Operand{}, err
 		}
-		return l.unwanted(t[1], n.Shape)
+		return l.unwanted(t[k], shapes[k])
 	}
 	n = &l.g.Nodes[id]
 	size, err := n.Shape.Size()
@@ -298,14 +300,20 @@ func (l *lowerer) unwanted(t op.DType, s op.Shape) (driver.Operand, error) {
 	return driver.Operand{Slot: at, Type: t, N: size}, nil
 }
 
-func (l *lowerer) types(n *graph.Node) []op.DType {
-	ts := make([]op.DType, n.NIn)
+// results returns the types and the shapes of the results of an operation.
+func (l *lowerer) results(n *graph.Node) ([]op.DType, []op.Shape, error) {
+	types, shapes := make([]op.DType, n.NIn), make([]op.Shape, n.NIn)
 	for i, in := range n.Inputs() {
 		if in != graph.Absent {
-			ts[i] = l.g.Nodes[in].Type
+			types[i], shapes[i] = l.g.Nodes[in].Type, l.g.Nodes[in].Shape
 		}
 	}
-	return ts
+	t, err := n.Op.Types(&n.Attrs, types)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := n.Op.Shapes(&n.Attrs, shapes)
+	return t, s, err
 }
 
 // use returns the slot that holds the value of id, making one for what comes
@@ -402,8 +410,12 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 			s.Dims = append(s.Dims, l.g.Nodes[in].Shape)
 		}
 		s.Dims = append(s.Dims, n.Shape)
-		if n.Op.Results() == 2 {
-			s.Dims = append(s.Dims, n.Shape)
+		if n.Op.Results() > 1 {
+			_, shapes, err := l.results(n)
+			if err != nil {
+				return err
+			}
+			s.Dims = append(s.Dims, shapes[1:]...)
 		}
 	}
 	if len(r.Post) > 0 {

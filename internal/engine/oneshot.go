@@ -304,10 +304,10 @@ func graphOf(o *op.Operation, a *op.Attrs, in, out []Host) (g *graph.Graph, refs
 	id := g.Add(n)
 	g.Outputs = []graph.ID{id}
 	outs = [][]byte{out[0].Data}
-	if len(out) > 1 {
-		s := graph.Node{Kind: graph.Result, Ref: 1, Type: out[1].Type, Shape: clone(out[1].Shape()), NIn: 1, In: [graph.MaxInputs]graph.ID{id}}
+	for k := 1; k < len(out); k++ {
+		s := graph.Node{Kind: graph.Result, Ref: int32(k), Type: out[k].Type, Shape: clone(out[k].Shape()), NIn: 1, In: [graph.MaxInputs]graph.ID{id}}
 		g.Outputs = append(g.Outputs, g.Add(s))
-		outs = append(outs, out[1].Data)
+		outs = append(outs, out[k].Data)
 	}
 	return g, refs, outs
 }

@@ -247,6 +247,8 @@ func typeText(o *op.Operation) string {
 		return text + "; gives the type of table, or f32 if that is quantised"
 	case o == op.TopK || o == op.Sort:
 		return text + "; gives values of that type and indices of i32"
+	case o == op.LU:
+		return text + "; gives factors of that type and pivots of i32"
 	case len(gives) == 1:
 		for g := range gives {
 			return text + "; gives " + g

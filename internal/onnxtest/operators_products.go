@@ -6,6 +6,7 @@ import (
 )
 
 var productOperators = map[string]mapping{
+	"Det":    func(r *recorder) []batch.Value { return one(r.Det(r.x(0))) },
 	"Gemm":   gemm,
 	"MatMul": matmul,
 }

@@ -67,18 +67,25 @@ var whole = map[*op.Operation]op.DType{
 // shaped are the cases of the operations that have shapes of their own. The operands
 // are float32 unless Types says otherwise.
 var shaped = map[*op.Operation]Case{
-	op.MatMul:    {Size: "1024³", Shapes: []op.Shape{{1024, 1024}, {1024, 1024}}},
-	op.MatVec:    {Size: "4096×4096", Shapes: []op.Shape{{4096, 4096}, {4096}}},
-	op.MatMulQ:   {Size: "8×4096×4096", Types: []op.DType{op.F32, op.Q4_0}, Shapes: []op.Shape{{8, 4096}, {4096, 4096}}},
-	op.Transpose: {Size: "2048×2048", Shapes: []op.Shape{{2048, 2048}}},
-	op.Conv2D:    {Size: "64×56×56, 64 of 3×3", Shapes: []op.Shape{{1, 64, 56, 56}, {64, 64, 3, 3}}},
-	op.Attention: {Size: "8 heads 512×64", Shapes: []op.Shape{{8, 512, 64}, {8, 512, 64}, {8, 512, 64}}},
-	op.Rope:      {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
-	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
-	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
-	op.Iota:      {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
-	op.Sort:      {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
-	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
+	op.MatMul:          {Size: "1024³", Shapes: []op.Shape{{1024, 1024}, {1024, 1024}}},
+	op.MatVec:          {Size: "4096×4096", Shapes: []op.Shape{{4096, 4096}, {4096}}},
+	op.MatMulQ:         {Size: "8×4096×4096", Types: []op.DType{op.F32, op.Q4_0}, Shapes: []op.Shape{{8, 4096}, {4096, 4096}}},
+	op.Transpose:       {Size: "2048×2048", Shapes: []op.Shape{{2048, 2048}}},
+	op.Conv2D:          {Size: "64×56×56, 64 of 3×3", Shapes: []op.Shape{{1, 64, 56, 56}, {64, 64, 3, 3}}},
+	op.Attention:       {Size: "8 heads 512×64", Shapes: []op.Shape{{8, 512, 64}, {8, 512, 64}, {8, 512, 64}}},
+	op.Rope:            {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
+	op.Gather:          {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
+	op.TopK:            {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
+	op.SolveTriangular: {Size: "256×256, 16", Shapes: []op.Shape{{256, 256}, {256, 16}}},
+	op.Iota:            {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
+	op.Sort:            {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
+	op.Cholesky:        {Size: "256×256", Shapes: []op.Shape{{256, 256}}},
+	op.LU:              {Size: "256×256", Shapes: []op.Shape{{256, 256}}},
+	op.Solve:           {Size: "256×256, 16", Shapes: []op.Shape{{256, 256}, {256, 16}}},
+	op.QR:              {Size: "256×256", Shapes: []op.Shape{{256, 256}}},
+	op.Eigh:            {Size: "128×128", Shapes: []op.Shape{{128, 128}}},
+	op.SVD:             {Size: "128×128", Shapes: []op.Shape{{128, 128}}},
+	op.Reshape:         {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
 }
 
 // Of returns the case of an operation for arrays of about n elements, and whether there

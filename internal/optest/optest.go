@@ -73,7 +73,17 @@ func (u *Use) Compare(types []op.DType, out [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return Judge(u.Op, want, types, out)
+	if err := Judge(u.Op, want, types, out); err != nil || !u.Op.CheckedAsWhole() {
+		return err
+	}
+	results := make([]*op.Array, len(want))
+	for i, w := range want {
+		results[i] = op.NewArray(w.Shape)
+		for j := range results[i].Data {
+			results[i].Data[j] = types[i].Float64(out[i], j)
+		}
+	}
+	return u.Op.CheckResults(u.Attrs, rounded, results)
 }
 
 // Judge compares results in memory, of these types, with those of the reference of

@@ -23,7 +23,7 @@ func Cholesky(p *simd.Pool, a Matrix) bool {
 // cholesky leaves anything above the diagonal.
 func cholesky(p *simd.Pool, a Matrix) bool {
 	order := a.Rows
-	if order <= base {
+	if order <= 2*base {
 		return choleskyRows(a)
 	}
 	h := half(order)
@@ -36,20 +36,24 @@ func cholesky(p *simd.Pool, a Matrix) bool {
 	return cholesky(p, a22)
 }
 
-// choleskyRows factors a small matrix row by row. A pivot that is not positive, NaN
-// too, ends it.
+// choleskyRows factors a small matrix row by row: each is reduced by those before it, of which
+// the transpose is kept, so that neighbours are subtracted from neighbours. A pivot that is
+// not positive, NaN too, ends it.
 func choleskyRows(a Matrix) bool {
-	for i := range a.Rows {
-		x := a.row(i)
-		for j := range i {
-			y := a.row(j)
-			s := x[j]
-			for k, v := range y[:j] {
-				s -= x[k] * v
-			}
-			x[j] = s / y[j]
+	order := a.Rows
+	m := take(order * order)
+	defer m.give()
+	lt := Matrix{m.data, order, order, order}
+	var inverse [2 * base]float32
+	for i := range order {
+		x := a.row(i)[:i+1]
+		for k := range i {
+			f := x[k] * inverse[k]
+			x[k] = f
+			less(x[k+1:i], lt.row(k)[k+1:i], f)
+			lt.row(k)[i] = f
 		}
-		s := x[i]
+		s := x[i] // what is left of it, but for its own square
 		for _, v := range x[:i] {
 			s -= v * v
 		}
@@ -57,8 +61,23 @@ func choleskyRows(a Matrix) bool {
 			return false
 		}
 		x[i] = float32(math.Sqrt(float64(s)))
+		inverse[i] = 1 / x[i]
 	}
 	return true
+}
+
+// short is the length up to which a loop is faster than a kernel.
+const short = 8
+
+// less computes x -= f·y.
+func less(x, y []float32, f float32) {
+	if len(x) > short {
+		simd.Axpy(x, y[:len(x)], x, -f)
+		return
+	}
+	for i, v := range y[:len(x)] {
+		x[i] -= f * v
+	}
 }
 
 // squareAtOnce is the order of squares that are computed whole, although one triangle

@@ -5,6 +5,9 @@ import "github.com/rayo-go/rayo/simd"
 // narrow is the number of columns that LU factors one by one.
 const narrow = 8
 
+// luRows is the number of rows of matrices that LU factors row by row.
+const luRows = 64
+
 // LU factors a, which has m rows and n columns, as P·A = L·U with partial pivoting. L,
 // without its diagonal of ones, and U overwrite a. Row i was exchanged with row
 // pivots[i], for i from 0 to min(m, n)-1 in this order. A zero on the diagonal
@@ -23,7 +26,7 @@ func LU(p *simd.Pool, a Matrix, pivots []int32) {
 // lu factors a matrix of at least as many rows as columns, and halves the columns.
 func lu(p *simd.Pool, a Matrix, pivots []int32) {
 	cols := a.Cols
-	if cols <= narrow {
+	if cols <= narrow || a.Rows <= luRows {
 		luColumns(a, pivots)
 		return
 	}
@@ -67,9 +70,7 @@ func luColumns(a Matrix, pivots []int32) {
 			y := a.row(i)
 			y[j] /= x[j]
 			f := y[j]
-			for k := j + 1; k < len(x); k++ {
-				y[k] -= f * x[k]
-			}
+			less(y[j+1:], x[j+1:], f)
 		}
 	}
 }
@@ -103,4 +104,20 @@ func SolveLU(p *simd.Pool, lu Matrix, pivots []int32, b Matrix) bool {
 	Triangle{Unit: true}.SolveLeft(p, lu, b)
 	Triangle{Upper: true}.SolveLeft(p, lu, b)
 	return true
+}
+
+// Solve solves A·X = B for a square a, which it does not change; X overwrites b. It
+// reports whether A is regular; if it is not, b holds nothing useful.
+func Solve(p *simd.Pool, a, b Matrix) bool {
+	a.check("A")
+	b.check("B")
+	s := take(a.Rows * a.Rows)
+	defer s.give()
+	lu := Matrix{s.data, a.Rows, a.Rows, a.Rows}
+	for i := range a.Rows {
+		copy(lu.row(i), a.row(i))
+	}
+	pivots := make([]int32, a.Rows)
+	LU(p, lu, pivots)
+	return SolveLU(p, lu, pivots, b)
 }

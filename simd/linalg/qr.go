@@ -16,7 +16,8 @@ type QR struct {
 	// element, where a 1 is meant.
 	at   Matrix
 	diag []float32 // of R
-	ts   []Matrix  // for each panel the triangle of its compact form I - V·T·Vᵀ
+	taus []float32 // of the reflections
+	ts   []Matrix  // for each panel the triangle of its compact form I - V·T·Vᵀ, once it is needed
 }
 
 // NewQR factors a, which has m rows and n columns, as Q·R. It does not change a.
@@ -35,7 +36,6 @@ func NewQR(p *simd.Pool, a Matrix) *QR {
 func (q *QR) reduce(p *simd.Pool, j, width int) {
 	rows := q.at.Cols - j
 	v := q.at.part(j, j, width, rows)
-	tri := New(width, width)
 	for k := range width {
 		x := v.row(k)[k:]
 		beta, tau := reflector(x)
@@ -43,33 +43,32 @@ func (q *QR) reduce(p *simd.Pool, j, width int) {
 		x[0] = 1
 		for i := k + 1; i < width; i++ {
 			y := v.row(i)[k:]
-			simd.Axpy(y, x, y, -tau*simd.Dot(x, y))
+			less(y, x, tau*simd.Dot(x, y))
 		}
-		// T's column k is -tau·T·Vᵀ·v above its diagonal.
-		col := make([]float32, k)
-		for i := range col {
-			col[i] = simd.Dot(v.row(i)[k:], x)
-		}
-		for i := range col {
-			s := float32(0)
-			for l := i; l < k; l++ {
-				s += tri.row(i)[l] * col[l]
-			}
-			tri.row(i)[k] = -tau * s
-		}
-		tri.row(k)[k] = tau
+		q.taus = append(q.taus, tau)
+		x[0] = beta
 	}
-	q.ts = append(q.ts, tri)
 	if rest := q.at.Rows - j - width; rest > 0 {
-		q.apply(p, len(q.ts)-1, false, q.at.part(j+width, j, rest, rows))
+		q.apply(p, j/panel, false, q.at.part(j+width, j, rest, rows))
 	}
+}
+
+// triangle returns the triangle of a panel.
+func (q *QR) triangle(p *simd.Pool, block int, v Matrix) Matrix {
+	for len(q.ts) <= block {
+		q.ts = append(q.ts, Matrix{})
+	}
+	if q.ts[block].Data == nil {
+		q.ts[block] = triangleOf(p, v, q.taus[block*panel:])
+	}
+	return q.ts[block]
 }
 
 // vectors returns the Householder vectors of a panel, one a row, with ones and zeros where
 // R is. The result is in memory of s.
 func (q *QR) vectors(block int) (v Matrix, s *scratch) {
 	j := block * panel
-	width, rows := q.ts[block].Rows, q.at.Cols-j
+	width, rows := min(panel, len(q.taus)-j), q.at.Cols-j
 	s = take(width * rows)
 	v = Matrix{s.data, width, rows, rows}
 	for k := range width {
@@ -90,7 +89,7 @@ func (q *QR) apply(p *simd.Pool, block int, forward bool, c Matrix) {
 	wt := Matrix{s.data[c.Rows*width:], c.Rows, width, width}
 	mul(p, w, n(c), t(v))
 	// Cᵀ·Hᵀᵀ: (I - V·Tᵀ·Vᵀ)·C is, transposed, Cᵀ - (Cᵀ·V)·T·Vᵀ.
-	mul(p, wt, n(w), operand{q.ts[block], forward})
+	mul(p, wt, n(w), operand{q.triangle(p, block, v), forward})
 	sub(p, c, n(wt), n(v))
 	s.give()
 	sv.give()
@@ -153,7 +152,13 @@ func (q *QR) Q(p *simd.Pool, dst Matrix) {
 	for i := range k {
 		qt.row(i)[i] = 1
 	}
-	for block := len(q.ts) - 1; block >= 0; block-- {
+	if k <= panel {
+		q.reflect(qt)
+		transpose(dst, qt)
+		s.give()
+		return
+	}
+	for block := q.blocks() - 1; block >= 0; block-- {
 		// The columns of Q before this panel are still those of the identity.
 		j := block * panel
 		q.apply(p, block, true, qt.part(j, j, k-j, dst.Rows-j))
@@ -162,6 +167,24 @@ func (q *QR) Q(p *simd.Pool, dst Matrix) {
 	s.give()
 }
 
+// reflect applies the reflections to the rows of the identity, the last first: those before
+// a row of its own are still as they were.
+func (q *QR) reflect(qt Matrix) {
+	for k := len(q.taus) - 1; k >= 0; k-- {
+		x := q.at.row(k)[k:]
+		beta := x[0]
+		x[0] = 1
+		for i := k; i < qt.Rows; i++ {
+			y := qt.row(i)[k:]
+			less(y, x, q.taus[k]*simd.Dot(x, y))
+		}
+		x[0] = beta
+	}
+}
+
+// blocks returns the number of panels.
+func (q *QR) blocks() int { return (len(q.taus) + panel - 1) / panel }
+
 // MulQT overwrites b, which has m rows, with Qᵀ·B; all m rows of it, as if Q were
 // square.
 func (q *QR) MulQT(p *simd.Pool, b Matrix) {
@@ -169,7 +192,7 @@ func (q *QR) MulQT(p *simd.Pool, b Matrix) {
 	s := take(b.Rows * b.Cols)
 	bt := Matrix{s.data, b.Cols, b.Rows, b.Rows}
 	transpose(bt, b)
-	for block := range q.ts {
+	for block := range q.blocks() {
 		j := block * panel
 		q.apply(p, block, false, bt.part(0, j, b.Cols, b.Rows-j))
 	}

@@ -405,6 +405,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &ropeTask{d: d}
 	case op.Cumsum:
 		return &cumsumTask{d: d}
+	case op.Cholesky, op.SolveTriangular, op.LU, op.Solve, op.QR, op.Eigh, op.SVD:
+		return &factorTask{d: d}
 	case op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm:
 		return &rowTask{d: d}
 	}

@@ -1,0 +1,277 @@
+package batch
+
+import (
+	"github.com/rayo-go/rayo/op"
+)
+
+// SolveTriangular returns the X with op(A)·X = B for triangular matrices a [... n n] and
+// right-hand sides b [... n k] or [n], where op(A) is A, or Aᵀ with Trans. Leading extents
+// broadcast. The other triangle of a is not read.
+//
+//	l := b.Cholesky(a)
+//	x := b.SolveTriangular(l, b.SolveTriangular(l, y), op.SolveTriangularOpts{Trans: true}) // a·x = y
+//
+// A zero on the diagonal gives infinities or NaN. docs/OPS.md#solve_triangular.
+func (b *Batch) SolveTriangular(a, y Value, opts ...op.SolveTriangularOpts) Value {
+	return b.system(op.SolveTriangular, op.AttrsOf(opts), a, y)
+}
+
+// Solve returns the X with A·X = B for square matrices a [... n n] and right-hand sides b
+// [... n k] or [n], by LU with partial pivoting. Leading extents broadcast. A singular matrix
+// gives NaN.
+//
+//	x := b.Solve(a, y) // a [3 3], y [3]
+//
+// docs/OPS.md#solve.
+func (b *Batch) Solve(a, y Value) Value { return b.system(op.Solve, op.Attrs{}, a, y) }
+
+// system records an operation on matrices and right-hand sides whose leading extents
+// broadcast. A vector is one column.
+func (b *Batch) system(o *op.Operation, attrs op.Attrs, a, y Value) Value {
+	if b.unusable() {
+		return Value{}
+	}
+	column := len(y.Shape()) == 1
+	if column {
+		y = b.Reshape(y, y.Shape()[0], 1)
+	}
+	s, t := a.Shape(), y.Shape()
+	if len(s) < 2 || len(t) < 2 {
+		return b.apply(o, attrs, a, y) // which says what is wrong
+	}
+	a, y, err := b.alike(a, y)
+	if err != nil {
+		return b.failOp(o, err, []Value{a, y})
+	}
+	x := b.apply(o, attrs, a, y)
+	if r := x.Shape(); column && len(r) > 1 {
+		x = b.Reshape(x, r[:len(r)-1]...)
+	}
+	return x
+}
+
+// alike returns matrices with the leading extents of both.
+func (b *Batch) alike(x, y Value) (Value, Value, error) {
+	s, t := x.Shape(), y.Shape()
+	n, m := len(s)-2, len(t)-2
+	lead, err := op.Broadcast(s[:n:n], t[:m:m])
+	if err != nil {
+		return x, y, err
+	}
+	over := func(v Value, s, last op.Shape) Value {
+		if to := append(append(op.Shape{}, lead...), last...); !to.Equal(s) {
+			return b.Expand(v, to...)
+		}
+		return v
+	}
+	return over(x, s, s[n:]), over(y, t, t[m:]), nil
+}
+
+// LU returns the factors of P·A = L·U with partial pivoting, for matrices a [... m n]: L and
+// U in one value of the shape of a, and pivots [... min(m, n)] of i32. L is below the
+// diagonal, where its ones are left out. Row i was exchanged with row pivots[i], one after
+// the other. docs/OPS.md#lu.
+func (b *Batch) LU(a Value) (lu, pivots Value) {
+	lu = b.apply(op.LU, op.Attrs{}, a)
+	return lu, b.second(lu)
+}
+
+// QR returns the factors of A = Q·R for matrices a [... m n]: Q [... m k] with orthonormal
+// columns and the upper triangular R [... k n], where k is min(m, n). Signs are not defined.
+// docs/OPS.md#qr.
+func (b *Batch) QR(a Value) (q, r Value) {
+	q = b.apply(op.QR, op.Attrs{}, a)
+	return q, b.second(q)
+}
+
+// Eigh returns the eigenvalues w [... n] of symmetric matrices a [... n n], which rise, and
+// their eigenvectors V [... n n], one a column: A·V = V·diag(w). It reads the lower triangle
+// of a alone. Signs are not defined. docs/OPS.md#eigh.
+func (b *Batch) Eigh(a Value) (w, v Value) {
+	w = b.apply(op.Eigh, op.Attrs{}, a)
+	return w, b.second(w)
+}
+
+// SVD returns the singular value decomposition A = U·diag(s)·Vᵀ of matrices a [... m n]: U
+// [... m k], s [... k], which falls, and Vᵀ [... k n], where k is min(m, n). Signs are not
+// defined. docs/OPS.md#svd.
+func (b *Batch) SVD(a Value) (u, s, vt Value) {
+	u = b.apply(op.SVD, op.Attrs{}, a)
+	return u, b.result(u, 1), b.result(u, 2)
+}
+
+// Inv returns the inverses of square matrices a [... n n], by [Batch.Solve] with the
+// identity. A singular matrix gives NaN. To solve equations, Solve takes a third of the time
+// and errs less.
+func (b *Batch) Inv(a Value) Value {
+	n, ok := b.square(a)
+	if !ok {
+		return Value{}
+	}
+	return b.Solve(a, b.eye(n))
+}
+
+// Det returns the determinants [...] of square matrices a [... n n], as the product of the
+// diagonal of U in P·A = L·U: 0 for a singular matrix, 1 for one without elements. A partial
+// product beyond the range is infinite or 0; [Batch.SlogDet] stays within.
+func (b *Batch) Det(a Value) Value {
+	diagonal, parity := b.eliminated(a)
+	return b.Mul(parity, b.multiplied(diagonal))
+}
+
+// SlogDet returns the signs of the determinants of square matrices a [... n n], and the
+// logarithms of their magnitudes: two values [...] with det = sign·exp(log). A singular
+// matrix has the sign 0 and the logarithm -Inf.
+func (b *Batch) SlogDet(a Value) (sign, log Value) {
+	diagonal, parity := b.eliminated(a)
+	sign = b.Mul(parity, b.multiplied(b.Sign(diagonal)))
+	return sign, b.Sum(b.Log(b.Abs(diagonal)), op.Axes(-1))
+}
+
+// Lstsq returns the X that makes ‖A·X - B‖ least, for matrices a [... m n] of full rank and
+// right-hand sides y [... m k] or [m], by QR; with fewer equations than unknowns, the least X
+// that solves them. Leading extents broadcast. A matrix of lower rank gives infinities, NaN
+// or large numbers: b.MatMul(b.Pinv(a), y) takes any.
+func (b *Batch) Lstsq(a, y Value) Value {
+	s := a.Shape()
+	if b.unusable() || len(s) < 2 {
+		return b.apply(op.QR, op.Attrs{}, a) // which says so
+	}
+	column := len(y.Shape()) == 1
+	if column {
+		y = b.Reshape(y, y.Shape()[0], 1)
+	}
+	if len(y.Shape()) < 2 {
+		return b.apply(op.Solve, op.Attrs{}, a, y)
+	}
+	a, y, err := b.alike(a, y)
+	if err != nil {
+		return b.failOp(op.QR, err, []Value{a, y})
+	}
+	var x Value
+	if m, n := s[len(s)-2], s[len(s)-1]; m >= n {
+		q, r := b.QR(a)
+		x = b.SolveTriangular(r, b.MatMul(q, y, op.MatMulOpts{TransA: true}), op.SolveTriangularOpts{Upper: true})
+	} else {
+		q, r := b.QR(b.Transpose(a))
+		x = b.MatMul(q, b.SolveTriangular(r, y, op.SolveTriangularOpts{Upper: true, Trans: true}))
+	}
+	if t := x.Shape(); column && len(t) > 1 {
+		x = b.Reshape(x, t[:len(t)-1]...)
+	}
+	return x
+}
+
+// Pinv returns the pseudoinverses [... n m] of matrices a [... m n], by [Batch.SVD]. Singular
+// values up to max(m, n)·ε times the greatest count as 0, with ε = 2⁻²³.
+func (b *Batch) Pinv(a Value) Value {
+	u, s, vt := b.SVD(a)
+	counts := b.significant(a, s)
+	if b.unusable() {
+		return Value{}
+	}
+	inverse := b.Where(counts, b.Div(b.Const(1), s), b.Const(0))
+	k := append(append(op.Shape{}, s.Shape()...), 1)
+	return b.MatMul(b.Mul(vt, b.Reshape(inverse, k...)), u, op.MatMulOpts{TransA: true, TransB: true})
+}
+
+// MatrixRank returns the ranks [...] of matrices a [... m n], of i32: how many singular
+// values exceed max(m, n)·ε times the greatest, with ε = 2⁻²³. A matrix with NaN has rank 0.
+func (b *Batch) MatrixRank(a Value) Value {
+	_, s, _ := b.SVD(a)
+	counts := b.significant(a, s)
+	return b.Cast(b.Sum(b.Cast(counts, op.F32), op.Axes(-1)), op.I32)
+}
+
+// significant says which singular values s of a count.
+func (b *Batch) significant(a, s Value) Value {
+	if b.unusable() {
+		return Value{}
+	}
+	t := a.Shape()
+	tolerance := float32(max(t[len(t)-2], t[len(t)-1])) * 0x1p-23
+	return b.Greater(s, b.Scale(b.Slice(s, -1, 0, 1, 1), tolerance))
+}
+
+// MatrixPower returns the powers of square matrices a [... n n], by squaring: the identity
+// for 0, powers of the inverse below 0.
+func (b *Batch) MatrixPower(a Value, power int) Value {
+	n, ok := b.square(a)
+	if !ok {
+		return Value{}
+	}
+	p := uint(power)
+	if power < 0 {
+		a, p = b.Inv(a), -p
+	}
+	var y Value
+	for ; p > 0; p >>= 1 {
+		switch {
+		case p&1 == 0:
+		case y == Value{}:
+			y = a
+		default:
+			y = b.MatMul(y, a)
+		}
+		if p > 1 {
+			a = b.MatMul(a, a)
+		}
+	}
+	if y == (Value{}) && b.err == nil {
+		y = b.Expand(b.eye(n), a.Shape()...)
+	}
+	return y
+}
+
+// square returns the order of square matrices, or fails.
+func (b *Batch) square(a Value) (n int, ok bool) {
+	if b.unusable() {
+		return 0, false
+	}
+	if s := a.Shape(); b.own(a) && len(s) >= 2 && s[len(s)-1] == s[len(s)-2] {
+		return s[len(s)-1], true
+	}
+	b.apply(op.Cholesky, op.Attrs{}, a) // which says what is wrong
+	return 0, false
+}
+
+// eye returns the identity of order n.
+func (b *Batch) eye(n int) Value {
+	i := b.Iota(b.word(0), n)
+	return b.Cast(b.Equal(b.Reshape(i, n, 1), i), op.F32)
+}
+
+// eliminated returns the diagonal of U [... n] for square matrices, and the sign of the
+// exchanges of rows [...].
+func (b *Batch) eliminated(a Value) (diagonal, parity Value) {
+	n, ok := b.square(a)
+	if !ok {
+		return Value{}, Value{}
+	}
+	s := a.Shape()
+	lu, pivots := b.LU(a)
+	flat := append(append(op.Shape{}, s[:len(s)-2]...), n*n)
+	diagonal = b.Slice(b.Reshape(lu, flat...), -1, 0, op.End, n+1)
+	stays := b.Cast(b.Iota(b.word(0), n), op.I32)
+	exchanges := b.Sum(b.Cast(b.NotEqual(pivots, stays), op.F32), op.Axes(-1))
+	odd := b.Sub(exchanges, b.Scale(b.Floor(b.Scale(exchanges, 0.5)), 2))
+	return diagonal, b.AddScalar(b.Scale(odd, -2), 1)
+}
+
+// multiplied returns the products of rows [... n], of halves and halves of these.
+func (b *Batch) multiplied(x Value) Value {
+	for b.err == nil {
+		s := x.Shape()
+		n := s[len(s)-1]
+		if n == 1 {
+			return b.Reshape(x, s[:len(s)-1]...)
+		}
+		if n%2 == 1 || n == 0 {
+			x = b.Pad(x, -1, 0, 1, 1)
+		}
+		if n > 0 {
+			x = b.Mul(b.Slice(x, -1, 0, op.End, 2), b.Slice(x, -1, 1, op.End, 2))
+		}
+	}
+	return Value{}
+}

@@ -1,0 +1,91 @@
+package op
+
+import (
+	"errors"
+	"math"
+	"slices"
+)
+
+// Cholesky factors symmetric positive definite matrices.
+var Cholesky = add(&Operation{name: "cholesky", class: Shaped, doc: "the lower triangular L with A = L·Lᵀ of symmetric positive definite matrices",
+	formula: "L·Lᵀ = A, L[i, j] = 0 for j > i", inputs: []string{"a"}, arity: [2]int{1, 1},
+	shapes: "a [... n n]; gives [... n n]", types: float32s(1), shape: squareShape, ref: choleskyReference, judge: choleskyJudge,
+	special: "Only the lower triangle of a is read. A matrix that is not positive definite, or has a NaN or an infinity in that triangle, gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most 30·n·ε·‖A‖.",
+	flops: func(_ *Attrs, in, _ []Shape) float64 {
+		n := float64(in[0][len(in[0])-1])
+		return elements(in[0]) * n / 3
+	}})
+
+// factorCholesky returns L and the least quotient of a pivot and its diagonal element,
+// which is not positive where there is no L.
+func factorCholesky(a matrix) (l matrix, margin float64) {
+	l, margin = newMatrix(a.rows, a.rows), 1
+	for i := range a.rows {
+		for j := range i + 1 {
+			s := a.at(i, j)
+			for k := range j {
+				s -= l.at(i, k) * l.at(j, k)
+			}
+			if j < i {
+				l.set(i, j, s/l.at(j, j))
+				continue
+			}
+			if margin = min(margin, s/math.Abs(a.at(i, i))); !(s > 0) || math.IsInf(s, 1) {
+				return l, math.Inf(-1) * max(math.Abs(min(margin, 0)), 0x1p-1000)
+			}
+			l.set(i, i, math.Sqrt(s))
+		}
+	}
+	return l, margin
+}
+
+// doubtful is the quotient of a pivot, for each order, below which float32 may find
+// a matrix definite or not.
+const doubtful = 0x1p-16
+
+func choleskyReference(_ *Attrs, in, out []*Array) {
+	out[0].open()
+	if len(in[0].Data) == 0 {
+		return
+	}
+	matrices(in[0].Shape, func(i int) {
+		a, y := in[0].matrixAt(i), out[0].matrixAt(i)
+		l, margin := factorCholesky(a)
+		if margin > 0 {
+			copy(y.v, l.v)
+			return
+		}
+		fill(y.v, math.NaN())
+		if choleskyFails(a) {
+			fill(out[0].Mag[i*len(y.v):][:len(y.v)], 0)
+		}
+	})
+}
+
+// choleskyFails reports whether a is clearly not positive definite: raised by what
+// rounding may do, it is not yet.
+func choleskyFails(a matrix) bool {
+	raised := a.clone()
+	for i := range raised.rows {
+		raised.set(i, i, raised.at(i, i)+doubtful*float64(raised.rows)*math.Abs(raised.at(i, i)))
+	}
+	_, margin := factorCholesky(raised)
+	return !(margin > 0)
+}
+
+func choleskyJudge(_ *Attrs, in, out []*Array, i int) error {
+	a, l := in[0].matrixAt(i), out[0].matrixAt(i)
+	if _, margin := factorCholesky(a); l.allNaN() && !(margin > doubtful*float64(a.rows)) {
+		return nil
+	}
+	whole := a.clone()
+	for i := range a.rows {
+		if slices.ContainsFunc(l.row(i)[i+1:], func(v float64) bool { return v != 0 }) {
+			return errors.New("L is not zero above its diagonal")
+		}
+		for j := range i {
+			whole.set(j, i, a.at(i, j))
+		}
+	}
+	return small("‖A - L·Lᵀ‖", l.times(l.t()).less(whole), a.rows, whole.norm())
+}

@@ -1,0 +1,212 @@
+package linalg
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A tridiagonal matrix is similar to a symmetric one: Qᵀ·A·Q.
+type tridiagonal struct {
+	d, e []float64 // its diagonal and the elements beside it
+	// q has the reflections of which Q is the product: of order n-1, as they leave
+	// the first row alone.
+	q *QR
+}
+
+// reduceSymmetric overwrites the symmetric matrix a, both triangles of it.
+func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
+	order := a.Rows
+	t := &tridiagonal{d: make([]float64, order), e: make([]float64, max(order-1, 0))}
+	t.q = &QR{at: New(max(order-1, 0), max(order-1, 0)), diag: make([]float32, max(order-1, 0))}
+	s := take(4 * panel * order)
+	defer s.give()
+	step := panel
+	if order <= 2*panel {
+		step = panel / 4 // the products are small anyway
+	}
+	for j := 0; j < order; j += step {
+		width := min(step, order-j)
+		rest := order - j
+		f := &symmetricPanel{a: a.part(j, j, rest, rest), width: width}
+		f.v, f.w = Matrix{s.data, width, rest, rest}, Matrix{s.data[2*panel*order:], width, rest, rest}
+		f.reduce(p, t, j)
+		if rest > width {
+			f.update(p)
+		}
+	}
+	return t
+}
+
+// symmetricPanel is the reduction of some columns: the rest of the matrix is a - VᵀW - WᵀV
+// with the rows of v and w so far.
+type symmetricPanel struct {
+	a, v, w Matrix
+	width   int
+}
+
+// reduce reduces the columns; the first is column j of the whole matrix.
+func (f *symmetricPanel) reduce(p *simd.Pool, t *tridiagonal, j int) {
+	rest := f.a.Rows
+	for k := range f.width {
+		x := f.v.row(k)
+		copy(x[k:], f.a.row(k)[k:])
+		for i := range k {
+			v, w := f.v.row(i), f.w.row(i)
+			simd.Axpy(x[k:], v[k:], x[k:], -w[k])
+			simd.Axpy(x[k:], w[k:], x[k:], -v[k])
+		}
+		t.d[j+k] = float64(x[k])
+		clear(x[:k+1])
+		if k+1 == rest {
+			clear(f.w.row(k))
+			continue
+		}
+		tail := x[k+1:]
+		beta, tau := reflector(tail)
+		t.e[j+k] = float64(beta)
+		tail[0] = 1
+		t.q.taus = append(t.q.taus, tau)
+		copy(t.q.at.row(j + k)[j+k:], tail)
+		f.multiply(p, k, tau)
+	}
+}
+
+// multiply makes row k of w: tau·(A·v - (tau/2)·(vᵀ·A·v)·v), of what A is by now.
+func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
+	from := k + 1
+	v, w := f.v.row(k)[from:], f.w.row(k)[from:]
+	clear(f.w.row(k)[:from])
+	n := len(v)
+	if n <= 64 {
+		for i := range n {
+			w[i] = simd.Dot(f.a.row(from + i)[from:], v)
+		}
+	} else {
+		g := simd.Gemm{M: n, N: 1, K: n, A: f.a.part(from, from, n, n).Data, ARow: f.a.Stride, ACol: 1, B: v, BRow: 1, BCol: 1, C: w, CRow: 1}
+		g.Run(p)
+	}
+	for i := range k {
+		x, y := f.v.row(i)[from:], f.w.row(i)[from:]
+		s, r := simd.Dot(y, v), simd.Dot(x, v)
+		simd.Axpy(w, x, w, -s)
+		simd.Axpy(w, y, w, -r)
+	}
+	simd.Scale(w, w, tau)
+	simd.Axpy(w, v, w, -tau/2*simd.Dot(w, v))
+}
+
+// update subtracts VᵀW + WᵀV from what follows the columns. There is memory for as many
+// rows again behind those of v and of w.
+func (f *symmetricPanel) update(p *simd.Pool) {
+	rest, width := f.a.Rows, f.width
+	both := Matrix{f.v.Data[:2*width*rest], 2 * width, rest, rest}
+	other := Matrix{f.w.Data[:2*width*rest], 2 * width, rest, rest}
+	for k := range width {
+		copy(other.row(width+k), f.v.row(k))
+		simd.Neg(both.row(k), f.v.row(k))
+		simd.Neg(both.row(width+k), f.w.row(k))
+	}
+	// both is (-V, -W), other (W, V).
+	n := rest - width
+	g := simd.Gemm{M: n, N: n, K: 2 * width, A: both.Data[width:], ARow: 1, ACol: rest, B: other.Data[width:], BRow: rest, BCol: 1,
+		C: f.a.part(width, width, n, n).Data, CRow: f.a.Stride, Accumulate: true}
+	g.Run(p)
+}
+
+// triangleOf returns the triangle of the compact form of reflections, one a row of v,
+// whose first element is 1 at the diagonal.
+func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
+	width := v.Rows
+	tri, gram := New(width, width), New(width, width)
+	mul(p, gram, n(v), t(v))
+	for k := range width {
+		for i := range k {
+			s := float32(0)
+			for l := i; l < k; l++ {
+				s += tri.row(i)[l] * gram.row(l)[k]
+			}
+			tri.row(i)[k] = -taus[k] * s
+		}
+		tri.row(k)[k] = taus[k]
+	}
+	return tri
+}
+
+// multiplyQ overwrites the rows of a matrix, which are vectors of the tridiagonal
+// matrix, with Q times them.
+func (t *tridiagonal) multiplyQ(p *simd.Pool, rows Matrix) {
+	for block := t.q.blocks() - 1; block >= 0; block-- {
+		j := 1 + block*panel
+		t.q.apply(p, block, true, rows.part(0, j, rows.Rows, rows.Cols-j))
+	}
+}
+
+// ql diagonalises a tridiagonal matrix by implicit QL iterations: d gets the eigenvalues
+// in any order, and the rows of vt are rotated with them. It reports whether it
+// converged.
+func ql(d, e []float64, vt Matrix) bool {
+	order := len(d)
+	off := append(append(make([]float64, 0, order), e...), 0)
+	for l := range order {
+		for turn := 0; ; turn++ {
+			m := l
+			for m+1 < order {
+				if s := math.Abs(d[m]) + math.Abs(d[m+1]); math.Abs(off[m]) <= 0x1p-40*s || math.Abs(off[m]) < 0x1p-500 {
+					break
+				}
+				m++
+			}
+			if m == l {
+				break
+			}
+			if turn == 60 {
+				return false
+			}
+			qlStep(d, off, l, m, vt)
+		}
+	}
+	return true
+}
+
+// qlStep is one iteration on the elements from l to m.
+func qlStep(d, e []float64, l, m int, vt Matrix) {
+	g := (d[l+1] - d[l]) / (2 * e[l])
+	r := math.Sqrt(g*g + 1)
+	g = d[m] - d[l] + e[l]/(g+math.Copysign(r, g))
+	s, c, shift := 1.0, 1.0, 0.0
+	for i := m - 1; i >= l; i-- {
+		f, b := s*e[i], c*e[i]
+		r = math.Sqrt(f*f + g*g)
+		if e[i+1] = r; r == 0 {
+			d[i+1] -= shift
+			e[m] = 0
+			return
+		}
+		s, c = f/r, g/r
+		g = d[i+1] - shift
+		r = (d[i]-g)*s + 2*c*b
+		shift = s * r
+		d[i+1] = g + shift
+		g = c*r - b
+		turn(vt.row(i), vt.row(i+1), float32(c), float32(s))
+	}
+	d[l] -= shift
+	e[l] = g
+	e[m] = 0
+}
+
+// turn rotates two rows: x becomes c·x - s·y, y becomes s·x + c·y.
+func turn(x, y []float32, c, s float32) {
+	y = y[:len(x)]
+	for len(x) >= 4 {
+		x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+		y0, y1, y2, y3 := y[0], y[1], y[2], y[3]
+		x[0], x[1], x[2], x[3] = c*x0-s*y0, c*x1-s*y1, c*x2-s*y2, c*x3-s*y3
+		y[0], y[1], y[2], y[3] = s*x0+c*y0, s*x1+c*y1, s*x2+c*y2, s*x3+c*y3
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		x[i], y[i] = c*v-s*y[i], s*v+c*y[i]
+	}
+}
