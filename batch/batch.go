@@ -294,7 +294,7 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 		}
 	}
 	if n > maxConst {
-		return b.fail(fmt.Errorf("constant of %d elements, the most is %d: upload it, or let a scalar spread: %w", n, maxConst, device.ErrLimit))
+		return b.Expand(b.Const(v), shape...)
 	}
 	c := b.add(graph.Node{Kind: graph.Constant, Type: op.F32, Shape: s, Ref: int32(len(b.g.Data))})
 	if b.err == nil {
@@ -307,7 +307,8 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 	return c
 }
 
-// maxConst bounds the elements of a constant: it becomes part of the plan.
+// maxConst bounds the elements of a constant, which becomes part of the plan: a larger
+// one is a scalar that spreads.
 const maxConst = 1 << 20
 
 // Use records an operand that lives on the device, as it is at this place in

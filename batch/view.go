@@ -99,6 +99,31 @@ func (b *Batch) Pad(x Value, axis, before, after int, value float32) Value {
 	return b.apply(op.Pad, op.PadOf(axis, before, after, value), x)
 }
 
+// Diagonal returns the elements of x whose index of axis2 is offset beyond that of
+// axis1, along a new last axis; the two axes are gone. Axes below 0 count from the
+// end. An offset beyond the axes gives no elements.
+//
+//	b.Diagonal(x, 0, -2, -1) // of each matrix
+//
+// One axis twice is [op.ErrShape], which Execute or Compile returns.
+// docs/OPS.md#diagonal.
+func (b *Batch) Diagonal(x Value, offset, axis1, axis2 int) Value {
+	return b.apply(op.Diagonal, op.DiagonalOf(offset, axis1, axis2), x)
+}
+
+// SlidingWindow returns windows of an axis of x: size elements each, dilation from
+// one to the next, along a new last axis. The axis counts the windows, which begin
+// step elements apart. Elements of several windows are in memory once. An axis
+// below 0 counts from the end.
+//
+//	b.Mean(b.SlidingWindow(x, -1, 7, 1, 1), op.Axes(-1)) // a moving average
+//
+// A window longer than the axis, or a size, step or dilation below 1, is
+// [op.ErrShape], which Execute or Compile returns. docs/OPS.md#sliding_window.
+func (b *Batch) SlidingWindow(x Value, axis, size, step, dilation int) Value {
+	return b.apply(op.SlidingWindow, op.SlidingWindowOf(axis, size, step, dilation), x)
+}
+
 // Squeeze returns x without the axes, which have one element each, or without all
 // axes of one element if none is named. Axes below 0 count from the end.
 //

@@ -95,6 +95,55 @@ func (c *chain) slice() bool {
 	return ok
 }
 
+func (c *chain) diagonal() bool {
+	s := c.x.shape
+	if len(s) < 2 {
+		return true
+	}
+	i, j := c.r.IntN(len(s)), c.r.IntN(len(s)-1)
+	if j >= i {
+		j++
+	}
+	a := DiagonalOf(c.r.IntN(7)-3, i, j)
+	d, _ := diagonalOf(&a, s)
+	out, _ := diagonalShape(&a, []Shape{s})
+	l, ok := c.l.diagonal(s, out[0], d)
+	from := make([]int, len(s))
+	c.x = c.x.made(out[0], func(p []int) int {
+		k := 0
+		for axis := range from {
+			if axis != i && axis != j {
+				from[axis] = p[k]
+				k++
+			}
+		}
+		from[i], from[j] = d.start[0]+p[k], d.start[1]+p[k]
+		return c.x.element(from)
+	})
+	c.l = l
+	return ok
+}
+
+func (c *chain) windows() bool {
+	s := c.x.shape
+	axis := c.r.IntN(len(s))
+	a := SlidingWindowOf(axis, 1+c.r.IntN(3), 1+c.r.IntN(2), 1+c.r.IntN(2))
+	w, err := windowOf(&a, s)
+	if err != nil || len(s) > 4 {
+		return true
+	}
+	out, _ := windowShape(&a, []Shape{s})
+	l, ok := c.l.windows(s, out[0], w)
+	from := make([]int, len(s))
+	c.x = c.x.made(out[0], func(p []int) int {
+		copy(from, p)
+		from[axis] = p[axis]*w.step + p[len(s)]*w.dilation
+		return c.x.element(from)
+	})
+	c.l = l
+	return ok
+}
+
 func (c *chain) expand() bool {
 	s := slices.Clone(c.x.shape)
 	for i, d := range s {
@@ -181,9 +230,9 @@ func TestLayout(t *testing.T) {
 		var done []string
 		ok := true
 		for range 1 + r.IntN(5) {
-			k := r.IntN(6)
-			done = append(done, []string{"permute", "slice", "expand", "pad", "reshape", "slice"}[k])
-			if ok = []func() bool{c.permute, c.slice, c.expand, c.pad, c.reshape, c.slice}[k](); !ok {
+			k := r.IntN(8)
+			done = append(done, []string{"permute", "slice", "expand", "pad", "reshape", "slice", "diagonal", "windows"}[k])
+			if ok = []func() bool{c.permute, c.slice, c.expand, c.pad, c.reshape, c.slice, c.diagonal, c.windows}[k](); !ok {
 				break
 			}
 			if len(c.x.at) > 20_000 {

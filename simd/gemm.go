@@ -47,6 +47,34 @@ type Gemm struct {
 	// one matrix that takes part in all products.
 	Batch                     int
 	AStride, BStride, CStride int
+
+	// AFrom and BFrom, unless nil, say where each of the Batch matrices begins, in
+	// the place of AStride and BStride.
+	AFrom, BFrom []int
+}
+
+// AAt returns where matrix i of A begins.
+func (g *Gemm) AAt(i int) int {
+	if g.AFrom != nil {
+		return g.AFrom[i]
+	}
+	return i * g.AStride
+}
+
+// BAt returns where matrix i of B begins.
+func (g *Gemm) BAt(i int) int {
+	if g.BFrom != nil {
+		return g.BFrom[i]
+	}
+	return i * g.BStride
+}
+
+// Product returns product i of the batch alone.
+func (g *Gemm) Product(i int) Gemm {
+	part := *g
+	part.Batch, part.AFrom, part.BFrom = 1, nil, nil
+	part.A, part.B, part.C = g.A[g.AAt(i):], g.B[g.BAt(i):], g.C[i*g.CStride:]
+	return part
 }
 
 // Run computes the product with the threads of p; a nil Pool is the calling
@@ -84,8 +112,8 @@ func (g *Gemm) check() {
 	if g.M == 0 || g.N == 0 {
 		return
 	}
-	fits("A", len(g.A), g.Batch, g.AStride, g.M, g.ARow, g.K, g.ACol)
-	fits("B", len(g.B), g.Batch, g.BStride, g.K, g.BRow, g.N, g.BCol)
+	fits("A", len(g.A)-last("A", g.AFrom, g.Batch), g.alone(g.AFrom), g.AStride, g.M, g.ARow, g.K, g.ACol)
+	fits("B", len(g.B)-last("B", g.BFrom, g.Batch), g.alone(g.BFrom), g.BStride, g.K, g.BRow, g.N, g.BCol)
 	fits("C", len(g.C), g.Batch, g.CStride, g.M, g.CRow, g.N, 1)
 	if g.Batch > 1 && g.CStride < (g.M-1)*g.CRow+g.N {
 		panic(fmt.Sprintf("simd: Gemm: the matrices of C overlap: %d apart", g.CStride))
@@ -93,6 +121,33 @@ func (g *Gemm) check() {
 	if g.Bias != nil && len(g.Bias) < g.N {
 		panic(fmt.Sprintf("simd: Gemm: bias of %d for %d columns", len(g.Bias), g.N))
 	}
+}
+
+// alone returns how many matrices follow each other at equal distances: one, where
+// from says where each begins.
+func (g *Gemm) alone(from []int) int {
+	if from != nil {
+		return min(g.Batch, 1)
+	}
+	return g.Batch
+}
+
+// last returns where the last of the matrices begins, 0 for those at equal distances.
+func last(name string, from []int, batch int) int {
+	if from == nil {
+		return 0
+	}
+	if len(from) < batch {
+		panic(fmt.Sprintf("simd: %s begins in %d places, not %d", name, len(from), batch))
+	}
+	end := 0
+	for _, at := range from[:batch] {
+		if at < 0 {
+			panic(fmt.Sprintf("simd: %s begins at %d", name, at))
+		}
+		end = max(end, at)
+	}
+	return end
 }
 
 // fits panics unless have elements hold all that the three sizes and strides
@@ -114,7 +169,7 @@ func fits(name string, have, batch, batchStride, rows, rowStride, cols, colStrid
 			break
 		}
 	}
-	if last >= uint64(have) {
+	if have < 0 || last >= uint64(have) {
 		panic(fmt.Sprintf("simd: %s of %d elements is too short for %d of %dx%d with strides %d, %d, %d",
 			name, have, batch, rows, cols, batchStride, rowStride, colStride))
 	}

@@ -125,14 +125,14 @@ func (j *gemmJob) tilesPart(batch, t0, t1, p0, p1 int) {
 			bs, bp := 4*g.BRow, 4*ks.cols
 			fuse := j.fused && k > 0 && j.row(t0+1)-j.row(t0) == ks.rows
 			if k > 0 {
-				a = g.A[batch%j.repeatA*g.AStride+k0*g.ACol:]
+				a = g.A[g.AAt(batch%j.repeatA)+k0*g.ACol:]
 				switch {
 				case j.conv != nil:
-					j.conv.packB(ks, bt, g.B[batch*g.BStride:], k0, k1, c0, c1)
+					j.conv.packB(ks, bt, g.B[g.BAt(batch):], k0, k1, c0, c1)
 				case j.packB && !fuse:
-					ks.packB(bt, g.B[batch*g.BStride+k0*g.BRow+c0*g.BCol:], g.BRow, g.BCol, k, c1-c0)
+					ks.packB(bt, g.B[g.BAt(batch)+k0*g.BRow+c0*g.BCol:], g.BRow, g.BCol, k, c1-c0)
 				default:
-					b = &g.B[batch*g.BStride+k0*g.BRow+c0]
+					b = &g.B[g.BAt(batch)+k0*g.BRow+c0]
 				}
 				if b == nil {
 					b, bs, bp = &bt[0], 4*ks.cols, 4*ks.cols*k

@@ -39,7 +39,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 	aRow := g.ARow
 	var sc *scratch
 	if g.K > 0 {
-		a = g.A[batch*g.AStride:]
+		a = g.A[g.AAt(batch):]
 		if g.ACol != 1 {
 			aRow = pad(g.K)
 			sc = takeScratch(g.M * aRow)
@@ -58,7 +58,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 		c1 := min(c0+width, end)
 		j.start(c, 0, g.M, c0, c1)
 		for k := 0; k < g.K; k += calls {
-			b := g.B[batch*g.BStride+k*g.BRow+c0:]
+			b := g.B[g.BAt(batch)+k*g.BRow+c0:]
 			for i := 0; i < g.M; i += few {
 				j.ks.rowsFew[min(few, g.M-i)-1](&a[i*aRow+k], &b[0], &c[i*g.CRow+c0], 4*aRow, 4*g.BRow, 4*g.CRow, min(calls, g.K-k), c1-c0)
 			}
@@ -145,16 +145,16 @@ func (j *gemmJob) planDots() bool {
 	d.kBlock = max(16384/d.chunk/ks.lanes, 1) * ks.lanes
 	d.perBatch = ceilDiv(g.K, ks.lanes) * ks.lanes * d.q
 	batches := g.Batch
-	if stride := g.AStride; !d.byRows && stride == 0 || d.byRows && g.BStride == 0 {
+	if !d.byRows && g.AStride == 0 && g.AFrom == nil || d.byRows && g.BStride == 0 && g.BFrom == nil {
 		batches = 1
 	}
 	j.vectors = takeScratch(d.perBatch * batches)
 	dst := j.vectors.data
 	for b := range batches {
 		if d.byRows {
-			j.packVectors(dst[b*d.perBatch:], g.B[b*g.BStride:], g.BCol, g.BRow)
+			j.packVectors(dst[b*d.perBatch:], g.B[g.BAt(b):], g.BCol, g.BRow)
 		} else {
-			j.packVectors(dst[b*d.perBatch:], g.A[b*g.AStride:], g.ARow, g.ACol)
+			j.packVectors(dst[b*d.perBatch:], g.A[g.AAt(b):], g.ARow, g.ACol)
 		}
 	}
 	if batches == 1 {
@@ -197,10 +197,10 @@ func (j *gemmJob) dotsPart(batch, pn int) {
 	units := ceilDiv(d.rows, dotsUnit)
 	first, end := spread(units, j.nParts, pn)*dotsUnit, min(spread(units, j.nParts, pn+1)*dotsUnit, d.rows)
 	c := g.C[batch*g.CStride:]
-	s, sRow := g.B[batch*g.BStride:], g.BCol
+	s, sRow := g.B[g.BAt(batch):], g.BCol
 	cr, cq := 1, g.CRow
 	if d.byRows {
-		s, sRow = g.A[batch*g.AStride:], g.ARow
+		s, sRow = g.A[g.AAt(batch):], g.ARow
 		cr, cq = g.CRow, 1
 	}
 	// A call of the kernel takes some tens of microseconds; where the vectors

@@ -51,6 +51,22 @@ var lists = map[*op.Operation]struct {
 		},
 		(*generator).pad,
 	},
+	op.Diagonal: {
+		func(c *Case) (op.Attrs, error) { return op.DiagonalOf(c.Extents[0], c.Extents[1], c.Extents[2]), nil },
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			return b.Diagonal(in[0], c.Extents[0], c.Extents[1], c.Extents[2])
+		},
+		(*generator).diagonal,
+	},
+	op.SlidingWindow: {
+		func(c *Case) (op.Attrs, error) {
+			return op.SlidingWindowOf(c.Extents[0], c.Extents[1], c.Extents[2], c.Extents[3]), nil
+		},
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			return b.SlidingWindow(in[0], c.Extents[0], c.Extents[1], c.Extents[2], c.Extents[3])
+		},
+		(*generator).slidingWindow,
+	},
 	op.Concat: {
 		func(c *Case) (op.Attrs, error) { return op.ConcatAlong(c.Extents[0]), nil },
 		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value { return b.Concat(c.Extents[0], in...) },
@@ -150,6 +166,37 @@ func (g *generator) pad(d op.DType) []Case {
 		}
 		k.Params = values[:1]
 		cases = append(cases, k)
+	}
+	return cases
+}
+
+func (g *generator) diagonal(d op.DType) []Case {
+	var cases []Case
+	for _, c := range []struct {
+		s     op.Shape
+		axes  [2]int
+		tries []int
+	}{
+		{op.Shape{5, 5}, [2]int{0, 1}, []int{0, 1, -4, 5, -100}}, {op.Shape{33, 70}, [2]int{-1, 0}, []int{0, 40, -12}}, {op.Shape{3, 6, 8}, [2]int{-2, -1}, []int{0, 3, -2}},
+		{op.Shape{6, 3, 7}, [2]int{0, 2}, []int{0, 6}}, {op.Shape{0, 3}, [2]int{0, 1}, []int{0, 1}}, {op.Shape{1, 9}, [2]int{0, 1}, []int{0, 8}},
+	} {
+		for _, offset := range c.tries {
+			cases = append(cases, g.listed(op.Diagonal, d, c.s, offset, c.axes[0], c.axes[1]))
+		}
+	}
+	return cases
+}
+
+func (g *generator) slidingWindow(d op.DType) []Case {
+	var cases []Case
+	for _, c := range []struct {
+		s       op.Shape
+		extents []int
+	}{
+		{op.Shape{9}, []int{0, 3, 1, 1}}, {op.Shape{9}, []int{0, 9, 5, 1}}, {op.Shape{300}, []int{-1, 7, 3, 2}}, {op.Shape{5, 64}, []int{1, 4, 1, 1}},
+		{op.Shape{12, 5, 4}, []int{0, 3, 2, 4}}, {op.Shape{3, 8, 2}, []int{-2, 1, 1, 1}}, {op.Shape{0, 4}, []int{1, 2, 1, 1}}, {op.Shape{1, 1}, []int{0, 1, 1, 100}},
+	} {
+		cases = append(cases, g.listed(op.SlidingWindow, d, c.s, c.extents...))
 	}
 	return cases
 }

@@ -390,7 +390,7 @@ func rowLength(c *Case, x *known, n int) int {
 func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	from, to := least, greatest
 	switch c.Op {
-	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum, op.Transpose, op.Reshape, op.Permute, op.Slice, op.Flip, op.Expand, op.Pad, op.Concat:
+	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum, op.Transpose, op.Reshape, op.Permute, op.Slice, op.Flip, op.Expand, op.Pad, op.Concat, op.Diagonal, op.SlidingWindow:
 		// They rise with each operand.
 	case op.NormL1, op.NormL2, op.NormLinf:
 		from, to = proximity, magnitude

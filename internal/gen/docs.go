@@ -171,16 +171,18 @@ func aliasText(o *op.Operation) string {
 
 // listText says what the integers are that are parameters of an operation.
 var listText = map[*op.Operation]string{
-	op.Reshape: "the extents (`op.ReshapeTo`)",
-	op.Permute: "the axes in order (`op.PermuteTo`)",
-	op.Slice:   "axis, start, stop, step (`op.SliceTo`)",
-	op.Flip:    "the axes (`op.FlipOf`)",
-	op.Expand:  "the extents (`op.ExpandTo`)",
-	op.Pad:     "axis, elements before and after, value (`op.PadOf`)",
-	op.Concat:  "the axis (`op.ConcatAlong`)",
-	op.SliceAt: "the axis and n (`op.SliceAtOf`)",
-	op.Update:  "the axis (`op.UpdateOf`)",
-	op.Iota:    "n (`op.IotaOf`)",
+	op.Reshape:       "the extents (`op.ReshapeTo`)",
+	op.Permute:       "the axes in order (`op.PermuteTo`)",
+	op.Slice:         "axis, start, stop, step (`op.SliceTo`)",
+	op.Flip:          "the axes (`op.FlipOf`)",
+	op.Expand:        "the extents (`op.ExpandTo`)",
+	op.Diagonal:      "offset and the two axes (`op.DiagonalOf`)",
+	op.SlidingWindow: "axis, size, step, dilation (`op.SlidingWindowOf`)",
+	op.Pad:           "axis, elements before and after, value (`op.PadOf`)",
+	op.Concat:        "the axis (`op.ConcatAlong`)",
+	op.SliceAt:       "the axis and n (`op.SliceAtOf`)",
+	op.Update:        "the axis (`op.UpdateOf`)",
+	op.Iota:          "n (`op.IotaOf`)",
 }
 
 // typeText asks the rule about every combination of element types.

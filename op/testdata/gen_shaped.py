@@ -246,6 +246,11 @@ def views():
         case("slice", [y.T], [y.T[:, part]], (-1, start, stop, step))
     case("flip", [x], [np.flip(x)])
     case("flip", [x], [np.flip(x, (0, 2))], listed(0, -1))
+    for offset, i, j in [(0, 0, 1), (1, -1, 0), (-2, 2, 1), (9, 0, 2)]:
+        case("diagonal", [x], [np.diagonal(x, offset, i, j)], (offset, i, j))
+    for axis, size, step, dilation in [(0, 2, 1, 1), (-1, 2, 2, 1), (2, 2, 1, 3), (1, 3, 1, 1)]:
+        y = np.lib.stride_tricks.sliding_window_view(x, (size - 1) * dilation + 1, axis)[..., ::dilation]
+        case("sliding_window", [x], [y[(slice(None),) * (axis % 3) + (slice(None, None, step),)]], (axis, size, step, dilation))
     for a, s in [(rand(3, 1), (2, 3, 4)), (rand(1, 4), (3, 4)), (rand(2), (2,))]:
         case("expand", [a], [np.broadcast_to(a, s)], [d + 1 for d in s])
     a = rand(2, 1, 3)

@@ -118,30 +118,26 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 		return o.Class() == op.Elementwise
 	}
 	axes := append(op.Shape{1, 1}, s...)
+	var strides []int
+	var ok bool
 	switch {
 	case o == op.Concat, o == op.Update && at == 2:
 		return true
 	case o == op.MatMul && at < 2:
-		axes = append(op.Shape{size(s[:len(s)-2])}, s[len(s)-2:]...)
+		_, axes, strides, ok = matricesOf(l, s)
 	case o == op.Attention && at < 3:
 		axes = axes[len(axes)-4:]
-	default:
-		return false
+		_, strides, ok = l.Strides(axes)
 	}
-	_, strides, ok := l.Strides(axes)
 	if !ok {
 		return false
 	}
-	for _, n := range strides {
-		ok = ok && n >= 0
+	for i, n := range strides {
+		// Of the left operand of a product there is a matrix for each product.
+		ok = ok && n >= 0 && (n > 0 || axes[i] == 1 || i < len(axes)-2 && (o == op.Attention || at == 1))
 	}
 	n := len(axes)
-	rows, cols := axes[n-2] == 1 || strides[n-2] > 0, axes[n-1] == 1 || strides[n-1] > 0
-	if o == op.Attention {
-		return ok && rows && (axes[n-1] == 1 || strides[n-1] == 1)
-	}
-	// Of the left operand there is a matrix for each product.
-	return ok && rows && cols && (at == 1 || axes[0] == 1 || strides[0] > 0)
+	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
 }
 
 // Writes implements [driver.Strided]: attention puts rows of a head anywhere.

@@ -32,22 +32,54 @@ func (o operandPart) slice(p unsafe.Pointer) []float32 {
 // layouts implements reader.
 func (t *productTask) layouts(ls []*op.Layout) { t.in = ls }
 
-// strided returns the part of an operand in a layout, and the strides of its
-// matrices, rows and columns.
-func strided(l *op.Layout, batch, rows, cols int) (o operandPart, strides [3]int, err error) {
-	off, s, ok := l.Strides(op.Shape{batch, rows, cols})
+// matrices is the distances between the matrices of an operand, between their rows
+// and between their columns; from is where each matrix begins, unless they are at
+// equal distances.
+type matrices struct {
+	stride, row, col int
+	from             []int
+}
+
+// matricesOf returns the first element and the strides of an operand of shape s in a
+// layout: those of all axes before the last two as one, if they are, or of each.
+func matricesOf(l *op.Layout, s op.Shape) (off int, axes op.Shape, strides []int, ok bool) {
+	n := len(s) - 2
+	axes = append(op.Shape{size(s[:n])}, s[n:]...)
+	if off, strides, ok = l.Strides(axes); !ok {
+		axes = s
+		off, strides, ok = l.Strides(axes)
+	}
+	return off, axes, strides, ok
+}
+
+// strided returns the part of an operand in a layout, and its strides.
+func strided(l *op.Layout, s op.Shape) (o operandPart, m matrices, err error) {
+	off, axes, strides, ok := matricesOf(l, s)
 	if !ok {
-		return o, strides, driver.ErrUnsupported
+		return o, m, driver.ErrUnsupported
+	}
+	n := len(axes) - 2
+	m.row, m.col = strides[n], strides[n+1]
+	if n == 1 {
+		m.stride = strides[0]
+	} else {
+		m.from = make([]int, size(axes[:n]))
+		for i := range m.from {
+			for k, rest := n-1, i; k >= 0; k-- {
+				m.from[i] += rest % axes[k] * strides[k]
+				rest /= axes[k]
+			}
+		}
 	}
 	// What is one row or column has no stride; kernels like that of no gap.
-	if cols == 1 {
-		s[2] = 1
+	if axes[n+1] == 1 {
+		m.col = 1
 	}
-	if rows == 1 {
-		s[1] = cols
+	if axes[n] == 1 {
+		m.row = axes[n+1]
 	}
 	first, end := l.Bounds()
-	return operandPart{off, end - first}, [3]int(s), nil
+	return operandPart{off, end - first}, m, nil
 }
 
 // An epilogue is what becomes of finished pieces of rows of a result: nothing,
@@ -97,11 +129,11 @@ func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) e
 	if p.SharedB {
 		g.BStride, t.b.n = 0, p.K*p.N
 	}
-	if err := t.place(p, opts); err != nil {
+	if err := t.place(dims, opts); err != nil {
 		return err
 	}
 	if p.SharedB {
-		if g.AStride == g.M*g.ARow && !opts.TransA || p.Batch == 1 {
+		if g.AFrom == nil && g.AStride == g.M*g.ARow && !opts.TransA || p.Batch == 1 {
 			// One matrix for all rows: the batch is one taller product.
 			g.M, g.Batch = p.Batch*p.M, 1
 		}
@@ -110,36 +142,26 @@ func (t *productTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) e
 }
 
 // place sets the strides of operands in layouts.
-func (t *productTask) place(p op.Product, opts op.MatMulOpts) (err error) {
+func (t *productTask) place(dims []op.Shape, opts op.MatMulOpts) error {
 	g := &t.gemm
-	var s [3]int
 	if len(t.in) > 0 && t.in[0] != nil {
-		rows, cols := p.M, p.K
-		if opts.TransA {
-			rows, cols = cols, rows
-		}
-		if t.a, s, err = strided(t.in[0], p.Batch, rows, cols); err != nil {
+		o, m, err := strided(t.in[0], dims[0])
+		if err != nil {
 			return err
 		}
-		g.AStride, g.ARow, g.ACol = s[0], s[1], s[2]
+		t.a, g.AStride, g.ARow, g.ACol, g.AFrom = o, m.stride, m.row, m.col, m.from
 		if opts.TransA {
-			g.ARow, g.ACol = s[2], s[1]
+			g.ARow, g.ACol = m.col, m.row
 		}
 	}
 	if len(t.in) > 1 && t.in[1] != nil {
-		rows, cols, batch := p.K, p.N, p.Batch
-		if opts.TransB {
-			rows, cols = cols, rows
-		}
-		if p.SharedB {
-			batch = 1
-		}
-		if t.b, s, err = strided(t.in[1], batch, rows, cols); err != nil {
+		o, m, err := strided(t.in[1], dims[1])
+		if err != nil {
 			return err
 		}
-		g.BStride, g.BRow, g.BCol = s[0], s[1], s[2]
+		t.b, g.BStride, g.BRow, g.BCol, g.BFrom = o, m.stride, m.row, m.col, m.from
 		if opts.TransB {
-			g.BRow, g.BCol = s[2], s[1]
+			g.BRow, g.BCol = m.col, m.row
 		}
 	}
 	return nil
@@ -258,9 +280,9 @@ func (t *productTask) long(ctx context.Context, g simd.Gemm) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			part := g
-			part.Batch, part.M = 1, min(band, g.M-i)
-			part.A, part.B, part.C = g.A[m*g.AStride+i*g.ARow:], g.B[m*g.BStride:], g.C[m*g.CStride+i*g.N:]
+			part := g.Product(m)
+			part.M = min(band, g.M-i)
+			part.A, part.C = part.A[i*g.ARow:], part.C[i*g.N:]
 			if at := m*g.M + i; g.Epilogue != nil {
 				part.Epilogue = func(row []float32, i, j int) { g.Epilogue(row, at+i, j) }
 			}
@@ -277,6 +299,7 @@ const tinyProduct = 128
 // tiny computes g by the definition.
 func tiny(g *simd.Gemm) {
 	for m := range g.Batch {
+		a, b := g.AAt(m), g.BAt(m)
 		for i := range g.M {
 			row := g.C[m*g.CStride+i*g.N:][:g.N]
 			if g.Bias != nil {
@@ -285,7 +308,7 @@ func tiny(g *simd.Gemm) {
 				clear(row)
 			}
 			for k := range g.K {
-				a, b := g.A[m*g.AStride+i*g.ARow+k*g.ACol], g.B[m*g.BStride+k*g.BRow:]
+				a, b := g.A[a+i*g.ARow+k*g.ACol], g.B[b+k*g.BRow:]
 				if g.BCol == 1 {
 					for j, v := range b[:len(row)] {
 						row[j] += a * v

@@ -1,0 +1,284 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The methods of this file put the elements of a value in another order, some of
+// them several times. All but Roll, PadMode and Diff are views.
+
+// MoveAxis returns x with one axis at another place of the result; the others keep
+// their order. Places below 0 count from the end.
+//
+// An axis that x does not have is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) MoveAxis(x Value, from, to int) Value {
+	if err := b.needs(x, 1); err != nil {
+		return b.fail(fmt.Errorf("move_axis: %w", err))
+	}
+	i, err := x.axis(from)
+	if err != nil {
+		return b.fail(fmt.Errorf("move_axis: %w", err))
+	}
+	j, err := x.axis(to)
+	if err != nil {
+		return b.fail(fmt.Errorf("move_axis: %w", err))
+	}
+	order := make([]int, len(x.Shape()))
+	for k := range order {
+		order[k] = k
+	}
+	return b.Permute(x, slices.Insert(slices.Delete(order, i, i+1), j, i)...)
+}
+
+// Chunk returns x in n parts along an axis, each as long as the first but for the
+// last, which may be shorter, as torch.chunk does. There are fewer parts where the
+// axis has too few elements. An axis below 0 counts from the end.
+//
+// A number of parts below 1 is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Chunk(x Value, axis, n int) []Value {
+	err := b.needs(x, 1)
+	i := 0
+	if err == nil {
+		i, err = x.axis(axis)
+	}
+	if err == nil && n < 1 {
+		err = fmt.Errorf("%d parts of an axis: there is one at least: %w", n, device.ErrShape)
+	}
+	if err != nil {
+		b.fail(fmt.Errorf("chunk: %w", err))
+		return nil
+	}
+	rest := x.Shape()[i]
+	each := max((rest-1)/n+1, 0)
+	if rest == 0 {
+		return []Value{x}
+	}
+	var parts []int
+	for ; rest > 0; rest -= each {
+		parts = append(parts, min(each, rest))
+	}
+	return b.Split(x, i, parts...)
+}
+
+// Repeat returns x with each element along an axis n times in succession. An axis
+// below 0 counts from the end.
+//
+//	b.Repeat(x, 0, 2) // [1 2] to [1 1 2 2]
+//
+// A number below 0 is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Repeat(x Value, axis, n int) Value { return b.repeat("repeat", x, axis, n, false) }
+
+// Tile returns x repeated as a whole, counts[i] times along axis i. Fewer counts
+// than extents are those of the last axes; more make new axes in front.
+//
+//	b.Tile(x, 2) // [1 2] to [1 2 1 2]
+//
+// A count below 0 is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Tile(x Value, counts ...int) Value {
+	if err := b.needs(x, 0); err != nil {
+		return b.fail(fmt.Errorf("tile: %w", err))
+	}
+	if more := len(counts) - len(x.Shape()); more > 0 {
+		x = b.Reshape(x, append(ones(more), x.Shape()...)...)
+	}
+	for i, n := range counts {
+		if n != 1 {
+			x = b.repeat("tile", x, i-len(counts), n, true)
+		}
+	}
+	return x
+}
+
+// repeat returns x with each element of an axis n times, or the axis as a whole.
+func (b *Batch) repeat(name string, x Value, axis, n int, whole bool) Value {
+	err := b.needs(x, 1)
+	i := 0
+	if err == nil {
+		i, err = x.axis(axis)
+	}
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%d times: a count is 0 or more: %w", n, device.ErrShape)
+	}
+	var s op.Shape
+	if err == nil {
+		s = slices.Clone(x.Shape())
+		if d := s[i]; d > 0 && n > math.MaxInt/d {
+			err = fmt.Errorf("%v repeated %d times along axis %d overflows: %w", s, n, i, device.ErrShape)
+		}
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("%s: %w", name, err))
+	}
+	outer, d, inner := extent(s[:i]), s[i], extent(s[i+1:])
+	s[i] *= n
+	if whole {
+		x = b.Expand(b.Reshape(x, outer, 1, d, inner), outer, n, d, inner)
+	} else {
+		x = b.Expand(b.Reshape(x, outer, d, 1, inner), outer, d, n, inner)
+	}
+	return b.Reshape(x, s...)
+}
+
+// extent returns the number of elements of a shape that a value has.
+func extent(s op.Shape) int {
+	n, _ := s.Size()
+	return n
+}
+
+// Roll returns x with the elements along an axis moved by shift places; those that
+// leave one end come in at the other. An axis or a shift may be below 0.
+//
+//	b.Roll(x, 0, 1) // [1 2 3] to [3 1 2]
+//
+// An axis that x does not have is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Roll(x Value, axis, shift int) Value {
+	err := b.needs(x, 1)
+	i := 0
+	if err == nil {
+		i, err = x.axis(axis)
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("roll: %w", err))
+	}
+	n := x.Shape()[i]
+	if n == 0 || shift%n == 0 {
+		return x
+	}
+	at := n - (shift%n+n)%n
+	return b.Concat(i, b.Slice(x, i, at, op.End, 1), b.Slice(x, i, 0, at, 1))
+}
+
+// Rot90 returns x turned by k quarters in the plane of two axes, from the first one
+// towards the second. k may be below 0; axes below 0 count from the end.
+//
+// One axis twice is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
+	err := b.needs(x, 2)
+	var i, j int
+	if err == nil {
+		i, err = x.axis(axis1)
+	}
+	if err == nil {
+		j, err = x.axis(axis2)
+	}
+	if err == nil && i == j {
+		err = fmt.Errorf("a plane of axis %d alone: name two axes of %v: %w", i, x.Shape(), device.ErrShape)
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("rot90: %w", err))
+	}
+	switch (k%4 + 4) % 4 {
+	case 1:
+		return b.SwapAxes(b.Flip(x, j), i, j)
+	case 2:
+		return b.Flip(x, i, j)
+	case 3:
+		return b.Flip(b.SwapAxes(x, i, j), j)
+	}
+	return x
+}
+
+// Diff returns the differences of neighbours along an axis, each less the one before
+// it, n times over: the axis loses n elements, and has none where it had fewer. An
+// axis below 0 counts from the end.
+//
+// A number below 0 is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Diff(x Value, axis, n int) Value {
+	err := b.needs(x, 1)
+	i := 0
+	if err == nil {
+		i, err = x.axis(axis)
+	}
+	if err == nil && n < 0 {
+		err = fmt.Errorf("differences of order %d: an order is 0 or more: %w", n, device.ErrShape)
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("diff: %w", err))
+	}
+	for ; n > 0 && b.err == nil && x.Shape()[i] > 0; n-- {
+		x = b.Sub(b.Slice(x, i, 1, op.End, 1), b.Slice(x, i, 0, -1, 1))
+	}
+	return x
+}
+
+// A PadMode says which elements of an axis [Batch.PadMode] puts before and after it.
+type PadMode uint8
+
+const (
+	// PadReflect puts the elements next to the end, backwards, without the last one.
+	PadReflect PadMode = iota
+	// PadEdge puts copies of the last element.
+	PadEdge
+	// PadWrap puts the elements of the other end.
+	PadWrap
+)
+
+// PadMode returns x with so many of its own elements before and after those of an
+// axis. An axis below 0 counts from the end. [Batch.Pad] puts a constant there.
+//
+//	b.PadMode(x, 0, 2, 1, batch.PadReflect) // [1 2 3] to [3 2 1 2 3 2]
+//	b.PadMode(x, 0, 2, 1, batch.PadEdge)    // to [1 1 1 2 3 3]
+//	b.PadMode(x, 0, 2, 1, batch.PadWrap)    // to [2 3 1 2 3 1]
+//
+// It is [op.ErrShape], which Execute or Compile returns, to put fewer than 0, or
+// more elements than the axis has for it: one less than its extent with PadReflect,
+// its extent with PadWrap, any number with PadEdge unless it is empty.
+func (b *Batch) PadMode(x Value, axis, before, after int, mode PadMode) Value {
+	err := b.needs(x, 1)
+	i := 0
+	if err == nil {
+		i, err = x.axis(axis)
+	}
+	if err == nil {
+		err = mode.takes(x.Shape()[i], before, after)
+	}
+	if err != nil {
+		return b.fail(fmt.Errorf("pad: %w", err))
+	}
+	n := x.Shape()[i]
+	var ends [2]Value
+	switch mode {
+	case PadReflect:
+		ends = [2]Value{b.Flip(b.Slice(x, i, 1, 1+before, 1), i), b.Flip(b.Slice(x, i, n-1-after, n-1, 1), i)}
+	case PadEdge:
+		ends = [2]Value{b.Repeat(b.Slice(x, i, 0, 1, 1), i, before), b.Repeat(b.Slice(x, i, n-1, n, 1), i, after)}
+	case PadWrap:
+		ends = [2]Value{b.Slice(x, i, n-before, n, 1), b.Slice(x, i, 0, after, 1)}
+	}
+	var parts []Value
+	if before > 0 {
+		parts = append(parts, ends[0])
+	}
+	parts = append(parts, x)
+	if after > 0 {
+		parts = append(parts, ends[1])
+	}
+	return b.Concat(i, parts...)
+}
+
+// takes checks how many elements are put around an axis of n.
+func (m PadMode) takes(n, before, after int) error {
+	most := math.MaxInt32
+	switch {
+	case m == PadReflect:
+		most = max(n-1, 0)
+	case m == PadWrap || n == 0:
+		most = n
+	case m > PadWrap:
+		return fmt.Errorf("there is no mode %d: %w", m, device.ErrUnsupported)
+	}
+	if before < 0 || after < 0 || before > most || after > most {
+		return fmt.Errorf("%d elements before and %d after %d, which has 0 to %d for it: %w", before, after, n, most, device.ErrShape)
+	}
+	return nil
+}
+
+// Trace returns the sums of the diagonals that [Batch.Diagonal] returns.
+func (b *Batch) Trace(x Value, offset, axis1, axis2 int) Value {
+	return b.Sum(b.Diagonal(x, offset, axis1, axis2), op.Axes(-1))
+}

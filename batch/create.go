@@ -1,0 +1,205 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/op"
+)
+
+// The methods of this file make arrays of numbers that follow from their places. An
+// array of zeros, or of another number, is [Batch.Const].
+
+// Eye returns a matrix of f32 with ones where the column is offset beyond the row,
+// and zeros elsewhere.
+//
+// Extents below 0 are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Eye(rows, cols, offset int) Value {
+	d, k := b.diagonals(rows, cols, offset)
+	return b.Cast(b.Equal(d, k), op.F32)
+}
+
+// Tri returns a matrix of f32 with ones where the column is at most offset beyond
+// the row, and zeros elsewhere.
+//
+// Extents below 0 are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Tri(rows, cols, offset int) Value {
+	d, k := b.diagonals(rows, cols, offset)
+	return b.Cast(b.LessEqual(d, k), op.F32)
+}
+
+// Tril returns x [... m n] with zeros where the column is more than offset beyond
+// the row: the lower triangles of its matrices.
+//
+// Less than two extents are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Tril(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).LessEqual) }
+
+// Triu returns x [... m n] with zeros where the column is less than offset beyond
+// the row: the upper triangles of its matrices.
+//
+// Less than two extents are [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Triu(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).GreaterEqual) }
+
+// triangle returns the elements of x whose diagonal is in a relation to the offset.
+func (b *Batch) triangle(x Value, offset int, keeps func(b *Batch, d, k Value) Value) Value {
+	rows, cols, err := b.matrix(x)
+	if err != nil {
+		return b.fail(fmt.Errorf("triangle: %w", err))
+	}
+	d, k := b.diagonals(rows, cols, offset)
+	return b.Where(keeps(b, d, k), x, b.constant(x.Type(), 0))
+}
+
+// DiagEmbed returns square matrices [... n+k n+k], where k is the magnitude of the
+// offset, with the rows of x [... n] on the diagonal on which the column is offset
+// beyond the row, and zeros elsewhere.
+//
+// A scalar, or an offset that makes the extents overflow, is [op.ErrShape], which
+// Execute or Compile returns.
+func (b *Batch) DiagEmbed(x Value, offset int) Value {
+	if err := b.needs(x, 1); err != nil {
+		return b.fail(fmt.Errorf("diag_embed: %w", err))
+	}
+	size := offset
+	if offset < 0 {
+		size = -offset
+	}
+	if size < 0 || size > math.MaxInt32 {
+		return b.fail(fmt.Errorf("diag_embed: offset %d makes a matrix beyond all memory: %w", offset, device.ErrShape))
+	}
+	if size > 0 {
+		x = b.Pad(x, -1, 0, size, 0)
+	}
+	if b.err != nil {
+		return Value{}
+	}
+	// Rows count the elements above the main diagonal, columns those below it.
+	n, axis := x.Shape()[len(x.Shape())-1], -1
+	if offset < 0 {
+		axis = -2
+	}
+	d, k := b.diagonals(n, n, offset)
+	return b.Where(b.Equal(d, k), b.Unsqueeze(x, axis), b.constant(x.Type(), 0))
+}
+
+// Linspace returns n numbers of f32 at equal distances: the first is start, the
+// last stop, exactly; one number is start. start and stop are single elements of f32.
+//
+// A number below 0, or other shapes or types, are [op.ErrShape] or
+// [op.ErrUnsupported], which Execute or Compile returns.
+func (b *Batch) Linspace(start, stop Value, n int) Value {
+	i := b.index(n)
+	last := max(n-1, 1)
+	step := b.Div(b.Sub(stop, start), b.constant(op.F32, float64(last)))
+	x := b.Add(start, b.Mul(b.Cast(i, op.F32), step))
+	return b.Where(b.Equal(i, b.constant(op.I32, float64(last))), stop, x)
+}
+
+// OneHot returns an array of f32 with a new axis of depth elements at the given
+// place of the result: one where its index is the id, zero elsewhere. All are zero for an
+// id outside [0, depth). The ids are i32 or u32; an axis below 0 counts from the end
+// of the result.
+//
+// Another axis, or a depth below 0, is [op.ErrShape], another type
+// [op.ErrUnsupported], which Execute or Compile returns.
+func (b *Batch) OneHot(ids Value, depth, axis int) Value {
+	column := b.Unsqueeze(ids, axis)
+	i, err := column.axis(axis)
+	if b.err != nil || err != nil {
+		return Value{}
+	}
+	s := ones(len(column.Shape()))
+	s[i] = depth
+	at := b.Cast(b.Reshape(b.index(depth), s...), ids.Type())
+	return b.Cast(b.Equal(column, at), op.F32)
+}
+
+// Meshgrid returns for vectors of n0, n1, ... elements arrays of shape [n0 n1 ...],
+// of which each shows one vector along its own axis and is constant along the
+// others. These are the arrays of NumPy's meshgrid with indexing="ij"; SwapAxes(0, 1)
+// makes those of "xy". They are views.
+//
+// A value of another rank is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) Meshgrid(xs ...Value) []Value {
+	grid, s := make([]Value, len(xs)), make([]int, len(xs))
+	for i, x := range xs {
+		if b.err == nil && b.own(x) && len(x.Shape()) != 1 {
+			b.fail(fmt.Errorf("meshgrid: operand %d has shape %v, not one extent: %w", i, x.Shape(), device.ErrShape))
+		}
+		if err := b.needs(x, 1); err != nil {
+			b.fail(fmt.Errorf("meshgrid: operand %d: %w", i, err))
+			return grid
+		}
+		s[i] = x.Shape()[0]
+	}
+	for i, x := range xs {
+		at := ones(len(xs))
+		at[i] = s[i]
+		grid[i] = b.Expand(b.Reshape(x, at...), s...)
+	}
+	return grid
+}
+
+// diagonals returns for a matrix how far the column of each element is beyond its
+// row, and the offset to compare with, both of i32.
+func (b *Batch) diagonals(rows, cols, offset int) (d, k Value) {
+	d = b.Sub(b.Reshape(b.index(cols), 1, cols), b.Reshape(b.index(rows), rows, 1))
+	// An offset beyond the matrix is as good as one at its end.
+	return d, b.constant(op.I32, float64(min(max(offset, -rows), cols)))
+}
+
+// index returns the numbers 0 to n-1 of i32.
+func (b *Batch) index(n int) Value {
+	if b.err == nil && int64(n) > math.MaxInt32 {
+		return b.fail(fmt.Errorf("%d numbers, the most is %d: %w", n, math.MaxInt32, device.ErrShape))
+	}
+	return b.Cast(b.Iota(b.word(0), n), op.I32)
+}
+
+// constant returns one element of any type.
+func (b *Batch) constant(t op.DType, v float64) Value {
+	if b.unusable() || t.Size() == 0 {
+		return Value{}
+	}
+	c := b.add(graph.Node{Kind: graph.Constant, Type: t, Shape: op.Shape{1}, Ref: int32(len(b.g.Data))})
+	if b.err == nil {
+		data := make([]byte, t.Size())
+		t.PutFloat64(data, 0, v)
+		b.g.Data = append(b.g.Data, data)
+	}
+	return c
+}
+
+// ones returns so many extents of 1.
+func ones(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = 1
+	}
+	return s
+}
+
+// needs returns the error of a value that is not of this recording, or that has
+// fewer extents than so many.
+func (b *Batch) needs(x Value, rank int) error {
+	switch {
+	case b.unusable():
+		return b.err
+	case !b.own(x):
+		return b.foreign(x)
+	case len(x.Shape()) < rank:
+		return fmt.Errorf("%v has %d extents, not %d or more: %w", x.Shape(), len(x.Shape()), rank, device.ErrShape)
+	}
+	return nil
+}
+
+// matrix returns the last two extents of x.
+func (b *Batch) matrix(x Value) (rows, cols int, err error) {
+	if err := b.needs(x, 2); err != nil {
+		return 0, 0, err
+	}
+	s := x.Shape()
+	return s[len(s)-2], s[len(s)-1], nil
+}

@@ -1,0 +1,11 @@
+//go:build (linux || windows) && !nocuda
+
+package devicetest
+
+import "testing"
+
+// TestArraysCUDAEmulated is TestArrays of a GPU in the emulator.
+func TestArraysCUDAEmulated(t *testing.T) {
+	emulate(t, 9, false)
+	arrays(t, openCUDA)
+}
