@@ -42,8 +42,8 @@ func (b *Batch) takes(name string, in ...Value) bool {
 // given reports whether an optional operand is there.
 func (v Value) given() bool { return v != Value{} }
 
-// number returns v as an element of type t.
-func (b *Batch) number(t op.DType, v float64) Value {
+// scalar returns v as an element of type t.
+func (b *Batch) scalar(t op.DType, v float64) Value {
 	return b.table(t, op.Shape{}, func(int) float64 { return v })
 }
 

@@ -135,7 +135,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	rows := b.Reshape(x, s[0], groups, s[1]/groups, product(s[2:]))
 	weights := b.Reshape(w, groups, s[1]/groups, product(t[1:]))
 	columns := b.MatMul(weights, rows, op.MatMulOpts{TransA: true})
-	y := b.overlap(b.Reshape(columns, slices.Concat([]int{s[0], groups * t[1]}, t[2:], s[2:])...), list)
+	y := b.overlapAdd(b.Reshape(columns, slices.Concat([]int{s[0], groups * t[1]}, t[2:], s[2:])...), list)
 	if bias.given() && b.err == nil {
 		y = b.Add(y, b.channels(name, y, bias))
 	}
@@ -190,10 +190,10 @@ func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
 	return list, ""
 }
 
-// overlap adds up windows [n c k... o...], of k elements at o places, where they lie in
+// overlapAdd adds up windows [n c k... o...], of k elements at o places, where they lie in
 // arrays [n c ...]. The places of a stride are computed apart, each from the elements of
 // the windows that come to lie there, and put side by side.
-func (b *Batch) overlap(x Value, list []window) Value {
+func (b *Batch) overlapAdd(x Value, list []window) Value {
 	axis := len(list) + 1 // of the places, without the first axis of k
 	for i := range list {
 		w := &list[i]
@@ -244,7 +244,7 @@ func (b *Batch) interleave(axis, n int, phases []Value) Value {
 	}
 	for i, p := range phases {
 		if !p.given() {
-			phases[i] = b.Expand(b.number(t, 0), s...)
+			phases[i] = b.Expand(b.scalar(t, 0), s...)
 		}
 	}
 	out := slices.Clone(s)
@@ -252,15 +252,15 @@ func (b *Batch) interleave(axis, n int, phases []Value) Value {
 	return b.Reshape(b.Stack(axis+1, phases...), out...)
 }
 
-// Fold adds up windows x [n c·k o], of k elements each at o places, where they lie in
+// Col2Im adds up windows x [n c·k o], of k elements each at o places, where they lie in
 // arrays [n c ...] of the given spatial extents: the reverse of taking the windows apart.
 // Windows are those of [Batch.MaxPool], the stride is 1 unless the options have another;
 // the last places change fastest, and the last axes of k.
 //
 // Other numbers of channels and places are [op.ErrShape], which Execute or Compile
 // returns.
-func (b *Batch) Fold(x Value, extents, size []int, opts ...op.ConvOpts) Value {
-	const name = "fold"
+func (b *Batch) Col2Im(x Value, extents, size []int, opts ...op.ConvOpts) Value {
+	const name = "col2im"
 	if !b.takes(name, x) {
 		return Value{}
 	}
@@ -287,5 +287,5 @@ func (b *Batch) Fold(x Value, extents, size []int, opts ...op.ConvOpts) Value {
 	if why != "" {
 		return b.refuse(name, []Value{x}, "%v: %s: %w", s, why, device.ErrShape)
 	}
-	return b.overlap(b.Reshape(x, slices.Concat([]int{s[0], s[1] / elements}, kernel, at)...), list)
+	return b.overlapAdd(b.Reshape(x, slices.Concat([]int{s[0], s[1] / elements}, kernel, at)...), list)
 }

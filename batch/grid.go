@@ -73,7 +73,7 @@ func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) 
 			if weight.given() {
 				w = b.Mul(weight, w)
 			}
-			if visit(axis+1, b.Add(b.Mul(at, b.number(op.I32, float64(spatial[axis]))), t.id), w); b.err != nil {
+			if visit(axis+1, b.Add(b.Mul(at, b.scalar(op.I32, float64(spatial[axis]))), t.id), w); b.err != nil {
 				return
 			}
 		}
@@ -119,7 +119,7 @@ func (g *sampler) taps(grid Value, n int) []tap {
 		at = g.within(at, n, first, last)
 		if g.o.Outside == op.OutsideZeros {
 			inside := b.And(b.GreaterEqual(at, b.Const(0)), b.Less(at, b.Const(float32(n))))
-			weight = b.Where(b.Or(inside, b.IsNaN(at)), weight, b.number(grid.Type(), 0))
+			weight = b.Where(b.Or(inside, b.IsNaN(at)), weight, b.scalar(grid.Type(), 0))
 		}
 		list = append(list, tap{b.Cast(b.Clip(at, 0, float32(n-1)), op.I32), weight})
 	}

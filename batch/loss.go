@@ -72,8 +72,8 @@ func (b *Batch) Huber(x, y Value, opts ...op.LossOpts) Value {
 	}
 	// With c = min(|d|, delta) both are c·(|d| - c/2).
 	d, t := b.Abs(b.Sub(x, y)), x.Type()
-	c := b.Minimum(d, b.number(t, delta))
-	return b.lost(o, b.Mul(c, b.Sub(d, b.Mul(c, b.number(t, 0.5)))))
+	c := b.Minimum(d, b.scalar(t, delta))
+	return b.lost(o, b.Mul(c, b.Sub(d, b.Mul(c, b.scalar(t, 0.5)))))
 }
 
 // BCE returns the mean binary cross entropy of probabilities p and targets y, of one
@@ -87,7 +87,7 @@ func (b *Batch) BCE(p, y Value, opts ...op.LossOpts) Value {
 		return Value{}
 	}
 	t := p.Type()
-	least, one := b.number(t, -100), b.number(t, 1)
+	least, one := b.scalar(t, -100), b.scalar(t, 1)
 	yes, no := b.Maximum(b.Log(p), least), b.Maximum(b.Log1p(b.Neg(p)), least)
 	return b.lost(o, b.Neg(b.Add(b.Mul(y, yes), b.Mul(b.Sub(one, y), no))))
 }
@@ -114,7 +114,7 @@ func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
 	if !ok {
 		return Value{}
 	}
-	zero := b.number(p.Type(), 0)
+	zero := b.scalar(p.Type(), 0)
 	each := b.Mul(p, b.Sub(b.Log(p), logq))
 	return b.lost(o, b.Where(b.Equal(p, zero), zero, each))
 }
@@ -165,13 +165,13 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 		at = b.Where(ignored, b.whole(0), labels) // any label will do where the loss is 0
 	}
 	loss := b.Neg(b.pickLabels(logp, at))
-	each := b.number(t, 1)
+	each := b.scalar(t, 1)
 	if weight.given() {
 		each = b.Reshape(b.Gather(b.Reshape(weight, s[1], 1), at), labels.Shape()...)
 		loss = b.Mul(loss, each)
 	}
 	if ignored.given() {
-		zero := b.number(t, 0)
+		zero := b.scalar(t, 0)
 		loss, each = b.Where(ignored, zero, loss), b.Where(ignored, zero, each)
 	}
 	if o.Reduce != op.ReduceMean || !weight.given() && !ignored.given() {
@@ -181,7 +181,7 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 }
 
 // whole returns an element of i32.
-func (b *Batch) whole(v int) Value { return b.number(op.I32, float64(v)) }
+func (b *Batch) whole(v int) Value { return b.scalar(op.I32, float64(v)) }
 
 // labelled checks the operands of losses of labels.
 func (b *Batch) labelled(name string, logp, labels, weight Value) bool {

@@ -60,7 +60,7 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 		return Value{}
 	}
 	a := o.Attrs()
-	factor := b.Rsqrt(b.Add(each[1], b.number(variance.Type(), float64(op.NormOptsOf(&a).Eps))))
+	factor := b.Rsqrt(b.Add(each[1], b.scalar(variance.Type(), float64(op.NormOptsOf(&a).Eps))))
 	if each[2].given() {
 		factor = b.Mul(each[2], factor)
 	}
@@ -123,9 +123,9 @@ func (b *Batch) LocalResponseNorm(x Value, size int, opts ...op.LRNOpts) Value {
 	}
 	w := window{axis: 1, n: c, size: size, dilation: 1, stride: 1, before: (size - 1) / 2, after: size / 2, count: c}
 	sum, t := b.fold(b.Square(x), []window{w}, 0, b.Add), x.Type()
-	mean := b.Mul(sum, b.number(t, float64(or(o.Alpha, 1e-4))/float64(size)))
-	base := b.Add(mean, b.number(t, float64(or(o.Bias, 1))))
-	return b.Div(x, b.Pow(base, b.number(t, float64(or(o.Beta, 0.75)))))
+	mean := b.Mul(sum, b.scalar(t, float64(or(o.Alpha, 1e-4))/float64(size)))
+	base := b.Add(mean, b.scalar(t, float64(or(o.Bias, 1))))
+	return b.Div(x, b.Pow(base, b.scalar(t, float64(or(o.Beta, 0.75)))))
 }
 
 // or returns the field v of an option struct, or what its 0 stands for.
@@ -171,9 +171,9 @@ func (b *Batch) Normalize(x Value, opts ...op.NormalizeOpts) Value {
 	case math.IsInf(float64(p), 1):
 		norm = b.NormLinf(x, along)
 	default:
-		norm = b.Pow(b.Sum(b.Pow(b.Abs(x), b.number(t, float64(p))), along), b.number(t, 1/float64(p)))
+		norm = b.Pow(b.Sum(b.Pow(b.Abs(x), b.scalar(t, float64(p))), along), b.scalar(t, 1/float64(p)))
 	}
-	return b.Div(x, b.Maximum(norm, b.number(t, float64(or(o.Eps, 1e-12)))))
+	return b.Div(x, b.Maximum(norm, b.scalar(t, float64(or(o.Eps, 1e-12)))))
 }
 
 // Hardmax returns 1 in the place of the first of the greatest elements along axes, the

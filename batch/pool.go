@@ -77,7 +77,7 @@ func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values
 	}
 	const outside = math.MaxInt32 - 127 // the greatest i32 that is a float32
 	at := b.Reshape(b.Cast(b.Iota(b.word(0), n), op.I32), s...)
-	none := b.number(op.I32, outside)
+	none := b.scalar(op.I32, outside)
 	indices = none
 	px, pat := b.padded(x, list, lowest), b.padded(at, list, outside)
 	b.eachPlace(list, func(k []int) {
@@ -91,7 +91,7 @@ func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values
 		}
 		indices = b.Minimum(indices, b.Where(found, place, none))
 	})
-	return values, b.Where(b.Equal(indices, none), b.number(op.I32, -1), indices)
+	return values, b.Where(b.Equal(indices, none), b.scalar(op.I32, -1), indices)
 }
 
 // eachPlace calls f for each place in windows, the last axis fastest.
@@ -137,7 +137,7 @@ func (b *Batch) AvgPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	if all == 1 {
 		return sums
 	}
-	return b.Div(sums, b.number(x.Type(), all))
+	return b.Div(sums, b.scalar(x.Type(), all))
 }
 
 // counts returns how many elements of each window along an axis are of x, or of the
@@ -189,7 +189,7 @@ func (b *Batch) LpPool(x Value, size []int, opts ...op.PoolOpts) Value {
 		return b.fold(b.Abs(x), list, 0, b.Maximum)
 	}
 	t := x.Type()
-	return b.Pow(b.fold(b.Pow(b.Abs(x), b.number(t, float64(p))), list, 0, b.Add), b.number(t, 1/float64(p)))
+	return b.Pow(b.fold(b.Pow(b.Abs(x), b.scalar(t, float64(p))), list, 0, b.Add), b.scalar(t, 1/float64(p)))
 }
 
 // AdaptiveMaxPool returns the greatest elements of windows that cut each spatial axis of

@@ -234,7 +234,7 @@ func (b *Batch) before(k *recurrence, d int) Value {
 // first returns the first state of a direction, zeros if it is absent.
 func (b *Batch) first(k *recurrence, v Value, d int) Value {
 	if !v.given() {
-		return b.Expand(b.number(k.x.Type(), 0), k.n, k.width)
+		return b.Expand(b.scalar(k.x.Type(), 0), k.n, k.width)
 	}
 	if k.o.BatchFirst {
 		v = b.SwapAxes(v, 0, 1)

@@ -123,7 +123,7 @@ func (b *Batch) resize(x Value, z resizing, o *op.ResizeOpts) Value {
 		}
 		return 1
 	})
-	return b.Where(inside, y, b.number(x.Type(), float64(o.Outside)))
+	return b.Where(inside, y, b.scalar(x.Type(), float64(o.Outside)))
 }
 
 // place returns where element i of the resized axis lies on the axis.
@@ -179,6 +179,11 @@ func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) 
 	}
 	ids, weights := taps(z, o, places)
 	count := len(ids)
+	if last := len(x.Shape()) - 1; z.axis == last && last > 0 && x.Shape()[last-1] > 1 {
+		// Whole rows are taken faster than elements: two transpositions cost less.
+		z.axis = last - 1
+		return b.SwapAxes(b.sample(b.SwapAxes(x, last-1, last), z, o, places), last-1, last)
+	}
 	if count <= 8 {
 		return b.blend(x, z.axis, ids, weights)
 	}

@@ -20,9 +20,6 @@ type window struct {
 // extent returns the extent of a window with what it skips.
 func (w *window) extent() int { return (w.size-1)*w.dilation + 1 }
 
-// overlaps reports whether windows share elements, or skip some.
-func (w *window) tiles() bool { return w.stride == w.size && w.dilation == 1 }
-
 // windowing is the parameters of windows that options of several kinds have.
 type windowing struct {
 	size, stride, pad, padAfter, dilation []int
@@ -133,7 +130,7 @@ func (b *Batch) padded(x Value, list []window, value float32) Value {
 // fold combines the elements of windows of x along one axis after the other. Padding has
 // the given value.
 func (b *Batch) fold(x Value, list []window, value float32, f func(x, y Value) Value) Value {
-	for i := len(list) - 1; i >= 0; i-- { // the last axis has the shortest way
+	for i := range list { // the last axis, whose elements are apart, when the fewest are left
 		w := &list[i]
 		p := b.padded(x, list[i:i+1], value)
 		x = b.part(p, w, 0)

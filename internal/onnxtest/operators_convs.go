@@ -69,5 +69,5 @@ func at(list []int, i int) int {
 }
 
 func col2Im(r *recorder) []batch.Value {
-	return one(r.Fold(r.x(0), r.host(1), r.host(2), r.convOpts()))
+	return one(r.Col2Im(r.x(0), r.host(1), r.host(2), r.convOpts()))
 }
