@@ -14,7 +14,7 @@ var iotaOperators = map[string]mapping{
 	"EyeLike":        eyeLike,
 	"HammingWindow":  window(25.0/46, 21.0/46, 0),
 	"HannWindow":     window(0.5, 0.5, 0),
-	"Hardmax":        hardmax,
+	"Hardmax":        along((*batch.Batch).Hardmax),
 	"OneHot":         oneHot,
 	"Range":          arange,
 	"Trilu":          trilu,
@@ -42,13 +42,6 @@ func trilu(r *recorder) []batch.Value {
 		kept = r.GreaterEqual(d, r.whole(k))
 	}
 	return one(r.Where(kept, x, r.Cast(r.Const(0), x.Type())))
-}
-
-func hardmax(r *recorder) []batch.Value {
-	s := r.shape(0)
-	axis := r.axis(r.int("axis", -1), len(s))
-	first := r.ArgMax(r.x(0), op.Axes(axis).KeepDims())
-	return one(r.Cast(r.Equal(r.indices(s, axis), first), r.x(0).Type()))
 }
 
 // oneHot counts negative ids from the end.

@@ -6,36 +6,20 @@ import (
 )
 
 var lossOperators = map[string]mapping{
-	"NegativeLogLikelihoodLoss": func(r *recorder) []batch.Value { return one(r.nll(r.x(0))) },
+	"NegativeLogLikelihoodLoss": func(r *recorder) []batch.Value { return one(r.NLLLoss(r.x(0), r.x(1), r.x(2), r.lossOpts())) },
 	"SoftmaxCrossEntropyLoss":   crossEntropy,
 }
 
-func crossEntropy(r *recorder) []batch.Value {
-	logs := r.LogSoftmax(r.x(0), op.Axes(1))
-	return []batch.Value{r.nll(logs), logs}
+var reduces = map[string]op.Reduce{"mean": op.ReduceMean, "sum": op.ReduceSum, "none": op.ReduceNone}
+
+func (r *recorder) lossOpts() op.LossOpts {
+	o := op.LossOpts{Reduce: reduces[r.text("reduction", "mean")]}
+	if _, ok := r.c.Node.Attributes["ignore_index"]; ok {
+		o.Ignore = []int{r.int("ignore_index", 0)}
+	}
+	return o
 }
 
-// nll takes the logarithm of the probability [n c …] of the label [n …] along the
-// second axis, times the weight of the label.
-func (r *recorder) nll(logs batch.Value) batch.Value {
-	labels := r.x(1)
-	weight := r.Cast(r.Equal(labels, labels), op.F32)
-	if r.has(2) {
-		weight = r.pick(r.x(2), labels)
-	}
-	if _, ok := r.c.Node.Attributes["ignore_index"]; ok {
-		// Any label will do where the loss is 0.
-		ignored := r.Equal(labels, r.whole(r.int("ignore_index", 0)))
-		weight = r.Where(ignored, r.Const(0), weight)
-		labels = r.Where(ignored, r.whole(0), labels)
-	}
-	loss := r.Squeeze(r.pickAlong(logs, r.Unsqueeze(labels, 1), 1), 1)
-	loss = r.Mul(r.Neg(loss), weight)
-	switch r.text("reduction", "mean") {
-	case "none":
-		return loss
-	case "sum":
-		return r.Sum(loss)
-	}
-	return r.Div(r.Sum(loss), r.Sum(weight))
+func crossEntropy(r *recorder) []batch.Value {
+	return []batch.Value{r.CrossEntropy(r.x(0), r.x(1), r.x(2), r.lossOpts()), r.LogSoftmax(r.x(0), op.Axes(1))}
 }

@@ -1,131 +1,47 @@
 package onnxtest
 
 import (
-	"math"
-	"slices"
-
 	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/op"
 )
 
 var poolOperators = map[string]mapping{
-	"AveragePool": averagePool,
-	"LpPool":      lpPool,
+	"AveragePool": func(r *recorder) []batch.Value { return one(r.AvgPool(r.x(0), r.ints("kernel_shape"), r.poolOpts())) },
+	"LpPool":      func(r *recorder) []batch.Value { return one(r.LpPool(r.x(0), r.ints("kernel_shape"), r.poolOpts())) },
 	"LRN":         localNorm,
 	"MaxPool":     maxPool,
 }
 
-// sliding says how a window moves along one axis: its elements, from one of its
-// elements to the next, from one window to the next, and the padding before and
-// after. Extra padding behind that lets the last window be whole.
-type sliding struct{ size, dilation, stride, before, after, extra int }
+// sames are the paddings that follow from the stride.
+var sames = map[string]op.Same{"SAME_UPPER": op.SameUpper, "SAME_LOWER": op.SameLower}
 
-// slidings returns how the windows of a node, of the given extents, move along axes
-// of the given extents.
-func (r *recorder) slidings(spatial, kernel []int) []sliding {
-	list := make([]sliding, len(kernel))
-	for i, n := range spatial {
-		w := sliding{size: kernel[i], dilation: 1, stride: 1}
-		if d := r.ints("dilations"); d != nil {
-			w.dilation = d[i]
-		}
-		if s := r.ints("strides"); s != nil {
-			w.stride = s[i]
-		}
-		if p := r.ints("pads"); p != nil {
-			w.before, w.after = p[i], p[len(kernel)+i]
-		}
-		if total := max(0, (n-1)/w.stride*w.stride+w.extent()-n); r.text("auto_pad", "NOTSET") == "SAME_UPPER" {
-			w.before, w.after = total/2, total-total/2
-		} else if r.text("auto_pad", "NOTSET") == "SAME_LOWER" {
-			w.before, w.after = total-total/2, total/2
-		}
-		padded := w.before + n + w.after
-		// Another window, if it begins before the padding behind.
-		if more := (padded - w.extent()) % w.stride; r.int("ceil_mode", 0) != 0 && more != 0 {
-			if padded-w.extent()-more+w.stride < w.before+n {
-				w.extra = w.stride - more
-			}
-		}
-		list[i] = w
-	}
-	return list
+// pads returns the padding before and after each spatial axis.
+func (r *recorder) pads() (before, after []int) {
+	p := r.ints("pads")
+	return p[:len(p)/2], p[len(p)/2:]
 }
 
-// pooling returns how the windows of a node move over operand 0.
-func (r *recorder) pooling() []sliding { return r.slidings(r.shape(0)[2:], r.ints("kernel_shape")) }
-
-// extent returns the extent of a window with what it skips.
-func (w sliding) extent() int { return (w.size-1)*w.dilation + 1 }
-
-// part returns the elements k of all windows along an axis of x, which is padded.
-func (w sliding) part(r *recorder, x batch.Value, axis, k int) batch.Value {
-	count, from := (x.Shape()[axis]-w.extent())/w.stride+1, k*w.dilation
-	return r.Slice(x, axis, from, from+(count-1)*w.stride+1, w.stride)
+func (r *recorder) poolOpts() op.PoolOpts {
+	o := op.PoolOpts{Stride: r.ints("strides"), Dilation: r.ints("dilations"), Same: sames[r.text("auto_pad", "")],
+		Ceil: r.int("ceil_mode", 0) != 0, CountPad: r.int("count_include_pad", 0) != 0, P: float32(r.int("p", 2))}
+	o.Pad, o.PadAfter = r.pads()
+	if o.Stride == nil {
+		o.Stride = []int{1}
+	}
+	return o
 }
 
-// fold combines the elements of each window along an axis of x, which is padded.
-func (w sliding) fold(r *recorder, x batch.Value, axis int, f func(x, y batch.Value) batch.Value) batch.Value {
-	y := w.part(r, x, axis, 0)
-	for k := 1; k < w.size; k++ {
-		y = f(y, w.part(r, x, axis, k))
-	}
-	return y
-}
-
-// offsets calls f for each element of the windows with a function that returns these
-// elements of all windows of a value, with another outside.
-func (r *recorder) offsets(list []sliding, f func(part func(x batch.Value, outside float32) batch.Value)) {
-	n := 1
-	for _, w := range list {
-		n *= w.size
-	}
-	for i := range n {
-		f(func(x batch.Value, outside float32) batch.Value {
-			k := i
-			for axis := len(list) - 1; axis >= 0; axis-- {
-				w := list[axis]
-				x = w.part(r, r.Pad(x, 2+axis, w.before, w.after+w.extra, outside), 2+axis, k%w.size)
-				k /= w.size
-			}
-			return x
-		})
-	}
-}
-
-// windows pads x with a value, and behind that with another, and folds its windows
-// along one axis after the other.
-func (r *recorder) windows(x batch.Value, list []sliding, value, extra float32, f func(x, y batch.Value) batch.Value) batch.Value {
-	for i, w := range list {
-		x = r.Pad(x, 2+i, w.before, w.after, value)
-	}
-	for i, w := range list {
-		x = r.Pad(x, 2+i, 0, w.extra, extra)
-	}
-	for i, w := range list {
-		x = w.fold(r, x, 2+i, f)
-	}
-	return x
-}
-
-// maxPool returns the greatest elements, and where the first of each window lies.
+// maxPool returns the greatest elements, and where the first of each window lies, by
+// rows or by columns of images.
 func maxPool(r *recorder) []batch.Value {
-	least := float32(math.Inf(-1))
-	list := r.pooling()
-	y := r.windows(r.x(0), list, least, least, r.Maximum)
 	if len(r.c.Out) == 1 {
-		return one(y)
+		return one(r.MaxPool(r.x(0), r.ints("kernel_shape"), r.poolOpts()))
 	}
-	s := r.shape(0)
-	n := product(s)
-	none := r.whole(n)
-	at, ids := r.Reshape(r.number(s, func(i int) int { return i }), s...), none
-	r.offsets(list, func(part func(x batch.Value, outside float32) batch.Value) {
-		found := r.Equal(part(r.x(0), least), y)
-		ids = r.Minimum(ids, r.Where(found, part(at, float32(n)), none))
-	})
+	y, ids := r.MaxPoolIndices(r.x(0), r.ints("kernel_shape"), r.poolOpts())
 	if r.int("storage_order", 0) == 0 {
 		return []batch.Value{y, ids}
 	}
+	s := r.shape(0)
 	if len(s) != 4 {
 		return r.refuse("with indices by columns of %v", s)
 	}
@@ -134,30 +50,7 @@ func maxPool(r *recorder) []batch.Value {
 	return []batch.Value{y, r.Add(r.Sub(ids, place), r.Add(r.Mul(column, r.whole(s[2])), row))}
 }
 
-// averagePool divides the sums by the numbers of elements, with or without padding.
-func averagePool(r *recorder) []batch.Value {
-	list := r.pooling()
-	counted := float32(0)
-	if r.int("count_include_pad", 0) != 0 {
-		counted = 1
-	}
-	ones := slices.Clone(r.shape(0))
-	ones[0], ones[1] = 1, 1
-	n := r.windows(r.Const(1, ones...), list, counted, 0, r.Add)
-	return one(r.Div(r.windows(r.x(0), list, 0, 0, r.Add), n))
-}
-
-func lpPool(r *recorder) []batch.Value {
-	p := float32(r.int("p", 2))
-	power := r.Pow(r.Abs(r.x(0)), r.Const(p))
-	return one(r.Pow(r.windows(power, r.pooling(), 0, 0, r.Add), r.Const(1/p)))
-}
-
-// localNorm divides by a power of the sum of squares of neighbouring channels.
 func localNorm(r *recorder) []batch.Value {
-	size := r.int("size", 1)
-	squares := r.Pad(r.Square(r.x(0)), 1, (size-1)/2, size/2, 0)
-	sum := sliding{size: size, dilation: 1, stride: 1}.fold(r, squares, 1, r.Add)
-	base := r.AddScalar(r.Scale(sum, r.float("alpha", 1e-4)/float32(size)), r.float("bias", 1))
-	return one(r.Div(r.x(0), r.Pow(base, r.Const(r.float("beta", 0.75)))))
+	o := op.LRNOpts{Alpha: r.float("alpha", 0), Beta: r.float("beta", 0), Bias: r.float("bias", 0)}
+	return one(r.LocalResponseNorm(r.x(0), r.int("size", 1), o))
 }

@@ -1,8 +1,6 @@
 package onnxtest
 
 import (
-	"slices"
-
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/op"
 )
@@ -17,54 +15,27 @@ var quantisedOperators = map[string]mapping{
 	"QuantizeLinear":        func(r *recorder) []batch.Value { return one(r.quantize(r.x(0), 1, 2)) },
 }
 
-// scaling returns operand i as floats that spread over shape s: one number, or one
-// for each element or each block of an axis.
-func (r *recorder) scaling(i int, s op.Shape, axis int) batch.Value {
-	x, t := r.Cast(r.x(i), op.F32), r.shape(i)
-	switch {
-	case product(t) == 1:
-		return x
-	case len(t) == 1:
-		return r.Reshape(x, append([]int{t[0]}, slices.Repeat([]int{1}, len(s)-1-r.axis(axis, len(s)))...)...)
-	}
-	axis = r.axis(axis, len(s))
-	return r.repeat(x, axis, s[axis]/t[axis])
+// dequantize takes the number of an operand, that of its scale and of its zero.
+func (r *recorder) dequantize(x, scale, zero, axis int) batch.Value {
+	return r.Dequantize(r.x(x), r.x(scale), r.x(zero), op.QuantizeOpts{Axis: axis})
 }
 
 // centred returns operand x less operand zero, as floats.
 func (r *recorder) centred(x, zero, axis int) batch.Value {
-	y := r.Cast(r.x(x), op.F32)
-	if r.has(zero) {
-		y = r.Sub(y, r.scaling(zero, y.Shape(), axis))
-	}
-	return y
+	return r.Dequantize(r.x(x), r.Const(1), r.x(zero), op.QuantizeOpts{Axis: axis})
 }
 
-func (r *recorder) dequantize(x, scale, zero, axis int) batch.Value {
-	return r.Mul(r.centred(x, zero, axis), r.scaling(scale, r.shape(x), axis))
-}
-
-// quantize divides by operand scale, rounds, adds operand zero and saturates.
 func (r *recorder) quantize(x batch.Value, scale, zero int) batch.Value {
-	lo, hi := float32(0), float32(255)
-	s, axis := x.Shape(), r.int("axis", 1)
-	y := r.Round(r.Div(x, r.scaling(scale, s, axis)))
-	if r.has(zero) {
-		if r.c.In[zero].Type == Int8 {
-			lo, hi = -128, 127
-		}
-		y = r.Add(y, r.scaling(zero, s, axis))
+	o := op.QuantizeOpts{Signed: r.has(zero) && r.c.In[zero].Type == Int8}
+	if len(x.Shape()) > 1 {
+		o.Axis = r.int("axis", 1)
 	}
-	return r.Cast(r.Clip(y, lo, hi), op.I32)
+	return r.Quantize(x, r.x(scale), r.x(zero), o)
 }
 
 func dynamicQuantize(r *recorder) []batch.Value {
-	x, zero := r.x(0), r.Const(0)
-	least, most := r.Minimum(r.Min(x), zero), r.Maximum(r.Max(x), zero)
-	scale := r.Div(r.Sub(most, least), r.Const(255))
-	point := r.Round(r.Clip(r.Div(r.Neg(least), scale), 0, 255))
-	y := r.Clip(r.Add(r.Round(r.Div(x, scale)), point), 0, 255)
-	return []batch.Value{r.Cast(y, op.I32), scale, r.Cast(point, op.I32)}
+	y, scale, zero := r.DynamicQuantize(r.x(0))
+	return []batch.Value{y, scale, zero}
 }
 
 // matmulInteger multiplies as floats: sums below 2^24 are exact.
@@ -73,7 +44,7 @@ func matmulInteger(r *recorder) []batch.Value {
 }
 
 func convInteger(r *recorder) []batch.Value {
-	return one(r.Cast(r.convolve(r.centred(0, 2, 1), r.centred(1, 3, 0), batch.Value{}), op.I32))
+	return one(r.Cast(r.Conv(r.centred(0, 2, 1), r.centred(1, 3, 0), batch.Value{}, r.convOpts()), op.I32))
 }
 
 func qlinearMatMul(r *recorder) []batch.Value {
@@ -84,5 +55,5 @@ func qlinearConv(r *recorder) []batch.Value {
 	if r.has(8) {
 		return r.refuse("with a bias")
 	}
-	return one(r.quantize(r.convolve(r.dequantize(0, 1, 2, 1), r.dequantize(3, 4, 5, 0), batch.Value{}), 6, 7))
+	return one(r.quantize(r.Conv(r.dequantize(0, 1, 2, 1), r.dequantize(3, 4, 5, 0), batch.Value{}, r.convOpts()), 6, 7))
 }

@@ -155,14 +155,8 @@ func cumsum(r *recorder) []batch.Value {
 	return one(x)
 }
 
-// lpNormalize divides rows by their lengths, those of length 0 by 1.
 func lpNormalize(r *recorder) []batch.Value {
-	f := (*batch.Batch).NormL2
-	if r.int("p", 2) == 1 {
-		f = (*batch.Batch).NormL1
-	}
-	norm := f(r.Batch, r.x(0), op.Axes(r.int("axis", -1)).KeepDims())
-	return one(r.Div(r.x(0), r.Where(r.Equal(norm, r.Const(0)), r.Const(1), norm)))
+	return one(r.Normalize(r.x(0), op.NormalizeOpts{P: float32(r.int("p", 2)), Along: op.Axes(r.int("axis", -1))}))
 }
 
 // flat returns the first axis that is normalised, and operand 0 as rows.

@@ -61,7 +61,20 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 
 // Part implements workers.Task.
 func (t *concatTask) Part(i int) {
-	for r := i * t.each; r < min((i+1)*t.each, t.outer); r++ {
+	first, last := i*t.each, min((i+1)*t.each, t.outer)
+	if t.pitch <= shortRun*len(t.rows) {
+		to := unsafe.Add(t.out, first*t.pitch*t.size)
+		for k, n := range t.rows {
+			if t.size == 2 {
+				columns(t, (*uint16)(to), k, n, first, last)
+			} else {
+				columns(t, (*uint32)(to), k, n, first, last)
+			}
+			to = unsafe.Add(to, n*t.size)
+		}
+		return
+	}
+	for r := first; r < last; r++ {
 		to := unsafe.Add(t.out, r*t.pitch*t.size)
 		for k, n := range t.rows {
 			switch {
@@ -74,5 +87,31 @@ func (t *concatTask) Part(i int) {
 			}
 			to = unsafe.Add(to, n*t.size)
 		}
+	}
+}
+
+// columns writes rows [first, last) of operand k, of n elements each, where they begin to
+// every row of the result: many short rows at a time.
+func columns[T uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
+	var block [1024]T
+	for r := first; n > 0 && r < last; {
+		rows := min(last-r, len(block)/n)
+		from := element((*T)(t.in[k]), r*n)
+		if k < len(t.from) && t.from[k] != nil {
+			from = &block[0]
+			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size)
+		}
+		src := unsafe.Slice(from, rows*n)
+		if n == 1 {
+			for i, v := range src {
+				*element(to, i*t.pitch) = v
+			}
+		} else {
+			for i := range rows {
+				copy(unsafe.Slice(element(to, i*t.pitch), n), src[i*n:(i+1)*n])
+			}
+		}
+		to = element(to, rows*t.pitch)
+		r += rows
 	}
 }

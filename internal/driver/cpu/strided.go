@@ -85,6 +85,24 @@ func (o *odometer) next() {
 	}
 }
 
+// runs returns how many runs of the last factor, at most, follow each other at the
+// distance of the factor before it.
+func (o *odometer) runs(most int) int {
+	k := o.l.Rank - 2
+	f := &o.l.F[k]
+	if f.Lo != 0 || f.Hi != f.N {
+		return 0
+	}
+	return min(f.N-o.digits[k], most)
+}
+
+// skip goes on by n runs, of which runs allowed one more.
+func (o *odometer) skip(n int) {
+	k := o.l.Rank - 2
+	o.digits[k] += n
+	o.off += n * o.l.F[k].Stride
+}
+
 // bring writes elements pos to pos+n of a layout over the memory at base to dst.
 // Elements have four bytes or two.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
@@ -107,7 +125,18 @@ func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
+	short := l.Rank > 1 && f.N <= shortRun && f.Lo == 0 && f.Hi == f.N
 	for len(dst) > 0 {
+		if short && d == 0 && o.outside == 0 {
+			if n := o.runs(len(dst) / f.N); n > 1 {
+				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
+				o.skip(n - 1)
+				if dst = dst[n*f.N:]; len(dst) > 0 {
+					o.next()
+				}
+				continue
+			}
+		}
 		n := min(f.N-d, len(dst))
 		if lo, hi := max(f.Lo-d, 0), min(f.Hi-d, n); o.outside > 0 || hi <= lo {
 			repeat(dst[:n], fill)
@@ -118,6 +147,25 @@ func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 		}
 		if dst, d = dst[n:], 0; len(dst) > 0 {
 			o.next()
+		}
+	}
+}
+
+// shortRun is the elements up to which runs are copied in one loop over many of them.
+const shortRun = 16
+
+// runs writes runs of n elements, which are a stride apart, to dst; from one run to the
+// next there is a step.
+func runs[T uint16 | uint32](dst []T, src *T, n, stride, step int) {
+	if n == 2 {
+		for i := 0; i+1 < len(dst); i += 2 {
+			dst[i], dst[i+1] = *element(src, i/2*step), *element(src, i/2*step+stride)
+		}
+		return
+	}
+	for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
+		for i := range dst[:n] {
+			dst[i] = *element(src, at+i*stride)
 		}
 	}
 }
@@ -135,8 +183,13 @@ func apart[T uint16 | uint32](dst []T, src *T, stride int) {
 	case 1:
 		copy(dst, unsafe.Slice(src, len(dst)))
 	default:
+		at := 0
+		for ; len(dst) >= 4; dst = dst[4:] {
+			dst[0], dst[1], dst[2], dst[3] = *element(src, at), *element(src, at+stride), *element(src, at+2*stride), *element(src, at+3*stride)
+			at += 4 * stride
+		}
 		for i := range dst {
-			dst[i] = *element(src, i*stride)
+			dst[i] = *element(src, at+i*stride)
 		}
 	}
 }

@@ -1,0 +1,291 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// convolving checks the operands and the options of a method, and returns how the
+// windows w [a b k...] move over x [n c ...].
+func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o op.ConvOpts, list []window) {
+	in := []Value{x, w}
+	if bias.given() {
+		in = append(in, bias)
+	}
+	if !b.takes(name, in...) {
+		return o, nil
+	}
+	o, err := op.OptionOf(opts)
+	if err != nil {
+		b.refuse(name, in, "%w", err)
+		return o, nil
+	}
+	if o.Groups == 0 {
+		o.Groups = 1
+	}
+	s, t := x.Shape(), w.Shape()
+	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || o.Groups < 1 || s[1]%o.Groups != 0 || t[0]%o.Groups != 0 {
+		b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, o.Groups, device.ErrShape)
+		return o, nil
+	}
+	return o, b.windows(name, x, windowing{t[2:], o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false})
+}
+
+// Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], which
+// neural networks call convolution, plus bias [o]: [n o ...]. There are one, two or three
+// spatial axes. The zero Value stands for no bias.
+//
+//	y := b.Conv(signal, w, batch.Value{}, op.ConvOpts{Same: op.SameUpper})
+//
+// Other ranks and channels, windows larger than the padded axis, and numbers out of range
+// are [op.ErrShape], which Execute or Compile returns. The accuracy is that of
+// [Batch.Conv2D].
+func (b *Batch) Conv(x, w, bias Value, opts ...op.ConvOpts) Value {
+	o, list := b.convolving("conv", x, w, bias, opts)
+	if list == nil {
+		return Value{}
+	}
+	switch len(list) {
+	case 1:
+		flat := window{axis: 2, n: 1, size: 1, dilation: 1, stride: 1, count: 1}
+		list[0].axis = 3
+		return b.Squeeze(b.conv2D(b.Unsqueeze(x, 2), b.Unsqueeze(w, 2), bias, []window{flat, list[0]}, o.Groups), 2)
+	case 2:
+		return b.conv2D(x, w, bias, list, o.Groups)
+	}
+	return b.conv3D(x, w, bias, list, o.Groups)
+}
+
+// conv2D records a convolution with padding that may differ on both sides.
+func (b *Batch) conv2D(x, w, bias Value, list []window, groups int) Value {
+	o := op.Conv2DOpts{Groups: groups}
+	for i, s := range list {
+		o.Stride[i], o.Dilation[i] = s.stride, s.dilation
+		if s.before == s.after {
+			o.Pad[i] = s.before
+		} else {
+			x = b.Pad(x, 2+i, s.before, s.after, 0)
+		}
+	}
+	if bias.given() {
+		return b.Conv2DBias(x, w, bias, o)
+	}
+	return b.Conv2D(x, w, o)
+}
+
+// conv3D makes the first spatial axis part of the others: its windows become images of
+// their own, whose channels are the elements of a window.
+func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
+	s, t, depth := x.Shape(), w.Shape(), &list[0]
+	padded := b.padded(x, list[:1], 0)
+	parts := make([]Value, depth.size)
+	for k := range parts {
+		parts[k] = b.Unsqueeze(b.part(padded, depth, k), 2) // [n c 1 d h w]
+	}
+	images := b.Permute(b.Concat(2, parts...), 0, 3, 1, 2, 4, 5) // [n d c k h w]
+	images = b.Reshape(images, s[0]*depth.count, s[1]*depth.size, s[3], s[4])
+	windows := b.Reshape(w, t[0], t[1]*t[2], t[3], t[4])
+	y := b.conv2D(images, windows, bias, list[1:], groups)
+	y = b.Reshape(y, s[0], depth.count, t[0], list[1].count, list[2].count)
+	return b.Permute(y, 0, 2, 1, 3, 4)
+}
+
+// ConvTranspose returns the transposed convolution of x [n c ...] with the windows
+// w [c o/groups ...], plus bias [o]: each element of x times the window is added where a
+// [Batch.Conv] of the result, with the same options, reads it. The result is
+// [n o (d-1)·stride + dilation·(k-1) + 1 - pads + outPad ...], and with Same
+// [n o d·stride ...]. The zero Value stands for no bias.
+//
+//	twice := b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}}) // with windows of 2
+//
+// Other ranks and channels, results without elements, and numbers out of range are
+// [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
+	const name = "conv_transpose"
+	in := []Value{x, w}
+	if bias.given() {
+		in = append(in, bias)
+	}
+	if !b.takes(name, in...) {
+		return Value{}
+	}
+	o, err := op.OptionOf(opts)
+	if err != nil {
+		return b.refuse(name, in, "%w", err)
+	}
+	groups := o.Groups
+	if groups == 0 {
+		groups = 1
+	}
+	s, t := x.Shape(), w.Shape()
+	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || s[1] != t[0] || groups < 1 || s[1]%groups != 0 {
+		return b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same channels and the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, groups, device.ErrShape)
+	}
+	list, why := transposed(s[2:], t[2:], &o)
+	if why == "" && !bounded(append([]int{s[0], groups, t[1]}, sizes(list)...)) {
+		why = "more elements than a value has"
+	}
+	if why != "" {
+		return b.refuse(name, in, "%s, strides %v, pads %v and %v, dilations %v, %v more at the end: %w", why, o.Stride, o.Pad, o.PadAfter, o.Dilation, o.OutPad, device.ErrShape)
+	}
+	rows := b.Reshape(x, s[0], groups, s[1]/groups, product(s[2:]))
+	weights := b.Reshape(w, groups, s[1]/groups, product(t[1:]))
+	columns := b.MatMul(weights, rows, op.MatMulOpts{TransA: true})
+	y := b.overlapAdd(b.Reshape(columns, slices.Concat([]int{s[0], groups * t[1]}, t[2:], s[2:])...), list)
+	if bias.given() && b.err == nil {
+		y = b.Add(y, b.channels(name, y, bias))
+	}
+	return y
+}
+
+// sizes returns the extents of the axes over which windows move.
+func sizes(list []window) []int {
+	var s []int
+	for _, w := range list {
+		s = append(s, w.n)
+	}
+	return s
+}
+
+// transposed returns how the windows of a transposed convolution, one for each element of
+// the spatial extents, move over its result, or what is wrong.
+func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
+	n := len(spatial)
+	stride, pad, dilation, more := spread(o.Stride, n, 1), spread(o.Pad, n, 0), spread(o.Dilation, n, 1), spread(o.OutPad, n, 0)
+	after := pad
+	if o.PadAfter != nil {
+		after = spread(o.PadAfter, n, 0)
+	}
+	if stride == nil || pad == nil || after == nil || dilation == nil || more == nil {
+		return nil, "parameters have one number, or one for each spatial axis"
+	}
+	const most = math.MaxInt32 / 4
+	list := make([]window, n)
+	for i := range list {
+		w := window{axis: 2 + i, size: size[i], stride: stride[i], dilation: dilation[i], before: pad[i], after: after[i], count: spatial[i]}
+		if w.size < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0 || more[i] < 0 || w.count < 1 {
+			return nil, "extents, strides and dilations are 1 or more, pads 0 or more"
+		}
+		full := int64(w.stride)*int64(w.count-1) + int64(w.dilation)*int64(w.size-1) + 1 + int64(more[i])
+		if w.stride > most || w.dilation > most || w.before > most || w.after > most || more[i] > most || full > most {
+			return nil, "parameters out of range"
+		}
+		w.n = int(full) - w.before - w.after
+		if o.Same != op.SameNone {
+			w.n = w.count * w.stride
+			total := max(0, int(full)-w.n)
+			if w.before = total / 2; o.Same == op.SameLower {
+				w.before = total - total/2
+			}
+		}
+		if w.n < 1 {
+			return nil, "the result has no elements"
+		}
+		list[i] = w
+	}
+	return list, ""
+}
+
+// overlapAdd adds up windows [n c k... o...], of k elements at o places, where they lie in
+// arrays [n c ...]. The places of a stride are computed apart, each from the elements of
+// the windows that come to lie there, and put side by side.
+func (b *Batch) overlapAdd(x Value, list []window) Value {
+	axis := len(list) + 1 // of the places, without the first axis of k
+	for i := range list {
+		w := &list[i]
+		if b.err != nil {
+			return Value{}
+		}
+		each := (w.before+w.n-1)/w.stride + 1 // places of each phase
+		parts := b.Split(x, 2, slices.Repeat([]int{1}, w.size)...)
+		phases := make([]Value, w.stride)
+		for k := range w.size {
+			phase, shift := k*w.dilation%w.stride, k*w.dilation/w.stride
+			if shift >= each {
+				continue // beyond the end
+			}
+			count := min(w.count, each-shift)
+			part := b.Slice(b.Squeeze(parts[k], 2), axis, 0, count, 1)
+			if part = b.Pad(part, axis, shift, each-shift-count, 0); phases[phase].given() {
+				part = b.Add(phases[phase], part)
+			}
+			phases[phase] = part
+		}
+		x = b.interleave(axis, each, phases)
+		x = b.Slice(x, axis, w.before, w.before+w.n, 1)
+	}
+	return x
+}
+
+// interleave returns an axis whose elements are those of values in turn, each of n; the
+// zero Value stands for zeros.
+func (b *Batch) interleave(axis, n int, phases []Value) Value {
+	if len(phases) == 1 || b.err != nil {
+		return phases[0]
+	}
+	var s op.Shape
+	for _, p := range phases {
+		if p.given() {
+			s = p.Shape()
+		}
+	}
+	if s == nil {
+		return Value{}
+	}
+	t := op.F32
+	for _, p := range phases {
+		if p.given() {
+			t = p.Type()
+		}
+	}
+	for i, p := range phases {
+		if !p.given() {
+			phases[i] = b.Expand(b.scalar(t, 0), s...)
+		}
+	}
+	out := slices.Clone(s)
+	out[axis] = n * len(phases)
+	return b.Reshape(b.Stack(axis+1, phases...), out...)
+}
+
+// Col2Im adds up windows x [n c·k o], of k elements each at o places, where they lie in
+// arrays [n c ...] of the given spatial extents: the reverse of taking the windows apart.
+// Windows are those of [Batch.MaxPool], the stride is 1 unless the options have another;
+// the last places change fastest, and the last axes of k.
+//
+// Other numbers of channels and places are [op.ErrShape], which Execute or Compile
+// returns.
+func (b *Batch) Col2Im(x Value, extents, size []int, opts ...op.ConvOpts) Value {
+	const name = "col2im"
+	if !b.takes(name, x) {
+		return Value{}
+	}
+	o, err := op.OptionOf(opts)
+	s, n := x.Shape(), len(extents)
+	if err == nil && (len(s) != 3 || n < 1 || n > 3 || !bounded(extents)) {
+		err = fmt.Errorf("windows %v for extents %v: %w", s, extents, device.ErrShape)
+	}
+	if err != nil {
+		return b.refuse(name, []Value{x}, "%w", err)
+	}
+	list, why := (&windowing{size, o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false}).over(append(op.Shape{1, 1}, extents...))
+	places, elements := 1, 1
+	var kernel, at []int
+	for _, w := range list {
+		kernel, at = append(kernel, w.size), append(at, w.count)
+	}
+	if why == "" && bounded(kernel) && bounded(at) {
+		elements, places = product(kernel), product(at)
+	}
+	if why == "" && (s[1]%elements != 0 || s[2] != places) {
+		why = fmt.Sprintf("%d·c channels and %d places", elements, places)
+	}
+	if why != "" {
+		return b.refuse(name, []Value{x}, "%v: %s: %w", s, why, device.ErrShape)
+	}
+	return b.overlapAdd(b.Reshape(x, slices.Concat([]int{s[0], s[1] / elements}, kernel, at)...), list)
+}

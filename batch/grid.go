@@ -1,0 +1,143 @@
+package batch
+
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// sampler is what GridSample knows of one call.
+type sampler struct {
+	b      *Batch
+	o      op.GridSampleOpts
+	kernel *op.Operation // weights by distance
+	reach  int           // beyond what distance they are 0
+}
+
+// tap is one element of an axis for each place of a grid, and its weight.
+type tap struct{ id, weight Value }
+
+// GridSample returns what lies in the images x [n c ...], of one, two or three spatial
+// axes d, at the places of grid [n o... d]: [n c o...]. The last axis of grid names a
+// place by d numbers, that of the last axis of x first; -1 and 1 are the borders of the
+// image.
+//
+// Other shapes are [op.ErrShape], which Execute or Compile returns. A place of NaN gives
+// NaN.
+func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
+	const name = "grid_sample"
+	in := []Value{x, grid}
+	if !b.takes(name, in...) {
+		return Value{}
+	}
+	o, err := op.OptionOf(opts)
+	if err != nil {
+		return b.refuse(name, in, "%w", err)
+	}
+	s, t, d := x.Shape(), grid.Shape(), len(x.Shape())-2
+	if d < 1 || d > 3 || len(t) != d+2 || t[0] != s[0] || t[d+1] != d || slices.Contains(s, 0) {
+		return b.refuse(name, in, "images %v, grid %v, which is [%s] and images have elements: %w", s, t, "n ... d", device.ErrShape)
+	}
+	if o.Mode > op.Cubic || o.Outside > op.OutsideReflect {
+		return b.refuse(name, in, "no such mode: %w", device.ErrUnsupported)
+	}
+	g := newSampler(b, o)
+	taps := make([][]tap, d)
+	for i, n := range s[2:] {
+		taps[i] = g.taps(b.Squeeze(b.Slice(grid, -1, d-1-i, d-i, 1), -1), n)
+	}
+	order := append(append([]int{0}, span(2, d+2)...), 1)
+	table := b.Reshape(b.Permute(x, order...), product(s)/s[1], s[1])
+	images := b.table(op.I32, append(op.Shape{s[0]}, slices.Repeat([]int{1}, d)...), func(i int) float64 { return float64(i) })
+	y := b.gridSum(table, taps, s[2:], images)
+	return b.Permute(y, append([]int{0, d + 1}, span(1, d+1)...)...)
+}
+
+// gridSum returns, by rows of channels, at each place the sum of the products of taps on
+// all axes.
+func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) Value {
+	var sum Value
+	var visit func(axis int, at, weight Value)
+	visit = func(axis int, at, weight Value) {
+		if axis == len(spatial) {
+			part := b.Mul(b.Gather(table, at), b.Unsqueeze(weight, -1))
+			if sum.given() {
+				part = b.Add(sum, part)
+			}
+			sum = part
+			return
+		}
+		for _, t := range taps[axis] {
+			w := t.weight
+			if weight.given() {
+				w = b.Mul(weight, w)
+			}
+			if visit(axis+1, b.Add(b.Mul(at, b.scalar(op.I32, float64(spatial[axis]))), t.id), w); b.err != nil {
+				return
+			}
+		}
+	}
+	visit(0, images, Value{})
+	return sum
+}
+
+func newSampler(b *Batch, o op.GridSampleOpts) *sampler {
+	one, two := op.Const(1), op.Const(2)
+	if o.Mode != op.Cubic {
+		return &sampler{b, o, op.Unary("triangle", func(x op.Expr) op.Expr { return one.Sub(x.Abs()).Max(op.Const(0)) }), 1}
+	}
+	a := op.Const(-0.75)
+	if o.CubicA != 0 {
+		a = op.Const(float64(o.CubicA))
+	}
+	return &sampler{b, o, op.Unary("keys", func(x op.Expr) op.Expr {
+		x = x.Abs()
+		near := a.Add(two).Mul(x).Sub(a.Add(op.Const(3))).Mul(x.Square()).Add(one)
+		far := x.Sub(op.Const(5)).Mul(x).Add(op.Const(8)).Mul(x).Sub(op.Const(4)).Mul(a)
+		return op.Select(x.Le(one), near, op.Select(x.Lt(two), far, op.Const(0)))
+	}), 2}
+}
+
+// taps returns the elements of an axis of n around places from -1 to 1.
+func (g *sampler) taps(grid Value, n int) []tap {
+	b := g.b
+	first, last := float32(-0.5), float32(n)-0.5
+	if g.o.AlignCorners {
+		first, last = 0, float32(n-1)
+	}
+	x := g.within(b.AddScalar(b.Scale(b.AddScalar(grid, 1), (last-first)/2), first), n, first, last)
+	base, from, to := b.Floor(x), 1-g.reach, g.reach
+	if g.o.Mode == op.Nearest {
+		x = b.Round(x)
+		base, from, to = x, 0, 0
+	}
+	var list []tap
+	for k := from; k <= to; k++ {
+		at := b.AddScalar(base, float32(k))
+		weight := b.Map(g.kernel, b.Sub(at, x))
+		at = g.within(at, n, first, last)
+		if g.o.Outside == op.OutsideZeros {
+			inside := b.And(b.GreaterEqual(at, b.Const(0)), b.Less(at, b.Const(float32(n))))
+			weight = b.Where(b.Or(inside, b.IsNaN(at)), weight, b.scalar(grid.Type(), 0))
+		}
+		list = append(list, tap{b.Cast(b.Clip(at, 0, float32(n-1)), op.I32), weight})
+	}
+	return list
+}
+
+// within returns places as they are, or those outside moved to the end or mirrored there.
+func (g *sampler) within(x Value, n int, first, last float32) Value {
+	b := g.b
+	switch g.o.Outside {
+	case op.OutsideBorder:
+		return b.Clip(x, 0, float32(n-1))
+	case op.OutsideReflect:
+		if first == last { // one element
+			return b.Scale(x, 0)
+		}
+		back := b.Remainder(b.AddScalar(x, -first), b.Const(2*(last-first)))
+		return b.AddScalar(b.Minimum(back, b.Sub(b.Const(2*(last-first)), back)), first)
+	}
+	return x
+}

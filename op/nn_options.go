@@ -1,0 +1,154 @@
+package op
+
+// The option structs of the operations of neural networks that package batch composes of
+// others. Lists that say how windows move have one number for each spatial axis, or one
+// number for all of them.
+
+// Same says how much padding windows get so that their number along an axis is its extent
+// over the stride, rounded up, whatever the extent of the window. Pads are ignored then.
+type Same uint8
+
+// The values of [Same].
+const (
+	SameNone  Same = iota // the pads that are given
+	SameUpper             // an odd element of padding stands after the axis
+	SameLower             // an odd element of padding stands before the axis
+)
+
+// PoolOpts are the parameters of pooling over windows.
+type PoolOpts struct {
+	Stride   []int   // from one window to the next; nil stands for the extents of the window
+	Pad      []int   // elements of padding before each axis; nil stands for 0
+	PadAfter []int   // elements of padding after each axis; nil stands for Pad
+	Dilation []int   // from one element of a window to the next; nil stands for 1
+	Same     Same    // padding that follows from the stride, instead of Pad
+	Ceil     bool    // keep a last window that ends beyond the padding, if it begins before the padding after the axis
+	CountPad bool    // of averages: padding counts as elements of 0
+	P        float32 // of norms: the power; 0 stands for 2
+}
+
+// ConvOpts are the parameters of convolutions over one, two or three spatial axes.
+type ConvOpts struct {
+	Stride   []int // from one window to the next; nil stands for 1
+	Pad      []int // zeros before each axis; nil stands for 0
+	PadAfter []int // zeros after each axis; nil stands for Pad
+	Dilation []int // from one element of a window to the next; nil stands for 1
+	Same     Same  // padding that follows from the stride, instead of Pad
+	Groups   int   // parts into which the channels are split; 0 stands for 1
+	// OutPad are elements that a transposed convolution has more at the end of each axis,
+	// to choose among the extents that a convolution takes to the same one; nil stands for
+	// 0. Convolutions ignore it.
+	OutPad []int
+}
+
+// Interpolation says how values between the elements of an axis are found.
+type Interpolation uint8
+
+// The interpolations.
+const (
+	Linear  Interpolation = iota // on the line between two elements
+	Nearest                      // the nearest element
+	Cubic                        // on a cubic by four elements: Keys' kernel
+	Area                         // the mean of the elements that an element of the result covers
+)
+
+// Coordinates says which place of an axis of n elements the element i of a resized axis
+// of m elements is.
+type Coordinates uint8
+
+// The coordinates. scale is m/n, or the scale that is given.
+const (
+	HalfPixel          Coordinates = iota // (i+½)/scale - ½: elements are areas side by side
+	AlignCorners                          // i·(n-1)/(m-1): the first and last elements stay where they are
+	Asymmetric                            // i/scale
+	TorchHalfPixel                        // as HalfPixel, and 0 for an axis of one element
+	HalfPixelSymmetric                    // as HalfPixel, with the same distance to both ends where n·scale is not m
+	CropAndResize                         // Region[axis][0]·(n-1) for the first element, Region[axis][1]·(n-1) for the last
+)
+
+// Rounding says which element is the nearest to a place.
+type Rounding uint8
+
+// The roundings.
+const (
+	HalfDown  Rounding = iota // the lower of two at the same distance
+	HalfUp                    // the upper of two at the same distance
+	RoundDown                 // the element below
+	RoundUp                   // the element above
+)
+
+// ResizeOpts are the parameters of resizing.
+type ResizeOpts struct {
+	Mode           Interpolation
+	Coordinates    Coordinates
+	Rounding       Rounding     // of Nearest
+	CubicA         float32      // the coefficient of Cubic; 0 stands for -0.75
+	Scale          []float64    // one for each axis: of coordinates, and of the size if none is given; nil stands for m/n
+	Antialias      bool         // Linear and Cubic: widen the kernel where the axis gets smaller
+	ExcludeOutside bool         // Linear and Cubic: elements beyond the ends have no weight; so far the end counts for them
+	Region         [][2]float64 // of CropAndResize, one for each axis: its first and last place, of 0 to 1
+	Outside        float32      // of CropAndResize: the value of places outside the axis
+}
+
+// Outside says what a sample outside of an image is.
+type Outside uint8
+
+// The values of [Outside].
+const (
+	OutsideZeros   Outside = iota // 0
+	OutsideBorder                 // the nearest element
+	OutsideReflect                // the element at the mirrored place
+)
+
+// GridSampleOpts are the parameters of sampling at the places of a grid.
+type GridSampleOpts struct {
+	Mode         Interpolation // Linear, Nearest or Cubic
+	Outside      Outside
+	AlignCorners bool    // -1 and 1 are the centres of the first and last elements, not their outer borders
+	CubicA       float32 // the coefficient of Cubic; 0 stands for -0.75
+}
+
+// LRNOpts are the parameters of local response normalisation.
+type LRNOpts struct {
+	Alpha float32 // factor of the mean square; 0 stands for 1e-4
+	Beta  float32 // power; 0 stands for 0.75
+	Bias  float32 // added to the mean square; 0 stands for 1
+}
+
+// NormalizeOpts are the parameters of division by a norm.
+type NormalizeOpts struct {
+	P     float32 // the norm: 1, 2, +Inf or another power; 0 stands for 2
+	Eps   float32 // the least divisor; 0 stands for 1e-12
+	Along Along   // axes of which the norm is taken; the zero value stands for the last
+}
+
+// Reduce says what becomes of the losses of elements.
+type Reduce uint8
+
+// The values of [Reduce].
+const (
+	ReduceMean Reduce = iota // their mean, weighted where there are weights
+	ReduceSum                // their sum
+	ReduceNone               // nothing: the result has one for each element
+)
+
+// LossOpts are the parameters of losses.
+type LossOpts struct {
+	Reduce Reduce
+	Ignore []int   // of labels: those whose loss is 0, and which the mean does not count
+	Delta  float32 // of the Huber loss: where the parabola ends; 0 stands for 1
+}
+
+// RecurrentOpts are the parameters of recurrent networks.
+type RecurrentOpts struct {
+	Reverse    bool // from the last step to the first; of one direction
+	BatchFirst bool // x is [n t i] and y [n t directions h]; so far [t n i] and [t directions n h]. States are [n directions h] too
+	ResetAfter bool // of GRU: the reset gate multiplies the product with the state, not the state
+}
+
+// QuantizeOpts are the parameters of quantisation.
+type QuantizeOpts struct {
+	Signed bool // to [-128, 127], not to [0, 255]
+	Bits   int  // of a quantised number, at most 16; 0 stands for 8
+	Axis   int  // along which scale and zero have one number for each element; below 0 from the end
+}
