@@ -1502,7 +1502,8 @@ func (r *Batch) Erfinv(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
 // 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole
-// would not be.
+// would not be. Integers wrap around, and the sum of truth values is an i32, how many
+// hold.
 //
 // # Errors
 //
@@ -1522,6 +1523,33 @@ func (r *Batch) Sum(x Value, along ...op.Along) Value {
 // SumRows records [Batch.Sum] along rows: [... n] gives [...].
 func (r *Batch) SumRows(x Value) Value {
 	return r.apply(op.Sum, op.Attrs{}.Rows(), x)
+}
+
+// Prod records the product: Π x.
+//
+// Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
+// 754; 1 of no elements. Factors are multiplied in any order: where the product of
+// those beyond 1, or of those within, leaves the range of normal numbers the result
+// is not defined. Integers wrap around.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+//
+// [op.Axes] reduces along some axes: b.Prod(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Prod(x Value, along ...op.Along) Value {
+	return r.reduce(op.Prod, op.Attrs{}, along, x)
+}
+
+// ProdRows records [Batch.Prod] along rows: [... n] gives [...].
+func (r *Batch) ProdRows(x Value) Value {
+	return r.apply(op.Prod, op.Attrs{}.Rows(), x)
 }
 
 // Dot records the sum of the products: Σ x * y.
@@ -1776,6 +1804,107 @@ func (r *Batch) NormLinf(x Value, along ...op.Along) Value {
 // NormLinfRows records [Batch.NormLinf] along rows: [... n] gives [...].
 func (r *Batch) NormLinfRows(x Value) Value {
 	return r.apply(op.NormLinf, op.Attrs{}.Rows(), x)
+}
+
+// LogSumExp records the logarithm of the sum of the exponentials, without their
+// overflow: log(Σ e**x).
+//
+// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
+// any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+//
+// [op.Axes] reduces along some axes: b.LogSumExp(x, op.Axes(0)). They are left out of
+// the shape, or are extents of 1 with KeepDims.
+func (r *Batch) LogSumExp(x Value, along ...op.Along) Value {
+	return r.reduce(op.LogSumExp, op.Attrs{}, along, x)
+}
+
+// LogSumExpRows records [Batch.LogSumExp] along rows: [... n] gives [...].
+func (r *Batch) LogSumExpRows(x Value) Value {
+	return r.apply(op.LogSumExp, op.Attrs{}.Rows(), x)
+}
+
+// Any records whether an element is not 0: ∃ x != 0.
+//
+// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
+// not 0. False of no elements.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+//
+// [op.Axes] reduces along some axes: b.Any(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) Any(x Value, along ...op.Along) Value {
+	return r.reduce(op.Any, op.Attrs{}, along, x)
+}
+
+// AnyRows records [Batch.Any] along rows: [... n] gives [...].
+func (r *Batch) AnyRows(x Value) Value {
+	return r.apply(op.Any, op.Attrs{}.Rows(), x)
+}
+
+// All records whether no element is 0: ∀ x != 0.
+//
+// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
+// not 0. True of no elements.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+//
+// [op.Axes] reduces along some axes: b.All(x, op.Axes(0)). They are left out of the
+// shape, or are extents of 1 with KeepDims.
+func (r *Batch) All(x Value, along ...op.Along) Value {
+	return r.reduce(op.All, op.Attrs{}, along, x)
+}
+
+// AllRows records [Batch.All] along rows: [... n] gives [...].
+func (r *Batch) AllRows(x Value) Value {
+	return r.apply(op.All, op.Attrs{}.Rows(), x)
+}
+
+// CountNonzero records how many elements are not 0: Σ [x != 0].
+//
+// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
+// not 0. An i32; 0 of no elements.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+//
+// [op.Axes] reduces along some axes: b.CountNonzero(x, op.Axes(0)). They are left out
+// of the shape, or are extents of 1 with KeepDims.
+func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
+	return r.reduce(op.CountNonzero, op.Attrs{}, along, x)
+}
+
+// CountNonzeroRows records [Batch.CountNonzero] along rows: [... n] gives [...].
+func (r *Batch) CountNonzeroRows(x Value) Value {
+	return r.apply(op.CountNonzero, op.Attrs{}.Rows(), x)
 }
 
 // Cumsum records the running sums: of each element and those before it: Σ_{i ≤ j}

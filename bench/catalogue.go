@@ -45,6 +45,7 @@ var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
 	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
 	"lu": {"torch"}, "solve_triangular": {"torch"}, "threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
+	"logsumexp": {"torch"},
 }
 
 // A domain is the interval that operands are moved to: |x|·Scale + Offset if Abs is set,
@@ -70,6 +71,7 @@ var domains = map[string]domain{
 	"log": positive, "log2": positive, "log10": positive, "log1p": positive, "sqrt": positive, "rsqrt": positive, "pow": positive,
 	"asin": unit, "acos": unit, "atanh": unit, "erfinv": unit, "acosh": aboveOne,
 	"cholesky": dominant, "lu": dominant, "solve": dominant, "solve_triangular": dominant,
+	"prod": {Abs: true, Scale: 1e-6, Offset: 1}, // of a million factors
 }
 
 func (d domain) apply(x float32) float32 {

@@ -1710,7 +1710,8 @@ func (d *Device) ErfinvAsync(ctx context.Context, dst, x []float32) *Pending {
 // Sum returns the sum of x: Σ x.
 //
 // IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the
-// whole would not be.
+// whole would not be. Integers wrap around, and the sum of truth values is an i32,
+// how many hold.
 //
 // # Errors
 //
@@ -1746,6 +1747,48 @@ func (d *Device) SumRows(ctx context.Context, dst, x []float32, rows, cols int) 
 // until it is done.
 func (d *Device) SumRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Sum, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
+}
+
+// Prod returns the product of x: Π x.
+//
+// IEEE 754; 1 of no elements. Factors are multiplied in any order: where the product
+// of those beyond 1, or of those within, leaves the range of normal numbers the
+// result is not defined. Integers wrap around.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ or are out of range.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) Prod(ctx context.Context, x []float32) (float32, error) {
+	return d.reduce(ctx, op.Prod, op.Attrs{}, x, nil)
+}
+
+// ProdAsync starts [Device.Prod] and returns at once. The slices belong to it until
+// it is done.
+func (d *Device) ProdAsync(ctx context.Context, x []float32) *Future[float32] {
+	return d.reduceAsync(ctx, op.Prod, op.Attrs{}, x, nil)
+}
+
+// ProdRows computes [Device.Prod] of each row: dst has rows elements, x rows·cols,
+// row after row.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst overlaps x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+func (d *Device) ProdRows(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.reduceRows(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
+}
+
+// ProdRowsAsync starts [Device.ProdRows] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) ProdRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.reduceRowsAsync(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // Dot returns the sum of the products of x and y: Σ x * y.
@@ -2158,6 +2201,87 @@ func (d *Device) NormLinfRows(ctx context.Context, dst, x []float32, rows, cols 
 // belong to it until it is done.
 func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
+}
+
+// LogSumExp returns the logarithm of the sum of the exponentials, without their
+// overflow of x: log(Σ e**x).
+//
+// NaN if any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ or are out of range.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) LogSumExp(ctx context.Context, x []float32) (float32, error) {
+	return d.reduce(ctx, op.LogSumExp, op.Attrs{}, x, nil)
+}
+
+// LogSumExpAsync starts [Device.LogSumExp] and returns at once. The slices belong to
+// it until it is done.
+func (d *Device) LogSumExpAsync(ctx context.Context, x []float32) *Future[float32] {
+	return d.reduceAsync(ctx, op.LogSumExp, op.Attrs{}, x, nil)
+}
+
+// LogSumExpRows computes [Device.LogSumExp] of each row: dst has rows elements, x
+// rows·cols, row after row.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst overlaps x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+func (d *Device) LogSumExpRows(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.reduceRows(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
+}
+
+// LogSumExpRowsAsync starts [Device.LogSumExpRows] and returns at once. The slices
+// belong to it until it is done.
+func (d *Device) LogSumExpRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.reduceRowsAsync(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
+}
+
+// CountNonzero returns how many elements are not 0 of x: Σ [x != 0].
+//
+// NaN is not 0. An i32; 0 of no elements.
+//
+// # Errors
+//
+//   - [ErrShape] if the lengths differ or are out of range.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+func (d *Device) CountNonzero(ctx context.Context, x []float32) (int, error) {
+	return d.reduceIndex(ctx, op.CountNonzero, op.Attrs{}, x)
+}
+
+// CountNonzeroAsync starts [Device.CountNonzero] and returns at once. The slices
+// belong to it until it is done.
+func (d *Device) CountNonzeroAsync(ctx context.Context, x []float32) *Future[int] {
+	return d.reduceIndexAsync(ctx, op.CountNonzero, op.Attrs{}, x)
+}
+
+// CountNonzeroRows computes [Device.CountNonzero] of each row: dst has rows elements,
+// x rows·cols, row after row.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst overlaps x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+func (d *Device) CountNonzeroRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
+	return d.reduceRowsIndex(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
+}
+
+// CountNonzeroRowsAsync starts [Device.CountNonzeroRows] and returns at once. The
+// slices belong to it until it is done.
+func (d *Device) CountNonzeroRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
+	return d.reduceRowsIndexAsync(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
 // Cumsum computes, for each row of x, the running sums: of each element and those

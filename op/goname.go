@@ -12,6 +12,7 @@ func GoName(name string) string {
 		"conv2d":    "Conv2D",
 		"is_nan":    "IsNaN",
 		"logaddexp": "LogAddExp",
+		"logsumexp": "LogSumExp",
 		"lu":        "LU",
 		"matmul":    "MatMul",
 		"matmul_q":  "MatMulQ",

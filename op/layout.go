@@ -190,6 +190,24 @@ func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
 	return l.Off, strides, true
 }
 
+// Columns reports whether the layout shows, as rows of cols elements, an array of
+// extents [outer cols inner] that is all of the memory, so that elements of a row stand
+// inner apart: what a permutation makes of an axis that was not the last one.
+func (l *Layout) Columns(rows, cols int) (outer, inner int, ok bool) {
+	if l.Off != 0 || l.Windowed() || rows <= 1 || cols <= 1 {
+		return 0, 0, false
+	}
+	if _, s, ok := l.Strides(Shape{rows, cols}); ok && s[0] == 1 && s[1] == rows {
+		return 1, rows, true
+	}
+	fs := l.Factors()
+	if len(fs) != 3 {
+		return 0, 0, false
+	}
+	o, j, c := fs[0], fs[1], fs[2]
+	return o.N, j.N, o.N*j.N == rows && c.N == cols && j.Stride == 1 && c.Stride == j.N && o.Stride == cols*j.N
+}
+
 // Inverse returns the layout of the memory over the value, if each of its n
 // elements is one of the value: element i of the memory is element At(i) of the
 // value then.

@@ -75,6 +75,7 @@ type Operation struct {
 	ref   reference // nil for elementwise: the expression in float64; nil for views: see look
 	view  viewOf    // of a view, else nil
 	judge judgement // of results that are judged as a whole, else nil: see CheckResults
+	fold  foldOf    // of a reduction or scan that has one, else nil
 	tol   Tolerance
 	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }
@@ -109,6 +110,8 @@ type Array struct {
 	// it may pass through. An infinite Mag says that the element is not
 	// defined.
 	Mag []float64
+	// typ is the type of an operand, where a reference is computed.
+	typ DType
 	// half is, for each element, the magnitudes of what an operation may round
 	// on the way to its operands' type where that has 16 bits, or nil.
 	half []float64

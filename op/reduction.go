@@ -2,6 +2,8 @@ package op
 
 import (
 	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
 )
 
 // The two ways to reduce: the value of Attrs.I[0] of a reduction.
@@ -56,6 +58,7 @@ type reduces struct {
 	types            typeRule
 	tol              Tolerance
 	nonempty         bool    // nothing has no result
+	fold             foldOf  // or nil
 	flops            float64 // for each element
 }
 
@@ -67,7 +70,14 @@ func reduction(name, doc string, f rowReducer, s reduces) *Operation {
 	return add(&Operation{name: name, class: Reduction, doc: doc, formula: s.formula, special: s.special, options: s.options,
 		arity: [2]int{n, n}, inputs: s.inputs, types: s.types, tol: s.tol,
 		shape: func(a *Attrs, in []Shape) ([]Shape, error) { return reducedShape(a, in, s.nonempty) },
-		ref:   func(a *Attrs, in, out []*Array) { reduceRows(a, in, out[0], f) },
+		fold:  s.fold,
+		ref: func(a *Attrs, in, out []*Array) {
+			if f == nil || !in[0].typ.Float() {
+				reduceByFold(s.fold(Register(in[0].typ)), in[0], out[0])
+				return
+			}
+			reduceRows(a, in, out[0], f)
+		},
 		flops: func(_ *Attrs, in, _ []Shape) float64 { return s.flops * elements(in[0]) }})
 }
 
@@ -77,40 +87,71 @@ func blocked() Tolerance { return Tolerance{ULP: 1, Mag: 1} }
 // Reductions.
 var (
 	Sum = reduction("sum", "the sum", reduceSum,
-		reduces{formula: "Σ x", tol: blocked(), flops: 1,
-			special: "IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole would not be."})
+		reduces{formula: "Σ x", tol: blocked(), flops: 1, types: totals, fold: foldSum,
+			special: "IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole would not be. Integers wrap around, and the sum of truth values is an i32, how many hold."})
+	Prod = reduction("prod", "the product", reduceProd,
+		reduces{formula: "Π x", tol: blocked(), flops: 1, types: numbers, fold: foldProd,
+			special: "IEEE 754; 1 of no elements. Factors are multiplied in any order: where the product of those beyond 1, or of those within, leaves the range of normal numbers the result is not defined. Integers wrap around."})
 	Dot = reduction("dot", "the sum of the products", reduceDot,
 		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked(), flops: 2,
 			special: "IEEE 754; 0 of no elements. Products and partial sums overflow as in sum."})
 	Mean = reduction("mean", "the arithmetic mean", reduceMean,
-		reduces{formula: "Σ x / n", tol: blocked(), flops: 1, special: "NaN of no elements. Partial sums overflow as in sum."})
+		reduces{formula: "Σ x / n", tol: blocked(), flops: 1, fold: foldMean, special: "NaN of no elements. Partial sums overflow as in sum."})
 	Var = reduction("var", "the variance", reduceVar,
 		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
 			special: "NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite. Elements of opposite sign near the range's end may give infinity or NaN."})
 	Min = reduction("min", "the least element", reduceMin,
-		reduces{formula: "min x", flops: 1, nonempty: true,
+		reduces{formula: "min x", flops: 1, nonempty: true, types: numbers, fold: foldMin,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
 	Max = reduction("max", "the greatest element", reduceMax,
-		reduces{formula: "max x", flops: 1, nonempty: true,
+		reduces{formula: "max x", flops: 1, nonempty: true, types: numbers, fold: foldMax,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
 	ArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
-		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true,
+		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true, fold: foldArgMin,
 			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
 	ArgMax = reduction("argmax", "the index of the greatest element", reduceArgMax,
-		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true,
+		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true, fold: foldArgMax,
 			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
 	NormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
-		reduces{formula: "Σ |x|", tol: blocked(), flops: 2, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
+		reduces{formula: "Σ |x|", tol: blocked(), flops: 2, fold: foldNormL1, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
 	NormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
-		reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2,
+		reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2, fold: foldNormL2,
 			special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are float32: where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below 2^-63 may count as 0."})
 	NormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
-		reduces{formula: "max |x|", flops: 1, nonempty: true, special: "NaN if any is NaN. Of no elements ErrShape."})
+		reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. Of no elements ErrShape."})
+	LogSumExp = reduction("logsumexp", "the logarithm of the sum of the exponentials, without their overflow", reduceLogSumExp,
+		reduces{formula: "log(Σ e**x)", tol: Tolerance{ULP: 4, Mag: 1}, flops: 4, fold: foldLogSumExp,
+			special: "NaN if any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone."})
+	Any = reduction("any", "whether an element is not 0", nil,
+		reduces{formula: "∃ x != 0", types: truths, flops: 1, fold: foldAny, special: "NaN is not 0. False of no elements."})
+	All = reduction("all", "whether no element is 0", nil,
+		reduces{formula: "∀ x != 0", types: truths, flops: 1, fold: foldAll, special: "NaN is not 0. True of no elements."})
+	CountNonzero = reduction("count_nonzero", "how many elements are not 0", nil,
+		reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN is not 0. An i32; 0 of no elements."})
 )
 
-// indexes takes one floating type and gives I32.
+// totals is numbers that takes Bool too, for which it gives I32.
+func totals(a *Attrs, in []DType) ([]DType, error) {
+	if in[0] == Bool {
+		return []DType{I32}, nil
+	}
+	return numbers(a, in)
+}
+
+// truths takes any type and gives Bool, counts gives I32.
+func truths(_ *Attrs, in []DType) ([]DType, error) { return given(in, Bool) }
+func counts(_ *Attrs, in []DType) ([]DType, error) { return given(in, I32) }
+
+func given(in []DType, d DType) ([]DType, error) {
+	if _, err := same(in, func(d DType) bool { return Register(d) != ir.Invalid }); err != nil {
+		return nil, err
+	}
+	return []DType{d}, nil
+}
+
+// indexes takes one floating type, I32 or U32, and gives I32.
 func indexes(a *Attrs, in []DType) ([]DType, error) {
-	if _, err := floats(a, in); err != nil {
+	if _, err := numbers(a, in); err != nil {
 		return nil, err
 	}
 	return []DType{I32}, nil
@@ -192,6 +233,43 @@ func reduceDot(_ *Attrs, x, y []float64) (v, mag float64) {
 		return v * y[i]
 	})
 	return v, mag*Depth(len(x)) + lost
+}
+
+// reduceProd: each factor is rounded into the product once.
+func reduceProd(_ *Attrs, x, _ []float64) (v, mag float64) {
+	v = 1
+	above, below, special := 0.0, 0.0, false
+	for _, e := range x {
+		v *= e
+		switch l := math.Log2(math.Abs(e)); {
+		case l-l != 0:
+			special = true
+		case l > 0:
+			above += l
+		default:
+			below += l
+		}
+	}
+	if above >= 127 || below <= -125 {
+		return v, math.Inf(1)
+	}
+	if special && v-v != 0 || v == 0 {
+		return v, 0
+	}
+	return v, math.Abs(v) * (float64(len(x))/2 + 1)
+}
+
+// reduceLogSumExp: the errors of the sum are absolute ones of its logarithm.
+func reduceLogSumExp(_ *Attrs, x, _ []float64) (v, mag float64) {
+	m := math.Inf(-1)
+	for _, e := range x {
+		m = max(m, e)
+	}
+	if m-m != 0 {
+		return m, 0
+	}
+	_, sum, share := shifted(x)
+	return m + math.Log(sum), math.Abs(m) + 2*math.Log(sum) + share + 6*Depth(len(x))
 }
 
 func reduceMean(_ *Attrs, x, _ []float64) (v, mag float64) {

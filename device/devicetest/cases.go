@@ -397,6 +397,34 @@ func Reduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	return cases
 }
 
+// wholeReduction returns the cases of a reduction over integers or truth values.
+func wholeReduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
+	g := newGenerator(seed)
+	var cases []Case
+	put := func(s op.Shape, value func(op.DType) float64) {
+		for _, rows := range []bool{false, true} {
+			c := Case{Op: o, Rows: rows, In: []Tensor{g.tensor(d, s, value)}}
+			a := c.Attrs()
+			if _, err := o.Shapes(&a, []op.Shape{s}); err == nil { // not the extreme of nothing
+				cases = append(cases, c)
+			}
+		}
+	}
+	rare := func(op.DType) float64 { return float64((g.IntN(300)) / 299) } // mostly 0
+	never := func(op.DType) float64 { return 0 }
+	always := func(op.DType) float64 { return 1 }
+	shapes := []op.Shape{{}, {1}, {7}, {64}, {257}, {1025}, {3, 65}, {65, 3}, {2, 3, 64}, {0, 5}, {5, 0}, {33, 129}, {1, 997}, {997, 1}}
+	if !short {
+		shapes = append(shapes, op.Shape{large}, op.Shape{3, large / 4})
+	}
+	for _, s := range shapes {
+		for _, value := range []func(op.DType) float64{g.wild, rare, never, always} {
+			put(s, value)
+		}
+	}
+	return cases
+}
+
 // Row returns the cases of a row operation.
 func Row(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	g := newGenerator(seed)

@@ -340,11 +340,15 @@ func Cases(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	case op.Shaped:
 		return Shaped(o, d, seed, short)
 	}
-	if !d.Float() {
+	a := o.Defaults()
+	if _, err := o.Types(&a, slices.Repeat([]op.DType{d}, len(o.Inputs()))); err != nil {
 		return nil
 	}
-	if o.Class() == op.Reduction {
+	switch {
+	case o.Class() == op.Reduction && d.Float():
 		return Reduction(o, d, seed, short)
+	case o.Class() == op.Reduction:
+		return wholeReduction(o, d, seed, short)
 	}
 	return Row(o, d, seed, short)
 }

@@ -49,8 +49,9 @@ func TestPortable(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
 		some := sampled()
 		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
-		operations(t, portable, []op.DType{op.F32}, small)
+		operations(t, portable, []op.DType{op.F32, op.I32, op.U32, op.Bool}, small)
 	})
+	t.Run("axes", func(t *testing.T) { axesOn(t, portable) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, portable) })
 }
 

@@ -31,14 +31,14 @@ func parameters(o *op.Operation) (args, attrs string) {
 }
 
 // oneShot reports whether the operation has a method on slices of float32:
-// conditions are not numbers.
+// truth values are not numbers.
 func oneShot(o *op.Operation) bool {
 	types := make([]op.DType, len(o.Inputs()))
 	for i := range types {
 		types[i] = op.F32
 	}
 	out, err := o.Types(new(op.Attrs), types)
-	return err == nil && (out[0] == op.F32 || o.Class() == op.Reduction)
+	return err == nil && (out[0] == op.F32 || out[0] == op.I32 && o.Class() == op.Reduction)
 }
 
 // file collects the methods of one package.

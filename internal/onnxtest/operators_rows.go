@@ -1,6 +1,7 @@
 package onnxtest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rayo-go/rayo/batch"
@@ -14,10 +15,11 @@ var reductionOperators = map[string]mapping{
 	"ReduceL1":        reduce(nil, (*batch.Batch).NormL1, nil),
 	"ReduceL2":        reduce(nil, (*batch.Batch).NormL2, nil),
 	"ReduceLogSum":    reduce(nil, (*batch.Batch).Sum, (*batch.Batch).Log),
-	"ReduceLogSumExp": reduce(nil, logSumExp, nil),
-	"ReduceMax":       reduce(nil, ofBools((*batch.Batch).Max), nil),
+	"ReduceLogSumExp": reduce(nil, (*batch.Batch).LogSumExp, nil),
+	"ReduceMax":       reduce(nil, ofBools(orElse((*batch.Batch).Max, math.Inf(-1))), nil),
 	"ReduceMean":      reduce(nil, (*batch.Batch).Mean, nil),
-	"ReduceMin":       reduce(nil, ofBools((*batch.Batch).Min), nil),
+	"ReduceMin":       reduce(nil, ofBools(orElse((*batch.Batch).Min, math.Inf(1))), nil),
+	"ReduceProd":      reduce(nil, (*batch.Batch).Prod, nil),
 	"ReduceSum":       reduce(nil, (*batch.Batch).Sum, nil),
 	"ReduceSumSquare": reduce((*batch.Batch).Square, (*batch.Batch).Sum, nil),
 
@@ -109,11 +111,14 @@ func ofBools(f reduction) reduction {
 	}
 }
 
-// logSumExp takes the greatest element off first, so that nothing overflows.
-func logSumExp(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value {
-	most := b.Max(x, along[0].KeepDims())
-	sum := b.Log(b.Sum(b.Exp(b.Sub(x, most)), along...))
-	return b.Add(sum, b.Reshape(most, sum.Shape()...))
+// orElse reduces nothing to v.
+func orElse(f reduction, v float64) reduction {
+	return func(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value {
+		if slices.Contains(x.Shape(), 0) {
+			return b.AddScalar(b.Sum(x, along...), float32(v))
+		}
+		return f(b, x, along...)
+	}
 }
 
 // extreme maps an operator to the index of an extreme along an axis: the first of

@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -18,10 +19,16 @@ var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e
 	b.LocalSize(fillLanes, 1, 1)
 	put := e.result(b, t)
 	i := b.Index()
-	b.If(i.Lt(b.U32(&p.N)), func() { put(i, kernel.Dyn(b.F32(&p.Value))) })
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		v := kernel.Dyn(b.F32(&p.Value))
+		if r := op.Register(t); r != ir.F32 {
+			v = kernel.Inline(b, []*ir.Node{ir.NewConvert(ir.NewArg(0, ir.F32), r)}, []kernel.Dynamic{v}, nil)[0]
+		}
+		put(i, v)
+	})
 })
 
-// planFill returns the plan for results of a floating type that all are v.
+// planFill returns the plan for results that all are v.
 func planFill(q *request, v float32) (*Plan, error) {
 	n := size(q.shapes[0])
 	var p planner

@@ -27,6 +27,9 @@ type Request struct {
 	// Out are the arrays to write: the results of Op, or those of Post in the
 	// place of the first.
 	Out []Array
+	// Inner, if not 0, says of the operand of a reduction along rows that the elements of
+	// a row stand so many apart: see [op.Layout.Columns].
+	Inner int
 	// InPlace says that the first operand of an update is where the result is.
 	InPlace bool
 	Target  Target

@@ -157,7 +157,10 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 // pieces consist of as many numbers as states says. empty is the result of no
 // elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
-	return &family{variants: reduceWays.names(), plan: func(q *request) (*Plan, error) {
+	return &family{variants: append(reduceWays.names(), foldWays.names()...), plan: func(q *request) (*Plan, error) {
+		if !q.In[0].Type.Float() || q.Inner > 0 || foldWays.has(q.Variant) {
+			return planFold(q)
+		}
 		a := rowsOf{Rows: 1, Cols: size(q.In[0].Shape)}
 		if q.Attrs.I[0] == op.AlongRows {
 			a.Rows, a.Cols = q.In[0].Shape.Rows()

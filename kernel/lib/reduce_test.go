@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-var reductions = []*op.Operation{op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf}
+var reductions = []*op.Operation{op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf, op.Prod, op.LogSumExp, op.CountNonzero}
 
 func reductionTrial(o *op.Operation, rows bool, values ...*op.Array) *trial {
 	c := &trial{o: o, attrs: o.Defaults()}

@@ -282,6 +282,21 @@ def counts():
         case("iota", [np.array([start])], [(start + np.arange(n)) % 2**32], (n,))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts):
+def folds():
+    """Reductions and scans by folds of package op, from numbers of their own."""
+    own = np.random.default_rng(21)
+    with np.errstate(all="ignore"):
+        for x in [own.standard_normal(s).astype(np.float32).astype(np.float64) for s in [(1,), (7,), (3, 5), (2, 3, 4)]] + [np.array(SPECIAL_ROWS)]:
+            for rows in (0, 1):
+                ax = -1 if rows else None
+                case("prod", [x], [np.prod(x, axis=ax)], (rows,))
+                case("logsumexp", [x], [scipy.special.logsumexp(x, axis=ax)], (rows,))
+                case("any", [x > 0.5], [np.any(x > 0.5, axis=ax)], (rows,))
+                case("any", [x], [np.any(x, axis=ax)], (rows,))
+                case("all", [x], [np.all(x, axis=ax)], (rows,))
+                case("count_nonzero", [x], [np.count_nonzero(x, axis=ax)], (rows,))
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/cpuid/v2"
@@ -42,6 +43,8 @@ type processor struct {
 	programs programs
 	variants driver.Variants
 	portable bool // no kernels but the portable ones, where there are any
+
+	folds sync.Map // *foldPrograms by operation and type
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
 	plain  []plain
@@ -116,6 +119,9 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if o.Class() == op.Elementwise || d.portable {
 		return o.Class() == op.Elementwise
+	}
+	if o.Class() == op.Reduction {
+		return o.ReadsColumns(s, l)
 	}
 	axes := append(op.Shape{1, 1}, s...)
 	var strides []int

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -112,20 +113,37 @@ func (b *builder) params(a *op.Attrs, o *op.Operation) int {
 
 // expression adds the codes of e.
 func (b *builder) expression(e *ir.Node, a *op.Attrs, args []int) int {
-	list, at := ir.Flatten(e)
+	params := make([]int, 0, len(a.F))
+	list, _ := ir.Flatten(e)
+	for _, n := range list {
+		for n.Code == ir.Param && len(params) <= n.Index {
+			params = append(params, b.constant(a.Float(len(params))))
+		}
+	}
+	return b.expressions([]*ir.Node{e}, args, params)[0]
+}
+
+// expressions adds the codes of expressions, those that they share once.
+func (b *builder) expressions(roots []*ir.Node, args, params []int) []int {
+	list, at := ir.Flatten(roots...)
 	place := make(map[*ir.Node]int, len(list))
-	for i, n := range list {
-		if m := list[at[0]]; i == at[0] && m != n {
-			n = m
+	if last := len(list) - 1; last > 0 {
+		// A root that is a part of another stands there twice.
+		if k := slices.IndexFunc(list[:last], func(n *ir.Node) bool { return *n == *list[last] }); k >= 0 {
+			list = list[:last]
+			for i := range at {
+				if at[i] == last {
+					at[i] = k
+				}
+			}
 		}
-		if _, ok := place[n]; ok {
-			continue
-		}
+	}
+	for _, n := range list {
 		switch n.Code {
 		case ir.Arg:
 			place[n] = args[n.Index]
 		case ir.Param:
-			place[n] = b.constant(a.Float(n.Index))
+			place[n] = params[n.Index]
 		case ir.Const:
 			place[n] = b.number(n.Value, n.Type)
 		default:
@@ -136,7 +154,11 @@ func (b *builder) expression(e *ir.Node, a *op.Attrs, args []int) int {
 			place[n] = b.code(n, vs)
 		}
 	}
-	return place[list[at[0]]]
+	results := make([]int, len(at))
+	for i, k := range at {
+		results[i] = place[list[k]]
+	}
+	return results
 }
 
 // number returns the constant v of type t.

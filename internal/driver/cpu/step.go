@@ -42,6 +42,9 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		}
 		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
 	case o.op.Class() == op.Reduction:
+		if _, ok := c.(*foldTask); ok {
+			break
+		}
 		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && o.op != op.Cumsum && !o.long():
 		return o.rowStep(), nil
@@ -259,6 +262,9 @@ type mover interface {
 // newCore returns the core of the step, or nil; it is not configured yet.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
+	if _, ok := c.(*reduceTask); ok && (!o.in[0].typ.Float() || o.in[0].layout != nil) {
+		c = &foldTask{d: o.d}
+	}
 	if t, ok := c.(typed); ok {
 		types := make([]op.DType, len(o.in))
 		for i := range types {
@@ -412,6 +418,9 @@ func (d *processor) newCore(o *op.Operation) core {
 	}
 	if _, ok := reductionOf(o); ok {
 		return &reduceTask{d: d}
+	}
+	if o.Class() == op.Reduction && o.Fold(op.F32) != nil {
+		return &foldTask{d: d}
 	}
 	return nil
 }

@@ -1,0 +1,438 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A foldTask reduces the middle axis of an array [outer cols inner] by a fold of package
+// op, whose expressions run as programs over blocks: a state of many lanes takes one row
+// of the array after the other, neighbouring columns in neighbouring lanes. Where a row is
+// short several make one, and their states are merged in the end. How elements are
+// divided does not depend on the number of threads, so that results do not either.
+type foldTask struct {
+	d                  *processor
+	typ                op.DType
+	layout             *op.Layout
+	f                  *op.Fold
+	programs           *foldPrograms
+	outer, cols, inner int
+	whole              int // elements of the operand
+
+	x, dst, scratch unsafe.Pointer
+	parts, chunks   int // of the middle axis, and of the last
+	part, chunk     int // their length
+	group           int // short arrays that are taken at once, 0 for none
+	merging         bool
+	ctx             context.Context
+	stopped         atomic.Bool
+}
+
+const (
+	// foldLanes is how many numbers the states of a chunk have together.
+	foldLanes = 4096
+	// foldRows is how many lanes rows are joined to, where they are shorter.
+	foldRows = 1024
+	// foldSteps bounds the steps of a part: an error grows with them.
+	foldSteps = 256
+	// foldShort is up to how many elements an array [cols inner] is taken together with
+	// others, transposed.
+	foldShort = 256
+)
+
+// foldPrograms are the expressions of a fold as programs.
+type foldPrograms struct {
+	step, merge, finish *program
+}
+
+// operands implements typed.
+func (t *foldTask) operands(types []op.DType) { t.typ = types[0] }
+
+// layouts implements reader.
+func (t *foldTask) layouts(ls []*op.Layout) { t.layout = ls[0] }
+
+// configure implements core.
+func (t *foldTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	if t.typ == op.InvalidType {
+		t.typ = op.F32
+	}
+	if t.f = o.Fold(t.typ); t.f == nil {
+		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
+	}
+	n, err := dims[0].Size()
+	if err != nil {
+		return err
+	}
+	t.whole, t.outer, t.cols, t.inner = n, 1, n, 1 // in any order, if all become one
+	if a.I[0] == op.AlongRows {
+		t.outer, t.cols = dims[0].Rows()
+	}
+	if t.layout != nil && a.I[0] == op.AlongRows {
+		var ok bool
+		if t.outer, t.inner, ok = t.layout.Columns(t.outer, t.cols); !ok {
+			return fmt.Errorf("%s of %v: %w", o.Name(), t.layout, driver.ErrUnsupported)
+		}
+	}
+	t.programs, err = t.d.foldPrograms(o, t.typ, t.f)
+	t.divide()
+	return err
+}
+
+// divide divides the array into pieces of work.
+func (t *foldTask) divide() {
+	t.group = 0
+	if n := t.cols * t.inner; n > 0 && n <= foldShort && t.outer >= 8 {
+		t.group = min(t.outer, max(16, 2*foldLanes/n))
+	}
+	t.chunk = max(1, foldLanes/t.f.States())
+	t.chunks = max(1, (t.inner+t.chunk-1)/t.chunk)
+	t.part = foldSteps * t.joined(t.cols)
+	t.parts = max(1, (t.cols+t.part-1)/t.part)
+}
+
+// joined returns how many of n rows are taken as one: a power of two.
+func (t *foldTask) joined(n int) int {
+	k := 1
+	for 2*k <= n && 2*k*t.inner <= foldRows {
+		k *= 2
+	}
+	return k
+}
+
+// foldPrograms returns the programs of a fold, made once for each operation and type.
+func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *op.Fold) (*foldPrograms, error) {
+	type key struct {
+		id  int
+		typ op.DType
+	}
+	k := key{o.ID(), typ}
+	if p, ok := d.folds.Load(k); ok {
+		return p.(*foldPrograms), nil
+	}
+	states := make([]op.DType, f.States())
+	for i, s := range f.Identity {
+		states[i] = ofIR(s.Type)
+	}
+	p := &foldPrograms{}
+	var err error
+	element := append(append([]op.DType(nil), states...), typ, op.I32)
+	if !f.Indexed() {
+		element = element[:len(element)-1]
+	}
+	if p.step, err = d.expressions(f.Step(), element, -1); err != nil {
+		return nil, err
+	}
+	if p.merge, err = d.expressions(f.Merge, append(states[:len(states):len(states)], states...), -1); err != nil {
+		return nil, err
+	}
+	if p.finish, err = d.expressions([]*ir.Node{f.Finish}, append(states[:len(states):len(states)], op.F32), len(states)); err != nil {
+		return nil, err
+	}
+	d.folds.Store(k, p)
+	return p, nil
+}
+
+// expressions returns the program that computes expressions over blocks of the given
+// types, the operand at one place being one number. The runner says where they are.
+func (d *processor) expressions(roots []*ir.Node, types []op.DType, single int) (*program, error) {
+	p := &program{n: 1 << 30, inputs: len(types), even: true}
+	b := &builder{p: p, unit: 1}
+	var args, results []int
+	for i, t := range types {
+		o := driver.Operand{Slot: -1, Type: t, N: p.n}
+		if i == single {
+			o.Spread, o.N = op.Scalar, 1
+		}
+		b.stream(&o)
+		v, err := b.load(i, t)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, v)
+	}
+	var out []driver.Operand
+	for _, r := range roots {
+		out = append(out, driver.Operand{Slot: -1, Type: ofIR(r.Type), N: p.n})
+		p.streams = append(p.streams, stream{size: 4, slot: -1})
+	}
+	results = b.expressions(roots, args, nil)
+	b.prune(results)
+	b.combine(results)
+	b.store(results, out)
+	b.finish()
+	return p, nil
+}
+
+// states are the numbers of a state over many lanes, twice: programs read one and write
+// the other.
+type states struct {
+	at   [2][]unsafe.Pointer
+	now  int
+	from []place
+}
+
+// at returns where number i of the state that is current is.
+func (s *states) number(i int) unsafe.Pointer { return s.at[s.now][i] }
+
+// run runs a program over n lanes: operands are the current state and others, the
+// results the next one.
+func (l *lane) fold(p *program, s *states, n int, others ...unsafe.Pointer) {
+	s.from = s.from[:0]
+	for _, a := range s.at[s.now] {
+		s.from = append(s.from, place{base: a})
+	}
+	for _, a := range others {
+		s.from = append(s.from, place{base: a})
+	}
+	s.now ^= 1
+	for _, a := range s.at[s.now] {
+		s.from = append(s.from, place{base: a})
+	}
+	l.over(p, s.from, n)
+}
+
+// over runs a program over n elements of its streams.
+func (l *lane) over(p *program, at []place, n int) {
+	if p.straight {
+		c := &p.block[0]
+		stream := func(entry int32) *float32 {
+			if entry == 0 {
+				return nil
+			}
+			return address(at[entry-1].base)
+		}
+		var par *float32
+		if c.p != 0 {
+			par = p.consts[int(c.p)-p.firstConst]
+		}
+		c.fn(stream(c.dst), stream(c.x), stream(c.y), stream(c.z), n, par)
+		return
+	}
+	if l.begun != p || p.inputs > 0 && p.streams[p.inputs-1].fixed {
+		l.begin(p, at, p.size)
+	}
+	l.run(at, 0, n)
+}
+
+// newStates returns room for states of so many lanes in l.extra, behind extra numbers.
+func (t *foldTask) newStates(l *lane, extra, lanes int) *states {
+	k := t.f.States()
+	l.reserve(extra + 2*k*lanes)
+	s := &states{}
+	for h := range 2 {
+		for i := range k {
+			s.at[h] = append(s.at[h], unsafe.Pointer(&l.extra[extra+(h*k+i)*lanes]))
+		}
+	}
+	return s
+}
+
+// begin sets lanes of the state to that of no elements.
+func (t *foldTask) begin(s *states, lanes int) {
+	for h := range 2 {
+		for i, c := range t.f.Identity {
+			bits := bitsOf(c.Value, c.Type)
+			w := words((*float32)(s.at[h][i]), lanes)
+			for j := range w {
+				w[j] = bits
+			}
+		}
+	}
+}
+
+// compute implements core.
+func (t *foldTask) compute(ctx context.Context, in, out []unsafe.Pointer) (err error) {
+	if t.outer*t.inner == 0 {
+		return nil
+	}
+	t.x, t.dst, t.ctx = in[0], out[0], ctx
+	t.stopped.Store(false)
+	defer func() { t.x, t.dst, t.scratch, t.ctx = nil, nil, nil, nil }()
+	ns := float64(t.whole)*float64(t.programs.step.cost.seed+0.1) + 20*float64(t.outer)
+	if t.group > 0 {
+		t.spread((t.outer+t.group-1)/t.group, ns)
+		return t.err()
+	}
+	if t.parts > 1 {
+		b, err := t.d.memory.Get(4 * t.outer * t.parts * t.inner * t.f.States())
+		if err != nil {
+			return fmt.Errorf("temporary memory: %w", err)
+		}
+		defer b.Free()
+		t.scratch = base(b)
+	}
+	t.merging = false
+	t.spread(t.outer*t.parts*t.chunks, ns)
+	if t.parts > 1 && t.err() == nil {
+		t.merging = true
+		t.spread(t.outer*t.chunks, ns/float64(t.part))
+	}
+	return t.err()
+}
+
+func (t *foldTask) err() error {
+	if t.stopped.Load() {
+		return t.ctx.Err()
+	}
+	return nil
+}
+
+// spread does n pieces of work, on several threads if that pays.
+func (t *foldTask) spread(n int, ns float64) {
+	if !t.d.pool.Worth(ns) {
+		for i := range n {
+			t.Part(i)
+		}
+		return
+	}
+	t.d.pool.Do(n, t)
+}
+
+// Part implements workers.Task.
+func (t *foldTask) Part(i int) {
+	if t.stopped.Load() || t.ctx.Err() != nil {
+		t.stopped.Store(true)
+		return
+	}
+	l := lanes.Get().(*lane)
+	defer func() {
+		if l.begun != nil {
+			l.end()
+		}
+		lanes.Put(l)
+	}()
+	switch {
+	case t.group > 0:
+		t.together(l, i*t.group, min((i+1)*t.group, t.outer))
+	case t.merging:
+		t.mergeParts(l, i/t.chunks, i%t.chunks)
+	default:
+		o, rest := i/(t.parts*t.chunks), i%(t.parts*t.chunks)
+		t.piece(l, o, rest/t.chunks, rest%t.chunks)
+	}
+}
+
+// piece folds a part of the middle axis in a chunk of the last, of array o.
+func (t *foldTask) piece(l *lane, o, part, chunk int) {
+	from, to := part*t.part, min((part+1)*t.part, t.cols)
+	j := chunk * t.chunk
+	w := min(t.chunk, t.inner-j)
+	k := 1
+	if w == t.inner {
+		k = t.joined(to - from)
+	}
+	index := 0
+	if t.f.Indexed() {
+		index = k * w
+	}
+	s := t.newStates(l, index, k*w)
+	t.begin(s, k*w)
+	places := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(l.extra))), index)
+	for i := range places {
+		places[i] = int32(from + i/w)
+	}
+	rows := to - from
+	for r := from; r < to; {
+		n := k
+		if r == from && rows%k > 0 {
+			n = rows % k // the last lanes begin with the next rows
+		}
+		at := unsafe.Add(t.x, 4*((o*t.cols+r)*t.inner+j))
+		if index > 0 {
+			l.fold(t.programs.step, s, n*w, at, unsafe.Pointer(unsafe.SliceData(places)))
+			for i := range places {
+				places[i] += int32(n)
+			}
+		} else {
+			l.fold(t.programs.step, s, n*w, at)
+		}
+		r += n
+	}
+	t.halve(l, s, k, w)
+	if t.parts == 1 {
+		t.store(l, s, w, unsafe.Add(t.dst, 4*(o*t.inner+j)))
+		return
+	}
+	for i := range t.f.States() {
+		at := ((o*t.parts+part)*t.f.States()+i)*t.inner + j
+		copy(slice(unsafe.Add(t.scratch, 4*at), w), slice(s.number(i), w))
+	}
+}
+
+// halve merges the states of k rows of w lanes, k a power of two, into those of the first.
+func (t *foldTask) halve(l *lane, s *states, k, w int) {
+	for k /= 2; k > 0; k /= 2 {
+		var upper [4]unsafe.Pointer
+		for i := range t.f.States() {
+			upper[i] = unsafe.Add(s.number(i), 4*k*w)
+		}
+		l.fold(t.programs.merge, s, k*w, upper[:t.f.States()]...)
+	}
+}
+
+// mergeParts merges the parts of array o in a chunk.
+func (t *foldTask) mergeParts(l *lane, o, chunk int) {
+	j := chunk * t.chunk
+	w := min(t.chunk, t.inner-j)
+	s := t.newStates(l, 0, w)
+	t.begin(s, w)
+	for part := range t.parts {
+		var later [4]unsafe.Pointer
+		for i := range t.f.States() {
+			later[i] = unsafe.Add(t.scratch, 4*(((o*t.parts+part)*t.f.States()+i)*t.inner+j))
+		}
+		l.fold(t.programs.merge, s, w, later[:t.f.States()]...)
+	}
+	t.store(l, s, w, unsafe.Add(t.dst, 4*(o*t.inner+j)))
+}
+
+// store stores the results of w lanes.
+func (t *foldTask) store(l *lane, s *states, w int, dst unsafe.Pointer) {
+	count := float32(t.cols)
+	s.from = s.from[:0]
+	for _, a := range s.at[s.now] {
+		s.from = append(s.from, place{base: a})
+	}
+	s.from = append(s.from, place{base: unsafe.Pointer(&count)}, place{base: dst})
+	l.over(t.programs.finish, s.from, w)
+}
+
+// together folds the arrays lo to hi, which are short: transposed, so that a lane has
+// each of their columns.
+func (t *foldTask) together(l *lane, lo, hi int) {
+	n, g := t.cols*t.inner, hi-lo
+	w := t.inner * g
+	extra := n*g + w
+	if t.f.Indexed() {
+		extra += w
+	}
+	s := t.newStates(l, extra, w)
+	turned, results := l.extra[:n*g], l.extra[n*g:][:w]
+	simd.Transpose(nil, turned, slice(unsafe.Add(t.x, 4*lo*n), n*g), g, n)
+	t.begin(s, w)
+	var places []int32
+	if t.f.Indexed() {
+		places = unsafe.Slice((*int32)(unsafe.Pointer(&l.extra[n*g+w])), w)
+		clear(places)
+	}
+	for r := range t.cols {
+		at := unsafe.Pointer(&turned[r*w])
+		if places == nil {
+			l.fold(t.programs.step, s, w, at)
+			continue
+		}
+		l.fold(t.programs.step, s, w, at, unsafe.Pointer(unsafe.SliceData(places)))
+		for i := range places {
+			places[i]++
+		}
+	}
+	t.store(l, s, w, unsafe.Pointer(unsafe.SliceData(results)))
+	simd.Transpose(nil, slice(unsafe.Add(t.dst, 4*lo*t.inner), w), results, t.inner, g)
+}

@@ -1,0 +1,276 @@
+package op
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// A Fold defines a reduction or a scan by expressions. A state is one or more numbers;
+// Identity is the state of no elements, Lift makes the state of one element, Merge the
+// state of what two states are of, and Finish the result of a state. Merge is associative
+// up to rounding, and commutative, so that devices may split the elements as they like.
+// Its evaluation is the float64 reference of integers; portable kernels and the CPU make
+// their loops of it.
+type Fold struct {
+	Identity []*ir.Node // constants
+	Lift     []*ir.Node // over Arg 0, the element, and Arg 1, its index in the row, of type I32
+	Merge    []*ir.Node // over the numbers of the two states, those of the earlier one first
+	Finish   *ir.Node   // over the numbers of the state and, behind them, the count of elements, of type F32
+}
+
+// States returns how many numbers a state has.
+func (f *Fold) States() int { return len(f.Identity) }
+
+// Indexed reports whether the index of an element matters.
+func (f *Fold) Indexed() bool { return uses(f.Lift, 1) }
+
+// Counted reports whether the result depends on the count of elements.
+func (f *Fold) Counted() bool { return uses([]*ir.Node{f.Finish}, len(f.Identity)) }
+
+func uses(roots []*ir.Node, arg int) bool {
+	list, _ := ir.Flatten(roots...)
+	for _, n := range list {
+		if n.Code == ir.Arg && n.Index == arg {
+			return true
+		}
+	}
+	return false
+}
+
+// Step returns the state after one more element: over the numbers of the state, then
+// the element, then its index.
+func (f *Fold) Step() []*ir.Node {
+	n := f.States()
+	var args, moved []*ir.Node
+	for i, s := range f.Identity {
+		args = append(args, ir.NewArg(i, s.Type))
+	}
+	list, _ := ir.Flatten(f.Lift...)
+	for _, l := range list {
+		if l.Code == ir.Arg {
+			for len(moved) <= l.Index {
+				moved = append(moved, nil)
+			}
+			moved[l.Index] = ir.NewArg(n+l.Index, l.Type)
+		}
+	}
+	for _, l := range f.Lift {
+		args = append(args, ir.Substitute(l, moved, nil))
+	}
+	steps := make([]*ir.Node, n)
+	for i, m := range f.Merge {
+		steps[i] = ir.Substitute(m, args, nil)
+	}
+	return steps
+}
+
+// foldOf makes the fold of an operation over elements that are computed in a type, nil
+// for a type that it does not take.
+type foldOf func(t ir.Type) *Fold
+
+// Fold returns the definition of a reduction or scan of elements of type d, or nil if
+// that is not by a fold.
+func (o *Operation) Fold(d DType) *Fold {
+	if o.fold == nil {
+		return nil
+	}
+	return o.fold(Register(d))
+}
+
+// ReadsColumns reports whether kernels that are made of the operation's fold read an
+// operand of shape s in a layout: see [Layout.Columns]. Not where the order of
+// elements matters.
+func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
+	if o.class != Reduction || len(s) == 0 {
+		return false
+	}
+	f := o.Fold(F32)
+	_, _, ok := l.Columns(s.Rows())
+	return ok && f != nil && !f.Indexed()
+}
+
+// The expressions of folds.
+func element(t ir.Type) Expr            { return Expr{ir.NewArg(0, t)} }
+func literal(v float64, t ir.Type) Expr { return Expr{ir.NewConst(v, t)} }
+func (x Expr) to(t ir.Type) Expr        { return Expr{ir.NewConvert(x.n, t)} }
+func (c Cond) to(t ir.Type) Expr        { return Expr{ir.NewConvert(c.n, t)} }
+func identical(x Expr) Expr             { return x }
+func countOf(states int) Expr           { return Expr{ir.NewArg(states, ir.F32)} }
+func nonzero(x Expr, to ir.Type) (is Expr) {
+	if x.n.Type == ir.Bool {
+		return x.to(to)
+	}
+	return x.Ne(x.like(0)).to(to)
+}
+
+// folded returns the fold whose state is one number: lift makes it of an element, merge
+// is of two, and finish makes the result of one and the count.
+func folded(t ir.Type, identity Expr, lift func(x Expr) Expr, merge func(x, y Expr) Expr, finish func(s, n Expr) Expr) *Fold {
+	state := identity.n.Type
+	f := &Fold{
+		Identity: []*ir.Node{identity.n},
+		Lift:     []*ir.Node{lift(element(t)).n},
+		Merge:    []*ir.Node{merge(Expr{ir.NewArg(0, state)}, Expr{ir.NewArg(1, state)}).n},
+		Finish:   ir.NewArg(0, state),
+	}
+	if finish != nil {
+		f.Finish = finish(Expr{f.Finish}, countOf(1)).n
+	}
+	return f
+}
+
+func foldSum(t ir.Type) *Fold {
+	to := t
+	if t == ir.Bool {
+		to = ir.I32
+	}
+	return folded(t, literal(0, to), func(x Expr) Expr { return x.to(to) }, Expr.Add, nil)
+}
+
+func foldProd(t ir.Type) *Fold { return folded(t, literal(1, t), identical, Expr.Mul, nil) }
+
+func foldMean(t ir.Type) *Fold {
+	return folded(t, literal(0, t), identical, Expr.Add, func(s, n Expr) Expr { return s.Div(n) })
+}
+
+func foldNormL1(t ir.Type) *Fold { return folded(t, literal(0, t), Expr.Abs, Expr.Add, nil) }
+
+func foldNormL2(t ir.Type) *Fold {
+	return folded(t, literal(0, t), Expr.Square, Expr.Add, func(s, _ Expr) Expr { return s.Sqrt() })
+}
+
+func foldNormLinf(t ir.Type) *Fold { return folded(t, literal(0, t), Expr.Abs, Expr.Max, nil) }
+
+// ends returns the least and the greatest number of a type.
+func ends(t ir.Type) (least, greatest Expr) {
+	switch t {
+	case ir.I32:
+		return literal(math.MinInt32, t), literal(math.MaxInt32, t)
+	case ir.U32:
+		return literal(0, t), literal(math.MaxUint32, t)
+	}
+	return literal(math.Inf(-1), t), literal(math.Inf(1), t)
+}
+
+func foldMin(t ir.Type) *Fold {
+	_, greatest := ends(t)
+	return folded(t, greatest, identical, Expr.Min, nil)
+}
+
+func foldMax(t ir.Type) *Fold {
+	least, _ := ends(t)
+	return folded(t, least, identical, Expr.Max, nil)
+}
+
+func foldAny(t ir.Type) *Fold {
+	return folded(t, literal(0, ir.U32), func(x Expr) Expr { return nonzero(x, ir.U32) }, Expr.Max, truthful)
+}
+
+func foldAll(t ir.Type) *Fold {
+	return folded(t, literal(1, ir.U32), func(x Expr) Expr { return nonzero(x, ir.U32) }, Expr.Min, truthful)
+}
+
+func truthful(s, _ Expr) Expr { return Expr{s.Ne(s.like(0)).n} }
+
+func foldCount(t ir.Type) *Fold {
+	return folded(t, literal(0, ir.I32), func(x Expr) Expr { return nonzero(x, ir.I32) }, Expr.Add, nil)
+}
+
+// foldPlace returns the fold of argmin or argmax: the state is an element and its index,
+// and of equal ones the lower index counts. An index of no element is the greatest number.
+func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldOf {
+	return func(t ir.Type) *Fold {
+		x, i := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, ir.I32)}
+		y, j := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, ir.I32)}
+		second := better(y, x).Or(y.Eq(x).And(j.Lt(i)))
+		return &Fold{
+			Identity: []*ir.Node{identity(t).n, literal(math.MaxInt32, ir.I32).n},
+			Lift:     []*ir.Node{x.n, i.n},
+			Merge:    []*ir.Node{Select(second, y, x).n, Select(second, j, i).n},
+			Finish:   i.n,
+		}
+	}
+}
+
+func foldArgMin(t ir.Type) *Fold {
+	return foldPlace(Expr.Lt, func(t ir.Type) Expr { _, greatest := ends(t); return greatest })(t)
+}
+
+func foldArgMax(t ir.Type) *Fold {
+	return foldPlace(Expr.Gt, func(t ir.Type) Expr { least, _ := ends(t); return least })(t)
+}
+
+// foldLogSumExp: the state is the greatest element m and Σ e**(x-m). Where m is infinite
+// the exponents are those of the elements themselves, so that no infinity is subtracted
+// from another.
+func foldLogSumExp(t ir.Type) *Fold {
+	m, s := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, t)}
+	k, r := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, t)}
+	least, _ := ends(t)
+	greatest := m.Max(k)
+	from := Select(greatest.Abs().Lt(literal(math.Inf(1), t)), greatest, literal(0, t))
+	return &Fold{
+		Identity: []*ir.Node{least.n, literal(0, t).n},
+		Lift:     []*ir.Node{element(t).n, literal(1, t).n},
+		Merge:    []*ir.Node{greatest.n, s.Mul(m.Sub(from).Exp()).Add(r.Mul(k.Sub(from).Exp())).n},
+		Finish:   m.Add(s.Log()).n,
+	}
+}
+
+// evaluatedFold computes folds in float64.
+type evaluatedFold struct {
+	states         int
+	identity       []float64
+	step           []*ir.Evaluator
+	finish         *ir.Evaluator
+	state, scratch []float64
+}
+
+func (f *Fold) evaluator() *evaluatedFold {
+	n := f.States()
+	e := &evaluatedFold{states: n, finish: ir.NewEvaluator(f.Finish), state: make([]float64, n), scratch: make([]float64, n+2)}
+	for i, s := range f.Step() {
+		e.identity = append(e.identity, f.Identity[i].Value)
+		e.step = append(e.step, ir.NewEvaluator(s))
+	}
+	return e
+}
+
+func (e *evaluatedFold) begin() { copy(e.state, e.identity) }
+
+func (e *evaluatedFold) take(x float64, i int) {
+	copy(e.scratch, e.state)
+	e.scratch[e.states], e.scratch[e.states+1] = x, float64(i)
+	for k, s := range e.step {
+		e.state[k] = s.Eval(e.scratch, nil)
+	}
+}
+
+func (e *evaluatedFold) result(count int) float64 {
+	copy(e.scratch, e.state)
+	e.scratch[e.states] = float64(count)
+	return e.finish.Eval(e.scratch, nil)
+}
+
+// reduceByFold is the reference of a reduction whose result is exact.
+func reduceByFold(f *Fold, x *Array, out *Array) {
+	if len(out.Data) == 0 {
+		return
+	}
+	e, cols := f.evaluator(), len(x.Data)/len(out.Data)
+	for r := range out.Data {
+		e.begin()
+		for i, v := range x.Data[r*cols:][:cols] {
+			e.take(v, i)
+		}
+		out.Data[r] = e.result(cols)
+	}
+}
+
+// Empty returns the result of no elements.
+func (f *Fold) Empty() float64 {
+	e := f.evaluator()
+	e.begin()
+	return e.result(0)
+}
