@@ -1,7 +1,9 @@
 package batch_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log"
@@ -278,4 +280,52 @@ func ExampleBatch_StoreAt() {
 	}
 	fmt.Println(sums)
 	// Output: [2 4 6 0]
+}
+
+func ExamplePipeline() {
+	dev := open()
+	defer dev.Close()
+	p, err := batch.NewPipeline[float32, float32](dev, func(b *batch.Batch, x batch.Value) batch.Value {
+		return b.Sum(b.Relu(x)) // of one chunk
+	}, batch.PipelineOpts{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	// Any number of small slices; they become few chunks.
+	rows := func(yield func([]float32, error) bool) {
+		for i := range 1000 {
+			if !yield([]float32{float32(i), float32(-i)}, nil) {
+				return
+			}
+		}
+	}
+	total := 0.0
+	for sum, err := range p.Run(ctx, rows) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		total += float64(sum[0])
+	}
+	fmt.Println(total)
+	// Output: 499500
+}
+
+func ExamplePipeline_Copy() {
+	dev := open()
+	defer dev.Close()
+	p, err := batch.NewPipeline[float32, float32](dev, func(b *batch.Batch, x batch.Value) batch.Value {
+		return b.Softmax(x) // of each row
+	}, batch.PipelineOpts{Row: []int{2}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	var in, out bytes.Buffer // or files
+	binary.Write(&in, binary.NativeEndian, []float32{1, 1, 5, 5, 0, 0})
+	n, err := p.Copy(ctx, &out, &in)
+	result := make([]float32, 6)
+	binary.Read(&out, binary.NativeEndian, result)
+	fmt.Println(n, err, result)
+	// Output: 24 <nil> [0.5 0.5 0.5 0.5 0.5 0.5]
 }

@@ -1,0 +1,330 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Pipeline computes a function over a stream of rows that need not fit into the
+// memory of the device or the host. It cuts the stream into chunks of many rows,
+// however the source hands them over, and reads one chunk while the device computes
+// another and the caller takes the results of a third. Results come in the order
+// of the rows. How many rows make a chunk, and how many chunks are under way, is
+// measured while the first of them pass; the pipeline keeps what was found for
+// later runs.
+//
+//	p, err := batch.NewPipeline[float32, float32](dev, func(b *batch.Batch, x batch.Value) batch.Value {
+//		return b.Sum(b.Relu(x))
+//	}, batch.PipelineOpts{})
+//	defer p.Close()
+//	total := 0.0
+//	for sum, err := range p.RunReader(ctx, file) {
+//		if err != nil {
+//			return err
+//		}
+//		total += float64(sum[0])
+//	}
+//
+// A Pipeline is safe for concurrent use.
+type Pipeline[In, Out device.Element] struct {
+	flow *flow
+}
+
+// PipelineOpts are the options of [NewPipeline]. The zero value suits streams of
+// single numbers.
+type PipelineOpts struct {
+	// Row are the extents of one row; none for a row of one element.
+	Row []int
+	// Rows is the number of rows of each chunk but the last, 0 for one that is
+	// chosen by measurement. Where each chunk has one result, as a sum, a
+	// number makes the results the same in every run.
+	Rows int
+	// Memory bounds the bytes of the chunks under way, operands and results
+	// together, in the memory of the host; a device with memory of its own
+	// holds as much again, and its temporaries. 0 stands for 256 MiB. At
+	// least two chunks of one row are held.
+	Memory int64
+}
+
+// defaultMemory is the budget of a Pipeline that is given none.
+const defaultMemory = 256 << 20
+
+// NewPipeline returns a pipeline that computes f. f records the work on one chunk:
+// x has the extents [rows, opts.Row...], and the value that f returns comes back to
+// the host for each chunk. If f computes each row by itself, as relu, softmax or a
+// product with weights do, the results one after the other are the result of the
+// whole stream. If it reduces the rows, as a sum does, there is one result a chunk,
+// and the caller combines them. A value that is carried from chunk to chunk lies in a
+// [device.Buffer] that f reads with Use and writes with Store: the chunks take effect
+// in order. f that returns the zero Value has no results; each chunk then gives an
+// empty slice.
+//
+// f is called for each number of rows that occurs, and by NewPipeline: it
+// must record the same operations each time, for any number of rows from 1 on (for
+// opts.Rows and less, if that is set).
+//
+// # Errors
+//   - the first mistake of f, with file and line.
+//   - [device.ErrShape] for a negative extent or number, or an f that returns a value of another batch.
+//   - [device.ErrUnsupported] if f returns a value that slices of Out do not hold.
+//   - [device.ErrLimit] if opts.Rows rows are more than opts.Memory bytes.
+func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x Value) Value, opts PipelineOpts) (*Pipeline[In, Out], error) {
+	if f == nil {
+		return nil, fmt.Errorf("pipeline: nil function: %w", device.ErrUnsupported)
+	}
+	p := &flow{dev: dev, opts: opts, in: device.TypeOf[In](), out: device.TypeOf[Out](), holds: device.Holds[Out], plans: make(map[int]*chunkPlan)}
+	p.size = p.in.Size()
+	var blank []In // stands for the chunks where they are recorded
+	p.record = func(b *Batch, rows int) (Value, Value) {
+		n := rows * (p.row / p.size)
+		if len(blank) < n {
+			blank = make([]In, n)
+		}
+		x := Upload(b, blank[:n:n], append([]int{rows}, opts.Row...)...)
+		if b.Err() != nil {
+			return Value{}, Value{}
+		}
+		return x, f(b, x)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return &Pipeline[In, Out]{p}, nil
+}
+
+// Run computes over the rows that src yields, in slices of any length: many small
+// ones are gathered into chunks, long ones are cut. A slice is copied before src
+// is asked for the next one. An error that src yields ends the stream after the
+// results of the rows before it.
+//
+// Run returns the results of one chunk after the other. A slice of results is
+// valid until the next one is asked for. src runs in a goroutine of its own, ahead of
+// the results; when the loop over the results ends, by break too, src has ended, its yield
+// having returned false. After an error, which comes with a nil slice, there are no more results.
+//
+// # Errors
+//   - the error of src.
+//   - [io.ErrUnexpectedEOF] for a stream that ends in the middle of a row.
+//   - the error of ctx. Run does not wait for src then, which ends by itself when it next yields.
+//   - what [Plan.Run] returns, and [device.ErrClosed] after Close.
+func (p *Pipeline[In, Out]) Run(ctx context.Context, src iter.Seq2[[]In, error]) iter.Seq2[[]Out, error] {
+	return results[Out](p.flow, ctx, func(r *running) error {
+		var fault error
+		for data, err := range src {
+			ok := r.write(engine.Bytes(data))
+			if fault = err; err != nil || !ok {
+				break
+			}
+		}
+		return fault
+	})
+}
+
+// RunReader is [Pipeline.Run] over the elements that r delivers, in the byte order of
+// the machine, until [io.EOF]. Nothing stands between r and the memory of the chunks: a
+// [bufio.Reader] around a file makes it slower. When ctx is cancelled, RunReader
+// does not wait for a Read under way: r may be used elsewhere when that has returned.
+func (p *Pipeline[In, Out]) RunReader(ctx context.Context, r io.Reader) iter.Seq2[[]Out, error] {
+	return results[Out](p.flow, ctx, func(run *running) error { return run.readFrom(r) })
+}
+
+// RunSlice is [Pipeline.Run] over an array in memory, which is not copied: the
+// elements must stay as they are until the loop over the results has ended.
+func (p *Pipeline[In, Out]) RunSlice(ctx context.Context, data []In) iter.Seq2[[]Out, error] {
+	return results[Out](p.flow, ctx, func(r *running) error {
+		r.lend(engine.Bytes(data))
+		return nil
+	})
+}
+
+// Copy computes over the elements of src and writes the results to dst, both in the byte
+// order of the machine, and returns the number of bytes written. It reads, computes and
+// writes at the same time. The errors are those of [Pipeline.RunReader] and of dst.
+func (p *Pipeline[In, Out]) Copy(ctx context.Context, dst io.Writer, src io.Reader) (int64, error) {
+	var written int64
+	for out, err := range p.RunReader(ctx, src) {
+		if err != nil {
+			return written, err
+		}
+		b := engine.Bytes(out)
+		n, err := dst.Write(b)
+		written += int64(max(n, 0))
+		if err == nil && n != len(b) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return written, fmt.Errorf("pipeline: write: %w", err)
+		}
+	}
+	return written, nil
+}
+
+// Close frees what the device holds for the pipeline, after the chunks that are being
+// computed. Runs under way and later ones end with [device.ErrClosed]. A second
+// Close does nothing.
+func (p *Pipeline[In, Out]) Close() error {
+	if p.flow == nil {
+		return errNoPlan
+	}
+	p.flow.close()
+	return nil
+}
+
+// flow is a Pipeline over bytes.
+type flow struct {
+	dev     *device.Device
+	opts    PipelineOpts
+	in, out op.DType
+	size    int                                   // bytes of an element of the operand
+	record  func(b *Batch, rows int) (x, y Value) // by one goroutine at a time
+	holds   func(op.DType) bool                   // whether slices of Out hold a type
+
+	row int // bytes of a row
+	// A chunk of n rows has fixed + n*perRow bytes of results.
+	fixed, perRow int64
+
+	mu     sync.Mutex
+	plans  map[int]*chunkPlan // by rows
+	best   choice             // what a run has measured
+	closed bool
+}
+
+// chunkPlan is the plan for chunks of one number of rows.
+type chunkPlan struct {
+	plan *Plan
+	x, y Value
+	out  int // bytes of the result
+}
+
+// check records f for one row and for two, or for the rows that the options set,
+// from which the size of the results of any chunk follows.
+func (p *flow) check() error {
+	if p.opts.Memory == 0 {
+		p.opts.Memory = defaultMemory
+	}
+	n, err := op.Shape(p.opts.Row).Size()
+	switch {
+	case err != nil:
+		return err
+	case p.opts.Memory < 0 || p.opts.Rows < 0:
+		return fmt.Errorf("%d rows in %d bytes of memory: give numbers from 0 on: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
+	case n == 0:
+		return fmt.Errorf("rows %v without elements: %w", op.Shape(p.opts.Row), device.ErrShape)
+	case n > math.MaxInt32/p.size:
+		return fmt.Errorf("rows of %d elements: %w", n, device.ErrLimit)
+	}
+	p.opts.Row = append([]int(nil), p.opts.Row...)
+	p.row = n * p.size
+	most := min(p.opts.Memory, math.MaxInt) / (fewest * int64(p.row))
+	if int64(p.opts.Rows) > max(most, 1) {
+		return fmt.Errorf("%d chunks of %d rows of %d bytes are more than the %d bytes of the budget: raise PipelineOpts.Memory or lower Rows: %w",
+			fewest, p.opts.Rows, p.row, p.opts.Memory, device.ErrLimit)
+	}
+	one := max(p.opts.Rows, 1)
+	p.fixed, err = p.outBytes(one)
+	if err != nil || p.opts.Rows > 0 {
+		return err
+	}
+	two, err := p.outBytes(2)
+	p.perRow = max(two-p.fixed, 0)
+	p.fixed -= min(p.perRow, p.fixed)
+	return err
+}
+
+// outBytes records f and returns the bytes of its result.
+func (p *flow) outBytes(rows int) (int64, error) {
+	b := New(p.dev)
+	_, y := p.record(b, rows)
+	return p.result(b, y)
+}
+
+// result returns the bytes of what f returned.
+func (p *flow) result(b *Batch, y Value) (int64, error) {
+	switch {
+	case b.Err() != nil:
+		return 0, b.Err()
+	case y == Value{}:
+		return 0, nil
+	case !b.own(y):
+		return 0, b.foreign(y)
+	case !p.holds(y.Type()):
+		return 0, fmt.Errorf("the function returns %v, the pipeline gives slices of %v: %w", y.Type(), p.out, device.ErrUnsupported)
+	}
+	n, err := y.Shape().Size()
+	return int64(n) * int64(y.Type().Size()), err
+}
+
+// keptPlans bounds the plans that a pipeline keeps: those of the sizes on trial and
+// of a few last chunks.
+const keptPlans = 12
+
+// plan returns the plan for a number of rows.
+func (p *flow) plan(ctx context.Context, rows int) (*chunkPlan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, device.ErrClosed
+	}
+	if c := p.plans[rows]; c != nil {
+		return c, nil
+	}
+	b := New(p.dev)
+	x, y := p.record(b, rows)
+	bytes, err := p.result(b, y)
+	if err != nil {
+		return nil, err
+	}
+	var outs []Value
+	if y != (Value{}) {
+		outs = []Value{y}
+	}
+	c := &chunkPlan{x: x, y: y, out: int(bytes)}
+	if c.plan, err = b.Compile(ctx, outs...); err != nil {
+		return nil, err
+	}
+	if len(p.plans) >= keptPlans {
+		// A run may still use it: the garbage collector closes it.
+		for old := range p.plans {
+			if old != p.best.rows {
+				delete(p.plans, old)
+				break
+			}
+		}
+	}
+	p.plans[rows] = c
+	return c, nil
+}
+
+func (p *flow) close() {
+	p.mu.Lock()
+	plans := p.plans
+	p.plans, p.closed = nil, true
+	p.mu.Unlock()
+	for _, c := range plans {
+		_ = c.plan.Close()
+	}
+}
+
+// submit begins the computation of a chunk.
+func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *Pending {
+	bind := make([]Binding, 1, 2)
+	bind[0] = Binding{c.x, in, p.in, true}
+	if c.y != (Value{}) {
+		bind = append(bind, Binding{c.y, out, p.out, false})
+	}
+	return c.plan.RunAsync(ctx, bind...)
+}
+
+// tooLarge reports whether smaller chunks may do what failed with err.
+func tooLarge(err error) bool {
+	return errors.Is(err, device.ErrOutOfMemory) || errors.Is(err, device.ErrLimit)
+}

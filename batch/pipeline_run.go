@@ -1,0 +1,343 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// running is one run of a pipeline. Three goroutines work on it: one reads into
+// chunks, one submits them to the device, and the caller's takes the results. A
+// chunk goes round: free, filled, in flight, with the caller, free.
+type running struct {
+	p    *flow
+	ctx  context.Context // ends when the caller leaves
+	size *sizing
+
+	free, filled, flight chan *chunk
+
+	cur *chunk // being filled
+	// depth counts the chunks that there are; the caller's goroutine owns it.
+	depth int
+
+	// err and panicked are why the stream ended before its time; done is closed
+	// when they stand.
+	done     chan struct{}
+	err      error
+	panicked any
+}
+
+// chunk is the memory of some rows and of their results.
+type chunk struct {
+	mem, in, out []byte
+	got          int // bytes read
+	rows, trial  int
+	plan         *chunkPlan
+	pend         *Pending
+}
+
+// results returns the results of a run over what read delivers.
+func results[Out device.Element](p *flow, ctx context.Context, read func(*running) error) iter.Seq2[[]Out, error] {
+	return func(yield func([]Out, error) bool) {
+		if p == nil {
+			yield(nil, errNoPlan)
+			return
+		}
+		err := p.run(ctx, read, func(out []byte) bool { return yield(engine.View[Out](out), nil) })
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// run computes over what read delivers and calls yield for each chunk, until it
+// returns false. Nothing of the device or of the caller is in use when it returns, but for
+// a read that a cancelled context left under way.
+func (p *flow) run(ctx context.Context, read func(*running) error, yield func(out []byte) bool) (err error) {
+	inner, cancel := context.WithCancel(ctx)
+	r := &running{p: p, ctx: inner, size: p.sizing(), done: make(chan struct{}),
+		free: make(chan *chunk, deeper), filled: make(chan *chunk, deeper), flight: make(chan *chunk, deeper)}
+	c, _ := r.size.next()
+	r.deepen(c.depth)
+	go r.read(read)
+	go r.submit()
+	left := true // the caller's loop, by break or by a panic
+	defer func() {
+		cancel()
+		if fault := r.end(ctx); err == nil && !left {
+			err = fault
+		}
+	}()
+	for c := range r.flight {
+		if err = c.pend.Wait(ctx); err != nil {
+			<-c.pend.Done()
+			return err
+		}
+		if r.size.done(c.trial, c.rows, time.Now()) {
+			r.settle()
+		}
+		if !yield(c.out) {
+			return nil
+		}
+		r.recycle(c)
+	}
+	left = false
+	return nil
+}
+
+// end waits until nothing uses the memory of the run, and returns why the stream ended
+// before its time. It does not wait for a read when the caller's context has ended.
+func (r *running) end(ctx context.Context) error {
+	for c := range r.flight {
+		<-c.pend.Done()
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	if r.err == nil {
+		return ctx.Err()
+	}
+	return r.err
+}
+
+// deepen adds chunks until there are n.
+func (r *running) deepen(n int) {
+	for ; r.depth < n; r.depth++ {
+		r.free <- &chunk{}
+	}
+}
+
+// recycle gives a chunk back, or drops it where there are more than wanted.
+func (r *running) recycle(c *chunk) {
+	want, _ := r.size.next()
+	if r.depth > want.depth {
+		r.depth--
+		return
+	}
+	r.free <- c
+	r.deepen(want.depth)
+}
+
+// settle keeps what was measured for later runs.
+func (r *running) settle() {
+	c, _ := r.size.next()
+	r.p.mu.Lock()
+	r.p.best = c
+	r.p.mu.Unlock()
+}
+
+// errExit is the error of a source that ended its goroutine.
+var errExit = errors.New("pipeline: the source called runtime.Goexit")
+
+// read fills chunks until the stream ends.
+func (r *running) read(read func(*running) error) {
+	defer close(r.done)
+	defer close(r.filled)
+	returned := false
+	defer func() {
+		if r.panicked = recover(); r.panicked == nil && !returned {
+			r.err = errExit
+		}
+	}()
+	err := read(r)
+	if r.err == nil && r.ctx.Err() == nil {
+		r.finish(err)
+	}
+	returned = true
+}
+
+// submit begins the work on chunks in order.
+func (r *running) submit() {
+	defer close(r.flight)
+	for {
+		select {
+		case c, ok := <-r.filled:
+			if !ok {
+				return
+			}
+			c.pend = c.plan.submit(r.ctx, r.p, c.in, c.out)
+			r.flight <- c // has room for all chunks
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// take makes a free chunk the one to be filled, with a plan that the device can run. It
+// returns false if the stream is to end.
+func (r *running) take() bool {
+	if r.cur != nil {
+		return true
+	}
+	var c *chunk
+	select {
+	case c = <-r.free:
+	case <-r.ctx.Done():
+		return false
+	}
+	for {
+		choice, trial := r.size.next()
+		plan, err := r.p.plan(r.ctx, choice.rows)
+		if err == nil {
+			c.got, c.rows, c.trial, c.plan = 0, choice.rows, trial, plan
+			r.cur = c
+			return true
+		}
+		if !tooLarge(err) || !r.size.refuse(trial) {
+			r.err = err
+			return false
+		}
+		r.settle()
+	}
+}
+
+// space returns where the next bytes of the stream go, nil if it is to end.
+func (r *running) space() []byte {
+	if !r.take() {
+		return nil
+	}
+	var err error
+	if r.cur.mem, err = room(r.cur.mem, r.cur.rows*r.p.row); err != nil {
+		r.err = err
+		return nil
+	}
+	return r.cur.mem[r.cur.got : r.cur.rows*r.p.row]
+}
+
+// room returns n bytes of memory: those of mem if they are enough, and not so many
+// that the budget would be spent on nothing.
+func room(mem []byte, n int) ([]byte, error) {
+	if cap(mem) >= n && cap(mem)/4 <= n {
+		return mem[:n], nil
+	}
+	f, err := memory.Floats((n + 3) / 4)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: a chunk of %d bytes: %w", n, err)
+	}
+	return engine.Bytes(f)[:n], nil
+}
+
+// advance says that n more bytes are in the chunk, which is passed on when it is
+// full. It returns false if the stream is to end.
+func (r *running) advance(n int) bool {
+	c := r.cur
+	if c.got += n; c.got < c.rows*r.p.row {
+		return true
+	}
+	return r.pass(c.mem[:c.got])
+}
+
+// pass hands the current chunk with the operand in to the device.
+func (r *running) pass(in []byte) bool {
+	c := r.cur
+	var err error
+	if c.out, err = room(c.out, c.plan.out); err != nil {
+		r.err = err
+		return false
+	}
+	c.in = in
+	r.cur = nil
+	r.filled <- c // has room for all chunks
+	return r.ctx.Err() == nil
+}
+
+// finish passes on the rows of a last chunk that is not full, and keeps the error of
+// the source.
+func (r *running) finish(err error) {
+	c := r.cur
+	if c == nil {
+		r.err = err
+		return
+	}
+	rows, over := c.got/r.p.row, c.got%r.p.row
+	if rows > 0 {
+		plan, fault := r.p.plan(r.ctx, rows)
+		if fault != nil {
+			r.err = fault
+			return
+		}
+		c.rows, c.trial, c.plan = rows, -1, plan
+		r.pass(c.mem[:rows*r.p.row])
+	}
+	if over > 0 && err == nil {
+		err = fmt.Errorf("pipeline: the stream ends after %d of the %d bytes of a row: %w", over, r.p.row, io.ErrUnexpectedEOF)
+	}
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// write copies the next bytes of the stream. It returns false if that is to end.
+func (r *running) write(data []byte) bool {
+	for len(data) > 0 {
+		to := r.space()
+		if to == nil {
+			return false
+		}
+		n := copy(to, data)
+		data = data[n:]
+		if !r.advance(n) {
+			return false
+		}
+	}
+	return r.ctx.Err() == nil
+}
+
+// readFrom reads the stream from src.
+func (r *running) readFrom(src io.Reader) error {
+	if src == nil {
+		return fmt.Errorf("pipeline: nil reader: %w", device.ErrUnsupported)
+	}
+	for idle := 0; ; {
+		to := r.space()
+		if to == nil {
+			return nil
+		}
+		n, err := src.Read(to)
+		if n < 0 || n > len(to) {
+			return fmt.Errorf("pipeline: a Read into %d bytes returned %d: %w", len(to), n, device.ErrUnsupported)
+		}
+		if n > 0 {
+			idle = 0
+			if !r.advance(n) {
+				return nil
+			}
+		} else if idle++; idle == 100 && err == nil {
+			err = io.ErrNoProgress
+		}
+		switch err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return fmt.Errorf("pipeline: read: %w", err)
+		}
+	}
+}
+
+// lend passes on the parts of data without a copy.
+func (r *running) lend(data []byte) {
+	for len(data) > 0 && r.take() {
+		n := r.cur.rows * r.p.row
+		if len(data) < n {
+			r.write(data) // the last rows, or a part of one
+			return
+		}
+		if !r.pass(data[:n:n]) {
+			return
+		}
+		data = data[n:]
+	}
+}

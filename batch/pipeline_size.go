@@ -1,0 +1,154 @@
+package batch
+
+import (
+	"sync"
+	"time"
+)
+
+// choice is how a pipeline works: rows of a chunk, and chunks under way.
+type choice struct{ rows, depth int }
+
+const (
+	// fewest chunks are under way: one is read while another is computed.
+	fewest = 2
+	// usual chunks are under way where the budget allows: a third is with the
+	// caller. deeper is tried when the rows are chosen.
+	usual, deeper = 3, 6
+
+	// The sizes on trial, in bytes of operands: from less than the cache of one
+	// core to what hides a round trip to any device.
+	firstChunk, growth, lastChunk = 128 << 10, 4, 64 << 20
+
+	// A trial measures trialChunks chunks and no less than trialTime.
+	trialChunks, trialTime = 6, 2 * time.Millisecond
+	// A size is better if it is faster by better; after two that are not, none
+	// larger is tried.
+	better, misses = 1.05, 2
+)
+
+// sizing chooses by measurement among the numbers of rows of a list, then
+// between the depths. It climbs: each trial runs until enough chunks of it came
+// back, and as many more of it as are under way by then count for nothing.
+type sizing struct {
+	mu      sync.Mutex
+	trials  []choice            // yet to come, the first one is on trial
+	number  int                 // of the trial
+	deeper  func(rows int) bool // whether the budget allows deeper
+	settled bool
+
+	chunks, rows int
+	start        time.Time
+	best         choice
+	rate         float64
+	missed       int
+	deep         bool // the depth is on trial
+}
+
+// sizes returns the choices for chunks of a pipeline, smallest first.
+func (p *flow) sizes() []choice {
+	if n := p.opts.Rows; n > 0 {
+		return []choice{{n, p.depth(n, usual)}}
+	}
+	var list []choice
+	for bytes := int64(firstChunk); bytes <= lastChunk; bytes *= growth {
+		rows := int(max(bytes/int64(p.row), 1))
+		if len(list) > 0 && (rows == list[len(list)-1].rows || p.cost(rows)*fewest > p.opts.Memory) {
+			continue
+		}
+		for rows > 1 && p.cost(rows)*fewest > p.opts.Memory {
+			rows /= 2
+		}
+		list = append(list, choice{rows, p.depth(rows, usual)})
+	}
+	return list
+}
+
+// cost returns the bytes of a chunk, results included.
+func (p *flow) cost(rows int) int64 {
+	return int64(rows)*(int64(p.row)+p.perRow) + p.fixed
+}
+
+// depth returns how many chunks the budget allows, up to want.
+func (p *flow) depth(rows, want int) int {
+	return int(min(max(p.opts.Memory/max(p.cost(rows), 1), fewest), int64(want)))
+}
+
+// sizing returns what chooses for one run.
+func (p *flow) sizing() *sizing {
+	p.mu.Lock()
+	best := p.best
+	p.mu.Unlock()
+	if best.rows > 0 {
+		return &sizing{best: best, settled: true}
+	}
+	list := p.sizes()
+	return &sizing{trials: list, best: list[0], deeper: func(rows int) bool { return p.depth(rows, deeper) == deeper }}
+}
+
+// next returns how the next chunk is to be made, and the number of its trial.
+func (s *sizing) next() (c choice, trial int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled {
+		return s.best, s.number
+	}
+	return s.trials[0], s.number
+}
+
+// refuse says that the device cannot run the chunks of a trial, and reports
+// whether another choice is left.
+func (s *sizing) refuse(trial int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled || s.rate == 0 {
+		return false
+	}
+	if trial == s.number {
+		s.settled = true
+		s.number++
+	}
+	return true
+}
+
+// done counts a chunk that came back at a time, and reports whether the choice
+// is settled by it.
+func (s *sizing) done(trial, rows int, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled || trial != s.number {
+		return false
+	}
+	if s.chunks++; s.chunks == 1 { // has waited for its plan
+		s.start, s.rows = now, 0
+		return false
+	}
+	s.rows += rows
+	took := now.Sub(s.start)
+	if s.chunks <= trialChunks || took < trialTime {
+		return false
+	}
+	s.judge(float64(s.rows) / took.Seconds())
+	return s.settled
+}
+
+// judge ends a trial in which so many rows a second came back.
+func (s *sizing) judge(rate float64) {
+	if rate > s.rate*better || s.rate == 0 {
+		s.best, s.rate, s.missed = s.trials[0], rate, 0
+	} else {
+		s.missed++
+	}
+	s.trials = s.trials[1:]
+	s.number++
+	s.chunks = 0
+	switch {
+	case s.deep:
+		s.settled = true
+	case len(s.trials) > 0 && s.missed < misses:
+	case s.deeper(s.best.rows):
+		s.deep = true
+		s.trials = []choice{{s.best.rows, deeper}}
+	default:
+		s.settled = true
+	}
+}
