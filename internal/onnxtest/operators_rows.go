@@ -1,6 +1,7 @@
 package onnxtest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rayo-go/rayo/batch"
@@ -14,10 +15,10 @@ var reductionOperators = map[string]mapping{
 	"ReduceL1":        reduce(nil, (*batch.Batch).NormL1, nil),
 	"ReduceL2":        reduce(nil, (*batch.Batch).NormL2, nil),
 	"ReduceLogSum":    reduce(nil, (*batch.Batch).Sum, (*batch.Batch).Log),
-	"ReduceLogSumExp": reduce(nil, logSumExp, nil),
-	"ReduceMax":       reduce(nil, ofBools((*batch.Batch).Max), nil),
+	"ReduceLogSumExp": reduceOr(math.Inf(-1), logSumExp),
+	"ReduceMax":       reduceOr(math.Inf(-1), ofBools((*batch.Batch).Max)),
 	"ReduceMean":      reduce(nil, (*batch.Batch).Mean, nil),
-	"ReduceMin":       reduce(nil, ofBools((*batch.Batch).Min), nil),
+	"ReduceMin":       reduceOr(math.Inf(1), ofBools((*batch.Batch).Min)),
 	"ReduceSum":       reduce(nil, (*batch.Batch).Sum, nil),
 	"ReduceSumSquare": reduce((*batch.Batch).Square, (*batch.Batch).Sum, nil),
 
@@ -99,6 +100,24 @@ func reduce(before func(*batch.Batch, batch.Value) batch.Value, f reduction, aft
 	}
 }
 
+// reduceOr maps an operator to a reduction that is nothing where there are no elements:
+// axes without elements get one of that value.
+func reduceOr(nothing float64, f reduction) mapping {
+	return func(r *recorder) []batch.Value {
+		s := r.shape(0)
+		axes := r.axes()
+		if len(axes) == 0 {
+			axes = upTo(0, len(s))
+		}
+		for _, a := range axes {
+			if s[r.axis(a, len(s))] == 0 {
+				r.in[0] = r.Pad(r.x(0), a, 0, 1, float32(nothing))
+			}
+		}
+		return reduce(nil, f, nil)(r)
+	}
+}
+
 // ofBools reduces bools as the numbers 0 and 1.
 func ofBools(f reduction) reduction {
 	return func(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value {
@@ -109,9 +128,11 @@ func ofBools(f reduction) reduction {
 	}
 }
 
-// logSumExp takes the greatest element off first, so that nothing overflows.
+// logSumExp takes the greatest element off first, so that nothing overflows, unless
+// that is infinite.
 func logSumExp(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value {
 	most := b.Max(x, along[0].KeepDims())
+	most = b.Where(b.IsInf(most), b.Const(0), most)
 	sum := b.Log(b.Sum(b.Exp(b.Sub(x, most)), along...))
 	return b.Add(sum, b.Reshape(most, sum.Shape()...))
 }
