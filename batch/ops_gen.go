@@ -773,7 +773,8 @@ func (r *Batch) Maximum(x, y Value) Value {
 // Pow records x to the power y: pow(x, y).
 //
 // Shapes: operands broadcast; gives the common shape. As C99 and NumPy: 1 for y = 0
-// and for x = 1, NaN for x < 0 with y not integral.
+// and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
+// power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
 //
 // # Errors
 //

@@ -1129,7 +1129,8 @@ func (d *Device) MaximumAsync(ctx context.Context, dst, x, y []float32) *Pending
 // Pow computes x to the power y: dst = pow(x, y).
 //
 // dst, x and y have the same length, and dst may be x or y. As C99 and NumPy: 1 for y
-// = 0 and for x = 1, NaN for x < 0 with y not integral.
+// = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
+// power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
 //
 // # Errors
 //

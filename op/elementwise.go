@@ -281,8 +281,9 @@ var (
 		of{types: numbers, whole: func(x, y Expr) Expr { return wholeDivide(x, y).q }, special: "IEEE 754. Integers are rounded towards 0; 0 where y is 0."})
 	Minimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
 	Maximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
-	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{tol: ulp(4), special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral."})
-	Axpy    = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
+	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{types: numbers, tol: ulp(4), whole: wholePower,
+		special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative power of one is what is left of it without its fraction: 0 unless x is 1 or -1."})
+	Axpy = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
 			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined."})
 	// Written so that it neither overflows between finite numbers nor misses

@@ -327,7 +327,7 @@ func Maximum(dst, x, y []float32) {
 	apply(kernelMaximum, dst, x, y, nil, 2, nil)
 }
 
-// Pow stores x to the power y in dst: pow(x, y). As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral.
+// Pow stores x to the power y in dst: pow(x, y). As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
 func Pow(dst, x, y []float32) {
 	apply(kernelPow, dst, x, y, nil, 2, nil)
 }

@@ -186,6 +186,7 @@ var mapNames = [...]string{
 	"i32.not",
 	"i32.not_equal",
 	"i32.or",
+	"i32.pow",
 	"i32.relu",
 	"i32.remainder",
 	"i32.shift_left",
@@ -264,6 +265,7 @@ var mapNames = [...]string{
 	"u32.not",
 	"u32.not_equal",
 	"u32.or",
+	"u32.pow",
 	"u32.remainder",
 	"u32.shift_left",
 	"u32.shift_right",
@@ -533,6 +535,8 @@ func mapGeneric(name string) MapFunc {
 		return mapI32MinimumGeneric
 	case "i32.maximum":
 		return mapI32MaximumGeneric
+	case "i32.pow":
+		return mapI32PowGeneric
 	case "i32.equal":
 		return mapI32EqualGeneric
 	case "i32.not_equal":
@@ -577,6 +581,8 @@ func mapGeneric(name string) MapFunc {
 		return mapU32MinimumGeneric
 	case "u32.maximum":
 		return mapU32MaximumGeneric
+	case "u32.pow":
+		return mapU32PowGeneric
 	case "u32.equal":
 		return mapU32EqualGeneric
 	case "u32.not_equal":

@@ -79,6 +79,12 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 	case op.Sort:
 		v, i := b.Sort(in[0], c.Options.(op.SortOpts))
 		return []batch.Value{v, i}, nil
+	case op.BitcastF32:
+		return []batch.Value{b.Bitcast(in[0], op.F32)}, nil
+	case op.BitcastI32:
+		return []batch.Value{b.Bitcast(in[0], op.I32)}, nil
+	case op.BitcastU32:
+		return []batch.Value{b.Bitcast(in[0], op.U32)}, nil
 	}
 	if c.Op.ID() < 0 {
 		return []batch.Value{b.Map(c.Op, in...)}, nil

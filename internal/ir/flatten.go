@@ -129,8 +129,11 @@ func Format(n *Node, args, params []string) string {
 			return t
 		}
 		f := n.Code.String()
-		if n.Code == Convert || n.Code == Bitcast {
+		switch n.Code {
+		case Convert:
 			f = n.Type.String()
+		case Bitcast:
+			f += "<" + n.Type.String() + ">"
 		}
 		var as []string
 		for _, a := range n.Operands() {

@@ -93,6 +93,9 @@ func (e *Encloser) Enclose(args []Interval, params []float64) Interval {
 	return e.values[len(e.values)-1]
 }
 
+// leastNormal is the least float32 that is not subnormal.
+const leastNormal = 0x1p-126
+
 // domain is where functions begin that are NaN below.
 var domain = map[Code]float64{Sqrt: 0, Rsqrt: 0, Log: 0, Log2: 0, Log1p: -1}
 
@@ -151,6 +154,11 @@ func encloseNode(n *Node, in []Interval) Interval {
 		return Interval{-m.Hi, m.Hi, m.NaN}
 	case Pow:
 		if a.zero() && !(in[1].Lo > 0) {
+			return Anything()
+		}
+	case Bitcast:
+		// Which NaN it is and the sign of 0 are not known, and subnormal numbers may be 0.
+		if n.Args[0].Type == F32 && (a.NaN || a.Lo < leastNormal && a.Hi > -leastNormal) {
 			return Anything()
 		}
 	}

@@ -131,11 +131,15 @@ func isInf(r *recorder) []batch.Value {
 	return r.refuse("detects nothing")
 }
 
-// pow takes integral exponents of floats as floats.
+// pow takes integral exponents of floats as floats, and integers to the power of floats
+// as floats whose fraction is cut off.
 func pow(r *recorder) []batch.Value {
 	x, y := r.x(0), r.x(1)
-	if x.Type().Float() && y.Type() != x.Type() {
-		y = r.Cast(y, x.Type())
+	switch t := x.Type(); {
+	case t.Float() && y.Type() != t:
+		y = r.Cast(y, t)
+	case y.Type().Float() && y.Type() != t:
+		return one(r.Cast(r.Pow(r.Cast(x, y.Type()), y), t))
 	}
 	return one(r.Pow(x, y))
 }

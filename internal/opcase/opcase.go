@@ -66,6 +66,7 @@ var views = map[*op.Operation]Case{
 // whole are the elementwise operations that take no numbers with a fraction.
 var whole = map[*op.Operation]op.DType{
 	op.And: op.I32, op.Or: op.I32, op.Xor: op.I32, op.Not: op.I32, op.ShiftLeft: op.I32, op.ShiftRight: op.I32, op.Threefry: op.U32,
+	op.BitcastF32: op.U32, op.BitcastI32: op.F32, op.BitcastU32: op.F32,
 }
 
 // shaped are the cases of the operations that have shapes of their own. The operands
@@ -186,5 +187,9 @@ func (c *Case) Record(b *batch.Batch, in []batch.Value) batch.Value {
 	for _, a := range c.Args {
 		args = append(args, reflect.ValueOf(a))
 	}
-	return reflect.ValueOf(b).MethodByName(c.Op.GoName()).Call(args)[0].Interface().(batch.Value)
+	m := reflect.ValueOf(b).MethodByName(c.Op.GoName())
+	if !m.IsValid() {
+		return b.Map(c.Op, in...) // one of a family that has one method
+	}
+	return m.Call(args)[0].Interface().(batch.Value)
 }

@@ -26,6 +26,7 @@ Numbers are JSON numbers, except "NaN", "Inf", "-Inf" and "-0".
 
 import json
 import math
+import struct
 import sys
 
 import mpmath as mp
@@ -295,6 +296,13 @@ def toward_zero(a, b):
     return q if (a < 0) == (b < 0) else -q
 
 
+def power(t, a, b):
+    """a to the power b in 32 bits, without its fraction where b < 0."""
+    if b < 0:
+        return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
+    return pow(a, b, 2**32)
+
+
 # operations on integers and truth values: number of operands, types, function of them and the type
 WHOLE = {
     "and": (2, ["i32", "u32", "bool"], lambda t, a, b: a & b),
@@ -305,6 +313,7 @@ WHOLE = {
     "floor_divide": (2, ["i32", "u32"], lambda t, a, b: a // b if b else 0),
     "fmod": (2, ["i32", "u32"], lambda t, a, b: a - toward_zero(a, b) * b if b else 0),
     "remainder": (2, ["i32", "u32"], lambda t, a, b: a % b if b else 0),
+    "pow": (2, ["i32", "u32"], power),
     "shift_left": (2, ["i32", "u32"], lambda t, a, b: a << b if 0 <= b < 32 else 0),
     "shift_right": (2, ["i32", "u32"], lambda t, a, b: a >> (b if 0 <= b < 32 else 32)),
 }
@@ -325,10 +334,23 @@ def threefry(k0, k1, i):
     return x ^ y
 
 
+def bitcasts():
+    """Bits of numbers, as another type of 32 bits."""
+    code = {"f32": "f", "i32": "i", "u32": "I"}
+    values = {"f32": [0.0, -0.0, 1.0, -1.5, F32_MIN, F32_MAX, 3.25, -2.0**-20, math.inf, -math.inf], "i32": I32S + [0x3f800000], "u32": U32S + [0x3f800000, 0xff800000]}
+    for to in code:
+        for source in code:
+            if source == to:
+                continue
+            rows = [(encode(v), struct.unpack("<" + code[to], struct.pack("<" + code[source], v))[0]) for v in values[source]]
+            yield {"op": "bitcast_" + to, "types": [source], "params": [], "in": [[v] for v, _ in rows], "y": [encode(y) for _, y in rows]}
+
+
 def whole():
     words = [0, 1, 12345679, 2**32 - 1]
     rows = [(a, b, c) for a in words for b in words for c in words]
     yield {"op": "threefry", "types": ["u32"] * 3, "params": [], "in": rows, "y": [threefry(*r) for r in rows]}
+    yield from bitcasts()
     values = {"i32": I32S, "u32": U32S, "bool": [0, 1]}
     for name, (arity, types, f) in WHOLE.items():
         for t in types:

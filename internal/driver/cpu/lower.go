@@ -182,8 +182,11 @@ func (b *builder) code(n *ir.Node, args []int) int {
 	if t := ofIR(n.Operands()[n.Code.Arity()-1].Type); t == op.I32 || t == op.U32 {
 		name = t.String() + "." + name
 	}
-	if n.Code == ir.Convert {
+	switch n.Code {
+	case ir.Convert:
 		return b.cast(args[0], ofIR(n.Args[0].Type), typ)
+	case ir.Bitcast:
+		return b.emit("copy", kernelNamed("copy"), typ, -1, kernelNS("copy"), args[0])
 	}
 	if len(args) == 2 && b.changes(args) == block {
 		x, y := args[0], args[1]

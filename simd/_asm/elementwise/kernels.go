@@ -118,7 +118,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 		in[0] = op.Bool
 	}
 	root, err := o.Expression(&a, in)
-	if err != nil {
+	if err != nil || root.Code == ir.Bitcast { // which is a copy
 		return
 	}
 	l.add(prefix+o.Name(), root)
