@@ -69,6 +69,13 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 		var array lib.Array
 		var at A
 		if x.Slot >= 0 {
+			if x.Layout != nil && s.Op.Class() == op.Reduction {
+				// All elements, in the order of memory.
+				if s.Attrs.I[0] == op.AlongRows {
+					_, r.Inner, _ = x.Layout.Columns(s.Dims[i].Rows())
+				}
+				x.Spread, x.Layout = op.Full, nil
+			}
 			if array.Type, at, err = operand(a, x); err != nil {
 				return err
 			}

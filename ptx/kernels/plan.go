@@ -131,7 +131,7 @@ func For(r *lib.Request, d Device) (*Plan, error) {
 		return planMap(r)
 	}
 	planners := families[r.Op]
-	if len(planners) == 0 {
+	if len(planners) == 0 || r.Inner > 0 {
 		return nil, unsupported("no kernel")
 	}
 	if err := checkRequest(r); err != nil {

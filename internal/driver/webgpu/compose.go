@@ -18,6 +18,9 @@ import (
 // pieces computes an operation, without an epilogue, that has one row or needs an
 // array as a whole that is too large.
 func (w *windows) pieces() error {
+	if w.r.Op.Class() == op.Reduction && !w.r.In[0].Type.Float() {
+		return w.tooLarge // the programs between pieces are of float32
+	}
 	switch w.r.Op {
 	case op.ArgMin, op.ArgMax:
 		return w.place()

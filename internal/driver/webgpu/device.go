@@ -107,11 +107,11 @@ func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
 }
 
-// Reads implements [driver.Strided]: elementwise programs read what can be bound as
-// a whole, for layouts are not cut.
-func (d *device) Reads(o *op.Operation, _ int, _ op.Shape, l *op.Layout) bool {
+// Reads implements [driver.Strided]: elementwise programs, and reductions of columns,
+// read what can be bound as a whole, for layouts are not cut.
+func (d *device) Reads(o *op.Operation, _ int, s op.Shape, l *op.Layout) bool {
 	_, end := l.Bounds()
-	return o.Class() == op.Elementwise && int64(end)*4 <= d.limits.Binding
+	return (o.Class() == op.Elementwise || o.ReadsColumns(s, l)) && int64(end)*4 <= d.limits.Binding
 }
 
 // Writes implements [driver.Strided].
