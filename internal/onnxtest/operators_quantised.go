@@ -28,7 +28,7 @@ func (r *recorder) scaling(i int, s op.Shape, axis int) batch.Value {
 		return r.Reshape(x, append([]int{t[0]}, slices.Repeat([]int{1}, len(s)-1-r.axis(axis, len(s)))...)...)
 	}
 	axis = r.axis(axis, len(s))
-	return r.repeat(x, axis, s[axis]/t[axis])
+	return r.Repeat(x, axis, s[axis]/t[axis])
 }
 
 // centred returns operand x less operand zero, as floats.

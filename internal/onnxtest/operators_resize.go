@@ -145,7 +145,7 @@ func (r *recorder) resample(x batch.Value, z resizing, places []float64) batch.V
 	}
 	w := r.Map(kernel, r.Upload(distances, len(places), n))
 	w = r.Div(w, r.Sum(w, op.Axes(-1).KeepDims()))
-	x = r.SwapAxes(r.mirror(x, z.axis, ends, ends, "edge"), z.axis, -1)
+	x = r.SwapAxes(r.PadMode(x, z.axis, ends, ends, batch.PadEdge), z.axis, -1)
 	return r.SwapAxes(r.MatMul(x, w, op.MatMulOpts{TransB: true}), z.axis, -1)
 }
 
