@@ -2,7 +2,6 @@ package onnxtest
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/op"
@@ -20,15 +19,9 @@ var iotaOperators = map[string]mapping{
 	"Trilu":          trilu,
 }
 
-// diagonals returns for each element of a matrix on which diagonal it stands.
-func (r *recorder) diagonals(s op.Shape) batch.Value {
-	n := s[len(s)-1]
-	return r.number(s[len(s)-2:], func(i int) int { return i%n - i/n })
-}
-
 func eyeLike(r *recorder) []batch.Value {
-	to := Type(r.int("dtype", int(r.c.In[0].Type)))
-	return one(r.Cast(r.Equal(r.diagonals(r.shape(0)), r.whole(r.int("k", 0))), to.DType()))
+	to, s := Type(r.int("dtype", int(r.c.In[0].Type))), r.shape(0)
+	return one(r.Cast(r.Eye(s[0], s[1], r.int("k", 0)), to.DType()))
 }
 
 func trilu(r *recorder) []batch.Value {
@@ -36,20 +29,16 @@ func trilu(r *recorder) []batch.Value {
 	if r.has(1) {
 		k = r.host(1)[0]
 	}
-	x, d := r.x(0), r.diagonals(r.shape(0))
-	kept := r.LessEqual(d, r.whole(k))
 	if r.int("upper", 1) != 0 {
-		kept = r.GreaterEqual(d, r.whole(k))
+		return one(r.Triu(r.x(0), k))
 	}
-	return one(r.Where(kept, x, r.Cast(r.Const(0), x.Type())))
+	return one(r.Tril(r.x(0), k))
 }
 
 // oneHot counts negative ids from the end.
 func oneHot(r *recorder) []batch.Value {
 	ids, depth, values := r.Cast(r.x(0), op.I32), int(r.scalar(1, 0)), r.c.In[2]
-	axis := r.axis(r.int("axis", -1), len(r.shape(0))+1)
-	s := slices.Insert(slices.Clone(r.shape(0)), axis, depth)
-	set := r.Equal(r.indices(s, axis), r.Unsqueeze(r.Remainder(ids, r.whole(depth)), axis))
+	set := r.Cast(r.OneHot(r.Remainder(ids, r.whole(depth)), depth, r.int("axis", -1)), op.Bool)
 	value := func(i int) batch.Value {
 		return r.upload(&Tensor{Type: values.Type, Shape: op.Shape{1}, Data: values.Data[i : i+1]})
 	}

@@ -17,10 +17,10 @@ var layoutOperators = map[string]mapping{
 	"Pad":             pad,
 	"Reshape":         reshape,
 	"Slice":           slice,
-	"SpaceToDepth":    spaceToDepth,
+	"SpaceToDepth":    func(r *recorder) []batch.Value { return one(r.SpaceToDepth(r.x(0), r.int("blocksize", 1))) },
 	"Split":           split,
 	"Squeeze":         func(r *recorder) []batch.Value { return one(r.Squeeze(r.x(0), r.axes()...)) },
-	"Tile":            tile,
+	"Tile":            func(r *recorder) []batch.Value { return one(r.Tile(r.x(0), r.host(1)...)) },
 	"Transpose":       transpose,
 	"Unsqueeze":       func(r *recorder) []batch.Value { return one(r.Unsqueeze(r.x(0), r.axes()...)) },
 }
@@ -71,24 +71,6 @@ func expand(r *recorder) []batch.Value {
 	return one(r.Expand(r.x(0), s...))
 }
 
-// tile repeats every axis as a new one before it.
-func tile(r *recorder) []batch.Value {
-	var from, to, out []int
-	for i, n := range r.host(1) {
-		d := r.shape(0)[i]
-		from, to, out = append(from, 1, d), append(to, n, d), append(out, n*d)
-	}
-	return one(r.Reshape(r.Expand(r.Reshape(r.x(0), from...), to...), out...))
-}
-
-// repeat returns each element along an axis n times.
-func (r *recorder) repeat(x batch.Value, axis, n int) batch.Value {
-	s := slices.Clone(x.Shape())
-	spread := slices.Insert(slices.Clone(s), axis+1, n)
-	s[axis] *= n
-	return r.Reshape(r.Expand(r.Unsqueeze(x, axis+1), spread...), s...)
-}
-
 // slice takes all of the first axes, or the named, with steps of 1 by default.
 func slice(r *recorder) []batch.Value {
 	x, starts, stops := r.x(0), r.host(1), r.host(2)
@@ -130,39 +112,19 @@ func pad(r *recorder) []batch.Value {
 	pads := r.host(1)
 	for i, axis := range axes {
 		before, after := pads[i], pads[len(axes)+i]
-		if mode := r.text("mode", "constant"); mode != "constant" {
-			x = r.mirror(x, r.axis(axis, rank), before, after, mode)
-			continue
+		text := r.text("mode", "constant")
+		if mode, ok := padModes[text]; ok {
+			x = r.PadMode(x, axis, before, after, mode)
+		} else if text == "constant" {
+			x = r.Pad(x, axis, before, after, r.scalar(2, 0))
+		} else {
+			return r.refuse("mode %s", text)
 		}
-		x = r.Pad(x, axis, before, after, r.scalar(2, 0))
 	}
 	return one(x)
 }
 
-// mirror puts elements of x before and after those of an axis: copies of the edge,
-// the elements next to it backwards, or those of the other end.
-func (r *recorder) mirror(x batch.Value, axis, before, after int, mode string) batch.Value {
-	n := x.Shape()[axis]
-	var left, right batch.Value
-	switch mode {
-	case "edge":
-		s := slices.Clone(x.Shape())
-		s[axis] = before
-		left = r.Expand(r.Slice(x, axis, 0, 1, 1), s...)
-		s = slices.Clone(s)
-		s[axis] = after
-		right = r.Expand(r.Slice(x, axis, n-1, n, 1), s...)
-	case "reflect":
-		left = r.Flip(r.Slice(x, axis, 1, 1+before, 1), axis)
-		right = r.Flip(r.Slice(x, axis, n-1-after, n-1, 1), axis)
-	case "wrap":
-		left, right = r.Slice(x, axis, n-before, n, 1), r.Slice(x, axis, 0, after, 1)
-	default:
-		r.refuse("mode %s", mode)
-		return x
-	}
-	return r.Concat(axis, left, x, right)
-}
+var padModes = map[string]batch.PadMode{"reflect": batch.PadReflect, "edge": batch.PadEdge, "wrap": batch.PadWrap}
 
 // centerCropPad takes the middle of an axis, or puts zeros around it.
 func centerCropPad(r *recorder) []batch.Value {
@@ -187,20 +149,9 @@ func centerCropPad(r *recorder) []batch.Value {
 // depthToSpace makes blocks of space of channels, which stand block by block or,
 // in the mode CRD, channel by channel.
 func depthToSpace(r *recorder) []batch.Value {
-	s, k := r.shape(0), r.int("blocksize", 1)
-	n, c, h, w := s[0], s[1]/(k*k), s[2], s[3]
-	var x batch.Value
+	x, size := r.x(0), r.int("blocksize", 1)
 	if r.text("mode", "DCR") == "CRD" {
-		x = r.Permute(r.Reshape(r.x(0), n, c, k, k, h, w), 0, 1, 4, 2, 5, 3)
-	} else {
-		x = r.Permute(r.Reshape(r.x(0), n, k, k, c, h, w), 0, 3, 4, 1, 5, 2)
+		return one(r.PixelShuffle(x, size))
 	}
-	return one(r.Reshape(x, n, c, h*k, w*k))
-}
-
-func spaceToDepth(r *recorder) []batch.Value {
-	s, k := r.shape(0), r.int("blocksize", 1)
-	n, c, h, w := s[0], s[1], s[2]/k, s[3]/k
-	x := r.Permute(r.Reshape(r.x(0), n, c, h, k, w, k), 0, 3, 5, 1, 2, 4)
-	return one(r.Reshape(x, n, c*k*k, h, w))
+	return one(r.DepthToSpace(x, size))
 }
