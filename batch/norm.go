@@ -75,7 +75,14 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 // Channels that are no multiple of the groups, and other shapes, are [op.ErrShape], which
 // Execute or Compile returns. The accuracy is that of [Batch.LayerNorm].
 func (b *Batch) GroupNorm(x Value, groups int, scale, bias Value, opts ...op.NormOpts) Value {
-	const name = "group_norm"
+	return b.groupNorm("group_norm", x, groups, scale, bias, opts)
+}
+
+// groupNorm is GroupNorm for a method of the given name.
+func (b *Batch) groupNorm(name string, x Value, groups int, scale, bias Value, opts []op.NormOpts) Value {
+	if _, err := op.OptionOf(opts); err != nil {
+		return b.refuse(name, []Value{x}, "%w", err)
+	}
 	each := b.channelled(name, x, scale, bias)
 	if each == nil {
 		return Value{}
@@ -92,14 +99,11 @@ func (b *Batch) GroupNorm(x Value, groups int, scale, bias Value, opts ...op.Nor
 // InstanceNorm returns x [n c ...] with each channel normalised by its own mean and
 // variance: [Batch.GroupNorm] with a group for each channel.
 func (b *Batch) InstanceNorm(x, scale, bias Value, opts ...op.NormOpts) Value {
-	if !b.takes("instance_norm", x) {
-		return Value{}
-	}
 	groups := 1
 	if s := x.Shape(); len(s) > 1 && s[1] > 0 {
 		groups = s[1]
 	}
-	return b.GroupNorm(x, groups, scale, bias, opts...)
+	return b.groupNorm("instance_norm", x, groups, scale, bias, opts)
 }
 
 // LocalResponseNorm returns x [n c ...] divided by a power of the mean square of size

@@ -109,7 +109,10 @@ func (b *Batch) resize(x Value, z resizing, o *op.ResizeOpts) Value {
 	}
 	places := make([]float64, z.m)
 	for i := range places {
-		places[i] = z.place(o.Coordinates, float64(i))
+		// A place that is not defined, of one of one element, is the first.
+		if p := z.place(o.Coordinates, float64(i)); p == p {
+			places[i] = min(max(p, -1<<30), 1<<30)
+		}
 	}
 	y := b.sample(x, z, o, places)
 	if o.Coordinates != op.CropAndResize || b.err != nil {
@@ -179,6 +182,10 @@ func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) 
 	}
 	ids, weights := taps(z, o, places)
 	count := len(ids)
+	near := ids[0][0] >= -count && ids[count-1][z.m-1] < z.n+count // of the axis
+	if p := phases(ids, weights); p > 0 && count <= 8 && near {
+		return b.polyphase(x, z.axis, ids, weights, p)
+	}
 	if last := len(x.Shape()) - 1; z.axis == last && last > 0 && x.Shape()[last-1] > 1 {
 		// Whole rows are taken faster than elements: two transpositions cost less.
 		z.axis = last - 1
@@ -190,7 +197,7 @@ func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) 
 	all := make([]int, 0, z.m*count)
 	for i := range z.m {
 		for k := range count {
-			all = append(all, ids[k][i])
+			all = append(all, clamp(float64(ids[k][i]), z.n))
 		}
 	}
 	s := slices.Clone(x.Shape())
@@ -221,8 +228,8 @@ func clamp(x float64, n int) int {
 	return int(min(x, float64(n-1)))
 }
 
-// taps returns which elements, and with which weights, each of the places of an axis is
-// the sum of: the kernel at the distances from places to elements, over the sum of them.
+// taps returns which elements, with copies of the ends before and behind, and with which
+// weights, each of the places of an axis is the sum of: the kernel at the distances from places to elements, over the sum of them.
 // To smooth where the axis gets smaller, the kernel is as much wider.
 func taps(z resizing, o *op.ResizeOpts, places []float64) (ids [][]int, weights [][]float64) {
 	reach, kernel := 1, triangle
@@ -243,7 +250,7 @@ func taps(z resizing, o *op.ResizeOpts, places []float64) (ids [][]int, weights 
 			if o.ExcludeOutside && (at < 0 || at > float64(z.n-1)) {
 				w = 0
 			}
-			ids[k][i], weights[k][i] = clamp(at, z.n), w
+			ids[k][i], weights[k][i] = int(at), w
 			sum += w
 		}
 		for k := range ids {
@@ -267,16 +274,92 @@ func keys(a, x float64) float64 {
 	return 0
 }
 
+// phases returns after how many places of an axis the weights recur, with elements at an
+// equal distance, as they do where the scale is a ratio of small numbers; 0 if they do not.
+func phases(ids [][]int, weights [][]float64) int {
+	m := len(ids[0])
+	recur := func(p int) bool {
+		step := ids[0][p] - ids[0][0]
+		for k := range ids {
+			for i := p; i < m; i++ {
+				if step < 1 || ids[k][i] != ids[k][i-p]+step || math.Abs(weights[k][i]-weights[k][i-p]) > 1e-12 {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for p := 1; p <= 8 && p < m; p++ {
+		if m%p == 0 && recur(p) {
+			return p
+		}
+	}
+	return 0
+}
+
+// polyphase is blend where weights recur after p places: these are computed apart, each
+// from slices and numbers, and put side by side.
+func (b *Batch) polyphase(x Value, axis int, ids [][]int, weights [][]float64, p int) Value {
+	n, m := x.Shape()[axis], len(ids[0])
+	first, last := ids[0][0], ids[len(ids)-1][m-1]
+	before := max(0, -first)
+	x = b.edged(x, axis, before, max(0, last-n+1))
+	step := ids[0][p] - ids[0][0]
+	parts := make([]Value, p)
+	for j := range parts {
+		for k := range ids {
+			w := weights[k][j]
+			if w == 0 {
+				continue
+			}
+			from := ids[k][j] + before
+			part := b.Slice(x, axis, from, from+(m/p-1)*step+1, step)
+			if w != 1 {
+				part = b.Mul(part, b.scalar(part.Type(), w))
+			}
+			if parts[j].given() {
+				part = b.Add(parts[j], part)
+			}
+			if parts[j] = part; b.err != nil {
+				return Value{}
+			}
+		}
+	}
+	return b.interleave(axis, m/p, parts)
+}
+
+// edged returns x with copies of its ends before and behind an axis.
+func (b *Batch) edged(x Value, axis, before, after int) Value {
+	s := slices.Clone(x.Shape())
+	n := s[axis]
+	list := []Value{x}
+	if s[axis] = before; before > 0 {
+		list = []Value{b.Expand(b.Slice(x, axis, 0, 1, 1), s...), x}
+	}
+	if s[axis] = after; after > 0 {
+		list = append(list, b.Expand(b.Slice(x, axis, n-1, n, 1), s...))
+	}
+	if len(list) == 1 {
+		return x
+	}
+	return b.Concat(axis, list...)
+}
+
 // blend returns the sum of the elements of an axis that ids name, times weights.
 func (b *Batch) blend(x Value, axis int, ids [][]int, weights [][]float64) Value {
 	s := slices.Repeat([]int{1}, len(x.Shape()))
 	s[axis] = len(ids[0])
 	var sum Value
+	n := x.Shape()[axis]
 	for k := range ids {
+		at := make([]int, len(ids[k]))
+		for i, id := range ids[k] {
+			at[i] = clamp(float64(id), n)
+		}
 		if !slices.ContainsFunc(weights[k], func(w float64) bool { return w != 0 }) {
 			continue
 		}
-		part := b.Mul(b.pickAlong(x, axis, ids[k]), b.table(x.Type(), s, func(i int) float64 { return weights[k][i] }))
+		part := b.Mul(b.pickAlong(x, axis, at), b.table(x.Type(), s, func(i int) float64 { return weights[k][i] }))
 		if sum.given() {
 			part = b.Add(sum, part)
 		}
