@@ -209,9 +209,20 @@ func (b *Batch) Upload(data []float32, shape ...int) Value {
 	return b.upload(op.F32, engine.Bytes(data), len(data), shape)
 }
 
-// Upload records an operand of any element type, as [Batch.Upload] does.
-func Upload[T device.Element](b *Batch, data []T, shape ...int) Value {
-	return b.upload(device.TypeOf[T](), engine.Bytes(data), len(data), shape)
+// Upload records an operand of any element type, as [Batch.Upload] does. Elements of
+// int64 become i32, now and not when the batch runs; one that i32 does not have is a
+// [RangeError]:
+//
+//	ids := batch.Upload(b, []int64{101, 2023, 102})
+func Upload[T Number](b *Batch, data []T, shape ...int) Value {
+	if b.unusable() {
+		return Value{}
+	}
+	raw, t, err := elements(data)
+	if err != nil {
+		return b.fail(fmt.Errorf("upload: %w", err))
+	}
+	return b.upload(t, raw, len(data), shape)
 }
 
 // UploadBlocks records an operand of a quantised type in host memory: raw holds

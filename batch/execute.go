@@ -200,7 +200,7 @@ func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
 }
 
 // ReadAs is [Batch.Read] for any element type.
-func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, error) {
+func ReadAs[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	if b.err != nil && (!b.ran || v.b == nil) {
 		return nil, b.err // v may be what came of the mistake
 	}
@@ -219,10 +219,11 @@ func ReadAs[T device.Element](ctx context.Context, b *Batch, v Value) ([]T, erro
 		}
 		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
 	}
-	if !device.Holds[T](v.Type()) {
-		return nil, fmt.Errorf("value of type %v read as %v: %w", v.Type(), device.TypeOf[T](), device.ErrUnsupported)
+	y, ok := viewed[T](data, v.Type())
+	if !ok {
+		return nil, fmt.Errorf("value of type %v read as %T: %w", v.Type(), *new(T), device.ErrUnsupported)
 	}
-	return engine.View[T](data), nil
+	return y, nil
 }
 
 // notKept is the [device.ErrNotExecuted] of a value of a batch that was executed.

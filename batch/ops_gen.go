@@ -2013,14 +2013,19 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 }
 
 // Attention records the scaled dot-product attention, with one head of keys and
-// values for each group of query heads: Σ_j softmax_j(scale * Σ_d q[h, i, d] *
-// k[h/g, j, d]) * v[h/g, j, d].
+// values for each group of query heads: Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] *
+// k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d].
 //
-// Shapes: q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b;
-// lengths, of i32, how many of the keys there are: one, or [b]; gives the shape of q.
-// Lengths below 0 are 0, those above tk are tk. Weights of 16-bit operands may be
-// rounded to their type. A query that sees no key gives 0. NaN in a key or value that
-// a query sees gives NaN there; hidden ones do not matter.
+// Shapes: q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or
+// all without b; lengths, of i32, how many of the keys there are: one, or [b]; mask,
+// of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b
+// n], k and v are pages [pages p h/g d] and key j is row j mod p of page table[j/p],
+// of which there are tk = n·p; gives [b h tq e]. Lengths below 0 are 0, those above
+// tk are tk. Keys and values may be f16 or bf16 where queries are f32; else weights
+// of 16-bit operands may be rounded to their type. A mask hides keys where it is
+// false or -Inf, and else is added. Numbers of pages that there are not hide the keys
+// of the page. A query that sees no key gives 0. NaN in a key or value that a query
+// sees gives NaN there; hidden ones do not matter.
 //
 // # Errors
 //

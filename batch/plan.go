@@ -100,16 +100,19 @@ type Binding struct {
 	data []byte
 	typ  op.DType
 	set  bool
+	err  error // of the slice
 }
 
-// Set binds a slice to a value that was recorded with Upload, for one run.
-func Set[T device.Element](v Value, data []T) Binding {
-	return Binding{v, engine.Bytes(data), device.TypeOf[T](), true}
+// Set binds a slice to a value that was recorded with Upload, for one run. Elements of
+// int64 become i32 as in [Upload]; the run returns the [RangeError].
+func Set[T Number](v Value, data []T) Binding {
+	raw, t, err := elements(data)
+	return Binding{v, raw, t, true, err}
 }
 
 // Get binds a slice to an output, for one run.
 func Get[T device.Element](v Value, dst []T) Binding {
-	return Binding{v, engine.Bytes(dst), device.TypeOf[T](), false}
+	return Binding{v, engine.Bytes(dst), device.TypeOf[T](), false, nil}
 }
 
 // Run runs the plan once and waits. Results that no Get asks for, here or in
@@ -179,6 +182,9 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 	}
 	for i := range bind {
 		d := &bind[i]
+		if d.err != nil {
+			return fmt.Errorf("binding %d: %w", i, d.err)
+		}
 		if d.v.b != p.b || d.v.gen != p.gen {
 			return fmt.Errorf("binding %d to a value of another recording: %w", i, device.ErrForeign)
 		}

@@ -9,45 +9,87 @@ type AttentionOpts struct {
 	// queries than keys, the first keys are the past.
 	Causal bool
 	Scale  float32 // factor of the scores; 0 stands for 1/sqrt(d)
+	// Softcap, if not 0, bounds the scores before masks: a score x becomes
+	// Softcap·tanh(x/Softcap).
+	Softcap float32
+	// Window, if not 0, hides keys that are Window or more keys away from where the
+	// query stands: with Causal a query sees its own key and the Window-1 before it.
+	Window int
+	// FromStart says that query i stands at key i, however many keys there are, as in
+	// ONNX. It matters with Causal and with Window.
+	FromStart bool
 }
 
 // Attrs returns the parameters in the form that graphs carry.
 func (o AttentionOpts) Attrs() Attrs {
-	a := Floats(written(o.Scale, 0))
-	a.I[0] = integer(o.Causal)
+	a := Floats(written(o.Scale, 0), o.Softcap)
+	a.I[0], a.I[1], a.I[2] = integer(o.Causal), o.Window, integer(o.FromStart)
 	return a
 }
 
 // AttentionOptsOf reads what [AttentionOpts.Attrs] wrote.
-func AttentionOptsOf(a *Attrs) AttentionOpts { return AttentionOpts{a.I[0] != 0, a.field(0, 0)} }
+func AttentionOptsOf(a *Attrs) AttentionOpts {
+	return AttentionOpts{a.I[0] != 0, a.field(0, 0), a.Float(1), a.I[1], a.I[2] != 0}
+}
+
+// The operands of an [Attention].
+const (
+	AttentionQ = iota
+	AttentionK
+	AttentionV
+	AttentionLengths
+	AttentionMask
+	AttentionTable
+)
 
 // Attention is the scaled dot-product attention. [AttentionOf] reads the sizes.
 var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
-	formula: "Σ_j softmax_j(scale * Σ_d q[h, i, d] * k[h/g, j, d]) * v[h/g, j, d]", inputs: []string{"q", "k", "v", "lengths"}, arity: [2]int{3, 4}, types: attentionTypes,
-	shapes:  "q [b h tq d], k and v [b h/g tk d] with g a whole number, or all without b; lengths, of i32, how many of the keys there are: one, or [b]; gives the shape of q",
-	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}},
+	formula: "Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] * k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d]",
+	inputs:  []string{"q", "k", "v", "lengths", "mask", "table"}, arity: [2]int{3, 6}, types: attentionTypes,
+	shapes: "q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or all without b; lengths, of i32, how many of the keys there are: one, or [b]; " +
+		"mask, of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b n], k and v are pages [pages p h/g d] and key j is row j mod p of page table[j/p], of which there are tk = n·p; gives [b h tq e]",
+	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}, {Name: "softcap", Doc: "bound of the scores, before masks; 0 stands for none"}},
 	tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
-	special: "Lengths below 0 are 0, those above tk are tk. Weights of 16-bit operands may be rounded to their type. A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
+	special: "Lengths below 0 are 0, those above tk are tk. Keys and values may be f16 or bf16 where queries are f32; else weights of 16-bit operands may be rounded to their type. " +
+		"A mask hides keys where it is false or -Inf, and else is added. Numbers of pages that there are not hide the keys of the page. " +
+		"A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden ones do not matter.",
 	flops: func(a *Attrs, in, _ []Shape) float64 {
 		s, _ := AttentionOf(a, in)
 		seen := float64(s.Tq) * float64(s.Tk)
-		if AttentionOptsOf(a).Causal {
+		if s.Causal {
 			m := float64(min(s.Tq, s.Tk))
 			seen -= m * (m - 1) / 2
 			if s.Tq > s.Tk {
 				seen -= float64(s.Tq-s.Tk) * float64(s.Tk)
 			}
 		}
-		return 4 * float64(s.Batch) * float64(s.Heads) * seen * float64(s.D)
+		return 2 * float64(s.Batch) * float64(s.Heads) * seen * float64(s.D+s.E)
 	}})
 
-// AttentionSizes is the sizes of an [Attention].
+// AttentionSizes is the sizes of an [Attention], and what its options say.
 type AttentionSizes struct {
 	Batch, Heads, KVHeads, Tq, Tk, D int
+	E                                int // elements of a value and of a result
 	// Lengths is how many lengths there are: none, one, or one for each of the
 	// batch.
 	Lengths int
 	Scale   float32
+
+	Causal, FromStart bool
+	Window            int // 0 for none
+	Softcap           float32
+	// Mask is the elements from one to the next along [b h tq tk], for a mask
+	// without gaps, 0 where it is repeated; Masked says that there is one.
+	Mask   [4]int
+	Masked bool
+	// Pages is how many pages of Page keys there are, and Page is 0 without a table.
+	Pages, Page int
+}
+
+// Plain reports whether only Causal, Scale and lengths say what is computed, over
+// heads of one width.
+func (s *AttentionSizes) Plain() bool {
+	return s.Window == 0 && s.Softcap == 0 && !s.FromStart && !s.Masked && s.Page == 0 && s.D == s.E
 }
 
 // Of returns the sizes with as many keys as there are: the first ones.
@@ -56,113 +98,160 @@ func (s AttentionSizes) Of(length int) AttentionSizes {
 	return s
 }
 
-// Seen returns how many keys query i sees: the first ones.
+// Seen returns how many keys query i sees, of those that no window hides: the first
+// ones.
 func (s AttentionSizes) Seen(i int, causal bool) int {
 	if !causal {
 		return s.Tk
 	}
-	return max(0, min(s.Tk, i+1+s.Tk-s.Tq))
+	return max(0, min(s.Tk, s.stands(i)+1))
+}
+
+// stands returns the key at which query i stands, which may be outside.
+func (s *AttentionSizes) stands(i int) int {
+	if s.FromStart {
+		return i
+	}
+	return i + s.Tk - s.Tq
+}
+
+// Sight returns the keys from first to before end, those that query i sees unless a
+// mask hides them.
+func (s AttentionSizes) Sight(i int) (first, end int) {
+	end = s.Seen(i, s.Causal)
+	if s.Window > 0 {
+		at := s.stands(i)
+		first = max(0, at-s.Window+1)
+		end = min(end, max(0, at+min(s.Window, math.MaxInt-max(at, 0))))
+	}
+	return min(first, end), end
 }
 
 // AttentionOf returns the sizes of an [Attention] over operands of the given
 // shapes, and the factor of the scores, or an ErrShape.
 func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
-	q, k, v := in[0], in[1], in[2]
-	var s AttentionSizes
-	if len(q) != len(k) || len(q) != 3 && len(q) != 4 || !k.Equal(v) {
-		return s, mismatch("queries %v, keys %v, values %v: all have three or four extents, keys and values the same", q, k, v)
+	o := AttentionOptsOf(a)
+	s := AttentionSizes{Batch: 1, Causal: o.Causal, FromStart: o.FromStart, Window: o.Window, Softcap: o.Softcap}
+	if o.Window < 0 || !(o.Softcap >= 0) || math.IsInf(float64(o.Softcap), 0) {
+		return s, mismatch("a window of %d keys and a bound of scores of %v: neither may be negative, nor the bound infinite", o.Window, o.Softcap)
 	}
-	s.Batch = 1
+	var all [AttentionTable + 1]Shape
+	copy(all[:], in)
+	q := all[AttentionQ]
+	if len(q) != 3 && len(q) != 4 {
+		return s, mismatch("queries %v: not three or four extents", q)
+	}
 	if len(q) == 4 {
-		if q[0] != k[0] {
-			return s, mismatch("queries %v, keys %v: batches of %d and %d", q, k, q[0], k[0])
-		}
-		s.Batch = q[0]
-		q, k = q[1:], k[1:]
+		s.Batch, q = q[0], q[1:]
 	}
-	s.Heads, s.Tq, s.D, s.KVHeads, s.Tk = q[0], q[1], q[2], k[0], k[1]
-	switch {
-	case s.D != k[2]:
-		return s, mismatch("queries %v, keys %v: heads of %d and %d elements", in[0], in[1], s.D, k[2])
-	case s.Heads != 0 && (s.KVHeads == 0 || s.Heads%s.KVHeads != 0), s.Heads == 0 && s.KVHeads != 0:
+	s.Heads, s.Tq, s.D = q[0], q[1], q[2]
+	keys := s.keys
+	if all[AttentionTable] != nil {
+		keys = s.pages
+	}
+	if err := keys(all); err != nil {
+		return s, err
+	}
+	if s.Heads != 0 && (s.KVHeads == 0 || s.Heads%s.KVHeads != 0) || s.Heads == 0 && s.KVHeads != 0 {
 		return s, mismatch("%d heads of queries share %d of keys", s.Heads, s.KVHeads)
 	}
-	if len(in) > 3 && in[3] != nil {
-		n, err := in[3].Size()
-		if err != nil || n != 1 && (len(in[3]) != 1 || n != s.Batch) {
-			return s, mismatch("lengths %v for a batch of %d", in[3], s.Batch)
+	if n := all[AttentionLengths]; n != nil {
+		size, err := n.Size()
+		if err != nil || size != 1 && (len(n) != 1 || size != s.Batch) {
+			return s, mismatch("lengths %v for a batch of %d", n, s.Batch)
 		}
-		s.Lengths = n
+		s.Lengths = size
 	}
 	s.Scale = a.read(0, float32(1/math.Sqrt(float64(max(s.D, 1)))))
-	return s, nil
+	return s, s.mask(all[AttentionMask])
+}
+
+// keys reads the sizes of keys and values [b h tk d] or without b.
+func (s *AttentionSizes) keys(in [AttentionTable + 1]Shape) error {
+	q, k, v := in[AttentionQ], in[AttentionK], in[AttentionV]
+	n := len(q)
+	if len(k) != n || len(v) != n || !k[:n-1].Equal(v[:n-1]) {
+		return mismatch("queries %v, keys %v, values %v: all have three or four extents, keys and values the same but for the last", q, k, v)
+	}
+	if n == 4 && q[0] != k[0] {
+		return mismatch("queries %v, keys %v: batches of %d and %d", q, k, q[0], k[0])
+	}
+	if s.D != k[n-1] {
+		return mismatch("queries %v, keys %v: heads of %d and %d elements", q, k, s.D, k[n-1])
+	}
+	s.KVHeads, s.Tk, s.E = k[n-3], k[n-2], v[n-1]
+	return nil
+}
+
+// pages reads the sizes of keys and values [pages p h d] with a table [b n].
+func (s *AttentionSizes) pages(in [AttentionTable + 1]Shape) error {
+	k, v, t := in[AttentionK], in[AttentionV], in[AttentionTable]
+	if len(k) != 4 || len(v) != 4 || !k[:3].Equal(v[:3]) || k[3] != s.D {
+		return mismatch("pages of keys %v and of values %v: both have four extents, [pages p h %d], the same but for the last of the values", k, v, s.D)
+	}
+	if len(t) != 2 || t[0] != s.Batch {
+		return mismatch("table %v for a batch of %d: not [%d n]", t, s.Batch, s.Batch)
+	}
+	if k[1] == 0 {
+		return mismatch("pages of keys %v: pages of no keys", k)
+	}
+	s.Pages, s.Page, s.KVHeads, s.E = k[0], k[1], k[2], v[3]
+	n, err := Shape{t[1], k[1]}.Size()
+	s.Tk = n
+	return err
+}
+
+// mask reads how a mask lies over the scores.
+func (s *AttentionSizes) mask(m Shape) error {
+	if m == nil {
+		return nil
+	}
+	scores := Shape{s.Batch, s.Heads, s.Tq, s.Tk}
+	if len(m) > len(scores) {
+		return mismatch("mask %v has more extents than scores %v", m, scores)
+	}
+	step := 1
+	for i := len(scores) - 1; i >= 0; i-- {
+		n := m.at(i, len(scores))
+		if n != 1 && n != scores[i] {
+			return mismatch("mask %v does not broadcast to scores %v", m, scores)
+		}
+		if n != 1 {
+			s.Mask[i] = step
+		}
+		step *= n
+	}
+	s.Masked = true
+	return nil
 }
 
 func attentionShape(a *Attrs, in []Shape) ([]Shape, error) {
-	if _, err := AttentionOf(a, in); err != nil {
+	s, err := AttentionOf(a, in)
+	if err != nil {
 		return nil, err
 	}
-	return []Shape{in[0]}, nil
+	if s.D == s.E {
+		return []Shape{in[AttentionQ]}, nil
+	}
+	q := in[AttentionQ]
+	return []Shape{append(append(Shape{}, q[:len(q)-1]...), s.E)}, nil
 }
 
-// attentionTypes takes one floating type, and lengths of i32.
+// attentionTypes takes one floating type, or keys and values of 16 bits for queries of
+// f32, lengths and a table of i32, and a mask of bool or of a floating type.
 func attentionTypes(a *Attrs, in []DType) ([]DType, error) {
-	if len(in) > 3 && in[3] != InvalidType && in[3] != I32 {
-		return nil, unsupported("lengths of type %v, not i32", in[3])
-	}
-	return floats(a, in[:3])
-}
-
-func attentionReference(a *Attrs, in, out []*Array) {
-	shapes := []Shape{in[0].Shape, in[1].Shape, in[2].Shape}
-	if len(in) > 3 && in[3] != nil {
-		shapes = append(shapes, in[3].Shape)
-	}
-	s, _ := AttentionOf(a, shapes)
-	causal := AttentionOptsOf(a).Causal
-	y := out[0]
-	y.Mag, y.half = make([]float64, len(y.Data)), make([]float64, len(y.Data))
-	if len(y.Data) == 0 {
-		return
-	}
-	scores := make([]float64, s.Tk)
-	for r := range len(y.Data) / s.D {
-		head := r / s.Tq // over the batch too
-		kv := head / s.Heads * s.KVHeads
-		kv += head % s.Heads / (s.Heads / s.KVHeads)
-		q := in[0].Data[r*s.D:][:s.D]
-		there := s
-		if s.Lengths > 0 {
-			there = s.Of(int(in[3].Data[head/s.Heads%s.Lengths]))
-		}
-		seen := there.Seen(r%s.Tq, causal)
-		// An error of δ in each score changes each weight by a factor of at
-		// most e**2δ.
-		delta := 0.0
-		for j := range seen {
-			k := in[1].Data[(kv*s.Tk+j)*s.D:][:s.D]
-			sum, mag := sumOf(q, func(i int, v float64) float64 { return v * k[i] })
-			scores[j] = sum * float64(s.Scale)
-			delta = max(delta, (mag*Depth(s.D)+math.Abs(sum)*2)*math.Abs(float64(s.Scale)))
-		}
-		_, sum, share := shifted(scores[:seen])
-		m := math.Inf(-1)
-		for _, v := range scores[:seen] {
-			m = max(m, v)
-		}
-		depth := 2 * Depth(seen)
-		for j := range seen {
-			p := math.Exp(scores[j]-m) / sum
-			v := in[2].Data[(kv*s.Tk+j)*s.D:][:s.D]
-			for i, e := range v {
-				t := p * e
-				y.Data[r*s.D+i] += t
-				// Sums are scaled again where a greater score is found: they lose twice.
-				y.Mag[r*s.D+i] += math.Abs(t)*(2*delta+(m-scores[j])/2+share+depth) + 2*underflow(t)
-				// Weights are rounded relative to the greatest. Those of f16 below
-				// 2**-14 of it lose more: they are multiples of 2**-24.
-				y.half[r*s.D+i] += math.Abs(t) + math.Abs(e)/sum*0x1p-14
-			}
+	for i := AttentionLengths; i < len(in); i++ {
+		switch t := in[i]; {
+		case t == InvalidType, i == AttentionMask && (t == Bool || t.Float()), i != AttentionMask && t == I32:
+		case i == AttentionMask:
+			return nil, unsupported("a mask of type %v, neither bool nor floating", t)
+		default:
+			return nil, unsupported("lengths and table of type %v, not i32", t)
 		}
 	}
+	if in[AttentionQ] == F32 && in[AttentionK].Float() {
+		_, err := floats(a, in[AttentionK:AttentionLengths])
+		return []DType{F32}, err
+	}
+	return floats(a, in[:AttentionLengths])
 }

@@ -18,8 +18,8 @@ import (
 // multiple of KVHeads, and g is h divided by their ratio: neighbouring heads
 // share their keys and values. A batch is more heads of either.
 //
-// With Causal, query i sees the keys j <= i + Keys - Queries, otherwise all. A
-// query that sees no key gives zeros. Keys and values that a query does not see
+// With Causal, query i sees the keys j <= i + Keys - Queries, otherwise all; [Sight]
+// says more. A query that sees no key gives zeros. Keys and values that a query does not see
 // do not affect it, NaN or not.
 //
 // Scores are never stored but for a block of queries and keys: the softmax is
@@ -36,6 +36,7 @@ type Attention struct {
 
 	Scale  float32 // 0 means 1/sqrt(Dim), -0 is the number 0
 	Causal bool
+	Sight
 }
 
 const (
@@ -83,13 +84,19 @@ func (a *Attention) Run(p *workers.Pool) {
 	}
 	fits("Dst", len(d.Dst), d.Heads, d.DstHead, d.Queries, d.DstRow, d.ValueDim, 1)
 	fits("Q", len(d.Q), d.Heads, d.QHead, d.Queries, d.QRow, d.Dim, 1)
-	fits("K", len(d.K), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
-	fits("V", len(d.V), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
+	if d.Page > 0 && d.Keys > 0 {
+		d.checkPages(d.Keys)
+	} else {
+		fits("K", len(d.K), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
+		fits("V", len(d.V), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
+	}
 	if queries == 0 || d.ValueDim == 0 {
 		return
 	}
-	if d.Keys == 0 {
-		clear(d.Dst[:queries*d.ValueDim])
+	if d.Keys <= 0 {
+		for i := range queries {
+			clear(d.Dst[i/d.Queries*d.DstHead+i%d.Queries*d.DstRow:][:d.ValueDim])
+		}
 		return
 	}
 	t := attentions.Get().(*attentionTask)
@@ -112,6 +119,7 @@ type attentionTask struct {
 	partial []float32
 	tops    []float32 // maxima of the scores
 	sums    []float64 // sums of their exponentials
+	shown   []int     // keys that each query saw
 }
 
 // attentionScratch is what a part needs besides the operands.
@@ -120,6 +128,7 @@ type attentionScratch struct {
 	out       []float32 // results that do not lie side by side
 	tops      []float32
 	sums      []float64
+	shown     []int
 }
 
 var (
@@ -145,7 +154,7 @@ func (t *attentionTask) run(a Attention, p *workers.Pool) {
 	queries := a.Heads * a.Queries
 	if t.splits > 1 {
 		t.partial = resized(t.partial, t.splits*queries*a.ValueDim)
-		t.tops, t.sums = resized(t.tops, t.splits*queries), resized(t.sums, t.splits*queries)
+		t.tops, t.sums, t.shown = resized(t.tops, t.splits*queries), resized(t.sums, t.splits*queries), resized(t.shown, t.splits*queries)
 	}
 	parts := a.KVHeads * t.blocks * t.splits
 	ns := float64(queries) * float64(a.Keys) * float64(a.Dim+a.ValueDim) / 25
@@ -169,10 +178,10 @@ func (t *attentionTask) Part(i int) {
 
 	s := attentionScratches.Get().(*attentionScratch)
 	s.q, s.scores = resized(s.q, n*t.Dim), resized(s.scores, n*attentionKeys)
-	s.tops, s.sums = resized(s.tops, n), resized(s.sums, n)
+	s.tops, s.sums, s.shown = resized(s.tops, n), resized(s.sums, n), resized(s.shown, n)
 
 	first := head*t.rows + r0 // of the rows of Q
-	tops, sums := s.tops, s.sums
+	w := attentionWeights{tops: s.tops, sums: s.sums, shown: s.shown}
 	beside := t.DstRow == t.ValueDim && t.DstHead == t.Queries*t.ValueDim
 	var out []float32
 	switch {
@@ -186,24 +195,31 @@ func (t *attentionTask) Part(i int) {
 	if t.splits > 1 {
 		at := split*t.Heads*t.Queries + first
 		out = t.partial[at*t.ValueDim:][:n*t.ValueDim]
-		tops, sums = t.tops[at:][:n], t.sums[at:][:n]
+		w = attentionWeights{tops: t.tops[at:][:n], sums: t.sums[at:][:n], shown: t.shown[at:][:n]}
 	}
 	for r := range n {
-		tops[r], sums[r] = float32(math.Inf(-1)), 0
+		w.tops[r], w.sums[r], w.shown[r] = float32(math.Inf(-1)), 0, 0
 	}
+	w.out = out
 	clear(out)
 	t.queries(s.q, head, r0, n)
-	most := 0
+	least, most := k1, 0
 	for r := r0; r < r1; r++ {
-		most = max(most, t.seen(r))
+		first, end := t.sight(r)
+		least, most = min(least, first), max(most, end)
 	}
-	k1 = min(k1, most)
-	for j := k0; j < k1; j += attentionKeys {
-		t.keys(s, out, tops, sums, head, r0, n, j, min(attentionKeys, k1-j))
+	k0, k1 = max(k0, least), min(k1, most)
+	for j := k0; j < k1; {
+		count := min(attentionKeys, k1-j)
+		if t.Page > 0 {
+			count = min(count, t.Page-j%t.Page)
+		}
+		t.keys(s, &w, head, r0, n, j, count)
+		j += count
 	}
 	if t.splits == 1 {
 		for r := range n {
-			t.divide(out[r*t.ValueDim:][:t.ValueDim], sums[r], t.seen(r0+r))
+			t.divide(out[r*t.ValueDim:][:t.ValueDim], w.sums[r], w.shown[r])
 			if !beside {
 				copy(t.result(first+r), out[r*t.ValueDim:][:t.ValueDim])
 			}
@@ -222,29 +238,37 @@ func (t *attentionTask) queries(q []float32, head, r0, n int) {
 	if n*t.Dim == 0 {
 		return
 	}
+	scale := t.Scale
+	if t.Softcap != 0 {
+		scale /= t.Softcap
+	}
 	if t.QRow == t.Dim && t.QHead == t.Queries*t.Dim {
-		rowKernel.affine(&q[0], &t.Q[(head*t.rows+r0)*t.Dim], nil, nil, n*t.Dim, 0, t.Scale, 0)
+		rowKernel.affine(&q[0], &t.Q[(head*t.rows+r0)*t.Dim], nil, nil, n*t.Dim, 0, scale, 0)
 		return
 	}
 	for r := range n {
 		at := head*t.rows + r0 + r
-		rowKernel.affine(&q[r*t.Dim], &t.Q[at/t.Queries*t.QHead+at%t.Queries*t.QRow], nil, nil, t.Dim, 0, t.Scale, 0)
+		rowKernel.affine(&q[r*t.Dim], &t.Q[at/t.Queries*t.QHead+at%t.Queries*t.QRow], nil, nil, t.Dim, 0, scale, 0)
 	}
 }
 
-// seen returns how many keys the query of row r sees.
-func (t *attentionTask) seen(r int) int {
-	if !t.Causal {
-		return t.Keys
-	}
-	return max(0, min(t.Keys, r%t.Queries+1+t.Keys-t.Queries))
+// attentionWeights is what the softmax of each row needs as further keys come, and
+// the sums of values, not yet divided.
+type attentionWeights struct {
+	out, tops []float32
+	sums      []float64
+	shown     []int
 }
 
 // keys lets n rows from r0 on see the keys from j on, of which there are
 // count.
-func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []float64, head, r0, n, j, count int) {
-	k := rowsOf(t.K, head*t.KHead+j*t.KRow, count, t.KRow, t.Dim)
-	v := rowsOf(t.V, head*t.VHead+j*t.VRow, count, t.VRow, t.ValueDim)
+func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0, n, j, count int) {
+	kAt, vAt, is := t.places(head, j)
+	if !is {
+		return
+	}
+	k := rowsOf(t.K, kAt, count, t.KRow, t.Dim)
+	v := rowsOf(t.V, vAt, count, t.VRow, t.ValueDim)
 	scores := s.scores[:n*count]
 	switch {
 	case t.Dim == 0:
@@ -257,47 +281,69 @@ func (t *attentionTask) keys(s *attentionScratch, out, tops []float32, sums []fl
 		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: t.KRow, C: scores}
 		g.Run(nil)
 	}
+	if t.Softcap != 0 {
+		t.cap(scores)
+	}
 
 	hidden := false
 	for r := range n {
 		row := scores[r*count:][:count]
-		see := max(0, min(count, t.seen(r0+r)-j))
-		hidden = hidden || see < count
+		first, end := t.stretch(r0+r, j, count)
 		// Hidden keys count as infinitely far away.
-		clear(row[see:])
-		if see == 0 {
-			continue
+		clear(row[:first])
+		clear(row[end:])
+		shown := t.masked(row, head, r0+r, j, first, end)
+		w.shown[r] += shown
+		hidden = hidden || shown < count
+		if shown > 0 {
+			t.weigh(w, r, row[first:end])
+		} else {
+			clear(row)
 		}
-		top := max(tops[r], reducers.block[kindMax](&row[0], nil, see))
-		from := top
-		if math.IsInf(float64(top), -1) {
-			from = 0 // no weight yet, but a later key may have one
-		}
-		sum := rowKernel.expStore(&row[0], &row[0], see, from)
-		if f := shrink(float64(tops[r]), float64(top)); f != 1 {
-			o := &out[r*t.ValueDim]
-			rowKernel.affine(o, o, nil, nil, t.ValueDim, 0, float32(f), 0)
-			sums[r] *= f
-		}
-		sums[r] += float64(sum)
-		tops[r] = top
 	}
 
 	// A weight of 0 would not hide a NaN from the product.
 	if hidden && !finiteRows(v, count, t.VRow, t.ValueDim) {
-		for r := range n {
-			o := out[r*t.ValueDim:][:t.ValueDim]
-			for i := range max(0, min(count, t.seen(r0+r)-j)) {
-				w := scores[r*count+i]
-				for c, e := range v[i*t.VRow:][:t.ValueDim] {
-					o[c] += w * e
-				}
-			}
-		}
+		t.addSeen(w, scores, v, head, r0, n, j, count)
 		return
 	}
-	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: t.VRow, BCol: 1, C: out, Accumulate: true}
+	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: t.VRow, BCol: 1, C: w.out, Accumulate: true}
 	g.Run(nil)
+}
+
+// weigh makes weights of the scores of row r, and scales down what it has if a greater
+// one is among them.
+func (t *attentionTask) weigh(w *attentionWeights, r int, row []float32) {
+	top := max(w.tops[r], reducers.block[kindMax](&row[0], nil, len(row)))
+	from := top
+	if math.IsInf(float64(top), -1) {
+		from = 0 // no weight yet, but a later key may have one
+	}
+	sum := rowKernel.expStore(&row[0], &row[0], len(row), from)
+	if f := shrink(float64(w.tops[r]), float64(top)); f != 1 {
+		o := &w.out[r*t.ValueDim]
+		rowKernel.affine(o, o, nil, nil, t.ValueDim, 0, float32(f), 0)
+		w.sums[r] *= f
+	}
+	w.sums[r] += float64(sum)
+	w.tops[r] = top
+}
+
+// addSeen adds the values that each row sees, one by one.
+func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, head, r0, n, j, count int) {
+	for r := range n {
+		o := w.out[r*t.ValueDim:][:t.ValueDim]
+		first, end := t.stretch(r0+r, j, count)
+		for i := first; i < end; i++ {
+			if !t.shows(head, r0+r, j+i) {
+				continue
+			}
+			x := scores[r*count+i]
+			for c, e := range v[i*t.VRow:][:t.ValueDim] {
+				o[c] += x * e
+			}
+		}
+	}
 }
 
 // rowsOf returns so many rows from an element on, a stride apart.
@@ -322,8 +368,8 @@ func finiteRows(x []float32, rows, stride, dim int) bool {
 }
 
 // divide makes weights of a row add up to 1.
-func (t *attentionTask) divide(row []float32, sum float64, seen int) {
-	if seen == 0 {
+func (t *attentionTask) divide(row []float32, sum float64, shown int) {
+	if shown == 0 {
 		return // zeros
 	}
 	rowKernel.affine(&row[0], &row[0], nil, nil, len(row), 0, float32(1/sum), 0)
@@ -333,8 +379,9 @@ func (t *attentionTask) divide(row []float32, sum float64, seen int) {
 func (t *attentionTask) join() {
 	queries := t.Heads * t.Queries
 	for q := range queries {
-		top, sum := math.Inf(-1), 0.0
+		top, sum, shown := math.Inf(-1), 0.0, 0
 		for s := range t.splits {
+			shown += t.shown[s*queries+q]
 			top = max(top, float64(t.tops[s*queries+q]))
 		}
 		dst := t.result(q)
@@ -350,6 +397,6 @@ func (t *attentionTask) join() {
 				dst[c] += e * w
 			}
 		}
-		t.divide(dst, sum, t.seen(q%t.rows))
+		t.divide(dst, sum, shown)
 	}
 }

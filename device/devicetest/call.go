@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -85,6 +86,12 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 		return []batch.Value{b.Bitcast(in[0], op.I32)}, nil
 	case op.BitcastU32:
 		return []batch.Value{b.Bitcast(in[0], op.U32)}, nil
+	}
+	if c.Op == op.Attention && len(in) > op.AttentionMask {
+		full := append(slices.Clone(in), batch.Value{})
+		o, _ := c.Options.(op.AttentionOpts)
+		return []batch.Value{b.AttentionWith(in[0], in[1], in[2], batch.AttentionInputs{Lengths: in[op.AttentionLengths], Mask: in[op.AttentionMask],
+			Table: full[op.AttentionTable]}, o)}, nil
 	}
 	if c.Op.ID() < 0 {
 		return []batch.Value{b.Map(c.Op, in...)}, nil

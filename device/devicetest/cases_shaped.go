@@ -2,7 +2,6 @@ package devicetest
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rayo-go/rayo/op"
 )
@@ -190,55 +189,6 @@ func (g *generator) anyConv2D(d op.DType) Case {
 		x[2+i] = max(1, o.Dilation[i]*(w[2+i]-1)+1-2*o.Pad[i]) + g.IntN(7)
 	}
 	return g.convolution(d, x, w, o, g.IntN(2) == 0)
-}
-
-func (g *generator) attention(d op.DType, short bool) []Case {
-	var cases []Case
-	for i, s := range []struct {
-		lead              op.Shape
-		h, hkv, tq, tk, d int
-	}{
-		{nil, 1, 1, 1, 1, 1}, {nil, 1, 1, 1, 33, 16}, {nil, 4, 4, 7, 7, 8}, {nil, 6, 2, 5, 9, 24}, {op.Shape{2}, 4, 1, 17, 17, 32},
-		{nil, 2, 2, 9, 4, 5}, {nil, 2, 1, 65, 65, 64}, {op.Shape{3}, 2, 2, 1, 70, 20}, {nil, 2, 2, 3, 0, 4}, {nil, 2, 2, 0, 3, 4},
-		{nil, 0, 0, 3, 3, 4}, {op.Shape{0}, 2, 2, 3, 3, 4}, {nil, 1, 1, 3, 3, 0}, {nil, 8, 2, 1, 300, 64}, {nil, 1, 1, 70, 260, 65},
-	} {
-		if short && i > 12 {
-			break
-		}
-		q := append(append(op.Shape{}, s.lead...), s.h, s.tq, s.d)
-		k := append(append(op.Shape{}, s.lead...), s.hkv, s.tk, s.d)
-		for _, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Scale: 0.3}, {Scale: op.Zero}} {
-			cases = append(cases, Case{Op: op.Attention, Options: o,
-				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
-		}
-	}
-	// Of the keys some are there, the others NaN.
-	for i, c := range []struct {
-		lead    op.Shape
-		lengths []int
-	}{{nil, []int{5}}, {op.Shape{3}, []int{1, 70, 33}}, {op.Shape{2}, []int{17}}, {op.Shape{3}, []int{0, -4, 1000}}} {
-		for _, tq := range []int{1, 7, 40} {
-			q, k := append(slices.Clone(c.lead), 4, tq, 16), append(slices.Clone(c.lead), 2, 70, 16)
-			n := g.tensor(op.I32, op.Shape{len(c.lengths)}, g.tame)
-			x, v := g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)
-			for j, length := range c.lengths {
-				n.Data[j] = float64(length)
-			}
-			for j := range x.Data {
-				if j/16%70 >= max(0, c.lengths[j/(2*70*16)%len(c.lengths)]) {
-					x.Data[j], v.Data[j] = math.NaN(), math.NaN()
-				}
-			}
-			cases = append(cases, Case{Op: op.Attention, Options: op.AttentionOpts{Causal: (i+tq)%2 == 0}, In: []Tensor{g.tensor(d, q, g.tame), x, v, n}})
-		}
-	}
-	// A NaN among keys that the causal mask hides does not matter.
-	c := Case{Op: op.Attention, Options: op.AttentionOpts{Causal: true}}
-	for range 3 {
-		c.In = append(c.In, g.tensor(d, op.Shape{1, 6, 8}, g.tame))
-	}
-	c.In[1].Data[5*8+3] = math.NaN()
-	return append(cases, c)
 }
 
 func (g *generator) rope(d op.DType) []Case {

@@ -259,6 +259,7 @@ func (f *file) recorded(o *op.Operation) {
 		write(name, doc(name)+"\n\nThe zero Value stands for absent "+join(in[1:], "or")+".", in, attrs)
 	case o.Class() == op.Shaped:
 		write(name, doc(name), in[:fewest], attrs)
+		in := in[:min(len(in), fewest+1)] // methods that take more are written by hand
 		if fewest < len(in) {
 			more := name + withOptional[in[fewest]]
 			write(more, fmt.Sprintf("%s is [Batch.%s] with %s.", more, name, in[fewest]), in, attrs)

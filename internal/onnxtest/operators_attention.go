@@ -25,8 +25,8 @@ func (r *recorder) merged(x batch.Value) batch.Value {
 	return r.Reshape(r.SwapAxes(x, 1, 2), s[0], s[2], -1)
 }
 
-// attention uses the operation, which has no mask but the causal one; with more it
-// is two products and a softmax.
+// attention uses the operation; where the scores are asked for, or queries stand
+// neither at the start nor at the end of the keys, it is two products and a softmax.
 func attention(r *recorder) []batch.Value {
 	q, k, v := r.x(0), r.x(1), r.x(2)
 	flat := len(r.shape(0)) == 3
@@ -34,20 +34,21 @@ func attention(r *recorder) []batch.Value {
 		q = r.heads(q, r.int("q_num_heads", 1))
 		k, v = r.heads(k, r.int("kv_num_heads", 1)), r.heads(v, r.int("kv_num_heads", 1))
 	}
+	past := 0
 	if r.has(4) {
+		past = r.shape(4)[2]
 		k, v = r.Concat(2, r.x(4), k), r.Concat(2, r.x(5), v)
 	}
-	scale, causal := r.float("scale", 0), r.int("is_causal", 0) != 0
+	o := op.AttentionOpts{Causal: r.int("is_causal", 0) != 0, Scale: r.float("scale", 0), Softcap: r.float("softcap", 0), FromStart: past == 0}
 	var y, scores batch.Value
 	s, t := q.Shape(), k.Shape()
-	if plain := !r.has(3) && !r.has(6) && r.float("softcap", 0) == 0 && len(r.c.Out) < 4; plain &&
-		v.Shape().Equal(t) && (!causal || s[2] == t[2]) {
-		y = r.Attention(q, k, v, op.AttentionOpts{Causal: causal, Scale: scale})
+	if len(r.c.Out) < 4 && (past == 0 || s[2]+past == t[2] && !r.has(6)) {
+		y = r.AttentionWith(q, k, v, r.attentionInputs(t[2]), o)
 	} else {
-		if scale == 0 {
-			scale = float32(1 / math.Sqrt(float64(s[3])))
+		if o.Scale == 0 {
+			o.Scale = float32(1 / math.Sqrt(float64(s[3])))
 		}
-		y, scores = r.scored(q, k, v, scale, causal)
+		y, scores = r.scored(q, k, v, o.Scale, o.Causal)
 	}
 	if flat {
 		y = r.merged(y)
@@ -78,17 +79,34 @@ func (r *recorder) scored(q, k, v batch.Value, scale float32, causal bool) (y, s
 	return y, r.Reshape(steps[mode], s[0], s[1], s[2], t[2])
 }
 
+// mask returns the operand of bools or of addends, which may be shorter than the keys.
+func (r *recorder) mask(keys int) (mask batch.Value) {
+	if !r.has(3) {
+		return mask
+	}
+	mask = r.x(3)
+	if n := mask.Shape(); n[len(n)-1] < keys {
+		mask = r.Pad(mask, -1, 0, keys-n[len(n)-1], float32(math.Inf(-1)))
+	}
+	return mask
+}
+
+// attentionInputs returns the mask and the lengths.
+func (r *recorder) attentionInputs(keys int) (in batch.AttentionInputs) {
+	in.Mask = r.mask(keys)
+	if r.has(6) {
+		in.Lengths = r.x(6)
+	}
+	return in
+}
+
 // masked hides scores [b h g tq tk] of keys: by the operand of bools or of addends,
 // which may be shorter than the keys; by how many keys there are; and of keys behind
 // the query, the first of which stands behind the past.
 func (r *recorder) masked(x batch.Value, groups op.Shape, causal bool) batch.Value {
 	keys := x.Shape()[4]
 	hidden := r.Cast(r.Const(float32(math.Inf(-1))), x.Type())
-	if r.has(3) {
-		mask := r.x(3)
-		if n := mask.Shape(); n[len(n)-1] < keys {
-			mask = r.Pad(mask, -1, 0, keys-n[len(n)-1], float32(math.Inf(-1)))
-		}
+	if mask := r.mask(keys); r.has(3) {
 		if n := mask.Shape(); len(n) == 4 {
 			if n[1] == 1 {
 				mask = r.Unsqueeze(mask, 1)

@@ -211,6 +211,9 @@ func planAttention(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !plainAttention(q, &s) {
+		return planAnyAttention(q, s)
+	}
 	t, name, err := attentionWays.choose(q, s)
 	if err != nil {
 		return nil, err

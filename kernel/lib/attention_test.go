@@ -46,3 +46,33 @@ func TestAttention(t *testing.T) {
 		}
 	}
 }
+
+// TestAnyAttention runs attention with windows, masks, bounded scores and pages.
+func TestAnyAttention(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(63, 64))
+	index := func(v float64, n int, dims ...int) *op.Array {
+		x := op.NewArray(dims)
+		for i := range x.Data {
+			x.Data[i] = v + float64(rnd.IntN(n))
+		}
+		return x
+	}
+	for i, s := range []struct{ heads, kv, tq, pages, d, e int }{{1, 1, 1, 1, 1, 1}, {4, 2, 7, 5, 12, 40}, {4, 4, 19, 9, 33, 8}, {2, 1, 3, 20, 8, 300}} {
+		const batch, page = 2, 4
+		for j, o := range []op.AttentionOpts{{Window: 5}, {Causal: true, Window: 9}, {Softcap: 1.5}, {Causal: true, FromStart: true}} {
+			c := &trial{o: op.Attention, attrs: o.Attrs(), types: []op.DType{op.F32, op.F32, op.F32, op.I32, op.F32, op.I32},
+				values: []*op.Array{normal(rnd, batch, s.heads, s.tq, s.d), normal(rnd, s.pages, page, s.kv, s.d), normal(rnd, s.pages, page, s.kv, s.e),
+					index(-1, s.pages*page+2, batch), normal(rnd, s.tq, s.pages*page), index(-1, s.pages+2, batch, s.pages)}}
+			if j%2 == 0 {
+				c.types[4], c.values[4] = op.Bool, index(0, 2, s.heads, 1, s.pages*page)
+			}
+			t.Run(fmt.Sprintf("%v/%v", s, o), func(t *testing.T) {
+				g := &rig{check: i < 3, subgroup: 32, extra: uint32(i)}
+				err := c.runBy(g, func(q *request) (*Plan, error) { return planAttention(q) })
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

@@ -48,8 +48,10 @@ func (c *attentionCut) padded() int {
 // planAttention answers requests for attention. Weights are rounded to the type of
 // the operands before they meet the values.
 func planAttention(r *lib.Request, d *Device) (*Plan, error) {
-	if len(r.In) > 3 && r.In[3].Shape != nil {
-		return nil, unsupported("lengths of keys")
+	for i := op.AttentionLengths; i < len(r.In); i++ {
+		if r.In[i].Shape != nil {
+			return nil, unsupported("attention with %s", op.Attention.Inputs()[i])
+		}
 	}
 	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
 	if err != nil {
@@ -57,6 +59,8 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 	}
 	c := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&r.Attrs).Causal, typ: r.In[0].Type}
 	switch {
+	case !s.Plain() || r.In[op.AttentionK].Type != r.In[op.AttentionQ].Type:
+		return nil, unsupported("attention with a window, bounded scores or operands that differ")
 	case d.Target < ptx.SM80:
 		return nil, unsupported("products of %v", d.Target)
 	case c.typ != op.F16 && c.typ != op.BF16 && c.typ != op.F32:

@@ -2,10 +2,8 @@ package cpu
 
 import (
 	"context"
-	"math"
 	"unsafe"
 
-	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -157,110 +155,6 @@ func (t *sortTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 		simd.Sort(pool, slice(out[0], n), index, slice(in[0], n), t.rows, t.cols, t.descending)
 	}
 	pool.Release()
-	return ctx.Err()
-}
-
-// attentionTask is the scaled dot-product attention.
-type attentionTask struct {
-	d     *processor
-	sizes op.AttentionSizes
-	a     simd.Attention // but for the memory
-	in    []*op.Layout
-	to    *op.Layout         // where the result goes, or nil for row by row
-	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
-}
-
-// attentionOperand is where an operand is: of one of the batch from the one before,
-// and of heads and rows.
-type attentionOperand struct {
-	operandPart
-	batch, head, row int
-}
-
-// layouts implements reader.
-func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
-
-// place finds the operands.
-func (t *attentionTask) place() error {
-	s := t.sizes
-	t.q = nil
-	var layouts [3]*op.Layout
-	copy(layouts[:], t.in)
-	if layouts == [3]*op.Layout{} && s.Lengths == 0 && t.to == nil {
-		return nil
-	}
-	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
-		heads, rows := s.KVHeads, s.Tk
-		if i%3 == 0 {
-			heads, rows = s.Heads, s.Tq
-		}
-		o := attentionOperand{operandPart{0, s.Batch * heads * rows * s.D}, heads * rows * s.D, rows * s.D, s.D}
-		if l != nil {
-			off, strides, ok := l.Strides(op.Shape{s.Batch, heads, rows, s.D})
-			if !ok {
-				return driver.ErrUnsupported
-			}
-			if rows == 1 {
-				strides[2] = s.D
-			}
-			first, end := l.Bounds()
-			o = attentionOperand{operandPart{off, end - first}, strides[0], strides[1], strides[2]}
-		}
-		t.q = append(t.q, o)
-	}
-	return nil
-}
-
-func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
-	s, err := op.AttentionOf(a, dims[:len(dims)-1])
-	t.sizes = s
-	if s.Scale == 0 {
-		s.Scale = float32(math.Copysign(0, -1)) // 0 has another meaning there
-	}
-	// A batch is more heads.
-	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
-		Dim: s.D, Scale: s.Scale, Causal: op.AttentionOptsOf(a).Causal}
-	if err != nil {
-		return err
-	}
-	return t.place()
-}
-
-func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	a := t.a
-	q, k := a.Heads*a.Queries*a.Dim, a.KVHeads*a.Keys*a.Dim
-	if q == 0 {
-		return nil
-	}
-	pool := t.d.pool.Under(ctx)
-	defer pool.Release()
-	a.Dst = slice(out[0], q)
-	if t.q == nil {
-		a.Q, a.K, a.V = slice(in[0], q), slice(in[1], k), slice(in[2], k)
-		a.Run(pool)
-		return ctx.Err()
-	}
-	s := t.sizes
-	var lengths []int32
-	if s.Lengths > 0 {
-		lengths = integers(in[3], s.Lengths)
-	}
-	a.Heads, a.KVHeads = s.Heads, s.KVHeads
-	dst := t.q[3]
-	a.DstHead, a.DstRow = dst.head, dst.row
-	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = t.q[0].head, t.q[0].row, t.q[1].head, t.q[1].row, t.q[2].head, t.q[2].row
-	x, y, z := t.q[0].slice(in[0]), t.q[1].slice(in[1]), t.q[2].slice(in[2])
-	for i := range s.Batch {
-		part := a
-		if lengths != nil {
-			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
-		}
-		part.Q, part.Dst = x[i*t.q[0].batch:], a.Dst[i*dst.batch:]
-		if part.Keys > 0 {
-			part.K, part.V = y[i*t.q[1].batch:], z[i*t.q[2].batch:]
-		}
-		part.Run(pool)
-	}
 	return ctx.Err()
 }
 

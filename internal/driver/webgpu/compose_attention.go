@@ -9,12 +9,17 @@ import (
 // of one, by heads of queries; of one of these, by queries.
 func (w *windows) attention() error {
 	r := w.r
-	if len(r.In) > 3 && r.In[3].Shape != nil {
-		return w.tooLarge
+	for i := op.AttentionLengths; i < len(r.In); i++ {
+		if r.In[i].Shape != nil {
+			return w.tooLarge
+		}
 	}
 	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
 	if err != nil {
 		return err
+	}
+	if !s.Plain() || r.In[op.AttentionK].Type != r.In[op.AttentionQ].Type {
+		return w.tooLarge
 	}
 	heads, share := s.Batch*s.KVHeads, s.Heads/s.KVHeads
 	q, y := w.given(0).shaped(heads*share, s.Tq, s.D), w.result(0).shaped(heads*share, s.Tq, s.D)

@@ -1,0 +1,171 @@
+package cpu
+
+import (
+	"context"
+	"math"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// attentionTask is the scaled dot-product attention.
+type attentionTask struct {
+	d     *processor
+	sizes op.AttentionSizes
+	a     simd.Attention // but for the memory
+	mask  op.DType
+	in    []*op.Layout
+	to    *op.Layout         // where the result goes, or nil for row by row
+	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
+}
+
+// attentionOperand is where an operand is: of one of the batch, or page, from the one
+// before, and of heads and rows.
+type attentionOperand struct {
+	operandPart
+	batch, head, row int
+}
+
+// operands implements typed.
+func (t *attentionTask) operands(types []op.DType) {
+	if len(types) > op.AttentionMask {
+		t.mask = types[op.AttentionMask]
+	}
+}
+
+// layouts implements reader.
+func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
+
+// place finds the operands.
+func (t *attentionTask) place() error {
+	s := t.sizes
+	t.q = nil
+	var layouts [3]*op.Layout
+	copy(layouts[:], t.in)
+	if layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
+		return nil
+	}
+	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
+		// Outer extents, heads and rows in the order in which they are in memory.
+		axes, head, row := op.Shape{s.Batch, s.KVHeads, s.Tk, s.D}, 1, 2
+		switch {
+		case i%3 == 0:
+			axes[1], axes[2] = s.Heads, s.Tq
+		case s.Page > 0:
+			axes, head, row = op.Shape{s.Pages, s.Page, s.KVHeads, s.D}, 2, 1
+		}
+		if i >= 2 {
+			axes[3] = s.E
+		}
+		o, err := operandOf(axes, head, row, l)
+		if err != nil {
+			return err
+		}
+		t.q = append(t.q, o)
+	}
+	return nil
+}
+
+// operandOf returns where an operand of four axes is, in a layout or, if that is nil,
+// row by row.
+func operandOf(axes op.Shape, head, row int, l *op.Layout) (attentionOperand, error) {
+	if l == nil {
+		strides := [4]int{axes[1] * axes[2] * axes[3], axes[2] * axes[3], axes[3], 1}
+		return attentionOperand{operandPart{0, size(axes)}, strides[0], strides[head], strides[row]}, nil
+	}
+	off, strides, ok := l.Strides(axes)
+	if !ok {
+		return attentionOperand{}, driver.ErrUnsupported
+	}
+	if axes[row] == 1 {
+		strides[row] = axes[3]
+	}
+	first, end := l.Bounds()
+	return attentionOperand{operandPart{off, end - first}, strides[0], strides[head], strides[row]}, nil
+}
+
+func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	s, err := op.AttentionOf(a, dims[:len(dims)-1])
+	t.sizes = s
+	if s.Scale == 0 {
+		s.Scale = float32(math.Copysign(0, -1)) // 0 has another meaning there
+	}
+	// A batch is more heads.
+	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
+		Dim: s.D, ValueDim: s.E, Scale: s.Scale, Causal: s.Causal,
+		Sight: simd.Sight{Softcap: s.Softcap, Window: s.Window, FromStart: s.FromStart,
+			MaskHead: s.Mask[1], MaskRow: s.Mask[2], MaskKey: s.Mask[3], Page: s.Page, Pages: s.Pages}}
+	if err != nil {
+		return err
+	}
+	return t.place()
+}
+
+func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	a, s := t.a, &t.sizes
+	q, k := a.Heads*a.Queries, a.KVHeads*a.Keys
+	if q*s.E == 0 {
+		return nil
+	}
+	pool := t.d.pool.Under(ctx)
+	defer pool.Release()
+	if t.q == nil {
+		a.Dst = slice(out[0], q*s.E)
+		a.Q, a.K, a.V = slice(in[0], q*s.D), slice(in[1], k*s.D), slice(in[2], k*s.E)
+		a.Run(pool)
+		return ctx.Err()
+	}
+	t.eachOfBatch(a, in, out, func(part *simd.Attention) { part.Run(pool) })
+	return ctx.Err()
+}
+
+// eachOfBatch calls run for each of the batch.
+func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, run func(part *simd.Attention)) {
+	s, q, k, v, dst := &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
+	var lengths, table []int32
+	if s.Lengths > 0 {
+		lengths = integers(in[op.AttentionLengths], s.Lengths)
+	}
+	if s.Page > 0 {
+		table = integers(in[op.AttentionTable], s.Batch*(s.Tk/s.Page))
+		a.KPage, a.VPage = k.batch, v.batch
+		k.batch, v.batch = 0, 0
+	}
+	a.Heads, a.KVHeads = s.Heads, s.KVHeads
+	a.DstHead, a.DstRow = dst.head, dst.row
+	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = q.head, q.row, k.head, k.row, v.head, v.row
+	to, x, y, z := dst.slice(out[0]), q.slice(in[0]), k.slice(in[1]), v.slice(in[2])
+	for i := range s.Batch {
+		part := a
+		if lengths != nil {
+			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
+		}
+		part.Q, part.Dst = x[i*q.batch:], to[i*dst.batch:]
+		if part.Keys > 0 {
+			part.K, part.V = y[i*k.batch:], z[i*v.batch:]
+		}
+		if s.Page > 0 {
+			n := s.Tk / s.Page
+			part.Table = table[i*n:][:n]
+		}
+		t.masks(&part, in, i)
+		run(&part)
+	}
+}
+
+// masks gives an attention the mask of one of the batch.
+func (t *attentionTask) masks(a *simd.Attention, in []unsafe.Pointer, batch int) {
+	s := &t.sizes
+	if !s.Masked || a.Keys == 0 {
+		return
+	}
+	n := 1 + (s.Heads-1)*s.Mask[1] + (s.Tq-1)*s.Mask[2] + (s.Tk-1)*s.Mask[3]
+	p := unsafe.Add(in[op.AttentionMask], 4*batch*s.Mask[0])
+	if t.mask == op.Bool {
+		a.Show = unsigned(p, n)
+	} else {
+		a.Add = slice(p, n)
+	}
+}

@@ -1,0 +1,127 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+)
+
+// Sight is which keys the queries of an [Attention] see, and where keys are. The zero
+// Sight hides none but what Causal does.
+type Sight struct {
+	// Softcap, if not 0, bounds scores before the mask: x becomes
+	// Softcap·tanh(x/Softcap).
+	Softcap float32
+	// Window, if not 0, hides keys that are Window or more keys away from where
+	// the query stands.
+	Window int
+	// FromStart says that query i stands at key i; else it stands at key
+	// i + Keys - Queries.
+	FromStart bool
+
+	// Add, if not nil, is added to the scores, and hides keys where it is -Inf. Show,
+	// if not nil, hides keys where it is 0. The element for a head, query and key is
+	// at the sum of these times MaskHead, MaskRow and MaskKey.
+	Add                        []float32
+	Show                       []uint32
+	MaskHead, MaskRow, MaskKey int
+
+	// Page, if not 0, is how many keys a page has, and Table which page the keys from
+	// each multiple of Page on are in. Pages begin KPage and VPage elements after
+	// each other; KHead, KRow, VHead and VRow count in one. What has a number outside
+	// of the Pages is hidden.
+	Table        []int32
+	Page, Pages  int
+	KPage, VPage int
+}
+
+// checkPages panics if pages are not within their operands, or the table is too short.
+func (a *Attention) checkPages(keys int) {
+	if len(a.Table) < ceilDiv(keys, a.Page) {
+		panic(fmt.Sprintf("simd: Attention of %d keys in pages of %d: a table of %d", keys, a.Page, len(a.Table)))
+	}
+	if a.Pages == 0 {
+		return
+	}
+	fits("K", max(0, len(a.K)-(a.Pages-1)*a.KPage), a.KVHeads, a.KHead, a.Page, a.KRow, a.Dim, 1)
+	fits("V", max(0, len(a.V)-(a.Pages-1)*a.VPage), a.KVHeads, a.VHead, a.Page, a.VRow, a.ValueDim, 1)
+}
+
+// places returns where the rows from key j on begin in K and V, or false if their page
+// is not there.
+func (t *attentionTask) places(head, j int) (k, v int, is bool) {
+	if t.Page == 0 {
+		return head*t.KHead + j*t.KRow, head*t.VHead + j*t.VRow, true
+	}
+	page, row := int(t.Table[j/t.Page]), j%t.Page
+	if page < 0 || page >= t.Pages {
+		return 0, 0, false
+	}
+	return page*t.KPage + head*t.KHead + row*t.KRow, page*t.VPage + head*t.VHead + row*t.VRow, true
+}
+
+// sight returns the keys that the query of row r sees unless a mask hides them: from
+// first to before end.
+func (t *attentionTask) sight(r int) (first, end int) {
+	end = t.Keys
+	if !t.Causal && t.Window == 0 {
+		return 0, end
+	}
+	at := r % t.Queries
+	if !t.FromStart {
+		at += t.Keys - t.Queries
+	}
+	if t.Causal {
+		end = max(0, min(end, at+1))
+	}
+	if t.Window > 0 {
+		first = max(0, at-t.Window+1)
+		end = min(end, max(0, at+min(t.Window, math.MaxInt-max(at, 0))))
+	}
+	return min(first, end), end
+}
+
+// stretch returns which of the count keys from j on the query of row r sees.
+func (t *attentionTask) stretch(r, j, count int) (first, end int) {
+	first, end = t.sight(r)
+	end = max(0, min(count, end-j))
+	return max(0, min(first-j, end)), end
+}
+
+// cap bounds scores, which have been divided by the bound.
+func (t *attentionTask) cap(scores []float32) {
+	if n := len(scores); n > 0 {
+		kernelTanh(&scores[0], &scores[0], nil, nil, n, nil)
+		rowKernel.affine(&scores[0], &scores[0], nil, nil, n, 0, t.Softcap, 0)
+	}
+}
+
+// mask returns where the mask for the query of row r of a head of keys begins.
+func (t *attentionTask) mask(head, r int) int {
+	return (head*(t.rows/t.Queries)+r/t.Queries)*t.MaskHead + r%t.Queries*t.MaskRow
+}
+
+// shows reports whether no mask hides key j from the query of row r.
+func (t *attentionTask) shows(head, r, j int) bool {
+	at := t.mask(head, r) + j*t.MaskKey
+	return (t.Show == nil || t.Show[at] != 0) && (t.Add == nil || !math.IsInf(float64(t.Add[at]), -1))
+}
+
+// masked applies the masks to the scores from first to before end, of the keys from j
+// on, and returns how many keys they show.
+func (t *attentionTask) masked(row []float32, head, r, j, first, end int) int {
+	shown := end - first
+	if t.Add == nil && t.Show == nil {
+		return shown
+	}
+	at := t.mask(head, r)
+	for i := first; i < end; i++ {
+		switch m := at + (j+i)*t.MaskKey; {
+		case t.Show != nil && t.Show[m] == 0, t.Add != nil && math.IsInf(float64(t.Add[m]), -1):
+			row[i] = float32(math.Inf(-1))
+			shown--
+		case t.Add != nil:
+			row[i] += t.Add[m]
+		}
+	}
+	return shown
+}
