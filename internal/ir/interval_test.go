@@ -102,3 +102,22 @@ func TestEnclose(t *testing.T) {
 		}
 	}
 }
+
+// TestEncloseBits: of a zero the sign is not known, of a NaN nothing, and a subnormal
+// number may have become 0, so that their bits are not known either.
+func TestEncloseBits(t *testing.T) {
+	for _, c := range []struct {
+		x     float64
+		known bool
+	}{{0, false}, {math.Copysign(0, -1), false}, {math.NaN(), false}, {0x1p-127, false}, {-0x1p-149, false},
+		{0x1p-126, true}, {-0x1p-126, true}, {1, true}, {math.Inf(-1), true}} {
+		e := NewEncloser(NewBitcast(NewArg(0, F32), U32), nil)
+		r := e.Enclose([]Interval{Point(c.x)}, nil)
+		if want := float64(math.Float32bits(float32(c.x))); r.Certain() != c.known || !r.Contains(want) {
+			t.Errorf("the bits of %v, %v, are in %+v; certain should be %v", c.x, want, r, c.known)
+		}
+	}
+	if r := NewEncloser(NewBitcast(NewArg(0, U32), F32), nil).Enclose([]Interval{Point(1 << 23)}, nil); !r.Certain() || r.Lo != 0x1p-126 {
+		t.Errorf("the float of bit 23 is in %+v", r)
+	}
+}
