@@ -47,11 +47,12 @@ func choleskyRows(a Matrix) bool {
 	var inverse [2 * base]float32
 	for i := range order {
 		x := a.row(i)[:i+1]
-		for k := range i {
-			f := x[k] * inverse[k]
+		for k, inv := range inverse[:i] {
+			f := x[k] * inv
 			x[k] = f
-			less(x[k+1:i], lt.row(k)[k+1:i], f)
-			lt.row(k)[i] = f
+			y := lt.Data[k*order : (k+1)*order]
+			y[i] = f
+			less(x[k+1:i], y[k+1:i], f)
 		}
 		s := x[i] // what is left of it, but for its own square
 		for _, v := range x[:i] {
@@ -78,6 +79,23 @@ func less(x, y []float32, f float32) {
 	for i, v := range y[:len(x)] {
 		x[i] -= f * v
 	}
+}
+
+// dot returns the sum of the products.
+func dot(x, y []float32) float32 {
+	if len(x) > 2*short {
+		return simd.Dot(x, y)
+	}
+	y = y[:len(x)]
+	a, b := float32(0), float32(0)
+	for ; len(x) >= 2 && len(y) >= 2; x, y = x[2:], y[2:] {
+		a += x[0] * y[0]
+		b += x[1] * y[1]
+	}
+	if len(x) > 0 && len(y) > 0 {
+		a += x[0] * y[0]
+	}
+	return a + b
 }
 
 // squareAtOnce is the order of squares that are computed whole, although one triangle

@@ -66,11 +66,12 @@ func luColumns(a Matrix, pivots []int32) {
 		if x[j] == 0 {
 			continue // the column is zeros: nothing to eliminate
 		}
-		for i := j + 1; i < a.Rows; i++ {
-			y := a.row(i)
-			y[j] /= x[j]
-			f := y[j]
-			less(y[j+1:], x[j+1:], f)
+		pivot, rest := x[j], x[j+1:]
+		for at := (j + 1) * a.Stride; at < a.Rows*a.Stride; at += a.Stride {
+			y := a.Data[at+j : at+a.Cols]
+			f := y[0] / pivot
+			y[0] = f
+			less(y[1:], rest, f)
 		}
 	}
 }

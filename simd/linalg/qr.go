@@ -43,7 +43,7 @@ func (q *QR) reduce(p *simd.Pool, j, width int) {
 		x[0] = 1
 		for i := k + 1; i < width; i++ {
 			y := v.row(i)[k:]
-			less(y, x, tau*simd.Dot(x, y))
+			less(y, x, tau*dot(x, y))
 		}
 		q.taus = append(q.taus, tau)
 		x[0] = beta
@@ -176,7 +176,7 @@ func (q *QR) reflect(qt Matrix) {
 		x[0] = 1
 		for i := k; i < qt.Rows; i++ {
 			y := qt.row(i)[k:]
-			less(y, x, q.taus[k]*simd.Dot(x, y))
+			less(y, x, q.taus[k]*dot(x, y))
 		}
 		x[0] = beta
 	}

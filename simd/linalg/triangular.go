@@ -114,6 +114,10 @@ func (tr Triangle) rows(p *simd.Pool, a, b Matrix) {
 
 // columns is rows for a part of the right-hand sides.
 func (tr Triangle) columns(a, b Matrix) {
+	if b.Cols == 1 && b.Stride == 1 && !tr.Trans {
+		tr.vector(a, b.Data)
+		return
+	}
 	for k := range b.Rows {
 		i, from, to := k, 0, k
 		if !tr.forward() {
@@ -127,18 +131,28 @@ func (tr Triangle) columns(a, b Matrix) {
 				f = a.Data[j*a.Stride+i]
 			}
 			y := b.row(j)
-			if len(x) < 8 {
-				for c := range x {
-					x[c] -= f * y[c]
-				}
-			} else {
-				simd.Axpy(x, y, x, -f)
-			}
+			less(x, y, f)
 		}
 		if d := a.Data[i*a.Stride+i]; !tr.Unit {
 			for c := range x {
 				x[c] /= d
 			}
+		}
+	}
+}
+
+// vector solves A·x = b for a triangle as it is and one right-hand side, by products of rows.
+func (tr Triangle) vector(a Matrix, b []float32) {
+	for k := range b {
+		i, from, to := k, 0, k
+		if tr.Upper {
+			i = len(b) - 1 - k
+			from, to = i+1, len(b)
+		}
+		x := a.row(i)
+		b[i] -= dot(x[from:to], b[from:to])
+		if !tr.Unit {
+			b[i] /= x[i]
 		}
 	}
 }

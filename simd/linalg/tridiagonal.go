@@ -53,8 +53,8 @@ func (f *symmetricPanel) reduce(p *simd.Pool, t *tridiagonal, j int) {
 		copy(x[k:], f.a.row(k)[k:])
 		for i := range k {
 			v, w := f.v.row(i), f.w.row(i)
-			simd.Axpy(x[k:], v[k:], x[k:], -w[k])
-			simd.Axpy(x[k:], w[k:], x[k:], -v[k])
+			less(x[k:], v[k:], w[k])
+			less(x[k:], w[k:], v[k])
 		}
 		t.d[j+k] = float64(x[k])
 		clear(x[:k+1])
@@ -80,7 +80,7 @@ func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	n := len(v)
 	if n <= 64 {
 		for i := range n {
-			w[i] = simd.Dot(f.a.row(from + i)[from:], v)
+			w[i] = dot(f.a.row(from + i)[from:], v)
 		}
 	} else {
 		g := simd.Gemm{M: n, N: 1, K: n, A: f.a.part(from, from, n, n).Data, ARow: f.a.Stride, ACol: 1, B: v, BRow: 1, BCol: 1, C: w, CRow: 1}
@@ -88,9 +88,9 @@ func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	}
 	for i := range k {
 		x, y := f.v.row(i)[from:], f.w.row(i)[from:]
-		s, r := simd.Dot(y, v), simd.Dot(x, v)
-		simd.Axpy(w, x, w, -s)
-		simd.Axpy(w, y, w, -r)
+		s, r := dot(y, v), dot(x, v)
+		less(w, x, s)
+		less(w, y, r)
 	}
 	simd.Scale(w, w, tau)
 	simd.Axpy(w, v, w, -tau/2*simd.Dot(w, v))
@@ -118,18 +118,16 @@ func (f *symmetricPanel) update(p *simd.Pool) {
 // whose first element is 1 at the diagonal.
 func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
 	width := v.Rows
-	tri, gram := New(width, width), New(width, width)
+	tri, gram, rows := New(width, width), New(width, width), New(width, width)
 	mul(p, gram, n(v), t(v))
-	for k := range width {
-		for i := range k {
-			s := float32(0)
-			for l := i; l < k; l++ {
-				s += tri.row(i)[l] * gram.row(l)[k]
-			}
-			tri.row(i)[k] = -taus[k] * s
+	for k, tau := range taus[:width] { // rows are the columns of the triangle
+		x := rows.row(k)
+		for l, g := range gram.row(k)[:k] {
+			less(x[:l+1], rows.Data[l*width:], tau*g)
 		}
-		tri.row(k)[k] = taus[k]
+		x[k] = tau
 	}
+	transpose(tri, rows)
 	return tri
 }
 
@@ -189,7 +187,8 @@ func qlStep(d, e []float64, l, m int, vt Matrix) {
 		shift = s * r
 		d[i+1] = g + shift
 		g = c*r - b
-		turn(vt.row(i), vt.row(i+1), float32(c), float32(s))
+		at := i * vt.Stride
+		turn(vt.Data[at:at+vt.Cols], vt.Data[at+vt.Stride:at+vt.Stride+vt.Cols], float32(c), float32(s))
 	}
 	d[l] -= shift
 	e[l] = g
@@ -199,14 +198,15 @@ func qlStep(d, e []float64, l, m int, vt Matrix) {
 // turn rotates two rows: x becomes c·x - s·y, y becomes s·x + c·y.
 func turn(x, y []float32, c, s float32) {
 	y = y[:len(x)]
-	for len(x) >= 4 {
-		x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
-		y0, y1, y2, y3 := y[0], y[1], y[2], y[3]
-		x[0], x[1], x[2], x[3] = c*x0-s*y0, c*x1-s*y1, c*x2-s*y2, c*x3-s*y3
-		y[0], y[1], y[2], y[3] = s*x0+c*y0, s*x1+c*y1, s*x2+c*y2, s*x3+c*y3
-		x, y = x[4:], y[4:]
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		a, b := (*[4]float32)(x[i:]), (*[4]float32)(y[i:])
+		a0, a1, a2, a3 := a[0], a[1], a[2], a[3]
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		a[0], a[1], a[2], a[3] = c*a0-s*b0, c*a1-s*b1, c*a2-s*b2, c*a3-s*b3
+		b[0], b[1], b[2], b[3] = s*a0+c*b0, s*a1+c*b1, s*a2+c*b2, s*a3+c*b3
 	}
-	for i, v := range x {
-		x[i], y[i] = c*v-s*y[i], s*v+c*y[i]
+	for ; i < len(x); i++ {
+		x[i], y[i] = c*x[i]-s*y[i], s*x[i]+c*y[i]
 	}
 }
