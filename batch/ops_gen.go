@@ -1913,7 +1913,7 @@ func (r *Batch) CountNonzeroRows(x Value) Value {
 //
 // Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Sums are made
 // in blocks: from where the magnitudes add up to more than the range on, they are not
-// defined.
+// defined. Integers wrap around.
 //
 // # Errors
 //
@@ -1927,6 +1927,85 @@ func (r *Batch) CountNonzeroRows(x Value) Value {
 // [op.Axes] makes rows of other axes than the last: b.Cumsum(x, op.Axes(0)).
 func (r *Batch) Cumsum(x Value, along ...op.Along) Value {
 	return r.alongRows(op.Cumsum, op.Attrs{}, along, x)
+}
+
+// Cumprod records the running products: of each element and those before it: Π_{i
+// ≤ j} x[i].
+//
+// Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Products are
+// made in blocks: from where the product of the factors beyond 1, or of those within,
+// leaves the range of normal numbers they are not defined. Integers wrap around.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+//
+// [op.Axes] makes rows of other axes than the last: b.Cumprod(x, op.Axes(0)).
+func (r *Batch) Cumprod(x Value, along ...op.Along) Value {
+	return r.alongRows(op.Cumprod, op.Attrs{}, along, x)
+}
+
+// Cummax records the running maximum: the greatest of each element and those before
+// it: max_{i ≤ j} x[i].
+//
+// Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+//
+// [op.Axes] makes rows of other axes than the last: b.Cummax(x, op.Axes(0)).
+func (r *Batch) Cummax(x Value, along ...op.Along) Value {
+	return r.alongRows(op.Cummax, op.Attrs{}, along, x)
+}
+
+// Cummin records the running minimum: the least of each element and those before it:
+// min_{i ≤ j} x[i].
+//
+// Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+//
+// [op.Axes] makes rows of other axes than the last: b.Cummin(x, op.Axes(0)).
+func (r *Batch) Cummin(x Value, along ...op.Along) Value {
+	return r.alongRows(op.Cummin, op.Attrs{}, along, x)
+}
+
+// LogCumsumExp records the logarithms of the running sums of exponentials, without
+// their overflow: log(Σ_{i ≤ j} e**x[i]).
+//
+// Shapes: x [... n]; gives the shape of x. From a NaN on NaN, else from +Inf on +Inf;
+// -Inf as long as there is nothing else.
+//
+// # Errors
+//
+//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
+//     not fit.
+//
+// # Accuracy
+//
+// Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+//
+// [op.Axes] makes rows of other axes than the last: b.LogCumsumExp(x, op.Axes(0)).
+func (r *Batch) LogCumsumExp(x Value, along ...op.Along) Value {
+	return r.alongRows(op.LogCumsumExp, op.Attrs{}, along, x)
 }
 
 // Softmax records the exponentials of a row divided by their sum: e**(x - max x) / Σ

@@ -45,7 +45,7 @@ var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
 	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "bitcast_f32": {}, "bitcast_i32": {}, "bitcast_u32": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
 	"lu": {"torch"}, "solve_triangular": {"torch"}, "threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
-	"logsumexp": {"torch"},
+	"logsumexp": {"torch"}, "logcumsumexp": {"torch"},
 }
 
 // A domain is the interval that operands are moved to: |x|·Scale + Offset if Abs is set,
@@ -71,7 +71,7 @@ var domains = map[string]domain{
 	"log": positive, "log2": positive, "log10": positive, "log1p": positive, "sqrt": positive, "rsqrt": positive, "pow": positive,
 	"asin": unit, "acos": unit, "atanh": unit, "erfinv": unit, "acosh": aboveOne,
 	"cholesky": dominant, "lu": dominant, "solve": dominant, "solve_triangular": dominant,
-	"prod": {Abs: true, Scale: 1e-6, Offset: 1}, // of a million factors
+	"cumprod": {Abs: true, Scale: 1e-6, Offset: 1}, "prod": {Abs: true, Scale: 1e-6, Offset: 1}, // of a million factors
 }
 
 func (d domain) apply(x float32) float32 {

@@ -2290,7 +2290,7 @@ func (d *Device) CountNonzeroRowsAsync(ctx context.Context, dst []int32, x []flo
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
 // a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more
-// than the range on, they are not defined.
+// than the range on, they are not defined. Integers wrap around.
 //
 // # Errors
 //
@@ -2309,6 +2309,108 @@ func (d *Device) Cumsum(ctx context.Context, dst, x []float32, rows, cols int) e
 // until it is done.
 func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// Cumprod computes, for each row of x, the running products: of each element and
+// those before it: dst = Π_{i ≤ j} x[i].
+//
+// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
+// a NaN on NaN. Products are made in blocks: from where the product of the factors
+// beyond 1, or of those within, leaves the range of normal numbers they are not
+// defined. Integers wrap around.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) Cumprod(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.rowwise(ctx, op.Cumprod, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// CumprodAsync starts [Device.Cumprod] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.rowwiseAsync(ctx, op.Cumprod, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// Cummax computes, for each row of x, the running maximum: the greatest of each
+// element and those before it: dst = max_{i ≤ j} x[i].
+//
+// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
+// NaN; of two zeros either.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+func (d *Device) Cummax(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.rowwise(ctx, op.Cummax, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// CummaxAsync starts [Device.Cummax] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.rowwiseAsync(ctx, op.Cummax, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// Cummin computes, for each row of x, the running minimum: the least of each element
+// and those before it: dst = min_{i ≤ j} x[i].
+//
+// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
+// NaN; of two zeros either.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Exact: the results are elements of the operands or their places.
+func (d *Device) Cummin(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.rowwise(ctx, op.Cummin, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// CumminAsync starts [Device.Cummin] and returns at once. The slices belong to it
+// until it is done.
+func (d *Device) CumminAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.rowwiseAsync(ctx, op.Cummin, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// LogCumsumExp computes, for each row of x, the logarithms of the running sums of
+// exponentials, without their overflow: dst = log(Σ_{i ≤ j} e**x[i]).
+//
+// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
+// NaN, else from +Inf on +Inf; -Inf as long as there is nothing else.
+//
+// # Errors
+//
+//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
+//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
+//   - [ErrClosed] after Close; the error of ctx if that ends first.
+//
+// # Accuracy
+//
+// Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (d *Device) LogCumsumExp(ctx context.Context, dst, x []float32, rows, cols int) error {
+	return d.rowwise(ctx, op.LogCumsumExp, op.Attrs{}, dst, x, nil, nil, rows, cols)
+}
+
+// LogCumsumExpAsync starts [Device.LogCumsumExp] and returns at once. The slices
+// belong to it until it is done.
+func (d *Device) LogCumsumExpAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
+	return d.rowwiseAsync(ctx, op.LogCumsumExp, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
 // Softmax computes, for each row of x, the exponentials of a row divided by their

@@ -2,11 +2,60 @@ package op
 
 import "math"
 
-// Cumsum adds up along rows.
-var Cumsum = row(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
-	formula: "Σ_{i ≤ j} x[i]", inputs: []string{"x"}, tol: blocked(),
-	special: "IEEE 754: from a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more than the range on, they are not defined."},
-	cumsumRow, 1)
+// Scans: the reductions of each element and those before it in its row.
+var (
+	Cumsum = scan(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
+		formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
+		special: "IEEE 754: from a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more than the range on, they are not defined. Integers wrap around."},
+		cumsumRow, 1)
+	Cumprod = scan(&Operation{name: "cumprod", doc: "the running products: of each element and those before it",
+		formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
+		special: "IEEE 754: from a NaN on NaN. Products are made in blocks: from where the product of the factors beyond 1, or of those within, leaves the range of normal numbers they are not defined. Integers wrap around."},
+		cumprodRow, 1)
+	Cummax = scan(&Operation{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
+		formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
+		special: "From a NaN on NaN; of two zeros either."},
+		nil, 1)
+	Cummin = scan(&Operation{name: "cummin", doc: "the running minimum: the least of each element and those before it",
+		formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
+		special: "From a NaN on NaN; of two zeros either."},
+		nil, 1)
+	LogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without their overflow",
+		formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
+		special: "From a NaN on NaN, else from +Inf on +Inf; -Inf as long as there is nothing else."},
+		logCumsumExpRow, 4)
+)
+
+// scan enters a scan, whose rows of floats f computes; nil for what has no rounding.
+func scan(o *Operation, f rowFunction, flops float64) *Operation {
+	o.inputs = operandNames[:1]
+	row(o, f, flops)
+	floating := o.ref
+	o.ref = func(a *Attrs, in, out []*Array) {
+		if f == nil || !in[0].typ.Float() {
+			scanByFold(o.Fold(in[0].typ), in[0], out[0])
+			return
+		}
+		floating(a, in, out)
+	}
+	return o
+}
+
+// Scans reports whether the operation is a scan: a row operation by a fold.
+func (o *Operation) Scans() bool { return o.class == Row && o.fold != nil }
+
+// scanByFold is the reference of a scan whose results are exact.
+func scanByFold(f *Fold, x, out *Array) {
+	_, cols := x.Shape.Rows()
+	e := f.evaluator()
+	for i, v := range x.Data {
+		if i%cols == 0 {
+			e.begin()
+		}
+		e.take(v, i%cols)
+		out.Data[i] = e.result(i%cols + 1)
+	}
+}
 
 func cumsumRow(_ *Attrs, x, _, _, y, mag []float64) {
 	s, terms, infinite := 0.0, 0.0, false
@@ -19,6 +68,40 @@ func cumsumRow(_ *Attrs, x, _, _, y, mag []float64) {
 		y[i], mag[i] = s, terms*Depth(i+1)
 		if terms >= overflow {
 			mag[i] = math.Inf(1)
+		}
+	}
+}
+
+func cumprodRow(_ *Attrs, x, _, _, y, mag []float64) {
+	p := newProduct()
+	for i, v := range x {
+		p.take(v)
+		y[i], mag[i] = p.v, p.mag(i+1)
+	}
+}
+
+// logCumsumExpRow keeps the share of the errors of the arguments in the sum, as
+// [shifted] has it, for the greatest element so far.
+func logCumsumExpRow(_ *Attrs, x, _, _, y, mag []float64) {
+	m, sum, share := math.Inf(-1), 0.0, 0.0
+	for i, v := range x {
+		switch {
+		case m-m != 0 && !math.IsInf(m, -1): // +Inf or NaN
+			m = max(m, v)
+		case v > m || v != v:
+			if d := v - m; d-d == 0 {
+				share = (share + sum*d/2) * math.Exp(-d)
+				sum *= math.Exp(-d)
+			}
+			m, sum, share = v, sum+1, share+2
+		case v-v == 0:
+			sum += math.Exp(v - m)
+			share += math.Exp(v-m) * ((m-v)/2 + 2)
+		}
+		y[i] = m
+		if m-m == 0 {
+			y[i] += math.Log(sum)
+			mag[i] = math.Abs(m) + 2*math.Log(sum) + share/sum + 6*Depth(i+1)
 		}
 	}
 }

@@ -7,21 +7,22 @@ import "strings"
 func GoName(name string) string {
 	// Words that Go writes otherwise than with one capital.
 	spelt := map[string]string{
-		"argmax":    "ArgMax",
-		"argmin":    "ArgMin",
-		"conv2d":    "Conv2D",
-		"is_nan":    "IsNaN",
-		"logaddexp": "LogAddExp",
-		"logsumexp": "LogSumExp",
-		"lu":        "LU",
-		"matmul":    "MatMul",
-		"matmul_q":  "MatMulQ",
-		"matvec":    "MatVec",
-		"prelu":     "PRelu",
-		"qr":        "QR",
-		"rms_norm":  "RMSNorm",
-		"svd":       "SVD",
-		"topk":      "TopK",
+		"argmax":       "ArgMax",
+		"argmin":       "ArgMin",
+		"conv2d":       "Conv2D",
+		"is_nan":       "IsNaN",
+		"logaddexp":    "LogAddExp",
+		"logcumsumexp": "LogCumsumExp",
+		"logsumexp":    "LogSumExp",
+		"lu":           "LU",
+		"matmul":       "MatMul",
+		"matmul_q":     "MatMulQ",
+		"matvec":       "MatVec",
+		"prelu":        "PRelu",
+		"qr":           "QR",
+		"rms_norm":     "RMSNorm",
+		"svd":          "SVD",
+		"topk":         "TopK",
 	}
 	if s, ok := spelt[name]; ok {
 		return s

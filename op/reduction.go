@@ -235,28 +235,44 @@ func reduceDot(_ *Attrs, x, y []float64) (v, mag float64) {
 	return v, mag*Depth(len(x)) + lost
 }
 
-// reduceProd: each factor is rounded into the product once.
+// product is a product whose factors devices may multiply in any order.
+type product struct {
+	v            float64
+	above, below float64 // logarithms of the products of the factors beyond 1, and of those within
+	special      bool    // some are 0 or not finite
+}
+
+func newProduct() product { return product{v: 1} }
+
+func (p *product) take(x float64) {
+	p.v *= x
+	switch l := math.Log2(math.Abs(x)); {
+	case l-l != 0:
+		p.special = true
+	case l > 0:
+		p.above += l
+	default:
+		p.below += l
+	}
+}
+
+// mag returns what Tolerance.Mag refers to: each of n factors is rounded once.
+func (p *product) mag(n int) float64 {
+	switch {
+	case p.above >= 127 || p.below <= -125:
+		return math.Inf(1)
+	case p.special && p.v-p.v != 0 || p.v == 0:
+		return 0
+	}
+	return math.Abs(p.v) * (float64(n)/2 + 1)
+}
+
 func reduceProd(_ *Attrs, x, _ []float64) (v, mag float64) {
-	v = 1
-	above, below, special := 0.0, 0.0, false
+	p := newProduct()
 	for _, e := range x {
-		v *= e
-		switch l := math.Log2(math.Abs(e)); {
-		case l-l != 0:
-			special = true
-		case l > 0:
-			above += l
-		default:
-			below += l
-		}
+		p.take(e)
 	}
-	if above >= 127 || below <= -125 {
-		return v, math.Inf(1)
-	}
-	if special && v-v != 0 || v == 0 {
-		return v, 0
-	}
-	return v, math.Abs(v) * (float64(len(x))/2 + 1)
+	return p.v, p.mag(len(x))
 }
 
 // reduceLogSumExp: the errors of the sum are absolute ones of its logarithm.

@@ -425,6 +425,29 @@ func wholeReduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case
 	return cases
 }
 
+// scans returns the cases of a scan.
+func scans(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
+	g := newGenerator(seed)
+	var cases []Case
+	special := func(d op.DType) float64 {
+		if !d.Float() {
+			return g.wild(d)
+		}
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, 1, -1, 2, 0.5}[min(g.IntN(60), 7)]
+	}
+	near := func(d op.DType) float64 { return d.Round(1 + float64(g.IntN(3)-1)/64) } // long products stay in the range
+	shapes := []op.Shape{{1}, {2}, {7}, {64}, {300}, {1025}, {3, 65}, {65, 3}, {2, 3, 64}, {0, 5}, {5, 0}, {33, 129}, {2, 4099}, {997, 1}, {70, 70}}
+	if !short {
+		shapes = append(shapes, op.Shape{30_000}, op.Shape{3, 20_000})
+	}
+	for _, s := range shapes {
+		for _, value := range []func(op.DType) float64{g.tame, near, special} {
+			cases = append(cases, Case{Op: o, In: []Tensor{g.tensor(d, s, value)}})
+		}
+	}
+	return cases
+}
+
 // Row returns the cases of a row operation.
 func Row(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	g := newGenerator(seed)

@@ -299,6 +299,8 @@ func Cases(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		return Reduction(o, d, seed, short)
 	case o.Class() == op.Reduction:
 		return wholeReduction(o, d, seed, short)
+	case o.Scans():
+		return scans(o, d, seed, short)
 	}
 	return Row(o, d, seed, short)
 }

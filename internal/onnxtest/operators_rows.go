@@ -31,7 +31,8 @@ var reductionOperators = map[string]mapping{
 }
 
 var rowOperators = map[string]mapping{
-	"CumSum":             cumsum,
+	"CumProd":            scan((*batch.Batch).Cumprod, 1),
+	"CumSum":             scan((*batch.Batch).Cumsum, 0),
 	"Softmax":            along((*batch.Batch).Softmax),
 	"LogSoftmax":         along((*batch.Batch).LogSoftmax),
 	"LpNormalization":    lpNormalize,
@@ -141,23 +142,25 @@ func global(f reduction) mapping {
 	}
 }
 
-// cumsum sums reversed elements from the end on, and leaves each element out of its
-// own sum by moving all by one place.
-func cumsum(r *recorder) []batch.Value {
-	x, s := r.x(0), r.shape(0)
-	axis := r.axis(r.host(1)[0], len(s))
-	reverse := r.int("reverse", 0) != 0
-	if reverse {
-		x = r.Flip(x, axis)
+// scan maps an operator to a scan: reversed elements from the end on, and exclusive
+// ones moved by one place, with what stands for nothing at the first.
+func scan(f reduction, nothing float32) mapping {
+	return func(r *recorder) []batch.Value {
+		x, s := r.x(0), r.shape(0)
+		axis := r.axis(r.host(1)[0], len(s))
+		reverse := r.int("reverse", 0) != 0
+		if reverse {
+			x = r.Flip(x, axis)
+		}
+		if r.int("exclusive", 0) != 0 {
+			x = r.Slice(r.Pad(x, axis, 1, 0, nothing), axis, 0, s[axis], 1)
+		}
+		x = f(r.Batch, x, op.Axes(axis))
+		if reverse {
+			x = r.Flip(x, axis)
+		}
+		return one(x)
 	}
-	if r.int("exclusive", 0) != 0 {
-		x = r.Slice(r.Pad(x, axis, 1, 0, 0), axis, 0, s[axis], 1)
-	}
-	x = r.Cumsum(x, op.Axes(axis))
-	if reverse {
-		x = r.Flip(x, axis)
-	}
-	return one(x)
 }
 
 func lpNormalize(r *recorder) []batch.Value {
@@ -195,16 +198,17 @@ func rmsNorm(r *recorder) []batch.Value {
 	return one(r.Reshape(r.RMSNorm(x, r.weight(1), op.NormOpts{Eps: r.float("epsilon", 1e-5)}), r.shape(0)...))
 }
 
-// topK negates what it takes the least of, and brings the axis to the end.
+// topK brings the axis to the end. The least elements, and those of integers, are the
+// first ones in order.
 func topK(r *recorder) []batch.Value {
-	axis, least := r.int("axis", -1), r.int("largest", 1) == 0
+	axis, k := r.int("axis", -1), r.host(1)[0]
 	x := r.SwapAxes(r.x(0), axis, -1)
-	if least {
-		x = r.Neg(x)
-	}
-	values, indices := r.TopK(x, r.host(1)[0])
-	if least {
-		values = r.Neg(values)
+	largest := r.int("largest", 1) != 0
+	values, indices := r.Sort(x, op.SortOpts{Descending: largest})
+	if largest && x.Type().Float() {
+		values, indices = r.TopK(x, k)
+	} else {
+		values, indices = r.Slice(values, -1, 0, k, 1), r.Slice(indices, -1, 0, k, 1)
 	}
 	return []batch.Value{r.SwapAxes(values, axis, -1), r.SwapAxes(indices, axis, -1)}
 }

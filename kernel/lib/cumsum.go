@@ -5,7 +5,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planCumsum, variants: cumsumWays.names()}, op.Cumsum) }
+func init() {
+	register(&family{plan: planCumsum, variants: append(cumsumWays.names(), scanWays.names()...)}, op.Cumsum)
+}
 
 var cumsumWays = table[rowsOf, reduceWay]{
 	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceWay{crew: crew{Team: 4, Teams: 32}}},
@@ -72,6 +74,9 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 })
 
 func planCumsum(q *request) (*Plan, error) {
+	if !q.In[0].Type.Float() || scanWays.has(q.Variant) {
+		return planScan(q)
+	}
 	a := rowsOf{}
 	a.Rows, a.Cols = q.In[0].Shape.Rows()
 	w, name, err := cumsumWays.choose(q, a)

@@ -295,6 +295,10 @@ def folds():
                 case("any", [x], [np.any(x, axis=ax)], (rows,))
                 case("all", [x], [np.all(x, axis=ax)], (rows,))
                 case("count_nonzero", [x], [np.count_nonzero(x, axis=ax)], (rows,))
+            case("cumprod", [x], [np.cumprod(x, axis=-1)])
+            case("cummax", [x], [np.maximum.accumulate(x, axis=-1)])
+            case("cummin", [x], [np.minimum.accumulate(x, axis=-1)])
+            case("logcumsumexp", [x], [np.logaddexp.accumulate(x, axis=-1)])
 
 
 for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds):

@@ -49,7 +49,7 @@ const (
 
 // foldPrograms are the expressions of a fold as programs.
 type foldPrograms struct {
-	step, merge, finish *program
+	lift, step, merge, finish *program
 }
 
 // operands implements typed.
@@ -125,6 +125,9 @@ func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *op.Fold) (*fo
 	element := append(append([]op.DType(nil), states...), typ, op.I32)
 	if !f.Indexed() {
 		element = element[:len(element)-1]
+	}
+	if p.lift, err = d.expressions(f.Lift, element[len(states):], -1); err != nil {
+		return nil, err
 	}
 	if p.step, err = d.expressions(f.Step(), element, -1); err != nil {
 		return nil, err
@@ -222,8 +225,8 @@ func (l *lane) over(p *program, at []place, n int) {
 }
 
 // newStates returns room for states of so many lanes in l.extra, behind extra numbers.
-func (t *foldTask) newStates(l *lane, extra, lanes int) *states {
-	k := t.f.States()
+func newStates(l *lane, f *op.Fold, extra, lanes int) *states {
+	k := f.States()
 	l.reserve(extra + 2*k*lanes)
 	s := &states{}
 	for h := range 2 {
@@ -235,9 +238,9 @@ func (t *foldTask) newStates(l *lane, extra, lanes int) *states {
 }
 
 // begin sets lanes of the state to that of no elements.
-func (t *foldTask) begin(s *states, lanes int) {
+func (s *states) begin(f *op.Fold, lanes int) {
 	for h := range 2 {
-		for i, c := range t.f.Identity {
+		for i, c := range f.Identity {
 			bits := bitsOf(c.Value, c.Type)
 			w := words((*float32)(s.at[h][i]), lanes)
 			for j := range w {
@@ -332,8 +335,8 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	if t.f.Indexed() {
 		index = k * w
 	}
-	s := t.newStates(l, index, k*w)
-	t.begin(s, k*w)
+	s := newStates(l, t.f, index, k*w)
+	s.begin(t.f, k*w)
 	places := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(l.extra))), index)
 	for i := range places {
 		places[i] = int32(from + i/w)
@@ -357,7 +360,7 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	}
 	t.halve(l, s, k, w)
 	if t.parts == 1 {
-		t.store(l, s, w, unsafe.Add(t.dst, 4*(o*t.inner+j)))
+		finishStates(l, t.programs.finish, s, w, t.cols, unsafe.Add(t.dst, 4*(o*t.inner+j)))
 		return
 	}
 	for i := range t.f.States() {
@@ -381,8 +384,8 @@ func (t *foldTask) halve(l *lane, s *states, k, w int) {
 func (t *foldTask) mergeParts(l *lane, o, chunk int) {
 	j := chunk * t.chunk
 	w := min(t.chunk, t.inner-j)
-	s := t.newStates(l, 0, w)
-	t.begin(s, w)
+	s := newStates(l, t.f, 0, w)
+	s.begin(t.f, w)
 	for part := range t.parts {
 		var later [4]unsafe.Pointer
 		for i := range t.f.States() {
@@ -390,18 +393,18 @@ func (t *foldTask) mergeParts(l *lane, o, chunk int) {
 		}
 		l.fold(t.programs.merge, s, w, later[:t.f.States()]...)
 	}
-	t.store(l, s, w, unsafe.Add(t.dst, 4*(o*t.inner+j)))
+	finishStates(l, t.programs.finish, s, w, t.cols, unsafe.Add(t.dst, 4*(o*t.inner+j)))
 }
 
-// store stores the results of w lanes.
-func (t *foldTask) store(l *lane, s *states, w int, dst unsafe.Pointer) {
-	count := float32(t.cols)
+// finishStates stores the results of the states of n lanes, each of so many elements.
+func finishStates(l *lane, p *program, s *states, n, count int, dst unsafe.Pointer) {
+	c := float32(count)
 	s.from = s.from[:0]
 	for _, a := range s.at[s.now] {
 		s.from = append(s.from, place{base: a})
 	}
-	s.from = append(s.from, place{base: unsafe.Pointer(&count)}, place{base: dst})
-	l.over(t.programs.finish, s.from, w)
+	s.from = append(s.from, place{base: unsafe.Pointer(&c)}, place{base: dst})
+	l.over(p, s.from, n)
 }
 
 // together folds the arrays lo to hi, which are short: transposed, so that a lane has
@@ -413,10 +416,10 @@ func (t *foldTask) together(l *lane, lo, hi int) {
 	if t.f.Indexed() {
 		extra += w
 	}
-	s := t.newStates(l, extra, w)
+	s := newStates(l, t.f, extra, w)
 	turned, results := l.extra[:n*g], l.extra[n*g:][:w]
 	simd.Transpose(nil, turned, slice(unsafe.Add(t.x, 4*lo*n), n*g), g, n)
-	t.begin(s, w)
+	s.begin(t.f, w)
 	var places []int32
 	if t.f.Indexed() {
 		places = unsafe.Slice((*int32)(unsafe.Pointer(&l.extra[n*g+w])), w)
@@ -433,6 +436,6 @@ func (t *foldTask) together(l *lane, lo, hi int) {
 			places[i]++
 		}
 	}
-	t.store(l, s, w, unsafe.Pointer(unsafe.SliceData(results)))
+	finishStates(l, t.programs.finish, s, w, t.cols, unsafe.Pointer(unsafe.SliceData(results)))
 	simd.Transpose(nil, slice(unsafe.Add(t.dst, 4*lo*t.inner), w), results, t.inner, g)
 }

@@ -46,7 +46,7 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 			break
 		}
 		return o.reduceStep(), nil
-	case o.op.Class() == op.Row && o.op != op.Cumsum && !o.long():
+	case o.op.Class() == op.Row && !o.op.Scans() && !o.long():
 		return o.rowStep(), nil
 	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
 		return o.productStep()
@@ -265,6 +265,9 @@ func (o *opStep) newCore() core {
 	if _, ok := c.(*reduceTask); ok && (!o.in[0].typ.Float() || o.in[0].layout != nil) {
 		c = &foldTask{d: o.d}
 	}
+	if _, ok := c.(*cumsumTask); ok && !o.in[0].typ.Float() {
+		c = &scanTask{d: o.d}
+	}
 	if t, ok := c.(typed); ok {
 		types := make([]op.DType, len(o.in))
 		for i := range types {
@@ -419,7 +422,10 @@ func (d *processor) newCore(o *op.Operation) core {
 	if _, ok := reductionOf(o); ok {
 		return &reduceTask{d: d}
 	}
-	if o.Class() == op.Reduction && o.Fold(op.F32) != nil {
+	switch {
+	case o.Scans():
+		return &scanTask{d: d}
+	case o.Class() == op.Reduction && o.Fold(op.F32) != nil:
 		return &foldTask{d: d}
 	}
 	return nil

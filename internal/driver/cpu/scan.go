@@ -1,0 +1,186 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A scanTask scans rows by a fold of package op. Of many rows each has a lane, in tiles
+// that are transposed; a row alone is scanned in blocks, by as many merges of the block
+// with itself, moved, as its length has bits.
+type scanTask struct {
+	d          *processor
+	typ        op.DType
+	f          *op.Fold
+	programs   *foldPrograms
+	rows, cols int
+
+	x, dst  unsafe.Pointer
+	group   int // rows of a part; 1 for rows in blocks
+	ctx     context.Context
+	stopped atomic.Bool
+}
+
+const (
+	scanRows  = 64   // of a tile
+	scanTile  = 64   // columns of a tile
+	scanBlock = 1024 // elements of a block of a row
+)
+
+// operands implements typed.
+func (t *scanTask) operands(types []op.DType) { t.typ = types[0] }
+
+// configure implements core.
+func (t *scanTask) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) (err error) {
+	if t.typ == op.InvalidType {
+		t.typ = op.F32
+	}
+	if t.f = o.Fold(t.typ); t.f == nil {
+		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
+	}
+	t.rows, t.cols = dims[0].Rows()
+	t.programs, err = t.d.foldPrograms(o, t.typ, t.f)
+	t.group = 1
+	if t.rows >= 8 {
+		t.group = min(t.rows, scanRows)
+	}
+	return err
+}
+
+// compute implements core.
+func (t *scanTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	if t.rows*t.cols == 0 {
+		return nil
+	}
+	t.x, t.dst, t.ctx = in[0], out[0], ctx
+	t.stopped.Store(false)
+	defer func() { t.x, t.dst, t.ctx = nil, nil, nil }()
+	n := (t.rows + t.group - 1) / t.group
+	if ns := float64(t.rows*t.cols) * float64(t.programs.step.cost.seed+0.5); n > 1 && t.d.pool.Worth(ns) {
+		t.d.pool.Do(n, t)
+	} else {
+		for i := range n {
+			t.Part(i)
+		}
+	}
+	if t.stopped.Load() {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Part implements workers.Task.
+func (t *scanTask) Part(i int) {
+	l := lanes.Get().(*lane)
+	defer func() {
+		if l.begun != nil {
+			l.end()
+		}
+		lanes.Put(l)
+	}()
+	if t.group == 1 {
+		t.row(l, i)
+	} else {
+		t.tiles(l, i*t.group, min((i+1)*t.group, t.rows))
+	}
+}
+
+// cancelled reports whether the work is to end early.
+func (t *scanTask) cancelled() bool {
+	if t.stopped.Load() || t.ctx.Err() != nil {
+		t.stopped.Store(true)
+	}
+	return t.stopped.Load()
+}
+
+// at returns where column j of row r is in an array.
+func (t *scanTask) at(p unsafe.Pointer, r, j int) unsafe.Pointer {
+	return unsafe.Add(p, 4*(r*t.cols+j))
+}
+
+// tiles scans rows lo to hi, a lane each.
+func (t *scanTask) tiles(l *lane, lo, hi int) {
+	g := hi - lo
+	const held = scanRows * scanTile
+	s := newStates(l, t.f, 2*held, g)
+	rows, turned := l.extra[:held], l.extra[held:2*held]
+	s.begin(t.f, g)
+	for from := 0; from < t.cols && !t.cancelled(); from += scanTile {
+		c := min(scanTile, t.cols-from)
+		for r := range g {
+			copy(rows[r*c:][:c], slice(t.at(t.x, lo+r, from), c))
+		}
+		simd.Transpose(nil, turned[:g*c], rows[:g*c], g, c)
+		for j := range c {
+			at := unsafe.Pointer(&turned[j*g])
+			l.fold(t.programs.step, s, g, at)
+			finishStates(l, t.programs.finish, s, g, from+j+1, at)
+		}
+		simd.Transpose(nil, rows[:g*c], turned[:g*c], c, g)
+		for r := range g {
+			copy(slice(t.at(t.dst, lo+r, from), c), rows[r*c:][:c])
+		}
+	}
+}
+
+// row scans one row in blocks.
+func (t *scanTask) row(l *lane, r int) {
+	k := t.f.States()
+	s := newStates(l, t.f, k, scanBlock)
+	var carry [4]unsafe.Pointer
+	for i := range k {
+		carry[i] = unsafe.Pointer(&l.extra[i])
+		words((*float32)(carry[i]), 1)[0] = bitsOf(t.f.Identity[i].Value, t.f.Identity[i].Type)
+	}
+	for from := 0; from < t.cols && !t.cancelled(); from += scanBlock {
+		n := min(scanBlock, t.cols-from)
+		at := append(s.from[:0], place{base: t.at(t.x, r, from)})
+		for _, a := range s.at[s.now] {
+			at = append(at, place{base: a})
+		}
+		l.over(t.programs.lift, at, n)
+		at = at[:0]
+		for i := range k { // what is before the block counts for its first element
+			at = append(at, place{base: carry[i]})
+		}
+		for range 2 {
+			for _, a := range s.at[s.now] {
+				at = append(at, place{base: a})
+			}
+		}
+		// The results go to the other state, and from there to this one.
+		for i, a := range s.at[s.now^1] {
+			at[2*k+i].base = a
+		}
+		l.over(t.programs.merge, at, 1)
+		for i := range k {
+			copy(slice(s.at[s.now][i], 1), slice(s.at[s.now^1][i], 1))
+		}
+		t.spread(l, s, n)
+		for i := range k {
+			copy(slice(carry[i], 1), slice(unsafe.Add(s.at[s.now][i], 4*(n-1)), 1))
+		}
+		finishStates(l, t.programs.finish, s, n, 1, t.at(t.dst, r, from))
+	}
+}
+
+// spread merges each of n states with all before it.
+func (t *scanTask) spread(l *lane, s *states, n int) {
+	k := t.f.States()
+	var at [12]place
+	for d := 1; d < n; d *= 2 {
+		now, next := s.at[s.now], s.at[s.now^1]
+		for i := range k {
+			at[i].base, at[k+i].base, at[2*k+i].base = now[i], unsafe.Add(now[i], 4*d), unsafe.Add(next[i], 4*d)
+			copy(slice(next[i], d), slice(now[i], d))
+		}
+		l.over(t.programs.merge, at[:3*k], n-d)
+		s.now ^= 1
+	}
+}
