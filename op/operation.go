@@ -108,6 +108,8 @@ type Array struct {
 	// it may pass through. An infinite Mag says that the element is not
 	// defined.
 	Mag []float64
+	// typ is the type of an operand, where a reference is computed.
+	typ DType
 	// half is, for each element, the magnitudes of what an operation may round
 	// on the way to its operands' type where that has 16 bits, or nil.
 	half []float64

@@ -49,7 +49,13 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 			results[i] = NewArray(s)
 		}
 		full := make([]*Array, MaxInputs) // so that absent operands at the end are nil too
-		copy(full, in)
+		for i, x := range in {
+			if x != nil {
+				y := *x
+				y.typ = types[i]
+				full[i] = &y
+			}
+		}
 		o.ref(a, full, results)
 		for _, y := range results {
 			y.roundHalf(types[0])

@@ -24,6 +24,7 @@ type kernelRequest struct {
 var typical = map[*op.Operation]string{
 	op.Attention: "16x2048x128,16x2048x128,16x2048x128",
 	op.Gather:    "32000x4096,512",
+	op.Scatter:   "32000x256,4096,4096x256",
 	op.TopK:      "64x4096",
 	op.Sort:      "64x4096",
 	op.Conv2D:    "8x64x56x56,64x64x3x3",

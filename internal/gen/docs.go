@@ -180,6 +180,8 @@ var listText = map[*op.Operation]string{
 	op.Concat:  "the axis (`op.ConcatAlong`)",
 	op.SliceAt: "the axis and n (`op.SliceAtOf`)",
 	op.Update:  "the axis (`op.UpdateOf`)",
+	op.Gather:  "the axis (`op.GatherOf`)",
+	op.Scatter: "the axis, and what becomes of an element and what is there (`op.ScatterOf`)",
 	op.Iota:    "n (`op.IotaOf`)",
 }
 

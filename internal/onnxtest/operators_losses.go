@@ -21,7 +21,7 @@ func (r *recorder) nll(logs batch.Value) batch.Value {
 	labels := r.x(1)
 	weight := r.Cast(r.Equal(labels, labels), op.F32)
 	if r.has(2) {
-		weight = r.pick(r.x(2), labels)
+		weight = r.Gather(r.x(2), labels)
 	}
 	if _, ok := r.c.Node.Attributes["ignore_index"]; ok {
 		// Any label will do where the loss is 0.
@@ -29,7 +29,7 @@ func (r *recorder) nll(logs batch.Value) batch.Value {
 		weight = r.Where(ignored, r.Const(0), weight)
 		labels = r.Where(ignored, r.whole(0), labels)
 	}
-	loss := r.Squeeze(r.pickAlong(logs, r.Unsqueeze(labels, 1), 1), 1)
+	loss := r.Squeeze(r.TakeAlong(logs, r.Unsqueeze(labels, 1), 1), 1)
 	loss = r.Mul(r.Neg(loss), weight)
 	switch r.text("reduction", "mean") {
 	case "none":

@@ -106,7 +106,7 @@ func resize(r *recorder) []batch.Value {
 		if r.text("mode", "nearest") == "nearest" {
 			round := nearest[r.text("nearest_mode", "round_prefer_floor")]
 			ids := r.number(op.Shape{z.out}, func(i int) int { return min(max(int(round(places[i])), 0), z.n-1) })
-			y = r.take(y, ids, z.axis)
+			y = r.Gather(y, ids, op.Axes(z.axis))
 			continue
 		}
 		y = r.resample(y, z, places)

@@ -75,10 +75,14 @@ var shaped = map[*op.Operation]Case{
 	op.Attention: {Size: "8 heads 512×64", Shapes: []op.Shape{{8, 512, 64}, {8, 512, 64}, {8, 512, 64}}},
 	op.Rope:      {Size: "512×8×64", Shapes: []op.Shape{{512, 8, 64}}},
 	op.Gather:    {Size: "4096 of 10000×256", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{10_000, 256}, {4096}}},
-	op.TopK:      {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
-	op.Iota:      {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
-	op.Sort:      {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
-	op.Reshape:   {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
+	op.Scatter: {Size: "1M into 1M, add", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{1_000_000}, {1_000_000}, {1_000_000}}, view: &view{op.ScatterOf(0, op.ScatterAdd),
+		func(b *batch.Batch, in []batch.Value) batch.Value {
+			return b.Scatter(in[0], in[1], in[2], op.ScatterOpts{Reduce: op.ScatterAdd})
+		}}},
+	op.TopK:    {Size: "1000×1000, k=10", Shapes: []op.Shape{{1000, 1000}}, Args: []any{10}},
+	op.Iota:    {Size: "1M", Types: []op.DType{op.U32}, Shapes: []op.Shape{{1}}, Args: []any{1_000_000}},
+	op.Sort:    {Size: "1M", Shapes: []op.Shape{{1_000_000}}},
+	op.Reshape: {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
 }
 
 // Of returns the case of an operation for arrays of about n elements, and whether there

@@ -16,12 +16,13 @@ type fillParams struct {
 // says of no elements.
 var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e *epilogue) {
 	b.LocalSize(fillLanes, 1, 1)
-	put := e.result(b, t)
+	put := e.bits(b, t)
 	i := b.Index()
-	b.If(i.Lt(b.U32(&p.N)), func() { put(i, kernel.Dyn(b.F32(&p.Value))) })
+	b.If(i.Lt(b.U32(&p.N)), func() { put(i, b.F32(&p.Value).AsU32()) })
 })
 
-// planFill returns the plan for results of a floating type that all are v.
+// planFill returns the plan for results that all are v, 0 if they are of another than a
+// floating type.
 func planFill(q *request, v float32) (*Plan, error) {
 	n := size(q.shapes[0])
 	var p planner

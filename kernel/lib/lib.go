@@ -27,7 +27,7 @@ type Request struct {
 	// Out are the arrays to write: the results of Op, or those of Post in the
 	// place of the first.
 	Out []Array
-	// InPlace says that the first operand of an update is where the result is.
+	// InPlace says that the first operand of an update or a scatter is where the result is.
 	InPlace bool
 	Target  Target
 	// Variant names the variant to use, which must fit; "" stands for the one
