@@ -2143,26 +2143,6 @@ func (r *Batch) Cholesky(a Value) Value {
 	return r.apply(op.Cholesky, op.Attrs{}, a)
 }
 
-// Gather records the rows of a table that ids names, as an embedding does:
-// table[ids[i], j].
-//
-// Shapes: table [v d], ids of i32 of any shape s; gives [s... d]. Values pass
-// unchanged, without an error; rows of a quantised table become f32, and their
-// magnitude is that of docs/OPS.md#matmul_q. An id outside [0, v) gives a row of NaN
-// on every device.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
-// # Accuracy
-//
-// Within 0.5 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Gather(table, ids Value) Value {
-	return r.apply(op.Gather, op.Attrs{}, table, ids)
-}
-
 // Conv2D records the correlation of images with windows, which neural networks call
 // convolution: act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad]
 // * w[o, c, i, j] + bias[o]).

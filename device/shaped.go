@@ -161,7 +161,8 @@ func gather(dst, table []float32, ids []int32, rows, dim int) *request {
 }
 
 // Gather copies the rows of table[rows,dim] that ids names to
-// dst[len(ids),dim]: an embedding. An id outside [0, rows) gives a row of NaN.
+// dst[len(ids),dim]: an embedding. Ids from -rows to -1 count
+// from the end; any other outside [0, rows) gives a row of NaN.
 //
 // # Errors
 //   - [ErrShape] if a length differs from its extents.

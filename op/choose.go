@@ -2,14 +2,8 @@ package op
 
 import "math"
 
-// Gather and TopK, which choose elements.
+// TopK, which chooses elements.
 var (
-	// Gather takes rows of a table: an embedding.
-	Gather = add(&Operation{name: "gather", class: Shaped, doc: "the rows of a table that ids names, as an embedding does",
-		formula: "table[ids[i], j]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2}, shapes: "table [v d], ids of i32 of any shape s; gives [s... d]",
-		types: gatherTypes, shape: gatherShape, ref: gatherReference, tol: Tolerance{Mag: 1},
-		special: "Values pass unchanged, without an error; rows of a quantised table become f32, and their magnitude is that of docs/OPS.md#matmul_q. An id outside [0, v) gives a row of NaN on every device."})
-
 	// TopK finds the greatest elements of each row, and where they are.
 	TopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row, from the greatest, and their indices",
 		formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
@@ -28,43 +22,6 @@ func (o TopKOpts) Attrs() Attrs { return Attrs{I: [8]int{o.K}} }
 
 // TopKOptsOf reads what [TopKOpts.Attrs] wrote.
 func TopKOptsOf(a *Attrs) TopKOpts { return TopKOpts{a.I[0]} }
-
-func gatherTypes(a *Attrs, in []DType) ([]DType, error) {
-	if in[1] != I32 {
-		return nil, unsupported("ids of type %v, not i32", in[1])
-	}
-	if in[0].Quantized() {
-		return []DType{F32}, nil
-	}
-	return floats(a, in[:1])
-}
-
-func gatherShape(_ *Attrs, in []Shape) ([]Shape, error) {
-	table, ids := in[0], in[1]
-	if len(table) != 2 {
-		return nil, mismatch("a table of shape %v, not [v d]", table)
-	}
-	return []Shape{append(append(Shape{}, ids...), table[1])}, nil
-}
-
-func gatherReference(_ *Attrs, in, out []*Array) {
-	table, y := in[0], out[0]
-	rows, d := table.Shape[0], table.Shape[1]
-	if table.Mag != nil {
-		y.Mag = make([]float64, len(y.Data))
-	}
-	for i, id := range in[1].Data {
-		for j := range d {
-			y.Data[i*d+j] = math.NaN()
-			if id >= 0 && id < float64(rows) {
-				y.Data[i*d+j] = table.Data[int(id)*d+j]
-				if y.Mag != nil {
-					y.Mag[i*d+j] = table.Mag[int(id)*d+j]
-				}
-			}
-		}
-	}
-}
 
 func topKTypes(a *Attrs, in []DType) ([]DType, error) {
 	out, err := floats(a, in)

@@ -171,7 +171,12 @@ func TestShapeRulesRefuse(t *testing.T) {
 		{Conv2D, Conv2DOpts{Stride: [2]int{-1, 1}}.Attrs(), []Shape{{1, 1, 3, 3}, {1, 1, 1, 1}}},
 		{Conv2D, Conv2DOpts{Pad: [2]int{math.MaxInt, 0}}.Attrs(), []Shape{{1, 1, 3, 3}, {1, 1, 1, 1}}},
 		{Conv2D, Conv2DOpts{Dilation: [2]int{math.MaxInt, 1}}.Attrs(), []Shape{{1, 1, 3, 3}, {1, 1, 2, 1}}},
-		{Gather, Attrs{}, []Shape{{3}, {2}}},
+		{Gather, Attrs{}, []Shape{{}, {2}}},
+		{Gather, GatherOf(2), []Shape{{3, 2}, {2}}},
+		{Gather, GatherOf(-3), []Shape{{3, 2}, {2}}},
+		{Scatter, ScatterOf(1, ScatterAdd), []Shape{{3, 2}, {4}, {4, 2}}},
+		{Scatter, ScatterOf(2, ScatterAdd), []Shape{{3, 2}, {4}, {4, 2}}},
+		{Scatter, ScatterOf(0, ScatterSet), []Shape{{}, {4}, {4}}},
 		{Gather, Attrs{}, []Shape{{3, 2}, {1, 1, 1, 1, 1, 1, 1, 1}}}, // nine extents
 		{TopK, TopKOpts{K: 4}.Attrs(), []Shape{{3}}},
 		{TopK, TopKOpts{K: -1}.Attrs(), []Shape{{3}}},

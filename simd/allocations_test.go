@@ -53,7 +53,7 @@ func TestReduceAllocatesNothing(t *testing.T) {
 		"long row":    func() { o.Rows(p, x, x, 1, 1<<20) },
 		"one row":     func() { o.Row(x[:100], x[:100]) },
 		"top-k":       func() { TopK(p, dst, nil, x, 1<<5, 1<<15, 10) },
-		"gather":      func() { Gather(p, x, x, index[:1], 1, 16) },
+		"gather":      func() { Gather(p, x, x, index[:1], 1, 1, 16, 0) },
 		"rope":        func() { Rope{Positions: 4, Dim: 64}.Run(p, x, x) },
 		"transposing": func() { Transpose(p, x[:1<<19], x[1<<19:], 1<<9, 1<<10) },
 	} {

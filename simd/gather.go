@@ -2,64 +2,120 @@ package simd
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Gather copies rows out of a table: row i of dst becomes row ids[i] of x,
-// which has rows rows of cols elements. A row that the table does not have is
-// filled with NaN. dst must not overlap x. A nil Pool is the calling thread
-// alone. It panics if a length does not fit.
-func Gather(p *workers.Pool, dst, x []float32, ids []int32, rows, cols int) {
-	n, m := area(rows, cols), area(len(ids), cols)
+// Gather copies rows out of tables: x is outer tables of extent rows of inner elements,
+// and row i of each of the outer parts of dst becomes row ids[i] of its table. Negative
+// ids count from the end; a row that a table does not have is filled with missing. dst must
+// not overlap x. A nil Pool is the calling thread alone. It panics if a length does not fit.
+func Gather[T uint16 | uint32 | float32](p *workers.Pool, dst, x []T, ids []int32, outer, extent, inner int, missing T) {
+	n, m := area(outer*extent, inner), area(outer*len(ids), inner)
 	if len(x) < n || len(dst) < m {
-		panic(fmt.Sprintf("simd: Gather of %d among %d rows of %d: lengths %d, %d", len(ids), rows, cols, len(dst), len(x)))
+		panic(fmt.Sprintf("simd: Gather of %d among %d times %d rows of %d: lengths %d, %d", len(ids), outer, extent, inner, len(dst), len(x)))
 	}
 	if m == 0 {
 		return
 	}
-	t := gathers.Get().(*gatherTask)
-	t.dst, t.x, t.ids, t.rows, t.cols = dst, x, ids, rows, cols
-	t.group = len(ids)
-	if p.Worth(float64(len(ids))*gatherRowNS + float64(m)*gatherNS) {
-		t.group = max(1, len(ids)/(8*p.Threads()))
+	pool := gatherPool[T]()
+	t := pool.Get().(*gatherTask[T])
+	t.dst, t.x, t.ids, t.extent, t.inner, t.missing = dst, x, ids, extent, inner, missing
+	t.rows = outer * len(ids)
+	t.group = t.rows
+	row := float64(gatherRowNS)
+	if inner == 1 {
+		row = gatherOneNS
 	}
-	p.Do((len(ids)+t.group-1)/t.group, t)
+	if p.Worth(float64(t.rows)*row + float64(m)*gatherNS) {
+		t.group = max(1, t.rows/(8*p.Threads()))
+	}
+	p.Do((t.rows+t.group-1)/t.group, t)
 	t.dst, t.x, t.ids = nil, nil, nil
-	gathers.Put(t)
+	pool.Put(t)
 }
 
-// What one thread takes for a row and for an element, in nanoseconds.
+// What one thread takes for a row, for one of one element, and for an element, in
+// nanoseconds.
 const (
 	gatherRowNS = 10
+	gatherOneNS = 1
 	gatherNS    = 0.1
 )
 
-type gatherTask struct {
-	dst, x     []float32
-	ids        []int32
-	rows, cols int
-	group      int
+type gatherTask[T any] struct {
+	dst, x        []T
+	ids           []int32
+	extent, inner int
+	missing       T
+	rows, group   int // of all tables, and of a part
 }
 
-var gathers = sync.Pool{New: func() any { return new(gatherTask) }}
+var (
+	gathers16 = sync.Pool{New: func() any { return new(gatherTask[uint16]) }}
+	gathers32 = sync.Pool{New: func() any { return new(gatherTask[uint32]) }}
+	gathersF  = sync.Pool{New: func() any { return new(gatherTask[float32]) }}
+)
+
+// gatherPool returns where tasks over elements of a type are kept.
+func gatherPool[T any]() *sync.Pool {
+	switch any(*new(T)).(type) {
+	case uint16:
+		return &gathers16
+	case uint32:
+		return &gathers32
+	}
+	return &gathersF
+}
 
 // Part copies a few rows.
-func (t *gatherTask) Part(i int) {
-	nan := float32(math.NaN())
-	cols := t.cols
-	for i, last := i*t.group, min((i+1)*t.group, len(t.ids)); i < last; i++ {
-		// A negative number is a large one here.
-		id := uint(t.ids[i])
-		dst := t.dst[i*cols:][:cols]
-		if id < uint(t.rows) {
-			copy(dst, t.x[int(id)*cols:])
+func (t *gatherTask[T]) Part(k int) {
+	first, end := k*t.group, min((k+1)*t.group, t.rows)
+	for first < end {
+		o, i := first/len(t.ids), first%len(t.ids)
+		n := min(len(t.ids)-i, end-first)
+		x, dst := t.x[o*t.extent*t.inner:][:t.extent*t.inner], t.dst[first*t.inner:][:n*t.inner]
+		if t.inner == 1 {
+			t.elements(dst, x, t.ids[i:][:n])
+		} else {
+			t.lines(dst, x, t.ids[i:][:n])
+		}
+		first += n
+	}
+}
+
+// elements copies rows of one element.
+func (t *gatherTask[T]) elements(dst, x []T, ids []int32) {
+	dst = dst[:len(ids)]
+	for i, id := range ids {
+		at := int(id)
+		if at < 0 {
+			at += len(x)
+		}
+		if uint(at) < uint(len(x)) {
+			dst[i] = x[at]
+		} else {
+			dst[i] = t.missing
+		}
+	}
+}
+
+// lines copies rows of several elements.
+func (t *gatherTask[T]) lines(dst, x []T, ids []int32) {
+	inner := t.inner
+	for i, id := range ids {
+		at := int(id)
+		if at < 0 {
+			at += t.extent
+		}
+		y := dst[i*inner:][:inner]
+		if uint(at) < uint(t.extent) {
+			copy(y, x[at*inner:][:inner])
 			continue
 		}
-		for j := range dst {
-			dst[j] = nan
+		for j := range y {
+			y[j] = t.missing
 		}
 	}
 }

@@ -57,7 +57,7 @@ func ExampleTopK() {
 func ExampleGather() {
 	table := []float32{0, 0, 1, 1, 2, 2}
 	dst := make([]float32, 4)
-	simd.Gather(nil, dst, table, []int32{2, 0}, 3, 2)
+	simd.Gather(nil, dst, table, []int32{2, 0}, 1, 3, 2, 0)
 	fmt.Println(dst)
 	// Output: [2 2 0 0]
 }

@@ -366,7 +366,7 @@ func TestReducePanicsOnLengths(t *testing.T) {
 		"softmax":    func() { Softmax(nil, x, x, 2, 6) },
 		"transpose":  func() { Transpose(nil, x, x, 11, 1) },
 		"top-k":      func() { TopK(nil, x, nil, x, 1, 5, 6) },
-		"gather":     func() { Gather(nil, x, x, make([]int32, 3), 2, 5) },
+		"gather":     func() { Gather(nil, x, x, make([]int32, 3), 1, 2, 5, 0) },
 		"rope":       func() { Rope{Positions: 1, Dim: 4, Rotary: 3}.Run(nil, x, x) },
 	} {
 		func() {

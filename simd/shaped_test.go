@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/op"
 )
 
 func TestTranspose(t *testing.T) {
@@ -39,31 +41,106 @@ func TestTranspose(t *testing.T) {
 }
 
 func TestGather(t *testing.T) {
+	nan := float32(math.NaN())
+	gathered(t, func(u uint32) float32 { return float32(u) }, nan, func(a, b float32) bool { return a == b || a != a && b != b })
+	gathered(t, func(u uint32) uint32 { return u }, 0, func(a, b uint32) bool { return a == b })
+	gathered(t, func(u uint32) uint16 { return uint16(u) }, 0x7fff, func(a, b uint16) bool { return a == b })
+}
+
+// someIDs returns ids of an axis, some of which it does not have.
+func someIDs(n, extent int) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(rand.IntN(2*extent+6) - extent - 3)
+	}
+	if n > 3 {
+		ids[1], ids[2] = math.MinInt32, math.MaxInt32
+	}
+	return ids
+}
+
+func gathered[T uint16 | uint32 | float32](t *testing.T, of func(uint32) T, missing T, equal func(a, b T) bool) {
 	p := workers.New(0)
 	defer p.Close()
-	for _, cols := range []int{0, 1, 3, 64, 1000} {
+	const guard = 8
+	for _, inner := range []int{0, 1, 3, 64, 1000} {
 		for _, n := range []int{0, 1, 5, 3000} {
-			const rows = 17
-			x := make([]float32, rows*cols)
-			uniform(x, -1, 1)
-			dst, ok := guarded(t, n*cols, 1)
-			ids := make([]int32, n)
-			for i := range ids {
-				ids[i] = int32(rand.IntN(rows+6) - 3)
-			}
-			if n > 3 {
-				ids[1], ids[2] = math.MinInt32, math.MaxInt32
-			}
-			Gather(p, dst, x, ids, rows, cols)
-			ok()
-			for i, id := range ids {
-				for j := range cols {
-					g := dst[i*cols+j]
-					if inside := id >= 0 && id < rows; inside && g != x[int(id)*cols+j] || !inside && g == g {
-						t.Fatalf("row %d of %d: id %d, element %d is %v", i, n, id, j, g)
+			for _, outer := range []int{1, 3} {
+				const extent = 17
+				x, dst := make([]T, outer*extent*inner), make([]T, outer*n*inner+guard)
+				for i := range x {
+					x[i] = of(rand.Uint32N(1 << 20))
+				}
+				for i := range dst {
+					dst[i] = of(1<<24 - 1)
+				}
+				ids := someIDs(n, extent)
+				Gather(p, dst[:outer*n*inner], x, ids, outer, extent, inner, missing)
+				for i, g := range dst {
+					want := of(1<<24 - 1)
+					if i < outer*n*inner {
+						o, k, j := i/inner/n, i/inner%n, i%inner
+						id := int(ids[k])
+						if id < 0 {
+							id += extent
+						}
+						if want = missing; id >= 0 && id < extent {
+							want = x[(o*extent+id)*inner+j]
+						}
+					}
+					if !equal(g, want) {
+						t.Fatalf("%d of %d times %d rows of %d: element %d is %v, want %v", n, outer, extent, inner, i, g, want)
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestScatter compares every number of threads with one row after the other.
+func TestScatter(t *testing.T) {
+	p := workers.New(0)
+	defer p.Close()
+	for _, pool := range []*workers.Pool{nil, p} {
+		for reduce := op.ScatterSet; reduce <= op.ScatterMax; reduce++ {
+			scattered(t, pool, reduce, func() float32 { return float32(rand.NormFloat64()) })
+			scattered(t, pool, reduce, func() int32 { return int32(rand.Uint32()) })
+			scattered(t, pool, reduce, rand.Uint32)
+		}
+	}
+}
+
+func scattered[T uint32 | int32 | float32](t *testing.T, pool *workers.Pool, reduce op.ScatterReduce, value func() T) {
+	const guard = 8
+	fold := map[op.ScatterReduce]func(a, b T) T{
+		op.ScatterSet: func(_, b T) T { return b }, op.ScatterAdd: func(a, b T) T { return a + b }, op.ScatterMul: func(a, b T) T { return a * b },
+		op.ScatterMin: func(a, b T) T { return min(a, b) }, op.ScatterMax: func(a, b T) T { return max(a, b) },
+	}[reduce]
+	for _, s := range [][4]int{{1, 17, 1, 9}, {1, 1000, 1, 30000}, {3, 5, 4, 7}, {1, 9, 300, 400}, {40, 11, 1, 900}, {1, 0, 3, 2}, {2, 3, 0, 4}, {1, 4, 5, 0}, {1, 70, 3, 8000}} {
+		outer, extent, inner, n := s[0], s[1], s[2], s[3]
+		dst, v := make([]T, outer*extent*inner+guard), make([]T, outer*n*inner)
+		for i := range dst {
+			dst[i] = value()
+		}
+		for i := range v {
+			v[i] = value()
+		}
+		ids, want := someIDs(n, extent), slices.Clone(dst)
+		for o := range outer {
+			for k, id := range ids {
+				at := int(id)
+				if at < 0 {
+					at += extent
+				}
+				for j := 0; j < inner && at >= 0 && at < extent; j++ {
+					y := &want[(o*extent+at)*inner+j]
+					*y = fold(*y, v[(o*n+k)*inner+j])
+				}
+			}
+		}
+		(&Scatter[T]{Dst: dst[:len(dst)-guard], V: v, Ids: ids, Outer: outer, Extent: extent, Inner: inner, Reduce: reduce}).Run(pool)
+		if !slices.Equal(dst, want) {
+			t.Fatalf("%v of %v, %T: a wrong element", reduce, s, dst[0])
 		}
 	}
 }

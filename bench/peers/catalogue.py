@@ -10,7 +10,7 @@ def operands(op, shapes, domain, mem):
     arrays = []
     for i, shape in enumerate(shapes):
         n = int(np.prod(shape))
-        if op == "gather" and i == 1:
+        if op in ("gather", "scatter") and i == 1:
             arrays.append(np.arange(n, dtype=np.int64) * 7919 % shapes[0][0])
             continue
         a = mem.input(n, i + 1)
@@ -71,6 +71,7 @@ NUMPY = {
     "layer_norm": ["(x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * y + z"],
     "rms_norm": ["x / np.sqrt(np.mean(np.square(x, out=t), 1, keepdims=True) + 1e-5) * y"],
     "gather": ["np.take(x, y, axis=0)", "x[y]"],
+    "scatter": ["(np.copyto(out, x), np.add.at(out, y, z), out)[2]", "x + np.bincount(y, weights=z, minlength=x.size).astype(np.float32)"],
     "transpose": ["x.T.copy()", "np.ascontiguousarray(x.T)"],
     "reshape": ["x.reshape(-1).copy()"],
     "matvec": ["np.dot(x, y)", "x @ y"],
@@ -155,6 +156,7 @@ TORCH = {
     "layer_norm": ["F.layer_norm(x, (x.shape[1],), y, z)"],
     "rms_norm": ["F.rms_norm(x, (x.shape[1],), y, eps=1e-5)"],
     "gather": ["torch.index_select(x, 0, y)", "F.embedding(y, x)"],
+    "scatter": ["torch.scatter_add(x, 0, y, z)", "torch.index_add(x, 0, y, z)"],
     "transpose": ["x.t().contiguous()"],
     "reshape": ["x.reshape(-1).clone()"],
     "matvec": ["torch.mv(x, y)"],

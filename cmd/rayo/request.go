@@ -44,6 +44,7 @@ var typical = map[*op.Operation]string{
 	op.QR:              "1000x32x32",
 	op.Eigh:            "1000x32x32",
 	op.SVD:             "1000x32x32",
+	op.Scatter:         "32000x256,4096,4096x256",
 }
 
 // shapes returns the shapes of the operands of o.

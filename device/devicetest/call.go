@@ -176,7 +176,7 @@ func (c *Case) oneShot(ctx context.Context, dev *device.Device, async bool, in, 
 	}
 	types := c.Types()
 	for i, t := range types {
-		if t != op.F32 && t != op.InvalidType && !(t == op.I32 && c.Op == op.Gather) || c.Op == op.Rope && i > 0 {
+		if t != op.F32 && t != op.InvalidType && !(t == op.I32 && i == 1 && c.Op == op.Gather) || c.Op == op.Rope && i > 0 {
 			return errNoCall
 		}
 	}
@@ -301,7 +301,7 @@ func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string
 		args = append(args, slicesOf(in, 3)...)
 		args = append(args, reflect.ValueOf([4]int(shapes[0])), reflect.ValueOf([4]int(shapes[1])))
 	case op.Gather:
-		if len(shapes[1]) != 1 {
+		if len(shapes[0]) != 2 || len(shapes[1]) != 1 || c.axis() != 0 {
 			return errNoCall
 		}
 		args = append(args, operands...)

@@ -24,8 +24,6 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		cases = g.attention(d, short)
 	case op.Rope:
 		cases = g.rope(d)
-	case op.Gather:
-		cases = g.gather(d)
 	case op.TopK:
 		cases = g.topK(d)
 	case op.Sort:
@@ -207,31 +205,6 @@ func (g *generator) rope(d op.DType) []Case {
 		}
 	}
 	return cases
-}
-
-func (g *generator) gather(d op.DType) []Case {
-	var cases []Case
-	for _, table := range []op.Shape{{1, 1}, {7, 5}, {100, 64}, {33, 129}, {0, 3}, {3, 0}} {
-		for _, ids := range []op.Shape{{}, {1}, {9}, {0}, {2, 3}, {65}} {
-			cases = append(cases, Case{Op: op.Gather, In: []Tensor{g.tensor(d, table, g.tame), g.ids(ids, table[0])}})
-		}
-	}
-	if d == op.F32 {
-		cases = append(cases, g.gatherQ()...)
-	}
-	return cases
-}
-
-// ids returns rows of a table of so many, some of which it does not have.
-func (g *generator) ids(s op.Shape, rows int) Tensor {
-	t := g.tensor(op.I32, s, g.tame)
-	for i := range t.Data {
-		t.Data[i] = float64(g.IntN(max(rows, 1)))
-		if g.IntN(6) == 0 {
-			t.Data[i] = []float64{-1, float64(rows), math.MaxInt32, math.MinInt32}[g.IntN(4)]
-		}
-	}
-	return t
 }
 
 func (g *generator) topK(d op.DType) []Case {

@@ -86,6 +86,25 @@ var lists = map[*op.Operation]struct {
 		},
 		(*generator).update,
 	},
+	op.Gather: {
+		func(c *Case) (op.Attrs, error) { return op.GatherOf(c.axis()), nil },
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			if c.axis() == 0 {
+				return b.Gather(in[0], in[1])
+			}
+			return b.Gather(in[0], in[1], op.Axes(c.axis()))
+		},
+		(*generator).gather,
+	},
+	op.Scatter: {
+		func(c *Case) (op.Attrs, error) {
+			return op.ScatterOf(c.Extents[0], op.ScatterReduce(c.Extents[1])), nil
+		},
+		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value {
+			return b.Scatter(in[0], in[1], in[2], op.ScatterOpts{Reduce: op.ScatterReduce(c.Extents[1]), Along: op.Axes(c.Extents[0])})
+		},
+		(*generator).scatter,
+	},
 	op.Iota: {
 		func(c *Case) (op.Attrs, error) { return op.IotaOf(c.Extents[0]), nil },
 		func(b *batch.Batch, c *Case, in []batch.Value) batch.Value { return b.Iota(in[0], c.Extents[0]) },

@@ -84,7 +84,7 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 		r.In, r.From = append(r.In, array), append(r.From, at)
 	}
 	r.results(a, s.Out, shapes...)
-	r.InPlace = s.Op == op.Update && s.In[0].Slot == s.Out[0].Slot && a.Stored(s.Out[0]) == s.Out[0].Type
+	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.Stored(s.Out[0]) == s.Out[0].Type
 	return nil
 }
 

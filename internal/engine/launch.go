@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
-	"github.com/rayo-go/rayo/op"
 )
 
 // launch adds the step of a user's kernel. Each array that the kernel writes is
@@ -70,7 +69,7 @@ func (l *lowerer) same(id graph.ID, slot int) bool {
 // before, or Absent if v is neither a result of a kernel nor an update.
 func (l *lowerer) before(v graph.ID) graph.ID {
 	n := &l.g.Nodes[l.g.Producer(v)]
-	if n.Kind == graph.Compute && n.Op == op.Update {
+	if n.Kind == graph.Compute && inPlace(n.Op) {
 		return n.In[0]
 	}
 	if n.Kind != graph.Launch {

@@ -421,7 +421,7 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 	if len(r.Post) > 0 {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
-	if s.Op == op.Update {
+	if inPlace(s.Op) {
 		// It is made where the result goes, of what it holds before.
 		if x := l.g.Nodes[r.Core].In[0]; !l.same(x, out[0].Slot) {
 			if err := l.copy(x, out[0].Slot, l.g.Nodes[r.Core].Shape); err != nil {
@@ -433,6 +433,9 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 	l.prog.Steps = append(l.prog.Steps, transposed(s))
 	return nil
 }
+
+// inPlace reports whether an operation changes some elements of its first operand.
+func inPlace(o *op.Operation) bool { return o == op.Update || o == op.Scatter }
 
 // transposed returns the step of a transposition for a copy that is one: devices
 // have kernels for that.

@@ -98,7 +98,7 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	groups := graph.Fuse(opt,
 		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) },
-		func(o *op.Operation) bool { return o != op.Update && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
+		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
 	l, err := lower(opt, groups, e.lim, e.writes)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ var probes = map[*op.Operation]probe{
 	op.Attention: {shapes: []op.Shape{{2, 5, 8}, {2, 6, 8}, {2, 6, 8}}},
 	op.Rope:      {attrs: op.RopeOpts{}.Attrs(), shapes: []op.Shape{{3, 2, 8}}},
 	op.Gather:    {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
+	op.Scatter:   {attrs: op.ScatterOf(0, op.ScatterAdd), shapes: []op.Shape{{6, 5}, {9}, {9, 5}}, index: 1},
 	op.TopK:      {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
 	op.Sort:      {shapes: []op.Shape{{3, 9}}},
 	op.MatMulQ:   {shapes: []op.Shape{{3, 256}, {9, 256}}},

@@ -183,6 +183,8 @@ var listText = map[*op.Operation]string{
 	op.SliceAt:       "the axis and n (`op.SliceAtOf`)",
 	op.Update:        "the axis (`op.UpdateOf`)",
 	op.Iota:          "n (`op.IotaOf`)",
+	op.Gather:        "the axis (`op.GatherOf`)",
+	op.Scatter:       "the axis, and what becomes of an element and what is there (`op.ScatterOf`)",
 }
 
 // typeText asks the rule about every combination of element types.

@@ -215,7 +215,7 @@ func batchMethods() ([]byte, error) {
 	f := &file{receiver: "r *Batch"}
 	f.WriteString(header + "package batch\n\nimport \"github.com/rayo-go/rayo/op\"\n")
 	for _, o := range op.Catalogue() {
-		if o.Results() != 1 || o.CheckedAsWhole() && o != op.Cholesky || o.View() && o != op.Transpose || o == op.Concat || o == op.SliceAt || o == op.Update || o == op.Iota || o == op.BitcastF32 || o == op.BitcastI32 || o == op.BitcastU32 {
+		if o.Results() != 1 || o.CheckedAsWhole() && o != op.Cholesky || o.View() && o != op.Transpose || o == op.Concat || o == op.SliceAt || o == op.Update || o == op.Iota || o == op.BitcastF32 || o == op.BitcastI32 || o == op.BitcastU32 || o == op.Gather || o == op.Scatter {
 			continue // written by hand
 		}
 		f.recorded(o)

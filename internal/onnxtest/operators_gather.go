@@ -12,30 +12,16 @@ var gatherOperators = map[string]mapping{
 	"Gather":          gather,
 	"GatherElements":  gatherElements,
 	"GatherND":        gatherND,
+	"MaxUnpool":       maxUnpool,
 	"ReverseSequence": reverseSequence,
+	"Scatter":         scatterElements,
+	"ScatterElements": scatterElements,
+	"ScatterND":       scatterND,
 	"TensorScatter":   tensorScatter,
 }
 
-// ids returns operand i, indices of n places, the negative ones counted from the end.
-func (r *recorder) ids(i, n int) batch.Value {
-	x := r.x(i)
-	return r.Where(r.Less(x, r.whole(0)), r.Add(x, r.whole(n)), x)
-}
-
-// take returns the elements of x along an axis that ids names: the axis is brought
-// to the front, so that they are rows, and back.
-func (r *recorder) take(x, ids batch.Value, axis int) batch.Value {
-	s := x.Shape()
-	outer, n, inner := product(s[:axis]), s[axis], product(s[axis+1:])
-	rows := r.Gather(r.Reshape(r.Permute(r.Reshape(x, outer, n, inner), 1, 0, 2), n, outer*inner), ids)
-	out := slices.Concat(s[:axis], ids.Shape(), s[axis+1:])
-	return r.Reshape(r.Permute(r.Reshape(rows, product(ids.Shape()), outer, inner), 1, 0, 2), out...)
-}
-
 func gather(r *recorder) []batch.Value {
-	s := r.shape(0)
-	axis := r.axis(r.int("axis", 0), len(s))
-	return one(r.take(r.x(0), r.ids(1, s[axis]), axis))
+	return one(r.Gather(r.x(0), r.x(1), op.Axes(r.int("axis", 0))))
 }
 
 // compress takes what a condition, which decides the shape, allows; of all elements
@@ -51,58 +37,62 @@ func compress(r *recorder) []batch.Value {
 			ids = append(ids, int32(i))
 		}
 	}
-	return one(r.take(x, batch.Upload(r.Batch, ids), r.axis(axis, len(x.Shape()))))
-}
-
-// places returns for each index of shape s what the strides of a table make of its
-// axes but one.
-func (r *recorder) places(s, table op.Shape, but int) batch.Value {
-	return r.number(s, func(at int) int {
-		p := 0
-		for i := len(s) - 1; i >= 0; i-- {
-			if i != but {
-				p += at % s[i] * product(table[i+1:])
-			}
-			at /= s[i]
-		}
-		return p
-	})
-}
-
-// pick returns the elements of x, counted through, that ids name.
-func (r *recorder) pick(x, ids batch.Value) batch.Value {
-	return r.Reshape(r.Gather(r.Reshape(x, product(x.Shape()), 1), ids), ids.Shape()...)
-}
-
-// pickAlong takes one element for each index, at its place but along the axis.
-func (r *recorder) pickAlong(x, ids batch.Value, axis int) batch.Value {
-	s := x.Shape()
-	return r.pick(x, r.Add(r.places(ids.Shape(), s, axis), r.Mul(ids, r.whole(product(s[axis+1:])))))
+	return one(r.Gather(x, batch.Upload(r.Batch, ids), op.Axes(axis)))
 }
 
 func gatherElements(r *recorder) []batch.Value {
-	s := r.shape(0)
-	axis := r.axis(r.int("axis", 0), len(s))
-	return one(r.pickAlong(r.x(0), r.ids(1, s[axis]), axis))
+	return one(r.TakeAlong(r.x(0), r.x(1), r.int("axis", 0)))
 }
 
 // gatherND takes what stands at the places that the last axis of the indices names,
-// behind batch_dims axes that both operands have.
+// behind batch_dims axes that both operands have: their numbers are indices in front.
 func gatherND(r *recorder) []batch.Value {
-	s, t, lead := r.shape(0), r.shape(1), r.int("batch_dims", 0)
-	depth := t[len(t)-1]
-	inner := s[lead+depth:]
-	rows := slices.Clone(t[:len(t)-1])
-	// The row of the table in which the batch of each place begins.
-	tail := product(rows[lead:])
-	place := r.number(rows, func(i int) int { return i / tail * product(s[lead:lead+depth]) })
-	for k := range depth {
-		id := r.Squeeze(r.Slice(r.x(1), -1, k, k+1, 1), -1)
-		id = r.Where(r.Less(id, r.whole(0)), r.Add(id, r.whole(s[lead+k])), id)
-		place = r.Add(place, r.Mul(id, r.whole(product(s[lead+k+1:lead+depth]))))
+	ids, t := r.x(1), r.shape(1)
+	for k := r.int("batch_dims", 0) - 1; k >= 0; k-- {
+		s := append(slices.Clone(t[:len(t)-1]), 1)
+		ids = r.Concat(-1, r.Reshape(r.indices(t[:len(t)-1], k), s...), ids)
 	}
-	y := r.Gather(r.Reshape(r.x(0), product(s[:lead+depth]), product(inner)), place)
-	return one(r.Reshape(y, slices.Concat(rows, inner)...))
+	return one(r.GatherND(r.x(0), ids))
+}
+
+// scatterReductions are the attribute reduction of the operators that scatter.
+var scatterReductions = map[string]op.ScatterReduce{"none": op.ScatterSet, "add": op.ScatterAdd, "mul": op.ScatterMul, "min": op.ScatterMin, "max": op.ScatterMax}
+
+func scatterElements(r *recorder) []batch.Value {
+	return one(r.ScatterAlong(r.x(0), r.x(1), r.x(2), op.ScatterOpts{Reduce: scatterReductions[r.text("reduction", "none")], Along: op.Axes(r.int("axis", 0))}))
+}
+
+func scatterND(r *recorder) []batch.Value {
+	return one(r.ScatterND(r.x(0), r.x(1), r.x(2), op.ScatterOpts{Reduce: scatterReductions[r.text("reduction", "none")]}))
+}
+
+// maxUnpool puts elements where the greatest of windows were: places of the operand
+// that they were taken from, counted through.
+func maxUnpool(r *recorder) []batch.Value {
+	s := slices.Clone(r.shape(0))
+	kernel, strides, pads := r.ints("kernel_shape"), r.ints("strides"), r.ints("pads")
+	for i, k := range kernel {
+		step, pad := 1, 0
+		if strides != nil {
+			step = strides[i]
+		}
+		if pads != nil {
+			pad = pads[i] + pads[i+len(kernel)]
+		}
+		s[2+i] = (s[2+i]-1)*step + k - pad
+	}
+	flat := r.Scatter(r.Const(0, product(s)), r.x(1), r.x(0))
+	if !r.has(2) {
+		return one(r.Reshape(flat, s...))
+	}
+	// The places are those of the smaller result: it stands in the first corner.
+	y := r.Reshape(flat, s...)
+	for i, n := range r.c.In[2].Data {
+		if more := int(n) - s[i]; more > 0 {
+			y = r.Pad(y, i, 0, more, 0)
+		}
+	}
+	return one(y)
 }
 
 // reverseSequence takes from the front of each sequence what stands as far before
@@ -118,7 +108,7 @@ func reverseSequence(r *recorder) []batch.Value {
 	lengths := r.Reshape(r.x(1), at...)
 	steps := r.indices(s, time)
 	ids := r.Where(r.Less(steps, lengths), r.Sub(r.Sub(lengths, r.whole(1)), steps), steps)
-	return one(r.pickAlong(r.x(0), ids, time))
+	return one(r.TakeAlong(r.x(0), ids, time))
 }
 
 // tensorScatter takes for each place of an axis what an update, which begins at a
@@ -136,7 +126,7 @@ func tensorScatter(r *recorder) []batch.Value {
 	}
 	fresh := r.And(r.GreaterEqual(at, r.whole(0)), r.Less(at, r.whole(n)))
 	ids := r.Where(fresh, at, r.whole(0))
-	return one(r.Where(fresh, r.pickAlong(r.x(1), ids, axis), r.x(0)))
+	return one(r.Where(fresh, r.TakeAlong(r.x(1), ids, axis), r.x(0)))
 }
 
 // indices returns for each element of shape s its index along an axis.

@@ -91,6 +91,10 @@ var shaped = map[*op.Operation]Case{
 	op.Eigh:            {Size: "128×128", Shapes: []op.Shape{{128, 128}}},
 	op.SVD:             {Size: "128×128", Shapes: []op.Shape{{128, 128}}},
 	op.Reshape:         {Size: "1M", Shapes: []op.Shape{{1000, 1000}}, Args: []any{1_000_000}},
+	op.Scatter: {Size: "1M into 1M, add", Types: []op.DType{op.F32, op.I32}, Shapes: []op.Shape{{1_000_000}, {1_000_000}, {1_000_000}}, view: &view{op.ScatterOf(0, op.ScatterAdd),
+		func(b *batch.Batch, in []batch.Value) batch.Value {
+			return b.Scatter(in[0], in[1], in[2], op.ScatterOpts{Reduce: op.ScatterAdd})
+		}}},
 }
 
 // Of returns the case of an operation for arrays of about n elements, and whether there

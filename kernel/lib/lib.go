@@ -30,7 +30,7 @@ type Request struct {
 	// Inner, if not 0, says of the operand of a reduction along rows that the elements of
 	// a row stand so many apart: see [op.Layout.Columns].
 	Inner int
-	// InPlace says that the first operand of an update is where the result is.
+	// InPlace says that the first operand of an update or a scatter is where the result is.
 	InPlace bool
 	Target  Target
 	// Variant names the variant to use, which must fit; "" stands for the one

@@ -3,6 +3,7 @@ package lib
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/op"
@@ -41,6 +42,58 @@ func TestGather(t *testing.T) {
 		}
 		ids = with(rnd, ids, -1<<31, 1<<31-1)
 		(&trial{o: op.Gather, types: []op.DType{op.F32, op.I32}, values: []*op.Array{normal(rnd, s.v, s.d), ids}}).everyVariant(t, true)
+	}
+}
+
+// TestGatherAxis gathers along axes, integers too.
+func TestGatherAxis(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(117, 118))
+	for _, s := range []struct {
+		table op.Shape
+		axis  int
+		typ   op.DType
+	}{{op.Shape{3, 5, 4}, 1, op.F32}, {op.Shape{2, 7}, -1, op.I32}, {op.Shape{9}, 0, op.U32}, {op.Shape{2, 0, 3}, 1, op.I32}, {op.Shape{4, 6, 8}, 0, op.Bool}} {
+		x := op.NewArray(s.table)
+		for i := range x.Data {
+			x.Data[i] = float64(rnd.IntN(2))
+		}
+		ids := op.NewArray(op.Shape{2, 6})
+		for i := range ids.Data {
+			ids.Data[i] = float64(rnd.IntN(24) - 12)
+		}
+		(&trial{o: op.Gather, attrs: op.GatherOf(s.axis), types: []op.DType{s.typ, op.I32}, values: []*op.Array{x, ids}}).everyVariant(t, true)
+	}
+}
+
+func TestScatter(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(119, 120))
+	for k, s := range []struct {
+		x    op.Shape
+		axis int
+		ids  int
+	}{{op.Shape{1}, 0, 1}, {op.Shape{5, 3}, 0, 40}, {op.Shape{3, 5, 4}, 1, 9}, {op.Shape{70}, 0, 300}, {op.Shape{2, 9}, -1, 0}} {
+		for reduce := op.ScatterSet; reduce <= op.ScatterMax; reduce++ {
+			axis := (s.axis + len(s.x)) % len(s.x)
+			v := slices.Concat(s.x[:axis], op.Shape{s.ids}, s.x[axis+1:])
+			ids := op.NewArray(op.Shape{s.ids})
+			for i := range ids.Data {
+				ids.Data[i] = float64(rnd.IntN(2*s.x[axis]+4) - s.x[axis] - 2)
+			}
+			for _, d := range []op.DType{op.F32, op.I32, op.U32} {
+				if d != op.F32 && k > 2 {
+					continue
+				}
+				x, y := normal(rnd, s.x...), normal(rnd, v...)
+				if d != op.F32 {
+					for _, a := range []*op.Array{x, y} {
+						for i := range a.Data {
+							a.Data[i] = d.Round(float64(rnd.Uint32()) / 3)
+						}
+					}
+				}
+				(&trial{o: op.Scatter, attrs: op.ScatterOf(s.axis, reduce), types: []op.DType{d, op.I32, d}, values: []*op.Array{x, ids, y}}).everyVariant(t, d == op.F32 && k == 1 && reduce == op.ScatterAdd)
+			}
+		}
 	}
 }
 

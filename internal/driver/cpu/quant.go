@@ -241,9 +241,8 @@ func (t *quantGather) Part(i int) {
 	nan := float32(math.NaN())
 	for i, last := i*t.group, min((i+1)*t.group, len(t.ids)); i < last; i++ {
 		dst := t.dst[i*t.cols:][:t.cols]
-		id := uint(t.ids[i])
-		if id < uint(t.rows) {
-			simd.Dequantize(t.format, dst, t.table[int(id)*t.row:][:t.row])
+		if id, ok := (op.Indexed{Extent: t.rows}).Row(t.ids[i]); ok {
+			simd.Dequantize(t.format, dst, t.table[id*t.row:][:t.row])
 			continue
 		}
 		for j := range dst {

@@ -8,19 +8,17 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-func integers(p unsafe.Pointer, n int) []int32 {
+// arrayOf returns n elements of memory.
+func arrayOf[T any](p unsafe.Pointer, n int) []T {
 	if p == nil || n == 0 {
 		return nil
 	}
-	return unsafe.Slice((*int32)(p), n)
+	return unsafe.Slice((*T)(p), n)
 }
 
-func unsigned(p unsafe.Pointer, n int) []uint32 {
-	if p == nil || n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*uint32)(p), n)
-}
+func integers(p unsafe.Pointer, n int) []int32 { return arrayOf[int32](p, n) }
+
+func unsigned(p unsafe.Pointer, n int) []uint32 { return arrayOf[uint32](p, n) }
 
 // size returns the elements of a shape that has been checked.
 func size(s op.Shape) int {
@@ -65,46 +63,6 @@ func (t *reshapeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) e
 func (t *reshapeTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
 	copy(slice(out[0], t.n), slice(in[0], t.n))
 	return nil
-}
-
-// gatherTask takes rows of a table.
-type gatherTask struct {
-	d               *processor
-	rows, cols, ids int
-	table           op.DType
-	quant           quantGather // where the table is quantised
-}
-
-// operands implements typed.
-func (t *gatherTask) operands(types []op.DType) { t.table = types[0] }
-
-func (t *gatherTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
-	t.rows, t.cols, t.ids = dims[0][0], dims[0][1], size(dims[1])
-	t.quant.format, t.quant.rows, t.quant.cols = t.table.Block(), t.rows, t.cols
-	return nil
-}
-
-func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	if t.table.Quantized() {
-		return t.quantised(ctx, in, out)
-	}
-	pool := t.d.pool.Under(ctx)
-	simd.Gather(pool, slice(out[0], t.ids*t.cols), slice(in[0], t.rows*t.cols), integers(in[1], t.ids), t.rows, t.cols)
-	pool.Release()
-	return ctx.Err()
-}
-
-// quantised is compute for a quantised table.
-func (t *gatherTask) quantised(ctx context.Context, in, out []unsafe.Pointer) error {
-	bytes, err := t.table.Bytes(op.Shape{t.rows, t.cols})
-	if err != nil || t.ids*t.cols == 0 {
-		return err
-	}
-	q := &t.quant
-	q.dst, q.ids, q.table = slice(out[0], t.ids*t.cols), integers(in[1], t.ids), unsafe.Slice((*byte)(in[0]), bytes)
-	q.run(t.d)
-	q.dst, q.ids, q.table = nil, nil, nil
-	return ctx.Err()
 }
 
 // topKTask finds the greatest elements of rows.

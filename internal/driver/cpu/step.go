@@ -404,6 +404,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &iotaTask{d: d}
 	case op.Gather:
 		return &gatherTask{d: d}
+	case op.Scatter:
+		return &scatterTask{d: d}
 	case op.TopK:
 		return &topKTask{d: d}
 	case op.Sort:

@@ -13,6 +13,9 @@ func (w *windows) gather() error {
 	table, ids, y := w.given(0), w.given(1), w.result(0)
 	n, _ := ids.Shape.Size()
 	rows := table.Shape[0]
+	if s, err := op.IndexedOf(&w.r.Attrs, table.Shape, ids.Shape); err != nil || s.Outer != 1 {
+		return w.tooLarge
+	}
 	each := w.span(rows, table.rowBytes())
 	if each == 0 || (rows-1)/each+1 > maxWindows || rows > math.MaxInt32 {
 		return w.tooLarge
@@ -29,10 +32,14 @@ func (w *windows) gather() error {
 		return err
 	}
 	i32 := func(i int) *ir.Node { return ir.NewArg(i, ir.I32) }
-	// Before the part: of no row, as what is beyond it.
-	relative := node(ir.Select, node(ir.Lt, i32(0), i32(1)), ir.NewConst(-1, ir.I32), node(ir.Sub, i32(0), i32(1)))
+	// From the end of the table, not of the part. What is before the part is of no row,
+	// as what is beyond it: no part has this many from its end.
+	none := ir.NewConst(math.MinInt32, ir.I32)
+	row := node(ir.Select, node(ir.Lt, i32(0), ir.NewConst(0, ir.I32)), node(ir.Add, i32(0), i32(2)), i32(0))
+	relative := node(ir.Select, node(ir.Lt, row, i32(1)), none, node(ir.Sub, row, i32(1)))
 	is := node(ir.And, node(ir.Le, ir.NewConst(0, ir.I32), i32(2)), node(ir.Lt, i32(2), i32(3)))
-	either := node(ir.Select, is, arg(0), arg(1))
+	t := op.Register(y.Type)
+	either := node(ir.Select, is, ir.NewArg(0, t), ir.NewArg(1, t))
 	local := w.local
 	for k, from := 0, 0; from < rows; k, from = k+1, from+each {
 		w.local = local
@@ -41,9 +48,12 @@ func (w *windows) gather() error {
 		if from+each >= rows {
 			to = y
 		}
+		if err = w.program(here, relative, ids.spread(op.Full), w.integer(from), w.integer(rows)); err != nil {
+			return err
+		}
 		if k == 0 {
-			err = w.request(op.Gather, op.Attrs{}, []located{part, ids}, []located{to}, nil)
-		} else if err = w.program(here, relative, ids.spread(op.Full), w.integer(from)); err == nil {
+			err = w.request(op.Gather, op.Attrs{}, []located{part, here}, []located{to}, nil)
+		} else {
 			over := here.spread(op.Stretched)
 			over.N = n
 			err = w.request(op.Gather, op.Attrs{}, []located{part, here}, []located{to}, either,

@@ -307,6 +307,9 @@ func leadsOf(r *lib.Request) (leads, bool) {
 		one(rank(0)-1, rank(0)-1)
 		return l, true
 	case op.Gather:
+		if r.Attrs.I[0] != 0 {
+			return l, false
+		}
 		one(whole, rank(1))
 		l.in[1] = rank(1)
 		return l, true

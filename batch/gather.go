@@ -1,0 +1,183 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Gather returns the elements of one axis of a table that ids names: table
+// [a... v b...] and ids of i32 of any shape s give [a... s... b...]. The axis is the
+// first, or that of [op.Axes]:
+//
+//	b.Gather(embeddings, tokens)     // rows
+//	b.Gather(x, ids, op.Axes(-1))    // columns
+//
+// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where
+// the elements are integers or truth values. A quantised table gives f32 and has two
+// axes, of which it takes the first.
+//
+// Ids of another type are [op.ErrUnsupported], more than one axis or one that the table
+// lacks are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#gather.
+func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
+	axis, err := oneAxis(table, 0, along)
+	if err != nil {
+		return b.failOp(op.Gather, err, []Value{table, ids})
+	}
+	return b.apply(op.Gather, op.GatherOf(axis), table, ids)
+}
+
+// TakeAlong returns one element of x for each index: the result has the shape of ids,
+// and an element comes from its own place in x but for the axis, where the index says
+// which. Of the other axes ids has as many elements as x, or fewer. As
+// numpy.take_along_axis and torch.gather:
+//
+//	values := b.TakeAlong(x, order, -1) // order := b.ArgSort(x): x in order
+//
+// An axis below 0 counts from the end. Indices outside are those of [Batch.Gather].
+//
+// Ids with another number of axes, or with more elements along one of the others, are
+// [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
+	places, err := b.placesAlong(x, ids, axis)
+	if err != nil {
+		return b.failOp(op.Gather, err, []Value{x, ids})
+	}
+	return b.Gather(b.Reshape(x, -1), places)
+}
+
+// GatherND returns what stands in x at the places that the last axis of ids names, of
+// i32: ids [s... k] gives [s... b...] of x [a1... ak b...]. As numpy's x[i, j, ...] with
+// k arrays of indices. Indices below 0 count from the end of their axis; a place with
+// an index outside is one that [Batch.Gather] does not find.
+//
+// A k of more axes than x has is [op.ErrShape], which Execute or Compile returns.
+func (b *Batch) GatherND(x, ids Value) Value {
+	places, rows, err := b.placesND(x, ids)
+	if err != nil {
+		return b.failOp(op.Gather, err, []Value{x, ids})
+	}
+	return b.Gather(rows, places)
+}
+
+// oneAxis returns the axis that along names, or the one that stands for none.
+func oneAxis(x Value, none int, along []op.Along) (int, error) {
+	o, err := op.OptionOf(along)
+	if err != nil || o == (op.Along{}) {
+		return none, err
+	}
+	axes, _, err := o.Of(len(x.Shape()))
+	if err == nil && (len(axes) != 1 || o.Keeps()) {
+		err = fmt.Errorf("axes %v, not one axis: %w", axes, device.ErrShape)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return axes[0], nil
+}
+
+// outside is an id that no axis has.
+const outside = math.MinInt32
+
+// number returns an integer as an operand.
+func (b *Batch) number(v int) Value { return Upload(b, []int32{int32(v)}) }
+
+// counted returns the numbers from 0 to before n, times a step, along one of so many
+// axes.
+func (b *Batch) counted(n, step, axis, rank int) Value {
+	s := slices.Repeat([]int{1}, rank)
+	s[axis] = n
+	list := b.Cast(b.Iota(Upload(b, []uint32{0}), n), op.I32)
+	return b.Reshape(b.Mul(list, b.number(step)), s...)
+}
+
+// inside returns ids of an axis of n elements, negative ones counted from the end, and
+// which of them it has.
+func (b *Batch) inside(ids Value, n int) (at, is Value) {
+	zero, end := b.number(0), b.number(n)
+	at = b.Where(b.Less(ids, zero), b.Add(ids, end), ids)
+	return at, b.And(b.GreaterEqual(at, zero), b.Less(at, end))
+}
+
+// placesAlong returns for each index where in x, counted through, it points along an
+// axis.
+func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
+	s, t := x.Shape(), ids.Shape()
+	axis, err := x.axis(axis)
+	if err != nil {
+		return Value{}, err
+	}
+	if len(s) != len(t) {
+		return Value{}, fmt.Errorf("ids of shape %v along an axis of %v, which has %d axes: %w", t, s, len(s), device.ErrShape)
+	}
+	at, is := b.inside(ids, s[axis])
+	inner := 1
+	for i := len(s) - 1; i >= 0; i-- {
+		switch {
+		case i == axis:
+			at = b.Mul(at, b.number(inner))
+			if i < len(s)-1 {
+				at = b.Add(at, b.within(s, t, i))
+			}
+		case t[i] > s[i]:
+			return Value{}, fmt.Errorf("ids of shape %v along axis %d of %v: more than there are along axis %d: %w", t, axis, s, i, device.ErrShape)
+		}
+		inner *= s[i]
+	}
+	for i, step := 0, inner; i < axis; i++ {
+		step /= max(1, s[i])
+		at = b.Add(at, b.counted(t[i], step, i, len(s)))
+	}
+	return b.Where(is, at, b.number(outside)), nil
+}
+
+// within returns for the axes of t behind one where their elements are in s.
+func (b *Batch) within(s, t op.Shape, axis int) Value {
+	var sum Value
+	for i, step := len(s)-1, 1; i > axis; i-- {
+		v := b.counted(t[i], step, i, len(s))
+		if step *= s[i]; i == len(s)-1 {
+			sum = v
+		} else {
+			sum = b.Add(sum, v)
+		}
+	}
+	return sum
+}
+
+// placesND returns x as rows, and for each place that the last axis of ids names the
+// number of its row.
+func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
+	s, t := x.Shape(), ids.Shape()
+	if len(t) == 0 {
+		return Value{}, Value{}, fmt.Errorf("ids of no axis: %w", device.ErrShape)
+	}
+	depth := t[len(t)-1]
+	if depth > len(s) {
+		return Value{}, Value{}, fmt.Errorf("places of %d indices in %v: %w", depth, s, device.ErrShape)
+	}
+	shape := slices.Concat([]int{size(s[:depth])}, s[depth:])
+	if rows = b.Reshape(x, shape...); depth == 0 {
+		return b.Expand(b.number(0), t[:len(t)-1]...), rows, nil
+	}
+	var at, all Value
+	for k := range depth {
+		i, is := b.inside(b.Squeeze(b.Slice(ids, -1, k, k+1, 1), -1), s[k])
+		i = b.Mul(i, b.number(size(s[k+1:depth])))
+		if k == 0 {
+			at, all = i, is
+			continue
+		}
+		at, all = b.Add(at, i), b.And(all, is)
+	}
+	return b.Where(all, at, b.number(outside)), rows, nil
+}
+
+// size returns the elements of a shape that has been checked.
+func size(s op.Shape) int {
+	n, _ := s.Size()
+	return n
+}

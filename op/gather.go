@@ -1,0 +1,100 @@
+package op
+
+import "math"
+
+// Gather takes elements of one axis of a table: an embedding. [GatherOf] makes its
+// parameters.
+var Gather = add(&Operation{name: "gather", class: Shaped, doc: "the elements of one axis of a table that ids names, as an embedding takes rows",
+	formula: "table[..., ids[i], ...]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2},
+	shapes: "table [a... v b...] with v along the axis, ids of i32 of any shape s; gives [a... s... b...]",
+	types:  gatherTypes, shape: gatherShape, ref: gatherReference, tol: Tolerance{Mag: 1},
+	special: "Values pass unchanged, without an error; rows of a quantised table [v d] become f32, and their magnitude is that of docs/OPS.md#matmul_q. Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where the elements are integers or truth values, on every device."})
+
+// GatherOf returns the parameters of [Gather]: the axis, which counts from the end
+// below 0.
+func GatherOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
+
+// Indexed is the sizes of [Gather] and [Scatter]: Outer times Extent times Inner
+// elements, of which Ids times Inner between two of the outer ones are named.
+type Indexed struct{ Outer, Extent, Inner, Ids int }
+
+// IndexedOf returns the sizes of a use of [Gather] or [Scatter] over a table and ids of
+// the given shapes, or an ErrShape.
+func IndexedOf(a *Attrs, table, ids Shape) (Indexed, error) {
+	axis, err := axisOf(a.I[0], len(table))
+	if err != nil {
+		return Indexed{}, err
+	}
+	if int64(table[axis]) > math.MaxInt32 {
+		return Indexed{}, mismatch("an axis of %d elements, the most that ids name is 2^31-1", table[axis])
+	}
+	n, err := ids.Size()
+	return Indexed{Outer: int(elements(table[:axis])), Extent: table[axis], Inner: int(elements(table[axis+1:])), Ids: n}, err
+}
+
+// Row returns which of the Extent rows an id names, or false if it is outside.
+func (x Indexed) Row(id int32) (int, bool) {
+	row := int(id)
+	if row < 0 {
+		row += x.Extent
+	}
+	return row, row >= 0 && row < x.Extent
+}
+
+func gatherTypes(a *Attrs, in []DType) ([]DType, error) {
+	if in[1] != I32 {
+		return nil, unsupported("ids of type %v, not i32", in[1])
+	}
+	if in[0].Quantized() {
+		if a.I[0] != 0 && a.I[0] != -2 {
+			return nil, unsupported("axis %d of a quantised table, which has rows along axis 0", a.I[0])
+		}
+		return []DType{F32}, nil
+	}
+	return anything(nil, in[:1])
+}
+
+func gatherShape(a *Attrs, in []Shape) ([]Shape, error) {
+	table, ids := in[0], in[1]
+	if _, err := IndexedOf(a, table, ids); err != nil {
+		return nil, err
+	}
+	axis, _ := axisOf(a.I[0], len(table))
+	return []Shape{replaced(table, axis, ids)}, nil
+}
+
+// replaced returns a shape with the extents of ids in the place of an axis.
+func replaced(s Shape, axis int, ids Shape) Shape {
+	return append(append(append(Shape{}, s[:axis]...), ids...), s[axis+1:]...) // never nil
+}
+
+func gatherReference(a *Attrs, in, out []*Array) {
+	table, y := in[0], out[0]
+	s, err := IndexedOf(a, table.Shape, in[1].Shape)
+	if err != nil {
+		return // the shape rule has refused it
+	}
+	missing := 0.0
+	if table.typ.Float() || table.typ.Quantized() {
+		missing = math.NaN()
+	}
+	if table.Mag != nil {
+		y.Mag = make([]float64, len(y.Data))
+	}
+	for o := range s.Outer {
+		for i, id := range in[1].Data {
+			row, ok := s.Row(int32(id))
+			to, from := (o*s.Ids+i)*s.Inner, (o*s.Extent+row)*s.Inner
+			for j := range s.Inner {
+				if !ok {
+					y.Data[to+j] = missing
+					continue
+				}
+				y.Data[to+j] = table.Data[from+j]
+				if y.Mag != nil {
+					y.Mag[to+j] = table.Mag[from+j]
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package op
+
+import (
+	"math"
+	"slices"
+)
+
+// Scatter writes elements of one axis to places that are known when it runs.
+// [ScatterOf] makes its parameters.
+var Scatter = add(&Operation{name: "scatter", class: Shaped, doc: "x, with the elements of v set, added, multiplied or compared at the places of one axis that ids names",
+	formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
+	shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
+	types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
+	special: "Ids from -n to -1 count from the end, and what other ids outside [0, n) name is dropped. Where several name one place, their elements are taken one after the other in the order of v, so that a set keeps the last one, and every run gives the same bits. " +
+		"Sums and products of f16 and bf16 are f32 until they are stored; those of integers wrap; the least and the greatest are NaN if any is. A magnitude is the sum of those of the terms, or that of a product, times their number; where a sum or a product on the way leaves the range of normal numbers of f32, the result is not defined."})
+
+// ScatterReduce says what [Scatter] makes of an element and what is there.
+type ScatterReduce uint8
+
+const (
+	ScatterSet ScatterReduce = iota // the element takes the place of what is there
+	ScatterAdd                      // their sum
+	ScatterMul                      // their product
+	ScatterMin                      // the lesser
+	ScatterMax                      // the greater
+)
+
+// String names the way.
+func (r ScatterReduce) String() string {
+	names := [...]string{"set", "add", "mul", "min", "max"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "?"
+}
+
+// ScatterOpts are the parameters of the methods of package batch that scatter.
+type ScatterOpts struct {
+	Reduce ScatterReduce // what becomes of an element and what is there; the element if not given
+	Along  Along         // the one axis; the first if not given
+}
+
+// Attrs returns the parameters in the form that graphs carry, without Along.
+func (o ScatterOpts) Attrs() Attrs { return ScatterOf(0, o.Reduce) }
+
+// ScatterOf returns the parameters of [Scatter]: the axis, which counts from the end
+// below 0, and what becomes of an element and what is there.
+func ScatterOf(axis int, r ScatterReduce) Attrs { return Attrs{I: [8]int{axis, int(r)}} }
+
+// ScatterReduceOf reads what [ScatterOf] wrote.
+func ScatterReduceOf(a *Attrs) ScatterReduce { return ScatterReduce(a.I[1]) }
+
+func scatterTypes(a *Attrs, in []DType) ([]DType, error) {
+	if in[1] != I32 {
+		return nil, unsupported("ids of type %v, not i32", in[1])
+	}
+	pair := []DType{in[0], in[2]}
+	switch r := a.I[1]; {
+	case r < 0 || r > int(ScatterMax):
+		return nil, unsupported("a scatter that is number %d, of %d", r, ScatterMax)
+	case ScatterReduceOf(a) == ScatterSet:
+		return anything(nil, pair)
+	}
+	return numbers(nil, pair)
+}
+
+func scatterShape(a *Attrs, in []Shape) ([]Shape, error) {
+	x, ids, v := in[0], in[1], in[2]
+	if _, err := IndexedOf(a, x, ids); err != nil {
+		return nil, err
+	}
+	axis, _ := axisOf(a.I[0], len(x))
+	if want := replaced(x, axis, ids); !v.Equal(want) {
+		return nil, mismatch("elements of shape %v for ids of shape %v along axis %d of %v, not %v", v, ids, axis, x, want)
+	}
+	return []Shape{slices.Clone(x)}, nil
+}
+
+func scatterReference(a *Attrs, in, out []*Array) {
+	x, v, y := in[0], in[2], out[0]
+	s, err := IndexedOf(a, x.Shape, in[1].Shape)
+	if err != nil {
+		return // the shape rule has refused it
+	}
+	copy(y.Data, x.Data)
+	f := folder{reduce: ScatterReduceOf(a), typ: x.typ}
+	if f.rounds() {
+		f.mag, f.count = make([]float64, len(y.Data)), make([]float64, len(y.Data))
+		for i, w := range x.Data {
+			f.mag[i] = finite(w)
+		}
+	}
+	for o := range s.Outer {
+		for i, id := range in[1].Data {
+			row, ok := s.Row(int32(id))
+			for j := range s.Inner {
+				if ok {
+					at := (o*s.Extent+row)*s.Inner + j
+					y.Data[at] = f.fold(at, y.Data[at], v.Data[(o*s.Ids+i)*s.Inner+j])
+				}
+			}
+		}
+	}
+	if f.rounds() {
+		for i := range f.mag {
+			if f.mag[i] *= f.count[i]; f.mag[i] != f.mag[i] {
+				f.mag[i] = 0
+			}
+		}
+		y.Mag = f.mag
+	}
+}
+
+// folder takes elements one after the other into what is there, with the magnitude of
+// what is rounded.
+type folder struct {
+	reduce     ScatterReduce
+	typ        DType
+	mag, count []float64
+}
+
+func (f *folder) rounds() bool {
+	return f.typ.Float() && (f.reduce == ScatterAdd || f.reduce == ScatterMul)
+}
+
+// fold returns what becomes of x, which is at a place, and v.
+func (f *folder) fold(at int, x, v float64) float64 {
+	switch f.reduce {
+	case ScatterAdd:
+		if f.typ.Float() {
+			f.count[at]++
+			if f.mag[at] += finite(v); f.mag[at] >= overflow {
+				f.mag[at] = math.Inf(1) // a sum on the way may be beyond the range
+			}
+			return x + v
+		}
+		return f.wrap(int64(x) + int64(v))
+	case ScatterMul:
+		if f.typ.Float() {
+			y := x * v
+			f.count[at]++
+			switch m := finite(y); {
+			case m >= overflow || m != 0 && m < minNormal || math.IsInf(f.mag[at], 1):
+				f.mag[at] = math.Inf(1)
+			default:
+				f.mag[at] = m
+			}
+			return y
+		}
+		return f.wrap(int64(uint64(int64(x)) * uint64(int64(v))))
+	case ScatterMin:
+		return min(x, v)
+	case ScatterMax:
+		return max(x, v)
+	}
+	return v
+}
+
+// finite returns the magnitude of v, or 0 if that is no number or infinite.
+func finite(v float64) float64 {
+	if v-v != 0 {
+		return 0
+	}
+	return math.Abs(v)
+}
+
+// wrap returns an integer as one of 32 bits.
+func (f *folder) wrap(v int64) float64 {
+	if f.typ == U32 {
+		return float64(uint32(v))
+	}
+	return float64(int32(v))
+}

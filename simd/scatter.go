@@ -1,0 +1,156 @@
+package simd
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Scatter is a scatter into Dst, Outer times Extent rows of Inner elements: row Ids[i] of
+// each of the outer parts becomes what Reduce makes of it and row i of that part of V.
+// Negative ids count from the end, and rows that Dst does not have are dropped. Rows of V
+// are taken in their order, whatever the number of threads. Other ways than a set take no
+// elements of 16 bits. The parts of Dst, V and Ids that are used must not overlap.
+type Scatter[T uint16 | uint32 | int32 | float32] struct {
+	Dst, V               []T
+	Ids                  []int32
+	Outer, Extent, Inner int
+	Reduce               op.ScatterReduce
+
+	parts int
+	by    scatterSplit
+}
+
+// scatterSplit says of what threads have parts.
+type scatterSplit uint8
+
+const (
+	scatterOuter scatterSplit = iota
+	scatterColumns
+	scatterRows
+)
+
+// What one thread takes for a row, and for an element, in nanoseconds.
+const (
+	scatterRowNS = 2
+	scatterNS    = 0.3
+)
+
+// scatterLine is the least elements of a row for which columns are split.
+const scatterLine = 64
+
+// Run computes it with the threads of a pool, nil for the calling thread alone. It panics
+// if a length does not fit.
+func (s *Scatter[T]) Run(p *workers.Pool) {
+	n, m := area(s.Outer*s.Extent, s.Inner), area(s.Outer*len(s.Ids), s.Inner)
+	if len(s.Dst) < n || len(s.V) < m {
+		panic(fmt.Sprintf("simd: Scatter of %d into %d times %d rows of %d: lengths %d, %d", len(s.Ids), s.Outer, s.Extent, s.Inner, len(s.Dst), len(s.V)))
+	}
+	if n == 0 || m == 0 {
+		return
+	}
+	s.parts = 1
+	if p.Worth(float64(s.Outer*len(s.Ids))*scatterRowNS + float64(m)*scatterNS) {
+		s.parts = p.Threads()
+	}
+	switch {
+	case s.Outer >= s.parts:
+		s.by = scatterOuter
+	case s.Inner >= scatterLine*s.parts:
+		s.by = scatterColumns
+	default:
+		s.by = scatterRows
+	}
+	p.Do(s.parts, s)
+}
+
+// Part computes what a part of all there is has.
+func (s *Scatter[T]) Part(k int) {
+	cut := func(n int) (int, int) { return n * k / s.parts, n * (k + 1) / s.parts }
+	first, end := 0, s.Outer
+	rows, columns := [2]int{0, s.Extent}, [2]int{0, s.Inner}
+	switch s.by {
+	case scatterOuter:
+		first, end = cut(s.Outer)
+	case scatterColumns:
+		columns[0], columns[1] = cut(s.Inner)
+	case scatterRows:
+		rows[0], rows[1] = cut(s.Extent)
+	}
+	for o := first; o < end; o++ {
+		dst, v := s.Dst[o*s.Extent*s.Inner:][:s.Extent*s.Inner], s.V[o*len(s.Ids)*s.Inner:][:len(s.Ids)*s.Inner]
+		if s.Inner == 1 {
+			s.elements(dst, v, rows[0], rows[1])
+		} else {
+			s.lines(dst, v, rows, columns)
+		}
+	}
+}
+
+// elements is for rows of one element, of which it takes those from lo on, before hi.
+func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
+	extent := len(dst)
+	dst = dst[lo:hi]
+	v = v[:len(s.Ids)]
+	for i, id := range s.Ids {
+		at := int(id)
+		if at < 0 {
+			at += extent
+		}
+		if at -= lo; uint(at) >= uint(len(dst)) {
+			continue
+		}
+		switch s.Reduce {
+		case op.ScatterAdd:
+			dst[at] += v[i]
+		case op.ScatterSet:
+			dst[at] = v[i]
+		case op.ScatterMul:
+			dst[at] *= v[i]
+		case op.ScatterMin:
+			dst[at] = min(dst[at], v[i])
+		case op.ScatterMax:
+			dst[at] = max(dst[at], v[i])
+		}
+	}
+}
+
+// lines takes columns of the rows from rows[0] on, before rows[1].
+func (s *Scatter[T]) lines(dst, v []T, rows, columns [2]int) {
+	n := columns[1] - columns[0]
+	for i, id := range s.Ids {
+		at := int(id)
+		if at < 0 {
+			at += s.Extent
+		}
+		if at >= rows[0] && at < rows[1] {
+			s.line(dst[at*s.Inner+columns[0]:][:n], v[i*s.Inner+columns[0]:][:n])
+		}
+	}
+}
+
+// line takes one row.
+func (s *Scatter[T]) line(dst, v []T) {
+	v = v[:len(dst)]
+	switch s.Reduce {
+	case op.ScatterSet:
+		copy(dst, v)
+	case op.ScatterAdd:
+		for i, w := range v {
+			dst[i] += w
+		}
+	case op.ScatterMul:
+		for i, w := range v {
+			dst[i] *= w
+		}
+	case op.ScatterMin:
+		for i, w := range v {
+			dst[i] = min(dst[i], w)
+		}
+	case op.ScatterMax:
+		for i, w := range v {
+			dst[i] = max(dst[i], w)
+		}
+	}
+}
