@@ -54,8 +54,8 @@ func (e *einsum) volume(set uint64) float64 {
 	return v
 }
 
-// A pairing is the cheapest way to multiply some terms: the terms of one side.
-type pairing struct {
+// A costing is the cheapest way to multiply some terms: the terms of one side.
+type costing struct {
 	labels      uint64 // of the product
 	work, space float64
 	side        int
@@ -72,7 +72,7 @@ func (e *einsum) best(ts []term) term {
 		inside[set] = inside[set&(set-1)] | labelSet(ts[low].labels)
 	}
 	kept := labelSet(e.out)
-	table := make([]pairing, all+1)
+	table := make([]costing, all+1)
 	for set := 1; set <= all; set++ {
 		c := &table[set]
 		c.labels = inside[set] & (inside[all^set] | kept)

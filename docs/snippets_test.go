@@ -24,6 +24,7 @@ var snippets = []struct {
 }{
 	{"../README.md", "var ctx context.Context; var dst, x, w, bias []float32", 1, nil},
 	{"ARCHITECTURE.md", "var ctx context.Context; var dev *device.Device; var x []float32; var w, bias *device.Buffer", 2, []string{"Softsign = elementwise("}},
+	{"arrays.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 1, nil},
 	{"ptx.md", "var ctx context.Context; var x, y []float32; const n, blocks = 200, 4", 3, nil},
 	{"gguf.md", "var ctx context.Context; var dev *device.Device", 4, nil},
 	{"backends/cuda.md", "", 1, nil},

@@ -339,3 +339,19 @@ func TestInterruptEndsTheCommand(t *testing.T) {
 		t.Errorf("code %d, %q", code, out.String())
 	}
 }
+
+// TestOpsByPeers finds operations and methods by the names of other libraries.
+func TestOpsByPeers(t *testing.T) {
+	for name, want := range map[string]string{
+		"np.clip": " clip(", "torch.clamp": " clip(", "ReduceSum": " sum(", "numpy.matmul": " matmul(",
+		"einsum": "batch.Batch.Einsum", "torch.repeat_interleave": "batch.Batch.Repeat", "DepthToSpace": "batch.Batch.PixelShuffle", "move_axis": "batch.Batch.MoveAxis",
+	} {
+		var out strings.Builder
+		if err := (&opsCmd{Name: name}).Run(&app{out: &out}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("rayo ops %s: %v\n%s\nwant %q", name, err, &out, want)
+		}
+	}
+	if err := (&opsCmd{Name: "np.nothing"}).Run(&app{out: new(strings.Builder)}); err == nil {
+		t.Error("np.nothing is found")
+	}
+}

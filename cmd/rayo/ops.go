@@ -9,7 +9,7 @@ import (
 )
 
 type opsCmd struct {
-	Name string `arg:"" optional:"" help:"An operation, or another name that the field has for it."`
+	Name string `arg:"" optional:"" help:"An operation, or the name that NumPy, PyTorch or ONNX has for it: np.clip, torch.clamp, ReduceSum."`
 }
 
 func (c *opsCmd) Run(a *app) error {
@@ -61,10 +61,50 @@ func signature(o *op.Operation) string {
 
 func (c *opsCmd) show(a *app) error {
 	name := strings.ToLower(c.Name)
-	o := op.Lookup(name)
-	if o == nil {
+	if o := op.Lookup(name); o != nil {
+		return showOperation(a, o)
+	}
+	found := op.PeersNamed(name)
+	if m := methodNamed(name); m != nil {
+		found = append(found, *m)
+	}
+	for i, p := range found {
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		if err := showPeer(a, &p); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
 		return fmt.Errorf("there is no operation %q%s; rayo ops lists them", c.Name, similar(name))
 	}
+	return nil
+}
+
+// methodNamed returns the method of package batch of that name in lower case, or nil.
+func methodNamed(name string) *op.Peer {
+	for _, p := range op.Peers() {
+		if p.Method != "" && strings.ToLower(p.Method) == strings.ReplaceAll(name, "_", "") && len(op.PeersNamed(name)) == 0 {
+			return &p
+		}
+	}
+	return nil
+}
+
+// showPeer writes an operation in full, or names a method.
+func showPeer(a *app, p *op.Peer) error {
+	if p.Name != "" {
+		return showOperation(a, op.Lookup(p.Name))
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "method\tbatch.Batch.%s, composed of operations\n", p.Method)
+	fmt.Fprintf(w, "elsewhere\t%s\n", strings.Join(p.Names(), ", "))
+	fmt.Fprintf(w, "documentation\tgo doc github.com/rayo-go/rayo/batch Batch.%s\n", p.Method)
+	return w.Flush()
+}
+
+func showOperation(a *app, o *op.Operation) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	row := func(key, value string) {
 		if value != "" {
@@ -73,6 +113,7 @@ func (c *opsCmd) show(a *app) error {
 	}
 	row("operation", signature(o))
 	row("also called", strings.Join(o.Aliases(), ", "))
+	row("elsewhere", strings.Join(o.Elsewhere(), ", "))
 	row("class", o.Class().String())
 	row("computes", o.Doc())
 	row("formula", o.Formula())

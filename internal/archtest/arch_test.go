@@ -22,7 +22,7 @@ var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil"},
 	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},
-	{"batch"},
+	{"batch", "imgconv"},
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},

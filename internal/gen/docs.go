@@ -128,6 +128,9 @@ func entry(b *strings.Builder, o *op.Operation, options map[string][]field) {
 	}
 	row := func(what, text string) { fmt.Fprintf(b, "- **%s:** %s\n", what, text) }
 	row("Go", "`op."+o.GoName()+"`"+aliasText(o))
+	if names := o.Elsewhere(); len(names) > 0 {
+		row("Elsewhere", strings.Join(names, ", "))
+	}
 	row("Operands", strings.Join(names, ", "))
 	if o.Options() != "" {
 		row("Parameters", "`op."+o.Options()+"`")

@@ -1,0 +1,48 @@
+package device
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// ReadFloats reads n little-endian float32 from r into memory of [Alloc]: what
+// encoding/binary, NumPy's tofile and most file formats write.
+//
+//	x, err := device.ReadFloats(f, 1000*784)
+//
+// Fewer numbers are [io.ErrUnexpectedEOF], none at all [io.EOF]; a number below 0 or
+// beyond the address space is [ErrShape].
+func ReadFloats(r io.Reader, n int) ([]float32, error) {
+	if n < 0 || n > math.MaxInt/16 {
+		return nil, fmt.Errorf("read of %d floats: %w", n, op.ErrShape)
+	}
+	const most = 16 << 10 // numbers at a time
+	buf := make([]byte, 4*min(n, most))
+	var x []float32
+	for at := 0; at < n; {
+		k := min(n-at, most)
+		if _, err := io.ReadFull(r, buf[:4*k]); err != nil {
+			if err == io.EOF && at > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, fmt.Errorf("floats from %d on, of %d: %w", at, n, err)
+		}
+		if x == nil { // not before there is something: n may be a mistake
+			if x = Alloc(n); x == nil {
+				return nil, fmt.Errorf("no memory for %d floats: %w", n, op.ErrShape)
+			}
+		}
+		for i := range k {
+			x[at+i] = math.Float32frombits(binary.LittleEndian.Uint32(buf[4*i:]))
+		}
+		at += k
+	}
+	if x == nil {
+		x = []float32{}
+	}
+	return x, nil
+}
