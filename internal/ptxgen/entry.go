@@ -18,6 +18,7 @@ type Entry struct {
 	// Lengths lists the buffers whose lengths are parameters.
 	Lengths []int
 	Checked bool // see Options
+	Held    bool // likewise
 
 	uniforms []ir.Uniform
 	bindings int
@@ -47,13 +48,17 @@ func (e *Entry) ArgBytes() int {
 	if e.Checked {
 		n += 8
 	}
+	if e.Held {
+		n += 8 - 4*len(e.uniforms)
+	}
 	return n
 }
 
 // Args appends the block of parameters of a launch to dst: fault is the address
 // of the record of a checked kernel, buffers has the address of each buffer,
 // lengths its length in elements (vectors, where the buffer is of vectors), and
-// params is the block of parameters as package kernel lays it out.
+// params is the block of parameters as package kernel lays it out, or, with
+// [Options].Held, the address of one in 8 bytes.
 func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint32, params []byte) []byte {
 	le := binary.LittleEndian
 	if e.Checked {
@@ -62,8 +67,14 @@ func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint3
 	for _, a := range buffers[:e.bindings] {
 		dst = le.AppendUint64(dst, a)
 	}
+	if e.Held {
+		dst = append(dst, params[:8]...)
+	}
 	for _, i := range e.Lengths {
 		dst = le.AppendUint32(dst, lengths[i])
+	}
+	if e.Held {
+		return dst
 	}
 	for _, u := range e.uniforms {
 		// Parameters are in the byte order of the machine, which is that of the
@@ -83,6 +94,10 @@ func (g *lowering) params(e *Entry) {
 		g.bindings = append(g.bindings, g.binding(i))
 		e.Aligned = append(e.Aligned, g.alignment(&p.Bindings[i]))
 	}
+	var held ptx.Global[ptx.U32]
+	if g.Held {
+		held = ptx.GlobalParam[ptx.U32](g.k, "params").Hint(ptx.ReadOnly)
+	}
 	asked := make([]bool, len(p.Bindings))
 	for i := range p.Code {
 		switch in := &p.Code[i]; in.Code {
@@ -100,7 +115,9 @@ func (g *lowering) params(e *Entry) {
 		}
 	}
 	for i, u := range p.Uniforms {
-		if u.Type == ir.F32 {
+		if g.Held {
+			g.uniforms = append(g.uniforms, held.Offset(int(u.Offset/4)).Load())
+		} else if u.Type == ir.F32 {
 			g.uniforms = append(g.uniforms, ptx.U32(ptx.Param[ptx.F32](g.k, name("p", i))))
 		} else {
 			g.uniforms = append(g.uniforms, ptx.Param[ptx.U32](g.k, name("p", i)))

@@ -22,6 +22,9 @@ type Options struct {
 	// that are only read may then be the same memory as one that is written, where
 	// a lane reads nothing that another lane writes.
 	Coherent bool
+	// Held reads the parameters from memory, so that what is recorded with the address
+	// serves other parameters too: see [Entry.Args].
+	Held bool
 }
 
 // maxParams is the most parameters that a kernel has: their block is at most 4
@@ -50,7 +53,7 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	if n := 2*len(p.Bindings) + len(p.Uniforms); n > maxParams {
 		return fail("%d buffers and %d parameters", len(p.Bindings), len(p.Uniforms))
 	}
-	e := &Entry{Name: name, Local: p.Local, Checked: o.Checked}
+	e := &Entry{Name: name, Local: p.Local, Checked: o.Checked, Held: o.Held}
 	g := &lowering{Options: o, p: expand(p), target: m.Target(), lanes: lanes}
 	g.survey()
 	k := m.Kernel(name, func(k *ptx.Kernel) {

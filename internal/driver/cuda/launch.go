@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -20,7 +21,7 @@ type launch struct {
 	arrays  []arrayRef
 	lengths []uint32 // of the arrays, in elements of the kernel
 	params  []byte
-	slot    int // of the parameters, if there are no params; -1 for none
+	slot    int // of the parameters, which the kernel reads there; -1 for none
 	fault   int // place of the record of faults, -1 for none
 
 	mu       sync.Mutex
@@ -60,12 +61,8 @@ func (l *launch) enqueue(r *run) error {
 	}
 	params := l.params
 	if l.slot >= 0 {
-		s := &l.e.slots[l.slot]
-		if s.Data != nil {
-			params = s.Data
-		} else {
-			params = r.ext[s.Ext].Host
-		}
+		r.held = binary.LittleEndian.AppendUint64(r.held[:0], uint64(r.address(place{kind: inSlot, slot: l.slot})))
+		params = r.held
 	}
 	fault := uint64(0)
 	if l.fault >= 0 {
@@ -77,13 +74,7 @@ func (l *launch) enqueue(r *run) error {
 	return r.hw.Launch(k.fn, c, r.args)
 }
 
-// calls is 0 where parameters are the caller's, and where faults are recorded.
-func (l *launch) calls() int {
-	if l.fault >= 0 || l.slot >= 0 && l.e.slots[l.slot].Data == nil {
-		return 0
-	}
-	return 1
-}
+func (l *launch) calls() int { return 1 }
 
 // scalar returns the kernel for memory that is aligned to its elements only.
 func (l *launch) scalar() (*code, error) {

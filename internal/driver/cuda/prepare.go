@@ -24,7 +24,6 @@ type executable struct {
 	ends  []int // how many steps there are up to each step of the program
 
 	driver.Externals
-	params []bool // by external slot: it is a block of parameters; nil if there are none
 
 	// The memory of a submission: the arena, then what steps use, then what is
 	// staged.
@@ -400,7 +399,7 @@ func (e *preparer) launch(s *driver.Step) error {
 	if err := launchable(k.Grid); err != nil {
 		return err
 	}
-	o := ptxgen.Options{Checked: true}
+	o := ptxgen.Options{Checked: true, Held: k.Params >= 0}
 	l := &launch{e: e.executable, program: k.Program, options: o, grid: k.Grid, slot: k.Params, fault: len(e.faults)}
 	for i, slot := range k.Bind {
 		if err := l.bind(&k.Program.Bindings[i], arrayRef{place{kind: inSlot, slot: slot}, e.slots[slot].Bytes}); err != nil {
@@ -410,12 +409,6 @@ func (e *preparer) launch(s *driver.Step) error {
 	var err error
 	if l.code, err = e.compile(programKey{p: k.Program, o: o}); err != nil {
 		return err
-	}
-	if k.Params >= 0 && e.slots[k.Params].Ext >= 0 {
-		if e.params == nil {
-			e.params = make([]bool, len(e.Need))
-		}
-		e.params[e.slots[k.Params].Ext] = true
 	}
 	e.direct = false
 	e.faults = append(e.faults, k)

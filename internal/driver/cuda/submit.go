@@ -29,6 +29,7 @@ type run struct {
 	arrays    kernels.Arrays // of a step of native kernels
 	borrowed  []Memory       // until the submission is done
 	args      []byte
+	held      []byte // the address of the parameters of a step
 }
 
 // layout is where the arrays of a submission are.
@@ -164,7 +165,7 @@ func (r *run) place() error {
 	at := int64(0)
 	place := func(written bool) {
 		for i := range e.Need {
-			if r.ext[i].Mem == nil && e.Need[i] > 0 && e.Written[i] == written && !e.paramsOnly(i) {
+			if r.ext[i].Mem == nil && e.Need[i] > 0 && e.Written[i] == written {
 				l.places[i] = at
 				at += alignUp(e.Need[i])
 			}
@@ -220,10 +221,6 @@ func (r *run) place() error {
 	return nil
 }
 
-// paramsOnly reports whether an external slot is a block of parameters, which
-// the host reads.
-func (e *executable) paramsOnly(ext int) bool { return e.params != nil && e.params[ext] }
-
 // address returns where an array is.
 func (r *run) address(p place) cu.Ptr {
 	switch p.kind {
@@ -259,11 +256,6 @@ func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
 	}
 	if err := r.send(); err != nil {
 		return err
-	}
-	if n := int64(len(e.faults) * ptxgen.FaultBytes); n > 0 {
-		if err := r.hw.Zero(r.layout.faults, n); err != nil {
-			return err
-		}
 	}
 	if s.Times != nil {
 		if err := r.pause(); err != nil {
@@ -326,10 +318,17 @@ func (r *run) fill() error {
 	return nil
 }
 
-// send has the operands that are staged brought to the device.
+// send has the operands that are staged brought to the device, and the records of
+// faults cleared.
 func (r *run) send() error {
-	if l := &r.layout; l.way == staged && l.inputs > 0 {
-		return r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, l.inputs)
+	l := &r.layout
+	if l.way == staged && l.inputs > 0 {
+		if err := r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, l.inputs); err != nil {
+			return err
+		}
+	}
+	if n := int64(len(r.e.faults) * ptxgen.FaultBytes); n > 0 {
+		return r.hw.Zero(l.faults, n)
 	}
 	return nil
 }
