@@ -385,6 +385,9 @@ func (l *launch) buffer(b *Buffer) int32 {
 // Parameters checks a grid and returns the block of parameters: for package
 // batch.
 func (k *Kernel) Parameters(grid kernel.Size, params any) ([]byte, error) {
+	if err := k.valid(); err != nil {
+		return nil, err
+	}
 	if err := k.code.Grid(grid); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrShape, err)
 	}

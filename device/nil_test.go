@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -16,6 +17,17 @@ func TestNilAndZero(t *testing.T) {
 	}
 	if _, err := device.UploadBlocks(ctx, nil, nil, op.Q8_0, 0); !errors.Is(err, device.ErrNoDevice) {
 		t.Errorf("UploadBlocks to no device: %v", err)
+	}
+	for _, k := range []*device.Kernel{nil, {}} {
+		if _, err := k.Parameters(kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("Parameters of %v: %v", k, err)
+		}
+		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
+			t.Errorf("Run of %v: %v", k, err)
+		}
+	}
+	if o := new(op.Operation); o.GoName() != "" || o.Name() != "" {
+		t.Errorf("the zero Operation is called %q", o.GoName())
 	}
 	for _, b := range []*device.Buffer{nil, {}} {
 		if err := device.Read(ctx, x, b); !errors.Is(err, device.ErrForeign) {

@@ -41,7 +41,8 @@ func SplitAt(bytes int64) CreateOption {
 }
 
 // Create begins a file. Its bytes go to temporary files in the same folder,
-// which get their names when Close has written all; Abort removes them.
+// which get their names when Close has written all; Abort removes them. A nil meta
+// stands for no metadata.
 //
 //	w, err := gguf.Create(path, meta, tensors)
 //	if err != nil { ... }

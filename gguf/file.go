@@ -71,8 +71,11 @@ func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
 }
 
 // NewReader reads a file of so many bytes. Of a split one it has the tensors of
-// this part.
+// this part. The error is [ErrFormat] for a nil reader or a size below 0.
 func NewReader(r io.ReaderAt, size int64, opts ...Option) (*File, error) {
+	if r == nil || size < 0 {
+		return nil, fmt.Errorf("gguf: a reader that is nil: %v, of %d bytes: %w", r == nil, size, ErrFormat)
+	}
 	return newFile(&part{r: r, size: size, close: func() error { return nil }}, choose(opts))
 }
 

@@ -95,6 +95,9 @@ func (m *Metadata) Delete(key string) bool {
 // Clone returns a copy that can be changed.
 func (m *Metadata) Clone() *Metadata {
 	c := &Metadata{}
+	if m == nil {
+		return c
+	}
 	for k, v := range m.All() {
 		_ = c.Set(k, v) // was set before
 	}

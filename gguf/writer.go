@@ -52,8 +52,12 @@ type Writer struct {
 }
 
 // NewWriter writes what stands before the tensors, as a little-endian file of
-// version 3. The alignment of tensors is that of the metadata, or 32.
+// version 3. The alignment of tensors is that of the metadata, or 32. A nil meta
+// stands for no metadata.
 func NewWriter(w io.Writer, meta *Metadata, tensors []TensorInfo) (*Writer, error) {
+	if meta == nil {
+		meta = new(Metadata)
+	}
 	b, sizes, alignment, err := encodeHeader(meta, tensors)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func GoName(name string) string {
 		return s
 	}
 	var b strings.Builder
-	for _, w := range strings.Split(name, "_") {
+	for w := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' }) {
 		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
 	}
 	return b.String()

@@ -192,8 +192,12 @@ func Open(path string) (*File, error) {
 // maxHeader is how long a header may be, as other readers have it.
 const maxHeader = 100_000_000
 
-// NewReader reads a file of so many bytes.
+// NewReader reads a file of so many bytes. The error is [ErrFormat] for a nil reader
+// or a size below 0.
 func NewReader(r io.ReaderAt, size int64) (*File, error) {
+	if r == nil || size < 0 {
+		return nil, fmt.Errorf("safetensors: a reader that is nil: %v, of %d bytes: %w", r == nil, size, ErrFormat)
+	}
 	var head [8]byte
 	if n, err := r.ReadAt(head[:], 0); n < len(head) {
 		if err == nil || errors.Is(err, io.EOF) {
@@ -221,7 +225,12 @@ func NewReader(r io.ReaderAt, size int64) (*File, error) {
 }
 
 // Close closes the file, if Open opened it.
-func (f *File) Close() error { return f.close() }
+func (f *File) Close() error {
+	if f.close == nil {
+		return nil
+	}
+	return f.close()
+}
 
 // Metadata returns the texts that the file has about itself.
 func (f *File) Metadata() iter.Seq2[string, string] {
