@@ -143,7 +143,7 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (uint32, error) {
 	_, arity := o.Arity()
 	t := op.F32
-	if o == op.ArgMax || o == op.ArgMin {
+	if o == op.ArgMax || o == op.ArgMin || o == op.CountNonzero {
 		t = op.I32
 	}
 	if e.imm == nil {
