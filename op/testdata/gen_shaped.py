@@ -183,7 +183,7 @@ def choices():
         case("gather", [table, ids], [table[ids]])
     y = np.full((3, 3), np.nan)
     y[1] = table[4]
-    case("gather", [table, np.array([-1, 4, 5])], [y])
+    case("gather", [table, np.array([-6, 4, 5])], [y])
     for x in [rand(6), rand(3, 4), np.array(SPECIAL_ROWS), np.array([1.0, 3, 2, 3, 1, 3])]:
         n = x.shape[-1]
         for k in {0, 1, 2, n}:
@@ -301,6 +301,34 @@ def folds():
             case("logcumsumexp", [x], [np.logaddexp.accumulate(x, axis=-1)])
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds):
+def indices():
+    rng = np.random.default_rng(21)
+
+    def some(*shape):
+        return rng.standard_normal(shape).astype(np.float32).astype(np.float64)
+
+    table = some(4, 5, 3)
+    for axis in (0, 1, 2, -2):
+        ids = rng.integers(-3, 3, (2, 3))
+        case("gather", [table, ids], [np.take(table, ids, axis=axis)], (axis,))
+    for axis, n in ((0, 7), (1, 4), (2, 9)):
+        ids = rng.integers(-3, 3, n)
+        front = np.moveaxis(table, axis, 0)
+        v = np.moveaxis(some(n, *front.shape[1:]), 0, axis)
+        rows = np.moveaxis(v, axis, 0)
+        for way, f in enumerate((None, np.add, np.multiply, np.minimum, np.maximum)):
+            y = front.copy()
+            if f is None:
+                y[ids] = rows
+            else:
+                f.at(y, ids, rows)
+            case("scatter", [table, ids, v], [np.moveaxis(y, 0, axis)], (axis, way))
+    x, v = some(4), some(5)
+    y = x.copy()
+    y[3] = v[1]
+    case("scatter", [x, np.array([4, -1, -5, 2**31 - 1, -2**31]), v], [y], (0, 0))
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds, indices):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")
