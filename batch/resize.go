@@ -282,7 +282,7 @@ func phases(ids [][]int, weights [][]float64) int {
 		step := ids[0][p] - ids[0][0]
 		for k := range ids {
 			for i := p; i < m; i++ {
-				if step < 1 || ids[k][i] != ids[k][i-p]+step || math.Abs(weights[k][i]-weights[k][i-p]) > 1e-12 {
+				if same := math.Abs(weights[k][i]-weights[k][i-p]) <= 1e-12; step < 1 || ids[k][i] != ids[k][i-p]+step || !same {
 					return false
 				}
 			}
