@@ -2173,9 +2173,9 @@ func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 //
 // Shapes: a [... m k] and b [... k n] with the same leading extents, or b [k n] for
 // all; bias [n]; gives [... m n]. IEEE 754; 0 where k = 0, before bias and
-// activation. float32 operands are never rounded to a narrower type unless TF32 is
-// asked for. A partial sum beyond the range is infinite even if the whole would not
-// be.
+// activation. b may be f16 or bf16 where a is f32, and so is the result then. float32
+// operands are never rounded to a narrower type unless TF32 is asked for. A partial
+// sum beyond the range is infinite even if the whole would not be.
 //
 // # Errors
 //
@@ -2196,7 +2196,7 @@ func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
 
 // MatVec records the product of a matrix and a vector: Σ_k a[i, k] * x[k].
 //
-// Shapes: a [m k], x [k]; gives [m]. As matmul.
+// Shapes: a [m k], x [k]; gives [m]. As matmul; a may be f16 or bf16 where x is f32.
 //
 // # Errors
 //

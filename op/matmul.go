@@ -52,8 +52,8 @@ var (
 	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
 		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
-		options: "MatMulOpts", tol: blocked(), types: activated, shape: matMulShape, ref: matMulReference,
-		special: "IEEE 754; 0 where k = 0, before bias and activation. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum beyond the range is infinite even if the whole would not be.",
+		options: "MatMulOpts", tol: blocked(), types: productTypes(1), shape: matMulShape, ref: matMulReference,
+		special: "IEEE 754; 0 where k = 0, before bias and activation. b may be f16 or bf16 where a is f32, and so is the result then. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum beyond the range is infinite even if the whole would not be.",
 		flops: func(a *Attrs, in, _ []Shape) float64 {
 			p, _ := MatMulOf(a, in)
 			return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
@@ -63,7 +63,7 @@ var (
 	MatVec = add(&Operation{name: "matvec", class: Shaped, doc: "the product of a matrix and a vector",
 		formula: "Σ_k a[i, k] * x[k]", inputs: []string{"a", "x"}, arity: [2]int{2, 2},
 		shapes:  "a [m k], x [k]; gives [m]",
-		options: "MatVecOpts", tol: blocked(), shape: matVecShape, ref: matVecReference, special: "As matmul.",
+		options: "MatVecOpts", tol: blocked(), types: productTypes(0), shape: matVecShape, ref: matVecReference, special: "As matmul; a may be f16 or bf16 where x is f32.",
 		flops: func(_ *Attrs, in, _ []Shape) float64 { return 2 * elements(in[0]) }})
 )
 
@@ -121,6 +121,19 @@ func activated(a *Attrs, in []DType) ([]DType, error) {
 		err = a.checkAct(out[0])
 	}
 	return out, err
+}
+
+// productTypes returns the rule of a product: one floating type for all operands, but
+// weights, which are an operand of that number, may be f16 or bf16 where the others are
+// f32. The activation must keep the type.
+func productTypes(weights int) typeRule {
+	return func(a *Attrs, in []DType) ([]DType, error) {
+		if t := in[weights]; in[1-weights] == F32 && (t == F16 || t == BF16) {
+			in = append([]DType(nil), in...)
+			in[weights] = F32
+		}
+		return activated(a, in)
+	}
 }
 
 func matMulReference(a *Attrs, in, out []*Array) {

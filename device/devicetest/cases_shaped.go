@@ -13,9 +13,9 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	var cases []Case
 	switch o {
 	case op.MatMul:
-		cases = g.matMul(d, short)
+		cases = append(g.matMul(d, short), g.mixedProducts(o, d)...)
 	case op.MatVec:
-		cases = g.matVec(d, short)
+		cases = append(g.matVec(d, short), g.mixedProducts(o, d)...)
 	case op.MatMulQ:
 		cases = g.matMulQ(d, short)
 	case op.Conv2D:

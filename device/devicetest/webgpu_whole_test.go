@@ -38,9 +38,10 @@ type thinned struct {
 
 // family is of what at least one is kept. Brain floats go by the kernels of float32.
 type family struct {
-	o      *op.Operation
-	d      op.DType
-	blocks op.DType // of quantised matrices
+	o       *op.Operation
+	d       op.DType
+	blocks  op.DType // of quantised matrices
+	variant bool     // of attention, by kernels of their own
 }
 
 // choice is what has been chosen in a family.
@@ -68,6 +69,10 @@ func (th *thinned) keep(c *Case) bool {
 		key = fmt.Sprint(optionText(o), len(c.In))
 	case op.Attention:
 		key = fmt.Sprint(c.In[0].Shape, c.In[1].Shape)
+		if o, _ := c.Options.(op.AttentionOpts); len(c.In) > op.AttentionMask || o.Window != 0 || o.Softcap != 0 || o.FromStart {
+			// By kernels of their own, many: some of each size.
+			of, f.variant, key = 9, true, fmt.Sprint(c.In[0].Shape, optionText(o), len(c.In))
+		}
 	case op.Conv2D:
 		o, _ := c.Options.(op.Conv2DOpts)
 		key = fmt.Sprint(optionText(o), c.In[0].Shape, c.In[1].Shape, len(c.In))

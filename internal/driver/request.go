@@ -76,7 +76,11 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				}
 				x.Spread, x.Layout = op.Full, nil
 			}
-			if array.Type, at, err = operand(a, x); err != nil {
+			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {
+				array.Type, at = op.F32, a.Reserve(4*int64(x.N))
+				err = a.Widen(at, a.At(x), x)
+			}
+			if err != nil {
 				return err
 			}
 			array.Shape = Present(s.Dims[i])
@@ -86,6 +90,12 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 	r.results(a, s.Out, shapes...)
 	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.Stored(s.Out[0]) == s.Out[0].Type
 	return nil
+}
+
+// mixed reports whether the step is a product of float32 and of 16-bit weights, which
+// kernels of products do not take together.
+func (s *Step) mixed() bool {
+	return (s.Op == op.MatMul || s.Op == op.MatVec) && s.In[0].Type != s.In[1].Type
 }
 
 // Program makes r an elementwise program with results out: exprs, over the operands

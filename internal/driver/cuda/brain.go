@@ -2,7 +2,9 @@ package cuda
 
 import (
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -19,7 +21,28 @@ func (e *preparer) Stored(o driver.Operand) op.DType {
 
 // Widen implements [driver.Arrays].
 func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
+	if o.Type == op.F16 {
+		return e.widenHalf(dst, src, o.N)
+	}
 	return e.convert(dst, src, o.N, false)
+}
+
+// widenHalf adds the conversion of n elements of f16, which kernels read as they are:
+// for what takes them as float32.
+func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
+	if n == 0 {
+		return nil
+	}
+	cast := op.CastTo(op.F32)
+	expr, err := op.Cast.Expression(&cast, []op.DType{op.F16})
+	if err != nil {
+		return err
+	}
+	r := e.request()
+	r.Post = &lib.Epilogue{In: []lib.Operand{{Type: op.F16, Spread: op.Full, N: n}}, Exprs: []*ir.Node{expr}}
+	r.Out = []lib.Array{{Type: op.F32, Shape: op.Shape{n}}}
+	r.From, r.To = []arrayRef{src}, []arrayRef{dst}
+	return e.plan(r, ptxgen.Options{})
 }
 
 // Narrow implements [driver.Arrays].

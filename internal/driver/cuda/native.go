@@ -23,10 +23,16 @@ func (asIs) Stored(o driver.Operand) op.DType { return o.Type }
 // nativeOperation prepares an operation by kernels that are written for these
 // devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
 // been added then.
-func (e *preparer) nativeOperation(s *driver.Step) error {
+func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	if !kernels.Has(s.Op) {
 		return errNoKernel
 	}
+	before, added := e.local, len(e.steps)
+	defer func() {
+		if err != nil {
+			e.local, e.steps = before, e.steps[:added]
+		}
+	}()
 	r := &request{}
 	if err := r.Operation(asIs{e}, s); err != nil {
 		return err
