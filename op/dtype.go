@@ -25,12 +25,31 @@ const (
 // their elements, and rows, along the last axis, are whole blocks. They are
 // operands of the operations that say so, and never results.
 const (
-	Q4_0 DType = iota + Bool + 1 // 4 bits, a scale for 32 elements
-	Q5_0                         // 5 bits, a scale for 32 elements
-	Q8_0                         // 8 bits, a scale for 32 elements
-	Q4_K                         // 4 bits, a scale and a minimum for 32 elements
-	Q5_K                         // 5 bits, a scale and a minimum for 32 elements
-	Q6_K                         // 6 bits, a scale for 16 elements
+	Q4_0    DType = iota + Bool + 1 // 4 bits, a scale for 32 elements
+	Q5_0                            // 5 bits, a scale for 32 elements
+	Q8_0                            // 8 bits, a scale for 32 elements
+	Q4_K                            // 4 bits, a scale and a minimum for 32 elements
+	Q5_K                            // 5 bits, a scale and a minimum for 32 elements
+	Q6_K                            // 6 bits, a scale for 16 elements
+	Q4_1                            // 4 bits, a scale and a minimum for 32 elements
+	Q5_1                            // 5 bits, a scale and a minimum for 32 elements
+	Q2_K                            // 2 bits, a scale and a minimum for 16 elements
+	Q3_K                            // 3 bits, a scale for 16 elements
+	IQ1_S                           // 1.6 bits by a codebook
+	IQ1_M                           // 1.75 bits by a codebook
+	IQ2_XXS                         // 2.1 bits by a codebook
+	IQ2_XS                          // 2.3 bits by a codebook
+	IQ2_S                           // 2.6 bits by a codebook
+	IQ3_XXS                         // 3.1 bits by a codebook
+	IQ3_S                           // 3.4 bits by a codebook
+	IQ4_NL                          // 4 bits, 16 levels closer together near 0
+	IQ4_XS                          // 4 bits, the levels of IQ4_NL, a scale for 32 elements
+	TQ1_0                           // -1, 0 or 1, five in a byte
+	TQ2_0                           // -1, 0 or 1, four in a byte
+	MXFP4                           // E2M1, a power of two for 32 elements
+	NVFP4                           // E2M1, a number of 7 bits for 16 elements
+	Q1_0                            // one bit
+	Q2_0                            // two bits
 )
 
 type dtypeInfo struct {
@@ -54,6 +73,25 @@ var dtypes = [...]dtypeInfo{
 	Q4_K:        {"q4_k", 0, 0, block.Q4_K},
 	Q5_K:        {"q5_k", 0, 0, block.Q5_K},
 	Q6_K:        {"q6_k", 0, 0, block.Q6_K},
+	Q4_1:        {"q4_1", 0, 0, block.Q4_1},
+	Q5_1:        {"q5_1", 0, 0, block.Q5_1},
+	Q2_K:        {"q2_k", 0, 0, block.Q2_K},
+	Q3_K:        {"q3_k", 0, 0, block.Q3_K},
+	IQ1_S:       {"iq1_s", 0, 0, block.IQ1_S},
+	IQ1_M:       {"iq1_m", 0, 0, block.IQ1_M},
+	IQ2_XXS:     {"iq2_xxs", 0, 0, block.IQ2_XXS},
+	IQ2_XS:      {"iq2_xs", 0, 0, block.IQ2_XS},
+	IQ2_S:       {"iq2_s", 0, 0, block.IQ2_S},
+	IQ3_XXS:     {"iq3_xxs", 0, 0, block.IQ3_XXS},
+	IQ3_S:       {"iq3_s", 0, 0, block.IQ3_S},
+	IQ4_NL:      {"iq4_nl", 0, 0, block.IQ4_NL},
+	IQ4_XS:      {"iq4_xs", 0, 0, block.IQ4_XS},
+	TQ1_0:       {"tq1_0", 0, 0, block.TQ1_0},
+	TQ2_0:       {"tq2_0", 0, 0, block.TQ2_0},
+	MXFP4:       {"mxfp4", 0, 0, block.MXFP4},
+	NVFP4:       {"nvfp4", 0, 0, block.NVFP4},
+	Q1_0:        {"q1_0", 0, 0, block.Q1_0},
+	Q2_0:        {"q2_0", 0, 0, block.Q2_0},
 }
 
 // DTypes returns every element type that is not quantised: see [QuantTypes].

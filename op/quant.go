@@ -7,7 +7,16 @@ import (
 )
 
 // QuantTypes returns every quantised element type.
-func QuantTypes() []DType { return []DType{Q4_0, Q5_0, Q8_0, Q4_K, Q5_K, Q6_K} }
+func QuantTypes() []DType {
+	types := make([]DType, 0, lastQuant-Q4_0+1)
+	for d := Q4_0; d <= lastQuant; d++ {
+		types = append(types, d)
+	}
+	return types
+}
+
+// lastQuant is the last of the quantised types, which follow one another.
+const lastQuant = Q2_0
 
 // QuantType returns the element type of a block format, or InvalidType.
 func QuantType(f block.Format) DType {
@@ -29,7 +38,7 @@ func (d DType) Block() block.Format {
 }
 
 // Quantized reports whether d is a quantised type.
-func (d DType) Quantized() bool { return d >= Q4_0 && d <= Q6_K }
+func (d DType) Quantized() bool { return d >= Q4_0 && d <= lastQuant }
 
 // Bytes returns the bytes that an array of shape s takes in memory, or an
 // ErrShape: for a shape that [Shape.Size] refuses, and for a quantised type

@@ -141,6 +141,9 @@ func (a *array) float32s() []float32 { return view[float32](a) }
 
 // upload records the array as an operand of a batch.
 func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
+	if a.typ.Quantized() {
+		return b.UploadBlocks(a.data, a.typ, s...)
+	}
 	switch a.typ {
 	case op.F16:
 		return uploadAs[op.Float16](b, a, s)
@@ -150,8 +153,6 @@ func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
 		return uploadAs[int32](b, a, s)
 	case op.U32:
 		return uploadAs[uint32](b, a, s)
-	case op.Q4_0, op.Q5_0, op.Q8_0, op.Q4_K, op.Q5_K, op.Q6_K:
-		return b.UploadBlocks(a.data, a.typ, s...)
 	case op.Bool:
 		// There is no slice of truth values: a comparison makes them.
 		return b.NotEqual(uploadAs[uint32](b, a, s), batch.Upload(b, []uint32{0}))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -22,7 +23,7 @@ func (g *generator) quantised(d op.DType, s op.Shape) Tensor {
 		panic(err) // the shapes of cases are written in this package
 	}
 	t := Tensor{Type: d, Shape: s, Data: make([]float64, n), Blocks: make([]byte, n/f.Elements()*f.Bytes())}
-	if g.IntN(2) == 0 {
+	if g.IntN(2) == 0 && !f.Layout().Weighted {
 		x := make([]float32, n)
 		for i := range x {
 			x[i] = float32(g.NormFloat64())
@@ -37,22 +38,30 @@ func (g *generator) quantised(d op.DType, s op.Shape) Tensor {
 				for j := range b {
 					b[j] = byte(g.Uint32())
 				}
+				if scale := f.Layout().Scale; scale.Encoding == block.E8M0 {
+					b[scale.Number[0].At/8] = byte(118 + g.IntN(20)) // sums of more are not finite
+				}
 			}
 		}
 	}
 	return t
 }
 
-// damage gives the first block of row i a scale that is not finite.
+// damage gives the first block of row i a scale that is not finite, if the format has
+// such scales in two bytes.
 func (t *Tensor) damage(i int) {
 	f := t.Type.Block()
-	b := t.Blocks[i*t.Shape[1]/f.Elements()*f.Bytes():][:f.Bytes()]
-	scale := b[:2]
-	if t.Type == op.Q6_K {
-		scale = b[len(b)-2:]
+	scale := f.Layout().Scale
+	if scale.Encoding != block.Binary16 || len(scale.Number) != 1 {
+		return
 	}
-	scale[0], scale[1] = 1, 0x7e
+	b := t.Blocks[i*t.Shape[1]/f.Elements()*f.Bytes():][scale.Number[0].At/8:]
+	b[0], b[1] = 1, 0x7e
 }
+
+// native reports whether devices have kernels of their own for blocks of a type. The
+// others have one decoder, derived from their descriptions, and fewer cases do.
+func native(w op.DType) bool { return w <= op.Q6_K }
 
 // matMulQ multiplies by every quantised type.
 func (g *generator) matMulQ(d op.DType, short bool) []Case {
@@ -77,16 +86,19 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 	for k, w := range op.QuantTypes() {
 		e := w.Block().Elements()
 		for i, s := range sizes {
-			if d != op.F32 && i%3 != k%3 {
+			if d != op.F32 && i%3 != k%3 || !native(w) && i%5 != k%5 {
 				continue
 			}
 			put(op.Shape{s[0], s[1] * e}, g.quantised(w, op.Shape{s[2], s[1] * e}), (i+k)%2 == 0, i+k)
 		}
-		if e == 32 && d == op.F32 {
+		if e == 32 && d == op.F32 && native(w) {
 			// Rows that are not whole vectors of everything.
 			put(op.Shape{3, 32 * 33}, g.quantised(w, op.Shape{19, 32 * 33}), true, 0)
 		}
 		put(op.Shape{2, 3, e}, g.quantised(w, op.Shape{7, e}), k%2 == 0, 0)
+		if !native(w) {
+			continue
+		}
 		// What is not finite stays in its row or column.
 		for _, v := range []float64{math.NaN(), math.Inf(-1)} {
 			c := put(op.Shape{3, 2 * e}, g.quantised(w, op.Shape{35, 2 * e}), false, 0)
@@ -105,6 +117,9 @@ func (g *generator) gatherQ() []Case {
 		e := d.Block().Elements()
 		for _, table := range []op.Shape{{1, e}, {33, 3 * e}, {0, e}, {3, 0}} {
 			for _, ids := range []op.Shape{{}, {9}, {0}, {2, 65}} {
+				if !native(d) && len(ids) != 1 {
+					continue
+				}
 				cases = append(cases, Case{Op: op.Gather, In: []Tensor{g.quantised(d, table), g.ids(ids, table[0])}})
 			}
 		}

@@ -30,7 +30,9 @@ type Engine struct {
 	plans planCache
 
 	proofs [256][sizes]proof // of operations, by number and size
-	proofM sync.Mutex
+	// blockProofs are of products with blocks, by the place of these in op.QuantTypes.
+	blockProofs [64]proof
+	proofM      sync.Mutex
 
 	mu      sync.Mutex
 	buffers map[*Buffer]struct{}

@@ -127,7 +127,12 @@ func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
 	if untested(o) {
 		return nil
 	}
-	p := &e.proofs[o.ID()][size]
+	var p *proof
+	if o == op.MatMulQ {
+		p = &e.blockProofs[size]
+	} else {
+		p = &e.proofs[o.ID()][size]
+	}
 	if p.ok.Load() {
 		return nil
 	}
@@ -212,7 +217,11 @@ func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	for k, v := range x.Data {
 		values[k] = float32(v)
 	}
-	if err := t.Block().Quantize(blocks, values); err != nil {
+	even := make([]float32, x.Shape[len(x.Shape)-1]) // importances, which some formats need
+	for k := range even {
+		even[k] = 1
+	}
+	if err := t.Block().QuantizeWeighted(blocks, values, even); err != nil {
 		return nil, Host{}, err
 	}
 	held, err := t.Array(x.Shape, blocks)

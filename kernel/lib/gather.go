@@ -130,8 +130,9 @@ func planGatherBlocks(q *request) (*Plan, error) {
 	ids := size(q.In[1].Shape)
 	n := ids * s[1]
 	var p planner
-	in := q.inputs()
+	in := p.withGrid(q, 0)
+	in = append([]Ref{in[len(in)-1]}, in[:len(in)-1]...)
 	p.stage(blockGathers.of(q.In[0].Type, q.epilogue), kernel.GridFor(n, gatherLanes), gatherParams{uint32(n), uint32(s[1]), uint32(s[0]), uint32(ids)},
-		append([]Ref{in[1], in[0]}, q.outputs()...)...)
+		append(in, q.outputs()...)...)
 	return p.done("")
 }

@@ -22,6 +22,13 @@ func (m matMulQOf) words(rows int) bool {
 	return ok && m.M <= rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
 }
 
+// panels reports whether the product is one of panels, with blocks that are read by four
+// elements: to read one after the other would make a kernel of many thousand
+// instructions.
+func (m matMulQOf) panels(t panelTile, d *Target) bool {
+	return foursOf[m.Blocks.Block()] != nil && m.matMulOf.panels(t, d)
+}
+
 // matMulQWay is how a product with blocks is made: by panels, by tiles, or by a team
 // for each row of the quantised matrix, which multiplies all rows of the other.
 type matMulQWay struct {
@@ -39,6 +46,9 @@ func (w matMulQWay) can(m matMulQOf, d *Target) bool {
 		return m.words(w.rows)
 	case w.rows > 0:
 		return m.M <= w.rows
+	}
+	if w.panel.Rows > 0 && foursOf[m.Blocks.Block()] == nil {
+		return false
 	}
 	return w.matMulWay.can(m.matMulOf, d)
 }
@@ -193,6 +203,6 @@ func launchMatMulQ(q *request, pr op.Product, way matMulQWay, name string) (*Pla
 		grid = kernel.GridOf(across * ((pr.M-1)/way.Rows + 1))
 	}
 	var p planner
-	p.stage(matMulQs.of(s, q.epilogue), grid, params, append(q.inputs(), q.outputs()...)...)
+	p.stage(matMulQs.of(s, q.epilogue), grid, params, append(p.withGrid(q, 1), q.outputs()...)...)
 	return p.done(name)
 }

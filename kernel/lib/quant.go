@@ -8,11 +8,19 @@ import (
 
 // quantised is an array of blocks in memory, read by element, or by four elements
 // at once.
-type quantised struct{ wordBlocks }
+type quantised struct {
+	wordBlocks
+	grid func(i kernel.U32) kernel.F32 // the codebook of a layoutReader
+}
 
-// inputBlocks declares an operand of a quantised type.
+// inputBlocks declares an operand of a quantised type, and its codebook if hasGrid
+// says that it has one: see planner.withGrid.
 func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
-	return quantised{wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
+	x := quantised{wordBlocks: wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
+	if hasGrid(t) {
+		x.grid = kernel.Input[kernel.F32](b, name+"_grid").At
+	}
+	return x
 }
 
 // fourOf is four neighbours of a block with one scale: element i is
@@ -44,6 +52,9 @@ func (x quantised) four(i kernel.U32) fourOf {
 
 // element returns element i of the array.
 func (x quantised) element(i kernel.U32) kernel.F32 {
+	if foursOf[x.format] == nil {
+		return layoutReader{x}.element(i)
+	}
 	three := kernel.U(3)
 	f := x.four(i.Sub(i.And(three)))
 	v := f.bytes.Shr(i.And(three).Shl(three)).And(kernel.U(255)).F32().Sub(kernel.F(float32(f.less))).Mul(f.scale)
@@ -53,7 +64,7 @@ func (x quantised) element(i kernel.U32) kernel.F32 {
 	return v
 }
 
-// quad returns elements 4i to 4i+3 of the array.
+// quad returns elements 4i to 4i+3 of the array, whose format is one of foursOf.
 func (x quantised) quad(i kernel.U32) kernel.Vec4F {
 	f := x.four(i.Shl(kernel.U(2)))
 	v := x.whole(f.bytes, f.less).Mul(f.scale.Splat4())
