@@ -250,7 +250,7 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 		}
 	}
 	for _, o := range Catalogue() {
-		if o.Class() != Elementwise && !seen[o.Name()] {
+		if o.Class() != Elementwise && !o.CheckedAsWhole() && !seen[o.Name()] {
 			t.Errorf("no golden values of %s", o)
 		}
 	}

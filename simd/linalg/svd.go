@@ -96,6 +96,9 @@ func off(r Matrix) float64 {
 	return math.Sqrt(sum / all)
 }
 
+// negligible is the length below which a row of R counts as zero; that of R is about 1.
+const negligible = 0x1p-28
+
 // jacobi makes the rows of r orthogonal, by rotations from the left. On return the diagonal
 // of r holds their lengths, the rows of u say what r was in them, and those of v are the
 // directions times what they were.
@@ -111,7 +114,7 @@ func jacobi(r, v, u Matrix) {
 				x, y := r.row(i), r.row(j)
 				aa, bb, ab := simd.Dot(x, x), simd.Dot(y, y), float64(simd.Dot(x, y))
 				least := math.Sqrt(float64(aa)) * math.Sqrt(float64(bb))
-				if math.Abs(ab) <= 0x1p-23*least || least < 0x1p-60 {
+				if math.Abs(ab) <= 0x1p-23*least || least < negligible*negligible/4 {
 					continue
 				}
 				turned = true
@@ -130,7 +133,7 @@ func jacobi(r, v, u Matrix) {
 	directions := New(k, k)
 	for i := range k {
 		length := norm(r.row(i))
-		if length > 0x1p-60 {
+		if length > negligible {
 			simd.Scale(directions.row(i), r.row(i), float32(1/length))
 		} else {
 			length = 0

@@ -1,0 +1,38 @@
+package op
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestFactors: references of factorisations pass their own judgement, and results that are
+// not factors do not.
+func TestFactors(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	for _, o := range Catalogue() {
+		if !o.CheckedAsWhole() {
+			continue
+		}
+		in, types := []*Array{NewArray(Shape{2, 7, 7})}, []DType{F32}
+		for i := range in[0].Data {
+			in[0].Data[i] = r.NormFloat64()
+			if i%49%8 == 0 {
+				in[0].Data[i] = 20
+			}
+		}
+		if fewest, _ := o.Arity(); fewest > 1 {
+			in, types = append(in, in[0]), append(types, F32)
+		}
+		out, err := o.Reference(&Attrs{}, in, types)
+		if err != nil {
+			t.Fatalf("%v: %v", o, err)
+		}
+		if err := o.CheckResults(&Attrs{}, in, out); err != nil {
+			t.Errorf("%v: %v", o, err)
+		}
+		out[0].Data[49%len(out[0].Data)] += 0.5
+		if o.CheckResults(&Attrs{}, in, out) == nil {
+			t.Errorf("%v: a wrong result passes", o)
+		}
+	}
+}
