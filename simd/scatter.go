@@ -67,7 +67,8 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 
 // Part computes what a part of all there is has.
 func (s *Scatter[T]) Part(k int) {
-	cut := func(n int) (int, int) { return n * k / s.parts, n * (k + 1) / s.parts }
+	at := func(n, k int) int { return int(int64(n) * int64(k) / int64(s.parts)) }
+	cut := func(n int) (int, int) { return at(n, k), at(n, k+1) }
 	first, end := 0, s.Outer
 	rows, columns := [2]int{0, s.Extent}, [2]int{0, s.Inner}
 	switch s.by {
