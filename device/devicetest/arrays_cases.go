@@ -139,7 +139,9 @@ var arrangements = []composition{
 	{name: "chunk", shapes: []op.Shape{{7, 2}}, record: func(b *batch.Batch, x []batch.Value) batch.Value {
 		parts := b.Chunk(x[0], 0, 3)
 		return b.Concat(0, parts[2], parts[0], parts[1])
-	}, want: func(x []nd) nd { return made(op.Shape{7, 2}, func(p []int) float64 { return x[0].at((p[0]+6)%7, p[1]) }) }},
+	}, want: func(x []nd) nd {
+		return made(op.Shape{7, 2}, func(p []int) float64 { return x[0].at((p[0]+6)%7, p[1]) })
+	}},
 	{name: "repeat", shapes: []op.Shape{{3, 4, 2}}, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Repeat(x[0], -2, 3) },
 		want: func(x []nd) nd {
 			return made(op.Shape{3, 12, 2}, func(p []int) float64 { return x[0].at(p[0], p[1]/3, p[2]) })

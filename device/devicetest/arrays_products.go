@@ -14,7 +14,9 @@ import (
 // Products that are made of Mul and MatMul.
 var products = []composition{
 	{name: "outer", shapes: []op.Shape{{5}, {7}}, loose: 1e-6, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Outer(x[0], x[1]) },
-		want: func(x []nd) nd { return made(op.Shape{5, 7}, func(p []int) float64 { return x[0].at(p[0]) * x[1].at(p[1]) }) }},
+		want: func(x []nd) nd {
+			return made(op.Shape{5, 7}, func(p []int) float64 { return x[0].at(p[0]) * x[1].at(p[1]) })
+		}},
 	{name: "vec_dot", shapes: []op.Shape{{4, 1, 6}, {3, 6}}, loose: 1e-5, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.VecDot(x[0], x[1], -1) },
 		want: func(x []nd) nd {
 			return made(op.Shape{4, 3}, func(p []int) float64 {

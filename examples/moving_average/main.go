@@ -64,7 +64,7 @@ func run(ctx context.Context, w io.Writer, r io.Reader) error {
 	mean := b.Mean(b.SlidingWindow(all, 0, width, 1, 1), op.Axes(-1))
 	rough := func(v batch.Value) batch.Value { return b.NormL2(b.Diff(v, 0, 1)) }
 	before, after := rough(x), rough(mean)
-	b.Store(last, 0, b.Slice(x, 0, -(width - 1), op.End, 1))
+	b.Store(last, 0, b.Slice(x, 0, -(width-1), op.End, 1))
 	plan, err := b.Compile(ctx, before, after)
 	if err != nil {
 		return err
