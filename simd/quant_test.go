@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
-	"github.com/rayo-go/rayo/op"
 )
 
 // anyBlocks returns n blocks of random bytes; no scale is infinite or NaN if
@@ -24,12 +23,9 @@ func anyBlocks(r *rand.Rand, f block.Format, n int, finite bool) []byte {
 	return b
 }
 
-// quantFormats returns the formats of quantised element types.
-func quantFormats() (fs []block.Format) {
-	for _, d := range op.QuantTypes() {
-		fs = append(fs, d.Block())
-	}
-	return fs
+// quantFormats returns the formats that have kernels in assembly.
+func quantFormats() []block.Format {
+	return []block.Format{block.Q4_0, block.Q5_0, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
 }
 
 // TestDequantizeIsBlocks compares bits with package block: every level, all

@@ -152,7 +152,7 @@ func (q *quantGPU) sample(p op.Product, f func() error) error {
 
 // TestGPUMatMulQ draws some sizes for each format: kernels take long to compile.
 func TestGPUMatMulQ(t *testing.T) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		t.Run(blocks.String(), func(t *testing.T) {
 			g, unit := openGPU(t), blocks.Block().Elements()
 			sizes := []struct{ m, k, n int }{
@@ -233,7 +233,7 @@ var ringTunings = [][3]int{{8, 4, digits}, {8, 2, digits}, {8, 8, digits}, {12, 
 // warps share, as BenchmarkGPUMatMulQWays does the others.
 func BenchmarkGPUMatMulQRing(b *testing.B) {
 	testutil.Need(b, "tuning")
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		b.Run(blocks.String(), func(b *testing.B) {
 			q := newQuantGPU(b, op.F32, blocks, 3, 270<<20)
 			for _, k := range chosenLengths {
@@ -286,7 +286,7 @@ var chosenLengths = []int{4096, 5120, 8192, 11008, 14336, 28672}
 // BenchmarkGPUMatMulQChosen times products of few rows: GB/s of weights for each number of
 // rows of activations and each length of them.
 func BenchmarkGPUMatMulQChosen(b *testing.B) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		b.Run(blocks.String(), func(b *testing.B) {
 			q := newQuantGPU(b, op.F32, blocks, 3, 270<<20)
 			shapes := [][2]int{{4, 4096}}

@@ -48,7 +48,7 @@ func divideBy(s *quantFewSpec, warps, width int, d *Device) {
 // is not whole, short rows of which stages have many, numbers of rows
 // that no tile divides, and so many that blocks claim the last of them.
 func TestMatMulQRing(t *testing.T) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		for i, s := range []struct{ k, n, blocks int }{
 			{2048, 1, 132}, {4096, 419, 2}, {5120, 33, 3}, {2816, 70, 132}, {11008, 421, 2}, {2304, 1013, 6}, {20736, 50, 4}, {28672, 100, 8}, {11008, 150, 8}, {18944, 90, 8},
 			{1792, 40, 5}, {2880, 77, 3}, {29568, 50, 8}, {2080, 100, 5}, {4352, 33, 4}, {1568, 55, 5}, {3104, 41, 5}, {4128, 101, 2}, {8224, 60, 3},
@@ -98,7 +98,7 @@ func TestMatMulQRing(t *testing.T) {
 // TestMatMulQRingWide multiplies activations that digits do not suffice for.
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		m := 1 + rand.IntN(ringMost)
 		a := normal(m, k)
 		if blocks.Block().Elements() == 32 && rand.IntN(2) == 0 {
@@ -135,7 +135,7 @@ func TestMatMulQRingWide(t *testing.T) {
 // TestMatMulQLong multiplies rows that no block has room for: several have a part of
 // each, and the sums of these are added.
 func TestMatMulQLong(t *testing.T) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
 			continue
 		}

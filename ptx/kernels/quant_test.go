@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,7 +141,7 @@ func fewPlan(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewSpec
 func TestMatMulQFew(t *testing.T) {
 	few := h200
 	few.Multiprocessors = 2
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		unit := blocks.Block().Elements()
 		for i, s := range []struct{ m, k, n int }{
 			{1, 512, 53}, {1, 1280, 1}, {2, 2048, 35}, {2, 768, 33}, {3, 1536, 17}, {8, unit, 16}, {1, 256 + unit, 40}, {1, 23 * unit, 19}, {5, 3 * unit, 100}, {1, 2048, 70}, {1, 4096, 160},
@@ -195,7 +196,7 @@ func TestMatMulQWide(t *testing.T) {
 		for j := range a.Data {
 			a.Data[j] = float64(float32(f(j)))
 		}
-		for _, blocks := range op.QuantTypes() {
+		for _, blocks := range blockTypes() {
 			x, err := newQuantTrialOf(a, op.F32, blocks, 20, false, op.MatMulQOpts{}, true)
 			if err != nil {
 				t.Fatal(err)
@@ -261,7 +262,7 @@ func TestMatMulQMutants(t *testing.T) {
 // TestMatMulQPtxas assembles kernels. Those for few rows have enough registers;
 // those for many use all, and for them the assembler may choose to spill some.
 func TestMatMulQPtxas(t *testing.T) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		if rand.IntN(3) > 0 { // each takes long
 			continue
 		}
@@ -289,7 +290,7 @@ func TestMatMulQPtxas(t *testing.T) {
 }
 
 func TestMatMulQMany(t *testing.T) {
-	for _, blocks := range op.QuantTypes() {
+	for _, blocks := range blockTypes() {
 		for i, s := range []struct{ m, k, n int }{
 			{9, 512, 53}, {17, 1280, 130}, {33, 2048, 40}, {65, 256, 129}, {130, 512, 17},
 		} {
@@ -340,4 +341,9 @@ func TestMatMulQSevenWarps(t *testing.T) {
 	if err := x.check(out); err != nil {
 		t.Error(err)
 	}
+}
+
+// blockTypes returns the quantised types that have kernels here.
+func blockTypes() []op.DType {
+	return slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return blockCodes[d.Block()] == nil })
 }
