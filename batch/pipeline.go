@@ -317,9 +317,9 @@ func (p *flow) close() {
 // submit begins the computation of a chunk.
 func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *Pending {
 	bind := make([]Binding, 1, 2)
-	bind[0] = Binding{c.x, in, p.in, true}
+	bind[0] = Binding{v: c.x, data: in, typ: p.in, set: true}
 	if c.y != (Value{}) {
-		bind = append(bind, Binding{c.y, out, p.out, false})
+		bind = append(bind, Binding{v: c.y, data: out, typ: p.out})
 	}
 	return c.plan.RunAsync(ctx, bind...)
 }

@@ -115,7 +115,6 @@ type Array struct {
 	// half is, for each element, the magnitudes of what an operation may round
 	// on the way to its operands' type where that has 16 bits, or nil.
 	half []float64
-	typ  DType // of an operand of the reference
 }
 
 // Attrs are the parameters of one use of an operation in a form that can be

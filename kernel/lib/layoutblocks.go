@@ -61,14 +61,14 @@ func (x layoutReader) factor(f *block.Float, sub *block.Integer, at, j kernel.U3
 	k := x.number(sub.Number, at, x.share(j, sub.Number.Items()))
 	small := k.F32()
 	if sub.Signed {
-		unused := u(uint32(32 - bitsOf(sub.Number)))
+		unused := u(uint32(32 - widthOf(sub.Number)))
 		small = k.Shl(unused).I32().Shr(unused).F32()
 	}
 	return v.Mul(small.Mul(kernel.F(sub.Mul)).Add(kernel.F(sub.Add)))
 }
 
-// bitsOf returns the bits of one integer of n.
-func bitsOf(n block.Number) int {
+// widthOf returns the bits of one integer of n.
+func widthOf(n block.Number) int {
 	bits := 0
 	for _, f := range n {
 		bits = max(bits, f.Shift+f.Bits)
@@ -88,7 +88,7 @@ func (x layoutReader) level(l *block.Level, at, j kernel.U32) kernel.F32 {
 	case l.Table != nil:
 		v = signedByte(lookUp(l.Table, code))
 	case l.Signed:
-		unused := u(uint32(32 - bitsOf(l.Number)))
+		unused := u(uint32(32 - widthOf(l.Number)))
 		v = code.Shl(unused).I32().Shr(unused).F32()
 	default:
 		v = code.F32().Add(kernel.F(float32(l.Offset)))
