@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rayo-go/rayo/op"
 )
