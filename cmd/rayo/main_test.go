@@ -97,7 +97,7 @@ func TestCommandLines(t *testing.T) {
 		{"operation by another name", "ops SWISH", 0, `^operation +silu\(x\)`, `^$`},
 		{"operation with parameters", "ops clip", 0, `(?s)clip\(x, lo, hi\).*lo: lower limit`, `^$`},
 		{"operation with a default", "ops leaky_relu", 0, `(?s)op\.LeakyReluOpts.*default 0\.01`, `^$`},
-		{"operation that is not there", "ops conv", 1, `^$`, `is it conv2d\?`},
+		{"operation that is not there", "ops conv2", 1, `^$`, `is it conv2d\?`},
 		{"operation that resembles nothing", "ops zzz", 1, `^$`, `no operation "zzz"; rayo ops lists them`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
