@@ -181,6 +181,9 @@ func foldCount(t ir.Type) *Fold {
 // and of equal ones the lower index counts. An index of no element is the greatest number.
 func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldOf {
 	return func(t ir.Type) *Fold {
+		if t == ir.F32 {
+			return nil // NaN is no better than another number; kernels of their own count it first
+		}
 		x, i := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, ir.I32)}
 		y, j := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, ir.I32)}
 		second := better(y, x).Or(y.Eq(x).And(j.Lt(i)))

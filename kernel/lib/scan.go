@@ -33,11 +33,17 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
 	put := e.result(b, types[0])
 	rows, cols, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Part)
-	parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
-	row, part := t.number.Div(parts), t.number.Mod(parts)
+	row, part := t.number, kernel.U(0)
+	if s.Split {
+		parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
+		row, part = t.number.Div(parts), t.number.Mod(parts)
+	}
 	is := row.Lt(rows)
 	first := kernel.Select(is, row, kernel.U(0)).Mul(cols)
-	from := part.Mul(size)
+	from := kernel.U(0)
+	if s.Split {
+		from = part.Mul(size)
+	}
 	to := kernel.Select(is, from.Add(size).Min(cols), from)
 	shared := t.shareStates(f)
 	carry := newStateVars(b, "carry", f)
