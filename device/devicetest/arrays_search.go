@@ -289,5 +289,14 @@ var quantiles = []composition{
 	quantile("of special numbers", op.Shape{40, 3}, 0.6, special, op.Axes(1)),
 	quantile("least", op.Shape{8, 6}, 0, special, op.Axes(1)),
 	quantile("greatest", op.Shape{8, 6}, 1, special, op.Axes(1)),
+	{name: "quantiles of equal elements", shapes: []op.Shape{{40, 1}},
+		record: func(b *batch.Batch, x []batch.Value) batch.Value {
+			var list []batch.Value
+			for _, q := range []float64{0.07, 0.3, 0.61, 0.83} {
+				list = append(list, b.Quantile(b.Expand(x[0], 40, 8), q, op.Axes(1)))
+			}
+			return b.Stack(0, list...)
+		},
+		want: func(x []nd) nd { return made(op.Shape{4, 40}, func(p []int) float64 { return x[0].data[p[1]] }) }},
 	quantile("of no rows", op.Shape{0, 6}, 0.5, nil, op.Axes(1)),
 }
