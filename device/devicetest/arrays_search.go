@@ -47,14 +47,29 @@ func slots(given []float64, n int, v float64) []float64 {
 var searches = slices.Concat(
 	[]composition{
 		nonZero(op.Shape{}), nonZero(op.Shape{0}), nonZero(op.Shape{70}), nonZero(op.Shape{3, 4, 6}), nonZero(op.Shape{2, 0, 3}),
+		{name: "compress of truth values", shapes: []op.Shape{{9}}, draw: small,
+			record: func(b *batch.Batch, x []batch.Value) batch.Value {
+				values, count := b.Compress(b.Cast(b.Relu(x[0]), op.Bool), x[0])
+				return joined(b, values, count)
+			},
+			want: func(x []nd) nd {
+				var kept []float64
+				for _, v := range x[0].data {
+					if v != 0 {
+						kept = append(kept, truth(v > 0))
+					}
+				}
+				return list(slots(kept, 9, 0), []float64{float64(len(kept))})
+			}},
 		compress(op.Shape{}), compress(op.Shape{0, 2}), compress(op.Shape{7, 11}),
 		uniqueElements(op.Shape{0}, op.F32, special), uniqueElements(op.Shape{}, op.F32, special), uniqueElements(op.Shape{70}, op.F32, special),
 		uniqueElements(op.Shape{5, 7}, op.I32, small), uniqueElements(op.Shape{33}, op.U32, func(g *generator) float64 { return float64(g.IntN(9)) }),
+		uniqueElements(op.Shape{40}, op.F16, special), uniqueElements(op.Shape{3000}, op.F32, func(g *generator) float64 { return float64(g.IntN(2000)) }),
 		uniqueSlices(op.Shape{9, 3}, 0), uniqueSlices(op.Shape{2, 17, 1}, -2), uniqueSlices(op.Shape{0, 3}, 0), uniqueSlices(op.Shape{4, 0}, 0), uniqueSlices(op.Shape{2, 1, 9}, 2),
 	},
 	searchSorted(0), searchSorted(1), searchSorted(64), searchSorted(67),
 	[]composition{
-		isIn(0, op.F32, special), isIn(1, op.F32, special), isIn(5, op.F32, special), isIn(4, op.I32, small), isIn(1, op.I32, small),
+		isIn(0, op.F32, special), isIn(1, op.F32, special), isIn(5, op.F32, special), isIn(4, op.BF16, special), isIn(4, op.I32, small), isIn(1, op.I32, small),
 		bincount(op.Shape{6, 13}, 7), bincount(op.Shape{}, 3), bincount(op.Shape{0}, 4), bincount(op.Shape{5}, 0),
 		histogram(op.Shape{9, 9}, 7, -2, 2), histogram(op.Shape{40}, 1, 0, 0.5), histogram(op.Shape{0}, 3, -1e30, 1),
 	},
@@ -287,6 +302,11 @@ var quantiles = []composition{
 	quantile("of all", op.Shape{4, 9}, 0.99, nil),
 	quantile("of a scalar", op.Shape{}, 0.7, special),
 	quantile("of special numbers", op.Shape{40, 3}, 0.6, special, op.Axes(1)),
+	{name: "quantile of f16", shapes: []op.Shape{{4, 9}}, draw: small,
+		record: func(b *batch.Batch, x []batch.Value) batch.Value {
+			return b.Cast(b.Quantile(b.Cast(x[0], op.F16), 0.5), op.F32)
+		},
+		want: func(x []nd) nd { return nd{op.Shape{}, []float64{share(x[0].data, 0.5)}} }},
 	quantile("least", op.Shape{8, 6}, 0, special, op.Axes(1)),
 	quantile("greatest", op.Shape{8, 6}, 1, special, op.Axes(1)),
 	{name: "quantiles of equal elements", shapes: []op.Shape{{40, 1}},
