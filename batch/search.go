@@ -40,15 +40,16 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 		return b.refuse("search_sorted", in, "sorted elements of shape %v, not of one axis: %w", sorted.Shape(), device.ErrShape)
 	}
 	// at is the greatest number so far of elements that are known to be before v.
-	at, end := b.filled(op.I32, 0, values.Shape()...), b.scalar(op.I32, float64(n))
+	at := b.filled(op.I32, 0, values.Shape()...)
+	one, end := b.scalar(op.I32, 1), b.scalar(op.I32, float64(n))
 	for k := bits.Len(uint(n)) - 1; k >= 0; k-- {
-		next := b.Add(at, b.scalar(op.I32, float64(int64(1)<<k)))
-		e := b.Gather(sorted, b.Sub(next, b.scalar(op.I32, 1)))
+		i := b.Add(at, b.scalar(op.I32, float64(int64(1)<<k-1)))
+		e := b.Gather(sorted, i)
 		before := b.sortsBefore(e, values)
 		if o.Right {
 			before = b.Not(b.sortsBefore(values, e))
 		}
-		at = b.Where(b.And(before, b.LessEqual(next, end)), next, at)
+		at = b.Where(b.And(before, b.Less(i, end)), b.Add(i, one), at)
 	}
 	return at
 }
