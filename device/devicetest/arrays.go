@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
@@ -62,14 +63,15 @@ type composition struct {
 	shapes []op.Shape
 	record func(b *batch.Batch, x []batch.Value) batch.Value
 	want   func(x []nd) nd
-	loose  float64 // the error per term of sums, relative to their magnitude; 0: exact
+	loose  float64                    // the error per term of sums, relative to their magnitude; 0: exact
+	draw   func(g *generator) float64 // an element of an operand; from a normal distribution if nil
 }
 
 // arrays compares the compositions with plain loops, some of them on slow devices.
 func arrays(t *testing.T, open Open) {
 	dev := start(t, open)
 	g := newGenerator(freshSeed(t))
-	cases := append(append(append([]composition(nil), creations...), arrangements...), products...)
+	cases := slices.Concat(creations, arrangements, products, searches)
 	for _, i := range g.Perm(len(cases))[:len(cases)/sparing()] {
 		c := &cases[i]
 		t.Run(c.name, func(t *testing.T) { c.run(t, dev, g) })
@@ -91,8 +93,12 @@ func (c *composition) run(t *testing.T, dev *device.Device, g *generator) {
 	b := batch.New(dev)
 	var in []batch.Value
 	var x []nd
+	draw := c.draw
+	if draw == nil {
+		draw = func(g *generator) float64 { return float64(float32(g.NormFloat64())) }
+	}
 	for _, s := range c.shapes {
-		y := made(s, func([]int) float64 { return float64(float32(g.NormFloat64())) })
+		y := made(s, func([]int) float64 { return draw(g) })
 		x = append(x, y)
 		data := make([]float32, len(y.data))
 		for i, v := range y.data {
@@ -118,7 +124,7 @@ func compare(t *testing.T, b *batch.Batch, y batch.Value, want nd, slack func(i 
 		t.Fatal(err)
 	}
 	for i, w := range want.data {
-		if d := math.Abs(float64(got[i]) - w); !(d <= slack(i)*max(1, math.Abs(w))) {
+		if d := math.Abs(float64(got[i]) - w); float64(got[i]) != w && !(got[i] != got[i] && w != w) && !(d <= slack(i)*max(1, math.Abs(w))) {
 			t.Fatalf("element %d of %v is %v, want %v", i, want.s, got[i], w)
 		}
 	}

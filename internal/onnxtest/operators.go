@@ -10,7 +10,7 @@ import (
 // operators says for each operator of ONNX what a user writes. The tables that
 // it is made of stand with their subjects.
 var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators, layoutOperators, gatherOperators, iotaOperators, poolOperators, convOperators, recurrentOperators, resizeOperators, attentionOperators,
-	productOperators, quantisedOperators, lossOperators)
+	productOperators, quantisedOperators, lossOperators, searchOperators)
 
 func merge(tables ...map[string]mapping) map[string]mapping {
 	all := map[string]mapping{}

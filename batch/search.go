@@ -1,0 +1,156 @@
+package batch
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// SearchSorted returns for each element of values where it goes into sorted [n], which
+// is in rising order: an i32 of the shape of values, from 0 to n. That is the number of
+// elements of sorted that are less, or with Right the number of those that are not
+// greater. As numpy.searchsorted; with the edges of bins as sorted it is torch.bucketize:
+//
+//	i := b.SearchSorted(edges, x, op.SearchOpts{Right: true}) // edges[i-1] <= x < edges[i]
+//
+// NaN counts as the greatest and equals NaN, as in [Batch.Sort]; -0 equals 0. Where sorted
+// is not in order, the places are not defined, but from 0 to n.
+//
+// The search halves n in a fixed number of steps, a gather each: 10 for 1,000 elements.
+//
+// A sorted of another number of axes than one is [op.ErrShape]; operands of different
+// types, or neither of floating types nor of i32 or u32, are [op.ErrUnsupported], which
+// Execute or Compile returns.
+func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value {
+	n, ok := b.flatSize("search_sorted", sorted, values)
+	if !ok {
+		return Value{}
+	}
+	in := []Value{sorted, values}
+	o, err := op.OptionOf(opts)
+	if err == nil {
+		_, err = op.Less.Types(&op.Attrs{}, []op.DType{sorted.Type(), values.Type()})
+	}
+	if err != nil {
+		return b.refuse("search_sorted", in, "%w", err)
+	}
+	if len(sorted.Shape()) != 1 {
+		return b.refuse("search_sorted", in, "sorted elements of shape %v, not of one axis: %w", sorted.Shape(), device.ErrShape)
+	}
+	// at is the greatest number so far of elements that are known to be before v.
+	at := b.filled(op.I32, 0, values.Shape()...)
+	one, end := b.scalar(op.I32, 1), b.scalar(op.I32, float64(n))
+	for k := bits.Len(uint(n)) - 1; k >= 0; k-- {
+		i := b.Add(at, b.scalar(op.I32, float64(int64(1)<<k-1)))
+		e := b.Gather(sorted, i)
+		before := b.sortsBefore(e, values)
+		if o.Right {
+			before = b.Not(b.sortsBefore(values, e))
+		}
+		at = b.Where(b.And(before, b.Less(i, end)), b.Add(i, one), at)
+	}
+	return at
+}
+
+// sortsBefore returns whether x comes before y in the order of Sort, not beside it.
+func (b *Batch) sortsBefore(x, y Value) Value {
+	less := b.Less(x, y)
+	if !x.Type().Float() {
+		return less
+	}
+	return b.Or(less, b.And(b.IsNaN(y), b.Not(b.IsNaN(x))))
+}
+
+// IsIn returns for each element of x whether it equals one of values, which are of any
+// shape: a bool of the shape of x. As numpy.isin:
+//
+//	stop := b.IsIn(tokens, ends)
+//
+// NaN equals nothing, -0 equals 0. The values are sorted, and each element is searched
+// for in them, as by [Batch.SearchSorted].
+//
+// Operands of different types, or neither of floating types nor of i32 or u32, are
+// [op.ErrUnsupported], which Execute or Compile returns.
+func (b *Batch) IsIn(x, values Value) Value {
+	n, ok := b.flatSize("is_in", values, x)
+	if !ok {
+		return Value{}
+	}
+	if n == 0 && x.Type() == values.Type() {
+		return b.filled(op.Bool, 0, x.Shape()...)
+	}
+	sorted, _ := b.Sort(b.Reshape(values, n))
+	at := b.SearchSorted(sorted, x)
+	found := b.Equal(b.Gather(sorted, at), x)
+	// Behind the last one Gather gives 0 for integers.
+	return b.And(found, b.Less(at, b.scalar(op.I32, float64(n))))
+}
+
+// Bincount returns how often each number from 0 to n-1 is among ids: an i32 [n] for an
+// i32 of any shape. Ids below 0 and from n on are dropped. As numpy.bincount with a
+// length:
+//
+//	frequency := b.Bincount(tokens, vocabulary)
+//
+// For weights, use [Batch.Scatter] with op.ScatterAdd. Counts beyond 2^31-1 wrap around.
+//
+// An n below 0 or above 2^31-1 is [op.ErrShape], ids of another type are
+// [op.ErrUnsupported], which Execute or Compile returns.
+func (b *Batch) Bincount(ids Value, n int) Value {
+	if !b.takes("bincount", ids) {
+		return Value{}
+	}
+	switch {
+	case n < 0 || int64(n) > math.MaxInt32:
+		return b.refuse("bincount", []Value{ids}, "%d bins, not from 0 to %d: %w", n, math.MaxInt32, device.ErrShape)
+	case ids.Type() != op.I32:
+		return b.refuse("bincount", []Value{ids}, "ids of type %v, not i32: %w", ids.Type(), device.ErrUnsupported)
+	}
+	flat := b.Reshape(ids, -1)
+	at := b.Where(b.Less(flat, b.scalar(op.I32, 0)), b.scalar(op.I32, outside), flat)
+	return b.Scatter(b.filled(op.I32, 0, n), at, b.filled(op.I32, 1, flat.Shape()...), op.ScatterOpts{Reduce: op.ScatterAdd})
+}
+
+// mostBins is the number of bins from which on float32 has too few numbers between many
+// ranges.
+const mostBins = 1 << 24
+
+// Histogram returns how many elements of x, of any shape, are in each of the bins of
+// equal widths between lo and hi: an i32 [bins], and the edges of the bins, an f32
+// [bins+1]. Bin i has edges[i] <= x < edges[i+1], the last one hi too. Elements outside
+// and NaN are dropped. As numpy.histogram:
+//
+//	counts, edges := b.Histogram(x, 10, 0, 1)
+//
+// Edge i is lo + (hi - lo)·i/bins, rounded once.
+//
+// Bins below 1 or above 2^24, and lo and hi that are not finite or not lo < hi, are
+// [op.ErrShape]; elements that are not of a floating type are [op.ErrUnsupported], which
+// Execute or Compile returns: convert integers by [Batch.Cast].
+func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Value) {
+	if !b.takes("histogram", x) {
+		return Value{}, Value{}
+	}
+	from, to, in := float64(lo), float64(hi), []Value{x}
+	switch {
+	case bins < 1 || bins > mostBins:
+		b.refuse("histogram", in, "%d bins, not from 1 to %d: %w", bins, mostBins, device.ErrShape)
+	case !(from < to) || math.IsInf(from, 0) || math.IsInf(to, 0):
+		b.refuse("histogram", in, "bins from %v to %v: these are not finite and rising: %w", lo, hi, device.ErrShape)
+	case !x.Type().Float():
+		b.refuse("histogram", in, "elements of type %v, not of a floating type: cast them: %w", x.Type(), device.ErrUnsupported)
+	}
+	if b.err != nil {
+		return Value{}, Value{}
+	}
+	edges = b.table(op.F32, op.Shape{bins + 1}, func(i int) float64 {
+		return (from*float64(bins-i) + to*float64(i)) / float64(bins)
+	})
+	x = b.Cast(x, op.F32)
+	// What is below lo comes to -1, NaN and what is above hi to bins: Bincount drops both.
+	at := b.Sub(b.SearchSorted(edges, x, op.SearchOpts{Right: true}), b.scalar(op.I32, 1))
+	last := b.Equal(x, b.scalar(op.F32, to))
+	return b.Bincount(b.Where(last, b.scalar(op.I32, float64(bins-1)), at), bins), edges
+}

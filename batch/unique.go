@@ -1,0 +1,109 @@
+package batch
+
+import (
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Uniques are the results of [Batch.Unique]. Each has room for n elements, as many as
+// were compared; count says how many of Values, First and Counts are there.
+type Uniques struct {
+	Values  Value // in rising order, 0 from the count on
+	First   Value // i32 [n]: the index of the first of those that are equal, -1 from the count on
+	Inverse Value // i32: for each element its index in Values
+	Counts  Value // i32 [n]: how many are equal, 0 from the count on
+	Count   Value // i32 of shape []
+}
+
+// mostKeys is the number of elements of the slices that Unique compares: each costs a
+// sort.
+const mostKeys = 1024
+
+// Unique returns the different elements of x in rising order, and where they were. x is
+// of any shape with n elements; Values are [n] of its type, Inverse has its shape. As
+// numpy.unique:
+//
+//	u := b.Unique(words)
+//	same := b.Gather(u.Values, u.Inverse) // words
+//
+// With Along, slices of x along one axis, of n, are compared instead, by their first
+// elements, then the second, and so on: Values has the shape of x, Inverse is [n]. Each
+// element of a slice costs a sort.
+//
+// Each NaN is different from all others and comes after the numbers; -0 equals 0, and
+// Values has that which is first. Elements are of floating types, i32 or u32.
+//
+// More than 2^31-1 elements and more than one axis are [op.ErrShape], slices of more than
+// 1,024 elements [device.ErrLimit], other types [op.ErrUnsupported], which Execute or
+// Compile returns.
+func (b *Batch) Unique(x Value, opts ...op.UniqueOpts) Uniques {
+	n, ok := b.flatSize("unique", x)
+	if !ok {
+		return Uniques{}
+	}
+	o, err := op.OptionOf(opts)
+	if err == nil && o.Along == (op.Along{}) {
+		u := b.uniqueRows(b.Reshape(x, n, 1))
+		u.Values = b.Reshape(u.Values, n)
+		u.Inverse = b.Reshape(u.Inverse, x.Shape()...)
+		return u
+	}
+	axis := 0
+	if err == nil {
+		axis, err = oneAxis(x, 0, []op.Along{o.Along})
+	}
+	if err != nil {
+		b.refuse("unique", []Value{x}, "%w", err)
+		return Uniques{}
+	}
+	front := b.MoveAxis(x, axis, 0)
+	s := front.Shape()
+	keys := size(s[1:])
+	if keys > mostKeys {
+		b.refuse("unique", []Value{x}, "slices of %d elements, the most is %d: %w", keys, mostKeys, device.ErrLimit)
+		return Uniques{}
+	}
+	u := b.uniqueRows(b.Reshape(front, s[0], keys))
+	u.Values = b.MoveAxis(b.Reshape(u.Values, s...), 0, axis)
+	return u
+}
+
+// uniqueRows returns the different rows of x [n m].
+func (b *Batch) uniqueRows(x Value) Uniques {
+	s := x.Shape()
+	if b.err == nil {
+		if _, err := op.Sort.Types(&op.Attrs{}, []op.DType{x.Type()}); err != nil {
+			b.refuse("unique", []Value{x}, "%w", err)
+		}
+	}
+	if b.err != nil {
+		return Uniques{}
+	}
+	n, m := s[0], s[1]
+	order := b.index(n)
+	for i := m - 1; i >= 0; i-- { // stable sorts: the last one decides first
+		column := b.Reshape(b.Slice(x, 1, i, i+1, 1), n)
+		if i < m-1 {
+			column = b.Gather(column, order)
+		}
+		by := b.ArgSort(column)
+		if i == m-1 {
+			order = by
+		} else {
+			order = b.Gather(order, by)
+		}
+	}
+	sorted := b.Gather(x, order)
+	// The first has none before it: it is compared with itself, and taken.
+	before := b.Slice(b.Concat(0, b.Slice(sorted, 0, 0, min(1, n), 1), sorted), 0, 0, n, 1)
+	starts := b.Or(b.Any(b.NotEqual(sorted, before), op.Axes(1)), b.Equal(b.index(n), b.scalar(op.I32, 0)))
+	at, count := b.ranks(starts)
+	group := b.Sub(b.Cumsum(b.Cast(starts, op.I32)), b.scalar(op.I32, 1))
+	return Uniques{
+		Values:  b.Scatter(b.filled(x.Type(), 0, n, m), at, sorted),
+		First:   b.Scatter(b.filled(op.I32, -1, n), at, order),
+		Inverse: b.Scatter(b.filled(op.I32, 0, n), order, group),
+		Counts:  b.Scatter(b.filled(op.I32, 0, n), group, b.filled(op.I32, 1, n), op.ScatterOpts{Reduce: op.ScatterAdd}),
+		Count:   count,
+	}
+}
