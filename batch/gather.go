@@ -24,6 +24,9 @@ import (
 // lacks are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#gather.
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
+	if s := table.Shape(); err == nil && table.Type().Quantized() && len(s) != 2 {
+		err = fmt.Errorf("a quantised table of shape %v, which must be [v d]: %w", s, op.ErrShape)
+	}
 	if err != nil {
 		return b.failOp(op.Gather, err, []Value{table, ids})
 	}

@@ -1,6 +1,8 @@
 package devicetest
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/op"
 )
@@ -12,7 +14,7 @@ func single(b *batch.Batch, v float32) batch.Value { return b.Upload([]float32{v
 var creations = []composition{
 	{name: "eye", record: func(b *batch.Batch, _ []batch.Value) batch.Value { return b.Eye(5, 7, 2) },
 		want: func([]nd) nd { return made(op.Shape{5, 7}, func(p []int) float64 { return truth(p[1]-p[0] == 2) }) }},
-	{name: "eye beyond", record: func(b *batch.Batch, _ []batch.Value) batch.Value { return b.Eye(3, 4, -1<<62) },
+	{name: "eye beyond", record: func(b *batch.Batch, _ []batch.Value) batch.Value { return b.Eye(3, 4, math.MinInt) },
 		want: func([]nd) nd { return made(op.Shape{3, 4}, func([]int) float64 { return 0 }) }},
 	{name: "eye of nothing", record: func(b *batch.Batch, _ []batch.Value) batch.Value { return b.Eye(0, 4, 0) },
 		want: func([]nd) nd { return made(op.Shape{0, 4}, func([]int) float64 { return 0 }) }},

@@ -441,7 +441,10 @@ func scans(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		shapes = append(shapes, op.Shape{30_000}, op.Shape{3, 20_000})
 	}
 	for _, s := range shapes {
-		for _, value := range []func(op.DType) float64{g.tame, near, special} {
+		for i, value := range []func(op.DType) float64{g.tame, near, special} {
+			if o == op.Cumprod && i == 0 && s[len(s)-1] > 100 {
+				continue // a long product of these leaves the range, where nothing is defined
+			}
 			cases = append(cases, Case{Op: o, In: []Tensor{g.tensor(d, s, value)}})
 		}
 	}

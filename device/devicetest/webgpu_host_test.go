@@ -137,6 +137,17 @@ func TestWebGPUBare(t *testing.T) {
 	t.Run("plans", func(t *testing.T) { plans(t, openMasked) })
 }
 
+// notCut reports whether an operation is refused where an operand is larger than a
+// binding: sorts, scatter, scans but for sums, and reductions that have no kernels but
+// those made from their folds. docs/backends/webgpu.md lists them.
+func notCut(o *op.Operation, d op.DType) bool {
+	switch o {
+	case op.Sort, op.Scatter, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero:
+		return true
+	}
+	return o.Scans() && o != op.Cumsum || !d.Float() && (o.Class() == op.Reduction || o.Scans())
+}
+
 // TestWebGPUWindows runs cases of the catalogue that are larger than a binding on a
 // device whose bindings are small. [TestWebGPUCut] has cases made for that.
 func TestWebGPUWindows(t *testing.T) {
@@ -169,7 +180,7 @@ func TestWebGPUWindows(t *testing.T) {
 				_, err := c.run(t.Context(), dev, free)
 				switch {
 				case lacks(dev, d, err):
-				case o == op.Sort && errors.Is(err, device.ErrLimit): // a sort is not cut
+				case notCut(o, d) && errors.Is(err, device.ErrLimit):
 				case err != nil:
 					t.Errorf("%v: %v", &c, err)
 				default:
@@ -177,7 +188,7 @@ func TestWebGPUWindows(t *testing.T) {
 				}
 			}
 		}
-		if computed == 0 && !testutil.Raced && o.Class() != op.Shaped && (o.Class() != op.Elementwise || slices.Contains(some, o)) {
+		if computed == 0 && !testutil.Raced && !notCut(o, op.F32) && o.Class() != op.Shaped && (o.Class() != op.Elementwise || slices.Contains(some, o)) {
 			t.Errorf("%v: nothing was computed", o)
 		}
 	}

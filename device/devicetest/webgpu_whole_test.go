@@ -85,6 +85,9 @@ func (th *thinned) keep(c *Case) bool {
 		x = &choice{generator: newGenerator(seed), kept: map[string]bool{}}
 		th.of[f] = x
 		x.left = min(of, 3) // there are as many of each family
+		if f.blocks != op.InvalidType && !native(f.blocks) {
+			x.left = 1 // or one or two
+		}
 		x.take = x.IntN(x.left) + 1
 		if testing.Short() { // or fewer, at random: the first of these
 			x.take = x.left

@@ -1,6 +1,7 @@
 package lib
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/rayo-go/rayo/kernel"
@@ -124,6 +125,9 @@ var blockGathers = newMaker("gather_q", func(b *kernel.Builder, p *gatherParams,
 
 func planGatherBlocks(q *request) (*Plan, error) {
 	s := q.In[0].Shape
+	if len(s) != 2 {
+		return nil, fmt.Errorf("gather from a quantised table of shape %v, which must be [v d]: %w", s, op.ErrShape)
+	}
 	if s[0] == 0 {
 		return planFill(q, float32(math.NaN()))
 	}
