@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -49,7 +48,7 @@ func (b *Batch) triangle(x Value, offset int, keeps func(b *Batch, d, k Value) V
 		return b.fail(fmt.Errorf("triangle: %w", err))
 	}
 	d, k := b.diagonals(rows, cols, offset)
-	return b.Where(keeps(b, d, k), x, b.constant(x.Type(), 0))
+	return b.Where(keeps(b, d, k), x, b.scalar(x.Type(), 0))
 }
 
 // DiagEmbed returns square matrices [... n+k n+k], where k is the magnitude of the
@@ -81,7 +80,7 @@ func (b *Batch) DiagEmbed(x Value, offset int) Value {
 		axis = -2
 	}
 	d, k := b.diagonals(n, n, offset)
-	return b.Where(b.Equal(d, k), b.Unsqueeze(x, axis), b.constant(x.Type(), 0))
+	return b.Where(b.Equal(d, k), b.Unsqueeze(x, axis), b.scalar(x.Type(), 0))
 }
 
 // Linspace returns n numbers of f32 at equal distances: the first is start, the
@@ -92,9 +91,9 @@ func (b *Batch) DiagEmbed(x Value, offset int) Value {
 func (b *Batch) Linspace(start, stop Value, n int) Value {
 	i := b.index(n)
 	last := max(n-1, 1)
-	step := b.Div(b.Sub(stop, start), b.constant(op.F32, float64(last)))
+	step := b.Div(b.Sub(stop, start), b.scalar(op.F32, float64(last)))
 	x := b.Add(start, b.Mul(b.Cast(i, op.F32), step))
-	return b.Where(b.Equal(i, b.constant(op.I32, float64(last))), stop, x)
+	return b.Where(b.Equal(i, b.whole(last)), stop, x)
 }
 
 // OneHot returns an array of f32 with a new axis of depth elements at the given
@@ -147,7 +146,7 @@ func (b *Batch) Meshgrid(xs ...Value) []Value {
 func (b *Batch) diagonals(rows, cols, offset int) (d, k Value) {
 	d = b.Sub(b.Reshape(b.index(cols), 1, cols), b.Reshape(b.index(rows), rows, 1))
 	// An offset beyond the matrix is as good as one at its end.
-	return d, b.constant(op.I32, float64(min(max(offset, -rows), cols)))
+	return d, b.whole(min(max(offset, -rows), cols))
 }
 
 // index returns the numbers 0 to n-1 of i32.
@@ -156,20 +155,6 @@ func (b *Batch) index(n int) Value {
 		return b.fail(fmt.Errorf("%d numbers, the most is %d: %w", n, math.MaxInt32, device.ErrShape))
 	}
 	return b.Cast(b.Iota(b.word(0), n), op.I32)
-}
-
-// constant returns one element of any type.
-func (b *Batch) constant(t op.DType, v float64) Value {
-	if b.unusable() || t.Size() == 0 {
-		return Value{}
-	}
-	c := b.add(graph.Node{Kind: graph.Constant, Type: t, Shape: op.Shape{1}, Ref: int32(len(b.g.Data))})
-	if b.err == nil {
-		data := make([]byte, t.Size())
-		t.PutFloat64(data, 0, v)
-		b.g.Data = append(b.g.Data, data)
-	}
-	return c
 }
 
 // ones returns so many extents of 1.

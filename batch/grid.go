@@ -73,7 +73,7 @@ func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) 
 			if weight.given() {
 				w = b.Mul(weight, w)
 			}
-			if visit(axis+1, b.Add(b.Mul(at, b.scalar(op.I32, float64(spatial[axis]))), t.id), w); b.err != nil {
+			if visit(axis+1, b.Add(b.Mul(at, b.whole(spatial[axis])), t.id), w); b.err != nil {
 				return
 			}
 		}

@@ -108,7 +108,7 @@ func (b *Batch) Inv(a Value) Value {
 	if !ok {
 		return Value{}
 	}
-	return b.Solve(a, b.eye(n))
+	return b.Solve(a, b.Eye(n, n, 0))
 }
 
 // Det returns the determinants [...] of square matrices a [... n n], as the product of the
@@ -218,7 +218,7 @@ func (b *Batch) MatrixPower(a Value, power int) Value {
 		}
 	}
 	if y == (Value{}) && b.err == nil {
-		y = b.Expand(b.eye(n), a.Shape()...)
+		y = b.Expand(b.Eye(n, n, 0), a.Shape()...)
 	}
 	return y
 }
@@ -233,12 +233,6 @@ func (b *Batch) square(a Value) (n int, ok bool) {
 	}
 	b.apply(op.Cholesky, op.Attrs{}, a) // which says what is wrong
 	return 0, false
-}
-
-// eye returns the identity of order n.
-func (b *Batch) eye(n int) Value {
-	i := b.Iota(b.word(0), n)
-	return b.Cast(b.Equal(b.Reshape(i, n, 1), i), op.F32)
 }
 
 // eliminated returns the diagonal of U [... n] for square matrices, and the sign of the

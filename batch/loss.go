@@ -180,9 +180,6 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	return b.Div(b.Sum(loss, op.Axes()), b.Sum(each, op.Axes()))
 }
 
-// whole returns an element of i32.
-func (b *Batch) whole(v int) Value { return b.scalar(op.I32, float64(v)) }
-
 // labelled checks the operands of losses of labels.
 func (b *Batch) labelled(name string, logp, labels, weight Value) bool {
 	in := []Value{logp, labels}

@@ -91,7 +91,7 @@ func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values
 		}
 		indices = b.Minimum(indices, b.Where(found, place, none))
 	})
-	return values, b.Where(b.Equal(indices, none), b.scalar(op.I32, -1), indices)
+	return values, b.Where(b.Equal(indices, none), b.whole(-1), indices)
 }
 
 // eachPlace calls f for each place in windows, the last axis fastest.
