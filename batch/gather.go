@@ -82,22 +82,18 @@ func oneAxis(x Value, none int, along []op.Along) (int, error) {
 // outside is an id that no axis has.
 const outside = math.MinInt32
 
-// number returns an integer as an operand.
-func (b *Batch) number(v int) Value { return Upload(b, []int32{int32(v)}) }
-
 // counted returns the numbers from 0 to before n, times a step, along one of so many
 // axes.
 func (b *Batch) counted(n, step, axis, rank int) Value {
 	s := slices.Repeat([]int{1}, rank)
 	s[axis] = n
-	list := b.Cast(b.Iota(Upload(b, []uint32{0}), n), op.I32)
-	return b.Reshape(b.Mul(list, b.number(step)), s...)
+	return b.Reshape(b.Mul(b.index(n), b.whole(step)), s...)
 }
 
 // inside returns ids of an axis of n elements, negative ones counted from the end, and
 // which of them it has.
 func (b *Batch) inside(ids Value, n int) (at, is Value) {
-	zero, end := b.number(0), b.number(n)
+	zero, end := b.whole(0), b.whole(n)
 	at = b.Where(b.Less(ids, zero), b.Add(ids, end), ids)
 	return at, b.And(b.GreaterEqual(at, zero), b.Less(at, end))
 }
@@ -118,7 +114,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 	for i := len(s) - 1; i >= 0; i-- {
 		switch {
 		case i == axis:
-			at = b.Mul(at, b.number(inner))
+			at = b.Mul(at, b.whole(inner))
 			if i < len(s)-1 {
 				at = b.Add(at, b.within(s, t, i))
 			}
@@ -131,7 +127,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 		step /= max(1, s[i])
 		at = b.Add(at, b.counted(t[i], step, i, len(s)))
 	}
-	return b.Where(is, at, b.number(outside)), nil
+	return b.Where(is, at, b.whole(outside)), nil
 }
 
 // within returns for the axes of t behind one where their elements are in s.
@@ -159,25 +155,19 @@ func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	if depth > len(s) {
 		return Value{}, Value{}, fmt.Errorf("places of %d indices in %v: %w", depth, s, device.ErrShape)
 	}
-	shape := slices.Concat([]int{size(s[:depth])}, s[depth:])
+	shape := slices.Concat([]int{extent(s[:depth])}, s[depth:])
 	if rows = b.Reshape(x, shape...); depth == 0 {
-		return b.Expand(b.number(0), t[:len(t)-1]...), rows, nil
+		return b.Expand(b.whole(0), t[:len(t)-1]...), rows, nil
 	}
 	var at, all Value
 	for k := range depth {
 		i, is := b.inside(b.Squeeze(b.Slice(ids, -1, k, k+1, 1), -1), s[k])
-		i = b.Mul(i, b.number(size(s[k+1:depth])))
+		i = b.Mul(i, b.whole(extent(s[k+1:depth])))
 		if k == 0 {
 			at, all = i, is
 			continue
 		}
 		at, all = b.Add(at, i), b.And(all, is)
 	}
-	return b.Where(all, at, b.number(outside)), rows, nil
-}
-
-// size returns the elements of a shape that has been checked.
-func size(s op.Shape) int {
-	n, _ := s.Size()
-	return n
+	return b.Where(all, at, b.whole(outside)), rows, nil
 }
