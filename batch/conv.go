@@ -35,14 +35,14 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 	return o, b.windows(name, x, windowing{t[2:], o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false})
 }
 
-// Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], which
-// neural networks call convolution, plus bias [o]: [n o ...]. There are one, two or three
-// spatial axes. The zero Value stands for no bias.
+// Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], plus
+// bias [o]. Neural networks call it convolution. The result is [n o ...]. x has one, two or
+// three spatial axes. The zero Value stands for no bias.
 //
 //	y := b.Conv(signal, w, batch.Value{}, op.ConvOpts{Same: op.SameUpper})
 //
-// Other ranks and channels, windows larger than the padded axis, and numbers out of range
-// are [op.ErrShape], which Execute or Compile returns. The accuracy is that of
+// Other ranks or channels, a window larger than the padded axis, or an option out of range
+// is [op.ErrShape], which Execute or Compile returns. The accuracy is that of
 // [Batch.Conv2D].
 func (b *Batch) Conv(x, w, bias Value, opts ...op.ConvOpts) Value {
 	o, list := b.convolving("conv", x, w, bias, opts)
@@ -94,15 +94,16 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 	return b.Permute(y, 0, 2, 1, 3, 4)
 }
 
-// ConvTranspose returns the transposed convolution of x [n c ...] with the windows
-// w [c o/groups ...], plus bias [o]: each element of x times the window is added where a
-// [Batch.Conv] of the result, with the same options, reads it. The result is
-// [n o (d-1)·stride + dilation·(k-1) + 1 - pads + outPad ...], and with Same
-// [n o d·stride ...]. The zero Value stands for no bias.
+// ConvTranspose returns the transposed convolution of x [n c ...] with the windows w [c
+// o/groups ...], plus bias [o]. It multiplies each element of x by the window, and adds the
+// products at the places that a [Batch.Conv] of the result, with the same options, would
+// read for that element. A spatial axis of d elements gets stride·(d-1) + dilation·(k-1) +
+// 1 + OutPad elements less the padding, and stride·d with Same. The result is [n o ...].
+// The zero Value stands for no bias.
 //
 //	twice := b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
-// Other ranks and channels, results without elements, and numbers out of range are
+// Other ranks or channels, a result without elements, or an option out of range is
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	const name = "conv_transpose"

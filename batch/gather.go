@@ -9,19 +9,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Gather returns the elements of one axis of a table that ids names: table
-// [a... v b...] and ids of i32 of any shape s give [a... s... b...]. The axis is the
-// first, or that of [op.Axes]:
+// Gather takes the elements of one axis of a table at the indices ids: table [a... v b...]
+// and ids of i32 of any shape s give [a... s... b...]. The axis is the first, or that of
+// [op.Axes]:
 //
 //	b.Gather(embeddings, tokens)     // rows
 //	b.Gather(x, ids, op.Axes(-1))    // columns
 //
-// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where
-// the elements are integers or truth values. A quantised table gives f32 and has two
-// axes, of which it takes the first.
+// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 if the
+// elements are integers or truth values. A quantised table has two axes, gives f32, and is
+// indexed along its first axis.
 //
-// Ids of another type are [op.ErrUnsupported], more than one axis or one that the table
-// lacks are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#gather.
+// Ids of another type are [op.ErrUnsupported]. More than one axis, or an axis that the
+// table lacks, is [op.ErrShape]. Execute or Compile returns the error. docs/OPS.md#gather.
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
 	if err != nil {
@@ -30,16 +30,16 @@ func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	return b.apply(op.Gather, op.GatherOf(axis), table, ids)
 }
 
-// TakeAlong returns one element of x for each index: the result has the shape of ids,
-// and an element comes from its own place in x but for the axis, where the index says
-// which. Of the other axes ids has as many elements as x, or fewer. As
-// numpy.take_along_axis and torch.gather:
+// TakeAlong takes one element of x for each index, as numpy.take_along_axis and
+// torch.gather do. The result has the shape of ids. For a matrix and axis 1, element [i j]
+// is x[i ids[i j]]:
 //
-//	values := b.TakeAlong(x, order, -1) // order := b.ArgSort(x): x in order
+//	values := b.TakeAlong(x, order, -1) // with order := b.ArgSort(x), the elements in order
 //
-// An axis below 0 counts from the end. Indices outside are those of [Batch.Gather].
+// An axis below 0 counts from the end. Along each other axis ids has at most as many
+// elements as x. Indices count as in [Batch.Gather].
 //
-// Ids with another number of axes, or with more elements along one of the others, are
+// Ids with another number of axes, or with more elements along another axis, are
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	places, err := b.placesAlong(x, ids, axis)
@@ -49,12 +49,14 @@ func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	return b.Gather(b.Reshape(x, -1), places)
 }
 
-// GatherND returns what stands in x at the places that the last axis of ids names, of
-// i32: ids [s... k] gives [s... b...] of x [a1... ak b...]. As numpy's x[i, j, ...] with
-// k arrays of indices. Indices below 0 count from the end of their axis; a place with
-// an index outside is one that [Batch.Gather] does not find.
+// GatherND takes parts of x at indices of several axes. The last axis of ids, of i32, holds
+// one index for each of the first k axes of x: x [a1... ak b...] and ids [s... k] give
+// [s... b...]. It does what x[i, j, ...] does in NumPy with k arrays of indices. Indices
+// below 0 count from the end of their axis. If one of the k indices is outside, the result
+// is as in [Batch.Gather].
 //
-// A k of more axes than x has is [op.ErrShape], which Execute or Compile returns.
+// A k greater than the number of axes of x is [op.ErrShape], which Execute or Compile
+// returns.
 func (b *Batch) GatherND(x, ids Value) Value {
 	places, rows, err := b.placesND(x, ids)
 	if err != nil {

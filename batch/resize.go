@@ -15,14 +15,14 @@ type resizing struct {
 	scale, from, to float64
 }
 
-// Resize returns x with its last axes resized to the extents of size, one for each, or
-// if there are none by the scales of the options, rounded down. Elements between those of
-// x are interpolated linearly, along one axis after the other, unless the options say
-// otherwise; beyond the ends there are copies of them.
+// Resize returns x with its last axes resized to the extents of size. If size is nil, the
+// new extents are the old ones times the scales of the options, rounded down. By default
+// Resize interpolates linearly along one axis after the other. Beyond the ends of an axis
+// it uses the last element.
 //
 //	twice := b.Resize(images, []int{2 * h, 2 * w})
 //
-// Axes without elements, other numbers of scales, and sizes below 1 or out of range are
+// An axis without elements, another number of scales, or a size below 1 or out of range is
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Resize(x Value, size []int, opts ...op.ResizeOpts) Value {
 	const name = "resize"

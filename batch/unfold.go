@@ -11,21 +11,22 @@ import (
 // The methods of this file move elements between the pixels of images, whose last
 // three extents are channels, rows and columns, and other axes.
 
-// PixelShuffle returns images [... c·r·r h w] with r times the rows and columns of
-// c channels: each channel is made of r·r successive ones, one for each place of a
-// block of r by r pixels. It is a view; ONNX calls it DepthToSpace in the mode CRD.
+// PixelShuffle returns images [... c·r·r h w] as [... c h·r w·r]. Each group of r·r
+// successive channels becomes one channel, whose blocks of r by r pixels hold one pixel of
+// each channel of the group. The result is a view. ONNX calls it DepthToSpace with mode
+// CRD.
 //
-// Extents that r·r does not divide are [op.ErrShape], which Execute or Compile
+// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
 // returns.
 func (b *Batch) PixelShuffle(x Value, r int) Value {
 	return b.toSpace("pixel_shuffle", x, r, [3]int{0, 1, 2})
 }
 
-// DepthToSpace is [Batch.PixelShuffle] where the channels [... r·r·c h w] stand block
-// by block: channel i of the result is made of the channels i, i+c, i+2c and so on.
-// ONNX calls it the mode DCR, TensorFlow depth_to_space.
+// DepthToSpace is [Batch.PixelShuffle] for channels [... r·r·c h w] in another order:
+// channel i of the result is made of the channels i, i+c, i+2c and so on. ONNX calls it
+// mode DCR.
 //
-// Extents that r·r does not divide are [op.ErrShape], which Execute or Compile
+// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
 // returns.
 func (b *Batch) DepthToSpace(x Value, r int) Value {
 	return b.toSpace("depth_to_space", x, r, [3]int{2, 0, 1})
