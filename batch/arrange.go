@@ -12,8 +12,8 @@ import (
 // The methods of this file put the elements of a value in another order, some of
 // them several times. All but Roll, PadMode and Diff are views.
 
-// MoveAxis returns x with one axis at another place of the result; the others keep
-// their order. Places below 0 count from the end.
+// MoveAxis returns x with the axis from moved to place to of the result. The other axes
+// keep their order. Places below 0 count from the end.
 //
 // An axis that x does not have is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) MoveAxis(x Value, from, to int) Value {
@@ -35,9 +35,9 @@ func (b *Batch) MoveAxis(x Value, from, to int) Value {
 	return b.Permute(x, slices.Insert(slices.Delete(order, i, i+1), j, i)...)
 }
 
-// Chunk returns x in n parts along an axis, each as long as the first but for the
-// last, which may be shorter, as torch.chunk does. There are fewer parts where the
-// axis has too few elements. An axis below 0 counts from the end.
+// Chunk splits x into n parts along an axis, as torch.chunk does. All parts have the same
+// extent, except the last, which may be shorter. An axis of few elements gives fewer than n
+// parts. An axis below 0 counts from the end.
 //
 // A number of parts below 1 is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Chunk(x Value, axis, n int) []Value {
@@ -73,8 +73,9 @@ func (b *Batch) Chunk(x Value, axis, n int) []Value {
 // A number below 0 is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Repeat(x Value, axis, n int) Value { return b.repeat("repeat", x, axis, n, false) }
 
-// Tile returns x repeated as a whole, counts[i] times along axis i. Fewer counts
-// than extents are those of the last axes; more make new axes in front.
+// Tile returns x repeated as a whole, counts[i] times along axis i. If there are fewer
+// counts than axes, they apply to the last axes. If there are more, x gets new axes in
+// front.
 //
 //	b.Tile(x, 2) // [1 2] to [1 2 1 2]
 //
@@ -130,8 +131,9 @@ func extent(s op.Shape) int {
 	return n
 }
 
-// Roll returns x with the elements along an axis moved by shift places; those that
-// leave one end come in at the other. An axis or a shift may be below 0.
+// Roll returns x with the elements along an axis moved by shift places. Elements that leave
+// one end come in at the other. A shift below 0 moves them towards the start, and an axis
+// below 0 counts from the end.
 //
 //	b.Roll(x, 0, 1) // [1 2 3] to [3 1 2]
 //
@@ -153,10 +155,10 @@ func (b *Batch) Roll(x Value, axis, shift int) Value {
 	return b.Concat(i, b.Slice(x, i, at, op.End, 1), b.Slice(x, i, 0, at, 1))
 }
 
-// Rot90 returns x turned by k quarters in the plane of two axes, from the first one
-// towards the second. k may be below 0; axes below 0 count from the end.
+// Rot90 rotates x by k quarter turns in the plane of two axes, from axis1 towards axis2. k
+// may be below 0. Axes below 0 count from the end.
 //
-// One axis twice is [op.ErrShape], which Execute or Compile returns.
+// The same axis twice is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 	err := b.needs(x, 2)
 	var i, j int
@@ -183,11 +185,11 @@ func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 	return x
 }
 
-// Diff returns the differences of neighbours along an axis, each less the one before
-// it, n times over: the axis loses n elements, and has none where it had fewer. An
-// axis below 0 counts from the end.
+// Diff returns the differences between neighbours along an axis: each element minus the one
+// before it. It does so n times. Each time the axis loses an element, until none are left.
+// An axis below 0 counts from the end.
 //
-// A number below 0 is [op.ErrShape], which Execute or Compile returns.
+// A number n below 0 is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Diff(x Value, axis, n int) Value {
 	err := b.needs(x, 1)
 	i := 0
@@ -218,16 +220,16 @@ const (
 	PadWrap
 )
 
-// PadMode returns x with so many of its own elements before and after those of an
-// axis. An axis below 0 counts from the end. [Batch.Pad] puts a constant there.
+// PadMode returns x with some of its own elements repeated before and after an axis. An
+// axis below 0 counts from the end. [Batch.Pad] puts a constant there.
 //
 //	b.PadMode(x, 0, 2, 1, batch.PadReflect) // [1 2 3] to [3 2 1 2 3 2]
 //	b.PadMode(x, 0, 2, 1, batch.PadEdge)    // to [1 1 1 2 3 3]
 //	b.PadMode(x, 0, 2, 1, batch.PadWrap)    // to [2 3 1 2 3 1]
 //
-// It is [op.ErrShape], which Execute or Compile returns, to put fewer than 0, or
-// more elements than the axis has for it: one less than its extent with PadReflect,
-// its extent with PadWrap, any number with PadEdge unless it is empty.
+// An axis of n elements takes at most n-1 elements on each side with PadReflect, n with
+// PadWrap, and any number with PadEdge unless n is 0. Other numbers are [op.ErrShape],
+// which Execute or Compile returns.
 func (b *Batch) PadMode(x Value, axis, before, after int, mode PadMode) Value {
 	err := b.needs(x, 1)
 	i := 0

@@ -19,8 +19,8 @@ type AttentionInputs struct {
 
 // AttentionWith is [Batch.Attention] with masks, lengths or pages of keys.
 //
-// A cache in pages, for example, grows a page at a time, and sequences share what
-// they have in common:
+// A cache in pages, for example, grows a page at a time, and sequences with the same
+// beginning share its pages:
 //
 //	y := b.AttentionWith(q, b.Use(keys), b.Use(values), batch.AttentionInputs{Lengths: n, Table: table}, op.AttentionOpts{Causal: true})
 //

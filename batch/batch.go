@@ -209,9 +209,9 @@ func (b *Batch) Upload(data []float32, shape ...int) Value {
 	return b.upload(op.F32, engine.Bytes(data), len(data), shape)
 }
 
-// Upload records an operand of any element type, as [Batch.Upload] does. Elements of
-// int64 become i32, now and not when the batch runs; one that i32 does not have is a
-// [RangeError]:
+// Upload records an operand of any element type, as [Batch.Upload] does for float32. It
+// converts elements of int64 to i32 at once, not when the batch runs. A number that i32
+// cannot hold is a [RangeError]:
 //
 //	ids := batch.Upload(b, []int64{101, 2023, 102})
 func Upload[T Number](b *Batch, data []T, shape ...int) Value {
@@ -472,9 +472,9 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 // copyOf keeps the operands of calls that succeed on the stack.
 func copyOf(in []Value) []Value { return append([]Value(nil), in...) }
 
-// Map records an elementwise operation, built in or of the user's own, with
-// its default parameters. One with a parameter that has no default, as the factor of
-// scale, is [op.ErrUnsupported]: it has a method.
+// Map records an elementwise operation, built in or of the user's own, with its default
+// parameters. An operation with a parameter that has no default, such as the factor of
+// scale, is [op.ErrUnsupported]: call its own method instead.
 func (b *Batch) Map(o *op.Operation, in ...Value) Value {
 	if o == nil || o.Class() != op.Elementwise {
 		return b.failOp(o, fmt.Errorf("not an elementwise operation: %w", device.ErrUnsupported), copyOf(in))

@@ -7,17 +7,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Bitcast records the bits of x as elements of another type of 32 bits: f32, i32 or
-// u32. No bit changes, where [Batch.Cast] converts the number. It fuses with what
-// computes x and what reads the result.
+// Bitcast records the bits of x as elements of another type of 32 bits: f32, i32 or u32. It
+// changes no bit, while [Batch.Cast] converts the number. It fuses with the operations
+// before and after it.
 //
 //	exponent := b.ShiftRight(b.Bitcast(b.Abs(x), op.I32), b.Cast(b.Const(23, 1), op.I32))
 //
-// The result has the shape of x, and is x where x has type to. Which NaN a NaN is, is not
-// defined; a subnormal float may be 0 on devices that flush them.
+// The result has the shape of x. If x already has type to, the result is x. The payload of
+// a NaN is not defined. Devices that flush subnormal floats may turn them into 0.
 //
-// Another type of x or another to is [op.ErrUnsupported], which Execute or Compile
-// returns. docs/OPS.md#bitcast_f32.
+// Another type of x or another to is [op.ErrUnsupported], which Execute or Compile returns.
+// docs/OPS.md#bitcast_f32.
 func (b *Batch) Bitcast(x Value, to op.DType) Value {
 	o := op.Bitcast(to)
 	if o == nil {

@@ -47,6 +47,9 @@ func (b *Batch) scalar(t op.DType, v float64) Value {
 	return b.table(t, op.Shape{}, func(int) float64 { return v })
 }
 
+// whole returns an element of i32.
+func (b *Batch) whole(v int) Value { return b.scalar(op.I32, float64(v)) }
+
 // table returns an operand of type t whose element i is f(i). It is a constant of the
 // plan if it is small.
 func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
@@ -54,6 +57,9 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 		return Value{}
 	}
 	n, err := s.Size()
+	if t.Size() == 0 {
+		return b.fail(fmt.Errorf("a number of type %v, which is stored in blocks: %w", t, device.ErrUnsupported))
+	}
 	if err != nil || n > math.MaxInt/8 {
 		return b.fail(fmt.Errorf("table of %v: %w", s, device.ErrShape))
 	}

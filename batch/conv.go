@@ -1,7 +1,7 @@
 package batch
 
 import (
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -35,14 +35,14 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 	return o, b.windows(name, x, windowing{t[2:], o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false})
 }
 
-// Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], which
-// neural networks call convolution, plus bias [o]: [n o ...]. There are one, two or three
-// spatial axes. The zero Value stands for no bias.
+// Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], plus
+// bias [o]. Neural networks call it convolution. The result is [n o ...]. x has one, two or
+// three spatial axes. The zero Value stands for no bias.
 //
 //	y := b.Conv(signal, w, batch.Value{}, op.ConvOpts{Same: op.SameUpper})
 //
-// Other ranks and channels, windows larger than the padded axis, and numbers out of range
-// are [op.ErrShape], which Execute or Compile returns. The accuracy is that of
+// Other ranks or channels, a window larger than the padded axis, or an option out of range
+// is [op.ErrShape], which Execute or Compile returns. The accuracy is that of
 // [Batch.Conv2D].
 func (b *Batch) Conv(x, w, bias Value, opts ...op.ConvOpts) Value {
 	o, list := b.convolving("conv", x, w, bias, opts)
@@ -94,15 +94,16 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 	return b.Permute(y, 0, 2, 1, 3, 4)
 }
 
-// ConvTranspose returns the transposed convolution of x [n c ...] with the windows
-// w [c o/groups ...], plus bias [o]: each element of x times the window is added where a
-// [Batch.Conv] of the result, with the same options, reads it. The result is
-// [n o (d-1)·stride + dilation·(k-1) + 1 - pads + outPad ...], and with Same
-// [n o d·stride ...]. The zero Value stands for no bias.
+// ConvTranspose returns the transposed convolution of x [n c ...] with the windows w [c
+// o/groups ...], plus bias [o]. It multiplies each element of x by the window, and adds the
+// products at the places that a [Batch.Conv] of the result, with the same options, would
+// read for that element. A spatial axis of d elements gets stride·(d-1) + dilation·(k-1) +
+// 1 + OutPad elements less the padding, and stride·d with Same. The result is [n o ...].
+// The zero Value stands for no bias.
 //
 //	twice := b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
-// Other ranks and channels, results without elements, and numbers out of range are
+// Other ranks or channels, a result without elements, or an option out of range is
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	const name = "conv_transpose"
@@ -190,102 +191,60 @@ func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
 	return list, ""
 }
 
-// overlapAdd adds up windows [n c k... o...], of k elements at o places, where they lie in
-// arrays [n c ...]. The places of a stride are computed apart, each from the elements of
-// the windows that come to lie there, and put side by side.
+// overlapAdd returns arrays [n c ...] with the sums of the windows x [n c k... o...] that lie
+// on each element: windows have k elements and begin at o places. The places of a phase,
+// which are a stride apart, are computed together, and the phases are put side by side.
 func (b *Batch) overlapAdd(x Value, list []window) Value {
+	if b.err == nil && extent(x.Shape()) == 0 {
+		return b.Reshape(x, slices.Concat(x.Shape()[:2], sizes(list))...)
+	}
 	axis := len(list) + 1 // of the places, without the first axis of k
 	for i := range list {
 		w := &list[i]
 		if b.err != nil {
 			return Value{}
 		}
-		each := (w.before+w.n-1)/w.stride + 1 // places of each phase
-		parts := b.Split(x, 2, slices.Repeat([]int{1}, w.size)...)
-		phases := make([]Value, w.stride)
+		stride := min(w.stride, w.before+w.n) // what begins behind the end does not count
+		each := (w.before+w.n-1)/stride + 1   // places of each phase
+		phases := make(map[int]Value)
 		for k := range w.size {
-			phase, shift := k*w.dilation%w.stride, k*w.dilation/w.stride
+			phase, shift := k*w.dilation%stride, k*w.dilation/stride
 			if shift >= each {
 				continue // beyond the end
 			}
 			count := min(w.count, each-shift)
-			part := b.Slice(b.Squeeze(parts[k], 2), axis, 0, count, 1)
-			if part = b.Pad(part, axis, shift, each-shift-count, 0); phases[phase].given() {
-				part = b.Add(phases[phase], part)
+			part := b.Slice(b.Squeeze(b.Slice(x, 2, k, k+1, 1), 2), axis, 0, count, 1)
+			part = b.Pad(part, axis, shift, each-shift-count, 0)
+			if before, ok := phases[phase]; ok {
+				part = b.Add(before, part)
 			}
 			phases[phase] = part
 		}
-		x = b.interleave(axis, each, phases)
+		x = b.interleave(axis, stride, phases)
 		x = b.Slice(x, axis, w.before, w.before+w.n, 1)
 	}
 	return x
 }
 
-// interleave returns an axis whose elements are those of values in turn, each of n; the
-// zero Value stands for zeros.
-func (b *Batch) interleave(axis, n int, phases []Value) Value {
-	if len(phases) == 1 || b.err != nil {
-		return phases[0]
+// interleave returns an axis whose elements are those of so many values in turn. A value
+// that is not given is zeros; the first is given.
+func (b *Batch) interleave(axis, values int, given map[int]Value) Value {
+	if values == 1 || b.err != nil {
+		return given[0]
 	}
-	var s op.Shape
-	for _, p := range phases {
-		if p.given() {
-			s = p.Shape()
+	out := slices.Clone(given[0].Shape())
+	out[axis] *= values
+	places := slices.Sorted(maps.Keys(given))
+	parts := make([]Value, len(places))
+	for i, at := range places {
+		next := values
+		if i+1 < len(places) {
+			next = places[i+1]
+		}
+		parts[i] = b.Unsqueeze(given[at], axis+1)
+		if next > at+1 {
+			parts[i] = b.Pad(parts[i], axis+1, 0, next-at-1, 0)
 		}
 	}
-	if s == nil {
-		return Value{}
-	}
-	t := op.F32
-	for _, p := range phases {
-		if p.given() {
-			t = p.Type()
-		}
-	}
-	for i, p := range phases {
-		if !p.given() {
-			phases[i] = b.Expand(b.scalar(t, 0), s...)
-		}
-	}
-	out := slices.Clone(s)
-	out[axis] = n * len(phases)
-	return b.Reshape(b.Stack(axis+1, phases...), out...)
-}
-
-// Col2Im adds up windows x [n c·k o], of k elements each at o places, where they lie in
-// arrays [n c ...] of the given spatial extents: the reverse of taking the windows apart.
-// Windows are those of [Batch.MaxPool], the stride is 1 unless the options have another;
-// the last places change fastest, and the last axes of k.
-//
-// Other numbers of channels and places are [op.ErrShape], which Execute or Compile
-// returns.
-func (b *Batch) Col2Im(x Value, extents, size []int, opts ...op.ConvOpts) Value {
-	const name = "col2im"
-	if !b.takes(name, x) {
-		return Value{}
-	}
-	o, err := op.OptionOf(opts)
-	s, n := x.Shape(), len(extents)
-	if err == nil && (len(s) != 3 || n < 1 || n > 3 || !bounded(extents)) {
-		err = fmt.Errorf("windows %v for extents %v: %w", s, extents, device.ErrShape)
-	}
-	if err != nil {
-		return b.refuse(name, []Value{x}, "%w", err)
-	}
-	list, why := (&windowing{size, o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false}).over(append(op.Shape{1, 1}, extents...))
-	places, elements := 1, 1
-	var kernel, at []int
-	for _, w := range list {
-		kernel, at = append(kernel, w.size), append(at, w.count)
-	}
-	if why == "" && bounded(kernel) && bounded(at) {
-		elements, places = product(kernel), product(at)
-	}
-	if why == "" && (s[1]%elements != 0 || s[2] != places) {
-		why = fmt.Sprintf("%d·c channels and %d places", elements, places)
-	}
-	if why != "" {
-		return b.refuse(name, []Value{x}, "%v: %s: %w", s, why, device.ErrShape)
-	}
-	return b.overlapAdd(b.Reshape(x, slices.Concat([]int{s[0], s[1] / elements}, kernel, at)...), list)
+	return b.Reshape(b.Concat(axis+1, parts...), out...)
 }

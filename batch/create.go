@@ -5,15 +5,14 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
 
 // The methods of this file make arrays of numbers that follow from their places. An
 // array of zeros, or of another number, is [Batch.Const].
 
-// Eye returns a matrix of f32 with ones where the column is offset beyond the row,
-// and zeros elsewhere.
+// Eye returns a matrix of f32 with ones where the column is row + offset, and zeros
+// elsewhere.
 //
 // Extents below 0 are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Eye(rows, cols, offset int) Value {
@@ -21,8 +20,8 @@ func (b *Batch) Eye(rows, cols, offset int) Value {
 	return b.Cast(b.Equal(d, k), op.F32)
 }
 
-// Tri returns a matrix of f32 with ones where the column is at most offset beyond
-// the row, and zeros elsewhere.
+// Tri returns a matrix of f32 with ones where the column is at most row + offset, and zeros
+// elsewhere.
 //
 // Extents below 0 are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Tri(rows, cols, offset int) Value {
@@ -30,14 +29,14 @@ func (b *Batch) Tri(rows, cols, offset int) Value {
 	return b.Cast(b.LessEqual(d, k), op.F32)
 }
 
-// Tril returns x [... m n] with zeros where the column is more than offset beyond
-// the row: the lower triangles of its matrices.
+// Tril returns x [... m n] with zeros where the column is greater than row + offset. With
+// an offset of 0 it keeps the lower triangles.
 //
 // Less than two extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Tril(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).LessEqual) }
 
-// Triu returns x [... m n] with zeros where the column is less than offset beyond
-// the row: the upper triangles of its matrices.
+// Triu returns x [... m n] with zeros where the column is less than row + offset. With an
+// offset of 0 it keeps the upper triangles.
 //
 // Less than two extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Triu(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).GreaterEqual) }
@@ -49,15 +48,15 @@ func (b *Batch) triangle(x Value, offset int, keeps func(b *Batch, d, k Value) V
 		return b.fail(fmt.Errorf("triangle: %w", err))
 	}
 	d, k := b.diagonals(rows, cols, offset)
-	return b.Where(keeps(b, d, k), x, b.constant(x.Type(), 0))
+	return b.Where(keeps(b, d, k), x, b.scalar(x.Type(), 0))
 }
 
-// DiagEmbed returns square matrices [... n+k n+k], where k is the magnitude of the
-// offset, with the rows of x [... n] on the diagonal on which the column is offset
-// beyond the row, and zeros elsewhere.
+// DiagEmbed returns square matrices [... n+k n+k] with the rows of x [... n] on a diagonal
+// and zeros elsewhere. On the diagonal the column is offset larger than the row; k is the
+// magnitude of offset.
 //
-// A scalar, or an offset that makes the extents overflow, is [op.ErrShape], which
-// Execute or Compile returns.
+// A scalar, or an offset that makes the extents overflow, is [op.ErrShape], which Execute
+// or Compile returns.
 func (b *Batch) DiagEmbed(x Value, offset int) Value {
 	if err := b.needs(x, 1); err != nil {
 		return b.fail(fmt.Errorf("diag_embed: %w", err))
@@ -81,28 +80,28 @@ func (b *Batch) DiagEmbed(x Value, offset int) Value {
 		axis = -2
 	}
 	d, k := b.diagonals(n, n, offset)
-	return b.Where(b.Equal(d, k), b.Unsqueeze(x, axis), b.constant(x.Type(), 0))
+	return b.Where(b.Equal(d, k), b.Unsqueeze(x, axis), b.scalar(x.Type(), 0))
 }
 
-// Linspace returns n numbers of f32 at equal distances: the first is start, the
-// last stop, exactly; one number is start. start and stop are single elements of f32.
+// Linspace returns n numbers of f32 at equal distances. The first is start and the last is
+// exactly stop. A single number is start. start and stop are single elements of f32.
 //
-// A number below 0, or other shapes or types, are [op.ErrShape] or
+// A number n below 0 or another shape is [op.ErrShape], another type is
 // [op.ErrUnsupported], which Execute or Compile returns.
 func (b *Batch) Linspace(start, stop Value, n int) Value {
 	i := b.index(n)
 	last := max(n-1, 1)
-	step := b.Div(b.Sub(stop, start), b.constant(op.F32, float64(last)))
+	step := b.Div(b.Sub(stop, start), b.scalar(op.F32, float64(last)))
 	x := b.Add(start, b.Mul(b.Cast(i, op.F32), step))
-	return b.Where(b.Equal(i, b.constant(op.I32, float64(last))), stop, x)
+	return b.Where(b.Equal(i, b.whole(last)), stop, x)
 }
 
-// OneHot returns an array of f32 with a new axis of depth elements at the given
-// place of the result: one where its index is the id, zero elsewhere. All are zero for an
-// id outside [0, depth). The ids are i32 or u32; an axis below 0 counts from the end
-// of the result.
+// OneHot returns an array of f32 with a new axis of depth elements. Along this axis, the
+// element whose index is the id is one, and the others are zero. An id outside [0, depth)
+// gives zeros only. axis is the place of the new axis in the result; below 0 it counts from
+// the end. The ids are i32 or u32.
 //
-// Another axis, or a depth below 0, is [op.ErrShape], another type
+// Another axis or a depth below 0 is [op.ErrShape], another type of ids is
 // [op.ErrUnsupported], which Execute or Compile returns.
 func (b *Batch) OneHot(ids Value, depth, axis int) Value {
 	column := b.Unsqueeze(ids, axis)
@@ -116,10 +115,10 @@ func (b *Batch) OneHot(ids Value, depth, axis int) Value {
 	return b.Cast(b.Equal(column, at), op.F32)
 }
 
-// Meshgrid returns for vectors of n0, n1, ... elements arrays of shape [n0 n1 ...],
-// of which each shows one vector along its own axis and is constant along the
-// others. These are the arrays of NumPy's meshgrid with indexing="ij"; SwapAxes(0, 1)
-// makes those of "xy". They are views.
+// Meshgrid returns one array of shape [n0 n1 ...] for each of the vectors of n0, n1, ...
+// elements. Array i holds vector i along axis i and repeats it along the other axes, as
+// NumPy's meshgrid does with indexing="ij". SwapAxes(0, 1) of them gives "xy". The arrays
+// are views.
 //
 // A value of another rank is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Meshgrid(xs ...Value) []Value {
@@ -147,7 +146,7 @@ func (b *Batch) Meshgrid(xs ...Value) []Value {
 func (b *Batch) diagonals(rows, cols, offset int) (d, k Value) {
 	d = b.Sub(b.Reshape(b.index(cols), 1, cols), b.Reshape(b.index(rows), rows, 1))
 	// An offset beyond the matrix is as good as one at its end.
-	return d, b.constant(op.I32, float64(min(max(offset, -rows), cols)))
+	return d, b.whole(min(max(offset, -rows), cols))
 }
 
 // index returns the numbers 0 to n-1 of i32.
@@ -156,20 +155,6 @@ func (b *Batch) index(n int) Value {
 		return b.fail(fmt.Errorf("%d numbers, the most is %d: %w", n, math.MaxInt32, device.ErrShape))
 	}
 	return b.Cast(b.Iota(b.word(0), n), op.I32)
-}
-
-// constant returns one element of any type.
-func (b *Batch) constant(t op.DType, v float64) Value {
-	if b.unusable() || t.Size() == 0 {
-		return Value{}
-	}
-	c := b.add(graph.Node{Kind: graph.Constant, Type: t, Shape: op.Shape{1}, Ref: int32(len(b.g.Data))})
-	if b.err == nil {
-		data := make([]byte, t.Size())
-		t.PutFloat64(data, 0, v)
-		b.g.Data = append(b.g.Data, data)
-	}
-	return c
 }
 
 // ones returns so many extents of 1.

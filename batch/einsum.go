@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Einsum returns the sum of products that a spec of NumPy's einsum describes: the
-// letters of each operand name its axes, those behind -> the axes of the result, and
-// the products of elements are summed over all letters that the result lacks.
-// Without -> the result has the letters that occur once, in alphabetical order.
+// Einsum returns the sum of products that a spec of NumPy's einsum describes. The letters
+// of each operand name its axes, and the letters behind -> name the axes of the result.
+// Einsum multiplies the operands and sums over the letters that the result lacks. Without
+// ->, the result has the letters that occur once, in alphabetical order.
 //
 //	b.Einsum("ij,jk->ik", x, y)            // a product of matrices
 //	b.Einsum("bqhd,bkhd->bhqk", q, k)      // the scores of attention
@@ -19,18 +19,18 @@ import (
 //	b.Einsum("ii", x)                      // the trace
 //	b.Einsum("bi,ijk,bk->bj", x, w, y)     // a bilinear form
 //
-// An ellipsis stands for the axes that are not named; those of several operands are
-// aligned at the end, and an extent of 1 spreads over another, which it does not for
-// a letter. A letter twice in an operand takes its diagonal.
+// An ellipsis stands for all axes without a letter. The ellipses of several operands are
+// aligned at the end and broadcast. A letter has the same extent in all operands. A letter
+// that occurs twice in an operand takes its diagonal.
 //
-// More than two operands are multiplied by pairs, in the order that takes the fewest
-// multiplications, found by dynamic programming for up to ten operands and by a
-// greedy search for more. A pair is a product of matrices of views of its operands,
-// which moves their elements only where no strides say where they are. The tolerance
-// of each pair is that of docs/OPS.md#matmul.
+// Einsum multiplies more than two operands in pairs, in the order of the fewest
+// multiplications. It finds this order by dynamic programming for up to ten operands and by
+// a greedy search for more. Each pair is a product of matrices over views of its operands.
+// The operands are copied only where no strides describe such a view. Each pair has the
+// tolerance of docs/OPS.md#matmul.
 //
-// A malformed spec, or operands that do not fit it, are [op.ErrShape], which Execute
-// or Compile returns.
+// A malformed spec, or operands that do not fit it, are [op.ErrShape], which Execute or
+// Compile returns.
 func (b *Batch) Einsum(spec string, xs ...Value) Value {
 	if b.unusable() {
 		return Value{}

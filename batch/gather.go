@@ -9,19 +9,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Gather returns the elements of one axis of a table that ids names: table
-// [a... v b...] and ids of i32 of any shape s give [a... s... b...]. The axis is the
-// first, or that of [op.Axes]:
+// Gather takes the elements of one axis of a table at the indices ids: table [a... v b...]
+// and ids of i32 of any shape s give [a... s... b...]. The axis is the first, or that of
+// [op.Axes]:
 //
 //	b.Gather(embeddings, tokens)     // rows
 //	b.Gather(x, ids, op.Axes(-1))    // columns
 //
-// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where
-// the elements are integers or truth values. A quantised table gives f32 and has two
-// axes, of which it takes the first.
+// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 if the
+// elements are integers or truth values. A quantised table has two axes, gives f32, and is
+// indexed along its first axis.
 //
-// Ids of another type are [op.ErrUnsupported], more than one axis or one that the table
-// lacks are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#gather.
+// Ids of another type are [op.ErrUnsupported]. More than one axis, or an axis that the
+// table lacks, is [op.ErrShape]. Execute or Compile returns the error. docs/OPS.md#gather.
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
 	if s := table.Shape(); err == nil && table.Type().Quantized() && len(s) != 2 {
@@ -33,16 +33,16 @@ func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	return b.apply(op.Gather, op.GatherOf(axis), table, ids)
 }
 
-// TakeAlong returns one element of x for each index: the result has the shape of ids,
-// and an element comes from its own place in x but for the axis, where the index says
-// which. Of the other axes ids has as many elements as x, or fewer. As
-// numpy.take_along_axis and torch.gather:
+// TakeAlong takes one element of x for each index, as numpy.take_along_axis and
+// torch.gather do. The result has the shape of ids. For a matrix and axis 1, element [i j]
+// is x[i ids[i j]]:
 //
-//	values := b.TakeAlong(x, order, -1) // order := b.ArgSort(x): x in order
+//	values := b.TakeAlong(x, order, -1) // with order := b.ArgSort(x), the elements in order
 //
-// An axis below 0 counts from the end. Indices outside are those of [Batch.Gather].
+// An axis below 0 counts from the end. Along each other axis ids has at most as many
+// elements as x. Indices count as in [Batch.Gather].
 //
-// Ids with another number of axes, or with more elements along one of the others, are
+// Ids with another number of axes, or with more elements along another axis, are
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	places, err := b.placesAlong(x, ids, axis)
@@ -52,12 +52,14 @@ func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	return b.Gather(b.Reshape(x, -1), places)
 }
 
-// GatherND returns what stands in x at the places that the last axis of ids names, of
-// i32: ids [s... k] gives [s... b...] of x [a1... ak b...]. As numpy's x[i, j, ...] with
-// k arrays of indices. Indices below 0 count from the end of their axis; a place with
-// an index outside is one that [Batch.Gather] does not find.
+// GatherND takes parts of x at indices of several axes. The last axis of ids, of i32, holds
+// one index for each of the first k axes of x: x [a1... ak b...] and ids [s... k] give
+// [s... b...]. It does what x[i, j, ...] does in NumPy with k arrays of indices. Indices
+// below 0 count from the end of their axis. If one of the k indices is outside, the result
+// is as in [Batch.Gather].
 //
-// A k of more axes than x has is [op.ErrShape], which Execute or Compile returns.
+// A k greater than the number of axes of x is [op.ErrShape], which Execute or Compile
+// returns.
 func (b *Batch) GatherND(x, ids Value) Value {
 	places, rows, err := b.placesND(x, ids)
 	if err != nil {
@@ -85,22 +87,18 @@ func oneAxis(x Value, none int, along []op.Along) (int, error) {
 // outside is an id that no axis has.
 const outside = math.MinInt32
 
-// number returns an integer as an operand.
-func (b *Batch) number(v int) Value { return Upload(b, []int32{int32(v)}) }
-
 // counted returns the numbers from 0 to before n, times a step, along one of so many
 // axes.
 func (b *Batch) counted(n, step, axis, rank int) Value {
 	s := slices.Repeat([]int{1}, rank)
 	s[axis] = n
-	list := b.Cast(b.Iota(Upload(b, []uint32{0}), n), op.I32)
-	return b.Reshape(b.Mul(list, b.number(step)), s...)
+	return b.Reshape(b.Mul(b.index(n), b.whole(step)), s...)
 }
 
 // inside returns ids of an axis of n elements, negative ones counted from the end, and
 // which of them it has.
 func (b *Batch) inside(ids Value, n int) (at, is Value) {
-	zero, end := b.number(0), b.number(n)
+	zero, end := b.whole(0), b.whole(n)
 	at = b.Where(b.Less(ids, zero), b.Add(ids, end), ids)
 	return at, b.And(b.GreaterEqual(at, zero), b.Less(at, end))
 }
@@ -121,7 +119,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 	for i := len(s) - 1; i >= 0; i-- {
 		switch {
 		case i == axis:
-			at = b.Mul(at, b.number(inner))
+			at = b.Mul(at, b.whole(inner))
 			if i < len(s)-1 {
 				at = b.Add(at, b.within(s, t, i))
 			}
@@ -134,7 +132,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 		step /= max(1, s[i])
 		at = b.Add(at, b.counted(t[i], step, i, len(s)))
 	}
-	return b.Where(is, at, b.number(outside)), nil
+	return b.Where(is, at, b.whole(outside)), nil
 }
 
 // within returns for the axes of t behind one where their elements are in s.
@@ -162,25 +160,19 @@ func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	if depth > len(s) {
 		return Value{}, Value{}, fmt.Errorf("places of %d indices in %v: %w", depth, s, device.ErrShape)
 	}
-	shape := slices.Concat([]int{size(s[:depth])}, s[depth:])
+	shape := slices.Concat([]int{extent(s[:depth])}, s[depth:])
 	if rows = b.Reshape(x, shape...); depth == 0 {
-		return b.Expand(b.number(0), t[:len(t)-1]...), rows, nil
+		return b.Expand(b.whole(0), t[:len(t)-1]...), rows, nil
 	}
 	var at, all Value
 	for k := range depth {
 		i, is := b.inside(b.Squeeze(b.Slice(ids, -1, k, k+1, 1), -1), s[k])
-		i = b.Mul(i, b.number(size(s[k+1:depth])))
+		i = b.Mul(i, b.whole(extent(s[k+1:depth])))
 		if k == 0 {
 			at, all = i, is
 			continue
 		}
 		at, all = b.Add(at, i), b.And(all, is)
 	}
-	return b.Where(all, at, b.number(outside)), rows, nil
-}
-
-// size returns the elements of a shape that has been checked.
-func size(s op.Shape) int {
-	n, _ := s.Size()
-	return n
+	return b.Where(all, at, b.whole(outside)), rows, nil
 }

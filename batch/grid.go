@@ -18,13 +18,13 @@ type sampler struct {
 // tap is one element of an axis for each place of a grid, and its weight.
 type tap struct{ id, weight Value }
 
-// GridSample returns what lies in the images x [n c ...], of one, two or three spatial
-// axes d, at the places of grid [n o... d]: [n c o...]. The last axis of grid names a
-// place by d numbers, that of the last axis of x first; -1 and 1 are the borders of the
-// image.
+// GridSample samples images x [n c ...] with d = 1, 2 or 3 spatial axes at the places of
+// grid [n o... d], and returns [n c o...]. The last axis of grid holds the d coordinates of
+// a place. The first coordinate is along the last axis of x. The borders of the image are
+// at -1 and 1.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns. A place of NaN gives
-// NaN.
+// Other shapes are [op.ErrShape], which Execute or Compile returns. A coordinate of NaN
+// gives NaN.
 func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
 	const name = "grid_sample"
 	in := []Value{x, grid}
@@ -73,7 +73,7 @@ func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) 
 			if weight.given() {
 				w = b.Mul(weight, w)
 			}
-			if visit(axis+1, b.Add(b.Mul(at, b.scalar(op.I32, float64(spatial[axis]))), t.id), w); b.err != nil {
+			if visit(axis+1, b.Add(b.Mul(at, b.whole(spatial[axis])), t.id), w); b.err != nil {
 				return
 			}
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Number is what slices at the border of a batch hold: elements of devices, or int64.
-// No device computes with int64: [Upload] and [Set] make an i32 of each element, or fail
-// with a [RangeError], and [ReadAs] widens i32, u32 and bool.
+// Number is an element type of slices that [Upload], [Set] and [ReadAs] take: the element
+// types of devices, and int64. No device computes with int64. Upload and Set convert int64
+// to i32, or fail with a [RangeError]. ReadAs converts i32, u32 and bool to int64.
 type Number interface{ device.Element | int64 }
 
-// RangeError says that an int64 is not an i32. It is an [device.ErrUnsupported].
+// RangeError reports an int64 that i32 cannot hold. It wraps [device.ErrUnsupported].
 type RangeError struct {
 	Index int   // of the first such element of the slice
 	Value int64 // the element
 }
 
-// Error names the element and the numbers that i32 has.
+// Error names the element and the range of i32.
 func (e *RangeError) Error() string {
 	return fmt.Sprintf("element %d is %d: i32 has the numbers from %d to %d", e.Index, e.Value, math.MinInt32, math.MaxInt32)
 }

@@ -67,53 +67,55 @@ func (b *Batch) alike(x, y Value) (Value, Value, error) {
 	return over(x, s, s[n:]), over(y, t, t[m:]), nil
 }
 
-// LU returns the factors of P·A = L·U with partial pivoting, for matrices a [... m n]: L and
-// U in one value of the shape of a, and pivots [... min(m, n)] of i32. L is below the
-// diagonal, where its ones are left out. Row i was exchanged with row pivots[i], one after
-// the other. docs/OPS.md#lu.
+// LU returns the factors of P·A = L·U with partial pivoting, for matrices a [... m n]. lu
+// has the shape of a: U is on and above the diagonal, and L is below it, without its
+// diagonal of ones. pivots [... min(m, n)], of i32, are the exchanges of rows in order: row
+// i was exchanged with row pivots[i]. docs/OPS.md#lu.
 func (b *Batch) LU(a Value) (lu, pivots Value) {
 	lu = b.apply(op.LU, op.Attrs{}, a)
 	return lu, b.second(lu)
 }
 
-// QR returns the factors of A = Q·R for matrices a [... m n]: Q [... m k] with orthonormal
-// columns and the upper triangular R [... k n], where k is min(m, n). Signs are not defined.
-// docs/OPS.md#qr.
+// QR returns the factors of A = Q·R for matrices a [... m n]: Q [... m k] has orthonormal
+// columns, and R [... k n] is upper triangular, where k is min(m, n). The signs of columns
+// of Q and rows of R are not defined. docs/OPS.md#qr.
 func (b *Batch) QR(a Value) (q, r Value) {
 	q = b.apply(op.QR, op.Attrs{}, a)
 	return q, b.second(q)
 }
 
-// Eigh returns the eigenvalues w [... n] of symmetric matrices a [... n n], which rise, and
-// their eigenvectors V [... n n], one a column: A·V = V·diag(w). It reads the lower triangle
-// of a alone. Signs are not defined. docs/OPS.md#eigh.
+// Eigh returns the eigenvalues w [... n] of symmetric matrices a [... n n] in ascending
+// order, and their eigenvectors as the columns of v [... n n]: A·V = V·diag(w). It reads
+// only the lower triangle of a. The signs of eigenvectors are not defined.
+// docs/OPS.md#eigh.
 func (b *Batch) Eigh(a Value) (w, v Value) {
 	w = b.apply(op.Eigh, op.Attrs{}, a)
 	return w, b.second(w)
 }
 
-// SVD returns the singular value decomposition A = U·diag(s)·Vᵀ of matrices a [... m n]: U
-// [... m k], s [... k], which falls, and Vᵀ [... k n], where k is min(m, n). Signs are not
-// defined. docs/OPS.md#svd.
+// SVD returns the reduced singular value decomposition A = U·diag(s)·Vᵀ of matrices a [...
+// m n]: U [... m k], the singular values s [... k] in descending order, and Vᵀ [... k n],
+// where k is min(m, n). The signs of singular vectors are not defined. docs/OPS.md#svd.
 func (b *Batch) SVD(a Value) (u, s, vt Value) {
 	u = b.apply(op.SVD, op.Attrs{}, a)
 	return u, b.result(u, 1), b.result(u, 2)
 }
 
 // Inv returns the inverses of square matrices a [... n n], by [Batch.Solve] with the
-// identity. A singular matrix gives NaN. To solve equations, Solve takes a third of the time
-// and errs less.
+// identity. A singular matrix gives NaN. To solve equations, call Solve: it takes a third
+// of the time and is more accurate.
 func (b *Batch) Inv(a Value) Value {
 	n, ok := b.square(a)
 	if !ok {
 		return Value{}
 	}
-	return b.Solve(a, b.eye(n))
+	return b.Solve(a, b.Eye(n, n, 0))
 }
 
 // Det returns the determinants [...] of square matrices a [... n n], as the product of the
-// diagonal of U in P·A = L·U: 0 for a singular matrix, 1 for one without elements. A partial
-// product beyond the range is infinite or 0; [Batch.SlogDet] stays within.
+// diagonal of U in P·A = L·U. A singular matrix gives 0, and a matrix without elements 1. A
+// product that leaves the range of float32 becomes infinite or 0; [Batch.SlogDet] avoids
+// that.
 func (b *Batch) Det(a Value) Value {
 	diagonal, parity := b.eliminated(a)
 	return b.Mul(parity, b.multiplied(diagonal))
@@ -128,10 +130,10 @@ func (b *Batch) SlogDet(a Value) (sign, log Value) {
 	return sign, b.Sum(b.Log(b.Abs(diagonal)), op.Axes(-1))
 }
 
-// Lstsq returns the X that makes ‖A·X - B‖ least, for matrices a [... m n] of full rank and
-// right-hand sides y [... m k] or [m], by QR; with fewer equations than unknowns, the least X
-// that solves them. Leading extents broadcast. A matrix of lower rank gives infinities, NaN
-// or large numbers: b.MatMul(b.Pinv(a), y) takes any.
+// Lstsq returns the X that minimises ‖A·X - B‖, for matrices a [... m n] of full rank and
+// right-hand sides y [... m k] or [m], by QR. If m < n, it returns the solution of the
+// least norm. Leading extents broadcast. A matrix of lower rank gives infinities, NaN or
+// large numbers; b.MatMul(b.Pinv(a), y) solves these too.
 func (b *Batch) Lstsq(a, y Value) Value {
 	s := a.Shape()
 	if b.unusable() || len(s) < 2 {
@@ -162,8 +164,8 @@ func (b *Batch) Lstsq(a, y Value) Value {
 	return x
 }
 
-// Pinv returns the pseudoinverses [... n m] of matrices a [... m n], by [Batch.SVD]. Singular
-// values up to max(m, n)·ε times the greatest count as 0, with ε = 2⁻²³.
+// Pinv returns the pseudoinverses [... n m] of matrices a [... m n], by [Batch.SVD]. It
+// treats singular values of at most max(m, n)·ε times the greatest as 0, with ε = 2⁻²³.
 func (b *Batch) Pinv(a Value) Value {
 	u, s, vt := b.SVD(a)
 	counts := b.significant(a, s)
@@ -175,8 +177,9 @@ func (b *Batch) Pinv(a Value) Value {
 	return b.MatMul(b.Mul(vt, b.Reshape(inverse, k...)), u, op.MatMulOpts{TransA: true, TransB: true})
 }
 
-// MatrixRank returns the ranks [...] of matrices a [... m n], of i32: how many singular
-// values exceed max(m, n)·ε times the greatest, with ε = 2⁻²³. A matrix with NaN has rank 0.
+// MatrixRank returns the ranks [...] of matrices a [... m n], of i32: the number of
+// singular values above max(m, n)·ε times the greatest, with ε = 2⁻²³. A matrix with NaN
+// has rank 0.
 func (b *Batch) MatrixRank(a Value) Value {
 	_, s, _ := b.SVD(a)
 	counts := b.significant(a, s)
@@ -193,8 +196,8 @@ func (b *Batch) significant(a, s Value) Value {
 	return b.Greater(s, b.Scale(b.Slice(s, -1, 0, 1, 1), tolerance))
 }
 
-// MatrixPower returns the powers of square matrices a [... n n], by squaring: the identity
-// for 0, powers of the inverse below 0.
+// MatrixPower returns the powers of square matrices a [... n n], by repeated squaring. A
+// power of 0 gives the identity. A power below 0 gives the power of the inverse.
 func (b *Batch) MatrixPower(a Value, power int) Value {
 	n, ok := b.square(a)
 	if !ok {
@@ -218,7 +221,7 @@ func (b *Batch) MatrixPower(a Value, power int) Value {
 		}
 	}
 	if y == (Value{}) && b.err == nil {
-		y = b.Expand(b.eye(n), a.Shape()...)
+		y = b.Expand(b.Eye(n, n, 0), a.Shape()...)
 	}
 	return y
 }
@@ -233,12 +236,6 @@ func (b *Batch) square(a Value) (n int, ok bool) {
 	}
 	b.apply(op.Cholesky, op.Attrs{}, a) // which says what is wrong
 	return 0, false
-}
-
-// eye returns the identity of order n.
-func (b *Batch) eye(n int) Value {
-	i := b.Iota(b.word(0), n)
-	return b.Cast(b.Equal(b.Reshape(i, n, 1), i), op.F32)
 }
 
 // eliminated returns the diagonal of U [... n] for square matrices, and the sign of the

@@ -56,11 +56,11 @@ func (b *Batch) MSE(x, y Value, opts ...op.LossOpts) Value {
 	return b.lost(o, b.Square(b.Sub(x, y)))
 }
 
-// Huber returns the mean Huber loss of x and y, of one shape, as one element: half the
-// square of differences up to Delta, and Delta·(|x-y| - Delta/2) beyond.
+// Huber returns the mean Huber loss of x and y, of one shape, as one element. The loss of a
+// difference d is d²/2 if |d| ≤ Delta, else Delta·(|d| - Delta/2).
 //
-// Other shapes, and a Delta that is not above 0, are [op.ErrShape], which Execute or
-// Compile returns.
+// Other shapes, or a Delta that is not above 0, are [op.ErrShape], which Execute or Compile
+// returns.
 func (b *Batch) Huber(x, y Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("huber", opts, x, y)
 	if !ok {
@@ -76,9 +76,9 @@ func (b *Batch) Huber(x, y Value, opts ...op.LossOpts) Value {
 	return b.lost(o, b.Mul(c, b.Sub(d, b.Mul(c, b.scalar(t, 0.5)))))
 }
 
-// BCE returns the mean binary cross entropy of probabilities p and targets y, of one
-// shape, as one element: -y·log p - (1-y)·log(1-p), where logarithms are -100 at least.
-// [Batch.BCEWithLogits] is more accurate where p is a sigmoid.
+// BCE returns the mean binary cross entropy of probabilities p and targets y, of one shape,
+// as one element: -y·log p - (1-y)·log(1-p). It limits both logarithms to -100 from below.
+// If p is a sigmoid, [Batch.BCEWithLogits] is more accurate.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) BCE(p, y Value, opts ...op.LossOpts) Value {
@@ -92,8 +92,8 @@ func (b *Batch) BCE(p, y Value, opts ...op.LossOpts) Value {
 	return b.lost(o, b.Neg(b.Add(b.Mul(y, yes), b.Mul(b.Sub(one, y), no))))
 }
 
-// BCEWithLogits returns the loss of [Batch.BCE] of sigmoid(x) and targets y:
-// log(1 + e^x) - x·y, which nothing in between can overflow.
+// BCEWithLogits returns [Batch.BCE] of sigmoid(x) and targets y, as log(1 + e^x) - x·y. It
+// does not overflow for large x.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) BCEWithLogits(x, y Value, opts ...op.LossOpts) Value {
@@ -104,9 +104,9 @@ func (b *Batch) BCEWithLogits(x, y Value, opts ...op.LossOpts) Value {
 	return b.lost(o, b.Sub(b.Softplus(x), b.Mul(x, y)))
 }
 
-// KLDiv returns the mean Kullback-Leibler divergence of a distribution, given by its
-// logarithms logq, from the probabilities p, of one shape, as one element: p·(log p - logq),
-// which is 0 where p is 0.
+// KLDiv returns the mean Kullback-Leibler divergence as one element: the mean of p·(log p -
+// logq), and 0 where p is 0. p are probabilities, and logq the logarithms of the
+// probabilities that are compared with them. Both have one shape.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
@@ -119,14 +119,15 @@ func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
 	return b.lost(o, b.Where(b.Equal(p, zero), zero, each))
 }
 
-// CrossEntropy returns the mean cross entropy of logits [n c ...] and labels [n ...] of
-// i32 as one element: the negative logarithm of the softmax along the second axis at the
-// label, times weight [c] at the label. A weighted mean divides by the sum of the weights;
-// the zero Value stands for weights of 1. Labels of Ignore lose nothing and count nothing:
+// CrossEntropy returns the mean cross entropy of logits [n c ...] and labels [n ...] of i32
+// as one element. The loss of a label is the negative logarithm of its softmax along the
+// second axis, times the weight of its class in weight [c]. The mean divides by the sum of
+// the weights. The zero Value stands for weights of 1. Labels listed in Ignore have no loss
+// and do not count:
 //
 //	loss := b.CrossEntropy(logits, labels, batch.Value{}, op.LossOpts{Ignore: []int{-100}})
 //
-// Another label outside [0, c) gives NaN. The mean of no labels is NaN.
+// Another label outside [0, c) gives NaN, and so does the mean of no labels.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) CrossEntropy(logits, labels, weight Value, opts ...op.LossOpts) Value {
@@ -136,9 +137,8 @@ func (b *Batch) CrossEntropy(logits, labels, weight Value, opts ...op.LossOpts) 
 	return b.NLLLoss(b.LogSoftmax(logits, op.Axes(1)), labels, weight, opts...)
 }
 
-// NLLLoss returns the mean negative log-likelihood of labels: the loss of
-// [Batch.CrossEntropy] of logarithms of probabilities logp [n c ...], as
-// [Batch.LogSoftmax] returns them.
+// NLLLoss returns the mean negative log-likelihood of labels. It is [Batch.CrossEntropy]
+// for logarithms of probabilities logp [n c ...], as [Batch.LogSoftmax] returns them.
 func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	const name = "nll_loss"
 	if !b.labelled(name, logp, labels, weight) {
@@ -179,9 +179,6 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	}
 	return b.Div(b.Sum(loss, op.Axes()), b.Sum(each, op.Axes()))
 }
-
-// whole returns an element of i32.
-func (b *Batch) whole(v int) Value { return b.scalar(op.I32, float64(v)) }
 
 // labelled checks the operands of losses of labels.
 func (b *Batch) labelled(name string, logp, labels, weight Value) bool {

@@ -42,7 +42,7 @@ func TestNetworkMistakes(t *testing.T) {
 		"transposed, vast padding": func(b *batch.Batch, x batch.Value) {
 			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.Value{}, op.ConvOpts{OutPad: []int{most}})
 		},
-		"columns of other places": func(b *batch.Batch, x batch.Value) { b.Col2Im(b.Reshape(x, 2, 4, 36), []int{5, 5}, []int{2}) },
+		"columns of other places": func(b *batch.Batch, x batch.Value) { b.Fold(b.Reshape(x, 2, 4, 36), []int{5, 5}, []int{2}) },
 		"resized to nothing":      func(b *batch.Batch, x batch.Value) { b.Resize(x, []int{0, 2}) },
 		"resized to vast":         func(b *batch.Batch, x batch.Value) { b.Resize(x, []int{most / 2, most / 2}) },
 		"resized by NaN":          func(b *batch.Batch, x batch.Value) { b.Resize(x, nil, op.ResizeOpts{Scale: []float64{math.NaN()}}) },

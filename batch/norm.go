@@ -40,10 +40,9 @@ func (b *Batch) affine(x, scale, bias Value) Value {
 	return x
 }
 
-// BatchNorm returns x [n c ...] normalised by the mean and the variance of each channel,
-// which were found in training: (x - mean) / sqrt(variance + eps) · scale + bias. mean,
-// variance, scale and bias have one number for each channel; the zero Value stands for no
-// scale or bias.
+// BatchNorm returns (x - mean) / sqrt(variance + eps) · scale + bias for x [n c ...]. mean
+// and variance are the statistics from training. mean, variance, scale and bias have one
+// number for each channel. The zero Value stands for no scale or no bias.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormOpts) Value {
@@ -67,13 +66,13 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 	return b.affine(b.Sub(x, each[0]), factor, each[3])
 }
 
-// GroupNorm returns x [n c ...] with the channels of each group normalised by their own
-// mean and variance, then times scale plus bias, which have one number for each channel.
-// The zero Value stands for no scale or bias. One group is layer normalisation of all
-// channels, as many as channels [Batch.InstanceNorm].
+// GroupNorm splits the channels of x [n c ...] into groups and normalises each group by its
+// own mean and variance. It then multiplies by scale and adds bias, which have one number
+// for each channel. The zero Value stands for no scale or no bias. One group normalises all
+// channels together. With as many groups as channels it is [Batch.InstanceNorm].
 //
-// Channels that are no multiple of the groups, and other shapes, are [op.ErrShape], which
-// Execute or Compile returns. The accuracy is that of [Batch.LayerNorm].
+// A number of channels that the groups do not divide, or another shape, is [op.ErrShape],
+// which Execute or Compile returns. The accuracy is that of [Batch.LayerNorm].
 func (b *Batch) GroupNorm(x Value, groups int, scale, bias Value, opts ...op.NormOpts) Value {
 	return b.groupNorm("group_norm", x, groups, scale, bias, opts)
 }
@@ -106,11 +105,11 @@ func (b *Batch) InstanceNorm(x, scale, bias Value, opts ...op.NormOpts) Value {
 	return b.groupNorm("instance_norm", x, groups, scale, bias, opts)
 }
 
-// LocalResponseNorm returns x [n c ...] divided by a power of the mean square of size
-// neighbouring channels, of which (size-1)/2, rounded down, come before:
-// x / (bias + alpha·Σ x²/size)^beta.
+// LocalResponseNorm returns x / (bias + alpha·Σ x²/size)^beta for x [n c ...]. The sum is
+// over size neighbouring channels, (size-1)/2 (rounded down) before the channel and the
+// rest from it on.
 //
-// A size below 1, and an operand without channels, are [op.ErrShape], which Execute or
+// A size below 1, or an operand without channels, is [op.ErrShape], which Execute or
 // Compile returns.
 func (b *Batch) LocalResponseNorm(x Value, size int, opts ...op.LRNOpts) Value {
 	const name = "local_response_norm"
@@ -143,14 +142,14 @@ func or(v, otherwise float32) float32 {
 	return v
 }
 
-// Normalize returns x divided by its p-norm along axes: the Euclidean length of rows
-// unless the options say otherwise. A norm below Eps counts as Eps, so that zeros stay
+// Normalize returns x divided by its p-norm along axes. By default that is the Euclidean
+// norm along the last axis. It divides by Eps if the norm is less, so that zeros stay
 // zeros.
 //
 //	unit := b.Normalize(embeddings)
 //
-// Axes that are not there, and a P that is not above 0, are [op.ErrShape], which Execute
-// or Compile returns.
+// An axis that x lacks, or a P that is not above 0, is [op.ErrShape], which Execute or
+// Compile returns.
 func (b *Batch) Normalize(x Value, opts ...op.NormalizeOpts) Value {
 	const name = "normalize"
 	if !b.takes(name, x) {
@@ -180,8 +179,8 @@ func (b *Batch) Normalize(x Value, opts ...op.NormalizeOpts) Value {
 	return b.Div(x, b.Maximum(norm, b.scalar(t, float64(or(o.Eps, 1e-12)))))
 }
 
-// Hardmax returns 1 in the place of the first of the greatest elements along axes, the
-// last axis if none are given, or of the first NaN, and 0 elsewhere, in the type of x.
+// Hardmax returns 1 at the first greatest element along axes and 0 elsewhere, in the type
+// of x. NaN counts as the greatest. Without axes it works along the last.
 //
 // Rows without elements are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Hardmax(x Value, along ...op.Along) Value {
@@ -201,8 +200,8 @@ func (b *Batch) Hardmax(x Value, along ...op.Along) Value {
 	return back(b.Cast(b.Equal(ids, at), x.Type()))
 }
 
-// GLU returns the first half of x along an axis times the sigmoid of the second: the gated
-// linear unit. An axis below 0 counts from the end.
+// GLU is the gated linear unit: it returns the first half of x along an axis times the
+// sigmoid of the second half. An axis below 0 counts from the end.
 //
 // An odd extent is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) GLU(x Value, axis int) Value {

@@ -14,13 +14,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Pipeline computes a function over a stream of rows that need not fit into the
-// memory of the device or the host. It cuts the stream into chunks of many rows,
-// however the source hands them over, and reads one chunk while the device computes
-// another and the caller takes the results of a third. Results come in the order
-// of the rows. How many rows make a chunk, and how many chunks are under way, is
-// measured while the first of them pass; the pipeline keeps what was found for
-// later runs.
+// Pipeline computes a function over a stream of rows that need not fit into the memory of
+// the device or the host. It divides the stream into chunks of many rows. It reads one
+// chunk while the device computes another and the caller takes the results of a third.
+// Results come in the order of the rows. During the first chunks, the pipeline measures how
+// many rows a chunk should have and how many chunks should be under way, and it keeps what
+// it found for later runs.
 //
 //	p, err := batch.NewPipeline[float32, float32](dev, func(b *batch.Batch, x batch.Value) batch.Value {
 //		return b.Sum(b.Relu(x))

@@ -15,32 +15,30 @@ import (
 //	plan, err := b.Compile(ctx)
 //	err = plan.Run(ctx, batch.Set(pos, []int32{17}))
 
-// SliceAt returns n elements of one axis of x from a place on: at is one i32. A
-// place from which on there are not n elements is moved to the nearest one. An
-// axis below 0 counts from the end.
+// SliceAt returns n elements of one axis of x, starting at the index at, which is one i32
+// operand. If fewer than n elements follow, or at is below 0, it starts at the nearest
+// index that fits. An axis below 0 counts from the end.
 //
-// More elements than x has are [op.ErrShape], which Execute or Compile returns.
+// An n greater than the extent of x is [op.ErrShape], which Execute or Compile returns.
 // docs/OPS.md#slice_at.
 func (b *Batch) SliceAt(x Value, axis int, at Value, n int) Value {
 	return b.apply(op.SliceAt, op.SliceAtOf(axis, n), x, at)
 }
 
-// Update returns x with v in the place of the elements of one axis from a place
-// on: at is one i32, and v has the extents of x but for the axis. Elements of v
-// that come before the first or behind the last of x are dropped. An axis below 0
-// counts from the end.
+// Update returns x with elements of one axis replaced by v, starting at the index at, which
+// is one i32 operand. v has the extents of x except along the axis. Elements of v that
+// would lie outside x are dropped. An axis below 0 counts from the end.
 //
-// Other extents are [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#update.
+// Other extents are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#update.
 func (b *Batch) Update(x Value, axis int, at, v Value) Value {
 	return b.apply(op.Update, op.UpdateOf(axis), x, at, v)
 }
 
-// StoreAt records that v is written into buf along an axis from a place on: at is
-// one i32, and v has the extents of buf but for the axis. Elements of v that come
-// before the first or behind the last of buf are dropped. Nothing else of buf is
-// moved where the elements are of a type that the device keeps in memory as it
-// is. Stores happen in the order in which they are recorded, and always.
+// StoreAt records that v is written into buf along an axis, starting at the index at, which
+// is one i32 operand. v has the extents of buf except along the axis. Elements of v that
+// would lie outside buf are dropped. If the device stores the element type as it is, only
+// the elements of v are written and the rest of buf is not touched. Stores happen in the
+// order in which they are recorded, also if nothing reads the result.
 //
 // Other extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) StoreAt(buf *device.Buffer, axis int, at, v Value) {

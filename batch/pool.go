@@ -26,15 +26,15 @@ func (b *Batch) pooling(name string, x Value, size []int, opts []op.PoolOpts) (o
 	return o, b.windows(name, x, windowing{size, stride, o.Pad, o.PadAfter, o.Dilation, o.Same, o.Ceil})
 }
 
-// MaxPool returns the greatest element of each window of x [n c ...], which has one, two
-// or three spatial axes. Windows have the extents of size, one for each axis or one for
-// all, and stand side by side unless the options have strides:
+// MaxPool returns the greatest element of each window of x [n c ...], which has one, two or
+// three spatial axes. size has one extent of the window for each axis, or one for all.
+// Unless the options have strides, windows do not overlap and leave no gaps:
 //
 //	y := b.MaxPool(x, []int{3}, op.PoolOpts{Stride: []int{2}, Pad: []int{1}})
 //
-// Padding is -Inf, the least element of an integer type. A window with NaN gives NaN.
+// Padding is -Inf, or the least number of an integer type. A window with NaN gives NaN.
 //
-// Other ranks, windows larger than the padded axis, and numbers out of range are
+// Another rank, a window larger than the padded axis, or an option out of range is
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) MaxPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	_, list := b.pooling("max_pool", x, size, opts)
@@ -55,14 +55,15 @@ func least(t op.DType) float32 {
 	return float32(math.Inf(-1))
 }
 
-// MaxPoolIndices returns the results of [Batch.MaxPool], and where they were in x: the
-// index, of i32, in x as one row, of the first element of each window that is the
-// greatest, or the first NaN. The index is -1 where a window is all padding.
+// MaxPoolIndices returns the results of [Batch.MaxPool] and the indices of i32 where they
+// are in x, flattened to one row. If several elements are the greatest, the index is that
+// of the first. With NaN it is that of the first NaN. A window that is all padding has the
+// index -1.
 //
 //	y, at := b.MaxPoolIndices(x, []int{2})
 //	again := b.Gather(b.Reshape(x, -1, 1), at) // y with an axis of 1 at the end
 //
-// Errors are those of MaxPool.
+// The errors are those of MaxPool.
 func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values, indices Value) {
 	_, list := b.pooling("max_pool", x, size, opts)
 	if list == nil {
@@ -91,7 +92,7 @@ func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values
 		}
 		indices = b.Minimum(indices, b.Where(found, place, none))
 	})
-	return values, b.Where(b.Equal(indices, none), b.scalar(op.I32, -1), indices)
+	return values, b.Where(b.Equal(indices, none), b.whole(-1), indices)
 }
 
 // eachPlace calls f for each place in windows, the last axis fastest.
@@ -113,11 +114,10 @@ func (b *Batch) eachPlace(list []window, f func(k []int)) {
 }
 
 // AvgPool returns the mean of each window of x [n c ...]. Windows are those of
-// [Batch.MaxPool]. Elements of padding do not count unless CountPad is set; what a last
-// window has beyond the padding, by Ceil, never counts. The mean of a window that is all
-// padding is NaN.
+// [Batch.MaxPool]. Padding counts only if CountPad is set. With Ceil, the last window may
+// reach beyond the padding; that part never counts. A window that is all padding gives NaN.
 //
-// Errors are those of MaxPool.
+// The errors are those of MaxPool.
 func (b *Batch) AvgPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	o, list := b.pooling("avg_pool", x, size, opts)
 	if list == nil {
@@ -165,9 +165,9 @@ func (w *window) counts(padding bool) []int {
 }
 
 // LpPool returns the p-norm of each window of x [n c ...]: (Σ |x|^p)^(1/p). Windows are
-// those of [Batch.MaxPool]; padding is 0.
+// those of [Batch.MaxPool]. Padding is 0.
 //
-// Errors are those of MaxPool. A power that is not a number above 0 is [op.ErrShape].
+// The errors are those of MaxPool. A power that is not above 0 is [op.ErrShape].
 func (b *Batch) LpPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	o, list := b.pooling("lp_pool", x, size, opts)
 	if list == nil {
@@ -192,12 +192,12 @@ func (b *Batch) LpPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	return b.Pow(b.fold(b.Pow(b.Abs(x), b.scalar(t, float64(p))), list, 0, b.Add), b.scalar(t, 1/float64(p)))
 }
 
-// AdaptiveMaxPool returns the greatest elements of windows that cut each spatial axis of
-// x [n c ...] into as many as size says, one number for each axis or one for all: window i
-// of m over n elements has those from i·n/m, rounded down, to (i+1)·n/m, rounded up. A size
-// of 1 is global pooling.
+// AdaptiveMaxPool divides each spatial axis of x [n c ...] into windows and returns the
+// greatest element of each. size has the number of windows for each axis, or one number for
+// all. Window i of m over n elements starts at i·n/m, rounded down, and ends before
+// (i+1)·n/m, rounded up. A size of 1 is global pooling.
 //
-// Other ranks, and sizes below 1, are [op.ErrShape], which Execute or Compile returns.
+// Another rank, or a size below 1, is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) AdaptiveMaxPool(x Value, size []int) Value {
 	return b.adaptive("adaptive_max_pool", x, size, func(y Value, axis int, a adaptive) Value {
 		if a.even() {

@@ -8,15 +8,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Tensordot returns the sum of the products of x and y over pairs of axes: axis
-// xAxes[i] of x and yAxes[i] of y have the same extent. The result has the other axes
-// of x, then those of y. Axes below 0 count from the end; none give the products of
-// all pairs of elements.
+// Tensordot multiplies x and y and sums over pairs of axes: axis xAxes[i] of x and axis
+// yAxes[i] of y, which have the same extent. The result has the other axes of x, then those
+// of y. Axes below 0 count from the end. Without axes the result holds the products of all
+// pairs of elements.
 //
 //	b.Tensordot(x, y, []int{-1}, []int{0}) // a product of matrices
 //
-// Other extents, or an axis twice, are [op.ErrShape], which Execute or Compile
-// returns.
+// Other extents, or an axis twice, are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 	e := &einsum{b: b}
 	err := b.needs(x, 0)
@@ -86,11 +85,11 @@ func (b *Batch) VecDot(x, y Value, axis int) Value {
 	return b.Einsum("...i,...i->...", b.MoveAxis(x, axis, -1), b.MoveAxis(y, axis, -1))
 }
 
-// Kron returns the Kronecker product: x with each element replaced by its product
-// with all of y. Of two shapes the shorter one has ones before it. Both have four
-// extents at most.
+// Kron returns the Kronecker product: it replaces each element of x by its product with all
+// of y. If one shape is shorter, ones are put before it. Both operands have at most four
+// axes.
 //
-// More extents are [op.ErrShape], which Execute or Compile returns.
+// More axes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Kron(x, y Value) Value {
 	err := b.needs(x, 0)
 	if err == nil {

@@ -73,10 +73,11 @@ func bounds(o op.QuantizeOpts) (lo, hi float32) {
 	return lo, hi
 }
 
-// Quantize returns x as numbers of i32 from 0 to 255, or as the options say: x/scale,
-// rounded to the nearest even, plus zero, saturated. scale and zero are one number, one
-// for each element along an axis, or of the rank of x with one for each block of the axis;
-// the zero Value stands for zero points of 0. NaN gives 0 or the bound that is nearest.
+// Quantize returns round(x/scale) + zero as i32, limited to 0 to 255 or to the range that
+// the options set. It rounds halves to even. scale and zero are one number, or one number
+// for each element of an axis, or have the rank of x and one number for each block of the
+// axis. The zero Value stands for a zero point of 0. NaN gives 0, or the bound nearest to
+// 0.
 //
 //	q := b.Quantize(w, scales, batch.Value{}, op.QuantizeOpts{Signed: true, Axis: 0})
 //
@@ -94,8 +95,8 @@ func (b *Batch) Quantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {
 	return b.Cast(b.Clip(y, lo, hi), op.I32)
 }
 
-// Dequantize returns (x - zero)·scale of f32: what [Batch.Quantize] made x of, but for
-// what rounding lost. scale and zero are those of Quantize.
+// Dequantize returns (x - zero)·scale as f32. It reverses [Batch.Quantize] except for the
+// rounding. scale and zero are those of Quantize.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Dequantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {
@@ -110,9 +111,10 @@ func (b *Batch) Dequantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value 
 	return b.Mul(y, s)
 }
 
-// DynamicQuantize returns x as numbers of i32 from 0 to 255, and the scale of f32 and the
-// zero point of i32, one element each, that let them cover the elements of x and 0:
-// scale = (max - min)/255, zero = -min/scale, rounded. All are 0 if x is 0.
+// DynamicQuantize quantises x to numbers of i32 from 0 to 255, and also returns the scale,
+// of f32, and the zero point, of i32, as one element each. It chooses them so that the
+// range covers 0 and all elements of x: scale = (max - min)/255, zero = -min/scale,
+// rounded. If x is 0, all three results are 0.
 //
 // An operand without elements is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) DynamicQuantize(x Value) (y, scale, zero Value) {

@@ -11,10 +11,10 @@ import (
 // seed. The bits of an element follow from the key and its place alone: they are the
 // same on every device, and those of JAX.
 
-// Iota returns n consecutive numbers of u32, from start on, which is one u32: they
-// wrap at 2^32.
+// Iota returns n consecutive numbers of u32. The first is start, one u32. They wrap at
+// 2^32.
 //
-// A start of another shape or type is [op.ErrShape] or [op.ErrUnsupported], which
+// A start of another shape is [op.ErrShape], of another type [op.ErrUnsupported], which
 // Execute or Compile returns. docs/OPS.md#iota.
 func (b *Batch) Iota(start Value, n int) Value { return b.apply(op.Iota, op.IotaOf(n), start) }
 
@@ -58,16 +58,16 @@ func (b *Batch) RandomBits(key Value, shape ...int) Value {
 	return b.Reshape(bits, shape...)
 }
 
-// Uniform returns random numbers of f32 in [0, 1), multiples of 2^-23: the upper 23
-// bits of those of [Batch.RandomBits], which takes the same key.
+// Uniform returns random numbers of f32 in [0, 1). They are multiples of 2^-23, made of the
+// upper 23 bits of [Batch.RandomBits] with the same key.
 func (b *Batch) Uniform(key Value, shape ...int) Value {
 	bits := b.RandomBits(key, shape...)
 	return b.Scale(b.Cast(b.ShiftRight(bits, b.word(9)), op.F32), 0x1p-23)
 }
 
-// Normal returns random numbers of f32 of the standard normal distribution:
-// √2·erfinv(u) of u uniform in (-1, 1). The key is that of [Batch.RandomBits]. They
-// are the same on all devices within the tolerance of docs/OPS.md#erfinv.
+// Normal returns random numbers of f32 of the standard normal distribution: √2·erfinv(u)
+// with u uniform in (-1, 1). The key is that of [Batch.RandomBits]. All devices give the
+// same numbers within the tolerance of docs/OPS.md#erfinv.
 func (b *Batch) Normal(key Value, shape ...int) Value {
 	const least = -1 + 0x1p-24
 	u := b.AddScalar(b.Scale(b.Uniform(key, shape...), 2), least)

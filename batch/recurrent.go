@@ -22,15 +22,15 @@ type recurrence struct {
 	directions          int
 }
 
-// RNN returns the states of a recurrent network at all steps, and the last one:
-// h' = tanh(w·x + r·h + bias).
+// RNN returns the states of a recurrent network at all steps, y [t d n h], and the last
+// state, last [d n h]. Each step computes h' = tanh(w·x + r·h + bias).
 //
-// x is [t n i], w [d h i], r [d h h], bias [d 2h], of which the first half is added to the
-// product of w and the second to that of r, and h the first state, [d n h]. The results
-// are [t d n h] and [d n h]. d is 1, or 2 for a network that also runs backwards. The zero
-// Value stands for an absent bias or state, which are 0. Steps are unrolled.
+// The operands are x [t n i] with t steps, w [d h i], r [d h h], bias [d 2h], and the first
+// state h [d n h]. The first half of bias is added to the product with w, the second half
+// to the product with r. d is the number of directions: 1, or 2 if the network also runs
+// backwards. The zero Value stands for a bias or a state of 0. The steps are unrolled.
 //
-// Other shapes, and no steps, are [op.ErrShape], which Execute or Compile returns.
+// Other shapes, or no steps, are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) RNN(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last Value) {
 	c := recurrence{name: "rnn", gates: 1, x: x, w: w, r: r, bias: bias, h: h}
 	y, last, _ = b.recur(&c, opts, func(int) cell {
@@ -39,13 +39,14 @@ func (b *Batch) RNN(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last V
 	return y, last
 }
 
-// GRU returns the states of gated recurrent units at all steps, and the last one. The
-// operands are those of [Batch.RNN], with three gates, update z, reset r and state n, one
-// after the other along the axes of h of w, r and of both halves of bias:
-// n = tanh(w·x + r·(r∘h) + bias), h' = (1-z)∘n + z∘h. With ResetAfter the reset gate
-// multiplies the product with the state, bias included, as PyTorch has it.
+// GRU returns the states of gated recurrent units at all steps, and the last state. The
+// operands are those of [Batch.RNN], but w is [d 3h i], r [d 3h h] and bias [d 6h]. w, r
+// and each half of bias have the update gate z first, then the reset gate r, then the new
+// state n. Each step computes n = tanh(w·x + r·(r∘h) + bias), h' = (1-z)∘n + z∘h. With
+// ResetAfter, the reset gate multiplies the product with the state and its bias instead of
+// the state, as in PyTorch.
 //
-// Errors are those of RNN.
+// The errors are those of RNN.
 func (b *Batch) GRU(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last Value) {
 	c := recurrence{name: "gru", gates: 3, x: x, w: w, r: r, bias: bias, h: h}
 	y, last, _ = b.recur(&c, opts, func(direction int) cell {
@@ -64,13 +65,14 @@ func (b *Batch) GRU(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last V
 	return y, last
 }
 
-// LSTM returns the states of long short-term memory at all steps, and the last state and
-// cell. The operands are those of [Batch.RNN], with four gates, input i, output o, forget f
-// and cell g, one after the other along the axes of h of w, r and of both halves of bias; c
-// is the first cell, [d n h], and peephole [d 3h] the weights with which i, o and f see the
-// cell: c' = f∘c + i∘g, h' = o∘tanh(c'). The zero Value stands for an absent operand.
+// LSTM returns the states of long short-term memory at all steps, the last state, and the
+// last cell. The operands are those of [Batch.RNN], but w is [d 4h i], r [d 4h h] and bias
+// [d 8h]. w, r and each half of bias have the input gate i first, then the output gate o,
+// the forget gate f, and the cell gate g. c [d n h] is the first cell. peephole [d 3h]
+// holds the weights of the cell in the gates i, o and f. Each step computes c' = f∘c + i∘g,
+// h' = o∘tanh(c'). The zero Value stands for an absent operand.
 //
-// Errors are those of RNN.
+// The errors are those of RNN.
 func (b *Batch) LSTM(x, w, r, bias, h, c, peephole Value, opts ...op.RecurrentOpts) (y, last, lastCell Value) {
 	k := recurrence{name: "lstm", gates: 4, x: x, w: w, r: r, bias: bias, h: h, c: c, peephole: peephole}
 	return b.recur(&k, opts, func(direction int) cell {

@@ -15,14 +15,14 @@ type resizing struct {
 	scale, from, to float64
 }
 
-// Resize returns x with its last axes resized to the extents of size, one for each, or
-// if there are none by the scales of the options, rounded down. Elements between those of
-// x are interpolated linearly, along one axis after the other, unless the options say
-// otherwise; beyond the ends there are copies of them.
+// Resize returns x with its last axes resized to the extents of size. If size is nil, the
+// new extents are the old ones times the scales of the options, rounded down. By default
+// Resize interpolates linearly along one axis after the other. Beyond the ends of an axis
+// it uses the last element.
 //
 //	twice := b.Resize(images, []int{2 * h, 2 * w})
 //
-// Axes without elements, other numbers of scales, and sizes below 1 or out of range are
+// An axis without elements, another number of scales, or a size below 1 or out of range is
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Resize(x Value, size []int, opts ...op.ResizeOpts) Value {
 	const name = "resize"
@@ -303,10 +303,10 @@ func (b *Batch) polyphase(x Value, axis int, ids [][]int, weights [][]float64, p
 	n, m := x.Shape()[axis], len(ids[0])
 	first, last := ids[0][0], ids[len(ids)-1][m-1]
 	before := max(0, -first)
-	x = b.edged(x, axis, before, max(0, last-n+1))
+	x = b.PadMode(x, axis, before, max(0, last-n+1), PadEdge)
 	step := ids[0][p] - ids[0][0]
-	parts := make([]Value, p)
-	for j := range parts {
+	parts := make(map[int]Value)
+	for j := range p {
 		for k := range ids {
 			w := weights[k][j]
 			if w == 0 {
@@ -317,32 +317,15 @@ func (b *Batch) polyphase(x Value, axis int, ids [][]int, weights [][]float64, p
 			if w != 1 {
 				part = b.Mul(part, b.scalar(part.Type(), w))
 			}
-			if parts[j].given() {
-				part = b.Add(parts[j], part)
+			if sum, ok := parts[j]; ok {
+				part = b.Add(sum, part)
 			}
 			if parts[j] = part; b.err != nil {
 				return Value{}
 			}
 		}
 	}
-	return b.interleave(axis, m/p, parts)
-}
-
-// edged returns x with copies of its ends before and behind an axis.
-func (b *Batch) edged(x Value, axis, before, after int) Value {
-	s := slices.Clone(x.Shape())
-	n := s[axis]
-	list := []Value{x}
-	if s[axis] = before; before > 0 {
-		list = []Value{b.Expand(b.Slice(x, axis, 0, 1, 1), s...), x}
-	}
-	if s[axis] = after; after > 0 {
-		list = append(list, b.Expand(b.Slice(x, axis, n-1, n, 1), s...))
-	}
-	if len(list) == 1 {
-		return x
-	}
-	return b.Concat(axis, list...)
+	return b.interleave(axis, p, parts)
 }
 
 // blend returns the sum of the elements of an axis that ids name, times weights.

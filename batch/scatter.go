@@ -8,20 +8,21 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Scatter returns x with elements of v at the places of one axis that ids names, the
+// Scatter returns x with elements of v written at the indices ids of one axis. It is the
 // opposite of [Batch.Gather]: x [a... n b...], ids of i32 of shape s, v [a... s... b...].
-// The zero options set rows; Reduce adds, multiplies, or takes the least or the greatest:
+// The zero options replace elements. Reduce adds, multiplies, or keeps the least or the
+// greatest:
 //
 //	b.Scatter(x, ids, rows)                                     // x[ids] = rows
 //	b.Scatter(x, ids, rows, op.ScatterOpts{Reduce: op.ScatterAdd}) // torch.index_add
 //
-// Ids from -n to -1 count from the end, and what other ids outside name is dropped. Where
-// several ids are the same, their elements are taken in the order of v: a set keeps the
-// last, and sums are the same bits in every run. Nothing of x is copied where it is used
-// for the last time.
+// Ids from -n to -1 count from the end. Elements of v at other ids outside [0, n) are
+// dropped. If several ids are equal, their elements are applied in the order of v: the last
+// replacement remains, and sums have the same bits in every run. If nothing uses x
+// afterwards, it is not copied.
 //
-// Other shapes are [op.ErrShape], other types of v [op.ErrUnsupported], which Execute or
-// Compile returns. docs/OPS.md#scatter.
+// Other shapes are [op.ErrShape], another type of v is [op.ErrUnsupported], which Execute
+// or Compile returns. docs/OPS.md#scatter.
 func (b *Batch) Scatter(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	axis := 0
@@ -38,19 +39,19 @@ func (b *Batch) Scatter(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	return b.apply(op.Scatter, op.ScatterOf(axis, o.Reduce), x, ids, v)
 }
 
-// ScatterAlong returns x with each element of v at its own place but for one axis, where
-// its index says where: ids and v have one shape, as many elements as x along the other
-// axes or fewer. It is the opposite of [Batch.TakeAlong]; as torch.scatter, or
-// torch.scatter_reduce with Reduce. The axis is the first, or Along of the options.
-//
-// Indices and duplicates are those of [Batch.Scatter], the order that of v.
+// ScatterAlong writes each element of v to the place in x that its index names along one
+// axis, as torch.scatter does, and torch.scatter_reduce with Reduce. It is the opposite of
+// [Batch.TakeAlong]. For a matrix and axis 1, it writes v[i j] to x[i ids[i j]]. ids and v
+// have one shape, with at most as many elements as x along each other axis. The axis is the
+// first, or that of Along in the options. Indices count as in [Batch.Scatter], and equal
+// ones are applied in the order of v.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	var places Value
 	if err == nil && !v.Shape().Equal(ids.Shape()) {
-		err = fmt.Errorf("%d ids of shape %v for elements of shape %v: %w", size(ids.Shape()), ids.Shape(), v.Shape(), device.ErrShape)
+		err = fmt.Errorf("%d ids of shape %v for elements of shape %v: %w", extent(ids.Shape()), ids.Shape(), v.Shape(), device.ErrShape)
 	}
 	if err == nil {
 		axis := 0
@@ -68,11 +69,10 @@ func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	return b.Reshape(y, x.Shape()...)
 }
 
-// ScatterND returns x with parts of v at the places that the last axis of ids names: the
-// opposite of [Batch.GatherND], with x [a1... ak b...], ids [s... k] and v [s... b...]. Along
-// of the options is not used.
-//
-// Indices and duplicates are those of [Batch.Scatter].
+// ScatterND writes parts of v to x at indices of several axes. It is the opposite of
+// [Batch.GatherND]: x [a1... ak b...], ids [s... k] and v [s... b...]. Indices count as in
+// [Batch.Scatter], and equal ones are applied in the order of v. Along of the options is
+// not used.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) ScatterND(x, ids, v Value, opts ...op.ScatterOpts) Value {

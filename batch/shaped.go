@@ -14,14 +14,13 @@ func (b *Batch) TopK(x Value, k int) (values, indices Value) {
 	return values, b.second(values)
 }
 
-// Sort returns the elements of each row of x [... n] in ascending order, and the columns
-// where they were, of i32: two values of the shape of x. With Descending the greatest come
-// first; with Along the elements along these axes are one row each, and the indices count
-// in it:
+// Sort returns the elements of each row of x [... n] in ascending order, and their indices
+// in the row, of i32. Both results have the shape of x. With Descending the greatest
+// element comes first. With Along, the elements along these axes form one row:
 //
 //	values, order := b.Sort(x, op.SortOpts{Descending: true, Along: op.Axes(0)})
 //
-// The sort is stable in both orders. NaN counts as the greatest, -0 as 0.
+// The sort is stable in both orders. NaN counts as the greatest number, and -0 equals 0.
 // docs/OPS.md#sort.
 func (b *Batch) Sort(x Value, opts ...op.SortOpts) (values, indices Value) {
 	o, err := op.OptionOf(opts)

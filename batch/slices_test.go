@@ -99,8 +99,12 @@ func TestArrayMistakes(t *testing.T) {
 		"window of nothing":         func(b *batch.Batch, x batch.Value) { b.SlidingWindow(x, 0, 0, 1, 1) },
 		"pixel_shuffle":             func(b *batch.Batch, x batch.Value) { b.PixelShuffle(b.Reshape(x, 3, 2, 1), 2) },
 		"space_to_depth":            func(b *batch.Batch, x batch.Value) { b.SpaceToDepth(b.Reshape(x, 3, 2, 1), 2) },
-		"unfold":                    func(b *batch.Batch, x batch.Value) { b.Unfold(x, unfolding) },
-		"fold":                      func(b *batch.Batch, x batch.Value) { b.Fold(x, 4, 4, unfolding) },
+		"unfold":                    func(b *batch.Batch, x batch.Value) { b.Unfold(b.Reshape(x, 1, 2, 3), []int{3, 3}) },
+		"fold":                      func(b *batch.Batch, x batch.Value) { b.Fold(x, []int{4, 4}, []int{3, 3}) },
+		"unfold without channels":   func(b *batch.Batch, x batch.Value) { b.Unfold(x, []int{1, 1}) },
+		"unfold along no axis":      func(b *batch.Batch, x batch.Value) { b.Unfold(x, nil) },
+		"fold of a vast window":     func(b *batch.Batch, x batch.Value) { b.Fold(x, []int{most / 8, most / 8}, []int{most / 8}) },
+		"fold with other strides":   func(b *batch.Batch, x batch.Value) { b.Fold(x, []int{4}, []int{2}, op.UnfoldOpts{Stride: []int{1, 1}}) },
 		"slices of other lengths":   func(b *batch.Batch, x batch.Value) { b.UploadSlices([][]float32{{1}, {1, 2}}) },
 		"kron of too many extents":  func(b *batch.Batch, x batch.Value) { b.Kron(b.Reshape(x, 1, 1, 1, 2, 3), x) },
 		"a value that is not there": func(b *batch.Batch, x batch.Value) { b.Tile(batch.Value{}, 2) },
@@ -112,5 +116,3 @@ func TestArrayMistakes(t *testing.T) {
 		}
 	}
 }
-
-var unfolding = op.UnfoldOpts{Kernel: [2]int{3, 3}}

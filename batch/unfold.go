@@ -11,21 +11,22 @@ import (
 // The methods of this file move elements between the pixels of images, whose last
 // three extents are channels, rows and columns, and other axes.
 
-// PixelShuffle returns images [... c·r·r h w] with r times the rows and columns of
-// c channels: each channel is made of r·r successive ones, one for each place of a
-// block of r by r pixels. It is a view; ONNX calls it DepthToSpace in the mode CRD.
+// PixelShuffle returns images [... c·r·r h w] as [... c h·r w·r]. Each group of r·r
+// successive channels becomes one channel, whose blocks of r by r pixels hold one pixel of
+// each channel of the group. The result is a view. ONNX calls it DepthToSpace with mode
+// CRD.
 //
-// Extents that r·r does not divide are [op.ErrShape], which Execute or Compile
+// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
 // returns.
 func (b *Batch) PixelShuffle(x Value, r int) Value {
 	return b.toSpace("pixel_shuffle", x, r, [3]int{0, 1, 2})
 }
 
-// DepthToSpace is [Batch.PixelShuffle] where the channels [... r·r·c h w] stand block
-// by block: channel i of the result is made of the channels i, i+c, i+2c and so on.
-// ONNX calls it the mode DCR, TensorFlow depth_to_space.
+// DepthToSpace is [Batch.PixelShuffle] for channels [... r·r·c h w] in another order:
+// channel i of the result is made of the channels i, i+c, i+2c and so on. ONNX calls it
+// mode DCR.
 //
-// Extents that r·r does not divide are [op.ErrShape], which Execute or Compile
+// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
 // returns.
 func (b *Batch) DepthToSpace(x Value, r int) Value {
 	return b.toSpace("depth_to_space", x, r, [3]int{2, 0, 1})
@@ -85,99 +86,95 @@ func (b *Batch) toDepth(name string, x Value, r int, at [3]int) Value {
 	return b.Reshape(x, append(slices.Clone(lead), c*r*r, h, w)...)
 }
 
-// Unfold returns the windows of images [... c h w] as columns [... c·kh·kw n]: row
-// (channel, row of the window, column of the window), column the window, row by row
-// of windows. That is im2col; a product with weights [m c·kh·kw] is a convolution.
-// Windows that are not padded are a view, whose elements are in memory once.
+// Unfold returns the windows of arrays x [... c d...], with one extent of windows for each
+// spatial axis d, as columns [... c·k n]: row (channel, element of the window), column the
+// window, in row-major order. This is im2col: the product of weights [m c·k] with the
+// result is a convolution. Windows without padding are a view. The elements that several
+// windows share are then in memory once.
 //
-//	b.Unfold(x, op.UnfoldOpts{Kernel: [2]int{3, 3}, Pad: [2]int{1, 1}})
+//	b.Unfold(x, []int{3, 3}, op.UnfoldOpts{Pad: []int{1, 1}})
 //
-// Less than three extents, or windows larger than the image, are [op.ErrShape],
-// which Execute or Compile returns.
-func (b *Batch) Unfold(x Value, o op.UnfoldOpts) Value {
-	err := b.needs(x, 3)
-	var n [2]int
-	if err == nil {
-		s := x.Shape()
-		o, n, err = o.Windows(s[len(s)-2], s[len(s)-1])
-	}
+// It is [op.ErrShape], which Execute or Compile returns, if windows have no axis or more
+// than three, if x has no axis of channels before the spatial ones, if a spatial axis is
+// empty, or if a window is larger than the padded axis.
+func (b *Batch) Unfold(x Value, size []int, opts ...op.UnfoldOpts) Value {
+	const name = "unfold"
+	n := len(size)
+	err := b.needs(x, n+1)
 	if err != nil {
-		return b.fail(fmt.Errorf("unfold: %w", err))
+		return b.fail(fmt.Errorf("%s: %w", name, err))
 	}
-	s := x.Shape()
-	lead, c := s[:len(s)-3], s[len(s)-3]
-	x = b.Reshape(x, extent(lead), c, s[len(s)-2], s[len(s)-1])
-	for i := range 2 {
-		if o.Pad[i] > 0 {
-			x = b.Pad(x, 2+i, o.Pad[i], o.Pad[i], 0)
-		}
+	at := len(x.Shape()) - n
+	lead, c, spatial := x.Shape()[:at-1], x.Shape()[at-1], x.Shape()[at:]
+	list, err := unfolding(spatial, size, opts)
+	if err != nil {
+		return b.refuse(name, []Value{x}, "%w", err)
 	}
-	for i := range 2 {
-		x = b.SlidingWindow(x, 2+i, o.Kernel[i], o.Stride[i], o.Dilation[i])
+	x = b.padded(b.Reshape(x, slices.Concat([]int{extent(lead), c}, spatial)...), list, 0)
+	order := []int{0, 1}
+	for i, w := range list {
+		x = b.SlidingWindow(x, w.axis, w.size, w.stride, w.dilation)
+		order = append(order, 2+n+i)
 	}
-	x = b.Permute(x, 0, 1, 4, 5, 2, 3)
-	return b.Reshape(x, append(slices.Clone(lead), c*o.Kernel[0]*o.Kernel[1], n[0]*n[1])...)
+	x = b.Permute(x, append(order, span(2, 2+n)...)...)
+	elements, windows := shapes(list)
+	return b.Reshape(x, append(slices.Clone(lead), c*product(elements), product(windows))...)
 }
 
-// Fold returns images [... c h w] of windows that [Batch.Unfold] returns for images
-// of that size: each pixel is the sum of the elements that are its own in the
-// windows, 0 if there are none. The sums are of kw terms along rows, then kh along
-// columns.
+// Fold is the reverse of [Batch.Unfold]: it returns arrays [... c d...] of the given spatial
+// extents from columns x [... c·k n]. Each element is the sum of the elements of the windows
+// that lie on it, and 0 where no window lies. A pixel that m windows contain is m times
+// itself in the Fold of an Unfold. ONNX calls it Col2Im.
 //
-// Windows of another number or size are [op.ErrShape], which Execute or Compile
-// returns.
-func (b *Batch) Fold(x Value, h, w int, o op.UnfoldOpts) Value {
+//	b.Fold(columns, []int{h, w}, []int{3, 3}, op.UnfoldOpts{Pad: []int{1, 1}})
+//
+// It is [op.ErrShape], which Execute or Compile returns, if x has other numbers of rows or
+// columns than Unfold returns for these extents, size and options.
+func (b *Batch) Fold(x Value, extents, size []int, opts ...op.UnfoldOpts) Value {
+	const name = "fold"
 	err := b.needs(x, 2)
-	var n [2]int
-	if err == nil {
-		o, n, err = o.Windows(h, w)
+	if err != nil {
+		return b.fail(fmt.Errorf("%s: %w", name, err))
 	}
+	s := x.Shape()
+	at := len(s) - 2
+	list, err := unfolding(extents, size, opts)
+	var elements, windows []int
 	if err == nil {
-		s := x.Shape()
-		if rows, cols := s[len(s)-2], s[len(s)-1]; rows%o.Kernel[0] != 0 || rows/o.Kernel[0]%o.Kernel[1] != 0 || cols != n[0]*n[1] {
-			err = fmt.Errorf("%v for %d by %d windows of %d by %d elements: %w", s, n[0], n[1], o.Kernel[0], o.Kernel[1], device.ErrShape)
+		elements, windows = shapes(list)
+		if !bounded(elements) || !bounded(windows) || s[at]%product(elements) != 0 || s[at+1] != product(windows) {
+			err = fmt.Errorf("%v has the last extents (c times %v) and (the product of %v): %w", s, elements, windows, device.ErrShape)
 		}
 	}
 	if err != nil {
-		return b.fail(fmt.Errorf("fold: %w", err))
+		return b.refuse(name, []Value{x}, "%w", err)
 	}
-	s := x.Shape()
-	lead, c := s[:len(s)-2], s[len(s)-2]/o.Kernel[0]/o.Kernel[1]
-	x = b.Reshape(x, extent(lead)*c, o.Kernel[0], o.Kernel[1], n[0], n[1])
-	x = b.overlap(b.Permute(x, 0, 1, 3, 2, 4), w, 1, o) // [b kh nh kw nw] to [b kh nh w]
-	x = b.overlap(b.Permute(x, 0, 3, 1, 2), h, 0, o)    // [b w kh nh] to [b w h]
-	return b.Reshape(b.SwapAxes(x, 1, 2), append(slices.Clone(lead), c, h, w)...)
+	c := s[at] / product(elements)
+	x = b.overlapAdd(b.Reshape(x, slices.Concat([]int{extent(s[:at]), c}, elements, windows)...), list)
+	return b.Reshape(x, slices.Concat(s[:at], []int{c}, extents)...)
 }
 
-// overlap adds the elements of windows, [... k n], at their places along an axis of
-// length elements, but for its padding.
-func (b *Batch) overlap(x Value, length, i int, o op.UnfoldOpts) Value {
-	if b.err != nil {
-		return Value{}
+// unfolding returns how the windows of Unfold and Fold move along spatial axes.
+func unfolding(spatial, size []int, opts []op.UnfoldOpts) ([]window, error) {
+	o, err := op.OptionOf(opts)
+	if err != nil {
+		return nil, err
 	}
-	axis := len(x.Shape()) - 2
-	n, step, pad := x.Shape()[axis+1], o.Stride[i], o.Pad[i]
-	s := append(slices.Clone(x.Shape()[:axis]), n*step)
-	var sum Value
-	for k := range o.Kernel[i] {
-		// The elements lie step apart, with zeros between, from at on.
-		y := b.Squeeze(b.Slice(x, axis, k, k+1, 1), axis)
-		y = b.Reshape(b.Pad(b.Unsqueeze(y, -1), -1, 0, step-1, 0), s...)
-		at := k*o.Dilation[i] - pad
-		y = b.Slice(y, axis, min(max(-at, 0), n*step), min(n*step, max(length-at, 0)), 1)
-		if b.err != nil {
-			return Value{}
-		}
-		before := max(at, 0)
-		if have := y.Shape()[axis]; have == 0 {
-			before = 0
-		}
-		y = b.Pad(y, axis, before, length-before-y.Shape()[axis], 0)
-		if k == 0 {
-			sum = y
-		} else {
-			sum = b.Add(sum, y)
-		}
+	how := windowing{size: size, stride: o.Stride, pad: o.Pad, padAfter: o.PadAfter, dilation: o.Dilation}
+	list, why := how.over(slices.Concat([]int{1, 1}, spatial))
+	if why == "" && !bounded(spatial) {
+		why = "too many elements"
 	}
-	return sum
+	if why != "" {
+		return nil, fmt.Errorf("%s: windows %v of %v, strides %v, pads %v and %v, dilations %v: %w", why, size, spatial, o.Stride, o.Pad, o.PadAfter, o.Dilation, device.ErrShape)
+	}
+	return list, nil
+}
+
+// shapes returns how many elements a window has, and how many windows there are, by axis.
+func shapes(list []window) (elements, windows []int) {
+	for _, w := range list {
+		elements, windows = append(elements, w.size), append(windows, w.count)
+	}
+	return elements, windows
 }

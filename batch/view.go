@@ -78,48 +78,47 @@ func (b *Batch) Flip(x Value, axes ...int) Value {
 	return b.viewed(op.Flip, a, err, x)
 }
 
-// Expand returns x repeated: x is aligned to the end of the shape, and axes that
-// it lacks, or of which it has one element, take the extent of the shape. -1
-// stands for the extent of x. Elementwise operations spread their operands by
-// themselves.
+// Expand repeats x to a shape. The axes of x are aligned to the end of the shape. Axes that
+// x lacks, and axes of one element, take the extent of the shape. -1 keeps the extent of x.
+// Elementwise operations broadcast their operands without it.
 //
-// A shape over which x does not spread is [op.ErrShape], which Execute or Compile
-// returns. docs/OPS.md#expand.
+// A shape to which x does not broadcast is [op.ErrShape], which Execute or Compile returns.
+// docs/OPS.md#expand.
 func (b *Batch) Expand(x Value, shape ...int) Value {
 	a, err := op.ExpandTo(shape...)
 	return b.viewed(op.Expand, a, err, x)
 }
 
-// Pad returns x with so many elements of a value before and after those of an
-// axis. An axis below 0 counts from the end.
+// Pad returns x with elements of a value added along an axis: before of them before its
+// elements, and after of them after. An axis below 0 counts from the end.
 //
-// A number of elements below 0 is [op.ErrShape], which Execute or Compile
-// returns: [Batch.Slice] takes elements away. docs/OPS.md#pad.
+// A number of elements below 0 is [op.ErrShape], which Execute or Compile returns:
+// [Batch.Slice] takes elements away. docs/OPS.md#pad.
 func (b *Batch) Pad(x Value, axis, before, after int, value float32) Value {
 	return b.apply(op.Pad, op.PadOf(axis, before, after, value), x)
 }
 
-// Diagonal returns the elements of x whose index of axis2 is offset beyond that of
-// axis1, along a new last axis; the two axes are gone. Axes below 0 count from the
-// end. An offset beyond the axes gives no elements.
+// Diagonal returns the elements of x whose index along axis2 is the index along axis1 plus
+// offset. A new last axis replaces the two axes. Axes below 0 count from the end. An offset
+// beyond the extents gives no elements.
 //
 //	b.Diagonal(x, 0, -2, -1) // of each matrix
 //
-// One axis twice is [op.ErrShape], which Execute or Compile returns.
+// The same axis twice is [op.ErrShape], which Execute or Compile returns.
 // docs/OPS.md#diagonal.
 func (b *Batch) Diagonal(x Value, offset, axis1, axis2 int) Value {
 	return b.apply(op.Diagonal, op.DiagonalOf(offset, axis1, axis2), x)
 }
 
-// SlidingWindow returns windows of an axis of x: size elements each, dilation from
-// one to the next, along a new last axis. The axis counts the windows, which begin
-// step elements apart. Elements of several windows are in memory once. An axis
-// below 0 counts from the end.
+// SlidingWindow returns windows along an axis of x. The axis then counts the windows, which
+// start step elements apart. A new last axis holds the size elements of each window, which
+// are dilation apart in x. The result is a view: elements that several windows share are in
+// memory once. An axis below 0 counts from the end.
 //
 //	b.Mean(b.SlidingWindow(x, -1, 7, 1, 1), op.Axes(-1)) // a moving average
 //
-// A window longer than the axis, or a size, step or dilation below 1, is
-// [op.ErrShape], which Execute or Compile returns. docs/OPS.md#sliding_window.
+// A window longer than the axis, or a size, step or dilation below 1, is [op.ErrShape],
+// which Execute or Compile returns. docs/OPS.md#sliding_window.
 func (b *Batch) SlidingWindow(x Value, axis, size, step, dilation int) Value {
 	return b.apply(op.SlidingWindow, op.SlidingWindowOf(axis, size, step, dilation), x)
 }

@@ -1,7 +1,7 @@
 package op
 
-// Along says along which axes an operation reduces, or makes its rows, and what
-// becomes of them. It is an argument of the methods of package batch:
+// Along says which axes an operation reduces or treats as rows, and whether the result
+// keeps them. It is an argument of the methods of package batch:
 //
 //	b.Sum(x, op.Axes(0))              // the sums of the columns of a matrix
 //	b.Max(x, op.Axes(1, 2).KeepDims()) // with extents of 1 in the place of the axes
@@ -13,8 +13,8 @@ type Along struct {
 	bad  bool
 }
 
-// Axes returns the Along of the given axes. Those below 0 count from the end; none
-// stand for all.
+// Axes returns the Along of the given axes. Axes below 0 count from the end. No axes stand
+// for all axes.
 func Axes(axes ...int) Along {
 	a := Along{n: uint8(min(len(axes), MaxRank)), bad: len(axes) > MaxRank}
 	for i, x := range axes[:a.n] {
@@ -34,7 +34,8 @@ func (a Along) KeepDims() Along {
 // Keeps reports whether the axes are kept as extents of 1.
 func (a Along) Keeps() bool { return a.keep }
 
-// Of returns the axes among so many, and the others, both rising, or an ErrShape.
+// Of returns the axes for an operand of the given rank, and its other axes, both in
+// ascending order, or an ErrShape.
 func (a Along) Of(rank int) (axes, others []int, err error) {
 	var is [MaxRank]bool
 	if a.bad || rank > MaxRank {

@@ -6,12 +6,12 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// A Fold defines a reduction or a scan by expressions. A state is one or more numbers;
-// Identity is the state of no elements, Lift makes the state of one element, Merge the
-// state of what two states are of, and Finish the result of a state. Merge is associative
-// up to rounding, and commutative, so that devices may split the elements as they like.
-// Its evaluation is the float64 reference of integers; portable kernels and the CPU make
-// their loops of it.
+// A Fold defines a reduction or a scan by expressions over a state of one or more numbers.
+// Identity is the state before the first element. Lift makes the state of one element.
+// Merge combines two states, and Finish computes the result from a state. Merge is
+// associative up to rounding, and commutative, so that devices may split the elements as
+// they like. The float64 reference of integers evaluates the fold; portable kernels and the
+// CPU compile it into loops.
 type Fold struct {
 	Identity []*ir.Node // constants
 	Lift     []*ir.Node // over Arg 0, the element, and Arg 1, its index in the row, of type I32
@@ -78,9 +78,9 @@ func (o *Operation) Fold(d DType) *Fold {
 	return o.fold(Register(d))
 }
 
-// ReadsColumns reports whether kernels that are made of the operation's fold read an
-// operand of shape s in a layout: see [Layout.Columns]. Not where the order of
-// elements matters.
+// ReadsColumns reports whether kernels that are generated from the operation's fold can
+// read an operand of shape s in a layout without a copy: see [Layout.Columns]. They cannot
+// if the order of elements matters.
 func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
 	if o.class != Reduction || len(s) == 0 {
 		return false

@@ -14,8 +14,8 @@ var Gather = add(&Operation{name: "gather", class: Shaped, doc: "the elements of
 // below 0.
 func GatherOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
 
-// Indexed is the sizes of [Gather] and [Scatter]: Outer times Extent times Inner
-// elements, of which Ids times Inner between two of the outer ones are named.
+// Indexed is the sizes of [Gather] and [Scatter]. The table is [Outer Extent Inner], and
+// the gathered or scattered elements are [Outer Ids Inner].
 type Indexed struct{ Outer, Extent, Inner, Ids int }
 
 // IndexedOf returns the sizes of a use of [Gather] or [Scatter] over a table and ids of

@@ -103,10 +103,10 @@ func (d DType) PutFloat64(memory []byte, i int, v float64) {
 	}
 }
 
-// Rounds reports whether an elementwise operation with operands of the types in, which
-// are numbers of these types, may compute one that a result of type out does not hold.
-// Only types of 16 bits are in question: a sum of two such numbers may be none, the
-// greater of them is one.
+// Rounds reports whether an elementwise operation over operands of the types in may compute
+// numbers that a result of type out cannot hold exactly, so that they are rounded. Only
+// types of 16 bits matter: the sum of two numbers of f16 may need rounding, while their
+// maximum never does.
 func (o *Operation) Rounds(a *Attrs, in []DType, out DType) (bool, error) {
 	if out.Size() != 2 {
 		return false, nil

@@ -4,8 +4,9 @@ package op
 // others. Lists that say how windows move have one number for each spatial axis, or one
 // number for all of them.
 
-// Same says how much padding windows get so that their number along an axis is its extent
-// over the stride, rounded up, whatever the extent of the window. Pads are ignored then.
+// Same selects automatic padding: as much as makes the number of windows along an axis
+// equal to its extent divided by the stride, rounded up. The options then ignore their
+// pads.
 type Same uint8
 
 // The values of [Same].
@@ -35,9 +36,9 @@ type ConvOpts struct {
 	Dilation []int // from one element of a window to the next; nil stands for 1
 	Same     Same  // padding that follows from the stride, instead of Pad
 	Groups   int   // parts into which the channels are split; 0 stands for 1
-	// OutPad are elements that a transposed convolution has more at the end of each axis,
-	// to choose among the extents that a convolution takes to the same one; nil stands for
-	// 0. Convolutions ignore it.
+	// OutPad adds elements at the end of each axis of a transposed convolution. With a
+	// stride, convolutions of several extents give the same one, and OutPad chooses among
+	// them. nil stands for 0. Convolutions ignore it.
 	OutPad []int
 }
 
@@ -85,7 +86,7 @@ type ResizeOpts struct {
 	CubicA         float32      // the coefficient of Cubic; 0 stands for -0.75
 	Scale          []float64    // one for each axis: of coordinates, and of the size if none is given; nil stands for m/n
 	Antialias      bool         // Linear and Cubic: widen the kernel where the axis gets smaller
-	ExcludeOutside bool         // Linear and Cubic: elements beyond the ends have no weight; so far the end counts for them
+	ExcludeOutside bool         // Linear and Cubic: elements beyond the ends have no weight; by default the last element repeats
 	Region         [][2]float64 // of CropAndResize, one for each axis: its first and last place, of 0 to 1
 	Outside        float32      // of CropAndResize: the value of places outside the axis
 }
@@ -142,7 +143,7 @@ type LossOpts struct {
 // RecurrentOpts are the parameters of recurrent networks.
 type RecurrentOpts struct {
 	Reverse    bool // from the last step to the first; of one direction
-	BatchFirst bool // x is [n t i] and y [n t directions h]; so far [t n i] and [t directions n h]. States are [n directions h] too
+	BatchFirst bool // x is [n t i], y [n t directions h] and states [n directions h]; by default x is [t n i], y [t directions n h]
 	ResetAfter bool // of GRU: the reset gate multiplies the product with the state, not the state
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Parametric returns the operation that computes the same as o, elementwise and
-// with float parameters, but takes them as further operands: scalars of
-// float32 behind the others, in the order of [Operation.Params]. One plan of it
-// serves all their values. It returns nil for any other operation.
+// Parametric returns the operation that computes the same as the elementwise operation o
+// but takes its float parameters as operands: scalars of float32 after the others, in the
+// order of [Operation.Params]. One plan then serves all values of the parameters. It
+// returns nil for other operations.
 func (o *Operation) Parametric() *Operation { return o.parametric }
 
 // Fixed returns the operation whose Parametric o is, or nil.

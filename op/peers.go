@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// A Peer is what other libraries call an operation of the catalogue, or a method of
-// package batch that is composed of operations.
+// A Peer lists the names that other libraries have for an operation of the catalogue, or
+// for a method of package batch that is composed of operations.
 type Peer struct {
 	Name               string   // of the operation; "" for a method
 	Method             string   // of package batch, for what is no operation
 	NumPy, Torch, ONNX []string // without np., torch. and onnx.
 }
 
-// Names returns the names with the library that each is from: np.clip, torch.clamp,
-// onnx.Clip.
+// Names returns the names with their libraries: np.clip, torch.clamp, onnx.Clip.
 func (p *Peer) Names() []string {
 	var names []string
 	for _, l := range []struct {
@@ -28,7 +27,7 @@ func (p *Peer) Names() []string {
 	return names
 }
 
-// Elsewhere returns what other libraries call the operation: np.clip, torch.clamp,
+// Elsewhere returns the names of the operation in other libraries: np.clip, torch.clamp,
 // onnx.Clip.
 func (o *Operation) Elsewhere() []string {
 	for _, p := range peers {
@@ -39,11 +38,11 @@ func (o *Operation) Elsewhere() []string {
 	return nil
 }
 
-// Peers returns what other libraries call operations and methods.
+// Peers returns the names of operations and methods in other libraries.
 func Peers() []Peer { return slices.Clone(peers) }
 
-// PeersNamed returns the operations and methods that a library calls name, with np.,
-// torch. or onnx. before it or without, in upper or lower case.
+// PeersNamed returns the operations and methods that a library calls name. The name may
+// begin with np., torch. or onnx., and the case of its letters does not matter.
 func PeersNamed(name string) []Peer {
 	name = strings.ToLower(name)
 	if rest, ok := strings.CutPrefix(name, "numpy."); ok {

@@ -38,8 +38,8 @@ func SliceAtOf(axis, n int) Attrs { return Attrs{I: [8]int{axis, n}} }
 // below 0.
 func UpdateOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
 
-// Placed is the sizes of [SliceAt] and [Update]: Outer times Extent times Inner
-// elements, of which Part times Inner between two of the outer ones are moved.
+// Placed is the sizes of [SliceAt] and [Update]. The array is [Outer Extent Inner], and the
+// slice or the update is [Outer Part Inner].
 type Placed struct{ Outer, Extent, Inner, Part int }
 
 // PlacedOf returns the sizes of a use of [SliceAt] or [Update] over operands of

@@ -78,8 +78,8 @@ type RandomKey [2]uint32
 // has them where 64-bit integers are on.
 func Key(seed uint64) RandomKey { return RandomKey{uint32(seed >> 32), uint32(seed)} }
 
-// Split returns n keys made of k, none of which k should be used beside: those of
-// JAX's random.split. It returns none for n below 1.
+// Split derives n keys from k, as JAX's random.split does. Do not use k itself after that.
+// It returns no keys if n is below 1.
 func (k RandomKey) Split(n int) []RandomKey {
 	keys := make([]RandomKey, max(n, 0))
 	for i := range keys {
@@ -88,8 +88,8 @@ func (k RandomKey) Split(n int) []RandomKey {
 	return keys
 }
 
-// FoldIn returns the key made of k and a number, as of a step or a layer: that of
-// JAX's random.fold_in.
+// FoldIn derives a key from k and a number, such as that of a step or a layer, as JAX's
+// random.fold_in does.
 func (k RandomKey) FoldIn(n uint32) RandomKey { return k.at(uint64(n)) }
 
 // at returns the block of a counter.

@@ -14,7 +14,7 @@ var Sort = add(&Operation{name: "sort", class: Shaped, doc: "the elements of eac
 
 // SortOpts are the parameters of [Sort].
 type SortOpts struct {
-	Descending bool  // from the greatest element; 0 for from the least
+	Descending bool  // from the greatest element to the least; otherwise from the least
 	Along      Along // axes that are sorted as one row, of methods of package batch; the last axis if not given
 }
 

@@ -123,7 +123,7 @@ func pixels(name string, from, to op.Shape, record func(b *batch.Batch, x batch.
 		}}
 }
 
-var unfolded = op.UnfoldOpts{Kernel: [2]int{2, 3}, Stride: [2]int{2, 1}, Dilation: [2]int{1, 2}, Pad: [2]int{1, 2}}
+var unfolded = op.UnfoldOpts{Stride: []int{2, 1}, Dilation: []int{1, 2}, Pad: []int{1, 2}}
 
 // windowPlace returns the row and column of the image of 5 by 6 pixels from which
 // window n of unfolded takes its element k, and whether there are such.
@@ -192,7 +192,7 @@ var arrangements = []composition{
 		func(c, i, j int) [3]int { return [3]int{c / 4, 2*i + c%4/2, 2*j + c%2} }),
 	pixels("space_to_depth", op.Shape{2, 3, 4, 6}, op.Shape{2, 12, 2, 3}, func(b *batch.Batch, x batch.Value) batch.Value { return b.SpaceToDepth(x, 2) },
 		func(c, i, j int) [3]int { return [3]int{c % 3, 2*i + c/6, 2*j + c/3%2} }),
-	{name: "unfold", shapes: []op.Shape{{2, 3, 5, 6}}, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Unfold(x[0], unfolded) },
+	{name: "unfold", shapes: []op.Shape{{2, 3, 5, 6}}, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Unfold(x[0], []int{2, 3}, unfolded) },
 		want: func(x []nd) nd {
 			return made(op.Shape{2, 18, 18}, func(p []int) float64 {
 				i, j, in := windowPlace(p[1]%6, p[2])
@@ -202,7 +202,9 @@ var arrangements = []composition{
 				return x[0].at(p[0], p[1]/6, i, j)
 			})
 		}},
-	{name: "fold", shapes: []op.Shape{{2, 18, 18}}, loose: 1e-5, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Fold(x[0], 5, 6, unfolded) },
+	{name: "fold", shapes: []op.Shape{{2, 18, 18}}, loose: 1e-5, record: func(b *batch.Batch, x []batch.Value) batch.Value {
+		return b.Fold(x[0], []int{5, 6}, []int{2, 3}, unfolded)
+	},
 		want: func(x []nd) nd {
 			y := made(op.Shape{2, 3, 5, 6}, func([]int) float64 { return 0 })
 			for at, v := range x[0].data {
@@ -213,8 +215,39 @@ var arrangements = []composition{
 			}
 			return y
 		}},
+	{name: "unfold along three axes", shapes: []op.Shape{{2, 3, 4, 5}}, record: func(b *batch.Batch, x []batch.Value) batch.Value {
+		return b.Unfold(x[0], []int{2, 1, 3}, op.UnfoldOpts{Stride: []int{1, 2, 2}})
+	}, want: func(x []nd) nd { // 2 by 2 by 2 windows
+		return made(op.Shape{2 * 6, 8}, func(p []int) float64 {
+			k, n := p[0]%6, p[1]
+			return x[0].at(p[0]/6, n/4+k/3, n/2%2*2, n%2*2+k%3)
+		})
+	}},
+	{name: "fold along one axis", shapes: []op.Shape{{2, 2, 6, 3}}, record: func(b *batch.Batch, x []batch.Value) batch.Value {
+		return b.Fold(x[0], []int{12}, []int{2}, op.UnfoldOpts{Stride: []int{5}, Pad: []int{1}})
+	}, want: func(x []nd) nd {
+		return made(op.Shape{2, 2, 3, 12}, func(p []int) float64 {
+			if at := p[3] + 1; at%5 < 2 {
+				return x[0].at(p[0], p[1], 2*p[2]+at%5, at/5)
+			}
+			return 0
+		})
+	}},
+	{name: "fold of distant windows", shapes: []op.Shape{{4, 1}}, record: func(b *batch.Batch, x []batch.Value) batch.Value {
+		return b.Fold(x[0], []int{9}, []int{2}, op.UnfoldOpts{Stride: []int{1 << 28}, Dilation: []int{3}})
+	}, want: func(x []nd) nd {
+		return made(op.Shape{2, 9}, func(p []int) float64 {
+			if p[1]%3 == 0 && p[1] < 6 {
+				return x[0].at(2*p[0]+p[1]/3, 0)
+			}
+			return 0
+		})
+	}},
+	{name: "fold of no channels", shapes: []op.Shape{{0, 1}}, record: func(b *batch.Batch, x []batch.Value) batch.Value {
+		return b.Fold(x[0], []int{1 << 20}, []int{1 << 20})
+	}, want: func([]nd) nd { return made(op.Shape{0, 1 << 20}, func([]int) float64 { return 0 }) }},
 	{name: "convolution by unfold", shapes: []op.Shape{{3, 6, 7}, {4, 27}}, loose: 1e-5, record: func(b *batch.Batch, x []batch.Value) batch.Value {
-		return b.MatMul(x[1], b.Unfold(x[0], op.UnfoldOpts{Kernel: [2]int{3, 3}}))
+		return b.MatMul(x[1], b.Unfold(x[0], []int{3, 3}))
 	}, want: func(x []nd) nd {
 		return made(op.Shape{4, 20}, func(p []int) float64 {
 			return summed(27, func(k int) float64 { return x[1].at(p[0], k) * x[0].at(k/9, p[1]/5+k/3%3, p[1]%5+k%3) })

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,19 +13,13 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/digits/data"
 	"github.com/rayo-go/rayo/op"
-)
-
-var (
-	//go:embed data/test.bin
-	testData []byte
-	//go:embed data/weights.bin
-	weightData []byte
 )
 
 // The network is relu(x·W1 + b1)·W2 + b2.
 const (
-	pixels = 8 * 8
+	pixels = data.Pixels
 	hidden = 64
 	digits = 10
 )
@@ -38,8 +31,8 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer) error {
-	images, labels := readImages(testData)
-	w1, rest := readFloats(weightData, pixels*hidden)
+	images, labels := data.Images()
+	w1, rest := readFloats(data.Weights, pixels*hidden)
 	b1, rest := readFloats(rest, hidden)
 	w2, rest := readFloats(rest, hidden*digits)
 	b2, _ := readFloats(rest, digits)
@@ -89,17 +82,6 @@ func show(w io.Writer, images []float32, i int, what string, guess int32) {
 		}
 		fmt.Fprintln(w, line)
 	}
-}
-
-// readImages reads records of 64 pixels from 0 to 16 and a digit.
-func readImages(data []byte) (images []float32, labels []int) {
-	for ; len(data) > pixels; data = data[pixels+1:] {
-		for _, v := range data[:pixels] {
-			images = append(images, float32(v))
-		}
-		labels = append(labels, int(data[pixels]))
-	}
-	return images, labels
 }
 
 // readFloats reads n numbers and returns what follows them.

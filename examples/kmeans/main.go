@@ -11,36 +11,24 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/examples/digits/data"
 	"github.com/rayo-go/rayo/op"
 )
 
-// The images are those of examples/digits: records of 64 pixels from 0 to 16 and a digit.
 const (
-	file   = "examples/digits/data/test.bin"
-	pixels = 8 * 8
+	pixels = data.Pixels
 	groups = 10
 	rounds = 20
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout, file); err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, w io.Writer, file string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	var images []float32
-	var labels []int
-	for ; len(data) > pixels; data = data[pixels+1:] {
-		for _, v := range data[:pixels] {
-			images = append(images, float32(v))
-		}
-		labels = append(labels, int(data[pixels]))
-	}
+func run(ctx context.Context, w io.Writer) error {
+	images, labels := data.Images()
 	dev, err := device.Open(ctx)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 func TestOutput(t *testing.T) {
 	var b bytes.Buffer
-	if err := run(context.Background(), &b, "../../"+file); err != nil {
+	if err := run(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")

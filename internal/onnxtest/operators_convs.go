@@ -69,5 +69,7 @@ func at(list []int, i int) int {
 }
 
 func col2Im(r *recorder) []batch.Value {
-	return one(r.Col2Im(r.x(0), r.host(1), r.host(2), r.convOpts()))
+	o := op.UnfoldOpts{Stride: r.ints("strides"), Dilation: r.ints("dilations")}
+	o.Pad, o.PadAfter = r.pads()
+	return one(r.Fold(r.x(0), r.host(1), r.host(2), o))
 }

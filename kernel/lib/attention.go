@@ -21,6 +21,27 @@ func (t *attentionTile) bytes() int {
 	return 16*(t.Rows*(t.Slice/4+1)+t.Keys*(t.Slice/4+1)+t.Rows*(t.Keys/4+1)) + 4*t.Rows*t.Side
 }
 
+// load brings a slice of n rows into workgroup memory, whose rows are pitch elements apart.
+// element says whether there is an element in a row and a column, and reads it; others
+// become zeros.
+func (t *attentionTile) load(b *kernel.Builder, to kernel.Array[kernel.F32], pitch, n int, element func(row, column kernel.U32) (is kernel.Bool, read func() kernel.F32)) {
+	for k := 0; k < n*t.Slice; k += b.Lanes() {
+		i := b.Lane().Add(kernel.U(uint32(k)))
+		move := func() {
+			r, c := i.Div(kernel.U(uint32(t.Slice))), i.Mod(kernel.U(uint32(t.Slice)))
+			v := kernel.NewVar(b, "element", kernel.F(0))
+			is, read := element(r, c)
+			b.If(is, func() { v.Set(read()) })
+			to.Set(r.Mul(kernel.U(uint32(pitch))).Add(c), v.Get())
+		}
+		if k+b.Lanes() <= n*t.Slice {
+			move()
+		} else {
+			b.If(i.Lt(kernel.U(uint32(n*t.Slice))), move)
+		}
+	}
+}
+
 // fitsAttention returns whether there are queries enough for tiles of many, and the
 // target has room for them.
 func fitsAttention(tile attentionTile) func(s op.AttentionSizes, t *Target) bool {
@@ -96,20 +117,9 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		// load brings a slice of so many rows into workgroup memory, zeros for
 		// what is not there.
 		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, start, left, at kernel.U32) {
-			for k := 0; k < n*s.Slice; k += b.Lanes() {
-				i := b.Lane().Add(u(k))
-				move := func() {
-					r, c := i.Div(u(s.Slice)), i.Mod(u(s.Slice))
-					v := kernel.NewVar(b, "element", kernel.F(0))
-					b.If(r.Lt(left).And(at.Add(c).Lt(d)), func() { v.Set(x(start.Add(r.Mul(d)).Add(at).Add(c))) })
-					to.Set(r.Mul(u(pitch)).Add(c), v.Get())
-				}
-				if k+b.Lanes() <= n*s.Slice {
-					move()
-				} else {
-					b.If(i.Lt(u(n*s.Slice)), move)
-				}
-			}
+			s.load(b, to, pitch, n, func(r, c kernel.U32) (kernel.Bool, func() kernel.F32) {
+				return r.Lt(left).And(at.Add(c).Lt(d)), func() kernel.F32 { return x(start.Add(r.Mul(d)).Add(at).Add(c)) }
+			})
 		}
 		each := s.Slice / s.Side // elements of a slice that a lane makes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))

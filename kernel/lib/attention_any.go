@@ -169,21 +169,10 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 		from := begin.U32().Div(u(s.Keys)).Mul(u(s.Keys))
 
 		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, source func(r kernel.U32) (kernel.U32, kernel.Bool), at, most kernel.U32) {
-			for k := 0; k < n*s.Slice; k += b.Lanes() {
-				i := b.Lane().Add(u(k))
-				move := func() {
-					r, c := i.Div(u(s.Slice)), i.Mod(u(s.Slice))
-					v := kernel.NewVar(b, "element", kernel.F(0))
-					start, is := source(r)
-					b.If(is.And(at.Add(c).Lt(most)), func() { v.Set(x(start.Add(at).Add(c))) })
-					to.Set(r.Mul(u(pitch)).Add(c), v.Get())
-				}
-				if k+b.Lanes() <= n*s.Slice {
-					move()
-				} else {
-					b.If(i.Lt(u(n*s.Slice)), move)
-				}
-			}
+			s.load(b, to, pitch, n, func(r, c kernel.U32) (kernel.Bool, func() kernel.F32) {
+				start, is := source(r)
+				return is.And(at.Add(c).Lt(most)), func() kernel.F32 { return x(start.Add(at).Add(c)) }
+			})
 		}
 		each := s.Slice / s.Side // elements of a slice that a lane makes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
