@@ -35,7 +35,7 @@ func (b *Batch) NonZero(x Value) (indices, count Value) {
 		return b.Reshape(flat, 1, n), count
 	}
 	// An extent of 0 divides nothing: there is no element.
-	steps := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, size(s[i+1:]))) })
+	steps := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, extent(s[i+1:]))) })
 	extents := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, s[i])) })
 	indices = b.Remainder(b.FloorDivide(flat, steps), extents)
 	return b.Where(b.Less(flat, b.scalar(op.I32, 0)), b.scalar(op.I32, -1), indices), count
@@ -69,7 +69,7 @@ func (b *Batch) flatSize(name string, in ...Value) (int, bool) {
 	if !b.takes(name, in...) {
 		return 0, false
 	}
-	n := size(in[0].Shape())
+	n := extent(in[0].Shape())
 	if int64(n) > math.MaxInt32 {
 		b.refuse(name, in, "%d elements, the most is %d: %w", n, math.MaxInt32, device.ErrShape)
 		return 0, false

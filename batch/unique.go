@@ -58,7 +58,7 @@ func (b *Batch) Unique(x Value, opts ...op.UniqueOpts) Uniques {
 	}
 	front := b.MoveAxis(x, axis, 0)
 	s := front.Shape()
-	keys := size(s[1:])
+	keys := extent(s[1:])
 	if keys > mostKeys {
 		b.refuse("unique", []Value{x}, "slices of %d elements, the most is %d: %w", keys, mostKeys, device.ErrLimit)
 		return Uniques{}

@@ -115,6 +115,8 @@ var peers = []Peer{
 	method("PixelShuffle", "| pixel_shuffle nn.PixelShuffle | DepthToSpace"), method("PixelUnshuffle", "| pixel_unshuffle |"), method("DepthToSpace", "| | DepthToSpace"), method("SpaceToDepth", "| | SpaceToDepth"),
 	method("Unfold", "| nn.functional.unfold nn.Unfold |"), method("Fold", "| nn.functional.fold nn.Fold | Col2Im"), method("Einsum", "einsum einsum_path | einsum | Einsum"), method("Tensordot", "tensordot | tensordot |"),
 	method("Outer", "outer | outer ger |"), method("VecDot", "vecdot linalg.vecdot | linalg.vecdot vecdot |"), method("Kron", "kron | kron |"), method("Cross", "cross linalg.cross | cross linalg.cross |"),
+	method("NonZero", "nonzero argwhere | nonzero | NonZero"), method("Compress", "compress | masked_select | Compress"), method("Unique", "unique | unique | Unique"), method("SearchSorted", "searchsorted digitize | searchsorted bucketize |"),
+	method("IsIn", "isin | isin |"), method("Bincount", "bincount | bincount |"), method("Histogram", "histogram | histogram histc |"), method("Quantile", "quantile percentile median | quantile median |"),
 	method("Inv", "linalg.inv | linalg.inv inverse |"), method("Det", "linalg.det | linalg.det det | Det"), method("SlogDet", "linalg.slogdet | linalg.slogdet slogdet |"), method("Lstsq", "linalg.lstsq | linalg.lstsq |"), method("Pinv", "linalg.pinv | linalg.pinv |"),
 	method("MatrixRank", "linalg.matrix_rank | linalg.matrix_rank |"), method("MatrixPower", "linalg.matrix_power | linalg.matrix_power |"),
 	method("TakeAlong", "take_along_axis | gather take_along_dim | GatherElements"), method("GatherND", "| | GatherND"), method("ScatterAlong", "put_along_axis | scatter scatter_reduce | ScatterElements"), method("ScatterND", "| index_put | ScatterND"),
