@@ -174,6 +174,15 @@ func (b *builder) number(v float64, t ir.Type) int {
 	return x
 }
 
+// integerCodes are the operations that compute what a code does with integers, so that
+// their kernels serve the code too. Shifts are not among them: a code takes the number of
+// places modulo 32, an operation does not.
+var integerCodes = map[ir.Code]*op.Operation{
+	ir.Add: op.Add, ir.Sub: op.Sub, ir.Mul: op.Mul, ir.Neg: op.Neg, ir.Abs: op.Abs, ir.Min: op.Minimum, ir.Max: op.Maximum,
+	ir.Eq: op.Equal, ir.Ne: op.NotEqual, ir.Lt: op.Less, ir.Le: op.LessEqual,
+	ir.And: op.And, ir.Or: op.Or, ir.Xor: op.Xor, ir.Not: op.Not, ir.Select: op.Where,
+}
+
 // code adds one code over values.
 func (b *builder) code(n *ir.Node, args []int) int {
 	typ := ofIR(n.Type)
@@ -181,6 +190,9 @@ func (b *builder) code(n *ir.Node, args []int) int {
 	// A selection and a comparison of integers differ by the operands' type.
 	if t := ofIR(n.Operands()[n.Code.Arity()-1].Type); t == op.I32 || t == op.U32 {
 		name = t.String() + "." + name
+		if o := integerCodes[n.Code]; o != nil && kernelNamed(name) == nil {
+			name = t.String() + "." + o.Name()
+		}
 	}
 	switch n.Code {
 	case ir.Convert:
