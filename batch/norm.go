@@ -29,7 +29,7 @@ func (b *Batch) channelled(name string, x Value, each ...Value) []Value {
 	return list
 }
 
-// affine returns x·scale + bias, of which either may be absent.
+// affine returns x·scale + bias; scale and bias may be absent.
 func (b *Batch) affine(x, scale, bias Value) Value {
 	if scale.given() {
 		x = b.Mul(x, scale)

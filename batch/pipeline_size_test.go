@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The choice follows the rates of an imagined device, each chunk of which takes a
+// The choice follows the rates of an imagined device. Each chunk takes a
 // fixed time and one for each row.
 func TestSizing(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -84,7 +84,7 @@ func (b *Batch) ranks(mask Value) (at, count Value) {
 	return b.Where(mask, before, b.scalar(op.I32, outside)), b.CountNonzero(mask)
 }
 
-// filled returns a value of the given type and extents of which all elements are v.
+// filled returns a value of the given type and extents whose elements are all v.
 func (b *Batch) filled(t op.DType, v float64, extents ...int) Value {
 	return b.Expand(b.scalar(t, v), extents...)
 }

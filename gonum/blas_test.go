@@ -103,7 +103,7 @@ var (
 
 func pick[T any](r *rand.Rand, s []T) T { return s[r.IntN(len(s))] }
 
-// extents returns rows and columns of a matrix of which op is m×n.
+// extents returns rows and columns of a matrix a with op(a) of m×n.
 func extents(t blas.Transpose, m, n int) (int, int) {
 	if t == blas.NoTrans {
 		return m, n

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// TestTurns compares what is known of the turns of loops before a launch with what they are:
+// TestTurns compares the bounds of the turns of loops before a launch with the turns:
 // one more than a loop's body runs, each time that it is entered.
 func TestTurns(t *testing.T) {
 	type params struct{ N, M uint32 }

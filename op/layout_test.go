@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// indices is a value of which each element is the place in memory that it comes
-// from, or -1 for a fill: what a layout says, written out.
+// indices is a layout written out: each element is its place in memory, or -1 for a
+// fill.
 type indices struct {
 	shape Shape
 	at    []int

@@ -120,7 +120,7 @@ type LRNOpts struct {
 type NormalizeOpts struct {
 	P     float32 // the norm: 1, 2, +Inf or another power; 0 stands for 2
 	Eps   float32 // the least divisor; 0 stands for 1e-12
-	Along Along   // axes of which the norm is taken; the zero value stands for the last
+	Along Along   // axes of the norm; the zero value stands for the last
 }
 
 // Reduce says what becomes of the losses of elements.

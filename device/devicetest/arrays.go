@@ -81,7 +81,7 @@ func arrays(t *testing.T, open Open) {
 	}
 }
 
-// sparing is the number of cases of which one runs.
+// sparing is n where one of n cases runs.
 func sparing() int {
 	if short() {
 		return 3

@@ -38,7 +38,7 @@ func before(x, y float64) bool { return x < y || y != y && x == x }
 // order is that of sort functions.
 func order(x, y float64) int { return int(truth(before(y, x)) - truth(before(x, y))) }
 
-// slots returns n elements of which the first are given and the others are v.
+// slots returns n elements: the given ones, then v.
 func slots(given []float64, n int, v float64) []float64 {
 	return append(slices.Clone(given), slices.Repeat([]float64{v}, n-len(given))...)
 }

@@ -115,7 +115,7 @@ func TestProofs(t *testing.T) {
 		}
 		bad.Close()
 	}
-	// For each type of quantised weights, of which each has kernels of its own.
+	// Each type of quantised weights has kernels of its own.
 	c, err := cpu.Open(1)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ type turns struct {
 	known []span
 }
 
-// count returns what is known of the turns of all the code.
+// count returns bounds of the turns of all the code.
 func (t *turns) count() uint64 { return t.block(1, Value(len(t.p.Code))) }
 
 // block returns the turns of the code from i up to end.
@@ -168,7 +168,7 @@ func (t *turns) branches(i Value, in *Instr) (sum uint64, end Value) {
 	return sum, end
 }
 
-// value returns what is known of the value of an instruction.
+// value returns bounds of the value of an instruction.
 func (t *turns) value(in *Instr) span {
 	top := anything
 	if in.Type == Bool {
@@ -211,7 +211,7 @@ func (t *turns) value(in *Instr) span {
 	return spanOf(in.Code, of, top)
 }
 
-// builtIn returns what is known of what a lane is given.
+// builtIn returns bounds of a built-in value.
 func (t *turns) builtIn(flag uint8) span {
 	local := t.p.Local
 	switch {
@@ -238,7 +238,7 @@ func (t *turns) builtIn(flag uint8) span {
 // maxSubgroup is how many lanes a subgroup has at most.
 const maxSubgroup = 128
 
-// spanOf returns what is known of a U32 or a comparison of them.
+// spanOf returns bounds of a U32 or of a comparison.
 func spanOf(c Code, of [3]span, top span) span {
 	x, y := of[0], of[1]
 	s := top

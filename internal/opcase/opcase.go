@@ -31,7 +31,7 @@ type view struct {
 // square is the shape of the operands of views.
 var square = op.Shape{1000, 1000}
 
-// checked returns the parameters, of which this package knows that they are valid.
+// checked returns the parameters, which are valid in this package.
 func checked(a op.Attrs, err error) op.Attrs {
 	if err != nil {
 		panic(err)

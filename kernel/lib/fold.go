@@ -111,7 +111,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 })
 
-// foldStrip folds elements from, from+team, ... below to, in turns of which each has a
+// foldStrip folds elements from, from+team, ... below to, in turns; each has a
 // state of its own: an error grows with the longer of the two chains.
 func foldStrip(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()

@@ -83,7 +83,7 @@ func (r *rig) empty(n int) Ptr {
 	return p
 }
 
-// launch runs a kernel, of which nothing may be found.
+// launch runs a kernel; the checks may find nothing.
 func (r *rig) launch(name string, grid, block Dim, shared int, params ...any) {
 	r.Helper()
 	k, err := r.mod.Kernel(name)

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// Cholesky factors the symmetric positive definite matrix a, of which it reads the
-// lower triangle, as L·Lᵀ. L overwrites a, zeros above its diagonal included. It
+// Cholesky factors the symmetric positive definite matrix a as L·Lᵀ. It reads the
+// lower triangle of a. L overwrites a, zeros above its diagonal included. It
 // reports whether a is positive definite; if not, a holds nothing useful.
 func Cholesky(p *simd.Pool, a Matrix) bool {
 	a.check("A")

@@ -8,9 +8,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// Eigh writes the eigenvalues of the symmetric matrix a, of which it reads the lower
-// triangle, to w in rising order, and orthonormal eigenvectors to the columns of v. It
-// does not change a. It reports whether a is finite; if not, w and v hold nothing useful.
+// Eigh writes the eigenvalues of the symmetric matrix a to w in rising order, and orthonormal eigenvectors to the columns of v. It
+// reads the lower triangle of a, and does not change a. It reports whether a is finite; if not, w and v hold nothing useful.
 func Eigh(p *simd.Pool, a Matrix, w []float32, v Matrix) bool {
 	a.check("A")
 	v.check("V")

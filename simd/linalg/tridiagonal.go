@@ -9,7 +9,7 @@ import (
 // A tridiagonal matrix is similar to a symmetric one: Qᵀ·A·Q.
 type tridiagonal struct {
 	d, e []float64 // its diagonal and the elements beside it
-	// q has the reflections of which Q is the product: of order n-1, as they leave
+	// q has the reflections whose product is Q: of order n-1, as they leave
 	// the first row alone.
 	q *QR
 }
