@@ -63,14 +63,16 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 func (t *concatTask) Part(i int) {
 	first, last := i*t.each, min((i+1)*t.each, t.outer)
 	if t.pitch <= shortRun*len(t.rows) {
-		to := unsafe.Add(t.out, first*t.pitch*t.size)
+		at := first * t.pitch
 		for k, n := range t.rows {
-			if t.size == 2 {
-				columns(t, (*uint16)(to), k, n, first, last)
-			} else {
-				columns(t, (*uint32)(to), k, n, first, last)
+			switch {
+			case n == 0: // at may be the end of the result, which is no address
+			case t.size == 2:
+				columns(t, element((*uint16)(t.out), at), k, n, first, last)
+			default:
+				columns(t, element((*uint32)(t.out), at), k, n, first, last)
 			}
-			to = unsafe.Add(to, n*t.size)
+			at += n
 		}
 		return
 	}
@@ -94,7 +96,7 @@ func (t *concatTask) Part(i int) {
 // every row of the result: many short rows at a time.
 func columns[T uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
 	var block [1024]T
-	for r := first; n > 0 && r < last; {
+	for r := first; r < last; {
 		rows := min(last-r, len(block)/n)
 		from := element((*T)(t.in[k]), r*n)
 		if k < len(t.from) && t.from[k] != nil {
@@ -102,16 +104,16 @@ func columns[T uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
 			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size)
 		}
 		src := unsafe.Slice(from, rows*n)
+		at := (r - first) * t.pitch
 		if n == 1 {
 			for i, v := range src {
-				*element(to, i*t.pitch) = v
+				*element(to, at+i*t.pitch) = v
 			}
 		} else {
 			for i := range rows {
-				copy(unsafe.Slice(element(to, i*t.pitch), n), src[i*n:(i+1)*n])
+				copy(unsafe.Slice(element(to, at+i*t.pitch), n), src[i*n:(i+1)*n])
 			}
 		}
-		to = element(to, rows*t.pitch)
 		r += rows
 	}
 }

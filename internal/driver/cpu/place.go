@@ -41,10 +41,10 @@ func (t *placeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 		}
 		return unsafe.Slice((*byte)(p), rows*row)
 	}
-	x, y := bytes(in[0], s.Outer*s.Extent), bytes(out[0], s.Outer*s.Extent)
+	x := bytes(in[0], s.Outer*s.Extent)
 	at := int(*(*int32)(in[1]))
 	if t.o == op.SliceAt {
-		y = bytes(out[0], s.Outer*s.Part)
+		y := bytes(out[0], s.Outer*s.Part)
 		start, run := s.Start(at), s.Part*row
 		for o := range s.Outer {
 			if run > 0 {
@@ -53,6 +53,7 @@ func (t *placeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 		}
 		return ctx.Err()
 	}
+	y := bytes(out[0], s.Outer*s.Extent)
 	if in[0] != out[0] {
 		copy(y, x)
 	}
