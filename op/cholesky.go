@@ -81,7 +81,7 @@ func choleskyJudge(_ *Attrs, in, out []*Array, i int) error {
 	whole := a.clone()
 	for i := range a.rows {
 		if slices.ContainsFunc(l.row(i)[i+1:], func(v float64) bool { return v != 0 }) {
-			return errors.New("L is not zero above its diagonal")
+			return errors.New("the factor L is not zero above its diagonal")
 		}
 		for j := range i {
 			whole.set(j, i, a.at(i, j))

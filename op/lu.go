@@ -124,7 +124,7 @@ func luJudge(_ *Attrs, in, out []*Array, i int) error {
 			case j >= i:
 				u.set(i, j, v)
 			case !(math.Abs(v) <= 1+8*epsilon):
-				return fmt.Errorf("L[%d, %d] is %v, beyond 1: the pivot is not the greatest", i, j, v)
+				return fmt.Errorf("element [%d, %d] of L is %v, beyond 1: the pivot is not the greatest", i, j, v)
 			default:
 				l.set(i, j, v)
 			}

@@ -94,7 +94,7 @@ func qrJudge(_ *Attrs, in, out []*Array, i int) error {
 	}
 	for i := range r.rows {
 		if slices.ContainsFunc(r.row(i)[:i], func(v float64) bool { return v != 0 }) {
-			return errors.New("R is not zero below its diagonal")
+			return errors.New("the factor R is not zero below its diagonal")
 		}
 	}
 	if err := orthonormal("Q", q); err != nil {

@@ -175,13 +175,6 @@ func resample(x ndarray, m int, place, kernel func(float64) float64, reach int) 
 	return y
 }
 
-// transposedRows returns x [a b c] as [a c b].
-func transposedRows(x ndarray) ndarray {
-	y := newNDArray(x.s[0], x.s[2], x.s[1])
-	each(x.s, func(i []int) { y.set(x.at(i...), i[0], i[2], i[1]) })
-	return y
-}
-
 // bilinear returns x [n c h w] at the places of grid [n a b 2]; beyond the borders there
 // are zeros or copies of them.
 func bilinear(x, grid ndarray, corners, border bool) ndarray {

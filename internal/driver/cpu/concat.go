@@ -77,17 +77,18 @@ func (t *concatTask) Part(i int) {
 		return
 	}
 	for r := first; r < last; r++ {
-		to := unsafe.Add(t.out, r*t.pitch*t.size)
+		at := r * t.pitch
 		for k, n := range t.rows {
-			switch {
-			case n == 0:
+			if n == 0 {
 				continue
-			case k < len(t.from) && t.from[k] != nil:
+			}
+			to := unsafe.Add(t.out, at*t.size)
+			if k < len(t.from) && t.from[k] != nil {
 				bring(to, t.in[k], t.from[k], r*n, n, t.size)
-			default:
+			} else {
 				copy(unsafe.Slice((*byte)(to), n*t.size), unsafe.Slice((*byte)(unsafe.Add(t.in[k], r*n*t.size)), n*t.size))
 			}
-			to = unsafe.Add(to, n*t.size)
+			at += n
 		}
 	}
 }
