@@ -18,6 +18,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -91,17 +92,7 @@ func pieces(data []float32, longest int) iter.Seq2[[]float32, error] {
 // noGoroutines fails the test if more goroutines stay than there were.
 func noGoroutines(t *testing.T) {
 	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		for range 200 {
-			if runtime.NumGoroutine() <= before {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		buf := make([]byte, 1<<16)
-		t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-	})
+	t.Cleanup(testutil.Goroutines(t))
 }
 
 func TestPipelineOrder(t *testing.T) {
