@@ -44,8 +44,8 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 8m $$($(PACKAGES) concurrent) && \
-		$(GO) test -race -vet=off -short -timeout 8m -run Together ./kernel/lib'
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 20m $$($(PACKAGES) concurrent) && \
+		$(GO) test -race -vet=off -short -timeout 20m -run Together ./kernel/lib'
 
 .PHONY: gonum
 gonum: ## the module gonum: BLAS routines against gonum's own suite
@@ -57,25 +57,25 @@ gonum: ## the module gonum: BLAS routines against gonum's own suite
 levels: same = $(anywhere)|CUDA|WebGPU|Portable
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 5m $$($(PACKAGES) native)
-	RAYO_SIMD=generic $(GO) test -skip "$(same)" -short -count=1 -timeout 5m $$($(PACKAGES) native)
-	$(GO) test -skip "$(same)" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 5m $$($(PACKAGES) native)
+	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 15m $$($(PACKAGES) native)
+	RAYO_SIMD=generic $(GO) test -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native)
+	$(GO) test -skip "$(same)" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 15m $$($(PACKAGES) native)
 
 # With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
 .PHONY: webgpu
 webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, on lavapipe and SwiftShader
 	@$(WITH) vulkan true && $(WITH) swiftshader true
 	CGO_ENABLED=0 $(GO) test -timeout 8m ./internal/webgpu/gogpu
-	CGO_ENABLED=0 $(GO) test -timeout 8m -run 'WebGPUSample|Drivers' ./device/devicetest
+	CGO_ENABLED=0 $(GO) test -timeout 15m -run 'WebGPUSample|Drivers' ./device/devicetest
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## what is native, and portable kernels, as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 10m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 10m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 # go list -export compiles all, and links none of what go build would: two dozen
 # examples each time, of which the command has everything. What nothing here runs is not
