@@ -104,8 +104,8 @@ func product(extents []int) int {
 	return n
 }
 
-// bounded reports whether a value may have the extents, some of which may be 0: tables
-// that are made for it then fit into memory too.
+// bounded reports whether a value may have the extents, where 0 counts as 1: tables
+// that are made for the value then fit into memory too.
 func bounded(extents []int) bool {
 	s := slices.Clone(extents)
 	for i := range s {

@@ -48,8 +48,8 @@ func (b *Batch) SpaceToDepth(x Value, r int) Value {
 	return b.toDepth("space_to_depth", x, r, [3]int{1, 2, 0})
 }
 
-// toSpace splits the channels into three factors, of which at says which one is the
-// channel, the row and the column of a block.
+// toSpace splits the channels into three factors. at has the places of the channel, the
+// row and the column of a block among them.
 func (b *Batch) toSpace(name string, x Value, r int, at [3]int) Value {
 	err := b.needs(x, 3)
 	if err == nil && (r < 1 || r > 1<<15 || x.Shape()[len(x.Shape())-3]%(r*r) != 0) {

@@ -69,8 +69,8 @@ func (g *generator) scatter(d op.DType) []Case {
 	return cases
 }
 
-// ids returns rows of a table of so many, some from the end and some of which it does
-// not have.
+// ids returns ids for a table of the given number of rows. Some count from the end, and
+// some are outside the table.
 func (g *generator) ids(s op.Shape, rows int) Tensor {
 	t := g.tensor(op.I32, s, g.tame)
 	for i := range t.Data {

@@ -157,7 +157,7 @@ func spreadOut(x, w, bias ndarray, s sliding, groups, more int) ndarray {
 }
 
 // resample returns x [r n] with rows of m elements: at place(i) the mean of the elements,
-// of which those beyond the ends are copies, weighted by a kernel of the distance.
+// weighted by a kernel of the distance. Elements beyond the ends are copies of the ends.
 func resample(x ndarray, m int, place, kernel func(float64) float64, reach int) ndarray {
 	y := newNDArray(x.s[0], m)
 	n := x.s[1]
