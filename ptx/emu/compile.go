@@ -200,7 +200,8 @@ func visitNames(o *operand, f func(name string)) {
 }
 
 // place lays shared memory out: the arrays of the module that are used, then those of the functions.
-// No array is aligned better than it asks for.
+// No array is aligned better than it asks for, but for dynamic memory of a kernel that has no other:
+// the driver puts it at a multiple of 1024, and compilers such as Triton rely on that.
 func (c *compiler) place() {
 	k, at := c.k, sharedBase
 	next := func(align, bytes int) int {
@@ -237,7 +238,7 @@ func (c *compiler) place() {
 		}
 	}
 	k.static = at
-	if k.align > 0 {
+	if k.align > 0 && len(k.arrays) > 0 {
 		k.static = next(k.align, 0)
 	}
 	for _, name := range dynamic {
