@@ -21,7 +21,7 @@ NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre
 
 # With -short a test takes some of its cases, at random where each stands for
-# itself. That is for where programs are slow; make test runs all of them.
+# itself; make test-all runs all of them.
 
 .DEFAULT_GOAL := help
 
@@ -30,7 +30,12 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## every test, then again under the race detector where it can be built
+test: ## every test, of long series of cases a sample that is new each time
+	$(GO) test -short $(TIMEOUT) ./...
+	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
+
+.PHONY: test-all
+test-all: ## every test with all of its cases, then again under the race detector where it can be built
 	$(GO) test $(TIMEOUT) ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 	@$(MAKE) --no-print-directory race
@@ -40,11 +45,14 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 	@$(WITH) naga true && $(WITH) tint true
 	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
+# What compares numbers, on one goroutine: the race detector makes it slow and finds nothing in it.
+settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|Mutations
+
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
 .PHONY: race
 race: ## the packages that work on several goroutines, under the race detector
-	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -timeout 20m $$($(PACKAGES) concurrent) && \
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 20m -run Together ./kernel/lib'
 
 .PHONY: gonum
@@ -57,7 +65,8 @@ gonum: ## the module gonum: BLAS routines against gonum's own suite
 levels: same = $(anywhere)|CUDA|WebGPU|Portable
 .PHONY: levels
 levels: ## what is native again on each narrower instruction set, and without assembly
-	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -count=1 -timeout 15m $$($(PACKAGES) native)
+	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 15m ./simd/...
+	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native | grep -v /simd)
 	RAYO_SIMD=generic $(GO) test -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native)
 	$(GO) test -skip "$(same)" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 15m $$($(PACKAGES) native)
 

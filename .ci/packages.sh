@@ -4,7 +4,8 @@
 #
 #   concurrent  what uses package sync or stands on a package that does, but for
 #               what one goroutine does at length: kernel/lib and internal/ptxgen,
-#               whose tests keep an interpreter busy, wgsl, ptx, its emulator and its kernels
+#               whose tests keep an interpreter busy, wgsl, ptx, its emulator and its kernels,
+#               and simd, which is assembly: the drivers' tests run it on several goroutines
 #   native      the kernels of processors, the devices that run them, and what
 #               records work: what the instruction set has a say in, which it has not
 #               in the emulator of GPUs
@@ -22,7 +23,7 @@ concurrent)
 		END { for (i = 1; i <= NR; i++) {
 			n = split(line[i], word, " ")
 			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
-		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|ptx/kernels$\|ptx/samples$\)" || true
+		} }' | grep -v "^$module/\(cmd/\|examples/\|kernel/lib$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|ptx/kernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
 	;;
 native)
 	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest | grep -v "/cuda/emulated$"

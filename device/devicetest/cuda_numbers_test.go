@@ -15,29 +15,24 @@ func TestCUDAEmulatedNumbers(t *testing.T) {
 	emulate(t, 9, false)
 	small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
 	t.Run("operations", func(t *testing.T) {
-		types := op.DTypes()
+		types, keep := op.DTypes(), small
 		if short() {
-			types = []op.DType{op.F32, op.I32}
+			some := firstAndSome(freshSeed(t), 3, 3)
+			types, keep = []op.DType{op.F32, op.I32}, func(c *Case) bool { return small(c) && some(c) }
 		}
-		operations(t, openCUDA, types, small)
+		operations(t, openCUDA, types, keep)
 	})
 	t.Run("graphs", func(t *testing.T) { graphs(t, openCUDA) })
 	t.Run("older", func(t *testing.T) {
 		emulate(t, 8, false)
-		// Most kernels are the same: of each operation and type the first cases, and of
-		// the others a third.
-		type kind struct {
-			o *op.Operation
-			d op.DType
-		}
-		choose, seen, kept, all := newGenerator(freshSeed(t)), map[kind]int{}, 0, 0
+		// Most kernels are the same.
+		some, kept, all := firstAndSome(freshSeed(t), 3, 3), 0, 0
 		native := func(c *Case) bool {
 			if !kernels.Has(c.Op) || !small(c) {
 				return false
 			}
-			k := kind{c.Op, c.In[0].Type}
 			all++
-			if seen[k]++; seen[k] > 3 && choose.IntN(3) > 0 {
+			if !some(c) {
 				return false
 			}
 			kept++

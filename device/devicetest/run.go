@@ -53,6 +53,21 @@ func sampled() func(*Case) bool {
 	}
 }
 
+// firstAndSome chooses of the cases of each operation and type the first few and, at random, one
+// of so many of the others: for software that plays a GPU, which is slow.
+func firstAndSome(seed uint64, first, of int) func(*Case) bool {
+	type kind struct {
+		o *op.Operation
+		d op.DType
+	}
+	choose, seen := newGenerator(seed), map[kind]int{}
+	return func(c *Case) bool {
+		k := kind{c.Op, c.In[0].Type}
+		seen[k]++
+		return seen[k] <= first || choose.IntN(of) == 0
+	}
+}
+
 // parted is how many elements an operation has that several threads share.
 const parted = 10_000
 
