@@ -19,6 +19,7 @@ type ggufCmd struct {
 	Verify   ggufVerifyCmd   `cmd:"" help:"Check files: structure, metadata against tensors, numbers that are not finite."`
 	Set      ggufSetCmd      `cmd:"" help:"Set and remove metadata."`
 	Quantize ggufQuantizeCmd `cmd:"" help:"Write a model with weights of fewer bits."`
+	Convert  ggufConvertCmd  `cmd:"" help:"Make a GGUF file of a folder with safetensors files."`
 	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of a size."`
 	Merge    ggufMergeCmd    `cmd:"" help:"Join the files of a model."`
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rayo-go/rayo/gguf"
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/safetensors"
 )
 
 // model writes a small model and returns its path.
@@ -103,6 +105,42 @@ func TestGGUFInspect(t *testing.T) {
 	}
 }
 
+// published returns a folder with a model of one layer in a safetensors file.
+func published(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "published")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"model_type": "qwen2", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 64}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	infos := []safetensors.TensorInfo{{Name: "model.embed_tokens.weight", Type: "F32", Shape: []int64{16, 8}}, {Name: "model.norm.weight", Type: "F32", Shape: []int64{8}}}
+	w, err := safetensors.NewWriter(&b, nil, infos)
+	for _, i := range infos {
+		var dst io.Writer
+		if err == nil {
+			dst, err = w.Tensor(i.Name)
+		}
+		if err == nil {
+			size, _ := i.Size()
+			_, err = dst.Write(make([]byte, size))
+		}
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "model.safetensors"), b.Bytes(), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestGGUFWorkflow(t *testing.T) {
 	path := model(t)
 	at := func(name string) string { return filepath.Join(filepath.Dir(path), name) }
@@ -124,6 +162,10 @@ func TestGGUFWorkflow(t *testing.T) {
 	must(t, "gguf", "split", path, at("part"), "--size", "100K")
 	must(t, "gguf", "merge", at("part-00002-of-00002.gguf"), at("whole.gguf"))
 	if out := must(t, "gguf", "diff", path, at("whole.gguf")); !strings.Contains(out, "same") {
+		t.Error(out)
+	}
+	must(t, "gguf", "convert", published(t), at("converted.gguf"), "--type", "f16")
+	if out := must(t, "gguf", "inspect", at("converted.gguf")); !strings.Contains(out, "qwen2") || !strings.Contains(out, "published") {
 		t.Error(out)
 	}
 	code, out, _ := rayo(t, "gguf", "diff", path, at("q.gguf"))

@@ -32,7 +32,7 @@ var order = [][]string{
 	{"internal/dl", "internal/measured"},
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
-	{"op"},
+	{"op", "gguf/convert"},
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/genfile"},
 }

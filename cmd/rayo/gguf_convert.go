@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/gguf/convert"
+)
+
+type ggufConvertCmd struct {
+	Folder string `arg:"" help:"A folder with config.json and safetensors files."`
+	Out    string `arg:"" help:"The GGUF file to write."`
+	Type   string `help:"The type of matrices: f32, f16 or bf16; by default the one that they have."`
+	Name   string `help:"The model's name; by default that of the folder."`
+	Force  bool   `help:"Replace OUT if it exists."`
+}
+
+func (c *ggufConvertCmd) Run(a *app) error {
+	types := map[string]block.Format{"": block.Invalid, "f32": block.F32, "f16": block.F16, "bf16": block.BF16}
+	typ, ok := types[strings.ToLower(c.Type)]
+	if !ok {
+		return fmt.Errorf("there is no type %s; there are f32, f16 and bf16, and rayo gguf quantize makes others of the result", c.Type)
+	}
+	if err := fresh(c.Out, c.Force, c.Folder); err != nil {
+		return err
+	}
+	folder := os.DirFS(c.Folder)
+	total, err := convert.Size(folder)
+	if err != nil {
+		return err
+	}
+	name := c.Name
+	if path, err := filepath.Abs(c.Folder); err == nil && name == "" {
+		name = filepath.Base(path)
+	}
+	bar := bytesBar(a, total, "convert")
+	defer bar.Clear()
+	start := time.Now()
+	err = convert.Folder(a.ctx, folder, c.Out, convert.Options{Type: typ, Name: name, Progress: func(n int64) { _ = bar.Add64(n) }})
+	if err != nil {
+		return err
+	}
+	_ = bar.Clear()
+	f, err := openModel(c.Out)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintf(a.out, "%s: %s, %d tensors, %s; %.1f s\n", plain(c.Out), f.Architecture(), f.NumTensors(), bytesText(f.Size()), time.Since(start).Seconds())
+	return err
+}

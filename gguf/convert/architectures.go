@@ -1,0 +1,269 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// architecture says how the weights of a kind of model are named and stored.
+type architecture struct {
+	name string // in GGUF
+	// names map tensors of safetensors files to those of GGUF. N is a layer and X is an expert; a name
+	// without a suffix stands for those with .weight and .bias.
+	names [][2]string
+	// prefixes that a tensor's name may have.
+	prefixes []string
+	// ignored tensors are computed from others, or belong to what is not converted.
+	ignored []string
+	// interleaved rotary embeddings: rows of queries and keys change places.
+	interleaved bool
+	// norms are stored less 1.
+	shiftedNorms bool
+	// features choose the hyperparameters.
+	features feature
+}
+
+// feature is a set of properties that have hyperparameters.
+type feature uint
+
+const (
+	decoder feature = 1 << iota
+	encoder
+	experts
+	window  // attention to the nearest keys in some layers
+	softcap // bounded scores and logits
+	local   // another base of rotary embeddings in layers with a window
+)
+
+var decoderNames = [][2]string{
+	{"model.embed_tokens", "token_embd"},
+	{"model.norm", "output_norm"},
+	{"lm_head", "output"},
+	{"model.layers.N.input_layernorm", "blk.N.attn_norm"},
+	{"model.layers.N.self_attn.q_proj", "blk.N.attn_q"},
+	{"model.layers.N.self_attn.k_proj", "blk.N.attn_k"},
+	{"model.layers.N.self_attn.v_proj", "blk.N.attn_v"},
+	{"model.layers.N.self_attn.qkv_proj", "blk.N.attn_qkv"},
+	{"model.layers.N.self_attn.o_proj", "blk.N.attn_output"},
+	{"model.layers.N.self_attn.q_norm", "blk.N.attn_q_norm"},
+	{"model.layers.N.self_attn.k_norm", "blk.N.attn_k_norm"},
+	{"model.layers.N.post_attention_layernorm", "blk.N.ffn_norm"},
+	{"model.layers.N.mlp.gate_proj", "blk.N.ffn_gate"},
+	{"model.layers.N.mlp.up_proj", "blk.N.ffn_up"},
+	{"model.layers.N.mlp.gate_up_proj", "blk.N.ffn_up"},
+	{"model.layers.N.mlp.down_proj", "blk.N.ffn_down"},
+}
+
+var expertNames = [][2]string{
+	{"model.layers.N.block_sparse_moe.gate", "blk.N.ffn_gate_inp"},
+	{"model.layers.N.block_sparse_moe.experts.X.w1", "blk.N.ffn_gate_exps"},
+	{"model.layers.N.block_sparse_moe.experts.X.w3", "blk.N.ffn_up_exps"},
+	{"model.layers.N.block_sparse_moe.experts.X.w2", "blk.N.ffn_down_exps"},
+	{"model.layers.N.mlp.gate", "blk.N.ffn_gate_inp"},
+	{"model.layers.N.mlp.experts.X.gate_proj", "blk.N.ffn_gate_exps"},
+	{"model.layers.N.mlp.experts.X.up_proj", "blk.N.ffn_up_exps"},
+	{"model.layers.N.mlp.experts.X.down_proj", "blk.N.ffn_down_exps"},
+}
+
+// gemmaNames come before those of other decoders, which call another norm post_attention_layernorm.
+var gemmaNames = [][2]string{
+	{"model.layers.N.post_attention_layernorm", "blk.N.post_attention_norm"},
+	{"model.layers.N.pre_feedforward_layernorm", "blk.N.ffn_norm"},
+	{"model.layers.N.post_feedforward_layernorm", "blk.N.post_ffw_norm"},
+}
+
+var bertNames = [][2]string{
+	{"embeddings.word_embeddings", "token_embd"},
+	{"embeddings.token_type_embeddings", "token_types"},
+	{"embeddings.position_embeddings", "position_embd"},
+	{"embeddings.LayerNorm", "token_embd_norm"},
+	{"encoder.layer.N.attention.self.query", "blk.N.attn_q"},
+	{"encoder.layer.N.attention.self.key", "blk.N.attn_k"},
+	{"encoder.layer.N.attention.self.value", "blk.N.attn_v"},
+	{"encoder.layer.N.attention.output.dense", "blk.N.attn_output"},
+	{"encoder.layer.N.attention.output.LayerNorm", "blk.N.attn_output_norm"},
+	{"encoder.layer.N.intermediate.dense", "blk.N.ffn_up"},
+	{"encoder.layer.N.output.dense", "blk.N.ffn_down"},
+	{"encoder.layer.N.output.LayerNorm", "blk.N.layer_output_norm"},
+}
+
+var rotary = []string{"rotary_emb.inv_freq"}
+
+var (
+	llama = &architecture{name: "llama", names: slices.Concat(decoderNames, expertNames), ignored: rotary, interleaved: true, features: decoder | experts}
+	gemma = func(name string, f feature) *architecture {
+		return &architecture{name: name, names: slices.Concat(gemmaNames, decoderNames), prefixes: []string{"language_model."},
+			ignored: slices.Concat(rotary, []string{"vision_tower.", "multi_modal_projector."}), shiftedNorms: true, features: decoder | window | f}
+	}
+	plain = func(name string, f feature) *architecture {
+		return &architecture{name: name, names: slices.Concat(decoderNames, expertNames), ignored: rotary, features: decoder | f}
+	}
+)
+
+// architectures are found by model_type of config.json.
+var architectures = map[string]*architecture{
+	"llama":       llama,
+	"mistral":     llama,
+	"mixtral":     llama,
+	"qwen2":       plain("qwen2", 0),
+	"qwen3":       plain("qwen3", 0),
+	"qwen3_moe":   plain("qwen3moe", experts),
+	"phi3":        plain("phi3", window),
+	"gemma2":      gemma("gemma2", softcap),
+	"gemma3_text": gemma("gemma3", local),
+	"bert": {name: "bert", names: bertNames, prefixes: []string{"bert."}, features: encoder,
+		ignored: []string{"position_ids", "pooler.", "cls."}},
+}
+
+func architectureNames() []string { return slices.Sorted(maps.Keys(architectures)) }
+
+// hyperparameter is a key of the metadata.
+type hyperparameter struct {
+	key     string
+	feature feature // for architectures that have one of these
+	value   func(c *config, s sizes) (v any, ok bool, err error)
+}
+
+func (h *hyperparameter) of(a *architecture) bool { return a.features&h.feature != 0 }
+
+// whole is a number of things that stands in config.json under one of the names; needed or not.
+func whole(needed bool, keys ...string) func(*config, sizes) (any, bool, error) {
+	return func(c *config, _ sizes) (any, bool, error) {
+		if _, ok := c.get(keys...); !ok && !needed {
+			return nil, false, nil
+		}
+		n, err := c.need(keys...)
+		return uint32(n), true, err
+	}
+}
+
+// fraction is a number that stands in config.json, or missing; NaN leaves it out.
+func fraction(missing float64, keys ...string) func(*config, sizes) (any, bool, error) {
+	return func(c *config, _ sizes) (any, bool, error) {
+		x, err := c.number(missing, keys...)
+		return float32(x), x == x && x != 0, err
+	}
+}
+
+// size is one of the sizes.
+func size(f func(s sizes) int) func(*config, sizes) (any, bool, error) {
+	return func(_ *config, s sizes) (any, bool, error) {
+		n := f(s)
+		return uint32(n), n > 0, nil
+	}
+}
+
+var hyperparameters = []hyperparameter{
+	{"context_length", decoder | encoder, whole(true, "max_position_embeddings")},
+	{"embedding_length", decoder | encoder, size(func(s sizes) int { return s.width })},
+	{"block_count", decoder | encoder, size(func(s sizes) int { return s.layers })},
+	{"feed_forward_length", decoder | encoder, whole(true, "intermediate_size")},
+	{"vocab_size", decoder, whole(false, "vocab_size")},
+	{"attention.head_count", decoder | encoder, size(func(s sizes) int { return s.heads })},
+	{"attention.head_count_kv", decoder, size(func(s sizes) int { return s.keyHeads })},
+	{"attention.key_length", decoder, size(func(s sizes) int { return s.head })},
+	{"attention.value_length", decoder, size(func(s sizes) int { return s.head })},
+	{"attention.layer_norm_rms_epsilon", decoder, fraction(1e-6, "rms_norm_eps")},
+	{"attention.layer_norm_epsilon", encoder, fraction(1e-12, "layer_norm_eps")},
+	{"attention.causal", encoder, func(*config, sizes) (any, bool, error) { return false, true, nil }},
+	{"pooling_type", encoder, (*config).pooling},
+	{"rope.freq_base", decoder, fraction(10000, "rope_theta")},
+	{"rope.freq_base_swa", local, fraction(10000, "rope_local_base_freq")},
+	{"rope.dimension_count", decoder, func(c *config, s sizes) (any, bool, error) {
+		part, err := c.number(1, "partial_rotary_factor")
+		if err == nil && !(part > 0 && part <= 1) {
+			err = fmt.Errorf("config.json: partial_rotary_factor is %v, want above 0 and at most 1: %w", part, ErrConfig)
+		}
+		return uint32(part * float64(s.head)), true, err
+	}},
+	{"rope.scaling.original_context_length", window, whole(false, "original_max_position_embeddings")},
+	{"attention.sliding_window", window, whole(false, "sliding_window")},
+	{"attn_logit_softcapping", softcap, fraction(50, "attn_logit_softcapping")},
+	{"final_logit_softcapping", softcap, fraction(30, "final_logit_softcapping")},
+	{"expert_count", experts, size(func(s sizes) int { return s.experts })},
+	{"expert_used_count", experts, whole(false, "num_experts_per_tok")},
+	{"expert_feed_forward_length", experts, whole(false, "moe_intermediate_size")},
+}
+
+// pooling returns how the vectors of the tokens become one of the text: 1 is the mean, 2 the first.
+func (c *config) pooling(sizes) (any, bool, error) {
+	var p struct {
+		First bool `json:"pooling_mode_cls_token"`
+	}
+	if err := readJSON(c.folder, "1_Pooling/config.json", &p); err != nil && !isMissing(err) {
+		return nil, false, err
+	}
+	if p.First {
+		return uint32(2), true, nil
+	}
+	return uint32(1), true, nil
+}
+
+// target returns the name in GGUF of a tensor, its layer and expert or -1, and whether it is
+// converted at all. It is "" for a tensor that is not known.
+func (a *architecture) target(name string) (to string, expert int, ignored bool) {
+	for _, p := range a.prefixes {
+		name = strings.TrimPrefix(name, p)
+	}
+	for _, part := range a.ignored {
+		if strings.Contains(name, part) {
+			return "", -1, true
+		}
+	}
+	base, suffix := name, ""
+	for _, s := range []string{".weight", ".bias", ".gamma", ".beta"} {
+		if b, ok := strings.CutSuffix(name, s); ok {
+			base, suffix = b, map[string]string{".gamma": ".weight", ".beta": ".bias"}[s]
+			if suffix == "" {
+				suffix = s
+			}
+		}
+	}
+	words := strings.Split(base, ".")
+	for _, pair := range a.names {
+		if layer, expert, ok := matches(strings.Split(pair[0], "."), words); ok {
+			return strings.Replace(pair[1], ".N.", "."+layer+".", 1) + suffix, expert, false
+		}
+	}
+	return "", -1, false
+}
+
+// matches reports whether words follow the pattern, and which layer and expert they name.
+func matches(pattern, words []string) (layer string, expert int, ok bool) {
+	expert = -1
+	if len(pattern) != len(words) {
+		return "", -1, false
+	}
+	for i, p := range pattern {
+		n, isNumber := decimal(words[i])
+		switch {
+		case p == "N" && isNumber:
+			layer = words[i]
+		case p == "X" && isNumber:
+			expert = n
+		case p != words[i]:
+			return "", -1, false
+		}
+	}
+	return layer, expert, true
+}
+
+// decimal returns a number of at most five digits.
+func decimal(s string) (n int, ok bool) {
+	if s == "" || len(s) > 5 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+		n = 10*n + int(r-'0')
+	}
+	return n, true
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
