@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/workers"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -17,6 +18,7 @@ type attentionTask struct {
 	a     simd.Attention // but for the memory
 	mask  op.DType
 	in    []*op.Layout
+	part  simd.Attention     // of one of the batch
 	to    *op.Layout         // where the result goes, or nil for row by row
 	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
 }
@@ -117,12 +119,12 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		a.Run(pool)
 		return ctx.Err()
 	}
-	t.eachOfBatch(a, in, out, func(part *simd.Attention) { part.Run(pool) })
+	t.eachOfBatch(a, in, out, pool)
 	return ctx.Err()
 }
 
-// eachOfBatch calls run for each of the batch.
-func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, run func(part *simd.Attention)) {
+// eachOfBatch computes each of the batch.
+func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, pool *workers.Pool) {
 	s, q, k, v, dst := &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
 	var lengths, table []int32
 	if s.Lengths > 0 {
@@ -138,7 +140,8 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = q.head, q.row, k.head, k.row, v.head, v.row
 	to, x, y, z := dst.slice(out[0]), q.slice(in[0]), k.slice(in[1]), v.slice(in[2])
 	for i := range s.Batch {
-		part := a
+		part := &t.part
+		*part = a
 		if lengths != nil {
 			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
 		}
@@ -150,9 +153,10 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 			n := s.Tk / s.Page
 			part.Table = table[i*n:][:n]
 		}
-		t.masks(&part, in, i)
-		run(&part)
+		t.masks(part, in, i)
+		part.Run(pool)
 	}
+	t.part = simd.Attention{}
 }
 
 // masks gives an attention the mask of one of the batch.

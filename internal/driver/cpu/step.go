@@ -91,12 +91,18 @@ type arrayOperand struct {
 	layout *op.Layout // where its elements are, if not row by row: see reader
 }
 
+// moves reports whether s moves elements as they are: see mover.
+func (d *processor) moves(s *driver.Step) bool {
+	_, is := d.newCore(s.Op).(mover)
+	return is && s.Pre == nil && s.Post == nil && (s.Op != op.Scatter || op.ScatterReduceOf(&s.Attrs) == op.ScatterSet)
+}
+
 // prepareOp makes the programs of s.
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
-	_, moves := d.newCore(s.Op).(mover)
-	if moves = moves && s.Pre == nil && s.Post == nil; moves {
+	moves := d.moves(s)
+	if moves {
 		o.bytes = s.In[0].Type.Size()
 	}
 	types := make([]op.DType, len(s.In))
