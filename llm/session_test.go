@@ -162,7 +162,7 @@ func TestHalfCache(t *testing.T) {
 	dev := openCPU(t)
 	for name, tol := range map[string]float64{"llama": 3e-3, "gemma3": 3e-3} {
 		t.Run(name, func(t *testing.T) {
-			matches(t, dev, name, op.F16, tol)
+			matches(t, dev, name, op.F16, tol, cuts...)
 		})
 	}
 }

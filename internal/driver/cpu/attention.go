@@ -17,6 +17,7 @@ type attentionTask struct {
 	sizes op.AttentionSizes
 	a     simd.Attention // but for the memory
 	mask  op.DType
+	half  op.DType // of keys and values of 16 bits, else the zero value
 	in    []*op.Layout
 	part  simd.Attention     // of one of the batch
 	to    *op.Layout         // where the result goes, or nil for row by row
@@ -46,7 +47,7 @@ func (t *attentionTask) place() error {
 	t.q = nil
 	var layouts [3]*op.Layout
 	copy(layouts[:], t.in)
-	if layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
+	if t.half == op.InvalidType && layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
 		return nil
 	}
 	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
@@ -138,7 +139,14 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 	a.Heads, a.KVHeads = s.Heads, s.KVHeads
 	a.DstHead, a.DstRow = dst.head, dst.row
 	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = q.head, q.row, k.head, k.row, v.head, v.row
-	to, x, y, z := dst.slice(out[0]), q.slice(in[0]), k.slice(in[1]), v.slice(in[2])
+	to, x := dst.slice(out[0]), q.slice(in[0])
+	var y, z []float32
+	var yHalf, zHalf []uint16
+	if a.Half = t.half; a.Half == op.InvalidType {
+		y, z = k.slice(in[1]), v.slice(in[2])
+	} else {
+		yHalf, zHalf = k.halves(in[1]), v.halves(in[2])
+	}
 	for i := range s.Batch {
 		part := &t.part
 		*part = a
@@ -146,7 +154,11 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
 		}
 		part.Q, part.Dst = x[i*q.batch:], to[i*dst.batch:]
-		if part.Keys > 0 {
+		switch {
+		case part.Keys <= 0:
+		case t.half != op.InvalidType:
+			part.KHalves, part.VHalves = yHalf[i*k.batch:], zHalf[i*v.batch:]
+		default:
 			part.K, part.V = y[i*k.batch:], z[i*v.batch:]
 		}
 		if s.Page > 0 {
