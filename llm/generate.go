@@ -45,6 +45,7 @@ type generation struct {
 	sampler   *sampler
 	next      []int32 // to be appended
 	generated []int32
+	guesses
 }
 
 // step computes and appends one token.
@@ -61,7 +62,7 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 		return Token{}, err
 	}
 	g.next = nil
-	if err := s.catchUp(ctx); err != nil {
+	if err := g.logits(ctx); err != nil {
 		return Token{}, err
 	}
 	t, err := g.sampler.next(s.logits, s.tokens, g.generated)
@@ -73,5 +74,6 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 		return Token{}, err
 	}
 	g.generated = append(g.generated, t.ID)
+	g.confirm(t.ID)
 	return t, nil
 }

@@ -45,6 +45,12 @@ type Sampling struct {
 	LogProbs    bool
 	TopLogProbs int
 
+	// Lookup, if not 0, has so many tokens guessed and checked in one pass: those that
+	// followed where the last few tokens stood before. Tokens are the same as without,
+	// but for what the rounding of another kernel changes; texts that repeat their
+	// prompt, as summaries and changed code do, come sooner. At most 15.
+	Lookup int
+
 	MaxTokens int     // 0 for no limit
 	Stop      []int32 // tokens that end the text besides those of the model
 	IgnoreEnd bool    // do not stop at Model.EndTokens
@@ -90,6 +96,9 @@ func (o *Sampling) check() error {
 		if p.v < 0 {
 			return fmt.Errorf("%s of %d, below 0: %w", p.name, p.v, ErrSampling)
 		}
+	}
+	if o.Lookup < 0 || o.Lookup >= fewTokens {
+		return fmt.Errorf("Lookup of %d: not from 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
 	}
 	return nil
 }

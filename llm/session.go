@@ -17,6 +17,7 @@ type Session struct {
 	closed bool
 	tokens []int32
 	done   int // of the tokens that are in the cache
+	edits  int // how often tokens were appended or forgotten
 	pages  []int32
 	logits []float32 // behind the last of done, or nil
 }
@@ -135,6 +136,9 @@ func (s *Session) add(tokens []int32) error {
 		}
 	}
 	n := len(s.tokens) + len(tokens)
+	if n > 0 && len(tokens) == 0 {
+		return nil
+	}
 	if n == 0 {
 		return fmt.Errorf("a session without tokens expects nothing: feed it one: %w", ErrToken)
 	}
@@ -147,6 +151,7 @@ func (s *Session) add(tokens []int32) error {
 	}
 	s.pages = pages
 	s.tokens = append(s.tokens, tokens...)
+	s.edits++
 	return nil
 }
 
@@ -182,21 +187,26 @@ func (s *Session) pass(ctx context.Context, what result, y []float32) (int, erro
 		s.done++
 		return 1, nil
 	}
-	p, err := s.m.pass(ctx, passShape{1, rows, what})
-	if err != nil {
-		return 0, err
-	}
-	r := p.run()
-	r.set(p, 0, tokens, s.done, s.pages)
-	n := p.width
-	if what == allLogits {
-		n *= rows
-	}
-	if err := p.do(ctx, r, y[:n]); err != nil {
+	if err := s.compute(ctx, passShape{1, rows, what}, tokens, y); err != nil {
 		return 0, err
 	}
 	s.done += len(tokens)
 	return len(tokens), nil
+}
+
+// compute runs a pass over tokens that follow those that are done.
+func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, y []float32) error {
+	p, err := s.m.pass(ctx, shape)
+	if err != nil {
+		return err
+	}
+	r := p.run()
+	r.set(p, 0, tokens, s.done, s.pages)
+	n := p.width
+	if shape.result != lastLogits {
+		n *= shape.rows
+	}
+	return p.do(ctx, r, y[:n])
 }
 
 // rowsFor returns the rows of the next pass over so many tokens.
@@ -246,6 +256,7 @@ func (s *Session) Rewind(n int) error {
 		return nil
 	}
 	s.tokens, s.done, s.logits = s.tokens[:n], min(s.done, n), nil
+	s.edits++
 	keep := 0
 	if n > 0 {
 		keep = ceilDiv(n, PageSize)
