@@ -2240,10 +2240,11 @@ func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 // angle position·theta**(-2j/d): (u cos α - v sin α, u sin α + v cos α) for each
 // pair (u, v), α = position * theta**(-2j/d).
 //
-// Shapes: x [t h d] with d even, positions [t] of i32; gives the shape of x; without
-// positions row i stands at start + i. NaN or an infinity in a pair gives NaN in
-// both. Positions are within ±2^24; those of an operand that are not have undefined
-// angles.
+// Shapes: x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in
+// place of theta**(-2j/d); gives the shape of x; without positions row i stands at
+// start + i. NaN or an infinity in a pair gives NaN in both. Positions are within
+// ±2^24; those of an operand that are not, and frequencies that are not finite, have
+// undefined angles.
 //
 // # Errors
 //

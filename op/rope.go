@@ -26,14 +26,21 @@ const ropeTheta = 10000
 // neighbours.
 const maxPosition = 1 << 24
 
+// The operands of a [Rope].
+const (
+	RopeX = iota
+	RopeByPositions
+	RopeByFrequencies
+)
+
 // Rope rotates pairs of elements by angles that grow with the position.
 var Rope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
 	formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
-	inputs:  []string{"x", "positions"}, arity: [2]int{1, 2},
-	shapes:  "x [t h d] with d even, positions [t] of i32; gives the shape of x; without positions row i stands at start + i",
+	inputs:  []string{"x", "positions", "frequencies"}, arity: [2]int{1, 3},
+	shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",
 	options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
 	tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
-	special: "NaN or an infinity in a pair gives NaN in both. Positions are within ±2^24; those of an operand that are not have undefined angles.",
+	special: "NaN or an infinity in a pair gives NaN in both. Positions are within ±2^24; those of an operand that are not, and frequencies that are not finite, have undefined angles.",
 	flops:   func(_ *Attrs, in, _ []Shape) float64 { return 3 * elements(in[0]) }})
 
 // RopeFrequencies returns theta**(-2j/d) for each pair j of a head of d
@@ -47,8 +54,11 @@ func RopeFrequencies(d int, theta float32) []float32 {
 }
 
 func ropeTypes(a *Attrs, in []DType) ([]DType, error) {
-	if len(in) > 1 && in[1] != InvalidType && in[1] != I32 {
-		return nil, unsupported("positions of type %v, not i32", in[1])
+	if len(in) > RopeByPositions && in[RopeByPositions] != InvalidType && in[RopeByPositions] != I32 {
+		return nil, unsupported("positions of type %v, not i32", in[RopeByPositions])
+	}
+	if len(in) > RopeByFrequencies && in[RopeByFrequencies] != InvalidType && in[RopeByFrequencies] != F32 {
+		return nil, unsupported("frequencies of type %v, not f32", in[RopeByFrequencies])
 	}
 	return floats(a, in[:1])
 }
@@ -60,6 +70,8 @@ func ropeShape(a *Attrs, in []Shape) ([]Shape, error) {
 		return nil, mismatch("%v is not [t h d] with d even", x)
 	case len(in) > 1 && in[1] != nil && !in[1].Equal(x[:1]):
 		return nil, mismatch("positions %v for %d rows", in[1], x[0])
+	case len(in) > RopeByFrequencies && in[RopeByFrequencies] != nil && !in[RopeByFrequencies].Equal(Shape{x[2] / 2}):
+		return nil, mismatch("frequencies %v for %d pairs", in[RopeByFrequencies], x[2]/2)
 	case o.Theta == 0:
 		return nil, mismatch("theta is 0, which has no negative powers")
 	case o.Start < -maxPosition || o.Start > maxPosition || x[0] > maxPosition:
@@ -81,16 +93,20 @@ func ropeReference(a *Attrs, in, out []*Array) {
 		}
 		at := row / heads
 		position := float64(o.Start + at)
-		if in[1] != nil {
-			position = in[1].Data[at]
+		if len(in) > RopeByPositions && in[RopeByPositions] != nil {
+			position = in[RopeByPositions].Data[at]
 		}
-		angle := position * math.Pow(float64(o.Theta), -2*float64(j)/float64(d))
+		frequency := math.Pow(float64(o.Theta), -2*float64(j)/float64(d))
+		if len(in) > RopeByFrequencies && in[RopeByFrequencies] != nil {
+			frequency = in[RopeByFrequencies].Data[j]
+		}
+		angle := position * frequency
 		sin, cos := math.Sincos(angle)
 		y.Data[u] = x.Data[u]*cos - x.Data[v]*sin
 		y.Data[v] = x.Data[u]*sin + x.Data[v]*cos
 		// The angle is off by two roundings, the functions by two units each.
 		mag := (math.Abs(x.Data[u]) + math.Abs(x.Data[v])) * (math.Abs(angle) + 4)
-		if math.Abs(position) > maxPosition {
+		if math.Abs(position) > maxPosition || math.IsInf(frequency, 0) || frequency != frequency {
 			mag = math.Inf(1)
 		}
 		y.Mag[u], y.Mag[v] = mag, mag

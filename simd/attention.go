@@ -30,6 +30,7 @@ type Attention struct {
 	Dim            int
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
+	Halves
 	// Elements from one head to the next and from one row to the next. Those of an
 	// operand whose Row is 0 are without gaps.
 	QHead, QRow, KHead, KRow, VHead, VRow, DstHead, DstRow int
@@ -87,8 +88,8 @@ func (a *Attention) Run(p *workers.Pool) {
 	if d.Page > 0 && d.Keys > 0 {
 		d.checkPages(d.Keys)
 	} else {
-		fits("K", len(d.K), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
-		fits("V", len(d.V), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
+		fits("K", d.elements(d.K, d.KHalves), d.KVHeads, d.KHead, d.Keys, d.KRow, d.Dim, 1)
+		fits("V", d.elements(d.V, d.VHalves), d.KVHeads, d.VHead, d.Keys, d.VRow, d.ValueDim, 1)
 	}
 	if queries == 0 || d.ValueDim == 0 {
 		return
@@ -125,6 +126,7 @@ type attentionTask struct {
 // attentionScratch is what a part needs besides the operands.
 type attentionScratch struct {
 	q, scores []float32
+	k, v      []float32 // of halves
 	out       []float32 // results that do not lie side by side
 	tops      []float32
 	sums      []float64
@@ -267,18 +269,18 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 	if !is {
 		return
 	}
-	k := rowsOf(t.K, kAt, count, t.KRow, t.Dim)
-	v := rowsOf(t.V, vAt, count, t.VRow, t.ValueDim)
+	k, kRow := t.read(&s.k, t.K, t.KHalves, kAt, count, t.KRow, t.Dim)
+	v, vRow := t.read(&s.v, t.V, t.VHalves, vAt, count, t.VRow, t.ValueDim)
 	scores := s.scores[:n*count]
 	switch {
 	case t.Dim == 0:
 		clear(scores)
-	case n <= dotQueries && t.KRow == t.Dim:
+	case n <= dotQueries && kRow == t.Dim:
 		for r := range n {
 			reducers.dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
 		}
 	default:
-		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: t.KRow, C: scores}
+		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: kRow, C: scores}
 		g.Run(nil)
 	}
 	if t.Softcap != 0 {
@@ -303,11 +305,11 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 	}
 
 	// A weight of 0 would not hide a NaN from the product.
-	if hidden && !finiteRows(v, count, t.VRow, t.ValueDim) {
-		t.addSeen(w, scores, v, head, r0, n, j, count)
+	if hidden && !finiteRows(v, count, vRow, t.ValueDim) {
+		t.addSeen(w, scores, v, vRow, head, r0, n, j, count)
 		return
 	}
-	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: t.VRow, BCol: 1, C: w.out, Accumulate: true}
+	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: vRow, BCol: 1, C: w.out, Accumulate: true}
 	g.Run(nil)
 }
 
@@ -330,7 +332,7 @@ func (t *attentionTask) weigh(w *attentionWeights, r int, row []float32) {
 }
 
 // addSeen adds the values that each row sees, one by one.
-func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, head, r0, n, j, count int) {
+func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, vRow, head, r0, n, j, count int) {
 	for r := range n {
 		o := w.out[r*t.ValueDim:][:t.ValueDim]
 		first, end := t.stretch(r0+r, j, count)
@@ -339,7 +341,7 @@ func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, head, 
 				continue
 			}
 			x := scores[r*count+i]
-			for c, e := range v[i*t.VRow:][:t.ValueDim] {
+			for c, e := range v[i*vRow:][:t.ValueDim] {
 				o[c] += x * e
 			}
 		}

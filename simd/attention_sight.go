@@ -42,8 +42,8 @@ func (a *Attention) checkPages(keys int) {
 	if a.Pages == 0 {
 		return
 	}
-	fits("K", max(0, len(a.K)-(a.Pages-1)*a.KPage), a.KVHeads, a.KHead, a.Page, a.KRow, a.Dim, 1)
-	fits("V", max(0, len(a.V)-(a.Pages-1)*a.VPage), a.KVHeads, a.VHead, a.Page, a.VRow, a.ValueDim, 1)
+	fits("K", max(0, a.elements(a.K, a.KHalves)-(a.Pages-1)*a.KPage), a.KVHeads, a.KHead, a.Page, a.KRow, a.Dim, 1)
+	fits("V", max(0, a.elements(a.V, a.VHalves)-(a.Pages-1)*a.VPage), a.KVHeads, a.VHead, a.Page, a.VRow, a.ValueDim, 1)
 }
 
 // places returns where the rows from key j on begin in K and V, or false if their page

@@ -6,7 +6,9 @@ import "github.com/rayo-go/rayo/gguf/block"
 
 var quantAVX512 = []quantKernels{
 	block.Q4_0: {dequantizeQ4_0AVX512, dotQ4_0AVX512},
+	block.Q4_1: {dequantizeQ4_1AVX512, dotQ4_1AVX512},
 	block.Q5_0: {dequantizeQ5_0AVX512, dotQ5_0AVX512},
+	block.Q5_1: {dequantizeQ5_1AVX512, dotQ5_1AVX512},
 	block.Q8_0: {dequantizeQ8_0AVX512, dotQ8_0AVX512},
 	block.Q4_K: {dequantizeQ4_KAVX512, dotQ4_KAVX512},
 	block.Q5_K: {dequantizeQ5_KAVX512, dotQ5_KAVX512},
@@ -15,7 +17,9 @@ var quantAVX512 = []quantKernels{
 
 var quantAVX2 = []quantKernels{
 	block.Q4_0: {dequantizeQ4_0AVX2, dotQ4_0AVX2},
+	block.Q4_1: {dequantizeQ4_1AVX2, dotQ4_1AVX2},
 	block.Q5_0: {dequantizeQ5_0AVX2, dotQ5_0AVX2},
+	block.Q5_1: {dequantizeQ5_1AVX2, dotQ5_1AVX2},
 	block.Q8_0: {dequantizeQ8_0AVX2, dotQ8_0AVX2},
 	block.Q4_K: {dequantizeQ4_KAVX2, dotQ4_KAVX2},
 	block.Q5_K: {dequantizeQ5_KAVX2, dotQ5_KAVX2},

@@ -123,6 +123,107 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ4_1AVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·dequantizeQ4_1AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+next:
+	VPBROADCASTW (CX), X1
+	VCVTPH2PS    X1, Y1
+	VPBROADCASTW 2(CX), X2
+	VCVTPH2PS    X2, Y2
+	VPMOVZXBD    4(CX), Y3
+	VPAND        Y3, Y0, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVZXBD    12(CX), Y5
+	VPAND        Y5, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y4, Y4
+	VADDPS       Y2, Y4, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y1, Y3, Y3
+	VADDPS       Y2, Y3, Y3
+	VMOVUPS      Y3, 64(AX)
+	VMULPS       Y1, Y6, Y6
+	VADDPS       Y2, Y6, Y6
+	VMOVUPS      Y6, 32(AX)
+	VMULPS       Y1, Y5, Y5
+	VADDPS       Y2, Y5, Y5
+	VMOVUPS      Y5, 96(AX)
+	ADDQ         $+20, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func dotQ4_1AVX2(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, F16C, FMA3, SSE
+TEXT ·dotQ4_1AVX2(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Y5
+
+next:
+	VPBROADCASTW (DX), X6
+	VCVTPH2PS    X6, Y6
+	VPBROADCASTW 2(DX), X7
+	VCVTPH2PS    X7, Y7
+	VMOVSS       (CX), X8
+	VFMADD231PS  Y8, Y7, Y4
+	ADDQ         $+4, CX
+	VPMOVZXBD    4(DX), Y7
+	VPAND        Y7, Y5, Y9
+	VCVTDQ2PS    Y9, Y9
+	VPSRLD       $0x04, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPMOVZXBD    12(DX), Y10
+	VPAND        Y10, Y5, Y11
+	VCVTDQ2PS    Y11, Y11
+	VPSRLD       $0x04, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       (AX), Y9, Y9
+	VFMADD231PS  64(AX), Y7, Y9
+	VFMADD231PS  32(AX), Y11, Y9
+	VFMADD231PS  96(AX), Y10, Y9
+	VFMADD231PS  Y6, Y9, Y0
+	ADDQ         $+20, DX
+	ADDQ         $+128, AX
+	DECQ         BX
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	MOVSS        X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func dequantizeQ5_0AVX2(dst *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·dequantizeQ5_0AVX2(SB), NOSPLIT, $0-24
@@ -254,6 +355,147 @@ next:
 	VADDPS       Y1, Y0, Y0
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	MOVSS        X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func dequantizeQ5_1AVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·dequantizeQ5_1AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+next:
+	VPBROADCASTW (CX), X2
+	VCVTPH2PS    X2, Y2
+	VPBROADCASTW 2(CX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTD 4(CX), Y4
+	VPSLLD       $0x04, Y4, Y5
+	VPSRLD       $0x0c, Y4, Y4
+	VPMOVZXBD    8(CX), Y6
+	VMOVDQU      quantCounts<>+0(SB), Y7
+	VPSRLVD      Y7, Y5, Y8
+	VPAND        Y6, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSRLVD      Y7, Y4, Y7
+	VPSRLD       $0x04, Y6, Y6
+	VPAND        Y7, Y1, Y7
+	VPOR         Y6, Y7, Y7
+	VCVTDQ2PS    Y7, Y6
+	VPMOVZXBD    16(CX), Y7
+	VMOVDQU      quantCounts<>+32(SB), Y9
+	VPSRLVD      Y9, Y5, Y5
+	VPAND        Y7, Y0, Y10
+	VPAND        Y5, Y1, Y5
+	VPOR         Y10, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSRLVD      Y9, Y4, Y4
+	VPSRLD       $0x04, Y7, Y7
+	VPAND        Y4, Y1, Y4
+	VPOR         Y7, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y8, Y8
+	VADDPS       Y3, Y8, Y8
+	VMOVUPS      Y8, (AX)
+	VMULPS       Y2, Y6, Y6
+	VADDPS       Y3, Y6, Y6
+	VMOVUPS      Y6, 64(AX)
+	VMULPS       Y2, Y5, Y5
+	VADDPS       Y3, Y5, Y5
+	VMOVUPS      Y5, 32(AX)
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y3, Y4, Y4
+	VMOVUPS      Y4, 96(AX)
+	ADDQ         $+24, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func dotQ5_1AVX2(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, F16C, FMA3, SSE
+TEXT ·dotQ5_1AVX2(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Y5
+	MOVL         $0x00000010, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Y6
+
+next:
+	VPBROADCASTW (DX), X7
+	VCVTPH2PS    X7, Y7
+	VPBROADCASTW 2(DX), X8
+	VCVTPH2PS    X8, Y8
+	VMOVSS       (CX), X9
+	VFMADD231PS  Y9, Y8, Y4
+	ADDQ         $+4, CX
+	VPBROADCASTD 4(DX), Y8
+	VPSLLD       $0x04, Y8, Y10
+	VPSRLD       $0x0c, Y8, Y8
+	VPMOVZXBD    8(DX), Y11
+	VMOVDQU      quantCounts<>+0(SB), Y12
+	VPSRLVD      Y12, Y10, Y13
+	VPAND        Y11, Y5, Y14
+	VPAND        Y13, Y6, Y13
+	VPOR         Y14, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VPSRLVD      Y12, Y8, Y12
+	VPSRLD       $0x04, Y11, Y11
+	VPAND        Y12, Y6, Y12
+	VPOR         Y11, Y12, Y12
+	VCVTDQ2PS    Y12, Y11
+	VPMOVZXBD    16(DX), Y12
+	VMOVDQU      quantCounts<>+32(SB), Y14
+	VPSRLVD      Y14, Y10, Y10
+	VPAND        Y12, Y5, Y15
+	VPAND        Y10, Y6, Y10
+	VPOR         Y15, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VPSRLVD      Y14, Y8, Y8
+	VPSRLD       $0x04, Y12, Y12
+	VPAND        Y8, Y6, Y8
+	VPOR         Y12, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       (AX), Y13, Y12
+	VFMADD231PS  64(AX), Y11, Y12
+	VFMADD231PS  32(AX), Y10, Y12
+	VFMADD231PS  96(AX), Y8, Y12
+	VFMADD231PS  Y7, Y12, Y0
+	ADDQ         $+24, DX
+	ADDQ         $+128, AX
+	DECQ         BX
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y4, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
 	VPERMILPS    $0x0e, X0, X1

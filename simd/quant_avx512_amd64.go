@@ -14,6 +14,16 @@ func dequantizeQ4_0AVX512(dst *float32, src *byte, blocks int)
 //go:noescape
 func dotQ4_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 
+// dequantizeQ4_1AVX512 is a dequantizeFunc of Q4_1.
+//
+//go:noescape
+func dequantizeQ4_1AVX512(dst *float32, src *byte, blocks int)
+
+// dotQ4_1AVX512 is a dotBlocksFunc of Q4_1.
+//
+//go:noescape
+func dotQ4_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
+
 // dequantizeQ5_0AVX512 is a dequantizeFunc of Q5_0.
 //
 //go:noescape
@@ -23,6 +33,16 @@ func dequantizeQ5_0AVX512(dst *float32, src *byte, blocks int)
 //
 //go:noescape
 func dotQ5_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
+
+// dequantizeQ5_1AVX512 is a dequantizeFunc of Q5_1.
+//
+//go:noescape
+func dequantizeQ5_1AVX512(dst *float32, src *byte, blocks int)
+
+// dotQ5_1AVX512 is a dotBlocksFunc of Q5_1.
+//
+//go:noescape
+func dotQ5_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 
 // dequantizeQ8_0AVX512 is a dequantizeFunc of Q8_0.
 //

@@ -105,6 +105,93 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ4_1AVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·dequantizeQ4_1AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	VCVTDQ2PS    Z0, Z0
+
+next:
+	VPBROADCASTW (CX), Y1
+	VCVTPH2PS    Y1, Z1
+	VPBROADCASTW 2(CX), Y2
+	VCVTPH2PS    Y2, Z2
+	VPMOVZXBD    4(CX), Z3
+	VPERMPS      Z0, Z3, Z4
+	VPSRLD       $0x04, Z3, Z3
+	VPERMPS      Z0, Z3, Z3
+	VMULPS       Z1, Z4, Z4
+	VADDPS       Z2, Z4, Z4
+	VMOVUPS      Z4, (AX)
+	VMULPS       Z1, Z3, Z3
+	VADDPS       Z2, Z3, Z3
+	VMOVUPS      Z3, 64(AX)
+	ADDQ         $+20, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func dotQ4_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, FMA3, SSE
+TEXT ·dotQ4_1AVX512(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	VXORPS       Z0, Z0, Z0
+	VXORPS       Z1, Z1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Z5
+	VMOVDQU32    quantCounts<>+0(SB), Z5
+	VCVTDQ2PS    Z5, Z5
+
+next:
+	VPBROADCASTW  (DX), Y7
+	VCVTPH2PS     Y7, Z7
+	VPBROADCASTW  2(DX), Y8
+	VCVTPH2PS     Y8, Z8
+	VMOVSS        (CX), X6
+	VFMADD231PS   Y6, Y8, Y4
+	ADDQ          $+4, CX
+	VPMOVZXBD     4(DX), Z8
+	VPERMPS       Z5, Z8, Z9
+	VPSRLD        $0x04, Z8, Z8
+	VPERMPS       Z5, Z8, Z8
+	VMULPS        (AX), Z9, Z9
+	VFMADD231PS   64(AX), Z8, Z9
+	VFMADD231PS   Z7, Z9, Z0
+	ADDQ          $+20, DX
+	ADDQ          $+128, AX
+	DECQ          BX
+	JNE           next
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0x0e, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X0
+	MOVSS         X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func dequantizeQ5_0AVX512(dst *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512F
 TEXT ·dequantizeQ5_0AVX512(SB), NOSPLIT, $0-24
@@ -212,6 +299,135 @@ next:
 	VADDPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0x0e, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X0
+	MOVSS         X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func dequantizeQ5_1AVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·dequantizeQ5_1AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	VPADDD       Z3, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+
+next:
+	VPBROADCASTW (CX), Y3
+	VCVTPH2PS    Y3, Z3
+	VPBROADCASTW 2(CX), Y4
+	VCVTPH2PS    Y4, Z4
+	VPBROADCASTD 4(CX), Z5
+	VPSLLD       $0x04, Z5, Z6
+	VPSRLD       $0x0c, Z5, Z5
+	VPMOVZXBD    8(CX), Z7
+	VMOVDQU32    quantCounts<>+0(SB), Z8
+	VPSRLVD      Z8, Z6, Z6
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z6, Z7, Z9
+	VMOVDQA32    Z9, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VPSRLVD      Z8, Z5, Z5
+	VPSRLD       $0x04, Z7, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z5, Z7, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VMULPS       Z3, Z6, Z6
+	VADDPS       Z4, Z6, Z6
+	VMOVUPS      Z6, (AX)
+	VMULPS       Z3, Z5, Z5
+	VADDPS       Z4, Z5, Z5
+	VMOVUPS      Z5, 64(AX)
+	ADDQ         $+24, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func dotQ5_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, FMA3, SSE
+TEXT ·dotQ5_1AVX512(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	VXORPS       Z0, Z0, Z0
+	VXORPS       Z1, Z1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         sums+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	MOVL         $0x0000000f, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x00000010, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z6
+	VCVTDQ2PS    Z6, Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z8
+	MOVL         $0x00000010, SI
+	VMOVD        SI, X7
+	VPBROADCASTD X7, Z9
+	VPADDD       Z9, Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+
+next:
+	VPBROADCASTW  (DX), Y9
+	VCVTPH2PS     Y9, Z9
+	VPBROADCASTW  2(DX), Y10
+	VCVTPH2PS     Y10, Z10
+	VMOVSS        (CX), X7
+	VFMADD231PS   Y7, Y10, Y4
+	ADDQ          $+4, CX
+	VPBROADCASTD  4(DX), Z10
+	VPSLLD        $0x04, Z10, Z11
+	VPSRLD        $0x0c, Z10, Z10
+	VPMOVZXBD     8(DX), Z12
+	VMOVDQU32     quantCounts<>+0(SB), Z13
+	VPSRLVD       Z13, Z11, Z11
+	VMOVDQA32     Z5, Z14
+	VPTERNLOGD    $0xca, Z11, Z12, Z14
+	VMOVDQA32     Z14, Z11
+	VPERMI2PS     Z8, Z6, Z11
+	VPSRLVD       Z13, Z10, Z10
+	VPSRLD        $0x04, Z12, Z12
+	VMOVDQA32     Z5, Z13
+	VPTERNLOGD    $0xca, Z10, Z12, Z13
+	VMOVDQA32     Z13, Z10
+	VPERMI2PS     Z8, Z6, Z10
+	VMULPS        (AX), Z11, Z11
+	VFMADD231PS   64(AX), Z10, Z11
+	VFMADD231PS   Z9, Z11, Z0
+	ADDQ          $+24, DX
+	ADDQ          $+128, AX
+	DECQ          BX
+	JNE           next
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VADDPS        Y4, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
 	VPERMILPS     $0x0e, X0, X1

@@ -25,7 +25,7 @@ func anyBlocks(r *rand.Rand, f block.Format, n int, finite bool) []byte {
 
 // quantFormats returns the formats that have kernels in assembly.
 func quantFormats() []block.Format {
-	return []block.Format{block.Q4_0, block.Q5_0, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
+	return []block.Format{block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
 }
 
 // TestDequantizeIsBlocks compares bits with package block: every level, all

@@ -29,6 +29,9 @@ type Rope struct {
 	Base   float64 // 0 means 10000
 	Offset int     // the position of the first vector
 	At     []int32 // positions, one for each of Positions, in place of Offset + 0, 1, 2 …; or nil
+	// Frequencies, if not nil, are the angles between one position and the next for each
+	// pair, in place of the powers of Base.
+	Frequencies []float32
 }
 
 // ropeNS is what one thread takes for an element, in nanoseconds, and
@@ -55,9 +58,10 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 		r.Base = 10000
 	}
 	n := area(area(area(r.Outer, r.Positions), r.Inner), r.Dim)
-	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions || len(dst) < n || len(x) < n {
-		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions: lengths %d, %d",
-			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(dst), len(x)))
+	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions ||
+		r.Frequencies != nil && len(r.Frequencies) < r.Rotary/2 || len(dst) < n || len(x) < n {
+		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions, %d frequencies: lengths %d, %d",
+			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(r.Frequencies), len(dst), len(x)))
 	}
 	if n == 0 {
 		return
@@ -68,7 +72,10 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	// Powers by multiplication: in float64 its error is far below what an
 	// angle shows in float32.
 	ratio, f := math.Pow(r.Base, -2/float64(max(2, r.Rotary))), 1.0
-	for range r.Rotary / 2 {
+	for i := range r.Rotary / 2 {
+		if r.Frequencies != nil {
+			f = float64(r.Frequencies[i])
+		}
 		t.frequencies = append(t.frequencies, f)
 		f *= ratio
 	}

@@ -93,6 +93,10 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 		return []batch.Value{b.AttentionWith(in[0], in[1], in[2], batch.AttentionInputs{Lengths: in[op.AttentionLengths], Mask: in[op.AttentionMask],
 			Table: full[op.AttentionTable]}, o)}, nil
 	}
+	if c.Op == op.Rope && len(in) > op.RopeByFrequencies {
+		o, _ := c.Options.(op.RopeOpts)
+		return []batch.Value{b.RopeWith(in[0], batch.RopeInputs{Positions: in[op.RopeByPositions], Frequencies: in[op.RopeByFrequencies]}, o)}, nil
+	}
 	if c.Op.ID() < 0 {
 		return []batch.Value{b.Map(c.Op, in...)}, nil
 	}

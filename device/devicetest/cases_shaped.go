@@ -203,6 +203,15 @@ func (g *generator) rope(d op.DType) []Case {
 				c.In = append(c.In, p)
 			}
 			cases = append(cases, c)
+			if i < 2 {
+				f := g.tensor(op.F32, op.Shape{s[2] / 2}, func(op.DType) float64 { return op.F32.Round(g.Float64()) })
+				positions := Tensor{Type: op.InvalidType}
+				if i%2 == 1 {
+					positions = c.In[1]
+				}
+				c.In = []Tensor{c.In[0], positions, f}
+				cases = append(cases, c)
+			}
 		}
 	}
 	return cases

@@ -29,6 +29,10 @@ func buffers(t *testing.T, open Open) {
 		roundTrip[op.BFloat16](t, dev, n)
 	}
 
+	for _, d := range []op.DType{op.F32, op.F16} {
+		scatterInPlace(t, dev, d)
+	}
+
 	// Stores and uses take effect in the order of recording.
 	cache, err := dev.NewBuffer(ctx, op.F32, 3, 4)
 	if err != nil {
@@ -98,6 +102,46 @@ func buffers(t *testing.T, open Open) {
 	}
 	if s := dev.Stats(); s.Buffers != before.Buffers || s.BufferBytes != before.BufferBytes {
 		t.Errorf("%d buffers of %d bytes are left open", s.Buffers-before.Buffers, s.BufferBytes-before.BufferBytes)
+	}
+}
+
+// scatterInPlace writes rows to places in a buffer, some of them twice and some outside,
+// and leaves what is between as it was.
+func scatterInPlace(t *testing.T, dev *device.Device, d op.DType) {
+	t.Helper()
+	const rows, cols = 7, 3
+	buf, err := dev.NewBuffer(t.Context(), d, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Close()
+	b := batch.New(dev)
+	x := make([]float32, rows*cols)
+	for i := range x {
+		x[i] = float32(i) / 4
+	}
+	b.Store(buf, 0, b.Cast(b.Upload(x, rows, cols), d))
+	ids := []int32{2, -1, 5, 2, 7, -8, 0, 6, 2}
+	v := make([]float32, len(ids)*cols)
+	for i := range v {
+		v[i] = float32(100 + i)
+	}
+	b.Store(buf, 0, b.Scatter(b.Use(buf), batch.Upload(b, ids), b.Cast(b.Upload(v, len(ids), cols), d)))
+	y := b.Cast(b.Use(buf), op.F32)
+	if err := b.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Read(t.Context(), y)
+	for i, id := range ids {
+		if id < 0 {
+			id += rows
+		}
+		if id >= 0 && id < rows {
+			copy(x[id*cols:][:cols], v[i*cols:])
+		}
+	}
+	if err != nil || !equal(got, x) {
+		t.Errorf("scatter of %v in place: %v, %v, want %v", d, got, err, x)
 	}
 }
 

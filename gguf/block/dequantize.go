@@ -8,7 +8,7 @@ import (
 // loops are the decoders written for one format. They do what the decoder
 // derived from its description does, faster; TestLoopsAreLayouts compares them.
 var loops = [len(layouts)]func(dst []float32, src []byte){
-	Q4_0: dequantizeQ4_0, Q5_0: dequantizeQ5_0, Q8_0: dequantizeQ8_0,
+	Q4_0: dequantizeQ4_0, Q4_1: dequantizeQ4_1, Q5_0: dequantizeQ5_0, Q5_1: dequantizeQ5_1, Q8_0: dequantizeQ8_0,
 	Q4_K: dequantizeQ4_K, Q5_K: dequantizeQ5_K, Q6_K: dequantizeQ6_K,
 	F32: scalars(4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }),
 	F16: scalars(2, half),
@@ -48,6 +48,18 @@ func dequantizeQ4_0(dst []float32, src []byte) {
 	}
 }
 
+func dequantizeQ4_1(dst []float32, src []byte) {
+	for ; len(src) >= q4_1Bytes; src, dst = src[q4_1Bytes:], dst[shortElements:] {
+		b, y := (*[q4_1Bytes]byte)(src), (*[shortElements]float32)(dst)
+		d, m := half(b[:]), half(b[2:])
+		for j := range 16 {
+			q := b[4+j]
+			y[j] = float32(d*float32(q&15)) + m
+			y[j+16] = float32(d*float32(q>>4)) + m
+		}
+	}
+}
+
 func dequantizeQ5_0(dst []float32, src []byte) {
 	for ; len(src) >= q5_0Bytes; src, dst = src[q5_0Bytes:], dst[shortElements:] {
 		b, y := (*[q5_0Bytes]byte)(src), (*[shortElements]float32)(dst)
@@ -56,6 +68,18 @@ func dequantizeQ5_0(dst []float32, src []byte) {
 			q := uint32(b[6+j])
 			y[j] = d * float32(int32(q&15|high>>j&1<<4)-16)
 			y[j+16] = d * float32(int32(q>>4|high>>(j+16)&1<<4)-16)
+		}
+	}
+}
+
+func dequantizeQ5_1(dst []float32, src []byte) {
+	for ; len(src) >= q5_1Bytes; src, dst = src[q5_1Bytes:], dst[shortElements:] {
+		b, y := (*[q5_1Bytes]byte)(src), (*[shortElements]float32)(dst)
+		d, m, high := half(b[:]), half(b[2:]), binary.LittleEndian.Uint32(b[4:])
+		for j := range 16 {
+			q := uint32(b[8+j])
+			y[j] = float32(d*float32(q&15|high>>j&1<<4)) + m
+			y[j+16] = float32(d*float32(q>>4|high>>(j+16)&1<<4)) + m
 		}
 	}
 }

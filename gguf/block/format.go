@@ -65,7 +65,9 @@ const (
 	superElements = 256
 
 	q4_0Bytes = 2 + 16            // d, low and high halves of bytes
+	q4_1Bytes = 4 + 16            // d, what is added, halves of bytes
 	q5_0Bytes = 2 + 4 + 16        // d, fifth bits, the others as in Q4_0
+	q5_1Bytes = 4 + 4 + 16        // d, what is added, fifth bits, the others
 	q8_0Bytes = 2 + 32            // d, signed bytes
 	q4_KBytes = 4 + 12 + 128      // d, dmin, scales and minima, halves of bytes
 	q5_KBytes = 4 + 12 + 32 + 128 // d, dmin, scales and minima, fifth bits, the others

@@ -59,7 +59,10 @@ func planRope(q *request) (*Plan, error) {
 	params := ropeParams{uint32(n), uint32(s[1]), uint32(d / 2), int32(o.Start)}
 	spec := ropeSpec{q.In[0].Type, len(q.In) > 1 && q.In[1].Shape != nil, o.Interleaved}
 	var p planner
-	bind := append(q.inputs(), p.constant(op.RopeFrequencies(d, o.Theta)))
+	bind := q.inputs()
+	if len(q.In) <= op.RopeByFrequencies || q.In[op.RopeByFrequencies].Shape == nil {
+		bind = append(bind, p.constant(op.RopeFrequencies(d, o.Theta)))
+	}
 	p.stage(ropes.of(spec, q.epilogue), kernel.GridFor(n, ropeLanes), params, append(bind, q.outputs()...)...)
 	return p.done("")
 }

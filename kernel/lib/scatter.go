@@ -38,6 +38,36 @@ var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterPar
 	})
 })
 
+// scatterFew is the most ids for which a set in place looks for equal ids among all others.
+const scatterFew = 4096
+
+// scatterSets makes one element of v a lane, for sets in place: what is not named is not
+// touched, so that the time does not depend on the size of x. Of equal ids the last writes.
+var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	ids, v := kernel.Input[kernel.I32](b, "ids"), inputBits(b, "v", s.Type)
+	_, put := s.memory(b, nil)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		line := i.Div(inner)
+		id := line.Mod(n)
+		row, is := rowOf(ids.At(id), extent)
+		b.If(is, func() {
+			later := kernel.NewVar(b, "later", id.Add(kernel.U(1)))
+			b.Loop(func() {
+				b.If(later.Get().Ge(n), func() { b.Break() })
+				other, there := rowOf(ids.At(later.Get()), extent)
+				b.If(there.And(other.Eq(row)), func() { b.Break() })
+				later.Set(later.Get().Add(kernel.U(1)))
+			})
+			b.If(later.Get().Ge(n), func() {
+				put(line.Div(n).Mul(extent).Add(row).Mul(inner).Add(i.Mod(inner)), v(i))
+			})
+		})
+	})
+})
+
 // combine returns what becomes of an element and what is there, as bits.
 func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
 	if s.Reduce == op.ScatterSet {
@@ -134,6 +164,12 @@ func planScatter(q *request) (*Plan, error) {
 		return p.done(name)
 	}
 	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.Ids)}
+	spec := scatterSpec{q.In[0].Type, op.ScatterReduceOf(&q.Attrs), q.InPlace}
+	if q.InPlace && spec.Reduce == op.ScatterSet && s.Ids <= scatterFew {
+		params.N = uint32(s.Outer * s.Ids * s.Inner)
+		p.stage(scatterSets.of(spec, nil), kernel.GridFor(int(params.N), scatterLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
+		return p.done(name)
+	}
 	rows := p.scratch(s.Ids)
 	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], rows)
 	keys, places := p.sorted(rows, s.Ids, w)
@@ -141,7 +177,7 @@ func planScatter(q *request) (*Plan, error) {
 	if !q.InPlace {
 		bind = append(bind, in[0])
 	}
-	p.stage(scatters.of(scatterSpec{q.In[0].Type, op.ScatterReduceOf(&q.Attrs), q.InPlace}, q.epilogue), kernel.GridFor(n, scatterLanes), params,
+	p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params,
 		append(bind, q.outputs()...)...)
 	return p.done(name)
 }

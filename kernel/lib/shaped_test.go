@@ -110,6 +110,12 @@ func TestRope(t *testing.T) {
 			}
 			c.values, c.types = append(c.values, positions), append(c.types, op.I32)
 			c.everyVariant(t, true)
+			frequencies := normal(rnd, s[2]/2)
+			for i := range frequencies.Data {
+				frequencies.Data[i] = float64(float32(frequencies.Data[i] / 1024))
+			}
+			c.values, c.types = append(c.values, frequencies), append(c.types, op.F32)
+			c.everyVariant(t, true)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/workers"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -16,7 +17,9 @@ type attentionTask struct {
 	sizes op.AttentionSizes
 	a     simd.Attention // but for the memory
 	mask  op.DType
+	half  op.DType // of keys and values of 16 bits, else the zero value
 	in    []*op.Layout
+	part  simd.Attention     // of one of the batch
 	to    *op.Layout         // where the result goes, or nil for row by row
 	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
 }
@@ -44,7 +47,7 @@ func (t *attentionTask) place() error {
 	t.q = nil
 	var layouts [3]*op.Layout
 	copy(layouts[:], t.in)
-	if layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
+	if t.half == op.InvalidType && layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
 		return nil
 	}
 	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
@@ -117,12 +120,12 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		a.Run(pool)
 		return ctx.Err()
 	}
-	t.eachOfBatch(a, in, out, func(part *simd.Attention) { part.Run(pool) })
+	t.eachOfBatch(a, in, out, pool)
 	return ctx.Err()
 }
 
-// eachOfBatch calls run for each of the batch.
-func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, run func(part *simd.Attention)) {
+// eachOfBatch computes each of the batch.
+func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, pool *workers.Pool) {
 	s, q, k, v, dst := &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
 	var lengths, table []int32
 	if s.Lengths > 0 {
@@ -136,23 +139,36 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 	a.Heads, a.KVHeads = s.Heads, s.KVHeads
 	a.DstHead, a.DstRow = dst.head, dst.row
 	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = q.head, q.row, k.head, k.row, v.head, v.row
-	to, x, y, z := dst.slice(out[0]), q.slice(in[0]), k.slice(in[1]), v.slice(in[2])
+	to, x := dst.slice(out[0]), q.slice(in[0])
+	var y, z []float32
+	var yHalf, zHalf []uint16
+	if a.Half = t.half; a.Half == op.InvalidType {
+		y, z = k.slice(in[1]), v.slice(in[2])
+	} else {
+		yHalf, zHalf = k.halves(in[1]), v.halves(in[2])
+	}
 	for i := range s.Batch {
-		part := a
+		part := &t.part
+		*part = a
 		if lengths != nil {
 			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
 		}
 		part.Q, part.Dst = x[i*q.batch:], to[i*dst.batch:]
-		if part.Keys > 0 {
+		switch {
+		case part.Keys <= 0:
+		case t.half != op.InvalidType:
+			part.KHalves, part.VHalves = yHalf[i*k.batch:], zHalf[i*v.batch:]
+		default:
 			part.K, part.V = y[i*k.batch:], z[i*v.batch:]
 		}
 		if s.Page > 0 {
 			n := s.Tk / s.Page
 			part.Table = table[i*n:][:n]
 		}
-		t.masks(&part, in, i)
-		run(&part)
+		t.masks(part, in, i)
+		part.Run(pool)
 	}
+	t.part = simd.Attention{}
 }
 
 // masks gives an attention the mask of one of the batch.

@@ -67,16 +67,25 @@ func (t *gatherTask) quantised(ctx context.Context, in, out []unsafe.Pointer) er
 	return ctx.Err()
 }
 
-// scatterTask changes elements at places that ids name.
+// scatterTask changes elements at places that ids name. A set moves elements of any size.
 type scatterTask struct {
 	d      *processor
 	sizes  op.Indexed
 	reduce op.ScatterReduce
 	typ    op.DType
+	size   int // bytes of an element
+
+	halves   simd.Scatter[uint16]
+	words    simd.Scatter[uint32]
+	integers simd.Scatter[int32]
+	floats   simd.Scatter[float32]
 }
 
 // operands implements typed.
 func (t *scatterTask) operands(types []op.DType) { t.typ = types[0] }
+
+// elements implements mover.
+func (t *scatterTask) elements(size int) { t.size = size }
 
 func (t *scatterTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (err error) {
 	t.sizes, err = op.IndexedOf(a, dims[0], dims[1])
@@ -86,20 +95,22 @@ func (t *scatterTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (
 
 func (t *scatterTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	switch {
+	case t.size == 2:
+		scatterInto(ctx, t, &t.halves, in, out)
 	case t.typ == op.I32 && t.reduce != op.ScatterSet:
-		scatterInto[int32](ctx, t, in, out)
-	case (t.typ == op.U32 || t.typ == op.Bool || t.typ == op.I32):
-		scatterInto[uint32](ctx, t, in, out)
+		scatterInto(ctx, t, &t.integers, in, out)
+	case t.reduce == op.ScatterSet, t.typ == op.U32, t.typ == op.Bool:
+		scatterInto(ctx, t, &t.words, in, out)
 	default:
-		scatterInto[float32](ctx, t, in, out)
+		scatterInto(ctx, t, &t.floats, in, out)
 	}
 	return ctx.Err()
 }
 
-func scatterInto[T uint32 | int32 | float32](ctx context.Context, t *scatterTask, in, out []unsafe.Pointer) {
+func scatterInto[T uint16 | uint32 | int32 | float32](ctx context.Context, t *scatterTask, w *simd.Scatter[T], in, out []unsafe.Pointer) {
 	s := t.sizes
 	n := s.Outer * s.Extent * s.Inner
-	w := simd.Scatter[T]{Dst: arrayOf[T](out[0], n), V: arrayOf[T](in[2], s.Outer*s.Ids*s.Inner), Ids: integers(in[1], s.Ids),
+	*w = simd.Scatter[T]{Dst: arrayOf[T](out[0], n), V: arrayOf[T](in[2], s.Outer*s.Ids*s.Inner), Ids: integers(in[1], s.Ids),
 		Outer: s.Outer, Extent: s.Extent, Inner: s.Inner, Reduce: t.reduce}
 	if in[0] != out[0] {
 		copy(w.Dst, arrayOf[T](in[0], n))
@@ -107,4 +118,5 @@ func scatterInto[T uint32 | int32 | float32](ctx context.Context, t *scatterTask
 	pool := t.d.pool.Under(ctx)
 	w.Run(pool)
 	pool.Release()
+	*w = simd.Scatter[T]{}
 }

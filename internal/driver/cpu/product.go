@@ -29,6 +29,14 @@ func (o operandPart) slice(p unsafe.Pointer) []float32 {
 	return slice(unsafe.Add(p, 4*o.from), o.n)
 }
 
+// halves returns the part of the memory at p, of elements of 16 bits.
+func (o operandPart) halves(p unsafe.Pointer) []uint16 {
+	if p == nil || o.n == 0 {
+		return nil
+	}
+	return arrayOf[uint16](unsafe.Add(p, 2*o.from), o.n)
+}
+
 // layouts implements reader.
 func (t *productTask) layouts(ls []*op.Layout) { t.in = ls }
 

@@ -136,8 +136,11 @@ func (t *ropeTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
 		return nil
 	}
 	r := t.rope
-	if len(in) > 1 && in[1] != nil {
-		r.At = integers(in[1], r.Positions)
+	if len(in) > op.RopeByPositions && in[op.RopeByPositions] != nil {
+		r.At = integers(in[op.RopeByPositions], r.Positions)
+	}
+	if len(in) > op.RopeByFrequencies && in[op.RopeByFrequencies] != nil {
+		r.Frequencies = slice(in[op.RopeByFrequencies], r.Dim/2)
 	}
 	r.Run(t.d.pool, slice(out[0], t.n), slice(in[0], t.n))
 	return nil

@@ -89,14 +89,27 @@ type arrayOperand struct {
 	n      int
 	temp   int        // in the arena, if p is not nil
 	layout *op.Layout // where its elements are, if not row by row: see reader
+	half   op.DType   // of elements of 16 bits that the operation reads as they are
+}
+
+// moves reports whether s moves elements as they are: see mover.
+func (d *processor) moves(s *driver.Step) bool {
+	_, is := d.newCore(s.Op).(mover)
+	return is && s.Pre == nil && s.Post == nil && (s.Op != op.Scatter || op.ScatterReduceOf(&s.Attrs) == op.ScatterSet)
+}
+
+// readsHalves reports whether s reads operand i, of 16 bits, as it is: attention does
+// with keys and values, which may be a large cache.
+func (d *processor) readsHalves(s *driver.Step, i int) bool {
+	return s.Op == op.Attention && (i == op.AttentionK || i == op.AttentionV) && s.In[i].Type.Size() == 2 && s.Pre == nil && !d.portable
 }
 
 // prepareOp makes the programs of s.
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
-	_, moves := d.newCore(s.Op).(mover)
-	if moves = moves && s.Pre == nil && s.Post == nil; moves {
+	moves := d.moves(s)
+	if moves {
 		o.bytes = s.In[0].Type.Size()
 	}
 	types := make([]op.DType, len(s.In))
@@ -118,7 +131,10 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			return nil, err
 		}
 		a.n = n
-		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves {
+		if pre == nil && d.readsHalves(s, i) {
+			a.half = in.Type
+		}
+		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves && a.half == op.InvalidType {
 			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Spread: in.Spread, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
 		}
 		if pre == nil {
@@ -283,7 +299,7 @@ func (o *opStep) newCore() core {
 		r.layouts(layouts)
 	}
 	if w, ok := c.(*attentionTask); ok {
-		w.to = o.out[0].layout
+		w.to, w.half = o.out[0].layout, o.in[op.AttentionK].half
 	}
 	if m, ok := c.(mover); ok {
 		m.elements(cmp.Or(o.bytes, 4))

@@ -302,6 +302,9 @@ func leadsOf(r *lib.Request) (leads, bool) {
 		for i := range l.in {
 			l.in[i] = 1
 		}
+		if len(l.in) > op.RopeByFrequencies {
+			l.in[op.RopeByFrequencies] = whole
+		}
 		return l, true
 	case op.MatMulQ:
 		one(rank(0)-1, rank(0)-1)

@@ -26,6 +26,9 @@ type gen struct {
 	// minima takes the minima of the eight groups of a block and returns what
 	// gives emit one of them: nil if it wants none.
 	minima func(v reg.VecVirtual) func(i int) reg.Register
+	// offset takes what is added to all numbers of a short block and returns what emit
+	// adds, in place of a minimum: nil if it wants none.
+	offset func(v reg.VecVirtual) reg.Register
 }
 
 // A term is a vector of whole numbers, as floats, and their place in the
@@ -199,9 +202,13 @@ func (g *gen) counts() {
 func (g *gen) setup(f block.Format) func() {
 	switch f {
 	case block.Q4_0:
-		return g.q4()
+		return g.q4(2, 8)
+	case block.Q4_1:
+		return g.q4(4, 0)
 	case block.Q5_0:
-		return g.q5()
+		return g.q5(2, 16)
+	case block.Q5_1:
+		return g.q5(4, 0)
 	case block.Q8_0:
 		return g.q8
 	case block.Q4_K:
@@ -214,29 +221,44 @@ func (g *gen) setup(f block.Format) func() {
 	panic(fmt.Sprintf("no code for %v", f))
 }
 
-func (g *gen) q4() func() {
-	low, float := g.all(15), g.levels(4, 8)
+// offsets reports whether numbers of a format have an offset, behind the scale.
+func offsets(f block.Format) bool { return f == block.Q4_1 || f == block.Q5_1 }
+
+// head loads the scale, and the offset if at is behind one.
+func (g *gen) head(at int) (scale reg.VecVirtual, offset reg.Register) {
+	scale = g.half(0)
+	if at > 2 {
+		offset = g.offset(g.half(2))
+	}
+	return scale, offset
+}
+
+// q4 has the levels at a byte, zero of which stands for 0.
+func (g *gen) q4(at int, zero uint32) func() {
+	low, float := g.all(15), g.levels(4, zero)
 	return func() {
-		d := g.half(0)
+		d, m := g.head(at)
 		var terms []term
 		for j := 0; j < 16; j += g.lanes {
-			q := g.bytes(2 + j)
+			q := g.bytes(at + j)
 			terms = append(terms, term{float(g.nibble(q, low, false)), j}, term{float(g.nibble(q, low, true)), j + 16})
 		}
-		g.emit(d, nil, terms...)
+		g.emit(d, m, terms...)
 	}
 }
 
-func (g *gen) q5() func() {
-	low, bit, float := g.all(15), g.all(16), g.levels(5, 16)
+// q5 has the fifth bits at a byte, and then the levels.
+func (g *gen) q5(at int, zero uint32) func() {
+	low, bit, float := g.all(15), g.all(16), g.levels(5, zero)
 	return func() {
-		d, bits := g.half(0), g.vec()
-		g.VPBROADCASTD(Mem{Base: g.src, Disp: 2}, bits)
+		d, m := g.head(at)
+		bits := g.vec()
+		g.VPBROADCASTD(Mem{Base: g.src, Disp: at}, bits)
 		// Bit j and bit 16+j as bit 4 of lane j.
 		first, second := g.move(bits, 4), g.move(bits, -12)
 		var terms []term
 		for j := 0; j < 16; j += g.lanes {
-			q, shift := g.bytes(6+j), g.vec()
+			q, shift := g.bytes(at+4+j), g.vec()
 			g.loadCounts(j, shift)
 			for i, b := range []reg.VecVirtual{first, second} {
 				h := g.vec()
@@ -244,7 +266,7 @@ func (g *gen) q5() func() {
 				terms = append(terms, term{float(g.fifth(q, h, low, bit, i > 0)), j + 16*i})
 			}
 		}
-		g.emit(d, nil, terms...)
+		g.emit(d, m, terms...)
 	}
 }
 

@@ -16,13 +16,17 @@ func (g *gen) dequantize(f block.Format) {
 	g.emit = func(scale, min reg.Register, terms ...term) {
 		for _, t := range terms {
 			g.VMULPS(scale, t.v, t.v)
-			if min != nil {
+			switch {
+			case min != nil && offsets(f):
+				g.VADDPS(min, t.v, t.v)
+			case min != nil:
 				g.VSUBPS(min, t.v, t.v)
 			}
 			g.VMOVUPS(t.v, Mem{Base: dst, Disp: 4 * t.at})
 		}
 	}
 	g.minima = g.spread
+	g.offset = func(v reg.VecVirtual) reg.Register { return v }
 	g.loop(f, dst)
 	g.VZEROUPPER()
 	g.RET()
@@ -57,14 +61,21 @@ func (g *gen) dot(f block.Format) {
 		g.VFMADD231PS(scale, sum, acc[next%accumulators])
 		next++
 	}
-	var below reg.VecVirtual // the products of minima, subtracted
+	var below reg.VecVirtual // the products of minima, subtracted, or of offsets
 	var sums reg.GPVirtual
 	g.minima = func(v reg.VecVirtual) func(int) reg.Register {
 		g.VFNMADD231PS(Mem{Base: sums}, v, below)
 		g.ADDQ(I32(32), sums)
 		return func(int) reg.Register { return nil }
 	}
-	if f == block.Q4_K || f == block.Q5_K {
+	g.offset = func(v reg.VecVirtual) reg.Register {
+		s := g.XMM()
+		g.VMOVSS(Mem{Base: sums}, s)
+		g.VFMADD231PS(s.AsY(), v.AsY(), below)
+		g.ADDQ(I32(4), sums)
+		return nil
+	}
+	if f == block.Q4_K || f == block.Q5_K || offsets(f) {
 		below = g.YMM()
 		g.VXORPS(below, below, below)
 		sums = g.Load(g.Param("sums"), g.GP64()).(reg.GPVirtual)

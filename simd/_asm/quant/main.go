@@ -19,7 +19,7 @@ import (
 const header = "go run ./quant"
 
 // formats are those that have kernels.
-var formats = []block.Format{block.Q4_0, block.Q5_0, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
+var formats = []block.Format{block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
 
 func main() {
 	if len(os.Args) != 2 {

@@ -1,0 +1,81 @@
+package llm
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// ropeKind says which elements of a head are pairs.
+type ropeKind int
+
+const (
+	noRope          ropeKind = iota
+	interleavedRope          // neighbours
+	halvedRope               // element i and that half of the turning ones further
+)
+
+// architecture is what one differs from llama in. Biases, norms of queries and keys, norms
+// behind a part, one matrix for queries, keys and values, an output of its own and experts
+// are recognised by their tensors.
+type architecture struct {
+	rope       ropeKind
+	activation *op.Operation // of the feed-forward part
+	// encoder says that tokens see each other, and that norms stand behind the sum with
+	// what came before: bert. layerNorm has norms subtract the mean.
+	encoder, layerNorm bool
+	// fused says that ffn_up has the rows of the gate first.
+	fused bool
+	// scaleEmbedding multiplies embeddings by the root of the width.
+	scaleEmbedding bool
+	// period, if not 0, has all layers but each period-th see a window, if the file has
+	// one; in these baseLocal, if not 0, is what the base of rope is by default.
+	period    int
+	baseLocal float32
+	// ropeless, if not 0, has each ropeless-th layer know no positions.
+	ropeless                       int
+	attentionSoftcap, logitSoftcap float32 // where the file has none
+	// adjust changes what depends on the sizes.
+	adjust func(c *Config)
+}
+
+// architectures are those that can be run, by the name that files have.
+var architectures = map[string]*architecture{
+	"llama":      {rope: interleavedRope, activation: op.Silu},
+	"mistral":    {rope: interleavedRope, activation: op.Silu},
+	"mistral3":   {rope: interleavedRope, activation: op.Silu},
+	"smollm3":    {rope: interleavedRope, activation: op.Silu, ropeless: 4},
+	"qwen2":      {rope: halvedRope, activation: op.Silu},
+	"qwen3":      {rope: halvedRope, activation: op.Silu},
+	"qwen3moe":   {rope: halvedRope, activation: op.Silu},
+	"phi3":       {rope: halvedRope, activation: op.Silu, fused: true},
+	"gemma2":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 2, attentionSoftcap: 50, logitSoftcap: 30, adjust: wideGemma(46)},
+	"gemma3":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 6, baseLocal: 10000, adjust: wideGemma(62)},
+	"bert":       {activation: op.GeluTanh, encoder: true, layerNorm: true},
+	"nomic-bert": {rope: halvedRope, activation: op.Silu, encoder: true, layerNorm: true},
+}
+
+// wideGemma returns what gives the 27B models, which have so many layers, the scale of
+// their attention.
+func wideGemma(layers int) func(c *Config) {
+	return func(c *Config) {
+		if c.Layers == layers && c.AttentionScale == 0 {
+			c.AttentionScale = reciprocalRoot(c.Width / c.Heads)
+		}
+	}
+}
+
+// names lists the architectures.
+func names() []string { return slices.Sorted(maps.Keys(architectures)) }
+
+// Architectures returns the names of the architectures that can be run.
+func Architectures() []string { return names() }
+
+// epsilon is the key of what norms add.
+func (a *architecture) epsilon() string {
+	if a.layerNorm {
+		return "attention.layer_norm_epsilon"
+	}
+	return "attention.layer_norm_rms_epsilon"
+}

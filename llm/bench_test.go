@@ -1,0 +1,173 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// benchSizes are the sizes of a synthetic llama.
+type benchSizes struct {
+	layers, width, heads, kvHeads, ff, vocabulary int
+}
+
+// benchModels are small, and TinyLlama's sizes.
+var benchModels = map[string]benchSizes{
+	"135M": {30, 576, 9, 3, 1536, 49152},
+	"1.1B": {22, 2048, 32, 4, 5632, 32000},
+}
+
+// writeLlama writes a llama of random weights with matrices of a type.
+func writeLlama(tb testing.TB, path string, z benchSizes, typ block.Format) {
+	meta := &gguf.Metadata{}
+	set := func(key string, v gguf.Value) {
+		if err := meta.Set(key, v); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	set("general.architecture", gguf.NewValue("llama"))
+	for _, kv := range []struct {
+		key string
+		n   int
+	}{{"block_count", z.layers}, {"embedding_length", z.width}, {"context_length", 8192}, {"feed_forward_length", z.ff},
+		{"attention.head_count", z.heads}, {"attention.head_count_kv", z.kvHeads}, {"rope.dimension_count", z.width / z.heads}} {
+		set("llama."+kv.key, gguf.NewValue(uint32(kv.n)))
+	}
+	set("llama.attention.layer_norm_rms_epsilon", gguf.NewValue(float32(1e-5)))
+	var tensors []gguf.TensorInfo
+	add := func(name string, t block.Format, dims ...int64) {
+		tensors = append(tensors, gguf.TensorInfo{Name: name, Type: t, Dims: dims})
+	}
+	w, kv, ff := int64(z.width), int64(z.width/z.heads*z.kvHeads), int64(z.ff)
+	add("token_embd.weight", typ, w, int64(z.vocabulary))
+	add("output_norm.weight", block.F32, w)
+	for i := range z.layers {
+		p := fmt.Sprintf("blk.%d.", i)
+		add(p+"attn_norm.weight", block.F32, w)
+		add(p+"attn_q.weight", typ, w, w)
+		add(p+"attn_k.weight", typ, w, kv)
+		add(p+"attn_v.weight", typ, w, kv)
+		add(p+"attn_output.weight", typ, w, w)
+		add(p+"ffn_norm.weight", block.F32, w)
+		add(p+"ffn_gate.weight", typ, w, ff)
+		add(p+"ffn_up.weight", typ, w, ff)
+		add(p+"ffn_down.weight", typ, ff, w)
+	}
+	f, err := gguf.Create(path, meta, tensors)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Abort()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	row := make([]float32, 1<<16)
+	for i := range row {
+		row[i] = float32(rnd.NormFloat64()) / 32
+	}
+	for _, t := range tensors {
+		n := int64(1)
+		for _, d := range t.Dims {
+			n *= d
+		}
+		writeTensor(tb, f, t, row, n)
+	}
+	if err := f.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// writeTensor writes n elements, the same ones again and again.
+func writeTensor(tb testing.TB, f *gguf.FileWriter, t gguf.TensorInfo, row []float32, n int64) {
+	dst, err := f.Tensor(t.Name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	size := func(n int) int { return n / t.Type.Elements() * t.Type.Bytes() }
+	b := make([]byte, size(len(row)))
+	if err := t.Type.Quantize(b, row); err != nil {
+		tb.Fatal(err)
+	}
+	for n > 0 {
+		part := int(min(n, int64(len(row))))
+		if _, err := dst.Write(b[:size(part)]); err != nil {
+			tb.Fatal(err)
+		}
+		n -= int64(part)
+	}
+}
+
+// benchModel opens a synthetic model, or the file that RAYO_LLM_MODEL names.
+func benchModel(b *testing.B, name string, typ block.Format) *Model {
+	path := os.Getenv("RAYO_LLM_MODEL")
+	if path == "" {
+		path = filepath.Join(b.TempDir(), "model.gguf")
+		writeLlama(b, path, benchModels[name], typ)
+	}
+	dev := openCPU(b)
+	m, err := Open(context.Background(), dev, path, Options{Context: 2048})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// BenchmarkDecode and BenchmarkPrompt measure tokens per second, of one session on the CPU.
+func BenchmarkDecode(b *testing.B) {
+	for name := range benchModels {
+		for _, typ := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K} {
+			b.Run(name+"/"+typ.String(), func(b *testing.B) {
+				m := benchModel(b, name, typ)
+				s := m.NewSession()
+				defer s.Close()
+				if err := s.Feed(b.Context(), []int32{1, 2, 3}); err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Feed(b.Context(), []int32{1}); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				n := 0
+				for b.Loop() {
+					if n++; s.Len() > 1000 {
+						if err := s.Rewind(10); err != nil {
+							b.Fatal(err)
+						}
+					}
+					if err := s.Feed(b.Context(), []int32{int32(n % 100)}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tok/s")
+				var mem runtime.MemStats
+				runtime.ReadMemStats(&mem)
+				b.ReportMetric(float64(mem.HeapSys)/(1<<20), "MiB-heap")
+			})
+		}
+	}
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	for name := range benchModels {
+		for _, typ := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K} {
+			b.Run(name+"/"+typ.String(), func(b *testing.B) {
+				m := benchModel(b, name, typ)
+				prompt := make([]int32, 512)
+				for b.Loop() {
+					s := m.NewSession()
+					if err := s.Feed(b.Context(), prompt); err != nil {
+						b.Fatal(err)
+					}
+					_ = s.Close()
+				}
+				b.ReportMetric(float64(512*b.N)/b.Elapsed().Seconds(), "tok/s")
+			})
+		}
+	}
+}

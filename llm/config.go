@@ -1,0 +1,284 @@
+package llm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/gguf"
+)
+
+// Config is what the metadata of a file say about a model.
+type Config struct {
+	Architecture string
+	Layers       int
+	Width        int // elements of a token between the layers
+	Heads        int // of queries
+	KVHeads      int // of keys and values
+	KeyLength    int // elements of a head of queries and keys
+	ValueLength  int // elements of a head of values
+	FeedForward  int // width of the feed-forward part, or of one expert
+	Vocabulary   int // tokens
+	Context      int // positions that the model was trained for
+	NormEpsilon  float32
+	Causal       bool // tokens see only those before them
+
+	AttentionScale   float32 // of the scores; 0 stands for 1/sqrt(KeyLength)
+	AttentionSoftcap float32 // 0 for none
+	LogitSoftcap     float32 // 0 for none
+	LogitScale       float32 // factor of logits, 0 for none
+	EmbeddingScale   float32 // factor of embeddings, 1 for none
+
+	Window []int // of each layer: how many tokens a token sees, 0 for all
+
+	Rope Rope
+
+	Experts     int // 0 for none
+	ExpertsUsed int // for one token
+
+	Pooling Pooling
+}
+
+// Rope says how positions turn queries and keys.
+type Rope struct {
+	Dimensions  int     // of a head that turn
+	Interleaved bool    // pairs are neighbours
+	Base        float32 // of the wavelengths
+	BaseLocal   float32 // in layers with a window
+	Scaling     Scaling
+}
+
+// Scaling says how the context was extended.
+type Scaling struct {
+	Type                  string // "linear", "yarn", "longrope", or "" for none
+	Factor                float32
+	OriginalContext       int
+	AttentionFactor       float32 // 0 where the file has none
+	ExtFactor             float32 // of yarn
+	BetaFast, BetaSlow    float32 // of yarn
+	LocalLayersUnaffected bool    // layers with a window do not scale
+}
+
+// Pooling says how an embedding is made of the states of all tokens.
+type Pooling int
+
+// The ways, by their numbers in files.
+const (
+	PoolingNone Pooling = iota // the file does not say; means of the tokens are taken
+	PoolingMean                // the mean of the tokens
+	PoolingCLS                 // the first token
+	PoolingLast                // the last token
+)
+
+// The most of what counts sizes may say: beyond, products of them could overflow.
+const (
+	maxLayers     = 1024
+	maxWidth      = 1 << 20
+	maxVocabulary = 1 << 24
+	maxContext    = 1 << 24 // the positions that float32 tells apart
+)
+
+// configReader reads keys of one architecture; the first mistake sticks.
+type configReader struct {
+	f    *gguf.File
+	arch string
+	err  error
+}
+
+func (r *configReader) fail(key, format string, args ...any) {
+	if r.err == nil {
+		r.err = &ConfigError{r.arch + "." + key, fmt.Sprintf(format, args...)}
+	}
+}
+
+// count returns the integer of a key, or of all elements of an array that are the same,
+// from least to most. Without the key it is missing, which is an error if below 0.
+func (r *configReader) count(key string, missing, least, most int) int {
+	v, ok := r.f.Hyper(key)
+	if !ok {
+		if missing < 0 {
+			r.fail(key, "missing")
+		}
+		return missing
+	}
+	if v.Kind() == gguf.Array {
+		first, same := gguf.Value{}, v.Len() > 0
+		for i, e := range v.All() {
+			if i == 0 {
+				first = e
+			}
+			same = same && e.Equal(first)
+		}
+		if !same {
+			r.fail(key, "%v: numbers that differ from layer to layer are not supported", v)
+			return least
+		}
+		v = first
+	}
+	n, ok := v.Uint()
+	if !ok || n < uint64(least) || n > uint64(most) {
+		r.fail(key, "%v: not a number from %d to %d", v, least, most)
+		return least
+	}
+	return int(n)
+}
+
+// number returns the finite number of a key, or missing.
+func (r *configReader) number(key string, missing float32) float32 {
+	v, ok := r.f.Hyper(key)
+	if !ok {
+		return missing
+	}
+	x, ok := v.Float()
+	if !ok || math.IsNaN(x) || math.Abs(x) > math.MaxFloat32 {
+		r.fail(key, "%v: not a finite number", v)
+		return missing
+	}
+	return float32(x)
+}
+
+// positive is number, of one above 0.
+func (r *configReader) positive(key string, missing float32) float32 {
+	x := r.number(key, missing)
+	if x <= 0 {
+		r.fail(key, "%v: not above 0", x)
+		return 1
+	}
+	return x
+}
+
+// configOf reads what the metadata of a file say.
+func configOf(f *gguf.File) (Config, *architecture, error) {
+	name := f.Architecture()
+	if name == "" {
+		return Config{}, nil, &ConfigError{"general.architecture", "missing"}
+	}
+	arch, ok := architectures[name]
+	if !ok {
+		return Config{}, nil, &ConfigError{"general.architecture", fmt.Sprintf("%q is not one of %v", name, names())}
+	}
+	r := &configReader{f: f, arch: name}
+	c := Config{Architecture: name, Causal: !arch.encoder}
+	c.Layers = r.count("block_count", -1, 1, maxLayers)
+	c.Width = r.count("embedding_length", -1, 1, maxWidth)
+	c.Context = r.count("context_length", -1, 1, maxContext)
+	c.FeedForward = r.count("feed_forward_length", -1, 1, maxWidth)
+	r.heads(&c)
+	r.experts(&c)
+	c.NormEpsilon = r.positive(arch.epsilon(), 1e-5)
+	c.AttentionScale = r.number("attention.scale", 0)
+	c.AttentionSoftcap = max(0, r.number("attn_logit_softcapping", arch.attentionSoftcap))
+	c.LogitSoftcap = max(0, r.number("final_logit_softcapping", arch.logitSoftcap))
+	c.LogitScale = r.number("logit_scale", 0)
+	c.EmbeddingScale = 1
+	if arch.scaleEmbedding {
+		c.EmbeddingScale = float32(math.Sqrt(float64(c.Width)))
+	}
+	c.Pooling = Pooling(r.count("pooling_type", int(PoolingNone), 0, 4))
+	if c.Pooling > PoolingLast {
+		r.fail("pooling_type", "%d: ranking is not supported", c.Pooling)
+	}
+	r.windows(&c, arch)
+	r.rope(&c, arch)
+	if r.err != nil {
+		return c, arch, r.err
+	}
+	if arch.adjust != nil {
+		arch.adjust(&c)
+	}
+	return c, arch, nil
+}
+
+func (r *configReader) heads(c *Config) {
+	c.Heads = r.count("attention.head_count", -1, 1, maxWidth)
+	c.KVHeads = r.count("attention.head_count_kv", c.Heads, 1, maxWidth)
+	c.KeyLength = r.count("attention.key_length", c.Width/c.Heads, 1, maxWidth)
+	c.ValueLength = r.count("attention.value_length", c.KeyLength, 1, maxWidth)
+	if c.Heads%c.KVHeads != 0 {
+		r.fail("attention.head_count_kv", "%d does not divide %d heads", c.KVHeads, c.Heads)
+	}
+	if c.Heads*max(c.KeyLength, c.ValueLength) > maxWidth {
+		r.fail("attention.key_length", "%d heads of %d elements: more than %d in all", c.Heads, c.KeyLength, maxWidth)
+	}
+}
+
+func (r *configReader) experts(c *Config) {
+	c.Experts = r.count("expert_count", 0, 0, 1024)
+	if c.Experts == 0 {
+		return
+	}
+	c.ExpertsUsed = r.count("expert_used_count", -1, 1, c.Experts)
+	c.FeedForward = r.count("expert_feed_forward_length", c.FeedForward, 1, maxWidth)
+}
+
+// windows reads which layers see only the last tokens.
+func (r *configReader) windows(c *Config, arch *architecture) {
+	c.Window = make([]int, c.Layers)
+	window := r.count("attention.sliding_window", 0, 0, math.MaxInt32)
+	if window == 0 || arch.period == 0 {
+		return
+	}
+	period := arch.period
+	v, ok := r.f.Hyper("attention.sliding_window_pattern")
+	if ok && v.Kind() == gguf.Array {
+		local, err := gguf.Slice[bool](v)
+		if err != nil || len(local) < c.Layers {
+			r.fail("attention.sliding_window_pattern", "%v: not a truth value for each of %d layers", v, c.Layers)
+			return
+		}
+		for i := range c.Window {
+			if local[i] {
+				c.Window[i] = window
+			}
+		}
+		return
+	}
+	if ok {
+		period = r.count("attention.sliding_window_pattern", period, 1, maxLayers)
+	}
+	for i := range c.Window {
+		if i%period < period-1 {
+			c.Window[i] = window
+		}
+	}
+}
+
+// rope reads how positions turn.
+func (r *configReader) rope(c *Config, arch *architecture) {
+	if arch.rope == noRope {
+		return
+	}
+	p := &c.Rope
+	p.Dimensions = r.count("rope.dimension_count", c.KeyLength, 2, maxWidth)
+	if p.Dimensions%2 != 0 || p.Dimensions > c.KeyLength {
+		r.fail("rope.dimension_count", "%d: odd, or more than the %d elements of a head", p.Dimensions, c.KeyLength)
+	}
+	p.Interleaved = arch.rope == interleavedRope
+	p.Base = r.positive("rope.freq_base", 10000)
+	p.BaseLocal = p.Base
+	if arch.baseLocal != 0 {
+		p.BaseLocal = r.positive("rope.freq_base_swa", arch.baseLocal)
+	}
+	s := &p.Scaling
+	s.LocalLayersUnaffected = arch.baseLocal != 0
+	s.Factor = r.positive("rope.scaling.factor", r.positive("rope.scale_linear", 1))
+	s.AttentionFactor = r.number("rope.scaling.attn_factor", 0)
+	s.OriginalContext = r.count("rope.scaling.original_context_length", c.Context, 1, maxContext)
+	s.ExtFactor = r.number("rope.scaling.yarn_ext_factor", 1)
+	s.BetaFast = r.positive("rope.scaling.yarn_beta_fast", 32)
+	s.BetaSlow = r.positive("rope.scaling.yarn_beta_slow", 1)
+	s.Type = "linear"
+	if v, ok := r.f.Hyper("rope.scaling.type"); ok {
+		s.Type, _ = v.Text()
+	}
+	switch s.Type {
+	case "none":
+		s.Type, s.Factor = "", 1
+	case "linear":
+		if s.Factor == 1 {
+			s.Type = ""
+		}
+	case "yarn", "longrope":
+	default:
+		r.fail("rope.scaling.type", "%q is not none, linear, yarn or longrope", s.Type)
+	}
+}

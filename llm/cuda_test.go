@@ -1,0 +1,31 @@
+//go:build (linux || windows) && !nocuda
+
+package llm
+
+import (
+	"fmt"
+	"testing"
+
+	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cuda"
+	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
+)
+
+// TestCUDAEmulated computes models by the kernels that GPUs run, in the emulator of PTX.
+func TestCUDAEmulated(t *testing.T) {
+	cuda.Substitute = func(ordinal int) (driver.Device, error) {
+		if ordinal != 0 {
+			return nil, fmt.Errorf("cuda:%d: %w", ordinal, driver.ErrNoDevice)
+		}
+		return emulated.Open(cu.Capability{Major: 9}, false)
+	}
+	t.Cleanup(func() { cuda.Substitute = nil })
+	dev, err := device.Open(t.Context(), device.Require(device.CUDA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	onDevice(t, dev)
+}

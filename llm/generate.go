@@ -1,0 +1,79 @@
+package llm
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// Generate appends tokens to the session and returns what follows, one token after the
+// other, as they are computed. They are appended to the session too. Without tokens it
+// goes on behind those of the session.
+//
+// It ends behind Sampling.MaxTokens tokens, behind one of Sampling.Stop or of
+// [Model.EndTokens], which has Stop set, or when the loop is left. After an error, which
+// comes with the zero Token, there are no more tokens. An end by ctx comes within one
+// token.
+//
+// # Errors
+//   - those of [Session.Feed]: a [CapacityError] when the session is full.
+//   - [ErrSampling] for parameters out of their range, and if no token is allowed.
+//   - the error of Sampling.Mask.
+func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		if err := o.check(); err != nil {
+			yield(Token{}, err)
+			return
+		}
+		g := &generation{s: s, sampler: newSampler(o), next: tokens}
+		for n := 0; o.MaxTokens == 0 || n < o.MaxTokens; n++ {
+			t, err := g.step(ctx)
+			if err != nil {
+				yield(Token{}, err)
+				return
+			}
+			if !yield(t, nil) || t.Stop {
+				return
+			}
+		}
+	}
+}
+
+// generation is one call of Generate.
+type generation struct {
+	s         *Session
+	sampler   *sampler
+	next      []int32 // to be appended
+	generated []int32
+	guesses
+}
+
+// step computes and appends one token.
+func (g *generation) step(ctx context.Context) (Token, error) {
+	s := g.s
+	if err := s.use(); err != nil {
+		return Token{}, err
+	}
+	defer s.unuse()
+	if err := ctx.Err(); err != nil {
+		return Token{}, err
+	}
+	if err := s.add(g.next); err != nil {
+		return Token{}, err
+	}
+	g.next = nil
+	if err := g.logits(ctx); err != nil {
+		return Token{}, err
+	}
+	t, err := g.sampler.next(s.logits, s.tokens, g.generated)
+	if err != nil {
+		return Token{}, err
+	}
+	t.Stop = slices.Contains(g.sampler.Stop, t.ID) || !g.sampler.IgnoreEnd && slices.Contains(s.m.ends, t.ID)
+	if err := s.add([]int32{t.ID}); err != nil {
+		return Token{}, err
+	}
+	g.generated = append(g.generated, t.ID)
+	g.confirm(t.ID)
+	return t, nil
+}

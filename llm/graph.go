@@ -1,0 +1,235 @@
+package llm
+
+import (
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// result says what a pass returns.
+type result int
+
+const (
+	lastLogits   result = iota // of one row of each sequence
+	allLogits                  // of all rows
+	hiddenStates               // the states of all rows behind the last norm
+)
+
+// passShape is what passes with one plan have in common.
+type passShape struct {
+	sequences int
+	rows      int // tokens of each sequence
+	result    result
+}
+
+// tokens returns the rows of all sequences.
+func (s passShape) tokens() int { return s.sequences * s.rows }
+
+// recorder records a pass over the model.
+type recorder struct {
+	*batch.Batch
+	m *Model
+	passShape
+
+	tokens, positions, places, lengths, table, last batch.Value
+}
+
+// use returns a weight, the zero Value for an absent one.
+func (r *recorder) use(b *device.Buffer) batch.Value {
+	if b == nil {
+		return batch.Value{}
+	}
+	return r.Use(b)
+}
+
+// record records a pass and returns its result.
+func (r *recorder) record() batch.Value {
+	c, w, n := &r.m.config, r.m.weights, r.passShape.tokens()
+	ints := func(n int) batch.Value { return batch.Upload(r.Batch, make([]int32, n)) }
+	r.tokens, r.positions, r.lengths = ints(n), ints(n), ints(r.sequences)
+	if c.Causal {
+		r.places = ints(n)
+		r.table = batch.Upload(r.Batch, make([]int32, r.sequences*r.m.cache.perSequence), r.sequences, r.m.cache.perSequence)
+	}
+	x := r.embed()
+	for i := range w.layers {
+		x = r.layer(x, i, &w.layers[i])
+	}
+	if r.result == hiddenStates {
+		if r.m.arch.encoder {
+			return x
+		}
+		return r.norm(x, w.outputNorm)
+	}
+	if r.result == lastLogits && r.rows > 1 {
+		r.last = ints(1)
+		x = r.SliceAt(x, 0, r.last, 1)
+	}
+	y := r.linear(r.norm(x, w.outputNorm), w.output)
+	if c.LogitScale != 0 {
+		y = r.Scale(y, c.LogitScale)
+	}
+	if s := c.LogitSoftcap; s > 0 {
+		y = r.Scale(r.Tanh(r.Scale(y, 1/s)), s)
+	}
+	return y
+}
+
+// embed returns the embeddings of the tokens.
+func (r *recorder) embed() batch.Value {
+	c, w := &r.m.config, r.m.weights
+	x := r.rowsOf(w.embedding, r.tokens)
+	if c.EmbeddingScale != 1 {
+		x = r.Scale(x, c.EmbeddingScale)
+	}
+	if w.types != nil {
+		x = r.Add(x, r.rowsOf(w.types, batch.Upload(r.Batch, []int32{0}))) // of the first kind
+	}
+	if w.positions != nil {
+		x = r.Add(x, r.rowsOf(w.positions, r.positions))
+	}
+	if w.embeddingNorm.weight != nil {
+		x = r.norm(x, w.embeddingNorm)
+	}
+	return x
+}
+
+// rowsOf returns rows of a table as f32.
+func (r *recorder) rowsOf(table *device.Buffer, ids batch.Value) batch.Value {
+	x := r.Gather(r.Use(table), ids)
+	if x.Type() != op.F32 && x.Type() != op.InvalidType {
+		x = r.Cast(x, op.F32)
+	}
+	return x
+}
+
+// linear multiplies rows by the transpose of a matrix, and adds the bias if there is one.
+func (r *recorder) linear(x batch.Value, l linear) batch.Value {
+	w := r.Use(l.w)
+	switch quantised := w.Type().Quantized(); {
+	case quantised && l.bias != nil:
+		return r.MatMulQBias(x, w, r.Use(l.bias))
+	case quantised:
+		return r.MatMulQ(x, w)
+	case l.bias != nil:
+		return r.MatMulBias(x, r.Transpose(w), r.Use(l.bias))
+	}
+	return r.MatMul(x, r.Transpose(w))
+}
+
+func (r *recorder) norm(x batch.Value, n norm) batch.Value {
+	o := op.NormOpts{Eps: r.m.config.NormEpsilon}
+	if r.m.arch.layerNorm {
+		return r.LayerNorm(x, r.use(n.weight), r.use(n.bias), o)
+	}
+	y := r.RMSNorm(x, r.use(n.weight), o)
+	if n.bias != nil {
+		y = r.Add(y, r.Use(n.bias))
+	}
+	return y
+}
+
+// layer records layer i.
+func (r *recorder) layer(x batch.Value, i int, l *layer) batch.Value {
+	if r.m.arch.encoder {
+		x = r.norm(r.Add(x, r.linear(r.attention(x, i, l), l.out)), l.outNorm)
+		return r.norm(r.Add(x, r.feedForward(x, l)), l.ffnOutNorm)
+	}
+	y := r.linear(r.attention(r.norm(x, l.norm), i, l), l.out)
+	if l.outNorm.weight != nil {
+		y = r.norm(y, l.outNorm)
+	}
+	x = r.Add(x, y)
+	y = r.feedForward(r.norm(x, l.ffnNorm), l)
+	if l.ffnOutNorm.weight != nil {
+		y = r.norm(y, l.ffnOutNorm)
+	}
+	return r.Add(x, y)
+}
+
+// attention returns the heads of attention side by side.
+func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
+	c, n := &r.m.config, r.passShape.tokens()
+	var q, k, v batch.Value
+	if l.qkv.w != nil {
+		parts := r.Split(r.linear(x, l.qkv), 1, c.Heads*c.KeyLength, c.KVHeads*c.KeyLength, c.KVHeads*c.ValueLength)
+		q, k, v = parts[0], parts[1], parts[2]
+	} else {
+		q, k, v = r.linear(x, l.q), r.linear(x, l.k), r.linear(x, l.v)
+	}
+	q, k = r.Reshape(q, n, c.Heads, c.KeyLength), r.Reshape(k, n, c.KVHeads, c.KeyLength)
+	if l.qNorm.weight != nil {
+		q = r.norm(q, l.qNorm)
+	}
+	if l.kNorm.weight != nil {
+		k = r.norm(k, l.kNorm)
+	}
+	if r.m.turns(i) {
+		q, k = r.turn(q, i), r.turn(k, i)
+	}
+	q = r.Permute(r.Reshape(q, r.sequences, r.rows, c.Heads, c.KeyLength), 0, 2, 1, 3)
+	o := op.AttentionOpts{Causal: c.Causal, Scale: c.AttentionScale, Softcap: c.AttentionSoftcap, Window: c.Window[i]}
+	var y batch.Value
+	if c.Causal {
+		keys, values := r.m.cache.append(r, i, r.Reshape(k, n, c.KVHeads*c.KeyLength), v)
+		y = r.AttentionWith(q, keys, values, batch.AttentionInputs{Lengths: r.lengths, Table: r.table}, o)
+	} else {
+		heads := func(x batch.Value, width int) batch.Value {
+			return r.Permute(r.Reshape(x, r.sequences, r.rows, c.KVHeads, width), 0, 2, 1, 3)
+		}
+		y = r.AttentionAt(q, heads(k, c.KeyLength), heads(v, c.ValueLength), r.lengths, o)
+	}
+	return r.Reshape(r.Permute(y, 0, 2, 1, 3), n, c.Heads*c.ValueLength)
+}
+
+// turn turns heads [t h d] by their positions.
+func (r *recorder) turn(x batch.Value, i int) batch.Value {
+	c, t := &r.m.config, r.m.ropeOf(i)
+	n := c.Rope.Dimensions
+	rest := batch.Value{}
+	if n < c.KeyLength {
+		parts := r.Split(x, 2, n, c.KeyLength-n)
+		x, rest = parts[0], parts[1]
+	}
+	in := batch.RopeInputs{Positions: r.positions, Frequencies: r.use(t.frequencies)}
+	x = r.RopeWith(x, in, op.RopeOpts{Theta: t.base, Interleaved: c.Rope.Interleaved})
+	if t.magnitude != 1 {
+		x = r.Scale(x, t.magnitude)
+	}
+	if n < c.KeyLength {
+		x = r.Concat(2, x, rest)
+	}
+	return x
+}
+
+// feedForward records the part of a layer that each token goes through by itself.
+func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
+	act, f := r.m.arch.activation, r.m.config.FeedForward
+	if l.router.w != nil {
+		return r.experts(x, l)
+	}
+	up := r.linear(x, l.up)
+	switch {
+	case r.m.arch.fused:
+		parts := r.Split(up, 1, f, f)
+		up = r.Mul(r.Map(act, parts[0]), parts[1])
+	case l.gate.w != nil:
+		up = r.Mul(r.Map(act, r.linear(x, l.gate)), up)
+	default:
+		up = r.Map(act, up)
+	}
+	return r.linear(up, l.down)
+}
+
+// experts lets all experts work and weighs what they return; those that the router did not
+// choose have the weight 0.
+func (r *recorder) experts(x batch.Value, l *layer) batch.Value {
+	c, n := &r.m.config, r.passShape.tokens()
+	p := r.Softmax(r.linear(x, l.router))
+	top, ids := r.TopK(p, c.ExpertsUsed)
+	top = r.Div(top, r.Sum(top, op.Axes(1).KeepDims()))
+	weights := r.ScatterAlong(r.Const(0, n, c.Experts), ids, top, op.ScatterOpts{Along: op.Axes(1)})
+	h := r.Mul(r.Map(r.m.arch.activation, r.linear(x, l.gate)), r.linear(x, l.up))
+	h = r.Mul(r.Reshape(h, n, c.Experts, c.FeedForward), r.Reshape(weights, n, c.Experts, 1))
+	return r.linear(r.Reshape(h, n, c.Experts*c.FeedForward), l.down)
+}

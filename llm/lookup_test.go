@@ -1,0 +1,86 @@
+package llm
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestLookup has guesses change no token, whether most of them are right or few.
+func TestLookup(t *testing.T) {
+	// Always the same texts: two tokens that are almost equally likely may be exchanged.
+	rnd := rand.New(rand.NewPCG(1, 2))
+	m := openModel(t, openCPU(t), "llama", Options{Context: 300, Cache: 10000, Chunk: 32})
+	text := func(prompt []int32, o Sampling) []int32 {
+		s := m.NewSession()
+		defer s.Close()
+		var ids []int32
+		for tok, err := range s.Generate(t.Context(), prompt, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, tok.ID)
+		}
+		if got := s.Tokens(); !slices.Equal(got, slices.Concat(prompt, ids)) {
+			t.Fatalf("the session has %v", got)
+		}
+		if err := s.Feed(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "behind guesses", s.Logits(), fed(t, m, slices.Concat(prompt, ids)).Logits())
+		return ids
+	}
+	for range 4 {
+		prompt := randomTokens(rnd, 5+rnd.IntN(100))
+		for _, o := range []Sampling{
+			{MaxTokens: 100}, // soon repeats itself
+			{MaxTokens: 60, Temperature: 0.3, Seed: 3, RepeatPenalty: 1.05},
+			{MaxTokens: 30, Temperature: 1, Seed: 4, LogitBias: map[int32]float32{7: 9, 8: 8}},
+		} {
+			want := text(prompt, o)
+			o.Lookup = 1 + rnd.IntN(fewTokens-1)
+			if got := text(prompt, o); !slices.Equal(got, want) {
+				t.Errorf("%v with guesses, %v without", got, want)
+			}
+		}
+	}
+}
+
+// TestLookupPasses counts passes over a text that repeats itself: guesses save most of them.
+func TestLookupPasses(t *testing.T) {
+	dev := openCPU(t)
+	m := openModel(t, dev, "llama", Options{Context: 300})
+	passes := func(lookup int) int64 {
+		s := m.NewSession()
+		defer s.Close()
+		before := dev.Stats().Submissions
+		for _, err := range s.Generate(t.Context(), []int32{1, 2, 3}, Sampling{MaxTokens: 200, Lookup: lookup, LogitBias: map[int32]float32{7: 1000}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dev.Stats().Submissions - before
+	}
+	if with, without := passes(7), passes(0); with > without/4 {
+		t.Errorf("%d passes with guesses, %d without", with, without)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	for _, c := range []struct {
+		tokens []int32
+		n      int
+		want   []int32
+	}{
+		{nil, 3, nil},
+		{[]int32{1, 2}, 3, nil},
+		{[]int32{1, 2, 1, 2}, 3, []int32{1, 2, 1}}, // a period of two
+		{[]int32{1, 2, 3, 9, 2, 3, 4, 1, 2, 3}, 3, []int32{9, 2, 3}}, // the longer match, not the later one
+		{[]int32{2, 3, 5, 2, 3, 6, 2, 3}, 2, []int32{6, 2}},          // the later of equal ones
+		{[]int32{2, 3, 5, 2, 3, 6, 2, 3}, 0, nil},
+	} {
+		if got := follow(c.tokens, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.tokens, got, c.want)
+		}
+	}
+}

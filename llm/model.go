@@ -1,0 +1,348 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Options are how a model is opened. The zero value is the default.
+type Options struct {
+	// Context is how many tokens a session can have: 4096, or what the model was
+	// trained for if that is less, where it is 0.
+	Context int
+	// Cache is how many tokens all sessions together can have; Context where it is 0.
+	// It is rounded up to whole pages.
+	Cache int
+	// CacheType is the type of keys and values in the cache: op.F32, which the zero value
+	// stands for, or op.F16, which takes half the memory.
+	CacheType op.DType
+	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
+	// more memory for temporaries.
+	Chunk int
+}
+
+const (
+	defaultContext = 4096
+	defaultChunk   = 256
+	// fewTokens is the rows of the plan for few tokens, of which as many passes are made
+	// as cost less than one of a chunk.
+	fewTokens = 16
+	// maxChunk bounds Options.Chunk.
+	maxChunk = 1 << 16
+)
+
+// Model is a model on a device. Its methods are safe for concurrent use.
+type Model struct {
+	dev     *device.Device
+	config  Config
+	arch    *architecture
+	weights *weights
+	loaded  *loader
+	cache   *cache // nil of an encoder
+	ropes   [2]ropeTable
+	context int
+	chunk   int
+	ends    []int32
+
+	mu     sync.Mutex
+	closed bool
+	users  sync.WaitGroup // passes under way
+	plans  map[passShape]*pass
+	moves  *pageMoves
+}
+
+// ropeTable is how the heads of layers turn, of those that see all tokens and of those with a
+// window.
+type ropeTable struct {
+	base        float32
+	frequencies *device.Buffer // nil for powers of the base
+	magnitude   float32
+}
+
+// Open loads a model from a GGUF file, or from any part of one that is split. The file
+// can be deleted afterwards.
+//
+// # Errors
+//   - those of [gguf.Open].
+//   - [ConfigError] and [TensorError], which wrap [ErrModel], for a file without a model
+//     of a known architecture.
+//   - [device.ErrOutOfMemory] and [device.ErrLimit] if weights or cache are too large for the device.
+//   - [device.ErrShape] for options below 0.
+func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Model, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := Load(ctx, dev, f, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Load is [Open] of a file that is open. It does not use the file afterwards.
+func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Model, error) {
+	c, arch, err := configOf(f)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{dev: dev, arch: arch, plans: make(map[passShape]*pass)}
+	pages, err := m.sizes(&c, o)
+	if err != nil {
+		return nil, err
+	}
+	m.loaded = &loader{ctx: ctx, dev: dev, f: f}
+	m.weights = m.loaded.load(&c, arch)
+	m.config = c
+	m.ropes[0], m.ropes[1] = m.loaded.rope(&c, false, m.weights.ropeFactors), m.loaded.rope(&c, true, m.weights.ropeFactors)
+	m.loaded.scratch = nil
+	if m.loaded.err != nil {
+		m.loaded.close()
+		return nil, m.loaded.err
+	}
+	if c.Causal {
+		typ := o.CacheType
+		if typ == op.InvalidType {
+			typ = op.F32
+		}
+		if m.cache, err = newCache(ctx, dev, &m.config, typ, pages, ceilDiv(m.context+m.chunk, PageSize)); err != nil {
+			m.loaded.close()
+			return nil, fmt.Errorf("cache of %d tokens: %w", pages*PageSize, err)
+		}
+	}
+	m.ends = endTokens(f.Metadata(), c.Vocabulary)
+	return m, nil
+}
+
+func ceilDiv(n, m int) int { return (n-1)/m + 1 }
+
+// sizes checks the options and returns the pages of the cache.
+func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
+	if o.Context < 0 || o.Cache < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
+		return 0, fmt.Errorf("context of %d tokens, cache of %d, chunks of %d: below 0, or chunks above %d: %w", o.Context, o.Cache, o.Chunk, maxChunk, device.ErrShape)
+	}
+	if o.CacheType != op.InvalidType && o.CacheType != op.F32 && o.CacheType != op.F16 {
+		return 0, fmt.Errorf("cache of %v, not f32 or f16: %w", o.CacheType, device.ErrUnsupported)
+	}
+	m.context = o.Context
+	if m.context == 0 {
+		m.context = min(defaultContext, c.Context)
+	}
+	m.context = min(m.context, maxContext)
+	if !c.Causal {
+		m.context = min(m.context, c.Context)
+	}
+	m.chunk = o.Chunk
+	if m.chunk == 0 {
+		m.chunk = defaultChunk
+	}
+	m.chunk = min(m.chunk, ceilDiv(m.context, fewTokens)*fewTokens)
+	tokens := o.Cache
+	if tokens == 0 {
+		tokens = m.context
+	}
+	pages = ceilDiv(max(tokens, 1), PageSize)
+	if pages > math.MaxInt32/PageSize {
+		return 0, fmt.Errorf("cache of %d tokens: more than %d: %w", tokens, math.MaxInt32, device.ErrLimit)
+	}
+	return pages, nil
+}
+
+// rope makes the table of layers with a window, or of the others.
+func (l *loader) rope(c *Config, local bool, factors []float32) ropeTable {
+	t := ropeTable{base: c.Rope.Base, magnitude: 1}
+	if local {
+		t.base = c.Rope.BaseLocal
+	}
+	if c.Rope.Dimensions == 0 || l.err != nil {
+		return t
+	}
+	scaled := !local || !c.Rope.Scaling.LocalLayersUnaffected
+	if c.Rope.plain(scaled, factors) {
+		return t
+	}
+	var f []float32
+	f, t.magnitude = c.Rope.frequencies(t.base, scaled, factors)
+	t.frequencies = l.keep(device.Upload(l.ctx, l.dev, f))
+	return t
+}
+
+func (m *Model) ropeOf(i int) *ropeTable { return &m.ropes[min(1, m.config.Window[i])] }
+
+// turns reports whether layer i knows positions by turning.
+func (m *Model) turns(i int) bool {
+	return m.arch.rope != noRope && (m.arch.ropeless == 0 || (i+1)%m.arch.ropeless != 0)
+}
+
+// endTokens returns the tokens that end a text or a turn, by the metadata.
+func endTokens(meta *gguf.Metadata, vocabulary int) []int32 {
+	var ends []int32
+	for _, key := range []string{"eos", "eot", "eom"} {
+		if id, ok := meta.Uint("tokenizer.ggml." + key + "_token_id"); ok && id < uint64(vocabulary) {
+			ends = append(ends, int32(id))
+		}
+	}
+	return ends
+}
+
+// Config returns what the file says about the model.
+func (m *Model) Config() Config {
+	c := m.config
+	c.Window = append([]int(nil), c.Window...)
+	return c
+}
+
+// Device returns the device of the model.
+func (m *Model) Device() *device.Device { return m.dev }
+
+// Context returns how many tokens a session can have.
+func (m *Model) Context() int { return m.context }
+
+// EndTokens returns the tokens that end a text or a turn, by the metadata of the file.
+// [Session.Generate] stops at these too.
+func (m *Model) EndTokens() []int32 { return append([]int32(nil), m.ends...) }
+
+// Close waits for passes under way and frees what the device holds for the model and
+// all its sessions. Their methods return [ErrClosed] afterwards. A second Close does
+// nothing.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	closed := m.closed
+	m.closed = true
+	m.mu.Unlock()
+	if closed {
+		return nil
+	}
+	m.users.Wait()
+	for _, p := range m.plans {
+		_ = p.plan.Close()
+	}
+	if m.moves != nil {
+		m.moves.close()
+	}
+	if m.cache != nil {
+		m.cache.close()
+	}
+	m.loaded.close()
+	return nil
+}
+
+// begin notes that a pass is under way, until the function that it returns is called.
+func (m *Model) begin() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("model: %w", ErrClosed)
+	}
+	m.users.Add(1)
+	return nil
+}
+
+// pass is a plan, and what a run of it binds.
+type pass struct {
+	plan *batch.Plan
+	recorder
+	y     batch.Value
+	width int       // elements of a row of the result
+	free  sync.Pool // of *passRun
+}
+
+// passRun is the operands of one run.
+type passRun struct {
+	tokens, positions, places, lengths, table, last []int32
+	bind                                            []batch.Binding
+}
+
+// pass returns the plan of a shape, which is compiled when it is first asked for.
+func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.plans[s]; p != nil {
+		return p, nil
+	}
+	p := &pass{recorder: recorder{Batch: batch.New(m.dev), m: m, passShape: s}}
+	p.y = p.record()
+	var err error
+	if p.plan, err = p.Compile(ctx, p.y); err != nil {
+		return nil, fmt.Errorf("%s, a pass over %d tokens of %d sequences: %w", m.config.Architecture, s.rows, s.sequences, err)
+	}
+	p.width = m.config.Vocabulary
+	if s.result == hiddenStates {
+		p.width = m.config.Width
+	}
+	m.plans[s] = p
+	return p, nil
+}
+
+// run returns operands for one run: those of sequences that do nothing.
+func (p *pass) run() *passRun {
+	r, ok := p.free.Get().(*passRun)
+	if !ok {
+		n := p.passShape.tokens()
+		r = &passRun{tokens: make([]int32, n), positions: make([]int32, n), lengths: make([]int32, p.sequences), last: make([]int32, 1)}
+		if k := p.m.cache; k != nil {
+			r.places, r.table = make([]int32, n), make([]int32, p.sequences*k.perSequence)
+		}
+	}
+	clear(r.tokens)
+	clear(r.positions)
+	clear(r.lengths)
+	for i := range r.places {
+		r.places[i] = int32(p.m.cache.pages * PageSize) // nowhere
+	}
+	for i := range r.table {
+		r.table[i] = -1
+	}
+	r.last[0] = 0
+	return r
+}
+
+// set gives sequence i tokens that follow start others, which are in the pages.
+func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) {
+	first := i * p.rows
+	copy(r.tokens[first:], tokens)
+	for j := range p.rows {
+		r.positions[first+j] = int32(min(start+j, maxContext))
+	}
+	r.last[0] = int32(len(tokens) - 1)
+	if k := p.m.cache; k != nil {
+		// The last row stands at the last key: rows without a token are counted.
+		r.lengths[i] = int32(start + p.rows)
+		copy(r.table[i*k.perSequence:], pages)
+		for j := range tokens {
+			at := start + j
+			r.places[first+j] = pages[at/PageSize]*PageSize + int32(at%PageSize)
+		}
+		return
+	}
+	r.lengths[i] = int32(len(tokens))
+}
+
+// do runs the plan over operands and writes the result to y.
+func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
+	r.bind = append(r.bind[:0], batch.Set(p.recorder.tokens, r.tokens), batch.Set(p.lengths, r.lengths), batch.Get(p.y, y))
+	if p.m.usesPositions() {
+		r.bind = append(r.bind, batch.Set(p.positions, r.positions))
+	}
+	if p.m.cache != nil {
+		r.bind = append(r.bind, batch.Set(p.places, r.places), batch.Set(p.table, r.table))
+	}
+	if p.result == lastLogits && p.rows > 1 {
+		r.bind = append(r.bind, batch.Set(p.last, r.last))
+	}
+	err := p.plan.Run(ctx, r.bind...)
+	clear(r.bind)
+	p.free.Put(r)
+	return err
+}
+
+// usesPositions reports whether the positions are operands.
+func (m *Model) usesPositions() bool { return m.arch.rope != noRope || m.weights.positions != nil }

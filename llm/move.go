@@ -1,0 +1,158 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// pageMoves are plans that copy a page of all layers within the cache, to the host, and
+// from it.
+type pageMoves struct {
+	copy, read, write move
+}
+
+// move is one plan. from and to name the rows of a page, data are pages of all layers, keys
+// and values in turn.
+type move struct {
+	plan     *batch.Plan
+	from, to batch.Value
+	data     []batch.Value
+}
+
+func (p *pageMoves) close() {
+	for _, m := range []*batch.Plan{p.copy.plan, p.read.plan, p.write.plan} {
+		_ = m.Close()
+	}
+}
+
+// pageMoves returns the plans, which are compiled when they are first needed.
+func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.moves != nil {
+		return m.moves, nil
+	}
+	p := &pageMoves{}
+	for i, to := range []*move{&p.copy, &p.read, &p.write} {
+		var err error
+		if *to, err = m.cache.move(ctx, m.dev, i < 2, i != 1); err != nil {
+			for _, made := range []*batch.Plan{p.copy.plan, p.read.plan} {
+				if made != nil {
+					_ = made.Close()
+				}
+			}
+			return nil, err
+		}
+	}
+	m.moves = p
+	return p, nil
+}
+
+// move compiles a plan that reads a page of the cache, or data, and writes a page, or
+// returns what it has read.
+func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool) (move, error) {
+	b := batch.New(dev)
+	rows := func() batch.Value { return batch.Upload(b, make([]int32, PageSize)) }
+	var v move
+	if reads {
+		v.from = rows()
+	}
+	if writes {
+		v.to = rows()
+	}
+	for i := range 2 * len(k.keys) {
+		buf := k.array(i)
+		var x batch.Value
+		if reads {
+			x = b.Gather(b.Use(buf), v.from)
+		} else {
+			n := buf.Shape()[1]
+			x = b.Upload(make([]float32, PageSize*n), PageSize, n)
+			v.data = append(v.data, x)
+		}
+		switch {
+		case !writes:
+			x = b.Cast(x, op.F32)
+			v.data = append(v.data, x)
+		case reads:
+			b.Store(buf, 0, b.Scatter(b.Use(buf), v.to, x))
+		default:
+			k.store(b, buf, v.to, x)
+		}
+	}
+	var err error
+	if writes {
+		v.plan, err = b.Compile(ctx)
+	} else {
+		v.plan, err = b.Compile(ctx, v.data...)
+	}
+	if err != nil {
+		return move{}, fmt.Errorf("moving pages of the cache: %w", err)
+	}
+	return v, nil
+}
+
+// array returns the keys of layer i/2, or its values where i is odd.
+func (k *cache) array(i int) *device.Buffer {
+	if i%2 == 0 {
+		return k.keys[i/2]
+	}
+	return k.values[i/2]
+}
+
+// rowsOfPage lists the rows of a page.
+func rowsOfPage(page int32) []int32 {
+	rows := make([]int32, PageSize)
+	for i := range rows {
+		rows[i] = page*PageSize + int32(i)
+	}
+	return rows
+}
+
+// copyPage copies a page of all layers.
+func (m *Model) copyPage(ctx context.Context, from, to int32) error {
+	p, err := m.pageMoves(ctx)
+	if err != nil {
+		return err
+	}
+	return p.copy.plan.Run(ctx, batch.Set(p.copy.from, rowsOfPage(from)), batch.Set(p.copy.to, rowsOfPage(to)))
+}
+
+// readPage copies a page to data, which has an array for keys and values of each layer.
+func (m *Model) readPage(ctx context.Context, page int32, data [][]float32) error {
+	p, err := m.pageMoves(ctx)
+	if err != nil {
+		return err
+	}
+	bind := []batch.Binding{batch.Set(p.read.from, rowsOfPage(page))}
+	for i, v := range p.read.data {
+		bind = append(bind, batch.Get(v, data[i]))
+	}
+	return p.read.plan.Run(ctx, bind...)
+}
+
+// writePage is the reverse of readPage.
+func (m *Model) writePage(ctx context.Context, page int32, data [][]float32) error {
+	p, err := m.pageMoves(ctx)
+	if err != nil {
+		return err
+	}
+	bind := []batch.Binding{batch.Set(p.write.to, rowsOfPage(page))}
+	for i, v := range p.write.data {
+		bind = append(bind, batch.Set(v, data[i]))
+	}
+	return p.write.plan.Run(ctx, bind...)
+}
+
+// pageData returns memory for a page of all layers.
+func (k *cache) pageData() [][]float32 {
+	data := make([][]float32, 2*len(k.keys))
+	for i := range data {
+		data[i] = make([]float32, PageSize*k.array(i).Shape()[1])
+	}
+	return data
+}

@@ -1,0 +1,329 @@
+package llm
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Sampling says how a token is chosen among those that the model expects, and when to
+// stop. The zero value takes the most likely one each time, until the model ends the text
+// or the session is full.
+//
+// Logits are changed and tokens left out in the order of the fields: bias, Mask,
+// penalties, TopK, Typical, TopP, MinP, Temperature.
+type Sampling struct {
+	// LogitBias is added to the logits of tokens; -Inf forbids one.
+	LogitBias map[int32]float32
+	// Mask, if not nil, may change the logits, for example to -Inf where a grammar does
+	// not allow a token. generated are the tokens that this call has yielded.
+	Mask func(generated []int32, logits []float32) error
+
+	// RepeatPenalty, of 1 or more, divides the logits above 0 of tokens that occur among the last
+	// ones, and multiplies the others; 0 stands for 1. FrequencyPenalty is
+	// subtracted as often as they occur, PresencePenalty once.
+	RepeatPenalty, FrequencyPenalty, PresencePenalty float32
+	// PenaltyLast is how many of the last tokens of the session penalties look at: 64
+	// where it is 0, all below 0.
+	PenaltyLast int
+
+	TopK    int     // leaves so many of the most likely tokens; 0 for all
+	Typical float32 // leaves tokens whose surprise is nearest to the expected one, of so much probability; 0 and 1 for all
+	TopP    float32 // leaves the fewest of the most likely tokens of so much probability; 0 and 1 for all
+	MinP    float32 // leaves tokens of at least so much of the probability of the most likely one
+
+	// Temperature divides the logits that are left; 0 takes the most likely token.
+	Temperature float32
+	// Seed of the random numbers: the same seed gives the same tokens, on the same device.
+	Seed uint64
+
+	// LogProbs has tokens carry the logarithms of probabilities, of what the model
+	// expects before anything is changed, and TopLogProbs those of so many of the most
+	// likely tokens.
+	LogProbs    bool
+	TopLogProbs int
+
+	// Lookup, if not 0, has so many tokens guessed and checked in one pass: those that
+	// followed where the last few tokens stood before. Tokens are the same as without,
+	// but for what the rounding of another kernel changes; texts that repeat their
+	// prompt, as summaries and changed code do, come sooner. At most 15.
+	Lookup int
+
+	MaxTokens int     // 0 for no limit
+	Stop      []int32 // tokens that end the text besides those of the model
+	IgnoreEnd bool    // do not stop at Model.EndTokens
+}
+
+// TokenProb is a token and the logarithm of its probability.
+type TokenProb struct {
+	ID      int32
+	LogProb float32
+}
+
+// Token is a token that was chosen.
+type Token struct {
+	ID      int32
+	LogProb float32     // with Sampling.LogProbs
+	Top     []TokenProb // with Sampling.TopLogProbs, the most likely first
+	// Stop says that the token ended the text: it is of Sampling.Stop or of
+	// Model.EndTokens. It is the last.
+	Stop bool
+}
+
+// check returns an ErrSampling for parameters out of their range.
+func (o *Sampling) check() error {
+	for _, p := range []struct {
+		name      string
+		v         float32
+		low, high float32
+	}{
+		{"RepeatPenalty", o.RepeatPenalty, 0, math.MaxFloat32},
+		{"FrequencyPenalty", o.FrequencyPenalty, -math.MaxFloat32, math.MaxFloat32},
+		{"PresencePenalty", o.PresencePenalty, -math.MaxFloat32, math.MaxFloat32},
+		{"Typical", o.Typical, 0, 1}, {"TopP", o.TopP, 0, 1}, {"MinP", o.MinP, 0, 1},
+		{"Temperature", o.Temperature, 0, math.MaxFloat32},
+	} {
+		if !(p.v >= p.low && p.v <= p.high) {
+			return fmt.Errorf("%s of %v: not from %v to %v: %w", p.name, p.v, p.low, p.high, ErrSampling)
+		}
+	}
+	for _, p := range []struct {
+		name string
+		v    int
+	}{{"TopK", o.TopK}, {"TopLogProbs", o.TopLogProbs}, {"MaxTokens", o.MaxTokens}} {
+		if p.v < 0 {
+			return fmt.Errorf("%s of %d, below 0: %w", p.name, p.v, ErrSampling)
+		}
+	}
+	if o.Lookup < 0 || o.Lookup >= fewTokens {
+		return fmt.Errorf("Lookup of %d: not from 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
+	}
+	return nil
+}
+
+// sampler chooses tokens.
+type sampler struct {
+	Sampling
+	rnd        *rand.Rand
+	logits     []float32
+	candidates []candidate
+	counts     map[int32]int
+}
+
+// candidate is a token that may be chosen.
+type candidate struct {
+	id    int32
+	logit float32
+	p     float64
+}
+
+func newSampler(o Sampling) *sampler {
+	return &sampler{Sampling: o, rnd: rand.New(rand.NewPCG(o.Seed, 0)), counts: make(map[int32]int)}
+}
+
+// next chooses a token. history are the tokens of the session, generated its last ones.
+func (s *sampler) next(logits []float32, history, generated []int32) (Token, error) {
+	s.logits = append(s.logits[:0], logits...)
+	for id, v := range s.LogitBias {
+		if id >= 0 && int(id) < len(s.logits) {
+			s.logits[id] += v
+		}
+	}
+	if s.Mask != nil {
+		if err := s.Mask(generated, s.logits); err != nil {
+			return Token{}, err
+		}
+	}
+	s.penalise(history)
+	id, err := s.choose()
+	if err != nil {
+		return Token{}, err
+	}
+	t := Token{ID: id}
+	if s.LogProbs || s.TopLogProbs > 0 {
+		s.report(logits, &t)
+	}
+	return t, nil
+}
+
+// penalise lowers the logits of tokens that occur among the last ones.
+func (s *sampler) penalise(history []int32) {
+	if (s.RepeatPenalty == 0 || s.RepeatPenalty == 1) && s.FrequencyPenalty == 0 && s.PresencePenalty == 0 {
+		return
+	}
+	n := s.PenaltyLast
+	if n == 0 {
+		n = 64
+	}
+	if n < 0 || n > len(history) {
+		n = len(history)
+	}
+	clear(s.counts)
+	for _, id := range history[len(history)-n:] {
+		s.counts[id]++
+	}
+	repeat := cmp.Or(s.RepeatPenalty, 1)
+	for id, count := range s.counts {
+		x := s.logits[id]
+		if x > 0 {
+			x /= repeat
+		} else {
+			x *= repeat
+		}
+		s.logits[id] = x - float32(count)*s.FrequencyPenalty - s.PresencePenalty
+	}
+}
+
+// choose returns a token for the logits as they are now.
+func (s *sampler) choose() (int32, error) {
+	best := argmax(s.logits)
+	if best < 0 {
+		return 0, fmt.Errorf("no token is allowed, or the logits are NaN: %w", ErrSampling)
+	}
+	if s.Temperature == 0 || s.TopK == 1 {
+		return best, nil
+	}
+	s.gather(s.logits[best])
+	if s.TopK > 0 && s.TopK < len(s.candidates) {
+		s.candidates = s.candidates[:s.TopK]
+	}
+	if s.Typical > 0 && s.Typical < 1 {
+		s.typical()
+	}
+	if s.TopP > 0 && s.TopP < 1 {
+		s.topP()
+	}
+	if s.MinP > 0 {
+		floor := s.candidates[0].logit + float32(math.Log(float64(s.MinP)))
+		n := 1
+		for n < len(s.candidates) && s.candidates[n].logit >= floor {
+			n++
+		}
+		s.candidates = s.candidates[:n]
+	}
+	return s.draw(), nil
+}
+
+// argmax returns the first greatest logit that is above -Inf, or -1.
+func argmax(logits []float32) int32 {
+	best, top := int32(-1), float32(math.Inf(-1))
+	for i, x := range logits {
+		if x > top {
+			best, top = int32(i), x
+		}
+	}
+	return best
+}
+
+// byLogit orders candidates from the most likely one on.
+func byLogit(x, y candidate) int {
+	if c := cmp.Compare(y.logit, x.logit); c != 0 {
+		return c
+	}
+	return cmp.Compare(x.id, y.id)
+}
+
+// gather lists tokens from the most likely one on. Those below e^-40 of it, which no random
+// number of 53 bits chooses, are left out unless TopK asks for so many.
+func (s *sampler) gather(top float32) {
+	s.candidates = s.candidates[:0]
+	span := 40 * max(1, s.Temperature)
+	for i, x := range s.logits {
+		if x >= top-span {
+			s.candidates = append(s.candidates, candidate{id: int32(i), logit: x})
+		}
+	}
+	slices.SortFunc(s.candidates, byLogit)
+}
+
+// weigh computes the probabilities of the candidates at a temperature.
+func (s *sampler) weigh(temperature float32) {
+	top, sum := float64(s.candidates[0].logit), 0.0
+	for _, c := range s.candidates {
+		top = max(top, float64(c.logit))
+	}
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		c.p = math.Exp((float64(c.logit) - top) / float64(temperature))
+		sum += c.p
+	}
+	for i := range s.candidates {
+		s.candidates[i].p /= sum
+	}
+}
+
+// topP keeps the most likely candidates.
+func (s *sampler) topP() {
+	s.weigh(1)
+	sum := 0.0
+	for i, c := range s.candidates {
+		if sum += c.p; sum >= float64(s.TopP) {
+			s.candidates = s.candidates[:i+1]
+			return
+		}
+	}
+}
+
+// typical keeps the candidates whose surprise is nearest to the expected one.
+func (s *sampler) typical() {
+	s.weigh(1)
+	entropy := 0.0
+	for _, c := range s.candidates {
+		if c.p > 0 {
+			entropy -= c.p * math.Log(c.p)
+		}
+	}
+	far := func(c candidate) float64 { return math.Abs(-math.Log(c.p) - entropy) }
+	slices.SortStableFunc(s.candidates, func(x, y candidate) int { return cmp.Compare(far(x), far(y)) })
+	sum := 0.0
+	for i, c := range s.candidates {
+		if sum += c.p; sum >= float64(s.Typical) {
+			s.candidates = s.candidates[:i+1]
+			break
+		}
+	}
+	slices.SortFunc(s.candidates, byLogit)
+}
+
+// draw chooses a candidate at random.
+func (s *sampler) draw() int32 {
+	s.weigh(s.Temperature)
+	u := s.rnd.Float64()
+	for _, c := range s.candidates {
+		if u -= c.p; u < 0 {
+			return c.id
+		}
+	}
+	return s.candidates[0].id // the probabilities add up to a little less than 1
+}
+
+// report gives a token the logarithms of probabilities.
+func (s *sampler) report(logits []float32, t *Token) {
+	top := float64(logits[max(argmax(logits), 0)])
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - top)
+	}
+	norm := top + math.Log(sum)
+	prob := func(id int32) float32 { return float32(float64(logits[id]) - norm) }
+	t.LogProb = prob(t.ID)
+	n := min(s.TopLogProbs, len(logits))
+	if n == 0 {
+		return
+	}
+	best := make([]candidate, 0, n+1)
+	for i, x := range logits {
+		c := candidate{id: int32(i), logit: x}
+		if len(best) == n && byLogit(c, best[n-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, c, byLogit)
+		best = slices.Insert(best, at, c)
+		best = best[:min(len(best), n)]
+	}
+	for _, c := range best {
+		t.Top = append(t.Top, TokenProb{c.id, prob(c.id)})
+	}
+}

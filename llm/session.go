@@ -1,0 +1,298 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Session is a text that the model has read, as tokens with their keys and values in the
+// cache. Its methods are safe for concurrent use, but wait for each other.
+type Session struct {
+	m *Model
+	// decode, if not nil, takes the place of a pass over one token.
+	scheduler *Scheduler
+
+	mu     sync.Mutex
+	closed bool
+	tokens []int32
+	done   int // of the tokens that are in the cache
+	edits  int // how often tokens were appended or forgotten
+	pages  []int32
+	logits []float32 // behind the last of done, or nil
+}
+
+// NewSession returns a session without tokens. It takes memory of the cache as tokens
+// come, and gives it back by Close.
+func (m *Model) NewSession() *Session { return &Session{m: m} }
+
+// Len returns the number of tokens.
+func (s *Session) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tokens)
+}
+
+// Tokens returns the tokens.
+func (s *Session) Tokens() []int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]int32(nil), s.tokens...)
+}
+
+// use locks an open session.
+func (s *Session) use() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("session: %w", ErrClosed)
+	}
+	if s.m.cache == nil {
+		s.mu.Unlock()
+		return fmt.Errorf("%s has no sessions, it embeds: use Model.Embed: %w", s.m.config.Architecture, ErrModel)
+	}
+	if err := s.m.begin(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+func (s *Session) unuse() {
+	s.m.users.Done()
+	s.mu.Unlock()
+}
+
+// Feed appends tokens and computes what the model expects behind them, which
+// [Session.Logits] returns.
+//
+// # Errors
+//   - [ErrToken] for numbers that are no tokens, and for no tokens in a session without any.
+//   - [CapacityError] if there is no room; the session is as before.
+//   - [ErrClosed] after Close of the session or the model.
+//   - the error of ctx. The session has the tokens then, and the next call goes on.
+func (s *Session) Feed(ctx context.Context, tokens []int32) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.unuse()
+	if err := s.add(tokens); err != nil {
+		return err
+	}
+	return s.catchUp(ctx)
+}
+
+// Logits returns what the model expects behind the last token, a number for each token of
+// the vocabulary, or nil before Feed and after Rewind.
+func (s *Session) Logits() []float32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.logits == nil || s.done != len(s.tokens) {
+		return nil
+	}
+	return append([]float32(nil), s.logits...)
+}
+
+// Evaluate appends tokens and calls each with the logits behind every one of them, in
+// order. It returns the error of each, which ends it; the tokens are appended then too.
+// The slice is valid during the call. Perplexities are computed so. The errors are those
+// of Feed.
+func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int, logits []float32) error) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.unuse()
+	if len(s.tokens) > 0 && s.done < len(s.tokens) {
+		if err := s.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.add(tokens); err != nil {
+		return err
+	}
+	v := s.m.config.Vocabulary
+	rows := make([]float32, fewTokens*v)
+	for i := 0; i < len(tokens); {
+		n, err := s.pass(ctx, allLogits, rows)
+		if err != nil {
+			return err
+		}
+		for j := range n {
+			if err := each(i+j, rows[j*v:][:v]); err != nil {
+				return err
+			}
+		}
+		i += n
+		s.logits = append(s.logits[:0], rows[(n-1)*v:][:v]...)
+	}
+	return nil
+}
+
+// add appends tokens and takes pages for them.
+func (s *Session) add(tokens []int32) error {
+	for i, t := range tokens {
+		if t < 0 || int(t) >= s.m.config.Vocabulary {
+			return fmt.Errorf("token %d at %d: not from 0 to %d: %w", t, i, s.m.config.Vocabulary-1, ErrToken)
+		}
+	}
+	n := len(s.tokens) + len(tokens)
+	if n > 0 && len(tokens) == 0 {
+		return nil
+	}
+	if n == 0 {
+		return fmt.Errorf("a session without tokens expects nothing: feed it one: %w", ErrToken)
+	}
+	if n > s.m.context {
+		return &CapacityError{Tokens: n, Capacity: s.m.context}
+	}
+	pages, ok := s.m.cache.take(s.pages, ceilDiv(n, PageSize))
+	if !ok {
+		return &CapacityError{Tokens: n, Capacity: (len(s.pages) + s.m.cache.available()) * PageSize, Shared: true}
+	}
+	s.pages = pages
+	s.tokens = append(s.tokens, tokens...)
+	s.edits++
+	return nil
+}
+
+// catchUp computes what is not in the cache yet, and the logits behind the last token.
+func (s *Session) catchUp(ctx context.Context) error {
+	if s.done == len(s.tokens) && s.logits != nil {
+		return nil
+	}
+	s.done = min(s.done, len(s.tokens)-1) // the last one again, for its logits
+	if s.logits == nil {
+		s.logits = make([]float32, s.m.config.Vocabulary)
+	}
+	for s.done < len(s.tokens) {
+		if _, err := s.pass(ctx, lastLogits, s.logits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass computes the next tokens and returns how many.
+func (s *Session) pass(ctx context.Context, what result, y []float32) (int, error) {
+	if err := s.own(ctx); err != nil {
+		return 0, err
+	}
+	tokens := s.tokens[s.done:]
+	rows := s.m.rowsFor(len(tokens), what)
+	tokens = tokens[:min(rows, len(tokens))]
+	if s.scheduler != nil && rows == 1 && what == lastLogits {
+		if err := s.scheduler.decode(ctx, s, y); err != nil {
+			return 0, err
+		}
+		s.done++
+		return 1, nil
+	}
+	if err := s.compute(ctx, passShape{1, rows, what}, tokens, y); err != nil {
+		return 0, err
+	}
+	s.done += len(tokens)
+	return len(tokens), nil
+}
+
+// compute runs a pass over tokens that follow those that are done.
+func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, y []float32) error {
+	p, err := s.m.pass(ctx, shape)
+	if err != nil {
+		return err
+	}
+	r := p.run()
+	r.set(p, 0, tokens, s.done, s.pages)
+	n := p.width
+	if shape.result != lastLogits {
+		n *= shape.rows
+	}
+	return p.do(ctx, r, y[:n])
+}
+
+// rowsFor returns the rows of the next pass over so many tokens.
+func (m *Model) rowsFor(tokens int, what result) int {
+	few := min(fewTokens, m.chunk)
+	switch {
+	case tokens == 1:
+		return 1
+	case what == allLogits || tokens <= 3*few:
+		return few
+	}
+	return m.chunk
+}
+
+// own gives the session pages of its own for the next tokens, in place of shared ones.
+func (s *Session) own(ctx context.Context) error {
+	for i := s.done / PageSize; i < len(s.pages); i++ {
+		if !s.m.cache.shared(s.pages[i]) {
+			continue
+		}
+		fresh, ok := s.m.cache.take(nil, 1)
+		if !ok {
+			return &CapacityError{Tokens: len(s.tokens), Capacity: i * PageSize, Shared: true}
+		}
+		if err := s.m.copyPage(ctx, s.pages[i], fresh[0]); err != nil {
+			s.m.cache.release(fresh)
+			return err
+		}
+		s.m.cache.release(s.pages[i : i+1])
+		s.pages[i] = fresh[0]
+	}
+	return nil
+}
+
+// Rewind forgets all but the first n tokens.
+//
+// The error is [ErrToken] if there are fewer, and [ErrClosed] after Close.
+func (s *Session) Rewind(n int) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.unuse()
+	if n < 0 || n > len(s.tokens) {
+		return fmt.Errorf("rewind to %d of %d tokens: %w", n, len(s.tokens), ErrToken)
+	}
+	if n == len(s.tokens) {
+		return nil
+	}
+	s.tokens, s.done, s.logits = s.tokens[:n], min(s.done, n), nil
+	s.edits++
+	keep := 0
+	if n > 0 {
+		keep = ceilDiv(n, PageSize)
+	}
+	s.m.cache.release(s.pages[keep:])
+	s.pages = s.pages[:keep]
+	return nil
+}
+
+// Fork returns another session with the same tokens. They share the cache of these; a
+// page is copied when one of both goes on in it. The error is [ErrClosed] after Close.
+func (s *Session) Fork() (*Session, error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.unuse()
+	f := &Session{m: s.m, scheduler: s.scheduler, done: s.done}
+	f.tokens = append(f.tokens, s.tokens...)
+	f.pages = s.m.cache.share(s.pages)
+	if s.logits != nil {
+		f.logits = append([]float32(nil), s.logits...)
+	}
+	return f, nil
+}
+
+// Close gives the memory of the session back to the cache. A second Close does nothing.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.m.cache != nil {
+		s.m.cache.release(s.pages)
+	}
+	s.pages, s.tokens, s.logits = nil, nil, nil
+	return nil
+}

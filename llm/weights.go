@@ -1,0 +1,320 @@
+package llm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
+)
+
+// weights are the tensors of a model on a device. What is absent is nil.
+type weights struct {
+	embedding, positions, types *device.Buffer
+	embeddingNorm               norm
+	layers                      []layer
+	outputNorm                  norm
+	output                      linear
+	// factors of the frequencies of rope, on the host.
+	ropeFactors []float32
+}
+
+// linear is a matrix [out in], and a bias.
+type linear struct{ w, bias *device.Buffer }
+
+// norm is the factors of a norm, and what it adds.
+type norm struct{ weight, bias *device.Buffer }
+
+// layer is the weights of one layer.
+type layer struct {
+	norm         norm
+	qkv          linear // of all three, or
+	q, k, v      linear
+	qNorm, kNorm norm
+	out          linear
+	outNorm      norm // of what attention adds; of the sum in an encoder
+
+	ffnNorm        norm
+	gate, up, down linear
+	ffnOutNorm     norm
+
+	router linear // to the experts, whose matrices are one below the other, down side by side
+}
+
+// loader brings tensors of a file to a device. The first mistake sticks.
+type loader struct {
+	ctx     context.Context
+	dev     *device.Device
+	f       *gguf.File
+	err     error
+	buffers []*device.Buffer
+	scratch []byte // of the largest tensor so far
+}
+
+func (l *loader) fail(name, format string, args ...any) {
+	if l.err == nil {
+		l.err = &TensorError{name, fmt.Sprintf(format, args...)}
+	}
+}
+
+// close frees everything that was uploaded.
+func (l *loader) close() {
+	for _, b := range l.buffers {
+		_ = b.Close()
+	}
+}
+
+// find returns a tensor of the extents, rows last; nil without it, which is a mistake
+// unless it is optional. An extent of -1 is any.
+func (l *loader) find(name string, optional bool, dims ...int) *gguf.Tensor {
+	t := l.f.Tensor(name)
+	if t == nil {
+		if !optional {
+			l.fail(name, "missing")
+		}
+		return nil
+	}
+	shape := t.Shape()
+	for len(shape) > len(dims) && shape[0] == 1 {
+		shape = shape[1:]
+	}
+	ok := len(shape) == len(dims)
+	for i := range dims {
+		ok = ok && (dims[i] == shape[i] || dims[i] < 0)
+	}
+	if !ok {
+		l.fail(name, "shape %v, not %v", shape, dims)
+		return nil
+	}
+	return t
+}
+
+// vector uploads n numbers as f32.
+func (l *loader) vector(name string, optional bool, n int) *device.Buffer {
+	x := l.numbers(name, optional, n)
+	if x == nil {
+		return nil
+	}
+	return l.keep(device.Upload(l.ctx, l.dev, x))
+}
+
+// numbers reads n numbers.
+func (l *loader) numbers(name string, optional bool, n int) []float32 {
+	t := l.find(name, optional, n)
+	if t == nil || l.err != nil {
+		return nil
+	}
+	x := make([]float32, n)
+	if err := t.Dequantize(x, 0); err != nil {
+		l.err = fmt.Errorf("tensor %s: %w", name, err)
+		return nil
+	}
+	return x
+}
+
+func (l *loader) keep(b *device.Buffer, err error) *device.Buffer {
+	if err != nil {
+		if l.err == nil {
+			l.err = err
+		}
+		return nil
+	}
+	l.buffers = append(l.buffers, b)
+	return b
+}
+
+// norm loads NAME.weight and, if it is there, NAME.bias.
+func (l *loader) norm(name string, optional bool, n int) norm {
+	w := l.vector(name+".weight", optional, n)
+	if w == nil {
+		return norm{}
+	}
+	return norm{w, l.vector(name+".bias", true, n)}
+}
+
+// linear loads NAME.weight [out in] and, if it is there, NAME.bias. An out of -1 is any.
+func (l *loader) linear(name string, optional bool, out, in int) linear {
+	t := l.find(name+".weight", optional, out, in)
+	if t == nil {
+		return linear{}
+	}
+	if _, rows := t.Row(); out < 0 {
+		out = int(rows) // any number, which the file's size bounds
+	}
+	return linear{l.matrix(t, out, in, nil), l.vector(name+".bias", true, out)}
+}
+
+// experts loads the matrices [out in] of all experts: one below the other, or with beside
+// as one matrix whose rows are those of all experts in succession.
+func (l *loader) experts(name string, beside bool, n, out, in int) linear {
+	t := l.find(name+".weight", false, n, out, in)
+	if t == nil || l.err != nil {
+		return linear{}
+	}
+	if !beside {
+		return linear{w: l.matrix(t, n*out, in, nil)}
+	}
+	row := int(t.Size()) / (n * out)
+	return linear{w: l.matrix(t, out, n*in, func(raw []byte) []byte {
+		mixed := make([]byte, len(raw))
+		for e := range n {
+			for r := range out {
+				copy(mixed[(r*n+e)*row:][:row], raw[(e*out+r)*row:])
+			}
+		}
+		return mixed
+	})}
+}
+
+// matrix uploads a tensor as [rows cols] in the form that the file has: as blocks, or as
+// f32, f16 or bf16. change, if not nil, returns the bytes in another order.
+func (l *loader) matrix(t *gguf.Tensor, rows, cols int, change func([]byte) []byte) *device.Buffer {
+	if err := l.ctx.Err(); err != nil && l.err == nil {
+		l.err = err
+	}
+	if l.err != nil {
+		return nil
+	}
+	raw, err := l.bytes(t)
+	if err != nil {
+		l.err = fmt.Errorf("tensor %s: %w", t.Name, err)
+		return nil
+	}
+	if change != nil {
+		raw = change(raw)
+	}
+	if q := op.QuantType(t.Type); q != op.InvalidType {
+		return l.keep(device.UploadBlocks(l.ctx, l.dev, raw, q, rows, cols))
+	}
+	switch t.Type {
+	case block.F16:
+		return l.keep(device.Upload(l.ctx, l.dev, halves[op.Float16](raw), rows, cols))
+	case block.BF16:
+		return l.keep(device.Upload(l.ctx, l.dev, halves[op.BFloat16](raw), rows, cols))
+	}
+	n, err := t.Type.Elements(), error(nil)
+	x := make([]float32, len(raw)/t.Type.Bytes()*n)
+	if err = t.Type.Dequantize(x, raw); err != nil {
+		l.err = fmt.Errorf("tensor %s: %w", t.Name, err)
+		return nil
+	}
+	return l.keep(device.Upload(l.ctx, l.dev, x, rows, cols))
+}
+
+// bytes returns the bytes of a tensor, valid until the next call.
+func (l *loader) bytes(t *gguf.Tensor) ([]byte, error) {
+	n := t.Size()
+	if n > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes: %w", n, device.ErrLimit)
+	}
+	if int(n) > cap(l.scratch) {
+		l.scratch = make([]byte, n)
+	}
+	raw := l.scratch[:n]
+	_, err := t.ReadAt(raw, 0)
+	return raw, err
+}
+
+func halves[T op.Float16 | op.BFloat16](raw []byte) []T {
+	x := make([]T, len(raw)/2)
+	for i := range x {
+		x[i] = T(binary.LittleEndian.Uint16(raw[2*i:]))
+	}
+	return x
+}
+
+// load brings all tensors of the model to the device.
+func (l *loader) load(c *Config, arch *architecture) *weights {
+	w := &weights{}
+	t := l.f.Tensor("token_embd.weight")
+	if t == nil {
+		l.fail("token_embd.weight", "missing")
+		return w
+	}
+	_, rows := t.Row()
+	if rows < 1 || rows > maxVocabulary {
+		l.fail(t.Name, "%d rows: not from 1 to %d tokens", rows, maxVocabulary)
+		return w
+	}
+	c.Vocabulary = int(rows)
+	w.embedding = l.linear("token_embd", false, c.Vocabulary, c.Width).w
+	if arch.encoder {
+		w.types = l.linear("token_types", true, -1, c.Width).w
+		w.positions = l.linear("position_embd", arch.rope != noRope, -1, c.Width).w
+		w.embeddingNorm = l.norm("token_embd_norm", false, c.Width)
+	} else {
+		w.outputNorm = l.norm("output_norm", false, c.Width)
+		w.output = l.linear("output", true, c.Vocabulary, c.Width)
+		if w.output.w == nil {
+			w.output.w = w.embedding
+		}
+	}
+	w.ropeFactors = l.factors(c)
+	for i := range c.Layers {
+		w.layers = append(w.layers, l.layer(c, arch, fmt.Sprintf("blk.%d.", i)))
+	}
+	return w
+}
+
+// factors returns what divides the frequencies of rope, or nil.
+func (l *loader) factors(c *Config) []float32 {
+	name := "rope_freqs.weight"
+	if c.Rope.Scaling.Type == "longrope" {
+		name = "rope_factors_short.weight"
+		if c.Context > c.Rope.Scaling.OriginalContext {
+			name = "rope_factors_long.weight"
+		}
+	}
+	x := l.numbers(name, true, c.Rope.Dimensions/2)
+	for _, f := range x {
+		if !(f > 0) || math.IsInf(float64(f), 0) {
+			l.fail(name, "factor %v: not a finite number above 0", f)
+		}
+	}
+	return x
+}
+
+// layer loads one layer.
+func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
+	var y layer
+	q, k, v := c.Heads*c.KeyLength, c.KVHeads*c.KeyLength, c.KVHeads*c.ValueLength
+	if l.f.Tensor(prefix+"attn_qkv.weight") != nil {
+		y.qkv = l.linear(prefix+"attn_qkv", false, q+k+v, c.Width)
+	} else {
+		y.q = l.linear(prefix+"attn_q", false, q, c.Width)
+		y.k = l.linear(prefix+"attn_k", false, k, c.Width)
+		y.v = l.linear(prefix+"attn_v", false, v, c.Width)
+	}
+	y.qNorm = l.norm(prefix+"attn_q_norm", true, c.KeyLength)
+	y.kNorm = l.norm(prefix+"attn_k_norm", true, c.KeyLength)
+	y.out = l.linear(prefix+"attn_output", false, c.Width, c.Heads*c.ValueLength)
+	if arch.encoder {
+		y.outNorm = l.norm(prefix+"attn_output_norm", false, c.Width)
+		y.ffnOutNorm = l.norm(prefix+"layer_output_norm", false, c.Width)
+	} else {
+		y.norm = l.norm(prefix+"attn_norm", false, c.Width)
+		y.ffnNorm = l.norm(prefix+"ffn_norm", false, c.Width)
+		y.outNorm = l.norm(prefix+"post_attention_norm", true, c.Width)
+		y.ffnOutNorm = l.norm(prefix+"post_ffw_norm", true, c.Width)
+	}
+	if c.Experts > 0 {
+		y.router = l.linear(prefix+"ffn_gate_inp", false, c.Experts, c.Width)
+		y.gate = l.experts(prefix+"ffn_gate_exps", false, c.Experts, c.FeedForward, c.Width)
+		y.up = l.experts(prefix+"ffn_up_exps", false, c.Experts, c.FeedForward, c.Width)
+		y.down = l.experts(prefix+"ffn_down_exps", true, c.Experts, c.Width, c.FeedForward)
+		return y
+	}
+	up := c.FeedForward
+	if arch.fused {
+		up *= 2
+	} else {
+		y.gate = l.linear(prefix+"ffn_gate", arch.encoder, c.FeedForward, c.Width)
+	}
+	y.up = l.linear(prefix+"ffn_up", false, up, c.Width)
+	y.down = l.linear(prefix+"ffn_down", false, c.Width, c.FeedForward)
+	return y
+}

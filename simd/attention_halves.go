@@ -1,0 +1,46 @@
+package simd
+
+import (
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// Halves are the keys and values of an [Attention] as numbers of 16 bits, in place of K
+// and V. They become float32 a block at a time.
+type Halves struct {
+	Half             op.DType // op.F16 or op.BF16, or the zero value for none
+	KHalves, VHalves []uint16
+}
+
+var halfKernels = map[op.DType]MapFunc{op.F16: Map("cast.f16.f32"), op.BF16: Map("cast.bf16.f32")}
+
+// elements returns how many elements an operand has.
+func (h *Halves) elements(x []float32, y []uint16) int {
+	if h.Half != op.InvalidType {
+		return len(y)
+	}
+	return len(x)
+}
+
+// read returns rows of an operand from an element on, and the elements between them: those
+// of x as they are, those of y in scratch.
+func (h *Halves) read(scratch *[]float32, x []float32, y []uint16, at, rows, stride, dim int) ([]float32, int) {
+	if h.Half == op.InvalidType {
+		return rowsOf(x, at, rows, stride, dim), stride
+	}
+	*scratch = resized(*scratch, rows*dim)
+	dst, widen := *scratch, halfKernels[h.Half]
+	if len(dst) == 0 {
+		return nil, dim
+	}
+	n, each := rows, dim
+	if stride == dim {
+		n, each = 1, rows*dim
+	}
+	for i := range n {
+		row := y[at+i*stride:][:each]
+		widen(&dst[i*each], (*float32)(unsafe.Pointer(&row[0])), nil, nil, each, nil)
+	}
+	return dst, dim
+}
