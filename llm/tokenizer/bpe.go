@@ -10,12 +10,7 @@ type bpe struct {
 	// tokens.
 	texts  []string // of the symbols that are no tokens
 	byteID [256]int32
-	pairs  map[[2]int32]merged
-}
-
-type merged struct {
-	prio uint32
-	id   int32
+	pairs  *pairTable
 }
 
 // byteText has, for each byte, the text of it in the vocabulary: the byte as a character if
@@ -116,7 +111,7 @@ func (m *bpe) readMerges(r *reader, merges []string) {
 	for b, text := range byteText {
 		m.byteID[b] = number([]byte(text))
 	}
-	m.pairs = make(map[[2]int32]merged, len(merges))
+	m.pairs = newPairTable(len(merges))
 	var both []byte
 	for i, text := range merges {
 		left, right := "", ""
@@ -130,22 +125,17 @@ func (m *bpe) readMerges(r *reader, merges []string) {
 			return
 		}
 		both = append(append(both[:0], left...), right...)
-		pair := [2]int32{number([]byte(left)), number([]byte(right))}
-		if _, ok := m.pairs[pair]; !ok {
-			m.pairs[pair] = merged{uint32(i), number(both)}
-		}
+		m.pairs.add(number([]byte(left)), number([]byte(right)), uint32(i), number(both))
 	}
 }
 
 func (m *bpe) pair(_ []byte, left, right *symbol) (uint32, int32) {
-	if p, ok := m.pairs[[2]int32{left.id, right.id}]; ok {
-		return p.prio, p.id
-	}
-	return noMerge, None
+	p := m.pairs.find(left.id, right.id)
+	return p.prio, p.id
 }
 
 func (m *bpe) encode(e *encoder, text string) {
-	split(m.words.stages, text, func(word string) { e.cached(word, m.word) })
+	split(m.words.stages, text, func(word string) { cached(e, word, m.word) })
 }
 
 // word appends the ids of a word.

@@ -138,7 +138,7 @@ const maxWord = 1 << 28
 // wordCache has the ids of short words: most words of a text stand in it again and again.
 type wordCache [1 << cacheBits]cachedWord
 
-const cacheBits = 12
+const cacheBits = 13
 
 type cachedWord struct {
 	key [24]byte // the word and its length
@@ -146,8 +146,8 @@ type cachedWord struct {
 	n   int32 // of ids; 0: nothing
 }
 
-// find returns the place of a word and whether it is there, or nil for a word that is too long.
-func (c *wordCache) find(word string) (w *cachedWord, key [24]byte, hit bool) {
+// place returns the place of a word and whether it is there, or nil for a word that is too long.
+func place[T string | []byte](c *wordCache, word T) (w *cachedWord, key [24]byte, hit bool) {
 	if len(word) >= len(key) {
 		return nil, key, false
 	}
@@ -167,8 +167,8 @@ func (w *cachedWord) store(key [24]byte, ids []int32) {
 }
 
 // cached appends the ids of a word, from the cache or by encode.
-func (e *encoder) cached(word string, encode func(e *encoder, word string)) {
-	w, key, hit := e.cache.find(word)
+func cached[T string | []byte](e *encoder, word T, encode func(*encoder, T)) {
+	w, key, hit := place(&e.cache, word)
 	if hit {
 		e.ids = append(e.ids, w.ids[:w.n]...)
 		return

@@ -287,6 +287,9 @@ func (c *patternParser) atom() item {
 	case c.accept("(?:"):
 		return c.group()
 	}
+	if strings.HasPrefix(c.text, "(") {
+		c.fail("unexpected %q", c.text)
+	}
 	return item{kind: itemRun, set: c.class(), min: 1, max: 1}
 }
 
@@ -328,6 +331,7 @@ var escapes = map[rune]rune{'r': '\r', 'n': '\n', 't': '\t'}
 
 // member reads a character, a range, if there can be one, or an escape.
 func (c *patternParser) member(b *setBuilder, ranges bool) {
+	var lo rune
 	if c.accept(`\`) {
 		switch {
 		case c.accept("p{"):
@@ -347,14 +351,13 @@ func (c *patternParser) member(b *setBuilder, ranges bool) {
 			b.negate = true
 			return
 		}
-		r := c.rune()
-		if e, ok := escapes[r]; ok {
-			r = e
+		lo = c.rune()
+		if e, ok := escapes[lo]; ok {
+			lo = e
 		}
-		b.add(r, r)
-		return
+	} else {
+		lo = c.rune()
 	}
-	lo := c.rune()
 	if ranges && len(c.text) > 1 && c.text[0] == '-' && c.text[1] != ']' {
 		c.text = c.text[1:]
 		c.accept(`\`)

@@ -104,12 +104,12 @@ func (m *spm) pair(word []byte, left, right *symbol) (uint32, int32) {
 func (m *spm) encode(e *encoder, text string) {
 	if m.prefix {
 		n := m.wordEnd(text)
-		e.cached(" "+text[:n], m.word)
+		cached(e, " "+text[:n], m.word)
 		text = text[n:]
 	}
 	for text != "" {
 		n := m.wordEnd(text)
-		e.cached(text[:n], m.word)
+		cached(e, text[:n], m.word)
 		text = text[n:]
 	}
 }

@@ -85,7 +85,7 @@ var (
 // flush ends the word in e.text.
 func (m *wpm) flush(e *encoder) {
 	if len(e.text) > len(space) {
-		m.word(e, e.text)
+		cached(e, e.text, m.word)
 		e.text = e.text[:len(space)]
 	}
 }
