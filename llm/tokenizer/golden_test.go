@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // golden is the folder beside the repository with vocabularies and the ids that llama.cpp
@@ -23,7 +25,7 @@ const golden = "../../../shared/golden/vocab"
 func goldenVocabularies(t testing.TB) (names []string) {
 	files, _ := filepath.Glob(filepath.Join(golden, "*.gguf.gz"))
 	if len(files) == 0 {
-		t.Skipf("there are no vocabularies in %s", golden)
+		testutil.Missing(t, "vocabularies", fmt.Errorf("there are none in %s", golden))
 	}
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".gguf.gz"))
