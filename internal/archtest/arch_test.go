@@ -59,6 +59,7 @@ var outside = map[string][]string{
 	"internal/webgpu":   {"github.com/oliverbestmann/webgpu", "github.com/gogpu/naga", "github.com/gogpu/wgpu"},
 	"internal/memory":   {"github.com/klauspost/cpuid/v2"},
 	"op":                {"github.com/x448/float16"},
+	"llm":               {"golang.org/x/text"},
 	"internal/testutil": {"github.com/klauspost/cpuid/v2"},
 }
 

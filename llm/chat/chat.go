@@ -1,0 +1,135 @@
+// Package chat renders the chat templates that language models come with, and finds tool calls
+// in what models answer.
+//
+//	t, err := chat.Parse(source) // of the key tokenizer.chat_template of a GGUF file
+//	if err != nil { ... }
+//	prompt, err := t.Render(&chat.Input{
+//		Messages:            []chat.Message{{Role: "user", Content: "Hello"}},
+//		AddGenerationPrompt: true,
+//	}, chat.Limits{})
+//
+// Templates are programs in Jinja, written by whoever published the model. They run in an
+// interpreter of this package that knows no files, no network and no values of Go, and that counts
+// steps, memory and output against [Limits]; the Jinja packages for Go count none of these, so
+// none of them is used. Of Jinja there is what templates of models use: for, if, set, macro, call,
+// filter, with, raw, generation, break and continue, the usual filters and tests, methods of strings
+// and mappings, namespace, range, raise_exception and strftime_now. White space is treated as
+// Hugging Face's transformers does: trim_blocks and lstrip_blocks are on.
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors. Each comes wrapped with what it is about, most in an [Error].
+var (
+	ErrSyntax = errors.New("the template is malformed")
+	ErrRun    = errors.New("the template cannot go on")
+	ErrRaised = errors.New("the template refuses the input") // by raise_exception
+	ErrLimit  = errors.New("too large")
+	ErrInput  = errors.New("the input is no value that templates have")
+)
+
+// Error says in which line of a template something is wrong.
+type Error struct {
+	Line int
+	Err  error // wraps one of the errors of the package
+}
+
+// Error returns the line and what is wrong.
+func (e *Error) Error() string {
+	return fmt.Sprintf("chat: line %d of the template: %v", e.Line, e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Message is one message of a conversation.
+type Message struct {
+	Role       string // system, user, assistant, tool
+	Content    string
+	Reasoning  string     // what the assistant thought; templates see reasoning_content
+	ToolCalls  []ToolCall // of the assistant
+	ToolCallID string     // of the call that a message of a tool answers
+	Name       string     // of the tool
+}
+
+// ToolCall is a call of a function that a model asks for.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage // an object
+}
+
+// Tool is a function that a model may ask for.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // a JSON schema, or empty
+}
+
+// Input is what a template makes text of.
+type Input struct {
+	Messages            []Message
+	Tools               []Tool
+	AddGenerationPrompt bool           // the text ends where the assistant's begins
+	BOS, EOS            string         // texts of the tokens; bos_token and eos_token in templates
+	Vars                map[string]any // other variables: enable_thinking, date_string. Values are those of encoding/json
+	Now                 time.Time      // for strftime_now; zero is the time of the call
+}
+
+// Limits bound what a template may use. A field that is 0 stands for the default.
+type Limits struct {
+	Steps  int // of work; 5 million
+	Memory int // bytes of all values that it makes, 256 MiB
+	Output int // bytes, 16 MiB
+}
+
+func (l Limits) orDefault() Limits {
+	for _, f := range []struct {
+		limit *int
+		value int
+	}{{&l.Steps, 5_000_000}, {&l.Memory, 256 << 20}, {&l.Output, 16 << 20}} {
+		if *f.limit <= 0 {
+			*f.limit = f.value
+		}
+	}
+	return l
+}
+
+// Template is a parsed template. It is safe for concurrent use.
+type Template struct {
+	source string
+	body   []stmt
+}
+
+// Parse parses a template. The error is an [Error] that wraps [ErrSyntax], or wraps [ErrLimit] for a
+// template that is too long or nested too deeply.
+func Parse(source string) (*Template, error) {
+	body, err := parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{source, body}, nil
+}
+
+// Source returns the text of the template.
+func (t *Template) Source() string { return t.source }
+
+// Render returns the text that the template makes of the input. The error is an [Error] that wraps
+// [ErrRaised] with the template's words where it refuses the input, [ErrLimit] where it takes too
+// much, and [ErrRun] for other mistakes; or it wraps [ErrInput] where Vars, Arguments or Parameters
+// hold something that is no JSON.
+func (t *Template) Render(in *Input, limits Limits) (string, error) {
+	m, err := newMachine(in, limits)
+	if err != nil {
+		return "", err
+	}
+	if err := m.run(t.body); err != nil {
+		return "", err
+	}
+	return m.out.String(), nil
+}

@@ -1,0 +1,340 @@
+package chat
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// globals are the functions that a template has without a variable of the caller's.
+var globals map[string]value
+
+// stringMethods and dictMethods are what s.name and d.name call.
+var (
+	stringMethods map[string]func(m *machine, s string, a *arguments) value
+	dictMethods   map[string]func(m *machine, d *dict, a *arguments) value
+)
+
+func init() {
+	globals = map[string]value{}
+	for name, f := range map[string]func(m *machine, a *arguments) value{
+		"range": rangeOf, "namespace": newNamespace, "dict": dictOf, "raise_exception": raiseException,
+		"strftime_now": func(m *machine, a *arguments) value { return strftime(m.now(), m.text(a.take(0, "format", ""))) },
+	} {
+		globals[name] = function{name, f}
+	}
+	stringMethods = map[string]func(m *machine, s string, a *arguments) value{
+		"strip":  func(m *machine, s string, a *arguments) value { return m.strip(s, a, 3) },
+		"lstrip": func(m *machine, s string, a *arguments) value { return m.strip(s, a, 1) },
+		"rstrip": func(m *machine, s string, a *arguments) value { return m.strip(s, a, 2) },
+		"split":  func(m *machine, s string, a *arguments) value { return m.split(s, a, false) },
+		"rsplit": func(m *machine, s string, a *arguments) value { return m.split(s, a, true) },
+		"splitlines": func(m *machine, s string, a *arguments) value {
+			return m.strings(strings.Split(strings.TrimSuffix(s, "\n"), "\n"))
+		},
+		"startswith": func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasPrefix) },
+		"endswith":   func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasSuffix) },
+		"removeprefix": func(m *machine, s string, a *arguments) value {
+			return strings.TrimPrefix(s, m.text(a.take(0, "", "")))
+		},
+		"removesuffix": func(m *machine, s string, a *arguments) value {
+			return strings.TrimSuffix(s, m.text(a.take(0, "", "")))
+		},
+		"replace": func(m *machine, s string, a *arguments) value { return m.replace(s, a) },
+		"join": func(m *machine, s string, a *arguments) value {
+			return join(m, a.take(0, "", list(nil)), &arguments{pos: []value{s}})
+		},
+		"find":  func(m *machine, s string, a *arguments) value { return m.find(s, a, strings.Index) },
+		"rfind": func(m *machine, s string, a *arguments) value { return m.find(s, a, strings.LastIndex) },
+		"count": func(m *machine, s string, a *arguments) value {
+			return int64(strings.Count(s, m.text(a.take(0, "sub", ""))))
+		},
+		"isdigit": func(m *machine, s string, a *arguments) value { return all(s, unicode.IsDigit) },
+		"isalpha": func(m *machine, s string, a *arguments) value { return all(s, unicode.IsLetter) },
+		"isspace": func(m *machine, s string, a *arguments) value { return all(s, unicode.IsSpace) },
+		"isupper": func(m *machine, s string, a *arguments) value { return cased(s, unicode.IsLower) },
+		"islower": func(m *machine, s string, a *arguments) value { return cased(s, unicode.IsUpper) },
+	}
+	for _, name := range []string{"upper", "lower", "title", "capitalize"} {
+		stringMethods[name] = func(m *machine, s string, a *arguments) value { return filters[name](m, s, a) }
+	}
+	dictMethods = map[string]func(m *machine, d *dict, a *arguments) value{
+		"items": func(m *machine, d *dict, a *arguments) value { return items(m, d, a) },
+		"keys":  func(m *machine, d *dict, a *arguments) value { return m.iterate(d) },
+		"values": func(m *machine, d *dict, a *arguments) value {
+			return mapped(m, items(m, d, a), &arguments{names: []string{"attribute"}, named: []value{int64(1)}})
+		},
+		"get": func(m *machine, d *dict, a *arguments) value {
+			if v, ok := d.get(a.take(0, "key", nil)); ok {
+				return v
+			}
+			return a.take(1, "default", nil)
+		},
+	}
+}
+
+// method returns the function of a value that has a name.
+func (m *machine) method(v value, name string) (value, bool) {
+	switch v := v.(type) {
+	case string:
+		if f := stringMethods[name]; f != nil {
+			return function{name, func(m *machine, a *arguments) value { return f(m, v, a) }}, true
+		}
+	case *dict:
+		if f := dictMethods[name]; f != nil {
+			return function{name, func(m *machine, a *arguments) value { return f(m, v, a) }}, true
+		}
+	}
+	return nil, false
+}
+
+// strip returns a string without white space, or certain characters, at its beginning (1), end (2) or both (3).
+func (m *machine) strip(s string, a *arguments, ends int) value {
+	cut := unicode.IsSpace
+	if c, ok := a.take(0, "chars", nil).(string); ok {
+		cut = func(r rune) bool { return strings.ContainsRune(c, r) }
+		m.step(len(c))
+	}
+	if ends&1 != 0 {
+		s = strings.TrimLeftFunc(s, cut)
+	}
+	if ends&2 != 0 {
+		s = strings.TrimRightFunc(s, cut)
+	}
+	return s
+}
+
+func (m *machine) strings(parts []string) list {
+	m.allocate(len(parts) * valueSize)
+	l := make(list, len(parts))
+	for i, p := range parts {
+		l[i] = p
+	}
+	return l
+}
+
+func (m *machine) split(s string, a *arguments, right bool) value {
+	limit, ok := integer(a.take(1, "maxsplit", int64(-1)))
+	if !ok || limit < 0 {
+		limit = int64(len(s))
+	}
+	m.allocate(len(s))
+	sep, ok := a.take(0, "sep", nil).(string)
+	if !ok {
+		parts := strings.Fields(s)
+		if int64(len(parts)) > limit+1 {
+			m.fail("split at white space with a limit is not supported")
+		}
+		return m.strings(parts)
+	}
+	if sep == "" {
+		m.fail("split: the separator is empty")
+	}
+	parts := strings.Split(s, sep)
+	if n := len(parts) - 1 - int(limit); n > 0 {
+		if right {
+			parts = append([]string{strings.Join(parts[:n+1], sep)}, parts[n+1:]...)
+		} else {
+			parts = append(parts[:limit:limit], strings.Join(parts[limit:], sep))
+		}
+	}
+	return m.strings(parts)
+}
+
+// affix asks for one beginning or end, or for any of a list.
+func (m *machine) affix(s string, a *arguments, has func(s, affix string) bool) value {
+	switch x := a.take(0, "", nil).(type) {
+	case string:
+		return has(s, x)
+	case list:
+		for _, item := range x {
+			m.step(1)
+			if has(s, m.text(item)) {
+				return true
+			}
+		}
+		return false
+	default:
+		m.fail("startswith and endswith take a string or a list, not %s", m.named(x))
+	}
+	return nil
+}
+
+func (m *machine) replace(s string, a *arguments) value {
+	old, by := m.text(a.take(0, "old", "")), m.text(a.take(1, "new", ""))
+	n, ok := integer(a.take(2, "count", int64(-1)))
+	if !ok {
+		n = -1
+	}
+	m.step(len(s) / 64)
+	times := strings.Count(s, old)
+	if n >= 0 {
+		times = int(min(int64(times), n))
+	}
+	if len(by) > 0 && times > m.limits.Memory/len(by) {
+		m.raise(ErrLimit, "values take more than %d bytes", m.limits.Memory)
+	}
+	m.allocate(len(s) + times*len(by))
+	return strings.Replace(s, old, by, times)
+}
+
+// find returns where a string is in another, counted in characters, or -1.
+func (m *machine) find(s string, a *arguments, index func(s, sub string) int) value {
+	m.step(len(s) / 64)
+	n := index(s, m.text(a.take(0, "sub", "")))
+	if n < 0 {
+		return int64(-1)
+	}
+	return int64(utf8.RuneCountInString(s[:n]))
+}
+
+func all(s string, is func(rune) bool) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
+}
+
+func parseFloat(s string) (float64, error) { return strconv.ParseFloat(strings.TrimSpace(s), 64) }
+
+// rangeOf returns the integers from the first argument, or 0, to before the second in steps of the third.
+func rangeOf(m *machine, a *arguments) value {
+	bounds := [3]int64{0, 0, 1}
+	for i, x := range a.pos {
+		n, ok := integer(x)
+		if !ok || i > 2 {
+			m.fail("range takes one to three integers")
+		}
+		bounds[i] = n
+	}
+	if len(a.pos) == 1 {
+		bounds[0], bounds[1] = 0, bounds[0]
+	}
+	if bounds[2] == 0 || len(a.pos) == 0 {
+		m.fail("range takes one to three integers, the third is not 0")
+	}
+	var l list
+	for i := bounds[0]; bounds[2] > 0 && i < bounds[1] || bounds[2] < 0 && i > bounds[1]; {
+		m.step(1)
+		m.allocate(2 * valueSize)
+		l = append(l, i)
+		next := i + bounds[2]
+		if (next > i) != (bounds[2] > 0) {
+			break
+		}
+		i = next
+	}
+	return l
+}
+
+func newNamespace(m *machine, a *arguments) value {
+	ns := &namespace{*newDict()}
+	m.allocate(len(a.names) * 4 * valueSize)
+	for i, n := range a.names {
+		ns.set(n, a.named[i])
+	}
+	return ns
+}
+
+func dictOf(m *machine, a *arguments) value {
+	d := newDict()
+	if from, ok := a.take(0, "", nil).(*dict); ok {
+		for _, k := range from.keys {
+			m.allocate(4 * valueSize)
+			d.set(k, from.values[k])
+		}
+	}
+	m.allocate(len(a.names) * 4 * valueSize)
+	for i, n := range a.names {
+		d.set(n, a.named[i])
+	}
+	return d
+}
+
+func raiseException(m *machine, a *arguments) value {
+	m.raise(ErrRaised, "%s", m.text(a.take(0, "message", "")))
+	return nil
+}
+
+func (m *machine) now() time.Time {
+	if m.in.Now.IsZero() {
+		return time.Now()
+	}
+	return m.in.Now
+}
+
+// timeFormats has what package time calls the conversions of strftime.
+var timeFormats = map[byte]string{
+	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'e': "_2", 'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon",
+	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05",
+	'D': "01/02/06", 'R': "15:04", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
+}
+
+func strftime(t time.Time, format string) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		if i+1 < len(format) && format[i] == '-' { // without zeros in front
+			i++
+			b.WriteString(strings.TrimLeft(t.Format(timeFormats[format[i]]), "0 "))
+		} else if f, ok := timeFormats[format[i]]; ok {
+			b.WriteString(t.Format(f))
+		} else {
+			b.WriteByte(format[i])
+		}
+	}
+	return b.String()
+}
+
+// loopAttribute returns what the variable loop has.
+func (m *machine) loopAttribute(l *loop, name string) value {
+	n, i := int64(len(l.items)), int64(l.i)
+	at := func(i int64) value {
+		if i < 0 || i >= n {
+			return undefined{name}
+		}
+		return l.items[i]
+	}
+	switch name {
+	case "index":
+		return i + 1
+	case "index0":
+		return i
+	case "revindex":
+		return n - i
+	case "revindex0":
+		return n - i - 1
+	case "first":
+		return i == 0
+	case "last":
+		return i == n-1
+	case "length":
+		return n
+	case "depth": // of recursive loops, which there are not
+		return int64(1)
+	case "depth0":
+		return int64(0)
+	case "previtem":
+		return at(i - 1)
+	case "nextitem":
+		return at(i + 1)
+	case "cycle":
+		return function{name, func(m *machine, a *arguments) value {
+			if len(a.pos) == 0 {
+				m.fail("cycle takes values")
+			}
+			return a.pos[l.i%len(a.pos)]
+		}}
+	case "changed":
+		return function{name, func(m *machine, a *arguments) value {
+			now := list(a.pos)
+			changed := !m.equal(l.changed, now)
+			l.changed = now
+			return changed
+		}}
+	}
+	return undefined{name}
+}

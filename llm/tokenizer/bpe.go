@@ -1,0 +1,179 @@
+package tokenizer
+
+import "strings"
+
+// bpe is a vocabulary of byte pairs.
+type bpe struct {
+	t     *Tokenizer
+	words *words
+	// Symbols are numbered: tokens by their ids, then those that merges name and that are no
+	// tokens.
+	texts  []string // of the symbols that are no tokens
+	byteID [256]int32
+	pairs  *pairTable
+}
+
+// byteText has, for each byte, the text of it in the vocabulary: the byte as a character if
+// it is visible in Latin-1, and characters from U+0100 on for the others.
+var byteText = func() (text [256]string) {
+	other := rune(256)
+	for b := range text {
+		r := rune(b)
+		if !('!' <= r && r <= '~' || '¡' <= r && r <= '¬' || '®' <= r) {
+			r = other
+			other++
+		}
+		text[b] = string(r)
+	}
+	return text
+}()
+
+// textByte is the inverse of byteText.
+var textByte = func() map[rune]byte {
+	m := make(map[rune]byte, 256)
+	for b, text := range byteText {
+		for _, r := range text {
+			m[r] = byte(b)
+		}
+	}
+	return m
+}()
+
+// appendVisible appends the text in the vocabulary of bytes.
+func appendVisible(dst []byte, s string) []byte {
+	for i := range len(s) {
+		dst = append(dst, byteText[s[i]]...)
+	}
+	return dst
+}
+
+// appendRaw appends the bytes that a text of the vocabulary stands for. What stands for no
+// byte is as it is.
+func appendRaw(dst []byte, text string) []byte {
+	for i := 0; i < len(text); {
+		n := runeLen(text[i:])
+		if c := text[i]; c < 0x7F && c > ' ' {
+			dst = append(dst, c)
+		} else if b, ok := textByte[firstRune(text[i:])]; ok {
+			dst = append(dst, b)
+		} else {
+			dst = append(dst, text[i:i+n]...)
+		}
+		i += n
+	}
+	return dst
+}
+
+func firstRune(s string) rune {
+	for _, r := range s {
+		return r
+	}
+	return 0
+}
+
+func newBPE(t *Tokenizer, r *reader) model {
+	m := &bpe{t: t}
+	name, ok := r.m.Text(prefix + "pre")
+	if !ok || name == "" {
+		name = "default"
+	}
+	var err error
+	if m.words, err = wordsOf(name); err != nil {
+		r.err = err
+		return nil
+	}
+	t.readSpecial(r, Special{BOS: None, EOS: None, Unknown: None, Padding: None, Separator: None, Class: None, Mask: None})
+	t.readAdded(r, m.words.bos, false)
+	merges := array[string](r, "merges", -1, true)
+	if r.err != nil {
+		return nil
+	}
+	m.readMerges(r, merges)
+	t.readPieces(appendRaw)
+	return m
+}
+
+// readMerges numbers the symbols and makes the table of pairs.
+func (m *bpe) readMerges(r *reader, merges []string) {
+	extra := map[string]int32{}
+	number := func(text []byte) int32 {
+		if id, ok := m.t.ids[string(text)]; ok {
+			return id
+		}
+		id, ok := extra[string(text)]
+		if !ok {
+			id = int32(len(m.t.texts) + len(m.texts))
+			extra[string(text)] = id
+			m.texts = append(m.texts, string(text))
+		}
+		return id
+	}
+	for b, text := range byteText {
+		m.byteID[b] = number([]byte(text))
+	}
+	m.pairs = newPairTable(len(merges))
+	var both []byte
+	for i, text := range merges {
+		left, right := "", ""
+		if text != "" {
+			var rest string
+			rest, right, _ = strings.Cut(text[1:], " ")
+			left = text[:1+len(rest)]
+		}
+		if right == "" || len(text) > 2*maxTokenBytes {
+			r.fail("%smerges: element %d is %.40q, expected two texts with a space between", prefix, i, text)
+			return
+		}
+		both = append(append(both[:0], left...), right...)
+		m.pairs.add(number([]byte(left)), number([]byte(right)), uint32(i), number(both))
+	}
+}
+
+func (m *bpe) pair(_ []byte, left, right *symbol) (uint32, int32) {
+	p := m.pairs.find(left.id, right.id)
+	return p.prio, p.id
+}
+
+func (m *bpe) encode(e *encoder, text string) {
+	split(m.words.stages, text, func(word string) { cached(e, word, m.word) })
+}
+
+// word appends the ids of a word.
+func (m *bpe) word(e *encoder, word string) {
+	if m.words.whole && len(word) <= m.t.longest {
+		e.text = appendVisible(e.text[:0], word)
+		if id, ok := m.t.ids[string(e.text)]; ok {
+			e.ids = append(e.ids, id)
+			return
+		}
+	}
+	e.syms = e.syms[:0]
+	for i := range len(word) {
+		e.syms = append(e.syms, symbol{start: int32(i), end: int32(i) + 1, id: m.byteID[word[i]]})
+	}
+	e.merge(m, nil)
+	for i := int32(0); ; i = e.syms[i].next {
+		if s := &e.syms[i]; int(s.id) < len(m.t.texts) {
+			e.ids = append(e.ids, s.id)
+		} else {
+			m.bytes(e, word[s.start:s.end])
+		}
+		if e.syms[i].next == 0 {
+			return
+		}
+	}
+}
+
+// bytes appends the ids of the bytes of a symbol that is no token. A byte that is no token is
+// the unknown token, or nothing where there is none.
+func (m *bpe) bytes(e *encoder, s string) {
+	for i := range len(s) {
+		id := m.byteID[s[i]]
+		if int(id) >= len(m.t.texts) {
+			id = m.t.special.Unknown
+		}
+		if id != None {
+			e.ids = append(e.ids, id)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package tokenizer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
+)
+
+// golden is the folder beside the repository with vocabularies and the ids that llama.cpp
+// gives texts.
+const golden = "../../../shared/golden/vocab"
+
+// goldenVocabularies returns the names in that folder, and skips the test where it is not.
+func goldenVocabularies(t testing.TB) (names []string) {
+	files, _ := filepath.Glob(filepath.Join(golden, "*.gguf.gz"))
+	if len(files) == 0 {
+		testutil.Missing(t, "vocabularies", fmt.Errorf("there are none in %s", golden))
+	}
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".gguf.gz"))
+	}
+	return names
+}
+
+func goldenMetadata(t testing.TB, name string) *gguf.Metadata {
+	t.Helper()
+	f, err := os.Open(filepath.Join(golden, name+".gguf.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gguf.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Metadata()
+}
+
+func goldenTokenizer(t testing.TB, name string) *Tokenizer {
+	t.Helper()
+	tok, err := New(goldenMetadata(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// TestGolden has the ids of every text of every vocabulary be those of llama.cpp, and the
+// text come back from them where the vocabulary keeps it.
+func TestGolden(t *testing.T) {
+	for _, name := range goldenVocabularies(t) {
+		t.Run(name, func(t *testing.T) {
+			meta := goldenMetadata(t, name)
+			start := time.Now()
+			tok, err := New(meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d tokens, %v to read", tok.Size(), time.Since(start))
+			texts := strings.Split(readGolden(t, name+".inp"), "\n__ggml_vocab_test__\n")
+			lines := strings.Split(readGolden(t, name+".out"), "\n")
+			texts = texts[:len(texts)-1]
+			if len(texts) != 46 || len(lines) < len(texts) {
+				t.Fatalf("%d texts and %d lines of ids, expected 46", len(texts), len(lines))
+			}
+			for i, text := range texts {
+				var want []int32
+				for _, f := range strings.Fields(lines[i]) {
+					id, err := strconv.Atoi(f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want = append(want, int32(id))
+				}
+				got := tok.Encode(text, Options{})
+				if !slices.Equal(got, want) {
+					t.Errorf("%q: ids %v, expected %v", text, got, want)
+				}
+				if _, lossy := tok.model.(*wpm); !lossy && tok.Decode(got, DecodeOptions{}) != text {
+					t.Errorf("%q: decoded %q", text, tok.Decode(got, DecodeOptions{}))
+				}
+			}
+		})
+	}
+}
+
+func readGolden(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(golden, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// BenchmarkEncode encodes text of this repository on one core.
+func BenchmarkEncode(b *testing.B) {
+	var text strings.Builder
+	files, _ := filepath.Glob("../../docs/*.md")
+	more, _ := filepath.Glob("../../*/*.go")
+	for _, f := range append(files, more...) {
+		if t, err := os.ReadFile(f); err == nil {
+			text.Write(t)
+		}
+	}
+	s := text.String()
+	s = s[:min(len(s), 2<<20)]
+	for _, name := range goldenVocabularies(b) {
+		tok := goldenTokenizer(b, name)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			var ids []int32
+			for b.Loop() {
+				ids = tok.Append(ids[:0], s, Options{})
+			}
+			b.ReportMetric(float64(len(s))/float64(len(ids)), "bytes/token")
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package tokenizer
+
+import "math/bits"
+
+// pairTable maps two symbols that merge to the priority of that and to what they become. It
+// is a hash table with open addressing: encoding a word that is not cached looks up each of
+// its pairs, and one access to memory is most of what that costs.
+type pairTable struct {
+	slots []pairSlot // a power of two, a quarter to half of them in use
+	shift int
+}
+
+type pairSlot struct {
+	left, right int32
+	prio        uint32 // noMerge: the slot is free
+	id          int32
+}
+
+// newPairTable returns a table with room for n pairs.
+func newPairTable(n int) *pairTable {
+	logSize := bits.Len(uint(2 * n))
+	t := &pairTable{slots: make([]pairSlot, 1<<logSize), shift: 64 - logSize}
+	for i := range t.slots {
+		t.slots[i].prio = noMerge
+	}
+	return t
+}
+
+// find returns the slot of a pair, or the free one where it belongs.
+func (t *pairTable) find(left, right int32) *pairSlot {
+	h := (uint64(uint32(left))<<32 | uint64(uint32(right))) * 0x9E3779B97F4A7C15
+	for i := int(h >> t.shift); ; i = (i + 1) & (len(t.slots) - 1) {
+		s := &t.slots[i]
+		if s.prio == noMerge || s.left == left && s.right == right {
+			return s
+		}
+	}
+}
+
+// add adds a pair unless it is there.
+func (t *pairTable) add(left, right int32, prio uint32, id int32) {
+	if s := t.find(left, right); s.prio == noMerge {
+		*s = pairSlot{left, right, prio, id}
+	}
+}

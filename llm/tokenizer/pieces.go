@@ -1,0 +1,139 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// pieces has the bytes that each token stands for, one after the other.
+type pieces struct {
+	bytes []byte
+	ends  []int // where the bytes of token i end
+}
+
+func (p *pieces) add(b []byte) {
+	p.bytes = append(p.bytes, b...)
+	p.ends = append(p.ends, len(p.bytes))
+}
+
+func (p *pieces) of(id int32) []byte {
+	from := 0
+	if id > 0 {
+		from = p.ends[id-1]
+	}
+	return p.bytes[from:p.ends[id]:p.ends[id]]
+}
+
+// readPieces makes the pieces of all tokens: normal says what a normal one stands for, the
+// others stand for their texts.
+func (v *vocabulary) readPieces(normal func(dst []byte, text string) []byte) {
+	var b []byte
+	v.pieces.ends = make([]int, 0, len(v.texts))
+	for i, text := range v.texts {
+		switch v.kinds[i] {
+		case Control, Unknown, UserDefined:
+			b = append(b[:0], text...)
+		default:
+			b = normal(b[:0], text)
+		}
+		v.pieces.add(b)
+	}
+}
+
+// DecodeOptions change how ids become text. The zero value gives the text that a reader of
+// the whole text expects.
+type DecodeOptions struct {
+	// Special writes the texts of control tokens, which are left out otherwise.
+	Special bool
+	// Continue says that other text stands before: the space stays that some vocabularies
+	// have before the first word.
+	Continue bool
+}
+
+// Piece returns the bytes that a token stands for, which need not be whole characters. It is
+// nil for an id that is none. Do not change them.
+func (t *Tokenizer) Piece(id int32) []byte {
+	if !t.has(id) {
+		return nil
+	}
+	return t.pieces.of(id)
+}
+
+// Decode returns the text of ids. Ids that are none stand for nothing. The text has the
+// bytes that the tokens stand for, also where these are not UTF-8; strings.ToValidUTF8
+// replaces them.
+func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
+	var b []byte
+	first := !o.Continue && t.dropOne
+	for _, id := range ids {
+		b = t.appendPiece(b, id, o.Special, &first)
+	}
+	return string(b)
+}
+
+// appendPiece appends what a token stands for; at the first text it drops a space.
+func (t *Tokenizer) appendPiece(b []byte, id int32, special bool, first *bool) []byte {
+	if !t.has(id) {
+		return b
+	}
+	p := t.pieces.of(id)
+	switch t.kinds[id] {
+	case Control, Unknown:
+		if special {
+			b = append(b, p...)
+		}
+		return b
+	case Unused:
+		return b
+	}
+	if *first && len(p) > 0 {
+		*first = false
+		if p[0] == ' ' {
+			p = p[1:]
+		}
+	}
+	return append(b, p...)
+}
+
+// Stream decodes ids one by one and never returns a part of a character. It belongs to one
+// goroutine.
+type Stream struct {
+	t       *Tokenizer
+	special bool
+	first   bool
+	held    []byte // the beginning of a character
+}
+
+// Stream returns a stream. What it returns in all is what [Tokenizer.Decode] returns for
+// all ids.
+func (t *Tokenizer) Stream(o DecodeOptions) *Stream {
+	return &Stream{t: t, special: o.Special, first: !o.Continue && t.dropOne}
+}
+
+// Next returns the text that an id completes, or "".
+func (s *Stream) Next(id int32) string {
+	s.held = s.t.appendPiece(s.held, id, s.special, &s.first)
+	n := len(s.held) - incomplete(s.held)
+	text := string(s.held[:n])
+	s.held = append(s.held[:0], s.held[n:]...)
+	return text
+}
+
+// Flush returns what is left when no id follows: the bytes of a character that was not
+// completed.
+func (s *Stream) Flush() string {
+	text := string(s.held)
+	s.held = s.held[:0]
+	return text
+}
+
+// incomplete returns how many bytes at the end begin a character that more bytes could
+// complete.
+func incomplete(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if utf8.RuneStart(b[len(b)-n]) {
+			if !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}

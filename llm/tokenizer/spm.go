@@ -1,0 +1,179 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// spm is a vocabulary of SentencePiece.
+type spm struct {
+	t      *Tokenizer
+	prios  []uint32 // the highest score is the least
+	byteID [256]int32
+	prefix bool // a space is put before the text
+	// separate is whether no token has a space behind something else, so that words can be
+	// encoded one by one.
+	separate bool
+}
+
+// space is what a space is in a vocabulary: U+2581.
+const space = "▁"
+
+func newSPM(t *Tokenizer, r *reader) model {
+	m := &spm{t: t, prefix: r.flag("add_space_prefix", true), separate: true}
+	t.readSpecial(r, Special{BOS: 1, EOS: 2, Unknown: 0, Padding: None, Separator: None, Class: None, Mask: None})
+	t.readAdded(r, true, false)
+	t.dropOne = m.prefix
+	scores := array[float32](r, "scores", len(t.texts), true)
+	if r.err != nil {
+		return nil
+	}
+	m.prios = make([]uint32, len(scores))
+	for i, s := range scores {
+		if s != s {
+			r.fail("%sscores: element %d is not a number", prefix, i)
+			return nil
+		}
+		m.prios[i] = min(descending(s), noMerge-1)
+		if word := strings.TrimLeft(t.texts[i], space); strings.Contains(word, space) && t.kinds[i] != Control {
+			m.separate = false
+		}
+	}
+	m.readBytes(r)
+	t.readPieces(func(dst []byte, text string) []byte {
+		if b, ok := byteOf(text); ok {
+			return append(dst, b)
+		}
+		return append(dst, strings.ReplaceAll(text, space, " ")...)
+	})
+	return m
+}
+
+// descending maps a float to an integer so that a higher float is a lower integer.
+func descending(f float32) uint32 {
+	b := math.Float32bits(f + 0) // -0 is 0
+	if b>>31 == 0 {
+		return 1<<31 - 1 - b
+	}
+	return b
+}
+
+// byteOf returns the byte that a text such as <0x0A> stands for.
+func byteOf(text string) (byte, bool) {
+	if len(text) != 6 || text[:3] != "<0x" || text[5] != '>' {
+		return 0, false
+	}
+	b, err := strconv.ParseUint(text[3:5], 16, 8)
+	return byte(b), err == nil
+}
+
+// readBytes finds the tokens of bytes. A byte without one is a token of that text or the
+// unknown token.
+func (m *spm) readBytes(r *reader) {
+	for i, k := range m.t.kinds {
+		if _, ok := byteOf(m.t.texts[i]); k == Byte && !ok {
+			r.fail("token %d is a byte, its text is %q, expected <0x00> to <0xFF>", i, m.t.texts[i])
+		}
+	}
+	for b := range m.byteID {
+		id, ok := m.t.ids[fmt.Sprintf("<0x%02X>", b)]
+		if !ok {
+			id, ok = m.t.ids[string([]byte{byte(b)})]
+		}
+		if !ok {
+			id = m.t.special.Unknown
+		}
+		m.byteID[b] = id
+	}
+}
+
+func (m *spm) pair(word []byte, left, right *symbol) (uint32, int32) {
+	if int(right.end-left.start) > m.t.longest {
+		return noMerge, None
+	}
+	id, ok := m.t.ids[string(word[left.start:right.end])]
+	if !ok {
+		return noMerge, None
+	}
+	return m.prios[id], id
+}
+
+// encode cuts the text before the spaces that words begin with, where that changes nothing.
+func (m *spm) encode(e *encoder, text string) {
+	if m.prefix {
+		n := m.wordEnd(text)
+		cached(e, " "+text[:n], m.word)
+		text = text[n:]
+	}
+	for text != "" {
+		n := m.wordEnd(text)
+		cached(e, text[:n], m.word)
+		text = text[n:]
+	}
+}
+
+// wordEnd returns where the first word of a text ends: spaces and what follows up to the next.
+func (m *spm) wordEnd(text string) int {
+	if !m.separate {
+		return len(text)
+	}
+	inWord := false
+	for i := 0; i < len(text); {
+		switch {
+		case text[i] == ' ':
+			if inWord {
+				return i
+			}
+			i++
+		case text[i] == space[0] && strings.HasPrefix(text[i:], space):
+			if inWord {
+				return i
+			}
+			i += len(space)
+		default:
+			inWord = true
+			i++
+		}
+	}
+	return len(text)
+}
+
+// word appends the ids of a word.
+func (m *spm) word(e *encoder, word string) {
+	e.text, e.syms = e.text[:0], e.syms[:0]
+	for i := 0; i < len(word); {
+		n := runeLen(word[i:])
+		from := int32(len(e.text))
+		if word[i] == ' ' {
+			e.text = append(e.text, space...)
+		} else {
+			e.text = append(e.text, word[i:i+n]...)
+		}
+		e.syms = append(e.syms, symbol{start: from, end: int32(len(e.text)), id: None})
+		i += n
+	}
+	for i := range e.syms {
+		s := &e.syms[i]
+		if id, ok := m.t.ids[string(e.text[s.start:s.end])]; ok {
+			s.id = id
+		}
+	}
+	e.merge(m, e.text)
+	for i := int32(0); ; i = e.syms[i].next {
+		s := &e.syms[i]
+		if s.id != None {
+			e.ids = append(e.ids, s.id)
+		} else {
+			for _, b := range e.text[s.start:s.end] {
+				if id := m.byteID[b]; id != None {
+					e.ids = append(e.ids, id)
+				}
+			}
+		}
+		if s.next == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// Package tokenizer turns text into the token ids of a language model and back, by the
+// vocabulary that a GGUF file carries in its metadata.
+//
+//	t, err := tokenizer.New(f.Metadata())
+//	if err != nil { ... }
+//	ids := t.Encode("Hello, world", tokenizer.Options{AddSpecial: true})
+//	text := t.Decode(ids, tokenizer.DecodeOptions{})
+//
+// There are three kinds of vocabulary: "llama" (pieces of SentencePiece that merge by score),
+// "gpt2" (byte pairs that merge by rank, after the text was cut into words), and "bert"
+// (longest pieces of words). The ids are those of llama.cpp.
+//
+// The package knows no model and no device. A vocabulary is input of unknown origin: New
+// checks it, and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded,
+// also one that is not UTF-8, in time that grows little faster than its length.
+package tokenizer
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// The errors. Each comes wrapped with what it is about.
+var (
+	ErrVocabulary  = errors.New("the vocabulary is damaged")
+	ErrUnsupported = errors.New("this kind of tokenizer is not supported")
+)
+
+// Kind is what a token is for, by its number in files.
+type Kind int32
+
+// The kinds of token.
+const (
+	Normal      Kind = 1 + iota
+	Unknown          // stands for text that no token stands for
+	Control          // steers the model: the beginning of a text, the end of a turn
+	UserDefined      // is found in any text before it is cut
+	Unused           // stands for nothing
+	Byte             // one byte of a character that has no token
+)
+
+// None is the id of a special token that the vocabulary does not have.
+const None int32 = -1
+
+// Special has the ids of the tokens with a purpose, [None] where there is none.
+type Special struct {
+	BOS, EOS, EOT, EOM     int32 // beginning and end of text, end of turn and of message
+	Unknown, Padding       int32
+	Separator, Class, Mask int32 // of bert; Class is its BOS
+	FIMPrefix, FIMSuffix   int32 // fill in the middle
+	FIMMiddle              int32
+}
+
+// Options change how a text is encoded. The zero value encodes the text as it is.
+type Options struct {
+	// AddSpecial adds the tokens before and behind the text that the vocabulary asks for:
+	// BOS and EOS, or [CLS] and [SEP]. With ParseSpecial, a text that begins with the
+	// text of BOS gets no second one.
+	AddSpecial bool
+	// ParseSpecial has the texts of control tokens, <|im_start|> for example, stand for
+	// these tokens. Use it for what a chat template made and never for what a user typed.
+	ParseSpecial bool
+}
+
+// Tokenizer is a vocabulary. Its methods are safe for concurrent use.
+type Tokenizer struct {
+	vocabulary
+	model model
+	pool  sync.Pool // of *encoder
+}
+
+// model is a kind of vocabulary.
+type model interface {
+	// encode appends the ids of a text that is not empty, in which no special token is, and
+	// before which nothing or a special token stands.
+	encode(e *encoder, text string)
+}
+
+// Encode returns the ids of a text.
+func (t *Tokenizer) Encode(text string, o Options) []int32 { return t.Append(nil, text, o) }
+
+// Append appends the ids of a text to ids and returns the longer slice.
+func (t *Tokenizer) Append(ids []int32, text string, o Options) []int32 {
+	e, _ := t.pool.Get().(*encoder)
+	if e == nil {
+		e = new(encoder)
+	}
+	e.ids = ids
+	if o.AddSpecial && t.before != None && !(o.ParseSpecial && strings.HasPrefix(text, t.texts[t.before]) && t.texts[t.before] != "") {
+		e.ids = append(e.ids, t.before)
+	}
+	for prev := None; text != ""; {
+		n, id, skip := t.specials.find(text, o.ParseSpecial)
+		if plain := t.trimAround(text[:n], prev, id); plain != "" {
+			t.model.encode(e, plain)
+		}
+		if id != None {
+			e.ids = append(e.ids, id)
+		}
+		text, prev = text[n+skip:], id
+	}
+	if o.AddSpecial && t.after != None {
+		e.ids = append(e.ids, t.after)
+	}
+	ids = e.ids
+	e.release()
+	t.pool.Put(e)
+	return ids
+}
+
+// Size returns the number of tokens.
+func (t *Tokenizer) Size() int { return len(t.kinds) }
+
+// Special returns the ids of the tokens with a purpose.
+func (t *Tokenizer) Special() Special { return t.special }
+
+// Kind returns the kind of a token, or 0 for an id that is none.
+func (t *Tokenizer) Kind(id int32) Kind {
+	if !t.has(id) {
+		return 0
+	}
+	return t.kinds[id]
+}
+
+// Text returns the text of a token as the vocabulary has it, with U+2581 or U+0120 for a
+// space, or "" for an id that is none. [Tokenizer.Piece] returns what it stands for.
+func (t *Tokenizer) Text(id int32) string {
+	if !t.has(id) {
+		return ""
+	}
+	return t.texts[id]
+}
+
+// ID returns the token whose text in the vocabulary is text. Where several have it, that is
+// a normal one before others.
+func (t *Tokenizer) ID(text string) (id int32, ok bool) {
+	id, ok = t.ids[text]
+	return id, ok
+}
+
+// EndsGeneration reports whether a model says with the token that its answer is complete:
+// EOS, EOT, EOM, and tokens with names that are in use for that, such as <|im_end|>.
+func (t *Tokenizer) EndsGeneration(id int32) bool {
+	for _, e := range t.ends {
+		if e == id {
+			return true
+		}
+	}
+	return false
+}
+
+// EndTokens returns the tokens for which [Tokenizer.EndsGeneration] is true, in order.
+func (t *Tokenizer) EndTokens() []int32 { return append([]int32(nil), t.ends...) }
+
+func (t *Tokenizer) has(id int32) bool { return uint32(id) < uint32(len(t.kinds)) }
+
+// runeLen returns the bytes of the first character of a text that is not empty. A byte
+// that is not part of one is one.
+func runeLen(s string) int {
+	if s[0] < utf8.RuneSelf {
+		return 1
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}

@@ -1,0 +1,262 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/gguf"
+)
+
+// What a vocabulary may have. Real ones are far below; what is above makes encoding slow
+// without being of use.
+const (
+	maxTokens     = 1 << 24
+	maxTokenBytes = 1 << 10
+)
+
+// vocabulary is what all kinds have.
+type vocabulary struct {
+	texts    []string
+	kinds    []Kind
+	ids      map[string]int32
+	special  Special
+	ends     []int32
+	before   int32 // what AddSpecial adds before the text
+	after    int32 // and behind
+	specials specialTrie
+	strip    map[int32]uint8
+	pieces   pieces
+	dropOne  bool // decoding drops the space at the beginning, which encoding has added
+	longest  int  // the bytes of the longest text
+}
+
+// New returns the tokenizer that the metadata of a GGUF file describes, the keys tokenizer.*.
+// The error wraps [ErrUnsupported] for kinds that the package does not have, and
+// [ErrVocabulary] for metadata that is missing, has the wrong type or contradicts itself.
+func New(m *gguf.Metadata) (*Tokenizer, error) {
+	kind, ok := m.Text(keyModel)
+	if !ok {
+		return nil, fmt.Errorf("tokenizer: %w: the metadata has no string %s", ErrVocabulary, keyModel)
+	}
+	newModel, ok := models[kind]
+	if !ok {
+		return nil, fmt.Errorf("tokenizer: %w: %s is %q; there are llama, gpt2 and bert", ErrUnsupported, keyModel, kind)
+	}
+	t := new(Tokenizer)
+	r := &reader{m: m}
+	t.read(r)
+	if r.err == nil {
+		t.model = newModel(t, r)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", r.err)
+	}
+	return t, nil
+}
+
+// models makes the kinds of vocabulary by their names in files.
+var models = map[string]func(*Tokenizer, *reader) model{"llama": newSPM, "gpt2": newBPE, "bert": newWPM}
+
+const (
+	prefix   = "tokenizer.ggml."
+	keyModel = prefix + "model"
+)
+
+// reader reads metadata; its first error sticks.
+type reader struct {
+	m   *gguf.Metadata
+	err error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: "+format, append([]any{ErrVocabulary}, args...)...)
+	}
+}
+
+// array returns an array of metadata. One that must be there has n elements, or any number for n < 0.
+func array[T gguf.Scalar](r *reader, key string, n int, must bool) []T {
+	v, ok := r.m.Get(prefix + key)
+	if !ok {
+		if must {
+			r.fail("the metadata has no %s%s", prefix, key)
+		}
+		return nil
+	}
+	if n >= 0 && v.Len() != n {
+		r.fail("%s%s has %d elements, there are %d tokens", prefix, key, v.Len(), n)
+		return nil
+	}
+	xs, err := gguf.Slice[T](v)
+	if err != nil {
+		r.fail("%s%s: %v", prefix, key, err)
+	}
+	return xs
+}
+
+func (r *reader) flag(key string, otherwise bool) bool {
+	v, ok := r.m.Get(prefix + key)
+	if !ok {
+		return otherwise
+	}
+	b, ok := v.Bool()
+	if !ok {
+		r.fail("%s%s is %v of type %v, expected a bool", prefix, key, v, v.Kind())
+	}
+	return b
+}
+
+// token returns the id that a key has.
+func (r *reader) token(key string, otherwise int32, n int) int32 {
+	v, ok := r.m.Get(prefix + key + "_token_id")
+	if !ok {
+		if int(otherwise) >= n {
+			return None
+		}
+		return otherwise
+	}
+	// Some writers have -1 or the largest integer for a token that there is not.
+	if x, ok := v.Int(); ok && (x == -1 || x == 1<<32-1) {
+		return None
+	}
+	x, ok := v.Uint()
+	if !ok || x >= uint64(n) {
+		r.fail("%s%s_token_id is %v, there are %d tokens", prefix, key, v, n)
+		return None
+	}
+	return int32(x)
+}
+
+// read reads what all kinds have.
+func (v *vocabulary) read(r *reader) {
+	v.before, v.after = None, None
+	v.texts = array[string](r, "tokens", -1, true)
+	n := len(v.texts)
+	if r.err == nil && (n == 0 || n > maxTokens) {
+		r.fail("%stokens has %d elements, expected 1 to %d", prefix, n, maxTokens)
+	}
+	if r.err != nil {
+		return
+	}
+	kinds := array[int32](r, "token_type", n, false)
+	if r.err != nil {
+		return
+	}
+	v.kinds = make([]Kind, n)
+	for i := range v.kinds {
+		switch _, named := endNames[v.texts[i]]; {
+		case named:
+			v.kinds[i] = Control // some files say otherwise
+		case kinds == nil:
+			v.kinds[i] = Normal
+		default:
+			v.kinds[i] = Kind(kinds[i])
+		}
+	}
+	v.ids = make(map[string]int32, n)
+	for i, text := range v.texts {
+		v.longest = max(v.longest, len(text))
+		if old, ok := v.ids[text]; !ok || v.kinds[old] != Normal && v.kinds[i] == Normal {
+			v.ids[text] = int32(i)
+		}
+		if k := v.kinds[i]; text != "" && (k == Control || k == UserDefined || k == Unknown) {
+			v.specials.add(text, int32(i), k == UserDefined)
+		}
+	}
+	if v.longest > maxTokenBytes {
+		r.fail("a token has %d bytes, expected at most %d", v.longest, maxTokenBytes)
+	}
+	v.readStrip(r.m)
+}
+
+// readAdded reads which tokens stand before and behind a text.
+func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
+	if r.flag("add_bos_token", bos) {
+		v.before = v.special.BOS
+	}
+	if r.flag("add_eos_token", eos) {
+		v.after = v.special.EOS
+	}
+}
+
+// end is what a token ends.
+type end int
+
+const (
+	endOfText end = iota
+	endOfTurn
+	endOfMessage
+)
+
+// endNames has texts of tokens with which models end an answer. Files do not always name
+// all of these tokens in keys of their own.
+var endNames = map[string]end{
+	"<|eot_id|>": endOfTurn, "<|im_end|>": endOfTurn, "<|end|>": endOfTurn, "<end_of_turn>": endOfTurn, "<|eot|>": endOfTurn,
+	"<end_of_utterance>": endOfTurn, "<EOT>": endOfTurn, "<turn|>": endOfTurn,
+	"<|eom_id|>":    endOfMessage,
+	"<|endoftext|>": endOfText, "<|end_of_text|>": endOfText, "<｜end▁of▁sentence｜>": endOfText,
+	"<|return|>": endOfText, "<|call|>": endOfText, "<|flush|>": endOfText,
+}
+
+// readStrip finds out which special tokens take the white space beside them. Files have no
+// key for that, so it goes by the names of models that were trained so.
+func (v *vocabulary) readStrip(m *gguf.Metadata) {
+	v.strip = map[int32]uint8{}
+	name, _ := m.Text("general.name")
+	name = strings.ToLower(name)
+	pre, _ := m.Text(prefix + "pre")
+	switch {
+	case strings.Contains(name, "phi-3") || strings.Contains(name, "phi3"):
+		for i, text := range v.texts {
+			if k := v.kinds[i]; (k == Control || k == UserDefined) && text != "<s>" && text != "<|endoftext|>" {
+				v.strip[int32(i)] = stripRight
+			}
+		}
+	case strings.HasPrefix(pre, "jina-v2-"), pre == "modern-bert":
+		for _, mask := range []string{"<mask>", "[MASK]"} {
+			if id, ok := v.ids[mask]; ok {
+				v.strip[id] = stripLeft
+			}
+		}
+	}
+}
+
+// readSpecial reads the special ids; what is given are those that a kind has without a key.
+func (v *vocabulary) readSpecial(r *reader, otherwise Special) {
+	n := len(v.texts)
+	s := &v.special
+	for _, f := range []struct {
+		id        *int32
+		key       string
+		otherwise int32
+	}{
+		{&s.BOS, "bos", otherwise.BOS}, {&s.EOS, "eos", otherwise.EOS}, {&s.EOT, "eot", None}, {&s.EOM, "eom", None},
+		{&s.Unknown, "unknown", otherwise.Unknown}, {&s.Padding, "padding", otherwise.Padding},
+		{&s.Separator, "seperator", otherwise.Separator}, {&s.Class, "cls", otherwise.Class}, {&s.Mask, "mask", otherwise.Mask},
+		{&s.FIMPrefix, "fim_pre", None}, {&s.FIMSuffix, "fim_suf", None}, {&s.FIMMiddle, "fim_mid", None},
+	} {
+		*f.id = r.token(f.key, f.otherwise, n)
+	}
+	for i, text := range v.texts {
+		end, ok := endNames[text]
+		if !ok {
+			continue
+		}
+		id := int32(i)
+		v.ends = append(v.ends, id)
+		if end == endOfTurn && s.EOT == None {
+			s.EOT = id
+		}
+		if end == endOfMessage && s.EOM == None {
+			s.EOM = id
+		}
+	}
+	for _, id := range []int32{s.EOS, s.EOT, s.EOM} {
+		if id != None {
+			v.ends = append(v.ends, id)
+		}
+	}
+	slices.Sort(v.ends)
+	v.ends = slices.Compact(v.ends)
+}
