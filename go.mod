@@ -13,6 +13,7 @@ require (
 	github.com/oliverbestmann/webgpu/libs-windows v0.0.0-20260628152801-f47d1b682eb8
 	github.com/schollz/progressbar/v3 v3.17.1
 	github.com/x448/float16 v0.8.4
+	golang.org/x/term v0.28.0
 	golang.org/x/text v0.28.0
 )
 
@@ -20,5 +21,4 @@ require (
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/term v0.28.0 // indirect
 )

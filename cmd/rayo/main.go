@@ -8,6 +8,8 @@
 //	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
 //	rayo wgsl           the kernels of every other GPU: list, show, check
 //	rayo gguf           models in GGUF files: inspect, verify, quantize, split, compare
+//	rayo run            a conversation with a language model
+//	rayo embed          embeddings of texts by a model
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 //	rayo version        what this command was built from, and the drivers that it finds
 //	rayo completion     a script by which a shell completes command lines
@@ -24,8 +26,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// grammar is the command line. A subcommand is a struct with a method Run.
-type grammar struct {
+// commandLine is the command line. A subcommand is a struct with a method Run.
+type commandLine struct {
 	Devices devicesCmd `cmd:"" help:"List the devices found, those refused, and why."`
 	Ops     opsCmd     `cmd:"" help:"List the operations, or show one in full."`
 	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
@@ -34,6 +36,8 @@ type grammar struct {
 	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
 	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
 	GGUF    ggufCmd    `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
+	Run     runCmd     `cmd:"" help:"Talk to a language model in a GGUF file."`
+	Embed   embedCmd   `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 
 	Version    versionCmd    `cmd:"" help:"Say what this command was built from, and which drivers it finds."`
@@ -97,7 +101,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 			code = int(c)
 		}
 	}()
-	var g grammar
+	var g commandLine
 	k, err := kong.New(&g, kong.Name("rayo"), kong.Description(description), kong.Writers(out, errs),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Exit(func(c int) { panic(exit(c)) }))

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/llm"
+	"github.com/rayo-go/rayo/llm/assistant"
+	"github.com/rayo-go/rayo/llm/grammar"
+	"github.com/rayo-go/rayo/op"
+)
+
+// modelFlags are how a model is opened.
+type modelFlags struct {
+	Model   string `arg:"" help:"A GGUF file."`
+	Context int    `default:"4096" help:"The most tokens of a text, its prompt included."`
+	Half    bool   `help:"Keep keys and values in 16 bits: half the memory."`
+}
+
+// open opens the device and the model. Close closes both.
+func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assistant, *device.Device, error) {
+	dev, err := device.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context}}
+	if f.Half {
+		o.Model.CacheType = op.F16
+	}
+	a, err := openAssistant(ctx, dev, f.Model, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	return a, dev, nil
+}
+
+// openAssistant opens a model with no more context than it was trained for.
+func openAssistant(ctx context.Context, dev *device.Device, path string, o assistant.Options) (*assistant.Assistant, error) {
+	file, err := gguf.Open(path, gguf.Mapped())
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if v, ok := file.Hyper("context_length"); ok {
+		if n, ok := v.Uint(); ok && n > 0 && n < uint64(o.Model.Context) {
+			o.Model.Context = int(n)
+		}
+	}
+	return assistant.Load(ctx, dev, file, o)
+}
+
+// samplingFlags are how tokens are chosen.
+type samplingFlags struct {
+	Tokens      int     `short:"n" default:"0" help:"The most tokens to generate; 0 for as many as the context holds."`
+	Temperature float32 `default:"0.8" help:"0 takes the most likely token each time."`
+	TopK        int     `default:"40" help:"Choose among so many of the most likely tokens; 0 for all."`
+	TopP        float32 `default:"0.95" help:"Choose among the most likely tokens of so much probability."`
+	MinP        float32 `default:"0.05" help:"Leave out tokens of less than so much of the probability of the most likely one."`
+	Repeat      float32 `default:"1" help:"Divide the likelihood of tokens that came already; 1 changes nothing."`
+	Seed        uint64  `help:"Of the random numbers; by default the time."`
+}
+
+func (f *samplingFlags) sampling() llm.Sampling {
+	seed := f.Seed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	return llm.Sampling{MaxTokens: f.Tokens, Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, RepeatPenalty: f.Repeat, Seed: seed}
+}
+
+type runCmd struct {
+	modelFlags    `embed:""`
+	samplingFlags `embed:""`
+	Prompt        string `short:"p" help:"Ask this and end. Without it, a conversation begins."`
+	System        string `help:"The message of the system that a conversation begins with."`
+	Raw           bool   `help:"Continue the prompt as it is, without the model's chat template."`
+	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
+	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
+	Quiet         bool   `short:"q" help:"Write no speeds."`
+}
+
+func (c *runCmd) Run(a *app) error {
+	rules, err := c.rules()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	as, dev, err := c.open(a.ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	defer as.Close()
+	if !c.Quiet {
+		fmt.Fprintf(a.err, "%s on %v, %.1f s\n", plain(as.Name()), dev, time.Since(start).Seconds())
+	}
+	raw := c.Raw || as.Template() == nil
+	if c.Prompt == "" {
+		if raw {
+			return fmt.Errorf("a conversation needs a model with a chat template; -p PROMPT continues a text")
+		}
+		return c.converse(a, as)
+	}
+	var pieces iter.Seq2[assistant.Piece, error]
+	r := assistant.Request{Prompt: c.Prompt, Sampling: c.sampling(), Grammar: rules}
+	if !raw {
+		conversation := as.NewConversation(c.System)
+		r = conversation.Request(c.Prompt)
+		r.Sampling, r.Grammar = c.sampling(), rules
+	}
+	pieces = as.Generate(a.ctx, r)
+	return c.show(a, pieces)
+}
+
+// rules returns the grammar that the answer follows, or nil.
+func (c *runCmd) rules() (*grammar.Grammar, error) {
+	switch {
+	case c.Schema != "" && c.Grammar != "":
+		return nil, errors.New("--schema and --grammar: want one of them")
+	case c.Schema != "":
+		b, err := os.ReadFile(c.Schema)
+		if err != nil {
+			return nil, err
+		}
+		return grammar.FromJSONSchema(b)
+	case c.Grammar != "":
+		b, err := os.ReadFile(c.Grammar)
+		if err != nil {
+			return nil, err
+		}
+		return grammar.Parse(string(b))
+	}
+	return nil, nil
+}
+
+// show writes a text as it comes, and the speed.
+func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
+	start := time.Now()
+	var first time.Time
+	var last assistant.Piece
+	for p, err := range pieces {
+		if err != nil {
+			fmt.Fprintln(a.out)
+			return err
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		last = p
+		fmt.Fprint(a.out, p.Text)
+	}
+	fmt.Fprintln(a.out)
+	if c.Quiet || last.Usage.Generated < 2 {
+		return nil
+	}
+	u, read, wrote := last.Usage, first.Sub(start).Seconds(), time.Since(first).Seconds()
+	fmt.Fprintf(a.err, "%d tokens read (%d kept) in %.2f s, %d generated, %.1f a second\n", u.Prompt, u.Cached, read, u.Generated, float64(u.Generated-1)/wrote)
+	return nil
+}
+
+// converse reads messages until the input ends. An interrupt ends an answer, a second one the program.
+func (c *runCmd) converse(a *app, as *assistant.Assistant) error {
+	conversation := as.NewConversation(c.System)
+	conversation.Sampling = c.sampling()
+	next, restore, err := reader(a)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	fmt.Fprintln(a.err, `Type a message and Enter; """ begins and ends one of several lines. Ctrl-D ends.`)
+	for {
+		text, err := message(next)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt)
+		for piece, err := range conversation.Say(ctx, text) {
+			if errors.Is(err, context.Canceled) && a.ctx.Err() == nil {
+				break
+			}
+			if err != nil {
+				stop()
+				return err
+			}
+			fmt.Fprint(a.out, strings.ReplaceAll(piece, "\n", newline(a)))
+		}
+		stop()
+		fmt.Fprint(a.out, newline(a))
+	}
+}
+
+// newline is what ends a line: a terminal that reads keys needs a carriage return too.
+func newline(a *app) string {
+	if terminal(a.out) && term.IsTerminal(int(os.Stdin.Fd())) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// reader returns a function that reads a line, with a history where the input is a terminal.
+func reader(a *app) (next func() (string, error), restore func(), err error) {
+	fd := int(os.Stdin.Fd())
+	if !term.IsTerminal(fd) || !terminal(a.out) {
+		in := bufio.NewReader(os.Stdin)
+		return func() (string, error) {
+			line, err := in.ReadString('\n')
+			if line != "" {
+				err = nil
+			}
+			return strings.TrimRight(line, "\r\n"), err
+		}, func() {}, nil
+	}
+	old, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{os.Stdin, os.Stdout}, "> ")
+	return t.ReadLine, func() { _ = term.Restore(fd, old) }, nil
+}
+
+// message reads a line, or the lines between two lines that begin or end with three quotes.
+func message(next func() (string, error)) (string, error) {
+	const quotes = `"""`
+	line, err := next()
+	rest, several := strings.CutPrefix(strings.TrimSpace(line), quotes)
+	if err != nil || !several {
+		return line, err
+	}
+	lines := []string{rest}
+	for {
+		if body, ended := strings.CutSuffix(strings.TrimRight(lines[len(lines)-1], " "), quotes); ended {
+			lines[len(lines)-1] = body
+			return strings.Trim(strings.Join(lines, "\n"), "\n"), nil
+		}
+		if line, err = next(); err != nil {
+			return "", err
+		}
+		lines = append(lines, line)
+	}
+}
+
+type embedCmd struct {
+	modelFlags `embed:""`
+	Texts      []string `arg:"" optional:"" help:"Texts; by default the lines of the input."`
+}
+
+func (c *embedCmd) Run(a *app) error {
+	as, dev, err := c.open(a.ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	defer as.Close()
+	e := json.NewEncoder(a.out)
+	embed := func(text string) error {
+		v, err := as.Embed(a.ctx, text)
+		if err != nil {
+			return err
+		}
+		return e.Encode(struct {
+			Text      string    `json:"text"`
+			Embedding []float32 `json:"embedding"`
+		}{text, v})
+	}
+	for _, text := range c.Texts {
+		if err := embed(text); err != nil {
+			return err
+		}
+	}
+	if len(c.Texts) > 0 {
+		return nil
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if err := embed(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,171 @@
+// Package assistant joins a language model with its tokenizer and its chat template: text goes
+// in, text comes out.
+//
+//	a, err := assistant.Open(ctx, dev, "model.gguf", assistant.Options{})
+//	if err != nil { ... }
+//	defer a.Close()
+//	c := a.NewConversation("You are a helpful assistant.")
+//	for text, err := range c.Say(ctx, "Why is the sky blue?") {
+//		if err != nil { ... }
+//		fmt.Print(text)
+//	}
+//
+// [Assistant.Generate] is the general form: a prompt or messages, sampling, strings that end the
+// text, a grammar, and the count of tokens. Several goroutines may generate at a time: the tokens
+// of all are computed in one pass, and prompts that begin alike are computed once.
+package assistant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/llm"
+	"github.com/rayo-go/rayo/llm/chat"
+	"github.com/rayo-go/rayo/llm/grammar"
+	"github.com/rayo-go/rayo/llm/tokenizer"
+)
+
+// ErrNoTemplate is wrapped by errors about messages for a model whose file has no chat template:
+// set [Options.Template], or use [Request.Prompt].
+var ErrNoTemplate = errors.New("the model has no chat template")
+
+// ErrRequest is wrapped by errors about requests that contradict themselves.
+var ErrRequest = errors.New("invalid request")
+
+// Options are how a model is opened. The zero value is the default.
+type Options struct {
+	// Model has the options of [llm.Open]. Its Cache is by default as much as Parallel
+	// sessions can use.
+	Model llm.Options
+	// Parallel is how many texts are generated at once; one where it is 0. More wait.
+	Parallel int
+	// Template is the chat template; the one of the file where it is empty.
+	Template string
+	// Limits bound what the template may use.
+	Limits chat.Limits
+}
+
+// Assistant is a model that is open. Its methods are safe for concurrent use.
+type Assistant struct {
+	model     *llm.Model
+	scheduler *llm.Scheduler
+	tokens    *tokenizer.Tokenizer
+	template  *chat.Template
+	limits    chat.Limits
+	name      string
+	turn      chan struct{} // holds a value for each text that is generated
+	prefixes  prefixes
+
+	vocabulary func() *grammar.Vocabulary
+}
+
+// Open loads a model from a GGUF file. See [llm.Open] for errors; those of the tokenizer and of
+// the template wrap an error of package tokenizer or chat.
+func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Assistant, error) {
+	f, err := gguf.Open(path, gguf.Mapped())
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Load(ctx, dev, f, o)
+}
+
+// Load is [Open] of a file that is open. It does not use the file afterwards.
+func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Assistant, error) {
+	if o.Parallel < 0 {
+		return nil, fmt.Errorf("assistant: %d texts at once, want 1 or more, or 0 for 1: %w", o.Parallel, ErrRequest)
+	}
+	o.Parallel = max(o.Parallel, 1)
+	a := &Assistant{limits: o.Limits, turn: make(chan struct{}, o.Parallel)}
+	var err error
+	if a.tokens, err = tokenizer.New(f.Metadata()); err != nil {
+		return nil, err
+	}
+	source := o.Template
+	if source == "" {
+		source, _ = f.Metadata().Text("tokenizer.chat_template")
+	}
+	if source != "" {
+		if a.template, err = chat.Parse(source); err != nil {
+			return nil, err
+		}
+	}
+	a.name, _ = f.Metadata().Text("general.name")
+	a.vocabulary = sync.OnceValue(a.newVocabulary)
+	if o.Model.Cache == 0 && o.Model.Context > 0 {
+		o.Model.Cache = o.Model.Context * o.Parallel
+	}
+	if a.model, err = llm.Load(ctx, dev, f, o.Model); err != nil {
+		return nil, err
+	}
+	a.scheduler = a.model.NewScheduler(o.Parallel)
+	a.prefixes.most = 2 * o.Parallel
+	return a, nil
+}
+
+// newVocabulary returns the texts of all tokens, as grammars read them: those that control a model have none.
+func (a *Assistant) newVocabulary() *grammar.Vocabulary {
+	texts := make([][]byte, a.model.Config().Vocabulary)
+	for i := range min(len(texts), a.tokens.Size()) {
+		if k := a.tokens.Kind(int32(i)); k == tokenizer.Normal || k == tokenizer.UserDefined || k == tokenizer.Byte {
+			texts[i] = a.tokens.Piece(int32(i))
+		}
+	}
+	return grammar.NewVocabulary(texts)
+}
+
+// Model returns the model.
+func (a *Assistant) Model() *llm.Model { return a.model }
+
+// Tokenizer returns the tokenizer of the model.
+func (a *Assistant) Tokenizer() *tokenizer.Tokenizer { return a.tokens }
+
+// Template returns the chat template, or nil if the model has none.
+func (a *Assistant) Template() *chat.Template { return a.template }
+
+// Name returns the model's name by the file, or "".
+func (a *Assistant) Name() string { return a.name }
+
+// Close waits for passes under way and frees the model. What generates ends with
+// [llm.ErrClosed]. A second Close does nothing.
+func (a *Assistant) Close() error {
+	a.prefixes.close()
+	return errors.Join(a.scheduler.Close(), a.model.Close())
+}
+
+// Embed returns the embedding of a text, of length 1. See [llm.Model.Embed] for errors.
+func (a *Assistant) Embed(ctx context.Context, text string) ([]float32, error) {
+	return a.model.Embed(ctx, a.tokens.Encode(text, tokenizer.Options{AddSpecial: true}))
+}
+
+// Encode returns the tokens of a request's prompt.
+func (a *Assistant) Encode(r *Request) ([]int32, error) {
+	switch {
+	case r.Chat == nil:
+		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
+	case r.Prompt != "":
+		return nil, fmt.Errorf("assistant: a prompt and messages, want one of them: %w", ErrRequest)
+	case len(r.Chat.Messages) == 0:
+		return nil, fmt.Errorf("assistant: no messages: %w", ErrRequest)
+	case a.template == nil:
+		return nil, fmt.Errorf("assistant: %w", ErrNoTemplate)
+	}
+	in := *r.Chat
+	in.AddGenerationPrompt = true
+	s := a.tokens.Special()
+	if in.BOS == "" {
+		in.BOS = a.tokens.Text(s.BOS)
+	}
+	if in.EOS == "" {
+		in.EOS = a.tokens.Text(s.EOS)
+	}
+	text, err := a.template.Render(&in, a.limits)
+	if err != nil {
+		return nil, err
+	}
+	return a.tokens.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true}), nil
+}

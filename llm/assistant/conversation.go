@@ -1,0 +1,59 @@
+package assistant
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rayo-go/rayo/llm"
+	"github.com/rayo-go/rayo/llm/chat"
+)
+
+// Conversation is a chat with a model. It belongs to one goroutine.
+type Conversation struct {
+	// Messages are what was said until now. They may be changed between calls of Say.
+	Messages []chat.Message
+	// Sampling says how answers are chosen.
+	Sampling llm.Sampling
+
+	a *Assistant
+}
+
+// NewConversation returns a conversation that begins with a message of the system, or with none
+// where that is empty.
+func (a *Assistant) NewConversation(system string) *Conversation {
+	c := &Conversation{a: a}
+	if system != "" {
+		c.Messages = []chat.Message{{Role: "system", Content: system}}
+	}
+	return c
+}
+
+// Request returns the request of a message of the user behind those of the conversation, for
+// [Assistant.Generate]. It changes nothing.
+func (c *Conversation) Request(text string) Request {
+	messages := append(slices.Clone(c.Messages), chat.Message{Role: "user", Content: text})
+	return Request{Chat: &chat.Input{Messages: messages}, Sampling: c.Sampling}
+}
+
+// Say adds a message of the user and returns the answer, piece by piece, which becomes a message too:
+// also a part of it, where the caller leaves the loop. After an error, the conversation is as before.
+// See [Assistant.Generate] for errors.
+func (c *Conversation) Say(ctx context.Context, text string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		r := c.Request(text)
+		var answer strings.Builder
+		for p, err := range c.a.Generate(ctx, r) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			answer.WriteString(p.Text)
+			if p.Text != "" && !yield(p.Text, nil) {
+				break
+			}
+		}
+		c.Messages = append(r.Chat.Messages, chat.Message{Role: "assistant", Content: answer.String()})
+	}
+}

@@ -1,0 +1,128 @@
+package assistant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rayo-go/rayo/llm"
+)
+
+// prefixes keeps sessions that nobody uses, so that a prompt that begins as one of them
+// does need not be computed again.
+type prefixes struct {
+	mu     sync.Mutex
+	idle   []*llm.Session // the last used at the end
+	most   int
+	closed bool
+}
+
+// session returns a session that has all tokens of a prompt but the last, and how many of
+// these were computed for an earlier one.
+func (p *prefixes) session(ctx context.Context, sch *llm.Scheduler, prompt []int32) (s *llm.Session, cached int, err error) {
+	if len(prompt) == 0 {
+		return nil, 0, fmt.Errorf("assistant: the prompt has no tokens: %w", ErrRequest)
+	}
+	if s, cached = p.longest(prompt); s == nil {
+		s = sch.NewSession()
+	}
+	for cached < len(prompt)-1 {
+		err := s.Feed(ctx, prompt[s.Len():len(prompt)-1])
+		if err == nil {
+			break
+		}
+		var full *llm.CapacityError
+		if !errors.As(err, &full) || !full.Shared || !p.drop() {
+			p.keep(s)
+			return nil, 0, err
+		}
+	}
+	return s, cached, nil
+}
+
+// longest returns a fork of the session that has most of the first tokens of a prompt, cut to
+// these, or nil.
+func (p *prefixes) longest(prompt []int32) (*llm.Session, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *llm.Session
+	most := 0
+	for _, s := range p.idle {
+		if n := common(s.Tokens(), prompt); n > most {
+			best, most = s, n
+		}
+	}
+	most = min(most, len(prompt)-1)
+	if best == nil || most <= 0 {
+		return nil, 0
+	}
+	s, err := best.Fork()
+	if err != nil {
+		return nil, 0
+	}
+	if err := s.Rewind(most); err != nil {
+		_ = s.Close()
+		return nil, 0
+	}
+	return s, most
+}
+
+// common returns how many of the first tokens are the same.
+func common(a, b []int32) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// keep keeps a session for later. Sessions that it continues are closed.
+func (p *prefixes) keep(s *llm.Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tokens := s.Tokens()
+	if p.closed || len(tokens) == 0 {
+		_ = s.Close()
+		return
+	}
+	p.idle = slices.DeleteFunc(p.idle, func(old *llm.Session) bool {
+		n := old.Len()
+		if n > len(tokens) || common(old.Tokens(), tokens) < n {
+			return false
+		}
+		_ = old.Close()
+		return true
+	})
+	p.idle = append(p.idle, s)
+	if len(p.idle) > p.most {
+		_ = p.idle[0].Close()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
+}
+
+// drop closes the session that was not used for longest, and reports whether there was one.
+func (p *prefixes) drop() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return false
+	}
+	_ = p.idle[0].Close()
+	p.idle = slices.Delete(p.idle, 0, 1)
+	return true
+}
+
+// close closes all sessions, and those that are kept later.
+func (p *prefixes) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, s := range p.idle {
+		_ = s.Close()
+	}
+	p.idle = nil
+}
