@@ -20,6 +20,7 @@ type cache struct {
 	pages        int
 	perSequence  int // pages that a sequence can have, with those of a last chunk
 	config       *Config
+	reclaim      func() bool // see Options.Reclaim
 
 	mu   sync.Mutex
 	free []int32
@@ -75,8 +76,17 @@ func (k *cache) store(b *batch.Batch, buf *device.Buffer, places, rows batch.Val
 }
 
 // take appends pages to those of a sequence until it has n, and reports whether there
-// were enough; if not, nothing changes.
+// were enough; if not, the sequence does not change.
 func (k *cache) take(pages []int32, n int) ([]int32, bool) {
+	for {
+		if more, ok := k.takeFree(pages, n); ok || k.reclaim == nil || !k.reclaim() {
+			return more, ok
+		}
+	}
+}
+
+// takeFree is take of pages that are free.
+func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n-len(pages) > len(k.free) {

@@ -17,15 +17,21 @@ type Options struct {
 	// Context is how many tokens a session can have: 4096, or what the model was
 	// trained for if that is less, where it is 0.
 	Context int
-	// Cache is how many tokens all sessions together can have; Context where it is 0.
-	// It is rounded up to whole pages.
+	// Cache is how many tokens all sessions together can have; as many as Sessions can have
+	// where it is 0. It is rounded up to whole pages.
 	Cache int
+	// Sessions is how many sessions can be full at once, if Cache is 0; one where it is 0.
+	Sessions int
 	// CacheType is the type of keys and values in the cache: op.F32, which the zero value
 	// stands for, or op.F16, which takes half the memory.
 	CacheType op.DType
 	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
 	// more memory for temporaries.
 	Chunk int
+	// Reclaim, if not nil, is called when a session needs memory of the cache and none is free. It may close
+	// sessions that nobody uses, and reports whether it has; it is called again until there is enough. It must not use
+	// the session that needs the memory.
+	Reclaim func() bool
 }
 
 const (
@@ -118,6 +124,9 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 			return nil, fmt.Errorf("cache of %d tokens: %w", pages*PageSize, err)
 		}
 	}
+	if m.cache != nil {
+		m.cache.reclaim = o.Reclaim
+	}
 	m.ends = endTokens(f.Metadata(), c.Vocabulary)
 	return m, nil
 }
@@ -126,8 +135,8 @@ func ceilDiv(n, m int) int { return (n-1)/m + 1 }
 
 // sizes checks the options and returns the pages of the cache.
 func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
-	if o.Context < 0 || o.Cache < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
-		return 0, fmt.Errorf("context of %d tokens, cache of %d, chunks of %d: below 0, or chunks above %d: %w", o.Context, o.Cache, o.Chunk, maxChunk, device.ErrShape)
+	if o.Context < 0 || o.Cache < 0 || o.Sessions < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
+		return 0, fmt.Errorf("context of %d tokens, cache of %d, %d sessions, chunks of %d: below 0, or chunks above %d: %w", o.Context, o.Cache, o.Sessions, o.Chunk, maxChunk, device.ErrShape)
 	}
 	if o.CacheType != op.InvalidType && o.CacheType != op.F32 && o.CacheType != op.F16 {
 		return 0, fmt.Errorf("cache of %v, not f32 or f16: %w", o.CacheType, device.ErrUnsupported)
@@ -145,13 +154,13 @@ func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
 		m.chunk = defaultChunk
 	}
 	m.chunk = min(m.chunk, ceilDiv(m.context, fewTokens)*fewTokens)
-	tokens := o.Cache
-	if tokens == 0 {
-		tokens = m.context
+	perSession, sessions := ceilDiv(max(m.context, 1), PageSize), max(o.Sessions, 1)
+	pages = ceilDiv(max(o.Cache, 1), PageSize)
+	if o.Cache == 0 && sessions <= math.MaxInt32/perSession {
+		pages = perSession * sessions
 	}
-	pages = ceilDiv(max(tokens, 1), PageSize)
-	if pages > math.MaxInt32/PageSize {
-		return 0, fmt.Errorf("cache of %d tokens: more than %d: %w", tokens, math.MaxInt32, device.ErrLimit)
+	if o.Cache == 0 && sessions > math.MaxInt32/perSession || pages > math.MaxInt32/PageSize {
+		return 0, fmt.Errorf("cache for %d tokens, or %d sessions of %d: more than %d tokens: %w", o.Cache, o.Sessions, m.context, math.MaxInt32, device.ErrLimit)
 	}
 	return pages, nil
 }

@@ -228,6 +228,9 @@ func (s *Session) own(ctx context.Context) error {
 			continue
 		}
 		fresh, ok := s.m.cache.take(nil, 1)
+		if !ok && !s.m.cache.shared(s.pages[i]) {
+			continue // Options.Reclaim has closed the other session
+		}
 		if !ok {
 			return &CapacityError{Tokens: len(s.tokens), Capacity: i * PageSize, Shared: true}
 		}

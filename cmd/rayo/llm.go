@@ -16,7 +16,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/gguf"
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
 	"github.com/rayo-go/rayo/llm/grammar"
@@ -26,7 +25,7 @@ import (
 // modelFlags are how a model is opened.
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file."`
-	Context int    `default:"4096" help:"The most tokens of a text, its prompt included."`
+	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
 	Half    bool   `help:"Keep keys and values in 16 bits: half the memory."`
 }
 
@@ -40,26 +39,11 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 	if f.Half {
 		o.Model.CacheType = op.F16
 	}
-	a, err := openAssistant(ctx, dev, f.Model, o)
+	a, err := assistant.Open(ctx, dev, f.Model, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
 	return a, dev, nil
-}
-
-// openAssistant opens a model with no more context than it was trained for.
-func openAssistant(ctx context.Context, dev *device.Device, path string, o assistant.Options) (*assistant.Assistant, error) {
-	file, err := gguf.Open(path, gguf.Mapped())
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if v, ok := file.Hyper("context_length"); ok {
-		if n, ok := v.Uint(); ok && n > 0 && n < uint64(o.Model.Context) {
-			o.Model.Context = int(n)
-		}
-	}
-	return assistant.Load(ctx, dev, file, o)
 }
 
 // samplingFlags are how tokens are chosen.

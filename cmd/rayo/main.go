@@ -9,6 +9,7 @@
 //	rayo wgsl           the kernels of every other GPU: list, show, check
 //	rayo gguf           models in GGUF files: inspect, verify, quantize, split, compare
 //	rayo run            a conversation with a language model
+//	rayo serve          a language model over HTTP, with OpenAI's interface
 //	rayo embed          embeddings of texts by a model
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 //	rayo version        what this command was built from, and the drivers that it finds
@@ -37,6 +38,7 @@ type commandLine struct {
 	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
 	GGUF    ggufCmd    `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
 	Run     runCmd     `cmd:"" help:"Talk to a language model in a GGUF file."`
+	Serve   serveCmd   `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
 	Embed   embedCmd   `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
 	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 

@@ -38,8 +38,7 @@ var ErrRequest = errors.New("invalid request")
 
 // Options are how a model is opened. The zero value is the default.
 type Options struct {
-	// Model has the options of [llm.Open]. Its Cache is by default as much as Parallel
-	// sessions can use.
+	// Model has the options of [llm.Open]. The cache is for at least Parallel sessions.
 	Model llm.Options
 	// Parallel is how many texts are generated at once; one where it is 0. More wait.
 	Parallel int
@@ -96,8 +95,9 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*As
 	}
 	a.name, _ = f.Metadata().Text("general.name")
 	a.vocabulary = sync.OnceValue(a.newVocabulary)
-	if o.Model.Cache == 0 && o.Model.Context > 0 {
-		o.Model.Cache = o.Model.Context * o.Parallel
+	o.Model.Sessions = max(o.Model.Sessions, o.Parallel)
+	if o.Model.Reclaim == nil {
+		o.Model.Reclaim = a.prefixes.drop
 	}
 	if a.model, err = llm.Load(ctx, dev, f, o.Model); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package assistant
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -28,13 +27,8 @@ func (p *prefixes) session(ctx context.Context, sch *llm.Scheduler, prompt []int
 	if s, cached = p.longest(prompt); s == nil {
 		s = sch.NewSession()
 	}
-	for cached < len(prompt)-1 {
-		err := s.Feed(ctx, prompt[s.Len():len(prompt)-1])
-		if err == nil {
-			break
-		}
-		var full *llm.CapacityError
-		if !errors.As(err, &full) || !full.Shared || !p.drop() {
+	if cached < len(prompt)-1 {
+		if err := s.Feed(ctx, prompt[cached:len(prompt)-1]); err != nil {
 			p.keep(s)
 			return nil, 0, err
 		}
@@ -104,7 +98,8 @@ func (p *prefixes) keep(s *llm.Session) {
 	}
 }
 
-// drop closes the session that was not used for longest, and reports whether there was one.
+// drop closes the session that was not used for longest, and reports whether there was one. The cache
+// calls it when it is full.
 func (p *prefixes) drop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rayo-go/rayo/llm/serve"
+)
+
+type serveCmd struct {
+	modelFlags `embed:""`
+	Listen     string        `default:"localhost:8080" help:"Address and port; other machines reach the server only if the address is one of this machine's, as 0.0.0.0:8080."`
+	Name       string        `help:"The model's name in answers; by default that of the file."`
+	Parallel   int           `default:"4" help:"How many texts are generated at once; others wait."`
+	Waiting    int           `default:"64" help:"How many requests may wait or be answered; others are refused."`
+	Keys       string        `type:"existingfile" help:"A file with a key on each line; requests must bring one."`
+	Grace      time.Duration `default:"10s" help:"How long answers may take to end after an interrupt."`
+}
+
+func (c *serveCmd) Run(a *app) error {
+	var keys []string
+	if c.Keys != "" {
+		b, err := os.ReadFile(c.Keys)
+		if err != nil {
+			return err
+		}
+		if keys = strings.Fields(string(b)); len(keys) == 0 {
+			return fmt.Errorf("%s has no keys", c.Keys)
+		}
+	}
+	if c.Parallel < 1 {
+		return fmt.Errorf("--parallel is %d, want 1 or more", c.Parallel)
+	}
+	as, dev, err := c.open(a.ctx, c.Parallel)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	defer as.Close()
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	// Requests end when the grace is over.
+	base, cut := context.WithCancel(context.WithoutCancel(a.ctx))
+	defer cut()
+	s := &http.Server{Handler: serve.New(as, serve.Options{Name: c.Name, Keys: keys, Waiting: c.Waiting}),
+		BaseContext: func(net.Listener) context.Context { return base }, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	fmt.Fprintf(a.err, "%s on %v: http://%v (chat), http://%v/v1 (OpenAI's interface)\n", plain(as.Name()), dev, l.Addr(), l.Addr())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-a.ctx.Done():
+	}
+	fmt.Fprintf(a.err, "ending; answers have %v\n", c.Grace)
+	ctx, done := context.WithTimeout(base, c.Grace)
+	defer done()
+	if err := s.Shutdown(ctx); err != nil {
+		cut()
+		_ = s.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

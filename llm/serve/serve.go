@@ -1,0 +1,218 @@
+// Package serve answers requests for texts by a language model over HTTP, with the interface of
+// OpenAI's API, so that programs made for that work with a model of one's own.
+//
+//	s := serve.New(a, serve.Options{})
+//	err := http.ListenAndServe("localhost:8080", s)
+//
+// There are POST /v1/chat/completions, /v1/completions and /v1/embeddings, GET /v1/models, /health and
+// /metrics (for Prometheus), and a page to chat at /. Answers are streamed as server-sent events where the request
+// has stream set. Of response_format there are json_object and json_schema: a grammar holds the model to
+// it. Tools are described to the model by its chat template, and calls are found in its answer.
+//
+// Requests are input of unknown origin: bodies, prompts, queues and grammars are bounded, a request
+// that is wrong is answered by an object that says what is wrong, and one whose client goes away
+// ends within a token.
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	_ "embed"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rayo-go/rayo/llm/assistant"
+)
+
+// Options are how a model is served. The zero value is the default.
+type Options struct {
+	// Name is the model's name in answers; that of the file where it is empty.
+	Name string
+	// Keys are those that requests under /v1 may bring as "Authorization: Bearer KEY"; where there are none,
+	// every request is answered.
+	Keys []string
+	// Waiting is how many requests may wait or be answered at once: 64 where it is 0. Others are refused
+	// with status 429.
+	Waiting int
+	// MaxBody is how many bytes a request may have: 4 MiB where it is 0.
+	MaxBody int64
+	// WriteTimeout is how long a client may take to read a part of an answer: 30 s where it is 0.
+	WriteTimeout time.Duration
+}
+
+// Server is a handler of HTTP requests. It is safe for concurrent use.
+type Server struct {
+	a       *assistant.Assistant
+	o       Options
+	keys    [][sha256.Size]byte
+	mux     *http.ServeMux
+	busy    atomic.Int64
+	numbers atomic.Int64 // of answers
+	started time.Time
+	metrics *metrics
+}
+
+//go:embed chat.html
+var page []byte
+
+// New returns a server of a model. Closing the assistant is up to the caller, when no request is under way.
+func New(a *assistant.Assistant, o Options) *Server {
+	if o.Name == "" {
+		o.Name = a.Name()
+	}
+	if o.Name == "" {
+		o.Name = "model"
+	}
+	if o.Waiting <= 0 {
+		o.Waiting = 64
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 4 << 20
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	s := &Server{a: a, o: o, mux: http.NewServeMux(), started: time.Now()}
+	s.metrics = newMetrics(s)
+	for _, k := range o.Keys {
+		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	}
+	for pattern, h := range map[string]func(*exchange) error{
+		"GET /v1/models":            (*exchange).models,
+		"GET /v1/models/{id...}":    (*exchange).model,
+		"POST /v1/chat/completions": (*exchange).chat,
+		"POST /v1/completions":      (*exchange).complete,
+		"POST /v1/embeddings":       (*exchange).embed,
+	} {
+		s.mux.Handle(pattern, s.guard(h))
+	}
+	s.mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	s.mux.Handle("GET /metrics", s.metrics.handler)
+	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:")
+		_, _ = w.Write(page)
+	})
+	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, &requestError{http.StatusNotFound, "there is no " + r.Method + " " + r.URL.Path, "", "not_found"})
+	})
+	return s
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// exchange is a request and its answer.
+type exchange struct {
+	*Server
+	w      *recorder
+	r      *http.Request
+	answer answerID
+	start  time.Time
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// guard checks the key, bounds the body and the number of requests, and answers with errors as JSON.
+func (s *Server) guard(h func(*exchange) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{Server: s, w: &recorder{ResponseWriter: w}, r: r, start: time.Now()}
+		defer func() { s.metrics.ended(r.Pattern, x.w.status, time.Since(x.start)) }()
+		if !s.allowed(r) {
+			x.w.Header().Set("WWW-Authenticate", "Bearer")
+			writeError(x.w, &requestError{http.StatusUnauthorized, "the request has no valid key; send it as Authorization: Bearer KEY", "", "invalid_api_key"})
+			return
+		}
+		if s.busy.Add(1) > int64(s.o.Waiting) {
+			s.busy.Add(-1)
+			x.w.Header().Set("Retry-After", "1")
+			writeError(x.w, &requestError{http.StatusTooManyRequests, "too many requests wait; try again later", "", "overloaded"})
+			return
+		}
+		defer s.busy.Add(-1)
+		r.Body = http.MaxBytesReader(x.w, r.Body, s.o.MaxBody)
+		if err := h(x); err != nil && x.w.status == 0 {
+			writeError(x.w, asRequestError(err))
+		}
+	})
+}
+
+// allowed reports whether a request has one of the keys. The time that it takes does not depend on
+// how much of a key is right.
+func (s *Server) allowed(r *http.Request) bool {
+	if len(s.keys) == 0 {
+		return true
+	}
+	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	sum, ok := sha256.Sum256([]byte(key)), 0
+	for _, k := range s.keys {
+		ok |= subtle.ConstantTimeCompare(sum[:], k[:])
+	}
+	return ok == 1
+}
+
+// models lists the model.
+func (x *exchange) models() error {
+	writeJSON(x.w, http.StatusOK, map[string]any{"object": "list", "data": []any{x.describe()}})
+	return nil
+}
+
+// model describes the model of a name.
+func (x *exchange) model() error {
+	if id := x.r.PathValue("id"); id != x.o.Name {
+		return &requestError{http.StatusNotFound, "there is no model " + id + "; there is " + x.o.Name, "model", "model_not_found"}
+	}
+	writeJSON(x.w, http.StatusOK, x.describe())
+	return nil
+}
+
+func (x *exchange) describe() any {
+	c := x.a.Model().Config()
+	return map[string]any{"id": x.o.Name, "object": "model", "created": x.started.Unix(), "owned_by": "rayo",
+		"architecture": c.Architecture, "context_length": x.a.Model().Context()}
+}
+
+// requestError is an answer that is an error.
+type requestError struct {
+	status  int
+	message string
+	param   string
+	code    string
+}
+
+func (e *requestError) Error() string { return e.message }
+
+// asRequestError chooses a status for an error of what is below.
+func asRequestError(err error) *requestError {
+	var r *requestError
+	var big *http.MaxBytesError
+	if errors.As(err, &r) {
+		return r
+	}
+	if errors.As(err, &big) {
+		return &requestError{http.StatusRequestEntityTooLarge, "the request is too long", "", "request_too_large"}
+	}
+	for _, k := range kinds {
+		if k.is(err) {
+			return &requestError{k.status, err.Error(), k.param, k.code}
+		}
+	}
+	return &requestError{http.StatusInternalServerError, err.Error(), "", "internal_error"}
+}

@@ -1,0 +1,375 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/llm"
+	"github.com/rayo-go/rayo/llm/assistant"
+	"github.com/rayo-go/rayo/llm/internal/tiny"
+	"github.com/rayo-go/rayo/llm/serve"
+)
+
+// start returns the address of a server of the tiny model.
+func start(t testing.TB, parallel int, o serve.Options) string {
+	t.Helper()
+	dev, err := device.Open(context.Background(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := assistant.Load(context.Background(), dev, tiny.File(t), assistant.Options{Parallel: parallel, Model: llm.Options{Context: 128}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(serve.New(a, o))
+	t.Cleanup(func() {
+		s.Close()
+		if err := errors.Join(a.Close(), dev.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL
+}
+
+// post sends a body and returns the status and the answer.
+func post(t testing.TB, url, body string, header ...string) (int, []byte) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, b
+}
+
+type answer struct {
+	ID, Object, Model string
+	Choices           []struct {
+		Index   int
+		Text    string
+		Message struct {
+			Role, Content string
+		}
+		Delta struct {
+			Role, Content string
+		}
+		LogProbs struct {
+			Content []struct {
+				Token string
+				Top   []any `json:"top_logprobs"`
+			}
+			Tokens []string
+		}
+		Finish string `json:"finish_reason"`
+	}
+	Usage struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Total      int `json:"total_tokens"`
+	}
+	Error struct{ Message, Type, Param, Code string }
+}
+
+func ask(t testing.TB, url, body string, header ...string) (int, answer) {
+	t.Helper()
+	status, b := post(t, url, body, header...)
+	var a answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return status, a
+}
+
+// events reads a stream to its end.
+func events(t testing.TB, url, body string) []answer {
+	t.Helper()
+	_, b := post(t, url, body)
+	var list []answer
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	done := false
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if done = data == "[DONE]"; done {
+			continue
+		}
+		var a answer
+		if err := json.Unmarshal([]byte(data), &a); err != nil {
+			t.Fatalf("%v: %s", err, data)
+		}
+		list = append(list, a)
+	}
+	if !done {
+		t.Errorf("the stream does not end with [DONE]: %s", b)
+	}
+	return list
+}
+
+const hello = `"messages": [{"role": "user", "content": "Hello"}], "temperature": 0, "logit_bias": {"0": -1000}, "max_tokens": 12`
+
+func TestChat(t *testing.T) {
+	url := start(t, 1, serve.Options{}) + "/v1/chat/completions"
+	status, whole := ask(t, url, `{`+hello+`}`)
+	c := whole.Choices[0]
+	if status != 200 || whole.Object != "chat.completion" || whole.Model != "tiny" || len(c.Message.Content) != 12 || c.Message.Role != "assistant" || c.Finish != "length" ||
+		whole.Usage.Completion != 12 || whole.Usage.Total != whole.Usage.Prompt+12 {
+		t.Errorf("%d, %+v", status, whole)
+	}
+	text, first, finish := "", true, ""
+	list := events(t, url, `{`+hello+`, "stream": true, "stream_options": {"include_usage": true}}`)
+	for _, e := range list[:len(list)-1] {
+		if e.Object != "chat.completion.chunk" || (e.Choices[0].Delta.Role == "assistant") != first {
+			t.Errorf("%+v", e)
+		}
+		first = false
+		text += e.Choices[0].Delta.Content
+		finish = e.Choices[0].Finish
+	}
+	if last := list[len(list)-1]; text != c.Message.Content || finish != "length" || len(last.Choices) != 0 || last.Usage.Completion != 12 {
+		t.Errorf("%q, want %q; %s; %+v", text, c.Message.Content, finish, last)
+	}
+	stop := c.Message.Content[4:6]
+	before, _, _ := strings.Cut(c.Message.Content, stop)
+	b, _ := json.Marshal(stop)
+	if _, a := ask(t, url, `{`+hello+`, "stop": `+string(b)+`}`); a.Choices[0].Message.Content != before || a.Choices[0].Finish != "stop" {
+		t.Errorf("stop %q: %+v, want %q", stop, a.Choices, before)
+	}
+	if _, a := ask(t, url, `{`+hello+`, "n": 3, "temperature": 1, "seed": 7, "logprobs": true, "top_logprobs": 2}`); len(a.Choices) != 3 || a.Choices[2].Index != 2 ||
+		len(a.Choices[1].LogProbs.Content) != 12 || len(a.Choices[1].LogProbs.Content[3].Top) != 2 || a.Choices[0].Message.Content == a.Choices[1].Message.Content {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestFormats has answers that follow a schema.
+func TestFormats(t *testing.T) {
+	url := start(t, 1, serve.Options{}) + "/v1/chat/completions"
+	schema := `{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": false}`
+	for seed := range 3 {
+		_, a := ask(t, url, fmt.Sprintf(`{"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "seed": %d, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": %s}}}`, seed, schema))
+		var v struct{ OK *bool }
+		if err := json.Unmarshal([]byte(a.Choices[0].Message.Content), &v); err != nil || v.OK == nil || a.Choices[0].Finish != "stop" {
+			t.Errorf("%v, %+v", err, a)
+		}
+	}
+	if _, a := ask(t, url, `{"messages": [{"role": "user", "content": "Hi"}], "grammar": "root ::= \"yes\" | \"no\""}`); a.Choices[0].Message.Content != "yes" && a.Choices[0].Message.Content != "no" {
+		t.Errorf("%+v", a)
+	}
+	if status, b := post(t, url, `{"messages": [{"role": "user", "content": "Hi"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}], "temperature": 0,
+		"grammar": "root ::= \"<tool_call>{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {\\\"x\\\": 1}}</tool_call>\""}`); status != 200 || !bytes.Contains(b, []byte(`"tool_calls"`)) || !bytes.Contains(b, []byte(`"name":"f"`)) {
+		t.Errorf("%d, %s", status, b)
+	}
+}
+
+func TestCompletionsAndEmbeddings(t *testing.T) {
+	url := start(t, 1, serve.Options{})
+	if _, a := ask(t, url+"/v1/completions", `{"prompt": ["a", "b"], "max_tokens": 5, "temperature": 0, "logit_bias": {"0": -1000}, "logprobs": 1}`); len(a.Choices) != 2 || len(a.Choices[1].Text) != 5 || len(a.Choices[0].LogProbs.Tokens) != 5 {
+		t.Errorf("%+v", a)
+	}
+	_, b := post(t, url+"/v1/embeddings", `{"input": ["one", "two"]}`)
+	var e struct {
+		Data []struct {
+			Embedding []float32
+		}
+	}
+	if err := json.Unmarshal(b, &e); err != nil || len(e.Data) != 2 || len(e.Data[0].Embedding) != 64 {
+		t.Errorf("%v: %.200s", err, b)
+	}
+	if _, b := post(t, url+"/v1/embeddings", `{"input": "one", "encoding_format": "base64"}`); !bytes.Contains(b, []byte(`"embedding":"`)) {
+		t.Errorf("%.200s", b)
+	}
+	for path, want := range map[string]string{"/v1/models": `"id":"tiny"`, "/v1/models/tiny": `"id":"tiny"`, "/health": `"ok"`, "/": "<!doctype html>", "/metrics": "rayo_generated_tokens_total 10"} {
+		r, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if r.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %d, want %s in %.300s", path, r.StatusCode, want, b)
+		}
+	}
+}
+
+// TestRefused has requests that are wrong: a status, an object that says why, and a server that goes on.
+func TestRefused(t *testing.T) {
+	url := start(t, 1, serve.Options{Keys: []string{"secret", "other"}, MaxBody: 10000})
+	key := []string{"Authorization", "Bearer other"}
+	const chat, text = "/v1/chat/completions", "/v1/completions"
+	for _, c := range []struct {
+		path, body string
+		status     int
+		code       string
+	}{
+		{chat, `{`, 400, "invalid_json"},
+		{chat, `{} {}`, 400, "invalid_json"},
+		{chat, `{"messages": 5}`, 400, "invalid_json"},
+		{chat, `{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`, 400, "invalid_json"},
+		{chat, `{}`, 400, "invalid_request"},
+		{chat, `{"messages": [{"role": "nobody", "content": "x"}]}`, 400, "chat_template"},
+		{chat, `{` + hello + `, "n": 1000}`, 400, "invalid_value"},
+		{chat, `{` + hello + `, "temperature": -1}`, 400, "invalid_sampling"},
+		{chat, `{` + hello + `, "logit_bias": {"x": 1}}`, 400, "invalid_value"},
+		{chat, `{` + hello + `, "top_logprobs": 1000}`, 400, "invalid_value"},
+		{chat, `{` + hello + `, "grammar": "root ::= ("}`, 400, "invalid_grammar"},
+		{chat, `{` + hello + `, "response_format": {"type": "xml"}}`, 400, "invalid_value"},
+		{chat, `{` + hello + `, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "nothing"}}}}`, 400, "invalid_value"},
+		{chat, `{"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}]}`, 400, "invalid_value"},
+		{chat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("x", 500) + `"}]}`, 400, "context_length_exceeded"},
+		{chat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("x", 20000) + `"}]}`, 413, "request_too_large"},
+		{text, `{"prompt": []}`, 400, "invalid_value"},
+		{text, `{"prompt": ""}`, 400, "invalid_request"},
+		{"/v1/embeddings", `{"input": "x", "encoding_format": "hex"}`, 400, "invalid_value"},
+		{"/v1/nothing", `{}`, 404, "not_found"},
+	} {
+		status, a := ask(t, url+c.path, c.body, key...)
+		if status != c.status || a.Error.Code != c.code || a.Error.Message == "" {
+			t.Errorf("%s %.80s: %d, %+v, want %d, %s", c.path, c.body, status, a.Error, c.status, c.code)
+		}
+	}
+	for _, wrong := range []string{"Bearer secre", "secret2", ""} {
+		if status, a := ask(t, url+chat, `{`+hello+`}`, "Authorization", wrong); status != 401 || a.Error.Code != "invalid_api_key" {
+			t.Errorf("%q: %d, %+v", wrong, status, a.Error)
+		}
+	}
+	if status, _ := ask(t, url+chat, `{`+hello+`}`, key...); status != 200 {
+		t.Errorf("after all of that: %d", status)
+	}
+}
+
+// TestManyClients has 64 clients at once, of whom some vanish and some read slowly. Each other one gets the text that it
+// gets alone, and nothing is left behind.
+func TestManyClients(t *testing.T) {
+	t.Cleanup(testutil.Goroutines(t)) // behind what start has closed
+	url := start(t, 8, serve.Options{Waiting: 1000})
+	body := func(i int) string {
+		return fmt.Sprintf(`{"prompt": "Text %d", "max_tokens": 20, "temperature": 0, "logit_bias": {"0": -1000}, "stream": %v}`, i%4, i%2 == 0)
+	}
+	want := make([]string, 4)
+	for i := range want {
+		_, a := ask(t, url+"/v1/completions", strings.Replace(body(i), "true", "false", 1))
+		want[i] = a.Choices[0].Text
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	var wg sync.WaitGroup
+	var good atomic.Int64
+	for i := range 64 {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", strings.NewReader(body(i)))
+			if i%8 == 5 {
+				time.AfterFunc(time.Duration(i)*time.Millisecond, cancel)
+			}
+			resp, err := client.Do(r)
+			if err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			defer resp.Body.Close()
+			if i%8 == 4 {
+				return // vanishes in the middle of the stream
+			}
+			b, err := io.ReadAll(resp.Body)
+			if err != nil && ctx.Err() == nil || resp.StatusCode != 200 {
+				t.Errorf("client %d: %d, %v", i, resp.StatusCode, err)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if text := joined(t, b); text != want[i%4] {
+				t.Errorf("client %d: %q, want %q", i, text, want[i%4])
+			}
+			good.Add(1)
+		})
+	}
+	wg.Wait()
+	client.CloseIdleConnections()
+	if good.Load() < 48 {
+		t.Errorf("%d clients got an answer", good.Load())
+	}
+	testutil.Soon(t, "no request is busy", func() bool {
+		_, b := get(t, url+"/metrics")
+		return strings.Contains(b, "rayo_requests_busy 0")
+	})
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func get(t testing.TB, url string) (int, string) {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	return r.StatusCode, string(b)
+}
+
+// joined returns the text of an answer, streamed or not.
+func joined(t testing.TB, b []byte) string {
+	t.Helper()
+	text := ""
+	for _, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimPrefix(line, "data: ")
+		if !strings.HasPrefix(line, "{") {
+			continue
+		}
+		var a answer
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Errorf("%v: %s", err, line)
+			return ""
+		}
+		for _, c := range a.Choices {
+			text += c.Text
+		}
+	}
+	return text
+}
+
+// TestFull refuses requests while too many wait.
+func TestFull(t *testing.T) {
+	url := start(t, 1, serve.Options{Waiting: 1})
+	long := strings.Replace(hello, `"max_tokens": 12`, `"max_tokens": 0`, 1)
+	r, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{`+long+`, "stream": true, "n": 16}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, a := ask(t, url+"/v1/chat/completions", `{`+hello+`}`)
+	r.Body.Close()
+	if status != http.StatusTooManyRequests || a.Error.Code != "overloaded" {
+		t.Errorf("%d, %+v", status, a.Error)
+	}
+	testutil.Soon(t, "the first request ends", func() bool {
+		status, _ := post(t, url+"/v1/chat/completions", `{`+hello+`}`)
+		return status == 200
+	})
+}
