@@ -220,12 +220,6 @@ func (a *automaton) ends(id, node int32) bool {
 	return false
 }
 
-// open reports whether a state has a stack on which a character is expected.
-func (a *automaton) open(id int32) bool {
-	n := a.states[id].nodes
-	return len(n) > 0 && n[len(n)-1] >= firstNode
-}
-
 // cursor is where a text has led: a state, and the bytes of a character that is not complete.
 type cursor struct {
 	state int32
@@ -234,7 +228,7 @@ type cursor struct {
 	size  int8 // of the character
 }
 
-// leads has, for the first byte of a character, its length, by the highest five bits.
+// lead returns the length of the character that a byte begins, or 0, and the bits of it that the byte has.
 func lead(b byte) (size int8, value rune) {
 	switch {
 	case b < 0xC2 || b > 0xF4:

@@ -127,7 +127,7 @@ func (m *Matcher) Allowed() (Mask, error) {
 
 // from adds the tokens that may follow one stack.
 func (m *Matcher) from(n int32, mask Mask) error {
-	p, err := m.g.place(m.v, m.a.nodes[n].at)
+	p, err := m.g.place(m.v, m.a.frames(n))
 	if err != nil {
 		return err
 	}
@@ -150,10 +150,42 @@ func (m *Matcher) from(n int32, mask Mask) error {
 	return nil
 }
 
-// places keeps what follows each place of a grammar in a vocabulary.
+// frames are the topmost places of a stack. What may follow a place is known without the rest
+// of the stack as far as a token does not go beyond them; the character of a string in JSON is in a rule
+// within a repetition within the rule of strings, so that fewer would hardly ever do.
+type frames [3]int32
+
+// noFrame is below the last place of a stack.
+const noFrame int32 = -1
+
+func (a *automaton) frames(n int32) (f frames) {
+	for i := range f {
+		f[i] = noFrame
+		if n >= firstNode {
+			f[i], n = a.nodes[n].at, a.nodes[n].parent
+		}
+	}
+	return f
+}
+
+// stack returns the node of a stack of frames.
+func (a *automaton) stack(f frames) int32 {
+	n := nodeOut
+	if f[len(f)-1] == noFrame {
+		n = nodeDone
+	}
+	for _, at := range slices.Backward(f[:]) {
+		if at != noFrame {
+			n = a.node(node{at, n})
+		}
+	}
+	return n
+}
+
+// places keeps what follows the places of a grammar in a vocabulary.
 type places struct {
 	a  *automaton
-	at map[int32]*place
+	at map[frames]*place
 }
 
 // place is what may follow a place in any context, and what may follow in some.
@@ -166,12 +198,12 @@ type place struct {
 const maxPlaces = 4096
 
 // place returns what may follow a place of the grammar.
-func (g *Grammar) place(v *Vocabulary, at int32) (*place, error) {
+func (g *Grammar) place(v *Vocabulary, at frames) (*place, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ps := g.places[v]
 	if ps == nil || len(ps.at) >= maxPlaces || len(ps.a.states) > resetStates {
-		ps = &places{a: newAutomaton(g, nodeOut), at: map[int32]*place{}}
+		ps = &places{a: newAutomaton(g, nodeOut), at: map[frames]*place{}}
 		g.places = map[*Vocabulary]*places{v: ps}
 	}
 	if p := ps.at[at]; p != nil {
@@ -179,10 +211,9 @@ func (g *Grammar) place(v *Vocabulary, at int32) (*place, error) {
 	}
 	p := &place{allowed: v.mask()}
 	a := ps.a
-	start := cursor{state: a.state([]int32{a.node(node{at, nodeOut})})}
-	v.walk(a, start, nil, func(i int, c cursor, out bool) {
+	v.walk(a, cursor{state: a.state([]int32{a.stack(at)})}, nil, func(i int, c cursor, out bool) {
 		switch {
-		case c.state != dead && (c.need > 0 || a.open(c.state) || a.ends(c.state, nodeOut)):
+		case c.state != dead:
 			p.allowed.add(v.order[i])
 		case out:
 			p.depends = append(p.depends, int32(i))
