@@ -1,10 +1,10 @@
 package grammar
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,7 +236,7 @@ func TestRejected(t *testing.T) {
 	if !m.Done() {
 		t.Error("the text is not done")
 	}
-	if mask, err := m.Allowed(); err != nil || !bytes.Equal(fmt.Append(nil, mask), fmt.Append(nil, v.mask())) {
+	if mask, err := m.Allowed(); err != nil || !slices.Equal(mask, v.mask()) {
 		t.Errorf("after the end %v is allowed, error %v", mask, err)
 	}
 }
@@ -278,6 +278,28 @@ func TestLongText(t *testing.T) {
 	}
 	if !m.Done() {
 		t.Error("the text is not done")
+	}
+}
+
+// TestConcurrent has matchers of one grammar run in several goroutines, with the masks of one.
+func TestConcurrent(t *testing.T) {
+	text := randomGrammar(seeded(t))
+	v, g := byteVocabulary(), mustParse(t, text)
+	want, err := mustParse(t, text).Matcher(v).Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan bool)
+	for range 4 {
+		go func() {
+			mask, err := g.Matcher(v).Allowed()
+			done <- err == nil && slices.Equal(mask, want)
+		}()
+	}
+	for range 4 {
+		if !<-done {
+			t.Error("the masks differ")
+		}
 	}
 }
 

@@ -217,6 +217,9 @@ func TestSpecialTokens(t *testing.T) {
 	if got := tok.Decode(ids, DecodeOptions{Special: true}); got != "<|user|>a<|end|>" {
 		t.Errorf("decoded with special tokens %q", got)
 	}
+	if p := tok.Pieces(); len(p) != tok.Size() || p[end] != nil || string(p[note]) != "<note>" || string(p[a[0]]) != "a" {
+		t.Errorf("pieces of the special tokens: %q %q %q", p[end], p[note], p[a[0]])
+	}
 	if tok.Kind(end) != Control || tok.Kind(-1) != 0 || tok.Text(1<<30) != "" || tok.Piece(-1) != nil {
 		t.Error("ids that are none have something")
 	}
