@@ -21,6 +21,7 @@ type ggufCmd struct {
 	Quantize ggufQuantizeCmd `cmd:"" help:"Write a model with weights of fewer bits."`
 	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of a size."`
 	Merge    ggufMergeCmd    `cmd:"" help:"Join the files of a model."`
+	Tokenize ggufTokenizeCmd `cmd:"" help:"Show which tokens of a model's vocabulary a text is."`
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`
 }
 
