@@ -22,6 +22,7 @@ type ggufCmd struct {
 	Convert  ggufConvertCmd  `cmd:"" help:"Make a GGUF file of a folder with safetensors files."`
 	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of a size."`
 	Merge    ggufMergeCmd    `cmd:"" help:"Join the files of a model."`
+	Tokenize ggufTokenizeCmd `cmd:"" help:"Show which tokens of a model's vocabulary a text is."`
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`
 }
 

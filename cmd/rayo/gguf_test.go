@@ -227,3 +227,32 @@ func TestGGUFRefuses(t *testing.T) {
 		t.Errorf("files %v", names)
 	}
 }
+
+func TestGGUFTokenize(t *testing.T) {
+	m := new(gguf.Metadata)
+	for key, v := range map[string]gguf.Value{
+		"model": gguf.NewValue("gpt2"), "pre": gguf.NewValue("gpt-2"), "merges": gguf.NewArray([]string{"h i", "Ġ hi"}),
+		"tokens": gguf.NewArray([]string{"h", "i", "Ġ", "hi", "Ġhi", "<|end|>"}), "token_type": gguf.NewArray([]int32{1, 1, 1, 1, 1, 3}),
+	} {
+		if err := m.Set("tokenizer.ggml."+key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "words.gguf")
+	w, err := gguf.Create(path, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, "gguf", "tokenize", path, "hi hi<|end|>", "--special", "--ids"); out != "3 4 5\n" {
+		t.Errorf("%q", out)
+	}
+	if out := must(t, "gguf", "tokenize", path, "hi hi"); !strings.Contains(out, "4  \" hi\"\n") || !strings.Contains(out, "2 tokens") {
+		t.Errorf("%q", out)
+	}
+	if code, _, errs := rayo(t, "gguf", "tokenize", model(t), "hi"); code != exitFail || !strings.Contains(errs, "tokenizer") {
+		t.Errorf("a file without scores: code %d, %s", code, errs)
+	}
+}

@@ -75,10 +75,12 @@ type Tool struct {
 type Input struct {
 	Messages            []Message
 	Tools               []Tool
-	AddGenerationPrompt bool           // the text ends where the assistant's begins
-	BOS, EOS            string         // texts of the tokens; bos_token and eos_token in templates
-	Vars                map[string]any // other variables: enable_thinking, date_string. Values are those of encoding/json
-	Now                 time.Time      // for strftime_now; zero is the time of the call
+	AddGenerationPrompt bool   // the text ends where the assistant's begins
+	BOS, EOS            string // texts of the tokens; bos_token and eos_token in templates
+	// Vars are other variables, enable_thinking for example, with values as encoding/json makes
+	// them. One with the name of a variable that the other fields give takes its place.
+	Vars map[string]any
+	Now  time.Time // for strftime_now; zero is the time of the call
 }
 
 // Limits bound what a template may use. A field that is 0 stands for the default.

@@ -64,7 +64,11 @@ func TestLimits(t *testing.T) {
 		"else":       "{{ 1 " + strings.Repeat("if 1 else 1 ", 10000) + "}}",
 		"long":       strings.Repeat("a", 2<<20),
 	} {
-		if _, err := render(source, &Input{}); !errors.Is(err, ErrLimit) {
+		tmpl, err := Parse(source)
+		if err == nil {
+			_, err = tmpl.Render(&Input{}, Limits{Steps: 300_000, Memory: 32 << 20, Output: 4 << 20})
+		}
+		if !errors.Is(err, ErrLimit) {
 			t.Errorf("%s: error %v, expected %v", name, err, ErrLimit)
 		}
 	}

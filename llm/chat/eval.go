@@ -43,7 +43,11 @@ func (m *machine) eval(x expr, s *scope) value {
 		v := m.eval(x.of, s)
 		a := m.args(x.args, s)
 		m.line = x.pos()
-		return tests[x.name](m, v, a) != x.not
+		is := tests[x.name]
+		if is == nil {
+			m.raise(ErrSyntax, "there is no test %q", x.name)
+		}
+		return is(m, v, a) != x.not
 	case unary:
 		return m.unary(x.op, m.eval(x.x, s))
 	case binary:

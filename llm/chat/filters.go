@@ -26,7 +26,7 @@ func init() {
 		"reverse": reverse, "sort": sorted, "unique": unique, "sum": sum, "min": extreme(1), "max": extreme(-1),
 		"map": mapped, "select": selected(false, true), "reject": selected(false, false),
 		"selectattr": selected(true, true), "rejectattr": selected(true, false), "attr": attr,
-		"items": items, "dictsort": dictSort, "tojson": toJSON, "indent": indent, "abs": abs, "int": toInt, "float": toFloat, "round": round,
+		"items": items, "dictsort": dictSort, "tojson": toJSON, "from_json": fromJSON, "fromjson": fromJSON, "indent": indent, "abs": abs, "int": toInt, "float": toFloat, "round": round,
 	}
 }
 
@@ -220,6 +220,9 @@ func mapped(m *machine, v value, a *arguments) value {
 		}
 		rest = &arguments{pos: a.pos[1:], names: a.names, named: a.named}
 	}
+	if !truth(v) {
+		return list(nil)
+	}
 	m.deeper(1)
 	defer m.deeper(-1)
 	var out list
@@ -240,6 +243,9 @@ func mapped(m *machine, v value, a *arguments) value {
 // selected keeps the items of which a test, of an attribute or of the item, says so.
 func selected(attribute, keep bool) filterFunc {
 	return func(m *machine, v value, a *arguments) value {
+		if !truth(v) {
+			return list(nil) // also of none
+		}
 		pos := a.pos
 		var by value
 		if attribute {
@@ -307,6 +313,9 @@ func toJSON(m *machine, v value, a *arguments) value {
 	if n, ok := integer(a.take(0, "indent", nil)); ok {
 		w.indent = strings.Repeat(" ", int(max(0, min(n, 16))))
 	}
+	if truth(a.take(-1, "ensure_ascii", false)) {
+		w.style = asciiJSON
+	}
 	if truth(a.take(-1, "sort_keys", false)) {
 		if d, ok := v.(*dict); ok {
 			sortedDict := newDict()
@@ -318,6 +327,17 @@ func toJSON(m *machine, v value, a *arguments) value {
 	}
 	w.value(v)
 	return w.String()
+}
+
+func fromJSON(m *machine, v value, _ *arguments) value {
+	s := m.text(v)
+	m.allocate(len(s) * valueSize)
+	c := &converter{}
+	out := c.json([]byte(s))
+	if c.err != nil {
+		m.fail("%v", c.err)
+	}
+	return out
 }
 
 func indent(m *machine, v value, a *arguments) value {

@@ -3,7 +3,6 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 )
 
@@ -195,7 +194,11 @@ func (m *machine) capture(body []stmt, s *scope) value {
 func (m *machine) filtered(v value, fs []*filter, s *scope) value {
 	for _, f := range fs {
 		m.line = f.pos()
-		v = filters[f.name](m, v, m.args(f.args, s))
+		apply := filters[f.name]
+		if apply == nil { // Jinja, too, minds it only where the filter is reached
+			m.raise(ErrSyntax, "there is no filter %q", f.name)
+		}
+		v = apply(m, v, m.args(f.args, s))
 	}
 	return v
 }
@@ -387,16 +390,15 @@ func newMachine(in *Input, limits Limits) (*machine, error) {
 func (m *machine) variables(in *Input) (err error) {
 	defer catch(&err)
 	c := &converter{}
-	vars := map[string]value{}
-	for k, v := range in.Vars {
-		vars[k] = c.value(v, 0)
+	vars := map[string]value{
+		"messages": c.messages(in.Messages), "bos_token": in.BOS, "eos_token": in.EOS, "add_generation_prompt": in.AddGenerationPrompt,
 	}
 	if len(in.Tools) > 0 {
 		vars["tools"] = c.tools(in.Tools)
 	}
-	maps.Copy(vars, map[string]value{
-		"messages": c.messages(in.Messages), "bos_token": in.BOS, "eos_token": in.EOS, "add_generation_prompt": in.AddGenerationPrompt,
-	})
+	for k, v := range in.Vars {
+		vars[k] = c.value(v, 0)
+	}
 	m.global.parent = &scope{more: vars, parent: m.global.parent}
 	if c.err != nil {
 		return fmt.Errorf("chat: %w", errors.Join(ErrInput, c.err))

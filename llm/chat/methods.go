@@ -42,6 +42,7 @@ func init() {
 		"removesuffix": func(m *machine, s string, a *arguments) value {
 			return strings.TrimSuffix(s, m.text(a.take(0, "", "")))
 		},
+		"format":  (*machine).format,
 		"replace": func(m *machine, s string, a *arguments) value { return m.replace(s, a) },
 		"join": func(m *machine, s string, a *arguments) value {
 			return join(m, a.take(0, "", list(nil)), &arguments{pos: []value{s}})
@@ -178,6 +179,48 @@ func (m *machine) replace(s string, a *arguments) value {
 	}
 	m.allocate(len(s) + times*len(by))
 	return strings.Replace(s, old, by, times)
+}
+
+// format puts arguments in the place of {}, {0} and {name}.
+func (m *machine) format(s string, a *arguments) value {
+	var b strings.Builder
+	write := func(text string) {
+		m.allocate(len(text))
+		b.WriteString(text)
+	}
+	for next := 0; s != ""; {
+		i := strings.IndexAny(s, "{}")
+		if i < 0 {
+			write(s)
+			break
+		}
+		write(s[:i])
+		s = s[i:]
+		if len(s) > 1 && s[1] == s[0] {
+			write(s[:1])
+			s = s[2:]
+			continue
+		}
+		field, rest, ok := strings.Cut(s[1:], "}")
+		if s[0] == '}' || !ok {
+			m.fail("format: a brace stands alone")
+		}
+		place, err := strconv.Atoi(field)
+		switch {
+		case field == "":
+			place = next
+			next++
+		case err != nil:
+			place = -1
+		}
+		v := a.take(place, field, missing)
+		if v == missing {
+			m.fail("format: there is no argument {%s}", field)
+		}
+		write(m.text(v))
+		s = rest
+	}
+	return b.String()
 }
 
 // find returns where a string is in another, counted in characters, or -1.

@@ -207,9 +207,6 @@ func (p *parser) args() (a callArgs) {
 
 func (p *parser) filter(x expr) *filter {
 	f := &filter{line: p.line(), of: x, name: p.ident()}
-	if filters[f.name] == nil {
-		p.fail("there is no filter %q", f.name)
-	}
 	if p.accept("(") {
 		f.args = p.args()
 	}
@@ -219,9 +216,6 @@ func (p *parser) filter(x expr) *filter {
 func (p *parser) test(at line, x expr) expr {
 	t := &test{line: at, of: x, not: p.accept("not")}
 	t.name = p.take().text
-	if tests[t.name] == nil {
-		p.fail("there is no test %q", t.name)
-	}
 	if p.accept("(") {
 		t.args = p.args()
 		return t

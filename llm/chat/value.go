@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -276,8 +277,9 @@ type style struct {
 }
 
 var (
-	python  = &style{none: "None", yes: "True", no: "False", quote: quotePython}
-	jsonish = &style{none: "null", yes: "true", no: "false", quote: quoteJSON, json: true}
+	python    = &style{none: "None", yes: "True", no: "False", quote: quotePython}
+	jsonish   = &style{none: "null", yes: "true", no: "false", quote: quoteJSON, json: true}
+	asciiJSON = &style{none: "null", yes: "true", no: "false", quote: quoteASCII, json: true}
 )
 
 // writer writes values as Python or JSON does.
@@ -390,6 +392,23 @@ func quotePython(s string) string {
 // quoteJSON writes a string as JSON, with characters as they are.
 func quoteJSON(s string) string {
 	return quote(s, '"', `\u%04x`, map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`})
+}
+
+// quoteASCII writes a string as JSON without characters beyond ASCII.
+func quoteASCII(s string) string {
+	var b strings.Builder
+	for _, r := range quoteJSON(s) {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 func quote(s string, q byte, control string, escapes map[rune]string) string {

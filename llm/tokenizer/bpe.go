@@ -73,8 +73,10 @@ func firstRune(s string) rune {
 
 func newBPE(t *Tokenizer, r *reader) model {
 	m := &bpe{t: t}
-	name, ok := r.m.Text(prefix + "pre")
-	if !ok || name == "" {
+	name, _ := r.m.Text(prefix + "pre")
+	if kind, _ := r.m.Text(keyModel); kind == "gemma4" {
+		name = kind
+	} else if name == "" {
 		name = "default"
 	}
 	var err error
@@ -89,7 +91,11 @@ func newBPE(t *Tokenizer, r *reader) model {
 		return nil
 	}
 	m.readMerges(r, merges)
-	t.readPieces(appendRaw)
+	if m.words.chars {
+		t.readPieces(appendSpaced)
+	} else {
+		t.readPieces(appendRaw)
+	}
 	return m
 }
 
@@ -108,8 +114,12 @@ func (m *bpe) readMerges(r *reader, merges []string) {
 		}
 		return id
 	}
-	for b, text := range byteText {
-		m.byteID[b] = number([]byte(text))
+	if m.words.chars {
+		m.byteID = m.t.readBytes(r)
+	} else {
+		for b, text := range byteText {
+			m.byteID[b] = number([]byte(text))
+		}
 	}
 	m.pairs = newPairTable(len(merges))
 	var both []byte
@@ -135,41 +145,55 @@ func (m *bpe) pair(_ []byte, left, right *symbol) (uint32, int32) {
 }
 
 func (m *bpe) encode(e *encoder, text string) {
-	split(m.words.stages, text, func(word string) { cached(e, word, m.word) })
+	split(m.words.compiled, text, func(word string) { cached(e, word, m.word) })
 }
 
 // word appends the ids of a word.
 func (m *bpe) word(e *encoder, word string) {
-	if m.words.whole && len(word) <= m.t.longest {
-		e.text = appendVisible(e.text[:0], word)
-		if id, ok := m.t.ids[string(e.text)]; ok {
-			e.ids = append(e.ids, id)
-			return
-		}
+	if id, ok := m.token(e, word); ok {
+		e.ids = append(e.ids, id)
+		return
 	}
-	e.syms = e.syms[:0]
-	for i := range len(word) {
-		e.syms = append(e.syms, symbol{start: int32(i), end: int32(i) + 1, id: m.byteID[word[i]]})
+	if m.words.chars {
+		e.symbols(word, m.t.ids)
+	} else {
+		e.text, e.syms = append(e.text[:0], word...), e.syms[:0]
+		for i := range len(word) {
+			e.syms = append(e.syms, symbol{start: int32(i), end: int32(i) + 1, id: m.byteID[word[i]]})
+		}
 	}
 	e.merge(m, nil)
 	for i := int32(0); ; i = e.syms[i].next {
-		if s := &e.syms[i]; int(s.id) < len(m.t.texts) {
+		s := &e.syms[i]
+		if m.t.has(s.id) {
 			e.ids = append(e.ids, s.id)
 		} else {
-			m.bytes(e, word[s.start:s.end])
+			m.bytes(e, e.text[s.start:s.end])
 		}
-		if e.syms[i].next == 0 {
+		if s.next == 0 {
 			return
 		}
 	}
 }
 
+// token returns the token that a word is without merging.
+func (m *bpe) token(e *encoder, word string) (id int32, ok bool) {
+	switch {
+	case m.words.chars && word[0] == '\n': // no merge makes newlines
+		id, ok = m.t.ids[word]
+	case m.words.whole && len(word) <= m.t.longest:
+		e.text = appendVisible(e.text[:0], word)
+		id, ok = m.t.ids[string(e.text)]
+	}
+	return id, ok
+}
+
 // bytes appends the ids of the bytes of a symbol that is no token. A byte that is no token is
 // the unknown token, or nothing where there is none.
-func (m *bpe) bytes(e *encoder, s string) {
-	for i := range len(s) {
-		id := m.byteID[s[i]]
-		if int(id) >= len(m.t.texts) {
+func (m *bpe) bytes(e *encoder, s []byte) {
+	for _, b := range s {
+		id := m.byteID[b]
+		if !m.t.has(id) {
 			id = m.t.special.Unknown
 		}
 		if id != None {

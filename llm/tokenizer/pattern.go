@@ -17,6 +17,7 @@ import (
 // gives back at most one run, in time linear in the run.
 type pattern struct {
 	alts  []sequence
+	atEnd *runeSet    // instead of alternatives: a run of the set at the end of the text
 	first [129]uint32 // which alternatives can begin with a byte; 128: with any byte from 0x80 on
 }
 
@@ -48,6 +49,13 @@ type runeSet struct {
 }
 
 func (s *runeSet) hasASCII(c byte) bool { return s.ascii[c>>6]>>(c&63)&1 != 0 }
+
+func (s *runeSet) has(r rune) bool {
+	if r < utf8.RuneSelf {
+		return s.hasASCII(byte(r))
+	}
+	return s.hasWide(r)
+}
 
 func (s *runeSet) hasWide(r rune) bool {
 	if s.cats>>s.table.of(r)&1 != 0 {
@@ -159,8 +167,15 @@ func (q sequence) giveBack(s string, pos, end, n int) int {
 
 // compilePattern compiles an expression of the table of pre-tokenizers.
 func compilePattern(expr string) (*pattern, error) {
-	c := &patternParser{text: expr}
-	p := &pattern{alts: c.alternatives()}
+	body, atEnd := strings.CutSuffix(expr, "+$")
+	c := &patternParser{text: body}
+	p := &pattern{}
+	if atEnd {
+		// Looking for it from the beginning would take quadratic time.
+		p.atEnd = c.class()
+	} else {
+		p.alts = c.alternatives()
+	}
 	if c.err == nil && c.text != "" {
 		c.fail("unexpected %q", c.text)
 	}

@@ -56,6 +56,18 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	return t.pieces.of(id)
 }
 
+// Pieces returns what each token adds to a text, by id: nil for those that stand for no text, as
+// control tokens. Package grammar makes a vocabulary of it. Do not change the bytes.
+func (t *Tokenizer) Pieces() [][]byte {
+	pieces := make([][]byte, t.Size())
+	for id := range pieces {
+		if k := t.kinds[id]; k != Control && k != Unknown && k != Unused {
+			pieces[id] = t.pieces.of(int32(id))
+		}
+	}
+	return pieces
+}
+
 // Decode returns the text of ids. Ids that are none stand for nothing. The text has the
 // bytes that the tokens stand for, also where these are not UTF-8; strings.ToValidUTF8
 // replaces them.

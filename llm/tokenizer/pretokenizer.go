@@ -31,6 +31,9 @@ type preTokenizer struct {
 	stages []string
 	// whole takes a word that is a token as it is, without merging.
 	whole bool
+	// chars has merging begin with characters, and spaces be U+2581, as in SentencePiece; else it
+	// begins with bytes.
+	chars bool
 	// bos is whether a BOS is added where the file does not say.
 	bos bool
 }
@@ -45,6 +48,9 @@ var preTokenizers = []preTokenizer{
 	{names: "dbrx smaug-bpe chatglm-bpe glm4", stages: []string{llama3Words}},
 	{names: "falcon", stages: []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2Words, `[0-9][0-9][0-9]`}},
 	{names: "deepseek-coder", stages: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`}},
+	// The letters are listed one by one in the original: those with a case.
+	{names: "deepseek-llm", stages: []string{`[\r\n]`, `\s?[\p{Lu}\p{Ll}\p{Lt}]+`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}+`}},
+	{names: "gemma4", stages: []string{`[^\n]+|[\n]+`}, chars: true, bos: true},
 	{names: "deepseek-v3 hunyuan-dense joyai-llm", stages: []string{`\p{N}{1,3}`, hanKana, signWords}},
 	{names: "poro-chat bloom gpt3-finnish", stages: []string{poroWords}},
 	{names: "viking", stages: []string{poroWords, `\p{N}`}},
@@ -56,9 +62,8 @@ var preTokenizers = []preTokenizer{
 
 // words is a compiled preTokenizer.
 type words struct {
-	stages []*pattern
-	whole  bool
-	bos    bool
+	compiled []*pattern
+	preTokenizer
 }
 
 // preTokenizerNames returns the names, in order.
@@ -87,13 +92,13 @@ func wordsOf(name string) (*words, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q; there are %s", ErrUnsupported, name, strings.Join(preTokenizerNames(), ", "))
 	}
-	w := &words{whole: preTokenizers[i].whole, bos: preTokenizers[i].bos}
-	for _, expr := range preTokenizers[i].stages {
+	w := &words{preTokenizer: preTokenizers[i]}
+	for _, expr := range w.stages {
 		p, err := compilePattern(expr)
 		if err != nil {
 			return nil, err
 		}
-		w.stages = append(w.stages, p)
+		w.compiled = append(w.compiled, p)
 	}
 	if c.byName == nil {
 		c.byName = map[string]*words{}
@@ -112,6 +117,15 @@ func split(stages []*pattern, text string, word func(string)) {
 	piece := word
 	if len(rest) > 0 {
 		piece = func(s string) { split(rest, s, word) }
+	}
+	if p.atEnd != nil {
+		head := strings.TrimRightFunc(text, p.atEnd.has)
+		for _, s := range []string{head, text[len(head):]} {
+			if s != "" {
+				piece(s)
+			}
+		}
+		return
 	}
 	gap := 0 // where what was not matched begins
 	for pos := 0; pos < len(text); {

@@ -22,6 +22,8 @@ func TestWords(t *testing.T) {
 		{"default", "a $12345 b!", "a| |$|123|45| b|!"},
 		{"deepseek-v3", "x 12345 日本abc .foo ?!\n", "x| |123|45| |日本|abc| .|foo| ?!\n"},
 		{"deepseek-coder", "ab 12\n日本 ..", "ab| |1|2|\n|日本| .."},
+		{"deepseek-llm", "Ab, cd!日本12 \n ", "Ab|,| cd|!|日本|12| |\n| "},
+		{"gemma4", "a b\n\nc", "a b|\n\n|c"},
 		{"gpt-4o", "HelloWorld's CAMELcase/x 1234", "Hello|World's| CAMELcase|/x| |123|4"},
 		{"tekken", "HelloWorld's 12 a/\n", "Hello|World|'s| |1|2| a|/\n"},
 		{"bloom", "one two,three. four", "one| two|,|three|.| four"},
@@ -34,7 +36,7 @@ func TestWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			split(w.stages, c.text, func(s string) { got = append(got, s) })
+			split(w.compiled, c.text, func(s string) { got = append(got, s) })
 			if !slices.Equal(got, strings.Split(c.want, "|")) {
 				t.Errorf("%s: %q: %q, expected %q", name, c.text, got, c.want)
 			}
@@ -57,7 +59,7 @@ func TestPreTokenizers(t *testing.T) {
 		for range 20 {
 			text := randomText(rng, 30)
 			var all strings.Builder
-			split(w.stages, text, func(s string) {
+			split(w.compiled, text, func(s string) {
 				if s == "" {
 					t.Fatalf("%s: %q has an empty word", name, text)
 				}

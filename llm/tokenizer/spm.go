@@ -41,14 +41,17 @@ func newSPM(t *Tokenizer, r *reader) model {
 			m.separate = false
 		}
 	}
-	m.readBytes(r)
-	t.readPieces(func(dst []byte, text string) []byte {
-		if b, ok := byteOf(text); ok {
-			return append(dst, b)
-		}
-		return append(dst, strings.ReplaceAll(text, space, " ")...)
-	})
+	m.byteID = t.readBytes(r)
+	t.readPieces(appendSpaced)
 	return m
+}
+
+// appendSpaced appends what a text of the vocabulary stands for: a byte, or the text with spaces.
+func appendSpaced(dst []byte, text string) []byte {
+	if b, ok := byteOf(text); ok {
+		return append(dst, b)
+	}
+	return append(dst, strings.ReplaceAll(text, space, " ")...)
 }
 
 // descending maps a float to an integer so that a higher float is a lower integer.
@@ -71,22 +74,23 @@ func byteOf(text string) (byte, bool) {
 
 // readBytes finds the tokens of bytes. A byte without one is a token of that text or the
 // unknown token.
-func (m *spm) readBytes(r *reader) {
-	for i, k := range m.t.kinds {
-		if _, ok := byteOf(m.t.texts[i]); k == Byte && !ok {
-			r.fail("token %d is a byte, its text is %q, expected <0x00> to <0xFF>", i, m.t.texts[i])
+func (v *vocabulary) readBytes(r *reader) (ids [256]int32) {
+	for i, k := range v.kinds {
+		if _, ok := byteOf(v.texts[i]); k == Byte && !ok {
+			r.fail("token %d is a byte, its text is %q, expected <0x00> to <0xFF>", i, v.texts[i])
 		}
 	}
-	for b := range m.byteID {
-		id, ok := m.t.ids[fmt.Sprintf("<0x%02X>", b)]
+	for b := range ids {
+		id, ok := v.ids[fmt.Sprintf("<0x%02X>", b)]
 		if !ok {
-			id, ok = m.t.ids[string([]byte{byte(b)})]
+			id, ok = v.ids[string([]byte{byte(b)})]
 		}
 		if !ok {
-			id = m.t.special.Unknown
+			id = v.special.Unknown
 		}
-		m.byteID[b] = id
+		ids[b] = id
 	}
+	return ids
 }
 
 func (m *spm) pair(word []byte, left, right *symbol) (uint32, int32) {
@@ -140,26 +144,29 @@ func (m *spm) wordEnd(text string) int {
 	return len(text)
 }
 
-// word appends the ids of a word.
-func (m *spm) word(e *encoder, word string) {
+// symbols makes the symbols of a word: its characters, with U+2581 for spaces.
+func (e *encoder) symbols(word string, ids map[string]int32) {
 	e.text, e.syms = e.text[:0], e.syms[:0]
 	for i := 0; i < len(word); {
 		n := runeLen(word[i:])
-		from := int32(len(e.text))
+		from := len(e.text)
 		if word[i] == ' ' {
 			e.text = append(e.text, space...)
 		} else {
 			e.text = append(e.text, word[i:i+n]...)
 		}
-		e.syms = append(e.syms, symbol{start: from, end: int32(len(e.text)), id: None})
+		id, ok := ids[string(e.text[from:])]
+		if !ok {
+			id = None
+		}
+		e.syms = append(e.syms, symbol{start: int32(from), end: int32(len(e.text)), id: id})
 		i += n
 	}
-	for i := range e.syms {
-		s := &e.syms[i]
-		if id, ok := m.t.ids[string(e.text[s.start:s.end])]; ok {
-			s.id = id
-		}
-	}
+}
+
+// word appends the ids of a word.
+func (m *spm) word(e *encoder, word string) {
+	e.symbols(word, m.t.ids)
 	e.merge(m, e.text)
 	for i := int32(0); ; i = e.syms[i].next {
 		s := &e.syms[i]

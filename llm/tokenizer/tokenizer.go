@@ -7,8 +7,9 @@
 //	text := t.Decode(ids, tokenizer.DecodeOptions{})
 //
 // There are three kinds of vocabulary: "llama" (pieces of SentencePiece that merge by score),
-// "gpt2" (byte pairs that merge by rank, after the text was cut into words), and "bert"
-// (longest pieces of words). The ids are those of llama.cpp.
+// "gpt2" (byte pairs that merge by rank, after the text was cut into words; "gemma4" is one of characters),
+// and "bert" (longest pieces of words). The ids are those of llama.cpp, Korean in vocabularies of bert apart: its
+// syllables are taken apart in full, as the models' own tokenizers do, and not cut to their first letter.
 //
 // The package knows no model and no device. A vocabulary is input of unknown origin: New
 // checks it, and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded,

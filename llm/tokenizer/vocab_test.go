@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/gguf"
@@ -75,6 +76,24 @@ func smallBPE(rng *rand.Rand, pre string) map[string]gguf.Value {
 		"model": gguf.NewValue("gpt2"), "pre": gguf.NewValue(pre), "tokens": gguf.NewArray(texts), "token_type": gguf.NewArray(kinds),
 		"merges": gguf.NewArray(merges), "bos_token_id": gguf.NewValue(uint32(len(texts) - 2)), "add_bos_token": gguf.NewValue(true),
 	}
+}
+
+// smallGemma is the vocabulary of smallSPM with merges in random order in place of scores.
+func smallGemma(rng *rand.Rand) map[string]gguf.Value {
+	values := smallSPM(rng)
+	texts, _ := gguf.Slice[string](values["tokens"])
+	var merges []string
+	for _, l := range texts[261:] {
+		for _, r := range texts[261:] {
+			if slices.Contains(texts, l+r) {
+				merges = append(merges, l+" "+r)
+			}
+		}
+	}
+	rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
+	delete(values, "scores")
+	values["model"], values["merges"] = gguf.NewValue("gemma4"), gguf.NewArray(merges)
+	return values
 }
 
 // smallWPM is a vocabulary of bert.

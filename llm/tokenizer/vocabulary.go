@@ -41,7 +41,7 @@ func New(m *gguf.Metadata) (*Tokenizer, error) {
 	}
 	newModel, ok := models[kind]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer: %w: %s is %q; there are llama, gpt2 and bert", ErrUnsupported, keyModel, kind)
+		return nil, fmt.Errorf("tokenizer: %w: %s is %q; there are llama, gpt2, gemma4 and bert", ErrUnsupported, keyModel, kind)
 	}
 	t := new(Tokenizer)
 	r := &reader{m: m}
@@ -56,7 +56,7 @@ func New(m *gguf.Metadata) (*Tokenizer, error) {
 }
 
 // models makes the kinds of vocabulary by their names in files.
-var models = map[string]func(*Tokenizer, *reader) model{"llama": newSPM, "gpt2": newBPE, "bert": newWPM}
+var models = map[string]func(*Tokenizer, *reader) model{"llama": newSPM, "gpt2": newBPE, "gemma4": newBPE, "bert": newWPM}
 
 const (
 	prefix   = "tokenizer.ggml."
