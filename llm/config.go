@@ -97,6 +97,7 @@ func (r *configReader) count(key string, missing, least, most int) int {
 	if !ok {
 		if missing < 0 {
 			r.fail(key, "missing")
+			return least
 		}
 		return missing
 	}

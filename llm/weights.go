@@ -53,6 +53,7 @@ type loader struct {
 	err     error
 	buffers []*device.Buffer
 	scratch []byte // of the largest tensor so far
+	context int    // tokens that a session can have
 }
 
 func (l *loader) fail(name, format string, args ...any) {
@@ -263,9 +264,9 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 // factors returns what divides the frequencies of rope, or nil.
 func (l *loader) factors(c *Config) []float32 {
 	name := "rope_freqs.weight"
-	if c.Rope.Scaling.Type == "longrope" {
+	if l.f.Tensor(name) == nil {
 		name = "rope_factors_short.weight"
-		if c.Context > c.Rope.Scaling.OriginalContext {
+		if l.context > c.Rope.Scaling.OriginalContext {
 			name = "rope_factors_long.weight"
 		}
 	}
