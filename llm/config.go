@@ -97,6 +97,7 @@ func (r *configReader) count(key string, missing, least, most int) int {
 	if !ok {
 		if missing < 0 {
 			r.fail(key, "missing")
+			return least
 		}
 		return missing
 	}
@@ -196,7 +197,7 @@ func (r *configReader) heads(c *Config) {
 	if c.Heads%c.KVHeads != 0 {
 		r.fail("attention.head_count_kv", "%d does not divide %d heads", c.KVHeads, c.Heads)
 	}
-	if c.Heads*max(c.KeyLength, c.ValueLength) > maxWidth {
+	if int64(c.Heads)*int64(max(c.KeyLength, c.ValueLength)) > maxWidth {
 		r.fail("attention.key_length", "%d heads of %d elements: more than %d in all", c.Heads, c.KeyLength, maxWidth)
 	}
 }

@@ -165,3 +165,12 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) { matches(t, dev, name, op.F32, tol, cuts...) })
 	}
 }
+
+// onDevice computes models of each kind, in chunks and by single tokens, and in a cache of
+// half floats.
+func onDevice(t *testing.T, dev *device.Device) {
+	for _, name := range []string{"llama", "llama-moe", "qwen3", "gemma3", "bert"} {
+		t.Run(name, func(t *testing.T) { matches(t, dev, name, op.F32, max(goldens[name], 5e-5), []int{12, 1, 1, 16}) })
+	}
+	t.Run("halves", func(t *testing.T) { matches(t, dev, "llama", op.F16, 3e-3, []int{12, 1, 1, 16}) })
+}

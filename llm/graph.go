@@ -208,17 +208,17 @@ func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
 	if l.router.w != nil {
 		return r.experts(x, l)
 	}
-	up := r.linear(x, l.up)
+	var h batch.Value
 	switch {
-	case r.m.arch.fused:
-		parts := r.Split(up, 1, f, f)
-		up = r.Mul(r.Map(act, parts[0]), parts[1])
+	case l.gateUp.w != nil:
+		parts := r.Split(r.linear(x, l.gateUp), 1, f, f)
+		h = r.Mul(r.Map(act, parts[0]), parts[1])
 	case l.gate.w != nil:
-		up = r.Mul(r.Map(act, r.linear(x, l.gate)), up)
+		h = r.Mul(r.Map(act, r.linear(x, l.gate)), r.linear(x, l.up))
 	default:
-		up = r.Map(act, up)
+		h = r.Map(act, r.linear(x, l.up))
 	}
-	return r.linear(up, l.down)
+	return r.linear(h, l.down)
 }
 
 // experts lets all experts work and weighs what they return; those that the router did not

@@ -34,7 +34,7 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 	if kind == "yarn" {
 		magnitude = float32(1 + 0.1*math.Log(float64(s.Factor)))
 	}
-	if kind != "" && s.AttentionFactor > 0 {
+	if scaled && s.AttentionFactor > 0 {
 		magnitude *= s.AttentionFactor
 	}
 	return f, magnitude
@@ -51,5 +51,6 @@ func (r *Rope) corrections(base float32) (low, high float64) {
 
 // plain reports whether the frequencies are powers of the base.
 func (r *Rope) plain(scaled bool, factors []float32) bool {
-	return factors == nil && (!scaled || r.Scaling.Type == "")
+	s := &r.Scaling
+	return factors == nil && (!scaled || s.Type == "" && (s.AttentionFactor <= 0 || s.AttentionFactor == 1))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -219,7 +220,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%v: %v", tokens, err)
 		}
 	}
-	for _, o := range []Options{{Context: -1}, {Cache: -1}, {Chunk: -1}, {Chunk: 1 << 20}, {CacheType: op.I32}, {Cache: 1 << 60}} {
+	for _, o := range []Options{{Context: -1}, {Cache: -1}, {Chunk: -1}, {Chunk: 1 << 20}, {CacheType: op.I32}, {Cache: math.MaxInt}} {
 		if m, err := Load(t.Context(), dev, modelFile(t, "llama"), o); err == nil {
 			m.Close()
 			t.Errorf("%+v: no error", o)
@@ -276,6 +277,18 @@ func TestOnePlan(t *testing.T) {
 	}
 	if after := dev.Stats(); after.Compiled != before.Compiled || n != 500 {
 		t.Errorf("%d compilations behind the third of %d tokens", after.Compiled-before.Compiled, n)
+	}
+	tokens := []int32{5}
+	least := math.Inf(1)
+	for range 5 { // a collection in between empties pools
+		least = min(least, testing.AllocsPerRun(10, func() {
+			if err := s.Feed(t.Context(), tokens); err != nil {
+				t.Fatal(err)
+			}
+		}))
+	}
+	if least > 2 {
+		t.Errorf("%v allocations a token", least)
 	}
 }
 

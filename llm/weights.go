@@ -39,6 +39,7 @@ type layer struct {
 	outNorm      norm // of what attention adds; of the sum in an encoder
 
 	ffnNorm        norm
+	gateUp         linear // of both, the gate first, or
 	gate, up, down linear
 	ffnOutNorm     norm
 
@@ -53,6 +54,7 @@ type loader struct {
 	err     error
 	buffers []*device.Buffer
 	scratch []byte // of the largest tensor so far
+	context int    // tokens that a session can have
 }
 
 func (l *loader) fail(name, format string, args ...any) {
@@ -170,53 +172,106 @@ func (l *loader) experts(name string, beside bool, n, out, in int) linear {
 	})}
 }
 
-// matrix uploads a tensor as [rows cols] in the form that the file has: as blocks, or as
-// f32, f16 or bf16. change, if not nil, returns the bytes in another order.
+// part is a matrix of one that is stacked.
+type part struct {
+	name string
+	rows int
+}
+
+// stacked loads matrices of the same columns as one, one below the other, so that one product
+// computes all; false if they have different types, or biases in part.
+func (l *loader) stacked(prefix string, cols int, parts ...part) (linear, bool) {
+	var tensors []*gguf.Tensor
+	rows, biases := 0, 0
+	for _, p := range parts {
+		t := l.f.Tensor(prefix + p.name + ".weight")
+		if t == nil || l.find(t.Name, false, p.rows, cols) == nil || len(tensors) > 0 && t.Type != tensors[0].Type {
+			return linear{}, false
+		}
+		if l.f.Tensor(prefix+p.name+".bias") != nil {
+			biases++
+		}
+		tensors, rows = append(tensors, t), rows+p.rows
+	}
+	if biases != 0 && biases != len(parts) {
+		return linear{}, false
+	}
+	y := linear{w: l.upload(tensors, rows, cols, nil)}
+	if biases == 0 || l.err != nil {
+		return y, true
+	}
+	var bias []float32
+	for _, p := range parts {
+		bias = append(bias, l.numbers(prefix+p.name+".bias", false, p.rows)...)
+	}
+	if l.err == nil {
+		y.bias = l.keep(device.Upload(l.ctx, l.dev, bias))
+	}
+	return y, true
+}
+
+// matrix uploads a tensor as [rows cols]. change, if not nil, returns the bytes in another
+// order.
 func (l *loader) matrix(t *gguf.Tensor, rows, cols int, change func([]byte) []byte) *device.Buffer {
+	return l.upload([]*gguf.Tensor{t}, rows, cols, change)
+}
+
+// upload uploads tensors of one type, one behind the other, in the form that the file has:
+// as blocks, or as f32, f16 or bf16.
+func (l *loader) upload(tensors []*gguf.Tensor, rows, cols int, change func([]byte) []byte) *device.Buffer {
 	if err := l.ctx.Err(); err != nil && l.err == nil {
 		l.err = err
 	}
 	if l.err != nil {
 		return nil
 	}
-	raw, err := l.bytes(t)
+	raw, err := l.bytes(tensors)
 	if err != nil {
-		l.err = fmt.Errorf("tensor %s: %w", t.Name, err)
+		l.err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
 		return nil
 	}
 	if change != nil {
 		raw = change(raw)
 	}
-	if q := op.QuantType(t.Type); q != op.InvalidType {
+	typ := tensors[0].Type
+	if q := op.QuantType(typ); q != op.InvalidType {
 		return l.keep(device.UploadBlocks(l.ctx, l.dev, raw, q, rows, cols))
 	}
-	switch t.Type {
+	switch typ {
 	case block.F16:
 		return l.keep(device.Upload(l.ctx, l.dev, halves[op.Float16](raw), rows, cols))
 	case block.BF16:
 		return l.keep(device.Upload(l.ctx, l.dev, halves[op.BFloat16](raw), rows, cols))
 	}
-	n, err := t.Type.Elements(), error(nil)
-	x := make([]float32, len(raw)/t.Type.Bytes()*n)
-	if err = t.Type.Dequantize(x, raw); err != nil {
-		l.err = fmt.Errorf("tensor %s: %w", t.Name, err)
+	x := make([]float32, len(raw)/typ.Bytes()*typ.Elements())
+	if err := typ.Dequantize(x, raw); err != nil {
+		l.err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
 		return nil
 	}
 	return l.keep(device.Upload(l.ctx, l.dev, x, rows, cols))
 }
 
-// bytes returns the bytes of a tensor, valid until the next call.
-func (l *loader) bytes(t *gguf.Tensor) ([]byte, error) {
-	n := t.Size()
-	if n > math.MaxInt {
-		return nil, fmt.Errorf("%d bytes: %w", n, device.ErrLimit)
+// bytes returns the bytes of tensors, one behind the other, valid until the next call.
+func (l *loader) bytes(tensors []*gguf.Tensor) ([]byte, error) {
+	size := int64(0)
+	for _, t := range tensors {
+		size += t.Size() // which the file has
 	}
-	if int(n) > cap(l.scratch) {
-		l.scratch = make([]byte, n)
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes: %w", size, device.ErrLimit)
 	}
-	raw := l.scratch[:n]
-	_, err := t.ReadAt(raw, 0)
-	return raw, err
+	if int(size) > cap(l.scratch) {
+		l.scratch = make([]byte, size)
+	}
+	raw := l.scratch[:size]
+	at := int64(0)
+	for _, t := range tensors {
+		if _, err := t.ReadAt(raw[at:at+t.Size()], 0); err != nil {
+			return nil, err
+		}
+		at += t.Size()
+	}
+	return raw, nil
 }
 
 func halves[T op.Float16 | op.BFloat16](raw []byte) []T {
@@ -263,9 +318,9 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 // factors returns what divides the frequencies of rope, or nil.
 func (l *loader) factors(c *Config) []float32 {
 	name := "rope_freqs.weight"
-	if c.Rope.Scaling.Type == "longrope" {
+	if l.f.Tensor(name) == nil {
 		name = "rope_factors_short.weight"
-		if c.Context > c.Rope.Scaling.OriginalContext {
+		if l.context > c.Rope.Scaling.OriginalContext {
 			name = "rope_factors_long.weight"
 		}
 	}
@@ -285,6 +340,7 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	if l.f.Tensor(prefix+"attn_qkv.weight") != nil {
 		y.qkv = l.linear(prefix+"attn_qkv", false, q+k+v, c.Width)
 	} else {
+		// Not stacked: rope and the cache would have to copy their parts.
 		y.q = l.linear(prefix+"attn_q", false, q, c.Width)
 		y.k = l.linear(prefix+"attn_k", false, k, c.Width)
 		y.v = l.linear(prefix+"attn_v", false, v, c.Width)
@@ -308,13 +364,22 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 		y.down = l.experts(prefix+"ffn_down_exps", true, c.Experts, c.Width, c.FeedForward)
 		return y
 	}
-	up := c.FeedForward
-	if arch.fused {
-		up *= 2
-	} else {
-		y.gate = l.linear(prefix+"ffn_gate", arch.encoder, c.FeedForward, c.Width)
-	}
-	y.up = l.linear(prefix+"ffn_up", false, up, c.Width)
-	y.down = l.linear(prefix+"ffn_down", false, c.Width, c.FeedForward)
+	l.feedForward(&y, c, arch, prefix)
 	return y
+}
+
+// feedForward loads the part of a layer that each token goes through by itself. Gate and up
+// are stacked where they can be: the product of both reads x once.
+func (l *loader) feedForward(y *layer, c *Config, arch *architecture, prefix string) {
+	ok := arch.fused
+	if ok {
+		y.gateUp = l.linear(prefix+"ffn_up", false, 2*c.FeedForward, c.Width)
+	} else {
+		y.gateUp, ok = l.stacked(prefix, c.Width, part{"ffn_gate", c.FeedForward}, part{"ffn_up", c.FeedForward})
+	}
+	if !ok {
+		y.gate = l.linear(prefix+"ffn_gate", arch.encoder, c.FeedForward, c.Width)
+		y.up = l.linear(prefix+"ffn_up", false, c.FeedForward, c.Width)
+	}
+	y.down = l.linear(prefix+"ffn_down", false, c.Width, c.FeedForward)
 }

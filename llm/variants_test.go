@@ -1,0 +1,299 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf"
+)
+
+// variants are models of random weights that the goldens do not cover.
+var variants = map[string]variant{
+	"llama biases":      {arch: "llama", extra: withBiases},
+	"llama partial":     {arch: "llama", keys: map[string]any{"rope.dimension_count": uint32(8)}},
+	"llama yarn":        {arch: "llama", keys: yarn(40, 8)},
+	"smollm3":           {arch: "smollm3"},
+	"qwen2 yarn":        {arch: "qwen2", keys: yarn(32, 4), extra: withBiases},
+	"qwen3":             {arch: "qwen3", extra: withHeadNorms},
+	"qwen3moe":          {arch: "qwen3moe", keys: map[string]any{"expert_count": uint32(5), "expert_used_count": uint32(3), "expert_feed_forward_length": uint32(24)}, extra: withHeadNorms},
+	"phi3":              {arch: "phi3"},
+	"phi3 long":         {arch: "phi3", keys: map[string]any{"rope.dimension_count": uint32(12), "rope.scaling.attn_factor": float32(1.19), "rope.scaling.original_context_length": uint32(500)}, extra: withLongFactors},
+	"gemma2":            {arch: "gemma2", keys: map[string]any{"attention.sliding_window": uint32(6)}, extra: withPostNorms},
+	"gemma2 caps":       {arch: "gemma2", keys: map[string]any{"attn_logit_softcapping": float32(2), "final_logit_softcapping": float32(3)}, extra: withPostNorms},
+	"gemma3 4B":         {arch: "gemma3", keys: map[string]any{"attention.sliding_window": uint32(4), "rope.scaling.type": "linear", "rope.scaling.factor": float32(8), "rope.freq_base": float32(1e6)}, extra: withGemma3},
+	"nomic-bert":        {arch: "nomic-bert", keys: map[string]any{"rope.freq_base": float32(1000)}},
+	"bert without kind": {arch: "bert"},
+}
+
+func yarn(original uint32, factor float32) map[string]any {
+	return map[string]any{"rope.scaling.type": "yarn", "rope.scaling.factor": factor, "rope.scaling.original_context_length": original}
+}
+
+func withBiases(m *randomModel) {
+	for i, t := range m.tensors {
+		name, is := strings.CutSuffix(t.Name, ".weight")
+		if is && strings.Contains(name, ".attn_") && len(t.Dims) == 2 {
+			m.add(name+".bias", 0, 0.3, m.tensors[i].Dims[1])
+		}
+	}
+}
+
+func withHeadNorms(m *randomModel) {
+	for l := range vLayers {
+		m.norm(fmt.Sprintf("blk.%d.attn_q_norm", l), vHead, false)
+		m.norm(fmt.Sprintf("blk.%d.attn_k_norm", l), vHead, false)
+	}
+}
+
+func withPostNorms(m *randomModel) {
+	for l := range vLayers {
+		m.norm(fmt.Sprintf("blk.%d.post_attention_norm", l), vWidth, false)
+		m.norm(fmt.Sprintf("blk.%d.post_ffw_norm", l), vWidth, false)
+	}
+}
+
+func withGemma3(m *randomModel) {
+	withHeadNorms(m)
+	withPostNorms(m)
+}
+
+func withLongFactors(m *randomModel) {
+	m.add("rope_factors_short.weight", 1.5, 0.1, 6)
+	m.add("rope_factors_long.weight", 9, 0.1, 6)
+}
+
+// model makes the tensors of a variant.
+func (v variant) model(t *testing.T, rnd *rand.Rand) *randomModel {
+	m := &randomModel{rnd: rnd, meta: &gguf.Metadata{}}
+	set := func(key string, x any) {
+		var val gguf.Value
+		switch x := x.(type) {
+		case uint32:
+			val = gguf.NewValue(x)
+		case float32:
+			val = gguf.NewValue(x)
+		case string:
+			val = gguf.NewValue(x)
+		}
+		if err := m.meta.Set(key, val); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("general.architecture", v.arch)
+	traits := refArchs[v.arch]
+	for key, n := range map[string]uint32{"block_count": vLayers, "embedding_length": vWidth, "context_length": 1000, "feed_forward_length": vFF,
+		"attention.head_count": vHeads, "attention.head_count_kv": vKV, "attention.key_length": vHead, "attention.value_length": vHead} {
+		set(v.arch+"."+key, n)
+	}
+	set(v.arch+"."+map[bool]string{true: "attention.layer_norm_epsilon", false: "attention.layer_norm_rms_epsilon"}[traits.encoder], float32(1e-5))
+	for key, x := range v.keys {
+		set(v.arch+"."+key, x)
+	}
+	m.matrix("token_embd", vWidth, vVocabulary)
+	if traits.encoder {
+		m.norm("token_embd_norm", vWidth, true)
+		m.matrix("token_types", vWidth, 2)
+		if traits.noRope {
+			m.matrix("position_embd", vWidth, 1000)
+		}
+	} else {
+		m.norm("output_norm", vWidth, false)
+		m.matrix("output", vWidth, vVocabulary)
+	}
+	for l := range vLayers {
+		v.layer(m, traits, fmt.Sprintf("blk.%d.", l))
+	}
+	if v.extra != nil {
+		v.extra(m)
+	}
+	return m
+}
+
+func (v variant) layer(m *randomModel, traits refTraits, p string) {
+	linear := m.matrix
+	if traits.noRope {
+		linear = m.linear
+	}
+	if v.arch == "phi3" || v.arch == "nomic-bert" {
+		linear(p+"attn_qkv", vWidth, (vHeads+2*vKV)*vHead)
+	} else {
+		linear(p+"attn_q", vWidth, vHeads*vHead)
+		linear(p+"attn_k", vWidth, vKV*vHead)
+		linear(p+"attn_v", vWidth, vKV*vHead)
+	}
+	linear(p+"attn_output", vHeads*vHead, vWidth)
+	if traits.encoder {
+		m.norm(p+"attn_output_norm", vWidth, true)
+		m.norm(p+"layer_output_norm", vWidth, true)
+	} else {
+		m.norm(p+"attn_norm", vWidth, false)
+		m.norm(p+"ffn_norm", vWidth, false)
+	}
+	switch {
+	case v.keys["expert_count"] != nil:
+		n, f := int64(v.keys["expert_count"].(uint32)), int64(v.keys["expert_feed_forward_length"].(uint32))
+		m.add(p+"ffn_gate_inp.weight", 0, 0.5, vWidth, n)
+		m.add(p+"ffn_gate_exps.weight", 0, 0.15, vWidth, f, n)
+		m.add(p+"ffn_up_exps.weight", 0, 0.15, vWidth, f, n)
+		m.add(p+"ffn_down_exps.weight", 0, 0.15, f, vWidth, n)
+		return
+	case v.arch == "phi3":
+		linear(p+"ffn_up", vWidth, 2*vFF)
+	default:
+		if v.arch != "bert" {
+			linear(p+"ffn_gate", vWidth, vFF)
+		}
+		linear(p+"ffn_up", vWidth, vFF)
+	}
+	linear(p+"ffn_down", vFF, vWidth)
+}
+
+// TestVariants compares random models of every architecture with the reference.
+func TestVariants(t *testing.T) {
+	dev := openCPU(t)
+	seen := make(map[string]bool)
+	for name, v := range variants {
+		seen[v.arch] = true
+		t.Run(name, func(t *testing.T) {
+			rnd := testRand(t)
+			f := v.model(t, rnd).file(t)
+			agrees(t, dev, f, rnd)
+		})
+	}
+	for name := range architectures {
+		if _, same := refArchs[name]; same && !seen[name] {
+			t.Errorf("no variant of %s", name)
+		}
+	}
+}
+
+// TestReference holds the reference to what llama.cpp computes.
+func TestReference(t *testing.T) {
+	for _, name := range []string{"llama-ropefreqs", "llama-linear", "llama-moe", "qwen2", "qwen3", "gemma3"} {
+		g, f := readGolden(t, name), modelFile(t, name)
+		got := (&reference{t, f, refArchs[f.Architecture()]}).forward(g.Tokens)
+		for i := range got {
+			row := make([]float32, len(got[i]))
+			for j, v := range got[i] {
+				row[j] = float32(v)
+			}
+			if d := worst(row, g.Logits[i], greatest(g.Logits...)); d > goldens[name] {
+				t.Fatalf("%s: logits behind token %d are off by %.3g", name, i, d)
+			}
+		}
+	}
+}
+
+// agrees feeds random tokens in random pieces.
+func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand) {
+	t.Helper()
+	m, err := Load(t.Context(), dev, f, Options{Context: 200, Cache: 500, Chunk: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	tokens := make([]int32, 30+rnd.IntN(60))
+	for i := range tokens {
+		tokens[i] = int32(rnd.IntN(vVocabulary))
+	}
+	want := (&reference{t, f, refArchs[f.Architecture()]}).forward(tokens)
+	top := 0.0
+	for _, row := range want {
+		for _, v := range row {
+			top = max(top, math.Abs(v))
+		}
+	}
+	check := func(what string, got []float32, want []float64) {
+		t.Helper()
+		for i, v := range want {
+			if d := math.Abs(float64(got[i])-v) / top; !(d <= 1e-5) {
+				t.Fatalf("%s: element %d is %v, not %v: off by %.3g", what, i, got[i], v, d)
+			}
+		}
+	}
+	if m.cache == nil {
+		mean := make([]float64, vWidth)
+		for _, row := range want {
+			for i, v := range row {
+				mean[i] += v / float64(len(want))
+			}
+		}
+		got, err := m.pooled(t.Context(), tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("mean", got, mean)
+		return
+	}
+	s := m.NewSession()
+	defer s.Close()
+	for at := 0; at < len(tokens); {
+		n := min(1+rnd.IntN(40)*rnd.IntN(2), len(tokens)-at)
+		if err := s.Feed(t.Context(), tokens[at:at+n]); err != nil {
+			t.Fatal(err)
+		}
+		at += n
+		check(fmt.Sprintf("behind token %d", at-1), s.Logits(), want[at-1])
+	}
+}
+
+// TestDamagedModels loads models whose metadata or tensors are missing or wrong: an error, or
+// a model that computes.
+func TestDamagedModels(t *testing.T) {
+	dev := openCPU(t)
+	rnd := testRand(t)
+	odd := []gguf.Value{gguf.NewValue("text"), gguf.NewValue(uint64(math.MaxUint64)), gguf.NewValue(int32(-1)), gguf.NewValue(uint32(0)), gguf.NewValue(uint32(1 << 20)), gguf.NewValue(uint32(7)),
+		gguf.NewValue(float32(math.NaN())), gguf.NewValue(float32(math.Inf(1))), gguf.NewValue(float32(-2)), gguf.NewArray([]uint32{1, 2, 3}), gguf.NewArray([]uint32{}), gguf.NewArray([]string{"a"}), gguf.NewArray([]bool{true})}
+	for name, v := range variants {
+		whole := v.model(t, rnd)
+		var keys []string
+		for k := range whole.meta.All() {
+			keys = append(keys, k)
+		}
+		for _, extra := range []string{"rope.freq_base", "rope.scaling.type", "attention.sliding_window_pattern", "pooling_type", "logit_scale", "attention.scale", "expert_count"} {
+			keys = append(keys, v.arch+"."+extra)
+		}
+		for range 8 {
+			m := &randomModel{meta: whole.meta.Clone(), tensors: slices.Clone(whole.tensors), data: slices.Clone(whole.data)}
+			i := rnd.IntN(len(m.tensors))
+			switch rnd.IntN(4) {
+			case 0:
+				m.tensors, m.data = slices.Delete(m.tensors, i, i+1), slices.Delete(m.data, i, i+1)
+			case 1:
+				m.tensors[i].Dims = append([]int64{1}, m.tensors[i].Dims...)
+			case 2:
+				m.meta.Delete(keys[rnd.IntN(len(keys))])
+			case 3:
+				if err := m.meta.Set(keys[rnd.IntN(len(keys))], odd[rnd.IntN(len(odd))]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tryDamaged(t, dev, name, m.file(t))
+		}
+	}
+}
+
+func tryDamaged(t *testing.T, dev *device.Device, name string, f *gguf.File) {
+	t.Helper()
+	before := dev.Stats().Buffers
+	m, err := Load(t.Context(), dev, f, Options{Context: 70, Chunk: 16})
+	if err != nil {
+		if !errors.Is(err, ErrModel) && !errors.Is(err, device.ErrShape) && !errors.Is(err, device.ErrOutOfMemory) {
+			t.Errorf("%s: %v", name, err)
+		}
+	} else {
+		if _, err := m.Embed(t.Context(), []int32{1, 2, 3}); err != nil {
+			t.Errorf("%s loads, and then: %v", name, err)
+		}
+		m.Close()
+	}
+	if n := dev.Stats().Buffers; n != before {
+		t.Errorf("%s: %d buffers are left open", name, n-before)
+	}
+}
