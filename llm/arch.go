@@ -29,10 +29,11 @@ type architecture struct {
 	fused bool
 	// scaleEmbedding multiplies embeddings by the root of the width.
 	scaleEmbedding bool
-	// period, if not 0, has all layers but each period-th see a window, if the file has
-	// one; in these baseLocal, if not 0, is what the base of rope is by default.
-	period    int
-	baseLocal float32
+	// period, if not 0, has all layers but each period-th see a window, of window tokens
+	// where the file does not say; in these baseLocal, if not 0, is what the base of rope
+	// is by default.
+	period, window int
+	baseLocal      float32
 	// ropeless, if not 0, has each ropeless-th layer know no positions.
 	ropeless                       int
 	attentionSoftcap, logitSoftcap float32 // where the file has none
@@ -50,7 +51,7 @@ var architectures = map[string]*architecture{
 	"qwen3":      {rope: halvedRope, activation: op.Silu},
 	"qwen3moe":   {rope: halvedRope, activation: op.Silu},
 	"phi3":       {rope: halvedRope, activation: op.Silu, fused: true},
-	"gemma2":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 2, attentionSoftcap: 50, logitSoftcap: 30, adjust: wideGemma(46)},
+	"gemma2":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 2, window: 4096, attentionSoftcap: 50, logitSoftcap: 30, adjust: wideGemma(46)},
 	"gemma3":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 6, baseLocal: 10000, adjust: wideGemma(62)},
 	"bert":       {activation: op.GeluTanh, encoder: true, layerNorm: true},
 	"nomic-bert": {rope: halvedRope, activation: op.Silu, encoder: true, layerNorm: true},

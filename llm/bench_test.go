@@ -102,6 +102,15 @@ func writeTensor(tb testing.TB, f *gguf.FileWriter, t gguf.TensorInfo, row []flo
 	}
 }
 
+// benchTypes are those whose blocks the rows of a model are whole ones of.
+func benchTypes(z benchSizes) []block.Format {
+	types := []block.Format{block.Q4_0, block.Q8_0}
+	if z.width%block.Q4_K.Elements() == 0 {
+		types = append(types, block.Q4_K)
+	}
+	return types
+}
+
 // benchModel opens a synthetic model, or the file that RAYO_LLM_MODEL names.
 func benchModel(b *testing.B, name string, typ block.Format) *Model {
 	path := os.Getenv("RAYO_LLM_MODEL")
@@ -120,8 +129,8 @@ func benchModel(b *testing.B, name string, typ block.Format) *Model {
 
 // BenchmarkDecode and BenchmarkPrompt measure tokens per second, of one session on the CPU.
 func BenchmarkDecode(b *testing.B) {
-	for name := range benchModels {
-		for _, typ := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K} {
+	for name, z := range benchModels {
+		for _, typ := range benchTypes(z) {
 			b.Run(name+"/"+typ.String(), func(b *testing.B) {
 				m := benchModel(b, name, typ)
 				s := m.NewSession()
@@ -154,8 +163,8 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkPrompt(b *testing.B) {
-	for name := range benchModels {
-		for _, typ := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K} {
+	for name, z := range benchModels {
+		for _, typ := range benchTypes(z) {
 			b.Run(name+"/"+typ.String(), func(b *testing.B) {
 				m := benchModel(b, name, typ)
 				prompt := make([]int32, 512)

@@ -25,11 +25,14 @@ type cache struct {
 	mu   sync.Mutex
 	free []int32
 	refs []int32 // sessions that use each page
+
+	known prefixes
 }
 
 // newCache makes a cache of so many pages.
 func newCache(ctx context.Context, dev *device.Device, c *Config, typ op.DType, pages, perSequence int) (*cache, error) {
-	k := &cache{typ: typ, pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages)}
+	k := &cache{typ: typ, pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages),
+		known: prefixes{pages: make(map[prefix]prefixPage), of: make(map[int32]prefix)}}
 	for i := pages - 1; i >= 0; i-- {
 		k.free = append(k.free, int32(i))
 	}
@@ -89,12 +92,17 @@ func (k *cache) take(pages []int32, n int) ([]int32, bool) {
 func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if n-len(pages) > len(k.free) {
+	if n-len(pages) > len(k.free)+len(k.known.idle) {
 		return pages, false
 	}
 	for len(pages) < n {
-		p := k.free[len(k.free)-1]
-		k.free = k.free[:len(k.free)-1]
+		var p int32
+		if last := len(k.free) - 1; last >= 0 {
+			p, k.free = k.free[last], k.free[:last]
+		} else {
+			p, k.known.idle = k.known.idle[0], k.known.idle[1:]
+			k.forget(p)
+		}
 		k.refs[p] = 1
 		pages = append(pages, p)
 	}
@@ -111,27 +119,27 @@ func (k *cache) share(pages []int32) []int32 {
 	return append([]int32(nil), pages...)
 }
 
-// release gives pages back.
+// release gives pages back. Of known ones the last is the first to be used again, since the
+// others may be found without it.
 func (k *cache) release(pages []int32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range pages {
-		if k.refs[p]--; k.refs[p] == 0 {
+	for i := len(pages) - 1; i >= 0; i-- {
+		p := pages[i]
+		if k.refs[p]--; k.refs[p] > 0 {
+			continue
+		}
+		if _, known := k.known.of[p]; known {
+			k.known.idle = append(k.known.idle, p)
+		} else {
 			k.free = append(k.free, p)
 		}
 	}
 }
 
-// shared reports whether another session uses a page.
-func (k *cache) shared(page int32) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.refs[page] > 1
-}
-
-// available returns the number of free pages.
+// available returns the number of pages that can be taken.
 func (k *cache) available() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.free)
+	return len(k.free) + len(k.known.idle)
 }

@@ -147,6 +147,26 @@ func (r *configReader) positive(key string, missing float32) float32 {
 	return x
 }
 
+// unknown are keys that change what a model computes in ways that this package does not know.
+var unknown = []string{"attention.temperature_scale", "attention.clamp_kqv", "residual_scale", "embedding_scale", "expert_shared_count", "expert_shared_feed_forward_length",
+	"expert_weights_scale", "expert_group_count", "leading_dense_block_count", "use_parallel_residual", "attention.max_alibi_bias", "nextn_predict_layers"}
+
+// known fails if a key asks for what this package does not know.
+func (r *configReader) known() {
+	for _, key := range unknown {
+		v, ok := r.f.Hyper(key)
+		if x, number := v.Float(); ok && number && x == 0 {
+			continue
+		}
+		if b, is := v.Bool(); ok && !(is && !b) {
+			r.fail(key, "%v: not supported", v)
+		}
+	}
+	if n := r.count("expert_gating_func", 1, 0, math.MaxInt32); n > 1 {
+		r.fail("expert_gating_func", "%d: only softmax, 1, is supported", n)
+	}
+}
+
 // configOf reads what the metadata of a file say.
 func configOf(f *gguf.File) (Config, *architecture, error) {
 	name := f.Architecture()
@@ -163,6 +183,7 @@ func configOf(f *gguf.File) (Config, *architecture, error) {
 	c.Width = r.count("embedding_length", -1, 1, maxWidth)
 	c.Context = r.count("context_length", -1, 1, maxContext)
 	c.FeedForward = r.count("feed_forward_length", -1, 1, maxWidth)
+	r.known()
 	r.heads(&c)
 	r.experts(&c)
 	c.NormEpsilon = r.positive(arch.epsilon(), 1e-5)
@@ -214,7 +235,7 @@ func (r *configReader) experts(c *Config) {
 // windows reads which layers see only the last tokens.
 func (r *configReader) windows(c *Config, arch *architecture) {
 	c.Window = make([]int, c.Layers)
-	window := r.count("attention.sliding_window", 0, 0, math.MaxInt32)
+	window := r.count("attention.sliding_window", arch.window, 0, math.MaxInt32)
 	if window == 0 || arch.period == 0 {
 		return
 	}

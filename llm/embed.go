@@ -123,7 +123,7 @@ func (s *Session) states(ctx context.Context, tokens []int32, p *pool) error {
 		return err
 	}
 	defer s.unuse()
-	if err := s.add(tokens); err != nil {
+	if err := s.add(tokens, false); err != nil {
 		return err
 	}
 	y := make([]float32, max(s.m.chunk, fewTokens)*s.m.config.Width)

@@ -58,7 +58,7 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 	if err := ctx.Err(); err != nil {
 		return Token{}, err
 	}
-	if err := s.add(g.next); err != nil {
+	if err := s.add(g.next, true); err != nil {
 		return Token{}, err
 	}
 	g.next = nil
@@ -70,7 +70,7 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 		return Token{}, err
 	}
 	t.Stop = slices.Contains(g.sampler.Stop, t.ID) || !g.sampler.IgnoreEnd && slices.Contains(s.m.ends, t.ID)
-	if err := s.add([]int32{t.ID}); err != nil {
+	if err := s.add([]int32{t.ID}, false); err != nil {
 		return Token{}, err
 	}
 	g.generated = append(g.generated, t.ID)

@@ -34,7 +34,7 @@ func (g *generation) logits(ctx context.Context) error {
 // reveal has the session expect what the pass has computed behind the guesses that are right.
 func (g *generation) reveal() {
 	v := g.s.m.config.Vocabulary
-	g.s.done++
+	g.s.advance(1)
 	g.s.logits = append(g.s.logits[:0], g.rows[g.right*v:][:v]...)
 }
 

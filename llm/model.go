@@ -105,7 +105,7 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	m.loaded = &loader{ctx: ctx, dev: dev, f: f, context: m.context}
+	m.loaded = &loader{ctx: ctx, dev: dev, f: f, context: m.context, used: make(map[string]bool)}
 	m.weights = m.loaded.load(&c, arch)
 	m.config = c
 	m.ropes[0], m.ropes[1] = m.loaded.rope(&c, false, m.weights.ropeFactors), m.loaded.rope(&c, true, m.weights.ropeFactors)

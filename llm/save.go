@@ -107,7 +107,8 @@ func (s *Session) load(ctx context.Context, r io.Reader) error {
 	for i := range tokens {
 		tokens[i] = int32(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
-	if err := s.add(tokens); err != nil {
+	s.private = true
+	if err := s.add(tokens, false); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return s.loadPages(ctx, in, int(done))

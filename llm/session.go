@@ -18,8 +18,12 @@ type Session struct {
 	tokens []int32
 	done   int // of the tokens that are in the cache
 	edits  int // how often tokens were appended or forgotten
-	pages  []int32
-	logits []float32 // behind the last of done, or nil
+	// prefixes are the numbers of the full pages; private ones, which may hold anything,
+	// have none.
+	prefixes []int64
+	private  bool
+	pages    []int32
+	logits   []float32 // behind the last of done, or nil
 }
 
 // NewSession returns a session without tokens. It takes memory of the cache as tokens
@@ -76,7 +80,7 @@ func (s *Session) Feed(ctx context.Context, tokens []int32) error {
 		return err
 	}
 	defer s.unuse()
-	if err := s.add(tokens); err != nil {
+	if err := s.add(tokens, true); err != nil {
 		return err
 	}
 	return s.catchUp(ctx)
@@ -107,7 +111,7 @@ func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int,
 			return err
 		}
 	}
-	if err := s.add(tokens); err != nil {
+	if err := s.add(tokens, false); err != nil {
 		return err
 	}
 	v := s.m.config.Vocabulary
@@ -128,8 +132,9 @@ func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int,
 	return nil
 }
 
-// add appends tokens and takes pages for them.
-func (s *Session) add(tokens []int32) error {
+// add appends tokens and takes pages for them. With adopt, a session without tokens takes
+// pages that hold their beginning.
+func (s *Session) add(tokens []int32, adopt bool) error {
 	for i, t := range tokens {
 		if t < 0 || int(t) >= s.m.config.Vocabulary {
 			return fmt.Errorf("token %d at %d: not from 0 to %d: %w", t, i, s.m.config.Vocabulary-1, ErrToken)
@@ -145,9 +150,18 @@ func (s *Session) add(tokens []int32) error {
 	if n > s.m.context {
 		return &CapacityError{Tokens: n, Capacity: s.m.context}
 	}
+	fresh := len(s.tokens) == 0
+	if fresh && adopt {
+		s.adopt(tokens)
+	}
 	pages, ok := s.m.cache.take(s.pages, ceilDiv(n, PageSize))
 	if !ok {
-		return &CapacityError{Tokens: n, Capacity: (len(s.pages) + s.m.cache.available()) * PageSize, Shared: true}
+		err := &CapacityError{Tokens: n, Capacity: (len(s.pages) + s.m.cache.available()) * PageSize, Shared: true}
+		if fresh {
+			s.m.cache.release(s.pages)
+			s.pages, s.prefixes, s.done = nil, nil, 0
+		}
+		return err
 	}
 	s.pages = pages
 	s.tokens = append(s.tokens, tokens...)
@@ -184,13 +198,13 @@ func (s *Session) pass(ctx context.Context, what result, y []float32) (int, erro
 		if err := s.scheduler.decode(ctx, s, y); err != nil {
 			return 0, err
 		}
-		s.done++
+		s.advance(1)
 		return 1, nil
 	}
 	if err := s.compute(ctx, passShape{1, rows, what}, tokens, y); err != nil {
 		return 0, err
 	}
-	s.done += len(tokens)
+	s.advance(len(tokens))
 	return len(tokens), nil
 }
 
@@ -215,7 +229,7 @@ func (m *Model) rowsFor(tokens int, what result) int {
 	switch {
 	case tokens == 1:
 		return 1
-	case what == allLogits || tokens <= 3*few:
+	case what == allLogits || tokens <= 3*few && tokens < m.chunk:
 		return few
 	}
 	return m.chunk
@@ -224,7 +238,7 @@ func (m *Model) rowsFor(tokens int, what result) int {
 // own gives the session pages of its own for the next tokens, in place of shared ones.
 func (s *Session) own(ctx context.Context) error {
 	for i := s.done / PageSize; i < len(s.pages); i++ {
-		if !s.m.cache.shared(s.pages[i]) {
+		if s.m.cache.claim(s.pages[i]) {
 			continue
 		}
 		fresh, ok := s.m.cache.take(nil, 1)
@@ -260,6 +274,7 @@ func (s *Session) Rewind(n int) error {
 	}
 	s.tokens, s.done, s.logits = s.tokens[:n], min(s.done, n), nil
 	s.edits++
+	s.prefixes = s.prefixes[:min(len(s.prefixes), n/PageSize)]
 	keep := 0
 	if n > 0 {
 		keep = ceilDiv(n, PageSize)
@@ -277,7 +292,7 @@ func (s *Session) Fork() (*Session, error) {
 	}
 	defer s.unuse()
 	f := &Session{m: s.m, scheduler: s.scheduler, done: s.done}
-	f.tokens = append(f.tokens, s.tokens...)
+	f.tokens, f.prefixes, f.private = append(f.tokens, s.tokens...), append(f.prefixes, s.prefixes...), s.private
 	f.pages = s.m.cache.share(s.pages)
 	if s.logits != nil {
 		f.logits = append([]float32(nil), s.logits...)

@@ -262,7 +262,9 @@ func TestDamagedModels(t *testing.T) {
 		for range 8 {
 			m := &randomModel{meta: whole.meta.Clone(), tensors: slices.Clone(whole.tensors), data: slices.Clone(whole.data)}
 			i := rnd.IntN(len(m.tensors))
-			switch rnd.IntN(4) {
+			switch rnd.IntN(5) {
+			case 4:
+				m.tensors[i].Name = fmt.Sprintf("blk.%d.attn_something.weight", rnd.IntN(vLayers))
 			case 0:
 				m.tensors, m.data = slices.Delete(m.tensors, i, i+1), slices.Delete(m.data, i, i+1)
 			case 1:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/gguf"
@@ -55,6 +56,7 @@ type loader struct {
 	buffers []*device.Buffer
 	scratch []byte // of the largest tensor so far
 	context int    // tokens that a session can have
+	used    map[string]bool
 }
 
 func (l *loader) fail(name, format string, args ...any) {
@@ -80,6 +82,7 @@ func (l *loader) find(name string, optional bool, dims ...int) *gguf.Tensor {
 		}
 		return nil
 	}
+	l.used[name] = true
 	shape := t.Shape()
 	for len(shape) > len(dims) && shape[0] == 1 {
 		shape = shape[1:]
@@ -312,7 +315,18 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 	for i := range c.Layers {
 		w.layers = append(w.layers, l.layer(c, arch, fmt.Sprintf("blk.%d.", i)))
 	}
+	l.unused()
 	return w
+}
+
+// unused fails if a layer has a tensor that was not loaded: then it computes something that
+// this package does not know. What follows from the metadata may be left over.
+func (l *loader) unused() {
+	for t := range l.f.Tensors() {
+		if gguf.Layer(t.Name) >= 0 && !l.used[t.Name] && !strings.Contains(t.Name, "rope_freqs") && !strings.Contains(t.Name, "rot_embd") {
+			l.fail(t.Name, "not part of %s as this package knows it", l.f.Architecture())
+		}
+	}
 }
 
 // factors returns what divides the frequencies of rope, or nil.

@@ -1,0 +1,105 @@
+package llm
+
+import "slices"
+
+// Sessions that begin with the same tokens share the pages of these: a page that is full is
+// known by its tokens and the page before it. Pages that no session uses any more keep their
+// contents until the cache needs them, the one that was left first before the others.
+
+// prefix is what a full page holds. The whole of it is compared, so no two prefixes are taken
+// for each other.
+type prefix struct {
+	parent int64 // number of the prefix that ends before this page, 0 for none
+	tokens [PageSize]int32
+}
+
+// prefixPage is where the keys and values of a prefix are.
+type prefixPage struct {
+	id   int64 // never given again
+	page int32
+}
+
+// prefixes are the full pages of a cache, under its lock.
+type prefixes struct {
+	pages map[prefix]prefixPage
+	of    map[int32]prefix // of each page that is known
+	idle  []int32          // known pages that no session uses, the first left first
+	last  int64
+}
+
+// find returns the page that follows a prefix with the tokens, for one more session.
+func (k *cache) find(parent int64, tokens []int32) (prefixPage, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, ok := k.known.pages[prefix{parent, [PageSize]int32(tokens)}]
+	if !ok {
+		return p, false
+	}
+	if k.refs[p.page] == 0 {
+		i := slices.Index(k.known.idle, p.page)
+		k.known.idle = slices.Delete(k.known.idle, i, i+1)
+	}
+	k.refs[p.page]++
+	return p, true
+}
+
+// publish makes a full page known, unless another one holds the same, and returns the number
+// of the prefix.
+func (k *cache) publish(parent int64, tokens []int32, page int32) int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := prefix{parent, [PageSize]int32(tokens)}
+	if p, ok := k.known.pages[key]; ok {
+		return p.id
+	}
+	k.known.last++
+	k.known.pages[key] = prefixPage{k.known.last, page}
+	k.known.of[page] = key
+	return k.known.last
+}
+
+// forget makes a page unknown. The lock is held.
+func (k *cache) forget(page int32) {
+	if key, ok := k.known.of[page]; ok {
+		delete(k.known.pages, key)
+		delete(k.known.of, page)
+	}
+}
+
+// claim reports whether a page may be written: nobody else uses it. Then it is not known any
+// more.
+func (k *cache) claim(page int32) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refs[page] > 1 {
+		return false
+	}
+	k.forget(page)
+	return true
+}
+
+// adopt gives a session without tokens the known pages that tokens begin with, but for the
+// last token, behind which logits are wanted.
+func (s *Session) adopt(tokens []int32) {
+	parent := int64(0)
+	for s.done+PageSize < len(tokens) {
+		p, ok := s.m.cache.find(parent, tokens[s.done:s.done+PageSize])
+		if !ok {
+			return
+		}
+		parent = p.id
+		s.pages, s.prefixes, s.done = append(s.pages, p.page), append(s.prefixes, p.id), s.done+PageSize
+	}
+}
+
+// advance notes that n more tokens are in the cache, and makes pages known that are full now.
+func (s *Session) advance(n int) {
+	s.done += n
+	for i := len(s.prefixes); !s.private && i < s.done/PageSize; i++ {
+		parent := int64(0)
+		if i > 0 {
+			parent = s.prefixes[i-1]
+		}
+		s.prefixes = append(s.prefixes, s.m.cache.publish(parent, s.tokens[i*PageSize:(i+1)*PageSize], s.pages[i]))
+	}
+}

@@ -1,0 +1,50 @@
+package llm
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rayo-go/rayo/gguf"
+)
+
+// TestUnknown has models that compute what this package does not know be errors.
+func TestUnknown(t *testing.T) {
+	dev := openCPU(t)
+	v := variants["qwen3moe"]
+	for name, change := range map[string]func(m *randomModel) error{
+		"key": func(m *randomModel) error {
+			return m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(1)))
+		},
+		"boolean":      func(m *randomModel) error { return m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(true)) },
+		"gating":       func(m *randomModel) error { return m.meta.Set("qwen3moe.expert_gating_func", gguf.NewValue(uint32(2))) },
+		"architecture": func(m *randomModel) error { return m.meta.Set("general.architecture", gguf.NewValue("mamba")) },
+		"tensor": func(m *randomModel) error {
+			m.norm("blk.1.attn_sinks", 4, false)
+			return nil
+		},
+		"rope": func(m *randomModel) error {
+			return m.meta.Set("qwen3moe.rope.scaling.type", gguf.NewValue("su"))
+		},
+	} {
+		m := v.model(t, testRand(t))
+		if err := change(m); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := Load(t.Context(), dev, m.file(t), Options{}); !errors.Is(err, ErrModel) {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				m.Close()
+			}
+		}
+	}
+	// What asks for nothing is no mistake.
+	m := v.model(t, testRand(t))
+	if err := errors.Join(m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(0))), m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(false))); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Load(t.Context(), dev, m.file(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+}
