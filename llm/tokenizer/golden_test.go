@@ -136,3 +136,14 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkNew reads a vocabulary of 128 thousand tokens and 280 thousand merges.
+func BenchmarkNew(b *testing.B) {
+	goldenVocabularies(b)
+	m := goldenMetadata(b, "llama-bpe")
+	for b.Loop() {
+		if _, err := New(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
