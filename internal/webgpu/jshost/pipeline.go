@@ -87,7 +87,7 @@ func mistake(s *webgpu.Shader, module js.Value, err error) error {
 		if text(m.Get("type")) != "error" {
 			continue
 		}
-		e.Message = strings.TrimSpace(text(m.Get("message")))
+		e.Message, _, _ = strings.Cut(strings.TrimSpace(text(m.Get("message"))), "\n") // what could stand there follows
 		line, column := int(number(m, "lineNum")), int(number(m, "linePos"))
 		if lines := strings.Split(s.Text, "\n"); line >= 1 && line <= len(lines) {
 			e.Text = strings.TrimRight(lines[line-1], "\r")
