@@ -72,7 +72,7 @@ func (w *work) end(ctx context.Context) error {
 	if err == nil {
 		err = w.takeNear()
 	}
-	if err != nil && d.failed() == nil {
+	if err != nil && d.failed() == nil && d.wait.reached.Load() < w.ticket {
 		// Somebody else sees to the end, for nobody.
 		clear(w.parts)
 		clear(w.nearOut)
