@@ -18,7 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/klauspost/cpuid/v2"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
@@ -72,7 +71,7 @@ func newDevice(threads int, portable bool) (driver.Device, error) {
 	}
 	d.queue.ledger = &d.ledger
 	d.queue.idle.L = &d.queue.mu
-	name := cpuid.CPU.BrandName
+	name := memory.ProcessorName()
 	if name == "" {
 		name = runtime.GOARCH + " processor"
 	}
