@@ -58,7 +58,10 @@ func Open(threads int) (driver.Device, error) { return newDevice(threads, false)
 
 // OpenPortable returns a device that computes what is not elementwise with the
 // portable library, in the interpreter.
-func OpenPortable(threads int) (driver.Device, error) { return newDevice(threads, true) }
+func OpenPortable(threads int) (driver.Device, error) {
+	UseKernels()
+	return newDevice(threads, true)
+}
 
 func newDevice(threads int, portable bool) (driver.Device, error) {
 	if why := simd.Refused(); why != "" {
