@@ -4,5 +4,7 @@ package testutil
 
 import "errors"
 
-// browser is the probe of WebGPU in JavaScript.
-func browser() error { return errors.New("this program runs in no JavaScript (make test-browser)") }
+// browser is the probe of what make test-browser runs programs in.
+func browser() error {
+	return errors.Join(command("node")(), command("chromium")())
+}

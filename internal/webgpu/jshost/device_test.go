@@ -101,3 +101,16 @@ func TestMistake(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTooLarge: a buffer that the browser refuses is an error of the call that asks for it,
+// and of no other.
+func TestTooLarge(t *testing.T) {
+	g, d := guarded(t)
+	if b, err := d.NewBuffer(4*d.adapter.Buffer, webgpu.Storage); err == nil {
+		b.Release()
+		t.Error("a buffer four times as large as the limit")
+	}
+	if err := hosttest.Relu(g, 1000); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}

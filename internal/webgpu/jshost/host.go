@@ -33,7 +33,7 @@ type found struct {
 }
 
 // Name implements [webgpu.Host].
-func (h *host) Name() string { return "navigator.gpu of " + engine() }
+func (h *host) Name() string { return "navigator.gpu" }
 
 // engine returns the name and version of what runs JavaScript.
 func engine() string {
