@@ -43,7 +43,7 @@ func TestBrowser(t *testing.T) {
 
 // inSample is how many operations of the catalogue sampleInBrowser takes, on average:
 // software takes seconds to compile the kernels of some.
-const inSample = 8
+const inSample = 5
 
 // sampleInBrowser runs a case of some operations, others in each run.
 func sampleInBrowser(t *testing.T) {
