@@ -86,6 +86,14 @@ arm64: ## what is native, and portable kernels, as arm64 programs under qemu
 wasm-test: ## the plain Go path as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
+.PHONY: test-browser
+test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium
+	@bash .ci/browser.sh install && $(WITH) browser bash .ci/browser.sh test
+
+.PHONY: page-size
+page-size: ## the smallest program for browsers has not grown
+	@bash .ci/page_size.sh
+
 # go list -export compiles all, and links none of what go build would: two dozen
 # examples each time, of which the command has everything. What nothing here runs is not
 # optimised, which takes a sixth less.
@@ -115,6 +123,8 @@ vet: ## go vet, for each architecture that has assembly, and what is native with
 	$(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
+	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./device/devicetest
 
 .PHONY: lint
 lint: ## staticcheck, in every module

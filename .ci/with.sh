@@ -37,6 +37,9 @@ vulkan)
 swiftshader)
 	bash .ci/swiftshader.sh --found >/dev/null || reason="there is no SwiftShader (bash .ci/swiftshader.sh)"
 	;;
+browser)
+	reason=$(bash .ci/browser.sh found) || true
+	;;
 node)
 	command -v node >/dev/null || reason="node is not on the path (Debian package nodejs)"
 	;;

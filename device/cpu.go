@@ -13,8 +13,8 @@ func openCPU(_ context.Context, c *config) (driver.Device, error) {
 		if i > 0 {
 			return nil, fmt.Errorf("cpu:%d: there is one cpu, cpu:0: %w", i, ErrNoDevice)
 		}
-		if c.portable {
-			return cpu.OpenPortable(c.threads)
+		if c.cpu != nil {
+			return c.cpu(c.threads)
 		}
 		return cpu.Open(c.threads)
 	})

@@ -208,6 +208,9 @@ func (d *Device) Close() error {
 	if d == nil || d.eng == nil {
 		return nil
 	}
+	if err := d.eng.MayWait(); err != nil {
+		return err
+	}
 	err := d.Engine().Close()
 	if d.route != nil {
 		err = errors.Join(err, d.route.Close())

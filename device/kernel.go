@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -38,6 +39,7 @@ type Kernel struct {
 //     more than 64 KiB of variables of their own.
 //   - the error of ctx. What a driver compiles it compiles to the end, with nobody waiting.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
+	cpu.UseKernels()
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}

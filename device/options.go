@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
 )
 
 // Kind is a kind of device.
@@ -42,8 +43,8 @@ type config struct {
 	threads int
 	log     logFunc
 	pinned  bool
-	// portable kernels instead of the CPU's own
-	portable bool
+	// cpu opens the CPU with so many threads, with its own kernels if it is nil
+	cpu func(threads int) (driver.Device, error)
 }
 
 // Require makes [Open] return a device of that kind or ErrNoDevice with the
@@ -96,7 +97,7 @@ func WithThreads(n int) Option {
 // no notice.
 func WithPortableKernels() Option {
 	return func(c *config) error {
-		c.portable = true
+		c.cpu = cpu.OpenPortable
 		return nil
 	}
 }

@@ -1,4 +1,4 @@
-//go:build !nowebgpu && !js
+//go:build !nowebgpu
 
 package device
 

@@ -65,1001 +65,1619 @@ func kindFor[T Value]() kind {
 type F32 handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x F32) Add(y F32) F32 { return F32(binary(ir.Add, kF32, kF32, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x F32) Sub(y F32) F32 { return F32(binary(ir.Sub, kF32, kF32, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x F32) Mul(y F32) F32 { return F32(binary(ir.Mul, kF32, kF32, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x F32) Div(y F32) F32 { return F32(binary(ir.Div, kF32, kF32, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x F32) Neg() F32 { return F32(unary(ir.Neg, kF32, kF32, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x F32) Abs() F32 { return F32(unary(ir.Abs, kF32, kF32, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x F32) Min(y F32) F32 { return F32(binary(ir.Min, kF32, kF32, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x F32) Max(y F32) F32 { return F32(binary(ir.Max, kF32, kF32, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x F32) Fma(y, z F32) F32 { return F32(ternary(ir.Fma, 0, kF32, handle(x), handle(y), handle(z))) }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x F32) MulAdd(y, z F32) F32 {
 	return F32(ternary(ir.Fma, ir.Loose, kF32, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x F32) Sqrt() F32 { return F32(unary(ir.Sqrt, kF32, kF32, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x F32) Floor() F32 { return F32(unary(ir.Floor, kF32, kF32, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x F32) Ceil() F32 { return F32(unary(ir.Ceil, kF32, kF32, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x F32) Trunc() F32 { return F32(unary(ir.Trunc, kF32, kF32, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x F32) Round() F32 { return F32(unary(ir.Round, kF32, kF32, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x F32) CopySign(y F32) F32 { return F32(binary(ir.CopySign, kF32, kF32, handle(x), handle(y))) }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x F32) Square() F32 { return x.Mul(x) }
 
 // Ldexp returns x * 2**y for an integral y in [-300, 300].
+//
+//go:noinline
 func (x F32) Ldexp(y F32) F32 { return F32(binary(ir.Ldexp, kF32, kF32, handle(x), handle(y))) }
 
 // Exp returns e to the power x.
+//
+//go:noinline
 func (x F32) Exp() F32 { return F32(unary(ir.Exp, kF32, kF32, handle(x))) }
 
 // Exp2 returns 2 to the power x.
+//
+//go:noinline
 func (x F32) Exp2() F32 { return F32(unary(ir.Exp2, kF32, kF32, handle(x))) }
 
 // Expm1 returns e**x - 1, accurate near 0.
+//
+//go:noinline
 func (x F32) Expm1() F32 { return F32(unary(ir.Expm1, kF32, kF32, handle(x))) }
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
+//
+//go:noinline
 func (x F32) Log() F32 { return F32(unary(ir.Log, kF32, kF32, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
+//
+//go:noinline
 func (x F32) Log2() F32 { return F32(unary(ir.Log2, kF32, kF32, handle(x))) }
 
 // Log1p returns log(1+x), accurate near 0.
+//
+//go:noinline
 func (x F32) Log1p() F32 { return F32(unary(ir.Log1p, kF32, kF32, handle(x))) }
 
 // Tanh returns the hyperbolic tangent.
+//
+//go:noinline
 func (x F32) Tanh() F32 { return F32(unary(ir.Tanh, kF32, kF32, handle(x))) }
 
 // Sigmoid returns 1/(1+e**-x).
+//
+//go:noinline
 func (x F32) Sigmoid() F32 { return F32(unary(ir.Sigmoid, kF32, kF32, handle(x))) }
 
 // Erf returns the Gauss error function.
+//
+//go:noinline
 func (x F32) Erf() F32 { return F32(unary(ir.Erf, kF32, kF32, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
+//
+//go:noinline
 func (x F32) Erfc() F32 { return F32(unary(ir.Erfc, kF32, kF32, handle(x))) }
 
 // NormCDF returns the normal distribution function, accurate for large -x.
+//
+//go:noinline
 func (x F32) NormCDF() F32 { return F32(unary(ir.NormCDF, kF32, kF32, handle(x))) }
 
 // Sin returns the sine of x radians.
+//
+//go:noinline
 func (x F32) Sin() F32 { return F32(unary(ir.Sin, kF32, kF32, handle(x))) }
 
 // Cos returns the cosine of x radians.
+//
+//go:noinline
 func (x F32) Cos() F32 { return F32(unary(ir.Cos, kF32, kF32, handle(x))) }
 
 // Atan returns the arc tangent in radians.
+//
+//go:noinline
 func (x F32) Atan() F32 { return F32(unary(ir.Atan, kF32, kF32, handle(x))) }
 
 // Pow returns x to the power y.
+//
+//go:noinline
 func (x F32) Pow(y F32) F32 { return F32(binary(ir.Pow, kF32, kF32, handle(x), handle(y))) }
 
 // Recip returns 1/x.
+//
+//go:noinline
 func (x F32) Recip() F32 { return F32(unary(ir.Recip, kF32, kF32, handle(x))) }
 
 // Rsqrt returns 1/sqrt(x).
+//
+//go:noinline
 func (x F32) Rsqrt() F32 { return F32(unary(ir.Rsqrt, kF32, kF32, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x F32) Eq(y F32) Bool { return Bool(binary(ir.Eq, kBool, kF32, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x F32) Ne(y F32) Bool { return Bool(binary(ir.Ne, kBool, kF32, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x F32) Lt(y F32) Bool { return Bool(binary(ir.Lt, kBool, kF32, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x F32) Le(y F32) Bool { return Bool(binary(ir.Le, kBool, kF32, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x F32) Gt(y F32) Bool { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x F32) Ge(y F32) Bool { return y.Le(x) }
 
 // I32 returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x F32) I32() I32 { return I32(unary(ir.Convert, kI32, kF32, handle(x))) }
 
 // AsI32 returns the bits of x as a I32.
+//
+//go:noinline
 func (x F32) AsI32() I32 { return I32(unary(ir.Bitcast, kI32, kF32, handle(x))) }
 
 // U32 returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x F32) U32() U32 { return U32(unary(ir.Convert, kU32, kF32, handle(x))) }
 
 // AsU32 returns the bits of x as a U32.
+//
+//go:noinline
 func (x F32) AsU32() U32 { return U32(unary(ir.Bitcast, kU32, kF32, handle(x))) }
 
 // F16 returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x F32) F16() F16 { return F16(unary(ir.Convert, kF16, kF32, handle(x))) }
 
 // Splat2 returns a vector with 2 components equal to x.
+//
+//go:noinline
 func (x F32) Splat2() Vec2F { return Vec2F(splat(kVec2F, handle(x))) }
 
 // Splat4 returns a vector with 4 components equal to x.
+//
+//go:noinline
 func (x F32) Splat4() Vec4F { return Vec4F(splat(kVec4F, handle(x))) }
 
 // I32 is an int32. Its arithmetic wraps. The zero I32 is constant 0.
 type I32 handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x I32) Add(y I32) I32 { return I32(binary(ir.Add, kI32, kI32, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x I32) Sub(y I32) I32 { return I32(binary(ir.Sub, kI32, kI32, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x I32) Mul(y I32) I32 { return I32(binary(ir.Mul, kI32, kI32, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x I32) Div(y I32) I32 { return I32(binary(ir.IDiv, kI32, kI32, handle(x), handle(y))) }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x I32) Mod(y I32) I32 { return I32(binary(ir.IMod, kI32, kI32, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x I32) Neg() I32 { return I32(unary(ir.Neg, kI32, kI32, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x I32) Abs() I32 { return I32(unary(ir.Abs, kI32, kI32, handle(x))) }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x I32) Min(y I32) I32 { return I32(binary(ir.Min, kI32, kI32, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x I32) Max(y I32) I32 { return I32(binary(ir.Max, kI32, kI32, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x I32) And(y I32) I32 { return I32(binary(ir.And, kI32, kI32, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x I32) Or(y I32) I32 { return I32(binary(ir.Or, kI32, kI32, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x I32) Xor(y I32) I32 { return I32(binary(ir.Xor, kI32, kI32, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x I32) Not() I32 { return I32(unary(ir.Not, kI32, kI32, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x I32) Shl(n U32) I32 { return I32(shift(ir.Shl, kI32, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; the sign comes in.
+//
+//go:noinline
 func (x I32) Shr(n U32) I32 { return I32(shift(ir.Shr, kI32, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x I32) CountOnes() I32 { return I32(unary(ir.CountOnes, kI32, kI32, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x I32) LeadingZeros() I32 { return I32(unary(ir.LeadingZeros, kI32, kI32, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x I32) TrailingZeros() I32 { return I32(unary(ir.TrailingZeros, kI32, kI32, handle(x))) }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x I32) ReverseBits() I32 { return I32(unary(ir.ReverseBits, kI32, kI32, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x I32) Eq(y I32) Bool { return Bool(binary(ir.Eq, kBool, kI32, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x I32) Ne(y I32) Bool { return Bool(binary(ir.Ne, kBool, kI32, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x I32) Lt(y I32) Bool { return Bool(binary(ir.Lt, kBool, kI32, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x I32) Le(y I32) Bool { return Bool(binary(ir.Le, kBool, kI32, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x I32) Gt(y I32) Bool { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x I32) Ge(y I32) Bool { return y.Le(x) }
 
 // F32 returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x I32) F32() F32 { return F32(unary(ir.Convert, kF32, kI32, handle(x))) }
 
 // AsF32 returns the bits of x as a F32.
+//
+//go:noinline
 func (x I32) AsF32() F32 { return F32(unary(ir.Bitcast, kF32, kI32, handle(x))) }
 
 // U32 returns x with the same bits.
+//
+//go:noinline
 func (x I32) U32() U32 { return U32(unary(ir.Convert, kU32, kI32, handle(x))) }
 
 // F16 returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x I32) F16() F16 { return F16(unary(ir.Convert, kF16, kI32, handle(x))) }
 
 // Splat2 returns a vector with 2 components equal to x.
+//
+//go:noinline
 func (x I32) Splat2() Vec2I { return Vec2I(splat(kVec2I, handle(x))) }
 
 // Splat4 returns a vector with 4 components equal to x.
+//
+//go:noinline
 func (x I32) Splat4() Vec4I { return Vec4I(splat(kVec4I, handle(x))) }
 
 // U32 is a uint32. Its arithmetic wraps. The zero U32 is constant 0.
 type U32 handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x U32) Add(y U32) U32 { return U32(binary(ir.Add, kU32, kU32, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x U32) Sub(y U32) U32 { return U32(binary(ir.Sub, kU32, kU32, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x U32) Mul(y U32) U32 { return U32(binary(ir.Mul, kU32, kU32, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x U32) Div(y U32) U32 { return U32(binary(ir.IDiv, kU32, kU32, handle(x), handle(y))) }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x U32) Mod(y U32) U32 { return U32(binary(ir.IMod, kU32, kU32, handle(x), handle(y))) }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x U32) Min(y U32) U32 { return U32(binary(ir.Min, kU32, kU32, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x U32) Max(y U32) U32 { return U32(binary(ir.Max, kU32, kU32, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x U32) And(y U32) U32 { return U32(binary(ir.And, kU32, kU32, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x U32) Or(y U32) U32 { return U32(binary(ir.Or, kU32, kU32, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x U32) Xor(y U32) U32 { return U32(binary(ir.Xor, kU32, kU32, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x U32) Not() U32 { return U32(unary(ir.Not, kU32, kU32, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x U32) Shl(n U32) U32 { return U32(shift(ir.Shl, kU32, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; zeros come in.
+//
+//go:noinline
 func (x U32) Shr(n U32) U32 { return U32(shift(ir.Shr, kU32, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x U32) CountOnes() U32 { return U32(unary(ir.CountOnes, kU32, kU32, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x U32) LeadingZeros() U32 { return U32(unary(ir.LeadingZeros, kU32, kU32, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x U32) TrailingZeros() U32 { return U32(unary(ir.TrailingZeros, kU32, kU32, handle(x))) }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x U32) ReverseBits() U32 { return U32(unary(ir.ReverseBits, kU32, kU32, handle(x))) }
 
 // MulHigh returns the upper 32 bits of the 64-bit product x * y.
+//
+//go:noinline
 func (x U32) MulHigh(y U32) U32 { return U32(binary(ir.MulHigh, kU32, kU32, handle(x), handle(y))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x U32) Eq(y U32) Bool { return Bool(binary(ir.Eq, kBool, kU32, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x U32) Ne(y U32) Bool { return Bool(binary(ir.Ne, kBool, kU32, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x U32) Lt(y U32) Bool { return Bool(binary(ir.Lt, kBool, kU32, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x U32) Le(y U32) Bool { return Bool(binary(ir.Le, kBool, kU32, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x U32) Gt(y U32) Bool { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x U32) Ge(y U32) Bool { return y.Le(x) }
 
 // F32 returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x U32) F32() F32 { return F32(unary(ir.Convert, kF32, kU32, handle(x))) }
 
 // AsF32 returns the bits of x as a F32.
+//
+//go:noinline
 func (x U32) AsF32() F32 { return F32(unary(ir.Bitcast, kF32, kU32, handle(x))) }
 
 // I32 returns x with the same bits.
+//
+//go:noinline
 func (x U32) I32() I32 { return I32(unary(ir.Convert, kI32, kU32, handle(x))) }
 
 // F16 returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x U32) F16() F16 { return F16(unary(ir.Convert, kF16, kU32, handle(x))) }
 
 // Splat2 returns a vector with 2 components equal to x.
+//
+//go:noinline
 func (x U32) Splat2() Vec2U { return Vec2U(splat(kVec2U, handle(x))) }
 
 // Splat4 returns a vector with 4 components equal to x.
+//
+//go:noinline
 func (x U32) Splat4() Vec4U { return Vec4U(splat(kVec4U, handle(x))) }
 
 // F16 is a half float, on devices that have it. The zero F16 is constant 0.
 type F16 handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x F16) Add(y F16) F16 { return F16(binary(ir.Add, kF16, kF16, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x F16) Sub(y F16) F16 { return F16(binary(ir.Sub, kF16, kF16, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x F16) Mul(y F16) F16 { return F16(binary(ir.Mul, kF16, kF16, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x F16) Div(y F16) F16 { return F16(binary(ir.Div, kF16, kF16, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x F16) Neg() F16 { return F16(unary(ir.Neg, kF16, kF16, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x F16) Abs() F16 { return F16(unary(ir.Abs, kF16, kF16, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x F16) Min(y F16) F16 { return F16(binary(ir.Min, kF16, kF16, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x F16) Max(y F16) F16 { return F16(binary(ir.Max, kF16, kF16, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x F16) Fma(y, z F16) F16 { return F16(ternary(ir.Fma, 0, kF16, handle(x), handle(y), handle(z))) }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x F16) MulAdd(y, z F16) F16 {
 	return F16(ternary(ir.Fma, ir.Loose, kF16, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x F16) Sqrt() F16 { return F16(unary(ir.Sqrt, kF16, kF16, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x F16) Floor() F16 { return F16(unary(ir.Floor, kF16, kF16, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x F16) Ceil() F16 { return F16(unary(ir.Ceil, kF16, kF16, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x F16) Trunc() F16 { return F16(unary(ir.Trunc, kF16, kF16, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x F16) Round() F16 { return F16(unary(ir.Round, kF16, kF16, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x F16) CopySign(y F16) F16 { return F16(binary(ir.CopySign, kF16, kF16, handle(x), handle(y))) }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x F16) Square() F16 { return x.Mul(x) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x F16) Eq(y F16) Bool { return Bool(binary(ir.Eq, kBool, kF16, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x F16) Ne(y F16) Bool { return Bool(binary(ir.Ne, kBool, kF16, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x F16) Lt(y F16) Bool { return Bool(binary(ir.Lt, kBool, kF16, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x F16) Le(y F16) Bool { return Bool(binary(ir.Le, kBool, kF16, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x F16) Gt(y F16) Bool { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x F16) Ge(y F16) Bool { return y.Le(x) }
 
 // F32 returns x converted by value.
+//
+//go:noinline
 func (x F16) F32() F32 { return F32(unary(ir.Convert, kF32, kF16, handle(x))) }
 
 // I32 returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x F16) I32() I32 { return I32(unary(ir.Convert, kI32, kF16, handle(x))) }
 
 // U32 returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x F16) U32() U32 { return U32(unary(ir.Convert, kU32, kF16, handle(x))) }
 
 // Splat2 returns a vector with 2 components equal to x.
+//
+//go:noinline
 func (x F16) Splat2() Vec2H { return Vec2H(splat(kVec2H, handle(x))) }
 
 // Splat4 returns a vector with 4 components equal to x.
+//
+//go:noinline
 func (x F16) Splat4() Vec4H { return Vec4H(splat(kVec4H, handle(x))) }
 
 // Bool is a truth value. The zero Bool is constant 0.
 type Bool handle
 
 // And returns whether both hold. Both are computed.
+//
+//go:noinline
 func (x Bool) And(y Bool) Bool { return Bool(binary(ir.And, kBool, kBool, handle(x), handle(y))) }
 
 // Or returns whether one of them holds. Both are computed.
+//
+//go:noinline
 func (x Bool) Or(y Bool) Bool { return Bool(binary(ir.Or, kBool, kBool, handle(x), handle(y))) }
 
 // Xor returns whether exactly one of them holds.
+//
+//go:noinline
 func (x Bool) Xor(y Bool) Bool { return Bool(binary(ir.Xor, kBool, kBool, handle(x), handle(y))) }
 
 // Not returns the contrary.
+//
+//go:noinline
 func (x Bool) Not() Bool { return Bool(unary(ir.Not, kBool, kBool, handle(x))) }
 
 // F32 returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Bool) F32() F32 { return F32(unary(ir.Convert, kF32, kBool, handle(x))) }
 
 // I32 returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Bool) I32() I32 { return I32(unary(ir.Convert, kI32, kBool, handle(x))) }
 
 // U32 returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Bool) U32() U32 { return U32(unary(ir.Convert, kU32, kBool, handle(x))) }
 
 // F16 returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Bool) F16() F16 { return F16(unary(ir.Convert, kF16, kBool, handle(x))) }
 
 // Splat2 returns a vector with 2 components equal to x.
+//
+//go:noinline
 func (x Bool) Splat2() Vec2B { return Vec2B(splat(kVec2B, handle(x))) }
 
 // Splat4 returns a vector with 4 components equal to x.
+//
+//go:noinline
 func (x Bool) Splat4() Vec4B { return Vec4B(splat(kVec4B, handle(x))) }
 
 // Vec2F is a vector of 2 F32. Its methods work by component, except where they say otherwise. The zero Vec2F is constant 0.
 type Vec2F handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec2F) Add(y Vec2F) Vec2F { return Vec2F(binary(ir.Add, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec2F) Sub(y Vec2F) Vec2F { return Vec2F(binary(ir.Sub, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec2F) Mul(y Vec2F) Vec2F { return Vec2F(binary(ir.Mul, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x Vec2F) Div(y Vec2F) Vec2F { return Vec2F(binary(ir.Div, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec2F) Neg() Vec2F { return Vec2F(unary(ir.Neg, kVec2F, kVec2F, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec2F) Abs() Vec2F { return Vec2F(unary(ir.Abs, kVec2F, kVec2F, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec2F) Min(y Vec2F) Vec2F { return Vec2F(binary(ir.Min, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec2F) Max(y Vec2F) Vec2F { return Vec2F(binary(ir.Max, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x Vec2F) Fma(y, z Vec2F) Vec2F {
 	return Vec2F(ternary(ir.Fma, 0, kVec2F, handle(x), handle(y), handle(z)))
 }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x Vec2F) MulAdd(y, z Vec2F) Vec2F {
 	return Vec2F(ternary(ir.Fma, ir.Loose, kVec2F, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x Vec2F) Sqrt() Vec2F { return Vec2F(unary(ir.Sqrt, kVec2F, kVec2F, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x Vec2F) Floor() Vec2F { return Vec2F(unary(ir.Floor, kVec2F, kVec2F, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x Vec2F) Ceil() Vec2F { return Vec2F(unary(ir.Ceil, kVec2F, kVec2F, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x Vec2F) Trunc() Vec2F { return Vec2F(unary(ir.Trunc, kVec2F, kVec2F, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x Vec2F) Round() Vec2F { return Vec2F(unary(ir.Round, kVec2F, kVec2F, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x Vec2F) CopySign(y Vec2F) Vec2F {
 	return Vec2F(binary(ir.CopySign, kVec2F, kVec2F, handle(x), handle(y)))
 }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x Vec2F) Square() Vec2F { return x.Mul(x) }
 
 // Ldexp returns x * 2**y for an integral y in [-300, 300].
+//
+//go:noinline
 func (x Vec2F) Ldexp(y Vec2F) Vec2F {
 	return Vec2F(binary(ir.Ldexp, kVec2F, kVec2F, handle(x), handle(y)))
 }
 
 // Exp returns e to the power x.
+//
+//go:noinline
 func (x Vec2F) Exp() Vec2F { return Vec2F(unary(ir.Exp, kVec2F, kVec2F, handle(x))) }
 
 // Exp2 returns 2 to the power x.
+//
+//go:noinline
 func (x Vec2F) Exp2() Vec2F { return Vec2F(unary(ir.Exp2, kVec2F, kVec2F, handle(x))) }
 
 // Expm1 returns e**x - 1, accurate near 0.
+//
+//go:noinline
 func (x Vec2F) Expm1() Vec2F { return Vec2F(unary(ir.Expm1, kVec2F, kVec2F, handle(x))) }
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
+//
+//go:noinline
 func (x Vec2F) Log() Vec2F { return Vec2F(unary(ir.Log, kVec2F, kVec2F, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
+//
+//go:noinline
 func (x Vec2F) Log2() Vec2F { return Vec2F(unary(ir.Log2, kVec2F, kVec2F, handle(x))) }
 
 // Log1p returns log(1+x), accurate near 0.
+//
+//go:noinline
 func (x Vec2F) Log1p() Vec2F { return Vec2F(unary(ir.Log1p, kVec2F, kVec2F, handle(x))) }
 
 // Tanh returns the hyperbolic tangent.
+//
+//go:noinline
 func (x Vec2F) Tanh() Vec2F { return Vec2F(unary(ir.Tanh, kVec2F, kVec2F, handle(x))) }
 
 // Sigmoid returns 1/(1+e**-x).
+//
+//go:noinline
 func (x Vec2F) Sigmoid() Vec2F { return Vec2F(unary(ir.Sigmoid, kVec2F, kVec2F, handle(x))) }
 
 // Erf returns the Gauss error function.
+//
+//go:noinline
 func (x Vec2F) Erf() Vec2F { return Vec2F(unary(ir.Erf, kVec2F, kVec2F, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
+//
+//go:noinline
 func (x Vec2F) Erfc() Vec2F { return Vec2F(unary(ir.Erfc, kVec2F, kVec2F, handle(x))) }
 
 // NormCDF returns the normal distribution function, accurate for large -x.
+//
+//go:noinline
 func (x Vec2F) NormCDF() Vec2F { return Vec2F(unary(ir.NormCDF, kVec2F, kVec2F, handle(x))) }
 
 // Sin returns the sine of x radians.
+//
+//go:noinline
 func (x Vec2F) Sin() Vec2F { return Vec2F(unary(ir.Sin, kVec2F, kVec2F, handle(x))) }
 
 // Cos returns the cosine of x radians.
+//
+//go:noinline
 func (x Vec2F) Cos() Vec2F { return Vec2F(unary(ir.Cos, kVec2F, kVec2F, handle(x))) }
 
 // Atan returns the arc tangent in radians.
+//
+//go:noinline
 func (x Vec2F) Atan() Vec2F { return Vec2F(unary(ir.Atan, kVec2F, kVec2F, handle(x))) }
 
 // Pow returns x to the power y.
+//
+//go:noinline
 func (x Vec2F) Pow(y Vec2F) Vec2F { return Vec2F(binary(ir.Pow, kVec2F, kVec2F, handle(x), handle(y))) }
 
 // Recip returns 1/x.
+//
+//go:noinline
 func (x Vec2F) Recip() Vec2F { return Vec2F(unary(ir.Recip, kVec2F, kVec2F, handle(x))) }
 
 // Rsqrt returns 1/sqrt(x).
+//
+//go:noinline
 func (x Vec2F) Rsqrt() Vec2F { return Vec2F(unary(ir.Rsqrt, kVec2F, kVec2F, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec2F) Eq(y Vec2F) Vec2B { return Vec2B(binary(ir.Eq, kVec2B, kVec2F, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x Vec2F) Ne(y Vec2F) Vec2B { return Vec2B(binary(ir.Ne, kVec2B, kVec2F, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec2F) Lt(y Vec2F) Vec2B { return Vec2B(binary(ir.Lt, kVec2B, kVec2F, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec2F) Le(y Vec2F) Vec2B { return Vec2B(binary(ir.Le, kVec2B, kVec2F, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec2F) Gt(y Vec2F) Vec2B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec2F) Ge(y Vec2F) Vec2B { return y.Le(x) }
 
 // Vec2I returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec2F) Vec2I() Vec2I { return Vec2I(unary(ir.Convert, kVec2I, kVec2F, handle(x))) }
 
 // AsVec2I returns the bits of x as a Vec2I.
+//
+//go:noinline
 func (x Vec2F) AsVec2I() Vec2I { return Vec2I(unary(ir.Bitcast, kVec2I, kVec2F, handle(x))) }
 
 // Vec2U returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec2F) Vec2U() Vec2U { return Vec2U(unary(ir.Convert, kVec2U, kVec2F, handle(x))) }
 
 // AsVec2U returns the bits of x as a Vec2U.
+//
+//go:noinline
 func (x Vec2F) AsVec2U() Vec2U { return Vec2U(unary(ir.Bitcast, kVec2U, kVec2F, handle(x))) }
 
 // Vec2H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec2F) Vec2H() Vec2H { return Vec2H(unary(ir.Convert, kVec2H, kVec2F, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec2F) X() F32 { return F32(extract(kVec2F, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec2F) Y() F32 { return F32(extract(kVec2F, 1, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec2F) At(i int) F32 { return F32(extract(kVec2F, i, handle(x))) }
 
 // Vec2F returns the vector of the given components.
 func (b *Builder) Vec2F(x, y F32) Vec2F { return Vec2F(b.compose2(kVec2F, handle(x), handle(y))) }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec2F) Scale(s F32) Vec2F { return x.Mul(s.Splat2()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec2F) Sum() F32 { return x.X().Add(x.Y()) }
 
 // Dot returns the sum of the products of the components of x and y.
+//
+//go:noinline
 func (x Vec2F) Dot(y Vec2F) F32 { return F32(dot(kVec2F, handle(x), handle(y))) }
 
 // Vec2I is a vector of 2 I32. Its methods work by component, except where they say otherwise. The zero Vec2I is constant 0.
 type Vec2I handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec2I) Add(y Vec2I) Vec2I { return Vec2I(binary(ir.Add, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec2I) Sub(y Vec2I) Vec2I { return Vec2I(binary(ir.Sub, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec2I) Mul(y Vec2I) Vec2I { return Vec2I(binary(ir.Mul, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x Vec2I) Div(y Vec2I) Vec2I {
 	return Vec2I(binary(ir.IDiv, kVec2I, kVec2I, handle(x), handle(y)))
 }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x Vec2I) Mod(y Vec2I) Vec2I {
 	return Vec2I(binary(ir.IMod, kVec2I, kVec2I, handle(x), handle(y)))
 }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec2I) Neg() Vec2I { return Vec2I(unary(ir.Neg, kVec2I, kVec2I, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec2I) Abs() Vec2I { return Vec2I(unary(ir.Abs, kVec2I, kVec2I, handle(x))) }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x Vec2I) Min(y Vec2I) Vec2I { return Vec2I(binary(ir.Min, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x Vec2I) Max(y Vec2I) Vec2I { return Vec2I(binary(ir.Max, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x Vec2I) And(y Vec2I) Vec2I { return Vec2I(binary(ir.And, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x Vec2I) Or(y Vec2I) Vec2I { return Vec2I(binary(ir.Or, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x Vec2I) Xor(y Vec2I) Vec2I { return Vec2I(binary(ir.Xor, kVec2I, kVec2I, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x Vec2I) Not() Vec2I { return Vec2I(unary(ir.Not, kVec2I, kVec2I, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x Vec2I) Shl(n Vec2U) Vec2I { return Vec2I(shift(ir.Shl, kVec2I, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; the sign comes in.
+//
+//go:noinline
 func (x Vec2I) Shr(n Vec2U) Vec2I { return Vec2I(shift(ir.Shr, kVec2I, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x Vec2I) CountOnes() Vec2I { return Vec2I(unary(ir.CountOnes, kVec2I, kVec2I, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec2I) LeadingZeros() Vec2I { return Vec2I(unary(ir.LeadingZeros, kVec2I, kVec2I, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec2I) TrailingZeros() Vec2I {
 	return Vec2I(unary(ir.TrailingZeros, kVec2I, kVec2I, handle(x)))
 }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x Vec2I) ReverseBits() Vec2I { return Vec2I(unary(ir.ReverseBits, kVec2I, kVec2I, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec2I) Eq(y Vec2I) Vec2B { return Vec2B(binary(ir.Eq, kVec2B, kVec2I, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x Vec2I) Ne(y Vec2I) Vec2B { return Vec2B(binary(ir.Ne, kVec2B, kVec2I, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec2I) Lt(y Vec2I) Vec2B { return Vec2B(binary(ir.Lt, kVec2B, kVec2I, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec2I) Le(y Vec2I) Vec2B { return Vec2B(binary(ir.Le, kVec2B, kVec2I, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec2I) Gt(y Vec2I) Vec2B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec2I) Ge(y Vec2I) Vec2B { return y.Le(x) }
 
 // Vec2F returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec2I) Vec2F() Vec2F { return Vec2F(unary(ir.Convert, kVec2F, kVec2I, handle(x))) }
 
 // AsVec2F returns the bits of x as a Vec2F.
+//
+//go:noinline
 func (x Vec2I) AsVec2F() Vec2F { return Vec2F(unary(ir.Bitcast, kVec2F, kVec2I, handle(x))) }
 
 // Vec2U returns x with the same bits.
+//
+//go:noinline
 func (x Vec2I) Vec2U() Vec2U { return Vec2U(unary(ir.Convert, kVec2U, kVec2I, handle(x))) }
 
 // Vec2H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec2I) Vec2H() Vec2H { return Vec2H(unary(ir.Convert, kVec2H, kVec2I, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec2I) X() I32 { return I32(extract(kVec2I, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec2I) Y() I32 { return I32(extract(kVec2I, 1, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec2I) At(i int) I32 { return I32(extract(kVec2I, i, handle(x))) }
 
 // Vec2I returns the vector of the given components.
 func (b *Builder) Vec2I(x, y I32) Vec2I { return Vec2I(b.compose2(kVec2I, handle(x), handle(y))) }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec2I) Scale(s I32) Vec2I { return x.Mul(s.Splat2()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec2I) Sum() I32 { return x.X().Add(x.Y()) }
 
 // Vec2U is a vector of 2 U32. Its methods work by component, except where they say otherwise. The zero Vec2U is constant 0.
 type Vec2U handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec2U) Add(y Vec2U) Vec2U { return Vec2U(binary(ir.Add, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec2U) Sub(y Vec2U) Vec2U { return Vec2U(binary(ir.Sub, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec2U) Mul(y Vec2U) Vec2U { return Vec2U(binary(ir.Mul, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x Vec2U) Div(y Vec2U) Vec2U {
 	return Vec2U(binary(ir.IDiv, kVec2U, kVec2U, handle(x), handle(y)))
 }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x Vec2U) Mod(y Vec2U) Vec2U {
 	return Vec2U(binary(ir.IMod, kVec2U, kVec2U, handle(x), handle(y)))
 }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x Vec2U) Min(y Vec2U) Vec2U { return Vec2U(binary(ir.Min, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x Vec2U) Max(y Vec2U) Vec2U { return Vec2U(binary(ir.Max, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x Vec2U) And(y Vec2U) Vec2U { return Vec2U(binary(ir.And, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x Vec2U) Or(y Vec2U) Vec2U { return Vec2U(binary(ir.Or, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x Vec2U) Xor(y Vec2U) Vec2U { return Vec2U(binary(ir.Xor, kVec2U, kVec2U, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x Vec2U) Not() Vec2U { return Vec2U(unary(ir.Not, kVec2U, kVec2U, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x Vec2U) Shl(n Vec2U) Vec2U { return Vec2U(shift(ir.Shl, kVec2U, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; zeros come in.
+//
+//go:noinline
 func (x Vec2U) Shr(n Vec2U) Vec2U { return Vec2U(shift(ir.Shr, kVec2U, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x Vec2U) CountOnes() Vec2U { return Vec2U(unary(ir.CountOnes, kVec2U, kVec2U, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec2U) LeadingZeros() Vec2U { return Vec2U(unary(ir.LeadingZeros, kVec2U, kVec2U, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec2U) TrailingZeros() Vec2U {
 	return Vec2U(unary(ir.TrailingZeros, kVec2U, kVec2U, handle(x)))
 }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x Vec2U) ReverseBits() Vec2U { return Vec2U(unary(ir.ReverseBits, kVec2U, kVec2U, handle(x))) }
 
 // MulHigh returns the upper 32 bits of the 64-bit product x * y.
+//
+//go:noinline
 func (x Vec2U) MulHigh(y Vec2U) Vec2U {
 	return Vec2U(binary(ir.MulHigh, kVec2U, kVec2U, handle(x), handle(y)))
 }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec2U) Eq(y Vec2U) Vec2B { return Vec2B(binary(ir.Eq, kVec2B, kVec2U, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x Vec2U) Ne(y Vec2U) Vec2B { return Vec2B(binary(ir.Ne, kVec2B, kVec2U, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec2U) Lt(y Vec2U) Vec2B { return Vec2B(binary(ir.Lt, kVec2B, kVec2U, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec2U) Le(y Vec2U) Vec2B { return Vec2B(binary(ir.Le, kVec2B, kVec2U, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec2U) Gt(y Vec2U) Vec2B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec2U) Ge(y Vec2U) Vec2B { return y.Le(x) }
 
 // Vec2F returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec2U) Vec2F() Vec2F { return Vec2F(unary(ir.Convert, kVec2F, kVec2U, handle(x))) }
 
 // AsVec2F returns the bits of x as a Vec2F.
+//
+//go:noinline
 func (x Vec2U) AsVec2F() Vec2F { return Vec2F(unary(ir.Bitcast, kVec2F, kVec2U, handle(x))) }
 
 // Vec2I returns x with the same bits.
+//
+//go:noinline
 func (x Vec2U) Vec2I() Vec2I { return Vec2I(unary(ir.Convert, kVec2I, kVec2U, handle(x))) }
 
 // Vec2H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec2U) Vec2H() Vec2H { return Vec2H(unary(ir.Convert, kVec2H, kVec2U, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec2U) X() U32 { return U32(extract(kVec2U, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec2U) Y() U32 { return U32(extract(kVec2U, 1, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec2U) At(i int) U32 { return U32(extract(kVec2U, i, handle(x))) }
 
 // Vec2U returns the vector of the given components.
 func (b *Builder) Vec2U(x, y U32) Vec2U { return Vec2U(b.compose2(kVec2U, handle(x), handle(y))) }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec2U) Scale(s U32) Vec2U { return x.Mul(s.Splat2()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec2U) Sum() U32 { return x.X().Add(x.Y()) }
 
 // Vec2H is a vector of 2 F16. Its methods work by component, except where they say otherwise. The zero Vec2H is constant 0.
 type Vec2H handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec2H) Add(y Vec2H) Vec2H { return Vec2H(binary(ir.Add, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec2H) Sub(y Vec2H) Vec2H { return Vec2H(binary(ir.Sub, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec2H) Mul(y Vec2H) Vec2H { return Vec2H(binary(ir.Mul, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x Vec2H) Div(y Vec2H) Vec2H { return Vec2H(binary(ir.Div, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec2H) Neg() Vec2H { return Vec2H(unary(ir.Neg, kVec2H, kVec2H, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec2H) Abs() Vec2H { return Vec2H(unary(ir.Abs, kVec2H, kVec2H, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec2H) Min(y Vec2H) Vec2H { return Vec2H(binary(ir.Min, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec2H) Max(y Vec2H) Vec2H { return Vec2H(binary(ir.Max, kVec2H, kVec2H, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x Vec2H) Fma(y, z Vec2H) Vec2H {
 	return Vec2H(ternary(ir.Fma, 0, kVec2H, handle(x), handle(y), handle(z)))
 }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x Vec2H) MulAdd(y, z Vec2H) Vec2H {
 	return Vec2H(ternary(ir.Fma, ir.Loose, kVec2H, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x Vec2H) Sqrt() Vec2H { return Vec2H(unary(ir.Sqrt, kVec2H, kVec2H, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x Vec2H) Floor() Vec2H { return Vec2H(unary(ir.Floor, kVec2H, kVec2H, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x Vec2H) Ceil() Vec2H { return Vec2H(unary(ir.Ceil, kVec2H, kVec2H, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x Vec2H) Trunc() Vec2H { return Vec2H(unary(ir.Trunc, kVec2H, kVec2H, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x Vec2H) Round() Vec2H { return Vec2H(unary(ir.Round, kVec2H, kVec2H, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x Vec2H) CopySign(y Vec2H) Vec2H {
 	return Vec2H(binary(ir.CopySign, kVec2H, kVec2H, handle(x), handle(y)))
 }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x Vec2H) Square() Vec2H { return x.Mul(x) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec2H) Eq(y Vec2H) Vec2B { return Vec2B(binary(ir.Eq, kVec2B, kVec2H, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x Vec2H) Ne(y Vec2H) Vec2B { return Vec2B(binary(ir.Ne, kVec2B, kVec2H, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec2H) Lt(y Vec2H) Vec2B { return Vec2B(binary(ir.Lt, kVec2B, kVec2H, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec2H) Le(y Vec2H) Vec2B { return Vec2B(binary(ir.Le, kVec2B, kVec2H, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec2H) Gt(y Vec2H) Vec2B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec2H) Ge(y Vec2H) Vec2B { return y.Le(x) }
 
 // Vec2F returns x converted by value.
+//
+//go:noinline
 func (x Vec2H) Vec2F() Vec2F { return Vec2F(unary(ir.Convert, kVec2F, kVec2H, handle(x))) }
 
 // Vec2I returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec2H) Vec2I() Vec2I { return Vec2I(unary(ir.Convert, kVec2I, kVec2H, handle(x))) }
 
 // Vec2U returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec2H) Vec2U() Vec2U { return Vec2U(unary(ir.Convert, kVec2U, kVec2H, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec2H) X() F16 { return F16(extract(kVec2H, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec2H) Y() F16 { return F16(extract(kVec2H, 1, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec2H) At(i int) F16 { return F16(extract(kVec2H, i, handle(x))) }
 
 // Vec2H returns the vector of the given components.
 func (b *Builder) Vec2H(x, y F16) Vec2H { return Vec2H(b.compose2(kVec2H, handle(x), handle(y))) }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec2H) Scale(s F16) Vec2H { return x.Mul(s.Splat2()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec2H) Sum() F16 { return x.X().Add(x.Y()) }
 
 // Dot returns the sum of the products of the components of x and y.
+//
+//go:noinline
 func (x Vec2H) Dot(y Vec2H) F16 { return F16(dot(kVec2H, handle(x), handle(y))) }
 
 // Vec2B is a vector of 2 Bool. Its methods work by component, except where they say otherwise. The zero Vec2B is constant 0.
 type Vec2B handle
 
 // And returns whether both hold. Both are computed.
+//
+//go:noinline
 func (x Vec2B) And(y Vec2B) Vec2B { return Vec2B(binary(ir.And, kVec2B, kVec2B, handle(x), handle(y))) }
 
 // Or returns whether one of them holds. Both are computed.
+//
+//go:noinline
 func (x Vec2B) Or(y Vec2B) Vec2B { return Vec2B(binary(ir.Or, kVec2B, kVec2B, handle(x), handle(y))) }
 
 // Xor returns whether exactly one of them holds.
+//
+//go:noinline
 func (x Vec2B) Xor(y Vec2B) Vec2B { return Vec2B(binary(ir.Xor, kVec2B, kVec2B, handle(x), handle(y))) }
 
 // Not returns the contrary.
+//
+//go:noinline
 func (x Vec2B) Not() Vec2B { return Vec2B(unary(ir.Not, kVec2B, kVec2B, handle(x))) }
 
 // Vec2F returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec2B) Vec2F() Vec2F { return Vec2F(unary(ir.Convert, kVec2F, kVec2B, handle(x))) }
 
 // Vec2I returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec2B) Vec2I() Vec2I { return Vec2I(unary(ir.Convert, kVec2I, kVec2B, handle(x))) }
 
 // Vec2U returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec2B) Vec2U() Vec2U { return Vec2U(unary(ir.Convert, kVec2U, kVec2B, handle(x))) }
 
 // Vec2H returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec2B) Vec2H() Vec2H { return Vec2H(unary(ir.Convert, kVec2H, kVec2B, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec2B) X() Bool { return Bool(extract(kVec2B, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec2B) Y() Bool { return Bool(extract(kVec2B, 1, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec2B) At(i int) Bool { return Bool(extract(kVec2B, i, handle(x))) }
 
 // Vec2B returns the vector of the given components.
@@ -1069,164 +1687,266 @@ func (b *Builder) Vec2B(x, y Bool) Vec2B { return Vec2B(b.compose2(kVec2B, handl
 type Vec4F handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec4F) Add(y Vec4F) Vec4F { return Vec4F(binary(ir.Add, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec4F) Sub(y Vec4F) Vec4F { return Vec4F(binary(ir.Sub, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec4F) Mul(y Vec4F) Vec4F { return Vec4F(binary(ir.Mul, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x Vec4F) Div(y Vec4F) Vec4F { return Vec4F(binary(ir.Div, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec4F) Neg() Vec4F { return Vec4F(unary(ir.Neg, kVec4F, kVec4F, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec4F) Abs() Vec4F { return Vec4F(unary(ir.Abs, kVec4F, kVec4F, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec4F) Min(y Vec4F) Vec4F { return Vec4F(binary(ir.Min, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec4F) Max(y Vec4F) Vec4F { return Vec4F(binary(ir.Max, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x Vec4F) Fma(y, z Vec4F) Vec4F {
 	return Vec4F(ternary(ir.Fma, 0, kVec4F, handle(x), handle(y), handle(z)))
 }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x Vec4F) MulAdd(y, z Vec4F) Vec4F {
 	return Vec4F(ternary(ir.Fma, ir.Loose, kVec4F, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x Vec4F) Sqrt() Vec4F { return Vec4F(unary(ir.Sqrt, kVec4F, kVec4F, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x Vec4F) Floor() Vec4F { return Vec4F(unary(ir.Floor, kVec4F, kVec4F, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x Vec4F) Ceil() Vec4F { return Vec4F(unary(ir.Ceil, kVec4F, kVec4F, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x Vec4F) Trunc() Vec4F { return Vec4F(unary(ir.Trunc, kVec4F, kVec4F, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x Vec4F) Round() Vec4F { return Vec4F(unary(ir.Round, kVec4F, kVec4F, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x Vec4F) CopySign(y Vec4F) Vec4F {
 	return Vec4F(binary(ir.CopySign, kVec4F, kVec4F, handle(x), handle(y)))
 }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x Vec4F) Square() Vec4F { return x.Mul(x) }
 
 // Ldexp returns x * 2**y for an integral y in [-300, 300].
+//
+//go:noinline
 func (x Vec4F) Ldexp(y Vec4F) Vec4F {
 	return Vec4F(binary(ir.Ldexp, kVec4F, kVec4F, handle(x), handle(y)))
 }
 
 // Exp returns e to the power x.
+//
+//go:noinline
 func (x Vec4F) Exp() Vec4F { return Vec4F(unary(ir.Exp, kVec4F, kVec4F, handle(x))) }
 
 // Exp2 returns 2 to the power x.
+//
+//go:noinline
 func (x Vec4F) Exp2() Vec4F { return Vec4F(unary(ir.Exp2, kVec4F, kVec4F, handle(x))) }
 
 // Expm1 returns e**x - 1, accurate near 0.
+//
+//go:noinline
 func (x Vec4F) Expm1() Vec4F { return Vec4F(unary(ir.Expm1, kVec4F, kVec4F, handle(x))) }
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
+//
+//go:noinline
 func (x Vec4F) Log() Vec4F { return Vec4F(unary(ir.Log, kVec4F, kVec4F, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
+//
+//go:noinline
 func (x Vec4F) Log2() Vec4F { return Vec4F(unary(ir.Log2, kVec4F, kVec4F, handle(x))) }
 
 // Log1p returns log(1+x), accurate near 0.
+//
+//go:noinline
 func (x Vec4F) Log1p() Vec4F { return Vec4F(unary(ir.Log1p, kVec4F, kVec4F, handle(x))) }
 
 // Tanh returns the hyperbolic tangent.
+//
+//go:noinline
 func (x Vec4F) Tanh() Vec4F { return Vec4F(unary(ir.Tanh, kVec4F, kVec4F, handle(x))) }
 
 // Sigmoid returns 1/(1+e**-x).
+//
+//go:noinline
 func (x Vec4F) Sigmoid() Vec4F { return Vec4F(unary(ir.Sigmoid, kVec4F, kVec4F, handle(x))) }
 
 // Erf returns the Gauss error function.
+//
+//go:noinline
 func (x Vec4F) Erf() Vec4F { return Vec4F(unary(ir.Erf, kVec4F, kVec4F, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
+//
+//go:noinline
 func (x Vec4F) Erfc() Vec4F { return Vec4F(unary(ir.Erfc, kVec4F, kVec4F, handle(x))) }
 
 // NormCDF returns the normal distribution function, accurate for large -x.
+//
+//go:noinline
 func (x Vec4F) NormCDF() Vec4F { return Vec4F(unary(ir.NormCDF, kVec4F, kVec4F, handle(x))) }
 
 // Sin returns the sine of x radians.
+//
+//go:noinline
 func (x Vec4F) Sin() Vec4F { return Vec4F(unary(ir.Sin, kVec4F, kVec4F, handle(x))) }
 
 // Cos returns the cosine of x radians.
+//
+//go:noinline
 func (x Vec4F) Cos() Vec4F { return Vec4F(unary(ir.Cos, kVec4F, kVec4F, handle(x))) }
 
 // Atan returns the arc tangent in radians.
+//
+//go:noinline
 func (x Vec4F) Atan() Vec4F { return Vec4F(unary(ir.Atan, kVec4F, kVec4F, handle(x))) }
 
 // Pow returns x to the power y.
+//
+//go:noinline
 func (x Vec4F) Pow(y Vec4F) Vec4F { return Vec4F(binary(ir.Pow, kVec4F, kVec4F, handle(x), handle(y))) }
 
 // Recip returns 1/x.
+//
+//go:noinline
 func (x Vec4F) Recip() Vec4F { return Vec4F(unary(ir.Recip, kVec4F, kVec4F, handle(x))) }
 
 // Rsqrt returns 1/sqrt(x).
+//
+//go:noinline
 func (x Vec4F) Rsqrt() Vec4F { return Vec4F(unary(ir.Rsqrt, kVec4F, kVec4F, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec4F) Eq(y Vec4F) Vec4B { return Vec4B(binary(ir.Eq, kVec4B, kVec4F, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x Vec4F) Ne(y Vec4F) Vec4B { return Vec4B(binary(ir.Ne, kVec4B, kVec4F, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec4F) Lt(y Vec4F) Vec4B { return Vec4B(binary(ir.Lt, kVec4B, kVec4F, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec4F) Le(y Vec4F) Vec4B { return Vec4B(binary(ir.Le, kVec4B, kVec4F, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec4F) Gt(y Vec4F) Vec4B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec4F) Ge(y Vec4F) Vec4B { return y.Le(x) }
 
 // Vec4I returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec4F) Vec4I() Vec4I { return Vec4I(unary(ir.Convert, kVec4I, kVec4F, handle(x))) }
 
 // AsVec4I returns the bits of x as a Vec4I.
+//
+//go:noinline
 func (x Vec4F) AsVec4I() Vec4I { return Vec4I(unary(ir.Bitcast, kVec4I, kVec4F, handle(x))) }
 
 // Vec4U returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec4F) Vec4U() Vec4U { return Vec4U(unary(ir.Convert, kVec4U, kVec4F, handle(x))) }
 
 // AsVec4U returns the bits of x as a Vec4U.
+//
+//go:noinline
 func (x Vec4F) AsVec4U() Vec4U { return Vec4U(unary(ir.Bitcast, kVec4U, kVec4F, handle(x))) }
 
 // Vec4H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec4F) Vec4H() Vec4H { return Vec4H(unary(ir.Convert, kVec4H, kVec4F, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec4F) X() F32 { return F32(extract(kVec4F, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec4F) Y() F32 { return F32(extract(kVec4F, 1, handle(x))) }
 
 // Z returns component 2.
+//
+//go:noinline
 func (x Vec4F) Z() F32 { return F32(extract(kVec4F, 2, handle(x))) }
 
 // W returns component 3.
+//
+//go:noinline
 func (x Vec4F) W() F32 { return F32(extract(kVec4F, 3, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec4F) At(i int) F32 { return F32(extract(kVec4F, i, handle(x))) }
 
 // Vec4F returns the vector of the given components.
@@ -1235,123 +1955,197 @@ func (b *Builder) Vec4F(x, y, z, w F32) Vec4F {
 }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec4F) Scale(s F32) Vec4F { return x.Mul(s.Splat4()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec4F) Sum() F32 { return x.X().Add(x.Y()).Add(x.Z().Add(x.W())) }
 
 // Dot returns the sum of the products of the components of x and y.
+//
+//go:noinline
 func (x Vec4F) Dot(y Vec4F) F32 { return F32(dot(kVec4F, handle(x), handle(y))) }
 
 // Vec4I is a vector of 4 I32. Its methods work by component, except where they say otherwise. The zero Vec4I is constant 0.
 type Vec4I handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec4I) Add(y Vec4I) Vec4I { return Vec4I(binary(ir.Add, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec4I) Sub(y Vec4I) Vec4I { return Vec4I(binary(ir.Sub, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec4I) Mul(y Vec4I) Vec4I { return Vec4I(binary(ir.Mul, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x Vec4I) Div(y Vec4I) Vec4I {
 	return Vec4I(binary(ir.IDiv, kVec4I, kVec4I, handle(x), handle(y)))
 }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x Vec4I) Mod(y Vec4I) Vec4I {
 	return Vec4I(binary(ir.IMod, kVec4I, kVec4I, handle(x), handle(y)))
 }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec4I) Neg() Vec4I { return Vec4I(unary(ir.Neg, kVec4I, kVec4I, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec4I) Abs() Vec4I { return Vec4I(unary(ir.Abs, kVec4I, kVec4I, handle(x))) }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x Vec4I) Min(y Vec4I) Vec4I { return Vec4I(binary(ir.Min, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x Vec4I) Max(y Vec4I) Vec4I { return Vec4I(binary(ir.Max, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x Vec4I) And(y Vec4I) Vec4I { return Vec4I(binary(ir.And, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x Vec4I) Or(y Vec4I) Vec4I { return Vec4I(binary(ir.Or, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x Vec4I) Xor(y Vec4I) Vec4I { return Vec4I(binary(ir.Xor, kVec4I, kVec4I, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x Vec4I) Not() Vec4I { return Vec4I(unary(ir.Not, kVec4I, kVec4I, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x Vec4I) Shl(n Vec4U) Vec4I { return Vec4I(shift(ir.Shl, kVec4I, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; the sign comes in.
+//
+//go:noinline
 func (x Vec4I) Shr(n Vec4U) Vec4I { return Vec4I(shift(ir.Shr, kVec4I, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x Vec4I) CountOnes() Vec4I { return Vec4I(unary(ir.CountOnes, kVec4I, kVec4I, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec4I) LeadingZeros() Vec4I { return Vec4I(unary(ir.LeadingZeros, kVec4I, kVec4I, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec4I) TrailingZeros() Vec4I {
 	return Vec4I(unary(ir.TrailingZeros, kVec4I, kVec4I, handle(x)))
 }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x Vec4I) ReverseBits() Vec4I { return Vec4I(unary(ir.ReverseBits, kVec4I, kVec4I, handle(x))) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec4I) Eq(y Vec4I) Vec4B { return Vec4B(binary(ir.Eq, kVec4B, kVec4I, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x Vec4I) Ne(y Vec4I) Vec4B { return Vec4B(binary(ir.Ne, kVec4B, kVec4I, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec4I) Lt(y Vec4I) Vec4B { return Vec4B(binary(ir.Lt, kVec4B, kVec4I, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec4I) Le(y Vec4I) Vec4B { return Vec4B(binary(ir.Le, kVec4B, kVec4I, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec4I) Gt(y Vec4I) Vec4B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec4I) Ge(y Vec4I) Vec4B { return y.Le(x) }
 
 // Vec4F returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec4I) Vec4F() Vec4F { return Vec4F(unary(ir.Convert, kVec4F, kVec4I, handle(x))) }
 
 // AsVec4F returns the bits of x as a Vec4F.
+//
+//go:noinline
 func (x Vec4I) AsVec4F() Vec4F { return Vec4F(unary(ir.Bitcast, kVec4F, kVec4I, handle(x))) }
 
 // Vec4U returns x with the same bits.
+//
+//go:noinline
 func (x Vec4I) Vec4U() Vec4U { return Vec4U(unary(ir.Convert, kVec4U, kVec4I, handle(x))) }
 
 // Vec4H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec4I) Vec4H() Vec4H { return Vec4H(unary(ir.Convert, kVec4H, kVec4I, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec4I) X() I32 { return I32(extract(kVec4I, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec4I) Y() I32 { return I32(extract(kVec4I, 1, handle(x))) }
 
 // Z returns component 2.
+//
+//go:noinline
 func (x Vec4I) Z() I32 { return I32(extract(kVec4I, 2, handle(x))) }
 
 // W returns component 3.
+//
+//go:noinline
 func (x Vec4I) W() I32 { return I32(extract(kVec4I, 3, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec4I) At(i int) I32 { return I32(extract(kVec4I, i, handle(x))) }
 
 // Vec4I returns the vector of the given components.
@@ -1360,119 +2154,189 @@ func (b *Builder) Vec4I(x, y, z, w I32) Vec4I {
 }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec4I) Scale(s I32) Vec4I { return x.Mul(s.Splat4()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec4I) Sum() I32 { return x.X().Add(x.Y()).Add(x.Z().Add(x.W())) }
 
 // Vec4U is a vector of 4 U32. Its methods work by component, except where they say otherwise. The zero Vec4U is constant 0.
 type Vec4U handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec4U) Add(y Vec4U) Vec4U { return Vec4U(binary(ir.Add, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec4U) Sub(y Vec4U) Vec4U { return Vec4U(binary(ir.Sub, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec4U) Mul(y Vec4U) Vec4U { return Vec4U(binary(ir.Mul, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Div returns x / y towards 0. x/0 is x.
+//
+//go:noinline
 func (x Vec4U) Div(y Vec4U) Vec4U {
 	return Vec4U(binary(ir.IDiv, kVec4U, kVec4U, handle(x), handle(y)))
 }
 
 // Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+//
+//go:noinline
 func (x Vec4U) Mod(y Vec4U) Vec4U {
 	return Vec4U(binary(ir.IMod, kVec4U, kVec4U, handle(x), handle(y)))
 }
 
 // Min returns the lesser of x and y.
+//
+//go:noinline
 func (x Vec4U) Min(y Vec4U) Vec4U { return Vec4U(binary(ir.Min, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Max returns the greater of x and y.
+//
+//go:noinline
 func (x Vec4U) Max(y Vec4U) Vec4U { return Vec4U(binary(ir.Max, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // And returns the bits that x and y share.
+//
+//go:noinline
 func (x Vec4U) And(y Vec4U) Vec4U { return Vec4U(binary(ir.And, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Or returns the bits of x and y.
+//
+//go:noinline
 func (x Vec4U) Or(y Vec4U) Vec4U { return Vec4U(binary(ir.Or, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Xor returns the bits in which x and y differ.
+//
+//go:noinline
 func (x Vec4U) Xor(y Vec4U) Vec4U { return Vec4U(binary(ir.Xor, kVec4U, kVec4U, handle(x), handle(y))) }
 
 // Not returns x with every bit flipped.
+//
+//go:noinline
 func (x Vec4U) Not() Vec4U { return Vec4U(unary(ir.Not, kVec4U, kVec4U, handle(x))) }
 
 // Shl returns x shifted left by n, which is less than 32.
+//
+//go:noinline
 func (x Vec4U) Shl(n Vec4U) Vec4U { return Vec4U(shift(ir.Shl, kVec4U, handle(x), handle(n))) }
 
 // Shr returns x shifted right by n, which is less than 32; zeros come in.
+//
+//go:noinline
 func (x Vec4U) Shr(n Vec4U) Vec4U { return Vec4U(shift(ir.Shr, kVec4U, handle(x), handle(n))) }
 
 // CountOnes returns how many bits are set.
+//
+//go:noinline
 func (x Vec4U) CountOnes() Vec4U { return Vec4U(unary(ir.CountOnes, kVec4U, kVec4U, handle(x))) }
 
 // LeadingZeros returns how many bits above the highest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec4U) LeadingZeros() Vec4U { return Vec4U(unary(ir.LeadingZeros, kVec4U, kVec4U, handle(x))) }
 
 // TrailingZeros returns how many bits below the lowest that is set are not; 32 for 0.
+//
+//go:noinline
 func (x Vec4U) TrailingZeros() Vec4U {
 	return Vec4U(unary(ir.TrailingZeros, kVec4U, kVec4U, handle(x)))
 }
 
 // ReverseBits returns x with its bits in the opposite order.
+//
+//go:noinline
 func (x Vec4U) ReverseBits() Vec4U { return Vec4U(unary(ir.ReverseBits, kVec4U, kVec4U, handle(x))) }
 
 // MulHigh returns the upper 32 bits of the 64-bit product x * y.
+//
+//go:noinline
 func (x Vec4U) MulHigh(y Vec4U) Vec4U {
 	return Vec4U(binary(ir.MulHigh, kVec4U, kVec4U, handle(x), handle(y)))
 }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec4U) Eq(y Vec4U) Vec4B { return Vec4B(binary(ir.Eq, kVec4B, kVec4U, handle(x), handle(y))) }
 
 // Ne returns x != y.
+//
+//go:noinline
 func (x Vec4U) Ne(y Vec4U) Vec4B { return Vec4B(binary(ir.Ne, kVec4B, kVec4U, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec4U) Lt(y Vec4U) Vec4B { return Vec4B(binary(ir.Lt, kVec4B, kVec4U, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec4U) Le(y Vec4U) Vec4B { return Vec4B(binary(ir.Le, kVec4B, kVec4U, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec4U) Gt(y Vec4U) Vec4B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec4U) Ge(y Vec4U) Vec4B { return y.Le(x) }
 
 // Vec4F returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec4U) Vec4F() Vec4F { return Vec4F(unary(ir.Convert, kVec4F, kVec4U, handle(x))) }
 
 // AsVec4F returns the bits of x as a Vec4F.
+//
+//go:noinline
 func (x Vec4U) AsVec4F() Vec4F { return Vec4F(unary(ir.Bitcast, kVec4F, kVec4U, handle(x))) }
 
 // Vec4I returns x with the same bits.
+//
+//go:noinline
 func (x Vec4U) Vec4I() Vec4I { return Vec4I(unary(ir.Convert, kVec4I, kVec4U, handle(x))) }
 
 // Vec4H returns x rounded to the nearest, halves to even.
+//
+//go:noinline
 func (x Vec4U) Vec4H() Vec4H { return Vec4H(unary(ir.Convert, kVec4H, kVec4U, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec4U) X() U32 { return U32(extract(kVec4U, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec4U) Y() U32 { return U32(extract(kVec4U, 1, handle(x))) }
 
 // Z returns component 2.
+//
+//go:noinline
 func (x Vec4U) Z() U32 { return U32(extract(kVec4U, 2, handle(x))) }
 
 // W returns component 3.
+//
+//go:noinline
 func (x Vec4U) W() U32 { return U32(extract(kVec4U, 3, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec4U) At(i int) U32 { return U32(extract(kVec4U, i, handle(x))) }
 
 // Vec4U returns the vector of the given components.
@@ -1481,111 +2345,177 @@ func (b *Builder) Vec4U(x, y, z, w U32) Vec4U {
 }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec4U) Scale(s U32) Vec4U { return x.Mul(s.Splat4()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec4U) Sum() U32 { return x.X().Add(x.Y()).Add(x.Z().Add(x.W())) }
 
 // Vec4H is a vector of 4 F16. Its methods work by component, except where they say otherwise. The zero Vec4H is constant 0.
 type Vec4H handle
 
 // Add returns x + y.
+//
+//go:noinline
 func (x Vec4H) Add(y Vec4H) Vec4H { return Vec4H(binary(ir.Add, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Sub returns x - y.
+//
+//go:noinline
 func (x Vec4H) Sub(y Vec4H) Vec4H { return Vec4H(binary(ir.Sub, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Mul returns x * y.
+//
+//go:noinline
 func (x Vec4H) Mul(y Vec4H) Vec4H { return Vec4H(binary(ir.Mul, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Div returns x / y.
+//
+//go:noinline
 func (x Vec4H) Div(y Vec4H) Vec4H { return Vec4H(binary(ir.Div, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Neg returns -x.
+//
+//go:noinline
 func (x Vec4H) Neg() Vec4H { return Vec4H(unary(ir.Neg, kVec4H, kVec4H, handle(x))) }
 
 // Abs returns the magnitude of x.
+//
+//go:noinline
 func (x Vec4H) Abs() Vec4H { return Vec4H(unary(ir.Abs, kVec4H, kVec4H, handle(x))) }
 
 // Min returns the lesser of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec4H) Min(y Vec4H) Vec4H { return Vec4H(binary(ir.Min, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Max returns the greater of x and y, NaN if either is NaN.
+//
+//go:noinline
 func (x Vec4H) Max(y Vec4H) Vec4H { return Vec4H(binary(ir.Max, kVec4H, kVec4H, handle(x), handle(y))) }
 
 // Fma returns x*y + z, rounded once.
+//
+//go:noinline
 func (x Vec4H) Fma(y, z Vec4H) Vec4H {
 	return Vec4H(ternary(ir.Fma, 0, kVec4H, handle(x), handle(y), handle(z)))
 }
 
 // MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+//
+//go:noinline
 func (x Vec4H) MulAdd(y, z Vec4H) Vec4H {
 	return Vec4H(ternary(ir.Fma, ir.Loose, kVec4H, handle(x), handle(y), handle(z)))
 }
 
 // Sqrt returns the square root, correctly rounded; NaN for x < 0.
+//
+//go:noinline
 func (x Vec4H) Sqrt() Vec4H { return Vec4H(unary(ir.Sqrt, kVec4H, kVec4H, handle(x))) }
 
 // Floor returns the greatest integer not above x.
+//
+//go:noinline
 func (x Vec4H) Floor() Vec4H { return Vec4H(unary(ir.Floor, kVec4H, kVec4H, handle(x))) }
 
 // Ceil returns the least integer not below x.
+//
+//go:noinline
 func (x Vec4H) Ceil() Vec4H { return Vec4H(unary(ir.Ceil, kVec4H, kVec4H, handle(x))) }
 
 // Trunc returns x without its fraction.
+//
+//go:noinline
 func (x Vec4H) Trunc() Vec4H { return Vec4H(unary(ir.Trunc, kVec4H, kVec4H, handle(x))) }
 
 // Round returns the nearest integer, the even one of two.
+//
+//go:noinline
 func (x Vec4H) Round() Vec4H { return Vec4H(unary(ir.Round, kVec4H, kVec4H, handle(x))) }
 
 // CopySign returns the magnitude of x with the sign of y.
+//
+//go:noinline
 func (x Vec4H) CopySign(y Vec4H) Vec4H {
 	return Vec4H(binary(ir.CopySign, kVec4H, kVec4H, handle(x), handle(y)))
 }
 
 // Square returns x * x.
+//
+//go:noinline
 func (x Vec4H) Square() Vec4H { return x.Mul(x) }
 
 // Eq returns x == y.
+//
+//go:noinline
 func (x Vec4H) Eq(y Vec4H) Vec4B { return Vec4B(binary(ir.Eq, kVec4B, kVec4H, handle(x), handle(y))) }
 
 // Ne returns x != y; true if either is NaN.
+//
+//go:noinline
 func (x Vec4H) Ne(y Vec4H) Vec4B { return Vec4B(binary(ir.Ne, kVec4B, kVec4H, handle(x), handle(y))) }
 
 // Lt returns x < y.
+//
+//go:noinline
 func (x Vec4H) Lt(y Vec4H) Vec4B { return Vec4B(binary(ir.Lt, kVec4B, kVec4H, handle(x), handle(y))) }
 
 // Le returns x <= y.
+//
+//go:noinline
 func (x Vec4H) Le(y Vec4H) Vec4B { return Vec4B(binary(ir.Le, kVec4B, kVec4H, handle(x), handle(y))) }
 
 // Gt returns x > y.
+//
+//go:noinline
 func (x Vec4H) Gt(y Vec4H) Vec4B { return y.Lt(x) }
 
 // Ge returns x >= y.
+//
+//go:noinline
 func (x Vec4H) Ge(y Vec4H) Vec4B { return y.Le(x) }
 
 // Vec4F returns x converted by value.
+//
+//go:noinline
 func (x Vec4H) Vec4F() Vec4F { return Vec4F(unary(ir.Convert, kVec4F, kVec4H, handle(x))) }
 
 // Vec4I returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec4H) Vec4I() Vec4I { return Vec4I(unary(ir.Convert, kVec4I, kVec4H, handle(x))) }
 
 // Vec4U returns x without its fraction, saturated; NaN gives 0.
+//
+//go:noinline
 func (x Vec4H) Vec4U() Vec4U { return Vec4U(unary(ir.Convert, kVec4U, kVec4H, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec4H) X() F16 { return F16(extract(kVec4H, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec4H) Y() F16 { return F16(extract(kVec4H, 1, handle(x))) }
 
 // Z returns component 2.
+//
+//go:noinline
 func (x Vec4H) Z() F16 { return F16(extract(kVec4H, 2, handle(x))) }
 
 // W returns component 3.
+//
+//go:noinline
 func (x Vec4H) W() F16 { return F16(extract(kVec4H, 3, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec4H) At(i int) F16 { return F16(extract(kVec4H, i, handle(x))) }
 
 // Vec4H returns the vector of the given components.
@@ -1594,54 +2524,86 @@ func (b *Builder) Vec4H(x, y, z, w F16) Vec4H {
 }
 
 // Scale returns x with every component multiplied by s.
+//
+//go:noinline
 func (x Vec4H) Scale(s F16) Vec4H { return x.Mul(s.Splat4()) }
 
 // Sum returns the sum of the components, added in pairs.
+//
+//go:noinline
 func (x Vec4H) Sum() F16 { return x.X().Add(x.Y()).Add(x.Z().Add(x.W())) }
 
 // Dot returns the sum of the products of the components of x and y.
+//
+//go:noinline
 func (x Vec4H) Dot(y Vec4H) F16 { return F16(dot(kVec4H, handle(x), handle(y))) }
 
 // Vec4B is a vector of 4 Bool. Its methods work by component, except where they say otherwise. The zero Vec4B is constant 0.
 type Vec4B handle
 
 // And returns whether both hold. Both are computed.
+//
+//go:noinline
 func (x Vec4B) And(y Vec4B) Vec4B { return Vec4B(binary(ir.And, kVec4B, kVec4B, handle(x), handle(y))) }
 
 // Or returns whether one of them holds. Both are computed.
+//
+//go:noinline
 func (x Vec4B) Or(y Vec4B) Vec4B { return Vec4B(binary(ir.Or, kVec4B, kVec4B, handle(x), handle(y))) }
 
 // Xor returns whether exactly one of them holds.
+//
+//go:noinline
 func (x Vec4B) Xor(y Vec4B) Vec4B { return Vec4B(binary(ir.Xor, kVec4B, kVec4B, handle(x), handle(y))) }
 
 // Not returns the contrary.
+//
+//go:noinline
 func (x Vec4B) Not() Vec4B { return Vec4B(unary(ir.Not, kVec4B, kVec4B, handle(x))) }
 
 // Vec4F returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec4B) Vec4F() Vec4F { return Vec4F(unary(ir.Convert, kVec4F, kVec4B, handle(x))) }
 
 // Vec4I returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec4B) Vec4I() Vec4I { return Vec4I(unary(ir.Convert, kVec4I, kVec4B, handle(x))) }
 
 // Vec4U returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec4B) Vec4U() Vec4U { return Vec4U(unary(ir.Convert, kVec4U, kVec4B, handle(x))) }
 
 // Vec4H returns x as 1 where it holds, else 0.
+//
+//go:noinline
 func (x Vec4B) Vec4H() Vec4H { return Vec4H(unary(ir.Convert, kVec4H, kVec4B, handle(x))) }
 
 // X returns component 0.
+//
+//go:noinline
 func (x Vec4B) X() Bool { return Bool(extract(kVec4B, 0, handle(x))) }
 
 // Y returns component 1.
+//
+//go:noinline
 func (x Vec4B) Y() Bool { return Bool(extract(kVec4B, 1, handle(x))) }
 
 // Z returns component 2.
+//
+//go:noinline
 func (x Vec4B) Z() Bool { return Bool(extract(kVec4B, 2, handle(x))) }
 
 // W returns component 3.
+//
+//go:noinline
 func (x Vec4B) W() Bool { return Bool(extract(kVec4B, 3, handle(x))) }
 
 // At returns component i, which must be in range.
+//
+//go:noinline
 func (x Vec4B) At(i int) Bool { return Bool(extract(kVec4B, i, handle(x))) }
 
 // Vec4B returns the vector of the given components.
@@ -1650,26 +2612,40 @@ func (b *Builder) Vec4B(x, y, z, w Bool) Vec4B {
 }
 
 // Dot4I8 returns acc plus the sum of the products of the four signed bytes of x and y.
+//
+//go:noinline
 func (x U32) Dot4I8(y U32, acc I32) I32 {
 	return I32(dot4(ir.Dot4I8, kI32, handle(x), handle(y), handle(acc)))
 }
 
 // Dot4U8 returns acc plus the sum of the products of the four unsigned bytes of x and y.
+//
+//go:noinline
 func (x U32) Dot4U8(y U32, acc U32) U32 {
 	return U32(dot4(ir.Dot4U8, kU32, handle(x), handle(y), handle(acc)))
 }
 
 // PackHalf returns the components as half floats, the first in the low half, rounded to nearest even.
+//
+//go:noinline
 func (x Vec2F) PackHalf() U32 { return U32(pack(ir.PackHalf, kU32, kVec2F, handle(x))) }
 
 // UnpackHalf returns the two half floats in x, the low half first.
+//
+//go:noinline
 func (x U32) UnpackHalf() Vec2F { return Vec2F(pack(ir.UnpackHalf, kVec2F, kU32, handle(x))) }
 
 // PackI8 returns the low bytes of the components, the first lowest.
+//
+//go:noinline
 func (x Vec4I) PackI8() U32 { return U32(pack(ir.PackI8, kU32, kVec4I, handle(x))) }
 
 // UnpackI8 returns the four bytes of x as signed numbers, the lowest first.
+//
+//go:noinline
 func (x U32) UnpackI8() Vec4I { return Vec4I(pack(ir.UnpackI8, kVec4I, kU32, handle(x))) }
 
 // UnpackU8 returns the four bytes of x as unsigned numbers, the lowest first.
+//
+//go:noinline
 func (x U32) UnpackU8() Vec4U { return Vec4U(pack(ir.UnpackU8, kVec4U, kU32, handle(x))) }

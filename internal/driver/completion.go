@@ -7,6 +7,10 @@ import "context"
 type Completion struct {
 	done chan struct{}
 	err  error // once done is closed
+
+	// MayWait, if not nil, is asked by Wait where the work is not over, and what it
+	// returns is returned.
+	MayWait func() error
 }
 
 // NewCompletion returns one of work that is to be completed, once.
@@ -15,7 +19,7 @@ func NewCompletion() *Completion { return &Completion{done: make(chan struct{})}
 var over = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Completed returns one of work that is over already.
-func Completed(err error) *Completion { return &Completion{over, err} }
+func Completed(err error) *Completion { return &Completion{done: over, err: err} }
 
 // Complete ends the work, with its error.
 func (c *Completion) Complete(err error) {
@@ -35,6 +39,11 @@ func (c *Completion) Wait(ctx context.Context) error {
 	}
 	if ctx == nil {
 		return ErrContext
+	}
+	if c.MayWait != nil {
+		if err := c.MayWait(); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-c.done:

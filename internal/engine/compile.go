@@ -11,7 +11,7 @@ import (
 // work for it and the first launch does not wait.
 func (e *Engine) CompileKernel(ctx context.Context, p *ir.Program) (err error) {
 	defer guard(&err)
-	if err := driver.Alive(ctx); err != nil {
+	if err := e.alive(ctx); err != nil {
 		return err
 	}
 	if !e.enter() {

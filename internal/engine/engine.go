@@ -5,11 +5,13 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/jscall"
 )
 
 // Engine owns one open driver.Device. It is safe for concurrent use.
@@ -79,6 +81,23 @@ func (e *Engine) Limits() driver.Limits { return e.lim }
 
 // Name returns kind:index.
 func (e *Engine) Name() string { return e.name }
+
+// MayWait returns an error where the caller may not wait for the device: one that does
+// not compute in the call itself is waited for, and in a page that takes the event loop.
+func (e *Engine) MayWait() error {
+	if e.imm != nil {
+		return nil
+	}
+	return jscall.MayWait()
+}
+
+// alive is driver.Alive for a call that waits.
+func (e *Engine) alive(ctx context.Context) error {
+	if err := driver.Alive(ctx); err != nil {
+		return err
+	}
+	return e.MayWait()
+}
 
 // enter counts work in; the caller must exit if it returns true. It returns
 // false once the engine is closed.

@@ -77,6 +77,9 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 func (p *Plan) Close() { p.exec.end() }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
+	if err := e.MayWait(); err != nil {
+		return nil, err
+	}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Kind == graph.Compute {
 			if err := e.proveNode(ctx, g, n); err != nil {
@@ -311,7 +314,7 @@ func (j *job) settle() {
 // Run runs the plan and waits: refs by reference number, outs by output. times,
 // if not nil, gets the device's clocks.
 func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver.Times) error {
-	if err := driver.Alive(ctx); err != nil {
+	if err := p.eng.alive(ctx); err != nil {
 		return err
 	}
 	if !p.eng.enter() {
@@ -354,6 +357,9 @@ func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *driver.Com
 	if err == nil {
 		p.count()
 		pend := driver.NewCompletion()
+		if p.eng.imm == nil {
+			pend.MayWait = p.eng.MayWait
+		}
 		j.pend = pend
 		j.sub = driver.Submission{Ext: j.ext, Complete: j.done}
 		if _, err = p.exec.Submit(ctx, &j.sub); err == nil {

@@ -48,7 +48,7 @@ func (e *Engine) Target() (t lib.Target, ok bool) {
 // with a kernel of its own, or if there is no choice.
 func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types []op.DType, shapes []op.Shape) (t Tuned, err error) {
 	defer guard(&err)
-	if err := driver.Alive(ctx); err != nil {
+	if err := e.alive(ctx); err != nil {
 		return t, err
 	}
 	if !e.enter() {

@@ -1,13 +1,10 @@
 package ir
 
-import (
-	"crypto/sha256"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Hash returns a key that two programs share if they are the same but for
 // positions: what caches of compiled kernels are keyed by.
-func (p *Program) Hash() [sha256.Size]byte {
+func (p *Program) Hash() [32]byte {
 	b := make([]byte, 0, 256+20*len(p.Code))
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -58,5 +55,5 @@ func (p *Program) Hash() [sha256.Size]byte {
 			num(b.Offset, b.Bytes)
 		}
 	}
-	return sha256.Sum256(b)
+	return digest(b)
 }

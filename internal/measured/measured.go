@@ -1,3 +1,5 @@
+//go:build !js
+
 // Package measured keeps what was measured on a device in files of the user's
 // cache folder, a line each, under the identity of the device: what is true of
 // one driver or model is not true of another.

@@ -1,14 +1,15 @@
 package memory
 
-import "github.com/klauspost/cpuid/v2"
-
 // Caches are the data caches that one core sees, in bytes.
 type Caches struct {
 	L1, L2 int
 	Last   int // the last level, often shared by many cores
 }
 
-var caches = sane(Caches{cpuid.CPU.Cache.L1D, cpuid.CPU.Cache.L2, cpuid.CPU.Cache.L3}.or(systemCaches()))
+var caches = sane(processorCaches().or(systemCaches()))
+
+// ProcessorName returns what the processor says that it is called, "" where it does not.
+func ProcessorName() string { return processorName() }
 
 // CPUCaches returns the caches of this machine, with modest guesses for those
 // that it does not tell.

@@ -58,6 +58,7 @@ var things = map[string]func() error{
 		return err
 	},
 
+	"browser":     browser,
 	"vulkan":      vulkan("lavapipe"),
 	"swiftshader": vulkan("swiftshader"),
 
@@ -71,6 +72,7 @@ var things = map[string]func() error{
 // RAYO_REQUIRE lists that thing. The names:
 //
 //	avx2, avx512, neon  the instruction set, whatever RAYO_SIMD says
+//	browser             WebGPU in the JavaScript that runs the program; elsewhere, Node.js and Chromium
 //	cores               two or more processors
 //	cuda, cuda2         an NVIDIA device and its driver; two devices
 //	schedstat           a kernel that tells how long a thread waited for a processor

@@ -23,6 +23,7 @@ type Device struct {
 	stats   stats
 
 	repeater Repeater // host, or nil
+	remote   Remote   // likewise
 
 	// gate is held for reading by every call that uses the host, and for writing
 	// by Close when it frees everything.
@@ -62,6 +63,9 @@ func Open(ctx context.Context, h Host, index int) (*Device, error) {
 	}
 	d := &Device{host: host, adapter: *host.Adapter(), lost: make(chan struct{}), queue: queue{turn: make(chan struct{}, 1)}}
 	d.repeater, _ = host.(Repeater)
+	if d.remote, _ = host.(Remote); d.remote != nil {
+		d.remote.Notify(d.notified)
+	}
 	d.memory.init()
 	d.pipelines.init()
 	d.groups.init()

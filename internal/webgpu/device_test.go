@@ -36,10 +36,13 @@ var (
 	set = &webgpu.Shader{Label: "set", Text: "set", Entry: "set", Bindings: []webgpu.BindingKind{webgpu.Block, webgpu.ReadWrite}}
 )
 
+// remote makes fake open devices whose memory Go cannot reach.
+var remote bool
+
 // fake opens the fake, and looks at the end for what must not have been done.
 func fake(t testing.TB, h *fakehost.Host) (*webgpu.Device, *fakehost.Device) {
 	t.Helper()
-	h.Kernels = kernels
+	h.Kernels, h.Remote = kernels, h.Remote || remote
 	d, err := webgpu.Open(ctx, h, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,23 @@ type Repeater interface {
 	Again(ticket uint64)
 }
 
+// Remote is a HostDevice whose memory Go cannot reach, and that says by itself how far
+// it has got: a page's, where whoever asked again and again would keep the event loop from
+// running that brings the answer. It is never asked to Poll, its buffers are never
+// asked for Mapped, there are none of Upload, and it is not Mappable.
+type Remote interface {
+	// Write copies bytes, a multiple of 4 and not 0, to a buffer of Storage or Uniform:
+	// after all that has been submitted, and before what will be. They are the caller's
+	// again when it returns.
+	Write(b HostBuffer, off int64, from []byte) error
+	// Read copies bytes from a buffer of Readback that is mapped.
+	Read(b HostBuffer, off int64, to []byte) error
+	// Notify has f called when submissions are complete, with their buffers mapped: all
+	// up to that ticket, of which the last has failed if err is not nil. f does not
+	// wait for anything.
+	Notify(f func(ticket uint64, err error))
+}
+
 // HostBuffer is memory of a device.
 type HostBuffer interface {
 	// Mapped returns the bytes of a buffer that is mapped. They are not valid

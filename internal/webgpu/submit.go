@@ -132,7 +132,7 @@ func (q *queue) enter(ctx context.Context, d *Device) error {
 			return ctx.Err()
 		}
 	}
-	if d.adapter.Type == Software {
+	if d.adapter.Type == Software && d.remote == nil {
 		if err := d.until(ctx, q.last); err != nil {
 			q.leave()
 			return err
@@ -165,6 +165,9 @@ func (w *work) put(ctx context.Context) (err error) {
 	defer recovered(&err)
 	d := w.d
 	up, down := newUpload(w.in), newDownload(w.out)
+	if d.remote != nil {
+		up = newUpload(nil)
+	}
 	// What fits into one piece is copied before anybody else has to wait.
 	once := up.left <= chunkBytes
 	if once {
@@ -183,6 +186,11 @@ func (w *work) put(ctx context.Context) (err error) {
 	q.commands, q.remap = q.commands[:0], q.remap[:0]
 	if err := w.approach(ctx, q); err != nil {
 		return err
+	}
+	if d.remote != nil {
+		if err := w.write(); err != nil {
+			return err
+		}
 	}
 	for !once && up.left > 0 {
 		if err := up.fill(ctx, w); err != nil {

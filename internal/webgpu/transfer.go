@@ -83,6 +83,27 @@ func (u *upload) fill(ctx context.Context, w *work) (err error) {
 	return nil
 }
 
+// write brings bytes to a Remote, without stages. The lock of the queue is held.
+func (w *work) write() error {
+	for _, t := range w.in {
+		whole := len(t.host) &^ 3
+		if whole > 0 {
+			if err := w.d.remote.Write(t.m.host, t.off, t.host[:whole]); err != nil {
+				return w.d.hosted(err)
+			}
+		}
+		if whole < len(t.host) {
+			var last [4]byte
+			copy(last[:], t.host[whole:])
+			if err := w.d.remote.Write(t.m.host, t.off+int64(whole), last[:]); err != nil {
+				return w.d.hosted(err)
+			}
+		}
+		w.d.stats.uploaded.Add(uint64(len(t.host)))
+	}
+	return nil
+}
+
 // put appends the copies from the stage.
 func (u *upload) put(q *queue, w *work) {
 	if u.stage == nil {

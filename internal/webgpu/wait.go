@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/jscall"
 )
 
 // waiting is how goroutines wait for the device: the host is asked again and again
@@ -21,7 +24,19 @@ type waiting struct {
 	mu     sync.Mutex
 	leader bool
 	list   []*waiter
+
+	failures []failure // of submissions of a Remote, those of late
 }
+
+// failure is why a submission has failed.
+type failure struct {
+	ticket uint64
+	err    error
+}
+
+// mostFailures bounds the failures that are kept: many more than submissions are waited
+// for at a time.
+const mostFailures = 1024
 
 // waiter is a goroutine that lets another ask.
 type waiter struct {
@@ -59,6 +74,9 @@ func (d *Device) ask() {
 // lost.
 func (d *Device) until(ctx context.Context, ticket uint64) error {
 	w := &d.wait
+	if d.remote != nil {
+		return d.told(ctx, ticket)
+	}
 	if w.reached.Load() >= ticket {
 		return nil
 	}
@@ -93,12 +111,7 @@ func (d *Device) until(ctx context.Context, ticket uint64) error {
 		case <-d.lost:
 		}
 		w.mu.Lock()
-		for i, o := range w.list {
-			if o == me {
-				w.list = append(w.list[:i], w.list[i+1:]...)
-				break
-			}
-		}
+		w.leave(me)
 		if done, _ := d.reached(ctx, ticket); done && !w.leader {
 			w.promote() // it may have been told to lead
 		}
@@ -120,14 +133,92 @@ func (d *Device) reached(ctx context.Context, ticket uint64) (bool, error) {
 	return false, nil
 }
 
+// leave takes a waiter from the list. w.mu is held.
+func (w *waiting) leave(me *waiter) {
+	if i := slices.Index(w.list, me); i >= 0 {
+		w.list = slices.Delete(w.list, i, i+1)
+	}
+}
+
 // promote tells one of those that wait to ask. w.mu is held.
 func (w *waiting) promote() {
 	if len(w.list) > 0 {
-		select {
-		case w.list[0].wake <- struct{}{}:
-		default:
+		w.list[0].rouse()
+	}
+}
+
+// rouse wakes the waiter, who looks by itself whether there is a reason.
+func (o *waiter) rouse() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// rouse wakes those whose submissions are complete. w.mu is held.
+func (w *waiting) rouse(reached uint64) {
+	for _, o := range w.list {
+		if o.ticket <= reached {
+			o.rouse()
 		}
 	}
+}
+
+// notified is what a Remote calls: see Notify.
+func (d *Device) notified(ticket uint64, err error) {
+	w := &d.wait
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		if len(w.failures) == mostFailures {
+			w.failures = slices.Delete(w.failures, 0, 1)
+		}
+		w.failures = append(w.failures, failure{ticket, d.hosted(err)})
+	}
+	w.reached.Store(max(ticket, w.reached.Load()))
+	w.rouse(ticket)
+}
+
+// told is until of a Remote, which says by itself when a submission is complete.
+func (d *Device) told(ctx context.Context, ticket uint64) error {
+	if err := jscall.MayWait(); err != nil {
+		return err
+	}
+	w := &d.wait
+	me := &waiter{ticket, make(chan struct{}, 1)}
+	w.mu.Lock()
+	w.list = append(w.list, me)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.leave(me)
+		w.mu.Unlock()
+	}()
+	for {
+		if done, err := d.reached(ctx, ticket); done {
+			if err == nil {
+				err = w.failed(ticket)
+			}
+			return err
+		}
+		select {
+		case <-me.wake:
+		case <-ctx.Done():
+		case <-d.lost:
+		}
+	}
+}
+
+// failed returns why the submission has failed, or nil.
+func (w *waiting) failed(ticket uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.failures {
+		if f.ticket == ticket {
+			return f.err
+		}
+	}
+	return nil
 }
 
 // lead asks until the submission is complete, and wakes others whose is.
@@ -147,14 +238,7 @@ func (d *Device) lead(ctx context.Context, ticket uint64) error {
 		d.ask()
 		if after := w.reached.Load(); after != before {
 			w.mu.Lock()
-			for _, o := range w.list {
-				if o.ticket <= after {
-					select {
-					case o.wake <- struct{}{}:
-					default:
-					}
-				}
-			}
+			w.rouse(after)
 			w.mu.Unlock()
 		}
 		if done, err := d.reached(ctx, ticket); done {
@@ -182,6 +266,9 @@ func (d *Device) watch(ticket uint64) error {
 		}
 		if err := d.failed(); err != nil {
 			return err
+		}
+		if d.wait.reached.Load() >= ticket {
+			return err // it has failed
 		}
 		if d.wait.reached.Load() == before {
 			d.giveUp()

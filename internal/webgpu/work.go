@@ -72,7 +72,7 @@ func (w *work) end(ctx context.Context) error {
 	if err == nil {
 		err = w.takeNear()
 	}
-	if err != nil && d.failed() == nil {
+	if err != nil && d.failed() == nil && d.wait.reached.Load() < w.ticket {
 		// Somebody else sees to the end, for nobody.
 		clear(w.parts)
 		clear(w.nearOut)
@@ -93,25 +93,47 @@ func (w *work) takeFirst(ctx context.Context) error {
 	if err := d.until(ctx, s.ticket); err != nil {
 		return err
 	}
-	mapped := s.stage.host.Mapped()
-	if mapped == nil {
-		w.taken++
-		d.unstage(s.stage, false)
-		return errNotMapped
+	err := w.takeFrom(s)
+	if err == nil {
+		s.stage.host.Unmap()
 	}
+	w.taken++
+	d.unstage(s.stage, err == nil)
+	return err
+}
+
+// takeFrom takes the results from a stage that is mapped.
+func (w *work) takeFrom(s *sent) error {
+	d := w.d
 	if s.used > 0 {
+		times := make([]byte, 8*w.stamped)
+		if err := d.read(s.stage.host, 0, times); err != nil {
+			return err
+		}
 		for i := range int(w.stamped) {
-			t := binary.LittleEndian.Uint64(mapped[8*i:])
+			t := binary.LittleEndian.Uint64(times[8*i:])
 			*w.stamps = append(*w.stamps, uint64(float64(t)*d.adapter.Tick))
 		}
 	}
 	for _, p := range w.parts[s.first:s.last] {
-		d.copies(p.host, mapped[p.at:p.at+int64(len(p.host))])
+		if err := d.read(s.stage.host, p.at, p.host); err != nil {
+			return err
+		}
 		d.stats.downloaded.Add(uint64(len(p.host)))
 	}
-	s.stage.host.Unmap()
-	w.taken++
-	d.unstage(s.stage, true)
+	return nil
+}
+
+// read copies bytes from memory that is mapped.
+func (d *Device) read(b HostBuffer, off int64, to []byte) error {
+	if d.remote != nil {
+		return d.hosted(d.remote.Read(b, off, to))
+	}
+	mapped := b.Mapped()
+	if mapped == nil {
+		return errNotMapped
+	}
+	d.copies(to, mapped[off:off+int64(len(to))])
 	return nil
 }
 

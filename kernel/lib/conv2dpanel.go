@@ -1,3 +1,5 @@
+//go:build !js || !nowebgpu
+
 package lib
 
 import (

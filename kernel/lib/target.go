@@ -1,9 +1,5 @@
 package lib
 
-import (
-	"github.com/rayo-go/rayo/internal/ir"
-)
-
 // Target is what a device can do. A field that is 0 stands for what every
 // device can do.
 type Target struct {
@@ -48,27 +44,4 @@ func (t Target) withDefaults() Target {
 	or(&t.MapLanes, 128)
 	or(&t.MapMuch, 120)
 	return t
-}
-
-// allows returns an ErrUnsupported if the target cannot run a stage.
-func (t *Target) allows(p *ir.Program, s *Stage) error {
-	if n := int(p.Local[0] * p.Local[1] * p.Local[2]); n > t.Lanes {
-		return unsupported("a workgroup of %d lanes; the most is %d", n, t.Lanes)
-	}
-	bytes := 0
-	for _, a := range p.Shared {
-		bytes += int(a.Len) * int(a.Width) * 4
-	}
-	if bytes > t.Shared {
-		return unsupported("%d bytes of workgroup memory; the most is %d", bytes, t.Shared)
-	}
-	if n := len(p.Bindings); n > t.Buffers {
-		return unsupported("%d buffers; the most is %d", n, t.Buffers)
-	}
-	for _, n := range s.Grid {
-		if int64(n) > int64(t.Groups) {
-			return unsupported("a grid of %v workgroups; the most is %d", s.Grid, t.Groups)
-		}
-	}
-	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/klauspost/cpuid/v2"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
@@ -59,7 +58,10 @@ func Open(threads int) (driver.Device, error) { return newDevice(threads, false)
 
 // OpenPortable returns a device that computes what is not elementwise with the
 // portable library, in the interpreter.
-func OpenPortable(threads int) (driver.Device, error) { return newDevice(threads, true) }
+func OpenPortable(threads int) (driver.Device, error) {
+	UseKernels()
+	return newDevice(threads, true)
+}
 
 func newDevice(threads int, portable bool) (driver.Device, error) {
 	if why := simd.Refused(); why != "" {
@@ -72,7 +74,7 @@ func newDevice(threads int, portable bool) (driver.Device, error) {
 	}
 	d.queue.ledger = &d.ledger
 	d.queue.idle.L = &d.queue.mu
-	name := cpuid.CPU.BrandName
+	name := memory.ProcessorName()
 	if name == "" {
 		name = runtime.GOARCH + " processor"
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -18,7 +19,23 @@ import (
 // value is ready to use.
 type programs struct {
 	mu   sync.Mutex
-	made map[*ir.Program]*interp.Kernel
+	made map[*ir.Program]compiled
+}
+
+// compiled is an [interp.Kernel].
+type compiled interface {
+	Lanes() int
+	Run(ctx context.Context, l interp.Launch) error
+}
+
+// compile is how programs are prepared, once [UseKernels] was called.
+var compile atomic.Pointer[func(p *ir.Program) (compiled, error)]
+
+// UseKernels makes the interpreter of kernels a part of the program. Who makes kernels
+// calls it, so that a page that has none does not have to load it.
+func UseKernels() {
+	f := func(p *ir.Program) (compiled, error) { return interp.Compile(p, interp.Limits{}) }
+	compile.CompareAndSwap(nil, &f)
 }
 
 // maxPrograms bounds the kernels that are kept; beyond it, all are forgotten
@@ -26,14 +43,18 @@ type programs struct {
 const maxPrograms = 512
 
 // of returns p prepared.
-func (c *programs) of(p *ir.Program) (*interp.Kernel, error) {
+func (c *programs) of(p *ir.Program) (compiled, error) {
 	c.mu.Lock()
 	k := c.made[p]
 	c.mu.Unlock()
 	if k != nil {
 		return k, nil
 	}
-	k, err := interp.Compile(p, interp.Limits{})
+	f := compile.Load()
+	if f == nil {
+		return nil, fmt.Errorf("no kernels in this program: %w", driver.ErrUnsupported)
+	}
+	k, err := (*f)(p)
 	if err != nil {
 		return nil, launchError(err)
 	}
@@ -43,7 +64,7 @@ func (c *programs) of(p *ir.Program) (*interp.Kernel, error) {
 		return old, nil
 	}
 	if c.made == nil || len(c.made) >= maxPrograms {
-		c.made = make(map[*ir.Program]*interp.Kernel)
+		c.made = make(map[*ir.Program]compiled)
 	}
 	c.made[p] = k
 	return k, nil
@@ -81,7 +102,7 @@ func launchError(err error) error {
 // launchStep runs a kernel in the interpreter.
 type launchStep struct {
 	d      *processor
-	kernel *interp.Kernel
+	kernel compiled
 	driver.Kernel
 	slots []driver.Slot
 	alone bool // too little to share out

@@ -15,7 +15,7 @@ import (
 type portable struct {
 	d       *processor
 	plan    *lib.Plan
-	kernels []*interp.Kernel
+	kernels []compiled
 	bytes   []int64 // of the operands, then of the results
 	inputs  int
 	scratch int64

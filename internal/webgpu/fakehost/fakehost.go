@@ -27,6 +27,9 @@ type Host struct {
 	Fail func(call string) error
 	// Delay is how long the device takes for each submission.
 	Delay time.Duration
+	// Remote makes devices that are a webgpu.Remote: Fail is asked for "Complete" when a
+	// submission ends too.
+	Remote bool
 
 	mu      sync.Mutex
 	devices []*Device
@@ -80,6 +83,10 @@ func (h *Host) Open(ctx context.Context, index int) (webgpu.HostDevice, error) {
 	h.mu.Lock()
 	h.devices = append(h.devices, d)
 	h.mu.Unlock()
+	if h.Remote {
+		d.adapter.Mappable = false
+		return remote{d}, nil
+	}
 	return d, nil
 }
 
@@ -112,9 +119,11 @@ type Device struct {
 	others     int // pipelines and groups
 	clock      uint64
 	violations []string
+	notify     func(ticket uint64, err error) // of a Remote
 }
 
 type submission struct {
+	write    func() // of a Remote: what is done instead of commands
 	commands []webgpu.HostCommand
 	remap    []*buffer
 	ticket   uint64
@@ -136,6 +145,9 @@ func (d *Device) Lose() {
 		d.failure = fmt.Errorf("%w: the test took it", webgpu.ErrDeviceLost)
 		close(d.lost)
 		d.changed.Broadcast()
+		if d.notify != nil {
+			go d.notify(0, d.failure)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (d *Device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 	if err := d.call("NewBuffer"); err != nil {
 		return nil, err
 	}
-	if size <= 0 || size%4 != 0 || size > d.adapter.Buffer || u > webgpu.Output || u >= webgpu.Input && !d.adapter.Mappable {
+	if size <= 0 || size%4 != 0 || size > d.adapter.Buffer || u > webgpu.Output || u >= webgpu.Input && !d.adapter.Mappable || u == webgpu.Upload && d.host.Remote {
 		d.violate("NewBuffer(%d, %d)", size, u)
 	}
 	if d.host.Memory > 0 && d.bytes+size > d.host.Memory {
@@ -49,8 +49,8 @@ func (d *Device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 func (b *buffer) Mapped() []byte {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	if b.released || b.flying > 0 {
-		b.d.violate("Mapped of a buffer in use or released")
+	if b.released || b.flying > 0 || b.d.host.Remote {
+		b.d.violate("Mapped of a buffer in use, released or remote")
 	}
 	if !b.mapped {
 		return nil
@@ -278,6 +278,12 @@ func (d *Device) run() {
 			continue
 		}
 		d.mu.Unlock()
+		if s.write != nil {
+			s.write()
+			d.mu.Lock()
+			d.queue = d.queue[1:]
+			continue
+		}
 		marks := map[uint32]uint64{}
 		for i := range s.commands {
 			d.do(&s.commands[i], marks)
@@ -289,6 +295,11 @@ func (d *Device) run() {
 		}
 		d.queue = d.queue[1:]
 		d.done = s.ticket
+		if notify := d.notify; notify != nil {
+			d.mu.Unlock()
+			notify(s.ticket, d.host.fail("Complete"))
+			d.mu.Lock()
+		}
 	}
 }
 

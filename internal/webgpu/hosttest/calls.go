@@ -29,8 +29,8 @@ func calls(t *testing.T, d webgpu.HostDevice) {
 	if a.Name == "" || a.Driver == "" || a.API == "" || a.Limits.Buffer < 128<<20 || a.StorageAlign == 0 || a.Target.Limits.Invocations < 128 || a.Clocks && a.Tick <= 0 {
 		t.Errorf("this cannot be: %+v", a)
 	}
-	if os.Getenv(hardware) == "" && (a.Type != webgpu.Software || a.API != "Vulkan" || !a.Clocks) {
-		t.Errorf("this is no software driver of Vulkan: %+v", a)
+	if os.Getenv(hardware) == "" && (a.Type != webgpu.Software || !a.Clocks) {
+		t.Errorf("this is no software driver: %+v", a)
 	}
 	const n = 1000
 	up := Must(d.NewBuffer(4*n, webgpu.Upload))(t)
@@ -40,10 +40,13 @@ func calls(t *testing.T, d webgpu.HostDevice) {
 	for _, trusted := range []bool{false, true} {
 		p := Must(d.NewPipeline(&webgpu.Shader{Label: "relu", Text: relu, Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite}, Trusted: trusted}))(t)
 		g := Must(d.NewGroup(p, []webgpu.HostRange{{Buffer: x, Bytes: 4 * n}, {Buffer: y, Bytes: 4 * n}}))(t)
+		in := make([]byte, 4*n)
 		for i := range n {
-			binary.LittleEndian.PutUint32(up.Mapped()[4*i:], math.Float32bits(float32(i-n/2)))
+			binary.LittleEndian.PutUint32(in[4*i:], math.Float32bits(float32(i-n/2)))
 		}
-		up.Unmap()
+		if err := put(d, up, in); err != nil {
+			t.Fatal(err)
+		}
 		list := []webgpu.HostCommand{
 			{Do: webgpu.Copy, Src: up, Dst: x, Bytes: 4 * n},
 			{Do: webgpu.Dispatch, Pipeline: p, Group: g, Grid: [3]uint32{(n + 63) / 64, 1, 1}},
@@ -61,10 +64,10 @@ func calls(t *testing.T, d webgpu.HostDevice) {
 		if done, err := d.Poll(); err != nil || done < ticket {
 			t.Fatalf("after Wait %d of %d are done: %v", done, ticket, err)
 		}
-		got := down.Mapped()
-		if len(got) != 4*n+32 || len(up.Mapped()) != 4*n {
-			t.Fatalf("%d and %d bytes are mapped", len(got), len(up.Mapped()))
+		if _, remote := d.(webgpu.Remote); !remote && (len(down.Mapped()) != 4*n+32 || len(up.Mapped()) != 4*n) {
+			t.Fatalf("%d and %d bytes are mapped", len(down.Mapped()), len(up.Mapped()))
 		}
+		got := Must(get(d, down, 4*n+32))(t)
 		for i := range n {
 			want := float32(max(i-n/2, 0))
 			if i == 1 || i == 2 {
@@ -76,7 +79,7 @@ func calls(t *testing.T, d webgpu.HostDevice) {
 		}
 		if a.Clocks {
 			t0, t1 := binary.LittleEndian.Uint64(got[4*n:]), binary.LittleEndian.Uint64(got[4*n+8:])
-			if ns := float64(t1-t0) * a.Tick; ns <= 0 || ns > 60e9 {
+			if ns := float64(t1-t0) * a.Tick; ns < 0 || ns == 0 && a.API != "browser" || ns > 60e9 { // browsers round the time
 				t.Errorf("the device took %v ns (%d to %d, %v each)", ns, t0, t1, a.Tick)
 			}
 		}
@@ -108,12 +111,55 @@ func outOfRange(t *testing.T, library Library, driver string) {
 	}
 }
 
-// Wait waits as the guard does: it asks until the submission is complete.
+// Wait waits as the guard does: until the host says that the submission is complete, or by
+// asking.
 func Wait(d webgpu.HostDevice, ticket uint64) error {
+	if r, remote := d.(webgpu.Remote); remote {
+		return told(d, r, ticket)
+	}
 	for {
 		if done, err := d.Poll(); err != nil || done >= ticket {
 			return err
 		}
 		time.Sleep(20 * time.Microsecond)
 	}
+}
+
+// told waits until the host says that the submission is complete.
+func told(d webgpu.HostDevice, r webgpu.Remote, ticket uint64) error {
+	type end struct {
+		ticket uint64
+		err    error
+	}
+	ends := make(chan end, 1024)
+	r.Notify(func(ticket uint64, err error) { ends <- end{ticket, err} })
+	if done, err := d.Poll(); err != nil || done >= ticket {
+		return err // before anybody asked
+	}
+	for e := range ends {
+		if e.err != nil || e.ticket >= ticket {
+			return e.err
+		}
+	}
+	return nil
+}
+
+// put brings bytes to the beginning of a buffer of Upload, which is unmapped then.
+func put(d webgpu.HostDevice, up webgpu.HostBuffer, from []byte) error {
+	if r, remote := d.(webgpu.Remote); remote {
+		return r.Write(up, 0, from)
+	}
+	copy(up.Mapped(), from)
+	up.Unmap()
+	return nil
+}
+
+// get returns the first bytes of a buffer of Readback that is mapped.
+func get(d webgpu.HostDevice, down webgpu.HostBuffer, n int) ([]byte, error) {
+	to := make([]byte, n)
+	if r, remote := d.(webgpu.Remote); remote {
+		return to, r.Read(down, 0, to)
+	}
+	copy(to, down.Mapped())
+	return to, nil
 }

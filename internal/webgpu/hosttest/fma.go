@@ -64,10 +64,13 @@ func fma(t *testing.T, d webgpu.HostDevice) {
 			break
 		}
 		up := Must(d.NewBuffer(size, webgpu.Upload))(t)
-		for j, v := range in[i] {
-			binary.LittleEndian.PutUint32(up.Mapped()[4*j:], math.Float32bits(v))
+		var bits []byte
+		for _, v := range in[i] {
+			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(v))
 		}
-		up.Unmap()
+		if err := put(d, up, bits); err != nil {
+			t.Fatal(err)
+		}
 		mapped = append(mapped, up)
 		list = append(list, webgpu.HostCommand{Do: webgpu.Copy, Src: up, Dst: b, Bytes: size})
 	}
@@ -80,11 +83,12 @@ func fma(t *testing.T, d webgpu.HostDevice) {
 	if err := Wait(d, ticket); err != nil {
 		t.Fatal(err)
 	}
+	results := Must(get(d, down, int(size)))(t)
 	bad := 0
 	for i := range n {
 		x, y, z := in[0][i], in[1][i], in[2][i]
 		want := float64(x)*float64(y) + float64(z) // exactly: of 48 digits the 24 in front may go
-		got := float64(math.Float32frombits(binary.LittleEndian.Uint32(down.Mapped()[4*i:])))
+		got := float64(math.Float32frombits(binary.LittleEndian.Uint32(results[4*i:])))
 		unit := math.Ldexp(1, max(math.Ilogb(want), -126)-23)
 		if want == 0 {
 			unit = 0

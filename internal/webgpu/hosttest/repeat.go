@@ -48,8 +48,8 @@ func renewed(t *testing.T, d webgpu.HostDevice) {
 		if again != nil {
 			again.Again(ticket)
 		}
-		for done := uint64(0); done < ticket; {
-			done = Must(d.Poll())(t)
+		if err := Wait(d, ticket); err != nil {
+			t.Fatal(err)
 		}
 	}
 	value := float32(0)
@@ -58,14 +58,18 @@ func renewed(t *testing.T, d webgpu.HostDevice) {
 		g := Must(d.NewGroup(p, []webgpu.HostRange{{Buffer: x, Bytes: 4 * n}, {Buffer: y, Bytes: 4 * n}}))(t)
 		for time := range 4 {
 			value++
-			binary.LittleEndian.PutUint32(up.Mapped()[4*(n-1):], math.Float32bits(value))
-			up.Unmap()
+			in := make([]byte, 4*n)
+			binary.LittleEndian.PutUint32(in[4*(n-1):], math.Float32bits(value))
+			if err := put(d, up, in); err != nil {
+				t.Fatal(err)
+			}
 			submit([]webgpu.HostCommand{{Do: webgpu.Copy, Src: up, Dst: x, Bytes: 4 * n}}, up)
 			submit([]webgpu.HostCommand{
 				{Do: webgpu.Dispatch, Pipeline: p, Group: g, Grid: [3]uint32{1, 1, 1}},
 				{Do: webgpu.Copy, Src: y, Dst: down, Bytes: 4 * n},
 			}, down)
-			if got := math.Float32frombits(binary.LittleEndian.Uint32(down.Mapped()[4*(n-1):])); got != value {
+			out := Must(get(d, down, 4*n))(t)
+			if got := math.Float32frombits(binary.LittleEndian.Uint32(out[4*(n-1):])); got != value {
 				t.Errorf("round %d, time %d: %v is %v", round, time, value, got)
 			}
 			down.Unmap()

@@ -68,13 +68,13 @@ func Trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
 		return err
 	}
 	in := make([]uint32, n)
-	m := b[0].Mapped()
+	m := make([]byte, size+16)
 	for i := range in {
 		in[i] = rand.Uint32()
 		binary.LittleEndian.PutUint32(m[4*i:], in[i])
 	}
 	binary.LittleEndian.PutUint32(m[size:], by)
-	b[0].Unmap()
+	step(func() error { return put(d, b[0], m) })
 	var ticket uint64
 	step(func() (err error) {
 		ticket, err = d.Submit([]webgpu.HostCommand{
@@ -89,7 +89,10 @@ func Trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
 	if err != nil {
 		return err
 	}
-	got := b[4].Mapped()
+	got, err := get(d, b[4], int(size))
+	if err != nil {
+		return err
+	}
 	for i, v := range in {
 		if w, want := binary.LittleEndian.Uint32(got[4*i:]), v*by+uint32(i); w != want {
 			return fmt.Errorf("element %d of %d is %d, not %d", i, n, w, want)

@@ -128,7 +128,14 @@ func source() ([]byte, error) {
 	for _, in := range special {
 		p("%s", in)
 	}
-	return format.Source(b.Bytes())
+	return format.Source(outOfLine(b.Bytes()))
+}
+
+// outOfLine keeps the compiler from putting the methods in the place of their calls: the
+// portable library has thousands, which a page would have to load, and building a kernel
+// takes no time.
+func outOfLine(src []byte) []byte {
+	return bytes.ReplaceAll(src, []byte("\nfunc (x "), []byte("\n//go:noinline\nfunc (x "))
 }
 
 // conversions writes the methods that make another type of a value: by value,

@@ -1,0 +1,19 @@
+#!/bin/bash
+# page_size.sh says how large the smallest program of rayo is as js/wasm, compressed, and fails
+# where it has become larger than it may be: what grows here every page has to load.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+status=0
+# size TAGS BYTES: with these tags at most so many bytes.
+size() {
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -tags "$1" -trimpath -ldflags='-s -w' -o "$dir/page.wasm" ./.ci/pagesize
+	local bytes
+	bytes=$(gzip -9 -c "$dir/page.wasm" | wc -c)
+	echo "tags '$1': $(stat -c %s "$dir/page.wasm") bytes, $bytes compressed, at most $2"
+	[ "$bytes" -le "$2" ] || { echo "FAIL: the page has grown beyond $2 bytes; -ldflags=-dumpdep says what brings what" >&2; status=1; }
+}
+size '' 3250000
+size nowebgpu 2000000
+exit $status

@@ -1,0 +1,5 @@
+//go:build !js
+
+package cpu
+
+func init() { UseKernels() }

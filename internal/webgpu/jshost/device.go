@@ -1,0 +1,149 @@
+//go:build js && !nowebgpu
+
+package jshost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall/js"
+
+	"github.com/rayo-go/rayo/internal/webgpu"
+)
+
+// device is an open device.
+type device struct {
+	v, queue js.Value
+	adapter  webgpu.Adapter
+	lost     chan struct{}
+	once     sync.Once
+
+	uncaptured js.Func
+
+	mu      sync.Mutex // of what follows, and of calls between scopes of errors; nobody waits for a promise under it
+	closed  bool
+	notify  func(ticket uint64, err error)
+	last    uint64           // ticket
+	done    uint64           // all tickets up to it are over
+	over    map[uint64]error // those beyond it that are over
+	fault   error            // that no scope has caught
+	layouts map[string]layout
+	clock   clock
+	sent    js.Value // an array through which bytes go to the queue
+}
+
+// newDevice returns the device of a GPUDevice.
+func newDevice(v js.Value, a webgpu.Adapter) *device {
+	d := &device{v: v, queue: v.Get("queue"), adapter: a, lost: make(chan struct{}), over: map[uint64]error{}, layouts: map[string]layout{}}
+	then(v.Get("lost"), func(info js.Value, err error) {
+		if err == nil {
+			err = errors.New(text(info.Get("reason")) + " " + text(info.Get("message")))
+		}
+		d.lose(err)
+	})
+	d.uncaptured = js.FuncOf(func(_ js.Value, args []js.Value) any {
+		args[0].Call("preventDefault") // or it is written to the console
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.fault == nil {
+			d.fault = failure(args[0].Get("error"))
+		}
+		return nil
+	})
+	v.Set("onuncapturederror", d.uncaptured)
+	return d
+}
+
+// Adapter implements [webgpu.HostDevice].
+func (d *device) Adapter() *webgpu.Adapter { return &d.adapter }
+
+// Lost implements [webgpu.HostDevice].
+func (d *device) Lost() <-chan struct{} { return d.lost }
+
+// lose tells that the device works no more.
+func (d *device) lose(err error) {
+	d.mu.Lock()
+	notify, closed := d.notify, d.closed
+	d.mu.Unlock()
+	if closed {
+		return
+	}
+	d.once.Do(func() { close(d.lost) })
+	if notify != nil {
+		notify(0, fmt.Errorf("%w: %w", webgpu.ErrDeviceLost, err))
+	}
+}
+
+// Close implements [webgpu.HostDevice].
+func (d *device) Close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	_ = try(func() {
+		d.v.Set("onuncapturederror", nil)
+		d.clock.free()
+		d.v.Call("destroy")
+	})
+	d.uncaptured.Release()
+}
+
+// The kinds of errors that a scope catches.
+var kinds = []string{"validation", "out-of-memory", "internal"}
+
+// scoped calls f between scopes of errors, and returns the promises of what is wrong, one for
+// each kind: of a GPUError, or null. d.mu is held.
+func (d *device) scoped(f func()) (wrong []any, err error) {
+	err = try(func() {
+		for _, k := range kinds {
+			d.v.Call("pushErrorScope", k)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = try(f)
+	if popped := try(func() {
+		for range kinds {
+			wrong = append(wrong, d.v.Call("popErrorScope"))
+		}
+	}); err == nil {
+		err = popped
+	}
+	return wrong, err
+}
+
+// first returns the first error of those that scopes have caught, or nil.
+func first(results js.Value) error {
+	for i := range kinds {
+		if e := results.Index(i); e.Type() == js.TypeObject {
+			return failure(e)
+		}
+	}
+	return nil
+}
+
+// create calls f between scopes of errors, and waits for what is wrong.
+func (d *device) create(f func()) error {
+	d.mu.Lock()
+	wrong, err := d.scoped(f)
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	results, err := await(context.Background(), all(wrong))
+	if err != nil {
+		return d.failed(err)
+	}
+	return first(results)
+}
+
+// failed returns the error of a promise that a lost device has broken as what it is.
+func (d *device) failed(err error) error {
+	select {
+	case <-d.lost:
+		return fmt.Errorf("%w: %w", webgpu.ErrDeviceLost, err)
+	default:
+		return err
+	}
+}

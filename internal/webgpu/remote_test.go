@@ -1,0 +1,49 @@
+package webgpu_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/internal/webgpu/fakehost"
+)
+
+// TestRemote runs tests once more on a host whose memory Go cannot reach and that says
+// by itself how far it has got.
+func TestRemote(t *testing.T) {
+	remote = true
+	defer func() { remote = false }()
+	for name, test := range map[string]func(*testing.T){
+		"trip": TestTrip, "parts": TestParts, "commands": TestCommands, "refused": TestRefused, "each call fails": TestEachCallFails,
+		"cancelled": TestCancelled, "hung": TestHung, "close hung": TestCloseHung, "lost": TestLost, "closing": TestClosing,
+		"concurrent": TestConcurrent, "order": TestOrder,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// TestRemoteFails has single submissions of a Remote fail: who waits for one of them gets
+// its error, and nobody else does.
+func TestRemoteFails(t *testing.T) {
+	var fail atomic.Bool
+	refused := errors.New("refused")
+	d, _ := fake(t, &fakehost.Host{Remote: true, Fail: func(call string) error {
+		if call == "Complete" && fail.CompareAndSwap(true, false) {
+			return refused
+		}
+		return nil
+	}})
+	for range 2000 { // more than are remembered
+		fail.Store(true)
+		if err := trip(d, 100); !errors.Is(err, refused) {
+			t.Fatalf("a submission that fails: %v", err)
+		}
+		if err := trip(d, 100); err != nil {
+			t.Fatalf("the next one: %v", err)
+		}
+	}
+	if s := d.Stats(); s.Buffers != 0 || d.Adapter().Type == webgpu.Software {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,24 @@
+//go:build js && nowebgpu
+
+package lib
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// A page without WebGPU has no use for portable kernels of operations but for
+// device.WithPortableKernels, for which every page would have to load them: it has none,
+// and the references of the operations are computed then.
+
+// For returns an error that wraps [op.ErrUnsupported].
+func For(*Request) (*Plan, error) {
+	return nil, fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
+}
+
+// Has reports false.
+func Has(*op.Operation) bool { return false }
+
+// Variants returns nil.
+func Variants(*op.Operation) []string { return nil }
