@@ -13,6 +13,11 @@ import (
 type Array struct {
 	Type  op.DType
 	Shape op.Shape
+	// Layout, if not nil, says where the elements are in memory of N elements, for
+	// operands and results that the kernels of the operation find there: see
+	// [AttentionPlaces]. Without it elements lie row by row.
+	Layout *op.Layout
+	N      int
 }
 
 // Request is one use of an operation on a device.
@@ -210,6 +215,11 @@ func check(r *Request) (*request, error) {
 			} else if n > maxElements {
 				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
 			}
+			if a.Layout != nil {
+				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
+					return fail(err)
+				}
+			}
 		}
 	}
 	if r.Post != nil {
@@ -219,10 +229,32 @@ func check(r *Request) (*request, error) {
 			}
 		}
 	}
+	if err := q.checkLayouts(); err != nil {
+		return fail(err)
+	}
 	if err := q.fuse(); err != nil {
 		return fail(err)
 	}
 	return q, q.checkOut()
+}
+
+// checkLayouts returns an ErrUnsupported where the kernels of the operation do not
+// find the elements of an array that does not lie row by row.
+func (q *request) checkLayouts() error {
+	if q.Op == nil {
+		return nil // Operand has those
+	}
+	for i, a := range q.In {
+		if a.Layout != nil && !Reads(q.Op, i, a.Shape, a.Layout) {
+			return unsupported("operand %d in the layout %v", i, a.Layout)
+		}
+	}
+	for i, a := range q.Out {
+		if a.Layout != nil && (q.Post != nil || !Writes(q.Op, a.Shape, a.Layout)) {
+			return unsupported("result %d in the layout %v", i, a.Layout)
+		}
+	}
+	return nil
 }
 
 // checkOut compares what is to be written with what the operation gives.
@@ -230,7 +262,7 @@ func (q *request) checkOut() error {
 	want := make([]Array, 0, 4)
 	if q.Op != nil {
 		for i, t := range q.types {
-			want = append(want, Array{t, q.shapes[i]})
+			want = append(want, Array{Type: t, Shape: q.shapes[i]})
 		}
 	}
 	if q.Post != nil {
@@ -242,7 +274,7 @@ func (q *request) checkOut() error {
 			if i >= len(q.Out) {
 				break
 			}
-			w := Array{q.Out[i].Type, q.Out[0].Shape}
+			w := Array{Type: q.Out[i].Type, Shape: q.Out[0].Shape}
 			if q.Op != nil {
 				w.Shape = q.shapes[0]
 			}

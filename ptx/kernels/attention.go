@@ -57,6 +57,9 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, laid := lib.AttentionLayouts(r); laid {
+		return nil, unsupported("layouts")
+	}
 	c := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&r.Attrs).Causal, typ: r.In[0].Type}
 	switch {
 	case !s.Plain() || r.In[op.AttentionK].Type != r.In[op.AttentionQ].Type:
