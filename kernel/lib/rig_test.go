@@ -119,6 +119,8 @@ type trial struct {
 	post   *Epilogue
 	// variants, if not nil, are those in which mistakes are planted.
 	variants []string
+	// layouts, if not nil, gives arrays of a request layouts.
+	layouts func(r *Request)
 }
 
 // use returns what is judged by the reference.

@@ -44,6 +44,47 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// TestAttentionLaid has queries, keys and values that are heads of one array, and results
+// that are merged heads, in all kernels.
+func TestAttentionLaid(t *testing.T) {
+	h := h200
+	h.Multiprocessors = 3
+	for _, s := range attentionSizes {
+		causal := rand.IntN(2) == 0
+		if !sampled() || s.tk == 0 {
+			continue
+		}
+		typ := []op.DType{op.F16, op.BF16, op.F32}[rand.IntN(3)]
+		t.Run(fmt.Sprintf("%v/%v/%v", s, causal, typ), func(t *testing.T) {
+			c := attentionTrial(typ, causal, s.b, s.h, s.kv, s.tq, s.tk, s.d)
+			c.packed = true
+			c.must(t, []Device{a100, h}[rand.IntN(2)])
+		})
+	}
+	for _, causal := range []bool{false, true} {
+		for _, w := range attentionWays[:2] {
+			if !sampled() {
+				continue
+			}
+			c := attentionTrial(op.F16, causal, 2, 2, 1, 140, 150, 64)
+			c.packed = true
+			if err := c.runWgmma(w, h); err != nil {
+				t.Errorf("%+v: %v", w, err)
+			}
+		}
+	}
+	// What is not finite where queries do not see it; operands alone.
+	c := attentionTrial(op.F16, true, 2, 4, 2, 40, 70, 64)
+	v := c.values[2].Data
+	v[len(v)-1], v[len(v)-65] = math.NaN(), math.Inf(1)
+	c.packed = true
+	c.must(t, a100)
+	c.must(t, h200)
+	c = attentionTrial(op.F32, true, 2, 4, 2, 40, 70, 64)
+	c.packed = true
+	c.mustFuse(t, a100)
+}
+
 // TestAttentionFused has epilogues in the kernels of warps, the merging of parts
 // and the kernels of warpgroups.
 func TestAttentionFused(t *testing.T) {
@@ -122,12 +163,20 @@ func (c *trial) cut() *attentionCut {
 	if err != nil {
 		panic(err)
 	}
-	return &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0], to: plainEpilogue(c.types[0])}
+	a := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0], to: plainEpilogue(c.types[0])}
+	r, err := c.request()
+	if err == nil {
+		err = a.lay(r)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return a
 }
 
 // with fills in what follows from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head = c.typ, c.causal, (c.D+63)&^63
+	s.Type, s.Causal, s.Head, s.Laid = c.typ, c.causal, (c.D+63)&^63, c.laid
 	return s
 }
 
