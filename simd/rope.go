@@ -29,6 +29,10 @@ type Rope struct {
 	Base   float64 // 0 means 10000
 	Offset int     // the position of the first vector
 	At     []int32 // positions, one for each of Positions, in place of Offset + 0, 1, 2 …; or nil
+	// XPosition and XInner are the elements of x from the vectors of one position to those of
+	// the next, and from one of them to the next, where there is one Outer. 0 means that
+	// vectors follow each other.
+	XPosition, XInner int
 }
 
 // ropeNS is what one thread takes for an element, in nanoseconds, and
@@ -54,8 +58,18 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	if r.Base == 0 {
 		r.Base = 10000
 	}
+	if r.XInner == 0 {
+		r.XInner = r.Dim
+	}
+	if r.XPosition == 0 {
+		r.XPosition = area(r.Inner, r.Dim)
+	}
 	n := area(area(area(r.Outer, r.Positions), r.Inner), r.Dim)
-	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions || len(dst) < n || len(x) < n {
+	reads := n // the elements of x up to the last one
+	if n > 0 && r.Outer == 1 {
+		reads = area(r.Positions-1, r.XPosition) + area(r.Inner-1, r.XInner) + r.Dim
+	}
+	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions || len(dst) < n || len(x) < reads {
 		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions: lengths %d, %d",
 			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(dst), len(x)))
 	}
@@ -118,6 +132,10 @@ func (t *ropeTask) Part(i int) {
 		}
 		for o := range t.Outer {
 			v := (o*t.Positions + pos) * t.Inner * t.Dim
+			if t.Outer == 1 {
+				t.rotate(t.dst[v:][:t.Inner*t.Dim], t.x[pos*t.XPosition:][:(t.Inner-1)*t.XInner+t.Dim], a)
+				continue
+			}
 			t.rotate(t.dst[v:][:t.Inner*t.Dim], t.x[v:][:t.Inner*t.Dim], a)
 		}
 	}
@@ -126,6 +144,14 @@ func (t *ropeTask) Part(i int) {
 
 // rotate turns the vectors of one position.
 func (t *ropeTask) rotate(dst, x []float32, a *turn) {
+	if t.XInner != t.Dim && t.Inner > 1 {
+		one := ropeTask{Rope: t.Rope}
+		one.Inner = 1
+		for i := range t.Inner {
+			one.rotate(dst[i*t.Dim:][:t.Dim], x[i*t.XInner:][:t.Dim], a)
+		}
+		return
+	}
 	if t.Rotary > 0 {
 		turn := rowKernel.ropePairs
 		if t.Half {

@@ -16,7 +16,7 @@ type attentionLayer struct {
 	typ                            op.DType
 	batch, tokens, heads, kv, head int
 	o                              op.AttentionOpts
-	mask, lengths                  bool
+	mask, lengths, rope            bool
 }
 
 var attentionLayers = []attentionLayer{
@@ -29,6 +29,8 @@ var attentionLayers = []attentionLayer{
 	{typ: op.F16, batch: 2, tokens: 130, heads: 2, kv: 1, head: 64, o: op.AttentionOpts{Causal: true}},
 	{typ: op.F32, batch: 2, tokens: 17, heads: 4, kv: 2, head: 12, o: op.AttentionOpts{Window: 5}, mask: true},
 	{typ: op.F32, batch: 3, tokens: 20, heads: 2, kv: 1, head: 32, lengths: true},
+	{typ: op.F32, batch: 1, tokens: 33, heads: 4, kv: 2, head: 16, o: op.AttentionOpts{Causal: true}, rope: true},
+	{typ: op.F16, batch: 2, tokens: 10, heads: 3, kv: 3, head: 8, o: op.AttentionOpts{Causal: true}, rope: true},
 }
 
 func (l *attentionLayer) String() string {
@@ -67,8 +69,18 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 		x = append(x, arrayOf(v).upload(b, v.Shape))
 	}
 	packed := b.Reshape(b.MatMul(x[0], x[1]), l.batch, l.tokens, l.heads+2*l.kv, l.head)
-	parts := b.Split(b.Permute(packed, 0, 2, 1, 3), 1, l.heads, l.kv, l.kv)
-	q, k, v := whole(parts[0]), whole(parts[1]), whole(parts[2])
+	parts := b.Split(packed, 2, l.heads, l.kv, l.kv)
+	for i, x := range parts[:2] {
+		if l.rope {
+			s := x.Shape()
+			x = b.Rope(whole(b.Reshape(x, s[0]*s[1], s[2], s[3])))
+			parts[i] = b.Reshape(x, s...)
+		}
+	}
+	for i, x := range parts {
+		parts[i] = whole(b.Permute(x, 0, 2, 1, 3))
+	}
+	q, k, v := parts[0], parts[1], parts[2]
 	var with batch.AttentionInputs
 	switch {
 	case l.mask:

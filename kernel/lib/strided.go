@@ -7,8 +7,8 @@ import (
 )
 
 // Reads reports whether portable kernels read operand at of o, of shape s, where a
-// layout says: elementwise programs and what puts elements in their places any,
-// reductions columns, attention rows by their strides.
+// layout says: elementwise programs and what puts elements in their places any, rope
+// those without padding, reductions columns, attention rows by their strides.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	switch {
 	case o.Class() == op.Elementwise:
@@ -17,6 +17,8 @@ func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 		return readsAttention(at, s, l)
 	case o == op.Concat, o == op.Update && at == 2:
 		return true
+	case o == op.Rope:
+		return at == 0 && !l.Windowed()
 	}
 	return o.ReadsColumns(s, l)
 }

@@ -116,7 +116,7 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 
 // Reads implements [driver.Strided]: what only moves elements reads any layout, the
 // products take any strides but those that repeat elements of a matrix, and attention
-// any but between the elements of a row.
+// and rope any but between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if d.portable && lib.Has(o) {
 		return o.Class() != op.Reduction && lib.Reads(o, at, s, l)
@@ -135,6 +135,9 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 		return true
 	case o == op.MatMul && at < 2:
 		_, axes, strides, ok = matricesOf(l, s)
+	case o == op.Rope && at == 0:
+		axes = s
+		_, strides, ok = l.Strides(s)
 	case o == op.Attention && at < 3:
 		axes = axes[len(axes)-4:]
 		_, strides, ok = l.Strides(axes)
