@@ -46,13 +46,10 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 	if _, err := o.Types(&op.Attrs{}, []op.DType{x.Type()}); err != nil {
 		return x // of a type that the scan refuses
 	}
-	first := o.Fold(x.Type()).Empty()
-	if float64(float32(first)) == first {
-		return b.Slice(b.Pad(x, last, 1, 0, float32(first)), last, 0, shape[last], 1)
-	}
-	one := append(op.Shape{}, shape...)
-	one[last] = 1
-	return b.Concat(last, b.filled(x.Type(), first, one...), b.Slice(x, last, 0, shape[last]-1, 1))
+	// The greatest integers are not numbers of float32: Pad comes back to them from the
+	// next one, which is beyond the type.
+	first := float32(o.Fold(x.Type()).Empty())
+	return b.Slice(b.Pad(x, last, 1, 0, first), last, 0, shape[last], 1)
 }
 
 // Std records the standard deviation, the square root of [Batch.Var]: of all elements,

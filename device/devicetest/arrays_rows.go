@@ -113,9 +113,9 @@ func scanOptions() (list []composition) {
 			}
 			return math.Inf(-1)
 		}, math.Max},
-		{"cummin", (*batch.Batch).Cummin, []op.DType{op.F32, op.I32}, func(d op.DType) float64 {
-			if d == op.I32 {
-				return math.MaxInt32
+		{"cummin", (*batch.Batch).Cummin, []op.DType{op.F32, op.I32, op.U32}, func(d op.DType) float64 {
+			if d != op.F32 {
+				return map[op.DType]float64{op.I32: math.MaxInt32, op.U32: math.MaxUint32}[d]
 			}
 			return math.Inf(1)
 		}, math.Min},
@@ -127,17 +127,22 @@ func scanOptions() (list []composition) {
 				s := []op.Shape{{3, 70}, {5, 1}, {9, 4}, {2, 6, 3}, {0, 3}}[i]
 				axis := []int{-1, -1, 0, 1, 0}[i]
 				list = append(list, composition{name: fmt.Sprintf("%s of %v %v: %+v", c.name, d, s, o), shapes: []op.Shape{s}, loose: 16,
-					draw: func(g *generator) float64 { return []float64{-2, -1, -0.5, 0.5, 1, 2}[g.IntN(6)] },
+					draw: func(g *generator) float64 {
+						if d == op.U32 {
+							return float64(g.IntN(3))
+						}
+						return []float64{-2, -1, -0.5, 0.5, 1, 2}[g.IntN(6)]
+					},
 					record: func(b *batch.Batch, x []batch.Value) batch.Value {
 						y := c.scan(b, b.Cast(x[0], d), o)
-						if d == op.I32 {
-							// The least and the greatest i32 are seen by halves.
-							return joined(b, b.ShiftRight(y, b.Cast(b.Const(16), op.I32)), b.And(y, b.Cast(b.Const(0xffff), op.I32)))
+						if d == op.F32 {
+							return y
 						}
-						return y
+						// The least and the greatest integers are seen by halves.
+						return joined(b, b.ShiftRight(y, b.Cast(b.Const(16), d)), b.And(y, b.Cast(b.Const(0xffff), d)))
 					},
 					want: func(x []nd) nd {
-						if d == op.I32 {
+						if d != op.F32 {
 							for i, v := range x[0].data {
 								x[0].data[i] = math.Trunc(v)
 							}
@@ -161,12 +166,12 @@ func scanOptions() (list []composition) {
 							}
 							return row
 						})
-						if d != op.I32 {
+						if d == op.F32 {
 							return y
 						}
 						var high, low []float64
 						for _, v := range y.data {
-							high, low = append(high, float64(int32(v)>>16)), append(low, float64(int32(v)&0xffff))
+							high, low = append(high, float64(int64(v)>>16)), append(low, float64(int64(v)&0xffff))
 						}
 						return nd{op.Shape{len(high) + len(low)}, append(high, low...)}
 					}})
