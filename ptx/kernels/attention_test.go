@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -211,6 +212,12 @@ func TestAttentionPtxas(t *testing.T) {
 						continue
 					}
 					cut.Tq = tq
+					if cut.laid = (attentionLaid{}); rand.IntN(2) == 0 {
+						cut.laid = attentionLaid{true, true}
+						for i := range cut.places {
+							cut.places[i] = lib.AttentionPlace{Batch: 1 << 20, Head: head, Row: 1 << 10}
+						}
+					}
 					p, err := cut.choose(&d)
 					if err != nil {
 						t.Fatal(err)
@@ -219,7 +226,7 @@ func TestAttentionPtxas(t *testing.T) {
 						if rand.IntN(2) == 0 || !sampled() {
 							continue
 						}
-						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
+						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.laid), func(t *testing.T) {
 							assembleWell(t, s.Kernel, d.Target)
 						})
 					}
