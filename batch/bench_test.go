@@ -111,3 +111,39 @@ func BenchmarkCompile100(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkAppendStep appends keys and values to the caches of 32 layers, at a place that
+// is bound when it runs: one plan for all places, and no allocations.
+func BenchmarkAppendStep(b *testing.B) {
+	ctx := context.Background()
+	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	const layers, heads, tokens, dim = 32, 4, 64, 32 // caches of 2 MB together: what the host does counts
+	rec := batch.New(dev)
+	row := make([]float32, heads*dim)
+	x, at := rec.Upload(row, heads, 1, dim), batch.Upload(rec, []int32{0})
+	for range 2 * layers {
+		cache, err := device.Upload(ctx, dev, make([]float32, heads*tokens*dim), heads, tokens, dim)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer cache.Close()
+		rec.StoreAt(cache, 1, at, x)
+	}
+	p, err := rec.Compile(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	place := []int32{0}
+	bind := []batch.Binding{batch.Set(x, row), batch.Set(at, place)}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		place[0] = int32(i % tokens)
+		if err := p.Run(ctx, bind...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1924,9 +1924,10 @@ func (r *Batch) CountNonzeroRows(x Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] makes rows of other axes than the last: b.Cumsum(x, op.Axes(0)).
-func (r *Batch) Cumsum(x Value, along ...op.Along) Value {
-	return r.alongRows(op.Cumsum, op.Attrs{}, along, x)
+// Reverse of the options begins at the end of rows, Exclusive leaves the element
+// itself out, Along makes rows of other axes than the last.
+func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
+	return r.scan(op.Cumsum, opts, x)
 }
 
 // Cumprod records the running products: of each element and those before it: Π_{i
@@ -1945,9 +1946,10 @@ func (r *Batch) Cumsum(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] makes rows of other axes than the last: b.Cumprod(x, op.Axes(0)).
-func (r *Batch) Cumprod(x Value, along ...op.Along) Value {
-	return r.alongRows(op.Cumprod, op.Attrs{}, along, x)
+// Reverse of the options begins at the end of rows, Exclusive leaves the element
+// itself out, Along makes rows of other axes than the last.
+func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
+	return r.scan(op.Cumprod, opts, x)
 }
 
 // Cummax records the running maximum: the greatest of each element and those before
@@ -1964,9 +1966,10 @@ func (r *Batch) Cumprod(x Value, along ...op.Along) Value {
 //
 // Exact: the results are elements of the operands or their places.
 //
-// [op.Axes] makes rows of other axes than the last: b.Cummax(x, op.Axes(0)).
-func (r *Batch) Cummax(x Value, along ...op.Along) Value {
-	return r.alongRows(op.Cummax, op.Attrs{}, along, x)
+// Reverse of the options begins at the end of rows, Exclusive leaves the element
+// itself out, Along makes rows of other axes than the last.
+func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
+	return r.scan(op.Cummax, opts, x)
 }
 
 // Cummin records the running minimum: the least of each element and those before it:
@@ -1983,9 +1986,10 @@ func (r *Batch) Cummax(x Value, along ...op.Along) Value {
 //
 // Exact: the results are elements of the operands or their places.
 //
-// [op.Axes] makes rows of other axes than the last: b.Cummin(x, op.Axes(0)).
-func (r *Batch) Cummin(x Value, along ...op.Along) Value {
-	return r.alongRows(op.Cummin, op.Attrs{}, along, x)
+// Reverse of the options begins at the end of rows, Exclusive leaves the element
+// itself out, Along makes rows of other axes than the last.
+func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
+	return r.scan(op.Cummin, opts, x)
 }
 
 // LogCumsumExp records the logarithms of the running sums of exponentials, without
@@ -2003,9 +2007,10 @@ func (r *Batch) Cummin(x Value, along ...op.Along) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] makes rows of other axes than the last: b.LogCumsumExp(x, op.Axes(0)).
-func (r *Batch) LogCumsumExp(x Value, along ...op.Along) Value {
-	return r.alongRows(op.LogCumsumExp, op.Attrs{}, along, x)
+// Reverse of the options begins at the end of rows, Exclusive leaves the element
+// itself out, Along makes rows of other axes than the last.
+func (r *Batch) LogCumsumExp(x Value, opts ...op.ScanOpts) Value {
+	return r.scan(op.LogCumsumExp, opts, x)
 }
 
 // Softmax records the exponentials of a row divided by their sum: e**(x - max x) / Σ
@@ -2098,13 +2103,13 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // Shapes: q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or
 // all without b; lengths, of i32, how many of the keys there are: one, or [b]; mask,
 // of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b
-// n], k and v are pages [pages p h/g d] and key j is row j mod p of page table[j/p],
-// of which there are tk = n·p; gives [b h tq e]. Lengths below 0 are 0, those above
-// tk are tk. Keys and values may be f16 or bf16 where queries are f32; else weights
-// of 16-bit operands may be rounded to their type. A mask hides keys where it is
-// false or -Inf, and else is added. Numbers of pages that there are not hide the keys
-// of the page. A query that sees no key gives 0. NaN in a key or value that a query
-// sees gives NaN there; hidden ones do not matter.
+// n], k and v are pages [pages p h/g d], key j is row j mod p of page table[j/p], and
+// tk is n·p; gives [b h tq e]. Lengths below 0 are 0, those above tk are tk. Keys
+// and values may be f16 or bf16 where queries are f32; else weights of 16-bit
+// operands may be rounded to their type. A mask hides keys where it is false or -Inf,
+// and else is added. Numbers of pages that there are not hide the keys of the page. A
+// query that sees no key gives 0. NaN in a key or value that a query sees gives NaN
+// there; hidden ones do not matter.
 //
 // # Errors
 //

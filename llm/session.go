@@ -242,7 +242,7 @@ func (s *Session) own(ctx context.Context) error {
 			continue
 		}
 		fresh, ok := s.m.cache.take(nil, 1)
-		if !ok && !s.m.cache.shared(s.pages[i]) {
+		if !ok && s.m.cache.claim(s.pages[i]) {
 			continue // Options.Reclaim has closed the other session
 		}
 		if !ok {

@@ -47,7 +47,7 @@ var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scale
 	formula: "Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] * k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d]",
 	inputs:  []string{"q", "k", "v", "lengths", "mask", "table"}, arity: [2]int{3, 6}, types: attentionTypes,
 	shapes: "q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or all without b; lengths, of i32, how many of the keys there are: one, or [b]; " +
-		"mask, of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b n], k and v are pages [pages p h/g d] and key j is row j mod p of page table[j/p], of which there are tk = n·p; gives [b h tq e]",
+		"mask, of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b n], k and v are pages [pages p h/g d], key j is row j mod p of page table[j/p], and tk is n·p; gives [b h tq e]",
 	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}, {Name: "softcap", Doc: "bound of the scores, before masks; 0 stands for none"}},
 	tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
 	special: "Lengths below 0 are 0, those above tk are tk. Keys and values may be f16 or bf16 where queries are f32; else weights of 16-bit operands may be rounded to their type. " +

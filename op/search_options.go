@@ -9,3 +9,21 @@ type SearchOpts struct {
 type UniqueOpts struct {
 	Along Along // the one axis whose slices are compared; single elements if not given
 }
+
+// TopOpts are the options of the method TopK of package batch.
+type TopOpts struct {
+	Smallest bool  // the least elements, from the least; otherwise the greatest
+	Along    Along // the one axis whose elements are chosen among; the last axis if not given
+}
+
+// ScanOpts are the options of the running sums and the like of package batch: of Cumsum,
+// Cumprod, Cummax, Cummin and LogCumsumExp.
+type ScanOpts struct {
+	// Reverse combines each element with those after it, not with those before.
+	Reverse bool
+	// Exclusive leaves the element itself out: the first of each row, or with Reverse the
+	// last, becomes what no elements give: 0 for a sum, 1 for a product, the least number
+	// for a maximum.
+	Exclusive bool
+	Along     Along // axes that are combined as one row; the last axis if not given
+}

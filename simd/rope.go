@@ -32,6 +32,10 @@ type Rope struct {
 	// Frequencies, if not nil, are the angles between one position and the next for each
 	// pair, in place of the powers of Base.
 	Frequencies []float32
+	// XPosition and XInner are the elements of x from the vectors of one position to those of
+	// the next, and from one of them to the next, where there is one Outer. 0 means that
+	// vectors follow each other.
+	XPosition, XInner int
 }
 
 // ropeNS is what one thread takes for an element, in nanoseconds, and
@@ -57,9 +61,19 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	if r.Base == 0 {
 		r.Base = 10000
 	}
+	if r.XInner == 0 {
+		r.XInner = r.Dim
+	}
+	if r.XPosition == 0 {
+		r.XPosition = area(r.Inner, r.Dim)
+	}
 	n := area(area(area(r.Outer, r.Positions), r.Inner), r.Dim)
+	reads := n // the elements of x up to the last one
+	if n > 0 && r.Outer == 1 {
+		reads = area(r.Positions-1, r.XPosition) + area(r.Inner-1, r.XInner) + r.Dim
+	}
 	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions ||
-		r.Frequencies != nil && len(r.Frequencies) < r.Rotary/2 || len(dst) < n || len(x) < n {
+		r.Frequencies != nil && len(r.Frequencies) < r.Rotary/2 || len(dst) < n || len(x) < reads {
 		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions, %d frequencies: lengths %d, %d",
 			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(r.Frequencies), len(dst), len(x)))
 	}
@@ -125,6 +139,10 @@ func (t *ropeTask) Part(i int) {
 		}
 		for o := range t.Outer {
 			v := (o*t.Positions + pos) * t.Inner * t.Dim
+			if t.Outer == 1 {
+				t.rotate(t.dst[v:][:t.Inner*t.Dim], t.x[pos*t.XPosition:][:(t.Inner-1)*t.XInner+t.Dim], a)
+				continue
+			}
 			t.rotate(t.dst[v:][:t.Inner*t.Dim], t.x[v:][:t.Inner*t.Dim], a)
 		}
 	}
@@ -133,6 +151,14 @@ func (t *ropeTask) Part(i int) {
 
 // rotate turns the vectors of one position.
 func (t *ropeTask) rotate(dst, x []float32, a *turn) {
+	if t.XInner != t.Dim && t.Inner > 1 {
+		one := ropeTask{Rope: t.Rope}
+		one.Inner = 1
+		for i := range t.Inner {
+			one.rotate(dst[i*t.Dim:][:t.Dim], x[i*t.XInner:][:t.Dim], a)
+		}
+		return
+	}
 	if t.Rotary > 0 {
 		turn := rowKernel.ropePairs
 		if t.Half {

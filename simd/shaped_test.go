@@ -215,12 +215,22 @@ func testRope(t *testing.T) {
 		{Outer: 2, Positions: 9, Dim: 16, Rotary: 6, Offset: 1 << 20},
 		{Positions: 3, Dim: 1},
 		{Positions: 0, Dim: 8},
+		{Positions: 20, Inner: 3, Dim: 16, XPosition: 70, XInner: 16},
+		{Positions: 7, Inner: 4, Dim: 10, XPosition: 12, XInner: 90, Rotary: 6},
 	} {
 		for _, half := range []bool{false, true} {
 			r.Half = half
 			outer, inner := max(1, r.Outer), max(1, r.Inner)
 			n := outer * r.Positions * inner * r.Dim
-			x, xok := guarded(t, n, 0)
+			position, vector := r.XPosition, r.XInner
+			if position == 0 {
+				position, vector = inner*r.Dim, r.Dim
+			}
+			reads := n
+			if r.XPosition > 0 {
+				reads = (r.Positions-1)*position + (inner-1)*vector + r.Dim
+			}
+			x, xok := guarded(t, reads, 0)
 			uniform(x, -3, 3)
 			dst, ok := guarded(t, n, 1)
 			r.Run(p, dst, x)
@@ -239,7 +249,7 @@ func testRope(t *testing.T) {
 				if r.At != nil {
 					where = float64(r.At[pos])
 				}
-				in, out := x[v*r.Dim:][:r.Dim], dst[v*r.Dim:][:r.Dim]
+				in, out := x[v/inner*position+v%inner*vector:][:r.Dim], dst[v*r.Dim:][:r.Dim]
 				for i := range rotary / 2 {
 					a, b := 2*i, 2*i+1
 					if half {
@@ -257,6 +267,9 @@ func testRope(t *testing.T) {
 						t.Fatalf("%+v: element %d, which does not turn, is %v", r, i, out[i])
 					}
 				}
+			}
+			if r.XPosition > 0 {
+				continue // where the results would be is not where the vectors are
 			}
 			r.Run(p, x, x)
 			if fmt.Sprint(x) != fmt.Sprint(dst) {

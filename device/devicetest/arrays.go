@@ -71,7 +71,7 @@ type composition struct {
 func arrays(t *testing.T, open Open) {
 	dev := start(t, open)
 	g := newGenerator(freshSeed(t))
-	cases := slices.Concat(creations, arrangements, products, searches)
+	cases := slices.Concat(creations, arrangements, products, searches, rowOptions)
 	for _, i := range g.Perm(len(cases))[:len(cases)/sparing()] {
 		c := &cases[i]
 		t.Run(c.name, func(t *testing.T) { c.run(t, dev, g) })

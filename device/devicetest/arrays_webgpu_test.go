@@ -6,3 +6,6 @@ import "testing"
 
 // TestArraysWebGPU is TestArrays of lavapipe.
 func TestArraysWebGPU(t *testing.T) { arrays(t, webGPU(t, "lavapipe")) }
+
+// TestTransformerCopiesWebGPU is TestTransformerCopies of lavapipe.
+func TestTransformerCopiesWebGPU(t *testing.T) { layersOn(t, webGPU(t, "lavapipe")) }

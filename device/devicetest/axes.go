@@ -110,9 +110,12 @@ func reducesAlong(t *testing.T, dev *device.Device, g *generator, o *op.Operatio
 	for _, x := range in {
 		args = append(args, reflect.ValueOf(x))
 	}
-	if o == op.Var {
+	switch {
+	case o == op.Var:
 		args = append(args, reflect.ValueOf(op.VarOpts{Along: along}))
-	} else {
+	case o.Scans():
+		args = append(args, reflect.ValueOf(op.ScanOpts{Along: along}))
+	default:
 		args = append(args, reflect.ValueOf(along))
 	}
 	m, ok := method(b, o.Name())

@@ -16,3 +16,9 @@ func TestDecodeCUDA(t *testing.T) {
 	}
 	decode(t, dev, tokens, 1)
 }
+
+// TestTransformerCopiesCUDA is TestTransformerCopies in the emulator.
+func TestTransformerCopiesCUDA(t *testing.T) {
+	emulate(t, 9, false)
+	layersOn(t, openCUDA)
+}

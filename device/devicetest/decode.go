@@ -104,8 +104,8 @@ func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 }
 
 // decode decodes tokens with one plan, and again with one for each, which must give
-// the same numbers. It returns the plan, which is made once.
-func decode(t *testing.T, dev *device.Device, tokens, every int) *batch.Plan {
+// the same numbers. The plan is made once, and has no copies.
+func decode(t *testing.T, dev *device.Device, tokens, every int) {
 	g := newGenerator(freshSeed(t))
 	m := newModel(t, dev, g, 4, tokens)
 	inputs, outputs := make([][]float32, tokens), make([][]float32, tokens)
@@ -118,6 +118,9 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) *batch.Plan {
 	plan, err := b.Compile(t.Context(), y)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := copiesOf(plan); n > 0 {
+		t.Errorf("%d copies:\n%v", n, plan)
 	}
 	for i := range tokens {
 		inputs[i], outputs[i] = make([]float32, m.width), make([]float32, m.width)
@@ -149,10 +152,9 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) *batch.Plan {
 			}
 		}
 	}
-	return plan
 }
 
-// copies counts the steps of a plan that move elements alone.
+// copiesOf counts the steps of a plan that move elements alone.
 func copiesOf(plan fmt.Stringer) int {
 	n := 0
 	for _, line := range strings.Split(plan.String(), "\n") {

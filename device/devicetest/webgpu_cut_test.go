@@ -309,3 +309,54 @@ func TestWebGPUUncut(t *testing.T) {
 		t.Errorf("%v %v", s, err)
 	}
 }
+
+// TestWebGPUCutLayouts has attention with operands and results in layouts beside
+// arrays that are larger than a binding.
+func TestWebGPUCutLayouts(t *testing.T) {
+	smallBindings(t)
+	dev := start(t, openMasked)
+	g := newGenerator(freshSeed(t))
+	const heads, head = 2, 4
+	for _, s := range []struct {
+		tq, tk int
+		keys   bool // in a layout; else the result is
+	}{{bound, 5, true}, {7, bound / 2, false}} {
+		q := g.tensor(op.F32, op.Shape{heads, s.tq, head}, g.tame)
+		kv := g.tensor(op.F32, op.Shape{s.tk, heads, head}, g.tame)
+		if !s.keys {
+			kv.Shape = op.Shape{heads, s.tk, head}
+		}
+		run := func(copied bool) []float32 {
+			b := batch.New(dev)
+			x := arrayOf(kv).upload(b, kv.Shape)
+			if s.keys {
+				x = b.Permute(x, 1, 0, 2)
+				if copied {
+					x = b.Abs(x)
+				}
+			}
+			y := b.Attention(arrayOf(q).upload(b, q.Shape), x, x)
+			if !s.keys {
+				if copied {
+					y = b.Sqrt(b.Square(y)) // a step of its own
+				}
+				y = b.Permute(y, 1, 0, 2)
+			}
+			out := make([]float32, s.tq*heads*head)
+			b.Get(y, out)
+			if err := b.Execute(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		for i := range kv.Data {
+			kv.Data[i] = math.Abs(kv.Data[i])
+		}
+		got, want := run(false), run(true)
+		for i, v := range want {
+			if d := math.Abs(float64(v - got[i])); !(d <= 1e-5*(1+math.Abs(float64(v)))) {
+				t.Fatalf("%v: element %d is %v in layouts, %v in order", s, i, got[i], v)
+			}
+		}
+	}
+}

@@ -31,7 +31,12 @@ func Reference(r *lib.Request, in, out [][]byte) error {
 			continue
 		}
 		var err error
-		if arrays[i], err = a.Type.Array(a.Shape, in[i]); err != nil {
+		if a.Layout == nil {
+			arrays[i], err = a.Type.Array(a.Shape, in[i])
+		} else if arrays[i], err = a.Type.Array(op.Shape{a.N}, in[i]); err == nil {
+			arrays[i] = gathered(arrays[i], &a)
+		}
+		if err != nil {
 			return err
 		}
 		types[i] = a.Type
@@ -45,8 +50,21 @@ func Reference(r *lib.Request, in, out [][]byte) error {
 			return fmt.Errorf("%d results for %d bytes: %w", n, len(out[i]), op.ErrShape)
 		}
 		for j, v := range results[i].Data {
+			if y.Layout != nil {
+				j, _ = y.Layout.At(j)
+			}
 			y.Type.PutFloat64(out[i], j, v)
 		}
 	}
 	return nil
+}
+
+// gathered returns the array that memory shows in the layout of a, which has no window.
+func gathered(memory *op.Array, a *lib.Array) *op.Array {
+	x := op.NewArray(a.Shape)
+	for i := range x.Data {
+		at, _ := a.Layout.At(i)
+		x.Data[i] = memory.Data[at]
+	}
+	return x
 }

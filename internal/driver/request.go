@@ -76,6 +76,10 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				}
 				x.Spread, x.Layout = op.Full, nil
 			}
+			if x.Layout != nil {
+				array.Layout, array.N = x.Layout, x.N
+				x.Spread, x.Layout = op.Full, nil // of the memory
+			}
 			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {
 				array.Type, at = op.F32, a.Reserve(4*int64(x.N))
 				err = a.Widen(at, a.At(x), x)
@@ -136,11 +140,16 @@ func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
 		t, at := a.Stored(o), a.At(o)
 		if t != o.Type {
 			wide := a.Reserve(int64(o.N) * int64(t.Size()))
-			r.narrow = append(r.narrow, narrowing[A]{at, wide, o})
+			memory := o
+			memory.Spread, memory.Layout = op.Full, nil
+			r.narrow = append(r.narrow, narrowing[A]{at, wide, memory})
 			at = wide
 		}
-		shape := Present(shapes[min(i, len(shapes)-1)])
-		r.Out, r.To = append(r.Out, lib.Array{Type: t, Shape: shape}), append(r.To, at)
+		array := lib.Array{Type: t, Shape: Present(shapes[min(i, len(shapes)-1)])}
+		if o.Layout != nil {
+			array.Layout, array.N = o.Layout, o.N
+		}
+		r.Out, r.To = append(r.Out, array), append(r.To, at)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -267,5 +268,37 @@ func TestValid(t *testing.T) {
 	other := &Step{Op: op.Reshape, In: []Operand{{Type: op.F16}}, Out: []Operand{{Type: op.F32}}}
 	if !same.Reshapes() || other.Reshapes() || good.Reshapes() {
 		t.Error("reshapes")
+	}
+}
+
+// TestReferenceLaid computes attention whose operands and result have layouts.
+func TestReferenceLaid(t *testing.T) {
+	q, kv := op.Shape{2, 3, 4, 2}, op.Shape{2, 3, 5, 2}
+	r := &lib.Request{Op: op.Attention, In: []lib.Array{{Type: op.F32, Shape: q}, {Type: op.F32, Shape: kv}, {Type: op.F32, Shape: kv}}, Out: []lib.Array{{Type: op.F32, Shape: q}}}
+	var plain, laid [][]byte
+	for i := range r.In {
+		x := op.NewArray(r.In[i].Shape)
+		for k := range x.Data {
+			x.Data[k] = float64(float32(rand.NormFloat64()))
+		}
+		plain = append(plain, optest.Encode(x, op.F32))
+	}
+	want := make([]byte, 4*48)
+	if err := Reference(r, plain, [][]byte{want}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.In {
+		a := &r.In[i]
+		a.Layout, a.N = optest.Heads(a.Shape, 9, 3*i)
+		laid = append(laid, optest.Lay(plain[i], op.F32, a.Layout, a.N))
+	}
+	y := &r.Out[0]
+	y.Layout, y.N = optest.Heads(q, 3, 0)
+	got := make([]byte, 4*48)
+	if err := Reference(r, laid, [][]byte{got}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(optest.Taken(got, op.F32, y.Layout), want) {
+		t.Error("attention of operands in layouts differs from that of operands in order")
 	}
 }

@@ -241,6 +241,8 @@ func (f *file) recorded(o *op.Operation) {
 			"They are left out of the shape, or are extents of 1 with KeepDims."
 	case o.Class() == op.Reduction:
 		record, also, doc2 = "reduce", ", op.AlongOf(opts)", "\n\nAlong of the options reduces along some axes."
+	case o.Scans():
+		record, doc2 = "scan", "\n\nReverse of the options begins at the end of rows, Exclusive leaves the element itself out, Along makes rows of other axes than the last."
 	case o.Class() == op.Row && len(in) == 1 && o.Options() == "":
 		record, also, doc2 = "alongRows", ", along", "\n\n[op.Axes] makes rows of other axes than the last: b."+name+"(x, op.Axes(0))."
 	}
@@ -250,6 +252,9 @@ func (f *file) recorded(o *op.Operation) {
 			record, also = "apply", ""
 		} else if also == ", along" {
 			args += ", along ...op.Along"
+		}
+		if record == "scan" {
+			attrs, args = "opts", ", opts ...op.ScanOpts"
 		}
 		f.method(doc, fmt.Sprintf("%s(%s Value%s) Value", name, list, args),
 			fmt.Sprintf("return r.%s(op.%s, %s%s, %s)", record, o.GoName(), attrs, also, list))

@@ -31,8 +31,8 @@ var reductionOperators = map[string]mapping{
 }
 
 var rowOperators = map[string]mapping{
-	"CumProd":            scan((*batch.Batch).Cumprod, 1),
-	"CumSum":             scan((*batch.Batch).Cumsum, 0),
+	"CumProd":            scan((*batch.Batch).Cumprod),
+	"CumSum":             scan((*batch.Batch).Cumsum),
 	"Softmax":            along((*batch.Batch).Softmax),
 	"LogSoftmax":         along((*batch.Batch).LogSoftmax),
 	"LpNormalization":    lpNormalize,
@@ -144,22 +144,9 @@ func global(f reduction) mapping {
 
 // scan maps an operator to a scan: reversed elements from the end on, and exclusive
 // ones moved by one place, with what stands for nothing at the first.
-func scan(f reduction, nothing float32) mapping {
+func scan(f func(b *batch.Batch, x batch.Value, opts ...op.ScanOpts) batch.Value) mapping {
 	return func(r *recorder) []batch.Value {
-		x, s := r.x(0), r.shape(0)
-		axis := r.axis(r.host(1)[0], len(s))
-		reverse := r.int("reverse", 0) != 0
-		if reverse {
-			x = r.Flip(x, axis)
-		}
-		if r.int("exclusive", 0) != 0 {
-			x = r.Slice(r.Pad(x, axis, 1, 0, nothing), axis, 0, s[axis], 1)
-		}
-		x = f(r.Batch, x, op.Axes(axis))
-		if reverse {
-			x = r.Flip(x, axis)
-		}
-		return one(x)
+		return one(f(r.Batch, r.x(0), op.ScanOpts{Reverse: r.int("reverse", 0) != 0, Exclusive: r.int("exclusive", 0) != 0, Along: op.Axes(r.host(1)[0])}))
 	}
 }
 
@@ -201,14 +188,6 @@ func rmsNorm(r *recorder) []batch.Value {
 // topK brings the axis to the end. The least elements, and those of integers, are the
 // first ones in order.
 func topK(r *recorder) []batch.Value {
-	axis, k := r.int("axis", -1), r.host(1)[0]
-	x := r.SwapAxes(r.x(0), axis, -1)
-	largest := r.int("largest", 1) != 0
-	values, indices := r.Sort(x, op.SortOpts{Descending: largest})
-	if largest && x.Type().Float() {
-		values, indices = r.TopK(x, k)
-	} else {
-		values, indices = r.Slice(values, -1, 0, k, 1), r.Slice(indices, -1, 0, k, 1)
-	}
-	return []batch.Value{r.SwapAxes(values, axis, -1), r.SwapAxes(indices, axis, -1)}
+	values, indices := r.TopK(r.x(0), r.host(1)[0], op.TopOpts{Smallest: r.int("largest", 1) == 0, Along: op.Axes(r.int("axis", -1))})
+	return []batch.Value{values, indices}
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planAttention, variants: attentionWays.names()}, op.Attention) }
+func init() {
+	register(&family{plan: planAttention, variants: attentionWays.names()}, op.Attention)
+}
 
 // attentionTile is how attention is cut: a workgroup has Rows queries and goes
 // through the keys Keys at a time. Side lanes work on one query; they take Slice
@@ -80,6 +82,8 @@ type attentionSpec struct {
 	Unit    int  // elements that are read at once
 	Once    bool // a slice has whole queries
 	Shuffle bool // lanes of a query are in one subgroup
+
+	Placed attentionPlaced // where rows are, if that is not one after the other
 }
 
 type attentionParams struct {
@@ -114,13 +118,12 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
 		v := visibility(s.Causal, first, last, tq, length(head, tk))
 		seen, end := v.of(row.Min(last)), v.end // keys of the query, and of any of the tile
-		queries := head.Mul(rows).Add(first).Mul(d)
-		past := head.Mul(tk).Mul(d) // where the keys and values of the head begin
+		lie := s.rows(head, rows, first, tq, tk, d, 1)
 		// load brings a slice of so many rows into workgroup memory, zeros for
 		// what is not there.
-		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, start, left, at kernel.U32) {
+		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, row rowStart, left, at kernel.U32) {
 			s.load(b, to, pitch, n, func(r, c kernel.U32) (kernel.Bool, func() kernel.F32) {
-				return r.Lt(left).And(at.Add(c).Lt(d)), func() kernel.F32 { return x(start.Add(r.Mul(d)).Add(at).Add(c)) }
+				return r.Lt(left).And(at.Add(c).Lt(d)), func() kernel.F32 { return x(row(r).Add(at).Add(c)) }
 			})
 		}
 		each := s.Slice / s.Side // elements of a slice that a lane makes
@@ -129,11 +132,11 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		total := kernel.NewVar(b, "total", kernel.F(0))
 		b.ForStep(kernel.U(0), end, u(s.Keys), func(at kernel.U32) {
 			scores := kernel.NewVars(b, "score", s.Keys/s.Side, kernel.F(0))
-			start := past.Add(at.Mul(d))
+			key, value := lie.keys(at)
 			b.ForStep(kernel.U(0), d, u(s.Slice), func(c kernel.U32) {
 				b.Barrier() // until nobody needs the last slice
-				load(qs, s.Slice, s.Rows, q, queries, rows.Sub(first), c)
-				load(ks, s.Slice+1, s.Keys, keys, start, tk.Sub(at), c)
+				load(qs, s.Slice, s.Rows, q, lie.query, rows.Sub(first), c)
+				load(ks, s.Slice+1, s.Keys, keys, key, tk.Sub(at), c)
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Slice), func(i kernel.U32) {
 					x := qs.At(ly.Mul(u(s.Slice)).Add(i))
@@ -170,7 +173,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 			}
 			for c := range s.Parts {
 				b.Barrier()
-				load(ks, s.Slice+1, s.Keys, values, start, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
+				load(ks, s.Slice+1, s.Keys, values, value, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Keys).Min(end.Sub(at)), func(j kernel.U32) {
 					// A value that the query does not see may be NaN.
@@ -193,7 +196,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 					at := part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)).Add(lx.Add(u(i * s.Side)))
 					b.If(at.Lt(d), func() {
 						v := kernel.Select(seen.Eq(kernel.U(0)), kernel.F(0), sums[c*each+i].Get().Div(total.Get()))
-						put(queries.Add(ly.Mul(d)).Add(at), kernel.Dyn(v))
+						put(lie.result(ly).Add(at), kernel.Dyn(v))
 					})
 				}
 			}
@@ -240,6 +243,10 @@ func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name stri
 	if s.Lengths > 0 {
 		spec.PerKV = s.Batch * s.KVHeads / s.Lengths
 	}
+	var err error
+	if spec.Placed, err = placedAttention(&q.Request, &s); err != nil {
+		return nil, err
+	}
 	share := s.Heads / s.KVHeads
 	tiles, parts := (share*s.Tq-1)/t.Rows+1, (s.D-1)/(slices*t.Slice)+1
 	params := attentionParams{Heads: uint32(share), KVHeads: uint32(s.Batch * s.KVHeads), Tq: uint32(s.Tq), Tk: uint32(s.Tk), D: uint32(s.D),
@@ -249,7 +256,7 @@ func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name stri
 	if t.Each > 0 {
 		kernels = tiledAttentions
 		spec.Unit, spec.Once = unitOf(spec.Type, s.D), s.D <= t.Slice
-		if q.epilogue != nil && !alignedOperands(q.epilogue.in, size(q.shapes[0])) {
+		if q.epilogue != nil && !alignedOperands(q.epilogue.in, size(q.shapes[0])) || !spec.Placed.inUnits(q, spec.Unit) {
 			spec.Unit = 1
 		}
 		spec.Shuffle = q.Target.Subgroups && q.Target.Subgroup >= t.Side

@@ -17,6 +17,8 @@ type anyAttentionSpec struct {
 	Softcap       bool
 	Paged         bool
 	Parts         int // slices of the results of a workgroup
+	// Where q, k, v and the result begin.
+	QOff, KOff, VOff, YOff int
 }
 
 type anyAttentionParams struct {
@@ -56,9 +58,9 @@ func (a *anyAttention) query(row kernel.U32) (head, i kernel.U32) {
 	return a.head.Mul(a.b.U32(&a.p.Share)).Add(row.Div(a.tq)), row.Mod(a.tq)
 }
 
-// placed returns where a row begins: batch, head and row by their strides.
-func (a *anyAttention) placed(head, row kernel.U32, batch, heads, rows *uint32) kernel.U32 {
-	return a.at.Mul(a.b.U32(batch)).Add(head.Mul(a.b.U32(heads))).Add(row.Mul(a.b.U32(rows)))
+// placed returns where a row begins: batch, head and row by their strides, from off on.
+func (a *anyAttention) placed(off int, head, row kernel.U32, batch, heads, rows *uint32) kernel.U32 {
+	return behind(off, a.at.Mul(a.b.U32(batch)).Add(head.Mul(a.b.U32(heads))).Add(row.Mul(a.b.U32(rows))))
 }
 
 // sight returns the keys that query i sees: from first to before end.
@@ -72,14 +74,14 @@ func (a *anyAttention) sight(i kernel.U32) (first, end kernel.I32) {
 }
 
 // row returns where key j begins, of keys or of values, and whether there is one.
-func (a *anyAttention) row(j kernel.U32, page, batch, heads, rows *uint32) (kernel.U32, kernel.Bool) {
+func (a *anyAttention) row(off int, j kernel.U32, page, batch, heads, rows *uint32) (kernel.U32, kernel.Bool) {
 	b := a.b
 	if !a.s.Paged {
-		return a.placed(a.head, j, batch, heads, rows), j.I32().Lt(a.most)
+		return a.placed(off, a.head, j, batch, heads, rows), j.I32().Lt(a.most)
 	}
 	number, is := a.page(j)
 	j = j.Mod(b.U32(&a.p.Page))
-	return number.Mul(b.U32(page)).Add(a.head.Mul(b.U32(heads))).Add(j.Mul(b.U32(rows))), is
+	return behind(off, number.Mul(b.U32(page)).Add(a.head.Mul(b.U32(heads))).Add(j.Mul(b.U32(rows)))), is
 }
 
 // page returns the page of key j, and whether there is one.
@@ -112,7 +114,7 @@ func (a *anyAttention) scored(x kernel.F32, row, key kernel.U32) (kernel.F32, ke
 		return x, sees
 	}
 	head, _ := a.query(row)
-	at := a.placed(head, i, &a.p.MBatch, &a.p.MHead, &a.p.MQ).Add(key.Mul(b.U32(&a.p.MKV)))
+	at := a.placed(0, head, i, &a.p.MBatch, &a.p.MHead, &a.p.MQ).Add(key.Mul(b.U32(&a.p.MKV)))
 	m := a.mask.at(kernel.Select(sees, at, kernel.U(0)))
 	if a.s.Mask == op.Bool {
 		return x, sees.And(kernel.As[kernel.Bool](b, m))
@@ -187,10 +189,10 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 				b.Barrier() // until nobody needs the last slice
 				load(qs, s.Slice, s.Rows, q, func(r kernel.U32) (kernel.U32, kernel.Bool) {
 					head, i := a.query(first.Add(r).Min(last))
-					return a.placed(head, i, &p.QBatch, &p.QHead, &p.QRow), first.Add(r).Lt(rows)
+					return a.placed(s.QOff, head, i, &p.QBatch, &p.QHead, &p.QRow), first.Add(r).Lt(rows)
 				}, c, d)
 				load(ks, s.Slice+1, s.Keys, keys, func(r kernel.U32) (kernel.U32, kernel.Bool) {
-					return a.row(at.Add(r), &p.KPage, &p.KBatch, &p.KHead, &p.KRow)
+					return a.row(s.KOff, at.Add(r), &p.KPage, &p.KBatch, &p.KHead, &p.KRow)
 				}, c, d)
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Slice), func(i kernel.U32) {
@@ -231,7 +233,7 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 			for c := range s.Parts {
 				b.Barrier()
 				load(ks, s.Slice+1, s.Keys, values, func(r kernel.U32) (kernel.U32, kernel.Bool) {
-					return a.row(at.Add(r), &p.VPage, &p.VBatch, &p.VHead, &p.VRow)
+					return a.row(s.VOff, at.Add(r), &p.VPage, &p.VBatch, &p.VHead, &p.VRow)
 				}, part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)), width)
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
@@ -250,7 +252,7 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 			})
 		})
 		head, i := a.query(row)
-		to := a.placed(head, i, &p.YBatch, &p.YHead, &p.YRow)
+		to := a.placed(s.YOff, head, i, &p.YBatch, &p.YHead, &p.YRow)
 		b.If(first.Add(ly).Lt(rows), func() {
 			for c := range s.Parts {
 				for n := range each {
@@ -301,7 +303,13 @@ func planAnyAttention(q *request, s op.AttentionSizes) (*Plan, error) {
 	if s.FromStart {
 		params.FromStart = 1
 	}
-	params.rows(&s)
+	layouts, _ := AttentionLayouts(&q.Request)
+	places, err := AttentionPlaces(&s, layouts)
+	if err != nil {
+		return nil, err
+	}
+	spec.QOff, spec.KOff, spec.VOff, spec.YOff = places[0].Off, places[1].Off, places[2].Off, places[3].Off
+	params.rows(&s, places)
 	var p planner
 	p.stage(anyAttentions.of(spec, q.epilogue), kernel.GridOf(s.Batch*s.KVHeads*tiles*parts), params, append(q.inputs(), q.outputs()...)...)
 	return p.done("any")
@@ -320,19 +328,17 @@ func attentionReach(s *op.AttentionSizes) (behind, ahead int32) {
 	return behind, ahead
 }
 
-// rows fills in where rows begin of operands and a result without gaps.
-func (p *anyAttentionParams) rows(s *op.AttentionSizes) {
-	fill := func(batch, head, row *uint32, heads, rows, d int) {
-		*batch, *head, *row = uint32(heads*rows*d), uint32(rows*d), uint32(d)
+// rows fills in where rows begin, and pages.
+func (p *anyAttentionParams) rows(s *op.AttentionSizes, places [4]AttentionPlace) {
+	fill := func(batch, head, row *uint32, a AttentionPlace) {
+		*batch, *head, *row = uint32(a.Batch), uint32(a.Head), uint32(a.Row)
 	}
-	fill(&p.QBatch, &p.QHead, &p.QRow, s.Heads, s.Tq, s.D)
-	fill(&p.YBatch, &p.YHead, &p.YRow, s.Heads, s.Tq, s.E)
-	fill(&p.KBatch, &p.KHead, &p.KRow, s.KVHeads, s.Tk, s.D)
-	fill(&p.VBatch, &p.VHead, &p.VRow, s.KVHeads, s.Tk, s.E)
-	if s.Page == 0 {
-		return
+	fill(&p.QBatch, &p.QHead, &p.QRow, places[0])
+	fill(&p.KBatch, &p.KHead, &p.KRow, places[1])
+	fill(&p.VBatch, &p.VHead, &p.VRow, places[2])
+	fill(&p.YBatch, &p.YHead, &p.YRow, places[3])
+	if s.Page > 0 {
+		p.Pages, p.Page, p.Table = uint32(s.Pages), uint32(s.Page), uint32(s.Tk/s.Page)
+		p.KPage, p.VPage = p.KBatch, p.VBatch
 	}
-	p.Pages, p.Page, p.Table = uint32(s.Pages), uint32(s.Page), uint32(s.Tk/s.Page)
-	p.KHead, p.KRow, p.KPage = uint32(s.D), uint32(s.KVHeads*s.D), uint32(s.Page*s.KVHeads*s.D)
-	p.VHead, p.VRow, p.VPage = uint32(s.E), uint32(s.KVHeads*s.E), uint32(s.Page*s.KVHeads*s.E)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -42,6 +43,49 @@ func TestAttention(t *testing.T) {
 						}
 					})
 				}
+			}
+		}
+	}
+}
+
+// packedHeads gives q, k and v of a request for attention places in one array, and the
+// result the place of merged heads.
+func packedHeads(r *Request) {
+	q, k := r.In[op.AttentionQ].Shape, r.In[op.AttentionK].Shape
+	first, all := 0, q[1]+2*k[1]
+	for i := range op.AttentionV + 1 {
+		a := &r.In[i]
+		a.Layout, a.N = optest.Heads(a.Shape, all, first)
+		first += a.Shape[1]
+	}
+	y := &r.Out[0]
+	y.Layout, y.N = optest.Heads(y.Shape, y.Shape[1], 0)
+}
+
+// TestAttentionLaid runs attention over packed heads in every variant.
+func TestAttentionLaid(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(65, 66))
+	for i, s := range []struct{ batch, heads, kv, tq, tk, d int }{{1, 1, 1, 3, 4, 1}, {2, 3, 3, 5, 7, 8}, {2, 4, 2, 17, 33, 20}, {1, 8, 2, 1, 70, 33}, {1, 2, 2, 70, 40, 72}} {
+		for j, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Window: 3}} {
+			c := &trial{o: op.Attention, attrs: o.Attrs(), types: []op.DType{op.F32, op.F32, op.F32}, layouts: packedHeads,
+				values: []*op.Array{normal(rnd, s.batch, s.heads, s.tq, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d)}}
+			for _, w := range attentionWays {
+				if j == 2 && w.name != attentionWays[0].name || !sampled() {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%v/%+v", w.name, s, o), func(t *testing.T) {
+					g := &rig{check: i < 3, subgroup: 32, extra: uint32(i)}
+					err := c.runBy(g, func(q *request) (*Plan, error) {
+						sizes, err := op.AttentionOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})
+						if err != nil || !sizes.Plain() {
+							return planAnyAttention(q, sizes)
+						}
+						return launchAttention(q, sizes, w.spec, "")
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
 			}
 		}
 	}

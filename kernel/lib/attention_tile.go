@@ -41,11 +41,10 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 			seen[i] = v.of(first.Add(place(i)).Min(last))
 		}
 		units := d.Div(u(s.Unit)) // of a row
-		queries := head.Mul(rows).Add(first).Mul(units)
-		past := head.Mul(tk).Mul(units) // where the keys and values of the head begin
+		lie := s.rows(head, rows, first, tq, tk, units, s.Unit)
 		// load brings columns from at on of so many rows into workgroup memory, row
 		// source(r) to place r, zeros for what is not there.
-		load := func(to kernel.Array[kernel.Vec4F], n int, x units4, source func(r kernel.U32) kernel.U32, start, left, at kernel.U32) {
+		load := func(to kernel.Array[kernel.Vec4F], n int, x units4, source func(r kernel.U32) kernel.U32, row rowStart, left, at kernel.U32) {
 			for k := 0; k < n*wide; k += b.Lanes() {
 				i := b.Lane().Add(u(k))
 				move := func() {
@@ -54,7 +53,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 					if source != nil {
 						from = source(r)
 					}
-					to.Set(r.Mul(u(pitch)).Add(c), x(start.Add(from.Mul(units)), at.Add(c.Mul(u(4))), from.Lt(left)))
+					to.Set(r.Mul(u(pitch)).Add(c), x(row(from), at.Add(c.Mul(u(4))), from.Lt(left)))
 				}
 				if k+b.Lanes() <= n*wide {
 					move()
@@ -77,17 +76,17 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 		most := kernel.NewVars(b, "most", s.Each, kernel.U(lowestKey))
 		total := kernel.NewVars(b, "total", s.Each, kernel.F(0))
 		if s.Once {
-			load(qs, s.Rows, q4, nil, queries, rows.Sub(first), kernel.U(0))
+			load(qs, s.Rows, q4, nil, lie.query, rows.Sub(first), kernel.U(0))
 		}
 		b.ForStep(kernel.U(0), v.end, u(s.Keys), func(at kernel.U32) {
 			scores := kernel.NewVars(b, "score", s.Each*runs*4, kernel.F(0))
-			start := past.Add(at.Mul(units))
+			key4, value4 := lie.keys(at)
 			slice := func(c kernel.U32) {
 				b.Barrier() // until nobody needs the last slice
 				if !s.Once {
-					load(qs, s.Rows, q4, nil, queries, rows.Sub(first), c)
+					load(qs, s.Rows, q4, nil, lie.query, rows.Sub(first), c)
 				}
-				load(ks, s.Keys, k4, spread, start, tk.Sub(at), c)
+				load(ks, s.Keys, k4, spread, key4, tk.Sub(at), c)
 				b.Barrier()
 				b.For(kernel.U(0), u(wide), func(j kernel.U32) {
 					var xs []kernel.Vec4F
@@ -162,7 +161,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 			}
 			for c := range s.Parts {
 				b.Barrier()
-				load(ks, s.Keys, v4, nil, start, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
+				load(ks, s.Keys, v4, nil, value4, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
 				b.Barrier()
 				add := func(visible func(i, k int, j kernel.U32, f func())) {
 					b.For(kernel.U(0), u(s.Keys/4), func(j kernel.U32) {
@@ -208,7 +207,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 					for m := range columns {
 						at := part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)).Add(lx.Add(u(m * s.Side)).Mul(u(4)))
 						result := kernel.Select(seen[i].Eq(kernel.U(0)), kernel.F(0).Splat4(), sum(i, c, m).Get().Div(whole.Splat4()))
-						to := queries.Add(place(i).Mul(units))
+						to := lie.result(place(i))
 						for k := 0; k < 4; k += s.Unit {
 							var vs []kernel.F32
 							for n := range s.Unit {

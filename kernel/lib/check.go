@@ -105,6 +105,11 @@ func check(r *Request) (*request, error) {
 			} else if n > maxElements {
 				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
 			}
+			if a.Layout != nil {
+				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
+					return fail(err)
+				}
+			}
 		}
 	}
 	if r.Post != nil {
@@ -114,10 +119,32 @@ func check(r *Request) (*request, error) {
 			}
 		}
 	}
+	if err := q.checkLayouts(); err != nil {
+		return fail(err)
+	}
 	if err := q.fuse(); err != nil {
 		return fail(err)
 	}
 	return q, q.checkOut()
+}
+
+// checkLayouts returns an ErrUnsupported where the kernels of the operation do not
+// find the elements of an array that does not lie row by row.
+func (q *request) checkLayouts() error {
+	if q.Op == nil {
+		return nil // Operand has those
+	}
+	for i, a := range q.In {
+		if a.Layout != nil && !Reads(q.Op, i, a.Shape, a.Layout) {
+			return unsupported("operand %d in the layout %v", i, a.Layout)
+		}
+	}
+	for i, a := range q.Out {
+		if a.Layout != nil && (q.Post != nil || !Writes(q.Op, a.Shape, a.Layout)) {
+			return unsupported("result %d in the layout %v", i, a.Layout)
+		}
+	}
+	return nil
 }
 
 // checkOut compares what is to be written with what the operation gives.
@@ -125,7 +152,7 @@ func (q *request) checkOut() error {
 	want := make([]Array, 0, 4)
 	if q.Op != nil {
 		for i, t := range q.types {
-			want = append(want, Array{t, q.shapes[i]})
+			want = append(want, Array{Type: t, Shape: q.shapes[i]})
 		}
 	}
 	if q.Post != nil {
@@ -137,7 +164,7 @@ func (q *request) checkOut() error {
 			if i >= len(q.Out) {
 				break
 			}
-			w := Array{q.Out[i].Type, q.Out[0].Shape}
+			w := Array{Type: q.Out[i].Type, Shape: q.Out[0].Shape}
 			if q.Op != nil {
 				w.Shape = q.shapes[0]
 			}
@@ -183,10 +210,6 @@ func (t *Target) allows(p *ir.Program, s *Stage) error {
 		}
 	}
 	return nil
-}
-
-func unsupported(format string, args ...any) error {
-	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
 }
 
 // size returns the elements of a shape that has been checked.

@@ -3,6 +3,8 @@
 package lib
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -34,19 +36,62 @@ type concatParams struct {
 type concatSpec struct {
 	Type  op.DType
 	Width int
+	// Laid says that what is moved lies as Layout says, in memory of whole vectors.
+	Laid   bool
+	Layout op.Layout
+}
+
+// concatVectors reports whether array a can be moved in vectors, and concatSpec.of
+// is the specification for it.
+func concatVectors(a *Array) bool {
+	if a.Type.Size() != 4 || a.Layout == nil {
+		return a.Type.Size() == 4
+	}
+	_, stride, ok := inVectors(&Operand{Type: a.Type, N: a.N, Layout: a.Layout})
+	return ok && stride == 1
+}
+
+// of returns the specification for moving an array.
+func (s concatSpec) of(a *Array) concatSpec {
+	if a.Layout != nil {
+		s.Laid, s.Layout = true, *a.Layout
+	}
+	return s
+}
+
+// mover declares an operand and the result, and returns what moves a vector.
+func (s *concatSpec) mover(b *kernel.Builder, name string, e *epilogue) func(to, from kernel.U32) {
+	if s.Width == 4 {
+		x, y := kernel.Input[kernel.Vec4U](b, name), kernel.Output[kernel.Vec4U](b, "out")
+		read := x.At
+		if s.Laid {
+			w, _, _ := inVectors(&Operand{Type: s.Type, Layout: &s.Layout})
+			read = func(i kernel.U32) kernel.Vec4U {
+				at, is := w.at(i)
+				return kernel.As[kernel.Vec4U](b, w.filled(b, kernel.Dyn(x.At(at)), is, s.Layout.Fill, op.U32, 4))
+			}
+		}
+		return func(to, from kernel.U32) { y.Set(to, read(from)) }
+	}
+	read, put := inputBits(b, name, s.Type), e.bits(b, s.Type)
+	if s.Laid {
+		x, w := read, walk{off: s.Layout.Off, fill: s.Layout.Windowed(), f: s.Layout.Factors()}
+		fill := s.Layout.Fill
+		if s.Type == op.F16 {
+			fill = math.Float32bits(float32(s.Type.Float64([]byte{byte(fill), byte(fill >> 8)}, 0)))
+		}
+		read = func(i kernel.U32) kernel.U32 {
+			at, is := w.at(i)
+			return kernel.As[kernel.U32](b, w.filled(b, kernel.Dyn(x(at)), is, fill, op.U32, 1))
+		}
+	}
+	return func(to, from kernel.U32) { put(to, read(from)) }
 }
 
 // concats moves one part to its place in the result, one vector a lane.
 var concats = newMaker("concat", func(b *kernel.Builder, p *concatParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
-	var move func(to, from kernel.U32)
-	if s.Width == 4 {
-		x, y := kernel.Input[kernel.Vec4U](b, "x"), kernel.Output[kernel.Vec4U](b, "out")
-		move = func(to, from kernel.U32) { y.Set(to, x.At(from)) }
-	} else {
-		x, put := inputBits(b, "x", s.Type), e.bits(b, s.Type)
-		move = func(to, from kernel.U32) { put(to, x(from)) }
-	}
+	move := s.mover(b, "x", e)
 	row := b.U32(&p.Row)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
@@ -65,9 +110,9 @@ func planConcat(q *request) (*Plan, error) {
 		return nil, err
 	}
 	inner := size(q.shapes[0][axis+1:])
-	m := concatOf{Vectors: q.epilogue == nil && q.In[0].Type.Size() == 4}
-	for _, s := range shapes {
-		m.Vectors = m.Vectors && s[axis]*inner%4 == 0
+	m := concatOf{Vectors: q.epilogue == nil}
+	for i, s := range shapes {
+		m.Vectors = m.Vectors && s[axis]*inner%4 == 0 && concatVectors(&q.In[i])
 	}
 	width, name, err := concatWays.choose(q, m)
 	if err != nil {
@@ -80,7 +125,7 @@ func planConcat(q *request) (*Plan, error) {
 		row, n := s[axis]*inner, size(s)
 		if n > 0 {
 			params := concatParams{uint32(n / width), uint32(row / width), uint32(pitch / width), uint32(at / width)}
-			p.stage(concats.of(concatSpec{q.In[0].Type, width}, q.epilogue), kernel.GridFor(n/width, concatLanes), params,
+			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: width}.of(&q.In[i]), q.epilogue), kernel.GridFor(n/width, concatLanes), params,
 				append([]Ref{in[i]}, q.outputs()...)...)
 		}
 		at += row

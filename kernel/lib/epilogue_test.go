@@ -82,7 +82,7 @@ func TestEpilogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Post = post
-			r.Out = []Array{r.Out[0], {op.Bool, r.Out[0].Shape}}
+			r.Out = []Array{r.Out[0], {Type: op.Bool, Shape: r.Out[0].Shape}}
 			p, err := For(r)
 			if errors.Is(err, op.ErrUnsupported) {
 				continue // a variant for operations alone

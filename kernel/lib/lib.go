@@ -12,6 +12,11 @@ import (
 type Array struct {
 	Type  op.DType
 	Shape op.Shape
+	// Layout, if not nil, says where the elements are in memory of N elements, for
+	// operands and results that the kernels of the operation find there: see
+	// [AttentionPlaces]. Without it elements lie row by row.
+	Layout *op.Layout
+	N      int
 }
 
 // Request is one use of an operation on a device.
@@ -112,4 +117,8 @@ const (
 // String returns the reference as in0, out0, scratch0, constant0.
 func (r Ref) String() string {
 	return fmt.Sprintf("%s%d", [...]string{"in", "out", "scratch", "constant"}[r.Kind&3], r.Index)
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
 }

@@ -87,7 +87,7 @@ func TestFoldedGrids(t *testing.T) {
 
 // TestRequests holds that what cannot be computed is an error, not a wrong plan.
 func TestRequests(t *testing.T) {
-	f := func(s ...int) Array { return Array{op.F32, s} }
+	f := func(s ...int) Array { return Array{Type: op.F32, Shape: s} }
 	result := ir.NewArg(0, ir.F32)
 	for name, c := range map[string]struct {
 		r    *Request
@@ -97,8 +97,8 @@ func TestRequests(t *testing.T) {
 		"no result":            {&Request{Op: op.Neg, In: []Array{f(3)}}, op.ErrShape},
 		"too few operands":     {&Request{Op: op.Add, In: []Array{f(3)}, Out: []Array{f(3)}}, op.ErrShape},
 		"other shape":          {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(4)}}, op.ErrShape},
-		"other type":           {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{{op.I32, op.Shape{3}}}}, op.ErrUnsupported},
-		"narrow type":          {&Request{Op: op.Neg, In: []Array{{op.BF16, op.Shape{3}}}, Out: []Array{{op.BF16, op.Shape{3}}}}, op.ErrUnsupported},
+		"other type":           {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{{Type: op.I32, Shape: op.Shape{3}}}}, op.ErrUnsupported},
+		"narrow type":          {&Request{Op: op.Neg, In: []Array{{Type: op.BF16, Shape: op.Shape{3}}}, Out: []Array{{Type: op.BF16, Shape: op.Shape{3}}}}, op.ErrUnsupported},
 		"too large":            {&Request{Op: op.Neg, In: []Array{f(1<<16, 1<<15)}, Out: []Array{f(1<<16, 1<<15)}}, op.ErrUnsupported},
 		"negative":             {&Request{Op: op.Neg, In: []Array{f(-1)}, Out: []Array{f(-1)}}, op.ErrShape},
 		"no such variant":      {&Request{Op: op.Softmax, In: []Array{f(3)}, Out: []Array{f(3)}, Variant: "x"}, op.ErrUnsupported},
@@ -131,7 +131,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestTuning(t *testing.T) {
-	r := &Request{Op: op.Softmax, In: []Array{{op.F32, op.Shape{3, 100}}}, Out: []Array{{op.F32, op.Shape{3, 100}}}}
+	r := &Request{Op: op.Softmax, In: []Array{{Type: op.F32, Shape: op.Shape{3, 100}}}, Out: []Array{{Type: op.F32, Shape: op.Shape{3, 100}}}}
 	p, err := For(r)
 	if err != nil || p.Variant != "team16" {
 		t.Fatalf("%v, %v", p, err)
@@ -151,8 +151,8 @@ func TestTuning(t *testing.T) {
 		t.Errorf("by name: %q, %v", p.Variant, err)
 	}
 	near, far := *r, *r
-	near.In = []Array{{op.F32, op.Shape{4, 127}}}
-	far.In = []Array{{op.F32, op.Shape{5, 100}}}
+	near.In = []Array{{Type: op.F32, Shape: op.Shape{4, 127}}}
+	far.In = []Array{{Type: op.F32, Shape: op.Shape{5, 100}}}
 	if Key(r) != Key(&near) || Key(r) == Key(&far) {
 		t.Errorf("keys %s, %s, %s", Key(r), Key(&near), Key(&far))
 	}

@@ -268,7 +268,7 @@ func planReshape(q *request) (*Plan, error) {
 	if q.epilogue == nil && x.Type != op.F16 {
 		// Bits are copied, so that each NaN stays what it is.
 		x.Type = op.U32
-		q.Out = []Array{{op.U32, q.Out[0].Shape}}
+		q.Out = []Array{{Type: op.U32, Shape: q.Out[0].Shape}}
 	}
 	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, op.Register(x.Type))})
 }

@@ -82,7 +82,7 @@ func TestProgram(t *testing.T) {
 	sum, _ := ir.New(ir.Add, a, b)
 	less, _ := ir.New(ir.Lt, a, b)
 	r := &Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Full, N: 24}, {Type: op.F32, Spread: op.Periodic, N: 4}}, Exprs: []*ir.Node{sum, less}},
-		Out: []Array{{op.F32, op.Shape{6, 4}}, {op.Bool, op.Shape{6, 4}}}}
+		Out: []Array{{Type: op.F32, Shape: op.Shape{6, 4}}, {Type: op.Bool, Shape: op.Shape{6, 4}}}}
 	p, err := For(r)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestSums(t *testing.T) {
 		post.Exprs = []*ir.Node{ir.NewConvert(sum, op.Register(out))}
 		ran := 0
 		for _, variant := range Variants(nil) {
-			r := &Request{Post: post, Out: []Array{{out, op.Shape{rows, cols}}}, Variant: variant, Target: Target{F16: true}}
+			r := &Request{Post: post, Out: []Array{{Type: out, Shape: op.Shape{rows, cols}}}, Variant: variant, Target: Target{F16: true}}
 			p, err := For(r)
 			if errors.Is(err, op.ErrUnsupported) {
 				continue
@@ -187,7 +187,7 @@ func TestMapWays(t *testing.T) {
 		{many, op.Neg, "vector"}, {many + 1, op.Neg, "scalars"},
 		{many - 4, op.Exp, "vector"}, {many, op.Exp, "vectors"}, {many + 3, op.Exp, "few-scalars"},
 	} {
-		a := []Array{{op.F32, op.Shape{c.n}}}
+		a := []Array{{Type: op.F32, Shape: op.Shape{c.n}}}
 		p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1}}) // where functions are, it is heavy
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestMapGuarded(t *testing.T) {
 		}
 	}
 	for i, d := range []op.DType{op.F32, op.F16, op.F32} {
-		p, err := For(&Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Full, N: n}, {Type: d, Spread: op.Full, N: n}}, Exprs: []*ir.Node{expr}}, Out: []Array{{op.F32, op.Shape{n}}},
+		p, err := For(&Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Full, N: n}, {Type: d, Spread: op.Full, N: n}}, Exprs: []*ir.Node{expr}}, Out: []Array{{Type: op.F32, Shape: op.Shape{n}}},
 			Variant: []string{"vectors", "vectors", "few-scalars"}[i], Target: Target{F16: true, MapGuarded: true}})
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,9 @@ func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 	if err != nil {
 		return err
 	}
+	if c.layouts != nil {
+		c.layouts(r)
+	}
 	q, err := check(r)
 	if err != nil {
 		return err
@@ -26,13 +29,22 @@ func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 	}
 	var in, out [][]byte
 	for i, x := range c.values {
-		in = append(in, optest.Encode(x, c.types[i]))
+		m := optest.Encode(x, c.types[i])
+		if a := r.In[i]; a.Layout != nil {
+			m = optest.Lay(m, a.Type, a.Layout, a.N)
+		}
+		in = append(in, m)
 	}
 	for _, y := range r.Out {
 		out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 	}
 	if err := g.run(p, in, out); err != nil {
 		return err
+	}
+	for i, y := range r.Out {
+		if y.Layout != nil {
+			out[i] = optest.Taken(out[i], y.Type, y.Layout)
+		}
 	}
 	return c.use().Compare(typesOf(r.Out), out)
 }

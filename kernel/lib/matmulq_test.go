@@ -47,8 +47,8 @@ func TestMatMulQ(t *testing.T) {
 			a, bias := normal(rnd, m, k), normal(rnd, n)
 			ran := false
 			for _, name := range Variants(op.MatMulQ) {
-				r := &Request{Op: op.MatMulQ, In: []Array{{op.F32, a.Shape}, {d, op.Shape{n, k}}, {op.F32, bias.Shape}},
-					Out: []Array{{op.F32, op.Shape{m, n}}}, Variant: name}
+				r := &Request{Op: op.MatMulQ, In: []Array{{Type: op.F32, Shape: a.Shape}, {Type: d, Shape: op.Shape{n, k}}, {Type: op.F32, Shape: bias.Shape}},
+					Out: []Array{{Type: op.F32, Shape: op.Shape{m, n}}}, Variant: name}
 				p, err := For(r)
 				if errors.Is(err, op.ErrUnsupported) {
 					continue

@@ -20,16 +20,6 @@ type placeParams struct {
 	Part   uint32 // rows that are moved between two of them
 }
 
-// mover declares an operand and the result, and returns what moves a vector.
-func mover(b *kernel.Builder, name string, s concatSpec, e *epilogue) func(to, from kernel.U32) {
-	if s.Width == 4 {
-		x, y := kernel.Input[kernel.Vec4U](b, name), kernel.Output[kernel.Vec4U](b, "out")
-		return func(to, from kernel.U32) { y.Set(to, x.At(from)) }
-	}
-	x, put := inputBits(b, name, s.Type), e.bits(b, s.Type)
-	return func(to, from kernel.U32) { put(to, x(from)) }
-}
-
 // placed returns, for vector i of those that are moved, the outer place and the
 // row of it, and what is left within the row.
 func placed(b *kernel.Builder, p *placeParams, i kernel.U32) (outer, row, rest kernel.U32) {
@@ -42,7 +32,7 @@ func placed(b *kernel.Builder, p *placeParams, i kernel.U32) (outer, row, rest k
 var slicesAt = newMaker("slice_at", func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
-	move := mover(b, "x", s, e)
+	move := s.mover(b, "x", e)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
 		outer, row, rest := placed(b, p, i)
@@ -56,7 +46,7 @@ var slicesAt = newMaker("slice_at", func(b *kernel.Builder, p *placeParams, s co
 var updates = newMaker("update", func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
-	move := mover(b, "v", s, e)
+	move := s.mover(b, "v", e)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
 		outer, row, rest := placed(b, p, i)
@@ -77,7 +67,11 @@ func (q *request) places() (op.Placed, int, string, placeParams, error) {
 	if err != nil {
 		return s, 0, "", placeParams{}, err
 	}
-	w, name, err := concatWays.choose(q, concatOf{Vectors: q.epilogue == nil && q.In[0].Type.Size() == 4 && s.Inner%4 == 0})
+	moved := &q.In[0]
+	if q.Op == op.Update {
+		moved = &q.In[2]
+	}
+	w, name, err := concatWays.choose(q, concatOf{Vectors: q.epilogue == nil && s.Inner%4 == 0 && concatVectors(moved)})
 	if err != nil {
 		return s, 0, "", placeParams{}, err
 	}
@@ -92,7 +86,7 @@ func planSliceAt(q *request) (*Plan, error) {
 	}
 	var p planner
 	in := q.inputs()
-	p.stage(slicesAt.of(concatSpec{q.In[0].Type, w}, q.epilogue), kernel.GridFor(int(params.N), concatLanes), params,
+	p.stage(slicesAt.of(concatSpec{Type: q.In[0].Type, Width: w}, q.epilogue), kernel.GridFor(int(params.N), concatLanes), params,
 		append([]Ref{in[1], in[0]}, q.outputs()...)...)
 	return p.done(name)
 }
@@ -104,13 +98,13 @@ func planUpdate(q *request) (*Plan, error) {
 		return nil, err
 	}
 	var p planner
-	in, spec := q.inputs(), concatSpec{q.In[0].Type, w}
+	in, spec := q.inputs(), concatSpec{Type: q.In[0].Type, Width: w}
 	if n := s.Outer * s.Extent * s.Inner / w; !q.InPlace {
 		whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
 		p.stage(concats.of(spec, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
 	}
 	if params.N > 0 {
-		p.stage(updates.of(spec, q.epilogue), kernel.GridFor(int(params.N), concatLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
+		p.stage(updates.of(spec.of(&q.In[2]), q.epilogue), kernel.GridFor(int(params.N), concatLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
 	}
 	return p.done(name)
 }

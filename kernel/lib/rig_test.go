@@ -119,6 +119,8 @@ type trial struct {
 	post   *Epilogue
 	// variants, if not nil, are those in which mistakes are planted.
 	variants []string
+	// layouts, if not nil, gives arrays of a request layouts.
+	layouts func(r *Request)
 }
 
 // use returns what is judged by the reference.
@@ -145,7 +147,7 @@ func (c *trial) request(target Target) (*Request, error) {
 			continue
 		}
 		shapes[i] = x.Shape
-		r.In = append(r.In, Array{c.types[i], x.Shape})
+		r.In = append(r.In, Array{Type: c.types[i], Shape: x.Shape})
 	}
 	ts, err := c.o.Types(&c.attrs, c.types)
 	if err != nil {
@@ -156,7 +158,7 @@ func (c *trial) request(target Target) (*Request, error) {
 		return nil, err
 	}
 	for i := range ts {
-		r.Out = append(r.Out, Array{ts[i], ss[i]})
+		r.Out = append(r.Out, Array{Type: ts[i], Shape: ss[i]})
 	}
 	return r, nil
 }

@@ -21,12 +21,22 @@ type ropeParams struct {
 type ropeSpec struct {
 	Type                   op.DType
 	Positions, Interleaved bool
+	// Laid says that x lies as Layout says.
+	Laid   bool
+	Layout op.Layout
 }
 
 // ropes turns one pair a lane.
 var ropes = newMaker("rope", func(b *kernel.Builder, p *ropeParams, s ropeSpec, e *epilogue) {
 	b.LocalSize(ropeLanes, 1, 1)
 	x := input(b, "x", s.Type)
+	if s.Laid {
+		read, w := x, walk{off: s.Layout.Off, f: s.Layout.Factors()}
+		x = func(i kernel.U32) kernel.F32 {
+			at, _ := w.at(i)
+			return read(at)
+		}
+	}
 	position := func(row kernel.U32) kernel.I32 { return row.I32().Add(b.I32(&p.Start)) }
 	if s.Positions {
 		position = kernel.Input[kernel.I32](b, "positions").At
@@ -59,7 +69,10 @@ func planRope(q *request) (*Plan, error) {
 	s, o := q.In[0].Shape, op.RopeOptsOf(&q.Attrs)
 	n, d := size(s)/2, s[2]
 	params := ropeParams{uint32(n), uint32(s[1]), uint32(d / 2), int32(o.Start)}
-	spec := ropeSpec{q.In[0].Type, len(q.In) > 1 && q.In[1].Shape != nil, o.Interleaved}
+	spec := ropeSpec{Type: q.In[0].Type, Positions: len(q.In) > 1 && q.In[1].Shape != nil, Interleaved: o.Interleaved}
+	if l := q.In[0].Layout; l != nil {
+		spec.Laid, spec.Layout = true, *l
+	}
 	var p planner
 	bind := q.inputs()
 	if len(q.In) <= op.RopeByFrequencies || q.In[op.RopeByFrequencies].Shape == nil {

@@ -222,9 +222,9 @@ func TestFlowsChosen(t *testing.T) {
 		{op.Softmax, op.F32, op.Shape{100, 200000}, 0, ordered, "split-subgroups"},
 		{op.Softmax, op.F16, op.Shape{512, 200000}, 0, ordered, "split-subgroups"},
 	} {
-		r := &Request{Op: x.o, Attrs: x.o.Defaults(), In: []Array{{x.typ, x.shape}}, Out: []Array{{x.typ, x.shape}}, Target: x.target}
+		r := &Request{Op: x.o, Attrs: x.o.Defaults(), In: []Array{{Type: x.typ, Shape: x.shape}}, Out: []Array{{Type: x.typ, Shape: x.shape}}, Target: x.target}
 		for i := range len(x.o.Inputs()) - 1 {
-			w := Array{x.typ, x.shape[1:]}
+			w := Array{Type: x.typ, Shape: x.shape[1:]}
 			if i >= x.weights {
 				w = Array{}
 			}

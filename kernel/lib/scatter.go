@@ -161,7 +161,7 @@ func planScatter(q *request) (*Plan, error) {
 	if s.Ids == 0 {
 		if !q.InPlace {
 			whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
-			p.stage(concats.of(concatSpec{q.In[0].Type, 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
+			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
 		}
 		return p.done(name)
 	}

@@ -8,6 +8,29 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
+// Reads reports whether portable kernels read operand at of o, of shape s, where a
+// layout says: elementwise programs and what puts elements in their places any, rope
+// those without padding, reductions columns, attention rows by their strides.
+func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	switch {
+	case o.Class() == op.Elementwise:
+		return true
+	case o == op.Attention:
+		return readsAttention(at, s, l)
+	case o == op.Concat, o == op.Update && at == 2:
+		return true
+	case o == op.Rope:
+		return at == 0 && !l.Windowed()
+	}
+	return o.ReadsColumns(s, l)
+}
+
+// Writes reports whether portable kernels put the result of o, of shape s, where a
+// layout says that has each element of the memory.
+func Writes(o *op.Operation, s op.Shape, l *op.Layout) bool {
+	return o == op.Attention && readsAttention(op.AttentionQ, s, l)
+}
+
 // checkLayout returns an error if a strided operand does not lie over n elements
 // as its layout says.
 func checkLayout(in Operand, n int) error {

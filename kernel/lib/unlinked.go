@@ -22,3 +22,9 @@ func Has(*op.Operation) bool { return false }
 
 // Variants returns nil.
 func Variants(*op.Operation) []string { return nil }
+
+// Reads reports false.
+func Reads(*op.Operation, int, op.Shape, *op.Layout) bool { return false }
+
+// Writes reports false.
+func Writes(*op.Operation, op.Shape, *op.Layout) bool { return false }

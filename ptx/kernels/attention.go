@@ -23,6 +23,8 @@ type attentionCut struct {
 	rows   int // of each
 	group  int // matrices that share a head of keys
 	to     *epilogue
+	laid   attentionLaid
+	places [4]lib.AttentionPlace // with laid, of q, k, v and the result
 }
 
 // pack cuts, packed or not.
@@ -73,6 +75,9 @@ func planAttention(r *lib.Request, d *Device) (*Plan, error) {
 	if c.to, err = finish(r, s.D); err != nil {
 		return nil, err
 	}
+	if err := c.lay(r); err != nil {
+		return nil, err
+	}
 	return c.choose(d)
 }
 
@@ -94,14 +99,15 @@ func (c *attentionCut) choose(d *Device) (*Plan, error) {
 // args returns the arguments that follow the arrays.
 func (c *attentionCut) args(args ...Arg) []Arg {
 	scale := float32(float64(c.Scale) * math.Log2E)
-	return append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
+	args = append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
+	return append(args, c.steps()...)
 }
 
 // planMMA makes the plan of products of warps; s says Rows and Sides. Where there
 // are too few tiles for the device, the keys are divided among blocks, and a
 // second stage puts the parts together.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
-	s.Type, s.Causal, s.Head, s.Keys = c.typ, c.causal, c.padded(), 64
+	s.Type, s.Causal, s.Head, s.Keys, s.Laid = c.typ, c.causal, c.padded(), 64, c.laid
 	switch {
 	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
 		s.Keys, s.Rows = 16, min(s.Rows, 4)
@@ -135,17 +141,17 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	if s.Split {
 		p.Variant = "mma split"
 		p.Scratch = []int64{4 * int64(splits) * int64(all) * int64(c.D), 8 * int64(splits) * int64(all)}
-		args := append(c.args(input(0), input(1), input(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
+		args := append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, nil, "attention_mma", ptx.SM80, s.threads(), s.build),
 			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
-		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head}
-		args = append(c.args(input(0), input(1), input(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
+		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, Laid: c.laid}
+		args = append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
 		args = append(args, c.to.args()...)
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, c.to, "attention_merge", ptx.SM80, mergeThreads, m.build),
 			Grid: [3]uint32{uint32((all-1)/(mergeThreads/32) + 1), 1, 1}, Args: args, Zero: -1})
 		return p, nil
 	}
-	args := append(c.args(input(0), input(1), input(2)), word(uint32(tiles)))
+	args := append(c.args(c.operand(0), c.operand(1), c.operand(2)), word(uint32(tiles)))
 	p.Stages = []Stage{{Kernel: attentionKernel(s, c.to, "attention_mma", ptx.SM80, s.threads(), s.build),
 		Grid: [3]uint32{uint32(c.heads * tiles), 1, 1}, Args: append(args, c.to.args()...), Zero: -1}}
 	return p, nil
@@ -153,7 +159,7 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 
 // wgmma returns the kernel of warpgroups that is the fastest, if there is one.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
-	s := attentionWgmma{Type: c.typ, Causal: c.causal, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, Laid: c.laid, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
 	switch s.Head {
 	case 64: // half the registers hold results: there is room for a third warpgroup
 		s.Groups, s.Stages, s.Keys = 3, 3, 128
@@ -169,7 +175,7 @@ func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	default:
 		return s, false
 	}
-	if c.typ == op.F32 {
+	if c.typ == op.F32 || !c.mapped() {
 		return s, false
 	}
 	// With more queries than keys some see none, which no loop of tiles is for.
@@ -194,13 +200,18 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	tiles := (c.rows-1)/s.queries() + 1
 	together := min(c.heads, int(max(1, l2Share/(4*int64(c.Tk)*int64(c.D))))*c.group)
 	matrix := func(i, rows, heads, tile int) Arg {
-		a := input(i)
-		a.Kind, a.Tiles = Map, &Tiles{Type: c.typ, Size: []int{c.D, rows, heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
+		a := c.operand(i)
+		t := &Tiles{Type: c.typ, Size: []int{c.D, rows, c.Batch * heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
 			Tile: []int{attentionSlice, tile, 1}, Swizzle: ptx.Swizzle128}
+		if c.laid.Operands {
+			p := c.places[i]
+			t.Size, t.Stride, t.Tile = []int{c.D, rows, heads, c.Batch}, []int{2 * p.Row, 2 * p.Head, 2 * p.Batch}, append(t.Tile, 1)
+		}
+		a.Kind, a.Tiles = Map, t
 		return a
 	}
-	kv := c.Batch * c.KVHeads
-	args := c.args(matrix(0, c.rows, c.heads, s.queries()), matrix(1, c.Tk, kv, s.Keys), matrix(2, c.Tk, kv, s.Keys), input(0), input(1), input(2), scratch(0))
+	args := c.args(matrix(0, c.rows, c.Heads, s.queries()), matrix(1, c.Tk, c.KVHeads, s.Keys), matrix(2, c.Tk, c.KVHeads, s.Keys),
+		c.operand(0), c.operand(1), c.operand(2), scratch(0))
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
 	args = append(args, c.to.args()...)
 	blocks, zero := min(tiles*c.heads, d.Multiprocessors), -1

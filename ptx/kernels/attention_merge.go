@@ -50,11 +50,11 @@ func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(pa
 }
 
 // finishRow divides and stores a row that a warp has merged, or repairs it.
-func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *mergedRow, q, kv, row, seen, hidden ptx.U32) {
+func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *mergedRow, of *attentionHead, row, seen, hidden ptx.U32) {
 	factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), e.total.Rcp())
 	store := func() {
 		e.each(k, func(at ptx.U32, v [2]ptx.F32) {
-			a.store(a.place(q.Add(row), at), 0, [2]ptx.F32{v[0].Mul(factor), v[1].Mul(factor)})
+			a.store(a.place(a.line(attentionResult, of, row), at), 0, [2]ptx.F32{v[0].Mul(factor), v[1].Mul(factor)})
 		})
 	}
 	if !causal {
@@ -68,9 +68,9 @@ func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *merged
 	broken := ptx.NewVar(k, ptx.U(0))
 	w := a.byRows(k, head)
 	k.If(check.Get().IsNaN(check.Get()).Any(ptx.AllLanes), func() {
-		broken.Set(ptx.Select(w.broken(kv, seen, hidden), ptx.U(1), ptx.U(0)))
+		broken.Set(ptx.Select(w.broken(of, seen, hidden), ptx.U(1), ptx.U(0)))
 	})
-	k.IfElse(broken.Get().Eq(ptx.U(0)), store, func() { w.repair(q, kv, row, seen) })
+	k.IfElse(broken.Get().Eq(ptx.U(0)), store, func() { w.repair(of, row, seen) })
 }
 
 // attentionMerge is the second stage of attention whose keys were divided among
@@ -79,13 +79,14 @@ type attentionMerge struct {
 	Type           op.DType
 	Causal, Packed bool
 	Head           int
+	Laid           attentionLaid
 }
 
 const mergeThreads = 128
 
 func (s attentionMerge) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(mergeThreads, 1, 1)
-	a := &attentionArgs{typ: s.Type}
+	a := &attentionArgs{typ: s.Type, laid: s.Laid, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	parts, shares := ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
 	a.declare(k)
@@ -99,6 +100,6 @@ func (s attentionMerge) build(k *ptx.Kernel, to *epilogue) {
 			return parts.At(part.MulAdd(all, at).MulAdd(a.d2, c).Mul(ptx.U(2))).Load2()
 		})
 		head, row := at.Div(a.rows), at.Rem(a.rows)
-		finishRow(k, s.Head, s.Causal, a, e, head.Mul(a.rows), head.Div(a.group).Mul(a.tk), row, a.seen(row, s.Causal, s.Packed), a.tk)
+		finishRow(k, s.Head, s.Causal, a, e, a.head(head), row, a.seen(row, s.Causal, s.Packed), a.tk)
 	})
 }

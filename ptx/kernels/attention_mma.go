@@ -21,6 +21,7 @@ type attentionMMA struct {
 	Head        int  // elements of a row in shared memory: those beyond d are 0
 	Rows, Sides int
 	Keys        int // of a tile
+	Laid        attentionLaid
 }
 
 func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
@@ -52,7 +53,7 @@ type attentionProducts interface {
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	threads := s.threads()
 	k.Block(threads, 1, 1)
-	a := &attentionArgs{typ: s.Type}
+	a := &attentionArgs{typ: s.Type, laid: s.Laid, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	var parts, shares ptx.Global[ptx.F32]
 	var per ptx.U32
@@ -81,7 +82,7 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	block := k.Special(ptx.CtaidX)
 	head := block.Div(tiles)
 	first := tiles.Sub(ptx.U(1)).Sub(block.Rem(tiles)).Mul(ptx.N(16 * s.Rows))
-	q, kv := head.Mul(a.rows), head.Div(a.group).Mul(a.tk) // rows before those of the head
+	of := a.head(head)
 
 	// The rows of the tile see keys up to end; all of them see those below whole.
 	lo, end, whole := ptx.U(0), a.tk, a.tk
@@ -102,12 +103,12 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 
 	// load starts to copy n rows from row on into tile; rows from limit on are 0.
 	pieces := s.Head * s.Type.Size() / 16
-	load := func(tile ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], base, row, limit ptx.U32, n int) {
+	load := func(tile ptx.Shared[ptx.B32], x int, row, limit ptx.U32, n int) {
 		copyRow := func(r, c ptx.U32) {
 			from := row.Add(r)
 			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.words(a.d2)))
-			at := base.Add(from).MulAdd(a.words(a.d2), c.Mul(ptx.U(4)))
-			ptx.CopyAsyncZero(tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7))))), x.At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+			at := a.piece(x, a.line(x, of, from), c)
+			ptx.CopyAsyncZero(tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7))))), a.operand(x).At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
 		}
 		each := threads / pieces // rows that the block copies at once
 		if each == 0 || threads%pieces > 0 || n%each > 0 {
@@ -137,11 +138,11 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	}
 	stage := func(i, at ptx.U32) {
 		off := i.Mul(ptx.N(s.Keys * pitch))
-		load(ks.At(off), a.keys, kv, at, end, s.Keys)
-		load(vs.At(off), a.values, kv, at, end, s.Keys)
+		load(ks.At(off), op.AttentionK, at, end, s.Keys)
+		load(vs.At(off), op.AttentionV, at, end, s.Keys)
 		k.CopyCommit()
 	}
-	load(qs, a.q, q, first, a.rows, 16*s.Rows)
+	load(qs, op.AttentionQ, first, a.rows, 16*s.Rows)
 	k.CopyCommit()
 	k.If(lo.Lt(end), func() { stage(ptx.U(0), lo) })
 	k.CopyWaitAll()
@@ -226,15 +227,15 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 		for i := range sums {
 			flat = append(flat, sums[i][:]...)
 		}
-		out := &attentionStore{head: s.Head, causal: s.Causal, packed: s.Packed, q: q, kv: kv, first: first.Add(slice.Mul(ptx.U(16))), end: hidden}
+		out := &attentionStore{head: s.Head, causal: s.Causal, packed: s.Packed, of: of, first: first.Add(slice.Mul(ptx.U(16))), end: hidden}
 		out.do(k, a, flat, factor)
 		return
 	}
-	u := &attentionUnion{s: s, k: k, a: a, sums: sums, total: total, parts: parts, shares: shares, row: row, q: q, kv: kv, first: first, hidden: hidden}
+	u := &attentionUnion{s: s, k: k, a: a, sums: sums, total: total, parts: parts, shares: shares, row: row, of: of, first: first, hidden: hidden}
 	for i := range most {
 		u.most[i] = most[i].Get().Mul(a.scale)
 	}
-	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(q)
+	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(of.q)
 	if s.Sides == 1 {
 		u.direct()
 		return

@@ -174,7 +174,7 @@ func (p *attentionPipe) consume() {
 		k.If(p.mine.Eq(ptx.N(s.Groups-1)), func() { k.Arrive(1, 256) }) // the first warpgroup begins
 	}
 	p.each(func() ptx.U32 { return p.told(round, true) }, func(w *attentionWork) {
-		q, kv := w.head.Mul(a.rows), w.head.Div(a.group).Mul(a.tk)
+		of := a.head(w.head)
 		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // of the rows of the warp
 		row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
 		row[1] = row[0].Add(ptx.U(8))
@@ -244,7 +244,7 @@ func (p *attentionPipe) consume() {
 		}
 		k.WgmmaWait(0)
 		p.release(p.emptyV.At(last))
-		out := &attentionStore{head: s.Head, causal: s.Causal, q: q, kv: kv, first: first, end: w.n.Mul(ptx.N(s.Keys)).Min(a.tk)}
+		out := &attentionStore{head: s.Head, causal: s.Causal, of: of, first: first, end: w.n.Mul(ptx.N(s.Keys)).Min(a.tk)}
 		out.do(k, a, p.sums, factor)
 	})
 }

@@ -12,10 +12,14 @@ import (
 // one matrix: see [attentionCut].
 type attentionArgs struct {
 	typ                     op.DType
+	laid                    attentionLaid
+	packed                  bool // rows of several heads in one matrix
 	q, keys, values         ptx.Global[ptx.B32]
 	rows, tq, tk, group, d2 ptx.U32 // d2 is how many pairs of elements a head has
 	scale                   ptx.F32 // of scores, times log2(e)
 	to                      *sink   // of results, nil in kernels that make parts of them
+	heads, kvHeads          ptx.U32 // of one of the batch, with laid: matrices, and heads of keys
+	steps                   [4]attentionSteps
 }
 
 // declare declares the parameters after the arrays.
@@ -23,6 +27,7 @@ func (a *attentionArgs) declare(k *ptx.Kernel) {
 	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
 	a.rows, a.tq, a.tk, a.group, a.d2 = param("rows"), param("tq"), param("tk"), param("group"), param("d2")
 	a.scale = ptx.Param[ptx.F32](k, "scale")
+	a.declareSteps(k)
 }
 
 // words returns how many words are before a pair.
@@ -33,9 +38,9 @@ func (a *attentionArgs) words(pair ptx.U32) ptx.U32 {
 	return pair
 }
 
-// load returns a pair of elements of a row of x.
-func (a *attentionArgs) load(x ptx.Global[ptx.B32], row, pair ptx.U32) [2]ptx.F32 {
-	at := x.At(a.words(row.MulAdd(a.d2, pair)))
+// load returns a pair of elements of a row of operand i.
+func (a *attentionArgs) load(i int, row attentionLine, pair ptx.U32) [2]ptx.F32 {
+	at := a.operand(i).At(a.words(a.pair(i, row, pair)))
 	if a.typ == op.F32 {
 		return ptx.Cast[ptx.F32](at).Load2()
 	}
@@ -53,9 +58,9 @@ type attentionPlace struct {
 	at           ptx.Global[ptx.B32]
 }
 
-func (a *attentionArgs) place(row, pair ptx.U32) attentionPlace {
-	i := row.MulAdd(a.d2, pair)
-	return attentionPlace{row, pair, i.Mul(ptx.U(2)), ptx.Cast[ptx.B32](a.to.to[0]).At(a.words(i))}
+func (a *attentionArgs) place(row attentionLine, pair ptx.U32) attentionPlace {
+	i := a.pair(attentionResult, row, pair)
+	return attentionPlace{ptx.U32(row), pair, i.Mul(ptx.U(2)), ptx.Cast[ptx.B32](a.to.to[0]).At(a.words(i))}
 }
 
 // store stores two values so many pairs behind a place.
@@ -102,10 +107,11 @@ func (a *attentionArgs) byRows(k *ptx.Kernel, head int) *attentionRow {
 	return w
 }
 
-func (w *attentionRow) load(p ptx.Global[ptx.B32], row ptx.U32) [][2]ptx.F32 {
+// load returns what the lane has of a row of operand n.
+func (w *attentionRow) load(n int, row attentionLine) [][2]ptx.F32 {
 	x := make([][2]ptx.F32, len(w.at))
 	for i := range x {
-		v := w.a.load(p, row, w.at[i])
+		v := w.a.load(n, row, w.at[i])
 		x[i] = [2]ptx.F32{ptx.Select(w.in[i], v[0], ptx.F(0)), ptx.Select(w.in[i], v[1], ptx.F(0))}
 	}
 	return x
@@ -114,10 +120,10 @@ func (w *attentionRow) load(p ptx.Global[ptx.B32], row ptx.U32) [][2]ptx.F32 {
 // broken reports whether a row that has a NaN may owe it to what it does not see:
 // tensor cores multiply such values by a weight of 0, which is NaN where the value
 // is not finite. Those of the keys from seen to hidden were multiplied.
-func (w *attentionRow) broken(kv, seen, hidden ptx.U32) ptx.Pred {
+func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred {
 	bad := ptx.NewVar(w.k, ptx.F(0)) // NaN if there is something that is not finite
 	w.k.For(seen, hidden, ptx.U(1), func(key ptx.U32) {
-		for _, x := range w.load(w.a.values, kv.Add(key)) {
+		for _, x := range w.load(op.AttentionV, w.a.line(op.AttentionV, of, key)) {
 			ptx.MulAddTo(bad, x[0], ptx.F(0))
 			ptx.MulAddTo(bad, x[1], ptx.F(0))
 		}
@@ -127,9 +133,9 @@ func (w *attentionRow) broken(kv, seen, hidden ptx.U32) ptx.Pred {
 
 // repair computes and stores a row without what it does not see. It is slow, and
 // never needed where all values are finite.
-func (w *attentionRow) repair(q, kv, row, seen ptx.U32) {
+func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 	k, a := w.k, w.a
-	x := w.load(a.q, q.Add(row))
+	x := w.load(op.AttentionQ, a.line(op.AttentionQ, of, row))
 	most, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	sums := make([][2]ptx.Var[ptx.F32], len(x))
 	for i := range sums {
@@ -137,7 +143,7 @@ func (w *attentionRow) repair(q, kv, row, seen ptx.U32) {
 	}
 	k.For(ptx.U(0), seen, ptx.U(1), func(key ptx.U32) {
 		s := ptx.F(0)
-		for i, y := range w.load(a.keys, kv.Add(key)) {
+		for i, y := range w.load(op.AttentionK, a.line(op.AttentionK, of, key)) {
 			s = x[i][0].Fma(y[0], x[i][1].Fma(y[1], s))
 		}
 		for n := 16; n > 0; n /= 2 {
@@ -149,7 +155,7 @@ func (w *attentionRow) repair(q, kv, row, seen ptx.U32) {
 		down, weight := most.Get().Sub(base).Ex2Approx(), s.Sub(base).Ex2Approx()
 		most.Set(now)
 		total.Set(total.Get().Fma(down, weight))
-		for i, y := range w.load(a.values, kv.Add(key)) {
+		for i, y := range w.load(op.AttentionV, a.line(op.AttentionV, of, key)) {
 			for e := range y {
 				sums[i][e].Set(weight.Fma(y[e], sums[i][e].Get().Mul(down)))
 			}
@@ -160,7 +166,7 @@ func (w *attentionRow) repair(q, kv, row, seen ptx.U32) {
 	factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), total.Get().Rcp())
 	for i := range x {
 		k.If(w.in[i], func() {
-			a.store(a.place(q.Add(row), w.at[i]), 0, [2]ptx.F32{sums[i][0].Get().Mul(factor), sums[i][1].Get().Mul(factor)})
+			a.store(a.place(a.line(attentionResult, of, row), w.at[i]), 0, [2]ptx.F32{sums[i][0].Get().Mul(factor), sums[i][1].Get().Mul(factor)})
 		})
 	}
 }
@@ -172,7 +178,8 @@ func (w *attentionRow) repair(q, kv, row, seen ptx.U32) {
 type attentionStore struct {
 	head           int
 	causal, packed bool
-	q, kv, first   ptx.U32 // rows before those of the head
+	of             *attentionHead
+	first          ptx.U32
 	end            ptx.U32 // keys below were multiplied
 }
 
@@ -199,7 +206,7 @@ func (s *attentionStore) do(k *ptx.Kernel, a *attentionArgs, sums []ptx.Var[ptx.
 			k.Count(ptx.U(16), func(i ptx.U32) {
 				mask := ptx.Select(i.Lt(ptx.U(8)), nan[0], nan[1]).Shr(i.And(ptx.U(7)).Mul(ptx.U(4))).And(ptx.U(15))
 				k.If(mask.Ne(ptx.U(0)), func() {
-					bad := rows.broken(s.kv, a.seen(s.first.Add(i), true, s.packed), s.end)
+					bad := rows.broken(s.of, a.seen(s.first.Add(i), true, s.packed), s.end)
 					broken.Set(broken.Get().Or(ptx.Select(bad, ptx.U(1).Shl(i), ptx.U(0))))
 				})
 			})
@@ -207,7 +214,7 @@ func (s *attentionStore) do(k *ptx.Kernel, a *attentionArgs, sums []ptx.Var[ptx.
 	}
 	for i := range row {
 		whole := here[i].And(broken.Get().Shr(lane.Shr(ptx.U(2)).Add(ptx.N(8 * i))).And(ptx.U(1)).Eq(ptx.U(0)))
-		at := a.place(s.q.Add(row[i]), lane.And(ptx.U(3)))
+		at := a.place(a.line(attentionResult, s.of, row[i]), lane.And(ptx.U(3)))
 		for j := range s.head / 8 {
 			k.If(whole.And(lane.And(ptx.U(3)).Add(ptx.N(4*j)).Lt(a.d2)), func() {
 				a.store(at, 4*j, [2]ptx.F32{sums[4*j+2*i].Get(), sums[4*j+2*i+1].Get()})
@@ -220,7 +227,7 @@ func (s *attentionStore) do(k *ptx.Kernel, a *attentionArgs, sums []ptx.Var[ptx.
 			k.Count(ptx.U(16), func(i ptx.U32) {
 				k.If(broken.Get().Shr(i).And(ptx.U(1)).Ne(ptx.U(0)), func() {
 					row := s.first.Add(i)
-					rows.repair(s.q, s.kv, row, a.seen(row, true, s.packed))
+					rows.repair(s.of, row, a.seen(row, true, s.packed))
 				})
 			})
 		})

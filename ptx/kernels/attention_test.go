@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -42,6 +43,47 @@ func TestAttention(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAttentionLaid has queries, keys and values that are heads of one array, and results
+// that are merged heads, in all kernels.
+func TestAttentionLaid(t *testing.T) {
+	h := h200
+	h.Multiprocessors = 3
+	for _, s := range attentionSizes {
+		causal := rand.IntN(2) == 0
+		if !sampled() || s.tk == 0 {
+			continue
+		}
+		typ := []op.DType{op.F16, op.BF16, op.F32}[rand.IntN(3)]
+		t.Run(fmt.Sprintf("%v/%v/%v", s, causal, typ), func(t *testing.T) {
+			c := attentionTrial(typ, causal, s.b, s.h, s.kv, s.tq, s.tk, s.d)
+			c.packed = true
+			c.must(t, []Device{a100, h}[rand.IntN(2)])
+		})
+	}
+	for _, causal := range []bool{false, true} {
+		for _, w := range attentionWays[:2] {
+			if !sampled() {
+				continue
+			}
+			c := attentionTrial(op.F16, causal, 2, 2, 1, 140, 150, 64)
+			c.packed = true
+			if err := c.runWgmma(w, h); err != nil {
+				t.Errorf("%+v: %v", w, err)
+			}
+		}
+	}
+	// What is not finite where queries do not see it; operands alone.
+	c := attentionTrial(op.F16, true, 2, 4, 2, 40, 70, 64)
+	v := c.values[2].Data
+	v[len(v)-1], v[len(v)-65] = math.NaN(), math.Inf(1)
+	c.packed = true
+	c.must(t, a100)
+	c.must(t, h200)
+	c = attentionTrial(op.F32, true, 2, 4, 2, 40, 70, 64)
+	c.packed = true
+	c.mustFuse(t, a100)
 }
 
 // TestAttentionFused has epilogues in the kernels of warps, the merging of parts
@@ -122,12 +164,20 @@ func (c *trial) cut() *attentionCut {
 	if err != nil {
 		panic(err)
 	}
-	return &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0], to: plainEpilogue(c.types[0])}
+	a := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&c.attrs).Causal, typ: c.types[0], to: plainEpilogue(c.types[0])}
+	r, err := c.request()
+	if err == nil {
+		err = a.lay(r)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return a
 }
 
 // with fills in what follows from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head = c.typ, c.causal, (c.D+63)&^63
+	s.Type, s.Causal, s.Head, s.Laid = c.typ, c.causal, (c.D+63)&^63, c.laid
 	return s
 }
 
@@ -162,6 +212,12 @@ func TestAttentionPtxas(t *testing.T) {
 						continue
 					}
 					cut.Tq = tq
+					if cut.laid = (attentionLaid{}); rand.IntN(2) == 0 {
+						cut.laid = attentionLaid{true, true}
+						for i := range cut.places {
+							cut.places[i] = lib.AttentionPlace{Batch: 1 << 20, Head: head, Row: 1 << 10}
+						}
+					}
 					p, err := cut.choose(&d)
 					if err != nil {
 						t.Fatal(err)
@@ -170,7 +226,7 @@ func TestAttentionPtxas(t *testing.T) {
 						if rand.IntN(2) == 0 || !sampled() {
 							continue
 						}
-						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d", d.Target, s.Kernel.Name, typ, head, causal, tq), func(t *testing.T) {
+						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.laid), func(t *testing.T) {
 							assembleWell(t, s.Kernel, d.Target)
 						})
 					}

@@ -12,7 +12,8 @@ type attentionUnion struct {
 	most          [2]ptx.F32 // of each row the greatest score, times scale, to base 2
 	total         [2]ptx.Var[ptx.F32]
 	row           [2]ptx.U32
-	q, kv, first  ptx.U32
+	of            *attentionHead
+	first         ptx.U32
 	hidden        ptx.U32             // keys below were multiplied
 	split         ptx.U32             // rows of parts before those of the head
 	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
@@ -72,7 +73,7 @@ func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slic
 				k.If(lane.Eq(ptx.U(0)), func() { u.shares.At(u.split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.most, e.total}) })
 				return
 			}
-			finishRow(k, s.Head, s.Causal, a, e, u.q, u.kv, row, a.seen(row, s.Causal, s.Packed), u.hidden)
+			finishRow(k, s.Head, s.Causal, a, e, u.of, row, a.seen(row, s.Causal, s.Packed), u.hidden)
 		})
 	})
 }

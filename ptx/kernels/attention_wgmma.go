@@ -20,6 +20,7 @@ type attentionWgmma struct {
 	Keys   int  // of a tile
 	Stages int  // tiles of keys, and of values, that shared memory holds
 	Turns  bool // warpgroups start products one after the other
+	Laid   attentionLaid
 }
 
 func (s attentionWgmma) threads() int { return 128 * (s.Groups + 1) }
@@ -61,7 +62,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	k.Align(1024)
-	a := &attentionArgs{typ: s.Type}
+	a := &attentionArgs{typ: s.Type, laid: s.Laid}
 	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	counter := ptx.GlobalParam[ptx.U32](k, "counter")
@@ -129,10 +130,14 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	group := t.Shr(ptx.U(7))
 	k.IfElse(group.Eq(ptx.U(0)), func() {
 		k.DropRegisters(copying)
-		bring := func(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.MBarrier, rows int, row, head ptx.U32) {
+		bring := func(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.MBarrier, rows int, row, head, heads ptx.U32) {
 			bar.ArriveExpect(ptx.N(2 * rows * s.Head))
 			for i := range slices {
-				ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, ptx.S(int32(i*attentionSlice)), row.S32(), head.S32())
+				at := []ptx.S32{ptx.S(int32(i * attentionSlice)), row.S32(), head.S32()}
+				if s.Laid.Operands {
+					at = append(at[:2], head.Rem(heads).S32(), head.Div(heads).S32())
+				}
+				ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)
 			}
 		}
 		// One warp brings queries and keys, another values, so that neither waits
@@ -167,7 +172,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 				p.each(next, func(w *attentionWork) {
 					if i == 0 {
 						p.emptyQ.Wait(round.Get().And(ptx.U(1)))
-						bring(qs, mq, p.fullQ, s.queries(), w.first, w.head)
+						bring(qs, mq, p.fullQ, s.queries(), w.first, w.head, a.heads)
 					}
 					kv := w.head.Div(a.group)
 					left := ptx.NewVar(k, w.n)
@@ -175,7 +180,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 						left.Set(left.Get().Sub(ptx.U(1)))
 						st, phase := p.stage(turn.Get())
 						empty.At(st).Wait(phase.Xor(ptx.U(1)))
-						bring(to.At(st.Mul(ptx.N(s.Keys*s.Head/2))), m, full.At(st), s.Keys, left.Get().Mul(ptx.N(s.Keys)), kv)
+						bring(to.At(st.Mul(ptx.N(s.Keys*s.Head/2))), m, full.At(st), s.Keys, left.Get().Mul(ptx.N(s.Keys)), kv, a.kvHeads)
 						ptx.AddTo(turn, ptx.U(1))
 					})
 				})

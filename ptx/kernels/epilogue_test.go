@@ -29,11 +29,12 @@ func (c *trial) fuse(dev Device) error {
 	if err != nil {
 		return err
 	}
+	r.Out[0].Layout = nil // no epilogue has one
 	plain, err := For(r, dev)
 	if err != nil {
 		return err
 	}
-	g, in := &rig{device: dev}, c.use().Memory()
+	g, in := &rig{device: dev}, c.memory(r)
 	shape, typ := r.Out[0].Shape, r.Out[0].Type
 	n := size(shape)
 	y := optest.Poisoned(int64(n * typ.Size()))

@@ -134,6 +134,13 @@ func For(r *lib.Request, d Device) (*Plan, error) {
 	if len(planners) == 0 || r.Inner > 0 {
 		return nil, unsupported("no kernel")
 	}
+	if r.Op != op.Attention {
+		for _, a := range append(r.In[:len(r.In):len(r.In)], r.Out...) {
+			if a.Layout != nil {
+				return nil, unsupported("no kernel for the layout %v", a.Layout)
+			}
+		}
+	}
 	if err := checkRequest(r); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
 	}

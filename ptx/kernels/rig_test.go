@@ -31,6 +31,7 @@ type trial struct {
 	values []*op.Array // nil for an absent operand
 	post   *lib.Epilogue
 	out    []op.DType // of the results of post
+	packed bool       // q, k and v of attention are heads of one array, the result merged heads
 }
 
 // newTrial returns a use of an operation over operands of one type.
@@ -74,6 +75,18 @@ func (c *trial) request() (*lib.Request, error) {
 	}
 	for i := range ts {
 		r.Out = append(r.Out, lib.Array{Type: ts[i], Shape: ss[i]})
+	}
+	if c.packed {
+		first, all := 0, shapes[0][1]+2*shapes[1][1]
+		for i := range op.AttentionV + 1 {
+			a := &r.In[i]
+			a.Layout, a.N = optest.Heads(a.Shape, all, first)
+			first += a.Shape[1]
+		}
+		if c.post == nil {
+			y := &r.Out[0]
+			y.Layout, y.N = optest.Heads(y.Shape, y.Shape[1], 0)
+		}
 	}
 	return r, nil
 }
@@ -270,13 +283,29 @@ func (c *trial) run(g *rig) error {
 	return c.runPlan(g, r, p)
 }
 
+// memory returns the operands of the request in memory.
+func (c *trial) memory(r *lib.Request) [][]byte {
+	in := c.use().Memory()
+	for i, a := range r.In {
+		if a.Layout != nil {
+			in[i] = optest.Lay(in[i], a.Type, a.Layout, a.N)
+		}
+	}
+	return in
+}
+
 func (c *trial) runPlan(g *rig, r *lib.Request, p *Plan) error {
 	var out [][]byte
 	for _, y := range r.Out {
 		out = append(out, optest.Poisoned(int64(size(y.Shape)*y.Type.Size())))
 	}
-	if err := g.run(p, c.use().Memory(), out); err != nil {
+	if err := g.run(p, c.memory(r), out); err != nil {
 		return fmt.Errorf("variant %s: %w", p.Variant, err)
+	}
+	for i, y := range r.Out {
+		if y.Layout != nil {
+			out[i] = optest.Taken(out[i], y.Type, y.Layout)
+		}
 	}
 	if err := c.use().Compare(typesOf(r.Out), out); err != nil {
 		return fmt.Errorf("variant %s: %w", p.Variant, err)

@@ -5,8 +5,8 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -41,8 +41,8 @@ func (t *attentionTask) operands(types []op.DType) {
 // layouts implements reader.
 func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
 
-// place finds the operands.
-func (t *attentionTask) place() error {
+// place finds the operands, of the shapes.
+func (t *attentionTask) place(dims []op.Shape) error {
 	s := t.sizes
 	t.q = nil
 	var layouts [3]*op.Layout
@@ -50,43 +50,21 @@ func (t *attentionTask) place() error {
 	if t.half == op.InvalidType && layouts == [3]*op.Layout{} && s.Plain() && s.Lengths == 0 && t.to == nil {
 		return nil
 	}
-	for i, l := range []*op.Layout{layouts[0], layouts[1], layouts[2], t.to} {
-		// Outer extents, heads and rows in the order in which they are in memory.
-		axes, head, row := op.Shape{s.Batch, s.KVHeads, s.Tk, s.D}, 1, 2
-		switch {
-		case i%3 == 0:
-			axes[1], axes[2] = s.Heads, s.Tq
-		case s.Page > 0:
-			axes, head, row = op.Shape{s.Pages, s.Page, s.KVHeads, s.D}, 2, 1
+	shapes := append(dims[:op.AttentionV+1:op.AttentionV+1], dims[len(dims)-1])
+	all := [4]*op.Layout{layouts[0], layouts[1], layouts[2], t.to}
+	places, err := lib.AttentionPlaces(&s, all)
+	if err != nil {
+		return err
+	}
+	for i, l := range all {
+		n := size(shapes[i])
+		if l != nil {
+			first, end := l.Bounds()
+			n = end - first
 		}
-		if i >= 2 {
-			axes[3] = s.E
-		}
-		o, err := operandOf(axes, head, row, l)
-		if err != nil {
-			return err
-		}
-		t.q = append(t.q, o)
+		t.q = append(t.q, attentionOperand{operandPart{places[i].Off, n}, places[i].Batch, places[i].Head, places[i].Row})
 	}
 	return nil
-}
-
-// operandOf returns where an operand of four axes is, in a layout or, if that is nil,
-// row by row.
-func operandOf(axes op.Shape, head, row int, l *op.Layout) (attentionOperand, error) {
-	if l == nil {
-		strides := [4]int{axes[1] * axes[2] * axes[3], axes[2] * axes[3], axes[3], 1}
-		return attentionOperand{operandPart{0, size(axes)}, strides[0], strides[head], strides[row]}, nil
-	}
-	off, strides, ok := l.Strides(axes)
-	if !ok {
-		return attentionOperand{}, driver.ErrUnsupported
-	}
-	if axes[row] == 1 {
-		strides[row] = axes[3]
-	}
-	first, end := l.Bounds()
-	return attentionOperand{operandPart{off, end - first}, strides[0], strides[head], strides[row]}, nil
 }
 
 func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -103,7 +81,7 @@ func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape)
 	if err != nil {
 		return err
 	}
-	return t.place()
+	return t.place(dims)
 }
 
 func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
+	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -117,10 +118,13 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 
 // Reads implements [driver.Strided]: what only moves elements reads any layout, the
 // products take any strides but those that repeat elements of a matrix, and attention
-// any but between the elements of a row.
+// and rope any but between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
-	if o.Class() == op.Elementwise || d.portable {
-		return o.Class() == op.Elementwise
+	if d.portable && lib.Has(o) {
+		return o.Class() != op.Reduction && lib.Reads(o, at, s, l)
+	}
+	if o.Class() == op.Elementwise {
+		return true
 	}
 	if o.Class() == op.Reduction {
 		return o.ReadsColumns(s, l)
@@ -133,6 +137,9 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 		return true
 	case o == op.MatMul && at < 2:
 		_, axes, strides, ok = matricesOf(l, s)
+	case o == op.Rope && at == 0:
+		axes = s
+		_, strides, ok = l.Strides(s)
 	case o == op.Attention && at < 3:
 		axes = axes[len(axes)-4:]
 		_, strides, ok = l.Strides(axes)
@@ -149,8 +156,8 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 }
 
 // Writes implements [driver.Strided]: attention puts rows of a head anywhere.
-func (d *processor) Writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
-	return !d.portable && o == op.Attention && t == op.F32 && d.Reads(o, 0, s, l)
+func (d *processor) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
+	return o == op.Attention && d.Reads(o, 0, s, l)
 }
 
 // Close waits for queued submissions, which the engine has waited for already,

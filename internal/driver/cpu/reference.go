@@ -46,12 +46,19 @@ func (o *opStep) request() (r *lib.Request, in, out []int64, err error) {
 			if bytes, err = a.typ.Bytes(array.Shape); err != nil {
 				return nil, nil, nil, err
 			}
+			if a.layout != nil {
+				array.Layout, array.N, bytes = a.layout, a.memory, 4*a.memory
+			}
 		}
 		r.In, in = append(r.In, array), append(in, int64(bytes))
 	}
 	for i := range o.out {
 		a := &o.out[i]
-		r.Out, out = append(r.Out, lib.Array{Type: a.typ, Shape: driver.Present(o.dims[len(o.in)+i])}), append(out, int64(a.n)*4)
+		array := lib.Array{Type: a.typ, Shape: driver.Present(o.dims[len(o.in)+i])}
+		if a.layout != nil {
+			array.Layout, array.N = a.layout, a.memory
+		}
+		r.Out, out = append(r.Out, array), append(out, int64(a.n)*4)
 	}
 	return r, in, out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -121,13 +122,29 @@ type ropeTask struct {
 	d    *processor
 	rope simd.Rope // but for the positions
 	n    int
+	x    *op.Layout
+	part operandPart
 }
+
+// layouts implements reader.
+func (t *ropeTask) layouts(ls []*op.Layout) { t.x = ls[0] }
 
 func (t *ropeTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	o, s := op.RopeOptsOf(a), dims[0]
 	t.rope = simd.Rope{Outer: 1, Positions: s[0], Inner: s[1], Dim: s[2], Half: !o.Interleaved,
 		Base: float64(o.Theta), Offset: o.Start}
 	t.n = size(s)
+	t.part = operandPart{0, t.n}
+	if t.x == nil {
+		return nil
+	}
+	off, strides, ok := t.x.Strides(s)
+	if !ok {
+		return driver.ErrUnsupported
+	}
+	t.rope.XPosition, t.rope.XInner = strides[0], strides[1]
+	_, end := t.x.Bounds()
+	t.part = operandPart{off, end - off}
 	return nil
 }
 
@@ -142,6 +159,6 @@ func (t *ropeTask) compute(_ context.Context, in, out []unsafe.Pointer) error {
 	if len(in) > op.RopeByFrequencies && in[op.RopeByFrequencies] != nil {
 		r.Frequencies = slice(in[op.RopeByFrequencies], r.Dim/2)
 	}
-	r.Run(t.d.pool, slice(out[0], t.n), slice(in[0], t.n))
+	r.Run(t.d.pool, slice(out[0], t.n), t.part.slice(in[0]))
 	return nil
 }

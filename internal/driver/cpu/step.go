@@ -89,6 +89,7 @@ type arrayOperand struct {
 	n      int
 	temp   int        // in the arena, if p is not nil
 	layout *op.Layout // where its elements are, if not row by row: see reader
+	memory int        // elements of the memory that the layout is of
 	half   op.DType   // of elements of 16 bits that the operation reads as they are
 }
 
@@ -138,7 +139,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Spread: in.Spread, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
 		}
 		if pre == nil {
-			a.layout = in.Layout
+			a.layout, a.memory = in.Layout, in.N
 		}
 		if pre != nil {
 			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
@@ -168,11 +169,15 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
 		case s.Out[i].Type.Size() != 4 && !moves:
-			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), s.Out[i:i+1]); err != nil {
+			// Narrowed in the order of the memory.
+			y := s.Out[i]
+			a.layout, a.memory = y.Layout, y.N
+			y.Spread, y.Layout = op.Full, nil
+			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), []driver.Operand{y}); err != nil {
 				return nil, err
 			}
 		default:
-			a.slot, a.layout = s.Out[i].Slot, s.Out[i].Layout
+			a.slot, a.layout, a.memory = s.Out[i].Slot, s.Out[i].Layout, s.Out[i].N
 		}
 		o.out = append(o.out, a)
 	}

@@ -134,14 +134,15 @@ func (d *gpuDevice) Info() driver.Info { return d.info }
 // bytes.
 const maxBinding = 8 << 30
 
-// Reads implements [driver.Strided]: elementwise programs read any layout, reductions
-// columns.
-func (d *gpuDevice) Reads(o *op.Operation, _ int, s op.Shape, l *op.Layout) bool {
-	return o.Class() == op.Elementwise || o.ReadsColumns(s, l)
+// Reads implements [driver.Strided].
+func (d *gpuDevice) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	return lib.Reads(o, at, s, l)
 }
 
 // Writes implements [driver.Strided].
-func (d *gpuDevice) Writes(*op.Operation, op.Shape, op.DType, *op.Layout) bool { return false }
+func (d *gpuDevice) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
+	return lib.Writes(o, s, l)
+}
 
 func (d *gpuDevice) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: max(d.info.Memory, 1<<20), MaxBinding: maxBinding, MaxBindings: libraryTarget.Buffers, MaxRank: op.MaxRank}

@@ -87,7 +87,7 @@ func (w *windows) reserve(t op.DType, s op.Shape) (located, error) {
 
 // shaped returns the elements of an array in another shape.
 func (a located) shaped(s ...int) located {
-	a.Shape = s
+	a.Shape, a.Layout = s, nil
 	return a
 }
 

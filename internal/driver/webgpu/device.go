@@ -107,15 +107,17 @@ func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
 }
 
-// Reads implements [driver.Strided]: elementwise programs, and reductions of columns,
-// read what can be bound as a whole, for layouts are not cut.
-func (d *device) Reads(o *op.Operation, _ int, s op.Shape, l *op.Layout) bool {
+// Reads implements [driver.Strided]: what can be bound as a whole, for layouts are not
+// cut.
+func (d *device) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	_, end := l.Bounds()
-	return (o.Class() == op.Elementwise || o.ReadsColumns(s, l)) && int64(end)*4 <= d.limits.Binding
+	return lib.Reads(o, at, s, l) && int64(end)*4 <= d.limits.Binding
 }
 
 // Writes implements [driver.Strided].
-func (d *device) Writes(*op.Operation, op.Shape, op.DType, *op.Layout) bool { return false }
+func (d *device) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
+	return lib.Writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
+}
 
 // Lost implements [driver.Mortal].
 func (d *device) Lost() <-chan struct{} { return d.gpu.Lost() }

@@ -3,8 +3,10 @@ package webgpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
@@ -69,6 +71,9 @@ func (w *windows) cutUp() error {
 	if r.Op == nil {
 		return w.elements()
 	}
+	if laid(r) {
+		return w.inOrder()
+	}
 	if r.Op.Class() != op.Reduction || r.Attrs.I[0] != op.AllElements {
 		if l, ok := leadsOf(r); ok && w.separable(l) {
 			return w.rows(l)
@@ -78,6 +83,63 @@ func (w *windows) cutUp() error {
 		return w.apart()
 	}
 	return w.pieces()
+}
+
+// laid reports whether arrays of a request have layouts.
+func laid(r *lib.Request) bool {
+	is := func(a lib.Array) bool { return a.Layout != nil }
+	return slices.ContainsFunc(r.In, is) || slices.ContainsFunc(r.Out, is)
+}
+
+// inOrder computes the request with copies of the arrays that have layouts, row by row.
+func (w *windows) inOrder() error {
+	copied := func(to located, a located, l *op.Layout) error {
+		x := operand{lib.Operand{Type: a.Type, Spread: op.Strided, N: a.N, Layout: l}, a.at}
+		return w.program(to, ir.NewArg(0, op.Register(a.Type)), x)
+	}
+	sub := *w.r
+	sub.In, sub.Out = slices.Clone(w.r.In), slices.Clone(w.r.Out)
+	in, out := slices.Clone(w.in), slices.Clone(w.out)
+	for i, a := range w.r.In {
+		if a.Layout == nil {
+			continue
+		}
+		y, err := w.reserve(a.Type, a.Shape)
+		if err == nil {
+			err = copied(y, w.given(i), a.Layout)
+		}
+		if err != nil {
+			return err
+		}
+		sub.In[i], in[i] = y.Array, y.at
+	}
+	for i, a := range w.r.Out {
+		if a.Layout == nil {
+			continue
+		}
+		y, err := w.reserve(a.Type, a.Shape)
+		if err != nil {
+			return err
+		}
+		sub.Out[i], out[i] = y.Array, y.at
+	}
+	if err := w.compute(&sub, in, out); err != nil {
+		return err
+	}
+	for i, a := range w.r.Out {
+		if a.Layout == nil {
+			continue
+		}
+		l, ok := a.Layout.Inverse(a.N)
+		if !ok {
+			return w.tooLarge
+		}
+		y := located{lib.Array{Type: a.Type, N: a.N}, out[i]}
+		if err := copied(w.result(i).shaped(a.N), y, &l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // empty reports whether arrays have no elements.

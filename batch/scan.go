@@ -1,0 +1,65 @@
+package batch
+
+import "github.com/rayo-go/rayo/op"
+
+// scan records a scan of rows: of those that axes are, from either end.
+func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
+	if len(opts) == 0 || b.err != nil {
+		return b.apply(o, op.Attrs{}, x)
+	}
+	if !b.takes(o.Name(), x) {
+		return Value{}
+	}
+	s, err := op.OptionOf(opts)
+	if err != nil {
+		return b.failOp(o, err, []Value{x})
+	}
+	var along []op.Along
+	if s.Along != (op.Along{}) {
+		along = append(along, s.Along)
+	}
+	rows, back := b.asRows(o, along, x)
+	if b.err != nil || len(rows.Shape()) == 0 {
+		return b.apply(o, op.Attrs{}, rows)
+	}
+	if s.Reverse {
+		rows = b.Flip(rows, -1)
+	}
+	if s.Exclusive {
+		rows = b.later(o, rows)
+	}
+	y := b.apply(o, op.Attrs{}, rows)
+	if s.Reverse {
+		y = b.Flip(y, -1)
+	}
+	return back(y)
+}
+
+// later returns rows with each element one place later, the last one left out, and in
+// the first place what the scan gives for no elements.
+func (b *Batch) later(o *op.Operation, x Value) Value {
+	shape := x.Shape()
+	last := len(shape) - 1
+	if shape[last] == 0 {
+		return x
+	}
+	if _, err := o.Types(&op.Attrs{}, []op.DType{x.Type()}); err != nil {
+		return x // of a type that the scan refuses
+	}
+	// The greatest integers are not numbers of float32: Pad comes back to them from the
+	// next one, which is beyond the type.
+	first := float32(o.Fold(x.Type()).Empty())
+	return b.Slice(b.Pad(x, last, 1, 0, first), last, 0, shape[last], 1)
+}
+
+// Std records the standard deviation, the square root of [Batch.Var]: of all elements,
+// or along axes. DDof of 1 gives the estimate for what the elements were drawn from:
+//
+//	spread := b.Std(x, op.VarOpts{DDof: 1, Along: op.Axes(0).KeepDims()})
+//
+// NaN comes of a NaN, and where there are no more elements than DDof.
+//
+// Other types than floating ones are [op.ErrUnsupported], axes that x lacks are
+// [op.ErrShape], which Execute or Compile returns. The error is half that of the
+// variance, and one unit in the last place.
+func (b *Batch) Std(x Value, opts ...op.VarOpts) Value { return b.Sqrt(b.Var(x, opts...)) }

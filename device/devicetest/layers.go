@@ -1,0 +1,128 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// attentionLayer is a layer of a transformer, from packed queries, keys and values to
+// merged heads.
+type attentionLayer struct {
+	typ                            op.DType
+	batch, tokens, heads, kv, head int
+	o                              op.AttentionOpts
+	mask, lengths, rope            bool
+}
+
+var attentionLayers = []attentionLayer{
+	{typ: op.F32, batch: 2, tokens: 70, heads: 4, kv: 2, head: 16, o: op.AttentionOpts{Causal: true}},
+	{typ: op.F32, batch: 1, tokens: 70, heads: 2, kv: 2, head: 64},
+	{typ: op.F32, batch: 2, tokens: 9, heads: 4, kv: 1, head: 5, o: op.AttentionOpts{Causal: true}},
+	{typ: op.F32, batch: 1, tokens: 3, heads: 4, kv: 4, head: 8},
+	{typ: op.F16, batch: 2, tokens: 19, heads: 4, kv: 2, head: 24, o: op.AttentionOpts{Causal: true}},
+	{typ: op.BF16, batch: 1, tokens: 66, heads: 2, kv: 1, head: 64, o: op.AttentionOpts{Causal: true}},
+	{typ: op.F16, batch: 2, tokens: 130, heads: 2, kv: 1, head: 64, o: op.AttentionOpts{Causal: true}},
+	{typ: op.F32, batch: 2, tokens: 17, heads: 4, kv: 2, head: 12, o: op.AttentionOpts{Window: 5}, mask: true},
+	{typ: op.F32, batch: 3, tokens: 20, heads: 2, kv: 1, head: 32, lengths: true},
+	{typ: op.F32, batch: 1, tokens: 33, heads: 4, kv: 2, head: 16, o: op.AttentionOpts{Causal: true}, rope: true},
+	{typ: op.F16, batch: 2, tokens: 10, heads: 3, kv: 3, head: 8, o: op.AttentionOpts{Causal: true}, rope: true},
+}
+
+func (l *attentionLayer) String() string {
+	return fmt.Sprintf("%v/%dx%d/%dx%d/%d/%+v", l.typ, l.batch, l.tokens, l.heads, l.kv, l.head, l.o)
+}
+
+// inputs returns tokens, the weights before and after, and what hides keys.
+func (l *attentionLayer) inputs(g *generator) []Tensor {
+	width := l.heads * l.head
+	small := func(d op.DType) float64 { return g.tame(d) / float64(width) }
+	in := []Tensor{g.tensor(l.typ, op.Shape{l.batch, l.tokens, width}, g.tame),
+		g.tensor(l.typ, op.Shape{width, (l.heads + 2*l.kv) * l.head}, small),
+		g.tensor(l.typ, op.Shape{width, width}, small)}
+	if l.lengths {
+		in = append(in, g.tensor(op.I32, op.Shape{l.batch}, func(op.DType) float64 { return float64(1 + g.IntN(l.tokens)) }))
+	}
+	if l.mask {
+		in = append(in, g.tensor(op.Bool, op.Shape{l.tokens, l.tokens}, func(op.DType) float64 { return float64(g.IntN(2)) }))
+	}
+	return in
+}
+
+// run runs the layer; copied says to give operations each operand in order.
+func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copied bool) (out []float32, plan *batch.Plan) {
+	t.Helper()
+	b := batch.New(dev)
+	whole := func(v batch.Value) batch.Value {
+		if copied {
+			y := b.Relu(v)
+			return b.Sub(y, b.Relu(b.Neg(v)))
+		}
+		return v
+	}
+	var x []batch.Value
+	for _, v := range in {
+		x = append(x, arrayOf(v).upload(b, v.Shape))
+	}
+	packed := b.Reshape(b.MatMul(x[0], x[1]), l.batch, l.tokens, l.heads+2*l.kv, l.head)
+	parts := b.Split(packed, 2, l.heads, l.kv, l.kv)
+	for i, x := range parts[:2] {
+		if l.rope {
+			s := x.Shape()
+			x = b.Rope(whole(b.Reshape(x, s[0]*s[1], s[2], s[3])))
+			parts[i] = b.Reshape(x, s...)
+		}
+	}
+	for i, x := range parts {
+		parts[i] = whole(b.Permute(x, 0, 2, 1, 3))
+	}
+	q, k, v := parts[0], parts[1], parts[2]
+	var with batch.AttentionInputs
+	switch {
+	case l.mask:
+		with.Mask = x[3]
+	case l.lengths:
+		with.Lengths = x[3]
+	}
+	y := b.AttentionWith(q, k, v, with, l.o)
+	merged := b.Reshape(b.Permute(y, 0, 2, 1, 3), l.batch*l.tokens, l.heads*l.head)
+	y = b.Cast(b.MatMul(whole(merged), x[2]), op.F32)
+	plan, err := b.Compile(t.Context(), y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { plan.Close() })
+	n, _ := y.Shape().Size()
+	out = make([]float32, n)
+	if err := plan.Run(t.Context(), batch.Get(y, out)); err != nil {
+		t.Fatal(err)
+	}
+	return out, plan
+}
+
+// layersOn counts the steps that move elements alone in layers of transformers: there
+// are none, and the results are those of operands in order.
+func layersOn(t *testing.T, open Open) {
+	dev := start(t, open)
+	g := newGenerator(freshSeed(t))
+	for _, l := range attentionLayers {
+		t.Run(l.String(), func(t *testing.T) {
+			in := l.inputs(g)
+			got, plan := l.run(t, dev, in, false)
+			if n := copiesOf(plan); n > 0 {
+				t.Errorf("%d copies:\n%v", n, plan)
+			}
+			want, _ := l.run(t, dev, in, true)
+			near := map[op.DType]float64{op.F32: 1e-4, op.F16: 2e-3, op.BF16: 2e-2}[l.typ]
+			for i, y := range want {
+				if d := math.Abs(float64(got[i] - y)); !(d <= near*(1+math.Abs(float64(y)))) {
+					t.Fatalf("element %d is %v where operands lie, %v with copies", i, got[i], y)
+				}
+			}
+		})
+	}
+}
