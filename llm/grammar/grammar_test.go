@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -145,51 +146,66 @@ func randomGrammar(rng *rand.Rand) string {
 	return b.String()
 }
 
+// nested are grammars of which a token can end many rules at once.
+var nested = []string{
+	`root ::= "[" (root ("," root)*)? "]" "x"?`,
+	`root ::= "(" root ")" | "[" root "]" | "a"`,
+	"root ::= \"[\" b \"]\"\nb ::= \"(\" c \")\" | \"a\"\nc ::= \"[\" b \"]\" \",\"? | root \"x\" | \"a\"+",
+	`root ::= "{" ( "\"" [^"]* "\"" ":" root ","? )* "}" | "0" | "12"`,
+}
+
 // TestAllowed has the mask have exactly the tokens that a matcher accepts, at random places of
-// random grammars, also within characters.
+// grammars, also within characters.
 func TestAllowed(t *testing.T) {
 	rng := seeded(t)
-	v := byteVocabulary()
+	v := byteVocabulary("]]", "]]]", "]]]]", "]]]]]", "]]]]]]]]", "]]]]x", "]],[", "],[[", "]]]],", "[[[[", "a]]]]]", ")])", "))))", ")))))))", "((((", "[a]]]]]]", "aa", `":{"`, "0}}}}", `,"a":`, "}}}}", "},}}}}", `":12}}}`)
 	counts := [2]int{}
-	for range 60 {
+	for i := range 100 {
 		text := randomGrammar(rng)
-		g := mustParse(t, text)
-		m := g.Matcher(v)
-		var said []byte
-		for range 12 {
+		if i < 40 {
+			text = nested[i%len(nested)]
+		}
+		m := mustParse(t, text).Matcher(v)
+		for range 15 {
 			mask, err := m.Allowed()
 			if err != nil {
-				t.Fatalf("%s\nafter %q: %v", text, said, err)
+				t.Fatalf("%s: %v", text, err)
 			}
-			var may []int32
-			for id := range int32(v.Size()) {
-				err := m.Clone().Accept(id)
-				if (err == nil) != mask.Has(id) {
-					t.Fatalf("%s\nafter %q: token %q: in the mask %v, accepting it gives %v", text, said, v.tokens[id], mask.Has(id), err)
-				}
-				if err == nil {
-					may = append(may, id)
-					counts[1]++
-				} else {
-					counts[0]++
-				}
-			}
+			may := acceptable(t, text, m, mask)
+			counts[0], counts[1] = counts[0]+v.Size()-len(may), counts[1]+len(may)
 			if len(may) == 0 {
 				if !m.Done() {
-					t.Fatalf("%s\nafter %q nothing is possible", text, said)
+					t.Fatalf("%s: there is no way on", text)
 				}
 				break
 			}
 			id := may[rng.IntN(len(may))]
+			if open := strings.IndexByte("[({", text[min(10, len(text)-1)]); open >= 0 && rng.IntN(2) == 0 && mask.Has(int32("[({"[open])) {
+				id = int32("[({"[open]) // deeper, so that there is something to end
+			}
 			if err := m.Accept(id); err != nil {
 				t.Fatal(err)
 			}
-			said = append(said, v.tokens[id]...)
 		}
 	}
 	if counts[0] < 1000 || counts[1] < 1000 {
 		t.Errorf("%d tokens were refused and %d accepted: the test says little", counts[0], counts[1])
 	}
+}
+
+// acceptable returns the tokens that a matcher accepts, which have to be those of the mask.
+func acceptable(t *testing.T, text string, m *Matcher, mask Mask) (may []int32) {
+	t.Helper()
+	for id := range int32(m.v.Size()) {
+		err := m.Clone().Accept(id)
+		if (err == nil) != mask.Has(id) {
+			t.Fatalf("%s: token %q: in the mask %v, accepting it gives %v", text, m.v.tokens[id], mask.Has(id), err)
+		}
+		if err == nil {
+			may = append(may, id)
+		}
+	}
+	return may
 }
 
 // TestPartialCharacters has tokens that are parts of characters be allowed only where a
@@ -278,6 +294,10 @@ func TestLongText(t *testing.T) {
 	}
 	if !m.Done() {
 		t.Error("the text is not done")
+	}
+	flat := mustParse(t, `root ::= ("a" | "b" "c"?)* "."`).Matcher(byteVocabulary())
+	if err := flat.AcceptText(bytes.Repeat([]byte("abcb"), 100000)); err != nil || len(flat.a.nodes) > 100 {
+		t.Errorf("a text without nesting makes %d nodes, error %v", len(flat.a.nodes), err)
 	}
 }
 
