@@ -11,6 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/measured"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
@@ -190,6 +191,9 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	check("measured", far, r)
 	r.Close()
 	far.Close()
+	if measured.Path("x") == "" {
+		return // pages keep nothing
+	}
 	far, r = pair()
 	check("remembered", far, r)
 	r.Close()
