@@ -96,87 +96,79 @@ func topOf(s op.Shape, d op.DType, k, axis int, least bool, draw func(*generator
 		}}
 }
 
+// scanned is a scan as a loop: what no elements give, and what an element adds.
+type scanned struct {
+	name    string
+	scan    func(b *batch.Batch, x batch.Value, opts ...op.ScanOpts) batch.Value
+	nothing map[op.DType]float64 // of each type
+	f       func(x, y float64) float64
+}
+
+// row returns the scan of a row.
+func (c *scanned) row(row []float64, d op.DType, o op.ScanOpts) []float64 {
+	row = slices.Clone(row)
+	if o.Reverse {
+		slices.Reverse(row)
+	}
+	so := c.nothing[d]
+	for i, v := range row {
+		before := so
+		if so = c.f(so, v); o.Exclusive {
+			row[i] = before
+		} else {
+			row[i] = so
+		}
+	}
+	if o.Reverse {
+		slices.Reverse(row)
+	}
+	return row
+}
+
 // scanOptions are the scans with each of their options.
 func scanOptions() (list []composition) {
-	for _, c := range []struct {
-		name    string
-		scan    func(b *batch.Batch, x batch.Value, opts ...op.ScanOpts) batch.Value
-		types   []op.DType
-		nothing func(d op.DType) float64
-		f       func(x, y float64) float64
-	}{
-		{"cumsum", (*batch.Batch).Cumsum, []op.DType{op.F32, op.I32}, func(op.DType) float64 { return 0 }, func(x, y float64) float64 { return x + y }},
-		{"cumprod", (*batch.Batch).Cumprod, []op.DType{op.F32}, func(op.DType) float64 { return 1 }, func(x, y float64) float64 { return x * y }},
-		{"cummax", (*batch.Batch).Cummax, []op.DType{op.F32, op.I32}, func(d op.DType) float64 {
-			if d == op.I32 {
-				return math.MinInt32
-			}
-			return math.Inf(-1)
-		}, math.Max},
-		{"cummin", (*batch.Batch).Cummin, []op.DType{op.F32, op.I32, op.U32}, func(d op.DType) float64 {
-			if d != op.F32 {
-				return map[op.DType]float64{op.I32: math.MaxInt32, op.U32: math.MaxUint32}[d]
-			}
-			return math.Inf(1)
-		}, math.Min},
-		{"logcumsumexp", (*batch.Batch).LogCumsumExp, []op.DType{op.F32}, func(op.DType) float64 { return math.Inf(-1) },
-			func(x, y float64) float64 { return math.Log(math.Exp(x) + math.Exp(y)) }},
+	inf := math.Inf(1)
+	for _, c := range []scanned{
+		{"cumsum", (*batch.Batch).Cumsum, map[op.DType]float64{op.F32: 0, op.I32: 0}, func(x, y float64) float64 { return x + y }},
+		{"cumprod", (*batch.Batch).Cumprod, map[op.DType]float64{op.F32: 1}, func(x, y float64) float64 { return x * y }},
+		{"cummax", (*batch.Batch).Cummax, map[op.DType]float64{op.F32: -inf, op.I32: math.MinInt32}, math.Max},
+		{"cummin", (*batch.Batch).Cummin, map[op.DType]float64{op.F32: inf, op.I32: math.MaxInt32, op.U32: math.MaxUint32}, math.Min},
+		{"logcumsumexp", (*batch.Batch).LogCumsumExp, map[op.DType]float64{op.F32: -inf}, func(x, y float64) float64 { return math.Log(math.Exp(x) + math.Exp(y)) }},
 	} {
-		for _, d := range c.types {
-			for i, o := range []op.ScanOpts{{Reverse: true}, {Exclusive: true}, {Reverse: true, Exclusive: true, Along: op.Axes(0)}, {Along: op.Axes(1)}, {Exclusive: true, Along: op.Axes(0)}} {
-				s := []op.Shape{{3, 70}, {5, 1}, {9, 4}, {2, 6, 3}, {0, 3}}[i]
-				axis := []int{-1, -1, 0, 1, 0}[i]
-				list = append(list, composition{name: fmt.Sprintf("%s of %v %v: %+v", c.name, d, s, o), shapes: []op.Shape{s}, loose: 16,
-					draw: func(g *generator) float64 {
-						if d == op.U32 {
-							return float64(g.IntN(3))
-						}
-						return []float64{-2, -1, -0.5, 0.5, 1, 2}[g.IntN(6)]
-					},
-					record: func(b *batch.Batch, x []batch.Value) batch.Value {
-						y := c.scan(b, b.Cast(x[0], d), o)
-						if d == op.F32 {
-							return y
-						}
-						// The least and the greatest integers are seen by halves.
-						return joined(b, b.ShiftRight(y, b.Cast(b.Const(16), d)), b.And(y, b.Cast(b.Const(0xffff), d)))
-					},
-					want: func(x []nd) nd {
-						if d != op.F32 {
-							for i, v := range x[0].data {
-								x[0].data[i] = math.Trunc(v)
-							}
-						}
-						y := rowsAlong(x[0], axis, x[0].s[(axis+len(s))%len(s)], func(row []float64) []float64 {
-							row = slices.Clone(row)
-							if o.Reverse {
-								slices.Reverse(row)
-							}
-							so := c.nothing(d)
-							for i, v := range row {
-								before := so
-								if so = c.f(so, v); o.Exclusive {
-									row[i] = before
-								} else {
-									row[i] = so
-								}
-							}
-							if o.Reverse {
-								slices.Reverse(row)
-							}
-							return row
-						})
-						if d == op.F32 {
-							return y
-						}
-						var high, low []float64
-						for _, v := range y.data {
-							high, low = append(high, float64(int64(v)>>16)), append(low, float64(int64(v)&0xffff))
-						}
-						return nd{op.Shape{len(high) + len(low)}, append(high, low...)}
-					}})
-			}
+		for d := range c.nothing {
+			list = append(list,
+				c.along(d, op.Shape{3, 70}, -1, op.ScanOpts{Reverse: true}), c.along(d, op.Shape{5, 1}, -1, op.ScanOpts{Exclusive: true}),
+				c.along(d, op.Shape{9, 4}, 0, op.ScanOpts{Reverse: true, Exclusive: true, Along: op.Axes(0)}),
+				c.along(d, op.Shape{2, 6, 3}, 1, op.ScanOpts{Along: op.Axes(1)}), c.along(d, op.Shape{0, 3}, 0, op.ScanOpts{Exclusive: true, Along: op.Axes(0)}))
 		}
 	}
 	return list
+}
+
+// along is the scan of elements of type d along an axis, which o says too.
+func (c scanned) along(d op.DType, s op.Shape, axis int, o op.ScanOpts) composition {
+	draw := func(g *generator) float64 { return []float64{-2, -1, -0.5, 0.5, 1, 2}[g.IntN(6)] }
+	if d != op.F32 {
+		draw = func(g *generator) float64 { return float64(g.IntN(3)) }
+	}
+	return composition{name: fmt.Sprintf("%s of %v %v: %+v", c.name, d, s, o), shapes: []op.Shape{s}, loose: 16, draw: draw,
+		record: func(b *batch.Batch, x []batch.Value) batch.Value {
+			y := c.scan(b, b.Cast(x[0], d), o)
+			if d == op.F32 {
+				return y
+			}
+			// The least and the greatest integers are seen by halves.
+			return joined(b, b.ShiftRight(y, b.Cast(b.Const(16), d)), b.And(y, b.Cast(b.Const(0xffff), d)))
+		},
+		want: func(x []nd) nd {
+			y := rowsAlong(x[0], axis, x[0].s[(axis+len(s))%len(s)], func(row []float64) []float64 { return c.row(row, d, o) })
+			if d == op.F32 {
+				return y
+			}
+			var high, low []float64
+			for _, v := range y.data {
+				high, low = append(high, float64(int64(v)>>16)), append(low, float64(int64(v)&0xffff))
+			}
+			return nd{op.Shape{len(high) + len(low)}, append(high, low...)}
+		}}
 }

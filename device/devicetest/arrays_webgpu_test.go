@@ -9,3 +9,6 @@ func TestArraysWebGPU(t *testing.T) { arrays(t, webGPU(t, "lavapipe")) }
 
 // TestTransformerCopiesWebGPU is TestTransformerCopies of lavapipe.
 func TestTransformerCopiesWebGPU(t *testing.T) { layersOn(t, webGPU(t, "lavapipe")) }
+
+// TestViewsInPlaceWebGPU is TestViewsInPlace of lavapipe.
+func TestViewsInPlaceWebGPU(t *testing.T) { placesOn(t, webGPU(t, "lavapipe")) }

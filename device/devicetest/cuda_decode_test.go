@@ -22,3 +22,9 @@ func TestTransformerCopiesCUDA(t *testing.T) {
 	emulate(t, 9, false)
 	layersOn(t, openCUDA)
 }
+
+// TestViewsInPlaceCUDA is TestViewsInPlace in the emulator.
+func TestViewsInPlaceCUDA(t *testing.T) {
+	emulate(t, 9, false)
+	placesOn(t, openCUDA)
+}

@@ -21,3 +21,9 @@ func TestTransformerCopies(t *testing.T) { layersOn(t, cpu(0)) }
 
 // TestTransformerCopiesPortable is TestTransformerCopies of the portable kernels.
 func TestTransformerCopiesPortable(t *testing.T) { layersOn(t, portable) }
+
+// TestViewsInPlace compares operations over views with those over elements in order.
+func TestViewsInPlace(t *testing.T) { placesOn(t, cpu(0)) }
+
+// TestViewsInPlacePortable is TestViewsInPlace of the portable kernels.
+func TestViewsInPlacePortable(t *testing.T) { placesOn(t, portable) }

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
@@ -124,5 +125,69 @@ func layersOn(t *testing.T, open Open) {
 				}
 			}
 		})
+	}
+}
+
+// laidViews are views that concat, update and rope read where they are, and some that
+// they do not.
+var laidViews = map[string]func(b *batch.Batch, x batch.Value) batch.Value{
+	"heads":       func(b *batch.Batch, x batch.Value) batch.Value { return b.Permute(x, 1, 0, 2) },
+	"part":        func(b *batch.Batch, x batch.Value) batch.Value { return b.Slice(x, 1, 1, 3, 1) },
+	"columns":     func(b *batch.Batch, x batch.Value) batch.Value { return b.Slice(x, 2, 4, 8, 1) },
+	"odd columns": func(b *batch.Batch, x batch.Value) batch.Value { return b.Slice(x, 2, 1, 7, 1) },
+	"flipped":     func(b *batch.Batch, x batch.Value) batch.Value { return b.Flip(x, 0, 2) },
+	"padded":      func(b *batch.Batch, x batch.Value) batch.Value { return b.Pad(x, 2, 4, 8, 1) },
+	"odd padding": func(b *batch.Batch, x batch.Value) batch.Value { return b.Pad(b.Pad(x, 2, 1, 2, 1), 0, 1, 0, 1) },
+	"repeated":    func(b *batch.Batch, x batch.Value) batch.Value { return b.Expand(b.Slice(x, 1, 2, 3, 1), 3, 5, 8) },
+	"transposed":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Transpose(x) },
+}
+
+// placesOn compares what concat, update and rope make of views with what they make of
+// the same elements in order: the bits.
+func placesOn(t *testing.T, open Open) {
+	dev := start(t, open)
+	g := newGenerator(freshSeed(t))
+	for _, d := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.Bool} {
+		x := g.tensor(d, op.Shape{3, 4, 8}, func(d op.DType) float64 {
+			if d == op.Bool {
+				return float64(g.IntN(2))
+			}
+			return g.tame(d)
+		})
+		for name, view := range laidViews {
+			run := func(f func(b *batch.Batch) batch.Value) (*array, op.Shape) {
+				b := batch.New(dev)
+				y := f(b)
+				n, _ := y.Shape().Size()
+				out := newArray(d, n)
+				out.get(b, y)
+				if err := b.Execute(t.Context()); err != nil {
+					t.Fatalf("%v, %s: %v", d, name, err)
+				}
+				return out, y.Shape()
+			}
+			there := func(b *batch.Batch) batch.Value { return view(b, arrayOf(x).upload(b, x.Shape)) }
+			seen, s := run(there)
+			inOrder := func(b *batch.Batch) batch.Value { return seen.upload(b, s) }
+			axis := g.IntN(3)
+			for use, f := range map[string]func(b *batch.Batch, y batch.Value) batch.Value{
+				"concat": func(b *batch.Batch, y batch.Value) batch.Value { return b.Concat(axis, y, y) },
+				"update": func(b *batch.Batch, y batch.Value) batch.Value {
+					return b.Update(b.Concat(1, y, y), 1, batch.Upload(b, []int32{1}), y)
+				},
+				"rope": func(b *batch.Batch, y batch.Value) batch.Value {
+					return b.Rope(y, op.RopeOpts{Interleaved: len(name)%2 == 0})
+				},
+			} {
+				if use == "rope" && (!d.Float() || s[2]%2 > 0) {
+					continue
+				}
+				got, _ := run(func(b *batch.Batch) batch.Value { return f(b, there(b)) })
+				want, _ := run(func(b *batch.Batch) batch.Value { return f(b, inOrder(b)) })
+				if !bytes.Equal(got.data, want.data) {
+					t.Errorf("%v, %s of %s: differs from that of the elements in order", d, use, name)
+				}
+			}
+		}
 	}
 }

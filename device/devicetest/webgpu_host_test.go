@@ -135,6 +135,7 @@ func TestWebGPUBare(t *testing.T) {
 	t.Run("buffers", func(t *testing.T) { buffers(t, openMasked) })
 	t.Run("blocks", func(t *testing.T) { blocks(t, openMasked) })
 	t.Run("plans", func(t *testing.T) { plans(t, openMasked) })
+	t.Run("views", func(t *testing.T) { placesOn(t, openMasked) })
 }
 
 // notCut reports whether an operation is refused where an operand is larger than a

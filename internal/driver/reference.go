@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/rayo-go/rayo/kernel/lib"
@@ -59,12 +60,18 @@ func Reference(r *lib.Request, in, out [][]byte) error {
 	return nil
 }
 
-// gathered returns the array that memory shows in the layout of a, which has no window.
+// gathered returns the array that memory shows in the layout of a.
 func gathered(memory *op.Array, a *lib.Array) *op.Array {
+	bits := binary.NativeEndian.AppendUint32(nil, a.Layout.Fill)
+	if a.Type.Size() == 2 {
+		bits = binary.NativeEndian.AppendUint16(nil, uint16(a.Layout.Fill))
+	}
 	x := op.NewArray(a.Shape)
 	for i := range x.Data {
-		at, _ := a.Layout.At(i)
-		x.Data[i] = memory.Data[at]
+		x.Data[i] = a.Type.Float64(bits, 0)
+		if at, is := a.Layout.At(i); is {
+			x.Data[i] = memory.Data[at]
+		}
 	}
 	return x
 }

@@ -77,7 +77,7 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				x.Spread, x.Layout = op.Full, nil
 			}
 			if x.Layout != nil {
-				array.Layout, array.N = x.Layout, x.N
+				array.Layout, array.N = x.Layout.Filled(x.Type, a.Stored(x)), x.N
 				x.Spread, x.Layout = op.Full, nil // of the memory
 			}
 			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {

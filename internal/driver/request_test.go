@@ -302,3 +302,26 @@ func TestReferenceLaid(t *testing.T) {
 		t.Error("attention of operands in layouts differs from that of operands in order")
 	}
 }
+
+// TestReferencePadded joins an array that has padding with itself.
+func TestReferencePadded(t *testing.T) {
+	for _, d := range []op.DType{op.F32, op.F16, op.I32} {
+		pad := op.PadOf(0, 1, 0, 3)
+		l, ok := op.Pad.Layout(&pad, op.RowMajor(2), op.Shape{2}, op.Shape{3}, d)
+		if !ok {
+			t.Fatal("no layout of padding")
+		}
+		x := lib.Array{Type: d, Shape: op.Shape{3}, Layout: &l, N: 2}
+		r := &lib.Request{Op: op.Concat, Attrs: op.ConcatAlong(0), In: []lib.Array{x, x}, Out: []lib.Array{{Type: d, Shape: op.Shape{6}}}}
+		memory := optest.Encode(&op.Array{Shape: op.Shape{2}, Data: []float64{5, 7}}, d)
+		out := make([]byte, 6*d.Size())
+		if err := Reference(r, [][]byte{memory, memory}, [][]byte{out}); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []float64{3, 5, 7, 3, 5, 7} {
+			if got := d.Float64(out, i); got != want {
+				t.Errorf("%v: element %d is %v, not %v", d, i, got, want)
+			}
+		}
+	}
+}

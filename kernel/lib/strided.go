@@ -9,8 +9,9 @@ import (
 )
 
 // Reads reports whether portable kernels read operand at of o, of shape s, where a
-// layout says: elementwise programs and what puts elements in their places any, rope
-// those without padding, reductions columns, attention rows by their strides.
+// layout says: elementwise programs any, reductions columns, attention rows by their
+// strides. Rope and what puts elements in their places read runs of neighbours: others
+// are better brought together by tiles first.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	switch {
 	case o.Class() == op.Elementwise:
@@ -18,11 +19,21 @@ func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	case o == op.Attention:
 		return readsAttention(at, s, l)
 	case o == op.Concat, o == op.Update && at == 2:
-		return true
+		return neighbours(l)
 	case o == op.Rope:
-		return at == 0 && !l.Windowed()
+		return at == 0 && !l.Windowed() && neighbours(l)
 	}
 	return o.ReadsColumns(s, l)
+}
+
+// neighbours reports whether elements that follow each other are neighbours, or the same.
+func neighbours(l *op.Layout) bool {
+	fs := l.Factors()
+	if len(fs) == 0 {
+		return true
+	}
+	n := fs[len(fs)-1].Stride
+	return -1 <= n && n <= 1
 }
 
 // Writes reports whether portable kernels put the result of o, of shape s, where a
