@@ -19,7 +19,7 @@ const module = "github.com/rayo-go/rayo"
 // may import its own room and every room on a line below its own; rooms on one
 // line do not know each other, except as beside says.
 var order = [][]string{
-	{"cmd", "examples", "internal/gen", "docs", "internal/testutil"},
+	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel"},
 	{"llm/serve"},
 	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},

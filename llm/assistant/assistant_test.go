@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/tinymodel"
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
 	"github.com/rayo-go/rayo/llm/chat"
 	"github.com/rayo-go/rayo/llm/grammar"
-	"github.com/rayo-go/rayo/llm/internal/tiny"
 	"github.com/rayo-go/rayo/llm/tokenizer"
 )
 
@@ -27,7 +27,7 @@ func open(t testing.TB, o assistant.Options) *assistant.Assistant {
 	if o.Model.Context == 0 {
 		o.Model.Context = 256
 	}
-	a, err := assistant.Load(context.Background(), dev, tiny.File(t), o)
+	a, err := assistant.Load(context.Background(), dev, tinymodel.File(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func all(t testing.TB, a *assistant.Assistant, r assistant.Request) (string, ass
 
 // greedy has the model go on for n tokens, whatever it expects.
 func greedy(n int) llm.Sampling {
-	return llm.Sampling{MaxTokens: n, LogitBias: map[int32]float32{tiny.End: -1e9}}
+	return llm.Sampling{MaxTokens: n, LogitBias: map[int32]float32{tinymodel.End: -1e9}}
 }
 
 // TestGenerate compares with the tokens of a session.
@@ -219,10 +219,10 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	}
-	if _, err := assistant.Load(t.Context(), a.Model().Device(), tiny.File(t), assistant.Options{Parallel: -1}); !errors.Is(err, assistant.ErrRequest) {
+	if _, err := assistant.Load(t.Context(), a.Model().Device(), tinymodel.File(t), assistant.Options{Parallel: -1}); !errors.Is(err, assistant.ErrRequest) {
 		t.Errorf("Parallel -1: %v", err)
 	}
-	if _, err := assistant.Load(t.Context(), a.Model().Device(), tiny.File(t), assistant.Options{Template: "{% for %}"}); !errors.Is(err, chat.ErrSyntax) {
+	if _, err := assistant.Load(t.Context(), a.Model().Device(), tinymodel.File(t), assistant.Options{Template: "{% for %}"}); !errors.Is(err, chat.ErrSyntax) {
 		t.Errorf("template: %v", err)
 	}
 }

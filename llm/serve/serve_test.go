@@ -18,9 +18,9 @@ import (
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/tinymodel"
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
-	"github.com/rayo-go/rayo/llm/internal/tiny"
 	"github.com/rayo-go/rayo/llm/serve"
 )
 
@@ -31,7 +31,7 @@ func start(t testing.TB, parallel int, o serve.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := assistant.Load(context.Background(), dev, tiny.File(t), assistant.Options{Parallel: parallel, Model: llm.Options{Context: 128}})
+	a, err := assistant.Load(context.Background(), dev, tinymodel.File(t), assistant.Options{Parallel: parallel, Model: llm.Options{Context: 128}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package tiny has a language model for tests that takes milliseconds: random weights, and a
+// Package tinymodel has a language model for tests that takes milliseconds: random weights, and a
 // token for each printable character of ASCII.
-package tiny
+package tinymodel
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func Path(t testing.TB) string {
 func raw(t testing.TB) []byte {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	z, err := os.Open(filepath.Join(filepath.Dir(here), "../../testdata/llama.gguf.gz"))
+	z, err := os.Open(filepath.Join(filepath.Dir(here), "../../llm/testdata/llama.gguf.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

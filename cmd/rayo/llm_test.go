@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/internal/tinymodel"
+)
+
+func TestRun(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	model := tinymodel.Path(t)
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(schema, []byte(`{"type": "boolean"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := strings.TrimSpace(must(t, "run", model, "-q", "-p", "Is it?", "--schema", schema)); out != "true" && out != "false" {
+		t.Errorf("%q follows no schema of a boolean", out)
+	}
+	one := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0")
+	if two := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0"); one != two || len(one) < 2 {
+		t.Errorf("%q, then %q", one, two)
+	}
+	for name, args := range map[string][]string{
+		"no such file":   {"run", "nothing.gguf", "-p", "x"},
+		"both":           {"run", model, "-p", "x", "--schema", schema, "--grammar", schema},
+		"no grammar":     {"run", model, "-p", "x", "--grammar", schema},
+		"sampling":       {"run", model, "-p", "x", "--temperature", "-3"},
+		"no such device": {"serve", model, "--parallel", "0"},
+	} {
+		if code, out, errs := rayo(t, args...); code != exitFail && code != exitUsage || out != "" && out != "\n" || errs == "" {
+			t.Errorf("%s: code %d, %q, %q", name, code, out, errs)
+		}
+	}
+}
+
+func TestEmbed(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	lines := strings.Split(strings.TrimSpace(must(t, "embed", tinymodel.Path(t), "one", "two")), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines, want 2", len(lines))
+	}
+	var v struct {
+		Text      string
+		Embedding []float32
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &v); err != nil || v.Text != "two" || len(v.Embedding) != 64 {
+		t.Errorf("%v, %q, %d numbers", err, v.Text, len(v.Embedding))
+	}
+}
+
+// TestMessage has messages of one line and of several.
+func TestMessage(t *testing.T) {
+	lines := strings.Split("one\n\"\"\"two\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n\"\"\"five\"\"\"\n\"\"\"six", "\n")
+	next := func() (string, error) {
+		if len(lines) == 0 {
+			return "", io.EOF
+		}
+		l := lines[0]
+		lines = lines[1:]
+		return l, nil
+	}
+	for _, want := range []string{"one", "two\nthree", "four", "five"} {
+		if got, err := message(next); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := message(next); err != io.EOF {
+		t.Errorf("%v, want the end", err)
+	}
+}
+
+// lockedBuffer is written by a server while a test reads it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestServe starts a server, asks it, and interrupts it while an answer is under way, which ends by itself.
+func TestServe(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var errs lockedBuffer
+	ended := make(chan int, 1)
+	model := tinymodel.Path(t)
+	go func() { ended <- run(ctx, []string{"serve", model, "--listen", "localhost:0"}, io.Discard, &errs) }()
+	var url string
+	testutil.Soon(t, "the server says where it is", func() bool {
+		m := regexp.MustCompile(`http://(\S+) `).FindStringSubmatch(errs.String())
+		if m != nil {
+			url = "http://" + m[1]
+		}
+		return m != nil
+	})
+	resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "x", "max_tokens": 100, "stream": true, "logit_bias": {"0": -1000}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	b, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !bytes.HasSuffix(b, []byte("[DONE]\n\n")) {
+		t.Errorf("%v, %.200s", err, b)
+	}
+	select {
+	case code := <-ended:
+		if code != exitOK && code != exitInterrupted {
+			t.Errorf("code %d, %s", code, errs.String())
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the server does not end")
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
