@@ -5,6 +5,8 @@
 SHELL       := /bin/bash
 GO          ?= go
 FUZZTIME    ?= 10s
+# With -short a test takes some of its cases, at random where each stands for itself.
+SHORT       ?= -short
 FUZZAPI_TIME ?= 2m
 # go test's cache keeps results for a command as it is written, this included.
 TIMEOUT     := -timeout 30m
@@ -20,9 +22,6 @@ NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 # texts, cases and graphs that are judged without a device.
 anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre
 
-# With -short a test takes some of its cases, at random where each stands for
-# itself; make test-all runs all of them.
-
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -31,13 +30,12 @@ help: ## this list
 
 .PHONY: test
 test: ## every test, of long series of cases a sample that is new each time
-	$(GO) test -short $(TIMEOUT) ./...
+	$(GO) test $(SHORT) $(TIMEOUT) ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 
 .PHONY: test-all
 test-all: ## every test with all of its cases, then again under the race detector where it can be built
-	$(GO) test $(TIMEOUT) ./...
-	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
+	@$(MAKE) --no-print-directory test SHORT=
 	@$(MAKE) --no-print-directory race
 
 .PHONY: kernels
