@@ -143,6 +143,10 @@ func (p *Plan) Run(ctx context.Context, bind ...Binding) error {
 
 // RunAsync is Run without waiting. The slices belong to the run until the
 // Pending is done.
+//
+// Start the next run before waiting for the last: RunAsync and Wait by turns take longer than Run, because another
+// goroutine waits for the device and has to wake this one. On an H100 an MLP of one row takes 67 µs by
+// Run, 86 µs by turns, and 55 µs with 64 runs under way.
 func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
 	if p.p == nil {
 		return &Pending{p: driver.Completed(errNoPlan)}
