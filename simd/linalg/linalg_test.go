@@ -104,7 +104,11 @@ func check(t *testing.T, name string, n int, diff, size float64) {
 func TestTriangles(t *testing.T) {
 	r, p := random(t), simd.NewPool(0)
 	defer p.Close()
-	for range 200 {
+	trials := 200
+	if testing.Short() {
+		trials = 50
+	}
+	for range trials {
 		order, other, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))]*(1+r.IntN(3)), r.IntN(3)
 		tr := Triangle{Upper: r.IntN(2) == 0, Trans: r.IntN(2) == 0, Unit: r.IntN(2) == 0}
 		name := fmt.Sprintf("%+v of %d, %d others", tr, order, other)

@@ -64,6 +64,9 @@ func TestEigh(t *testing.T) {
 	defer p.Close()
 	for _, order := range orders {
 		for k := range kinds {
+			if testing.Short() && r.IntN(3) > 0 {
+				continue
+			}
 			name := fmt.Sprintf("eigh of %d, kind %d", order, k)
 			a := matrix(r, order, order, 1)
 			kind(r, a, k)
