@@ -1,4 +1,4 @@
-//go:build (linux || windows) && !nocuda
+//go:build (linux || windows) && !nocuda && !race
 
 package llm
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -287,7 +288,7 @@ func TestOnePlan(t *testing.T) {
 			}
 		}))
 	}
-	if least > 2 {
+	if least > 2 && !testutil.Raced { // the race detector has pools lose what they hold
 		t.Errorf("%v allocations a token", least)
 	}
 }

@@ -1,4 +1,4 @@
-//go:build !nowebgpu && !js
+//go:build !nowebgpu && !js && !race
 
 package llm
 

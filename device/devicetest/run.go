@@ -40,16 +40,21 @@ func Run(t *testing.T, open Open) {
 }
 
 // sampled returns what chooses of the cases of an operation, under the race detector,
-// the first few and those that are large enough for several goroutines: of what one
-// does a sample will do.
+// the first few, and the first few of those that are large enough for several goroutines:
+// of what one does a sample will do.
 func sampled() func(*Case) bool {
-	seen := map[*op.Operation]int{}
+	type kind struct {
+		o     *op.Operation
+		large bool
+	}
+	seen := map[kind]int{}
 	return func(c *Case) bool {
-		if testutil.Raced && c.elements() <= parted {
-			seen[c.Op]++
-			return seen[c.Op] <= 3 || c.Op == op.Gather
+		if !testutil.Raced {
+			return true
 		}
-		return true
+		k := kind{c.Op, c.elements() > parted}
+		seen[k]++
+		return seen[k] <= 3 || c.Op == op.Gather
 	}
 }
 
