@@ -30,6 +30,9 @@ type Session struct {
 // come, and gives it back by Close.
 func (m *Model) NewSession() *Session { return &Session{m: m} }
 
+// Model returns the model of the session.
+func (s *Session) Model() *Model { return s.m }
+
 // Len returns the number of tokens.
 func (s *Session) Len() int {
 	s.mu.Lock()

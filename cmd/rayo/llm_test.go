@@ -60,6 +60,21 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
+func TestLLMBench(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	var v struct{ Rows []llmRow }
+	out := must(t, "llm-bench", tinymodel.Path(t), "-p", "20", "-n", "5", "-d", "0,10", "-r", "2", "--json")
+	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Rows) != 4 || v.Rows[3].Test != "tg5" || v.Rows[3].Depth != 10 || v.Rows[3].Mean <= 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out := must(t, "llm-bench", tinymodel.Path(t), "-p", "20", "-n", "0", "-r", "1"); !strings.Contains(out, "pp20") || strings.Contains(out, "tg") {
+		t.Error(out)
+	}
+	if code, _, _ := rayo(t, "llm-bench", tinymodel.Path(t), "-r", "0"); code != exitFail {
+		t.Errorf("code %d of no runs", code)
+	}
+}
+
 // TestMessage has messages of one line and of several.
 func TestMessage(t *testing.T) {
 	lines := strings.Split("one\n\"\"\"two\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n\"\"\"five\"\"\"\n\"\"\"six", "\n")

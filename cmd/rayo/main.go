@@ -11,6 +11,7 @@
 //	rayo run            a conversation with a language model
 //	rayo serve          a language model over HTTP, with OpenAI's interface
 //	rayo embed          embeddings of texts by a model
+//	rayo llm-bench      the speed of a language model
 //	rayo demo           a photograph, a matrix product and a chain, all checked
 //	rayo version        what this command was built from, and the drivers that it finds
 //	rayo completion     a script by which a shell completes command lines
@@ -29,18 +30,19 @@ import (
 
 // commandLine is the command line. A subcommand is a struct with a method Run.
 type commandLine struct {
-	Devices devicesCmd `cmd:"" help:"List the devices found, those refused, and why."`
-	Ops     opsCmd     `cmd:"" help:"List the operations, or show one in full."`
-	Bench   benchCmd   `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
-	Tune    tuneCmd    `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
-	Monitor monitorCmd `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
-	PTX     ptxCmd     `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
-	WGSL    wgslCmd    `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
-	GGUF    ggufCmd    `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
-	Run     runCmd     `cmd:"" help:"Talk to a language model in a GGUF file."`
-	Serve   serveCmd   `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
-	Embed   embedCmd   `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
-	Demo    demoCmd    `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
+	Devices  devicesCmd  `cmd:"" help:"List the devices found, those refused, and why."`
+	Ops      opsCmd      `cmd:"" help:"List the operations, or show one in full."`
+	Bench    benchCmd    `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
+	Tune     tuneCmd     `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
+	Monitor  monitorCmd  `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
+	PTX      ptxCmd      `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
+	WGSL     wgslCmd     `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
+	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
+	Run      runCmd      `cmd:"" help:"Talk to a language model in a GGUF file."`
+	Serve    serveCmd    `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
+	Embed    embedCmd    `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
+	LLMBench llmBenchCmd `cmd:"" name:"llm-bench" help:"Measure a language model: tokens a second of prompts and of answers."`
+	Demo     demoCmd     `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 
 	Version    versionCmd    `cmd:"" help:"Say what this command was built from, and which drivers it finds."`
 	Completion completionCmd `cmd:"" help:"Write the script by which a shell completes command lines."`
