@@ -57,6 +57,10 @@ race: ## the packages that work on several goroutines, under the race detector
 gonum: ## the module gonum: BLAS routines against gonum's own suite
 	cd gonum && $(GO) test $(TIMEOUT) ./...
 
+.PHONY: client
+client: ## the server of language models against OpenAI's client, in a module of its own
+	cd llm/serve/openai && $(GO) test $(TIMEOUT) ./...
+
 # go test does not see RAYO_SIMD, which is read before a test starts: without
 # -count=1 it would repeat the results of another level from its cache. The emulated
 # GPU, those that software plays and the interpreter are the same at each level.
