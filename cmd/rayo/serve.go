@@ -51,7 +51,7 @@ func (c *serveCmd) Run(a *app) error {
 	base, cut := context.WithCancel(context.WithoutCancel(a.ctx))
 	defer cut()
 	s := &http.Server{Handler: serve.New(as, serve.Options{Name: c.Name, Keys: keys, Waiting: c.Waiting}),
-		BaseContext: func(net.Listener) context.Context { return base }, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+		BaseContext: func(net.Listener) context.Context { return base }, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	fmt.Fprintf(a.err, "%s on %v: http://%v (chat), http://%v/v1 (OpenAI's interface)\n", plain(as.Name()), dev, l.Addr(), l.Addr())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()

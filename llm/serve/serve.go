@@ -11,7 +11,7 @@
 //
 // Requests are input of unknown origin: bodies, prompts, queues and grammars are bounded, a request
 // that is wrong is answered by an object that says what is wrong, and one whose client goes away
-// ends within a token.
+// ends within a token. Pages of other origins that a visitor of this machine opens are refused.
 package serve
 
 import (
@@ -19,6 +19,7 @@ import (
 	"crypto/subtle"
 	_ "embed"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,9 @@ type Options struct {
 	Waiting int
 	// MaxBody is how many bytes a request may have: 4 MiB where it is 0.
 	MaxBody int64
+	// ReadTimeout is how long a client may take to send a request: 1 minute where it is 0. Do not set that of
+	// [http.Server]: it would end answers that take longer.
+	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read a part of an answer: 30 s where it is 0.
 	WriteTimeout time.Duration
 }
@@ -49,6 +53,7 @@ type Server struct {
 	o       Options
 	keys    [][sha256.Size]byte
 	mux     *http.ServeMux
+	handler http.Handler // mux, for requests that no page of another origin makes
 	busy    atomic.Int64
 	numbers atomic.Int64 // of answers
 	started time.Time
@@ -71,6 +76,9 @@ func New(a *assistant.Assistant, o Options) *Server {
 	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
+	}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = time.Minute
 	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 30 * time.Second
@@ -101,11 +109,16 @@ func New(a *assistant.Assistant, o Options) *Server {
 	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &requestError{http.StatusNotFound, "there is no " + r.Method + " " + r.URL.Path, "", "not_found"})
 	})
+	origin := http.NewCrossOriginProtection()
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, &requestError{http.StatusForbidden, "a page of another origin may not ask this server", "", "cross_origin"})
+	}))
+	s.handler = origin.Handler(s.mux)
 	return s
 }
 
 // ServeHTTP answers a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // exchange is a request and its answer.
 type exchange struct {
@@ -147,6 +160,7 @@ func (s *Server) guard(h func(*exchange) error) http.Handler {
 			return
 		}
 		defer s.busy.Add(-1)
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(s.o.ReadTimeout)) // a test's recorder has none
 		r.Body = http.MaxBytesReader(x.w, r.Body, s.o.MaxBody)
 		if err := h(x); err != nil && x.w.status == 0 {
 			writeError(x.w, asRequestError(err))
@@ -208,6 +222,10 @@ func asRequestError(err error) *requestError {
 	}
 	if errors.As(err, &big) {
 		return &requestError{http.StatusRequestEntityTooLarge, "the request is too long", "", "request_too_large"}
+	}
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return &requestError{http.StatusRequestTimeout, "the request did not arrive in time", "", "request_timeout"}
 	}
 	for _, k := range kinds {
 		if k.is(err) {

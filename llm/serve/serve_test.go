@@ -258,7 +258,10 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %d, %+v", wrong, status, a.Error)
 		}
 	}
-	if status, _ := ask(t, url+chat, `{`+hello+`}`, key...); status != 200 {
+	if status, a := ask(t, url+chat, `{`+hello+`}`, append(key, "Origin", "https://example.org")...); status != 403 || a.Error.Code != "cross_origin" {
+		t.Errorf("another origin: %d, %+v", status, a.Error)
+	}
+	if status, _ := ask(t, url+chat, `{`+hello+`}`, append(key, "Origin", url)...); status != 200 {
 		t.Errorf("after all of that: %d", status)
 	}
 }
@@ -372,4 +375,25 @@ func TestFull(t *testing.T) {
 		status, _ := post(t, url+"/v1/chat/completions", `{`+hello+`}`)
 		return status == 200
 	})
+}
+
+// TestSlow has a client that does not send all of its request, and an answer that takes longer than a
+// request may.
+func TestSlow(t *testing.T) {
+	url := start(t, 1, serve.Options{ReadTimeout: 300 * time.Millisecond})
+	body, w := io.Pipe()
+	defer w.Close()
+	go func() { _, _ = w.Write([]byte(`{"prompt": "`)) }()
+	resp, err := http.Post(url+"/v1/completions", "application/json", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestTimeout || !bytes.Contains(b, []byte("request_timeout")) {
+		t.Errorf("%d, %s", resp.StatusCode, b)
+	}
+	status, a := ask(t, url+"/v1/completions", `{"prompt": "x", "max_tokens": 120, "n": 16, "logit_bias": {"0": -1000}}`)
+	if status != 200 || len(a.Choices) != 16 {
+		t.Errorf("%d, %+v", status, a.Error)
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
@@ -63,7 +65,8 @@ func writeError(w http.ResponseWriter, e *requestError) { writeJSON(w, e.status,
 func (x *exchange) read(v any) error {
 	d := json.NewDecoder(x.r.Body)
 	if err := d.Decode(v); err != nil {
-		if errors.As(err, new(*http.MaxBytesError)) {
+		var slow net.Error
+		if errors.As(err, new(*http.MaxBytesError)) || errors.As(err, &slow) {
 			return err
 		}
 		return &requestError{http.StatusBadRequest, fmt.Sprintf("the body is no JSON of the expected form: %v", err), "", "invalid_json"}
@@ -71,6 +74,8 @@ func (x *exchange) read(v any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return &requestError{http.StatusBadRequest, "there is something behind the JSON object", "", "invalid_json"}
 	}
+	// What follows may take as long as it likes.
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 	return nil
 }
 
