@@ -155,17 +155,17 @@ func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
 	return nil
 }
 
-// converse reads messages until the input ends. An interrupt ends an answer, a second one the program.
+// converse reads messages until the input ends. On a terminal, an interrupt ends the answer that is under way, and
+// the conversation where there is none.
 func (c *runCmd) converse(a *app, as *assistant.Assistant) error {
 	conversation := as.NewConversation(c.System)
 	conversation.Sampling = c.sampling()
-	next, restore, err := reader(a)
-	if err != nil {
-		return err
+	next, ctx := lines(), a.ctx
+	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+		next, ctx = edited(), context.WithoutCancel(a.ctx)
 	}
-	defer restore()
 	fmt.Fprintln(a.err, `Type a message and Enter; """ begins and ends one of several lines. Ctrl-D ends.`)
-	for {
+	for ctx.Err() == nil {
 		text, err := message(next)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -176,52 +176,57 @@ func (c *runCmd) converse(a *app, as *assistant.Assistant) error {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt)
-		for piece, err := range conversation.Say(ctx, text) {
-			if errors.Is(err, context.Canceled) && a.ctx.Err() == nil {
-				break
-			}
-			if err != nil {
-				stop()
-				return err
-			}
-			fmt.Fprint(a.out, strings.ReplaceAll(piece, "\n", newline(a)))
+		if err := answer(ctx, a.out, conversation, text); err != nil {
+			return err
 		}
-		stop()
-		fmt.Fprint(a.out, newline(a))
+	}
+	return ctx.Err()
+}
+
+// answer writes an answer as it comes, until an interrupt.
+func answer(ctx context.Context, out io.Writer, c *assistant.Conversation, text string) error {
+	inner, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	for piece, err := range c.Say(inner, text) {
+		if err != nil && inner.Err() != nil && ctx.Err() == nil {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(out, piece)
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+// lines returns a function that reads a line of the input.
+func lines() func() (string, error) {
+	in := bufio.NewReader(os.Stdin)
+	return func() (string, error) {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			err = nil
+		}
+		return strings.TrimRight(line, "\r\n"), err
 	}
 }
 
-// newline is what ends a line: a terminal that reads keys needs a carriage return too.
-func newline(a *app) string {
-	if terminal(a.out) && term.IsTerminal(int(os.Stdin.Fd())) {
-		return "\r\n"
-	}
-	return "\n"
-}
-
-// reader returns a function that reads a line, with a history where the input is a terminal.
-func reader(a *app) (next func() (string, error), restore func(), err error) {
+// edited is lines of a terminal, with a history. Only while it reads, keys come one by one.
+func edited() func() (string, error) {
 	fd := int(os.Stdin.Fd())
-	if !term.IsTerminal(fd) || !terminal(a.out) {
-		in := bufio.NewReader(os.Stdin)
-		return func() (string, error) {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				err = nil
-			}
-			return strings.TrimRight(line, "\r\n"), err
-		}, func() {}, nil
-	}
-	old, err := term.MakeRaw(fd)
-	if err != nil {
-		return nil, nil, err
-	}
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{os.Stdin, os.Stdout}, "> ")
-	return t.ReadLine, func() { _ = term.Restore(fd, old) }, nil
+	return func() (string, error) {
+		old, err := term.MakeRaw(fd)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = term.Restore(fd, old) }()
+		return t.ReadLine()
+	}
 }
 
 // message reads a line, or the lines between two lines that begin or end with three quotes.
