@@ -379,10 +379,9 @@ func (r *reference) forward(tokens []int32) [][]float64 {
 
 // variant is a random model of an architecture.
 type variant struct {
-	arch    string
-	keys    map[string]any // besides the sizes
-	without []string       // endings of tensors that it does not have
-	extra   func(m *randomModel)
+	arch  string
+	keys  map[string]any // besides the sizes
+	extra func(m *randomModel)
 }
 
 // randomModel collects the tensors of a model.

@@ -98,7 +98,7 @@ func (o *Sampling) check() error {
 		}
 	}
 	if o.Lookup < 0 || o.Lookup >= fewTokens {
-		return fmt.Errorf("Lookup of %d: not from 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
+		return fmt.Errorf("sampling: Lookup is %d, not from 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
 	}
 	return nil
 }

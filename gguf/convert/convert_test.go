@@ -117,11 +117,9 @@ func converted(t testing.TB, folder fs.FS, o convert.Options) *gguf.File {
 func floats(t testing.TB, f *gguf.File, name string, dims ...int64) []float32 {
 	t.Helper()
 	x := f.Tensor(name)
-	if x == nil {
-		t.Fatalf("there is no tensor %s", name)
-	}
-	if !slices.Equal(x.Dims, dims) {
-		t.Fatalf("%s is %v, want %v", name, x.Dims, dims)
+	if x == nil || !slices.Equal(x.Dims, dims) {
+		t.Fatalf("%s is %+v, want %v", name, x, dims)
+		return nil
 	}
 	v := make([]float32, x.Elements())
 	if err := x.Dequantize(v, 0); err != nil {

@@ -77,13 +77,12 @@ func (x *exchange) logProbs(tokens []llm.Token) []logProb {
 
 // choice is a text of an answer. Of a stream it has the part that is new.
 type choice struct {
-	Index    int         `json:"index"`
-	Text     *string     `json:"text,omitempty"`
-	Message  *said       `json:"message,omitempty"`
-	Delta    *said       `json:"delta,omitempty"`
-	LogProbs any         `json:"logprobs"`
-	Finish   *string     `json:"finish_reason"`
-	tokens   []llm.Token // of LogProbs
+	Index    int     `json:"index"`
+	Text     *string `json:"text,omitempty"`
+	Message  *said   `json:"message,omitempty"`
+	Delta    *said   `json:"delta,omitempty"`
+	LogProbs any     `json:"logprobs"`
+	Finish   *string `json:"finish_reason"`
 }
 
 // said is a message of the assistant, or a part of it.
