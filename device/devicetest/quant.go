@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
@@ -167,7 +168,7 @@ func blocks(t *testing.T, open Open) {
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.Read(ctx, y); err != nil || !equal(got, []float32{0, 0, 0}) {
+		if got, err := b.Read(ctx, y); err != nil || !slices.Equal(got, []float32{0, 0, 0}) {
 			t.Errorf("%v: a new buffer gives %v, %v", d, got, err)
 		}
 		refusals(t, dev, zeros)

@@ -62,8 +62,9 @@ func Size(folder fs.FS) (int64, error) {
 	return n, nil
 }
 
-// Folder converts the model in folder to the GGUF file path. When ctx ends, or
-// after an error, there is no file of that name that was not there before.
+// Folder converts the model in folder to the GGUF file path. It writes a temporary file and
+// renames it at the end. When ctx ends, or after another error, the temporary file is removed, and a
+// file that was at path before is unchanged.
 func Folder(ctx context.Context, folder fs.FS, path string, o Options) (err error) {
 	defer func() {
 		if err != nil {

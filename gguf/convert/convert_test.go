@@ -188,7 +188,8 @@ func turned(matrix, x []float32, position float64, pair func(i int) (int, int)) 
 	return v
 }
 
-// scores returns q·k of each head, two of which share keys.
+// scores returns the scores q·k of the four heads of queries. Heads 0 and 1 use the first head of
+// keys, heads 2 and 3 the second.
 func scores(q, k []float64) []float64 {
 	s := make([]float64, 4)
 	for i := range q {

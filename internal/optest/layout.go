@@ -4,8 +4,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Heads returns the layout of an array of shape s, which is [b h t d], in memory of
-// [b t all d], of which it has the heads from first on, and the elements of that memory.
+// Heads returns the layout of an array of shape s = [b h t d] that is part of a packed array
+// [b t all d]: the array has the heads first, first+1 and so on of the packed array. It also
+// returns the number of elements of the packed array.
 func Heads(s op.Shape, all, first int) (*op.Layout, int) {
 	order, err := op.PermuteTo(0, 2, 1, 3)
 	if err != nil {

@@ -64,10 +64,10 @@ type Repeater interface {
 	Again(ticket uint64)
 }
 
-// Remote is a HostDevice whose memory Go cannot reach, and that says by itself how far
-// it has got: a page's, where whoever asked again and again would keep the event loop from
-// running that brings the answer. It is never asked to Poll, its buffers are never
-// asked for Mapped, there are none of Upload, and it is not Mappable.
+// Remote is a HostDevice in a page. Go cannot address its memory, so bytes are copied by Write and
+// Read. It calls a function when submissions are complete: polling would keep the event loop of the page
+// from running, and the loop completes them. Callers do not use Poll, HostBuffer.Mapped and
+// Mappable, and make no buffers of kind Upload.
 type Remote interface {
 	// Write copies bytes, a multiple of 4 and not 0, to a buffer of Storage or Uniform:
 	// after all that has been submitted, and before what will be. They are the caller's
@@ -75,9 +75,9 @@ type Remote interface {
 	Write(b HostBuffer, off int64, from []byte) error
 	// Read copies bytes from a buffer of Readback that is mapped.
 	Read(b HostBuffer, off int64, to []byte) error
-	// Notify has f called when submissions are complete, with their buffers mapped: all
-	// up to that ticket, of which the last has failed if err is not nil. f does not
-	// wait for anything.
+	// Notify has f called when submissions are complete and their buffers are mapped. All
+	// submissions up to ticket are complete then. If err is not nil, the submission with
+	// that ticket has failed. f must not block.
 	Notify(f func(ticket uint64, err error))
 }
 

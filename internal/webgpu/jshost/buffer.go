@@ -98,9 +98,9 @@ func (d *device) Read(h webgpu.HostBuffer, off int64, to []byte) error {
 	return nil
 }
 
-// sentBytes is the size of the array through which bytes go from Go's memory to the
-// queue. The memory itself, of which JavaScript can have a view, is no part of what
-// syscall/js promises.
+// sentBytes is the size of the JavaScript array through which bytes are copied from Go's
+// memory to the queue. A view of Go's memory would save this copy, but syscall/js does not
+// promise that such a view can be made.
 const sentBytes = 1 << 20
 
 // Write implements [webgpu.Remote].
